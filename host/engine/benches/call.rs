@@ -1,0 +1,101 @@
+//! A fresh instance for each call: medians for 1 to 1,000 changes of 4 KB +
+//! 4 KB, of a policy that answers with constants, and of the component that
+//! `TREAD_GUEST` names (several are separated by `:`), with what it costs to
+//! load it from the cache.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(clippy::print_stdout, missing_docs)]
+
+#[path = "../tests/support/mod.rs"]
+mod support;
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+use support::{Guest, changes, claim};
+use tread_engine::sandbox::{Call, Module, Options, Sandbox};
+use tread_model::change::Change;
+use tread_model::effect::Effect;
+use tread_model::verdict::Layer;
+
+fn main() {
+    let dir = std::env::temp_dir().join(format!("tread-bench-call-{}", std::process::id()));
+    let options = || Options { cache_dir: Some(dir.clone()), ..Options::default() };
+    let sandbox = Sandbox::new(options()).unwrap();
+    println!("{:<16}        1       10      100     1000  each further (µs)", "a fresh call");
+    measure(&sandbox, "constants", &Guest::default().component(), true);
+    if let Some(paths) = std::env::var_os("TREAD_GUEST") {
+        for path in std::env::split_paths(&paths) {
+            let component = std::fs::read(&path).unwrap();
+            let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+            measure(&sandbox, &name, &component, false);
+            measure_start(&component, options);
+        }
+    }
+    std::fs::remove_dir_all(&dir).ok();
+}
+
+fn measure(sandbox: &Sandbox, name: &str, component: &[u8], small: bool) {
+    let module = sandbox.load(component, None).unwrap();
+    let claims = [claim("file:/**", Effect::None, Effect::Refuse)];
+    let mut medians = Vec::new();
+    for count in [1, 10, 100, 1000] {
+        let changes = changes(count, 4096);
+        let changes: Vec<&Change<'_>> = changes.iter().collect();
+        let runs = if count > 100 { 200 } else { 4000 };
+        medians.push(median(runs, || ask(sandbox, &module, &changes, &claims)));
+    }
+    if small {
+        let changes = changes(1, 16);
+        let changes: Vec<&Change<'_>> = changes.iter().collect();
+        let bare = median(4000, || ask(sandbox, &module, &changes, &claims));
+        println!("{:<16} {:>8.2}", "… of 16 bytes", us(bare));
+    }
+    let further = us(medians[2].saturating_sub(medians[0])) / 99.0;
+    let cells: Vec<String> = medians.iter().map(|it| format!("{:>8.2}", us(*it))).collect();
+    println!("{name:<16} {} {further:>8.2}", cells.join(" "));
+}
+
+fn ask(
+    sandbox: &Sandbox,
+    module: &Module,
+    changes: &[&Change<'_>],
+    claims: &[tread_model::description::Claim],
+) {
+    let call = Call { settings: "{}", changes, unchanged: &[], claims, layer: Layer::Builtin };
+    let _ = black_box(sandbox.classify(module, black_box(&call)));
+}
+
+/// From nothing to the first answer, the compiled component in the cache.
+fn measure_start(component: &[u8], options: impl Fn() -> Options) {
+    let claims = [claim("file:/**", Effect::None, Effect::Refuse)];
+    let changes = changes(1, 4096);
+    let changes: Vec<&Change<'_>> = changes.iter().collect();
+    let start = median(50, || {
+        let sandbox = Sandbox::new(options()).unwrap();
+        let module = sandbox.load(component, None).unwrap();
+        ask(&sandbox, &module, &changes, &claims);
+    });
+    let fresh = Sandbox::new(options()).unwrap();
+    fresh.load(component, None).unwrap();
+    let load = median(200, || {
+        black_box(fresh.load(component, None).unwrap());
+    });
+    println!("{:<16} {:>8.2} (sandbox, load, call) {:>8.2} (load)", "", us(start), us(load));
+}
+
+fn median(runs: usize, run: impl Fn()) -> Duration {
+    (0..runs / 10).for_each(|_| run());
+    let mut times: Vec<Duration> = (0..runs)
+        .map(|_| {
+            let start = Instant::now();
+            run();
+            start.elapsed()
+        })
+        .collect();
+    times.sort();
+    times[times.len() / 2]
+}
+
+fn us(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e6
+}

@@ -1,0 +1,257 @@
+//! Compiled components on disk.
+//!
+//! An entry is trusted as far as its directory: one that belongs to this user
+//! and that nobody else can read or write. A digest in each entry finds what
+//! was cut short or has decayed. Whatever is wrong with the cache, it is as if
+//! it were empty.
+
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tread_model::digest::{Digest, Fields};
+
+/// Entries that are kept; the oldest go first.
+const MOST_ENTRIES: usize = 256;
+
+/// No compiled policy is larger.
+const LARGEST: u64 = 256 << 20;
+
+const DIGEST_BYTES: usize = 32;
+
+/// A directory of compiled components.
+#[derive(Debug)]
+pub(crate) struct Cache(OwnedFd);
+
+impl Cache {
+    /// Opens the directory, and makes it if need be. None if it is not only
+    /// this user's.
+    pub(crate) fn open(path: &Path) -> Option<Cache> {
+        match Cache::try_open(path) {
+            Ok(cache) => Some(cache),
+            Err(problem) => {
+                tracing::warn!(
+                    "policies are compiled anew each time: the cache {} {problem}",
+                    path.display()
+                );
+                None
+            }
+        }
+    }
+
+    fn try_open(path: &Path) -> Result<Cache, String> {
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(path)
+            .map_err(|error| format!("cannot be made: {error}"))?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let cannot = |error: Errno| format!("cannot be opened: {error}");
+        let dir = rustix::fs::open(path, flags, Mode::empty()).map_err(cannot)?;
+        let stat = rustix::fs::fstat(&dir).map_err(cannot)?;
+        if stat.st_uid != rustix::process::geteuid().as_raw() {
+            return Err("belongs to another user: choose another directory".to_owned());
+        }
+        if stat.st_mode & 0o077 != 0 {
+            return Err(format!(
+                "is open to other users (mode {:o}): run chmod 700 on it",
+                stat.st_mode & 0o777
+            ));
+        }
+        Ok(Cache(dir))
+    }
+
+    /// What was written for this component under this key.
+    pub(crate) fn read(&self, component: &Digest, key: &Digest) -> Option<Vec<u8>> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&self.0, name(component, key), flags, Mode::empty()).ok()?;
+        let stat = rustix::fs::fstat(&file).ok()?;
+        let size = u64::try_from(stat.st_size).ok()?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || size > LARGEST {
+            return None;
+        }
+        let mut entry = Vec::with_capacity(usize::try_from(size).ok()? + 1);
+        File::from(file).take(LARGEST).read_to_end(&mut entry).ok()?;
+        let body = entry.len().checked_sub(DIGEST_BYTES)?;
+        let (compiled, digest) = entry.split_at_checked(body)?;
+        if digest != seal(component, key, compiled).0 {
+            return None;
+        }
+        entry.truncate(body);
+        Some(entry)
+    }
+
+    /// Keeps what was compiled. A reader sees all of it or nothing.
+    pub(crate) fn write(&self, component: &Digest, key: &Digest, compiled: &[u8]) {
+        let digest = seal(component, key, compiled);
+        if let Err(error) = self.try_write(&name(component, key), &[compiled, &digest.0]) {
+            tracing::debug!("a compiled policy is not kept: {error}");
+        }
+    }
+
+    fn try_write(&self, name: &str, parts: &[&[u8]]) -> std::io::Result<()> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        self.prune()?;
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let making = format!("{name}.{}.{count}", std::process::id());
+        // What a process of the same number left behind is of no use.
+        let _ = rustix::fs::unlinkat(&self.0, &making, AtFlags::empty());
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let mut file =
+            File::from(rustix::fs::openat(&self.0, &making, flags, Mode::RUSR | Mode::WUSR)?);
+        let written = parts
+            .iter()
+            .try_for_each(|part| file.write_all(part))
+            .and_then(|()| Ok(rustix::fs::renameat(&self.0, &making, &self.0, name)?));
+        if written.is_err() {
+            let _ = rustix::fs::unlinkat(&self.0, &making, AtFlags::empty());
+        }
+        written
+    }
+
+    /// Makes room for one more entry.
+    fn prune(&self) -> std::io::Result<()> {
+        let mut entries = Vec::new();
+        for entry in Dir::read_from(&self.0)? {
+            let name = entry?.file_name().to_owned();
+            if !name.to_bytes().starts_with(PREFIX.as_bytes()) {
+                continue;
+            }
+            if let Ok(stat) = rustix::fs::statat(&self.0, &name, AtFlags::SYMLINK_NOFOLLOW) {
+                entries.push((stat.st_mtime, name));
+            }
+        }
+        entries.sort();
+        let surplus = (entries.len() + 1).saturating_sub(MOST_ENTRIES);
+        for (_, name) in entries.iter().take(surplus) {
+            rustix::fs::unlinkat(&self.0, name, AtFlags::empty())?;
+        }
+        Ok(())
+    }
+}
+
+const PREFIX: &str = "policy-";
+
+fn name(component: &Digest, key: &Digest) -> String {
+    let hex = |digest: &Digest| digest.to_string().trim_start_matches("sha256:").to_owned();
+    format!("{PREFIX}{}-{}", hex(component), key.short())
+}
+
+/// Binds compiled code to what it was made of and for.
+fn seal(component: &Digest, key: &Digest, compiled: &[u8]) -> Digest {
+    let mut seal = Fields::new("tread cache 1");
+    seal.digest(component);
+    seal.digest(key);
+    seal.field(compiled);
+    seal.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    fn digests() -> (Digest, Digest) {
+        (Digest::of(b"component"), Digest::of(b"key"))
+    }
+
+    #[test]
+    fn what_was_written_is_read_for_the_same_component_and_key_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::open(&dir.path().join("a/b")).unwrap();
+        let (component, key) = digests();
+        cache.write(&component, &key, b"code");
+        assert_eq!(cache.read(&component, &key).as_deref(), Some(&b"code"[..]));
+        assert_eq!(cache.read(&key, &key), None);
+        assert_eq!(cache.read(&component, &component), None);
+    }
+
+    #[test]
+    fn an_entry_with_any_byte_changed_or_missing_is_not_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::open(&dir.path().join("c")).unwrap();
+        let (component, key) = digests();
+        cache.write(&component, &key, b"code");
+        let path = dir.path().join("c").join(name(&component, &key));
+        let good = std::fs::read(&path).unwrap();
+        for at in 0..good.len() {
+            let mut bad = good.clone();
+            bad[at] ^= 1;
+            std::fs::write(&path, &bad).unwrap();
+            assert_eq!(cache.read(&component, &key), None, "byte {at} changed");
+            std::fs::write(&path, &good[..at]).unwrap();
+            assert_eq!(cache.read(&component, &key), None, "cut at {at}");
+        }
+        std::fs::write(&path, &good).unwrap();
+        assert!(cache.read(&component, &key).is_some());
+    }
+
+    #[test]
+    fn an_entry_under_another_name_is_not_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::open(&dir.path().join("c")).unwrap();
+        let (component, key) = digests();
+        cache.write(&component, &key, b"code");
+        let path = |component| dir.path().join("c").join(name(component, &key));
+        std::fs::rename(path(&component), path(&key)).unwrap();
+        assert_eq!(cache.read(&key, &key), None);
+    }
+
+    #[test]
+    fn a_link_a_directory_or_a_pipe_is_no_entry() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::open(&dir.path().join("c")).unwrap();
+        let (component, key) = digests();
+        cache.write(&component, &key, b"code");
+        let path = dir.path().join("c").join(name(&component, &key));
+        let elsewhere = dir.path().join("elsewhere");
+        std::fs::rename(&path, &elsewhere).unwrap();
+        symlink(&elsewhere, &path).unwrap();
+        assert_eq!(cache.read(&component, &key), None, "a link");
+        std::fs::remove_file(&path).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        assert_eq!(cache.read(&component, &key), None, "a directory");
+        std::fs::remove_dir(&path).unwrap();
+        let mode = Mode::RUSR | Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &path, FileType::Fifo, mode, 0).unwrap();
+        assert_eq!(cache.read(&component, &key), None, "a pipe");
+        // An entry that is written replaces what is in its place.
+        cache.write(&component, &key, b"code");
+        assert!(cache.read(&component, &key).is_some());
+    }
+
+    #[test]
+    fn a_directory_that_others_can_enter_is_not_used() {
+        let dir = tempfile::tempdir().unwrap();
+        for (mode, used) in [(0o700, true), (0o750, false), (0o701, false), (0o777, false)] {
+            let path = dir.path().join(format!("{mode:o}"));
+            std::fs::create_dir(&path).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(Cache::open(&path).is_some(), used, "{mode:o}");
+        }
+        let link = dir.path().join("link");
+        symlink(dir.path().join("700"), &link).unwrap();
+        assert!(Cache::open(&link).is_none(), "a link");
+        let file = dir.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        assert!(Cache::open(&file).is_none(), "a file");
+    }
+
+    #[test]
+    fn old_entries_make_room_and_foreign_files_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::open(&dir.path().join("c")).unwrap();
+        std::fs::write(dir.path().join("c/README"), "mine").unwrap();
+        let key = Digest::of(b"key");
+        for n in 0..MOST_ENTRIES + 10 {
+            cache.write(&Digest::of(&n.to_le_bytes()), &key, b"code");
+        }
+        let left = std::fs::read_dir(dir.path().join("c")).unwrap().count();
+        assert_eq!(left, MOST_ENTRIES + 1);
+        assert!(dir.path().join("c/README").exists());
+    }
+}

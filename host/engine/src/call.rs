@@ -1,0 +1,186 @@
+//! One call of a policy: a fresh instance, a budget, and an end.
+
+use crate::failure::{failure, is_reproducible, no_room, of_error};
+use crate::guest_log::GuestLog;
+use crate::limits::{Budget, Limiter, Limits};
+use crate::sandbox::CallFailure;
+use crate::serving::{Guest, Serving};
+use crate::slots::Slot;
+use crate::ticker::{Ticking, ticks};
+use crate::v1;
+use tread_model::verdict::{Failure, FailureKind};
+use wasmtime::Store;
+use wasmtime::component::{
+    Component, ComponentExportIndex, ComponentNamedList, InstancePre, Lift, Lower, TypedFunc,
+};
+
+/// How long a call waits for others to end, in deadlines.
+const PATIENCE: u32 = 10;
+
+/// A component that can be called.
+pub(crate) struct Ready {
+    pre: InstancePre<Guest>,
+    pub(crate) describe: ComponentExportIndex,
+    pub(crate) check_settings: ComponentExportIndex,
+    pub(crate) classify: ComponentExportIndex,
+}
+
+impl Ready {
+    pub(crate) fn new(serving: &Serving, component: &Component) -> Result<Ready, Failure> {
+        let wrong_world = |message: String| failure(FailureKind::WrongWorld, message);
+        let pre = serving
+            .linker
+            .instantiate_pre(component)
+            .map_err(|error| wrong_world(format!("{error:#}")))?;
+        let classifier = component
+            .get_export_index(None, v1::CLASSIFIER)
+            .ok_or_else(|| wrong_world(format!("it does not export {}", v1::CLASSIFIER)))?;
+        let function = |name: &str| {
+            component
+                .get_export_index(Some(&classifier), name)
+                .ok_or_else(|| wrong_world(format!("{} has no {name}", v1::CLASSIFIER)))
+        };
+        Ok(Ready {
+            describe: function("describe")?,
+            check_settings: function("check-settings")?,
+            classify: function("classify")?,
+            pre,
+        })
+    }
+}
+
+impl Ready {
+    /// A fresh instance that is not asked anything.
+    pub(crate) fn instantiate(&self, serving: &Serving, limits: &Limits) -> Result<(), Failure> {
+        let mut running = Running::begin(serving, limits, limits.budget(0, 0))?;
+        let made = self.pre.instantiate(&mut running.store);
+        made.map(|_| ()).map_err(|error| {
+            of_error(&error, FailureKind::WrongWorld, running.store.data().log.last())
+        })
+    }
+
+    /// Whether all functions have the types of the contract. Instantiates it.
+    pub(crate) fn check_types(&self, serving: &Serving, limits: &Limits) -> Result<(), Failure> {
+        type Describe = TypedFunc<(), (v1::Description,)>;
+        type CheckSettings<'a> = TypedFunc<(&'a str,), (Result<(), Vec<String>>,)>;
+        type Classify<'a> = TypedFunc<v1::ClassifyParams<'a>, (Vec<v1::Verdict>,)>;
+        let mut running = Running::begin(serving, limits, limits.budget(0, 0))?;
+        let store = &mut running.store;
+        let checked = self.pre.instantiate(&mut *store).and_then(|instance| {
+            let _: Describe = instance.get_typed_func(&mut *store, self.describe)?;
+            let _: CheckSettings<'_> = instance.get_typed_func(&mut *store, self.check_settings)?;
+            let _: Classify<'_> = instance.get_typed_func(&mut *store, self.classify)?;
+            Ok(())
+        });
+        checked.map_err(|error| {
+            of_error(&error, FailureKind::WrongWorld, running.store.data().log.last())
+        })
+    }
+}
+
+/// Room for one instance, and a clock. Fields are dropped in their order: the
+/// store gives its memory back before the slot is free.
+struct Running<'s> {
+    store: Store<Guest>,
+    _ticking: Ticking<'s>,
+    _slot: Slot<'s>,
+}
+
+impl Running<'_> {
+    fn begin<'s>(
+        serving: &'s Serving,
+        limits: &Limits,
+        budget: Budget,
+    ) -> Result<Running<'s>, Failure> {
+        let slot = serving.slots.take(limits.deadline.saturating_mul(PATIENCE));
+        let slot = slot.ok_or_else(|| no_room("too many policies run at the same time"))?;
+        let ticking = serving
+            .ticker
+            .run(&serving.engine)
+            .map_err(|error| no_room(format!("no clock can be started: {error}")))?;
+        let guest = Guest { limiter: Limiter::new(limits), log: GuestLog::new(limits) };
+        let mut store = Store::new(&serving.engine, guest);
+        store.limiter(|guest| &mut guest.limiter);
+        store.set_fuel(budget.fuel).map_err(|error| no_room(format!("{error:#}")))?;
+        store.set_epoch_deadline(ticks(budget.deadline));
+        store.set_hostcall_fuel(budget.output_bytes);
+        Ok(Running { store, _ticking: ticking, _slot: slot })
+    }
+}
+
+/// What a call came to.
+#[derive(Debug)]
+pub(crate) struct Done<T> {
+    pub(crate) value: T,
+    pub(crate) fuel: u64,
+    pub(crate) memory: usize,
+    pub(crate) log: Vec<String>,
+}
+
+impl<T> Done<T> {
+    /// Goes on with the value, which may turn out to break a rule.
+    pub(crate) fn and_then<U>(
+        self,
+        check: impl FnOnce(T) -> Result<U, Failure>,
+    ) -> Result<Done<U>, CallFailure> {
+        let Done { value, fuel, memory, log } = self;
+        match check(value) {
+            Ok(value) => Ok(Done { value, fuel, memory, log }),
+            Err(failure) => Err(CallFailure { failure, fuel, log, reproducible: true }),
+        }
+    }
+}
+
+/// Calls one function of a fresh instance.
+pub(crate) fn call<Params, Value>(
+    serving: &Serving,
+    limits: &Limits,
+    ready: &Ready,
+    function: &ComponentExportIndex,
+    params: Params,
+    budget: Budget,
+) -> Result<Done<Value>, CallFailure>
+where
+    Params: ComponentNamedList + Lower,
+    (Value,): ComponentNamedList + Lift,
+{
+    let mut running = Running::begin(serving, limits, budget)
+        .map_err(|failure| CallFailure::new(failure, 0, Vec::new()))?;
+    let result = run(&mut running.store, ready, function, params);
+    let fuel = budget.fuel.saturating_sub(running.store.get_fuel().unwrap_or(0));
+    let memory = running.store.data().limiter.memory_taken();
+    let log = std::mem::take(&mut running.store.data_mut().log);
+    match result {
+        Ok(value) => Ok(Done { value, fuel, memory, log: log.into_lines() }),
+        Err((error, otherwise)) => {
+            let failure = of_error(&error, otherwise, log.last());
+            Err(CallFailure::new(failure, fuel, log.into_lines()))
+        }
+    }
+}
+
+/// The value, or an error and its name in case that it is no trap.
+fn run<Params, Value>(
+    store: &mut Store<Guest>,
+    ready: &Ready,
+    function: &ComponentExportIndex,
+    params: Params,
+) -> Result<Value, (wasmtime::Error, FailureKind)>
+where
+    Params: ComponentNamedList + Lower,
+    (Value,): ComponentNamedList + Lift,
+{
+    let wrong_world = |error| (error, FailureKind::WrongWorld);
+    let instance = ready.pre.instantiate(&mut *store).map_err(wrong_world)?;
+    let function: TypedFunc<Params, (Value,)> =
+        instance.get_typed_func(&mut *store, function).map_err(wrong_world)?;
+    let (value,) = function.call(store, params).map_err(|error| (error, FailureKind::BadOutput))?;
+    Ok(value)
+}
+
+impl CallFailure {
+    fn new(failure: Failure, fuel: u64, log: Vec<String>) -> CallFailure {
+        let reproducible = is_reproducible(failure.kind);
+        CallFailure { failure, fuel, log, reproducible }
+    }
+}

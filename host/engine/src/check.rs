@@ -1,0 +1,149 @@
+//! Whether an answer keeps the contract.
+
+use crate::convert;
+use crate::failure::failure;
+use crate::limits::Limits;
+use crate::text::clean;
+use crate::v1;
+use tread_model::change::Change;
+use tread_model::claim::Router;
+use tread_model::description::Claim;
+use tread_model::effect::Effect;
+use tread_model::plan::effect_of;
+use tread_model::unit_name::can_be_restarted;
+use tread_model::verdict::{Action, Answer, Failure, FailureKind, Layer, Verdict};
+
+/// The range of answers that claims allow.
+#[derive(Debug)]
+pub(crate) struct Ranges {
+    claims: Vec<Claim>,
+    router: Router,
+}
+
+impl Ranges {
+    pub(crate) fn new(claims: &[Claim]) -> Result<Ranges, String> {
+        Ok(Ranges { router: Router::new([(0, claims)])?, claims: claims.to_vec() })
+    }
+
+    pub(crate) fn are_of(&self, claims: &[Claim]) -> bool {
+        self.claims == claims
+    }
+
+    /// From the least of all claims that match a change to the most.
+    fn range(&self, id: &str) -> Option<(Effect, Effect)> {
+        let claims = self.router.claimants(id);
+        claims.filter_map(|(_, claim)| self.claims.get(claim)).fold(None, |range, claim| {
+            let (least, most) = range.unwrap_or((claim.least, claim.most));
+            Some((least.min(claim.least), most.max(claim.most)))
+        })
+    }
+}
+
+/// Who answers, and what was offered.
+#[derive(Debug)]
+pub(crate) struct Offer<'o, 'a> {
+    pub(crate) changes: &'o [&'o Change<'a>],
+    pub(crate) ranges: &'o Ranges,
+    pub(crate) layer: Layer,
+    pub(crate) limits: &'o Limits,
+}
+
+impl Offer<'_, '_> {
+    /// One verdict for each change, or the first rule that is broken.
+    pub(crate) fn check(
+        &self,
+        verdicts: Vec<v1::Verdict>,
+    ) -> Result<Vec<Option<Verdict>>, Failure> {
+        let mut checked: Vec<Option<Verdict>> = self.changes.iter().map(|_| None).collect();
+        for (number, v1::Verdict { change: index, answer, reason }) in
+            verdicts.into_iter().enumerate()
+        {
+            let at = index as usize;
+            let (Some(change), Some(place)) = (self.changes.get(at), checked.get_mut(at)) else {
+                return Err(failure(
+                    FailureKind::UnknownChange,
+                    format!(
+                        "verdict {number} answers for change {index}, and the policy was offered \
+                         {} (the first is 0)",
+                        self.changes.len()
+                    ),
+                ));
+            };
+            if place.is_some() {
+                return Err(failure(
+                    FailureKind::BadOutput,
+                    format!(
+                        "two verdicts for {}: verdict {number} has the same `change`, {index}",
+                        change.id
+                    ),
+                ));
+            }
+            let answer = self.answer(&change.id, answer)?;
+            let reason = clean(&reason, self.limits.reason_bytes);
+            *place = Some(Verdict { answer, reason });
+        }
+        Ok(checked)
+    }
+
+    fn answer(&self, id: &str, answer: v1::Answer) -> Result<Answer, Failure> {
+        let (answer, effect) = match answer {
+            v1::Answer::Abstain => return Ok(Answer::Abstain),
+            v1::Answer::Act(actions) => {
+                let actions = self.actions(id, actions)?;
+                let effect = effect_of(&actions);
+                (Answer::Act(actions), effect)
+            }
+            v1::Answer::Refuse => (Answer::Refuse, Effect::Refuse),
+        };
+        let beyond = |why: String| Err(failure(FailureKind::BeyondClaim, why));
+        match self.ranges.range(id) {
+            None => beyond(format!("it answers {effect} for {id}, which it does not claim")),
+            Some((least, most)) if effect < least || effect > most => beyond(format!(
+                "it answers {effect} for {id}, and its claims go from {least} to {most}"
+            )),
+            Some(_) => Ok(answer),
+        }
+    }
+
+    fn actions(&self, id: &str, actions: Vec<v1::Action>) -> Result<Vec<Action>, Failure> {
+        if actions.len() > self.limits.actions {
+            return Err(failure(
+                FailureKind::BadOutput,
+                format!(
+                    "{} actions in `act` for {id}, and {} are allowed",
+                    actions.len(),
+                    self.limits.actions
+                ),
+            ));
+        }
+        let actions: Vec<Action> = actions.into_iter().map(convert::action).collect();
+        for (number, action) in actions.iter().enumerate() {
+            match action {
+                Action::Reload(unit) | Action::Restart(unit) if !can_be_restarted(unit) => {
+                    return Err(failure(
+                        FailureKind::InvalidUnit,
+                        format!(
+                            "for {id} action {number} of `act` names {:?}, which is no complete \
+                             unit name such as crio.service",
+                            clean(unit, 128)
+                        ),
+                    ));
+                }
+                Action::RebootUndrained if self.layer != Layer::Admin => {
+                    return Err(failure(
+                        FailureKind::BeyondClaim,
+                        format!(
+                            "for {id} it asks for a reboot without a drain, which only the admin \
+                             layer may"
+                        ),
+                    ));
+                }
+                _ => {}
+            }
+        }
+        Ok(actions)
+    }
+}
+
+#[cfg(test)]
+mod tests;

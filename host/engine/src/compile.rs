@@ -1,0 +1,228 @@
+//! From a component to machine code.
+//!
+//! A compiler is the largest piece of code that a stranger's bytes reach. It
+//! works on an engine of its own, which is thrown away, and best in a process
+//! of its own, which can be killed: [`Compiler::Child`] and [`serve`].
+
+use crate::failure::failure;
+use crate::limits::Limits;
+use crate::serving::{Allocator, shared_config};
+use anyhow::Context as _;
+use rustix::process::{Resource, Rlimit, setrlimit};
+use std::ffi::OsString;
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+use tread_model::verdict::{Failure, FailureKind};
+use wasmtime::{Engine, OptLevel, Strategy};
+
+/// Where components are compiled.
+#[derive(Debug, Clone, Default)]
+pub enum Compiler {
+    /// In a thread. One that takes too long cannot be stopped, only left
+    /// behind: for components that come with tread, and on a user's machine.
+    #[default]
+    InProcess,
+    /// In a process that runs [`serve`] on its standard input and output. It
+    /// is killed when it takes too long, and cannot take more memory than
+    /// [`Limits::compile_memory`].
+    Child {
+        /// The program, usually tread itself.
+        program: PathBuf,
+        /// What makes it serve.
+        args: Vec<OsString>,
+    },
+}
+
+impl Compiler {
+    /// Compiles a component for engines with this allocator.
+    pub(crate) fn compile(
+        &self,
+        component: &[u8],
+        allocator: Allocator,
+        limits: &Limits,
+    ) -> Result<Vec<u8>, Failure> {
+        match self {
+            Compiler::InProcess => in_thread(component, allocator, limits),
+            Compiler::Child { program, args } => {
+                let mut command = Command::new(program);
+                in_child(command.args(args), component, allocator, limits)
+            }
+        }
+    }
+}
+
+/// Compiles the component on standard input and writes what came of it to
+/// standard output: the other side of [`Compiler::Child`].
+pub fn serve(limits: &Limits) -> anyhow::Result<()> {
+    let mut input = io::stdin().lock();
+    let mut job = [0; JOB_BYTES];
+    input.read_exact(&mut job)?;
+    let (allocator, memory) = read_job(&job).context("this is no job for the compiler")?;
+    let mut component = Vec::new();
+    input.take(limits.module_bytes as u64 + 1).read_to_end(&mut component)?;
+    let limit = Rlimit { current: Some(memory), maximum: Some(memory) };
+    setrlimit(Resource::As, limit)?;
+    let answer = match compile(&component, allocator) {
+        Ok(compiled) => [&[COMPILED], compiled.as_slice()].concat(),
+        Err(message) => [&[REFUSED], message.as_bytes()].concat(),
+    };
+    let mut output = io::stdout().lock();
+    output.write_all(&answer)?;
+    output.flush()?;
+    Ok(())
+}
+
+/// Room for what recurses in the compiler; pages that are not used cost nothing.
+const COMPILER_STACK: usize = 16 << 20;
+
+const COMPILED: u8 = 0;
+const REFUSED: u8 = 1;
+
+/// What stands before the component on the way to the child.
+const JOB: [u8; 16] = *b"tread compile 1\n";
+const JOB_BYTES: usize = JOB.len() + 1 + 8;
+
+fn job(allocator: Allocator, limits: &Limits) -> Vec<u8> {
+    let mut job = JOB.to_vec();
+    job.push(u8::from(allocator == Allocator::Pooling));
+    job.extend(limits.compile_memory.to_le_bytes());
+    job
+}
+
+fn read_job(job: &[u8; JOB_BYTES]) -> Option<(Allocator, u64)> {
+    let (allocator, memory) = job.strip_prefix(&JOB)?.split_first()?;
+    let allocator = match allocator {
+        0 => Allocator::OnDemand,
+        1 => Allocator::Pooling,
+        _ => return None,
+    };
+    Some((allocator, u64::from_le_bytes(memory.try_into().ok()?)))
+}
+
+fn compile(component: &[u8], allocator: Allocator) -> Result<Vec<u8>, String> {
+    let mut config = shared_config(allocator);
+    config
+        .strategy(Strategy::Cranelift)
+        // Policies come optimised from their own compiler. Doing it again costs
+        // a fifth more time here, saves none in a call, and is more to trust.
+        .cranelift_opt_level(OptLevel::None)
+        .cranelift_nan_canonicalization(true)
+        .parallel_compilation(true);
+    Engine::new(&config)
+        .and_then(|engine| engine.precompile_component(component))
+        .map_err(|error| format!("{error:#}"))
+}
+
+fn in_thread(component: &[u8], allocator: Allocator, limits: &Limits) -> Result<Vec<u8>, Failure> {
+    let (sender, receiver) = mpsc::channel();
+    let component = component.to_vec();
+    std::thread::Builder::new()
+        .name("tread-compiler".to_owned())
+        .stack_size(COMPILER_STACK)
+        .spawn(move || {
+            // Nobody listens any more if this took too long.
+            let _ = sender.send(compile(&component, allocator));
+        })
+        .map_err(|error| failed(format!("the compiler cannot be started: {error}")))?;
+    match receiver.recv_timeout(limits.compile_time) {
+        Ok(compiled) => compiled.map_err(failed),
+        Err(RecvTimeoutError::Timeout) => Err(too_slow(limits.compile_time)),
+        Err(RecvTimeoutError::Disconnected) => Err(failed("the compiler crashed")),
+    }
+}
+
+fn in_child(
+    command: &mut Command,
+    component: &[u8],
+    allocator: Allocator,
+    limits: &Limits,
+) -> Result<Vec<u8>, Failure> {
+    command.env_clear().stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = Reaped(
+        command
+            .spawn()
+            .map_err(|error| failed(format!("the compiler cannot be started: {error}")))?,
+    );
+    let (Some(mut input), Some(mut output)) = (child.0.stdin.take(), child.0.stdout.take()) else {
+        return Err(failed("the compiler cannot be reached"));
+    };
+    let job = job(allocator, limits);
+    let answer = std::thread::scope(|scope| {
+        scope.spawn(move || {
+            // A child that is gone says so by its missing answer.
+            let _ = input.write_all(&job).and_then(|()| input.write_all(component));
+        });
+        let (sender, receiver) = mpsc::channel();
+        scope.spawn(move || {
+            let mut answer = Vec::new();
+            let read = output.read_to_end(&mut answer);
+            let _ = sender.send(read.map(|_| answer));
+        });
+        let answer = receiver.recv_timeout(limits.compile_time);
+        // Whatever the answer is, it ends here, and with it both threads.
+        child.kill();
+        answer
+    });
+    match answer {
+        Err(_) => Err(too_slow(limits.compile_time)),
+        Ok(Err(error)) => Err(failed(format!("the compiler cannot be reached: {error}"))),
+        Ok(Ok(mut answer)) => match answer.first() {
+            Some(&COMPILED) => {
+                answer.remove(0);
+                Ok(answer)
+            }
+            Some(&REFUSED) => {
+                answer.remove(0);
+                Err(failed(String::from_utf8_lossy(&answer)))
+            }
+            _ => Err(failed(format!(
+                "the compiler crashed, or needed more than {} MiB of memory",
+                limits.compile_memory >> 20
+            ))),
+        },
+    }
+}
+
+/// A child that never outlives its use.
+struct Reaped(Child);
+
+impl Reaped {
+    fn kill(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+    }
+}
+
+impl Drop for Reaped {
+    fn drop(&mut self) {
+        self.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn failed(message: impl AsRef<str>) -> Failure {
+    failure(FailureKind::CompileFailed, message)
+}
+
+fn too_slow(limit: Duration) -> Failure {
+    let message = format!("compiling it took longer than {} s", limit.as_secs_f64());
+    failure(FailureKind::CompileTimeout, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_reads_back_as_it_was_written() {
+        let limits = Limits { compile_memory: 12_345, ..Limits::default() };
+        for allocator in [Allocator::Pooling, Allocator::OnDemand] {
+            let job = job(allocator, &limits);
+            assert_eq!(read_job(&job.try_into().unwrap()), Some((allocator, 12_345)));
+        }
+        assert_eq!(read_job(&[0; JOB_BYTES]), None);
+    }
+}

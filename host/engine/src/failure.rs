@@ -1,0 +1,64 @@
+//! From what wasmtime reports to failures with stable names: by type, never by
+//! the text of an error.
+
+use crate::limits::Exceeded;
+use crate::text::clean;
+use tread_model::verdict::{Failure, FailureKind};
+use wasmtime::{PoolConcurrencyLimitError, Trap};
+
+/// Messages are cut after this.
+const MESSAGE_BYTES: usize = 2048;
+
+/// A failure whose message may quote the policy.
+pub(crate) fn failure(kind: FailureKind, message: impl AsRef<str>) -> Failure {
+    Failure { kind, message: clean(message.as_ref(), MESSAGE_BYTES) }
+}
+
+/// The host's own fault.
+pub(crate) fn no_room(message: impl AsRef<str>) -> Failure {
+    failure(FailureKind::NoRoom, message)
+}
+
+/// Whether the same inputs fail like this everywhere.
+pub(crate) fn is_reproducible(kind: FailureKind) -> bool {
+    !matches!(kind, FailureKind::Deadline | FailureKind::Stack | FailureKind::NoRoom)
+}
+
+/// Of an error that ended a running guest. What is no trap broke the rules of
+/// passing values, in which case `otherwise` is the name for it. `said` is the
+/// last line of the guest's log.
+pub(crate) fn of_error(
+    error: &wasmtime::Error,
+    otherwise: FailureKind,
+    said: Option<&str>,
+) -> Failure {
+    if let Some(exceeded) = error.downcast_ref::<Exceeded>() {
+        return failure(FailureKind::Memory, &exceeded.0);
+    }
+    if error.downcast_ref::<PoolConcurrencyLimitError>().is_some() {
+        return no_room("too many policies run at the same time");
+    }
+    let Some(trap) = error.downcast_ref::<Trap>() else {
+        return failure(otherwise, format!("{error:#}"));
+    };
+    match trap {
+        Trap::OutOfFuel => failure(
+            FailureKind::OutOfFuel,
+            "it used all the fuel that its input allows: look for a loop that does not end, \
+             or for work that grows faster than the input",
+        ),
+        Trap::Interrupt => {
+            failure(FailureKind::Deadline, "it ran longer than the wall clock allows")
+        }
+        Trap::StackOverflow => failure(FailureKind::Stack, "it called too deep"),
+        Trap::StringOutOfBounds
+        | Trap::ListOutOfBounds
+        | Trap::InvalidDiscriminant
+        | Trap::UnalignedPointer
+        | Trap::InvalidChar => failure(otherwise, trap.to_string()),
+        trap => match said {
+            Some(text) => failure(FailureKind::Trap, text),
+            None => failure(FailureKind::Trap, trap.to_string()),
+        },
+    }
+}

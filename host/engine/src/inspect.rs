@@ -1,0 +1,96 @@
+//! What can be known of a component without compiling or running it.
+
+mod description;
+mod shape;
+
+pub use description::description;
+
+use crate::failure::failure;
+use crate::limits::Limits;
+use shape::Shape;
+use tread_model::description::Description;
+use tread_model::digest::Digest;
+use tread_model::verdict::{Failure, FailureKind};
+
+/// What can be known of a file without running it, also of one that is broken
+/// or no policy at all.
+#[derive(Debug, Clone)]
+pub struct Inspection {
+    /// Its identity.
+    pub digest: Digest,
+    /// In bytes.
+    pub size: usize,
+    /// Whether it is a component, and not a core module or anything else.
+    pub is_component: bool,
+    /// The functions and interfaces that it imports.
+    pub imports: Vec<String>,
+    /// What it exports.
+    pub exports: Vec<String>,
+    /// The version of the contract that it exports: `1.0.0`.
+    pub contract: Option<String>,
+    /// What it says of itself in its custom section.
+    pub description: Option<Description>,
+    /// Why it cannot be loaded, as far as that can be seen from outside.
+    pub problems: Vec<Failure>,
+}
+
+/// Looks at a file that may be a policy.
+pub fn inspect(bytes: &[u8], limits: &Limits) -> Inspection {
+    let mut problems: Vec<Failure> = check_size(bytes, limits).err().into_iter().collect();
+    let mut shape = Shape::default();
+    let mut described = None;
+    if problems.is_empty() {
+        match Shape::read(bytes) {
+            Ok(read) => {
+                problems.extend(read.problems(limits));
+                shape = read;
+                match description(bytes, limits) {
+                    Ok(description) => described = Some(description),
+                    Err(problem) => problems.push(problem),
+                }
+            }
+            Err(problem) => problems.push(problem),
+        }
+    }
+    Inspection {
+        digest: Digest::of(bytes),
+        size: bytes.len(),
+        is_component: shape.is_component || wasmparser::Parser::is_component(bytes),
+        contract: shape.contract().map(str::to_owned),
+        imports: shape.imports.into_iter().map(|import| import.name).collect(),
+        exports: shape.exports,
+        description: described,
+        problems,
+    }
+}
+
+/// Whether a component may be compiled.
+pub(crate) fn check(bytes: &[u8], limits: &Limits) -> Result<(), Failure> {
+    check_size(bytes, limits)?;
+    Shape::read(bytes)?.problems(limits).into_iter().next().map_or(Ok(()), Err)
+}
+
+pub(crate) fn check_size(bytes: &[u8], limits: &Limits) -> Result<(), Failure> {
+    if bytes.len() <= limits.module_bytes {
+        return Ok(());
+    }
+    let message = format!("it has {} bytes, and {} are allowed", bytes.len(), limits.module_bytes);
+    Err(failure(FailureKind::TooLarge, message))
+}
+
+/// Something that cannot be read as WebAssembly.
+fn unreadable(bytes: &[u8], error: &wasmparser::BinaryReaderError) -> Failure {
+    let message = match bytes {
+        [] => "the file is empty".to_owned(),
+        bytes if wasmparser::Parser::is_core_wasm(bytes) => core_module(),
+        bytes if bytes.starts_with(b"\0asm") => {
+            format!("it is broken: {error}")
+        }
+        _ => "it is no WebAssembly: expected a component".to_owned(),
+    };
+    failure(FailureKind::NotAComponent, message)
+}
+
+fn core_module() -> String {
+    "it is a core module: expected a component, which `tread policy build` makes of it".to_owned()
+}

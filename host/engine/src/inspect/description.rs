@@ -1,0 +1,68 @@
+//! The description in a component's custom section.
+
+use super::{check_size, core_module, unreadable};
+use crate::failure::failure;
+use crate::limits::Limits;
+use tread_model::description::{Description, SECTION};
+use tread_model::verdict::{Failure, FailureKind};
+use wasmparser::{Chunk, Parser, Payload};
+
+/// What a component says of itself in its custom section. Nothing else is
+/// read, and no rule but the form of the section is checked.
+pub fn description(bytes: &[u8], limits: &Limits) -> Result<Description, Failure> {
+    check_size(bytes, limits)?;
+    let section = section(bytes)?;
+    if section.len() > limits.description_bytes {
+        return Err(bad(format!(
+            "its description has {} bytes, and {} are allowed",
+            section.len(),
+            limits.description_bytes
+        )));
+    }
+    serde_json::from_slice(section)
+        .map_err(|error| bad(format!("the custom section {SECTION}: {error}")))
+}
+
+fn bad(message: String) -> Failure {
+    failure(FailureKind::BadDescription, message)
+}
+
+/// The content of the one custom section that holds the description.
+fn section(bytes: &[u8]) -> Result<&[u8], Failure> {
+    let mut parser = Parser::new(0);
+    let mut rest = bytes;
+    let mut found = Vec::new();
+    loop {
+        let chunk = parser.parse(rest, true).map_err(|error| unreadable(bytes, &error))?;
+        let Chunk::Parsed { consumed, payload } = chunk else {
+            // There is no more input that could be needed.
+            return Err(failure(FailureKind::NotAComponent, "it ends too early"));
+        };
+        let mut next = consumed;
+        match payload {
+            Payload::Version { encoding: wasmparser::Encoding::Module, .. } => {
+                return Err(failure(FailureKind::NotAComponent, core_module()));
+            }
+            Payload::CustomSection(custom) if custom.name() == SECTION => {
+                found.push(custom.data());
+            }
+            // What is nested is not looked into.
+            Payload::ModuleSection { unchecked_range, .. }
+            | Payload::ComponentSection { unchecked_range, .. } => {
+                next = consumed.saturating_add(unchecked_range.len());
+            }
+            Payload::End(_) => break,
+            _ => {}
+        }
+        rest = rest
+            .get(next..)
+            .ok_or_else(|| failure(FailureKind::NotAComponent, "it ends too early"))?;
+    }
+    match found.as_slice() {
+        [one] => Ok(one),
+        [] => Err(bad(format!(
+            "it has no custom section {SECTION}, which `tread policy build` writes"
+        ))),
+        _ => Err(bad(format!("it has more than one custom section {SECTION}"))),
+    }
+}

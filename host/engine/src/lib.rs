@@ -1,0 +1,23 @@
+//! The sandbox: load, inspect, limit and call policies.
+//!
+//! A policy is a stranger's program. Whatever it does ends in verdicts that
+//! keep the contract, or in a [`tread_model::verdict::Failure`] with a stable
+//! name; never in a crash, and never in an effect on another call.
+
+mod cache;
+mod call;
+mod check;
+pub mod compile;
+mod convert;
+mod failure;
+mod guest_log;
+pub mod inspect;
+pub mod limits;
+pub mod planner;
+pub mod policy;
+pub mod sandbox;
+mod serving;
+mod slots;
+mod text;
+mod ticker;
+mod v1;

@@ -1,0 +1,269 @@
+//! From changes to a plan: route, ask, merge.
+
+use crate::policy::{Policy, PolicySet};
+use crate::sandbox::{Call, Sandbox};
+use std::borrow::Cow;
+use std::time::{Duration, Instant};
+use tread_model::change::{Change, Entry, State};
+use tread_model::config::NodeConfig;
+use tread_model::config_digest::{Digests, digests_of_pair};
+use tread_model::diff::{Comparison, compare_digested, unchanged};
+use tread_model::plan::{Decided, Plan, Said, Statement, build};
+use tread_model::problem::Problems;
+use tread_model::secrets::{is_secret, redact, redact_entry};
+use tread_model::verdict::{Answer, Failure, Layer, Verdict};
+
+/// A plan, and what making it took.
+#[derive(Debug)]
+pub struct Planned<'a> {
+    /// The plan.
+    pub plan: Plan,
+    /// The changes that it is for, with contents: for a local terminal only.
+    pub changes: Vec<Change<'a>>,
+    /// How long digesting and comparing took.
+    pub comparing: Duration,
+    /// Each call of a policy, in the order in which they were made.
+    pub calls: Vec<CallRecord>,
+}
+
+/// One call of a policy.
+#[derive(Debug, Clone, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CallRecord {
+    /// Which policy.
+    pub policy: String,
+    /// How many changes it was offered.
+    pub offered: usize,
+    /// Getting its module ready, compiling included.
+    pub load: Duration,
+    /// The call itself.
+    pub call: Duration,
+    /// What it used of its fuel.
+    pub fuel: u64,
+    /// What it wrote to its log: for its author, and no part of any output.
+    #[serde(skip)]
+    pub log: Vec<String>,
+}
+
+/// Plans the way from one config to another.
+pub fn plan<'a>(
+    sandbox: &Sandbox,
+    policies: &PolicySet,
+    old: &NodeConfig<'a>,
+    new: &NodeConfig<'a>,
+    warnings: Vec<String>,
+) -> Result<Planned<'a>, Problems> {
+    let start = Instant::now();
+    let (from, to) = digests_of_pair(old, new)?;
+    let mut planned = plan_digested(sandbox, policies, (old, &from), (new, &to), warnings)?;
+    planned.comparing =
+        start.elapsed().saturating_sub(planned.calls.iter().map(CallRecord::took).sum());
+    Ok(planned)
+}
+
+/// As [`plan`], for configs whose digests are known: the cost follows the
+/// changes, not what the configs hold.
+pub fn plan_digested<'a>(
+    sandbox: &Sandbox,
+    policies: &PolicySet,
+    (old, from): (&NodeConfig<'a>, &Digests),
+    (new, to): (&NodeConfig<'a>, &Digests),
+    warnings: Vec<String>,
+) -> Result<Planned<'a>, Problems> {
+    let start = Instant::now();
+    let comparison = compare_digested(old, from, new, to)?;
+    let comparing = start.elapsed();
+    let mut round = Round {
+        sandbox,
+        policies,
+        sides: (old, new),
+        statements: comparison.changes.iter().map(|_| Vec::new()).collect(),
+        comparison: &comparison,
+        reproducible: true,
+        calls: Vec::new(),
+    };
+    round.ask(|layer| layer == Layer::Admin)?;
+    round.ask(|layer| layer != Layer::Admin)?;
+    let Round { statements, reproducible, calls, .. } = round;
+
+    let decided = comparison.changes.iter().zip(statements).map(|(change, statements)| Decided {
+        id: change.id.clone(),
+        edit: change.edit(),
+        statements,
+    });
+    let plan = build(
+        (comparison.from, comparison.to),
+        decided.collect(),
+        &comparison.refusals,
+        warnings,
+        reproducible,
+    );
+    Ok(Planned { plan, changes: comparison.changes, comparing, calls })
+}
+
+impl CallRecord {
+    fn took(&self) -> Duration {
+        self.load + self.call
+    }
+}
+
+/// Asking the policies about the changes of one plan.
+struct Round<'r, 'a> {
+    sandbox: &'r Sandbox,
+    policies: &'r PolicySet,
+    sides: (&'r NodeConfig<'a>, &'r NodeConfig<'a>),
+    comparison: &'r Comparison<'a>,
+    /// What was said so far, for each change.
+    statements: Vec<Vec<Statement<'r>>>,
+    reproducible: bool,
+    calls: Vec<CallRecord>,
+}
+
+impl<'r, 'a> Round<'r, 'a> {
+    /// Asks every policy of some layers that claims something which is still
+    /// open (law 3).
+    fn ask(&mut self, layers: impl Fn(Layer) -> bool) -> Result<(), Problems> {
+        let all = self.policies.policies();
+        let mut offers: Vec<Vec<usize>> = all.iter().map(|_| Vec::new()).collect();
+        for (index, change) in self.comparison.changes.iter().enumerate() {
+            if self.statements.get(index).is_some_and(|said| said.iter().any(has_answered)) {
+                continue;
+            }
+            for (policy, _) in self.policies.router().claimants(&change.id) {
+                let asked = all.get(policy).is_some_and(|policy| layers(policy.identity.layer));
+                // A change may match several claims of one policy.
+                if let Some(offer) = offers.get_mut(policy)
+                    && asked
+                    && offer.last() != Some(&index)
+                {
+                    offer.push(index);
+                }
+            }
+        }
+        for (policy, offer) in all.iter().zip(offers) {
+            if !offer.is_empty() {
+                self.call(policy, &offer)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks one policy, and notes what it said of each change it was offered.
+    fn call(&mut self, policy: &'r Policy, offer: &[usize]) -> Result<(), Problems> {
+        let start = Instant::now();
+        let module = policy.module(self.sandbox);
+        let load = start.elapsed();
+        let mut record = CallRecord {
+            policy: policy.identity.policy.clone(),
+            offered: offer.len(),
+            load,
+            call: Duration::ZERO,
+            fuel: 0,
+            log: Vec::new(),
+        };
+        let module = match module {
+            Ok(module) => module,
+            Err(failure) => {
+                self.note_failure(policy, offer, failure);
+                self.calls.push(record);
+                return Ok(());
+            }
+        };
+        let blind = policy.identity.layer == Layer::Template && !policy.read_secrets;
+        let changes = offer.iter().filter_map(|index| self.comparison.changes.get(*index));
+        let changes: Vec<Cow<'_, Change<'a>>> = changes
+            .map(|change| if blind { redact(change) } else { Cow::Borrowed(change) })
+            .collect();
+        let offers: Vec<&Change<'a>> = changes.iter().map(AsRef::as_ref).collect();
+        let entries = self.neighbours(policy, blind)?;
+
+        let start = Instant::now();
+        let reply = self.sandbox.classify(
+            module,
+            &Call {
+                settings: &policy.settings,
+                changes: &offers,
+                unchanged: &entries,
+                claims: &policy.claims,
+                layer: policy.identity.layer,
+            },
+        );
+        record.call = start.elapsed();
+        match reply {
+            Ok(reply) => {
+                for (index, verdict) in offer.iter().zip(reply.verdicts) {
+                    let silent = || Verdict { answer: Answer::Abstain, reason: String::new() };
+                    let secret = self.comparison.changes.get(*index).is_some_and(is_secret_file);
+                    if let Some(said) = self.statements.get_mut(*index) {
+                        let mut verdict = verdict.unwrap_or_else(silent);
+                        // It saw the file, and may quote it.
+                        if secret && !blind && !verdict.reason.is_empty() {
+                            verdict.reason = UNSHOWN.to_owned();
+                        }
+                        said.push(statement(policy, Said::Verdict(verdict)));
+                    }
+                }
+                (record.fuel, record.log) = (reply.fuel, reply.log);
+            }
+            Err(failed) => {
+                self.note_failure(policy, offer, &failed.failure);
+                self.reproducible &= failed.reproducible;
+                (record.fuel, record.log) = (failed.fuel, failed.log);
+            }
+        }
+        self.calls.push(record);
+        Ok(())
+    }
+
+    /// A failure voids the whole call: it is the policy's word on all it was offered.
+    fn note_failure(&mut self, policy: &'r Policy, offer: &[usize], failure: &Failure) {
+        for index in offer {
+            if let Some(said) = self.statements.get_mut(*index) {
+                said.push(statement(policy, Said::Failed(failure.clone())));
+            }
+        }
+    }
+
+    /// What the policy claims `with-unchanged`, as it stands on both sides.
+    fn neighbours(&self, policy: &Policy, blind: bool) -> Result<Vec<Entry<'a>>, Problems> {
+        if !policy.claims.iter().any(|claim| claim.with_unchanged) {
+            return Ok(Vec::new());
+        }
+        let (old, new) = self.sides;
+        let mut entries = unchanged(old, new, |id| policy.wants_unchanged(id))?;
+        // What an admin answered for changes out of this policy's sight, but not
+        // out of the whole that it compares: it counts as done.
+        for (change, said) in self.comparison.changes.iter().zip(&self.statements) {
+            let answered =
+                said.iter().any(|it| it.policy.layer == Layer::Admin && has_answered(it));
+            let there = change.after != State::Absent;
+            if answered && there && policy.wants_unchanged(&change.id) {
+                entries.push(Entry { id: change.id.clone(), state: change.after.clone() });
+            }
+        }
+        entries.sort_unstable_by(|a, b| a.id.cmp(&b.id));
+        if !blind {
+            return Ok(entries);
+        }
+        Ok(entries.iter().map(|entry| redact_entry(entry).into_owned()).collect())
+    }
+}
+
+/// In place of a reason that might quote a secret.
+const UNSHOWN: &str = "Others on the node cannot read this file, so the reason, which might quote \
+                       it, is not shown.";
+
+fn is_secret_file(change: &Change<'_>) -> bool {
+    change.id.starts_with("file:") && is_secret(change)
+}
+
+fn statement(policy: &Policy, said: Said) -> Statement<'_> {
+    Statement { policy: &policy.identity, may_relax: policy.may_relax, said }
+}
+
+fn has_answered(statement: &Statement<'_>) -> bool {
+    match &statement.said {
+        Said::Failed(_) => true,
+        Said::Verdict(verdict) => verdict.answer != Answer::Abstain,
+    }
+}

@@ -1,0 +1,229 @@
+//! A policy that takes part in plans, and the set of all of them.
+
+use crate::inspect;
+use crate::limits::Limits;
+use crate::sandbox::{Module, Sandbox};
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::sync::OnceLock;
+use tread_model::claim::{Pattern, Router, validate_description};
+use tread_model::description::{Claim, Description};
+use tread_model::digest::Digest;
+use tread_model::plan::PolicyIdentity;
+use tread_model::verdict::{Failure, FailureKind, Layer};
+
+/// A policy that takes part in plans: what is known of it without running it,
+/// and its module, which is loaded when the first change is routed to it.
+#[derive(Debug)]
+pub struct Policy {
+    /// Name, layer, version and digests.
+    pub identity: PolicyIdentity,
+    /// One line on what it does.
+    pub summary: String,
+    /// What it is asked about, and the range of its answers.
+    pub claims: Vec<Claim>,
+    /// Its settings: one complete JSON object, keys sorted.
+    pub settings: String,
+    /// Whether its actions stand against the built-ins' verdicts (law 4).
+    pub may_relax: bool,
+    /// Whether it may read what others on the node cannot (law 10).
+    pub read_secrets: bool,
+    /// The size of its component.
+    pub size: usize,
+    with_unchanged: Vec<Pattern>,
+    body: Body,
+    loaded: OnceLock<Result<Module, Failure>>,
+}
+
+#[derive(Debug)]
+enum Body {
+    /// Borrowed if it is part of the program.
+    Component(Cow<'static, [u8]>),
+    /// Loaded already.
+    Loaded(Module),
+    /// It cannot be loaded, but it is known what it claims.
+    Broken(Failure),
+}
+
+/// What an admin says of a policy.
+#[derive(Debug, Clone, Default)]
+pub struct Wishes {
+    /// Settings over the policy's defaults.
+    pub settings: Map<String, Value>,
+    /// See [`Policy::may_relax`].
+    pub may_relax: bool,
+    /// See [`Policy::read_secrets`].
+    pub read_secrets: bool,
+}
+
+impl Policy {
+    /// A policy from the bytes of its component, which is not run yet. `digest`
+    /// is the sha256 of the bytes where the caller knows it already.
+    ///
+    /// What is wrong with its settings is a failure of the policy (law 2); a
+    /// component that does not even say what it claims is an error.
+    pub fn new(
+        component: Cow<'static, [u8]>,
+        digest: Option<Digest>,
+        layer: Layer,
+        wishes: Wishes,
+        limits: &Limits,
+    ) -> Result<Policy, Failure> {
+        let description = inspect::description(&component, limits)?;
+        validate_description(&description).map_err(bad_description)?;
+        let digest = digest.unwrap_or_else(|| Digest::of(&component));
+        let (settings, body) = match complete_settings(&description, &wishes.settings) {
+            Ok(settings) => (settings, None),
+            Err(failure) => ("{}".to_owned(), Some(Body::Broken(failure))),
+        };
+        let Description { name, version, summary, claims, .. } = description;
+        Ok(Policy {
+            identity: PolicyIdentity {
+                policy: name,
+                layer,
+                version,
+                digest,
+                settings_digest: Digest::of(settings.as_bytes()),
+            },
+            summary,
+            with_unchanged: with_unchanged(&claims)?,
+            claims,
+            settings,
+            may_relax: wishes.may_relax && layer == Layer::Template,
+            read_secrets: wishes.read_secrets,
+            size: component.len(),
+            body: body.unwrap_or(Body::Component(component)),
+            loaded: OnceLock::new(),
+        })
+    }
+
+    /// The same policy under another name, with claims that the host computed
+    /// in place of the declared ones: for rules.
+    pub fn named(mut self, name: String, summary: String, claims: Vec<Claim>) -> Policy {
+        self.identity.policy = name;
+        self.summary = summary;
+        self.claims = claims;
+        self
+    }
+
+    /// The same policy with a module that was loaded from its component before:
+    /// for whoever asks one component with many settings.
+    pub fn with_module(mut self, module: Module) -> Policy {
+        if matches!(self.body, Body::Component(_)) && module.digest() == self.identity.digest {
+            self.body = Body::Loaded(module);
+        }
+        self
+    }
+
+    /// Whether it wants to see this also when it did not change.
+    pub(crate) fn wants_unchanged(&self, id: &str) -> bool {
+        self.with_unchanged.iter().any(|pattern| pattern.matches(id))
+    }
+
+    /// Its module, loaded now if it was not; settings are checked then too.
+    pub(crate) fn module(&self, sandbox: &Sandbox) -> Result<&Module, &Failure> {
+        self.loaded.get_or_init(|| self.load(sandbox)).as_ref()
+    }
+
+    fn load(&self, sandbox: &Sandbox) -> Result<Module, Failure> {
+        match &self.body {
+            Body::Broken(failure) => Err(failure.clone()),
+            Body::Component(component) => {
+                let digest = Some(&self.identity.digest);
+                let module = match component {
+                    Cow::Borrowed(own) => sandbox.load_own(own, digest)?,
+                    Cow::Owned(foreign) => sandbox.load(foreign, digest)?,
+                };
+                self.with_settings(module, sandbox)
+            }
+            Body::Loaded(module) => self.with_settings(module.clone(), sandbox),
+        }
+    }
+
+    fn with_settings(&self, module: Module, sandbox: &Sandbox) -> Result<Module, Failure> {
+        if self.settings != "{}" {
+            sandbox.check_settings(&module, &self.settings)?;
+        }
+        Ok(module)
+    }
+
+    /// Whether it can decide: loads it, and checks its settings.
+    pub fn check(&self, sandbox: &Sandbox) -> Result<(), &Failure> {
+        self.module(sandbox).map(|_| ())
+    }
+}
+
+fn with_unchanged(claims: &[Claim]) -> Result<Vec<Pattern>, Failure> {
+    let claims = claims.iter().filter(|claim| claim.with_unchanged);
+    claims.map(|claim| Pattern::parse(&claim.changes).map_err(bad_description)).collect()
+}
+
+fn bad_description(message: String) -> Failure {
+    Failure { kind: FailureKind::BadDescription, message }
+}
+
+/// The defaults with the admin's values over them, as canonical JSON.
+fn complete_settings(
+    description: &Description,
+    wished: &Map<String, Value>,
+) -> Result<String, Failure> {
+    let invalid = |message: String| Failure { kind: FailureKind::InvalidSettings, message };
+    let Some(settings) = &description.settings else {
+        return match wished.keys().next() {
+            None => Ok("{}".to_owned()),
+            Some(key) => Err(invalid(format!(
+                "{} takes no settings, but {key} is set: remove it",
+                description.name
+            ))),
+        };
+    };
+    let mut complete: Map<String, Value> = serde_json::from_str(&settings.defaults)
+        .map_err(|error| invalid(format!("the defaults of {}: {error}", description.name)))?;
+    for (key, value) in wished {
+        complete.insert(key.clone(), value.clone());
+    }
+    Ok(Value::Object(complete).to_string())
+}
+
+/// All policies of a plan, in the order of layer and name, with the way from a
+/// change to those that claim it.
+#[derive(Debug)]
+pub struct PolicySet {
+    policies: Vec<Policy>,
+    router: Router,
+}
+
+impl PolicySet {
+    /// Puts policies together. Two of one name in one layer are an error that
+    /// names it.
+    pub fn new(mut policies: Vec<Policy>) -> Result<PolicySet, String> {
+        policies.sort_by(|a, b| key(a).cmp(&key(b)));
+        for pair in policies.windows(2) {
+            if let [one, two] = pair
+                && key(one) == key(two)
+            {
+                return Err(format!(
+                    "two policies of the {} layer are named {}: rename one, or leave one out",
+                    one.identity.layer, one.identity.policy
+                ));
+            }
+        }
+        let claims = policies.iter().enumerate().map(|(index, policy)| (index, &*policy.claims));
+        let router = Router::new(claims)?;
+        Ok(PolicySet { policies, router })
+    }
+
+    /// The policies, by layer and name.
+    pub fn policies(&self) -> &[Policy] {
+        &self.policies
+    }
+
+    /// The way from changes to claims.
+    pub(crate) fn router(&self) -> &Router {
+        &self.router
+    }
+}
+
+fn key(policy: &Policy) -> (Layer, &str) {
+    (policy.identity.layer, &policy.identity.policy)
+}

@@ -1,0 +1,344 @@
+//! Loading policies and asking them.
+
+mod measure;
+
+pub use measure::Spent;
+
+use crate::cache::Cache;
+use crate::call::{Done, Ready, call};
+use crate::check::{Offer, Ranges};
+use crate::compile::Compiler;
+use crate::failure::{failure, no_room};
+use crate::limits::Limits;
+use crate::serving::Serving;
+use crate::{convert, inspect, v1};
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use tread_model::change::{Change, Entry};
+use tread_model::claim::validate_description;
+use tread_model::description::{Claim, Description};
+use tread_model::digest::Digest;
+use tread_model::verdict::{Failure, FailureKind, Layer, Verdict};
+use wasmtime::component::Component;
+
+pub use crate::serving::Allocator;
+
+/// How a sandbox is set up.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Where compiled policies are kept. None: they are compiled each time.
+    pub cache_dir: Option<PathBuf>,
+    /// What a policy may use.
+    pub limits: Limits,
+    /// How many policies run at the same time; further calls wait.
+    pub slots: u32,
+    /// Where policies are compiled.
+    pub compiler: Compiler,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            cache_dir: None,
+            limits: Limits::default(),
+            slots: 8,
+            compiler: Compiler::default(),
+        }
+    }
+}
+
+/// Loads and runs policies. Clones share everything; nothing is set up before
+/// the first policy is loaded.
+#[derive(Debug, Clone)]
+pub struct Sandbox(Arc<Inner>);
+
+struct Inner {
+    options: Options,
+    serving: OnceLock<Result<Arc<Serving>, Failure>>,
+    cache: OnceLock<Option<Cache>>,
+}
+
+impl fmt::Debug for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sandbox").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+/// A policy that can be asked.
+#[derive(Clone)]
+pub struct Module(Arc<Loaded>);
+
+struct Loaded {
+    digest: Digest,
+    serving: Arc<Serving>,
+    ready: Ready,
+    /// Of the claims of the last call, which are hardly ever others.
+    ranges: Mutex<Option<Arc<Ranges>>>,
+}
+
+impl fmt::Debug for Module {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Module").field(&self.0.digest).finish()
+    }
+}
+
+/// A question to a policy.
+#[derive(Debug, Clone, Copy)]
+pub struct Call<'c, 'a> {
+    /// One complete JSON object.
+    pub settings: &'c str,
+    /// What is offered, in the order of ids.
+    pub changes: &'c [&'c Change<'a>],
+    /// What it claims `with-unchanged` and did not change.
+    pub unchanged: &'c [Entry<'a>],
+    /// The claims that hold it: the declared ones, or those that the host
+    /// computed for it.
+    pub claims: &'c [Claim],
+    /// In which layer it speaks.
+    pub layer: Layer,
+}
+
+/// What a policy answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reply {
+    /// One for each offered change; `None`: it said nothing, and so abstains.
+    pub verdicts: Vec<Option<Verdict>>,
+    /// What the call used.
+    pub fuel: u64,
+    /// The linear memory that the call took, at its peak.
+    pub memory: usize,
+    /// What it wrote to its log.
+    pub log: Vec<String>,
+}
+
+/// How a call failed. It voids all that was answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallFailure {
+    /// What happened.
+    pub failure: Failure,
+    /// What the call used.
+    pub fuel: u64,
+    /// What it wrote to its log.
+    pub log: Vec<String>,
+    /// Whether the same inputs fail like this on every machine. Not so for the
+    /// wall clock, the native stack and the host's own resources.
+    pub reproducible: bool,
+}
+
+impl Sandbox {
+    /// A sandbox in which nothing is set up yet.
+    pub fn new(options: Options) -> anyhow::Result<Sandbox> {
+        anyhow::ensure!(options.slots > 0, "a sandbox without slots runs nothing");
+        let (serving, cache) = (OnceLock::new(), OnceLock::new());
+        Ok(Sandbox(Arc::new(Inner { options, serving, cache })))
+    }
+
+    /// The limits of all policies.
+    pub fn limits(&self) -> &Limits {
+        &self.0.options.limits
+    }
+
+    /// Where instances get their memory from. Sets up the engine.
+    pub fn allocator(&self) -> Result<Allocator, Failure> {
+        Ok(self.serving()?.allocator)
+    }
+
+    fn serving(&self) -> Result<&Arc<Serving>, Failure> {
+        let Options { limits, slots, .. } = &self.0.options;
+        let made = self.0.serving.get_or_init(|| {
+            let serving = Serving::new(limits, *slots)
+                .map_err(|error| no_room(format!("the sandbox cannot be set up: {error:#}")))?;
+            Ok(Arc::new(serving))
+        });
+        made.as_ref().map_err(Clone::clone)
+    }
+
+    fn cache(&self) -> Option<&Cache> {
+        let dir = self.0.options.cache_dir.as_deref()?;
+        self.0.cache.get_or_init(|| Cache::open(dir)).as_ref()
+    }
+
+    /// Makes a component ready to be asked, from the cache where it was
+    /// verified before. `pin` is the digest that it has to have.
+    pub fn load(&self, component: &[u8], pin: Option<&Digest>) -> Result<Module, Failure> {
+        self.load_with(&self.0.options.compiler, component, pin)
+    }
+
+    /// As [`Sandbox::load`], for components that come with the program, and
+    /// need no process of their own to be compiled in.
+    pub fn load_own(&self, component: &[u8], pin: Option<&Digest>) -> Result<Module, Failure> {
+        self.load_with(&Compiler::InProcess, component, pin)
+    }
+
+    fn load_with(
+        &self,
+        compiler: &Compiler,
+        component: &[u8],
+        pin: Option<&Digest>,
+    ) -> Result<Module, Failure> {
+        inspect::check_size(component, self.limits())?;
+        let digest = Digest::of(component);
+        if let Some(pin) = pin.filter(|pin| **pin != digest) {
+            let message = format!("its digest is {digest}, and {pin} was pinned");
+            return Err(failure(FailureKind::DigestMismatch, message));
+        }
+        tracing::debug!("loading the policy {digest}");
+        let serving = self.serving()?;
+        let ready = match self.cached(serving, &digest) {
+            Some(ready) => ready,
+            None => {
+                let (ready, compiled) = self.compile(compiler, serving, component)?;
+                self.verify(serving, component, &ready)?;
+                if let Some(cache) = self.cache() {
+                    cache.write(&digest, &serving.key, &compiled);
+                }
+                ready
+            }
+        };
+        let (serving, ranges) = (Arc::clone(serving), Mutex::new(None));
+        Ok(Module(Arc::new(Loaded { digest, serving, ready, ranges })))
+    }
+
+    /// A component that was loaded before, by this version and under these
+    /// limits: entries are only written of what was found good.
+    fn cached(&self, serving: &Serving, digest: &Digest) -> Option<Ready> {
+        let compiled = self.cache()?.read(digest, &serving.key)?;
+        let component = deserialize(serving, &compiled)
+            .inspect_err(|error| tracing::debug!("a cached policy is compiled anew: {error:#}"))
+            .ok()?;
+        Ready::new(serving, &component).ok()
+    }
+
+    fn compile(
+        &self,
+        compiler: &Compiler,
+        serving: &Serving,
+        component: &[u8],
+    ) -> Result<(Ready, Vec<u8>), Failure> {
+        let limits = self.limits();
+        inspect::check(component, limits)?;
+        let compiled = compiler.compile(component, serving.allocator, limits)?;
+        // Fresh from the compiler it can only be too large for an instance.
+        let component = deserialize(serving, &compiled)
+            .map_err(|error| failure(FailureKind::Memory, format!("{error:#}")))?;
+        let needs = component.resources_required();
+        if needs.is_none_or(|it| it.num_memories > 1 || it.num_tables > limits.tables) {
+            let message = "it makes more memories or tables than a policy may have";
+            return Err(failure(FailureKind::Memory, message));
+        }
+        Ok((Ready::new(serving, &component)?, compiled))
+    }
+
+    /// What loading has to find out once: whether it can be instantiated, has
+    /// functions of the right types, and is what it says it is.
+    fn verify(&self, serving: &Serving, component: &[u8], ready: &Ready) -> Result<(), Failure> {
+        let declared = inspect::description(component, self.limits())?;
+        let exported = self.exported(serving, ready)?;
+        let bad = |message: String| failure(FailureKind::BadDescription, message);
+        validate_description(&exported).map_err(bad)?;
+        if declared != exported {
+            return Err(bad(format!(
+                "its custom section describes {} {}, and its function describes {} {}, or they \
+                 differ further on: build it again",
+                declared.name, declared.version, exported.name, exported.version
+            )));
+        }
+        Ok(())
+    }
+
+    fn exported(&self, serving: &Serving, ready: &Ready) -> Result<Description, Failure> {
+        let limits = self.limits();
+        let budget = limits.budget(0, 0);
+        let fail = |failed: CallFailure| failed.failure;
+        // Their types are compared here, so that a mismatch shows at load.
+        ready.check_types(serving, limits)?;
+        let done: Done<v1::Description> =
+            call(serving, limits, ready, &ready.describe, (), budget).map_err(fail)?;
+        Ok(convert::description(done.value))
+    }
+
+    /// What a component exports as its description, whatever its custom
+    /// section says: for whoever builds one.
+    pub fn describe(&self, component: &[u8]) -> Result<Description, Failure> {
+        let serving = self.serving()?;
+        let (ready, _) = self.compile(&self.0.options.compiler, serving, component)?;
+        let exported = self.exported(serving, &ready)?;
+        validate_description(&exported)
+            .map_err(|message| failure(FailureKind::BadDescription, message))?;
+        Ok(exported)
+    }
+
+    /// Lets a policy check its settings: one complete JSON object.
+    pub fn check_settings(&self, module: &Module, settings: &str) -> Result<(), Failure> {
+        let invalid = |message: String| failure(FailureKind::InvalidSettings, message);
+        if let Err(error) = serde_json::from_str::<serde_json::Map<_, serde_json::Value>>(settings)
+        {
+            return Err(invalid(format!("its settings are no JSON object: {error}")));
+        }
+        let Loaded { serving, ready, .. } = &*module.0;
+        let budget = self.limits().budget(settings.len(), 0);
+        let function = &ready.check_settings;
+        let done: Done<Result<(), Vec<String>>> =
+            call(serving, self.limits(), ready, function, (settings,), budget)
+                .map_err(|failed| failed.failure)?;
+        done.value.map_err(|errors| match errors.as_slice() {
+            [] => invalid("it refuses its settings without a reason".to_owned()),
+            errors => invalid(errors.join("; ")),
+        })
+    }
+
+    /// Asks a policy about changes. Without changes it is not run.
+    pub fn classify(&self, module: &Module, call: &Call<'_, '_>) -> Result<Reply, CallFailure> {
+        if call.changes.is_empty() {
+            return Ok(Reply { verdicts: Vec::new(), fuel: 0, memory: 0, log: Vec::new() });
+        }
+        let Loaded { serving, ready, .. } = &*module.0;
+        let limits = self.limits();
+        let ranges = module.ranges(call.claims).map_err(|message| CallFailure {
+            failure: failure(FailureKind::BadDescription, message),
+            fuel: 0,
+            log: Vec::new(),
+            reproducible: true,
+        })?;
+        let changes: Vec<_> = call.changes.iter().map(|change| convert::change(change)).collect();
+        let unchanged: Vec<_> = call.unchanged.iter().map(convert::entry).collect();
+        let params: v1::ClassifyParams<'_> = (call.settings, &changes, &unchanged);
+        let budget = limits.budget(convert::offered_bytes(params), changes.len());
+        let offer = Offer { changes: call.changes, ranges: &ranges, layer: call.layer, limits };
+        let done = crate::call::call(serving, limits, ready, &ready.classify, params, budget)?
+            .and_then(|verdicts| offer.check(verdicts))?;
+        Ok(Reply { verdicts: done.value, fuel: done.fuel, memory: done.memory, log: done.log })
+    }
+}
+
+impl Module {
+    /// The sha256 of the component.
+    pub fn digest(&self) -> Digest {
+        self.0.digest
+    }
+
+    fn ranges(&self, claims: &[Claim]) -> Result<Arc<Ranges>, String> {
+        let mut last = self.0.ranges.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(ranges) = last.as_ref().filter(|ranges| ranges.are_of(claims)) {
+            return Ok(Arc::clone(ranges));
+        }
+        let ranges = Arc::new(Ranges::new(claims)?);
+        *last = Some(Arc::clone(&ranges));
+        Ok(ranges)
+    }
+}
+
+/// Turns compiled code into a component.
+#[allow(unsafe_code)]
+fn deserialize(serving: &Serving, compiled: &[u8]) -> wasmtime::Result<Component> {
+    // SAFETY: wasmtime runs these bytes as machine code, so they have to be
+    // what its compiler wrote. They come from two places only. One is the
+    // compiler of this program, called a moment ago. The other is the cache: a
+    // directory that belongs to this user and that nobody else can enter, so
+    // that only who may run any code as this user could have put bytes there;
+    // they were read once, into memory of this process, and their digest,
+    // which is bound to the component and to the version and settings of
+    // program and engine, was verified over that copy.
+    unsafe { Component::deserialize(&serving.engine, compiled) }
+}

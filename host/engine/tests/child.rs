@@ -1,0 +1,86 @@
+//! Compiling in a process of its own. This test is its own compiler: started
+//! with `serve` it is the child.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(clippy::print_stdout, reason = "it says what it does, as every test does")]
+
+#[path = "support/mod.rs"]
+mod support;
+
+use std::ffi::OsString;
+use std::time::Duration;
+use support::*;
+use tread_engine::compile::{self, Compiler};
+use tread_engine::limits::Limits;
+use tread_engine::sandbox::{Options, Sandbox};
+use tread_model::verdict::FailureKind;
+
+fn main() {
+    match std::env::args().nth(1).as_deref() {
+        Some("serve") => return compile::serve(&Limits::default()).unwrap(),
+        Some("hang") => loop {
+            std::thread::park();
+        },
+        _ => {}
+    }
+    let tests: [(&str, fn()); 6] = [
+        ("a_child_compiles_what_is_then_served", a_child_compiles_what_is_then_served),
+        ("what_the_compiler_refuses_it_refuses", what_the_compiler_refuses_it_refuses),
+        ("a_child_that_takes_too_long_is_killed", a_child_that_takes_too_long_is_killed),
+        ("a_child_that_needs_too_much_memory_fails", a_child_that_needs_too_much_memory_fails),
+        ("a_child_that_is_no_compiler_fails", a_child_that_is_no_compiler_fails),
+        ("a_child_that_is_not_there_fails", a_child_that_is_not_there_fails),
+    ];
+    for (name, test) in tests {
+        test();
+        println!("test {name} ... ok");
+    }
+}
+
+fn with_child(program: &str, arg: &str, limits: Limits) -> Sandbox {
+    let args: Vec<OsString> = vec![arg.into()];
+    let compiler = Compiler::Child { program: program.into(), args };
+    Sandbox::new(Options { limits, compiler, slots: 1, ..Options::default() }).unwrap()
+}
+
+fn this(arg: &str, limits: Limits) -> Sandbox {
+    with_child(std::env::current_exe().unwrap().to_str().unwrap(), arg, limits)
+}
+
+fn a_child_compiles_what_is_then_served() {
+    still_serves(&this("serve", Limits::default()));
+}
+
+fn what_the_compiler_refuses_it_refuses() {
+    let mut component = Guest::default().component();
+    let at = component.windows(3).position(|it| it == [0x41, 0x10, 0x76]).expect("a shift by 16");
+    component[at] = 0x42;
+    let failure = this("serve", Limits::default()).load(&component, None).unwrap_err();
+    assert_failure(&failure, FailureKind::CompileFailed, "type mismatch");
+}
+
+fn a_child_that_takes_too_long_is_killed() {
+    let limits = Limits { compile_time: Duration::from_millis(50), ..Limits::default() };
+    let failure = this("hang", limits).load(&Guest::default().component(), None).unwrap_err();
+    assert_failure(&failure, FailureKind::CompileTimeout, "0.05 s");
+}
+
+fn a_child_that_needs_too_much_memory_fails() {
+    let limits = Limits { compile_memory: 1 << 20, ..Limits::default() };
+    let failure = this("serve", limits).load(&Guest::default().component(), None).unwrap_err();
+    assert_eq!(failure.kind, FailureKind::CompileFailed, "{failure}");
+}
+
+fn a_child_that_is_no_compiler_fails() {
+    for program in ["/bin/true", "/bin/cat"] {
+        let sandbox = with_child(program, "-", Limits::default());
+        let failure = sandbox.load(&Guest::default().component(), None).unwrap_err();
+        assert_eq!(failure.kind, FailureKind::CompileFailed, "{program}: {failure}");
+    }
+}
+
+fn a_child_that_is_not_there_fails() {
+    let sandbox = with_child("/nowhere/tread", "serve", Limits::default());
+    let failure = sandbox.load(&Guest::default().component(), None).unwrap_err();
+    assert_failure(&failure, FailureKind::CompileFailed, "cannot be started");
+}

@@ -1,0 +1,120 @@
+//! What a description has to keep.
+
+use super::Pattern;
+use crate::description::{Claim, Description, SettingsDescription};
+use std::collections::BTreeSet;
+
+const MOST_CLAIMS: usize = 256;
+const LONGEST_SUMMARY: usize = 200;
+
+/// Checks what a policy says of itself; the error is for its author.
+pub fn validate_description(description: &Description) -> Result<(), String> {
+    let Description { name, version, summary, claims, settings } = description;
+    let fine = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    if name.is_empty() || name.len() > 63 || !name.bytes().all(fine) {
+        return Err(format!(
+            "the name {name:?} is none: expected 1 to 63 lower-case letters, digits and -"
+        ));
+    }
+    if let Err(error) = semver::Version::parse(version) {
+        return Err(format!(
+            "the version {version:?} is no semantic version such as 1.4.0: {error}"
+        ));
+    }
+    if summary.chars().any(char::is_control) || summary.chars().count() > LONGEST_SUMMARY {
+        return Err(format!(
+            "the summary has to be one line of {LONGEST_SUMMARY} characters at most"
+        ));
+    }
+    if claims.is_empty() || claims.len() > MOST_CLAIMS {
+        return Err(format!("{} claims: expected 1 to {MOST_CLAIMS}", claims.len()));
+    }
+    let mut seen = BTreeSet::new();
+    for claim in claims {
+        check_claim(claim).map_err(|error| format!("the claim {:?}: {error}", claim.changes))?;
+        if !seen.insert(&claim.changes) {
+            return Err(format!("the claim {:?} stands there twice", claim.changes));
+        }
+    }
+    settings.as_ref().map_or(Ok(()), check_settings)
+}
+
+fn check_claim(claim: &Claim) -> Result<(), String> {
+    Pattern::parse(&claim.changes)?;
+    if claim.least > claim.most {
+        return Err(format!("its least, {}, is more than its most, {}", claim.least, claim.most));
+    }
+    Ok(())
+}
+
+fn check_settings(settings: &SettingsDescription) -> Result<(), String> {
+    for (what, text) in [("defaults", &settings.defaults), ("schema", &settings.schema)] {
+        if let Err(error) = serde_json::from_str::<serde_json::Map<_, serde_json::Value>>(text) {
+            return Err(format!("the {what} of the settings are no JSON object: {error}"));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::effect::Effect;
+
+    fn claim(changes: &str) -> Claim {
+        let changes = changes.to_owned();
+        Claim { changes, least: Effect::None, most: Effect::Restart, with_unchanged: false }
+    }
+
+    fn good() -> Description {
+        Description {
+            name: "chrony".into(),
+            version: "1.0.0".into(),
+            summary: "Restarts chronyd when its configuration changes".into(),
+            claims: vec![claim("file:/etc/chrony.conf")],
+            settings: Some(SettingsDescription { defaults: "{}".into(), schema: "{}".into() }),
+        }
+    }
+
+    #[test]
+    fn a_good_description_is_taken() {
+        assert_eq!(validate_description(&good()), Ok(()));
+        assert_eq!(validate_description(&Description { settings: None, ..good() }), Ok(()));
+    }
+
+    #[test]
+    fn each_broken_rule_is_named() {
+        let settings = |defaults: &str, schema: &str| {
+            Some(SettingsDescription { defaults: defaults.into(), schema: schema.into() })
+        };
+        let range = Claim { least: Effect::Reboot, ..claim("file:/etc/x") };
+        let many = (0..257).map(|n| claim(&format!("file:/etc/{n}"))).collect();
+        let twice = vec![claim("file:/etc/x"), claim("file:/etc/x")];
+        for (broken, word) in [
+            (Description { name: String::new(), ..good() }, "name"),
+            (Description { name: "Chrony".into(), ..good() }, "name"),
+            (Description { name: "a".repeat(64), ..good() }, "name"),
+            (Description { version: "1.0".into(), ..good() }, "version"),
+            (Description { summary: "two\nlines".into(), ..good() }, "summary"),
+            (Description { summary: "a".repeat(201), ..good() }, "summary"),
+            (Description { claims: Vec::new(), ..good() }, "0 claims"),
+            (Description { claims: many, ..good() }, "257 claims"),
+            (Description { claims: twice, ..good() }, "twice"),
+            (Description { claims: vec![claim("file:etc")], ..good() }, "begins with /"),
+            (Description { claims: vec![range], ..good() }, "least"),
+            (Description { settings: settings("[]", "{}"), ..good() }, "defaults"),
+            (Description { settings: settings("{}", "true"), ..good() }, "schema"),
+        ] {
+            let error = validate_description(&broken).expect_err(word);
+            assert!(error.contains(word), "{error}");
+        }
+    }
+
+    #[test]
+    fn limits_are_reached_but_not_passed() {
+        let claims = (0..256).map(|n| claim(&format!("file:/etc/{n}"))).collect();
+        let full =
+            Description { name: "a".repeat(63), summary: "é".repeat(200), claims, ..good() };
+        assert_eq!(validate_description(&full), Ok(()));
+    }
+}

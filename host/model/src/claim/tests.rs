@@ -1,0 +1,258 @@
+use super::*;
+
+fn pattern(text: &str) -> Pattern {
+    Pattern::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+#[test]
+fn a_pattern_matches_the_whole_id_and_stays_within_a_component() {
+    for (text, id, matches) in [
+        ("file:/etc/foo", "file:/etc/foo", true),
+        ("file:/etc/foo", "file:/etc/foobar", false),
+        ("file:/etc/foo", "file:/etc/foo/bar", false),
+        ("file:/etc/foo", "unit:/etc/foo", false),
+        ("file:/etc/Foo", "file:/etc/foo", false),
+        ("file:/etc/*", "file:/etc/foo", true),
+        ("file:/etc/*", "file:/etc/foo/bar", false),
+        ("file:/etc/*", "file:/etc/.hidden", true),
+        ("file:/etc/*.conf", "file:/etc/.conf", true),
+        ("file:/etc/fo?", "file:/etc/foo", true),
+        ("file:/etc/fo?", "file:/etc/fo", false),
+        ("file:/etc?foo", "file:/etc/foo", false),
+        ("file:/etc/**", "file:/etc/foo", true),
+        ("file:/etc/**", "file:/etc/foo/bar/baz", true),
+        ("file:/etc/**", "file:/etc", false),
+        ("file:/etc/**", "file:/etcetera/foo", false),
+        ("file:/etc/**/foo", "file:/etc/foo", true),
+        ("file:/etc/**/foo", "file:/etc/a/b/foo", true),
+        ("file:/etc/**/foo", "file:/etc/a/b/foo/c", false),
+        ("file:/etc/**/a*/**/b", "file:/etc/x/ab/y/z/b", true),
+        ("file:**", "file:/etc/foo", true),
+        ("file:**/foo", "file:/etc/foo", true),
+        ("file:/**", "file:/etc/foo", true),
+        ("file:/etc/[a-c]x", "file:/etc/bx", true),
+        ("file:/etc/[a-c]x", "file:/etc/dx", false),
+        ("file:/etc/[!a-c]x", "file:/etc/dx", true),
+        ("file:/etc/[!a]foo", "file:/etc//foo", false),
+        ("file:/etc/{a,b}.conf", "file:/etc/b.conf", true),
+        ("file:/etc/{a,b}.conf", "file:/etc/c.conf", false),
+        ("file:/etc/{a,b/**}", "file:/etc/b/x/y", true),
+        ("file:/etc/\\*", "file:/etc/*", true),
+        ("file:/etc/\\*", "file:/etc/x", false),
+        ("file:/etc/\\[a\\]/*", "file:/etc/[a]/x", true),
+        ("file:/etc/a b", "file:/etc/a b", true),
+        ("unit:app@*.service", "unit:app@blue.service", true),
+        ("unit:app@*.service", "unit:app@.service", true),
+        ("unit:app@*.service", "unit:app.service", false),
+        ("unit:app@.service", "unit:app@.service", true),
+        ("unit:systemd-fsck@dev\\\\x2d.service", "unit:systemd-fsck@dev\\x2d.service", true),
+        ("ssh-keys:*", "ssh-keys:core", true),
+        ("ssh-keys:*", "password:core", false),
+        ("password:core", "password:core", true),
+        ("kernel-arguments", "kernel-arguments", true),
+        ("kernel-arguments", "kernel-type", false),
+        ("kernel-type", "kernel-type", true),
+        ("os-image", "os-image", true),
+        ("extensions", "extensions", true),
+    ] {
+        assert_eq!(pattern(text).matches(id), matches, "{text} {id}");
+    }
+}
+
+#[test]
+fn what_is_no_pattern_says_why() {
+    let groups = "{a,b}".repeat(4);
+    let braces = format!("file:/etc/{groups}{groups}");
+    let classes = format!("file:/etc/{{[}}],a,b,c,d,e,f,g}}{groups}");
+    let long = format!("file:/{}", "a".repeat(LONGEST));
+    for (text, word) in [
+        ("", "unknown kind"),
+        ("files:/etc/foo", "did you mean \"file\""),
+        ("fips", "refuses"),
+        ("storage:disks", "refuses"),
+        ("users:bob", "refuses"),
+        ("file", "needs a name"),
+        ("file:", "needs a name"),
+        ("unit", "needs a name"),
+        ("ssh-keys:", "needs a name"),
+        ("kernel-arguments:*", "takes nothing after it"),
+        ("os-image:", "takes nothing after it"),
+        ("file:etc/foo", "begins with /"),
+        ("file:*/foo", "begins with /"),
+        ("file:!/etc/foo", "negated"),
+        ("unit:!crio.service", "negated"),
+        ("file:/", "ends in a slash"),
+        ("file:/etc/foo/", "/etc/foo/**"),
+        ("file:/etc//foo", "two slashes"),
+        ("file:/etc/../foo", "has a .."),
+        ("file:/etc/./foo", "has a ."),
+        ("file:/etc/foo/..", "has a .."),
+        ("file:/etc/[a", "missing ']'"),
+        ("file:/etc/{a", "missing '}'"),
+        ("file:/etc/a\\", "no character to escape"),
+        ("file:/etc/\\n", "before a glob character"),
+        ("file:/etc/[é]", "ASCII"),
+        ("file:/etc/a**", "stands alone"),
+        ("file:/etc/**.conf", "stands alone"),
+        ("file:/etc/***", "stands alone"),
+        ("file:/etc/a\nb", "control character"),
+        (&braces, "more than 16 alternatives"),
+        (&classes, "more than 16 alternatives"),
+        (&long, "longer than"),
+        ("unit:crio", "complete"),
+        ("unit:crio.snapshot", "complete"),
+        ("unit:a b.service", "no unit's name"),
+        ("unit:dir/*.service", "no unit's name"),
+        ("ssh-keys:a/b", "no user's name"),
+    ] {
+        let error = Pattern::parse(text).expect_err(text);
+        assert!(error.contains(word), "{text}: {error}");
+    }
+}
+
+#[test]
+fn the_closer_pattern_is_the_more_specific_one() {
+    let ranked = [
+        "file:**/foo.conf",
+        "file:/**",
+        "file:/e?c/foo/very/long.conf",
+        "file:/etc/**",
+        "file:/etc/foo*",
+        "file:/etc/foo.*",
+        "file:/etc/foo.conf",
+    ];
+    for pair in ranked.windows(2) {
+        let [less, more] = pair else { panic!("{pair:?}") };
+        assert!(pattern(less).specificity() < pattern(more).specificity(), "{less} {more}");
+    }
+    assert_eq!(
+        pattern("file:/etc/*a").specificity(),
+        pattern("file:/etc/[b]").specificity(),
+        "what follows the first glob character counts nothing"
+    );
+    assert_eq!(
+        pattern("file:/etc/\\*/*").specificity(),
+        pattern("file:/etc/x/*").specificity(),
+        "an escape counts as what it stands for"
+    );
+}
+
+#[test]
+fn wide_claims_are_those_with_fewer_than_two_whole_directories() {
+    for (text, wide) in [
+        ("file:/**", true),
+        ("file:**", true),
+        ("file:**/foo", true),
+        ("file:/*", true),
+        ("file:/etc/**", true),
+        ("file:/etc/*.conf", true),
+        ("file:/etc/chrony*", true),
+        ("file:/{etc,opt}/foo/**", true),
+        ("file:/etc/chrony.d/**", false),
+        ("file:/etc/chrony.d/*.conf", false),
+        ("file:/etc/passwd", false),
+        ("file:/motd", false),
+        ("unit:*", true),
+        ("unit:*.service", true),
+        ("unit:[a-z]*.service", true),
+        ("unit:app@*.service", false),
+        ("unit:crio.service", false),
+        ("ssh-keys:*", true),
+        ("ssh-keys:core", false),
+        ("password:?*", true),
+        ("kernel-arguments", false),
+    ] {
+        assert_eq!(pattern(text).is_wide(), wide, "{text}");
+    }
+}
+
+#[test]
+fn an_escaped_name_matches_itself_and_nothing_else() {
+    for name in ["/etc/foo", "/etc/a*b", "/etc/[x]/{y,z}", "/etc/w?", "/etc/back\\slash", "/a!"] {
+        let id = format!("file:{name}");
+        let exact = pattern(&format!("file:{}", escaped(name)));
+        assert_eq!(exact.exact(), Some(id.as_str()), "{name}");
+        let below = pattern(&format!("file:{}/**", escaped(name)));
+        assert!(below.matches(&format!("{id}/x/y")), "{name}");
+        assert!(!below.matches(&id), "{name}");
+        assert!(!below.matches("file:/etc/axb/x"), "{name}");
+    }
+}
+
+/// The matcher against the plainest one that there is, on every short pattern.
+#[test]
+fn globs_match_as_a_plain_matcher_says() {
+    fn part(pattern: &[u8], text: &[u8]) -> bool {
+        match (pattern.split_first(), text.split_first()) {
+            (None, None) => true,
+            (None, Some(_)) => false,
+            (Some((b'*', rest)), None) => part(rest, text),
+            (Some((b'*', rest)), Some((_, tail))) => part(rest, text) || part(pattern, tail),
+            (Some((b'?', rest)), Some((_, tail))) => part(rest, tail),
+            (Some((a, rest)), Some((b, tail))) => a == b && part(rest, tail),
+            (Some(_), None) => false,
+        }
+    }
+    fn parts(pattern: &[&str], path: &[&str]) -> bool {
+        match (pattern, path) {
+            ([], []) => true,
+            (["**"], path) => !path.is_empty(),
+            (["**", rest @ ..], path) => {
+                parts(rest, path)
+                    || path.split_first().is_some_and(|(_, tail)| parts(pattern, tail))
+            }
+            ([first, rest @ ..], [name, tail @ ..]) => {
+                part(first.as_bytes(), name.as_bytes()) && parts(rest, tail)
+            }
+            _ => false,
+        }
+    }
+    fn texts(alphabet: &[char], length: usize) -> Vec<String> {
+        let mut all = vec![String::new()];
+        let mut from = 0;
+        for _ in 0..length {
+            let longer: Vec<String> = all[from..]
+                .iter()
+                .flat_map(|text| alphabet.iter().map(move |c| format!("{text}{c}")))
+                .collect();
+            from = all.len();
+            all.extend(longer);
+        }
+        all
+    }
+    let paths: Vec<String> = texts(&['a', 'b', '/'], 4)
+        .into_iter()
+        .map(|tail| format!("/{tail}"))
+        .filter(|path| check_path(path).is_ok())
+        .collect();
+    let mut compared = 0;
+    for tail in texts(&['a', 'b', '/', '*', '?'], 5) {
+        let glob = format!("/{tail}");
+        let Ok(pattern) = Pattern::parse(&format!("file:{glob}")) else { continue };
+        for path in &paths {
+            let expected =
+                parts(&glob.split('/').collect::<Vec<_>>(), &path.split('/').collect::<Vec<_>>());
+            assert_eq!(pattern.matches(&format!("file:{path}")), expected, "{glob} {path}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 50_000, "only {compared}");
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::test_runner::Config {
+        failure_persistence: None,
+        ..Default::default()
+    })]
+
+    /// Whatever a policy writes is a pattern or refused, and matches in no time.
+    #[test]
+    fn no_text_panics(name in r"[/a*?\[\]{},!\\é]{0,40}", path in "[/ab*é]{0,40}") {
+        for kind in ["file:/", "file:", "unit:", "ssh-keys:"] {
+            if let Ok(pattern) = Pattern::parse(&format!("{kind}{name}")) {
+                pattern.matches(&format!("{kind}{path}"));
+                pattern.is_wide();
+            }
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! The words of tread as data and pure functions: read node configs, compare
+//! them, route changes to policies, and merge the policies' verdicts into a
+//! plan. No I/O, no clock, no async, no sandbox and no Kubernetes in here.
+
+mod canonical;
+pub mod change;
+pub mod claim;
+pub mod config;
+pub mod config_digest;
+pub mod contents;
+pub mod description;
+pub mod diff;
+pub mod digest;
+pub mod effect;
+pub mod mirrors;
+pub mod openshift;
+pub mod plan;
+pub mod problem;
+pub mod read;
+pub mod refuse;
+pub mod rules;
+pub mod secrets;
+pub mod text_diff;
+pub mod unit_name;
+pub mod verdict;

@@ -1,0 +1,86 @@
+//! ImageContentSourcePolicy, ImageDigestMirrorSet and ImageTagMirrorSet,
+//! rendered into `/etc/containers/registries.conf` as OpenShift renders them.
+
+mod order;
+mod registries;
+mod scope;
+mod sets;
+
+use crate::config::{File, NodeConfig, Origin, Source};
+use crate::contents::decode;
+use crate::problem::{Problem, Problems};
+use crate::read::MirrorObject;
+use registries::Registries;
+use std::borrow::Cow;
+
+/// Where the container runtime looks for its mirrors.
+pub const REGISTRIES_CONF: &str = "/etc/containers/registries.conf";
+
+/// What a node has whose config says nothing of it.
+const BASE: &str =
+    "unqualified-search-registries = [\"registry.access.redhat.com\", \"docker.io\"]\n";
+
+/// Renders the mirrors of one side into its registries.conf, over the one that
+/// the config brings or else the one that every node has. Nothing is touched if
+/// no object names a mirror.
+pub fn apply(config: &mut NodeConfig<'_>, objects: &[MirrorObject]) -> Result<(), Problems> {
+    let sets = sets::read(objects)?;
+    let Some(first) = objects.first().filter(|_| !sets.is_empty()) else { return Ok(()) };
+    let place = config.files.binary_search_by(|file| file.path.as_ref().cmp(REGISTRIES_CONF));
+    let file = place.ok().and_then(|index| config.files.get(index));
+    let text = render(file.map(|file| &file.contents), &sets).map_err(|message| {
+        Problems(vec![Problem {
+            file: first.file.clone(),
+            document: first.document.clone(),
+            path: String::new(),
+            message: format!(
+                "{} cannot be rendered into the {REGISTRIES_CONF} of this side: {message}",
+                first.name
+            ),
+        }])
+    })?;
+    let file = File {
+        path: Cow::Borrowed(REGISTRIES_CONF),
+        contents: Source { url: Some(Cow::Owned(data_url(&text))), gzip: false },
+        // What the side says of the file stays: one that others cannot read is
+        // a secret also with more mirrors in it.
+        mode: file.and_then(|file| file.mode),
+        user: file.map_or(Cow::Borrowed("root"), |file| file.user.clone()),
+        group: file.map_or(Cow::Borrowed("root"), |file| file.group.clone()),
+        appends: file.is_some_and(|file| file.appends),
+        raw: b"",
+        origin: file.map_or(Origin::default(), |file| file.origin),
+    };
+    match place {
+        Ok(index) => {
+            if let Some(old) = config.files.get_mut(index) {
+                *old = file;
+            }
+        }
+        Err(index) => config.files.insert(index, file),
+    }
+    Ok(())
+}
+
+fn render(base: Option<&Source<'_>>, sets: &sets::MirrorSets) -> Result<String, String> {
+    let mut registries = match base {
+        None => Registries::parse(BASE)?,
+        Some(source) => {
+            let bytes = decode(source).map_err(|error| error.to_string())?;
+            let Some(bytes) = bytes else {
+                return Err(
+                    "its contents are fetched from elsewhere, and not known here".to_owned()
+                );
+            };
+            let text = std::str::from_utf8(&bytes).map_err(|_| "it is no UTF-8 text".to_owned())?;
+            Registries::parse(text)?
+        }
+    };
+    registries.add(sets);
+    Ok(registries.to_text())
+}
+
+fn data_url(text: &str) -> String {
+    let data = base64_simd::STANDARD.encode_to_string(text.as_bytes());
+    format!("data:text/plain;charset=utf-8;base64,{data}")
+}

@@ -1,0 +1,237 @@
+//! A registries.conf: read, extended with mirrors, and written as the container
+//! runtime's own library writes it.
+
+use super::scope::rest_inside;
+use super::sets::MirrorSets;
+use toml::{Table, Value};
+
+/// A registries.conf in the form of version 2. What is not about registries is
+/// kept as it was.
+#[derive(Debug)]
+pub(super) struct Registries {
+    registries: Vec<Registry>,
+    rest: Table,
+}
+
+/// How to pull what lies in a scope.
+#[derive(Debug, Default)]
+struct Registry {
+    prefix: String,
+    location: String,
+    blocked: bool,
+    mirrors: Vec<Mirror>,
+    /// Every other key.
+    rest: Table,
+}
+
+/// The error's own text would quote the file, which may be a secret.
+fn no_toml(text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start));
+    match before.map(|before| before.matches('\n').count() + 1) {
+        Some(line) => format!("it is no TOML (line {line})"),
+        None => "it is no TOML".to_owned(),
+    }
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Mirror {
+    location: String,
+    /// `digest-only`, `tag-only`; empty for any pull.
+    pull_from_mirror: String,
+    /// Every other key.
+    rest: Table,
+}
+
+impl Registries {
+    /// Reads a file; the error says what is wrong with it.
+    pub(super) fn parse(text: &str) -> Result<Registries, String> {
+        let mut rest: Table = text.parse().map_err(|error| no_toml(text, &error))?;
+        if rest.contains_key("registries") {
+            return Err(
+                "it is written in the old form ([registries.search]), which cannot hold mirrors: \
+                 write [[registry]] tables"
+                    .to_owned(),
+            );
+        }
+        let registries = tables(&mut rest, "registry")?.into_iter().map(Registry::parse);
+        Ok(Registries { registries: registries.collect::<Result<_, _>>()?, rest })
+    }
+
+    /// Adds all mirrors, those for digests first.
+    pub(super) fn add(&mut self, sets: &MirrorSets) {
+        let both = || {
+            let digest = sets.digest.iter().map(|(source, set)| (source, set, "digest-only"));
+            digest.chain(sets.tag.iter().map(|(source, set)| (source, set, "tag-only")))
+        };
+        for (source, set, pull) in both() {
+            let registry = self.entry(source);
+            registry.blocked |= set.blocked;
+            for location in set.mirrors(source) {
+                registry.add_mirror(location, pull);
+            }
+        }
+        for (source, _, _) in both() {
+            self.inherit(source);
+        }
+    }
+
+    /// The entry of a scope, made if there is none.
+    fn entry(&mut self, scope: &str) -> &mut Registry {
+        let found = self.registries.iter().position(|registry| registry.scope() == scope);
+        let index = found.unwrap_or(self.registries.len());
+        if found.is_none() {
+            let scope = scope.to_owned();
+            self.registries.push(match scope.starts_with("*.") {
+                true => Registry { prefix: scope, ..Registry::default() },
+                false => Registry { location: scope, ..Registry::default() },
+            });
+        }
+        // It is there: it was found or pushed.
+        #[expect(clippy::indexing_slicing, reason = "the index was found, or pushed just now")]
+        &mut self.registries[index]
+    }
+
+    /// Gives entries without mirrors that lie inside a mirrored scope that
+    /// scope's mirrors: the runtime looks only at the closest entry.
+    fn inherit(&mut self, source: &str) {
+        let mirrors = self.entry(source).mirrors.clone();
+        for registry in self.registries.iter_mut().filter(|registry| registry.mirrors.is_empty()) {
+            if let Some(rest) = rest_inside(registry.scope(), source) {
+                let inside = |mirror: &Mirror| Mirror {
+                    location: format!("{}{rest}", mirror.location),
+                    ..mirror.clone()
+                };
+                registry.mirrors = mirrors.iter().map(inside).collect();
+            }
+        }
+    }
+
+    /// The file.
+    pub(super) fn to_text(&self) -> String {
+        const SEARCH: &str = "unqualified-search-registries";
+        let mut out = String::new();
+        let is_table = |value: &Value| match value {
+            Value::Table(_) => true,
+            Value::Array(items) => !items.is_empty() && items.iter().all(Value::is_table),
+            _ => false,
+        };
+        let search = self.rest.get_key_value(SEARCH);
+        let others = self.rest.iter().filter(|(key, _)| key.as_str() != SEARCH);
+        for (key, value) in search.into_iter().chain(others).filter(|(_, value)| !is_table(value)) {
+            line(&mut out, "", key, value);
+        }
+        for registry in &self.registries {
+            registry.write(&mut out);
+        }
+        let tables = self.rest.iter().filter(|(_, value)| is_table(value));
+        let tables: Table = tables.map(|(key, value)| (key.clone(), value.clone())).collect();
+        if !tables.is_empty() {
+            out.push('\n');
+            // A table writes itself as a whole document.
+            out.push_str(&tables.to_string());
+        }
+        out
+    }
+}
+
+impl Registry {
+    fn parse(mut table: Table) -> Result<Registry, String> {
+        let mirrors = tables(&mut table, "mirror")?.into_iter().map(Mirror::parse);
+        Ok(Registry {
+            mirrors: mirrors.collect::<Result<_, _>>()?,
+            prefix: string(&mut table, "prefix")?,
+            location: string(&mut table, "location")?,
+            blocked: match table.remove("blocked") {
+                None => false,
+                Some(Value::Boolean(blocked)) => blocked,
+                Some(other) => return Err(wrong("blocked", "true or false", &other)),
+            },
+            rest: table,
+        })
+    }
+
+    /// What it is about.
+    fn scope(&self) -> &str {
+        if self.prefix.is_empty() { &self.location } else { &self.prefix }
+    }
+
+    /// Adds a mirror behind the others. One that is there already, because the
+    /// objects were rendered into the file before, is not added again.
+    fn add_mirror(&mut self, location: &str, pull: &str) {
+        let same = |m: &Mirror| m.location == location && m.pull_from_mirror == pull;
+        if !self.mirrors.iter().any(same) {
+            let (location, pull_from_mirror) = (location.to_owned(), pull.to_owned());
+            self.mirrors.push(Mirror { location, pull_from_mirror, rest: Table::new() });
+        }
+    }
+
+    fn write(&self, out: &mut String) {
+        out.push_str("\n[[registry]]\n");
+        text_line(out, "  ", "prefix", &self.prefix);
+        if !self.location.is_empty() {
+            text_line(out, "  ", "location", &self.location);
+        }
+        if self.blocked {
+            line(out, "  ", "blocked", &Value::Boolean(true));
+        }
+        self.rest.iter().for_each(|(key, value)| line(out, "  ", key, value));
+        for mirror in &self.mirrors {
+            out.push_str("\n  [[registry.mirror]]\n");
+            text_line(out, "    ", "location", &mirror.location);
+            mirror.rest.iter().for_each(|(key, value)| line(out, "    ", key, value));
+            if !mirror.pull_from_mirror.is_empty() {
+                text_line(out, "    ", "pull-from-mirror", &mirror.pull_from_mirror);
+            }
+        }
+    }
+}
+
+impl Mirror {
+    fn parse(mut table: Table) -> Result<Mirror, String> {
+        Ok(Mirror {
+            location: string(&mut table, "location")?,
+            pull_from_mirror: string(&mut table, "pull-from-mirror")?,
+            rest: table,
+        })
+    }
+}
+
+fn text_line(out: &mut String, indent: &str, key: &str, text: &str) {
+    line(out, indent, key, &Value::String(text.to_owned()));
+}
+
+fn line(out: &mut String, indent: &str, key: &str, value: &Value) {
+    let bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    let key = match !key.is_empty() && key.chars().all(bare) {
+        true => key.to_owned(),
+        false => Value::String(key.to_owned()).to_string(),
+    };
+    out.push_str(&format!("{indent}{key} = {value}\n"));
+}
+
+/// Takes a list of tables out of a table.
+fn tables(table: &mut Table, key: &str) -> Result<Vec<Table>, String> {
+    let items = match table.remove(key) {
+        None => return Ok(Vec::new()),
+        Some(Value::Array(items)) => items,
+        Some(other) => return Err(wrong(key, "a list of tables", &other)),
+    };
+    let item = |item: Value| match item {
+        Value::Table(table) => Ok(table),
+        other => Err(wrong(key, "a list of tables", &other)),
+    };
+    items.into_iter().map(item).collect()
+}
+
+/// Takes a string out of a table; empty if there is none.
+fn string(table: &mut Table, key: &str) -> Result<String, String> {
+    match table.remove(key) {
+        None => Ok(String::new()),
+        Some(Value::String(text)) => Ok(text),
+        Some(other) => Err(wrong(key, "a string", &other)),
+    }
+}
+
+fn wrong(key: &str, expected: &str, found: &Value) -> String {
+    format!("its `{key}` has to be {expected}, found one of type {}", found.type_str())
+}

@@ -1,0 +1,234 @@
+//! From the entries of a nodeDisruptionPolicy to rules.
+//!
+//! OpenShift takes the longest path *as written* that is the changed path or a
+//! directory above it; rules take the most specific pattern. The two agree
+//! except where a path is written longer than it is (`/etc/foo/`), so an entry
+//! that a longer one above it always beats is left out here.
+
+use crate::claim::escaped;
+use crate::effect::Effect;
+use crate::plan::effect_of;
+use crate::rules::{Rule, RuleAction, Then, deciding_rule};
+
+/// An entry of the user.
+#[derive(Debug)]
+pub(super) struct Entry<'v> {
+    /// Its place in the list.
+    pub(super) index: u32,
+    /// The path of a file or directory, or the name of a unit.
+    pub(super) name: &'v str,
+    /// What it lists.
+    pub(super) actions: Actions,
+}
+
+/// A list of actions, which may say in two ways that nothing is to be done.
+#[derive(Debug, Default)]
+pub(super) struct Actions {
+    /// As listed; `None` is no action.
+    pub(super) actions: Vec<RuleAction>,
+    /// Not even `None` is listed.
+    pub(super) is_empty: bool,
+}
+
+/// The paths for which OpenShift has a default.
+const DEFAULTS: [&str; 13] = [
+    "/var/lib/kubelet/config.json",
+    "/etc/machine-config-daemon/no-reboot/containers-gpg.pub",
+    "/etc/containers/policy.json",
+    REGISTRIES_CONF,
+    "/etc/containers/registries.d",
+    "/etc/crio/policies",
+    "/etc/nmstate/openshift",
+    "/etc/pki/ca-trust/source/anchors/openshift-config-user-ca-bundle.crt",
+    "/etc/kubernetes/credential-providers",
+    "/etc/systemd/system/kubelet.service.d/40-kubelet-crio-image-credential-provider.conf",
+    "/etc/iri-registry",
+    "/usr/local/bin/load-registry-image.sh",
+    "/etc/pki/ca-trust/source/anchors/iri-root-ca.crt",
+];
+
+const REGISTRIES_CONF: &str = "/etc/containers/registries.conf";
+
+/// The rules, and what an admin should know besides.
+pub(super) fn convert(
+    files: &[Entry<'_>],
+    units: &[Entry<'_>],
+    ssh_keys: Option<&Actions>,
+) -> (Vec<Rule>, Vec<String>) {
+    let mut warnings = Vec::new();
+    let mut rules = file_rules(files, &mut warnings);
+    for unit in units {
+        warn_if_empty(unit, &mut warnings);
+        let patterns = vec![format!("unit:{}", escaped(unit.name))];
+        rules.push(acting(patterns, unit.name, &unit.actions));
+    }
+    match ssh_keys {
+        Some(Actions { is_empty: true, .. }) => warnings.push(
+            "The nodeDisruptionPolicy entry sshkey has no actions: OpenShift keeps its default \
+             for it, and tread its own."
+                .to_owned(),
+        ),
+        // It is about everything that OpenShift can change of a user.
+        Some(actions) => {
+            let patterns = ["ssh-keys:*", "password:*"].map(str::to_owned).to_vec();
+            rules.push(acting(patterns, "sshkey", actions));
+        }
+        None => {}
+    }
+    (rules, warnings)
+}
+
+/// A path of the user, or a default that the user has not replaced.
+struct Candidate<'e> {
+    path: &'e str,
+    clean: String,
+    user: Option<&'e Entry<'e>>,
+    /// Of equally long paths the first wins.
+    rank: usize,
+}
+
+impl Candidate<'_> {
+    fn matches_nothing(&self) -> bool {
+        !self.clean.starts_with('/') || self.clean == "/"
+    }
+
+    fn beats(&self, other: &Candidate<'_>) -> bool {
+        let (length, others) = (self.path.len(), other.path.len());
+        length > others || (length == others && self.rank < other.rank)
+    }
+
+    /// Whether it is a directory above the other.
+    fn is_above(&self, other: &Candidate<'_>) -> bool {
+        !self.matches_nothing()
+            && other.clean.strip_prefix(&self.clean).is_some_and(|rest| rest.starts_with('/'))
+    }
+
+    /// The patterns for which it is the longest match of all.
+    fn patterns(&self, all: &[Candidate<'_>]) -> Vec<String> {
+        let beaten = |other: &Candidate<'_>| other.rank != self.rank && other.beats(self);
+        let above = all.iter().any(|other| beaten(other) && other.is_above(self));
+        let level = all.iter().any(|other| beaten(other) && other.clean == self.clean);
+        let name = escaped(&self.clean);
+        let mut patterns = Vec::new();
+        if self.matches_nothing() || above {
+            return patterns;
+        }
+        // OpenShift compares the whole path as written, and only directories
+        // after cleaning them.
+        if self.path == self.clean {
+            patterns.push(format!("file:{name}"));
+        }
+        if !level {
+            patterns.push(format!("file:{name}/**"));
+        }
+        patterns
+    }
+}
+
+fn file_rules(files: &[Entry<'_>], warnings: &mut Vec<String>) -> Vec<Rule> {
+    let kept = DEFAULTS.iter().filter(|path| files.iter().all(|file| file.name != **path));
+    let paths =
+        kept.map(|path| (*path, None)).chain(files.iter().map(|file| (file.name, Some(file))));
+    let all: Vec<Candidate<'_>> = paths
+        .enumerate()
+        .map(|(rank, (path, user))| Candidate { path, clean: clean(path), user, rank })
+        .collect();
+    let mut rules = Vec::new();
+    let mut names = Vec::new();
+    for candidate in &all {
+        let patterns = candidate.patterns(&all);
+        let Some(entry) = candidate.user else {
+            // Where no entry of the user could match, abstaining goes without saying.
+            let covered = |other: &Candidate<'_>| {
+                other.user.is_some()
+                    && (other.is_above(candidate) || other.clean == candidate.clean)
+            };
+            if !patterns.is_empty() && all.iter().any(covered) {
+                rules.push(Rule { r#match: patterns, then: Then::Abstain });
+                names.push("");
+            }
+            continue;
+        };
+        warn_if_empty(entry, warnings);
+        if candidate.matches_nothing() {
+            warnings.push(format!(
+                "The nodeDisruptionPolicy entry for {:?} matches no file: OpenShift compares whole, \
+                 absolute paths, and / is none.",
+                entry.name
+            ));
+        } else if patterns.is_empty() {
+            warnings.push(format!(
+                "The nodeDisruptionPolicy entry for {} never decides: a longer one matches all \
+                 that it matches.",
+                entry.name
+            ));
+        } else {
+            rules.push(acting(patterns, entry.name, &entry.actions));
+            names.push(entry.name);
+        }
+    }
+    warn_of_registries(&rules, &names, warnings);
+    rules
+}
+
+fn acting(patterns: Vec<String>, entry: &str, actions: &Actions) -> Rule {
+    let reason = format!("OpenShift's nodeDisruptionPolicy has an entry for {}.", short(entry));
+    Rule { r#match: patterns, then: Then::Act { actions: actions.actions.clone(), reason } }
+}
+
+/// Reasons end at 512 bytes; paths need not.
+fn short(entry: &str) -> String {
+    match entry.char_indices().nth(100) {
+        Some((at, _)) => format!("{}…", entry.get(..at).unwrap_or_default()),
+        None => entry.to_owned(),
+    }
+}
+
+fn warn_if_empty(entry: &Entry<'_>, warnings: &mut Vec<String>) {
+    if entry.actions.is_empty {
+        warnings.push(format!(
+            "The nodeDisruptionPolicy entry for {} lists no action: OpenShift takes that for \
+             `type: None`; write that if it is meant.",
+            entry.name
+        ));
+    }
+}
+
+/// An entry that decides on registries.conf takes the decision from the
+/// built-in that knows whether a drain is needed.
+fn warn_of_registries(rules: &[Rule], names: &[&str], warnings: &mut Vec<String>) {
+    let decider = deciding_rule(rules, &format!("file:{REGISTRIES_CONF}"));
+    let Some((rule, name)) = decider.and_then(|index| Some((rules.get(index)?, names.get(index)?)))
+    else {
+        return;
+    };
+    let Then::Act { actions, .. } = &rule.then else { return };
+    let actions: Vec<_> = actions.iter().map(RuleAction::action).collect();
+    if effect_of(&actions) < Effect::Drain {
+        warnings.push(format!(
+            "The nodeDisruptionPolicy entry for {name} replaces tread's check whether a pull could \
+             fail: when {REGISTRIES_CONF} changes, a drain that may be needed will not happen."
+        ));
+    }
+}
+
+/// A path without empty, `.` and `..` components, as Go's `filepath.Clean`.
+pub(super) fn clean(path: &str) -> String {
+    let rooted = path.starts_with('/');
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." if parts.last().is_some_and(|last| *last != "..") => {
+                parts.pop();
+            }
+            ".." if rooted => {}
+            part => parts.push(part),
+        }
+    }
+    match (rooted, parts.is_empty()) {
+        (true, _) => format!("/{}", parts.join("/")),
+        (false, true) => ".".to_owned(),
+        (false, false) => parts.join("/"),
+    }
+}

@@ -1,0 +1,238 @@
+//! From what was said of each change to the whole plan.
+
+use super::digest::plan_digest;
+use super::{
+    ChangeOutcome, Decision, GivenAnswer, Plan, PlanOutcome, PlannedChange, PolicyIdentity, SCHEMA,
+    Said, Statement, Step, decide, needs_daemon_reload, steps,
+};
+use crate::change::Edit;
+use crate::digest::Digest;
+use crate::effect::Effect;
+use crate::refuse::Refusal;
+use crate::verdict::{Action, Answer, Failure, FailureKind};
+use std::collections::BTreeMap;
+
+/// A change with all that was said of it.
+#[derive(Debug, Clone)]
+pub struct Decided<'p> {
+    /// The change's id.
+    pub id: String,
+    /// What was done to it.
+    pub edit: Edit,
+    /// What the policies said, in any order.
+    pub statements: Vec<Statement<'p>>,
+}
+
+/// Merges everything into the plan that leads from one config to the other.
+pub fn build(
+    (from, to): (Digest, Digest),
+    changes: Vec<Decided<'_>>,
+    refusals: &[Refusal],
+    warnings: Vec<String>,
+    reproducible: bool,
+) -> Plan {
+    let mut actions: Vec<Action> = Vec::new();
+    let mut daemon_reload = false;
+    let mut planned: Vec<PlannedChange> = Vec::with_capacity(changes.len() + refusals.len());
+    // Keyed as they are shown and digested; the flag says whether one decided.
+    let mut policies: BTreeMap<_, (&PolicyIdentity, bool)> = BTreeMap::new();
+    for change in &changes {
+        let decision = decide(&change.id, &change.statements);
+        for (index, statement) in change.statements.iter().enumerate() {
+            let key = (statement.policy.layer, &statement.policy.policy);
+            let entry = policies.entry(key).or_insert((statement.policy, false));
+            entry.1 |= !decision.overruled.contains(&index) && has_opinion(&statement.said);
+        }
+        daemon_reload |= needs_daemon_reload(&change.id);
+        actions.extend(decision.actions.iter().cloned());
+        planned.push(planned_change(change, decision));
+    }
+    planned.extend(refusals.iter().map(refused_change));
+    planned.sort_by(|a, b| a.id.cmp(&b.id));
+
+    let outcome = if planned.iter().any(|change| change.outcome == ChangeOutcome::Refused) {
+        PlanOutcome::Refuse
+    } else if planned.is_empty() {
+        PlanOutcome::Nothing
+    } else {
+        PlanOutcome::Apply
+    };
+    let steps = match outcome {
+        PlanOutcome::Apply => steps(&actions, daemon_reload),
+        PlanOutcome::Nothing | PlanOutcome::Refuse => Vec::new(),
+    };
+    let deciders: Vec<&PolicyIdentity> =
+        policies.values().filter(|(_, decided)| *decided).map(|(policy, _)| *policy).collect();
+    let effect = match outcome {
+        PlanOutcome::Refuse => Effect::Refuse,
+        _ => steps.iter().map(Step::effect).max().unwrap_or(Effect::None),
+    };
+    Plan {
+        schema: SCHEMA,
+        outcome,
+        effect,
+        summary: summary(outcome, &steps, &planned),
+        drain: steps.contains(&Step::Drain),
+        reboot: steps.contains(&Step::Reboot),
+        digest: plan_digest(outcome, &from, &to, &deciders, &steps),
+        policies: policies.values().map(|(policy, _)| (*policy).clone()).collect(),
+        steps,
+        changes: planned,
+        warnings,
+        reproducible,
+        from,
+        to,
+    }
+}
+
+fn has_opinion(said: &Said) -> bool {
+    match said {
+        Said::Verdict(verdict) => verdict.answer != Answer::Abstain,
+        Said::Failed(_) => true,
+    }
+}
+
+/// The answer in one line: what happens, and that neither drain nor reboot does
+/// where they do not.
+fn summary(outcome: PlanOutcome, steps: &[Step], changes: &[PlannedChange]) -> String {
+    match outcome {
+        PlanOutcome::Nothing => return "nothing to do; both configs mean the same".to_owned(),
+        PlanOutcome::Refuse => {
+            let refused: Vec<&str> = changes
+                .iter()
+                .filter(|change| change.outcome == ChangeOutcome::Refused)
+                .map(|change| change.id.as_str())
+                .collect();
+            return format!("refused; a running node cannot take: {}", refused.join(", "));
+        }
+        PlanOutcome::Apply => {}
+    }
+    let done: Vec<String> = steps
+        .iter()
+        .filter(|step| !matches!(step, Step::Write | Step::Uncordon))
+        .map(Step::to_string)
+        .collect();
+    let done = if done.is_empty() { "no action".to_owned() } else { done.join(", ") };
+    match (steps.contains(&Step::Drain), steps.contains(&Step::Reboot)) {
+        (false, false) => format!("{done}; no drain, no reboot"),
+        (true, false) => format!("{done}; no reboot"),
+        (false, true) => format!("{done}; no drain"),
+        (true, true) => done,
+    }
+}
+
+fn planned_change(change: &Decided<'_>, decision: Decision) -> PlannedChange {
+    let decider = decision.by.and_then(|index| change.statements.get(index));
+    let advice = match (decision.outcome, decider.map(|statement| &statement.said)) {
+        (ChangeOutcome::Fallback, _) => Some(advice_for_fallback(&change.id)),
+        (_, Some(Said::Failed(failure))) => Some(advice_for_failure(failure)),
+        _ => None,
+    };
+    let answers = match change.statements.as_slice() {
+        [] | [_] => Vec::new(),
+        all => {
+            let mut answers: Vec<GivenAnswer> = all
+                .iter()
+                .enumerate()
+                .map(|(index, statement)| given(statement, !decision.overruled.contains(&index)))
+                .collect();
+            answers.sort_by(|a, b| (a.layer, &a.policy).cmp(&(b.layer, &b.policy)));
+            answers
+        }
+    };
+    PlannedChange {
+        id: change.id.clone(),
+        edit: change.edit,
+        outcome: decision.outcome,
+        actions: shown(&decision.actions),
+        decided_by: decider.map(|statement| statement.policy.clone()),
+        reason: decision.reason,
+        advice,
+        answers,
+    }
+}
+
+/// Actions as steps, in the steps' order, each once.
+fn shown(actions: &[Action]) -> Vec<Step> {
+    let mut steps: Vec<Step> = actions.iter().map(Step::from).collect();
+    steps.sort();
+    steps.dedup();
+    steps
+}
+
+fn given(statement: &Statement<'_>, counted: bool) -> GivenAnswer {
+    let (answer, actions, reason) = match &statement.said {
+        Said::Failed(failure) => (failure.kind.name(), Vec::new(), &failure.message),
+        Said::Verdict(verdict) => match &verdict.answer {
+            Answer::Abstain => ("abstain", Vec::new(), &verdict.reason),
+            Answer::Act(actions) => ("act", shown(actions), &verdict.reason),
+            Answer::Refuse => ("refuse", Vec::new(), &verdict.reason),
+        },
+    };
+    GivenAnswer {
+        policy: statement.policy.policy.clone(),
+        layer: statement.policy.layer,
+        answer: answer.to_owned(),
+        actions,
+        reason: reason.clone(),
+        counted,
+    }
+}
+
+fn refused_change(refusal: &Refusal) -> PlannedChange {
+    PlannedChange {
+        id: refusal.id.clone(),
+        edit: refusal.edit,
+        outcome: ChangeOutcome::Refused,
+        actions: Vec::new(),
+        decided_by: None,
+        reason: format!("{}: {}", refusal.field, refusal.reason),
+        advice: None,
+        answers: Vec::new(),
+    }
+}
+
+fn advice_for_fallback(id: &str) -> String {
+    format!(
+        "If less is enough, say so: an admin with a rule for {id} (--rules), or the owner of the \
+         template with a policy (--policy)."
+    )
+}
+
+fn advice_for_failure(failure: &Failure) -> String {
+    match failure.kind {
+        FailureKind::OutOfFuel
+        | FailureKind::Deadline
+        | FailureKind::Memory
+        | FailureKind::Stack
+        | FailureKind::Trap
+        | FailureKind::BadOutput
+        | FailureKind::UnknownChange
+        | FailureKind::InvalidUnit
+        | FailureKind::BeyondClaim => {
+            "Give this message to the policy's author. Until it is mended, an admin rule for this \
+             change decides instead of the policy."
+        }
+        FailureKind::InvalidSettings => "Correct the policy's settings.",
+        FailureKind::ForbiddenImport
+        | FailureKind::TooLarge
+        | FailureKind::NotAComponent
+        | FailureKind::CompileTimeout
+        | FailureKind::CompileFailed
+        | FailureKind::WrongWorld
+        | FailureKind::BadDescription => {
+            "The module cannot be loaded: give this message to its author, and load the version \
+             before it until then."
+        }
+        FailureKind::DigestMismatch => {
+            "Somebody replaced the module: compare it with what was approved, then pin the new \
+             digest or restore the old module."
+        }
+        FailureKind::Missing => "Restore the module, or remove the policy that refers to it.",
+        FailureKind::NoRoom => "The host could not run the policy: see its log, then plan again.",
+    }
+    .to_owned()
+}
+
+#[cfg(test)]
+mod tests;

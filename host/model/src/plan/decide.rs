@@ -1,0 +1,207 @@
+//! What all that was said of one change comes to.
+
+use super::{ChangeOutcome, PolicyIdentity, Step, effect_of};
+use crate::effect::Effect;
+use crate::verdict::{Action, Answer, Failure, Layer, Verdict};
+use std::cmp::Reverse;
+
+/// What one policy said of one change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Statement<'p> {
+    /// Who said it.
+    pub policy: &'p PolicyIdentity,
+    /// Whether an admin lets its actions stand against the built-ins.
+    pub may_relax: bool,
+    /// What it said.
+    pub said: Said,
+}
+
+/// An answer, or the failure to give one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Said {
+    /// An answer that keeps the contract.
+    Verdict(Verdict),
+    /// Everything else.
+    Failed(Failure),
+}
+
+/// What was decided on one change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    /// How it came about.
+    pub outcome: ChangeOutcome,
+    /// What it asks for; empty for a refusal.
+    pub actions: Vec<Action>,
+    /// The statement that decided, by index; none for a fallback.
+    pub by: Option<usize>,
+    /// Why.
+    pub reason: String,
+    /// The statements that did not count, by index.
+    pub overruled: Vec<usize>,
+}
+
+/// Decides on one change from all that was said of it, in any order.
+///
+/// The higher layer decides (law 3); template and built-in policies combine as
+/// one layer, in which a failure is a reboot, and refuse beats reboot beats the
+/// union of the actions beats abstaining (law 4). Where nobody answers, it is
+/// a reboot (law 1).
+pub fn decide(change_id: &str, statements: &[Statement<'_>]) -> Decision {
+    let of = |admin: bool| {
+        let in_layer =
+            move |statement: &Statement<'_>| (statement.policy.layer == Layer::Admin) == admin;
+        (0..).zip(statements).filter(move |(_, statement)| in_layer(statement)).collect::<Vec<_>>()
+    };
+    if let Some(decision) = combine(&of(true)) {
+        return Decision {
+            overruled: of(false).iter().map(|(index, _)| *index).collect(),
+            ..decision
+        };
+    }
+    let relaxed = statements.iter().any(|statement| {
+        statement.policy.layer == Layer::Template
+            && statement.may_relax
+            && answers_with_actions(statement)
+    });
+    let dropped = |statement: &Statement<'_>| {
+        relaxed
+            && statement.policy.layer == Layer::Builtin
+            && matches!(statement.said, Said::Verdict(_))
+    };
+    let (overruled, counted): (Vec<_>, Vec<_>) =
+        of(false).into_iter().partition(|(_, statement)| dropped(statement));
+    let overruled = overruled.into_iter().map(|(index, _)| index).collect();
+    match combine(&counted) {
+        Some(decision) => floor(change_id, Decision { overruled, ..decision }),
+        None => Decision {
+            outcome: ChangeOutcome::Fallback,
+            actions: vec![Action::Reboot],
+            by: None,
+            reason: unanswered(statements),
+            overruled,
+        },
+    }
+}
+
+/// What stands in place of a reason where nobody gave an answer.
+fn unanswered(statements: &[Statement<'_>]) -> String {
+    let mut abstained: Vec<String> = statements
+        .iter()
+        .map(|statement| match reason_of(&statement.said) {
+            "" => statement.policy.policy.clone(),
+            reason => format!("{} ({reason})", statement.policy.policy),
+        })
+        .collect();
+    abstained.sort();
+    if abstained.is_empty() {
+        return "No policy claims this, so nobody has said that less than a reboot is enough."
+            .to_owned();
+    }
+    format!("Whoever claims this abstained, so it costs a reboot: {}.", abstained.join(", "))
+}
+
+fn answers_with_actions(statement: &Statement<'_>) -> bool {
+    matches!(&statement.said, Said::Verdict(Verdict { answer: Answer::Act(_), .. }))
+}
+
+/// How much a statement asks for; nothing if it abstains.
+fn weight(said: &Said) -> Option<Effect> {
+    match said {
+        Said::Failed(_) => Some(Effect::Reboot),
+        Said::Verdict(verdict) => match &verdict.answer {
+            Answer::Abstain => None,
+            Answer::Act(actions) => Some(effect_of(actions)),
+            Answer::Refuse => Some(Effect::Refuse),
+        },
+    }
+}
+
+/// Combines what was said within one layer; nothing if all abstained.
+fn combine(statements: &[(usize, &Statement<'_>)]) -> Option<Decision> {
+    let answered = || {
+        statements.iter().filter_map(|(index, statement)| {
+            weight(&statement.said).map(|weight| (weight, *index, *statement))
+        })
+    };
+    // Of equal weights a failure is the one to name, then the first by name, so
+    // that the order in which policies were asked does not show.
+    let (weight, index, decider) = answered().max_by_key(|(weight, _, statement)| {
+        let failed = matches!(statement.said, Said::Failed(_));
+        (*weight, failed, Reverse((statement.policy.layer, &statement.policy.policy)))
+    })?;
+    let by = Some(index);
+    let overruled = Vec::new();
+    if let Said::Failed(failure) = &decider.said {
+        let reason = format!(
+            "The policy {} failed ({failure}), so this costs a reboot.",
+            decider.policy.policy
+        );
+        let actions = vec![Action::Reboot];
+        return Some(Decision { outcome: ChangeOutcome::Failed, actions, by, reason, overruled });
+    }
+    let reason = reason_of(&decider.said).to_owned();
+    if weight == Effect::Refuse {
+        let actions = Vec::new();
+        return Some(Decision { outcome: ChangeOutcome::Refused, actions, by, reason, overruled });
+    }
+    let mut actions: Vec<Action> = answered()
+        .flat_map(|(_, _, statement)| match &statement.said {
+            Said::Verdict(Verdict { answer: Answer::Act(actions), .. }) => actions.clone(),
+            Said::Verdict(_) => Vec::new(),
+            Said::Failed(_) => vec![Action::Reboot],
+        })
+        .collect();
+    actions.sort();
+    actions.dedup();
+    let mut others: Vec<_> = answered()
+        .filter(|(_, other, statement)| *other != index && adds_to(statement, decider))
+        .map(|(_, _, statement)| {
+            format!("{}: {}", statement.policy.policy, reason_of(&statement.said))
+        })
+        .collect();
+    others.sort();
+    let reason = match others.as_slice() {
+        [] => reason,
+        others => format!("{reason} Also {}", others.join(" ")),
+    };
+    Some(Decision { outcome: ChangeOutcome::Decided, actions, by, reason, overruled })
+}
+
+/// Whether a statement asks for something that the decider does not.
+fn adds_to(statement: &Statement<'_>, decider: &Statement<'_>) -> bool {
+    match (&statement.said, &decider.said) {
+        (
+            Said::Verdict(Verdict { answer: Answer::Act(more), .. }),
+            Said::Verdict(Verdict { answer: Answer::Act(actions), .. }),
+        ) => more.iter().any(|action| !actions.contains(action)),
+        _ => false,
+    }
+}
+
+fn reason_of(said: &Said) -> &str {
+    match said {
+        Said::Verdict(verdict) => &verdict.reason,
+        Said::Failed(failure) => &failure.message,
+    }
+}
+
+/// What never takes less than a reboot unless the admin layer says so.
+fn floor(change_id: &str, decision: Decision) -> Decision {
+    const BOOT_ONLY: [&str; 4] = ["kernel-arguments", "kernel-type", "os-image", "extensions"];
+    let soft = decision.outcome == ChangeOutcome::Decided
+        && !decision.actions.iter().any(|action| Step::from(action) == Step::Reboot);
+    if !soft || !BOOT_ONLY.contains(&change_id) {
+        return decision;
+    }
+    Decision {
+        actions: vec![Action::Reboot],
+        reason: format!(
+            "{} It takes effect at boot, so it costs a reboot unless an admin-layer policy says otherwise.",
+            decision.reason
+        ),
+        ..decision
+    }
+}
+
+#[cfg(test)]
+mod tests;

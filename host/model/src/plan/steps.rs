@@ -1,0 +1,249 @@
+//! From actions to ordered steps.
+
+use crate::effect::Effect;
+use crate::verdict::Action;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+/// One step of a plan, and one action of a change: `{"do": "reload", "unit":
+/// "crio.service"}`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(tag = "do", rename_all = "kebab-case")]
+pub enum Step {
+    /// Move the node's pods elsewhere.
+    Drain,
+    /// Bring files, units, keys, arguments and image to their new state.
+    Write,
+    /// Let the system's trust store follow its anchors.
+    UpdateCaTrust,
+    /// Let systemd re-read its units.
+    DaemonReload,
+    /// Ask a unit to re-read its configuration.
+    Reload {
+        /// The complete name.
+        unit: String,
+    },
+    /// Stop and start a unit.
+    Restart {
+        /// The complete name.
+        unit: String,
+    },
+    /// Boot the node.
+    Reboot,
+    /// Let pods come back.
+    Uncordon,
+}
+
+/// The unit whose restart is the step `update-ca-trust`.
+const CA_TRUST_UNIT: &str = "coreos-update-ca-trust.service";
+
+impl Step {
+    /// How long it may take before it counts as failed, where that does not
+    /// depend on the cluster.
+    pub fn deadline(&self) -> Option<Duration> {
+        match self {
+            Step::UpdateCaTrust | Step::DaemonReload | Step::Reload { .. } => {
+                Some(Duration::from_secs(120))
+            }
+            Step::Restart { .. } => Some(Duration::from_secs(300)),
+            Step::Drain | Step::Write | Step::Reboot | Step::Uncordon => None,
+        }
+    }
+
+    /// How much it disturbs the node.
+    pub fn effect(&self) -> Effect {
+        match self {
+            Step::Write | Step::Uncordon => Effect::None,
+            Step::UpdateCaTrust | Step::DaemonReload | Step::Reload { .. } => Effect::Reload,
+            Step::Restart { .. } => Effect::Restart,
+            Step::Drain => Effect::Drain,
+            Step::Reboot => Effect::Reboot,
+        }
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Step::Drain => f.write_str("drain"),
+            Step::Write => f.write_str("write"),
+            Step::UpdateCaTrust => f.write_str("update-ca-trust"),
+            Step::DaemonReload => f.write_str("daemon-reload"),
+            Step::Reload { unit } => write!(f, "reload {unit}"),
+            Step::Restart { unit } => write!(f, "restart {unit}"),
+            Step::Reboot => f.write_str("reboot"),
+            Step::Uncordon => f.write_str("uncordon"),
+        }
+    }
+}
+
+impl From<&Action> for Step {
+    fn from(action: &Action) -> Step {
+        match action {
+            Action::Reload(unit) | Action::Restart(unit) if unit == CA_TRUST_UNIT => {
+                Step::UpdateCaTrust
+            }
+            Action::Reload(unit) => Step::Reload { unit: unit.clone() },
+            Action::Restart(unit) => Step::Restart { unit: unit.clone() },
+            Action::DaemonReload => Step::DaemonReload,
+            Action::Drain => Step::Drain,
+            Action::Reboot | Action::RebootUndrained => Step::Reboot,
+        }
+    }
+}
+
+/// How much these actions disturb a node.
+pub fn effect_of(actions: &[Action]) -> Effect {
+    actions.iter().map(|action| Step::from(action).effect()).max().unwrap_or(Effect::None)
+}
+
+/// Whether systemd has to re-read its units when this changes.
+pub fn needs_daemon_reload(change_id: &str) -> bool {
+    const UNIT_DIRECTORIES: [&str; 8] = [
+        "/etc/systemd/system/",
+        "/etc/systemd/system.control/",
+        "/run/systemd/transient/",
+        "/lib/systemd/system/",
+        "/run/systemd/system/",
+        "/usr/local/lib/systemd/system/",
+        "/usr/lib/systemd/system/",
+        // Quadlets: systemd makes units of them when it re-reads.
+        "/etc/containers/systemd/",
+    ];
+    match change_id.split_once(':') {
+        Some(("unit", _)) => true,
+        Some(("file", path)) => UNIT_DIRECTORIES.iter().any(|dir| path.starts_with(dir)),
+        _ => false,
+    }
+}
+
+/// The steps that carry out all these actions and the writing itself.
+///
+/// The order is fixed; a unit is touched once, a restart absorbs its reload;
+/// a reboot absorbs everything between writing and itself, and is drained
+/// unless every reboot among the actions says that it need not be.
+pub fn steps<'a>(actions: impl IntoIterator<Item = &'a Action>, daemon_reload: bool) -> Vec<Step> {
+    let mut drain = false;
+    let mut reboot = false;
+    let mut update_ca_trust = false;
+    let mut daemon_reload = daemon_reload;
+    let mut units: BTreeMap<&str, bool> = BTreeMap::new();
+    for action in actions {
+        match action {
+            Action::Reload(unit) | Action::Restart(unit) if unit == CA_TRUST_UNIT => {
+                update_ca_trust = true;
+            }
+            Action::Reload(unit) => {
+                units.entry(unit).or_insert(false);
+            }
+            Action::Restart(unit) => {
+                units.insert(unit, true);
+            }
+            Action::DaemonReload => daemon_reload = true,
+            Action::Drain => drain = true,
+            Action::Reboot => (drain, reboot) = (true, true),
+            Action::RebootUndrained => reboot = true,
+        }
+    }
+    let mut steps = Vec::with_capacity(6);
+    if drain {
+        steps.push(Step::Drain);
+    }
+    steps.push(Step::Write);
+    if reboot {
+        steps.push(Step::Reboot);
+    } else {
+        if update_ca_trust {
+            steps.push(Step::UpdateCaTrust);
+        }
+        if daemon_reload {
+            steps.push(Step::DaemonReload);
+        }
+        steps.extend(units.into_iter().map(|(unit, restart)| {
+            let unit = unit.to_owned();
+            if restart { Step::Restart { unit } } else { Step::Reload { unit } }
+        }));
+    }
+    if drain {
+        steps.push(Step::Uncordon);
+    }
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn planned(actions: &[Action], daemon_reload: bool) -> String {
+        steps(actions, daemon_reload).iter().map(Step::to_string).collect::<Vec<_>>().join(", ")
+    }
+
+    fn reload(unit: &str) -> Action {
+        Action::Reload(unit.to_owned())
+    }
+
+    fn restart(unit: &str) -> Action {
+        Action::Restart(unit.to_owned())
+    }
+
+    #[test]
+    fn steps_come_in_their_order_whatever_the_order_of_the_actions() {
+        let actions = [
+            restart("z.service"),
+            Action::DaemonReload,
+            reload("a.service"),
+            restart(CA_TRUST_UNIT),
+            Action::Drain,
+        ];
+        let expected = "drain, write, update-ca-trust, daemon-reload, reload a.service, \
+                        restart z.service, uncordon";
+        assert_eq!(planned(&actions, false), expected);
+        let reversed: Vec<_> = actions.iter().rev().cloned().collect();
+        assert_eq!(planned(&reversed, false), expected);
+    }
+
+    #[test]
+    fn a_restart_absorbs_the_reload_of_the_same_unit() {
+        let both = [restart("crio.service"), reload("crio.service")];
+        assert_eq!(planned(&both, false), "write, restart crio.service");
+        let both = [reload("crio.service"), restart("crio.service")];
+        assert_eq!(planned(&both, false), "write, restart crio.service");
+    }
+
+    #[test]
+    fn a_reboot_absorbs_all_between_writing_and_itself_and_drains() {
+        let all = [restart("crio.service"), Action::Reboot, Action::DaemonReload];
+        assert_eq!(planned(&all, true), "drain, write, reboot, uncordon");
+    }
+
+    #[test]
+    fn a_reboot_without_a_drain_keeps_the_drain_that_another_action_asks_for() {
+        assert_eq!(planned(&[Action::RebootUndrained], false), "write, reboot");
+        let both = [Action::RebootUndrained, Action::Reboot];
+        assert_eq!(planned(&both, false), "drain, write, reboot, uncordon");
+    }
+
+    #[test]
+    fn no_action_at_all_still_writes() {
+        assert_eq!(planned(&[], false), "write");
+    }
+
+    #[test]
+    fn a_step_is_written_as_an_object_with_do_and_unit() {
+        let step = Step::Reload { unit: "crio.service".to_owned() };
+        let json = serde_json::to_string(&[step, Step::UpdateCaTrust]).unwrap();
+        assert_eq!(json, r#"[{"do":"reload","unit":"crio.service"},{"do":"update-ca-trust"}]"#);
+    }
+
+    #[test]
+    fn units_and_files_in_unit_directories_need_a_daemon_reload() {
+        for id in ["unit:a.service", "file:/etc/systemd/system/a.service.d/10.conf"] {
+            assert!(needs_daemon_reload(id), "{id}");
+        }
+        for id in ["file:/etc/systemd/journald.conf", "file:/etc/a", "kernel-arguments"] {
+            assert!(!needs_daemon_reload(id), "{id}");
+        }
+    }
+}

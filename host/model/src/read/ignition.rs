@@ -1,0 +1,294 @@
+//! An Ignition config, of itself or inside a MachineConfig.
+
+use super::fields::{Fields, Report, expected};
+use super::layer::{Layer, LayerUnit, LayerUser, Part};
+use super::normal;
+use crate::config::{Dropin, File, Origin, Source, Unit, User};
+use crate::unit_name::is_unit_name;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+const CONFIG: [&str; 5] = ["ignition", "kernelArguments", "passwd", "storage", "systemd"];
+const IGNITION: [&str; 5] = ["config", "proxy", "security", "timeouts", "version"];
+const STORAGE: [&str; 7] =
+    ["directories", "disks", "files", "filesystems", "links", "luks", "raid"];
+const FILE: [&str; 7] = ["append", "contents", "group", "mode", "overwrite", "path", "user"];
+const CONTENTS: [&str; 4] = ["compression", "httpHeaders", "source", "verification"];
+const UNIT: [&str; 5] = ["contents", "dropins", "enabled", "mask", "name"];
+const USER_REST: [&str; 11] = [
+    "gecos",
+    "groups",
+    "homeDir",
+    "noCreateHome",
+    "noLogInit",
+    "noUserGroup",
+    "primaryGroup",
+    "shell",
+    "shouldExist",
+    "system",
+    "uid",
+];
+
+/// Whether this is a version of Ignition configs that tread reads.
+pub(super) fn is_supported(version: &str) -> bool {
+    matches!(version, "3.0.0" | "3.1.0" | "3.2.0" | "3.3.0" | "3.4.0" | "3.5.0")
+}
+
+/// Reads a config into a layer; `document` is its number on its side.
+pub(super) fn read(config: &Fields<'_>, document: u32, layer: &mut Layer, report: &mut Report) {
+    let ignition = config.child("ignition", report);
+    if ignition.is_none() && config.get("ignition").is_none() {
+        report
+            .problem(config.at("ignition"), "is missing: expected ignition.version 3.0.0 to 3.5.0");
+    }
+    let Some(ignition) = ignition else { return };
+    if !version(&ignition, report) {
+        // The fields of another version mean something else.
+        return;
+    }
+    ignition.only(&IGNITION, report);
+    config.only(&CONFIG, report);
+    for (name, part) in [
+        ("config", Part::Config),
+        ("proxy", Part::Proxy),
+        ("security", Part::Security),
+        ("timeouts", Part::Timeouts),
+    ] {
+        fixed(&ignition, name, part, layer, report);
+    }
+    fixed(config, "kernelArguments", Part::KernelArguments, layer, report);
+    if let Some(storage) = config.child("storage", report) {
+        read_storage(&storage, document, layer, report);
+    }
+    if let Some(systemd) = config.child("systemd", report) {
+        systemd.only(&["units"], report);
+        let units = systemd.objects("units", report);
+        let units = units.into_iter().filter_map(|(index, fields)| {
+            Some((fields.path().to_owned(), unit(&fields, Origin { document, index }, report)?))
+        });
+        let units = units.collect();
+        layer.units = without_twins(units, "unit", |unit| &unit.unit.name, report);
+    }
+    if let Some(passwd) = config.child("passwd", report) {
+        passwd.only(&["groups", "users"], report);
+        fixed(&passwd, "groups", Part::Groups, layer, report);
+        let users = passwd.objects("users", report);
+        let users = users.into_iter().filter_map(|(index, fields)| {
+            Some((fields.path().to_owned(), user(&fields, Origin { document, index }, report)?))
+        });
+        let users = users.collect();
+        layer.users = without_twins(users, "user", |user| &user.user.name, report);
+    }
+}
+
+fn version(ignition: &Fields<'_>, report: &mut Report) -> bool {
+    let Some(version) = ignition.required_string("version", report) else { return false };
+    if is_supported(version) {
+        return true;
+    }
+    let advice = if version.starts_with("2.") || version.starts_with("1.") {
+        "convert it with ign-converter, or write it anew with Butane"
+    } else {
+        "write it in one of these versions"
+    };
+    report.problem(
+        ignition.at("version"),
+        format!("Ignition {version:?} is not read, only 3.0.0 to 3.5.0: {advice}"),
+    );
+    false
+}
+
+fn read_storage(storage: &Fields<'_>, document: u32, layer: &mut Layer, report: &mut Report) {
+    storage.only(&STORAGE, report);
+    for (name, part) in [
+        ("directories", Part::Directories),
+        ("disks", Part::Disks),
+        ("filesystems", Part::Filesystems),
+        ("links", Part::Links),
+        ("luks", Part::Luks),
+        ("raid", Part::Raid),
+    ] {
+        fixed(storage, name, part, layer, report);
+    }
+    let files = storage.objects("files", report);
+    let files = files.into_iter().filter_map(|(index, fields)| {
+        Some((fields.path().to_owned(), file(&fields, Origin { document, index }, report)?))
+    });
+    let files = files.collect();
+    layer.files = without_twins(files, "path", |file| &file.path, report);
+    other_nodes(storage, layer, report);
+}
+
+/// Reports a path that is both a file and a directory or link.
+fn other_nodes(storage: &Fields<'_>, layer: &Layer, report: &mut Report) {
+    let files = layer.files.iter().map(|file| (file.path.as_ref(), file.origin.index));
+    let files: BTreeMap<&str, u32> = files.collect();
+    let mut ignored = Report::new("", "");
+    for name in ["directories", "links"] {
+        for (_, entry) in storage.objects(name, &mut ignored) {
+            let path = entry.string("path", &mut ignored).and_then(|path| normal::path(path).ok());
+            if let Some(index) = path.and_then(|path| files.get(path.as_ref())) {
+                let first = format!("{}[{index}]", storage.at("files"));
+                report.problem(entry.at("path"), format!("is the path of a file too: {first}"));
+            }
+        }
+    }
+}
+
+fn file(fields: &Fields<'_>, origin: Origin, report: &mut Report) -> Option<File<'static>> {
+    fields.only(&FILE, report);
+    fields.boolean("overwrite", report);
+    let mode = fields.integer("mode", report).and_then(|number| {
+        let mode = normal::mode(number);
+        mode.map_err(|message| report.problem(fields.at("mode"), message)).ok()
+    });
+    let user = owner(fields, "user", report);
+    let group = owner(fields, "group", report);
+    let contents = fields.child("contents", report);
+    let contents = contents.map(|contents| source(&contents, report)).unwrap_or_default();
+    let appended = fields.objects("append", report);
+    for (_, contents) in &appended {
+        source(contents, report);
+    }
+    let appends = !appended.is_empty();
+    let path = normal::path(fields.required_string("path", report)?);
+    let path = path.map_err(|message| report.problem(fields.at("path"), message)).ok()?;
+    let path = Cow::Owned(path.into_owned());
+    Some(File { path, contents, mode, user, group, appends, raw: &[], origin })
+}
+
+fn source(contents: &Fields<'_>, report: &mut Report) -> Source<'static> {
+    contents.only(&CONTENTS, report);
+    if let Some(verification) = contents.child("verification", report) {
+        verification.only(&["hash"], report);
+        verification.string("hash", report);
+    }
+    contents.objects("httpHeaders", report);
+    let gzip = match contents.string("compression", report) {
+        Some("gzip") => true,
+        None | Some("") => false,
+        Some(other) => {
+            let message = format!("expected \"gzip\" or nothing, found {other:?}");
+            report.problem(contents.at("compression"), message);
+            false
+        }
+    };
+    Source { url: contents.string("source", report).map(|url| Cow::Owned(url.to_owned())), gzip }
+}
+
+/// The name of an owner, or its number in decimal; empty if it is not set.
+fn owner(fields: &Fields<'_>, name: &str, report: &mut Report) -> Cow<'static, str> {
+    let Some(owner) = fields.child(name, report) else { return Cow::Borrowed("") };
+    owner.only(&["id", "name"], report);
+    let id = owner.integer("id", report);
+    let name = owner.string("name", report).filter(|name| !name.is_empty());
+    match (id, name) {
+        (Some(_), Some(_)) => report.problem(owner.path(), "expected an id or a name, not both"),
+        (Some(0), None) => return Cow::Borrowed("root"),
+        (Some(id), None) if u32::try_from(id).is_err() => {
+            report.problem(owner.at("id"), format!("expected 0 to 4294967295, found {id}"));
+        }
+        (Some(id), None) => return Cow::Owned(id.to_string()),
+        (None, Some(name)) => return Cow::Owned(name.to_owned()),
+        (None, None) => {}
+    }
+    Cow::Borrowed("")
+}
+
+fn unit(fields: &Fields<'_>, origin: Origin, report: &mut Report) -> Option<LayerUnit> {
+    fields.only(&UNIT, report);
+    let enabled = fields.boolean("enabled", report);
+    let mask = fields.boolean("mask", report);
+    let contents = owned(fields.string("contents", report));
+    let dropins = fields.objects("dropins", report);
+    let dropins = dropins
+        .into_iter()
+        .filter_map(|(_, fields)| Some((fields.path().to_owned(), dropin(&fields, report)?)));
+    let dropins = dropins.collect();
+    let dropins = without_twins(dropins, "drop-in", |dropin: &Dropin<'_>| &dropin.name, report);
+    let name = fields.required_string("name", report)?;
+    if !is_unit_name(name) {
+        report.problem(fields.at("name"), format!("{}; found {name:?}", normal::UNIT_NAME));
+        return None;
+    }
+    let name = Cow::Owned(name.to_owned());
+    let unit = Unit { name, contents, enabled, mask: false, dropins, raw: &[], origin };
+    Some(LayerUnit { unit, mask })
+}
+
+fn dropin(fields: &Fields<'_>, report: &mut Report) -> Option<Dropin<'static>> {
+    fields.only(&["contents", "name"], report);
+    let contents = owned(fields.string("contents", report));
+    let name = fields.required_string("name", report)?;
+    if !normal::is_dropin_name(name) {
+        report.problem(fields.at("name"), format!("{}; found {name:?}", normal::DROPIN_NAME));
+        return None;
+    }
+    Some(Dropin { name: Cow::Owned(name.to_owned()), contents })
+}
+
+fn user(fields: &Fields<'_>, origin: Origin, report: &mut Report) -> Option<LayerUser> {
+    let mut known = USER_REST.to_vec();
+    known.extend(["name", "passwordHash", "sshAuthorizedKeys"]);
+    fields.only(&known, report);
+    let keys = fields.strings("sshAuthorizedKeys", report);
+    let rest =
+        USER_REST.iter().filter_map(|name| Some(((*name).to_owned(), fields.get(name)?.clone())));
+    let rest: Map<String, Value> = rest.collect();
+    let password_hash = owned(fields.string("passwordHash", report));
+    let user = User {
+        name: Cow::Owned(fields.required_string("name", report)?.to_owned()),
+        ssh_keys: keys.into_iter().map(|(_, key)| Cow::Owned(key.to_owned())).collect(),
+        password_hash,
+        rest: String::new(),
+        origin,
+    };
+    Some(LayerUser { user, rest })
+}
+
+fn owned(text: Option<&str>) -> Option<Cow<'static, str>> {
+    text.map(|text| Cow::Owned(text.to_owned()))
+}
+
+/// Reads a part that is kept as it is; only its outer form is checked.
+fn fixed(fields: &Fields<'_>, name: &str, part: Part, layer: &mut Layer, report: &mut Report) {
+    let Some(value) = fields.get(name) else { return };
+    let Some(_) = part.names().2 else {
+        match value {
+            Value::Object(_) => _ = layer.fixed.insert(part, value.clone()),
+            other => report.problem(fields.at(name), expected("an object", other)),
+        }
+        return;
+    };
+    let mut seen = BTreeMap::new();
+    for (_, entry) in fields.objects(name, report) {
+        if let Some(key) = part.key(|name| entry.get(name))
+            && let Some(first) = seen.insert(key, entry.path().to_owned())
+        {
+            report.problem(entry.path(), format!("{key:?} stands already in {first}"));
+        }
+    }
+    layer.fixed.insert(part, value.clone());
+}
+
+/// Takes out what has the key of an earlier entry, and reports it.
+fn without_twins<T>(
+    entries: Vec<(String, T)>,
+    what: &str,
+    key: impl Fn(&T) -> &Cow<'static, str>,
+    report: &mut Report,
+) -> Vec<T> {
+    let mut seen: BTreeMap<Cow<'static, str>, String> = BTreeMap::new();
+    let mut kept = Vec::with_capacity(entries.len());
+    for (path, entry) in entries {
+        let key = key(&entry);
+        if let Some(first) = seen.get(key) {
+            report.problem(path, format!("the {what} {key:?} stands already in {first}"));
+        } else {
+            seen.insert(key.clone(), path);
+            kept.push(entry);
+        }
+    }
+    kept
+}

@@ -1,0 +1,264 @@
+//! One MachineConfig or Ignition config as it was written, and how several of
+//! them become one node config.
+
+use super::normal;
+use crate::config::{Dropin, File, Fixed, KernelType, NodeConfig, Unit, User};
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// What one config sets. What it leaves open is `None` or empty: only after
+/// merging the defaults are filled in.
+#[derive(Debug, Default)]
+pub(super) struct Layer {
+    /// The name of the MachineConfig.
+    pub(super) name: String,
+    /// The pool that it is for.
+    pub(super) role: Option<String>,
+    /// Owners are empty where they are not set.
+    pub(super) files: Vec<File<'static>>,
+    pub(super) units: Vec<LayerUnit>,
+    pub(super) users: Vec<LayerUser>,
+    pub(super) kernel_arguments: Vec<Cow<'static, str>>,
+    pub(super) kernel_type: Option<KernelType>,
+    pub(super) os_image: Option<String>,
+    pub(super) extensions: Vec<Cow<'static, str>>,
+    pub(super) fips: bool,
+    pub(super) fixed: BTreeMap<Part, Value>,
+}
+
+/// A unit; its own `mask` counts nothing here.
+#[derive(Debug)]
+pub(super) struct LayerUnit {
+    pub(super) unit: Unit<'static>,
+    pub(super) mask: Option<bool>,
+}
+
+/// A user; its own `rest` counts nothing here.
+#[derive(Debug)]
+pub(super) struct LayerUser {
+    pub(super) user: User<'static>,
+    pub(super) rest: Map<String, Value>,
+}
+
+/// The parts that only provisioning can set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Part {
+    Config,
+    Proxy,
+    Security,
+    Timeouts,
+    KernelArguments,
+    Groups,
+    Directories,
+    Disks,
+    Filesystems,
+    Links,
+    Luks,
+    Raid,
+}
+
+impl Part {
+    /// Its change, its field in a MachineConfig, and, for a list, the fields
+    /// that tell its entries apart.
+    pub(super) fn names(self) -> (&'static str, &'static str, Option<&'static [&'static str]>) {
+        match self {
+            Part::Config => ("ignition:config", "spec.config.ignition.config", None),
+            Part::Proxy => ("ignition:proxy", "spec.config.ignition.proxy", None),
+            Part::Security => ("ignition:security", "spec.config.ignition.security", None),
+            Part::Timeouts => ("ignition:timeouts", "spec.config.ignition.timeouts", None),
+            Part::KernelArguments => {
+                ("ignition:kernel-arguments", "spec.config.kernelArguments", None)
+            }
+            Part::Groups => ("users:groups", "spec.config.passwd.groups", Some(&["name"])),
+            Part::Directories => {
+                ("storage:directories", "spec.config.storage.directories", Some(&["path"]))
+            }
+            Part::Disks => ("storage:disks", "spec.config.storage.disks", Some(&["device"])),
+            Part::Filesystems => (
+                "storage:filesystems",
+                "spec.config.storage.filesystems",
+                Some(&["device", "path"]),
+            ),
+            Part::Links => ("storage:links", "spec.config.storage.links", Some(&["path"])),
+            Part::Luks => ("storage:luks", "spec.config.storage.luks", Some(&["name"])),
+            Part::Raid => ("storage:raid", "spec.config.storage.raid", Some(&["name"])),
+        }
+    }
+
+    /// What tells an entry of a list apart.
+    pub(super) fn key<'v>(self, field: impl Fn(&str) -> Option<&'v Value>) -> Option<&'v str> {
+        let names = self.names().2?;
+        names.iter().find_map(|name| field(name)?.as_str())
+    }
+}
+
+/// One node config out of all, the later ones on top of the earlier ones.
+pub(super) fn merge(layers: Vec<Layer>) -> NodeConfig<'static> {
+    let mut name = String::new();
+    let mut files = BTreeMap::new();
+    let mut units = BTreeMap::new();
+    let mut users = BTreeMap::new();
+    let mut fixed = BTreeMap::new();
+    let mut node = NodeConfig::default();
+    for layer in layers {
+        if !name.is_empty() {
+            name.push('+');
+        }
+        name.push_str(&layer.name);
+        put(&mut files, layer.files, |file| &file.path, put_file);
+        put(&mut units, layer.units, |unit| &unit.unit.name, put_unit);
+        put(&mut users, layer.users, |user| &user.user.name, put_user);
+        node.kernel_arguments.extend(layer.kernel_arguments);
+        node.extensions.extend(layer.extensions);
+        node.kernel_type = layer.kernel_type.unwrap_or(node.kernel_type);
+        node.os_image = layer.os_image.map_or(node.os_image, Cow::Owned);
+        node.fips |= layer.fips;
+        for (part, value) in layer.fixed {
+            put_value(fixed.entry(part).or_default(), value);
+        }
+    }
+    normal::sort(&mut node.extensions);
+    node.name = Cow::Owned(name);
+    node.files = files.into_values().map(finished_file).collect();
+    node.units = units.into_values().map(finished_unit).collect();
+    node.users = users.into_values().map(finished_user).collect();
+    node.fixed = fixed.into_iter().filter_map(|(part, value)| finished_part(part, value)).collect();
+    node.fixed.sort_unstable_by(|a, b| a.field.cmp(&b.field));
+    node
+}
+
+fn put<T>(
+    merged: &mut BTreeMap<Cow<'static, str>, T>,
+    entries: Vec<T>,
+    key: impl Fn(&T) -> &Cow<'static, str>,
+    overlay: impl Fn(&mut T, T),
+) {
+    for entry in entries {
+        match merged.get_mut(key(&entry)) {
+            Some(below) => overlay(below, entry),
+            None => _ = merged.insert(key(&entry).clone(), entry),
+        }
+    }
+}
+
+/// Puts what `above` sets in the place of what was there.
+fn replace<T>(below: &mut Option<T>, above: Option<T>) {
+    if above.is_some() {
+        *below = above;
+    }
+}
+
+fn put_file(below: &mut File<'static>, above: File<'static>) {
+    if above.contents.url.is_some() {
+        below.contents = above.contents;
+    }
+    replace(&mut below.mode, above.mode);
+    for (below, above) in [(&mut below.user, above.user), (&mut below.group, above.group)] {
+        if !above.is_empty() {
+            *below = above;
+        }
+    }
+    below.appends |= above.appends;
+    below.origin = above.origin;
+}
+
+fn put_unit(below: &mut LayerUnit, above: LayerUnit) {
+    replace(&mut below.mask, above.mask);
+    replace(&mut below.unit.contents, above.unit.contents);
+    replace(&mut below.unit.enabled, above.unit.enabled);
+    for dropin in above.unit.dropins {
+        match below.unit.dropins.iter_mut().find(|there| there.name == dropin.name) {
+            Some(there) => replace(&mut there.contents, dropin.contents),
+            None => below.unit.dropins.push(dropin),
+        }
+    }
+    below.unit.origin = above.unit.origin;
+}
+
+fn put_user(below: &mut LayerUser, above: LayerUser) {
+    below.user.ssh_keys.extend(above.user.ssh_keys);
+    replace(&mut below.user.password_hash, above.user.password_hash);
+    for (name, value) in above.rest {
+        put_value(below.rest.entry(name).or_insert(Value::Null), value);
+    }
+    below.user.origin = above.user.origin;
+}
+
+/// Objects field by field, lists one behind the other, anything else replaced.
+fn put_value(below: &mut Value, above: Value) {
+    match (below, above) {
+        (_, Value::Null) => {}
+        (Value::Object(below), Value::Object(above)) => {
+            for (name, value) in above {
+                put_value(below.entry(name).or_insert(Value::Null), value);
+            }
+        }
+        (Value::Array(below), Value::Array(above)) => {
+            for item in above {
+                // Names, such as those of groups, form a set.
+                if !item.is_string() || !below.contains(&item) {
+                    below.push(item);
+                }
+            }
+        }
+        (below, above) => *below = above,
+    }
+}
+
+fn finished_file(mut file: File<'static>) -> File<'static> {
+    file.contents.url = file.contents.url.filter(|url| !url.is_empty());
+    file.contents.gzip &= file.contents.url.is_some();
+    file.mode = normal::mode_if_special(file.mode);
+    for owner in [&mut file.user, &mut file.group] {
+        if owner.is_empty() {
+            *owner = Cow::Borrowed("root");
+        }
+    }
+    file
+}
+
+fn finished_unit(LayerUnit { mut unit, mask }: LayerUnit) -> Unit<'static> {
+    unit.mask = mask == Some(true);
+    unit.contents = unit.contents.filter(|text| !text.is_empty());
+    unit.dropins.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    for Dropin { contents, .. } in &mut unit.dropins {
+        *contents = contents.take().filter(|text| !text.is_empty());
+    }
+    unit
+}
+
+fn finished_user(LayerUser { mut user, rest }: LayerUser) -> User<'static> {
+    normal::ssh_keys(&mut user.ssh_keys);
+    let is_default = |name: &str, value: &Value| match name {
+        "noCreateHome" | "noLogInit" | "noUserGroup" | "system" => *value == Value::Bool(false),
+        "shouldExist" => *value == Value::Bool(true),
+        _ => false,
+    };
+    let rest = rest.into_iter().filter(|(name, value)| !is_default(name, value)).collect();
+    let rest = normal::prune(&Value::Object(rest));
+    user.rest = rest.map_or_else(String::new, |rest| normal::canonical(&rest));
+    user
+}
+
+fn finished_part(part: Part, value: Value) -> Option<Fixed> {
+    let (id, field, keys) = part.names();
+    let mut value = normal::prune(&value)?;
+    if let (Value::Array(entries), Some(_)) = (&mut value, keys) {
+        // Of entries of the same key Ignition merges the fields. They are kept
+        // side by side instead, in order: no difference in any of them is lost.
+        let mut by_key: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+        for entry in entries.drain(..) {
+            let key = part
+                .key(|name| entry.get(name))
+                .map_or_else(|| normal::canonical(&entry), str::to_owned);
+            let same = by_key.entry(key).or_default();
+            if same.last() != Some(&entry) {
+                same.push(entry);
+            }
+        }
+        entries.extend(by_key.into_values().flatten());
+    }
+    let value = normal::canonical(&value);
+    Some(Fixed { id: id.to_owned(), field: field.to_owned(), value })
+}

@@ -1,0 +1,73 @@
+//! A MachineConfig object.
+
+use super::fields::{Fields, Report};
+use super::layer::Layer;
+use super::{ignition, normal};
+use std::borrow::Cow;
+
+/// The apiVersion of MachineConfigs.
+pub(super) const API_VERSION: &str = "machineconfiguration.openshift.io/v1";
+
+/// The label that says which pool a MachineConfig is for.
+const ROLE: &str = "machineconfiguration.openshift.io/role";
+
+const SPEC: [&str; 7] = [
+    "baseOSExtensionsContainerImage",
+    "config",
+    "extensions",
+    "fips",
+    "kernelArguments",
+    "kernelType",
+    "osImageURL",
+];
+
+/// Reads a MachineConfig; `document` is its number on its side.
+pub(super) fn read(object: &Fields<'_>, document: u32, report: &mut Report) -> Layer {
+    let mut layer = Layer::default();
+    object.only(&["apiVersion", "kind", "metadata", "spec", "status"], report);
+    layer.name = name(object, report);
+    let metadata = object.child("metadata", &mut Report::new("", ""));
+    if let Some(labels) = metadata.and_then(|metadata| metadata.child("labels", report)) {
+        layer.role = labels.string(ROLE, report).map(str::to_owned);
+    }
+    let Some(spec) = object.child("spec", report) else { return layer };
+    spec.only(&SPEC, report);
+    spec.string("baseOSExtensionsContainerImage", report);
+    layer.os_image = spec.string("osImageURL", report).map(str::to_owned);
+    layer.os_image = layer.os_image.filter(|image| !image.is_empty());
+    layer.fips = spec.boolean("fips", report).unwrap_or_default();
+    for (_, name) in spec.strings("extensions", report) {
+        layer.extensions.push(Cow::Owned(name.to_owned()));
+    }
+    for (index, text) in spec.strings("kernelArguments", report) {
+        let mut tokens = Vec::new();
+        if normal::kernel_arguments(text, &mut tokens).is_none() {
+            let at = format!("{}[{index}]", spec.at("kernelArguments"));
+            report.problem(at, "expected a closing quote: the number of '\"' is odd");
+        }
+        let tokens = tokens.into_iter().map(|token| Cow::Owned(token.into_owned()));
+        layer.kernel_arguments.extend(tokens);
+    }
+    if let Some(text) = spec.string("kernelType", report).filter(|text| !text.is_empty()) {
+        layer.kernel_type = normal::kernel_type(text);
+        if layer.kernel_type.is_none() {
+            let message = format!("expected default, realtime or 64k-pages, found {text:?}");
+            report.problem(spec.at("kernelType"), message);
+        }
+    }
+    if let Some(config) = spec.child("config", report) {
+        ignition::read(&config, document, &mut layer, report);
+    }
+    layer
+}
+
+/// The name of any Kubernetes object.
+pub(super) fn name(object: &Fields<'_>, report: &mut Report) -> String {
+    let Some(metadata) = object.child("metadata", report) else {
+        if object.get("metadata").is_none() {
+            report.problem("metadata.name", "is missing: expected a string");
+        }
+        return String::new();
+    };
+    metadata.required_string("name", report).unwrap_or_default().to_owned()
+}

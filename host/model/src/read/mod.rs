@@ -1,0 +1,59 @@
+//! From files to the two node configs that are compared.
+
+pub mod document;
+mod fast;
+pub mod fields;
+mod ignition;
+mod layer;
+mod machine_config;
+mod normal;
+mod side;
+mod value;
+
+pub use document::{Document, Input, MirrorKind, MirrorObject, document_values};
+
+pub use normal::is_unfit;
+
+use crate::config::NodeConfig;
+use crate::problem::Problems;
+
+/// One side of the comparison.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Side<'a> {
+    /// All MachineConfigs and Ignition configs, merged.
+    pub config: NodeConfig<'a>,
+    /// The objects that are still to be rendered into registries.conf, as they
+    /// stand in the files.
+    pub mirrors: Vec<MirrorObject>,
+}
+
+/// Reads the files of both sides.
+///
+/// In what it returns nothing is left that has no meaning: a `mode` of 0o644 is
+/// `None`, an empty text or source too, an owner of 0 is `root`.
+pub fn sides<'a>(old: &[Input<'a>], new: &[Input<'a>]) -> Result<(Side<'a>, Side<'a>), Problems> {
+    if let Some(sides) = fast::sides(old, new) {
+        return Ok(sides);
+    }
+    diagnosed(old, new)
+}
+
+/// As [`sides`], by the reader that takes its time and finds every problem.
+///
+/// It is public for the tests that hold the fast reader against it.
+#[doc(hidden)]
+pub fn diagnosed(
+    old: &[Input<'_>],
+    new: &[Input<'_>],
+) -> Result<(Side<'static>, Side<'static>), Problems> {
+    let mut problems = Vec::new();
+    let old = side::read("old", old, &mut problems);
+    let new = side::read("new", new, &mut problems);
+    fields::unless(problems, (old, new))
+}
+
+/// The fast reader alone, for the same tests: `None` if it is in any doubt.
+#[doc(hidden)]
+pub fn fast_only<'a>(old: &[Input<'a>], new: &[Input<'a>]) -> Option<(Side<'a>, Side<'a>)> {
+    fast::sides(old, new)
+}

@@ -1,0 +1,202 @@
+//! All documents of one side, and how they become one node config.
+
+use super::document::{Document, Input, MirrorKind, MirrorObject, documents_and_problems};
+use super::fields::{Fields, Report, unknown};
+use super::layer::{Layer, merge};
+use super::{Side, ignition, machine_config};
+use crate::config::Place;
+use crate::problem::Problem;
+use std::collections::BTreeMap;
+
+/// What tread reads, for errors.
+const READS: &str = "tread reads MachineConfig, ImageContentSourcePolicy, ImageDigestMirrorSet, \
+    ImageTagMirrorSet, and Ignition configs";
+
+/// The kinds of objects that make up a side, with their apiVersion.
+const KINDS: [(&str, &str, Kind); 4] = [
+    ("MachineConfig", machine_config::API_VERSION, Kind::MachineConfig),
+    ("ImageContentSourcePolicy", "operator.openshift.io/v1alpha1", Kind::Mirrors(MirrorKind::Icsp)),
+    ("ImageDigestMirrorSet", "config.openshift.io/v1", Kind::Mirrors(MirrorKind::Idms)),
+    ("ImageTagMirrorSet", "config.openshift.io/v1", Kind::Mirrors(MirrorKind::Itms)),
+];
+
+#[derive(Clone, Copy)]
+enum Kind {
+    MachineConfig,
+    Ignition,
+    Mirrors(MirrorKind),
+}
+
+/// Reads one side; adds what is wrong with it to `problems`, and then returns
+/// whatever could be read.
+pub(super) fn read(what: &str, inputs: &[Input<'_>], problems: &mut Vec<Problem>) -> Side<'static> {
+    let mut reading = Reading::default();
+    if inputs.is_empty() {
+        problems.push(Problem {
+            file: String::new(),
+            document: String::new(),
+            path: String::new(),
+            message: format!("the {what} side has no file: expected at least one MachineConfig"),
+        });
+    }
+    for input in inputs {
+        let (documents, mut problems) = documents_and_problems(input);
+        reading.problems.append(&mut problems);
+        documents.iter().for_each(|document| reading.document(input.name, document));
+    }
+    reading.check_names();
+    reading.sort_by_role();
+    problems.append(&mut reading.problems);
+    let layers = reading.layers.into_iter().map(|(layer, _)| layer).collect();
+    let mut config = merge(layers);
+    if config.name.is_empty() {
+        let names: Vec<_> = reading.mirrors.iter().map(|object| object.name.as_str()).collect();
+        config.name = names.join("+").into();
+    }
+    config.places = reading.places;
+    Side { config, mirrors: reading.mirrors }
+}
+
+/// What was read so far.
+#[derive(Default)]
+struct Reading {
+    /// Each with the index of its place.
+    layers: Vec<(Layer, usize)>,
+    mirrors: Vec<MirrorObject>,
+    places: Vec<Place>,
+    problems: Vec<Problem>,
+}
+
+impl Reading {
+    fn document(&mut self, file: &str, document: &Document) {
+        let number = self.places.len();
+        let mut place = Place {
+            file: file.to_owned(),
+            document: document.label.clone(),
+            config: "spec.config",
+        };
+        let origin = u32::try_from(number).unwrap_or(u32::MAX);
+        let mut report = Report::new(file, &document.label);
+        let fields = Fields::object(&document.value, "", &mut report);
+        match fields.as_ref().and_then(|fields| Some((fields, kind(fields, &mut report)?))) {
+            Some((fields, Kind::MachineConfig)) => {
+                let layer = machine_config::read(fields, origin, &mut report);
+                self.layers.push((layer, number));
+            }
+            Some((fields, Kind::Ignition)) => {
+                // Without its directory: where somebody stands when they name a
+                // file must not decide which of several comes last.
+                let name = file.rsplit('/').next().unwrap_or(file);
+                let mut layer = Layer { name: name.to_owned(), ..Layer::default() };
+                if !document.label.is_empty() {
+                    layer.name = format!("{name}, document {}", document.label);
+                }
+                place.config = "";
+                ignition::read(fields, origin, &mut layer, &mut report);
+                self.layers.push((layer, number));
+            }
+            Some((fields, Kind::Mirrors(kind))) => self.mirrors.push(MirrorObject {
+                kind,
+                name: machine_config::name(fields, &mut report),
+                value: document.value.clone(),
+                file: file.to_owned(),
+                document: document.label.clone(),
+            }),
+            None => {}
+        }
+        self.places.push(place);
+        self.problems.append(&mut report.into_problems());
+    }
+
+    fn problem(&mut self, place: usize, path: &str, message: String) {
+        if let Some(place) = self.places.get(place) {
+            let mut report = Report::new(&place.file, &place.document);
+            report.problem(path, message);
+            self.problems.append(&mut report.into_problems());
+        }
+    }
+
+    /// Reports MachineConfigs of the same name.
+    fn check_names(&mut self) {
+        let mut first: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut twins = Vec::new();
+        for (layer, place) in self.layers.iter().filter(|(layer, _)| !layer.name.is_empty()) {
+            match first.get(layer.name.as_str()) {
+                Some(there) => twins.push((layer.name.clone(), *there, *place)),
+                None => _ = first.insert(&layer.name, *place),
+            }
+        }
+        for (name, there, here) in twins {
+            let there = self.places.get(there).map(Place::to_string).unwrap_or_default();
+            let message = format!("{name:?} is the name of two configs on this side: see {there}");
+            self.problem(here, "metadata.name", message);
+        }
+    }
+
+    /// Brings the configs into the order in which the operator merges them for
+    /// a pool, and reports configs that are not for one pool.
+    fn sort_by_role(&mut self) {
+        // A config that says nothing is for every node.
+        let role = |layer: &Layer| match layer.role.as_deref() {
+            None | Some("") => "worker".to_owned(),
+            Some(role) => role.to_owned(),
+        };
+        let is_base = |role: &str| matches!(role, "worker" | "master");
+        self.layers.sort_by_cached_key(|(layer, _)| {
+            let role = role(layer);
+            (!is_base(&role), layer.name.clone(), role)
+        });
+        let mut roles: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        for (layer, place) in &self.layers {
+            roles.entry(role(layer)).or_default().push(*place);
+        }
+        let base = roles.keys().filter(|role| is_base(role)).count();
+        if base <= 1 && roles.len() - base <= 1 {
+            return;
+        }
+        let pools = roles.iter().map(|(role, places)| {
+            let files =
+                places.iter().filter_map(|place| Some(self.places.get(*place)?.to_string()));
+            format!("{role}: {}", files.collect::<Vec<_>>().join(", "))
+        });
+        let message = format!(
+            "the configs of this side are for several pools ({}): give those of one pool",
+            pools.collect::<Vec<_>>().join("; ")
+        );
+        let first = roles.values().flatten().min().copied().unwrap_or_default();
+        self.problem(first, "metadata.labels", message);
+    }
+}
+
+/// What a document is.
+fn kind(fields: &Fields<'_>, report: &mut Report) -> Option<Kind> {
+    let version = fields.string("apiVersion", report);
+    let Some(name) = fields.string("kind", report) else {
+        if fields.get("kind").is_some() {
+            return None;
+        }
+        if fields.get("ignition").is_some() && version.is_none() {
+            return Some(Kind::Ignition);
+        }
+        let message = if fields.get("variant").is_some() {
+            "looks like a Butane config: run butane on it and give its output".to_owned()
+        } else {
+            format!("has neither a kind nor an ignition.version: {READS}")
+        };
+        report.problem("", message);
+        return None;
+    };
+    let known: Vec<_> = KINDS.iter().map(|(kind, ..)| *kind).collect();
+    let Some((_, want, kind)) = KINDS.iter().find(|(kind, ..)| *kind == name) else {
+        let message = unknown("kind", name, &known);
+        let said = message.split(": known here").next().unwrap_or_default();
+        report.problem("kind", format!("{said} ({READS})"));
+        return None;
+    };
+    if version != Some(want) {
+        let found = version.map_or_else(|| "none".to_owned(), |version| format!("{version:?}"));
+        report.problem("apiVersion", format!("expected {want} for a {name}, found {found}"));
+        return None;
+    }
+    Some(*kind)
+}

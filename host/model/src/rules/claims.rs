@@ -1,0 +1,97 @@
+//! From rules to a policy: what they claim, which effects they have, and the
+//! settings for the component that evaluates them.
+
+use super::{Rule, RuleAction, RuleSet, RulesPolicy, Then};
+use crate::claim::Pattern;
+use crate::description::Claim;
+use crate::effect::Effect;
+use crate::plan::effect_of;
+use crate::verdict::Layer;
+use std::collections::BTreeMap;
+
+/// What a rule costs; nothing if it abstains.
+fn effect(then: &Then) -> Option<Effect> {
+    match then {
+        Then::Act { actions, .. } => {
+            Some(effect_of(&actions.iter().map(RuleAction::action).collect::<Vec<_>>()))
+        }
+        Then::Refuse { .. } => Some(Effect::Refuse),
+        Then::Abstain => None,
+    }
+}
+
+impl RulesPolicy {
+    /// A policy of rules that have been checked.
+    pub(crate) fn new(name: &str, layer: Layer, rules: Vec<Rule>) -> RulesPolicy {
+        let mut claims = Vec::new();
+        let mut warnings = Vec::new();
+        let mut claimed = BTreeMap::new();
+        for (index, rule) in rules.iter().enumerate() {
+            for text in &rule.r#match {
+                // Two spellings of one id are one pattern.
+                let exact = Pattern::parse(text).ok().and_then(|p| p.exact().map(str::to_owned));
+                let key = exact.unwrap_or_else(|| text.clone());
+                if let Some(earlier) = claimed.get(&key) {
+                    if *earlier == index {
+                        warnings.push(format!("Rule {} of {name} names {text} twice.", index + 1));
+                        continue;
+                    }
+                    warnings.push(format!(
+                        "Rule {} of {name} never decides on {text}: rule {} matches it first.",
+                        index + 1,
+                        earlier + 1
+                    ));
+                    continue;
+                }
+                claimed.insert(key, index);
+                if let Some(effect) = effect(&rule.then) {
+                    let changes = text.clone();
+                    claims.push(Claim {
+                        changes,
+                        least: effect,
+                        most: effect,
+                        with_unchanged: false,
+                    });
+                }
+            }
+        }
+        // No key of it is anything but a string, so that it cannot fail.
+        let settings = serde_json::to_value(RuleSet { rules }).unwrap_or_default();
+        let may_relax = false;
+        RulesPolicy { name: name.to_owned(), layer, may_relax, settings, claims, warnings }
+    }
+}
+
+/// What stands as the reason where a rule gives none.
+pub(super) fn default_reason(policy: &str, patterns: &[&str], actions: &[RuleAction]) -> String {
+    let what = match patterns {
+        [] => String::new(),
+        [only] => format!(" for {}", cut(only)),
+        [first, ..] => format!(" for {} and others", cut(first)),
+    };
+    let all: Vec<String> = actions.iter().map(in_words).collect();
+    let says = match all.as_slice() {
+        [] => "that writing it is enough".to_owned(),
+        all => all.join(", "),
+    };
+    format!("The rule{what} in {policy} says {says}.")
+}
+
+/// Reasons end at 512 bytes; paths need not.
+fn cut(pattern: &str) -> String {
+    match pattern.char_indices().nth(100) {
+        Some((at, _)) => format!("{}…", pattern.get(..at).unwrap_or_default()),
+        None => pattern.to_owned(),
+    }
+}
+
+fn in_words(action: &RuleAction) -> String {
+    match action {
+        RuleAction::Reload { unit } => format!("reload {unit}"),
+        RuleAction::Restart { unit } => format!("restart {unit}"),
+        RuleAction::DaemonReload => "daemon-reload".to_owned(),
+        RuleAction::Drain => "drain".to_owned(),
+        RuleAction::Reboot => "reboot".to_owned(),
+        RuleAction::RebootUndrained => "reboot without a drain".to_owned(),
+    }
+}

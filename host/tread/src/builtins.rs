@@ -1,0 +1,135 @@
+//! The policies that tread brings: their components are part of the binary.
+
+use anyhow::{Context as _, Result};
+use std::borrow::Cow;
+use std::fs;
+use std::path::Path;
+use tread_engine::limits::Limits;
+use tread_engine::policy::{Policy, Wishes};
+use tread_model::digest::Digest;
+use tread_model::verdict::Layer;
+
+/// A component that is part of the binary.
+#[derive(Debug)]
+pub struct Prebuilt {
+    /// The crate's directory in `policies/`, and the policy's name.
+    pub name: &'static str,
+    /// The component.
+    pub component: &'static [u8],
+}
+
+macro_rules! prebuilt {
+    ($($name:literal),* $(,)?) => {
+        &[$(Prebuilt {
+            name: $name,
+            component: include_bytes!(concat!("../../../policies/prebuilt/", $name, ".wasm")),
+        }),*]
+    };
+}
+
+/// Those that decide on every plan.
+pub const BUILTINS: &[Prebuilt] = prebuilt![
+    "certificates",
+    "kernel-arguments",
+    "network",
+    "node-services",
+    "os-image",
+    "registries",
+    "ssh-keys",
+];
+
+/// The one that carries out rules; it is loaded once for each set of rules.
+const RULES: &[Prebuilt] = prebuilt!["rules"];
+
+/// The digests as they were when the components were built, so that nothing has
+/// to be hashed at each start.
+const MANIFEST: &str = include_str!("../../../policies/prebuilt/manifest.json");
+
+/// All the built-in policies, each with what an admin wishes of it.
+pub fn load(limits: &Limits, mut wishes: impl FnMut(&str) -> Wishes) -> Result<Vec<Policy>> {
+    let digests = digests()?;
+    BUILTINS
+        .iter()
+        .map(|prebuilt| load_one(prebuilt, &digests, Layer::Builtin, wishes(prebuilt.name), limits))
+        .collect()
+}
+
+/// As [`load`], with the components in a directory instead of those of the
+/// binary: for those who just built them.
+pub fn load_from(
+    dir: &Path,
+    limits: &Limits,
+    mut wishes: impl FnMut(&str) -> Wishes,
+) -> Result<Vec<Policy>> {
+    BUILTINS
+        .iter()
+        .map(|it| load_file(dir, it.name, Layer::Builtin, wishes(it.name), limits))
+        .collect()
+}
+
+/// As [`load_rules`], from a directory.
+pub fn load_rules_from(
+    dir: &Path,
+    layer: Layer,
+    wishes: Wishes,
+    limits: &Limits,
+) -> Result<Policy> {
+    load_file(dir, "rules", layer, wishes, limits)
+}
+
+fn load_file(
+    dir: &Path,
+    name: &str,
+    layer: Layer,
+    wishes: Wishes,
+    limits: &Limits,
+) -> Result<Policy> {
+    let path = dir.join(name).with_extension("wasm");
+    let bytes = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    Policy::new(Cow::Owned(bytes), None, layer, wishes, limits)
+        .with_context(|| path.display().to_string())
+}
+
+/// The policy that carries out rules, with these as its settings.
+pub fn load_rules(layer: Layer, wishes: Wishes, limits: &Limits) -> Result<Policy> {
+    let [rules] = RULES else { anyhow::bail!("the binary has no policy for rules") };
+    load_one(rules, &digests()?, layer, wishes, limits)
+}
+
+fn load_one(
+    prebuilt: &Prebuilt,
+    digests: &serde_json::Map<String, serde_json::Value>,
+    layer: Layer,
+    wishes: Wishes,
+    limits: &Limits,
+) -> Result<Policy> {
+    let broken = || format!("the built-in policy {} of this binary is broken", prebuilt.name);
+    let digest = digests
+        .get(prebuilt.name)
+        .and_then(|entry| entry.get("component")?.as_str())
+        .and_then(Digest::parse)
+        .with_context(broken)?;
+    Policy::new(Cow::Borrowed(prebuilt.component), Some(digest), layer, wishes, limits)
+        .with_context(broken)
+}
+
+fn digests() -> Result<serde_json::Map<String, serde_json::Value>> {
+    serde_json::from_str(MANIFEST).context("the manifest of the built-in policies is broken")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_built_in_policy_is_what_the_manifest_says_and_describes_itself_by_its_name() {
+        let digests = digests().unwrap();
+        for prebuilt in BUILTINS.iter().chain(RULES) {
+            let layer = Layer::Builtin;
+            let policy =
+                load_one(prebuilt, &digests, layer, Wishes::default(), &Limits::default()).unwrap();
+            assert_eq!(policy.identity.digest, Digest::of(prebuilt.component), "{}", prebuilt.name);
+            assert_eq!(policy.identity.policy, prebuilt.name);
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! The command line: what can be asked, and how it is explained.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+use tread_model::effect::Effect;
+
+/// Decides how gently a Kubernetes node can take a configuration change.
+#[derive(Debug, Parser)]
+#[command(name = "tread", version, disable_help_subcommand = true, after_help = EXAMPLES)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tread plan old.yaml new.yaml            what would this change do to a node?
+  tread plan --max reload old/ new/       fail a pipeline that disturbs more
+  tread policies                          who decides, and on what
+
+Environment:
+  TREAD_CACHE_DIR   where compiled policies are kept (default: the user's cache directory)
+  TREAD_LOG         error, warn, info, debug or trace, on standard error (default: warn)
+  NO_COLOR          no colours, also on a terminal";
+
+/// What can be asked.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Shows what a change of configuration does to a node, and why.
+    Plan(PlanArgs),
+    /// Lists the policies that decide.
+    Policies(PoliciesArgs),
+    /// Builds policies.
+    #[command(after_help = POLICY_EXAMPLES)]
+    Policy {
+        /// What to do with it.
+        #[command(subcommand)]
+        command: PolicyCommand,
+    },
+    /// Compiles the module on standard input: for tread's own use.
+    #[command(hide = true, name = "compile-module")]
+    CompileModule,
+}
+
+const PLAN_EXAMPLES: &str = "\
+Examples:
+  tread plan old.yaml new.yaml
+      Two files; each may hold several MachineConfigs, mirror objects (ICSP, IDMS, ITMS) or a List.
+  tread plan --old worker/ --old mirrors-now.yaml --new worker/ --new mirrors-next.yaml
+      Several files or directories on a side are merged as for a pool.
+  oc get mc rendered-worker-1 -o yaml | tread plan - new.yaml
+      Standard input.
+  tread plan --rules machineconfiguration.yaml old.yaml new.yaml
+      With the cluster's own nodeDisruptionPolicy, or the rules of a DisruptionPolicy.
+  tread plan --policy chrony.wasm old.yaml new.yaml
+      With a template owner's policy.
+  tread plan --max restart -o json old.yaml new.yaml
+      In a pipeline.
+
+Exit codes:
+  0  planned
+  1  an input cannot be read, or something else went wrong
+  2  the command line is wrong
+  3  more disruptive than --max
+  4  refused: a running node cannot take the change";
+
+/// The arguments of `tread plan`.
+#[derive(Debug, Args)]
+#[command(after_help = PLAN_EXAMPLES)]
+pub struct PlanArgs {
+    /// What the node has: a file, a directory, or - for standard input
+    #[arg(value_name = "OLD", required_unless_present = "old", conflicts_with = "old")]
+    pub old_path: Option<PathBuf>,
+    /// What it is to get
+    #[arg(value_name = "NEW", required_unless_present = "new", conflicts_with = "new")]
+    pub new_path: Option<PathBuf>,
+    /// One of several files or directories of what the node has
+    #[arg(long, value_name = "FILE")]
+    pub old: Vec<PathBuf>,
+    /// One of several files or directories of what it is to get
+    #[arg(long, value_name = "FILE")]
+    pub new: Vec<PathBuf>,
+    /// Who decides.
+    #[command(flatten)]
+    pub policies: PolicyArgs,
+    /// How to print the plan
+    #[arg(short, long, value_enum, default_value_t = PlanOutput::Human)]
+    pub output: PlanOutput,
+    /// Fail with exit code 3 if the plan is more disruptive than this: none,
+    /// reload, restart, drain or reboot
+    #[arg(long, value_name = "EFFECT", value_parser = parse_max)]
+    pub max: Option<Effect>,
+    /// Show how long reading, comparing, loading and asking took
+    #[arg(long)]
+    pub timings: bool,
+    /// Show what changes inside files: contents are shown on a terminal only,
+    /// unless this says otherwise. Secrets are never shown
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = When::Auto)]
+    pub diff: When,
+}
+
+/// Who decides, besides the built-in policies.
+#[derive(Debug, Args)]
+pub struct PolicyArgs {
+    /// A policy of a template owner (may be repeated)
+    #[arg(long, value_name = "FILE.wasm")]
+    pub policy: Vec<PathBuf>,
+    /// Rules of an admin: a DisruptionPolicy with inline rules, or OpenShift's
+    /// MachineConfiguration with its nodeDisruptionPolicy (may be repeated)
+    #[arg(long, value_name = "FILE")]
+    pub rules: Vec<PathBuf>,
+    /// A setting of a policy, such as registries.drain=always (may be repeated)
+    #[arg(long = "set", value_name = "POLICY.KEY=VALUE")]
+    pub settings: Vec<String>,
+    /// Let what this template policy answers stand against the built-in policies
+    #[arg(long, value_name = "POLICY")]
+    pub may_relax: Vec<String>,
+    /// Let this template policy read files that are a secret on the node
+    #[arg(long, value_name = "POLICY")]
+    pub read_secrets: Vec<String>,
+}
+
+const POLICIES_EXAMPLES: &str = "\
+Examples:
+  tread policies                     the built-in policies
+  tread policies -o wide             with every claim and the range of its answers
+  tread policies --policy my.wasm    with a template owner's policy
+  tread policies -o json";
+
+/// The arguments of `tread policies`.
+#[derive(Debug, Args)]
+#[command(after_help = POLICIES_EXAMPLES)]
+pub struct PoliciesArgs {
+    /// Which policies, besides the built-in ones.
+    #[command(flatten)]
+    pub policies: PolicyArgs,
+    /// How to print the list
+    #[arg(short, long, value_enum, default_value_t = ListOutput::Human)]
+    pub output: ListOutput,
+}
+
+const POLICY_EXAMPLES: &str = "\
+Examples:
+  tread policy build chrony              the crate in the directory chrony
+  tread policy build --help";
+
+/// What can be done with a policy.
+#[derive(Debug, Subcommand)]
+pub enum PolicyCommand {
+    /// Builds a policy's crate into a component.
+    #[command(after_help = "\
+Examples:
+  tread policy build                     the crate in this directory
+  tread policy build chrony -o chrony.wasm")]
+    Build {
+        /// The directory of the crate
+        #[arg(default_value = ".")]
+        dir: PathBuf,
+        /// Where to write the component [default: NAME.wasm in the directory]
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Makes a crate to start a policy from.
+    New(crate::policy::new::NewArgs),
+    /// Runs the cases of a policy, and what every policy must keep.
+    Test(crate::policy::test::TestArgs),
+    /// Shows what a file is: a policy and all that it declares, or something else.
+    Inspect(crate::policy::inspect::InspectArgs),
+    /// Measures what a policy's calls take: time, fuel and memory.
+    Bench(crate::policy::bench::BenchArgs),
+    /// Writes a policy as a ConfigMap for the cluster.
+    Pack(crate::policy::pack::PackArgs),
+    /// Gets a policy's module back out of a manifest.
+    Unpack(crate::policy::unpack::UnpackArgs),
+    /// Rebuilds the built-in policies of a source tree, or checks that what is
+    /// committed is what their source gives: for those who work on tread.
+    #[command(hide = true)]
+    Prebuilt {
+        /// Check instead of writing
+        #[arg(long)]
+        check: bool,
+        /// Write the components here, and leave those of the tree alone
+        #[arg(long, value_name = "DIR", conflicts_with = "check")]
+        into: Option<PathBuf>,
+        /// The source tree
+        #[arg(default_value = ".")]
+        tree: PathBuf,
+    },
+}
+
+/// How to print a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PlanOutput {
+    /// For a person
+    Human,
+    /// For a script
+    Json,
+    /// For a script
+    Yaml,
+}
+
+/// How to print a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ListOutput {
+    /// A table
+    Human,
+    /// A table with more
+    Wide,
+    /// For a script
+    Json,
+    /// For a script
+    Yaml,
+}
+
+/// When to do something that depends on where the output goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum When {
+    /// On a terminal
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+fn parse_max(text: &str) -> Result<Effect, String> {
+    match text {
+        "none" => Ok(Effect::None),
+        "reload" => Ok(Effect::Reload),
+        "restart" => Ok(Effect::Restart),
+        "drain" => Ok(Effect::Drain),
+        "reboot" => Ok(Effect::Reboot),
+        _ => Err("expected none, reload, restart, drain or reboot".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn two_paths_or_several_named_ones_are_taken_and_a_missing_side_is_not() {
+        for good in [
+            vec!["tread", "plan", "a", "b"],
+            vec!["tread", "plan", "--old", "a", "--old", "b", "--new", "c"],
+        ] {
+            assert!(Cli::try_parse_from(&good).is_ok(), "{good:?}");
+        }
+        for bad in [
+            vec!["tread", "plan", "a"],
+            vec!["tread", "plan"],
+            vec!["tread", "plan", "--old", "a"],
+            vec!["tread", "plan", "a", "b", "--max", "refuse"],
+            vec!["tread", "plan", "a", "b", "--old", "c"],
+        ] {
+            assert!(Cli::try_parse_from(&bad).is_err(), "{bad:?}");
+        }
+    }
+}

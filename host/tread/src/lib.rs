@@ -1,0 +1,101 @@
+//! The tread binary as a library: wiring only. What it wires is in the crates
+//! `tread-model` (words and pure functions) and `tread-engine` (the sandbox).
+
+pub mod builtins;
+pub mod cases;
+pub mod cli;
+pub mod inputs;
+pub mod loading;
+pub mod plan;
+pub mod policies;
+pub mod policy;
+mod render;
+
+use cli::{Cli, Command, PolicyCommand};
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+/// What a command ended with, as the exit codes in its help say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    /// Done.
+    Done = 0,
+    /// An input cannot be read, or something else went wrong.
+    Error = 1,
+    /// The command line is wrong.
+    Usage = 2,
+    /// The plan is more disruptive than allowed.
+    TooDisruptive = 3,
+    /// A running node cannot take the change.
+    Refused = 4,
+}
+
+/// A command line that clap cannot tell is wrong.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct UsageError(pub String);
+
+/// Does what the command line asks, and says how that went.
+pub fn run(cli: Cli) -> ExitCode {
+    start_log();
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let done = match &cli.command {
+        Command::Plan(args) => plan::run(args, &mut out),
+        Command::Policies(args) => policies::run(args, &mut out),
+        Command::Policy { command: PolicyCommand::Build { dir, output } } => {
+            policy::run_build(dir, output.as_deref(), &mut out)
+        }
+        Command::Policy { command: PolicyCommand::New(args) } => policy::new::run(args, &mut out),
+        Command::Policy { command: PolicyCommand::Test(args) } => policy::test::run(args, &mut out),
+        Command::Policy { command: PolicyCommand::Inspect(args) } => {
+            policy::inspect::run(args, &mut out)
+        }
+        Command::Policy { command: PolicyCommand::Bench(args) } => {
+            policy::bench::run(args, &mut out)
+        }
+        Command::Policy { command: PolicyCommand::Pack(args) } => policy::pack::run(args, &mut out),
+        Command::Policy { command: PolicyCommand::Unpack(args) } => {
+            policy::unpack::run(args, &mut out)
+        }
+        Command::Policy { command: PolicyCommand::Prebuilt { check, into, tree } } => {
+            policy::run_prebuilt(tree, *check, into.as_deref(), &mut out)
+        }
+        Command::CompileModule => policy::run_compile_module(),
+    };
+    let done = done.and_then(|exit| {
+        unless_nobody_reads(out.flush().map_err(anyhow::Error::from))?;
+        Ok(exit)
+    });
+    match done {
+        Ok(exit) => ExitCode::from(exit as u8),
+        Err(error) if is_broken_pipe(&error) => ExitCode::from(Exit::Done as u8),
+        Err(error) => {
+            let usage = error.downcast_ref::<UsageError>().is_some();
+            // Nothing is left to do if standard error is gone as well.
+            let _ = writeln!(io::stderr(), "{}", render::error(&error));
+            ExitCode::from(if usage { Exit::Usage } else { Exit::Error } as u8)
+        }
+    }
+}
+
+/// Whoever reads the output may have seen enough: that is no error, and does
+/// not change how the command ends.
+fn unless_nobody_reads(written: anyhow::Result<()>) -> anyhow::Result<()> {
+    written.or_else(|error| if is_broken_pipe(&error) { Ok(()) } else { Err(error) })
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause.downcast_ref::<io::Error>().is_some_and(|io| io.kind() == io::ErrorKind::BrokenPipe)
+    })
+}
+
+fn start_log() {
+    let level = std::env::var("TREAD_LOG").ok().and_then(|level| level.parse().ok());
+    tracing_subscriber::fmt()
+        .with_max_level(level.unwrap_or(tracing::level_filters::LevelFilter::WARN))
+        .with_writer(io::stderr)
+        .with_target(false)
+        .init();
+}

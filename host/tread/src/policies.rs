@@ -1,0 +1,129 @@
+//! `tread policies`
+
+use crate::cli::{ListOutput, PoliciesArgs};
+use crate::render::{json, table, yaml};
+use crate::{Exit, loading};
+use anyhow::Result;
+use serde::Serialize;
+use std::io::Write;
+use tread_engine::limits::Limits;
+use tread_engine::policy::Policy;
+use tread_engine::sandbox::Sandbox;
+use tread_model::description::Claim;
+use tread_model::digest::Digest;
+use tread_model::effect::Effect;
+use tread_model::verdict::Layer;
+
+/// Lists the policies, each loaded and checked.
+pub fn run(args: &PoliciesArgs, out: &mut impl Write) -> Result<Exit> {
+    let limits = Limits::default();
+    let (policies, _) = loading::policies(&args.policies, &limits)?;
+    let sandbox = loading::sandbox(limits)?;
+    let rows: Vec<Row<'_>> =
+        policies.policies().iter().map(|policy| row(policy, &sandbox)).collect();
+    match args.output {
+        ListOutput::Json => json(out, &rows)?,
+        ListOutput::Yaml => yaml(out, &rows)?,
+        ListOutput::Human => table::print(out, &table_of(&rows))?,
+        ListOutput::Wide => table::print(out, &wide_table_of(&rows))?,
+    }
+    Ok(Exit::Done)
+}
+
+/// A policy as it is listed.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Row<'p> {
+    name: &'p str,
+    layer: Layer,
+    version: &'p str,
+    summary: &'p str,
+    claims: &'p [Claim],
+    size: usize,
+    digest: Digest,
+    settings: Option<serde_json::Value>,
+    /// `Loaded` or `Failed`.
+    state: &'static str,
+    /// The stable name of the failure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failure: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'p str>,
+}
+
+fn row<'p>(policy: &'p Policy, sandbox: &Sandbox) -> Row<'p> {
+    let failure = policy.check(sandbox).err();
+    Row {
+        name: &policy.identity.policy,
+        layer: policy.identity.layer,
+        version: &policy.identity.version,
+        summary: &policy.summary,
+        claims: &policy.claims,
+        size: policy.size,
+        digest: policy.identity.digest,
+        settings: serde_json::from_str(&policy.settings).ok(),
+        state: if failure.is_some() { "Failed" } else { "Loaded" },
+        failure: failure.map(|failure| failure.kind.name()),
+        message: failure.map(|failure| failure.message.as_str()),
+    }
+}
+
+fn state(row: &Row<'_>) -> String {
+    match row.failure {
+        Some(failure) => format!("{} ({failure})", row.state),
+        None => row.state.to_owned(),
+    }
+}
+
+fn size(bytes: usize) -> String {
+    format!("{} KB", bytes.div_ceil(1024))
+}
+
+fn table_of(rows: &[Row<'_>]) -> Vec<Vec<String>> {
+    let heads = ["NAME", "LAYER", "VERSION", "CLAIMS", "SIZE", "DIGEST", "STATE"];
+    let cells = rows.iter().map(|row| {
+        let mut claims: Vec<&str> =
+            row.claims.iter().take(2).map(|claim| claim.changes.as_str()).collect();
+        let more = match row.claims.len().saturating_sub(claims.len()) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        claims.sort_unstable();
+        vec![
+            row.name.to_owned(),
+            row.layer.to_string(),
+            row.version.to_owned(),
+            format!("{}{more}", claims.join(", ")),
+            size(row.size),
+            row.digest.short(),
+            state(row),
+        ]
+    });
+    table::with_heads(&heads, cells)
+}
+
+/// One line for each claim, with the range of its answers.
+fn wide_table_of(rows: &[Row<'_>]) -> Vec<Vec<String>> {
+    let heads = ["NAME", "LAYER", "VERSION", "CLAIM", "EFFECTS", "SIZE", "DIGEST", "STATE"];
+    let cells = rows.iter().flat_map(|row| {
+        (0usize..).zip(row.claims).map(move |(index, claim)| {
+            let first = |text: String| if index == 0 { text } else { String::new() };
+            vec![
+                first(row.name.to_owned()),
+                first(row.layer.to_string()),
+                first(row.version.to_owned()),
+                claim.changes.clone(),
+                effects(claim),
+                first(size(row.size)),
+                first(row.digest.to_string()),
+                first(state(row)),
+            ]
+        })
+    });
+    table::with_heads(&heads, cells)
+}
+
+pub(crate) fn effects(claim: &Claim) -> String {
+    let Claim { least, most, .. } = claim;
+    if least == most { Effect::to_string(least) } else { format!("{least}..{most}") }
+}

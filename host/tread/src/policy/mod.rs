@@ -1,0 +1,60 @@
+//! `tread policy …`
+
+pub mod bench;
+pub mod build;
+pub mod inspect;
+mod manifest;
+pub mod new;
+pub mod pack;
+pub mod prebuilt;
+mod questions;
+pub mod test;
+mod toolchain;
+pub mod unpack;
+mod what;
+
+use crate::Exit;
+use anyhow::Result;
+use std::io::Write;
+use std::path::Path;
+use tread_engine::compile;
+use tread_engine::limits::Limits;
+
+/// Builds one policy, and says what came of it.
+pub fn run_build(dir: &Path, output: Option<&Path>, out: &mut impl Write) -> Result<Exit> {
+    let built = build::build(dir, output)?;
+    let description = &built.description;
+    writeln!(out, "{} {}: {}", description.name, description.version, description.summary)?;
+    for claim in &description.claims {
+        writeln!(out, "  claims {} ({} to {})", claim.changes, claim.least, claim.most)?;
+    }
+    writeln!(out, "{}: {} bytes, {}", built.path.display(), built.size, built.digest)?;
+    Ok(Exit::Done)
+}
+
+/// Builds the built-in policies of a source tree again, or checks them.
+pub fn run_prebuilt(
+    tree: &Path,
+    check: bool,
+    into: Option<&Path>,
+    out: &mut impl Write,
+) -> Result<Exit> {
+    if check {
+        let count = prebuilt::check(tree)?;
+        writeln!(out, "{count} built-in policies are what their source gives")?;
+        return Ok(Exit::Done);
+    }
+    let mut lines = Vec::new();
+    prebuilt::refresh(tree, into, |built| {
+        let changed = if built.changed { "changed" } else { "as before" };
+        lines.push(format!("{:<20} {:>7} bytes, {changed}", built.name, built.size));
+    })?;
+    lines.iter().try_for_each(|line| writeln!(out, "{line}"))?;
+    Ok(Exit::Done)
+}
+
+/// The other side of compiling in a process of its own.
+pub fn run_compile_module() -> Result<Exit> {
+    compile::serve(&Limits::default())?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,117 @@
+use super::*;
+
+fn args(name: &str, claims: &[&str]) -> NewArgs {
+    NewArgs {
+        name: name.to_owned(),
+        claims: claims.iter().map(|claim| (*claim).to_owned()).collect(),
+        sdk: None,
+    }
+}
+
+fn made(name: &str, claims: &[&str]) -> BTreeMap<String, String> {
+    files(&args(name, claims)).unwrap().into_iter().collect()
+}
+
+#[test]
+fn a_crate_has_all_that_it_needs_and_no_place_that_was_left_open() {
+    let every = [
+        "file:/etc/a.conf",
+        "file:/etc/b.d/**",
+        "unit:a.service",
+        "ssh-keys:core",
+        "password:*",
+        "kernel-arguments",
+        "extensions",
+        "kernel-type",
+        "os-image",
+    ];
+    for claims in every.iter().map(|claim| vec![*claim]).chain([vec![], every.to_vec()]) {
+        let files = made("chrony", &claims);
+        for path in ["Cargo.toml", ".gitignore", "README.md", "src/lib.rs"] {
+            assert!(files.contains_key(path), "{path} of {claims:?}");
+        }
+        let cases = files.keys().filter(|path| path.starts_with("cases/")).count();
+        assert_eq!(cases, claims.len().max(1), "{claims:?}");
+        for (path, text) in &files {
+            let open = text.split('@').skip(1).step_by(1).find(|piece| {
+                !piece.is_empty() && piece.bytes().all(|byte| byte.is_ascii_uppercase())
+            });
+            assert_eq!(open, None, "{path} of {claims:?}");
+        }
+    }
+}
+
+#[test]
+fn the_manifest_stands_alone_and_names_the_sdk_of_this_version() {
+    let manifest = made("chrony", &[]).remove("Cargo.toml").unwrap();
+    for line in [
+        "name = \"chrony\"".to_owned(),
+        "[workspace]".to_owned(),
+        "crate-type = [\"cdylib\", \"rlib\"]".to_owned(),
+        "panic = \"abort\"".to_owned(),
+        format!("tread-guest-sdk = \"{}\"", env!("CARGO_PKG_VERSION")),
+    ] {
+        assert!(manifest.lines().any(|found| found == line), "{line}\n{manifest}");
+    }
+}
+
+#[test]
+fn a_file_is_for_the_service_that_is_claimed_beside_it() {
+    for (claims, service) in [
+        (&["file:/etc/chrony.conf"][..], "chrony.service"),
+        (&["file:/etc/chrony.conf", "unit:chronyd.service"], "chronyd.service"),
+        (&["file:/etc/chrony.conf", "unit:chrony-wait.timer"], "chrony.service"),
+        (&["file:/etc/chrony.conf", "unit:chrony*"], "chrony.service"),
+    ] {
+        let source = made("chrony", claims).remove("src/lib.rs").unwrap();
+        assert!(source.contains(&format!("service: \"{service}\"")), "{claims:?}\n{source}");
+    }
+}
+
+#[test]
+fn names_and_claims_that_cannot_be_are_errors_that_say_why() {
+    for (name, claims, part) in [
+        ("Chrony", &[][..], "lower-case"),
+        ("", &[], "lower-case"),
+        ("1st", &[], "a letter first"),
+        ("chrony-", &[], "no - last"),
+        ("../chrony", &[], "lower-case"),
+        ("test", &[], "longer name"),
+        ("chrony", &["file:etc/chrony.conf"], "begins with /"),
+        ("chrony", &["files:/etc/chrony.conf"], "did you mean \"file\""),
+        ("chrony", &["file:/etc/a", "file:/etc/a"], "twice"),
+        ("chrony", &["fips"], "cannot be claimed"),
+        ("chrony", &["ssh-keys:bob"], "ssh-keys:core"),
+        ("chrony", &["password:b*"], "password:core"),
+        ("chrony", &["unit:app@.service"], "unit:app@*.service"),
+    ] {
+        let message = files(&args(name, claims)).unwrap_err();
+        assert!(message.contains(part), "{part:?} in {message}");
+    }
+    let long = "a".repeat(64);
+    assert!(files(&args(&long, &[])).is_err());
+    assert!(files(&args(long.strip_suffix('a').unwrap(), &[])).is_ok());
+}
+
+#[test]
+fn a_directory_that_is_there_is_never_touched() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = dir.path().join("chrony");
+    let files = files(&args("chrony", &[])).unwrap();
+    write(&place, &files).unwrap();
+    fs::write(place.join("src/lib.rs"), "mine").unwrap();
+    let error = write(&place, &files).unwrap_err().to_string();
+    assert!(error.contains("is there already"), "{error}");
+    assert_eq!(fs::read_to_string(place.join("src/lib.rs")).unwrap(), "mine");
+    // Not even a file of that name.
+    let file = dir.path().join("other");
+    fs::write(&file, "mine").unwrap();
+    assert!(write(&file, &files).is_err());
+    assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
+}
+
+#[test]
+fn a_value_is_never_taken_for_a_place_of_the_template() {
+    let values = Values::from([("A", "@B@".to_owned()), ("B", "b".to_owned())]);
+    assert_eq!(fill("@A@ a@b @B@@C@ @", &values), "@B@ a@b b@C@ @");
+}

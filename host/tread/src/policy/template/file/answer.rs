@@ -1,0 +1,30 @@
+
+/// A configuration file: what its lines say decides, not its bytes.
+fn file(settings: &Settings, change: &Change) -> Verdict {
+    let act = |reason: &str| match settings.reload {
+        true => Verdict::reload(&settings.service, reason),
+        false => Verdict::restart(&settings.service, reason),
+    };
+    let (Some(before), Some(after)) = (change.before.as_file(), change.after.as_file()) else {
+        return act("the file came or went, and the service reads it when it starts");
+    };
+    let access = |file: &File| (file.mode, file.user.clone(), file.group.clone());
+    if access(before) != access(after) {
+        return act("who may read the file changed: better to see now whether the service can");
+    }
+    let (Some(before), Some(after)) = (before.content.text(), after.content.text()) else {
+        // A secret is only known by its digest, and other bytes are no text:
+        // better to say nothing than to guess.
+        return Verdict::abstain();
+    };
+    let lines = diff::lines_without(before, after, &["#"]);
+    if lines.is_empty() {
+        return Verdict::nothing("only comments, blank lines or white space changed");
+    }
+    // A reason counts and names; it never quotes contents, since it is shown
+    // in the cluster.
+    let (added, removed) = (lines.added.len(), lines.removed.len());
+    act(&format!(
+        "the service reads the file when it starts; lines added: {added}, removed: {removed}"
+    ))
+}

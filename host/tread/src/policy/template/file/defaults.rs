@@ -1,0 +1,2 @@
+            service: "@SERVICE@".to_owned(),
+            reload: false,

@@ -1,0 +1,17 @@
+
+/// SSH keys: they count from the next login on, but some must not come in.
+fn keys(settings: &Settings, change: &Change) -> Verdict {
+    let (before, after) = (change.before.as_list(), change.after.as_list());
+    let refused = after.iter().filter(|key| !before.contains(key)).any(|key| {
+        let kind = key.split_whitespace().next().unwrap_or_default();
+        settings.refused_keys.iter().any(|refused| refused == kind)
+    });
+    if refused {
+        return Verdict::refuse("a new key is of a type that is not allowed here: add another");
+    }
+    let added = after.iter().filter(|key| !before.contains(key)).count();
+    let removed = before.iter().filter(|key| !after.contains(key)).count();
+    Verdict::nothing(format!(
+        "keys count from the next login on; added: {added}, removed: {removed}"
+    ))
+}

@@ -1,0 +1,1 @@
+            refused_keys: vec!["ssh-dss".to_owned()],

@@ -1,0 +1,2 @@
+    /// Types of SSH keys that must not be added.
+    pub refused_keys: Vec<String>,

@@ -1,0 +1,1 @@
+            forbidden: vec!["mitigations=off".to_owned()],

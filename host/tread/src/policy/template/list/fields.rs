@@ -1,0 +1,2 @@
+    /// What must not be added.
+    pub forbidden: Vec<String>,

@@ -1,0 +1,1 @@
+            may_remove_password: false,

@@ -1,0 +1,2 @@
+    /// How names start that must not be set.
+    pub forbidden_names: Vec<String>,

@@ -1,0 +1,41 @@
+
+/// A systemd unit: what its keys say decides, not its bytes. systemd itself
+/// reads it again without being asked: tread sees to that.
+fn unit(settings: &Settings, change: &Change) -> Verdict {
+    let (Some(before), Some(after)) = (change.before.as_unit(), change.after.as_unit()) else {
+        // Whether a unit that comes is started, or one that goes is stopped, is
+        // more than a restart can say.
+        return Verdict::abstain();
+    };
+    let switches = |unit: &Unit| (unit.enabled, unit.masked);
+    // A template such as app@.service is nothing that can be restarted.
+    if switches(before) != switches(after) || change.name().contains("@.") {
+        return Verdict::abstain();
+    }
+    let (Some(before), Some(after)) = (unit_text(before), unit_text(after)) else {
+        return Verdict::abstain();
+    };
+    let counts = |key: &diff::Key<'_>| !settings.ignored_keys.contains(&key.key);
+    let keys = diff::keys(&before, &after, '=');
+    let changed: Vec<&str> =
+        keys.iter().filter(|key| counts(key)).map(|key| key.key.as_str()).collect();
+    match changed.len() {
+        0 => Verdict::nothing("nothing changed that the running unit depends on"),
+        count => Verdict::restart(
+            change.name(),
+            format!("the unit takes up {count} changed keys when it starts anew"),
+        ),
+    }
+}
+
+/// The unit file and its drop-ins, one after the other, as systemd reads them.
+/// None if one of them is no text.
+fn unit_text(unit: &Unit) -> Option<String> {
+    let dropins = unit.dropins.iter().map(|dropin| &dropin.contents);
+    let pieces = std::iter::once(&unit.contents).chain(dropins);
+    let texts: Option<Vec<&str>> = pieces
+        .filter(|content| **content != Content::Absent)
+        .map(|content| content.text())
+        .collect();
+    Some(texts?.join("\n"))
+}

@@ -1,0 +1,2 @@
+    /// Keys of a unit that may change without a restart: `SECTION.KEY`.
+    pub ignored_keys: Vec<String>,

@@ -1,0 +1,19 @@
+
+    #[test]
+    fn a_description_needs_nothing_and_a_command_restarts_the_unit() {
+        let old = "[Unit]\nDescription=a\n[Service]\nExecStart=/bin/a\n";
+        for (new, effect) in [
+            ("[Unit]\nDescription=b\n[Service]\nExecStart=/bin/a\n", Effect::None),
+            ("[Unit]\nDescription=a\n[Service]\nExecStart=/bin/b\n", Effect::Restart),
+        ] {
+            let verdict = test::verdict::<@TYPE@>(test::unit(UNIT, old, new));
+            assert_eq!(verdict.effect(), Some(effect), "{new}");
+        }
+    }
+
+    #[test]
+    fn a_unit_that_comes_is_left_to_others() {
+        let mut change = test::unit(UNIT, "", "[Service]\nExecStart=/bin/a\n");
+        change.before = State::Absent;
+        assert_eq!(test::verdict::<@TYPE@>(change).effect(), None);
+    }

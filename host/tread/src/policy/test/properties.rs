@@ -1,0 +1,253 @@
+//! What every policy must keep, whatever it is for: shown over generated
+//! changes of all that it claims.
+
+use super::generate::{Sample, samples};
+use super::run::Subject;
+use crate::cases::Case;
+use crate::policy::questions::{inputs, instance, objects};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use tread_engine::sandbox::{Call, CallFailure, Reply};
+use tread_model::change::{Change, Content, Entry, State};
+use tread_model::claim::Pattern;
+use tread_model::diff::compare;
+use tread_model::read;
+use tread_model::verdict::{Failure, FailureKind, Layer};
+
+/// A property, and what breaks it.
+#[derive(Debug)]
+pub(super) struct Property {
+    pub(super) title: String,
+    /// In lines; empty: it holds.
+    pub(super) problems: Vec<String>,
+}
+
+const ANSWERS: &str = "every change that it claims gets an answer";
+const AGREES: &str = "the same change gets the same answer twice";
+const FUEL: &str = "every answer takes less than the limits of fuel, time and memory";
+const RANGE: &str = "no answer goes beyond its claim";
+
+/// The changes of a call that offers several at once.
+const AT_ONCE: usize = 64;
+
+/// Calls that ran into a limit, each of which takes long: then no more are made.
+const ENOUGH: usize = 8;
+
+/// Ids of a claim with a glob.
+const IDS: usize = 4;
+
+/// Asks about everything that can be made up, and what the cases hold.
+pub(super) fn check(subject: &Subject, cases: &[Case]) -> Vec<Property> {
+    if let Err(failure) = subject.policy.check(&subject.sandbox) {
+        let mut problems = vec!["with its default settings it cannot be asked anything".to_owned()];
+        problems.extend(subject.scene().failure(failure, &[]));
+        return vec![Property { title: titled(ANSWERS, 0), problems }];
+    }
+    let seeds = seeds(cases);
+    let mut run = Run { subject, broken: Broken::default(), asked: 0, beside: Vec::new() };
+    let mut at_once: Vec<Vec<Sample>> = Vec::new();
+    for claim in &subject.policy.claims {
+        let ids = ids(&claim.changes);
+        let Ok(pattern) = Pattern::parse(&claim.changes) else { continue };
+        let samples = samples(pattern.kind(), &ids, &seeds);
+        if samples.is_empty() {
+            let line = format!("no change could be made up for the claim on {}", claim.changes);
+            run.broken.answers.add(vec![line, "a simpler glob can be tested".to_owned()]);
+        }
+        if claim.with_unchanged {
+            // The last of several names, so that the others have it beside them.
+            let last = samples.iter().filter(|sample| Some(&sample.change.id) == ids.last());
+            let known = last.map(|sample| &sample.change).find(|it| it.after != State::Absent);
+            run.beside.extend(known.map(|it| Entry { id: it.id.clone(), state: it.after.clone() }));
+        }
+        samples.iter().for_each(|sample| run.ask(sample));
+        at_once.push(samples);
+    }
+    run.beside.sort_by(|a, b| a.id.cmp(&b.id));
+    run.beside.dedup_by(|a, b| a.id == b.id);
+    for round in 0..AT_ONCE {
+        run.ask_at_once(&at_once, round);
+    }
+    let Run { broken, asked, .. } = run;
+    let Broken { answers, agrees, fuel, range } = broken;
+    [(ANSWERS, answers), (AGREES, agrees), (FUEL, fuel), (RANGE, range)]
+        .map(|(title, found)| Property { title: titled(title, asked), problems: found.lines() })
+        .into()
+}
+
+fn titled(title: &str, asked: usize) -> String {
+    format!("{title} ({asked} made-up changes)")
+}
+
+struct Run<'s> {
+    subject: &'s Subject,
+    broken: Broken,
+    asked: usize,
+    /// What is claimed `with-unchanged`.
+    beside: Vec<Entry<'static>>,
+}
+
+/// By property.
+#[derive(Default)]
+struct Broken {
+    answers: Counted,
+    agrees: Counted,
+    fuel: Counted,
+    range: Counted,
+}
+
+/// The first of several, and how many there are.
+#[derive(Debug, Default)]
+struct Counted {
+    first: Vec<String>,
+    count: usize,
+}
+
+impl Counted {
+    fn add(&mut self, lines: Vec<String>) {
+        if self.count == 0 {
+            self.first = lines;
+        }
+        self.count += 1;
+    }
+
+    fn lines(mut self) -> Vec<String> {
+        if self.count > 1 {
+            self.first.push(format!("and {} more like it", self.count - 1));
+        }
+        self.first
+    }
+}
+
+impl Run<'_> {
+    fn ask(&mut self, sample: &Sample) {
+        if self.broken.fuel.count >= ENOUGH {
+            return;
+        }
+        self.asked += 1;
+        let what = format!("{}, {}", sample.change.id, sample.label);
+        self.call(&what, &[&sample.change]);
+    }
+
+    /// One change of each claim in one call, as a plan offers them.
+    fn ask_at_once(&mut self, all: &[Vec<Sample>], round: usize) {
+        if self.broken.fuel.count >= ENOUGH {
+            return;
+        }
+        let mut ids = BTreeSet::new();
+        let mut changes: Vec<&Change<'_>> = all
+            .iter()
+            .filter_map(|samples| samples.get((round * 7) % samples.len().max(1)))
+            .map(|sample| &sample.change)
+            .filter(|change| ids.insert(change.id.clone()))
+            .collect();
+        if changes.len() < 2 {
+            return;
+        }
+        changes.sort_by(|a, b| a.id.cmp(&b.id));
+        self.call(&format!("{} changes at once", changes.len()), &changes);
+    }
+
+    fn call(&mut self, what: &str, changes: &[&Change<'_>]) {
+        match self.classify(changes) {
+            Err(CallFailure { failure, .. }) => self.note(what, &failure, changes),
+            Ok(one) => match self.classify(changes) {
+                Ok(two) if two.verdicts == one.verdicts => {}
+                _ => self.broken.agrees.add(vec![format!("{what}: two answers that differ")]),
+            },
+        }
+    }
+
+    fn classify(&self, changes: &[&Change<'_>]) -> Result<Reply, CallFailure> {
+        let Subject { sandbox, module, policy, .. } = self.subject;
+        let changed = |id: &str| changes.iter().any(|change| change.id == id);
+        let beside: Vec<Entry<'_>> =
+            self.beside.iter().filter(|entry| !changed(&entry.id)).cloned().collect();
+        let call = Call {
+            settings: &policy.settings,
+            changes,
+            unchanged: &beside,
+            claims: &policy.claims,
+            layer: Layer::Template,
+        };
+        sandbox.classify(module, &call)
+    }
+
+    fn note(&mut self, what: &str, failure: &Failure, changes: &[&Change<'_>]) {
+        let mut lines = vec![format!("{what}:")];
+        lines.extend(self.subject.scene().failure(failure, changes));
+        let property = match failure.kind {
+            FailureKind::OutOfFuel
+            | FailureKind::Deadline
+            | FailureKind::Memory
+            | FailureKind::Stack => &mut self.broken.fuel,
+            FailureKind::BeyondClaim => &mut self.broken.range,
+            _ => &mut self.broken.answers,
+        };
+        property.add(lines);
+    }
+}
+
+/// Changes that a claim matches.
+fn ids(claim: &str) -> Vec<String> {
+    let Ok(pattern) = Pattern::parse(claim) else { return Vec::new() };
+    if let Some(id) = pattern.exact() {
+        return vec![id.to_owned()];
+    }
+    let made = (0..IDS).map(|number| instance(claim, number));
+    let mut ids: Vec<String> = made.filter(|id| pattern.matches(id)).collect();
+    ids.dedup();
+    ids
+}
+
+/// The texts that the cases hold: what the policy is for is in there.
+fn seeds(cases: &[Case]) -> Vec<String> {
+    let mut seeds = BTreeSet::new();
+    for case in cases {
+        texts_of(&case.old, &case.new, &mut seeds);
+    }
+    seeds.into_iter().collect()
+}
+
+fn texts_of(old: &[Value], new: &[Value], seeds: &mut BTreeSet<String>) {
+    let (Ok(old), Ok(new)) = (objects(old), objects(new)) else { return };
+    let Ok((old, new)) = read::sides(&inputs(&old), &inputs(&new)) else { return };
+    let Ok(comparison) = compare(&old.config, &new.config) else { return };
+    let states = comparison.changes.iter().flat_map(|change| [&change.before, &change.after]);
+    for state in states {
+        let content = match state {
+            State::File(file) => &file.content,
+            State::Unit(unit) => &unit.contents,
+            _ => continue,
+        };
+        if let Content::Bytes(bytes) = content
+            && let Ok(text) = std::str::from_utf8(bytes)
+        {
+            seeds.insert(text.to_owned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_with_a_glob_is_tested_with_several_names() {
+        assert_eq!(ids("file:/etc/a"), ["file:/etc/a"]);
+        assert_eq!(ids("file:/etc/a.d/*").len(), IDS);
+        assert_eq!(ids("unit:*").len(), IDS);
+        assert_eq!(ids("kernel-arguments"), ["kernel-arguments"]);
+        assert!(!ids("file:/etc/{a,b}").is_empty());
+    }
+
+    #[test]
+    fn of_many_faults_the_first_is_told_and_the_rest_counted() {
+        let mut found = Counted::default();
+        assert!(Counted::default().lines().is_empty());
+        found.add(vec!["one".to_owned()]);
+        found.add(vec!["two".to_owned()]);
+        found.add(vec!["three".to_owned()]);
+        assert_eq!(found.lines(), ["one", "and 2 more like it"]);
+    }
+}

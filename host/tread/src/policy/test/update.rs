@@ -1,0 +1,261 @@
+//! Rewriting what cases expect: only the block `expect:` of a document, as
+//! text, so that all else in the file stays as it was written.
+
+use super::run::Found;
+use crate::cases::{Case, Expect, Given, outcome_word, plan_line};
+use anyhow::{Context as _, Result, bail, ensure};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use tread_model::plan::{Plan, PlannedChange, Step};
+use tread_model::read::{Input, document_values};
+
+/// The block that says what was found, with what the case looked at before.
+/// None if the policy could not be asked, or failed: that is never written.
+pub(super) fn expectation(case: &Case, found: &Found) -> Option<String> {
+    let given = found.given.as_ref()?;
+    let Expect { plan, changes, verdicts } = &case.expect;
+    let mut block = String::from("expect:\n");
+    if plan.is_some() {
+        let plan = found.plan.as_ref()?;
+        // Writing to a string cannot fail.
+        let _ = writeln!(block, "  plan: {}", scalar(&plan_line(plan)));
+        if changes.is_some() {
+            block += &changes_of(case, plan);
+        }
+    }
+    if verdicts.is_some() {
+        block += &verdicts_of(case, given);
+    }
+    Some(block)
+}
+
+fn changes_of(case: &Case, plan: &Plan) -> String {
+    let before = |change: &PlannedChange| case.expect.changes.as_ref()?.get(&change.id);
+    let mut block = String::from("  changes:\n");
+    for change in &plan.changes {
+        let before = before(change);
+        let new = before.is_none();
+        let mut fields = Vec::new();
+        if let Some(by) = change.decided_by.as_ref()
+            && before.is_none_or(|it| it.by.is_some())
+        {
+            fields.push(("by", scalar(&by.policy)));
+        }
+        if before.is_some_and(|it| it.outcome.is_some()) || (new && change.decided_by.is_none()) {
+            fields.push(("outcome", outcome_word(change.outcome).to_owned()));
+        }
+        if before.is_none_or(|it| it.actions.is_some()) {
+            fields.push(("actions", list(change.actions.iter().map(Step::to_string))));
+        }
+        if let Some(reason) = before.and_then(|it| it.reason.as_ref()) {
+            let kept = reason.matches(&change.reason);
+            fields.push(("reason", quoted(if kept { &reason.written } else { &change.reason })));
+        }
+        push(&mut block, &change.id, &fields);
+    }
+    block
+}
+
+fn verdicts_of(case: &Case, given: &BTreeMap<String, Given>) -> String {
+    let mut block = String::from("  verdicts:\n");
+    for (id, given) in given {
+        let before = case.expect.verdicts.as_ref().and_then(|verdicts| verdicts.get(id));
+        let mut fields = vec![("answer", given.answer.to_owned())];
+        if given.answer == "act" {
+            fields.push(("actions", list(given.actions.iter().cloned())));
+        }
+        let reason = before.and_then(|it| it.reason.as_ref());
+        if let Some(reason) = reason.filter(|_| !given.reason.is_empty()) {
+            let kept = reason.matches(&given.reason);
+            fields.push(("reason", quoted(if kept { &reason.written } else { &given.reason })));
+        }
+        push(&mut block, id, &fields);
+    }
+    block
+}
+
+fn push(block: &mut String, id: &str, fields: &[(&str, String)]) {
+    let fields: Vec<String> =
+        fields.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+    let _ = writeln!(block, "    {}: {{{}}}", scalar(id), fields.join(", "));
+}
+
+fn list(items: impl Iterator<Item = String>) -> String {
+    format!("[{}]", items.map(|item| scalar(&item)).collect::<Vec<_>>().join(", "))
+}
+
+/// A scalar of YAML: plain where nothing in it can be misread, also in a list.
+pub(crate) fn scalar(text: &str) -> String {
+    let fine = |c: char| c.is_ascii_alphanumeric() || "/_.-@: ".contains(c);
+    let plain = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/')
+        && text.chars().all(fine)
+        && !text.contains(": ")
+        && !text.ends_with([':', ' '])
+        && !["true", "false", "null", "yes", "no", "on", "off"].contains(&text);
+    if plain { text.to_owned() } else { quoted(text) }
+}
+
+fn quoted(text: &str) -> String {
+    Value::from(text).to_string()
+}
+
+/// The file with other expectations, by title.
+pub(super) fn rewritten(text: &str, blocks: &BTreeMap<String, String>) -> Result<String> {
+    let mut out = String::with_capacity(text.len());
+    let mut left: Vec<&str> = blocks.keys().map(String::as_str).collect();
+    for piece in documents(text) {
+        let before = values(piece)?;
+        let title = match before.as_slice() {
+            [only] => only.get("title").and_then(Value::as_str),
+            _ => None,
+        };
+        let Some((title, block)) = title.and_then(|title| blocks.get_key_value(title)) else {
+            out.push_str(piece);
+            continue;
+        };
+        let new = replaced(piece, block)
+            .and_then(|new| same_but_for_expect(&before, &values(&new)?).map(|()| new))
+            .with_context(|| format!("{title}: write this by hand:\n{block}"))?;
+        out.push_str(&new);
+        left.retain(|other| other != title);
+    }
+    ensure!(left.is_empty(), "no document of its own has the title {}", left.join(", "));
+    Ok(out)
+}
+
+/// The documents of a file, each with the line that begins it.
+fn documents(text: &str) -> Vec<&str> {
+    let mut pieces = Vec::new();
+    let (mut rest, mut at) = (text, 0);
+    for line in text.split_inclusive('\n') {
+        let starts = line.trim_end() == "---" || line.starts_with("--- ");
+        if starts && at > 0 {
+            let (piece, tail) = rest.split_at(at);
+            pieces.push(piece);
+            (rest, at) = (tail, 0);
+        }
+        at += line.len();
+    }
+    pieces.push(rest);
+    pieces
+}
+
+fn values(piece: &str) -> Result<Vec<Value>> {
+    let meaningful = |line: &str| {
+        let line = line.trim();
+        !line.is_empty() && !line.starts_with('#') && line != "---"
+    };
+    if !piece.lines().any(meaningful) {
+        return Ok(Vec::new());
+    }
+    let documents = document_values(&Input { name: "", bytes: piece.as_bytes() })?;
+    Ok(documents.into_iter().map(|document| document.value).collect())
+}
+
+/// One document with another block `expect:`. Comments within the old block
+/// go with it.
+fn replaced(piece: &str, block: &str) -> Result<String> {
+    let lines: Vec<&str> = piece.split_inclusive('\n').collect();
+    let Some(start) = lines.iter().position(|line| line.starts_with("expect:")) else {
+        bail!("there is no line that begins with `expect:`");
+    };
+    let is_within = |line: &&str| line.starts_with([' ', '\t']) && !line.trim().is_empty();
+    // Up to the last line that is indented; what is blank or a comment behind
+    // it belongs to what follows.
+    let following = lines.iter().skip(start + 1);
+    let end = following
+        .take_while(|line| {
+            is_within(line) || line.trim().is_empty() || line.starts_with(['}', ']'])
+        })
+        .collect::<Vec<_>>();
+    let kept = end.iter().rev().take_while(|line| line.trim().is_empty()).count();
+    let end = start + 1 + end.len() - kept;
+    let before = lines.iter().take(start).copied();
+    let after = lines.iter().skip(end).copied();
+    Ok(before.chain([block]).chain(after).collect())
+}
+
+fn same_but_for_expect(before: &[Value], after: &[Value]) -> Result<()> {
+    let without = |values: &[Value]| -> Vec<Value> {
+        let mut values = values.to_vec();
+        for value in values.iter_mut().filter_map(Value::as_object_mut) {
+            value.remove("expect");
+        }
+        values
+    };
+    ensure!(without(before) == without(after), "`expect:` cannot be replaced as text here");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "\
+# Cases of chrony
+title: One   # the first
+old: {}
+new: {}
+expect:
+  # what it was
+  verdicts:
+    file:/etc/a: {answer: act, actions: [reboot]}
+
+# Behind it
+---
+title: Two
+expect: {verdicts: {file:/etc/a: {answer: abstain}}}
+old: {files: {/etc/a: \"x\"}}
+new: {}
+";
+
+    fn blocks(all: &[(&str, &str)]) -> BTreeMap<String, String> {
+        all.iter().map(|(title, block)| ((*title).to_owned(), (*block).to_owned())).collect()
+    }
+
+    #[test]
+    fn only_the_expectation_of_the_named_case_is_replaced() {
+        let new = rewritten(FILE, &blocks(&[("One", "expect:\n  plan: reboot\n")])).unwrap();
+        let expected = FILE.replace(
+            "  # what it was\n  verdicts:\n    file:/etc/a: {answer: act, actions: [reboot]}\n",
+            "  plan: reboot\n",
+        );
+        assert_eq!(new, expected);
+        let new = rewritten(FILE, &blocks(&[("Two", "expect:\n  plan: reboot\n")])).unwrap();
+        let old = "expect: {verdicts: {file:/etc/a: {answer: abstain}}}\n";
+        assert_eq!(new, FILE.replace(old, "expect:\n  plan: reboot\n"));
+    }
+
+    #[test]
+    fn what_cannot_be_replaced_as_text_is_left_alone_and_shown() {
+        let block = "expect:\n  plan: reboot\n";
+        for text in [
+            "{title: One, old: {}, new: {}, expect: {plan: nothing}}\n",
+            "  title: One\n  old: {}\n  new: {}\n  expect: {plan: nothing}\n",
+        ] {
+            let error = format!("{:#}", rewritten(text, &blocks(&[("One", block)])).unwrap_err());
+            assert!(error.contains("plan: reboot"), "{error}");
+        }
+        let error = rewritten(FILE, &blocks(&[("Three", block)])).unwrap_err().to_string();
+        assert!(error.contains("Three"), "{error}");
+    }
+
+    #[test]
+    fn a_file_of_other_line_ends_and_empty_documents_is_taken() {
+        let text = "---\n# nothing\n---\ntitle: One\nold: {}\nnew: {}\nexpect: {\n  plan: x\n}";
+        let new = rewritten(text, &blocks(&[("One", "expect:\n  plan: reboot\n")])).unwrap();
+        assert!(new.ends_with("new: {}\nexpect:\n  plan: reboot\n"), "{new}");
+        assert!(new.starts_with("---\n# nothing\n---\ntitle: One\n"), "{new}");
+    }
+
+    #[test]
+    fn a_scalar_is_plain_only_where_nothing_can_be_misread() {
+        for plain in ["file:/etc/a", "restart a@b.service", "no action", "/etc/x-1.conf"] {
+            assert_eq!(scalar(plain), plain);
+        }
+        for other in ["file:/etc/{a}", "a: b", "a:", "no", "1", "", "größe", "a, b", "- a"] {
+            assert_eq!(scalar(other), quoted(other), "{other}");
+        }
+    }
+}

@@ -1,0 +1,389 @@
+//! The template owner's way, with the real binary: from a name to a policy that
+//! is tested, packed and plans.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+use support::{Bench, Ran, machine_config, run, tree};
+
+/// A policy's crate, always at the same place, so that what cargo keeps of it
+/// does not pile up. No two tests share a name.
+struct Workshop {
+    dir: PathBuf,
+    name: &'static str,
+    bench: Bench,
+}
+
+impl Workshop {
+    /// `tread policy new`, with the SDK of this tree.
+    fn new(name: &'static str, claims: &[&str]) -> Workshop {
+        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("authoring").join(name);
+        let _ = fs::remove_dir_all(&dir);
+        fs::create_dir_all(&dir).unwrap();
+        let workshop = Workshop { dir, name, bench: Bench::new() };
+        let sdk = tree().join("guest-sdk").display().to_string();
+        let mut args = vec!["policy", "new", name, "--sdk", &sdk];
+        claims.iter().for_each(|claim| args.extend(["--claim", claim]));
+        let mut command = workshop.bench.command(&args);
+        command.current_dir(&workshop.dir);
+        let made = run(command, b"");
+        assert_eq!(made.code(), 0, "{}", made.err());
+        workshop
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.join(self.name).join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// In the crate, without any network, and with one directory for all that
+    /// cargo builds here.
+    fn run(&self, mut command: Command) -> Ran {
+        command.current_dir(self.dir.join(self.name)).env("CARGO_NET_OFFLINE", "true").env(
+            "CARGO_TARGET_DIR",
+            Path::new(env!("CARGO_TARGET_TMPDIR")).join("authoring/target"),
+        );
+        run(command, b"")
+    }
+
+    fn tread(&self, args: &[&str]) -> Ran {
+        self.run(self.bench.command(args))
+    }
+
+    fn cargo(&self, args: &[&str]) -> Ran {
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let mut command = Command::new(cargo);
+        command.args(args);
+        self.run(command)
+    }
+
+    /// The component, built.
+    fn build(&self) -> String {
+        let built = self.tread(&["policy", "build"]);
+        assert_eq!(built.code(), 0, "{}", built.err());
+        format!("{}.wasm", self.name)
+    }
+}
+
+/// Its last line is what a person looks at.
+fn last_line(ran: &Ran) -> String {
+    ran.out().lines().last().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn from_a_name_to_a_policy_that_is_tested_packed_and_plans() {
+    let shop = Workshop::new("clock", &["file:/etc/clock.conf", "unit:clockd.service"]);
+    let tested = shop.cargo(&["test"]);
+    assert_eq!(tested.code(), 0, "{}\n{}", tested.out(), tested.err());
+    assert!(tested.out().contains("test result: ok. 6 passed"), "{}", tested.out());
+
+    let component = shop.build();
+    let cases = shop.tread(&["policy", "test"]);
+    assert_eq!(cases.code(), 0, "{}\n{}", cases.out(), cases.err());
+    assert_eq!(last_line(&cases), "10 passed, 0 failed", "{}", cases.out());
+    // The same of the component alone, without its source.
+    let cases = shop.tread(&["policy", "test", &component]);
+    assert_eq!(last_line(&cases), "10 passed, 0 failed", "{}", cases.err());
+
+    let manifest = shop.tread(&["policy", "pack", &component, "-n", "clocks", "--name", "clock"]);
+    assert_eq!(manifest.code(), 0, "{}", manifest.err());
+    assert!(manifest.out().contains("kind: ConfigMap"), "{}", manifest.out());
+
+    shop.write("old.yaml", &machine_config(&[("/etc/clock.conf", "level = 1\n")]));
+    shop.write("new.yaml", &machine_config(&[("/etc/clock.conf", "level = 2\n")]));
+    let without = shop.tread(&["plan", "old.yaml", "new.yaml"]);
+    assert!(without.first_line().contains("reboot"), "{}", without.out());
+    let with = shop.tread(&["plan", "--policy", &component, "old.yaml", "new.yaml"]);
+    assert_eq!(with.first_line(), "restart clockd.service; no drain, no reboot", "{}", with.err());
+}
+
+#[test]
+fn the_unit_tests_of_every_kind_pass_natively_at_once() {
+    for (name, claims) in [
+        ("only-units", &["unit:clock*.service"][..]),
+        ("only-keys", &["ssh-keys:*"]),
+        ("only-arguments", &["kernel-arguments"]),
+    ] {
+        let shop = Workshop::new(name, claims);
+        let tested = shop.cargo(&["test"]);
+        assert_eq!(tested.code(), 0, "{name}: {}\n{}", tested.out(), tested.err());
+    }
+    let shop = Workshop::new(
+        "every-kind",
+        &[
+            "file:/etc/a.conf",
+            "file:/etc/a.d/**",
+            "file:/etc/[bc]/{d,e} f.conf",
+            "unit:*",
+            "ssh-keys:core",
+            "password:*",
+            "kernel-arguments",
+            "kernel-type",
+            "os-image",
+            "extensions",
+        ],
+    );
+    for (tested, what) in
+        [(shop.cargo(&["test"]), "cargo test"), (shop.tread(&["policy", "test"]), "policy test")]
+    {
+        assert_eq!(tested.code(), 0, "{what}: {}\n{}", tested.out(), tested.err());
+        assert!(!tested.err().contains("warning"), "{what}: {}", tested.err());
+    }
+}
+
+#[test]
+fn a_name_that_cannot_be_and_a_directory_that_is_there_change_nothing() {
+    let bench = Bench::new();
+    let wrong = bench.tread(&["policy", "new", "Clock"]);
+    assert_eq!(wrong.code(), 2);
+    assert!(wrong.err().contains("lower-case"), "{}", wrong.err());
+    let wrong = bench.tread(&["policy", "new", "clock", "--claim", "files:/etc/a"]);
+    assert_eq!(wrong.code(), 2);
+    assert!(wrong.err().contains("did you mean \"file\""), "{}", wrong.err());
+    assert_eq!(fs::read_dir(bench.dir.path()).unwrap().count(), 0);
+    bench.write("clock/mine", "mine");
+    let there = bench.tread(&["policy", "new", "clock"]);
+    assert_eq!(there.code(), 1);
+    assert!(there.err().contains("there already"), "{}", there.err());
+    assert_eq!(fs::read_dir(bench.dir.path().join("clock")).unwrap().count(), 1);
+}
+
+/// A policy that does what the new text says.
+const FAULTY: &str = r#"//! Makes every mistake that can be made with the SDK.
+use tread_guest_sdk::{Change, Claim, Context, Effect, Policy, Verdict, export};
+
+pub struct Faulty;
+
+impl Policy for Faulty {
+    type Settings = ();
+    const NAME: &'static str = "faulty";
+    const VERSION: &'static str = "1.0.0";
+    const SUMMARY: &'static str = "Makes mistakes";
+    const CLAIMS: &'static [Claim] =
+        &[Claim::on("file:/etc/faulty.conf", Effect::None, Effect::Restart)];
+
+    fn classify((): &(), change: &Change, _: &Context<'_>) -> Verdict {
+        match change.after.as_text().unwrap() {
+            "trap\n" => panic!("there is no second server"),
+            "loop\n" => loop { std::hint::black_box(()); },
+            "beyond\n" => Verdict::reboot("far too much"),
+            "unit\n" => Verdict::restart("faulty", "no type"),
+            "fine\n" => Verdict::nothing("fine"),
+            _ => Verdict::abstain(),
+        }
+    }
+}
+
+export!(Faulty);
+"#;
+
+/// A case whose file gets this text.
+fn case(title: &str, path: &str, text: &str, expect: &str) -> String {
+    format!(
+        "title: {title}\nold: {{files: {{{path}: \"\"}}}}\nnew: {{files: {{{path}: {text:?}}}}}\n\
+         expect: {expect}\n---\n"
+    )
+}
+
+#[test]
+fn mistakes_of_a_policy_are_told_in_its_authors_words() {
+    let shop = Workshop::new("faulty", &[]);
+    shop.write("src/lib.rs", FAULTY);
+    fs::remove_dir_all(shop.path("cases")).unwrap();
+    let path = "/etc/faulty.conf";
+    let nothing = "{verdicts: {file:/etc/faulty.conf: {actions: []}}}";
+    let cases = [
+        case("panics", path, "trap\n", nothing),
+        case("loops", path, "loop\n", nothing),
+        case("goes beyond", path, "beyond\n", nothing),
+        case("names no unit", path, "unit\n", nothing),
+        case("reboots for a failure", path, "trap\n", "{plan: reboot}"),
+        case(
+            "fails as expected",
+            path,
+            "trap\n",
+            "{verdicts: {file:/etc/faulty.conf: {answer: trap, reason: second server}}}",
+        ),
+        case("is fine", path, "fine\n", nothing),
+        case("is not asked", "/etc/faulty.cnf", "fine\n", "{plan: reboot}"),
+        case(
+            "is asked for another",
+            path,
+            "fine\n",
+            "{verdicts: {file:/etc/faulty.cnf: {answer: abstain}}}",
+        ),
+    ];
+    shop.write("cases/all.yaml", &cases.concat());
+    shop.write("cases/broken.yaml", "title: x\nold: {}\nnew: {}\nexpect: {verdict: {}}\n");
+    let ran = shop.tread(&["policy", "test", "-o", "json"]);
+    assert_eq!(ran.code(), 1, "{}", ran.err());
+    let json = ran.json();
+    let of = |title: &str| -> (bool, String) {
+        let rows = json["results"].as_array().unwrap();
+        let row = rows.iter().find(|row| row["title"].as_str().unwrap().starts_with(title));
+        let row = row.unwrap_or_else(|| panic!("{title}\n{}", ran.out()));
+        let lines = row["problems"].as_array().into_iter().flatten();
+        let lines: Vec<&str> = lines.map(|line| line.as_str().unwrap()).collect();
+        (row["outcome"] == "passed", lines.join("\n"))
+    };
+    for (title, parts) in [
+        (
+            "panics",
+            &[
+                "panicked at src/lib.rs:16:25: there is no second server",
+                "16 |             \"trap\\n\" => panic!(",
+            ][..],
+        ),
+        ("loops", &["out-of-fuel", "1 change with 5 bytes"]),
+        (
+            "goes beyond",
+            &["beyond-claim", "the claim on file:/etc/faulty.conf goes from none to restart"],
+        ),
+        (
+            "names no unit",
+            &["invalid-unit", "file:/etc/faulty.conf action 0 of `act` names \"faulty\""],
+        ),
+        ("reboots for a failure", &["panicked at src/lib.rs:16"]),
+        (
+            "is not asked",
+            &["no claim matches file:/etc/faulty.cnf; the nearest is on file:/etc/faulty.conf"],
+        ),
+        (
+            "is asked for another",
+            &["file:/etc/faulty.cnf is not offered", "nearest is file:/etc/faulty.conf"],
+        ),
+        ("its cases can be read", &["`verdict`"]),
+        // The texts of the cases are among those that are made up.
+        ("no answer goes beyond", &["beyond-claim", "more like it"]),
+        ("every answer takes less", &["out-of-fuel", "more like it"]),
+        (
+            "every change that it claims gets an answer",
+            &[
+                "from text 1 of the cases to nothing",
+                "panicked at src/lib.rs:15",
+                ".unwrap()",
+                "more like it",
+            ],
+        ),
+    ] {
+        let (passed, problems) = of(title);
+        assert!(!passed, "{title}");
+        for part in parts {
+            assert!(problems.contains(part), "{title}: {part:?} in\n{problems}");
+        }
+    }
+    for title in ["fails as expected", "is fine", "the same change"] {
+        let (passed, problems) = of(title);
+        assert!(passed, "{title}: {problems}");
+    }
+    let junit = shop.tread(&["policy", "test", "-o", "junit"]);
+    assert_eq!(junit.code(), 1);
+    assert_eq!(junit.out().matches("<failure ").count() as u64, json["failed"].as_u64().unwrap());
+
+    // Failures are never written, nor what was not asked; the rest is.
+    let before = fs::read_to_string(shop.path("cases/all.yaml")).unwrap();
+    let updated = shop.tread(&["policy", "test", "--update"]);
+    assert_eq!(updated.code(), 1);
+    let after = fs::read_to_string(shop.path("cases/all.yaml")).unwrap();
+    let changed = "expect:\n  verdicts:\n    file:/etc/faulty.conf: {answer: act, actions: []}\n";
+    let old = "expect: {verdicts: {file:/etc/faulty.cnf: {answer: abstain}}}\n";
+    assert_eq!(after, before.replace(old, changed));
+}
+
+#[test]
+fn updated_cases_pass_and_keep_what_else_was_written() {
+    let shop = Workshop::new("updated", &[]);
+    let written = fs::read_to_string(shop.path("cases/file.yaml")).unwrap();
+    let wrong = written.replace("restart updated.service", "restart other.service");
+    assert_ne!(wrong, written);
+    shop.write("cases/file.yaml", &wrong);
+    let component = shop.build();
+    let failed = shop.tread(&["policy", "test", &component]);
+    assert_eq!(failed.code(), 1);
+    assert_eq!(last_line(&failed), "6 passed, 1 failed");
+    let found = "asked for restart updated.service, expected restart other.service";
+    assert!(failed.out().contains(found), "{}", failed.out());
+    let updated = shop.tread(&["policy", "test", &component, "--update"]);
+    assert_eq!(updated.code(), 0, "{}", updated.out());
+    assert!(
+        updated.out().contains("updated cases/file.yaml: A setting changes"),
+        "{}",
+        updated.out()
+    );
+    let now = fs::read_to_string(shop.path("cases/file.yaml")).unwrap();
+    assert!(now.starts_with("# What a node has"), "{now}");
+    assert_eq!(now.lines().count(), written.lines().count(), "{now}");
+    let passed = shop.tread(&["policy", "test", &component]);
+    assert_eq!(passed.code(), 0, "{}", passed.out());
+    assert_eq!(fs::read_to_string(shop.path("cases/file.yaml")).unwrap(), now);
+}
+
+#[test]
+fn without_cases_nothing_passes() {
+    let shop = Workshop::new("caseless", &[]);
+    let component = shop.build();
+    fs::remove_dir_all(shop.path("cases")).unwrap();
+    for (prepare, part) in
+        [(None, "there are no cases"), (Some("cases/notes.txt"), "holds no cases")]
+    {
+        prepare.into_iter().for_each(|path| shop.write(path, ""));
+        let ran = shop.tread(&["policy", "test", &component]);
+        assert_eq!(ran.code(), 1);
+        assert!(ran.err().contains(part), "{}", ran.err());
+    }
+    shop.write("cases/empty.yaml", "# nothing yet\n");
+    let ran = shop.tread(&["policy", "test", &component]);
+    assert_eq!(ran.code(), 1, "{}", ran.out());
+    assert!(ran.out().contains("FAILED  cases/empty.yaml"), "{}", ran.out());
+}
+
+/// The figure is printed: `cargo test --release --test authoring hundred -- --nocapture`.
+#[test]
+fn a_hundred_cases_load_the_policy_once() {
+    let shop = Workshop::new("hundred", &[]);
+    let component = shop.build();
+    let cases: String = (0..100)
+        .map(|number| {
+            // Every other one with settings of its own, and with a plan.
+            let settings = format!("settings: {{hundred: {{service: s{number}.service}}}}\n");
+            let (settings, service) = match number % 2 {
+                0 => (settings, format!("s{number}.service")),
+                _ => (String::new(), "hundred.service".to_owned()),
+            };
+            let text = format!("level = {number}\n");
+            let expect = format!(
+                "{{plan: restart {service}, verdicts: {{file:/etc/hundred.conf: {{actions: [restart {service}]}}}}}}"
+            );
+            settings + &case(&format!("Case {number}"), "/etc/hundred.conf", &text, &expect)
+        })
+        .collect();
+    fs::remove_dir_all(shop.path("cases")).unwrap();
+    shop.write("cases/hundred.yaml", &cases);
+    let mut command = shop.bench.command(&["policy", "test", &component, "-o", "json"]);
+    command.env("TREAD_LOG", "debug").env("NO_COLOR", "1");
+    let start = Instant::now();
+    let ran = shop.run(command);
+    let took = start.elapsed();
+    assert_eq!(ran.code(), 0, "{}\n{}", ran.out(), ran.err());
+    let json = ran.json();
+    let line = format!("loading the policy {}", json["digest"].as_str().unwrap());
+    assert_eq!(ran.err().matches(&line).count(), 1, "{}", ran.err());
+    let cases =
+        json["results"].as_array().unwrap().iter().filter(|row| row["file"] != "properties");
+    assert_eq!(cases.count(), 100);
+    println!(
+        "100 cases: {} µs after loading ({} µs); {took:?} with properties and the start",
+        json["casesNanos"].as_u64().unwrap() / 1000,
+        json["loadNanos"].as_u64().unwrap() / 1000
+    );
+}

@@ -1,0 +1,221 @@
+//! Laws 3 and 4: who overrules whom.
+
+use crate::configs::{config, file, files, rule};
+use crate::guests::{Action, Answer, Guest, Says, act, answering, claim, classifying};
+use crate::schema::checked;
+use crate::support::{Bench, tree};
+use serde_json::{Value, json};
+use tread_model::effect::Effect;
+
+const NETWORK: &str = "/etc/NetworkManager/conf.d/a.conf";
+
+/// The plan for a file that the built-in policy `network` wants a reboot for.
+fn network(bench: &Bench, args: &[&str]) -> Value {
+    let args = [&["-o", "json"], args].concat();
+    checked(&bench.plan(files(&[(NETWORK, "1")]), files(&[(NETWORK, "2")]), &args))
+}
+
+/// A template policy for that file.
+fn template(bench: &Bench, name: &str, actions: &[Action]) {
+    let claims = vec![claim("file:/etc/NetworkManager/**", Effect::None, Effect::Reboot)];
+    let guest = answering(name, claims, vec![act(0, actions)]);
+    bench.write(&format!("{name}.wasm"), guest.component());
+}
+
+/// Who answered, and whether it counted.
+fn answers(change: &Value) -> Vec<(String, String, bool)> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let answers = change["answers"].as_array().unwrap().iter();
+    answers
+        .map(|it| (text(&it["policy"]), text(&it["layer"]), it["counted"].as_bool().unwrap()))
+        .collect()
+}
+
+fn spoke(policy: &str, layer: &str, counted: bool) -> (String, String, bool) {
+    (policy.to_owned(), layer.to_owned(), counted)
+}
+
+#[test]
+fn a_template_policy_cannot_make_it_gentler_than_a_built_in() {
+    let bench = Bench::new();
+    template(&bench, "gentle", &[]);
+    let plan = network(&bench, &["--policy", "gentle.wasm"]);
+    assert_eq!(plan["summary"], "drain, reboot");
+    let change = &plan["changes"][0];
+    assert_eq!(change["decidedBy"]["policy"], "network");
+    let both = [spoke("gentle", "template", true), spoke("network", "builtin", true)];
+    assert_eq!(answers(change), both);
+}
+
+#[test]
+fn a_template_policy_can_make_it_harsher_than_a_built_in() {
+    let bench = Bench::new();
+    let claims = vec![claim("file:/etc/nmstate/**", Effect::None, Effect::Restart)];
+    let actions = [Action::Restart("nmstate.service")];
+    bench.write("harsh.wasm", answering("harsh", claims, vec![act(0, &actions)]).component());
+    let path = "/etc/nmstate/openshift/a.yml";
+    let args = ["-o", "json", "--policy", "harsh.wasm"];
+    let plan = checked(&bench.plan(files(&[]), files(&[(path, "x")]), &args));
+    assert_eq!(plan["summary"], "restart nmstate.service; no drain, no reboot");
+    assert_eq!(plan["changes"][0]["decidedBy"]["policy"], "harsh");
+}
+
+#[test]
+fn may_relax_lets_a_template_policy_stand_against_the_built_ins() {
+    let bench = Bench::new();
+    template(&bench, "gentle", &[Action::Restart("NetworkManager.service")]);
+    let args = ["--policy", "gentle.wasm", "--may-relax", "gentle"];
+    let plan = network(&bench, &args);
+    assert_eq!(plan["summary"], "restart NetworkManager.service; no drain, no reboot");
+    let change = &plan["changes"][0];
+    let relaxed = [spoke("gentle", "template", true), spoke("network", "builtin", false)];
+    assert_eq!(answers(change), relaxed);
+    let names: Vec<_> = plan["policies"].as_array().unwrap().iter().collect();
+    assert_eq!(names.len(), 2, "both were asked: {plan:#}");
+
+    let human = bench.plan(files(&[(NETWORK, "1")]), files(&[(NETWORK, "2")]), &args).out();
+    assert!(human.contains("overruled: network (builtin): "), "{human}");
+}
+
+#[test]
+fn may_relax_counts_only_where_the_policy_acts() {
+    let bench = Bench::new();
+    let claims = || vec![claim("file:/etc/NetworkManager/**", Effect::None, Effect::Reboot)];
+    let silent = answering("gentle", claims(), vec![]);
+    let abstaining = Says { change: 0, answer: Answer::Abstain, reason: b"not mine" };
+    let failing = classifying("gentle", claims(), "unreachable");
+    for (guest, outcome, decider) in [
+        (silent, "decided", "network"),
+        (answering("gentle", claims(), vec![abstaining]), "decided", "network"),
+        (failing, "failed", "gentle"),
+    ] {
+        bench.write("gentle.wasm", guest.component());
+        let plan = network(&bench, &["--policy", "gentle.wasm", "--may-relax", "gentle"]);
+        assert_eq!(plan["summary"], "drain, reboot");
+        assert_eq!(plan["changes"][0]["outcome"], outcome);
+        assert_eq!(plan["changes"][0]["decidedBy"]["policy"], decider);
+    }
+}
+
+#[test]
+fn may_relax_does_not_drop_what_another_template_says() {
+    let bench = Bench::new();
+    template(&bench, "gentle", &[]);
+    template(&bench, "other", &[Action::Drain, Action::Restart("other.service")]);
+    let args = ["--policy", "gentle.wasm", "--policy", "other.wasm", "--may-relax", "gentle"];
+    let plan = network(&bench, &args);
+    assert_eq!(plan["summary"], "drain, restart other.service; no reboot");
+}
+
+#[test]
+fn what_takes_effect_at_boot_costs_a_reboot_even_if_a_template_may_relax_it() {
+    let bench = Bench::new();
+    let kinds = ["kernel-arguments", "kernel-type", "os-image", "extensions"];
+    let claims = kinds.map(|kind| claim(kind, Effect::None, Effect::None)).to_vec();
+    let says = (0..4).map(|index| act(index, &[])).collect();
+    bench.write("gentle.wasm", answering("gentle", claims, says).component());
+    let new = json!({
+        "kernelArguments": ["nosmt"],
+        "kernelType": "realtime",
+        "osImageURL": "quay.io/os@sha256:0000000000000000000000000000000000000000000000000000000000000000",
+        "extensions": ["usbguard"],
+    });
+    let args = ["-o", "json", "--policy", "gentle.wasm", "--may-relax", "gentle"];
+    let plan = checked(&bench.plan(json!({}), new.clone(), &args));
+    assert_eq!(plan["summary"], "drain, reboot");
+    let changes = plan["changes"].as_array().unwrap();
+    assert_eq!(changes.len(), 4);
+    for change in changes {
+        assert_eq!(change["actions"], json!([{"do": "reboot"}]), "{change:#}");
+        assert!(change["reason"].as_str().unwrap().contains("at boot"), "{change:#}");
+    }
+    // The admin layer can.
+    bench.write("rule.json", rule("later", json!({"match": kinds, "actions": []})).to_string());
+    let plan = checked(&bench.plan(json!({}), new, &["-o", "json", "--rules", "rule.json"]));
+    assert_eq!(plan["summary"], "no action; no drain, no reboot");
+}
+
+#[test]
+fn a_built_in_given_as_a_template_combines_with_itself() {
+    let bench = Bench::new();
+    let own = tree().join("policies/prebuilt/network.wasm");
+    let own = own.to_str().unwrap();
+    let plan = network(&bench, &["--policy", own, "--may-relax", "network"]);
+    assert_eq!(plan["summary"], "drain, reboot");
+    let change = &plan["changes"][0];
+    assert_eq!(change["decidedBy"]["layer"], "template");
+    let twice = [spoke("network", "template", true), spoke("network", "builtin", false)];
+    assert_eq!(answers(change), twice);
+    assert_eq!(plan["policies"][0]["digest"], plan["policies"][1]["digest"]);
+}
+
+#[test]
+fn two_template_policies_of_one_name_are_a_usage_error() {
+    let bench = Bench::new();
+    template(&bench, "gentle", &[]);
+    let args = ["--policy", "gentle.wasm", "--policy", "gentle.wasm"];
+    let ran = bench.plan(files(&[]), files(&[]), &args);
+    assert_eq!(ran.code(), 2);
+    assert!(
+        ran.err().contains("two policies of the template layer are named gentle"),
+        "{}",
+        ran.err()
+    );
+}
+
+#[test]
+fn an_admins_act_overrules_a_templates_refusal_but_not_the_hosts() {
+    let bench = Bench::new();
+    let refusing = Says { change: 0, answer: Answer::Refuse, reason: b"Never change this." };
+    let claims = vec![claim("file:/etc/a", Effect::Refuse, Effect::Refuse)];
+    bench.write("strict.wasm", answering("strict", claims, vec![refusing]).component());
+    let both = json!({"match": ["file:/etc/a", "storage:disks", "fips"], "actions": []});
+    let new = || files(&[("/etc/a", "x")]);
+    let args = ["-o", "json", "--policy", "strict.wasm"];
+    let ran = bench.plan(files(&[]), new(), &args);
+    assert_eq!(ran.code(), 4);
+    let plan = checked(&ran);
+    assert_eq!(plan["changes"][0]["outcome"], "refused");
+    assert_eq!(plan["changes"][0]["decidedBy"]["policy"], "strict");
+    assert_eq!(plan["changes"][0]["reason"], "Never change this.");
+
+    bench.write(
+        "rule.json",
+        rule("mine", json!({"match": ["file:/etc/a"], "actions": []})).to_string(),
+    );
+    let args = [&args[..], &["--rules", "rule.json"]].concat();
+    let ran = bench.plan(files(&[]), new(), &args);
+    assert_eq!(ran.code(), 0);
+    assert_eq!(checked(&ran)["changes"][0]["decidedBy"]["policy"], "mine");
+
+    bench.write("rule.json", rule("mine", both).to_string());
+    let ran = bench.plan(json!({"fips": false}), json!({"fips": true}), &args);
+    assert!([1, 4].contains(&ran.code()), "{}", ran.out());
+}
+
+#[test]
+fn a_secret_reaches_a_template_policy_as_a_digest_unless_an_admin_lets_it_read() {
+    let bench = Bench::new();
+    // It tells by a trap which variant of `content` stands on the new side.
+    let body = r#"(if (i32.eq (i32.const 1) (i32.load8_u offset=48 (local.get $changes)))
+        (then (call $log (i32.const 120000) (i32.const 5)))
+        (else (call $log (i32.const 120008) (i32.const 6))))
+      unreachable"#;
+    let fields = r#"(data (i32.const 120000) "bytes   digest")"#.to_owned();
+    let claims = vec![claim("file:/etc/a", Effect::None, Effect::Restart)];
+    let nosy = Guest { fields, ..classifying("nosy", claims, body) };
+    bench.write("nosy.wasm", nosy.component());
+    let with =
+        |text: &str, mode| config(json!({"storage": {"files": [file("/etc/a", text, mode)]}}));
+    for (mode, args, seen) in [
+        (0o644, &[][..], "(trap: bytes)"),
+        (0o600, &[], "(trap: digest)"),
+        (0o640, &[], "(trap: digest)"),
+        (0o600, &["--read-secrets", "nosy"], "(trap: bytes)"),
+    ] {
+        let args = [&["-o", "json", "--policy", "nosy.wasm"], args].concat();
+        let plan = checked(&bench.plan(with("one", mode), with("two", mode), &args));
+        let reason = plan["changes"][0]["reason"].as_str().unwrap();
+        assert!(reason.contains(seen), "{mode:o} {args:?}: {reason}");
+    }
+}

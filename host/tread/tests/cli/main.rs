@@ -1,0 +1,25 @@
+//! The binary as a person or a pipeline meets it: every promise of its command
+//! line, one module for each part.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::indexing_slicing, clippy::string_slice, unreachable_pub)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod build;
+mod cache;
+mod configs;
+mod digests;
+mod examples;
+mod failures;
+mod guests;
+mod help;
+mod inputs;
+mod layers;
+mod plan;
+mod policies;
+mod rules;
+mod schema;
+mod secrets;
+mod terminal;

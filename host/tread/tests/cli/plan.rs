@@ -1,0 +1,165 @@
+//! What `tread plan` prints for a person, and how it ends.
+
+use crate::configs::{config, files, samples};
+use crate::support::Bench;
+use serde_json::json;
+
+const LEVELS: [&str; 5] = ["none", "reload", "restart", "drain", "reboot"];
+
+#[test]
+fn the_first_line_is_the_answer_for_every_kind_of_plan() {
+    let bench = Bench::new();
+    for sample in samples() {
+        let ran = sample.plan(&bench, &[]);
+        assert_eq!(ran.first_line(), sample.first_line, "{}", ran.err());
+        assert_eq!(ran.code(), if sample.effect.is_some() { 0 } else { 4 }, "{}", ran.out());
+        assert_eq!(ran.err(), "");
+    }
+}
+
+#[test]
+fn a_plan_beyond_max_ends_with_3_and_a_refusal_with_4_whatever_the_max() {
+    let bench = Bench::new();
+    for sample in samples() {
+        for (rank, max) in LEVELS.into_iter().enumerate() {
+            let ran = sample.plan(&bench, &["--max", max]);
+            let wanted = match sample.effect {
+                None => 4,
+                Some(effect) if LEVELS.iter().position(|it| *it == effect).unwrap() > rank => 3,
+                Some(_) => 0,
+            };
+            assert_eq!(ran.code(), wanted, "--max {max}: {}", ran.out());
+            assert_eq!(ran.first_line(), sample.first_line);
+            let second = ran.out().lines().nth(1).unwrap_or_default().to_owned();
+            assert_eq!(second.contains(&format!("more disruptive than --max {max}")), wanted == 3);
+        }
+    }
+}
+
+#[test]
+fn max_does_not_change_what_a_script_reads() {
+    let bench = Bench::new();
+    for sample in samples() {
+        let without = sample.plan(&bench, &["-o", "json"]);
+        let with = sample.plan(&bench, &["-o", "json", "--max", "none"]);
+        assert_eq!(without.out(), with.out());
+    }
+}
+
+#[test]
+fn each_change_names_its_policy_its_reason_and_what_to_do_next() {
+    let bench = Bench::new();
+    let old = files(&[("/etc/unknown", "x"), ("/etc/NetworkManager/a.conf", "x")]);
+    let new = files(&[("/etc/unknown", "y"), ("/etc/NetworkManager/a.conf", "y")]);
+    let out = bench.plan(old, new, &[]).out();
+    for part in [
+        "~ file:/etc/unknown: reboot",
+        "decided by nobody: fallback",
+        "No policy claims this",
+        "a rule for file:/etc/unknown (--rules)",
+        "~ file:/etc/NetworkManager/a.conf: reboot",
+        "decided by network 0.1.0 (builtin)",
+        "\nsteps: drain, write, reboot, uncordon\n",
+        "\nplan sha256:",
+    ] {
+        assert!(out.contains(part), "{part:?} in\n{out}");
+    }
+}
+
+#[test]
+fn a_refusal_names_the_field_and_the_way_out_and_has_no_steps() {
+    let bench = Bench::new();
+    let disks = |size: u32| {
+        let partition = json!({"label": "var", "sizeMiB": size});
+        config(json!({"storage": {"disks": [{"device": "/dev/sda", "partitions": [partition]}]}}))
+    };
+    let ran = bench.plan(disks(100), disks(200), &[]);
+    assert_eq!(ran.code(), 4);
+    let out = ran.out().replace("\n    ", " ");
+    for part in [
+        "storage:disks: refused",
+        "spec.config.storage.disks: ",
+        "provision the nodes anew",
+        "refused by tread itself",
+    ] {
+        assert!(out.contains(part), "{part:?} in\n{out}");
+    }
+    assert!(!out.contains("steps:"), "{out}");
+}
+
+#[test]
+fn nothing_is_coloured_where_no_terminal_is() {
+    let bench = Bench::new();
+    for sample in samples() {
+        assert!(!sample.plan(&bench, &["--diff", "always"]).out().contains('\u{1b}'));
+    }
+}
+
+#[test]
+fn what_a_config_holds_cannot_drive_the_terminal() {
+    let bench = Bench::new();
+    let hostile = "\u{1b}]0;title\u{7}\u{1b}[2J\r\n\u{9b}31m";
+    let new = files(&[("/etc/unknown", hostile)]);
+    let out = bench.plan(files(&[]), new, &["--diff", "always"]).out();
+    let control = |c: char| c.is_control() && c != '\n' && c != '\t';
+    assert!(!out.contains(control), "{out:?}");
+    assert!(out.contains("]0;title"), "the line itself is shown: {out:?}");
+}
+
+#[test]
+fn the_usage_is_checked_before_anything_is_read() {
+    let bench = Bench::new();
+    for args in [
+        &[][..],
+        &["plan"],
+        &["plan", "a"],
+        &["plan", "a", "b", "c"],
+        &["plan", "--old", "a"],
+        &["plan", "a", "b", "--old", "c"],
+        &["plan", "a", "b", "--max", "refuse"],
+        &["plan", "a", "b", "--max", ""],
+        &["plan", "a", "b", "-o", "xml"],
+        &["plan", "a", "b", "--diff", "maybe"],
+        &["plan", "a", "b", "--no-such-flag"],
+        &["policies", "extra"],
+        &["policies", "-o", "table"],
+        &["policy"],
+        &["nonsense"],
+    ] {
+        let ran = bench.tread(args);
+        assert_eq!(ran.code(), 2, "{args:?}: {}", ran.err());
+        assert_eq!(ran.out(), "", "{args:?}");
+        assert!(!ran.err().is_empty(), "{args:?}");
+    }
+}
+
+#[test]
+fn a_command_line_that_names_what_is_not_there_is_a_usage_error() {
+    let bench = Bench::new();
+    for (args, parts) in [
+        (&["--set", "drain=always"][..], &["POLICY.KEY=VALUE"][..]),
+        (&["--set", "registry.drain=always"], &["registry", "registries"]),
+        (&["--may-relax", "network"], &["--may-relax network", "--policy"]),
+        (&["--read-secrets", "nobody"], &["--read-secrets nobody", "--policy"]),
+    ] {
+        let ran = bench.plan(config(json!({})), config(json!({})), args);
+        assert_eq!(ran.code(), 2, "{args:?}");
+        assert_eq!(ran.out(), "", "{args:?}");
+        for part in parts {
+            assert!(ran.err().contains(part), "{part} in {}", ran.err());
+        }
+    }
+}
+
+#[test]
+fn timings_tell_of_each_part_and_of_each_policy_that_was_asked() {
+    let bench = Bench::new();
+    let sample = samples().swap_remove(4);
+    let out = sample.plan(&bench, &["--timings"]).out();
+    for part in ["reading ", "starting ", "comparing ", "node-services: 1 changes", "fuel "] {
+        assert!(out.contains(part), "{part:?} in\n{out}");
+    }
+    let json = sample.plan(&bench, &["--timings", "-o", "json"]).json();
+    assert_eq!(json["timings"]["calls"][0]["policy"], "node-services");
+    assert_eq!(json["timings"]["calls"].as_array().unwrap().len(), 1, "only what claims it");
+}

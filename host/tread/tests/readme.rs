@@ -1,0 +1,81 @@
+//! What the README shows is what tread does.
+//!
+//! `TREAD_UPDATE=1 cargo test --release -p tread --test readme` writes the
+//! parts of the README that are made of something else anew.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use std::fmt::Write as _;
+use std::sync::Mutex;
+use support::{Bench, case_files, tree};
+use tread::cases;
+
+/// Both tests write the same file when they update it.
+static README: Mutex<()> = Mutex::new(());
+
+#[test]
+fn the_table_of_what_costs_what_is_what_the_cases_say() {
+    compare("<!-- what costs what -->\n", "<!-- end of what costs what -->", &expected_table());
+}
+
+#[test]
+fn the_first_command_prints_what_the_readme_shows() {
+    let readme = std::fs::read_to_string(tree().join("README.md")).unwrap();
+    let command =
+        readme.lines().find_map(|line| line.trim().strip_prefix("cargo run --release -- "));
+    let arguments: Vec<String> = command
+        .expect("the README has a command")
+        .split_whitespace()
+        .map(|word| match word.starts_with("examples/") {
+            true => tree().join(word).display().to_string(),
+            false => word.to_owned(),
+        })
+        .collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let ran = Bench::new().tread(&arguments);
+    assert_eq!(ran.code(), 0, "{}", ran.err());
+    let shown = format!("```\n{}```\n", ran.out());
+    compare("<!-- output of the command above -->\n", "<!-- end of output -->", &shown);
+}
+
+/// Holds a part of the README against what it has to be, or replaces it.
+fn compare(start: &str, end: &str, expected: &str) {
+    let _one_at_a_time = README.lock().unwrap();
+    let path = tree().join("README.md");
+    let readme = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = readme.split_once(start).expect("the README has the start of the part");
+    let (found, after) = rest.split_once(end).expect("the README has the end of the part");
+    if std::env::var_os("TREAD_UPDATE").is_some() {
+        std::fs::write(&path, format!("{before}{start}{expected}{end}{after}")).unwrap();
+        return;
+    }
+    assert!(
+        found == expected,
+        "the README is not up to date: run again with TREAD_UPDATE=1, which makes it\n{expected}"
+    );
+}
+
+fn expected_table() -> String {
+    let mut rows: Vec<(String, String)> = Vec::new();
+    for path in case_files() {
+        for case in cases::read_file(&path).unwrap() {
+            rows.extend(case.costs.zip(case.expect.plan));
+        }
+    }
+    assert!(!rows.is_empty(), "no case says what it costs");
+    // The gentle ones first; within a cost, as the files have them.
+    rows.sort_by_key(|(_, plan)| weight(plan));
+    let mut table = String::from("| to | costs |\n| --- | --- |\n");
+    for (costs, plan) in rows {
+        writeln!(table, "| {costs} | {plan} |").unwrap();
+    }
+    table
+}
+
+fn weight(plan: &str) -> usize {
+    const WORDS: [&str; 8] =
+        ["refuse", "reboot", "drain", "restart", "reload", "update", "no action", "nothing"];
+    WORDS.len() - WORDS.iter().position(|word| plan.contains(word)).unwrap_or(WORDS.len())
+}

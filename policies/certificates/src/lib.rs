@@ -1,0 +1,143 @@
+//! Certificates that the node trusts, secrets for pulling images, and what
+//! serves them. Where a program reads its file anew each time nothing has to
+//! be done; trust that is withdrawn has to reach programs that are running.
+
+mod anchors;
+
+use anchors::Trust;
+use tread_guest_sdk::{
+    Action, Change, Claim, Context, Effect, Policy, State, Verdict, export, glob,
+};
+
+/// The policy `certificates`.
+pub struct Certificates;
+
+const USER_BUNDLE: &str = "/etc/pki/ca-trust/source/anchors/openshift-config-user-ca-bundle.crt";
+const IRI_ROOT: &str = "/etc/pki/ca-trust/source/anchors/iri-root-ca.crt";
+const ANCHORS: &str = "/etc/pki/ca-trust/source/anchors/**";
+const KUBELET_CA: &str = "/etc/kubernetes/kubelet-ca.crt";
+const PULL_SECRET: &str = "/var/lib/kubelet/config.json";
+const PROVIDERS: &str = "/etc/kubernetes/credential-providers/**";
+const PROVIDER_DROPIN: &str =
+    "/etc/systemd/system/kubelet.service.d/40-kubelet-crio-image-credential-provider.conf";
+const IRI_FILES: &str = "/etc/iri-registry/**";
+const IRI_SCRIPT: &str = "/usr/local/bin/load-registry-image.sh";
+const REGISTRY_CERTS: &str = "/etc/{docker,containers}/certs.d/**";
+
+const UPDATE_TRUST: &str = "coreos-update-ca-trust.service";
+const CRIO: &str = "crio.service";
+const KUBELET: &str = "kubelet.service";
+const IRI: &str = "iri-registry.service";
+
+impl Policy for Certificates {
+    type Settings = ();
+    const NAME: &'static str = "certificates";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    const SUMMARY: &'static str = "CA bundles, pull secrets and credential providers";
+    const CLAIMS: &'static [Claim] = &[
+        Claim::on("file:/etc/pki/ca-trust/source/anchors/**", Effect::Reload, Effect::Reboot),
+        Claim::on("file:/etc/kubernetes/kubelet-ca.crt", Effect::None, Effect::None),
+        Claim::on("file:/var/lib/kubelet/config.json", Effect::None, Effect::None),
+        Claim::on("file:/etc/kubernetes/credential-providers/**", Effect::Restart, Effect::Restart),
+        Claim::on(
+            "file:/etc/systemd/system/kubelet.service.d/40-kubelet-crio-image-credential-provider.conf",
+            Effect::Restart,
+            Effect::Restart,
+        ),
+        Claim::on("file:/etc/iri-registry/**", Effect::Restart, Effect::Restart),
+        Claim::on("file:/usr/local/bin/load-registry-image.sh", Effect::Restart, Effect::Restart),
+        Claim::on("unit:iri-registry.service", Effect::Restart, Effect::Reboot),
+        Claim::on("file:/etc/{docker,containers}/certs.d/**", Effect::None, Effect::None),
+    ];
+
+    fn classify((): &(), change: &Change, _: &Context<'_>) -> Verdict {
+        if change.id == "unit:iri-registry.service" {
+            return iri_unit(change);
+        }
+        let Some(path) = change.path() else { return Verdict::abstain() };
+        match path {
+            USER_BUNDLE => renew_trust("CRI-O reads the trusted CAs when it starts"),
+            IRI_ROOT => Verdict::restart(
+                UPDATE_TRUST,
+                "the CA of the internal release image registry is trusted as soon as the trust \
+                 store is updated",
+            ),
+            KUBELET_CA => Verdict::nothing("the kubelet reads its client CA again when it changes"),
+            PULL_SECRET => Verdict::nothing("the pull secret is read at each pull"),
+            PROVIDER_DROPIN => Verdict::restart(
+                KUBELET,
+                "the kubelet gets the environment for credential providers when it starts",
+            ),
+            IRI_SCRIPT => Verdict::restart(
+                IRI,
+                "the script runs when the internal release image registry starts",
+            ),
+            _ if glob::matches(ANCHORS, path) => anchor(change),
+            _ if glob::matches(PROVIDERS, path) => Verdict::restart(
+                KUBELET,
+                "the kubelet reads its credential providers when it starts",
+            ),
+            _ if glob::matches(IRI_FILES, path) => Verdict::restart(
+                IRI,
+                "the internal release image registry reads its files when it starts",
+            ),
+            _ if glob::matches(REGISTRY_CERTS, path) => {
+                Verdict::nothing("certificates of registries are read at each pull")
+            }
+            _ => Verdict::abstain(),
+        }
+    }
+}
+
+export!(Certificates);
+
+fn renew_trust(reason: &str) -> Verdict {
+    Verdict::act(vec![Action::restart(UPDATE_TRUST), Action::restart(CRIO)], reason)
+}
+
+/// An anchor that no rule of OpenShift knows: more trust is gentle, less is not.
+fn anchor(change: &Change) -> Verdict {
+    match anchors::compare(change) {
+        Trust::Same => Verdict::restart(
+            UPDATE_TRUST,
+            "the same certificates are trusted as before; only the trust store is written again",
+        ),
+        Trust::Added => renew_trust(
+            "a CA is added: CRI-O reads the trusted CAs when it starts; other programs that are \
+             running trust it once they start anew",
+        ),
+        Trust::Withdrawn => Verdict::reboot(
+            "a CA is no longer trusted, but programs that are running go on trusting it until \
+             they start anew",
+        ),
+        Trust::Unknown => Verdict::reboot(
+            "the file holds something other than certificates in PEM, so it is not known whether \
+             a CA loses its trust; programs that are running would go on trusting it",
+        ),
+    }
+}
+
+/// A restart makes a running registry take its new unit. It neither starts one
+/// that the configuration turns on, nor stops one that it turns off.
+fn iri_unit(change: &Change) -> Verdict {
+    let runs = |state: &State| {
+        state.as_unit().is_some_and(|unit| !unit.masked && unit.enabled != Some(false))
+    };
+    match (runs(&change.before), runs(&change.after)) {
+        (false, true) => Verdict::reboot(
+            "the internal release image registry is turned on, and enabled units start at boot",
+        ),
+        (true, false) => Verdict::reboot(
+            "the internal release image registry is turned off, but goes on running until the \
+             node boots",
+        ),
+        _ => Verdict::restart(
+            IRI,
+            "the internal release image registry takes its new unit when it starts",
+        )
+        .and(Action::DaemonReload),
+    }
+}
+
+#[cfg(test)]
+mod tests;

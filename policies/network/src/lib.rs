@@ -1,0 +1,70 @@
+//! Files of the node's network. What the nmstate configuration describes is
+//! applied by its own service; NetworkManager's own files are another matter.
+
+use tread_guest_sdk::{Change, Claim, Context, Effect, Policy, Verdict, export, glob};
+
+/// The policy `network`.
+pub struct Network;
+
+const NMSTATE: &str = "/etc/nmstate/openshift/**";
+const NETWORK_MANAGER: &str = "/etc/NetworkManager/**";
+const IFCFG: &str = "/etc/sysconfig/network-scripts/**";
+
+impl Policy for Network {
+    type Settings = ();
+    const NAME: &'static str = "network";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    const SUMMARY: &'static str =
+        "Network configuration: nothing for nmstate, a reboot for NetworkManager";
+    const CLAIMS: &'static [Claim] = &[
+        Claim::on("file:/etc/nmstate/openshift/**", Effect::None, Effect::None),
+        Claim::on("file:/etc/NetworkManager/**", Effect::Reboot, Effect::Reboot),
+        Claim::on("file:/etc/sysconfig/network-scripts/**", Effect::Reboot, Effect::Reboot),
+    ];
+
+    fn classify((): &(), change: &Change, _: &Context<'_>) -> Verdict {
+        let Some(path) = change.path() else { return Verdict::abstain() };
+        if glob::matches(NMSTATE, path) {
+            return Verdict::nothing(
+                "nmstate files are read when the node's network is first configured; \
+                 on a running node they are for the next installation only",
+            );
+        }
+        if glob::matches(NETWORK_MANAGER, path) || glob::matches(IFCFG, path) {
+            return Verdict::reboot(
+                "connections that are up keep their old settings, and activating them again \
+                 would cut the node off in the middle of the change; at boot they all start anew",
+            );
+        }
+        Verdict::abstain()
+    }
+}
+
+export!(Network);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tread_guest_sdk::test;
+
+    #[test]
+    fn nmstate_needs_nothing_and_the_rest_a_reboot() {
+        for (path, effect) in [
+            ("/etc/nmstate/openshift/cluster.yml", Effect::None),
+            ("/etc/nmstate/openshift/worker-0.yml", Effect::None),
+            ("/etc/NetworkManager/NetworkManager.conf", Effect::Reboot),
+            ("/etc/NetworkManager/conf.d/99-keyfiles.conf", Effect::Reboot),
+            ("/etc/NetworkManager/system-connections/eth0.nmconnection", Effect::Reboot),
+            ("/etc/NetworkManager/dispatcher.d/30-resolv-prepender", Effect::Reboot),
+            ("/etc/sysconfig/network-scripts/ifcfg-eth0", Effect::Reboot),
+        ] {
+            for change in [
+                test::file(path, "a", "b"),
+                test::file_added(path, "b"),
+                test::file_removed(path, "a"),
+            ] {
+                assert_eq!(test::verdict::<Network>(change).effect(), Some(effect), "{path}");
+            }
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The configuration of the kubelet, of CRI-O and of its storage.
+//!
+//! Both sides of a file are compared key by key, so that comments, order and
+//! layout do not count. The most disruptive key decides: CRI-O is reloaded or
+//! restarted, the kubelet restarted, for what is known to take effect that way;
+//! all else, and whatever cannot be read, costs a reboot.
+//!
+//! A later drop-in of CRI-O may set the same key once more; a change that it
+//! hides is answered for all the same.
+
+mod service;
+
+use service::{Cost, Service};
+use tread_guest_sdk::{
+    Change, Claim, Content, Context, Edit, Effect, Policy, State, Verdict, export,
+};
+use tread_policy_formats::{Table, changed_keys, toml, without_empty_tables, yaml};
+
+/// The policy `node-services`.
+pub struct NodeServices;
+
+impl Policy for NodeServices {
+    type Settings = ();
+    const NAME: &'static str = "node-services";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    const SUMMARY: &'static str =
+        "Reloads or restarts CRI-O and the kubelet for the fields that take effect that way";
+    const CLAIMS: &'static [Claim] = &[
+        Claim::on("file:/etc/kubernetes/kubelet.conf", Effect::None, Effect::Reboot),
+        Claim::on("file:/etc/crio/crio.conf", Effect::None, Effect::Reboot),
+        Claim::on("file:/etc/crio/crio.conf.d/*", Effect::None, Effect::Reboot),
+        Claim::on("file:/etc/containers/storage.conf", Effect::None, Effect::Reboot),
+    ];
+
+    fn classify((): &(), change: &Change, _: &Context<'_>) -> Verdict {
+        let found = change.path().and_then(|path| Some((path, Service::of(path)?)));
+        let Some((path, service)) = found else { return Verdict::abstain() };
+        // The operating system brings files of its own, of which nothing is known.
+        let replaces = matches!(path, "/etc/crio/crio.conf" | "/etc/containers/storage.conf");
+        if replaces && change.edit() != Edit::Changed {
+            return Verdict::reboot(
+                "this file takes the place of the system's own, or gives it back; what that one \
+                 says is not known here",
+            );
+        }
+        let sides = read(service, &change.before)
+            .map_err(|why| ["the file as it is now cannot be read here: ", &why].concat())
+            .and_then(|before| {
+                let after = read(service, &change.after)
+                    .map_err(|why| ["the new file cannot be read here: ", &why].concat())?;
+                Ok((before, after))
+            });
+        match sides {
+            Ok((before, after)) => verdict(service, &changed_keys(&before, &after)),
+            Err(why) => Verdict::reboot([&why, "; so what changes is not known"].concat()),
+        }
+    }
+}
+
+/// What one side of a file says; nothing if it is not there.
+fn read(service: Service, state: &State) -> Result<Table, String> {
+    let bytes = match state {
+        State::Absent => return Ok(Table::new()),
+        State::File(file) => match &file.content {
+            Content::Bytes(bytes) => bytes,
+            Content::Absent => return Err("it has no content of its own".to_string()),
+            Content::Digest(_) => return Err("its content is secret".to_string()),
+        },
+        _ => return Err("it is no file".to_string()),
+    };
+    if service == Service::Kubelet {
+        let text = std::str::from_utf8(bytes).ok().and_then(yaml::parse);
+        return text.ok_or_else(|| "it is not the simple YAML or JSON that this reads".to_string());
+    }
+    toml::parse(bytes)
+        .map(without_empty_tables)
+        .map_err(|error| ["line ", &error.line.to_string(), ": ", error.what].concat())
+}
+
+fn verdict(service: Service, keys: &[String]) -> Verdict {
+    let Some(cost) = keys.iter().map(|key| service.cost(key)).max() else {
+        return Verdict::nothing(
+            "every setting stays as it is: only comments, order, layout or the file's mode change",
+        );
+    };
+    let deciding: Vec<&String> = keys.iter().filter(|key| service.cost(key) == cost).collect();
+    let (unit, name) = (service.unit(), service.name());
+    let is = if deciding.len() == 1 { " is" } else { " are" };
+    let names = names(&deciding);
+    match cost {
+        Cost::Reload => {
+            Verdict::reload(unit, [&names, is, " read again when ", name, " is reloaded"].concat())
+        }
+        Cost::Restart => {
+            Verdict::restart(unit, [&names, is, " read when ", name, " starts"].concat())
+        }
+        Cost::Reboot => Verdict::reboot(
+            ["nothing gentler than a reboot is known for ", names.as_str()].concat(),
+        ),
+    }
+}
+
+/// Some keys in a sentence: the first three, and how many more.
+fn names(keys: &[&String]) -> String {
+    const LONGEST: usize = 80;
+    let mut text = String::new();
+    for (number, key) in keys.iter().take(3).enumerate() {
+        let last = number + 1 == keys.len();
+        text.push_str(if number == 0 {
+            ""
+        } else if last {
+            " and "
+        } else {
+            ", "
+        });
+        match key.char_indices().map(|(at, _)| at).find(|at| *at >= LONGEST) {
+            Some(end) => text.extend([key.get(..end).unwrap_or_default(), "…"]),
+            None => text.push_str(key),
+        }
+    }
+    if keys.len() > 3 {
+        text.extend([" and ", &(keys.len() - 3).to_string(), " more"]);
+    }
+    text
+}
+
+export!(NodeServices);

@@ -1,0 +1,220 @@
+//! What the policy answers, key by key.
+
+use tread_guest_sdk::{Action, Change, Content, Effect, File, State, Verdict, test};
+use tread_policy_node_services::NodeServices;
+
+const KUBELET: &str = "/etc/kubernetes/kubelet.conf";
+const DROP_IN: &str = "/etc/crio/crio.conf.d/01-ctrcfg";
+const STORAGE: &str = "/etc/containers/storage.conf";
+
+fn of(path: &str, before: &str, after: &str) -> Verdict {
+    test::verdict::<NodeServices>(test::file(path, before, after))
+}
+
+#[test]
+fn each_key_costs_what_the_table_says() {
+    let (reload, restart, reboot) = (Effect::Reload, Effect::Restart, Effect::Reboot);
+    for (path, text, effect, names) in [
+        (
+            DROP_IN,
+            "[crio.runtime]\nlog_level = 'debug'",
+            reload,
+            "crio.runtime.log_level is read again",
+        ),
+        (
+            DROP_IN,
+            "[crio.runtime]\nlog_filter = 'x'\ndefault_runtime = 'crun'",
+            reload,
+            "crio.runtime.default_runtime and crio.runtime.log_filter are",
+        ),
+        (
+            DROP_IN,
+            "[crio.runtime.runtimes.kata]\nruntime_path = '/k'",
+            reload,
+            "crio.runtime.runtimes.kata.runtime_path",
+        ),
+        (DROP_IN, "[crio.image]\npause_image = 'x'", reload, "crio.image.pause_image"),
+        (
+            DROP_IN,
+            "[crio.image]\nimage_volumes = 'bind'",
+            restart,
+            "crio.image.image_volumes is read when CRI-O starts",
+        ),
+        (DROP_IN, "[crio.runtime]\npids_limit = 1", restart, "crio.runtime.pids_limit"),
+        (
+            DROP_IN,
+            "[crio.runtime]\npids_limit = 1\nlog_level = 'debug'",
+            restart,
+            "crio.runtime.pids_limit is",
+        ),
+        (DROP_IN, "[crio.runtime]\nlog_levels = 1", restart, "crio.runtime.log_levels"),
+        (DROP_IN, "[crio.metrics]\nenable_metrics = true", restart, "crio.metrics.enable_metrics"),
+        (DROP_IN, "[crio.network]\nplugin_dirs = []", restart, "crio.network.plugin_dirs"),
+        (
+            DROP_IN,
+            "[crio.runtime]\ncgroup_manager = 'cgroupfs'",
+            reboot,
+            "known for crio.runtime.cgroup_manager",
+        ),
+        (
+            DROP_IN,
+            "[crio.runtime]\nselinux = false\nlog_level = 'debug'",
+            reboot,
+            "known for crio.runtime.selinux",
+        ),
+        (
+            DROP_IN,
+            "[crio.runtime]\nuid_mappings = 'x'\ngid_mappings = 'x'",
+            reboot,
+            "crio.runtime.gid_mappings and crio.runtime.uid_mappings",
+        ),
+        (DROP_IN, "[crio]\nroot = '/x'", reboot, "crio.root"),
+        (DROP_IN, "[crio]\nruntime = 'x'", reboot, "crio.runtime"),
+        (DROP_IN, "[crio.api]\nlisten = '/x'", reboot, "crio.api.listen"),
+        (DROP_IN, "other = 1", reboot, "other"),
+        (
+            KUBELET,
+            "logging:\n  verbosity: 4",
+            restart,
+            "logging.verbosity is read when the kubelet starts",
+        ),
+        (
+            KUBELET,
+            "evictionHard:\n  memory.available: 1Gi",
+            restart,
+            "evictionHard.memory.available",
+        ),
+        (
+            KUBELET,
+            "{\"kubeAPIQPS\": 100, \"kubeAPIBurst\": 200}",
+            restart,
+            "kubeAPIBurst and kubeAPIQPS",
+        ),
+        (KUBELET, "cpuManagerPolicy: static\nkubeAPIQPS: 1", reboot, "cpuManagerPolicy"),
+        (KUBELET, "kind: Other", reboot, "kind"),
+        (KUBELET, "evictionHardest: 1", reboot, "evictionHardest"),
+        (KUBELET, "a: 1\nb: 1\nc: 1\nd: 1\ne: 1", reboot, "a, b, c and 2 more"),
+        (
+            STORAGE,
+            "[storage.options]\npull_options = {a = 'b'}",
+            restart,
+            "storage.options.pull_options.a",
+        ),
+        (
+            STORAGE,
+            "[storage.options]\npull_optionsx = 'b'",
+            reboot,
+            "storage.options.pull_optionsx",
+        ),
+        (STORAGE, "[storage]\ndriver = 'vfs'", reboot, "storage.driver"),
+        (
+            STORAGE,
+            "[storage.options.overlay]\nmountopt = 'x'",
+            reboot,
+            "storage.options.overlay.mountopt",
+        ),
+    ] {
+        for verdict in [of(path, "", text), of(path, text, "")] {
+            assert_eq!(verdict.effect(), Some(effect), "{path}: {text}");
+            assert!(verdict.reason().contains(names), "{text}: {}", verdict.reason());
+        }
+    }
+}
+
+#[test]
+fn each_service_is_the_one_that_reads_the_file() {
+    let unit = |verdict: Verdict| verdict.actions().to_vec();
+    assert_eq!(unit(of(DROP_IN, "", "[crio.image]\nx = 1")), [Action::restart("crio.service")]);
+    assert_eq!(unit(of(KUBELET, "", "logging: {a: 1}")), [Action::restart("kubelet.service")]);
+    let pull = "[storage.options.pull_options]\na = 'b'";
+    assert_eq!(unit(of(STORAGE, "", pull)), [Action::restart("crio.service")]);
+}
+
+#[test]
+fn comments_order_and_layout_are_no_change() {
+    for (path, before, after) in [
+        (
+            DROP_IN,
+            "[crio.runtime]\na = 1\nb = 2",
+            "# new\n[crio]\n[crio.runtime]\nb = 2 # two\na = 1\n[crio.network]",
+        ),
+        (KUBELET, "a: 1\nb:\n- x\n", "# new\nb: [x]\na: 1\nc: null\n"),
+        (KUBELET, "a: 1\nb: {c: x}", "{\"b\": {\"c\": \"x\"}, \"a\": 1}"),
+        (STORAGE, "[storage]\ndriver = \"overlay\"", "storage = { driver = 'overlay' }"),
+    ] {
+        let verdict = of(path, before, after);
+        assert_eq!(verdict.effect(), Some(Effect::None), "{after}: {}", verdict.reason());
+    }
+}
+
+#[test]
+fn a_file_that_comes_or_goes_sets_or_unsets_its_keys() {
+    let text = "[crio.runtime]\nlog_level = 'debug'";
+    for change in [test::file_added(DROP_IN, text), test::file_removed(DROP_IN, text)] {
+        assert_eq!(test::verdict::<NodeServices>(change).effect(), Some(Effect::Reload));
+    }
+    let empty = test::file_added(DROP_IN, "# nothing\n");
+    assert_eq!(test::verdict::<NodeServices>(empty).effect(), Some(Effect::None));
+}
+
+#[test]
+fn a_file_in_place_of_the_systems_own_is_a_reboot_since_nobody_knows_what_that_said() {
+    for path in ["/etc/crio/crio.conf", STORAGE] {
+        for change in [test::file_added(path, ""), test::file_removed(path, "")] {
+            let verdict = test::verdict::<NodeServices>(change);
+            assert_eq!(verdict.effect(), Some(Effect::Reboot), "{path}");
+            assert!(verdict.reason().contains("not known"), "{}", verdict.reason());
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_a_reboot_that_says_so() {
+    for (path, text) in [
+        (DROP_IN, "a = "),
+        (DROP_IN, "a = 1\na = 2"),
+        (STORAGE, "[storage"),
+        (KUBELET, "a: [1"),
+        (KUBELET, "a: &anchor 1"),
+        (KUBELET, "- a"),
+    ] {
+        for (before, after, which) in [("", text, "the new file"), (text, "", "as it is now")] {
+            let verdict = of(path, before, after);
+            assert_eq!(verdict.effect(), Some(Effect::Reboot), "{text}");
+            assert!(verdict.reason().contains("cannot be read"), "{}", verdict.reason());
+            assert!(verdict.reason().contains(which), "{}", verdict.reason());
+        }
+    }
+    let verdict = of(DROP_IN, "", "a = 1\na = 2");
+    assert!(verdict.reason().contains("line 2: this key is defined twice"), "{}", verdict.reason());
+}
+
+fn state(content: Content, mode: u32) -> State {
+    State::File(File { content, mode, user: "root".into(), group: "root".into() })
+}
+
+#[test]
+fn a_secret_file_is_a_reboot() {
+    let side = |digest: &str| state(Content::Digest(digest.into()), 0o600);
+    let change =
+        Change { id: format!("file:{KUBELET}"), before: side("sha256:1"), after: side("sha256:2") };
+    let verdict = test::verdict::<NodeServices>(change);
+    assert_eq!(verdict.effect(), Some(Effect::Reboot));
+    assert!(verdict.reason().contains("secret"), "{}", verdict.reason());
+}
+
+#[test]
+fn another_mode_needs_nothing() {
+    let side = |mode| state(Content::Bytes(b"a: 1".to_vec()), mode);
+    let change = Change { id: format!("file:{KUBELET}"), before: side(0o644), after: side(0o600) };
+    assert_eq!(test::verdict::<NodeServices>(change).effect(), Some(Effect::None));
+}
+
+#[test]
+fn no_value_is_quoted_and_no_reason_is_too_long() {
+    let secret = "token-of-a-proxy";
+    let verdict = of(DROP_IN, "", &format!("[crio.runtime]\ndefault_env = ['{secret}']"));
+    assert!(!verdict.reason().contains(secret));
+    let long = |n: usize| format!("'{}{n}' = 1\n", "é".repeat(300));
+    of(DROP_IN, "", &(0..9).map(long).collect::<String>());
+}

@@ -1,0 +1,177 @@
+//! Where a node looks for its images, and which it trusts.
+//!
+//! CRI-O re-reads all of this when it is reloaded, so it is always reloaded.
+//! The node is drained first only if a pull that worked could now fail or give
+//! another image: see the table in `law.rs`. What CRI-O would not load is
+//! refused.
+
+mod compare;
+mod config;
+mod files;
+mod law;
+mod load;
+mod lookup;
+mod name;
+mod probe;
+mod signatures;
+
+use compare::{Outcome, compare};
+use files::{Trouble, is_lookup, sides};
+use serde::{Deserialize, Serialize};
+use tread_guest_sdk::{
+    Action, Change, Claim, Content, Context, Effect, Policy, State, Verdict, export,
+};
+
+/// The policy `registries`.
+pub struct Registries;
+
+/// What an admin can set.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// When to drain for a change of where images are looked up.
+    #[serde(default)]
+    pub drain: Drain,
+}
+
+/// When to drain for a change of where images are looked up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Drain {
+    /// If a pull that worked could now fail or give another image.
+    #[default]
+    WhenNeeded,
+    /// For every change.
+    Always,
+    /// For none.
+    Never,
+}
+
+const CRIO: &str = "crio.service";
+const RE_READ: &str = "CRI-O reads this again when it is reloaded";
+
+impl Policy for Registries {
+    type Settings = Settings;
+    const NAME: &'static str = "registries";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    const SUMMARY: &'static str =
+        "Reloads CRI-O for new registries and mirrors; drains only if a pull that worked may fail";
+    const CLAIMS: &'static [Claim] = &[
+        Claim::on("file:/etc/containers/registries.conf", Effect::Reload, Effect::Refuse)
+            .with_unchanged(),
+        Claim::on("file:/etc/containers/registries.conf.d/*.conf", Effect::Reload, Effect::Refuse)
+            .with_unchanged(),
+        Claim::on("file:/etc/containers/policy.json", Effect::Reload, Effect::Refuse),
+        Claim::on("file:/etc/containers/registries.d/**", Effect::None, Effect::Reload),
+        Claim::on("file:/etc/crio/policies/**", Effect::Reload, Effect::Refuse),
+        Claim::on(
+            "file:/etc/machine-config-daemon/no-reboot/containers-gpg.pub",
+            Effect::Reload,
+            Effect::Reload,
+        ),
+    ];
+
+    fn schema() -> Option<String> {
+        Some(
+            r#"{"type":"object","additionalProperties":false,"properties":{"drain":{"description":"When to drain for a change of where images are looked up: if a pull that worked could now fail or give another image, for every change, or for none.","enum":["when-needed","always","never"],"default":"when-needed"}}}"#
+                .to_string(),
+        )
+    }
+
+    fn classify(settings: &Settings, change: &Change, context: &Context<'_>) -> Verdict {
+        match change.path() {
+            Some(path) if is_lookup(path) => lookup(settings.drain, context),
+            Some(path) => others(path, change),
+            None => Verdict::abstain(),
+        }
+    }
+
+    fn classify_all(settings: &Settings, context: &Context<'_>) -> Vec<Verdict> {
+        let mut together = None;
+        let mut verdict = |change: &Change| match change.path() {
+            Some(path) if is_lookup(path) => {
+                together.get_or_insert_with(|| lookup(settings.drain, context)).clone()
+            }
+            _ => Self::classify(settings, change, context),
+        };
+        context.changes.iter().map(&mut verdict).collect()
+    }
+}
+
+/// The verdict on registries.conf and its drop-ins, which count together.
+fn lookup(drain: Drain, context: &Context<'_>) -> Verdict {
+    let (before, after) = sides(context);
+    let after = match after.read() {
+        Ok(after) => after,
+        Err(Trouble::Broken(path, problem)) => {
+            let place = problem.at.map_or(String::new(), |at| [", ", &at].concat());
+            let tail = "; CRI-O would not load it. Correct the file";
+            return Verdict::refuse([path, &place, ": ", problem.what, tail].concat());
+        }
+        Err(Trouble::Hidden(path)) => return unknown(drain, path, "is to come"),
+    };
+    let before = match before.read() {
+        Ok(before) => before,
+        Err(Trouble::Broken(path, _)) => return unknown(drain, path, "CRI-O has loaded"),
+        Err(Trouble::Hidden(path)) => return unknown(drain, path, "is there now"),
+    };
+    match compare(&before, &after) {
+        Outcome::Same => decide(drain, false, "every image is looked up as before"),
+        Outcome::Safe(news) => {
+            decide(drain, false, &["whatever could be pulled still can; ", &news].concat())
+        }
+        Outcome::Harmful(harm) => decide(drain, true, &harm),
+    }
+}
+
+/// A side of which a file cannot be read: whatever changes may do harm.
+fn unknown(drain: Drain, path: &str, what: &str) -> Verdict {
+    let reason = [path, " cannot be read here, so what ", what, " is not known"].concat();
+    decide(drain, true, &reason)
+}
+
+fn decide(drain: Drain, needed: bool, reason: &str) -> Verdict {
+    let drains = drain == Drain::Always || (needed && drain == Drain::WhenNeeded);
+    let (start, end) = match (drain, needed) {
+        (Drain::WhenNeeded, true) => ("; drained first, because ", ""),
+        (Drain::Never, true) => ("; ", "; it would be drained, but the setting is drain: never"),
+        (Drain::Always, _) => ("; ", "; drained first, because the setting is drain: always"),
+        _ => ("; ", ""),
+    };
+    let reason = [RE_READ, start, reason, end].concat();
+    if drains {
+        Verdict::drain(reason).and(Action::reload(CRIO))
+    } else {
+        Verdict::reload(CRIO, reason)
+    }
+}
+
+/// The verdict on what decides which images are trusted.
+fn others(path: &str, change: &Change) -> Verdict {
+    if path.starts_with("/etc/containers/registries.d/") {
+        let is_read = path.ends_with(".yaml")
+            && path.strip_prefix("/etc/containers/registries.d/").is_some_and(|n| !n.contains('/'));
+        if !is_read {
+            return Verdict::nothing("only *.yaml files right in registries.d are read");
+        }
+        return Verdict::reload(CRIO, "CRI-O reads where signatures are kept when it is reloaded");
+    }
+    if path.ends_with(".json")
+        && let State::File(file) = &change.after
+        && let Content::Bytes(bytes) = &file.content
+        && let Some(fault) = signatures::fault(bytes)
+    {
+        let tail = "; with this file pulls would fail. Correct it";
+        return Verdict::refuse([path, ": ", &fault, tail].concat());
+    }
+    if path.ends_with(".json") {
+        return Verdict::reload(
+            CRIO,
+            "CRI-O reads which signatures it wants when it is reloaded; pods that run go on running, \
+             new pulls follow the new rules",
+        );
+    }
+    Verdict::reload(CRIO, "CRI-O reads the keys of signatures when it is reloaded")
+}
+
+export!(Registries);

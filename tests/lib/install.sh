@@ -1,0 +1,80 @@
+# shellcheck shell=bash
+# What the tests need and a fresh Debian 12 does not have.
+
+rust_version=1.95.0
+cargo_deny_version=0.20.2
+wasm_target=wasm32-unknown-unknown
+
+cache=${TREAD_TESTS_CACHE:-$root/tests/.cache}
+
+# Where rustup puts cargo, also in a shell that has not been told yet.
+export PATH="$PATH:${CARGO_HOME:-$HOME/.cargo}/bin"
+
+suite_install_tools() {
+  if ! command -v cc >/dev/null; then
+    install_packages "a C compiler, which links what cargo builds" gcc libc6-dev
+  fi
+  if ! command -v cargo >/dev/null; then install_rust; fi
+  cargo --version
+  if wanted fmt; then cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt; fi
+  if wanted clippy; then cargo clippy --version >/dev/null 2>&1 || rustup component add clippy; fi
+  if wanted guests; then install_wasm_target; fi
+}
+
+# install_packages WHY PACKAGE...
+install_packages() {
+  local why=$1 as_root=()
+  shift
+  if ! command -v apt-get >/dev/null; then
+    echo "The tests need $why. Install it (on Debian: $*), and run them again." >&2
+    return 1
+  fi
+  if [ "$(id -u)" -ne 0 ]; then
+    if ! sudo -n true 2>/dev/null; then
+      echo "The tests need $why. As root: apt-get install $*" >&2
+      return 1
+    fi
+    as_root=(sudo)
+  fi
+  echo "installing $why: $*"
+  ${as_root[@]+"${as_root[@]}"} apt-get update -q
+  ${as_root[@]+"${as_root[@]}"} env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y -q --no-install-recommends "$@"
+}
+
+install_rust() {
+  if ! command -v curl >/dev/null; then
+    install_packages "curl, which fetches Rust" curl ca-certificates
+  fi
+  echo "installing Rust $rust_version by rustup"
+  curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs |
+    sh -s -- -y --no-modify-path --profile minimal --default-toolchain "$rust_version"
+}
+
+has_wasm_target() {
+  [ -d "$(rustc --print target-libdir --target "$wasm_target" 2>/dev/null)" ]
+}
+
+# `tread policy build` finds either.
+install_wasm_target() {
+  if has_wasm_target || command -v rustup >/dev/null && rustup target add "$wasm_target"; then
+    return 0
+  fi
+  echo "rustup cannot bring $wasm_target: Debian's compiler builds the guests instead"
+  install_packages "a compiler for WebAssembly" rustc-web cargo-web rust-web-src lld-19 binaryen
+}
+
+# cargo-deny, built once for each version.
+install_cargo_deny() {
+  local place=$cache/tools/cargo-deny-$cargo_deny_version
+  if [ ! -x "$place/bin/cargo-deny" ]; then
+    mkdir -p "$cache/tools"
+    local build=$place.partial
+    # Somewhere else than the tests' own target directory, and not two at a time.
+    CARGO_TARGET_DIR=$build/target nice -n 19 cargo install cargo-deny \
+      --version "$cargo_deny_version" --locked --root "$build" --force
+    rm -rf "$build/target" "$place"
+    mv "$build" "$place"
+  fi
+  export PATH="$place/bin:$PATH"
+}

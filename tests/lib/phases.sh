@@ -1,0 +1,140 @@
+# shellcheck shell=bash
+# Phases: each is a function suite_NAME, run with its output in a log, timed,
+# and counted at the end.
+
+start_phases() {
+  logs=$(mktemp -d)
+  started=$(date +%s)
+  beside_pids=()
+  trap stop_phases EXIT
+  trap 'exit 130' INT TERM
+}
+
+# Stops what still runs beside, and removes the logs.
+stop_phases() {
+  local pid
+  for pid in ${beside_pids[@]+"${beside_pids[@]}"}; do
+    # Each is the leader of a process group of its own.
+    kill -- "-$pid" 2>/dev/null || :
+  done
+  rm -rf "$logs"
+}
+
+say() {
+  printf '== [%s] %s\n' "$(date +%H:%M:%S)" "$*"
+}
+
+outcome() {
+  if [ -e "$logs/$1.outcome" ]; then cat "$logs/$1.outcome"; else echo "not run"; fi
+}
+
+# Runs one phase in front: its output is shown as it comes.
+phase() {
+  local name=$1 status=0
+  say "$name"
+  local begin=$SECONDS
+  # -e counts inside of the subshell, which it would not behind `if` or `||`.
+  set +e
+  (set -e; "suite_$name") 2>&1 | tee "$logs/$name.log"
+  status=${PIPESTATUS[0]}
+  set -e
+  finish "$name" "$status" $((SECONDS - begin))
+}
+
+# Runs phases one after the other beside the ones in front. Of one that fails
+# the output is shown at the end.
+beside() {
+  [ $# -gt 0 ] || return 0
+  say "beside, at low priority: $*"
+  set -m
+  (
+    set +e
+    renice -n 10 -p "$BASHPID" >/dev/null 2>&1
+    for name in "$@"; do
+      begin=$SECONDS
+      touch "$logs/$name.beside"
+      (set -e; "suite_$name") >"$logs/$name.log" 2>&1
+      finish "$name" $? $((SECONDS - begin))
+    done
+  ) &
+  beside_pids+=($!)
+  set +m
+}
+
+wait_for_beside() {
+  local pid
+  [ ${#beside_pids[@]} -gt 0 ] || return 0
+  say "waiting for what runs beside"
+  for pid in ${beside_pids[@]+"${beside_pids[@]}"}; do
+    wait "$pid" || :
+  done
+  beside_pids=()
+}
+
+finish() {
+  local name=$1 status=$2 seconds=$3 outcome=ok
+  if [ "$status" -ne 0 ]; then outcome=failed; fi
+  echo "$outcome" >"$logs/$name.outcome"
+  echo "$seconds" >"$logs/$name.seconds"
+  echo "$name" >>"$logs/order"
+  say "$name: $outcome, $seconds s"
+}
+
+# One line for each test binary: the suite, the binary, passed, failed, ignored.
+results() {
+  local name
+  while read -r name; do
+    awk -v suite="$name" '
+      / Running / {
+        what = $0; sub(/.* Running (unittests )?/, "", what)
+        binary = what; sub(/.*\//, "", binary); sub(/-[0-9a-f]+\)$/, "", binary)
+        sub(/ \(.*/, "", what); what = binary " " what
+      }
+      / Doc-tests / { what = $2 " examples in its documentation" }
+      /^test result: / { printf "%s\t%s\t%d\t%d\t%d\n", suite, what, $4, $6, $8 }
+    ' "$logs/$name.log"
+  done <"$logs/order"
+}
+
+# What the runners said, and what did not run to its end. Fails if anything did.
+summary() {
+  local name passed failed broken=0
+  results >"$logs/results"
+  while read -r name; do
+    [ "$(outcome "$name")" = failed ] || continue
+    if [ -e "$logs/$name.beside" ]; then
+      say "the output of $name, which failed:"
+      cat "$logs/$name.log"
+    fi
+    # A phase may fail without a test that did: it counts as one.
+    if ! awk -F '\t' -v suite="$name" '$1 == suite && $4 > 0 { found = 1 } END { exit !found }' \
+      "$logs/results"; then
+      broken=$((broken + 1))
+    fi
+  done <"$logs/order"
+  while read -r name; do
+    if [ "$(outcome "$name")" = "not run" ]; then
+      echo "NOT RUN: $name"
+      broken=$((broken + 1))
+    fi
+  done <"$logs/expected"
+
+  printf '\n%-10s %-60s %6s %6s %7s\n' suite tests passed failed ignored
+  awk -F '\t' '{ printf "%-10s %-60s %6d %6d %7d\n", $1, $2, $3, $4, $5 }' "$logs/results"
+  printf '\n%-14s %-8s %s\n' phase outcome seconds
+  while read -r name; do
+    printf '%-14s %-8s %s\n' "$name" "$(outcome "$name")" "$(cat "$logs/$name.seconds")"
+  done <"$logs/order"
+  printf '%-14s %-8s %s\n\n' all "" $(($(date +%s) - started))
+
+  passed=$(awk -F '\t' '{ sum += $3 } END { print sum + 0 }' "$logs/results")
+  failed=$(awk -F '\t' '{ sum += $4 } END { print sum + 0 }' "$logs/results")
+  failed=$((failed + broken))
+  if [ "$failed" -gt 0 ]; then
+    while read -r name; do
+      if [ "$(outcome "$name")" = failed ]; then echo "FAILED: $name"; fi
+    done <"$logs/order"
+  fi
+  echo "$passed passed, $failed failed"
+  [ "$failed" -eq 0 ]
+}

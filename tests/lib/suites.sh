@@ -1,0 +1,185 @@
+# shellcheck shell=bash
+# shellcheck disable=SC2154 # root and logs are set by tests/run
+# The suites. Each is a function that fails when something is wrong.
+
+suites=(leftovers fmt clippy build guests policies model tests doc deny readme)
+
+is_suite() {
+  contains "$1" "${suites[@]}"
+}
+
+list_suites() {
+  cat <<'END'
+  leftovers  nothing unfinished, silenced or bound to one machine is in the tree
+  fmt        the code is formatted
+  clippy     no warning in the host, the SDK and the policies
+  build      the host, in the release profile
+  guests     the built-in policies, rebuilt from source; the committed ones are not stale
+  policies   the built-in policies' own tests, native
+  model      the tests of the model and the SDK, with overflow checks
+  tests      all tests of the host, and every case against the policies in the sandbox
+  doc        the documentation has no dead links
+  deny       licences, banned and duplicate dependencies, sources
+  readme     the commands of the README and of the examples do what stands there
+END
+}
+
+# The directory that cargo builds into.
+target_dir() {
+  echo "${CARGO_TARGET_DIR:-$root/target}"
+}
+
+tread() {
+  "$(target_dir)/release/tread" "$@"
+}
+
+suite_leftovers() {
+  local unfinished machine
+  # In pieces, so that this file does not find itself.
+  unfinished="TO""DO|FIX""ME|\\bX""XX\\b|todo""!\(|unimplemented""!\(|dbg""!\(|#\[ign""ore"
+  machine="/ro""ot/|/ho""me/[a-z]|/wo""rk/|/Us""ers/"
+  git ls-files -z --cached --others --exclude-standard -- ':!*.wasm' ':!*Cargo.lock' >"$logs/tree"
+  {
+    xargs -0 grep -sInE "$unfinished" <"$logs/tree" || :
+    # The user of OpenShift's nodes has a home that configs may name.
+    xargs -0 grep -sInE "$machine" <"$logs/tree" | grep -v "/ho""me/core" || :
+  } | tee "$logs/found"
+  if [ -s "$logs/found" ]; then
+    echo "These lines are unfinished, or true on one machine only." >&2
+    return 1
+  fi
+}
+
+suite_fmt() {
+  cargo fmt --all --check
+  cargo fmt --all --check --manifest-path policies/Cargo.toml
+}
+
+suite_clippy() {
+  cargo clippy --locked --workspace --all-targets -- -D warnings
+  cargo clippy --locked --workspace --all-targets --manifest-path policies/Cargo.toml -- -D warnings
+}
+
+suite_build() {
+  cargo build --locked --release --workspace
+}
+
+# The built-in policies from source. The cases find them by TREAD_REBUILT, and
+# are run against them.
+suite_guests() {
+  prebuilt_are_fresh
+  guests_are_rebuilt
+  guests_do_not_depend_on_where_they_are_built
+}
+
+prebuilt_are_fresh() {
+  tread policy prebuilt --check "$root"
+}
+
+guests_are_rebuilt() {
+  local prebuilt name
+  rm -rf "$(rebuilt_dir)"
+  mkdir -p "$(rebuilt_dir)"
+  for prebuilt in policies/prebuilt/*.wasm; do
+    name=$(basename "$prebuilt" .wasm)
+    tread policy build "policies/$name" -o "$(rebuilt_dir)/$name.wasm"
+    if ! cmp -s "$prebuilt" "$(rebuilt_dir)/$name.wasm"; then
+      echo "$name differs from the committed one: another compiler than the one it was built with."
+    fi
+  done
+}
+
+rebuilt_dir() {
+  echo "$(target_dir)/rebuilt"
+}
+
+# One of them in a copy of the tree elsewhere, with an empty target directory.
+guests_do_not_depend_on_where_they_are_built() {
+  local copy=$logs/elsewhere
+  mkdir -p "$copy/tree"
+  git ls-files -z --cached --others --exclude-standard |
+    tar --create --null --files-from=- --ignore-failed-read | tar --extract --directory "$copy/tree"
+  local tread
+  tread=$(target_dir)/release/tread
+  CARGO_TARGET_DIR=$copy/target "$tread" policy build "$copy/tree/policies/ssh-keys" -o "$copy/ssh-keys.wasm"
+  if ! cmp "$copy/ssh-keys.wasm" "$(rebuilt_dir)/ssh-keys.wasm"; then
+    echo "ssh-keys has other bytes when it is built in another directory." >&2
+    return 1
+  fi
+}
+
+suite_policies() {
+  cargo test --no-fail-fast --locked --workspace --manifest-path policies/Cargo.toml
+}
+
+suite_model() {
+  cargo test --no-fail-fast --locked -p tread-model -p tread-guest-sdk
+}
+
+suite_tests() {
+  if [ -d "$(rebuilt_dir)" ] && wanted guests; then
+    TREAD_REBUILT=$(rebuilt_dir)
+    export TREAD_REBUILT
+  fi
+  cargo test --no-fail-fast --locked --workspace --release
+}
+
+suite_doc() {
+  RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
+  RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --manifest-path policies/Cargo.toml
+}
+
+# Advisories are left out: their database is fetched with git from another host,
+# which a test must not depend on.
+suite_deny() {
+  install_cargo_deny
+  cargo deny --locked --workspace check licenses bans sources
+  cargo deny --locked --workspace --manifest-path policies/Cargo.toml --config deny.toml \
+    check --allow unmatched-skip --allow unnecessary-skip licenses bans sources
+}
+
+# The first command of the README gives what the README shows; each example
+# begins its answer as its README says.
+suite_readme() {
+  local dir command expected found passed=0 failed=0 word=ok
+  for dir in ./ examples/*/; do
+    command=$(first_command "${dir}README.md")
+    found=$(run_as_written "$command")
+    if [ "$dir" = ./ ]; then
+      expected=$(shown_output README.md)
+    else
+      # The second indented line is the first one of the answer.
+      expected=$(sed -n 's/^    //p' "${dir}README.md" | sed -n 2p)
+      found=$(sed -n 1p <<<"$found")
+    fi
+    if diff -u --label "${dir}README.md" --label "$command" <(echo "$expected") <(echo "$found"); then
+      passed=$((passed + 1))
+    else
+      failed=$((failed + 1))
+      word=FAILED
+    fi
+  done
+  echo "     Running as written (commands/README-0)"
+  echo "test result: $word. $passed passed; $failed failed; 0 ignored"
+  [ "$failed" -eq 0 ]
+}
+
+first_command() {
+  grep -m 1 -E '^ +cargo run ' "$1" | sed 's/^ *//'
+}
+
+# The block between the two marks, without its fences.
+shown_output() {
+  sed -n '/^<!-- output of the command above -->$/,/^<!-- end of output -->$/p' "$1" |
+    sed '/^<!--/d;/^```/d' | sed '/./,$!d'
+}
+
+# What a command prints on standard output. A plan may end with 4: refused.
+run_as_written() {
+  local status=0
+  bash -c "$1" 2>"$logs/readme.errors" || status=$?
+  if [ "$status" -ne 0 ] && [ "$status" -ne 4 ]; then
+    echo "exit code $status"
+    cat "$logs/readme.errors"
+  fi
+}
