@@ -14,6 +14,7 @@ pub mod digest;
 pub mod effect;
 pub mod mirrors;
 pub mod openshift;
+pub mod operator;
 pub mod plan;
 pub mod problem;
 pub mod read;

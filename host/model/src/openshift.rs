@@ -4,6 +4,8 @@
 
 mod convert;
 
+pub(crate) use convert::clean;
+
 use crate::claim::{Pattern, escaped};
 use crate::read::fields::{Fields, Report, unknown};
 use crate::rules::{RuleAction, RulesPolicy};

@@ -213,7 +213,7 @@ fn warn_of_registries(rules: &[Rule], names: &[&str], warnings: &mut Vec<String>
 }
 
 /// A path without empty, `.` and `..` components, as Go's `filepath.Clean`.
-pub(super) fn clean(path: &str) -> String {
+pub(crate) fn clean(path: &str) -> String {
     let rooted = path.starts_with('/');
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {

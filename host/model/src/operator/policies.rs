@@ -1,0 +1,215 @@
+//! The operator's nodeDisruptionPolicy: its defaults, what the user puts over
+//! them, and which entry decides on a path.
+
+use crate::effect::Effect;
+use crate::openshift::clean;
+use serde_json::Value;
+
+/// All entries that are in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Policies {
+    files: Vec<Entry>,
+    units: Vec<Entry>,
+    ssh_keys: Entry,
+}
+
+/// What is done when something changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Entry {
+    /// A path, the name of a unit, or `sshkey`.
+    name: String,
+    pub(super) actions: Vec<OperatorAction>,
+    is_default: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum OperatorAction {
+    None,
+    Drain,
+    Reboot,
+    DaemonReload,
+    Reload(String),
+    Restart(String),
+    /// Reloads CRI-O, and drains where its check of registries.conf says so.
+    Special,
+}
+
+use OperatorAction::{DaemonReload, Drain, Reboot, Reload, Restart, Special};
+
+impl OperatorAction {
+    pub(super) fn effect(&self) -> Effect {
+        match self {
+            OperatorAction::None => Effect::None,
+            Reload(_) | DaemonReload | Special => Effect::Reload,
+            Restart(_) => Effect::Restart,
+            Drain => Effect::Drain,
+            Reboot => Effect::Reboot,
+        }
+    }
+
+    /// What runs on the node, if anything does.
+    pub(super) fn command(&self) -> Option<String> {
+        match self {
+            OperatorAction::None | Drain | Reboot => None,
+            DaemonReload => Some("daemon-reload".to_owned()),
+            Reload(unit) => Some(format!("reload {unit}")),
+            Restart(unit) => Some(format!("restart {unit}")),
+            Special => Some("reload crio.service".to_owned()),
+        }
+    }
+
+    fn read(action: &Value) -> OperatorAction {
+        let service = |of: &str| {
+            let name = action.get(of).and_then(|of| of.get("serviceName"));
+            name.and_then(Value::as_str).map(str::to_owned)
+        };
+        match action.get("type").and_then(Value::as_str) {
+            Some("None") => OperatorAction::None,
+            Some("Drain") => Drain,
+            Some("DaemonReload") => DaemonReload,
+            Some("Special") => Special,
+            Some("Reload") => service("reload").map_or(Reboot, Reload),
+            Some("Restart") => service("restart").map_or(Reboot, Restart),
+            // The API server lets nothing else through.
+            _ => Reboot,
+        }
+    }
+}
+
+impl Entry {
+    fn default(name: &str, actions: &[OperatorAction]) -> Entry {
+        Entry { name: name.to_owned(), actions: actions.to_vec(), is_default: true }
+    }
+
+    fn read(entry: &Value, key: &str) -> Option<Entry> {
+        let name = entry.get(key)?.as_str()?.to_owned();
+        Some(Entry { name, actions: actions(entry), is_default: false })
+    }
+
+    /// For an admin who asks why.
+    pub(super) fn describe(&self) -> String {
+        let whose = if self.is_default { "default" } else { "entry" };
+        format!("the nodeDisruptionPolicy's {whose} for {}", self.name)
+    }
+}
+
+fn actions(entry: &Value) -> Vec<OperatorAction> {
+    let list = entry.get("actions").and_then(Value::as_array);
+    list.into_iter().flatten().map(OperatorAction::read).collect()
+}
+
+impl Default for Policies {
+    fn default() -> Policies {
+        let reload_crio = || Reload("crio.service".to_owned());
+        let restart = |unit: &str| Restart(unit.to_owned());
+        let iri = || restart("iri-registry.service");
+        let ca_trust = || restart("coreos-update-ca-trust.service");
+        let kubelet = || restart("kubelet.service");
+        let files = [
+            ("/var/lib/kubelet/config.json", vec![OperatorAction::None]),
+            ("/etc/machine-config-daemon/no-reboot/containers-gpg.pub", vec![reload_crio()]),
+            ("/etc/containers/policy.json", vec![reload_crio()]),
+            ("/etc/containers/registries.conf", vec![Special]),
+            ("/etc/containers/registries.d", vec![reload_crio()]),
+            ("/etc/crio/policies", vec![reload_crio()]),
+            ("/etc/nmstate/openshift", vec![OperatorAction::None]),
+            (
+                "/etc/pki/ca-trust/source/anchors/openshift-config-user-ca-bundle.crt",
+                vec![ca_trust(), restart("crio.service")],
+            ),
+            ("/etc/kubernetes/credential-providers", vec![kubelet()]),
+            (
+                "/etc/systemd/system/kubelet.service.d/\
+                 40-kubelet-crio-image-credential-provider.conf",
+                vec![DaemonReload, kubelet()],
+            ),
+            ("/etc/iri-registry", vec![iri()]),
+            ("/usr/local/bin/load-registry-image.sh", vec![iri()]),
+            ("/etc/pki/ca-trust/source/anchors/iri-root-ca.crt", vec![ca_trust()]),
+        ];
+        Policies {
+            files: files.iter().map(|(path, actions)| Entry::default(path, actions)).collect(),
+            units: vec![Entry::default("iri-registry.service", &[DaemonReload, iri()])],
+            ssh_keys: Entry::default("sshkey", &[OperatorAction::None]),
+        }
+    }
+}
+
+impl Policies {
+    /// What is in force with this `MachineConfiguration/cluster`, or without
+    /// one. What the operator has already worked out stands in the status;
+    /// until it has seen the newest spec, it is worked out here.
+    pub fn of(machine_configuration: Option<&Value>) -> Policies {
+        let Some(object) = machine_configuration else { return Policies::default() };
+        let mut policies = Policies::default();
+        let spec = object.pointer("/spec/nodeDisruptionPolicy").unwrap_or(&Value::Null);
+        policies.put(spec);
+        let status = object.pointer("/status/nodeDisruptionPolicyStatus/clusterPolicies");
+        let seen = object.pointer("/status/observedGeneration").and_then(Value::as_i64);
+        let generation = object.pointer("/metadata/generation").and_then(Value::as_i64);
+        match status {
+            Some(status) if seen >= generation => policies.only(status),
+            _ => policies,
+        }
+    }
+
+    /// The user's entries over those that are there: the same name replaces, and
+    /// keys only if anything is listed.
+    fn put(&mut self, spec: &Value) {
+        for (list, key, entries) in
+            [("files", "path", &mut self.files), ("units", "name", &mut self.units)]
+        {
+            let listed = spec.get(list).and_then(Value::as_array);
+            for entry in listed.into_iter().flatten().filter_map(|entry| Entry::read(entry, key)) {
+                match entries.iter_mut().find(|there| there.name == entry.name) {
+                    Some(there) => *there = entry,
+                    None => entries.push(entry),
+                }
+            }
+        }
+        let actions = spec.get("sshkey").map(actions).unwrap_or_default();
+        if !actions.is_empty() {
+            self.ssh_keys = Entry { name: "sshkey".to_owned(), actions, is_default: false };
+        }
+    }
+
+    /// Exactly what is listed; which entries are defaults is known from `self`.
+    fn only(self, status: &Value) -> Policies {
+        let read = |list: &str, key: &str, known: &[Entry]| {
+            let listed = status.get(list).and_then(Value::as_array);
+            let entries = listed.into_iter().flatten().filter_map(|entry| Entry::read(entry, key));
+            let marked = entries.map(|entry| {
+                let same = known.iter().find(|there| there.name == entry.name);
+                Entry { is_default: same.is_some_and(|there| there.is_default), ..entry }
+            });
+            marked.collect()
+        };
+        let ssh_keys = status.get("sshkey").map(actions).unwrap_or_default();
+        Policies {
+            files: read("files", "path", &self.files),
+            units: read("units", "name", &self.units),
+            ssh_keys: Entry { actions: ssh_keys, ..self.ssh_keys },
+        }
+    }
+
+    /// The longest path, as it is written, that is the file or a directory above
+    /// it.
+    pub(super) fn for_file(&self, path: &str) -> Option<&Entry> {
+        let cleaned = clean(path);
+        let matches = |entry: &&Entry| {
+            let directory = format!("{}/", clean(&entry.name));
+            entry.name == path || cleaned.starts_with(&directory)
+        };
+        // Of equally long ones the first, as the operator replaces only by a longer one.
+        let matching = self.files.iter().filter(matches);
+        matching.rev().max_by_key(|entry| entry.name.len())
+    }
+
+    pub(super) fn for_unit(&self, name: &str) -> Option<&Entry> {
+        self.units.iter().find(|entry| entry.name == name)
+    }
+
+    pub(super) fn for_ssh_keys(&self) -> &Entry {
+        &self.ssh_keys
+    }
+}
