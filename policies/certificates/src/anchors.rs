@@ -1,7 +1,12 @@
 //! Whether a file of trust anchors trusts more than before, or less.
+//!
+//! update-ca-trust reads with p11-kit, which decides what counts here: a file
+//! with the header of p11-kit's own format is one (and may distrust); otherwise
+//! every PEM block counts, wherever on its line it begins; a file without any
+//! is taken for one certificate in DER. What p11-kit may read in another way
+//! than this is not compared at all.
 
-use std::collections::BTreeSet;
-use tread_guest_sdk::{Change, State};
+use tread_guest_sdk::{Change, Content, State};
 
 /// What becomes of the trust that a file gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,14 +21,13 @@ pub(crate) enum Trust {
     Unknown,
 }
 
-/// Compares the certificates of both sides; their order and what stands
-/// between them does not matter.
+/// Compares the certificates of both sides; their order, repetition and what
+/// stands between them do not matter.
 pub(crate) fn compare(change: &Change) -> Trust {
     let (Some(before), Some(after)) = (side(&change.before), side(&change.after)) else {
-        // Without anything before there is nothing to be withdrawn.
-        return if change.before.is_absent() { Trust::Added } else { Trust::Unknown };
+        return Trust::Unknown;
     };
-    if !before.is_subset(&after) {
+    if !before.iter().all(|block| after.contains(block)) {
         Trust::Withdrawn
     } else if before.len() == after.len() {
         Trust::Same
@@ -32,34 +36,82 @@ pub(crate) fn compare(change: &Change) -> Trust {
     }
 }
 
-/// The certificates of one side; none if they cannot be told.
-fn side(state: &State) -> Option<BTreeSet<String>> {
-    if state.is_absent() { Some(BTreeSet::new()) } else { certificates(state.as_text()?) }
+/// Whether either side may say what a certificate is not to be trusted for.
+pub(crate) fn may_distrust(change: &Change) -> bool {
+    [&change.before, &change.after].into_iter().any(|state| {
+        bytes(state).is_some_and(|bytes| has(bytes, OWN_FORMAT) || has(bytes, TRUSTED))
+    })
 }
 
-const PEM: [(&str, &str); 2] = [
-    ("-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"),
-    ("-----BEGIN TRUSTED CERTIFICATE-----", "-----END TRUSTED CERTIFICATE-----"),
-];
+const OWN_FORMAT: &[u8] = b"[p11-kit-object";
+const TRUSTED: &[u8] = b"-----BEGIN TRUSTED ";
+const ANY: &[u8] = b"-----BEGIN";
+const BEGIN: &[u8] = b"-----BEGIN CERTIFICATE-----";
+const END: &[u8] = b"-----END CERTIFICATE-----";
 
-/// The PEM blocks of a text, without white space, each with its first line;
-/// none if one is broken, or nothing is a certificate.
-fn certificates(text: &str) -> Option<BTreeSet<String>> {
-    let mut found = BTreeSet::new();
-    let mut lines = text.lines().map(str::trim_ascii_end);
-    while let Some(begin) = lines.find(|line| line.starts_with("-----BEGIN")) {
-        let (_, end) = PEM.iter().find(|(known, _)| *known == begin)?;
-        let mut block = begin.to_string();
-        loop {
-            let line = lines.next()?;
-            if line == *end {
-                break;
-            }
-            block.extend(line.split_ascii_whitespace());
-        }
-        found.insert(block);
+fn has(bytes: &[u8], part: &[u8]) -> bool {
+    bytes.windows(part.len()).any(|window| window == part)
+}
+
+fn bytes(state: &State) -> Option<&[u8]> {
+    state.as_file()?.content.bytes()
+}
+
+/// The certificates of one side, each once; none if they cannot be told.
+fn side(state: &State) -> Option<Vec<Vec<u8>>> {
+    match state {
+        State::Absent => Some(Vec::new()),
+        State::File(file) => match &file.content {
+            Content::Bytes(bytes) => certificates(bytes),
+            Content::Absent | Content::Digest(_) => None,
+        },
+        _ => None,
     }
-    (!found.is_empty()).then_some(found)
+}
+
+fn certificates(bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
+    if has(bytes, OWN_FORMAT) {
+        return None;
+    }
+    if !has(bytes, ANY) {
+        let whole = if bytes.is_empty() { Vec::new() } else { vec![bytes.to_vec()] };
+        return Some(whole);
+    }
+    // The search for blocks ends at a zero, and other control characters are
+    // space inside them.
+    let control = |byte: &u8| *byte < b' ' && !matches!(byte, b'\n' | b'\r' | b'\t');
+    if bytes.iter().any(control) {
+        return None;
+    }
+    let mut found: Vec<Vec<u8>> = Vec::new();
+    let mut lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+    while let Some(begin) = lines.find(|line| has(line, ANY)) {
+        if begin != BEGIN {
+            return None;
+        }
+        let block = block(&mut lines)?;
+        if !found.contains(&block) {
+            found.push(block);
+        }
+    }
+    Some(found)
+}
+
+/// What is encoded in a block, up to its end. An empty line would end its
+/// headers, of which a certificate has none.
+fn block<'a>(lines: &mut impl Iterator<Item = &'a [u8]>) -> Option<Vec<u8>> {
+    let mut block = Vec::new();
+    loop {
+        let line = lines.next()?;
+        if line == END {
+            return Some(block);
+        }
+        let encoded = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/= \t".contains(byte);
+        if line.is_empty() || !line.iter().all(encoded) {
+            return None;
+        }
+        block.extend(line.iter().filter(|byte| !byte.is_ascii_whitespace()));
+    }
 }
 
 #[cfg(test)]
@@ -67,44 +119,80 @@ mod tests {
     use super::*;
     use tread_guest_sdk::test;
 
+    const PATH: &str = "/etc/pki/ca-trust/source/anchors/a.pem";
+
     fn pem(body: &str) -> String {
         format!("-----BEGIN CERTIFICATE-----\n{body}\n-----END CERTIFICATE-----\n")
     }
 
     fn trust(before: &str, after: &str) -> Trust {
-        compare(&test::file("/etc/pki/ca-trust/source/anchors/a.pem", before, after))
+        compare(&test::file(PATH, before, after))
     }
 
     #[test]
     fn certificates_are_compared_and_not_their_surroundings() {
         let (a, b) = (pem("QUJD\nREVG"), pem("R0hJ"));
-        assert_eq!(trust(&a, &format!("# note\n{}", pem("QUJDREVG"))), Trust::Same);
+        assert_eq!(trust(&a, &format!("# note ---\n{}", pem("QUJDREVG"))), Trust::Same);
+        assert_eq!(trust(&a, &format!("{a}between\n{a}")), Trust::Same);
         assert_eq!(trust(&format!("{a}{b}"), &format!("{b}{a}")), Trust::Same);
         assert_eq!(trust(&a, &a.replace('\n', "\r\n")), Trust::Same);
         assert_eq!(trust(&a, &format!("{b}{a}")), Trust::Added);
         assert_eq!(trust(&format!("{a}{b}"), &b), Trust::Withdrawn);
         assert_eq!(trust(&a, &b), Trust::Withdrawn);
+        assert_eq!(trust("", &a), Trust::Added);
+        assert_eq!(trust(&a, ""), Trust::Withdrawn);
     }
 
     #[test]
-    fn a_trusted_certificate_is_another_than_the_plain_one() {
-        let trusted = pem("QUJD").replace(" CERTIFICATE", " TRUSTED CERTIFICATE");
-        assert_eq!(trust(&trusted, &pem("QUJD")), Trust::Withdrawn);
+    fn a_block_counts_wherever_its_line_begins() {
+        let (a, b) = (pem("QUJD"), pem("R0hJ"));
+        let indented = |text: &str| text.replace("-----BEGIN", " \t\r-----BEGIN");
+        assert_eq!(trust(&a, &indented(&a)), Trust::Same);
+        assert_eq!(trust(&format!("{a}{}", indented(&b)), &a), Trust::Withdrawn);
+        assert_eq!(trust(&a, &format!("{a}{}", indented(&b))), Trust::Added);
+        // On a line with other text p11-kit finds it too.
+        for before in ["# ", "x", "-----", "x\r"] {
+            let hidden = b.replace("-----BEGIN", &format!("{before}-----BEGIN"));
+            assert_eq!(trust(&format!("{a}{hidden}"), &a), Trust::Unknown, "{before:?}");
+        }
     }
 
     #[test]
-    fn what_is_no_certificate_is_not_guessed() {
+    fn what_p11_kit_may_read_in_another_way_is_not_compared() {
         let a = pem("QUJD");
         for odd in [
-            "",
-            "[p11-kit-object-v1]\nlabel: \"x\"",
-            "-----BEGIN CERTIFICATE-----\nQUJD",
-            "-----BEGIN X509 CRL-----\nQUJD\n-----END X509 CRL-----",
+            "[p11-kit-object-v1]\nclass: certificate\nx-distrusted: true\n",
+            "# [p11-kit-object-v1]\n",
+            "-----BEGIN TRUSTED CERTIFICATE-----\nQUJD\n-----END TRUSTED CERTIFICATE-----\n",
+            "-----BEGIN X509 CERTIFICATE-----\nQUJD\n-----END X509 CERTIFICATE-----\n",
+            "-----BEGIN X509 CRL-----\nQUJD\n-----END X509 CRL-----\n",
+            "-----BEGIN CERTIFICATE-----\nQUJD\n",
+            "-----BEGIN CERTIFICATE-----\nQUJD\n-----END X-----\n-----END CERTIFICATE-----\n",
+            "-----BEGIN CERTIFICATE-----\nQU\n\nJD\n-----END CERTIFICATE-----\n",
+            "-----BEGIN CERTIFICATE-----\nQUJD\n \n-----END CERTIFICATE-----\n",
+            "-----BEGIN CERTIFICATE-----\nA: b\nQUJD\n-----END CERTIFICATE-----\n",
+            "-----BEGIN CERTIFICATE-----QUJD\n-----END CERTIFICATE-----\n",
+            "-----BEGIN CERTIFICATE-----\nQUJD-----END CERTIFICATE-----\n",
+            "-----BEGIN CERTIFICATE-----\n-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n",
+            "-----BEGIN\n",
+            "\u{0}",
         ] {
-            assert_eq!(trust(odd, &a), Trust::Unknown, "{odd:?}");
-            assert_eq!(trust(&a, odd), Trust::Unknown, "{odd:?}");
+            for odd in [format!("{odd}{a}"), format!("{a}{odd}")] {
+                assert_eq!(trust(&odd, &a), Trust::Unknown, "{odd:?}");
+                assert_eq!(trust(&a, &odd), Trust::Unknown, "{odd:?}");
+                let added = test::file_added(PATH, &odd);
+                assert_eq!(compare(&added), Trust::Unknown, "{odd:?}");
+                let removed = test::file_removed(PATH, &odd);
+                assert_eq!(compare(&removed), Trust::Unknown, "{odd:?}");
+            }
         }
-        let added = test::file_added("/etc/pki/ca-trust/source/anchors/a.der", "\u{30}\u{1}");
-        assert_eq!(compare(&added), Trust::Added);
+    }
+
+    #[test]
+    fn a_file_without_pem_is_one_certificate() {
+        let der = "\u{30}\u{1}\u{0}";
+        assert_eq!(compare(&test::file_added(PATH, der)), Trust::Added);
+        assert_eq!(compare(&test::file_removed(PATH, der)), Trust::Withdrawn);
+        assert_eq!(trust(der, "\u{30}\u{1}\u{1}"), Trust::Withdrawn);
     }
 }

@@ -3,10 +3,11 @@
 //! be done; trust that is withdrawn has to reach programs that are running.
 
 mod anchors;
+mod dropin;
 
 use anchors::Trust;
 use tread_guest_sdk::{
-    Action, Change, Claim, Context, Effect, Policy, State, Verdict, export, glob,
+    Action, Change, Claim, Content, Context, Effect, Policy, State, Verdict, export, glob,
 };
 
 /// The policy `certificates`.
@@ -36,18 +37,18 @@ impl Policy for Certificates {
     const SUMMARY: &'static str = "CA bundles, pull secrets and credential providers";
     const CLAIMS: &'static [Claim] = &[
         Claim::on("file:/etc/pki/ca-trust/source/anchors/**", Effect::Reload, Effect::Reboot),
-        Claim::on("file:/etc/kubernetes/kubelet-ca.crt", Effect::None, Effect::None),
-        Claim::on("file:/var/lib/kubelet/config.json", Effect::None, Effect::None),
+        Claim::on("file:/etc/kubernetes/kubelet-ca.crt", Effect::None, Effect::Reboot),
+        Claim::on("file:/var/lib/kubelet/config.json", Effect::None, Effect::Reboot),
         Claim::on("file:/etc/kubernetes/credential-providers/**", Effect::Restart, Effect::Restart),
         Claim::on(
             "file:/etc/systemd/system/kubelet.service.d/40-kubelet-crio-image-credential-provider.conf",
             Effect::Restart,
-            Effect::Restart,
+            Effect::Reboot,
         ),
         Claim::on("file:/etc/iri-registry/**", Effect::Restart, Effect::Restart),
         Claim::on("file:/usr/local/bin/load-registry-image.sh", Effect::Restart, Effect::Restart),
         Claim::on("unit:iri-registry.service", Effect::Restart, Effect::Reboot),
-        Claim::on("file:/etc/{docker,containers}/certs.d/**", Effect::None, Effect::None),
+        Claim::on("file:/etc/{docker,containers}/certs.d/**", Effect::None, Effect::Drain),
     ];
 
     fn classify((): &(), change: &Change, _: &Context<'_>) -> Verdict {
@@ -56,14 +57,26 @@ impl Policy for Certificates {
         }
         let Some(path) = change.path() else { return Verdict::abstain() };
         match path {
+            USER_BUNDLE | IRI_ROOT if anchors::may_distrust(change) => not_compared(),
             USER_BUNDLE => renew_trust("CRI-O reads the trusted CAs when it starts"),
             IRI_ROOT => Verdict::restart(
                 UPDATE_TRUST,
                 "the CA of the internal release image registry is trusted as soon as the trust \
                  store is updated",
             ),
+            KUBELET_CA if is_gone(&change.after) => Verdict::reboot(
+                "the kubelet goes on with the client CA that it knows, and does not start without \
+                 one",
+            ),
             KUBELET_CA => Verdict::nothing("the kubelet reads its client CA again when it changes"),
+            PULL_SECRET if is_gone(&change.after) => Verdict::reboot(
+                "nothing is known of a node without its pull secret; pulls that worked may fail",
+            ),
             PULL_SECRET => Verdict::nothing("the pull secret is read at each pull"),
+            PROVIDER_DROPIN if !dropin::is_about_providers(change) => Verdict::reboot(
+                "this drop-in of the kubelet sets more than the environment for credential \
+                 providers; nothing gentler than a reboot is known for that",
+            ),
             PROVIDER_DROPIN => Verdict::restart(
                 KUBELET,
                 "the kubelet gets the environment for credential providers when it starts",
@@ -80,6 +93,10 @@ impl Policy for Certificates {
             _ if glob::matches(IRI_FILES, path) => Verdict::restart(
                 IRI,
                 "the internal release image registry reads its files when it starts",
+            ),
+            _ if glob::matches(REGISTRY_CERTS, path) && is_gone(&change.after) => Verdict::drain(
+                "certificates of registries are read at each pull, and without this one a pull \
+                 that worked may fail",
             ),
             _ if glob::matches(REGISTRY_CERTS, path) => {
                 Verdict::nothing("certificates of registries are read at each pull")
@@ -110,10 +127,26 @@ fn anchor(change: &Change) -> Verdict {
             "a CA is no longer trusted, but programs that are running go on trusting it until \
              they start anew",
         ),
-        Trust::Unknown => Verdict::reboot(
-            "the file holds something other than certificates in PEM, so it is not known whether \
-             a CA loses its trust; programs that are running would go on trusting it",
-        ),
+        Trust::Unknown => not_compared(),
+    }
+}
+
+fn not_compared() -> Verdict {
+    Verdict::reboot(
+        "the file may hold something other than plain certificates in PEM, so it is not known \
+         whether a CA loses its trust; programs that are running would go on trusting it",
+    )
+}
+
+/// Whether nothing is left of a file.
+fn is_gone(state: &State) -> bool {
+    match state {
+        State::File(file) => match &file.content {
+            Content::Bytes(bytes) => bytes.trim_ascii().is_empty(),
+            Content::Absent => true,
+            Content::Digest(_) => false,
+        },
+        _ => true,
     }
 }
 

@@ -34,8 +34,61 @@ fn each_known_file_costs_what_admins_know() {
             test::file_added(path, &pem("Yg==")),
             test::file_removed(path, &pem("YQ==")),
         ] {
-            assert_eq!(actions(change), expected, "{path}");
+            if !NEEDED.contains(&path) || !change.after.is_absent() {
+                assert_eq!(actions(change), expected, "{path}");
+            }
         }
+    }
+}
+
+const NEEDED: [&str; 4] = [
+    KUBELET_CA,
+    PULL_SECRET,
+    "/etc/docker/certs.d/quay.io:443/ca.crt",
+    "/etc/containers/certs.d/quay.io/client.key",
+];
+
+#[test]
+fn a_client_ca_or_pull_secret_that_goes_is_a_reboot_and_a_registrys_certificate_a_drain() {
+    for path in NEEDED {
+        if ![KUBELET_CA, PULL_SECRET].contains(&path) {
+            assert_eq!(actions(test::file_removed(path, "x")), [Action::Drain], "{path}");
+            continue;
+        }
+        assert_eq!(actions(test::file_removed(path, "x")), [Action::Reboot], "{path}");
+        assert_eq!(actions(test::file(path, "x", " \n")), [Action::Reboot], "{path}");
+        let State::File(mut file) = test::file_state("") else { panic!("no file") };
+        file.content = Content::Absent;
+        let after = State::File(file);
+        let change = Change { id: format!("file:{path}"), before: State::Absent, after };
+        assert_eq!(actions(change), [Action::Reboot], "{path}");
+    }
+}
+
+#[test]
+fn distrust_in_the_clusters_own_anchors_is_a_reboot() {
+    let trusted = pem("YQ==").replace(" CERTIFICATE", " TRUSTED CERTIFICATE");
+    let own = "[p11-kit-object-v1]\nx-distrusted: true\n";
+    for path in [USER_BUNDLE, IRI_ROOT, "/etc/pki/ca-trust/source/anchors/corp.pem"] {
+        for text in [trusted.as_str(), own] {
+            for change in [
+                test::file_added(path, text),
+                test::file_removed(path, text),
+                test::file(path, &pem("YQ=="), &format!("{}{text}", pem("YQ=="))),
+            ] {
+                assert_eq!(actions(change), [Action::Reboot], "{path}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_drop_in_of_the_kubelet_that_sets_flags_is_a_reboot() {
+    let text = "[Service]\nExecStart=\nExecStart=/usr/bin/kubelet --cpu-manager-policy=static\n";
+    for change in
+        [test::file_added(PROVIDER_DROPIN, text), test::file_removed(PROVIDER_DROPIN, text)]
+    {
+        assert_eq!(actions(change), [Action::Reboot]);
     }
 }
 
@@ -56,7 +109,7 @@ fn another_anchor_is_gentle_when_trust_is_added_and_reboots_when_it_is_withdrawn
 }
 
 #[test]
-fn an_anchor_that_may_not_be_read_reboots_unless_it_is_new() {
+fn an_anchor_that_may_not_be_read_reboots() {
     let secret = |digest: &str| {
         let State::File(mut file) = test::file_state("") else { panic!("no file") };
         file.content = Content::Digest(digest.to_string());
@@ -66,7 +119,7 @@ fn an_anchor_that_may_not_be_read_reboots_unless_it_is_new() {
     let change = Change { id: id.clone(), before: secret("sha256:a"), after: secret("sha256:b") };
     assert_eq!(actions(change), [Action::Reboot]);
     let change = Change { id, before: State::Absent, after: secret("sha256:b") };
-    assert_eq!(actions(change), trust_and_crio());
+    assert_eq!(actions(change), [Action::Reboot]);
 }
 
 #[test]

@@ -2,35 +2,42 @@
 //! quoted scalars on one line, flow collections (so JSON too), comments.
 //!
 //! Anchors, tags, block scalars, scalars over several lines, keys that are not
-//! scalars, several documents, duplicate keys: not read at all. So nothing is
-//! ever misread; at worst the whole text is not understood.
+//! scalars, several documents, duplicate keys, tabs, characters that some
+//! readers take for the end of a line: not read at all. So nothing is ever
+//! misread; at worst the whole text is not understood.
+//!
+//! What a text that starts with `{` says must be JSON: programs in Go read it
+//! as such. Two scalars are equal only if programs that read YAML 1.1 and those
+//! that read 1.2 take both for the same; a null is a value like any other.
 
-use crate::yaml_flow::{Cursor, plain, plain_key};
+use crate::yaml_flow::{Cursor, null, plain, plain_key};
 use crate::{Table, Value};
 
 /// Collections inside each other, at most.
 pub(crate) const DEPTH: usize = 64;
 
 /// Reads a document whose root is a mapping, or that is empty. `None`: it is
-/// not one, or not written in the subset above. Nulls in mappings are left out.
+/// not one, or not written in the subset above.
 pub fn parse(text: &str) -> Option<Table> {
-    if text.trim_start().starts_with('{') {
-        let mut cursor = Cursor::new(text);
+    if !is_plain(text) {
+        return None;
+    }
+    if text.trim_start_matches([' ', '\t', '\n', '\r']).starts_with('{') {
+        let mut cursor = Cursor::json(text);
         let value = cursor.value(0)?;
         return if cursor.only_space() { into_table(value) } else { None };
     }
+    if text.contains('\t') {
+        return None;
+    }
     let mut lines = Lines { lines: Vec::new(), at: 0 };
     for (number, line) in text.lines().enumerate() {
-        let line = line.trim_end();
-        if line.contains('\t') {
-            return None;
-        }
+        let line = line.trim_end_matches(' ');
         let content = line.trim_start_matches(' ');
         if content.is_empty() || content.starts_with('#') || (number == 0 && line == "---") {
             continue;
         }
-        if line.starts_with(['%', '\u{feff}']) || line.starts_with("---") || line.starts_with("...")
-        {
+        if line.starts_with('%') || line.starts_with("---") || line.starts_with("...") {
             return None;
         }
         lines.lines.push(Line { indent: line.len() - content.len(), content });
@@ -38,6 +45,24 @@ pub fn parse(text: &str) -> Option<Table> {
     let Some(first) = lines.peek() else { return Some(Table::new()) };
     let value = lines.block(first.indent, 0)?;
     if lines.peek().is_some() { None } else { into_table(value) }
+}
+
+/// Whether a text has no character that YAML forbids, and no end of a line but
+/// `\n` and `\r\n`: YAML 1.1 knows more of them, with which a comment could end.
+fn is_plain(text: &str) -> bool {
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        let plain = match character {
+            '\n' | '\t' | ' '..='~' => true,
+            '\r' => characters.peek() == Some(&'\n'),
+            '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}' => false,
+            character => character >= '\u{a0}',
+        };
+        if !plain {
+            return false;
+        }
+    }
+    true
 }
 
 fn into_table(value: Value) -> Option<Table> {
@@ -100,7 +125,6 @@ impl<'a> Lines<'a> {
     }
 
     fn mapping(&mut self, indent: usize, depth: usize) -> Option<Table> {
-        let mut seen = Vec::new();
         let mut table = Table::new();
         while let Some(content) = self.peek_at(indent) {
             if item(content).is_some() {
@@ -109,13 +133,8 @@ impl<'a> Lines<'a> {
             let (key, rest) = key(content)?;
             self.at += 1;
             let value = self.after(rest, indent, true, depth)?;
-            if table.contains_key(&key) || seen.contains(&key) {
+            if !table.add(key, value) {
                 return None;
-            }
-            if is_null(&value) {
-                seen.push(key);
-            } else {
-                table.insert(key, value);
             }
         }
         Some(table)
@@ -148,14 +167,6 @@ impl<'a> Lines<'a> {
     }
 }
 
-pub(crate) fn null() -> Value {
-    Value::Other("null".to_string())
-}
-
-pub(crate) fn is_null(value: &Value) -> bool {
-    matches!(value, Value::Other(text) if text == "null")
-}
-
 /// What follows the dash of a sequence's item.
 fn item(content: &str) -> Option<&str> {
     match content.strip_prefix('-')? {
@@ -167,7 +178,7 @@ fn item(content: &str) -> Option<&str> {
 /// A key and what follows its colon.
 fn key(content: &str) -> Option<(String, &str)> {
     let (key, rest) = if content.starts_with(['"', '\'']) {
-        let mut cursor = Cursor::new(content);
+        let mut cursor = Cursor::yaml(content);
         let key = cursor.quoted()?;
         (key, cursor.rest().trim_start_matches(' ').strip_prefix(':')?)
     } else {
@@ -187,13 +198,13 @@ fn key(content: &str) -> Option<(String, &str)> {
 /// A scalar or a flow collection that ends on its line.
 fn scalar(text: &str) -> Option<Value> {
     if text.starts_with(['"', '\'', '[', '{']) {
-        let mut cursor = Cursor::new(text);
+        let mut cursor = Cursor::yaml(text);
         let value = cursor.value(0)?;
         let rest = cursor.rest();
         let comment = rest.trim_start_matches(' ');
         let ends = comment.is_empty() || (comment.starts_with('#') && comment.len() < rest.len());
         return ends.then_some(value);
     }
-    let text = text.split_once(" #").map_or(text, |(text, _)| text).trim_end();
+    let text = text.split_once(" #").map_or(text, |(text, _)| text).trim_end_matches(' ');
     if text.contains(": ") || text.ends_with(':') { None } else { plain(text) }
 }

@@ -1,16 +1,22 @@
 //! Flow collections and scalars of YAML, which are JSON and a little more.
 
-use crate::yaml::{DEPTH, is_null, null};
+use crate::yaml::DEPTH;
 use crate::{Table, Value};
 
 /// A place in a text.
 pub(crate) struct Cursor<'a> {
     rest: &'a str,
+    /// Nothing but JSON.
+    json: bool,
 }
 
 impl<'a> Cursor<'a> {
-    pub(crate) fn new(text: &'a str) -> Cursor<'a> {
-        Cursor { rest: text }
+    pub(crate) fn json(text: &'a str) -> Cursor<'a> {
+        Cursor { rest: text, json: true }
+    }
+
+    pub(crate) fn yaml(text: &'a str) -> Cursor<'a> {
+        Cursor { rest: text, json: false }
     }
 
     /// What has not been read.
@@ -33,7 +39,10 @@ impl<'a> Cursor<'a> {
             '"' | '\'' => self.quoted().map(Value::Text),
             '[' => self.list(depth).map(Value::List),
             '{' => self.table(depth).map(Value::Table),
-            _ => plain(self.bare()?),
+            _ => {
+                let text = self.bare()?;
+                if self.json { json_scalar(text) } else { plain(text) }
+            }
         }
     }
 
@@ -52,14 +61,13 @@ impl<'a> Cursor<'a> {
 
     fn table(&mut self, depth: usize) -> Option<Table> {
         self.eat("{");
-        let mut seen = Vec::new();
         let mut table = Table::new();
         loop {
             self.space();
             if self.eat("}") {
                 return Some(table);
             }
-            let quoted = self.rest.starts_with(['"', '\'']);
+            let quoted = self.json || self.rest.starts_with(['"', '\'']);
             let key = if quoted { self.quoted()? } else { plain_key(self.bare()?)? };
             self.space();
             // `{a:1}` has the key `a:1`; only a quoted key may touch its value.
@@ -67,22 +75,24 @@ impl<'a> Cursor<'a> {
                 return None;
             }
             let value = self.value(depth + 1)?;
-            if table.contains_key(&key) || seen.contains(&key) {
+            if !table.add(key, value) {
                 return None;
-            }
-            if is_null(&value) {
-                seen.push(key);
-            } else {
-                table.insert(key, value);
             }
             self.separator('}')?;
         }
     }
 
-    /// A comma, or the end that follows.
+    /// A comma, or the end that follows. In JSON not both.
     fn separator(&mut self, end: char) -> Option<()> {
         self.space();
-        (self.eat(",") || self.rest.starts_with(end)).then_some(())
+        if self.rest.starts_with(end) {
+            return Some(());
+        }
+        if !self.eat(",") {
+            return None;
+        }
+        self.space();
+        (!self.json || !self.rest.starts_with(end)).then_some(())
     }
 
     /// A scalar without quotes, inside a flow collection.
@@ -96,7 +106,7 @@ impl<'a> Cursor<'a> {
 
     pub(crate) fn quoted(&mut self) -> Option<String> {
         let mut text = String::new();
-        if self.eat("'") {
+        if !self.json && self.eat("'") {
             loop {
                 let (part, rest) = self.rest.split_once('\'')?;
                 self.rest = rest;
@@ -125,12 +135,13 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The escapes of JSON. YAML has more, which machines do not write.
+    /// The escapes of JSON. YAML has more, which machines do not write, and
+    /// lacks two of them.
     fn escape(&mut self) -> Option<char> {
         Some(match self.next()? {
             '"' => '"',
             '\\' => '\\',
-            '/' => '/',
+            '/' if self.json => '/',
             'b' => '\u{8}',
             'f' => '\u{c}',
             'n' => '\n',
@@ -142,7 +153,7 @@ impl<'a> Cursor<'a> {
                     return char::from_u32(first);
                 }
                 // The first half of a pair, so the second must follow.
-                if !self.eat("\\u") {
+                if !self.json || !self.eat("\\u") {
                     return None;
                 }
                 let second = self.unit()?.checked_sub(0xdc00).filter(|half| *half < 0x400)?;
@@ -183,26 +194,100 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// A plain scalar, typed as far as YAML 1.1 and 1.2 may give it a type: what
-/// only one of them takes for a string stays as it is written.
+pub(crate) fn null() -> Value {
+    Value::Other("null".to_string())
+}
+
+/// A scalar of JSON without quotes.
+fn json_scalar(text: &str) -> Option<Value> {
+    match text {
+        "null" => Some(null()),
+        "true" => Some(Value::Bool(true)),
+        "false" => Some(Value::Bool(false)),
+        _ => is_number(text).then(|| Value::Other(text.to_string())),
+    }
+}
+
+/// A plain scalar, typed as far as YAML 1.1 and 1.2 agree on its type. All else
+/// stays as it is written, and so is equal to nothing but itself.
 pub(crate) fn plain(text: &str) -> Option<Value> {
-    const SPECIAL: &str = "&*!|>%@`?#,]}:";
+    const SPECIAL: &str = "&*!|<>%@`?#,]}:=";
     if text.starts_with(|c| SPECIAL.contains(c)) || text == "-" || text.starts_with("- ") {
         return None;
     }
-    let lower = text.to_ascii_lowercase();
-    Some(match lower.as_str() {
-        "" | "~" | "null" => null(),
-        "true" => Value::Bool(true),
-        "false" => Value::Bool(false),
-        "yes" | "no" | "on" | "off" | "y" | "n" => Value::Other(lower),
-        _ if text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c))
-            && text.bytes().all(|b| b.is_ascii_hexdigit() || b"+-._:xoXOinINT".contains(&b)) =>
-        {
+    // `.inf` and `.nan` are no values of a configuration, and not in JSON.
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if unsigned
+        .strip_prefix('.')
+        .is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))
+    {
+        return None;
+    }
+    Some(match text {
+        "" | "~" | "null" | "Null" | "NULL" => null(),
+        "true" | "True" | "TRUE" => Value::Bool(true),
+        "false" | "False" | "FALSE" => Value::Bool(false),
+        _ if is_word(text) || (text.starts_with(starts_number) && !is_quantity(text)) => {
             Value::Other(text.to_string())
         }
         _ => Value::Text(text.to_string()),
     })
+}
+
+/// A word that some version of YAML gives a meaning to, in whatever case.
+fn is_word(text: &str) -> bool {
+    ["true", "false", "null", "yes", "no", "on", "off", "y", "n"]
+        .iter()
+        .any(|word| text.eq_ignore_ascii_case(word))
+}
+
+fn starts_number(character: char) -> bool {
+    character.is_ascii_digit() || "+-.".contains(character)
+}
+
+/// A number that stays what it is between YAML, JSON and a program's types: not
+/// `010`, `1e3`, `1.0` or one that is too long.
+fn is_number(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let (whole, fraction) = digits.split_once('.').map_or((digits, "1"), |parts| parts);
+    let all_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    (1..=15).contains(&(text.len()))
+        && text != "-0"
+        && (whole == "0" || (!whole.is_empty() && !whole.starts_with('0')))
+        && all_digits(whole)
+        && all_digits(fraction)
+        && fraction.ends_with(|c: char| ('1'..='9').contains(&c))
+}
+
+/// `10s`, `1m30s`, `100Mi`, `10%`: digits are followed by a unit, so this is a
+/// text for every reader.
+fn is_quantity(text: &str) -> bool {
+    const UNITS: [&str; 18] = [
+        "ns", "us", "ms", "s", "m", "h", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "k", "M", "G", "T",
+        "P", "%",
+    ];
+    let mut rest = text;
+    while !rest.is_empty() {
+        let number = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+        if number.len() == rest.len() {
+            return false;
+        }
+        let number = match number.strip_prefix('.') {
+            Some(fraction) => {
+                let end = fraction.trim_start_matches(|c: char| c.is_ascii_digit());
+                if end.len() == fraction.len() {
+                    return false;
+                }
+                end
+            }
+            None => number,
+        };
+        match UNITS.iter().find_map(|unit| number.strip_prefix(unit)) {
+            Some(after) => rest = after,
+            None => return false,
+        }
+    }
+    true
 }
 
 /// A key without quotes, if it is surely a text.

@@ -34,7 +34,9 @@ it: it's 'quoted'
     let read = yaml::parse(block).unwrap();
     assert_eq!(Some(blur_table(read.clone())), reference(block));
     assert_eq!(read.get("maxPods"), Some(&Value::Other("250".into())));
-    assert!(!read.contains_key("creationTimestamp") && !read.contains_key("nothing"));
+    for key in ["creationTimestamp", "nothing"] {
+        assert_eq!(read.get(key), Some(&Value::Other("null".into())), "{key}");
+    }
 
     let json = "\n{ \"kind\": \"K\", \"a\": [1, {\"b\": null, \"c\": \"\\u00e9\\n\\ud83d\\ude00\"}],\n \"d\":false }\n";
     assert_eq!(yaml::parse(json).map(blur_table), reference(json));
@@ -82,6 +84,40 @@ fn what_is_not_sure_is_not_read() {
         "a: \"\\ud83d\"",
         "a: \"\\ud83d\\u0041\"",
         "{\"a\": 1} x",
+        // A `{` makes it JSON for the kubelet, which knows no more than JSON.
+        "{a: 1}",
+        "{'a': 1}",
+        "{\"a\": yes}",
+        "{\"a\": x}",
+        "{\"a\": 'x'}",
+        "{\"a\": 010}",
+        "{\"a\": 1e3}",
+        "{\"a\": 1.0}",
+        "{\"a\": 1,}",
+        "{\"a\": [1,]}",
+        "{\"a\": True}",
+        "{} # c",
+        "\u{a0}{\"a\": 1}",
+        // In YAML 1.1 these end a line, and so a comment.
+        "a: 1 # c\u{2028}b: 2",
+        "a: 1 # c\u{2029}b: 2",
+        "a: 1 # c\u{85}b: 2",
+        "a: 1 # c\rb: 2",
+        "\u{feff}a: 1",
+        "a: 1 # \u{feff}",
+        "a: \u{1}",
+        "a: 1\t",
+        "a: 1 #\tc",
+        // Not in YAML, or not in every version.
+        "a: \"\\/\"",
+        "a: \"\\ud83d\\ude00\"",
+        "tRuE: 1",
+        "No: 1",
+        "1: a",
+        "~: a",
+        "a: <<",
+        "a: -.inf",
+        "a: .NaN",
         "a:\n  - 1\n b",
         "- - a\nb",
     ] {
@@ -97,6 +133,72 @@ fn quotes_do_not_matter_unless_they_make_a_text_of_a_number() {
     assert!(!same("a: 10", "a: \"10\""));
     assert!(!same("a: true", "a: 'true'"));
     assert!(!same("a: yes", "a: 'yes'"));
+}
+
+#[test]
+fn odd_spellings_are_equal_to_nothing_but_themselves() {
+    let same =
+        |a: &str, b: &str| yaml::parse(&format!("a: {a}")) == yaml::parse(&format!("a: {b}"));
+    for odd in [
+        "tRuE",
+        "FaLse",
+        "nULL",
+        "nUll",
+        "yes",
+        "Yes",
+        "YES",
+        "no",
+        "on",
+        "Off",
+        "y",
+        "N",
+        "010",
+        "0o10",
+        "0x8",
+        "0b1",
+        "1_000",
+        "1e3",
+        "1.0",
+        "+1",
+        "-0",
+        ".5",
+        "5.",
+        "190:20:30",
+        "2001-12-14",
+        "2001-12-14T21:59:43Z",
+        "1234567890123456",
+        "1,2",
+        "1 2",
+        "10sec",
+    ] {
+        assert!(yaml::parse(&format!("a: {odd}")).is_some() && same(odd, odd), "{odd}");
+        for other in ["true", "false", "null", "8", "1", "0", "1000", "0.5", "5", "''"] {
+            assert!(!same(odd, other), "{odd} {other}");
+        }
+        assert!(!same(odd, &format!("'{odd}'")), "{odd}");
+        assert!(!same(odd, &odd.to_uppercase()) || odd == odd.to_uppercase(), "{odd}");
+    }
+    for (a, b) in [("true", "TRUE"), ("False", "false"), ("~", "Null"), ("", "NULL")] {
+        assert!(same(a, b), "{a} {b}");
+    }
+    for text in ["10s", "1h30m", "1.5s", "100Mi", "10%", "x", "a b", "0s"] {
+        assert!(same(text, &format!("\"{text}\"")), "{text}");
+    }
+}
+
+#[test]
+fn a_null_is_not_nothing() {
+    // In a map of the kubelet it is an entry with an empty value.
+    assert_ne!(yaml::parse("a:\n  b: null\n  c: 1"), yaml::parse("a:\n  c: 1"));
+    assert_ne!(yaml::parse("{\"a\": null}"), yaml::parse("{}"));
+    assert_eq!(yaml::parse("{\"a\": null}"), yaml::parse("a: ~"));
+}
+
+#[test]
+fn space_that_is_no_space_belongs_to_the_text() {
+    assert_ne!(yaml::parse("a: x\u{a0}"), yaml::parse("a: x"));
+    assert_ne!(yaml::parse("a: \u{3000}x"), yaml::parse("a: x"));
+    assert_eq!(yaml::parse("a: x  \r\nb: y"), yaml::parse("a: x\nb: y"));
 }
 
 #[test]
@@ -121,7 +223,7 @@ fn convert(value: serde_json::Value) -> Value {
         serde_json::Value::Array(items) => Value::List(items.into_iter().map(convert).collect()),
         serde_json::Value::Object(map) => {
             let mut table = Table::new();
-            for (key, value) in map.into_iter().filter(|(_, value)| !value.is_null()) {
+            for (key, value) in map {
                 table.insert(key, convert(value));
             }
             Value::Table(table)

@@ -8,13 +8,15 @@
 //! A later drop-in of CRI-O may set the same key once more; a change that it
 //! hides is answered for all the same.
 
+mod difference;
 mod service;
 
+use difference::{Difference, differences};
 use service::{Cost, Service};
 use tread_guest_sdk::{
     Change, Claim, Content, Context, Edit, Effect, Policy, State, Verdict, export,
 };
-use tread_policy_formats::{Table, changed_keys, toml, without_empty_tables, yaml};
+use tread_policy_formats::{Table, toml, yaml};
 
 /// The policy `node-services`.
 pub struct NodeServices;
@@ -35,13 +37,23 @@ impl Policy for NodeServices {
     fn classify((): &(), change: &Change, _: &Context<'_>) -> Verdict {
         let found = change.path().and_then(|path| Some((path, Service::of(path)?)));
         let Some((path, service)) = found else { return Verdict::abstain() };
-        // The operating system brings files of its own, of which nothing is known.
-        let replaces = matches!(path, "/etc/crio/crio.conf" | "/etc/containers/storage.conf");
-        if replaces && change.edit() != Edit::Changed {
-            return Verdict::reboot(
-                "this file takes the place of the system's own, or gives it back; what that one \
-                 says is not known here",
-            );
+        if change.edit() != Edit::Changed {
+            match path {
+                // The operating system brings files of its own, of which nothing is known.
+                "/etc/crio/crio.conf" | "/etc/containers/storage.conf" => {
+                    return Verdict::reboot(
+                        "this file takes the place of the system's own, or gives it back; what \
+                         that one says is not known here",
+                    );
+                }
+                "/etc/kubernetes/kubelet.conf" => {
+                    return Verdict::reboot(
+                        "without this file the kubelet does not start, or has settings that are \
+                         not known here",
+                    );
+                }
+                _ => {}
+            }
         }
         let sides = read(service, &change.before)
             .map_err(|why| ["the file as it is now cannot be read here: ", &why].concat())
@@ -51,7 +63,7 @@ impl Policy for NodeServices {
                 Ok((before, after))
             });
         match sides {
-            Ok((before, after)) => verdict(service, &changed_keys(&before, &after)),
+            Ok((before, after)) => verdict(service, &differences(service, &before, &after)),
             Err(why) => Verdict::reboot([&why, "; so what changes is not known"].concat()),
         }
     }
@@ -73,17 +85,20 @@ fn read(service: Service, state: &State) -> Result<Table, String> {
         return text.ok_or_else(|| "it is not the simple YAML or JSON that this reads".to_string());
     }
     toml::parse(bytes)
-        .map(without_empty_tables)
         .map_err(|error| ["line ", &error.line.to_string(), ": ", error.what].concat())
 }
 
-fn verdict(service: Service, keys: &[String]) -> Verdict {
-    let Some(cost) = keys.iter().map(|key| service.cost(key)).max() else {
+fn verdict(service: Service, differences: &[Difference]) -> Verdict {
+    let Some(cost) = differences.iter().map(|difference| service.cost(difference)).max() else {
         return Verdict::nothing(
             "every setting stays as it is: only comments, order, layout or the file's mode change",
         );
     };
-    let deciding: Vec<&String> = keys.iter().filter(|key| service.cost(key) == cost).collect();
+    let deciding: Vec<String> = differences
+        .iter()
+        .filter(|difference| service.cost(difference) == cost)
+        .map(|difference| difference.path.join("."))
+        .collect();
     let (unit, name) = (service.unit(), service.name());
     let is = if deciding.len() == 1 { " is" } else { " are" };
     let names = names(&deciding);
@@ -101,7 +116,7 @@ fn verdict(service: Service, keys: &[String]) -> Verdict {
 }
 
 /// Some keys in a sentence: the first three, and how many more.
-fn names(keys: &[&String]) -> String {
+fn names(keys: &[String]) -> String {
     const LONGEST: usize = 80;
     let mut text = String::new();
     for (number, key) in keys.iter().take(3).enumerate() {

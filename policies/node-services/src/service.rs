@@ -1,4 +1,10 @@
 //! Which key of which file takes effect how.
+//!
+//! A key is known by its exact spelling. CRI-O takes `Cgroup_Manager` for
+//! `cgroup_manager` and passes over what it does not know, which may be what
+//! the next version does know: a reboot, both.
+
+use crate::difference::Difference;
 
 /// What makes a key take effect, from the least disruptive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,29 +50,128 @@ impl Service {
         }
     }
 
-    /// What a change of the dotted `key` costs. What is not known costs a reboot.
-    pub(crate) fn cost(self, key: &str) -> Cost {
+    /// What a difference costs. What is not known costs a reboot.
+    pub(crate) fn cost(self, difference: &Difference) -> Cost {
         match self {
-            Service::Crio => crio(key),
-            Service::Kubelet => kubelet(key),
-            Service::Storage => storage(key),
+            Service::Crio => crio(difference),
+            Service::Kubelet => kubelet(&difference.path),
+            Service::Storage => storage(&difference.path),
+        }
+    }
+
+    /// Whether a table holds settings and nothing else: an empty one says nothing.
+    pub(crate) fn is_section(self, path: &[&str]) -> bool {
+        match (self, path) {
+            (Service::Crio, ["crio"]) => true,
+            (Service::Crio, ["crio", table]) => CRIO_SECTIONS.contains(table),
+            (
+                Service::Storage,
+                ["storage"] | ["storage", "options"] | ["storage", "options", "overlay"],
+            ) => true,
+            _ => false,
         }
     }
 }
 
-/// CRI-O's manual marks what it reads again on a reload; the rest of these
-/// tables is read when it starts and holds for containers that start later.
-fn crio(key: &str) -> Cost {
-    let Some((table, rest)) = key.strip_prefix("crio.").and_then(|key| key.split_once('.')) else {
-        return Cost::Reboot;
+const CRIO_SECTIONS: [&str; 7] =
+    ["api", "image", "metrics", "network", "runtime", "stats", "tracing"];
+
+/// What a reload reads again, says CRI-O's manual.
+const CRIO_RUNTIME_RELOAD: [&str; 3] = ["default_runtime", "log_filter", "log_level"];
+const CRIO_IMAGE_RELOAD: [&str; 3] = ["pause_command", "pause_image", "pause_image_auth_file"];
+
+/// What is read at the start, and holds for containers that start later. Not
+/// here: what running containers were made with, and the directories in which
+/// their monitors meet CRI-O, such as `container_exits_dir`.
+const CRIO_RUNTIME_RESTART: [&str; 45] = [
+    "absent_mount_sources_to_reject",
+    "add_inheritable_capabilities",
+    "additional_devices",
+    "allowed_devices",
+    "apparmor_profile",
+    "bind_mount_prefix",
+    "blockio_config_file",
+    "blockio_reload",
+    "cdi_spec_dirs",
+    "conmon",
+    "conmon_cgroup",
+    "conmon_env",
+    "ctr_stop_timeout",
+    "decryption_keys_path",
+    "default_capabilities",
+    "default_env",
+    "default_mounts_file",
+    "default_sysctls",
+    "default_ulimits",
+    "device_ownership_from_security_context",
+    "disable_hostport_mapping",
+    "drop_infra_ctr",
+    "enable_criu_support",
+    "enable_pod_events",
+    "hooks_dir",
+    "hostnetwork_disable_selinux",
+    "infra_ctr_cpuset",
+    "irqbalance_config_file",
+    "irqbalance_config_restore_file",
+    "log_size_max",
+    "log_to_journald",
+    "minimum_mappable_gid",
+    "minimum_mappable_uid",
+    "no_pivot",
+    "pids_limit",
+    "pinns_path",
+    "privileged_seccomp_profile",
+    "rdt_config_file",
+    "read_only",
+    "seccomp_profile",
+    "seccomp_use_default_when_empty",
+    "separate_pull_cgroup",
+    "shared_cpuset",
+    "timezone",
+    "workloads",
+];
+const CRIO_IMAGE_RESTART: [&str; 13] = [
+    "auto_reload_registries",
+    "big_files_temporary_dir",
+    "default_transport",
+    "global_auth_file",
+    "image_volumes",
+    "insecure_registries",
+    "namespaced_auth_dir",
+    "oci_artifact_mount_support",
+    "pinned_images",
+    "pull_progress_timeout",
+    "short_name_mode",
+    "signature_policy",
+    "signature_policy_dir",
+];
+const CRIO_METRICS_RESTART: [&str; 7] = [
+    "enable_metrics",
+    "metrics_cert",
+    "metrics_collectors",
+    "metrics_host",
+    "metrics_key",
+    "metrics_port",
+    "metrics_socket",
+];
+const CRIO_NETWORK_RESTART: [&str; 4] =
+    ["cni_default_network", "network_dir", "plugin_dir", "plugin_dirs"];
+
+fn crio(difference: &Difference) -> Cost {
+    let (reload, restart): (&[&str], &[&str]) = match difference.path.as_slice() {
+        // Containers of a handler that is gone could not be told how to stop.
+        ["crio", "runtime", "runtimes", _, ..] if difference.kept < 4 => return Cost::Reboot,
+        ["crio", "runtime", "runtimes", ..] => return Cost::Reload,
+        ["crio", "runtime", "workloads", ..] => return Cost::Restart,
+        ["crio", "runtime", _] => (&CRIO_RUNTIME_RELOAD, &CRIO_RUNTIME_RESTART),
+        ["crio", "image", _] => (&CRIO_IMAGE_RELOAD, &CRIO_IMAGE_RESTART),
+        ["crio", "metrics", _] => (&[], &CRIO_METRICS_RESTART),
+        ["crio", "network", _] => (&[], &CRIO_NETWORK_RESTART),
+        _ => (&[], &[]),
     };
-    let (first, _) = rest.split_once('.').unwrap_or((rest, ""));
-    match (table, first) {
-        ("runtime", "log_level" | "log_filter" | "default_runtime" | "runtimes") => Cost::Reload,
-        ("image", "pause_image" | "pause_image_auth_file" | "pause_command") => Cost::Reload,
-        // Containers that run were made with the old ones.
-        ("runtime", "cgroup_manager" | "selinux" | "uid_mappings" | "gid_mappings") => Cost::Reboot,
-        ("runtime" | "image" | "metrics" | "network", _) => Cost::Restart,
+    match difference.path.last() {
+        Some(key) if reload.contains(key) => Cost::Reload,
+        Some(key) if restart.contains(key) => Cost::Restart,
         _ => Cost::Reboot,
     }
 }
@@ -107,17 +212,17 @@ const KUBELET_RESTART: [&str; 30] = [
 
 /// The managers of CPUs, memory and topology keep state files that refuse a
 /// changed policy; so the rest costs a reboot.
-fn kubelet(key: &str) -> Cost {
-    let (field, _) = key.split_once('.').unwrap_or((key, ""));
-    if KUBELET_RESTART.contains(&field) { Cost::Restart } else { Cost::Reboot }
+fn kubelet(path: &[&str]) -> Cost {
+    match path.first() {
+        Some(field) if KUBELET_RESTART.contains(field) => Cost::Restart,
+        _ => Cost::Reboot,
+    }
 }
 
 /// Options of a pull matter to the next one; all else to what is stored.
-fn storage(key: &str) -> Cost {
-    let pull = key.strip_prefix("storage.options.pull_options");
-    if pull.is_some_and(|rest| rest.is_empty() || rest.starts_with('.')) {
-        Cost::Restart
-    } else {
-        Cost::Reboot
+fn storage(path: &[&str]) -> Cost {
+    match path {
+        ["storage", "options", "pull_options", ..] => Cost::Restart,
+        _ => Cost::Reboot,
     }
 }

@@ -27,12 +27,6 @@ fn each_key_costs_what_the_table_says() {
             reload,
             "crio.runtime.default_runtime and crio.runtime.log_filter are",
         ),
-        (
-            DROP_IN,
-            "[crio.runtime.runtimes.kata]\nruntime_path = '/k'",
-            reload,
-            "crio.runtime.runtimes.kata.runtime_path",
-        ),
         (DROP_IN, "[crio.image]\npause_image = 'x'", reload, "crio.image.pause_image"),
         (
             DROP_IN,
@@ -47,7 +41,14 @@ fn each_key_costs_what_the_table_says() {
             restart,
             "crio.runtime.pids_limit is",
         ),
-        (DROP_IN, "[crio.runtime]\nlog_levels = 1", restart, "crio.runtime.log_levels"),
+        (DROP_IN, "[crio.runtime]\nlog_levels = 1", reboot, "crio.runtime.log_levels"),
+        (DROP_IN, "[crio.runtime.workloads.a]", restart, "crio.runtime.workloads.a is"),
+        (DROP_IN, "[crio.runtime.workloads.a.resources]\ncpus = '1'", restart, "a.resources.cpus"),
+        (DROP_IN, "[crio.runtime]\ncontainer_exits_dir = '/x'", reboot, "container_exits_dir"),
+        (DROP_IN, "[crio.runtime.pids_limit]\nx = 1", reboot, "crio.runtime.pids_limit.x"),
+        (DROP_IN, "[crio]\n\"runtime.log_level\" = 'debug'", reboot, "crio.runtime.log_level"),
+        (DROP_IN, "[crio.x]", reboot, "crio.x"),
+        (DROP_IN, "[crio.nri]", reboot, "crio.nri"),
         (DROP_IN, "[crio.metrics]\nenable_metrics = true", restart, "crio.metrics.enable_metrics"),
         (DROP_IN, "[crio.network]\nplugin_dirs = []", restart, "crio.network.plugin_dirs"),
         (
@@ -124,7 +125,10 @@ fn each_key_costs_what_the_table_says() {
 #[test]
 fn each_service_is_the_one_that_reads_the_file() {
     let unit = |verdict: Verdict| verdict.actions().to_vec();
-    assert_eq!(unit(of(DROP_IN, "", "[crio.image]\nx = 1")), [Action::restart("crio.service")]);
+    assert_eq!(
+        unit(of(DROP_IN, "", "[crio.image]\nimage_volumes = 'bind'")),
+        [Action::restart("crio.service")]
+    );
     assert_eq!(unit(of(KUBELET, "", "logging: {a: 1}")), [Action::restart("kubelet.service")]);
     let pull = "[storage.options.pull_options]\na = 'b'";
     assert_eq!(unit(of(STORAGE, "", pull)), [Action::restart("crio.service")]);
@@ -138,7 +142,7 @@ fn comments_order_and_layout_are_no_change() {
             "[crio.runtime]\na = 1\nb = 2",
             "# new\n[crio]\n[crio.runtime]\nb = 2 # two\na = 1\n[crio.network]",
         ),
-        (KUBELET, "a: 1\nb:\n- x\n", "# new\nb: [x]\na: 1\nc: null\n"),
+        (KUBELET, "a: 1\nb:\n- x\nc:\n", "# new\nb: [x]\na: 1\nc: null\n"),
         (KUBELET, "a: 1\nb: {c: x}", "{\"b\": {\"c\": \"x\"}, \"a\": 1}"),
         (STORAGE, "[storage]\ndriver = \"overlay\"", "storage = { driver = 'overlay' }"),
     ] {
@@ -155,6 +159,96 @@ fn a_file_that_comes_or_goes_sets_or_unsets_its_keys() {
     }
     let empty = test::file_added(DROP_IN, "# nothing\n");
     assert_eq!(test::verdict::<NodeServices>(empty).effect(), Some(Effect::None));
+}
+
+#[test]
+fn a_key_that_only_crio_takes_for_a_known_one_is_a_reboot() {
+    for odd in [
+        "[crio.runtime]\nSELinux = false",
+        "[crio.runtime]\nCgroup_Manager = 'cgroupfs'",
+        "[crio.runtime]\n\"\u{17f}elinux\" = false",
+        "[crio.runtime]\nLog_Level = 'debug'",
+        "[crio.runtime]\nlog_level = 'debug'\n[Crio.Runtime]\nselinux = false",
+        "[CRIO.runtime]\nselinux = false",
+        "[crio.RUNTIME]\nlog_level = 'debug'",
+        "[crio.runtime.Runtimes.kata]\nruntime_path = '/k'",
+        "[crio.metrics]\n\"metrics_\u{212a}ey\" = '/x'",
+    ] {
+        for (before, after) in [("", odd), (odd, "")] {
+            assert_eq!(of(DROP_IN, before, after).effect(), Some(Effect::Reboot), "{odd}");
+        }
+    }
+    let odd = "[storage.options.Pull_Options]\na = 'b'";
+    assert_eq!(of(STORAGE, "", odd).effect(), Some(Effect::Reboot));
+    // The kubelet knows exact names only, and passes over others.
+    assert_eq!(of(KUBELET, "", "Logging: {a: 1}").effect(), Some(Effect::Reboot));
+}
+
+#[test]
+fn an_empty_table_of_a_map_is_an_entry() {
+    let base = "[crio.runtime]\nlog_level = 'info'\n";
+    let handler = format!("{base}[crio.runtime.runtimes.kata]\n");
+    let added = of(DROP_IN, base, &handler);
+    assert_eq!(added.effect(), Some(Effect::Reload));
+    assert!(added.reason().contains("crio.runtime.runtimes.kata is"), "{}", added.reason());
+    assert_eq!(of(DROP_IN, &handler, base).effect(), Some(Effect::Reboot));
+    let workload = format!("{base}[crio.runtime.workloads.w]\n");
+    assert_eq!(of(DROP_IN, base, &workload).effect(), Some(Effect::Restart));
+    let pull = "[storage.options.pull_options]";
+    assert_eq!(of(STORAGE, "[storage]", pull).effect(), Some(Effect::Restart));
+}
+
+#[test]
+fn a_runtime_handler_may_come_and_change_on_a_reload_but_not_go() {
+    let kata = "[crio.runtime.runtimes.kata]\nruntime_path = '/k'\nruntime_type = 'vm'\n";
+    let other = "[crio.runtime.runtimes.kata]\nruntime_path = '/l'\n";
+    let runc = "[crio.runtime.runtimes.runc]\nruntime_path = '/r'\n";
+    let effect = |before: &str, after: &str| of(DROP_IN, before, after).effect();
+    assert_eq!(effect("", kata), Some(Effect::Reload));
+    assert_eq!(effect(kata, other), Some(Effect::Reload));
+    assert_eq!(effect(kata, &format!("{other}{runc}")), Some(Effect::Reload));
+    assert_eq!(effect(&format!("{kata}{runc}"), runc), Some(Effect::Reboot));
+    assert_eq!(effect(kata, runc), Some(Effect::Reboot));
+    assert_eq!(effect(kata, ""), Some(Effect::Reboot));
+    let removed = test::verdict::<NodeServices>(test::file_removed(DROP_IN, kata));
+    assert_eq!(removed.effect(), Some(Effect::Reboot));
+}
+
+#[test]
+fn a_null_of_the_kubelet_is_a_value() {
+    let base = "kind: K\nfeatureGates:\n  A: true\n";
+    assert_eq!(of(KUBELET, base, &format!("{base}  B: null\n")).effect(), Some(Effect::Reboot));
+    assert_eq!(of(KUBELET, base, &format!("{base}maxPods:\n")).effect(), Some(Effect::Reboot));
+}
+
+#[test]
+fn odd_spellings_in_kubelet_conf_are_never_taken_for_what_they_resemble() {
+    for (before, after) in [
+        ("failSwapOn: true", "failSwapOn: tRuE"),
+        ("failSwapOn: no", "failSwapOn: No"),
+        ("maxPods: 8", "maxPods: 010"),
+        ("maxPods: 1000", "maxPods: 1_000"),
+        ("maxPods: 1", "maxPods: \"1\""),
+        ("maxPods: null", "maxPods: nULL"),
+        ("# a\nmaxPods: 1", "# a\u{2028}cpuManagerPolicy: static\nmaxPods: 1"),
+        ("# a\nmaxPods: 1", "# a\rcpuManagerPolicy: static\nmaxPods: 1"),
+        ("{\"maxPods\": 1}", "{\"maxPods\": 1,}"),
+        ("a: x", "a: x\u{a0}"),
+        ("a: 1", "a: 1\na: 1"),
+        ("a: 1\nb: 1", "a: &x 1\nb: *x"),
+    ] {
+        assert_eq!(of(KUBELET, before, after).effect(), Some(Effect::Reboot), "{after:?}");
+    }
+}
+
+#[test]
+fn a_kubelet_without_its_file_is_a_reboot() {
+    let text = "logging: {verbosity: 4}";
+    for change in [test::file_added(KUBELET, text), test::file_removed(KUBELET, text)] {
+        let verdict = test::verdict::<NodeServices>(change);
+        assert_eq!(verdict.effect(), Some(Effect::Reboot));
+        assert!(verdict.reason().contains("does not start"), "{}", verdict.reason());
+    }
 }
 
 #[test]

@@ -1,0 +1,231 @@
+//! Whatever is in a file of anchors, the answer is never gentler than that of a
+//! slow reference, which searches the file for certificates as p11-kit does.
+
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+use tread_guest_sdk::{Effect, test};
+use tread_policy_certificates::Certificates;
+
+const PATH: &str = "/etc/pki/ca-trust/source/anchors/corp.pem";
+
+/// What update-ca-trust reads of a file: what it trusts, and whether the file
+/// may also say what not to trust.
+#[derive(Default, PartialEq)]
+struct Read {
+    trusted: BTreeSet<Vec<u8>>,
+    may_distrust: bool,
+}
+
+fn after<'a>(text: &'a [u8], part: &str) -> Option<(&'a [u8], &'a [u8])> {
+    // The search is one of C, which ends at a zero.
+    let end = text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
+    let at = text[..end].windows(part.len()).position(|window| window == part.as_bytes())?;
+    Some((&text[..at], &text[at + part.len()..]))
+}
+
+fn read(text: &[u8]) -> Read {
+    let mut read = Read::default();
+    if after(text, "[p11-kit-object-v1]").is_some() {
+        read.may_distrust = true;
+        return read;
+    }
+    let (mut rest, mut blocks) = (text, 0);
+    while let Some((_, begin)) = after(rest, "-----BEGIN ") {
+        let Some((kind, body)) = after(begin, "-----") else { break };
+        if kind.contains(&b'\n') {
+            break;
+        }
+        let Some((inside, end)) = after(body, "-----END ") else { break };
+        let Some(end) = end.strip_prefix(kind).and_then(|end| end.strip_prefix(b"-----")) else {
+            break;
+        };
+        if let Some(decoded) = decode(without_headers(inside)).filter(|_| !inside.is_empty()) {
+            blocks += 1;
+            match kind {
+                b"CERTIFICATE" => {
+                    read.trusted.insert(decoded);
+                }
+                b"TRUSTED CERTIFICATE" => read.may_distrust = true,
+                _ => {}
+            }
+        }
+        rest = end;
+    }
+    // Otherwise it is a certificate in DER, or nothing.
+    if blocks == 0 && text.starts_with(b"\x30") {
+        read.trusted.insert(text.to_vec());
+    }
+    read
+}
+
+/// What follows the first line that is empty but for space, if there is one.
+fn without_headers(inside: &[u8]) -> &[u8] {
+    for (at, _) in inside.iter().enumerate().filter(|(_, byte)| **byte == b'\n') {
+        let line = &inside[at + 1..];
+        let space = line.iter().position(|byte| *byte == b'\n' || !is_space(*byte));
+        if let Some(end) = space.filter(|end| line[*end] == b'\n') {
+            return &line[end..];
+        }
+    }
+    inside
+}
+
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | 9..=13)
+}
+
+fn decode(encoded: &[u8]) -> Option<Vec<u8>> {
+    const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let digits: Vec<u8> = encoded.iter().copied().filter(|byte| !is_space(*byte)).collect();
+    let padding = digits.iter().rev().take_while(|byte| **byte == b'=').count();
+    if !digits.len().is_multiple_of(4) || padding > 2 {
+        return None;
+    }
+    let (mut bits, mut decoded) = (String::new(), Vec::new());
+    for digit in &digits[..digits.len() - padding] {
+        let value = DIGITS.iter().position(|other| other == digit)?;
+        bits.push_str(&format!("{value:06b}"));
+    }
+    while bits.len() >= 8 {
+        let rest = bits.split_off(8);
+        decoded.push(u8::from_str_radix(&bits, 2).unwrap());
+        bits = rest;
+    }
+    Some(decoded)
+}
+
+fn reference(before: &Read, after: &Read) -> Effect {
+    if before.may_distrust || after.may_distrust || !before.trusted.is_subset(&after.trusted) {
+        Effect::Reboot
+    } else if before.trusted == after.trusted {
+        Effect::Reload
+    } else {
+        Effect::Restart
+    }
+}
+
+fn piece() -> impl Strategy<Value = String> {
+    let body = proptest::sample::select(
+        &[
+            "QUJD",
+            "REVG",
+            "YQ==",
+            "QU\nJD",
+            "QU JD",
+            " QUJD\t",
+            "QUJD\r",
+            "QUJD\n\nREVG",
+            "QUJD\n \r\nREVG",
+            "\nQUJD",
+            "QUJD\n",
+            "A: b\n\nQUJD",
+            "QUJ",
+            "é",
+            "",
+        ][..],
+    );
+    let kind = proptest::sample::select(
+        &[
+            "CERTIFICATE",
+            "CERTIFICATE",
+            "CERTIFICATE",
+            "CERTIFICATE",
+            "TRUSTED CERTIFICATE",
+            "X509 CRL",
+            "PUBLIC KEY",
+            "certificate",
+        ][..],
+    );
+    let lead = proptest::sample::select(&["", "", "", " ", "\t", "# ", "x", "-----", "\r"][..]);
+    let end = proptest::sample::select(&["\n", "\n", "\r\n", "", " \n"][..]);
+    let block = (lead, kind.clone(), end, body, kind, any::<u8>()).prop_map(
+        |(lead, kind, end, body, other, odd)| {
+            let close = if odd.is_multiple_of(16) { other } else { kind };
+            let begin_end = if odd % 16 == 1 { "" } else { "\n" };
+            format!("{lead}-----BEGIN {kind}-----{begin_end}{body}\n-----END {close}-----{end}")
+        },
+    );
+    let text = proptest::sample::select(
+        &[
+            "# a comment\n",
+            "Subject: x\n",
+            "\n",
+            "-----BEGIN ",
+            "-----END CERTIFICATE-----\n",
+            "-----BEGIN\n",
+            "\u{0}",
+            "[p11-kit-object-v1]\n",
+            "x-distrusted: true\n",
+            "-----\n",
+            "\u{30}\u{3}\u{1}",
+            "é\n",
+        ][..],
+    );
+    let plain = proptest::sample::select(&["QUJD", "REVG", "R0hJ"][..]).prop_map(|body| {
+        format!("-----BEGIN CERTIFICATE-----\n{body}\n-----END CERTIFICATE-----\n")
+    });
+    prop_oneof![2 => block, 1 => text.prop_map(str::to_string), 4 => plain]
+}
+
+/// A file and one with some of its pieces gone, new or elsewhere.
+fn pair() -> impl Strategy<Value = (String, String)> {
+    proptest::collection::vec((piece(), any::<u8>()), 0..6).prop_map(|pieces| {
+        let mut sides = [Vec::new(), Vec::new()];
+        for (piece, side) in pieces {
+            for (number, side_pieces) in sides.iter_mut().enumerate() {
+                match (side % 8, number) {
+                    (0, 0) | (1, 1) => {}
+                    (2, 1) => side_pieces.insert(0, piece.clone()),
+                    (3, 1) => side_pieces.extend([piece.clone(), piece.clone()]),
+                    _ => side_pieces.push(piece.clone()),
+                }
+            }
+        }
+        let [before, after] = sides.map(|side| side.concat());
+        (before, after)
+    })
+}
+
+fn effect(change: tread_guest_sdk::Change) -> Effect {
+    test::verdict::<Certificates>(change).effect().expect("a claimed file is answered for")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60_000, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn no_edit_of_an_anchor_is_answered_more_gently_than_what_is_read_of_it((before, after) in pair()) {
+        let (read_before, read_after) = (read(before.as_bytes()), read(after.as_bytes()));
+        let nothing = Read::default();
+        for (change, least) in [
+            (test::file(PATH, &before, &after), reference(&read_before, &read_after)),
+            (test::file_added(PATH, &after), reference(&nothing, &read_after)),
+            (test::file_removed(PATH, &before), reference(&read_before, &nothing)),
+        ] {
+            let answer = effect(change);
+            prop_assert!(answer >= least, "{answer:?} < {least:?}\n{before:?}\n{after:?}");
+        }
+    }
+}
+
+#[test]
+fn the_edits_that_are_tried_come_to_every_answer() {
+    use proptest::strategy::ValueTree;
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let mut seen = std::collections::BTreeMap::new();
+    for _ in 0..5_000 {
+        let (before, after) = pair().new_tree(&mut runner).unwrap().current();
+        let exact = reference(&read(before.as_bytes()), &read(after.as_bytes()));
+        *seen.entry((exact, effect(test::file(PATH, &before, &after)))).or_insert(0) += 1;
+    }
+    for effect in [Effect::Reload, Effect::Restart, Effect::Reboot] {
+        assert!(seen.get(&(effect, effect)).is_some_and(|times| *times > 100), "{seen:?}");
+    }
+}
+
+#[test]
+fn the_reference_decodes_and_finds_what_it_should() {
+    assert_eq!(decode(b"QUJDRA=="), Some(b"ABCD".to_vec()));
+    let text = b"# -----BEGIN CERTIFICATE-----\nA: b\n\nQUJD\n-----END CERTIFICATE-----\nx";
+    assert!(read(text).trusted == BTreeSet::from([b"ABC".to_vec()]));
+}

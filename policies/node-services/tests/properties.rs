@@ -1,0 +1,261 @@
+//! Whatever is written how, the answer is never gentler than that of a slow
+//! reference, which reads both sides with a whole reader and looks at each key.
+
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use tread_guest_sdk::{Effect, test};
+use tread_policy_node_services::NodeServices;
+
+const KUBELET: &str = "/etc/kubernetes/kubelet.conf";
+const DROP_IN: &str = "/etc/crio/crio.conf.d/50-x";
+
+fn effect(path: &str, before: &str, after: &str) -> Effect {
+    let verdict = test::verdict::<NodeServices>(test::file(path, before, after));
+    verdict.effect().expect("a claimed file is answered for")
+}
+
+/// As a key is compared where capitals do not count, with the two letters that
+/// only Unicode folds into ASCII.
+fn folded(key: &str) -> String {
+    key.to_lowercase().replace('\u{17f}', "s")
+}
+
+/// Every value and every table, by its key.
+type Flat = BTreeMap<Vec<String>, String>;
+
+fn written(value: &toml::de::DeValue) -> String {
+    match value {
+        toml::de::DeValue::Array(items) => {
+            items.iter().map(|item| format!("[{}]", written(item.get_ref()))).collect()
+        }
+        toml::de::DeValue::Table(table) => {
+            let item = |(key, value): (&toml::Spanned<_>, &toml::Spanned<_>)| {
+                format!("{{{:?}{}}}", key.get_ref(), written(value.get_ref()))
+            };
+            table.iter().map(item).collect()
+        }
+        scalar => format!("{scalar:?}"),
+    }
+}
+
+/// None: this is no TOML.
+fn toml(text: &str) -> Option<Flat> {
+    fn flatten(path: &[String], value: &toml::de::DeValue, flat: &mut Flat) {
+        match value {
+            toml::de::DeValue::Table(table) => {
+                flat.insert(path.to_vec(), "table".to_string());
+                for (key, value) in table {
+                    let mut path = path.to_vec();
+                    path.push(key.get_ref().to_string());
+                    flatten(&path, value.get_ref(), flat);
+                }
+            }
+            other => {
+                flat.insert(path.to_vec(), written(other));
+            }
+        }
+    }
+    let table = toml::de::DeTable::parse(text).ok()?;
+    let mut flat = Flat::new();
+    flatten(&[], &toml::de::DeValue::Table(table.into_inner()), &mut flat);
+    Some(flat)
+}
+
+/// What the manual of CRI-O and the experience of its admins say of a key.
+fn crio(path: &[String], goes: bool) -> Effect {
+    let folded: Vec<String> = path.iter().map(|key| folded(key)).collect();
+    let keys: Vec<&str> = folded.iter().map(String::as_str).collect();
+    match keys.as_slice() {
+        [] | ["crio"] | ["crio", "runtime" | "image" | "metrics" | "network" | "api"] => {
+            Effect::None
+        }
+        ["crio", "runtime", "runtimes", _] if goes => Effect::Reboot,
+        ["crio", "runtime", "runtimes", ..]
+        | ["crio", "runtime", "log_level" | "log_filter" | "default_runtime"]
+        | ["crio", "image", "pause_image" | "pause_image_auth_file" | "pause_command"] => {
+            Effect::Reload
+        }
+        ["crio", "runtime", "cgroup_manager" | "selinux" | "uid_mappings" | "gid_mappings", ..] => {
+            Effect::Reboot
+        }
+        ["crio", "runtime" | "image" | "metrics" | "network", ..] => Effect::Restart,
+        _ => Effect::Reboot,
+    }
+}
+
+fn crio_reference(before: &str, after: &str) -> Effect {
+    let (Some(before), Some(after)) = (toml(before), toml(after)) else { return Effect::Reboot };
+    let keys = before.keys().chain(after.keys());
+    keys.filter(|key| before.get(*key) != after.get(*key))
+        .map(|key| crio(key, !after.contains_key(key)))
+        .max()
+        .unwrap_or(Effect::None)
+}
+
+fn spelled(key: &'static str) -> impl Strategy<Value = String> {
+    let odd = any::<u8>().prop_map(move |odd| match odd % 12 {
+        0 => key.to_uppercase(),
+        1 => key.replacen('s', "\u{17f}", 1),
+        2 => key.replacen('k', "\u{212a}", 1),
+        3 => key.replacen('l', "L", 1),
+        _ => key.to_string(),
+    });
+    odd.prop_map(|key| {
+        let bare = key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        if bare { key } else { format!("\"{key}\"") }
+    })
+}
+
+fn one_of(keys: &'static [&'static str]) -> impl Strategy<Value = String> {
+    proptest::sample::select(keys).prop_flat_map(spelled)
+}
+
+fn crio_line() -> impl Strategy<Value = String> {
+    let value = proptest::sample::select(
+        &["'a'", "\"a\"", "'b'", "1", "0x1", "true", "[]", "['a', 'b']", "{}", "{ a = 1 }"][..],
+    );
+    let key = || {
+        one_of(&[
+            "log_level",
+            "selinux",
+            "cgroup_manager",
+            "pids_limit",
+            "pause_image",
+            "runtimes.kata.runtime_path",
+            "runtimes.kata",
+            "workloads.w",
+            "uid_mappings",
+            "quantum",
+        ])
+    };
+    let header = one_of(&["runtime", "image", "network", "metrics", "api", "x"])
+        .prop_map(|section| format!("[crio.{section}]"));
+    prop_oneof![
+        3 => (key(), value.clone()).prop_map(|(key, value)| format!("{key} = {value}")),
+        2 => header,
+        1 => one_of(&["crio", "other"]).prop_map(|section| format!("[{section}]")),
+        1 => one_of(&["runtimes.kata", "runtimes", "workloads.w", "workloads", "selinux"])
+            .prop_map(|table| format!("[crio.runtime.{table}]")),
+        1 => (key(), value).prop_map(|(key, value)| format!("runtime.{key} = {value}")),
+        1 => Just("# a comment".to_string()),
+    ]
+}
+
+/// A file and one with some of its lines gone, new or elsewhere.
+fn crio_pair() -> impl Strategy<Value = (String, String)> {
+    let lines = proptest::collection::vec((crio_line(), any::<u8>()), 0..9);
+    let start = proptest::sample::select(&["[crio.runtime]", "[crio]", "# c"][..]);
+    (start, lines).prop_map(|(start, lines)| {
+        let mut sides = [vec![start.to_string()], vec![start.to_string()]];
+        for (line, side) in lines {
+            for (number, text) in sides.iter_mut().enumerate() {
+                match side % 8 {
+                    0 if number == 0 => {}
+                    1 if number == 1 => {}
+                    2 if number == 1 => text.insert(1, line.clone()),
+                    _ => text.push(line.clone()),
+                }
+            }
+        }
+        let [before, after] = sides.map(|side| side.join("\n"));
+        (before, after)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40_000, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn no_edit_of_crio_conf_is_answered_more_gently_than_its_keys_allow((before, after) in crio_pair()) {
+        let (answer, least) = (effect(DROP_IN, &before, &after), crio_reference(&before, &after));
+        prop_assert!(answer >= least, "{answer:?} < {least:?}\n{before}\n---\n{after}");
+    }
+}
+
+#[test]
+fn the_edits_that_are_tried_come_to_every_answer() {
+    use proptest::strategy::ValueTree;
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let mut seen = BTreeMap::new();
+    for _ in 0..5_000 {
+        let (before, after) = crio_pair().new_tree(&mut runner).unwrap().current();
+        let readable = toml(&before).is_some() && toml(&after).is_some();
+        *seen.entry((readable, effect(DROP_IN, &before, &after))).or_insert(0) += 1;
+    }
+    for effect in [Effect::None, Effect::Reload, Effect::Restart, Effect::Reboot] {
+        assert!(seen.get(&(true, effect)).is_some_and(|times| *times > 20), "{seen:?}");
+    }
+}
+
+/// Texts, and what the kubelet reads of them. The file was written once by a
+/// program in Go that uses what the kubelet uses: `YAMLToJSON` of
+/// sigs.k8s.io/yaml 1.6.0 or, for a text that starts with `{`, `encoding/json`.
+/// A null is what these refuse, or no mapping; a text of comments says nothing.
+fn kubelet_texts() -> Vec<(String, Option<serde_json::Map<String, serde_json::Value>>)> {
+    let comment = |line: &str| line == "---" || line.is_empty() || line.starts_with('#');
+    let lines = include_str!("kubelet-conf.jsonl").lines();
+    lines
+        .map(|line| {
+            let line: serde_json::Value = serde_json::from_str(line).unwrap();
+            let text = line["text"].as_str().unwrap();
+            let nothing = text.split('\n').all(comment).then(serde_json::Map::new);
+            (text.to_string(), line["read"].as_object().cloned().or(nothing))
+        })
+        .collect()
+}
+
+/// Which fields admins know to need no more than a restart.
+fn kubelet(field: &str) -> Effect {
+    let restart = [
+        "logging",
+        "image",
+        "containerLog",
+        "eviction",
+        "kubeAPI",
+        "event",
+        "registry",
+        "nodeStatus",
+        "nodeLease",
+        "tls",
+        "shutdownGracePeriod",
+        "mergeDefaultEviction",
+    ];
+    let restarts = restart.iter().any(|start| field.starts_with(start));
+    if restarts { Effect::Restart } else { Effect::Reboot }
+}
+
+#[test]
+fn no_two_texts_of_kubelet_conf_are_taken_for_more_alike_than_the_kubelet_does() {
+    let mut texts = kubelet_texts();
+    assert!(texts.len() > 1_000);
+    // Whatever is beside it, what is not read is a reboot.
+    texts.retain(|(text, _)| {
+        let verdict = test::verdict::<NodeServices>(test::file(KUBELET, "logging: {}", text));
+        !verdict.reason().contains("cannot be read")
+    });
+    assert!(texts.len() > 300, "{}", texts.len());
+    let (mut alike, mut restarts) = (0, 0);
+    for (before, read_before) in &texts {
+        for (after, read_after) in &texts {
+            if before == after {
+                continue;
+            }
+            let answer = effect(KUBELET, before, after);
+            let least = match (read_before, read_after) {
+                (Some(before), Some(after)) => {
+                    let fields = before.keys().chain(after.keys());
+                    fields
+                        .filter(|field| before.get(*field) != after.get(*field))
+                        .map(|field| kubelet(field))
+                        .max()
+                        .unwrap_or(Effect::None)
+                }
+                _ => Effect::Reboot,
+            };
+            assert!(answer >= least, "{answer:?} < {least:?}\n{before:?}\n{after:?}");
+            alike += usize::from(answer == Effect::None);
+            restarts += usize::from(answer == Effect::Restart);
+        }
+    }
+    assert!(alike > 500 && restarts > 500, "{alike} {restarts}");
+}
