@@ -6,7 +6,7 @@ use crate::sandbox::{Module, Sandbox};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::sync::OnceLock;
-use tread_model::claim::{Pattern, Router, validate_description};
+use tread_model::claim::{Router, validate_description};
 use tread_model::description::{Claim, Description};
 use tread_model::digest::Digest;
 use tread_model::plan::PolicyIdentity;
@@ -30,7 +30,7 @@ pub struct Policy {
     pub read_secrets: bool,
     /// The size of its component.
     pub size: usize,
-    with_unchanged: Vec<Pattern>,
+    with_unchanged: Router,
     body: Body,
     loaded: OnceLock<Result<Module, Failure>>,
 }
@@ -117,7 +117,7 @@ impl Policy {
 
     /// Whether it wants to see this also when it did not change.
     pub(crate) fn wants_unchanged(&self, id: &str) -> bool {
-        self.with_unchanged.iter().any(|pattern| pattern.matches(id))
+        self.with_unchanged.is_claimed(id)
     }
 
     /// Its module, loaded now if it was not; settings are checked then too.
@@ -153,9 +153,9 @@ impl Policy {
     }
 }
 
-fn with_unchanged(claims: &[Claim]) -> Result<Vec<Pattern>, Failure> {
-    let claims = claims.iter().filter(|claim| claim.with_unchanged);
-    claims.map(|claim| Pattern::parse(&claim.changes).map_err(bad_description)).collect()
+fn with_unchanged(claims: &[Claim]) -> Result<Router, Failure> {
+    let claims: Vec<Claim> = claims.iter().filter(|claim| claim.with_unchanged).cloned().collect();
+    Router::new([(0, claims.as_slice())]).map_err(bad_description)
 }
 
 fn bad_description(message: String) -> Failure {

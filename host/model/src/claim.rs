@@ -1,24 +1,28 @@
 //! Claims: which changes a policy wants to see, as patterns over change ids.
 //!
 //! A pattern is `KIND` or `KIND:GLOB`. The globs are those of the `fast-glob`
-//! crate, which the policies match with as well; what it would take in another
-//! sense than a reader expects is refused here.
+//! crate, which the policies match with; what it would take in another sense
+//! than a reader expects is refused here. tread itself matches with an automaton,
+//! because patterns are strangers' texts, and `fast-glob` takes its time on some.
 
+mod automaton;
 mod description;
+mod glob;
 mod router;
 
-pub use description::validate_description;
+pub use description::{check_size, validate_description};
 pub use router::Router;
 
 use crate::read::fields::unknown;
 use crate::unit_name::is_unit_name;
+use automaton::Step;
+use glob::{start_of, steps, text, written_out};
 
 /// No pattern is longer, in bytes.
 pub const LONGEST: usize = 1024;
 
-/// No pattern stands for more alternatives, with `{a,b}` written out: matching
-/// tries them one by one.
-const MOST_ALTERNATIVES: usize = 16;
+/// No policy's patterns have more steps all together: the cost of matching.
+pub const MOST_STEPS: usize = 4096;
 
 /// What a change is a change of, as far as policies can claim it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -88,8 +92,9 @@ pub struct Pattern {
     kind: Kind,
     /// What an id has to begin with, or to be, as it stands in ids.
     literal: String,
-    /// Over the name, without the kind; none: the literal is all.
-    glob: Option<String>,
+    /// What follows the literal, for each alternative of its braces; none: the
+    /// literal is all.
+    globs: Vec<Vec<Step>>,
 }
 
 /// How closely a pattern describes what it matches. Of two that match the same
@@ -119,7 +124,7 @@ impl Pattern {
             Some(_) if !kind.is_named() => {
                 Err(format!("{word} takes nothing after it: write {word}"))
             }
-            None if !kind.is_named() => Ok(Pattern { kind, literal: word.to_owned(), glob: None }),
+            None if !kind.is_named() => Ok(Pattern::without_glob(kind, word.to_owned())),
             None | Some("") => {
                 Err(format!("{word} needs a name or a glob after it, such as {}", kind.example()))
             }
@@ -133,10 +138,6 @@ impl Pattern {
         }
         fast_glob::validate(name).map_err(|error| format!("{name:?}: {error}"))?;
         let (start, is_glob) = start_of(name)?;
-        if is_glob {
-            check_globstars(name)?;
-            check_alternatives(name)?;
-        }
         match kind {
             Kind::File => check_path(name)?,
             Kind::Unit => check_unit(name, (!is_glob).then_some(&start))?,
@@ -144,23 +145,45 @@ impl Pattern {
             _ => {}
         }
         let literal = format!("{}:{start}", kind.as_str());
-        Ok(Pattern { kind, literal, glob: is_glob.then(|| name.to_owned()) })
+        if !is_glob {
+            return Ok(Pattern::without_glob(kind, literal));
+        }
+        let mut globs = Vec::new();
+        for glob in written_out(name)? {
+            if kind == Kind::File {
+                check_path(&text(&glob))?;
+            }
+            globs.push(steps(&glob, start.len())?);
+        }
+        let pattern = Pattern { kind, literal, globs };
+        match pattern.steps() {
+            MOST_STEPS.. => Err(format!("{name:?} is too long with its braces written out")),
+            _ => Ok(pattern),
+        }
     }
 
-    /// Whether it matches a change with this id, as a whole.
+    fn without_glob(kind: Kind, literal: String) -> Pattern {
+        Pattern { kind, literal, globs: Vec::new() }
+    }
+
+    /// What it adds to the cost of matching: the bytes and glob characters
+    /// behind its literal start, with its braces written out.
+    pub fn steps(&self) -> usize {
+        self.globs.iter().map(Vec::len).sum()
+    }
+
+    /// Whether it matches a change with this id, as a whole. For many patterns
+    /// or ids there is [`Router`].
     pub fn matches(&self, id: &str) -> bool {
-        match &self.glob {
-            None => id == self.literal,
-            Some(glob) => {
-                id.starts_with(self.literal.as_str())
-                    && id.split_once(':').is_some_and(|(_, name)| fast_glob::glob_match(glob, name))
-            }
+        match self.exact() {
+            Some(exact) => id == exact,
+            None => Router::of(vec![(self.clone(), (0, 0))]).claimants(id).next().is_some(),
         }
     }
 
     /// How closely it describes what it matches.
     pub fn specificity(&self) -> Specificity {
-        Specificity { exact: self.glob.is_none(), literal: self.literal.len() }
+        Specificity { exact: self.globs.is_empty(), literal: self.literal.len() }
     }
 
     /// What it is about.
@@ -170,7 +193,7 @@ impl Pattern {
 
     /// The one id that it matches, if it has no glob.
     pub fn exact(&self) -> Option<&str> {
-        self.glob.is_none().then_some(self.literal.as_str())
+        self.globs.is_empty().then_some(self.literal.as_str())
     }
 
     /// Whether it claims so much that an admin has to approve it: files with
@@ -178,10 +201,10 @@ impl Pattern {
     /// (`file:/**`, `file:/etc/*.conf`), or any name of another kind (`unit:*`).
     pub fn is_wide(&self) -> bool {
         let start = self.literal.split_once(':').map_or("", |(_, start)| start);
-        match (&self.glob, self.kind) {
-            (None, _) => false,
-            (Some(_), Kind::File) => start.matches('/').count() < 3,
-            (Some(_), _) => start.is_empty(),
+        match self.kind {
+            _ if self.globs.is_empty() => false,
+            Kind::File => start.matches('/').count() < 3,
+            _ => start.is_empty(),
         }
     }
 }
@@ -207,111 +230,6 @@ fn kind_of(word: &str) -> Result<Kind, String> {
         return Err(format!("{word} cannot be claimed: tread itself refuses such a change"));
     }
     Err(unknown("kind", word, &Kind::ALL.map(Kind::as_str)))
-}
-
-/// A piece of a glob.
-enum Token {
-    /// Stands for itself.
-    Plain(char),
-    /// Stood behind a backslash, and stands for itself.
-    Escaped(char),
-    /// `[…]`
-    Class { ascii: bool },
-}
-
-/// The pieces of a glob that the matcher has found valid.
-fn tokens(glob: &str) -> Vec<Token> {
-    let mut tokens = Vec::with_capacity(glob.len());
-    let mut chars = glob.chars().peekable();
-    while let Some(c) = chars.next() {
-        tokens.push(match c {
-            '\\' => Token::Escaped(chars.next().unwrap_or(c)),
-            '[' => {
-                chars.next_if(|c| matches!(c, '^' | '!'));
-                let mut ascii = true;
-                // The first character is a member, even if it is a bracket.
-                let mut first = true;
-                while let Some(member) = chars.next() {
-                    match member {
-                        ']' if !first => break,
-                        '\\' => ascii &= chars.next().is_some_and(|c| c.is_ascii_punctuation()),
-                        member => ascii &= member.is_ascii(),
-                    }
-                    first = false;
-                }
-                Token::Class { ascii }
-            }
-            c => Token::Plain(c),
-        });
-    }
-    tokens
-}
-
-/// What stands before the first glob character, escapes resolved, and whether
-/// there is one.
-fn start_of(name: &str) -> Result<(String, bool), String> {
-    let mut start = String::new();
-    let mut is_glob = false;
-    for token in tokens(name) {
-        match token {
-            // The matcher would take letters behind a backslash for control
-            // characters, and characters of several bytes for several.
-            Token::Escaped(c) if !c.is_ascii_punctuation() => {
-                return Err(format!("{name:?}: a backslash stands only before a glob character"));
-            }
-            Token::Class { ascii: false } => {
-                return Err(format!("{name:?}: only ASCII characters can stand in []"));
-            }
-            Token::Class { .. } | Token::Plain('*' | '?' | '{') => is_glob = true,
-            Token::Plain(c) | Token::Escaped(c) if !is_glob => start.push(c),
-            Token::Plain(_) | Token::Escaped(_) => {}
-        }
-    }
-    Ok((start, is_glob))
-}
-
-/// `**` crosses directories only where it stands alone between slashes;
-/// elsewhere it would be a `*` that looks like more.
-fn check_globstars(name: &str) -> Result<(), String> {
-    let mut rest = name;
-    let mut before = None;
-    while let Some((head, tail)) = rest.split_once("**") {
-        let left = head.chars().next_back().or(before);
-        let right = tail.chars().next();
-        let ends = |c: Option<char>, at: [char; 3]| c.is_none_or(|c| at.contains(&c));
-        if !ends(left, ['/', '{', ',']) || !ends(right, ['/', ',', '}']) {
-            return Err(format!("{name:?}: ** stands alone between slashes, as in /etc/**/*.conf"));
-        }
-        before = Some('*');
-        rest = tail;
-    }
-    Ok(())
-}
-
-fn check_alternatives(name: &str) -> Result<(), String> {
-    // Of groups within groups this counts too many, never too few.
-    let mut alternatives = 1usize;
-    let mut open: Vec<usize> = Vec::new();
-    for token in tokens(name) {
-        match token {
-            Token::Plain('{') => open.push(1),
-            Token::Plain(',') => {
-                if let Some(group) = open.last_mut() {
-                    *group += 1;
-                }
-            }
-            Token::Plain('}') => {
-                alternatives = alternatives.saturating_mul(open.pop().unwrap_or(1));
-            }
-            _ => {}
-        }
-    }
-    if alternatives > MOST_ALTERNATIVES {
-        return Err(format!(
-            "{name:?} stands for more than {MOST_ALTERNATIVES} alternatives: write several patterns"
-        ));
-    }
-    Ok(())
 }
 
 fn check_path(path: &str) -> Result<(), String> {

@@ -1,6 +1,6 @@
 //! What a description has to keep.
 
-use super::Pattern;
+use super::{MOST_STEPS, Pattern};
 use crate::description::{Claim, Description, SettingsDescription};
 use std::collections::BTreeSet;
 
@@ -30,21 +30,38 @@ pub fn validate_description(description: &Description) -> Result<(), String> {
         return Err(format!("{} claims: expected 1 to {MOST_CLAIMS}", claims.len()));
     }
     let mut seen = BTreeSet::new();
+    let mut patterns = Vec::with_capacity(claims.len());
     for claim in claims {
-        check_claim(claim).map_err(|error| format!("the claim {:?}: {error}", claim.changes))?;
+        let pattern = check_claim(claim);
+        patterns.push(pattern.map_err(|error| format!("the claim {:?}: {error}", claim.changes))?);
         if !seen.insert(&claim.changes) {
             return Err(format!("the claim {:?} stands there twice", claim.changes));
         }
     }
+    check_size(&patterns)?;
     settings.as_ref().map_or(Ok(()), check_settings)
 }
 
-fn check_claim(claim: &Claim) -> Result<(), String> {
-    Pattern::parse(&claim.changes)?;
+/// Checks that all patterns of a policy together are not too much to match.
+pub fn check_size(patterns: &[Pattern]) -> Result<(), String> {
+    let steps = patterns.iter().map(Pattern::steps).sum::<usize>();
+    match patterns.iter().max_by_key(|pattern| pattern.steps()) {
+        Some(longest) if steps > MOST_STEPS => Err(format!(
+            "its globs are too long: counted from the first glob character of each, with all \
+             braces written out, they have {steps} characters, and {MOST_STEPS} are allowed. \
+             Write fewer or wider ones; most of it has one that begins with {:?}",
+            longest.literal
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn check_claim(claim: &Claim) -> Result<Pattern, String> {
+    let pattern = Pattern::parse(&claim.changes)?;
     if claim.least > claim.most {
         return Err(format!("its least, {}, is more than its most, {}", claim.least, claim.most));
     }
-    Ok(())
+    Ok(pattern)
 }
 
 fn check_settings(settings: &SettingsDescription) -> Result<(), String> {
@@ -107,6 +124,28 @@ mod tests {
         ] {
             let error = validate_description(&broken).expect_err(word);
             assert!(error.contains(word), "{error}");
+        }
+    }
+
+    #[test]
+    fn globs_that_are_too_much_to_match_are_refused_with_what_to_do() {
+        let claims = |length: usize| {
+            vec![claim("file:/etc/x"), claim(&format!("file:/a*{}", "b".repeat(length)))]
+        };
+        let many = |length| {
+            (0..9).map(|n| claim(&format!("file:/etc/{n}*{}", "b".repeat(length)))).collect()
+        };
+        for (claims, fits) in [
+            (claims(900), true),
+            (many(453), true),
+            (many(454), false),
+            (vec![claim(&format!("file:/{{a,b,c,d,e}}{}", "b".repeat(900)))], false),
+        ] {
+            let result = validate_description(&Description { claims, ..good() });
+            assert_eq!(result.is_ok(), fits, "{result:?}");
+            if let Err(error) = result {
+                assert!(error.contains("Write fewer") || error.contains("too long"), "{error}");
+            }
         }
     }
 

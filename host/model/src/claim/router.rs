@@ -1,6 +1,7 @@
 //! From a change to the claims that match it.
 
 use super::Pattern;
+use super::automaton::{Automaton, Run};
 use crate::description::Claim;
 
 /// Which claim of which policy, by index.
@@ -8,13 +9,17 @@ type Target = (usize, usize);
 
 /// The claims of many policies, arranged so that the cost of routing a change
 /// does not grow with the number of claims: exact ones are found by binary
-/// search, globs by what stands before their first glob character.
+/// search, globs by what stands before their first glob character, and those
+/// that are left are matched all at once.
 #[derive(Debug, Clone, Default)]
 pub struct Router {
     /// By id.
     exact: Vec<(String, Target)>,
     /// By literal, each once.
     starts: Vec<Start>,
+    globs: Automaton,
+    /// The last step of each glob, and what it is of.
+    ends: Vec<(usize, Target)>,
 }
 
 /// The globs that begin with the same literal.
@@ -23,7 +28,8 @@ struct Start {
     literal: String,
     /// The longest other start that this one begins with.
     parent: Option<usize>,
-    globs: Vec<(Pattern, Target)>,
+    /// The first step of each glob, and of what follows it.
+    globs: Vec<(usize, usize)>,
 }
 
 impl Router {
@@ -33,67 +39,122 @@ impl Router {
     pub fn new<'c>(
         policies: impl IntoIterator<Item = (usize, &'c [Claim])>,
     ) -> Result<Router, String> {
-        let mut exact = Vec::new();
-        let mut globs = Vec::new();
+        let mut patterns = Vec::new();
         for (policy, claims) in policies {
             for (index, claim) in claims.iter().enumerate() {
-                let pattern = Pattern::parse(&claim.changes)?;
-                match pattern.exact() {
-                    Some(id) => exact.push((id.to_owned(), (policy, index))),
-                    None => globs.push((pattern, (policy, index))),
-                }
+                patterns.push((Pattern::parse(&claim.changes)?, (policy, index)));
+            }
+        }
+        Ok(Router::of(patterns))
+    }
+
+    /// Of patterns that were read.
+    pub(super) fn of(patterns: Vec<(Pattern, Target)>) -> Router {
+        let mut exact = Vec::new();
+        let mut globs = Vec::new();
+        for (pattern, target) in patterns {
+            match pattern.exact() {
+                Some(id) => exact.push((id.to_owned(), target)),
+                None => globs.push((pattern, target)),
             }
         }
         exact.sort();
         globs.sort_by(|(a, _), (b, _)| a.literal.cmp(&b.literal));
-        Ok(Router { exact, starts: starts(globs) })
+        let mut router = Router { exact, ..Router::default() };
+        let mut steps = Vec::new();
+        let mut open = Vec::new();
+        for (pattern, target) in globs {
+            let mut places = Vec::with_capacity(pattern.globs.len());
+            for glob in &pattern.globs {
+                let first = steps.len();
+                steps.extend_from_slice(glob);
+                places.push((first, steps.len()));
+                // Where `**` is the last step, a name ends at it too.
+                router.ends.push((steps.len(), target));
+            }
+            router.add_start(pattern.literal, places, &mut open);
+        }
+        router.globs = Automaton::new(&steps);
+        router
+    }
+
+    /// Adds globs, which come in the order of their literals; `open` are the
+    /// starts that the last one begins with, itself included.
+    fn add_start(
+        &mut self,
+        literal: String,
+        mut globs: Vec<(usize, usize)>,
+        open: &mut Vec<usize>,
+    ) {
+        if let Some(last) = self.starts.last_mut().filter(|last| last.literal == literal) {
+            last.globs.append(&mut globs);
+            return;
+        }
+        let begins = |index: &usize| {
+            self.starts.get(*index).is_some_and(|start| literal.starts_with(&start.literal))
+        };
+        while open.last().is_some_and(|index| !begins(index)) {
+            open.pop();
+        }
+        let parent = open.last().copied();
+        open.push(self.starts.len());
+        self.starts.push(Start { literal, parent, globs });
     }
 
     /// The claims that match an id, in order of policy and claim.
     pub fn claimants(&self, id: &str) -> impl Iterator<Item = (usize, usize)> + use<> {
+        self.claimants_at_cost(id).0.into_iter()
+    }
+
+    /// Whether any claim matches an id.
+    pub fn is_claimed(&self, id: &str) -> bool {
+        self.claimants(id).next().is_some()
+    }
+
+    /// As [`Router::claimants`], and how much work the globs were.
+    pub(super) fn claimants_at_cost(&self, id: &str) -> (Vec<Target>, u64) {
         let first = self.exact.partition_point(|(exact, _)| exact.as_str() < id);
         let exact = self.exact.iter().skip(first).take_while(|(exact, _)| exact == id);
         let mut found: Vec<Target> = exact.map(|(_, target)| *target).collect();
-        // Every start that the id begins with is one of the last start that
-        // sorts before the id, or that itself.
-        let after = self.starts.partition_point(|start| start.literal.as_str() <= id);
-        let mut next = after.checked_sub(1);
-        while let Some(start) = next.and_then(|index| self.starts.get(index)) {
-            if id.starts_with(&start.literal) {
-                let matching = start.globs.iter().filter(|(pattern, _)| pattern.matches(id));
-                found.extend(matching.map(|(_, target)| *target));
+        let starts = self.starts_of(id);
+        let mut run = Run::default();
+        for (number, start) in starts.iter().enumerate() {
+            for (first, end) in &start.globs {
+                self.globs.begin(&mut run, *first, *end);
             }
-            next = start.parent;
+            let until = starts.get(number + 1).map_or(id.len(), |next| next.literal.len());
+            let bytes = id.as_bytes().get(start.literal.len()..until).unwrap_or_default();
+            self.globs.advance(&mut run, bytes);
         }
+        found.extend(self.globs.ended(&run).filter_map(|step| {
+            let glob = self.ends.partition_point(|(end, _)| *end <= step);
+            self.ends.get(glob).map(|(_, target)| *target)
+        }));
         found.sort_unstable();
-        found.into_iter()
+        // Several alternatives of one claim may match.
+        found.dedup();
+        (found, run.cost)
     }
-}
 
-/// Groups sorted globs by what they begin with.
-fn starts(globs: Vec<(Pattern, Target)>) -> Vec<Start> {
-    let mut starts: Vec<Start> = Vec::new();
-    let mut open: Vec<usize> = Vec::new();
-    for (pattern, target) in globs {
-        match starts.last_mut() {
-            Some(last) if last.literal == pattern.literal => last.globs.push((pattern, target)),
-            _ => {
-                let holds = |index: &usize| {
-                    starts
-                        .get(*index)
-                        .is_some_and(|start| pattern.literal.starts_with(&start.literal))
-                };
-                while open.last().is_some_and(|index| !holds(index)) {
-                    open.pop();
-                }
-                let parent = open.last().copied();
-                open.push(starts.len());
-                let literal = pattern.literal.clone();
-                starts.push(Start { literal, parent, globs: vec![(pattern, target)] });
+    /// The starts that an id begins with, the shortest first.
+    fn starts_of(&self, id: &str) -> Vec<&Start> {
+        // Each is the last start that sorts before the id, or one that this
+        // one begins with: how much it has in common with the id tells which.
+        let after = self.starts.partition_point(|start| start.literal.as_str() <= id);
+        let mut next = after.checked_sub(1).and_then(|last| self.starts.get(last));
+        let Some(last) = next else { return Vec::new() };
+        let alike = |(a, b): &(u8, u8)| a == b;
+        let common = last.literal.bytes().zip(id.bytes()).take_while(alike).count();
+        let mut starts = Vec::new();
+        while let Some(start) = next {
+            if start.literal.len() <= common {
+                starts.push(start);
             }
+            next = start.parent.and_then(|parent| self.starts.get(parent));
         }
+        starts.reverse();
+        starts
     }
-    starts
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::claims::default_reason;
 use super::{Rule, RuleAction, RulesPolicy, Then};
-use crate::claim::Pattern;
+use crate::claim::{Pattern, check_size};
 use crate::read::fields::{Fields, Report, join, unknown};
 use crate::unit_name::{is_template, is_unit_name};
 use crate::verdict::Layer;
@@ -37,6 +37,11 @@ pub(super) fn read(object: &Fields<'_>, report: &mut Report) -> Option<RulesPoli
     }
     if patterns > MOST_PATTERNS {
         let message = format!("{patterns} patterns: {MOST_PATTERNS} are the most for one policy");
+        report.problem(spec.at("rules"), message);
+    }
+    let all = rules.iter().flat_map(|rule| &rule.r#match);
+    let all: Vec<Pattern> = all.filter_map(|text| Pattern::parse(text).ok()).collect();
+    if let Err(message) = check_size(&all) {
         report.problem(spec.at("rules"), message);
     }
     let may_relax = spec.boolean("mayRelax", report) == Some(true);
