@@ -1,8 +1,9 @@
 //! A registries.conf: read, extended with mirrors, and written as the container
 //! runtime's own library writes it.
 
-use super::scope::rest_inside;
-use super::sets::MirrorSets;
+use super::scope::scopes_around;
+use super::sets::{MirrorSets, Sets};
+use std::collections::{BTreeMap, BTreeSet};
 use toml::{Table, Value};
 
 /// A registries.conf in the form of version 2. What is not about registries is
@@ -10,6 +11,8 @@ use toml::{Table, Value};
 #[derive(Debug)]
 pub(super) struct Registries {
     registries: Vec<Registry>,
+    /// The first entry of each scope.
+    by_scope: BTreeMap<String, usize>,
     rest: Table,
 }
 
@@ -54,7 +57,12 @@ impl Registries {
             );
         }
         let registries = tables(&mut rest, "registry")?.into_iter().map(Registry::parse);
-        Ok(Registries { registries: registries.collect::<Result<_, _>>()?, rest })
+        let registries = registries.collect::<Result<Vec<_>, _>>()?;
+        let mut by_scope = BTreeMap::new();
+        for (index, registry) in registries.iter().enumerate() {
+            by_scope.entry(registry.scope().to_owned()).or_insert(index);
+        }
+        Ok(Registries { registries, by_scope, rest })
     }
 
     /// Adds all mirrors, those for digests first.
@@ -66,21 +74,18 @@ impl Registries {
         for (source, set, pull) in both() {
             let registry = self.entry(source);
             registry.blocked |= set.blocked;
-            for location in set.mirrors(source) {
-                registry.add_mirror(location, pull);
-            }
+            registry.add_mirrors(set.mirrors(source), pull);
         }
-        for (source, _, _) in both() {
-            self.inherit(source);
-        }
+        self.inherit(sets);
     }
 
     /// The entry of a scope, made if there is none.
     fn entry(&mut self, scope: &str) -> &mut Registry {
-        let found = self.registries.iter().position(|registry| registry.scope() == scope);
+        let found = self.by_scope.get(scope).copied();
         let index = found.unwrap_or(self.registries.len());
         if found.is_none() {
             let scope = scope.to_owned();
+            self.by_scope.insert(scope.clone(), index);
             self.registries.push(match scope.starts_with("*.") {
                 true => Registry { prefix: scope, ..Registry::default() },
                 false => Registry { location: scope, ..Registry::default() },
@@ -92,16 +97,30 @@ impl Registries {
     }
 
     /// Gives entries without mirrors that lie inside a mirrored scope that
-    /// scope's mirrors: the runtime looks only at the closest entry.
-    fn inherit(&mut self, source: &str) {
-        let mirrors = self.entry(source).mirrors.clone();
-        for registry in self.registries.iter_mut().filter(|registry| registry.mirrors.is_empty()) {
-            if let Some(rest) = rest_inside(registry.scope(), source) {
-                let inside = |mirror: &Mirror| Mirror {
-                    location: format!("{}{rest}", mirror.location),
-                    ..mirror.clone()
-                };
-                registry.mirrors = mirrors.iter().map(inside).collect();
+    /// scope's mirrors: the runtime looks only at the closest entry. Of several
+    /// scopes the first one gives them, those for digests before those for tags.
+    fn inherit(&mut self, sets: &MirrorSets) {
+        let longest = sets.digest.keys().chain(sets.tag.keys()).map(String::len).max();
+        for index in 0..self.registries.len() {
+            let Some(registry) = self.registries.get(index) else { continue };
+            if !registry.mirrors.is_empty() {
+                continue;
+            }
+            let around = scopes_around(registry.scope(), longest.unwrap_or_default());
+            let first = |sources: &BTreeMap<String, Sets>| {
+                let found = around.iter().filter(|(outer, _)| sources.contains_key(outer.as_str()));
+                found.min_by(|(a, _), (b, _)| a.cmp(b)).cloned()
+            };
+            let Some((source, rest)) = first(&sets.digest).or_else(|| first(&sets.tag)) else {
+                continue;
+            };
+            let inside = |mirror: &Mirror| Mirror {
+                location: format!("{}{rest}", mirror.location),
+                ..mirror.clone()
+            };
+            let mirrors: Vec<Mirror> = self.entry(&source).mirrors.iter().map(inside).collect();
+            if let Some(registry) = self.registries.get_mut(index) {
+                registry.mirrors = mirrors;
             }
         }
     }
@@ -155,13 +174,16 @@ impl Registry {
         if self.prefix.is_empty() { &self.location } else { &self.prefix }
     }
 
-    /// Adds a mirror behind the others. One that is there already, because the
+    /// Adds mirrors behind the others. One that is there already, because the
     /// objects were rendered into the file before, is not added again.
-    fn add_mirror(&mut self, location: &str, pull: &str) {
-        let same = |m: &Mirror| m.location == location && m.pull_from_mirror == pull;
-        if !self.mirrors.iter().any(same) {
-            let (location, pull_from_mirror) = (location.to_owned(), pull.to_owned());
-            self.mirrors.push(Mirror { location, pull_from_mirror, rest: Table::new() });
+    fn add_mirrors(&mut self, locations: Vec<&str>, pull: &str) {
+        let there = self.mirrors.iter().filter(|mirror| mirror.pull_from_mirror == pull);
+        let mut there: BTreeSet<String> = there.map(|mirror| mirror.location.clone()).collect();
+        for location in locations {
+            if there.insert(location.to_owned()) {
+                let (location, pull_from_mirror) = (location.to_owned(), pull.to_owned());
+                self.mirrors.push(Mirror { location, pull_from_mirror, rest: Table::new() });
+            }
         }
     }
 

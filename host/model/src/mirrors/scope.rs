@@ -1,6 +1,28 @@
 //! Scopes: what a registry entry or a mirror is about, such as `quay.io`,
 //! `quay.io/team/app` or `*.example.com`.
 
+/// No scope is longer, in bytes.
+const LONGEST: usize = 1024;
+
+/// All scopes of at most `longest` bytes that `inner` lies inside of, each with
+/// what has to be appended to its mirrors.
+pub(super) fn scopes_around(inner: &str, longest: usize) -> Vec<(String, String)> {
+    let mut around = Vec::new();
+    for (at, _) in inner.match_indices('/').take_while(|(at, _)| *at <= longest) {
+        around.extend(inner.split_at_checked(at).map(|(outer, rest)| (outer.to_owned(), rest)));
+    }
+    let host = inner.split('/').next().unwrap_or(inner);
+    let name = host.split(':').next().unwrap_or(host);
+    for (at, _) in name.match_indices('.').filter(|(at, _)| name.len() - at < longest) {
+        around.extend(name.get(at..).map(|suffix| (format!("*{suffix}"), "")));
+    }
+    let rest = |outer: String| {
+        let rest = rest_inside(inner, &outer)?.to_owned();
+        Some((outer, rest))
+    };
+    around.into_iter().filter_map(|(outer, _)| rest(outer)).collect()
+}
+
 /// What has to be appended to a mirror of `outer`, so that it mirrors `inner`.
 /// None if `inner` is not inside, or is all of `outer`.
 pub(super) fn rest_inside<'s>(inner: &'s str, outer: &str) -> Option<&'s str> {
@@ -49,6 +71,8 @@ fn check(scope: &str) -> Result<(), String> {
     let last = path.and_then(|path| path.rsplit('/').next());
     let why = if scope.is_empty() {
         "is empty"
+    } else if scope.len() > LONGEST {
+        return Err(format!("is longer than {LONGEST} bytes: no registry or repository is"));
     } else if scope.contains("://") {
         "has a scheme: leave it out"
     } else if scope.contains('@') {
@@ -115,6 +139,26 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        #![proptest_config(proptest::test_runner::Config {
+            failure_persistence: None,
+            ..Default::default()
+        })]
+
+        #[test]
+        fn the_scopes_around_another_are_those_that_it_lies_inside_of(
+            inner in r"(\*\.)?[ab](\.[ab]){0,3}(:1)?(/[ab]){0,3}",
+            outer in r"(\*\.)?[ab](\.[ab]){0,2}(:1)?(/[ab]){0,2}",
+        ) {
+            let around = scopes_around(&inner, 1024);
+            let found = around.iter().find(|(scope, _)| *scope == outer);
+            let found = found.map(|(_, rest)| rest.as_str());
+            proptest::prop_assert_eq!(found, rest_inside(&inner, &outer));
+            let near = scopes_around(&inner, outer.len());
+            proptest::prop_assert_eq!(near.iter().any(|(s, _)| *s == outer), found.is_some());
+        }
+    }
+
     #[test]
     fn scopes_are_hosts_and_repositories() {
         for scope in [
@@ -156,6 +200,7 @@ mod tests {
             ("a.io/.a", "no repository"),
             ("a.io/a___b", "no repository"),
             ("a.io/a..b", "no repository"),
+            (&format!("a.io/{}", "a".repeat(1024)), "longer than"),
         ] {
             let error = check_source(scope).expect_err(scope);
             assert!(error.contains(word), "{scope}: {error}");

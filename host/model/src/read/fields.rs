@@ -7,22 +7,36 @@ use serde_json::{Map, Value};
 /// More problems than these are counted, not listed.
 const LISTED: usize = 100;
 
+/// More problems of one document are not even kept: each is larger than what it
+/// takes to be wrong.
+const KEPT: usize = 1000;
+
 /// The problems of one document.
 #[derive(Debug)]
 pub struct Report {
     file: String,
     document: String,
     problems: Vec<Problem>,
+    more: usize,
 }
 
 impl Report {
     /// A report on a document (see [`Problem::document`]) of a file.
     pub fn new(file: &str, document: &str) -> Report {
-        Report { file: file.to_owned(), document: document.to_owned(), problems: Vec::new() }
+        Report {
+            file: file.to_owned(),
+            document: document.to_owned(),
+            problems: Vec::new(),
+            more: 0,
+        }
     }
 
     /// Adds a problem with the field at `path`.
     pub fn problem(&mut self, path: impl Into<String>, message: impl Into<String>) {
+        if self.problems.len() >= KEPT {
+            self.more += 1;
+            return;
+        }
         self.problems.push(Problem {
             file: self.file.clone(),
             document: self.document.clone(),
@@ -38,7 +52,12 @@ impl Report {
 
     /// All problems, in the order in which they were found.
     pub fn into_problems(self) -> Vec<Problem> {
-        self.problems
+        let Report { file, document, mut problems, more } = self;
+        if more > 0 {
+            let message = format!("… and {more} more problems in this document");
+            problems.push(Problem { file, document, path: String::new(), message });
+        }
+        problems
     }
 }
 
@@ -49,13 +68,17 @@ pub fn unless<T>(mut problems: Vec<Problem>, value: T) -> Result<T, Problems> {
         return Ok(value);
     }
     let more = problems.len().saturating_sub(LISTED);
+    // Of a document with very many they were not all counted here.
+    let least = if problems.len() > KEPT { "at least " } else { "" };
     if more > 0 {
         problems.truncate(LISTED);
         problems.push(Problem {
             file: String::new(),
             document: String::new(),
             path: String::new(),
-            message: format!("… and {more} more problems; mend the first ones and try again"),
+            message: format!(
+                "… and {least}{more} more problems; mend the first ones and try again"
+            ),
         });
     }
     Err(Problems(problems))
@@ -343,6 +366,14 @@ mod tests {
         assert_eq!(problems.0.len(), 101);
         let last = problems.to_string();
         assert!(last.ends_with("\n… and 30 more problems; mend the first ones and try again"));
+        let mut report = Report::new("a.yaml", "");
+        (0..5_000_000).for_each(|_| report.problem("x", "is wrong"));
+        assert!(!report.is_clean());
+        let problems = report.into_problems();
+        assert_eq!(problems.len(), KEPT + 1, "the rest is only counted");
+        assert!(problems[KEPT].message.contains("4999000 more problems"));
+        let last = unless(problems, ()).unwrap_err().to_string();
+        assert!(last.contains("at least 901 more problems"), "{}", &last[last.len() - 100..]);
     }
 
     #[test]

@@ -244,7 +244,7 @@ fn user(fields: &Fields<'_>, origin: Origin, report: &mut Report) -> Option<Laye
         rest: String::new(),
         origin,
     };
-    Some(LayerUser { user, rest })
+    Some(LayerUser { user, rest: vec![Value::Object(rest)] })
 }
 
 fn owned(text: Option<&str>) -> Option<Cow<'static, str>> {

@@ -5,7 +5,7 @@ use super::normal;
 use crate::config::{Dropin, File, Fixed, KernelType, NodeConfig, Unit, User};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What one config sets. What it leaves open is `None` or empty: only after
 /// merging the defaults are filled in.
@@ -38,7 +38,8 @@ pub(super) struct LayerUnit {
 #[derive(Debug)]
 pub(super) struct LayerUser {
     pub(super) user: User<'static>,
-    pub(super) rest: Map<String, Value>,
+    /// Objects, from each config that has the user.
+    pub(super) rest: Vec<Value>,
 }
 
 /// The parts that only provisioning can set.
@@ -115,7 +116,7 @@ pub(super) fn merge(layers: Vec<Layer>) -> NodeConfig<'static> {
         node.os_image = layer.os_image.map_or(node.os_image, Cow::Owned);
         node.fips |= layer.fips;
         for (part, value) in layer.fixed {
-            put_value(fixed.entry(part).or_default(), value);
+            fixed.entry(part).or_insert_with(Vec::new).push(value);
         }
     }
     normal::sort(&mut node.extensions);
@@ -123,7 +124,8 @@ pub(super) fn merge(layers: Vec<Layer>) -> NodeConfig<'static> {
     node.files = files.into_values().map(finished_file).collect();
     node.units = units.into_values().map(finished_unit).collect();
     node.users = users.into_values().map(finished_user).collect();
-    node.fixed = fixed.into_iter().filter_map(|(part, value)| finished_part(part, value)).collect();
+    let fixed = fixed.into_iter().filter_map(|(part, values)| finished_part(part, merged(values)));
+    node.fixed = fixed.collect();
     node.fixed.sort_unstable_by(|a, b| a.field.cmp(&b.field));
     node
 }
@@ -167,42 +169,63 @@ fn put_unit(below: &mut LayerUnit, above: LayerUnit) {
     replace(&mut below.mask, above.mask);
     replace(&mut below.unit.contents, above.unit.contents);
     replace(&mut below.unit.enabled, above.unit.enabled);
-    for dropin in above.unit.dropins {
-        match below.unit.dropins.iter_mut().find(|there| there.name == dropin.name) {
-            Some(there) => replace(&mut there.contents, dropin.contents),
-            None => below.unit.dropins.push(dropin),
-        }
-    }
+    // Sorted once when all is merged: what comes later stands behind.
+    below.unit.dropins.extend(above.unit.dropins);
     below.unit.origin = above.unit.origin;
 }
 
 fn put_user(below: &mut LayerUser, above: LayerUser) {
     below.user.ssh_keys.extend(above.user.ssh_keys);
     replace(&mut below.user.password_hash, above.user.password_hash);
-    for (name, value) in above.rest {
-        put_value(below.rest.entry(name).or_insert(Value::Null), value);
-    }
+    below.rest.extend(above.rest);
     below.user.origin = above.user.origin;
 }
 
-/// Objects field by field, lists one behind the other, anything else replaced.
-fn put_value(below: &mut Value, above: Value) {
-    match (below, above) {
-        (_, Value::Null) => {}
-        (Value::Object(below), Value::Object(above)) => {
-            for (name, value) in above {
-                put_value(below.entry(name).or_insert(Value::Null), value);
+/// What several configs set in one place, the later ones on top: objects field
+/// by field, lists one behind the other, anything else replaced.
+fn merged(values: Vec<Value>) -> Value {
+    let mut objects: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    let (mut list, mut names) = (Vec::new(), BTreeSet::new());
+    let mut whole = Value::Null;
+    for value in values {
+        // What is replaced by something of another type leaves nothing behind.
+        match (&value, &whole) {
+            (Value::Null, _) => continue,
+            (Value::Object(_), Value::Object(_)) | (Value::Array(_), Value::Array(_)) => {}
+            _ => {
+                objects.clear();
+                list.clear();
+                names.clear();
             }
         }
-        (Value::Array(below), Value::Array(above)) => {
-            for item in above {
-                // Names, such as those of groups, form a set.
-                if !item.is_string() || !below.contains(&item) {
-                    below.push(item);
+        whole = match value {
+            Value::Object(fields) => {
+                for (name, value) in fields {
+                    objects.entry(name).or_default().push(value);
                 }
+                Value::Object(Map::new())
             }
+            Value::Array(items) => {
+                // Names, such as those of groups, form a set; what one config
+                // repeats is its own affair.
+                let first = list.is_empty();
+                for item in items {
+                    let is_new = item.as_str().is_none_or(|name| names.insert(name.to_owned()));
+                    if is_new || first {
+                        list.push(item);
+                    }
+                }
+                Value::Array(Vec::new())
+            }
+            other => other,
+        };
+    }
+    match whole {
+        Value::Object(_) => {
+            objects.into_iter().map(|(name, values)| (name, merged(values))).collect()
         }
-        (below, above) => *below = above,
+        Value::Array(_) => Value::Array(list),
+        other => other,
     }
 }
 
@@ -221,7 +244,15 @@ fn finished_file(mut file: File<'static>) -> File<'static> {
 fn finished_unit(LayerUnit { mut unit, mask }: LayerUnit) -> Unit<'static> {
     unit.mask = mask == Some(true);
     unit.contents = unit.contents.filter(|text| !text.is_empty());
-    unit.dropins.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    // The sort keeps the order of drop-ins of one name.
+    unit.dropins.sort_by(|a, b| a.name.cmp(&b.name));
+    unit.dropins.dedup_by(|later, earlier| {
+        let same = later.name == earlier.name;
+        if same {
+            replace(&mut earlier.contents, later.contents.take());
+        }
+        same
+    });
     for Dropin { contents, .. } in &mut unit.dropins {
         *contents = contents.take().filter(|text| !text.is_empty());
     }
@@ -235,7 +266,8 @@ fn finished_user(LayerUser { mut user, rest }: LayerUser) -> User<'static> {
         "shouldExist" => *value == Value::Bool(true),
         _ => false,
     };
-    let rest = rest.into_iter().filter(|(name, value)| !is_default(name, value)).collect();
+    let Value::Object(mut rest) = merged(rest) else { return user };
+    rest.retain(|name, value| !is_default(name, value));
     let rest = normal::prune(&Value::Object(rest));
     user.rest = rest.map_or_else(String::new, |rest| normal::canonical(&rest));
     user

@@ -15,6 +15,7 @@ use crate::read::fields::{Fields, Report, unknown, unless};
 use crate::read::{Input, document_values};
 use crate::verdict::{Action, Layer};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// The settings of the component `rules`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -116,12 +117,13 @@ pub struct RulesPolicy {
 pub fn read(input: &Input<'_>) -> Result<Vec<RulesPolicy>, Problems> {
     let mut problems = Vec::new();
     let mut policies: Vec<RulesPolicy> = Vec::new();
+    let mut names = BTreeSet::new();
     for document in document_values(input)? {
         let mut report = Report::new(input.name, &document.label);
         if let Some(object) = Fields::object(&document.value, "", &mut report)
             && let Some(policy) = read_object(&object, &mut report)
         {
-            if policies.iter().any(|earlier| earlier.name == policy.name) {
+            if !names.insert(policy.name.clone()) {
                 let message = format!("{:?} is the name of an earlier policy too", policy.name);
                 report.problem("metadata.name", message);
             }
