@@ -9,6 +9,7 @@ use crate::claim::escaped;
 use crate::effect::Effect;
 use crate::plan::effect_of;
 use crate::rules::{Rule, RuleAction, Then, deciding_rule};
+use std::collections::BTreeSet;
 
 /// An entry of the user.
 #[derive(Debug)]
@@ -194,21 +195,37 @@ fn warn_if_empty(entry: &Entry<'_>, warnings: &mut Vec<String>) {
     }
 }
 
-/// An entry that decides on registries.conf takes the decision from the
-/// built-in that knows whether a drain is needed.
+/// Pieces of the registries configuration; the built-in that knows whether a
+/// drain is needed reads them together with [`REGISTRIES_CONF`].
+const REGISTRIES_DIRECTORY: &str = "/etc/containers/registries.conf.d";
+
+/// An entry that decides on a file of the registries configuration takes the
+/// decision from the built-in that knows whether a drain is needed.
 fn warn_of_registries(rules: &[Rule], names: &[&str], warnings: &mut Vec<String>) {
-    let decider = deciding_rule(rules, &format!("file:{REGISTRIES_CONF}"));
-    let Some((rule, name)) = decider.and_then(|index| Some((rules.get(index)?, names.get(index)?)))
-    else {
-        return;
-    };
-    let Then::Act { actions, .. } = &rule.then else { return };
-    let actions: Vec<_> = actions.iter().map(RuleAction::action).collect();
-    if effect_of(&actions) < Effect::Drain {
-        warnings.push(format!(
-            "The nodeDisruptionPolicy entry for {name} replaces tread's check whether a pull could \
-             fail: when {REGISTRIES_CONF} changes, a drain that may be needed will not happen."
-        ));
+    let piece = format!("{REGISTRIES_DIRECTORY}/any.conf");
+    let mut files =
+        vec![(REGISTRIES_CONF, REGISTRIES_CONF.to_owned()), (REGISTRIES_DIRECTORY, piece)];
+    for name in names {
+        let path = clean(name);
+        let rest = path.strip_prefix(REGISTRIES_DIRECTORY).and_then(|rest| rest.strip_prefix('/'));
+        if rest.is_some_and(|rest| rest.ends_with(".conf") && !rest.contains('/')) {
+            files.push((*name, path));
+        }
+    }
+    let mut warned = BTreeSet::new();
+    for (what, file) in files {
+        let decider = deciding_rule(rules, &format!("file:{file}"));
+        let decider = decider.and_then(|at| Some((at, rules.get(at)?, *names.get(at)?)));
+        let Some((at, Rule { then: Then::Act { actions, .. }, .. }, name)) = decider else {
+            continue;
+        };
+        let actions: Vec<_> = actions.iter().map(RuleAction::action).collect();
+        if effect_of(&actions) < Effect::Drain && warned.insert(at) {
+            warnings.push(format!(
+                "The nodeDisruptionPolicy entry for {name} replaces tread's check whether a pull \
+                 could fail: when {what} changes, a drain that may be needed will not happen."
+            ));
+        }
     }
 }
 

@@ -124,7 +124,9 @@ fn a_default_that_is_closer_than_the_users_entry_abstains() {
     ] {
         assert_eq!(actions(&policy, id), unit.map(|unit| vec![restart(unit)]), "{id}");
     }
-    assert_eq!(policy.warnings, [""; 0]);
+    // The pieces of registries.conf have no default of OpenShift's.
+    assert_eq!(policy.warnings.len(), 1, "{:?}", policy.warnings);
+    assert!(policy.warnings[0].contains("registries.conf.d changes"), "{:?}", policy.warnings);
     assert!(
         !policy.settings.to_string().contains("/etc/crio/policies"),
         "no rule without a need: {}",
@@ -192,8 +194,13 @@ fn an_entry_that_takes_registries_conf_loses_the_drain_check_loudly() {
     for (path, warned) in [
         ("/etc/containers/registries.conf", true),
         ("/etc/containers//////////////////////", true),
-        ("/etc/containers", false),
-        ("/etc/containers/registries.conf.d", false),
+        ("/etc", true),
+        ("/etc/containers", true),
+        ("/etc/containers/registries.conf.d", true),
+        ("/etc/containers/registries.conf.d/99-mirrors.conf", true),
+        ("/etc/containers/registries.conf.d/README", false),
+        ("/etc/containers/registries.conf.d/sub/a.conf", false),
+        ("/etc/containers/registries.d", false),
     ] {
         let policy = files(&[(path, "crio.service")]);
         let found = policy
@@ -205,6 +212,16 @@ fn an_entry_that_takes_registries_conf_loses_the_drain_check_loudly() {
     let drained =
         policy("{files: [{path: /etc/containers/registries.conf, actions: [{type: Drain}]}]}");
     assert_eq!(drained.warnings, [""; 0], "nothing is lost where the entry itself drains");
+    let both = policy(
+        "{files: [{path: /etc/containers, actions: [{type: None}]}, \
+         {path: /etc/containers/registries.conf.d, actions: [{type: Drain}]}]}",
+    );
+    assert_eq!(both.warnings, [""; 0], "the closer entry drains");
+    let twice = files(&[
+        ("/etc/containers", "crio.service"),
+        ("/etc/containers/registries.conf", "crio.service"),
+    ]);
+    assert_eq!(twice.warnings.len(), 2, "one for each entry: {:?}", twice.warnings);
 }
 
 #[test]
