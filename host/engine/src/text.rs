@@ -1,5 +1,7 @@
 //! Text from a stranger, made fit to be shown.
 
+use tread_model::read::is_unfit;
+
 /// One line: control characters and those that change the direction of what
 /// follows become spaces, spaces are not repeated, and the whole is cut at
 /// `limit` bytes, with `…` in the place of what is missing.
@@ -35,16 +37,6 @@ fn cut(out: &mut String, limit: usize) {
     if out.len() + '…'.len_utf8() <= limit {
         out.push('…');
     }
-}
-
-/// Control characters, and invisible ones that reorder or hide text.
-fn is_unfit(c: char) -> bool {
-    c.is_control()
-        || matches!(c,
-            '\u{ad}' | '\u{61c}' | '\u{180e}'
-            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
-            | '\u{e0000}'..='\u{e007f}')
 }
 
 #[cfg(test)]

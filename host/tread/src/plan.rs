@@ -29,12 +29,14 @@ pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
     }
     let (old, new) = (read_side(&old)?, read_side(&new)?);
     let (old, new) = read::sides(&named(&old), &named(&new))?;
+    let doubts = read::doubts(&old, &new);
     let (old, new) = (with_mirrors(old)?, with_mirrors(new)?);
     let reading = start.elapsed();
 
     let start = Instant::now();
     let limits = Limits::default();
     let (policies, warnings) = loading::policies(&args.policies, &limits)?;
+    let warnings = [doubts, warnings].concat();
     let sandbox = loading::sandbox(limits)?;
     let starting = start.elapsed();
 

@@ -10,6 +10,11 @@ use serde_json::Value;
 /// end of the stack.
 const YAML_DEPTH: usize = 40;
 
+/// More anchors, aliases and merge keys than anybody writes; what aliases add
+/// up to is limited besides.
+const YAML_ANCHORS: usize = 100_000;
+const YAML_MERGE_KEYS: usize = 10_000;
+
 /// One file. Whoever calls has read it.
 #[derive(Debug, Clone, Copy)]
 pub struct Input<'a> {
@@ -209,8 +214,9 @@ fn yaml(text: &str) -> Result<Vec<Value>, Fault> {
             max_nodes: size.saturating_add(1000),
             max_documents: size.saturating_add(1000),
             max_total_scalar_bytes: size.saturating_mul(2).saturating_add(1_000_000),
-            // What they add up to is limited above.
-            max_aliases: 100_000,
+            max_aliases: YAML_ANCHORS,
+            max_anchors: YAML_ANCHORS,
+            max_merge_keys: YAML_MERGE_KEYS,
             enforce_alias_anchor_ratio: false,
         },
         legacy_octal_numbers: true,
@@ -241,7 +247,25 @@ fn in_words(error: &serde_saphyr::Error) -> String {
         Error::Budget { breach: BudgetBreach::Depth { .. }, .. } => {
             format!("it is nested more than {YAML_DEPTH} deep")
         }
-        Error::Budget { .. } => "its aliases make it many times larger than it is".to_owned(),
+        Error::Budget { breach, .. } => {
+            let what = match breach {
+                BudgetBreach::Anchors { .. } => {
+                    format!("it has more than {YAML_ANCHORS} anchors (&NAME)")
+                }
+                BudgetBreach::Aliases { .. } => {
+                    format!("it has more than {YAML_ANCHORS} aliases (*NAME)")
+                }
+                BudgetBreach::MergeKeys { .. } => {
+                    format!("it has more than {YAML_MERGE_KEYS} merge keys (<<)")
+                }
+                BudgetBreach::RecordedAnchorEvents { .. }
+                | BudgetBreach::RecordedAnchorBytes { .. } => {
+                    "what its anchors (&NAME) mark is too large together".to_owned()
+                }
+                _ => "its aliases make it many times larger than it is".to_owned(),
+            };
+            format!("{what}: write out what they stand for, or convert the file to JSON first")
+        }
         Error::AliasError { error, .. } => in_words(error),
         Error::RecursiveReferencesRequireWeakTypes { .. } => {
             "an alias stands inside of what it is an alias of".to_owned()

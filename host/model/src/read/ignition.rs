@@ -182,7 +182,11 @@ fn owner(fields: &Fields<'_>, name: &str, report: &mut Report) -> Cow<'static, s
     let Some(owner) = fields.child(name, report) else { return Cow::Borrowed("") };
     owner.only(&["id", "name"], report);
     let id = owner.integer("id", report);
+    let at = owner.at("name");
     let name = owner.string("name", report).filter(|name| !name.is_empty());
+    if let Some(Err(message)) = name.map(normal::check_owner) {
+        report.problem(at, message);
+    }
     match (id, name) {
         (Some(_), Some(_)) => report.problem(owner.path(), "expected an id or a name, not both"),
         (Some(0), None) => return Cow::Borrowed("root"),
@@ -237,8 +241,13 @@ fn user(fields: &Fields<'_>, origin: Origin, report: &mut Report) -> Option<Laye
         USER_REST.iter().filter_map(|name| Some(((*name).to_owned(), fields.get(name)?.clone())));
     let rest: Map<String, Value> = rest.collect();
     let password_hash = owned(fields.string("passwordHash", report));
+    let name = fields.required_string("name", report)?;
+    if let Err(message) = normal::check_account(name) {
+        report.problem(fields.at("name"), message);
+        return None;
+    }
     let user = User {
-        name: Cow::Owned(fields.required_string("name", report)?.to_owned()),
+        name: Cow::Owned(name.to_owned()),
         ssh_keys: keys.into_iter().map(|(_, key)| Cow::Owned(key.to_owned())).collect(),
         password_hash,
         rest: String::new(),

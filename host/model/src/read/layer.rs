@@ -1,6 +1,7 @@
 //! One MachineConfig or Ignition config as it was written, and how several of
 //! them become one node config.
 
+use super::makeup::Makeup;
 use super::normal;
 use crate::config::{Dropin, File, Fixed, KernelType, NodeConfig, Unit, User};
 use serde_json::{Map, Value};
@@ -15,6 +16,7 @@ pub(super) struct Layer {
     pub(super) name: String,
     /// The pool that it is for.
     pub(super) role: Option<String>,
+    pub(super) makeup: Makeup,
     /// Owners are empty where they are not set.
     pub(super) files: Vec<File<'static>>,
     pub(super) units: Vec<LayerUnit>,

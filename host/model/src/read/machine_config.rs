@@ -2,14 +2,15 @@
 
 use super::fields::{Fields, Report};
 use super::layer::Layer;
-use super::{ignition, normal};
+use super::normal::{ODD, is_odd};
+use super::{ignition, makeup, normal};
 use std::borrow::Cow;
 
 /// The apiVersion of MachineConfigs.
 pub(super) const API_VERSION: &str = "machineconfiguration.openshift.io/v1";
 
 /// The label that says which pool a MachineConfig is for.
-const ROLE: &str = "machineconfiguration.openshift.io/role";
+pub(super) const ROLE: &str = "machineconfiguration.openshift.io/role";
 
 const SPEC: [&str; 7] = [
     "baseOSExtensionsContainerImage",
@@ -26,10 +27,18 @@ pub(super) fn read(object: &Fields<'_>, document: u32, report: &mut Report) -> L
     let mut layer = Layer::default();
     object.only(&["apiVersion", "kind", "metadata", "spec", "status"], report);
     layer.name = name(object, report);
-    let metadata = object.child("metadata", &mut Report::new("", ""));
-    if let Some(labels) = metadata.and_then(|metadata| metadata.child("labels", report)) {
-        layer.role = labels.string(ROLE, report).map(str::to_owned);
+    let mut owner = None;
+    if let Some(metadata) = object.child("metadata", &mut Report::new("", "")) {
+        if let Some(labels) = metadata.child("labels", report) {
+            layer.role = labels.string(ROLE, report).map(str::to_owned);
+            if layer.role.as_deref().is_some_and(is_odd) {
+                report.problem(labels.at(ROLE), ODD);
+                layer.role = None;
+            }
+        }
+        owner = owning_pool(&metadata);
     }
+    layer.makeup = makeup::of_config(&layer.name, owner.as_deref(), layer.role.as_deref());
     let Some(spec) = object.child("spec", report) else { return layer };
     spec.only(&SPEC, report);
     spec.string("baseOSExtensionsContainerImage", report);
@@ -69,5 +78,22 @@ pub(super) fn name(object: &Fields<'_>, report: &mut Report) -> String {
         }
         return String::new();
     };
-    metadata.required_string("name", report).unwrap_or_default().to_owned()
+    let name = metadata.required_string("name", report).unwrap_or_default();
+    if is_odd(name) {
+        report.problem(metadata.at("name"), ODD);
+        return String::new();
+    }
+    name.to_owned()
+}
+
+/// The pool that owns an object. Whatever else stands in its metadata is
+/// Kubernetes' affair.
+fn owning_pool(metadata: &Fields<'_>) -> Option<String> {
+    let mut ignored = Report::new("", "");
+    let owners = metadata.objects("ownerReferences", &mut ignored);
+    owners.into_iter().find_map(|(_, owner)| {
+        let is_pool = owner.string("kind", &mut ignored) == Some(makeup::POOL);
+        let name = is_pool.then(|| owner.string("name", &mut ignored)).flatten();
+        name.filter(|name| !is_odd(name)).map(str::to_owned)
+    })
 }

@@ -6,12 +6,14 @@ pub mod fields;
 mod ignition;
 mod layer;
 mod machine_config;
+mod makeup;
 mod normal;
 mod side;
 mod value;
 
 pub use document::{Document, Input, MirrorKind, MirrorObject, document_values};
 
+pub use makeup::{Makeup, doubts};
 pub use normal::is_unfit;
 
 use crate::config::NodeConfig;
@@ -25,6 +27,8 @@ pub struct Side<'a> {
     /// The objects that are still to be rendered into registries.conf, as they
     /// stand in the files.
     pub mirrors: Vec<MirrorObject>,
+    /// What it is made of, mirrors aside.
+    pub makeup: Makeup,
 }
 
 /// Reads the files of both sides.

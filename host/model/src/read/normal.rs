@@ -10,7 +10,7 @@ pub(super) fn path(text: &str) -> Result<Cow<'_, str>, &'static str> {
     let Some(rest) = text.strip_prefix('/') else {
         return Err("expected an absolute path");
     };
-    if rest.chars().any(is_unfit) {
+    if is_odd(rest) {
         return Err(
             "a path cannot contain control characters, or such as turn the direction of text",
         );
@@ -37,10 +37,44 @@ pub(super) fn path(text: &str) -> Result<Cow<'_, str>, &'static str> {
     }
 }
 
-/// Whether a character could drive whatever shows it: a terminal, a log.
+/// Whether a character could drive whatever shows it, a terminal or a log, or
+/// hides or reorders what stands around it.
 pub fn is_unfit(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+        || matches!(c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}'
+            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e007f}')
+}
+
+/// Whether a name holds what no name should.
+pub(super) fn is_odd(name: &str) -> bool {
+    name.chars().any(is_unfit)
+}
+
+/// What to say of an odd name. It is not repeated.
+pub(super) const ODD: &str = "holds a character that cannot be shown, such as a control character, \
+    a line break, or one that turns the direction of text: write the name without it";
+
+/// What is wrong with the name of a user or group.
+pub(super) fn check_account(name: &str) -> Result<(), &'static str> {
+    if is_odd(name) {
+        Err(ODD)
+    } else if name.contains(['/', ':']) {
+        Err("no user or group has a / or : in its name")
+    } else {
+        Ok(())
+    }
+}
+
+/// What is wrong with the name of an owner, which may be written as a number
+/// elsewhere.
+pub(super) fn check_owner(name: &str) -> Result<(), &'static str> {
+    if !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err("is a number, which is no name: write it in the field `id`, without quotes");
+    }
+    check_account(name)
 }
 
 /// Permission bits, set-uid, set-gid and sticky included.
@@ -65,11 +99,12 @@ pub(super) const UNIT_NAME: &str = "expected the name of a systemd unit, such as
 
 /// Whether systemd would take it for the name of a drop-in.
 pub(super) fn is_dropin_name(name: &str) -> bool {
-    name.len() > ".conf".len() && name.ends_with(".conf") && !name.contains(['/', '\0'])
+    name.len() > ".conf".len() && name.ends_with(".conf") && !name.contains('/') && !is_odd(name)
 }
 
 /// What a drop-in's name should have been.
-pub(super) const DROPIN_NAME: &str = "expected a file name that ends in .conf";
+pub(super) const DROPIN_NAME: &str =
+    "expected a file name that ends in .conf, without control characters";
 
 /// The kernel that a text names.
 pub(super) fn kernel_type(text: &str) -> Option<KernelType> {

@@ -3,6 +3,7 @@
 use super::document::{Document, Input, MirrorKind, MirrorObject, documents_and_problems};
 use super::fields::{Fields, Report, unknown};
 use super::layer::{Layer, merge};
+use super::makeup::Makeup;
 use super::{Side, ignition, machine_config};
 use crate::config::Place;
 use crate::problem::Problem;
@@ -45,7 +46,10 @@ pub(super) fn read(what: &str, inputs: &[Input<'_>], problems: &mut Vec<Problem>
         documents.iter().for_each(|document| reading.document(input.name, document));
     }
     reading.check_names();
-    reading.sort_by_role();
+    let makeup = match reading.check_rendered() {
+        Some(pool) => Makeup::Rendered(pool),
+        None => reading.sort_by_role(),
+    };
     problems.append(&mut reading.problems);
     let layers = reading.layers.into_iter().map(|(layer, _)| layer).collect();
     let mut config = merge(layers);
@@ -54,7 +58,7 @@ pub(super) fn read(what: &str, inputs: &[Input<'_>], problems: &mut Vec<Problem>
         config.name = names.join("+").into();
     }
     config.places = reading.places;
-    Side { config, mirrors: reading.mirrors }
+    Side { config, mirrors: reading.mirrors, makeup }
 }
 
 /// What was read so far.
@@ -135,7 +139,7 @@ impl Reading {
 
     /// Brings the configs into the order in which the operator merges them for
     /// a pool, and reports configs that are not for one pool.
-    fn sort_by_role(&mut self) {
+    fn sort_by_role(&mut self) -> Makeup {
         // A config that says nothing is for every node.
         let role = |layer: &Layer| match layer.role.as_deref() {
             None | Some("") => "worker".to_owned(),
@@ -150,9 +154,10 @@ impl Reading {
         for (layer, place) in &self.layers {
             roles.entry(role(layer)).or_default().push(*place);
         }
+        let makeup = self.makeup(is_base);
         let base = roles.keys().filter(|role| is_base(role)).count();
         if base <= 1 && roles.len() - base <= 1 {
-            return;
+            return makeup;
         }
         let pools = roles.iter().map(|(role, places)| {
             let files =
@@ -165,6 +170,104 @@ impl Reading {
         );
         let first = roles.values().flatten().min().copied().unwrap_or_default();
         self.problem(first, "metadata.labels", message);
+        makeup
+    }
+
+    /// Of single configs: a custom pool has the configs of the base one too.
+    fn makeup(&self, is_base: impl Fn(&str) -> bool) -> Makeup {
+        let single = |(layer, _): &(Layer, usize)| match &layer.makeup {
+            Makeup::Single(pool) => Some(pool.clone()),
+            _ => None,
+        };
+        let pools: Vec<Option<String>> = self.layers.iter().filter_map(single).collect();
+        if pools.is_empty() {
+            return Makeup::Unknown;
+        }
+        let named = || pools.iter().flatten();
+        Makeup::Single(named().find(|pool| !is_base(pool)).or_else(|| named().next()).cloned())
+    }
+
+    /// The pool of the rendered config, if the side is one. Such a config is a
+    /// whole already: anything beside it is reported, with what to give.
+    fn check_rendered(&mut self) -> Option<String> {
+        let rendered = |(layer, _): &(Layer, usize)| match &layer.makeup {
+            Makeup::Rendered(pool) => Some(pool.clone()),
+            _ => None,
+        };
+        let pool = self.layers.iter().find_map(rendered)?;
+        let whole = self.layers.iter().filter(|layer| rendered(layer).is_some());
+        let whole: Vec<(String, usize)> =
+            whole.map(|(layer, place)| (layer.name.clone(), *place)).collect();
+        let [(name, first), others @ ..] = whole.as_slice() else { return None };
+        if let Some((_, place)) = others.first() {
+            let message = format!(
+                "this side has {} rendered configs ({}), and each is all that a node has: give \
+                 one. `oc get machineconfigpool {pool} -o jsonpath='{{.spec.configuration.name}}'` \
+                 tells which one a pool is to have, `.status.configuration.name` which one it has",
+                whole.len(),
+                shortened(whole.iter().map(|(name, _)| name.as_str())),
+            );
+            self.problem(*place, "metadata.name", message);
+        } else if self.layers.len() > 1 {
+            let beside = self.layers.iter().filter(|layer| rendered(layer).is_none());
+            let message = format!(
+                "{name} is a rendered config, which is all that a node has, and is not merged with \
+                 others: give it alone, or leave it out and give all the configs of the pool that \
+                 it was rendered from; beside it stand {}",
+                shortened(beside.map(|(layer, _)| layer.name.as_str())),
+            );
+            self.problem(*first, "metadata.name", message);
+        }
+        Some(pool)
+    }
+}
+
+/// The first names of many.
+fn shortened<'n>(names: impl Iterator<Item = &'n str>) -> String {
+    const SHOWN: usize = 5;
+    let names: Vec<&str> = names.collect();
+    let shown: Vec<&str> = names.iter().take(SHOWN).copied().collect();
+    match names.len().saturating_sub(SHOWN) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+/// What to give in place of objects that people may take for configs.
+fn instead(kind: &str) -> Option<&'static str> {
+    const RENDERED: &str = "OpenShift's operator writes it into the MachineConfigs that it renders: \
+        apply it to a test cluster, or look how the operator rendered it, and give the rendered \
+        MachineConfig of the pool (oc get machineconfig rendered-POOL-HASH -o yaml) on each side";
+    match kind {
+        "KubeletConfig"
+        | "ContainerRuntimeConfig"
+        | "ClusterImagePolicy"
+        | "ImagePolicy"
+        | "Image"
+        | "PinnedImageSet"
+        | "APIServer"
+        | "FeatureGate"
+        | "Proxy"
+        | "Node"
+        | "Infrastructure"
+        | "DNS"
+        | "Network"
+        | "ControllerConfig"
+        | "Tuned"
+        | "PerformanceProfile"
+        | "MachineOSConfig"
+        | "MachineOSBuild" => Some(RENDERED),
+        "MachineConfigPool" => Some(
+            "it only names the configs of a pool: give the rendered MachineConfig that stands in its \
+             .status.configuration.name on the old side, and in .spec.configuration.name on the new",
+        ),
+        "DisruptionPolicy" | "MachineConfiguration" => {
+            Some("it says what changes cost: give it with --rules")
+        }
+        "ConfigMap" => Some(
+            "a policy in a ConfigMap is taken out with `tread policy unpack`, and given with --policy",
+        ),
+        _ => None,
     }
 }
 
@@ -188,6 +291,10 @@ fn kind(fields: &Fields<'_>, report: &mut Report) -> Option<Kind> {
     };
     let known: Vec<_> = KINDS.iter().map(|(kind, ..)| *kind).collect();
     let Some((_, want, kind)) = KINDS.iter().find(|(kind, ..)| *kind == name) else {
+        if let Some(instead) = instead(name) {
+            report.problem("kind", format!("{name} is no node config: {instead}"));
+            return None;
+        }
         let message = unknown("kind", name, &known);
         let said = message.split(": known here").next().unwrap_or_default();
         report.problem("kind", format!("{said} ({READS})"));

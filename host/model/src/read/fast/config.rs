@@ -3,8 +3,11 @@
 use super::cursor::Cursor;
 use super::entries::{self, Known};
 use crate::config::NodeConfig;
+use crate::read::makeup::{self, Makeup};
 use crate::read::{Input, ignition, machine_config, normal};
 use std::borrow::Cow;
+
+const POOL: &[u8] = makeup::POOL.as_bytes();
 
 /// A document that was read.
 pub(super) struct Document<'a> {
@@ -12,59 +15,80 @@ pub(super) struct Document<'a> {
     pub(super) config: NodeConfig<'a>,
     /// As [`crate::config::Place::config`].
     pub(super) path: &'static str,
+    pub(super) makeup: Makeup,
 }
 
 /// Reads the only document of a file.
 pub(super) fn read<'a>(input: &Input<'a>, known: &Known<'_, 'a>) -> Option<Document<'a>> {
     let mut config = NodeConfig::default();
     let mut cursor = Cursor::new(input.bytes);
-    let path = match object(&mut cursor, known, &mut config) {
-        Some(()) => "spec.config",
+    let (path, makeup) = match object(&mut cursor, known, &mut config) {
+        Some(makeup) => ("spec.config", makeup),
         None => {
             config = NodeConfig { name: Cow::Borrowed(input.name), ..NodeConfig::default() };
             cursor = Cursor::new(input.bytes);
             ignition_config(&mut cursor, known, &mut config)?;
-            ""
+            ("", Makeup::Unknown)
         }
     };
     cursor.end()?;
-    Some(Document { config, path })
+    Some(Document { config, path, makeup })
 }
 
 fn object<'a>(
     cursor: &mut Cursor<'a>,
     known: &Known<'_, 'a>,
     config: &mut NodeConfig<'a>,
-) -> Option<()> {
+) -> Option<Makeup> {
     const FIELDS: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
-    let (mut versioned, mut kind) = (false, false);
+    let (mut versioned, mut kind, mut makeup) = (false, false, None);
     cursor.object(&FIELDS, |cursor, field| {
         match field {
             0 => versioned = cursor.text()? == machine_config::API_VERSION,
             1 => kind = cursor.text()? == "MachineConfig",
-            2 => config.name = name(cursor)?,
+            2 => {
+                let (name, of) = metadata(cursor)?;
+                (config.name, makeup) = (name, Some(of));
+            }
             3 => spec(cursor, known, config)?,
             _ => _ = cursor.skip()?,
         }
         Some(())
     })?;
-    (versioned && kind && !config.name.is_empty()).then_some(())
+    makeup.filter(|_| versioned && kind && !config.name.is_empty())
 }
 
-fn name<'a>(cursor: &mut Cursor<'a>) -> Option<Cow<'a, str>> {
-    let mut name = None;
+/// The name, and what it says of where the config belongs.
+fn metadata<'a>(cursor: &mut Cursor<'a>) -> Option<(Cow<'a, str>, Makeup)> {
+    let (mut name, mut role, mut owned) = (None, None, false);
     cursor.any_object(|cursor, field| {
         match field {
-            "name" => name = Some(cursor.text()?),
+            "name" => name = Some(cursor.text()?).filter(|name| !normal::is_odd(name)),
             "labels" if cursor.rest().first() == Some(&b'{') => {
-                cursor.any_object(|cursor, _| cursor.text().map(|_| ()))?;
+                cursor.any_object(|cursor, label| {
+                    let value = cursor.text()?;
+                    if label == machine_config::ROLE {
+                        role = Some(value).filter(|role| !normal::is_odd(role));
+                        role.as_ref()?;
+                    }
+                    Some(())
+                })?;
             }
             "labels" => return None,
+            "ownerReferences" => {
+                let start = cursor.rest();
+                cursor.skip()?;
+                owned = memchr::memmem::find(cursor.since(start)?, POOL).is_some();
+            }
             _ => _ = cursor.skip()?,
         }
         Some(())
     })?;
-    name
+    let name = name?;
+    let makeup = makeup::of_config(&name, None, role.as_deref());
+    // The slow reader looks who the owner is.
+    let doubtful = owned && !matches!(makeup, Makeup::Rendered(_));
+    (!doubtful).then_some((name, makeup))
 }
 
 fn spec<'a>(

@@ -158,7 +158,7 @@ fn owner<'a>(cursor: &mut Cursor<'a>) -> Option<Cow<'a, str>> {
         (Some(_), Some(_)) => None,
         (Some(0) | None, None) => Some(Cow::Borrowed("root")),
         (Some(id), None) => Some(Cow::Owned(id.to_string())),
-        (None, Some(name)) => Some(name),
+        (None, Some(name)) => Some(name).filter(|name| normal::check_owner(name).is_ok()),
     }
 }
 
@@ -214,7 +214,8 @@ pub(super) fn users<'a>(cursor: &mut Cursor<'a>) -> Option<Vec<User<'a>>> {
             Some(())
         })?;
         normal::ssh_keys(&mut user.ssh_keys);
-        users.push(Some(user).filter(|user| !user.name.is_empty())?);
+        let fine = !user.name.is_empty() && normal::check_account(&user.name).is_ok();
+        users.push(Some(user).filter(|_| fine)?);
         Some(())
     })?;
     Some(users)

@@ -32,7 +32,7 @@ fn side<'a>(input: &Input<'a>, document: config::Document<'a>) -> Side<'a> {
     let place =
         Place { file: input.name.to_owned(), document: String::new(), config: document.path };
     let config = NodeConfig { places: vec![place], ..document.config };
-    Side { config, mirrors: Vec::new() }
+    Side { config, mirrors: Vec::new(), makeup: document.makeup }
 }
 
 /// Sorts what may be in any order; `None` if something stands there twice.

@@ -1,0 +1,60 @@
+//! What a side is made of: the one config that OpenShift's operator rendered for
+//! a pool, or the single ones that it would render it from.
+
+use super::Side;
+
+/// What a config, or a side, is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Makeup {
+    /// It says nothing of where it belongs, as an Ignition config.
+    #[default]
+    Unknown,
+    /// MachineConfigs as people write them, for this pool if they name one.
+    Single(Option<String>),
+    /// All that a node of this pool has, as the operator rendered it.
+    Rendered(String),
+}
+
+/// The kind of objects that own rendered configs.
+pub(super) const POOL: &str = "MachineConfigPool";
+
+/// Of a config by its name; `owner` is the pool that owns it.
+pub(super) fn of_config(name: &str, owner: Option<&str>, role: Option<&str>) -> Makeup {
+    let by_name = name.strip_prefix("rendered-").and_then(|rest| rest.rsplit_once('-'));
+    match owner.or(by_name.map(|(pool, _)| pool)).filter(|pool| !pool.is_empty()) {
+        Some(pool) => Makeup::Rendered(pool.to_owned()),
+        None => Makeup::Single(role.filter(|role| !role.is_empty()).map(str::to_owned)),
+    }
+}
+
+/// What an admin should know who compares these sides: each can be read, but
+/// they are hardly two states of one node.
+pub fn doubts(old: &Side<'_>, new: &Side<'_>) -> Vec<String> {
+    let mut doubts = Vec::new();
+    let mixed = match (&old.makeup, &new.makeup) {
+        (Makeup::Rendered(_), Makeup::Single(_)) => Some(("OLD", "NEW", "removed")),
+        (Makeup::Single(_), Makeup::Rendered(_)) => Some(("NEW", "OLD", "added")),
+        _ => None,
+    };
+    if let Some((whole, single, counts)) = mixed {
+        doubts.push(format!(
+            "{whole} is a rendered config, which holds all that a node has, and {single} is made \
+             of single MachineConfigs: whatever these leave out counts as {counts}. Give rendered \
+             configs on both sides, or the same set of single ones."
+        ));
+    }
+    let pool = |side: &Makeup| match side {
+        Makeup::Rendered(pool) | Makeup::Single(Some(pool)) => Some(pool.clone()),
+        Makeup::Single(None) | Makeup::Unknown => None,
+    };
+    if let (Some(from), Some(to)) = (pool(&old.makeup), pool(&new.makeup))
+        && from != to
+    {
+        doubts.push(format!(
+            "OLD is of the pool {from}, NEW of the pool {to}: this is what it takes to make a node \
+             of one into a node of the other. Give configs of one pool if a change to that pool is \
+             meant."
+        ));
+    }
+    doubts
+}
