@@ -95,7 +95,7 @@ impl Cache {
 
     fn try_write(&self, name: &str, parts: &[&[u8]]) -> std::io::Result<()> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        self.prune()?;
+        self.prune();
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let making = format!("{name}.{}.{count}", std::process::id());
         // What a process of the same number left behind is of no use.
@@ -113,28 +113,41 @@ impl Cache {
         written
     }
 
-    /// Makes room for one more entry.
-    fn prune(&self) -> std::io::Result<()> {
+    /// Makes room for one more entry. Only what tread wrote counts and goes;
+    /// what cannot be removed stays.
+    fn prune(&self) {
+        let Ok(dir) = Dir::read_from(&self.0) else { return };
         let mut entries = Vec::new();
-        for entry in Dir::read_from(&self.0)? {
-            let name = entry?.file_name().to_owned();
-            if !name.to_bytes().starts_with(PREFIX.as_bytes()) {
+        for entry in dir.flatten() {
+            let name = entry.file_name().to_owned();
+            if !is_entry(name.to_bytes()) {
                 continue;
             }
-            if let Ok(stat) = rustix::fs::statat(&self.0, &name, AtFlags::SYMLINK_NOFOLLOW) {
-                entries.push((stat.st_mtime, name));
+            match rustix::fs::statat(&self.0, &name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
+                    entries.push((stat.st_mtime, name));
+                }
+                _ => {}
             }
         }
         entries.sort();
         let surplus = (entries.len() + 1).saturating_sub(MOST_ENTRIES);
         for (_, name) in entries.iter().take(surplus) {
-            rustix::fs::unlinkat(&self.0, name, AtFlags::empty())?;
+            let _ = rustix::fs::unlinkat(&self.0, name, AtFlags::empty());
         }
-        Ok(())
     }
 }
 
 const PREFIX: &str = "policy-";
+
+/// Whether a file has a name that [`name`] gives, or that such a file has while
+/// it is written.
+fn is_entry(name: &[u8]) -> bool {
+    let digest = name.strip_prefix(PREFIX.as_bytes()).and_then(|rest| rest.get(..65));
+    digest.and_then(<[u8]>::split_last).is_some_and(|(dash, digest)| {
+        *dash == b'-' && digest.iter().all(|byte| byte.is_ascii_hexdigit())
+    })
+}
 
 fn name(component: &Digest, key: &Digest) -> String {
     let hex = |digest: &Digest| digest.to_string().trim_start_matches("sha256:").to_owned();
@@ -239,6 +252,29 @@ mod tests {
         let file = dir.path().join("file");
         std::fs::write(&file, "").unwrap();
         assert!(Cache::open(&file).is_none(), "a file");
+    }
+
+    #[test]
+    fn what_others_put_there_under_such_names_neither_harms_nor_is_harmed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("c");
+        let cache = Cache::open(&path).unwrap();
+        let (component, key) = digests();
+        let odd = |n: usize| name(&Digest::of(&n.to_le_bytes()), &key);
+        for n in 0..MOST_ENTRIES + 50 {
+            std::fs::create_dir(path.join(format!("policy-{n}"))).unwrap();
+            std::fs::create_dir(path.join(odd(n))).unwrap();
+            std::fs::write(path.join(format!("policy-{n}.md")), "mine").unwrap();
+        }
+        let before = std::fs::read_dir(&path).unwrap().count();
+        cache.write(&component, &key, b"code");
+        assert_eq!(cache.read(&component, &key).as_deref(), Some(&b"code"[..]));
+        assert_eq!(std::fs::read_dir(&path).unwrap().count(), before + 1);
+        // What stands in the very place of an entry stays there too.
+        let taken = Digest::of(&7usize.to_le_bytes());
+        cache.write(&taken, &key, b"code");
+        assert_eq!(cache.read(&taken, &key), None);
+        assert_eq!(std::fs::read_dir(&path).unwrap().count(), before + 1);
     }
 
     #[test]
