@@ -1,10 +1,12 @@
 //! A policy that takes part in plans, and the set of all of them.
 
+use crate::failure::failure;
 use crate::inspect;
 use crate::limits::Limits;
 use crate::sandbox::{Module, Sandbox};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 use tread_model::claim::{Router, validate_description};
 use tread_model::description::{Claim, Description};
@@ -93,6 +95,28 @@ impl Policy {
             read_secrets: wishes.read_secrets,
             size: component.len(),
             body: body.unwrap_or(Body::Component(component)),
+            loaded: OnceLock::new(),
+        })
+    }
+
+    /// A policy whose module is gone, of which only is known what it was and
+    /// claimed: it fails on all of that (law 2). `message` says where the
+    /// module should be.
+    pub fn missing(
+        identity: PolicyIdentity,
+        claims: Vec<Claim>,
+        message: String,
+    ) -> Result<Policy, Failure> {
+        Ok(Policy {
+            identity,
+            summary: String::new(),
+            with_unchanged: with_unchanged(&claims)?,
+            claims,
+            settings: "{}".to_owned(),
+            may_relax: false,
+            read_secrets: false,
+            size: 0,
+            body: Body::Broken(failure(FailureKind::Missing, message)),
             loaded: OnceLock::new(),
         })
     }
@@ -194,18 +218,15 @@ pub struct PolicySet {
 }
 
 impl PolicySet {
-    /// Puts policies together. Two of one name in one layer are an error that
-    /// names it.
+    /// Puts policies together. Two of one name, be they of two layers, are an
+    /// error: whoever reads a plan, or gives a policy settings by its name,
+    /// could not tell them apart.
     pub fn new(mut policies: Vec<Policy>) -> Result<PolicySet, String> {
         policies.sort_by(|a, b| key(a).cmp(&key(b)));
-        for pair in policies.windows(2) {
-            if let [one, two] = pair
-                && key(one) == key(two)
-            {
-                return Err(format!(
-                    "two policies of the {} layer are named {}: rename one, or leave one out",
-                    one.identity.layer, one.identity.policy
-                ));
+        let mut names: BTreeMap<&str, Layer> = BTreeMap::new();
+        for PolicyIdentity { policy, layer, .. } in policies.iter().map(|policy| &policy.identity) {
+            if let Some(other) = names.insert(policy, *layer) {
+                return Err(same_name(policy, other, *layer));
             }
         }
         let claims = policies.iter().enumerate().map(|(index, policy)| (index, &*policy.claims));
@@ -221,6 +242,24 @@ impl PolicySet {
     /// The way from changes to claims.
     pub(crate) fn router(&self) -> &Router {
         &self.router
+    }
+}
+
+fn same_name(name: &str, one: Layer, two: Layer) -> String {
+    match (one, two) {
+        (one, two) if one == two => {
+            format!(
+                "two policies of the {one} layer are named {name}: rename one, or leave one out"
+            )
+        }
+        (other, Layer::Builtin) => format!(
+            "a policy of the {other} layer is named {name}, which is the name of a built-in one: \
+             rename yours (`NAME` in its source, `metadata.name` of rules), and build it again"
+        ),
+        (one, two) => format!(
+            "a policy of the {one} layer and one of the {two} layer are both named {name}: \
+             rename one, or leave one out"
+        ),
     }
 }
 

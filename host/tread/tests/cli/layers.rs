@@ -136,17 +136,19 @@ fn what_takes_effect_at_boot_costs_a_reboot_even_if_a_template_may_relax_it() {
 }
 
 #[test]
-fn a_built_in_given_as_a_template_combines_with_itself() {
+fn a_policy_with_the_name_of_a_built_in_is_a_usage_error_that_says_what_to_do() {
     let bench = Bench::new();
     let own = tree().join("policies/prebuilt/network.wasm");
-    let own = own.to_str().unwrap();
-    let plan = network(&bench, &["--policy", own, "--may-relax", "network"]);
-    assert_eq!(plan["summary"], "drain, reboot");
-    let change = &plan["changes"][0];
-    assert_eq!(change["decidedBy"]["layer"], "template");
-    let twice = [spoke("network", "template", true), spoke("network", "builtin", false)];
-    assert_eq!(answers(change), twice);
-    assert_eq!(plan["policies"][0]["digest"], plan["policies"][1]["digest"]);
+    template(&bench, "registries", &[]);
+    for (args, name) in [
+        (["--policy", own.to_str().unwrap(), "--may-relax", "network"], "network"),
+        (["--policy", "registries.wasm", "--set", "registries.drain=never"], "registries"),
+    ] {
+        let ran = bench.plan(files(&[]), files(&[]), &args);
+        assert_eq!(ran.code(), 2);
+        let words = format!("is named {name}, which is the name of a built-in one: rename yours");
+        assert!(ran.err().contains(&words), "{}", ran.err());
+    }
 }
 
 #[test]
