@@ -1,6 +1,13 @@
 //! What a policy is asked about.
 
 /// The bytes of a file, as far as the policy may see them.
+///
+/// ```
+/// use tread_guest_sdk::Content;
+/// // Of a secret only this much is known: whether it is the same.
+/// let (before, after) = (Content::Digest("sha256:01".into()), Content::Digest("sha256:02".into()));
+/// assert!(before != after && before.text().is_none());
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
     /// The configuration sets no content.
@@ -40,6 +47,13 @@ impl Content {
 }
 
 /// A file as it stands on the node.
+///
+/// ```
+/// use tread_guest_sdk::test;
+/// let change = test::file("/etc/motd", "old", "new");
+/// let file = change.after.as_file().unwrap();
+/// assert_eq!((file.content.text(), file.mode, file.user.as_str()), (Some("new"), 0o644, "root"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
     /// What is in it.
@@ -53,6 +67,13 @@ pub struct File {
 }
 
 /// A piece of a unit in its `.d` directory.
+///
+/// ```
+/// use tread_guest_sdk::{Content, Dropin};
+/// let contents = Content::Bytes(b"[Service]\nLimitNOFILE=65536\n".to_vec());
+/// let dropin = Dropin { name: "10-limits.conf".into(), contents };
+/// assert!(dropin.contents.text().unwrap().contains("LimitNOFILE"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dropin {
     /// `10-limits.conf`
@@ -62,6 +83,13 @@ pub struct Dropin {
 }
 
 /// A systemd unit as the configuration sets it.
+///
+/// ```
+/// use tread_guest_sdk::test;
+/// let change = test::unit("app.service", "[Service]", "[Service]\nNice=1");
+/// let unit = change.after.as_unit().unwrap();
+/// assert!(unit.enabled.is_none() && !unit.masked && unit.dropins.is_empty());
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unit {
     /// The unit file, if the configuration brings one.
@@ -75,6 +103,12 @@ pub struct Unit {
 }
 
 /// One side of a change.
+///
+/// ```
+/// use tread_guest_sdk::{State, test};
+/// let change = test::list("kernel-arguments", &[], &["quiet"]);
+/// assert!(matches!(&change.after, State::List(arguments) if arguments == &["quiet"]));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
     /// The configuration says nothing of it.
@@ -162,6 +196,11 @@ impl State {
 }
 
 /// What was done to a thing.
+///
+/// ```
+/// use tread_guest_sdk::{Edit, test};
+/// assert_eq!(test::file_removed("/etc/motd", "old").edit(), Edit::Removed);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Edit {
     /// It was not there before.
@@ -173,6 +212,13 @@ pub enum Edit {
 }
 
 /// One difference between two configurations of a node.
+///
+/// ```
+/// use tread_guest_sdk::test;
+/// let change = test::file("/etc/motd", "old", "new");
+/// assert_eq!(change.id, "file:/etc/motd");
+/// assert_eq!((change.before.as_text(), change.after.as_text()), (Some("old"), Some("new")));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     /// `file:/etc/chrony.conf`, `unit:crio.service`, `kernel-arguments`, …
@@ -234,6 +280,12 @@ impl Change {
 
 /// Something that the policy claims with
 /// [`Claim::with_unchanged`](crate::Claim::with_unchanged), the same on both sides.
+///
+/// ```
+/// use tread_guest_sdk::test;
+/// let beside = test::unchanged_file("/etc/app.d/10-defaults.conf", "port = 80");
+/// assert_eq!(beside.state.as_text(), Some("port = 80"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// As [`Change::id`].
@@ -275,6 +327,21 @@ impl Entry {
 }
 
 /// Everything that one plan offers to the policy.
+///
+/// ```
+/// use tread_guest_sdk::{Context, test};
+///
+/// /// What `/etc/app.conf` says after the change, whether or not it changes.
+/// fn main_file<'a>(context: &Context<'a>) -> Option<&'a str> {
+///     let changed = context.changes.iter().find(|it| it.path() == Some("/etc/app.conf"));
+///     let same = || context.unchanged.iter().find(|it| it.path() == Some("/etc/app.conf"));
+///     changed.map(|it| &it.after).or_else(|| same().map(|it| &it.state))?.as_text()
+/// }
+///
+/// let (changes, unchanged) = ([], [test::unchanged_file("/etc/app.conf", "port = 80")]);
+/// let context = Context { changes: &changes, unchanged: &unchanged };
+/// assert_eq!(main_file(&context), Some("port = 80"));
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
     /// All the changes that the policy claims, in the order of their ids.

@@ -107,6 +107,12 @@ fn stay<'a>(these: &[&'a str], gone: &[&'a str]) -> Vec<&'a str> {
 }
 
 /// A key that differs between two texts.
+///
+/// ```
+/// use tread_guest_sdk::diff;
+/// let keys = diff::keys("[Journal]\nStorage=auto", "[Journal]\nStorage=persistent", '=');
+/// assert_eq!((keys[0].key.as_str(), keys[0].after[0]), ("Journal.Storage", "persistent"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key<'a> {
     /// `KEY`, or `SECTION.KEY` below a line `[SECTION]`.

@@ -35,24 +35,48 @@
 //! assert_eq!(test::verdict::<Chrony>(change).effect(), Some(Effect::None));
 //! ```
 //!
+//! # The way
+//!
+//! 1. `tread policy new chrony --claim file:/etc/chrony.conf` makes a crate like
+//!    this, with settings, unit tests and cases; nothing has to be deleted.
+//! 2. [`Policy::CLAIMS`] says which changes it wants to see, each with the range
+//!    of its answers; [`Policy::classify`] compares both sides of a [`Change`]
+//!    and gives a [`Verdict`]. [`diff`] and [`json`], with a feature `toml`, help
+//!    to compare what a file means; [`Context`] holds what else changes or stays.
+//! 3. `cargo test` runs it natively: [`mod@test`] makes changes, and holds the
+//!    answers to what tread itself would hold them to.
+//! 4. `tread policy test` builds the component and runs its cases in the sandbox;
+//!    `tread plan --policy chrony.wasm old.yaml new.yaml` shows it at work.
+//! 5. `tread policy pack` makes a ConfigMap of it.
+//!
+//! [`good_policies`] is what to keep in mind meanwhile.
+//!
+//! # What holds in the sandbox
+//!
 //! - A change that a policy has no opinion on is left to others with
 //!   [`Verdict::abstain`]; what nobody answers for costs a reboot.
 //! - A panic, an endless loop or an answer beyond the claim costs a reboot for
 //!   all that was offered, and the panic's text reaches the admin.
 //! - There is no clock, no file and no network in there, and nothing is
 //!   remembered from one call to the next.
-//! - [`mod@test`] checks answers natively, with `cargo test`; `tread policy build`
-//!   makes the component.
+//! - Of files that others on the node cannot read a policy mostly sees the digest
+//!   only: see [`Content`].
 //!
-//! The crate's manifest needs `crate-type = ["cdylib", "rlib"]` and, for a
-//! small and quick component, a release profile with `lto = true`,
-//! `panic = "abort"`, `strip = true` and `codegen-units = 1`.
+//! # The crate's manifest
+//!
+//! It needs `crate-type = ["cdylib", "rlib"]` and, for a small and quick
+//! component, a release profile with `lto = true`, `panic = "abort"`,
+//! `strip = true` and `codegen-units = 1`. `tread policy new` writes all that.
 
 #[cfg(any(test, target_arch = "wasm32"))]
 mod bump;
 mod change;
 pub mod diff;
 pub mod glob;
+/// What makes a good policy.
+///
+#[doc = include_str!("../GOOD_POLICIES.md")]
+pub mod good_policies {}
 pub mod json;
 mod policy;
 mod settings;

@@ -157,6 +157,35 @@ pub trait Policy {
 
     /// The JSON Schema of the settings. Without one of your own, it is made
     /// from the types of the defaults.
+    ///
+    /// ```
+    /// use tread_guest_sdk::{Change, Claim, Context, Policy, Verdict};
+    ///
+    /// #[derive(Default, serde::Serialize, serde::Deserialize)]
+    /// struct Settings {
+    ///     drain: String,
+    /// }
+    ///
+    /// struct Careful;
+    ///
+    /// impl Policy for Careful {
+    ///     type Settings = Settings;
+    ///     const NAME: &'static str = "careful";
+    ///     const VERSION: &'static str = "1.0.0";
+    ///     const SUMMARY: &'static str = "Drains when it is told to";
+    ///     const CLAIMS: &'static [Claim] = &[];
+    ///
+    ///     fn schema() -> Option<String> {
+    ///         let drain = r#"{"enum": ["never", "always"], "description": "When pods move first."}"#;
+    ///         Some(format!(r#"{{"type": "object", "properties": {{"drain": {drain}}}}}"#))
+    ///     }
+    ///
+    ///     fn classify(_: &Settings, _: &Change, _: &Context<'_>) -> Verdict {
+    ///         Verdict::abstain()
+    ///     }
+    /// }
+    /// assert!(Careful::schema().unwrap().contains("never"));
+    /// ```
     fn schema() -> Option<String> {
         None
     }
@@ -166,16 +195,76 @@ pub trait Policy {
     ///
     /// # Errors
     /// What is wrong with the settings.
+    ///
+    /// ```
+    /// # use tread_guest_sdk::{Change, Claim, Context, Policy, Verdict, test};
+    /// # struct App;
+    /// #[derive(serde::Serialize, serde::Deserialize)]
+    /// struct Settings {
+    ///     service: String,
+    /// }
+    /// # impl Default for Settings {
+    /// #     fn default() -> Settings { Settings { service: "app.service".into() } }
+    /// # }
+    ///
+    /// impl Policy for App {
+    /// #     const NAME: &'static str = "app";
+    /// #     const VERSION: &'static str = "1.0.0";
+    /// #     const SUMMARY: &'static str = "Restarts the app";
+    /// #     const CLAIMS: &'static [Claim] = &[];
+    /// #     fn classify(_: &Settings, _: &Change, _: &Context<'_>) -> Verdict { Verdict::abstain() }
+    ///     type Settings = Settings;
+    ///     fn check(settings: &Settings) -> Result<(), Vec<String>> {
+    ///         match settings.service.ends_with(".service") {
+    ///             true => Ok(()),
+    ///             false => Err(vec!["service: expected a unit such as app.service".into()]),
+    ///         }
+    ///     }
+    ///     // ...
+    /// }
+    /// assert!(test::settings::<App>(r#"{"service": "app"}"#).is_err());
+    /// ```
     fn check(settings: &Self::Settings) -> Result<(), Vec<String>> {
         let _ = settings;
         Ok(())
     }
 
     /// Answers for one change. `context` holds the others that are claimed.
+    ///
+    /// ```
+    /// use tread_guest_sdk::{Change, Context, Edit, Verdict};
+    ///
+    /// fn classify(_: &(), change: &Change, _: &Context<'_>) -> Verdict {
+    ///     match change.edit() {
+    ///         Edit::Removed => Verdict::abstain(),
+    ///         _ => Verdict::reload("app.service", "the app reads its configuration again"),
+    ///     }
+    /// }
+    /// # use tread_guest_sdk::test;
+    /// # let change = test::file("/etc/app.conf", "a", "b");
+    /// # let context = Context { changes: &[], unchanged: &[] };
+    /// # assert_eq!(classify(&(), &change, &context).actions().len(), 1);
+    /// ```
     fn classify(settings: &Self::Settings, change: &Change, context: &Context<'_>) -> Verdict;
 
     /// Answers for all changes, one verdict for each, in their order. Write it
     /// only if the changes must be seen together.
+    ///
+    /// ```
+    /// use tread_guest_sdk::{Context, Verdict};
+    ///
+    /// fn classify_all(_: &(), context: &Context<'_>) -> Vec<Verdict> {
+    ///     // One by one nobody can see how many there are.
+    ///     let many = context.changes.len() > 10;
+    ///     let verdict = |_| match many {
+    ///         true => Verdict::restart("app.service", "starting anew is quicker for so many files"),
+    ///         false => Verdict::reload("app.service", "the app reads the file again"),
+    ///     };
+    ///     context.changes.iter().map(verdict).collect()
+    /// }
+    /// # let changes = [tread_guest_sdk::test::file("/etc/app.d/a", "a", "b")];
+    /// # assert_eq!(classify_all(&(), &Context { changes: &changes, unchanged: &[] }).len(), 1);
+    /// ```
     fn classify_all(settings: &Self::Settings, context: &Context<'_>) -> Vec<Verdict> {
         context.changes.iter().map(|change| Self::classify(settings, change, context)).collect()
     }

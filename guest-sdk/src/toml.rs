@@ -14,9 +14,22 @@ use std::fmt;
 use toml::de::{DeTable, DeValue};
 
 /// The keys of a table and their values, in the order of the keys' bytes.
+///
+/// ```
+/// use tread_guest_sdk::toml;
+/// let table: toml::Table = toml::parse("b = 1\na = 2").unwrap();
+/// assert_eq!(table.keys().collect::<Vec<_>>(), ["a", "b"]);
+/// ```
 pub type Table = BTreeMap<String, Value>;
 
 /// A TOML value.
+///
+/// ```
+/// use tread_guest_sdk::toml::{self, Value};
+/// let table = toml::parse("mask = 0x0f\nname = 'a'").unwrap();
+/// assert_eq!(table["mask"], Value::Integer(15));
+/// assert_eq!(table["name"], Value::String("a".into()));
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     /// `"text"`, however it was quoted.
@@ -121,6 +134,13 @@ impl Value {
 }
 
 /// What is wrong with a text that is no TOML. It does not quote the text.
+///
+/// ```
+/// use tread_guest_sdk::{Verdict, toml};
+/// let error = toml::parse("a = 1\nb = ").unwrap_err();
+/// let verdict = Verdict::refuse(format!("{error}; the service would not start: correct it"));
+/// assert!(verdict.reason().starts_with("line 2: "));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     line: usize,
@@ -218,6 +238,13 @@ pub fn get<'a>(table: &'a Table, path: &[&str]) -> Option<&'a Value> {
 }
 
 /// A key that differs between two documents.
+///
+/// ```
+/// use tread_guest_sdk::toml;
+/// let (before, after) = (toml::parse("port = 80").unwrap(), toml::parse("").unwrap());
+/// let gone = &toml::diff(&before, &after)[0];
+/// assert_eq!((gone.path.as_slice(), gone.after), (&["port"][..], None));
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Difference<'a> {
     /// The keys that lead to it from the top.

@@ -25,6 +25,15 @@ pub enum Effect {
 
 /// What has to be done so that a change takes effect. Unit names are complete:
 /// `crio.service`, not `crio`.
+///
+/// ```
+/// use tread_guest_sdk::{Action, Verdict};
+/// let verdict = Verdict::act(
+///     vec![Action::Drain, Action::restart("crio.service")],
+///     "containers stop while their runtime restarts",
+/// );
+/// assert_eq!(verdict.actions().len(), 2);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Action {
     /// Ask a unit to re-read its configuration.
@@ -82,6 +91,12 @@ impl Action {
 }
 
 /// The answer in a [`Verdict`].
+///
+/// ```
+/// use tread_guest_sdk::{Answer, Verdict};
+/// assert_eq!(Verdict::nothing("read at every use").answer(), &Answer::Act(vec![]));
+/// assert_eq!(Verdict::refuse("it would not start").answer(), &Answer::Refuse);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// No opinion. If nobody has one, the node reboots.

@@ -29,6 +29,12 @@ impl Error {
 
     /// The line of what is no JSON, the first being 1; none for a value that
     /// only does not fit.
+    ///
+    /// ```
+    /// use tread_guest_sdk::json;
+    /// assert_eq!(json::check("{\n}}").unwrap_err().line(), Some(2));
+    /// assert_eq!(json::read::<u8>("300").unwrap_err().line(), None);
+    /// ```
     pub fn line(&self) -> Option<usize> {
         self.line
     }
