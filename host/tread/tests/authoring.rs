@@ -147,12 +147,12 @@ fn a_name_that_cannot_be_and_a_directory_that_is_there_change_nothing() {
     let wrong = bench.tread(&["policy", "new", "Clock"]);
     assert_eq!(wrong.code(), 2);
     assert!(wrong.err().contains("lower-case"), "{}", wrong.err());
-    let wrong = bench.tread(&["policy", "new", "clock", "--claim", "files:/etc/a"]);
+    let wrong = bench.tread(&["policy", "new", "clock", "--claim", "files:/etc/a", "--sdk", "1"]);
     assert_eq!(wrong.code(), 2);
     assert!(wrong.err().contains("did you mean \"file\""), "{}", wrong.err());
     assert_eq!(fs::read_dir(bench.dir.path()).unwrap().count(), 0);
     bench.write("clock/mine", "mine");
-    let there = bench.tread(&["policy", "new", "clock"]);
+    let there = bench.tread(&["policy", "new", "clock", "--sdk", "0.1.0"]);
     assert_eq!(there.code(), 1);
     assert!(there.err().contains("there already"), "{}", there.err());
     assert_eq!(fs::read_dir(bench.dir.path().join("clock")).unwrap().count(), 1);
@@ -298,6 +298,101 @@ fn mistakes_of_a_policy_are_told_in_its_authors_words() {
     let changed = "expect:\n  verdicts:\n    file:/etc/faulty.conf: {answer: act, actions: []}\n";
     let old = "expect: {verdicts: {file:/etc/faulty.cnf: {answer: abstain}}}\n";
     assert_eq!(after, before.replace(old, changed));
+}
+
+#[test]
+fn plans_and_benchmarks_tell_the_mistakes_of_a_policy_too() {
+    let shop = Workshop::new("mistaken", &[]);
+    shop.write("src/lib.rs", &FAULTY.replace("\"faulty\"", "\"mistaken\""));
+    let component = shop.build();
+    let path = "/etc/faulty.conf";
+    let (mut cases, expect) = (String::new(), "{plan: reboot}");
+    for (text, part, explained) in [
+        (
+            "trap\n",
+            "trap: panicked at src/lib.rs:16:25: there is no second server",
+            "16 |             \"trap\\n\" => panic!(",
+        ),
+        ("loop\n", "a loop that does not end", "1 change with 5 bytes"),
+        (
+            "beyond\n",
+            "beyond-claim: it answers reboot for file:/etc/faulty.conf",
+            "the claim on file:/etc/faulty.conf goes from none to restart",
+        ),
+        ("unit\n", "action 0 of `act` names \"mistaken\"", "invalid-unit"),
+    ] {
+        shop.write("old.yaml", &machine_config(&[(path, "")]));
+        shop.write("new.yaml", &machine_config(&[(path, text)]));
+        let plan =
+            shop.tread(&["plan", "--policy", &component, "old.yaml", "new.yaml", "-o", "json"]);
+        let json = plan.json();
+        let reason = json["changes"][0]["reason"].as_str().unwrap();
+        assert!(reason.contains(part), "{part:?} in {reason}");
+        assert_eq!(json["changes"][0]["outcome"], "failed");
+
+        shop.write("one.yaml", &case(text, path, text, expect));
+        let bench =
+            shop.tread(&["policy", "bench", &component, "--cases", "one.yaml", "--runs", "1"]);
+        assert_eq!(bench.code(), 1, "{}", bench.err());
+        assert!(bench.out().contains(explained), "{explained:?} in {}", bench.out());
+        cases += &case(text, path, text, expect);
+    }
+    // Of a component in its crate the source is found, whoever builds it.
+    shop.write("all.yaml", &cases);
+    let tested = shop.tread(&["policy", "test", &component, "--cases", "all.yaml"]);
+    assert_eq!(tested.code(), 1);
+    assert!(tested.out().contains("16 | "), "{}", tested.out());
+}
+
+/// The least that a policy can be.
+const HELLO: &str = r#"//! Says hello.
+use tread_guest_sdk::{Change, Claim, Context, Effect, Policy, Verdict, export};
+
+pub struct Hello;
+
+impl Policy for Hello {
+    type Settings = ();
+    const NAME: &'static str = "hello";
+    const VERSION: &'static str = "1.0.0";
+    const SUMMARY: &'static str = "Says hello";
+    const CLAIMS: &'static [Claim] =
+        &[Claim::on("file:/etc/hello.conf", Effect::None, Effect::None)];
+
+    fn classify((): &(), _: &Change, _: &Context<'_>) -> Verdict {
+        Verdict::nothing("hello, world")
+    }
+}
+
+export!(Hello);
+"#;
+
+/// The figure is printed: `cargo test --release --test authoring hello -- --nocapture`.
+#[test]
+fn a_policy_that_says_hello_takes_at_most_40_kb() {
+    let shop = Workshop::new("hello", &[]);
+    shop.write("src/lib.rs", HELLO);
+    let component = shop.build();
+    let size = fs::metadata(shop.path(&component)).unwrap().len();
+    println!("a policy that says hello: {size} bytes");
+    assert!(size <= 40_000, "{size} bytes");
+    let case = case("hello", "/etc/hello.conf", "hello\n", "{plan: no action}");
+    shop.write("hello.yaml", &case);
+    let tested = shop.tread(&["policy", "test", &component, "--cases", "hello.yaml"]);
+    assert_eq!(tested.code(), 0, "{}", tested.out());
+}
+
+#[test]
+fn the_sdk_of_the_source_around_is_found_without_being_named() {
+    let bench = Bench::new();
+    let manifest = "[package]\nname = \"tread-guest-sdk\"\n";
+    let sdk = bench.write("tread/guest-sdk/Cargo.toml", manifest);
+    let made = bench.tread(&["policy", "new", "clock"]);
+    assert_eq!(made.code(), 0, "{}", made.err());
+    let sdk = sdk.parent().unwrap().canonicalize().unwrap().display().to_string();
+    let written = fs::read_to_string(bench.dir.path().join("clock/Cargo.toml")).unwrap();
+    let line = format!("tread-guest-sdk = {{ path = {sdk:?} }}");
+    assert!(written.contains(&line), "{written}");
+    assert!(made.out().contains(&line), "{}", made.out());
 }
 
 #[test]

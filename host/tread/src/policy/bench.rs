@@ -1,5 +1,6 @@
 //! `tread policy bench`: what a policy's calls take.
 
+use super::explain::{Scene, crate_of};
 use super::inspect::{self, Examined, Output, thousands};
 use super::questions::{self, Question};
 use crate::cases::{self, Case};
@@ -113,6 +114,8 @@ struct Row {
 struct Failed {
     failure: &'static str,
     message: String,
+    /// The same in the words of its author, with what helps to mend it.
+    explanation: Vec<String>,
 }
 
 /// How long something took, in nanoseconds.
@@ -161,7 +164,7 @@ fn measure(args: &BenchArgs, bytes: &[u8], sandbox: &Sandbox) -> Result<Report> 
                 let question = questions::made_up(&plain.claims, count, BYTES)?;
                 // Its claims may allow no more than before.
                 if calls.last().is_none_or(|row: &Row| row.changes < question.changes.len()) {
-                    calls.push(row(args.runs, None, &question, &plain, &module, sandbox));
+                    calls.push(row(args, None, &question, &plain, &module, sandbox));
                 }
             }
         }
@@ -181,7 +184,7 @@ fn measure(args: &BenchArgs, bytes: &[u8], sandbox: &Sandbox) -> Result<Report> 
                 match questions::of_case(&case, &policy).with_context(named)? {
                     Some(question) => {
                         let file = Some(file);
-                        calls.push(row(args.runs, file, &question, &policy, &module, sandbox));
+                        calls.push(row(args, file, &question, &policy, &module, sandbox));
                     }
                     None => silent += 1,
                 }
@@ -268,7 +271,7 @@ fn repeat<T>(
 }
 
 fn row(
-    runs: u32,
+    BenchArgs { runs, file: component, .. }: &BenchArgs,
     file: Option<String>,
     question: &Question,
     policy: &Policy,
@@ -283,8 +286,10 @@ fn row(
         claims: &policy.claims,
         layer: Layer::Template,
     };
+    let source = crate_of(component);
+    let scene = Scene { claims: &policy.claims, source };
     let mut spent = 0;
-    let asked = repeat(runs, || {
+    let asked = repeat(*runs, || {
         sandbox.classify(module, &call).map_err(|failed| {
             spent = failed.fuel;
             failed.failure
@@ -292,8 +297,10 @@ fn row(
     });
     let (times, fuel, memory, failure) = match asked {
         Ok((times, reply)) => (Some(times), reply.fuel, reply.memory, None),
-        Err(Failure { kind, message }) => {
-            (None, spent, 0, Some(Failed { failure: kind.name(), message }))
+        Err(failure) => {
+            let explanation = scene.failure(&failure, &changes);
+            let Failure { kind, message } = failure;
+            (None, spent, 0, Some(Failed { failure: kind.name(), message, explanation }))
         }
     };
     Row {
@@ -342,8 +349,9 @@ fn human(out: &mut impl Write, report: &Report) -> Result<()> {
         writeln!(out, "{without} cases change nothing that it claims.")?;
     }
     for row in &report.calls {
-        if let Some(Failed { failure, message }) = &row.failure {
-            writeln!(out, "{}: failed with {failure}: {message}", row.title)?;
+        if let Some(failed) = &row.failure {
+            writeln!(out, "\n{}: it failed", row.title)?;
+            failed.explanation.iter().try_for_each(|line| writeln!(out, "  {line}"))?;
         }
     }
     Ok(())

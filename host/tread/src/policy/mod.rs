@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod build;
+mod explain;
 pub mod inspect;
 mod manifest;
 pub mod new;

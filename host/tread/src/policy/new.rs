@@ -40,7 +40,8 @@ pub struct NewArgs {
     #[arg(long = "claim", value_name = "CLAIM")]
     pub claims: Vec<String>,
     /// The SDK to build it with: a released version, a directory, or a git URL
-    /// with #REVISION [default: the version of this program]
+    /// with #REVISION [default: the source around this directory, or the source
+    /// that this program was installed from]
     #[arg(long, value_name = "VERSION|DIR|URL#REV")]
     pub sdk: Option<String>,
 }
@@ -48,7 +49,10 @@ pub struct NewArgs {
 /// Makes the crate in the current directory.
 pub fn run(args: &NewArgs, out: &mut impl Write) -> Result<Exit> {
     let here = std::env::current_dir().context("the current directory cannot be found")?;
-    let files = files(args).map_err(UsageError)?;
+    claims(args).map_err(UsageError)?;
+    let sdk = sdk::dependency(args.sdk.as_deref(), &sdk::Places::of_this_process(&here));
+    let sdk = sdk.map_err(UsageError)?;
+    let files = files(args, &sdk).map_err(UsageError)?;
     let dir = here.join(&args.name);
     write(&dir, &files)?;
     format(&dir);
@@ -57,7 +61,8 @@ pub fn run(args: &NewArgs, out: &mut impl Write) -> Result<Exit> {
     for (path, _) in &files {
         writeln!(out, "  {name}/{path}")?;
     }
-    writeln!(out, "\nNext:\n  cd {name}\n  cargo test\n  tread policy test")?;
+    writeln!(out, "\nThe SDK: tread-guest-sdk = {sdk}")?;
+    writeln!(out, "Next:\n  cd {name}\n  cargo test\n  tread policy test")?;
     writeln!(out, "What it decides is in src/lib.rs; README.md says how to go on.")?;
     Ok(Exit::Done)
 }
@@ -95,21 +100,25 @@ fn format(dir: &Path) {
     }
 }
 
-/// All files of the crate, with their paths in it; or what is wrong with the
-/// arguments.
-fn files(args: &NewArgs) -> Result<Vec<(String, String)>, String> {
-    let name = &args.name;
-    check_name(name)?;
-    let sdk = sdk::dependency(args.sdk.as_deref())?;
+/// What it is to claim; or what is wrong with its name or its claims.
+fn claims(args: &NewArgs) -> Result<Vec<Claimed>, String> {
+    check_name(&args.name)?;
     let claims = match args.claims.as_slice() {
-        [] => vec![format!("file:/etc/{name}.conf")],
+        [] => vec![format!("file:/etc/{}.conf", args.name)],
         claims => claims.to_vec(),
     };
-    let claims = Claimed::all(&claims)?;
+    Claimed::all(&claims)
+}
+
+/// All files of the crate, with their paths in it; or what is wrong with the
+/// arguments. `sdk` is what stands behind `tread-guest-sdk =`.
+fn files(args: &NewArgs, sdk: &str) -> Result<Vec<(String, String)>, String> {
+    let name = &args.name;
+    let claims = claims(args)?;
     let service = service(name, &claims);
     let mut values = Values::new();
     values.insert("NAME", name.clone());
-    values.insert("SDK", sdk);
+    values.insert("SDK", sdk.to_owned());
     values.insert("SUMMARY", format!("Says how gently a node takes changes of {name}"));
     values.insert("SERVICE", service);
     values.insert("TYPE", type_name(name));
@@ -118,6 +127,7 @@ fn files(args: &NewArgs) -> Result<Vec<(String, String)>, String> {
         format!("| `{}` | {} |\n", claim.pattern, kinds::words(least, most))
     });
     values.insert("CLAIMROWS", rows.collect());
+    values.insert("GOODPOLICIES", include_str!("../../../../guest-sdk/GOOD_POLICIES.md").into());
 
     let mut files = vec![
         ("Cargo.toml".to_owned(), fill(include_str!("template/Cargo.toml"), &values)),

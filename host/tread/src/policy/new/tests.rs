@@ -1,5 +1,7 @@
 use super::*;
 
+const SDK: &str = "{ path = \"/sdk\" }";
+
 fn args(name: &str, claims: &[&str]) -> NewArgs {
     NewArgs {
         name: name.to_owned(),
@@ -9,7 +11,7 @@ fn args(name: &str, claims: &[&str]) -> NewArgs {
 }
 
 fn made(name: &str, claims: &[&str]) -> BTreeMap<String, String> {
-    files(&args(name, claims)).unwrap().into_iter().collect()
+    files(&args(name, claims), SDK).unwrap().into_iter().collect()
 }
 
 #[test]
@@ -42,16 +44,24 @@ fn a_crate_has_all_that_it_needs_and_no_place_that_was_left_open() {
 }
 
 #[test]
-fn the_manifest_stands_alone_and_names_the_sdk_of_this_version() {
+fn the_manifest_stands_alone_and_names_the_sdk() {
     let manifest = made("chrony", &[]).remove("Cargo.toml").unwrap();
     for line in [
         "name = \"chrony\"".to_owned(),
         "[workspace]".to_owned(),
         "crate-type = [\"cdylib\", \"rlib\"]".to_owned(),
         "panic = \"abort\"".to_owned(),
-        format!("tread-guest-sdk = \"{}\"", env!("CARGO_PKG_VERSION")),
+        format!("tread-guest-sdk = {SDK}"),
     ] {
         assert!(manifest.lines().any(|found| found == line), "{line}\n{manifest}");
+    }
+}
+
+#[test]
+fn its_readme_says_what_makes_a_good_policy() {
+    let readme = made("chrony", &[]).remove("README.md").unwrap();
+    for part in ["Claim narrowly.", "Compare meaning", "Abstain when unsure.", "a tired admin"] {
+        assert!(readme.contains(part), "{part}\n{readme}");
     }
 }
 
@@ -85,19 +95,19 @@ fn names_and_claims_that_cannot_be_are_errors_that_say_why() {
         ("chrony", &["password:b*"], "password:core"),
         ("chrony", &["unit:app@.service"], "unit:app@*.service"),
     ] {
-        let message = files(&args(name, claims)).unwrap_err();
+        let message = files(&args(name, claims), SDK).unwrap_err();
         assert!(message.contains(part), "{part:?} in {message}");
     }
     let long = "a".repeat(64);
-    assert!(files(&args(&long, &[])).is_err());
-    assert!(files(&args(long.strip_suffix('a').unwrap(), &[])).is_ok());
+    assert!(files(&args(&long, &[]), SDK).is_err());
+    assert!(files(&args(long.strip_suffix('a').unwrap(), &[]), SDK).is_ok());
 }
 
 #[test]
 fn a_directory_that_is_there_is_never_touched() {
     let dir = tempfile::tempdir().unwrap();
     let place = dir.path().join("chrony");
-    let files = files(&args("chrony", &[])).unwrap();
+    let files = files(&args("chrony", &[]), SDK).unwrap();
     write(&place, &files).unwrap();
     fs::write(place.join("src/lib.rs"), "mine").unwrap();
     let error = write(&place, &files).unwrap_err().to_string();

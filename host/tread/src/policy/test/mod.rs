@@ -1,13 +1,12 @@
 //! `tread policy test`: the cases of a policy, and what every policy must keep.
 
-mod explain;
 mod generate;
 mod properties;
 mod report;
 mod run;
 mod update;
 
-use super::build;
+use super::{build, explain};
 use crate::cases::{self, Case};
 use crate::{Exit, inputs, loading};
 use anyhow::{Context as _, Result, ensure};
@@ -84,7 +83,10 @@ pub fn run(args: &TestArgs, out: &mut impl Write) -> Result<Exit> {
     let files = files(&folder(args))?;
     let (component, source) = match args.policy.is_dir() {
         true => (build::built(&args.policy)?.0, Some(fs::canonicalize(&args.policy)?)),
-        false => (inputs::read_file(&args.policy)?.bytes, None),
+        false => {
+            let source = explain::crate_of(&args.policy).map(Path::to_owned);
+            (inputs::read_file(&args.policy)?.bytes, source)
+        }
     };
     let start = Instant::now();
     let sandbox = loading::sandbox(Limits::default())?;

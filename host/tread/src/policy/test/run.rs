@@ -1,9 +1,9 @@
 //! Running a case: what the policy says, what the plan is, and where that is
 //! not what was expected.
 
-use super::explain::{Scene, alike, matches, shortened};
 use crate::builtins;
 use crate::cases::{Case, Given};
+use crate::policy::explain::{Scene, alike, matches, shortened};
 use crate::policy::questions::{inputs, objects};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Map, Value};

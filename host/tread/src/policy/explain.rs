@@ -14,6 +14,13 @@ pub(super) struct Scene<'s> {
     pub(super) source: Option<&'s Path>,
 }
 
+/// The directory of the crate that a component lies in, as `tread policy build`
+/// leaves it.
+pub(super) fn crate_of(component: &Path) -> Option<&Path> {
+    let dir = component.parent()?;
+    dir.join("Cargo.toml").is_file().then_some(dir)
+}
+
 impl Scene<'_> {
     /// A failure of a call with these changes, in lines.
     pub(super) fn failure(&self, failure: &Failure, offered: &[&Change<'_>]) -> Vec<String> {
