@@ -18,7 +18,7 @@ suite_install_tools() {
   cargo --version
   if wanted fmt; then cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt; fi
   if wanted clippy; then cargo clippy --version >/dev/null 2>&1 || rustup component add clippy; fi
-  if wanted guests; then install_wasm_target; fi
+  if wanted guests || wanted examples; then install_wasm_target; fi
 }
 
 # install_packages WHY PACKAGE...

@@ -9,6 +9,8 @@ fn examples() -> Vec<PathBuf> {
     let entries = std::fs::read_dir(tree().join("examples")).unwrap();
     let mut dirs: Vec<PathBuf> =
         entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect();
+    // Those are policies, which the suite `examples` builds and tests.
+    dirs.retain(|path| !path.ends_with("policies"));
     dirs.sort();
     assert!(dirs.len() >= 6, "{dirs:?}");
     dirs
@@ -44,5 +46,21 @@ fn the_list_of_examples_is_complete() {
     for dir in examples() {
         let name = dir.file_name().unwrap().to_str().unwrap().to_owned();
         assert!(list.contains(&format!("[{name}]({name})")), "{name} is not listed");
+    }
+}
+
+#[test]
+fn the_list_of_example_policies_is_complete() {
+    let list = std::fs::read_to_string(tree().join("examples/README.md")).unwrap();
+    let entries = std::fs::read_dir(tree().join("examples/policies")).unwrap();
+    let names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    assert!(names.len() >= 3, "{names:?}");
+    for name in names {
+        assert!(list.contains(&format!("[{name}](policies/{name})")), "{name} is not listed");
+        for file in ["Cargo.toml", "Cargo.lock", "README.md", "src/lib.rs", "cases", ".gitignore"] {
+            let path = tree().join("examples/policies").join(&name).join(file);
+            assert!(path.exists(), "{} is not there", path.display());
+        }
     }
 }

@@ -1,0 +1,270 @@
+//! What a text says to chronyd, so that two texts that mean the same are equal.
+//! As chrony.conf(5) has it: names of directives are not case-sensitive, and a
+//! line that starts with one of `!;#%` is a comment.
+
+use std::collections::{BTreeMap, BTreeSet};
+use tread_guest_sdk::glob;
+
+/// Directives of which only the last one counts.
+const SINGLE: &[&str] = &[
+    "authselectmode",
+    "clientloglimit",
+    "clockprecision",
+    "cmdport",
+    "combinelimit",
+    "corrtimeratio",
+    "driftfile",
+    "dscp",
+    "dumpdir",
+    "dumponexit",
+    "fallbackdrift",
+    "hwclockfile",
+    "hwtstimeout",
+    "initstepslew",
+    "keyfile",
+    "leapsecmode",
+    "leapseclist",
+    "leapsectz",
+    "local",
+    "lock_all",
+    "logbanner",
+    "logchange",
+    "logdir",
+    "mailonchange",
+    "makestep",
+    "manual",
+    "maxchange",
+    "maxclockerror",
+    "maxdistance",
+    "maxdrift",
+    "maxjitter",
+    "maxntsconnections",
+    "maxsamples",
+    "maxslewrate",
+    "maxupdateskew",
+    "minsamples",
+    "minsources",
+    "noclientlog",
+    "nocerttimecheck",
+    "nosystemcert",
+    "ntpsigndsocket",
+    "ntsaeads",
+    "ntsdumpdir",
+    "ntsntpserver",
+    "ntsport",
+    "ntsprocesses",
+    "ntsrefresh",
+    "ntsrotate",
+    "pidfile",
+    "port",
+    "ptpdomain",
+    "ptpport",
+    "refresh",
+    "reselectdist",
+    "rtcautotrim",
+    "rtcdevice",
+    "rtcfile",
+    "rtconutc",
+    "rtcsync",
+    "sched_priority",
+    "smoothtime",
+    "stratumweight",
+    "tempcomp",
+    "user",
+];
+
+/// Directives that add to what stands above them.
+const SEVERAL: &[&str] = &[
+    "allow",
+    "bindacqaddress",
+    "bindacqdevice",
+    "bindaddress",
+    "bindcmdaddress",
+    "bindcmddevice",
+    "binddevice",
+    "broadcast",
+    "cmdallow",
+    "cmddeny",
+    "cmdratelimit",
+    "confdir",
+    "deny",
+    "hwtimestamp",
+    "include",
+    "log",
+    "ntsratelimit",
+    "ntsservercert",
+    "ntsserverkey",
+    "ntstrustedcerts",
+    "opencommands",
+    "peer",
+    "pool",
+    "ratelimit",
+    "refclock",
+    "server",
+    "sourcedir",
+];
+
+/// Where the time comes from: in whatever order they stand.
+const SOURCES: &[&str] = &["peer", "pool", "refclock", "server"];
+
+/// What one file says.
+#[derive(Debug, Default)]
+pub struct Config<'a> {
+    /// In lower case, and what stands behind it.
+    directives: Vec<(String, Vec<&'a str>)>,
+}
+
+impl<'a> Config<'a> {
+    /// None if there is a directive that is not known here: then nothing can be
+    /// said of what it does.
+    pub fn read(text: &'a str) -> Option<Config<'a>> {
+        let lines = text.lines().map(str::trim_start);
+        let directives: Vec<(String, Vec<&str>)> = lines
+            .filter(|line| !line.starts_with(['!', ';', '#', '%']))
+            .filter_map(|line| {
+                let mut words = line.split_whitespace();
+                Some((words.next()?.to_ascii_lowercase(), words.collect()))
+            })
+            .collect();
+        let known = |(name, _): &(String, Vec<&str>)| {
+            SINGLE.contains(&name.as_str()) || SEVERAL.contains(&name.as_str())
+        };
+        directives.iter().all(known).then_some(Config { directives })
+    }
+
+    /// The names of the directives that do something else in `after`.
+    pub fn changed(&self, after: &Config<'_>) -> BTreeSet<String> {
+        // What stands in another file may count before or after a line here.
+        let all_counts = self.reads_others() || after.reads_others();
+        let said = |config: &Config<'_>| match all_counts {
+            true => config.listed(),
+            false => config.effective(),
+        };
+        let (old, new) = (said(self), said(after));
+        let mut names: BTreeSet<String> = old.keys().chain(new.keys()).cloned().collect();
+        names.retain(|name| old.get(name) != new.get(name));
+        if names.is_empty() && all_counts && self.directives != after.directives {
+            names.insert("the order of its directives".to_owned());
+        }
+        names
+    }
+
+    /// Whether chronyd reads `path` because of this file. Directories of
+    /// `confdir` hold files that end in `.conf`, those of `sourcedir` in
+    /// `.sources`; `include` takes a pattern.
+    pub fn reads(&self, path: &str) -> bool {
+        let within = |dir: &str, kind: &str| {
+            let name =
+                path.strip_prefix(dir.trim_end_matches('/')).and_then(|it| it.strip_prefix('/'));
+            name.is_some_and(|name| !name.contains('/') && name.ends_with(kind))
+        };
+        self.directives.iter().any(|(name, values)| match name.as_str() {
+            "confdir" => values.iter().any(|dir| within(dir, ".conf")),
+            "sourcedir" => values.iter().any(|dir| within(dir, ".sources")),
+            "include" => values.iter().any(|pattern| glob::matches(pattern, path)),
+            _ => false,
+        })
+    }
+
+    /// The file with the keys.
+    pub fn keyfile(&self) -> Option<&'a str> {
+        let mut files = self.directives.iter().rev().filter(|(name, _)| name == "keyfile");
+        files.next().and_then(|(_, values)| values.first().copied())
+    }
+
+    fn reads_others(&self) -> bool {
+        self.directives.iter().any(|(name, _)| name == "include" || name == "confdir")
+    }
+
+    /// All values of each directive, in order.
+    fn listed(&self) -> BTreeMap<String, Vec<String>> {
+        let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (name, values) in &self.directives {
+            all.entry(name.clone()).or_default().push(values.join(" "));
+        }
+        all
+    }
+
+    /// The values of each directive that count.
+    fn effective(&self) -> BTreeMap<String, Vec<String>> {
+        let mut all = self.listed();
+        for (name, values) in &mut all {
+            if SINGLE.contains(&name.as_str()) {
+                values.drain(..values.len().saturating_sub(1));
+            } else if SOURCES.contains(&name.as_str()) {
+                values.sort();
+            }
+        }
+        // Which of them stands last decides on an address that both name.
+        for (one, other) in [("allow", "deny"), ("cmdallow", "cmddeny")] {
+            if all.contains_key(one) && all.contains_key(other) {
+                let both = self.directives.iter().filter(|(name, _)| name == one || name == other);
+                let both = both.map(|(name, values)| format!("{name} {}", values.join(" ")));
+                all.insert(one.to_owned(), both.collect());
+            }
+        }
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn changed(before: &str, after: &str) -> Vec<String> {
+        let (before, after) = (Config::read(before).unwrap(), Config::read(after).unwrap());
+        before.changed(&after).into_iter().collect()
+    }
+
+    #[test]
+    fn what_means_the_same_is_equal() {
+        for (before, after) in [
+            ("server a\n", "! one\n; two\n# three\n  % four\n\n  server   a\n"),
+            ("server a\nrtcsync\n", "RTCsync\nServer a"),
+            ("server a\nserver b\n", "server b\nserver a\n"),
+            ("makestep 1 3\n", "makestep 10 1\nmakestep 1 3\n"),
+            ("allow 10.0.0.0/8\ndeny 10.1.0.0/16", "allow 10.0.0.0/8\ndeny  10.1.0.0/16"),
+            ("confdir /etc/chrony.d\nport 0", "confdir /etc/chrony.d\n# off\nport 0"),
+        ] {
+            assert!(changed(before, after).is_empty(), "{before:?} to {after:?}");
+        }
+    }
+
+    #[test]
+    fn what_chronyd_would_do_differently_is_named_by_its_directive() {
+        for (before, after, names) in [
+            ("server a", "server b", &["server"][..]),
+            ("server a", "pool a", &["pool", "server"]),
+            ("server a", "server a iburst", &["server"]),
+            ("makestep 1 3", "makestep 1 3\nmakestep 10 1", &["makestep"]),
+            ("allow 10.0.0.0/8\ndeny 10.0.0.0/8", "deny 10.0.0.0/8\nallow 10.0.0.0/8", &["allow"]),
+            ("log tracking", "log tracking\nlog rtc", &["log"]),
+            // What the directory holds may say something of the port, too.
+            ("port 0\nconfdir /d", "confdir /d\nport 0", &["the order of its directives"]),
+            ("port 1\nconfdir /d\nport 0", "confdir /d\nport 0", &["port"]),
+        ] {
+            assert_eq!(changed(before, after), names, "{before:?} to {after:?}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_directive_makes_the_file_unreadable() {
+        assert!(Config::read("server a\nserve b").is_none());
+    }
+
+    #[test]
+    fn the_files_that_are_read_as_well_are_found() {
+        let text = "confdir /etc/chrony.d/\nsourcedir /run/a /etc/chrony.d\ninclude /etc/x/*.cfg";
+        let config = Config::read(text).unwrap();
+        for (path, reads) in [
+            ("/etc/chrony.d/a.conf", true),
+            ("/etc/chrony.d/a.sources", true),
+            ("/etc/chrony.d/more/a.conf", false),
+            ("/etc/chrony.d/a.cfg", false),
+            ("/etc/chrony.db/a.conf", false),
+            ("/etc/x/a.cfg", true),
+        ] {
+            assert_eq!(config.reads(path), reads, "{path}");
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! When chronyd has to be restarted: only if what it is told changes, and not
+//! because a comment does.
+//!
+//! chronyd reads its configuration when it starts. `chronyc reload sources` and
+//! `chronyc rekey` can tell it to read parts of it again, but they are commands,
+//! and its unit has no reload: a restart is the gentlest that a node can be
+//! asked for. It takes a moment, and the clock goes on meanwhile.
+
+mod config;
+
+use config::Config;
+use serde::{Deserialize, Serialize};
+use tread_guest_sdk::{
+    Change, Claim, Content, Context, Edit, Effect, Policy, State, Verdict, diff, export,
+};
+
+/// The policy.
+pub struct ChronyPolicy;
+
+/// What an admin can set, with the defaults below.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// The unit that runs chronyd: `chrony.service` on Debian and Ubuntu.
+    pub service: String,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings { service: "chronyd.service".to_owned() }
+    }
+}
+
+const CONF: &str = "/etc/chrony.conf";
+const KEYS: &str = "/etc/chrony.keys";
+/// Options of its command line, which its unit reads.
+const OPTIONS: &str = "/etc/sysconfig/chronyd";
+
+impl Policy for ChronyPolicy {
+    type Settings = Settings;
+    const NAME: &'static str = env!("CARGO_PKG_NAME");
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    const SUMMARY: &'static str =
+        "Restarts chronyd only when its time sources or directives change";
+    const CLAIMS: &'static [Claim] = &[
+        // Unchanged as well: it says which of the others are read at all.
+        Claim::on("file:/etc/chrony.conf", Effect::None, Effect::Restart).with_unchanged(),
+        Claim::on("file:/etc/chrony.d/*.{conf,sources}", Effect::None, Effect::Restart),
+        Claim::on("file:/etc/chrony.keys", Effect::None, Effect::Restart),
+        Claim::on("file:/etc/sysconfig/chronyd", Effect::None, Effect::Restart),
+    ];
+
+    fn check(settings: &Settings) -> Result<(), Vec<String>> {
+        if settings.service.ends_with(".service") {
+            return Ok(());
+        }
+        Err(vec!["service: expected a complete unit name such as chronyd.service".to_owned()])
+    }
+
+    fn classify(settings: &Settings, change: &Change, context: &Context<'_>) -> Verdict {
+        let main = main_file(context);
+        let needless = |used: &dyn Fn(&Config<'_>) -> bool| {
+            main.as_ref().is_some_and(|sides| !sides.iter().any(used))
+        };
+        let answer = match change.path() {
+            Some(CONF) => directives(change),
+            Some(KEYS) if needless(&|main| main.keyfile() == Some(KEYS)) => {
+                Some(Err("chrony.conf names no key file at this place"))
+            }
+            Some(KEYS) => keys(change),
+            Some(OPTIONS) => options(change),
+            Some(path) if needless(&|main| main.reads(path)) => {
+                Some(Err("chrony.conf names neither this file nor its directory"))
+            }
+            _ => directives(change),
+        };
+        match answer {
+            // What cannot be read is better left to others than guessed.
+            None => Verdict::abstain(),
+            Some(Err(why_nothing)) => Verdict::nothing(why_nothing),
+            Some(Ok(why)) => Verdict::restart(settings.service.clone(), why),
+        }
+    }
+}
+
+export!(ChronyPolicy);
+
+/// Why chronyd has to be restarted, or why not. None: that is not known.
+type Answer = Option<Result<String, &'static str>>;
+
+/// Both sides of chrony.conf. None where it is not known what it says: it is the
+/// system's own, or cannot be read here.
+fn main_file<'a>(context: &Context<'a>) -> Option<Vec<Config<'a>>> {
+    let read = |state: &'a State| Config::read(state.as_text()?);
+    let changed = context.changes.iter().find(|change| change.path() == Some(CONF));
+    match changed {
+        Some(change) => Some(vec![read(&change.before)?, read(&change.after)?]),
+        None => {
+            let same = context.unchanged.iter().find(|entry| entry.path() == Some(CONF))?;
+            Some(vec![read(&same.state)?])
+        }
+    }
+}
+
+/// A file of directives: chrony.conf, or one that it reads.
+fn directives(change: &Change) -> Answer {
+    let read = |state| match text(state)? {
+        Some(text) => Config::read(text).map(Some),
+        None => Some(None),
+    };
+    let (Some(before), Some(after)) = (read(&change.before)?, read(&change.after)?) else {
+        return Some(Ok(come_or_go(change, "chronyd reads it when it starts")));
+    };
+    let changed: Vec<String> = before.changed(&after).into_iter().collect();
+    Some(match changed.as_slice() {
+        [] => Err("no directive changes: only comments, layout, or what a later line overrules"),
+        names => Ok(format!("chronyd takes up {} when it starts", listed(names))),
+    })
+}
+
+/// The keys, of which mostly only the digest is known: others must not read them.
+fn keys(change: &Change) -> Answer {
+    let lines = match (&change.before, &change.after) {
+        (State::File(before), State::File(after)) if before.content == after.content => {
+            return Some(Err("the keys stay the same: only the mode or the owner changes"));
+        }
+        (State::File(before), State::File(after)) => {
+            before.content.text().zip(after.content.text())
+        }
+        _ => return Some(Ok(come_or_go(change, "chronyd reads its keys when it starts"))),
+    };
+    Some(match lines {
+        Some((before, after)) if diff::lines_without(before, after, COMMENTS).is_empty() => {
+            Err("the keys stay the same: only comments or layout change")
+        }
+        _ => Ok("the keys change, which chronyd reads when it starts".to_owned()),
+    })
+}
+
+const COMMENTS: &[&str] = &["#", "!", ";", "%"];
+
+/// The environment of its unit.
+fn options(change: &Change) -> Answer {
+    let (before, after) = (text(&change.before)?, text(&change.after)?);
+    let (Some(before), Some(after)) = (before, after) else {
+        return Some(Ok(come_or_go(change, "the unit passes its options on when it starts")));
+    };
+    Some(match diff::lines_without(before, after, &["#", ";"]).is_empty() {
+        true => Err("no option changes: only comments or layout"),
+        false => Ok("the options of chronyd's command line change".to_owned()),
+    })
+}
+
+/// The text of a side; `Some(None)` where there is no file. None: it is no text,
+/// or a secret.
+fn text(state: &State) -> Option<Option<&str>> {
+    match state {
+        State::Absent => Some(None),
+        // The configuration sets its mode, and leaves its content to the system.
+        State::File(file) if file.content == Content::Absent => None,
+        state => state.as_text().map(Some),
+    }
+}
+
+fn come_or_go(change: &Change, why: &str) -> String {
+    match change.edit() {
+        Edit::Removed => format!("the file goes, and perhaps the system's own comes back; {why}"),
+        _ => format!("the file is new here; {why}"),
+    }
+}
+
+/// `a, b and c`
+fn listed(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tread_guest_sdk::{Entry, test};
+
+    fn verdict(changes: Vec<Change>, unchanged: Vec<Entry>) -> Verdict {
+        test::verdicts::<ChronyPolicy>(&Settings::default(), changes, unchanged).swap_remove(0)
+    }
+
+    #[test]
+    fn chronyd_is_restarted_only_if_it_would_do_something_else() {
+        for (before, after, effect) in [
+            ("server a\n", "# ours\nserver a\n", Some(Effect::None)),
+            ("server a\nserver b\n", "server b\nserver a\n", Some(Effect::None)),
+            ("server a\n", "server b\n", Some(Effect::Restart)),
+            ("server a\n", "server a\nmakestep 1 3\n", Some(Effect::Restart)),
+            ("server a\n", "server a\nmakestop 1 3\n", None),
+        ] {
+            let verdict = verdict(vec![test::file(CONF, before, after)], vec![]);
+            assert_eq!(verdict.effect(), effect, "{before:?} to {after:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_comes_or_goes_restarts_chronyd() {
+        for path in [CONF, KEYS, OPTIONS, "/etc/chrony.d/a.conf"] {
+            for change in [test::file_added(path, ""), test::file_removed(path, "")] {
+                assert_eq!(verdict(vec![change], vec![]).effect(), Some(Effect::Restart), "{path}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_chrony_conf_does_not_name_needs_nothing() {
+        let one = |text: &str| vec![test::unchanged_file(CONF, text)];
+        for (path, main, effect) in [
+            ("/etc/chrony.d/a.conf", "confdir /etc/chrony.d", Effect::Restart),
+            ("/etc/chrony.d/a.conf", "server a", Effect::None),
+            ("/etc/chrony.d/a.sources", "confdir /etc/chrony.d", Effect::None),
+            (KEYS, "keyfile /etc/chrony.keys", Effect::Restart),
+            (KEYS, "server a", Effect::None),
+            (KEYS, "an unknown directive", Effect::Restart),
+        ] {
+            let change = test::file(path, "server a", "server b");
+            assert_eq!(verdict(vec![change], one(main)).effect(), Some(effect), "{path} of {main}");
+        }
+        // The system's own chrony.conf may name anything.
+        let change = test::file("/etc/chrony.d/a.conf", "server a", "server b");
+        assert_eq!(verdict(vec![change], vec![]).effect(), Some(Effect::Restart));
+    }
+
+    #[test]
+    fn of_secret_keys_the_digests_are_compared() {
+        let state = |text: &str, mode: u32| {
+            let mut state = test::file_state("");
+            if let State::File(file) = &mut state {
+                file.content = Content::Digest(format!("sha256:{text}"));
+                file.mode = mode;
+            }
+            state
+        };
+        for (before, after, effect) in [
+            (state("a", 0o640), state("b", 0o640), Effect::Restart),
+            (state("a", 0o640), state("a", 0o600), Effect::None),
+        ] {
+            let change = Change { id: format!("file:{KEYS}"), before, after };
+            assert_eq!(verdict(vec![change], vec![]).effect(), Some(effect));
+        }
+    }
+
+    #[test]
+    fn another_unit_is_restarted_where_an_admin_says_so() {
+        let settings = Settings { service: "chrony.service".to_owned() };
+        let change = test::file(CONF, "server a", "server b");
+        let verdicts = test::verdicts::<ChronyPolicy>(&settings, vec![change], vec![]);
+        assert_eq!(verdicts[0].actions(), [tread_guest_sdk::Action::restart("chrony.service")]);
+        let errors = test::settings::<ChronyPolicy>(r#"{"service": "chronyd"}"#).err().unwrap();
+        assert!(errors[0].starts_with("service: "), "{errors:?}");
+    }
+}
