@@ -64,7 +64,17 @@ pub fn check(text: &str) -> Result<(), Error> {
 }
 
 /// The fields of an object, each value as its text.
-pub(crate) fn fields(text: &str) -> Result<BTreeMap<String, &str>, Error> {
+///
+/// # Errors
+/// The first thing that is no JSON, or no object, or a field that is there twice.
+///
+/// ```
+/// use tread_guest_sdk::json;
+/// let fields = json::fields(r#"{"a": [1, 2], "b": null}"#).unwrap();
+/// assert_eq!((fields["a"], fields["b"]), ("[1, 2]", "null"));
+/// assert!(json::fields(r#"{"a": 1, "a": 1}"#).is_err());
+/// ```
+pub fn fields(text: &str) -> Result<BTreeMap<String, &str>, Error> {
     let mut reader = Reader::new(text);
     let mut fields = BTreeMap::new();
     if reader.peek() != Some(b'{') {
@@ -84,8 +94,15 @@ pub(crate) fn fields(text: &str) -> Result<BTreeMap<String, &str>, Error> {
 }
 
 /// The items of an array, each as its text.
-#[cfg(any(test, target_arch = "wasm32"))]
-pub(crate) fn items(text: &str) -> Result<Vec<&str>, Error> {
+///
+/// # Errors
+/// The first thing that is no JSON, or no array.
+///
+/// ```
+/// use tread_guest_sdk::json;
+/// assert_eq!(json::items(r#"["a", {"b": 1}]"#).unwrap(), [r#""a""#, r#"{"b": 1}"#]);
+/// ```
+pub fn items(text: &str) -> Result<Vec<&str>, Error> {
     let mut reader = Reader::new(text);
     let mut items = Vec::new();
     if reader.peek() != Some(b'[') {

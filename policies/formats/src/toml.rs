@@ -1,8 +1,9 @@
 //! Strict TOML 1.0.
 
-use crate::toml_scalar::is_scalar;
-use crate::toml_text::is_control;
-use crate::{Map, Table, Value};
+use crate::toml_scalar::{is_scalar, is_too_large};
+use crate::toml_tree::{Item, Made, Section};
+use crate::{Table, words};
+use std::borrow::Cow;
 
 /// Arrays and inline tables inside each other, at most.
 const DEPTH: usize = 64;
@@ -16,12 +17,29 @@ pub struct Error {
     pub what: &'static str,
 }
 
-/// Reads a document.
+/// A document in pieces of its text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Document<'a> {
+    /// The table of everything.
+    pub root: Section<'a>,
+    /// From this byte on all headers start with the same key.
+    pub(crate) tail: usize,
+}
+
+/// Reads a document into a tree that owns its texts.
 ///
 /// # Errors
 /// The first thing that is not TOML 1.0.
 pub fn parse(bytes: &[u8]) -> Result<Table, Error> {
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    Ok(read(bytes)?.root.into_table())
+}
+
+/// Reads a document.
+///
+/// # Errors
+/// The first thing that is not TOML 1.0.
+pub fn read(bytes: &[u8]) -> Result<Document<'_>, Error> {
+    let bytes = without_mark(bytes);
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text,
         Err(error) => {
@@ -29,8 +47,13 @@ pub fn parse(bytes: &[u8]) -> Result<Table, Error> {
             return Err(Error { line, what: "this is not UTF-8" });
         }
     };
-    let mut reader = Reader { text, at: 0, depth: 0 };
+    let mut reader = Reader { text, bytes, at: 0, depth: 0 };
     reader.document().map_err(|what| Error { line: line_at(bytes, reader.at), what })
+}
+
+/// The text without a byte order mark at its start.
+pub(crate) fn without_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
 }
 
 fn line_at(bytes: &[u8], at: usize) -> usize {
@@ -39,189 +62,101 @@ fn line_at(bytes: &[u8], at: usize) -> usize {
 
 pub(crate) type Result<T, E = &'static str> = std::result::Result<T, E>;
 
-/// A table under construction: it remembers how it came to be, which decides
-/// who may add to it.
-struct Draft {
-    entries: Map<Node>,
-    made: Made,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Made {
-    /// As the parent of a header; a header may still define it.
-    Implied,
-    /// By a header of its own.
-    Header,
-    /// By a dotted key; more dotted keys may add to it.
-    Dotted,
-}
-
-enum Node {
-    /// A value, an array or an inline table: nothing can be added.
-    Closed(Value),
-    Table(Draft),
-    /// `[[header]]`: headers below it mean the last one.
-    Tables(Vec<Draft>),
-}
-
-impl Draft {
-    fn new(made: Made) -> Draft {
-        Draft { entries: Map::new(), made }
-    }
-
-    fn finish(self) -> Table {
-        let close = |node| match node {
-            Node::Closed(value) => value,
-            Node::Table(draft) => Value::Table(draft.finish()),
-            Node::Tables(all) => {
-                Value::List(all.into_iter().map(|draft| Value::Table(draft.finish())).collect())
-            }
-        };
-        let mut table = Table::new();
-        for (key, node) in self.entries.into_entries() {
-            table.insert(key, close(node));
-        }
-        table
-    }
-
-    /// The table that a header on the way to another one names.
-    fn pass(&mut self, key: String) -> Result<&mut Draft> {
-        match self.entries.get_or_add(key, || Node::Table(Draft::new(Made::Implied))) {
-            Some(Node::Table(draft)) => Ok(draft),
-            Some(Node::Tables(all)) => all.last_mut().ok_or(TWICE),
-            _ => Err(TWICE),
-        }
-    }
-
-    /// The table that `[header]` defines.
-    fn define(&mut self, key: String) -> Result<&mut Draft> {
-        match self.entries.get_or_add(key, || Node::Table(Draft::new(Made::Implied))) {
-            Some(Node::Table(draft)) if draft.made == Made::Implied => {
-                draft.made = Made::Header;
-                Ok(draft)
-            }
-            _ => Err(TWICE),
-        }
-    }
-
-    /// The table that `[[header]]` adds.
-    fn append(&mut self, key: String) -> Result<&mut Draft> {
-        let node = self.entries.get_or_add(key, || Node::Tables(Vec::new()));
-        let Some(Node::Tables(all)) = node else { return Err(TWICE) };
-        all.push(Draft::new(Made::Header));
-        all.last_mut().ok_or(TWICE)
-    }
-
-    /// Sets a key, which may be dotted.
-    fn set(&mut self, mut keys: Vec<String>, value: Value) -> Result<()> {
-        let Some(last) = keys.pop() else { return Err("a key is missing") };
-        let mut table = self;
-        for key in keys {
-            let node = table.entries.get_or_add(key, || Node::Table(Draft::new(Made::Dotted)));
-            table = match node {
-                Some(Node::Table(draft)) if draft.made == Made::Dotted => draft,
-                _ => return Err(TWICE),
-            };
-        }
-        if table.entries.add(last, Node::Closed(value)) { Ok(()) } else { Err(TWICE) }
-    }
-}
-
-const TWICE: &str = "this key is defined twice";
-
 pub(crate) struct Reader<'a> {
-    text: &'a str,
+    pub(crate) text: &'a str,
+    pub(crate) bytes: &'a [u8],
     pub(crate) at: usize,
     depth: usize,
 }
 
 impl<'a> Reader<'a> {
-    fn document(&mut self) -> Result<Table> {
-        let mut root = Draft::new(Made::Header);
+    fn document(&mut self) -> Result<Document<'a>> {
+        let mut root = Section::new(Made::Whole, 0);
         self.pairs(&mut root)?;
-        while self.eat("[") {
-            let array = self.eat("[");
-            let mut keys = self.keys()?;
-            if !self.eat(if array { "]]" } else { "]" }) {
+        let mut tail = (Cow::Borrowed(""), usize::MAX);
+        while self.peek() == Some(b'[') {
+            let start = self.at;
+            self.at += 1;
+            let array = self.eat(b'[');
+            let mut section = &mut root;
+            let mut key = self.key()?;
+            if tail.1 == usize::MAX || !words::equal(&tail.0, &key) {
+                tail = (key.clone(), start);
+            }
+            while self.eat(b'.') {
+                section = section.pass(key)?;
+                key = self.key()?;
+            }
+            if !self.eat(b']') || (array && !self.eat(b']')) {
                 return Err("the header of a table does not end");
             }
-            let Some(last) = keys.pop() else { return Err("a key is missing") };
-            let mut table = &mut root;
-            for key in keys {
-                table = table.pass(key)?;
-            }
-            table = if array { table.append(last)? } else { table.define(last)? };
+            section =
+                if array { section.append(key, start)? } else { section.define(key, start)? };
             self.line_end()?;
-            self.pairs(table)?;
+            self.pairs(section)?;
         }
-        Ok(root.finish())
+        Ok(Document { root, tail: tail.1 })
     }
 
     /// `key = value` lines up to a header or the end.
-    fn pairs(&mut self, table: &mut Draft) -> Result<()> {
+    fn pairs(&mut self, section: &mut Section<'a>) -> Result<()> {
         loop {
             self.blank()?;
             match self.peek() {
                 None | Some(b'[') => return Ok(()),
-                Some(_) => self.pair(table)?,
+                Some(_) => self.pair(section)?,
             }
             self.line_end()?;
         }
     }
 
-    fn pair(&mut self, table: &mut Draft) -> Result<()> {
-        let keys = self.keys()?;
-        if !self.eat("=") {
+    fn pair(&mut self, mut section: &mut Section<'a>) -> Result<()> {
+        let mut key = self.key()?;
+        while self.eat(b'.') {
+            section = section.dotted(key)?;
+            key = self.key()?;
+        }
+        if !self.eat(b'=') {
             return Err("there is no = after the key");
         }
         self.space();
         let value = self.value()?;
-        table.set(keys, value)
+        section.set(key, value)
     }
 
-    /// A key and its dots, with the space around it.
-    fn keys(&mut self) -> Result<Vec<String>> {
-        let mut keys = Vec::new();
-        loop {
-            self.space();
-            keys.push(match self.peek() {
-                Some(b'"') => self.basic()?,
-                Some(b'\'') => self.literal()?,
-                _ => {
-                    let bare = self
-                        .run(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
-                    if bare.is_empty() {
-                        return Err("a key is missing");
-                    }
-                    bare.to_string()
+    /// A key without dots, and the space around it.
+    fn key(&mut self) -> Result<Cow<'a, str>> {
+        self.space();
+        let start = self.at;
+        let key = match self.peek() {
+            Some(b'"') => self.basic()?,
+            Some(b'\'') => self.literal()?,
+            _ => {
+                while self.peek().is_some_and(is_bare) {
+                    self.at += 1;
                 }
-            });
-            self.space();
-            if !self.eat(".") {
-                return Ok(keys);
+                if self.at == start {
+                    return Err("a key is missing");
+                }
+                Cow::Borrowed(self.since(start))
             }
-        }
-    }
-
-    fn value(&mut self) -> Result<Value> {
-        if self.depth == DEPTH {
-            return Err("values are nested too deeply");
-        }
-        self.depth += 1;
-        let value = match self.peek() {
-            Some(b'"') if self.eat("\"\"\"") => Value::Text(self.long_basic()?),
-            Some(b'"') => Value::Text(self.basic()?),
-            Some(b'\'') if self.eat("'''") => Value::Text(self.long_literal()?),
-            Some(b'\'') => Value::Text(self.literal()?),
-            Some(b'[') => Value::List(self.array()?),
-            Some(b'{') => Value::Table(self.inline_table()?),
-            _ => self.scalar()?,
         };
-        self.depth -= 1;
-        Ok(value)
+        self.space();
+        Ok(key)
     }
 
-    fn scalar(&mut self) -> Result<Value> {
+    fn value(&mut self) -> Result<Item<'a>> {
+        match self.peek() {
+            Some(b'"') => self.basic_or_long().map(Item::Text),
+            Some(b'\'') => self.literal_or_long().map(Item::Text),
+            Some(b'[' | b'{') if self.depth == DEPTH => Err("values are nested too deeply"),
+            Some(b'[') => self.array().map(Item::List),
+            Some(b'{') => self.inline_table().map(Item::Table),
+            _ => self.scalar(),
+        }
+    }
+
+    fn scalar(&mut self) -> Result<Item<'a>> {
         let part = |byte: u8| byte.is_ascii_alphanumeric() || b"+-_.:".contains(&byte);
         let start = self.at;
         self.run(part);
@@ -233,49 +168,51 @@ impl<'a> Reader<'a> {
             self.run(part);
         }
         match self.since(start) {
-            "true" => Ok(Value::Bool(true)),
-            "false" => Ok(Value::Bool(false)),
-            token if is_scalar(token) => Ok(Value::Other(token.replace('_', ""))),
+            "true" => Ok(Item::Bool(true)),
+            "false" => Ok(Item::Bool(false)),
+            token if is_too_large(token) => Err("a number is too large"),
+            token if is_scalar(token) => Ok(Item::Other(token)),
             "" => Err("a value is missing"),
             _ => Err("this is no value; a text needs quotes"),
         }
     }
 
-    fn array(&mut self) -> Result<Vec<Value>> {
+    fn array(&mut self) -> Result<Vec<Item<'a>>> {
         self.at += 1;
+        self.depth += 1;
         let mut items = Vec::new();
         loop {
             self.blank()?;
-            if self.eat("]") {
+            if self.eat(b']') {
+                self.depth -= 1;
                 return Ok(items);
             }
             items.push(self.value()?);
             self.blank()?;
-            if !self.eat(",") && self.peek() != Some(b']') {
+            if !self.eat(b',') && self.peek() != Some(b']') {
                 return Err("an array does not end, or a comma is missing in it");
             }
         }
     }
 
-    fn inline_table(&mut self) -> Result<Table> {
+    fn inline_table(&mut self) -> Result<Section<'a>> {
         self.at += 1;
-        let mut table = Draft::new(Made::Header);
+        self.depth += 1;
+        let mut section = Section::new(Made::Inline, 0);
         self.space();
-        if self.eat("}") {
-            return Ok(table.finish());
-        }
-        loop {
-            self.pair(&mut table)?;
+        let mut more = !self.eat(b'}');
+        while more {
+            self.pair(&mut section)?;
             self.space();
-            if self.eat("}") {
-                return Ok(table.finish());
-            }
-            if !self.eat(",") {
+            more = !self.eat(b'}');
+            if more && !self.eat(b',') {
                 return Err(
                     "an inline table does not end on its line, or a comma is missing in it",
                 );
             }
         }
+        self.depth -= 1;
+        Ok(section)
     }
 
     /// Space, comments and newlines.
@@ -301,50 +238,74 @@ impl<'a> Reader<'a> {
 
     fn comment(&mut self) -> Result<()> {
         if self.peek() == Some(b'#') {
-            self.run(|byte| !is_control(byte));
-            if !matches!(self.peek(), None | Some(b'\n' | b'\r')) {
-                return Err("a comment holds a control character");
+            loop {
+                self.at = words::plain_end(self.bytes, self.at, b'\n');
+                match self.peek() {
+                    None | Some(b'\n' | b'\r') => break,
+                    Some(b'\\' | b'\t') => self.at += 1,
+                    Some(_) => return Err("a comment holds a control character"),
+                }
             }
         }
         Ok(())
     }
 
     pub(crate) fn space(&mut self) -> bool {
-        !self.run(|byte| byte == b' ' || byte == b'\t').is_empty()
+        let start = self.at;
+        if let Some(b' ' | b'\t') = self.peek() {
+            self.at += words::spaces(self.bytes, self.at);
+            while let Some(b' ' | b'\t') = self.peek() {
+                self.at += 1;
+            }
+        }
+        self.at > start
     }
 
     pub(crate) fn newline(&mut self) -> bool {
-        self.eat("\n") || self.eat("\r\n")
+        match self.peek() {
+            Some(b'\n') => self.at += 1,
+            Some(b'\r') if self.byte(1) == Some(b'\n') => self.at += 2,
+            _ => return false,
+        }
+        true
     }
 
     pub(crate) fn peek(&self) -> Option<u8> {
-        self.byte(0)
+        self.bytes.get(self.at).copied()
     }
 
-    fn byte(&self, ahead: usize) -> Option<u8> {
-        self.text.as_bytes().get(self.at + ahead).copied()
+    pub(crate) fn byte(&self, ahead: usize) -> Option<u8> {
+        self.bytes.get(self.at + ahead).copied()
     }
 
-    pub(crate) fn eat(&mut self, token: &str) -> bool {
-        let found =
-            self.text.as_bytes().get(self.at..).is_some_and(|b| b.starts_with(token.as_bytes()));
-        if found {
-            self.at += token.len();
-        }
+    pub(crate) fn eat(&mut self, byte: u8) -> bool {
+        let found = self.peek() == Some(byte);
+        self.at += usize::from(found);
         found
     }
 
-    /// Bytes while `part` holds; it must hold for all bytes that are not ASCII,
-    /// or for none.
-    pub(crate) fn run(&mut self, part: impl Fn(u8) -> bool) -> &'a str {
-        let start = self.at;
+    /// Bytes while `part` holds; it must not hold for bytes that are not ASCII.
+    fn run(&mut self, part: impl Fn(u8) -> bool) {
         while self.peek().is_some_and(&part) {
             self.at += 1;
         }
-        self.since(start)
     }
 
     pub(crate) fn since(&self, start: usize) -> &'a str {
         self.text.get(start..self.at).unwrap_or_default()
     }
+}
+
+/// Whether a key may hold this byte without quotes.
+fn is_bare(byte: u8) -> bool {
+    const BARE: [bool; 256] = {
+        let mut bare = [false; 256];
+        let mut byte = 0;
+        while byte < 128 {
+            bare[byte] = (byte as u8).is_ascii_alphanumeric() || matches!(byte as u8, b'_' | b'-');
+            byte += 1;
+        }
+        bare
+    };
+    BARE.get(usize::from(byte)).copied().unwrap_or_default()
 }

@@ -55,6 +55,35 @@ fn is_float(token: &str) -> bool {
         && exponent.is_none_or(|exponent| decimal(unsigned(exponent)))
 }
 
+/// The digits of the least number that rounds to infinity: 2^1024 - 2^970. It
+/// has 309 of them, so its power of ten is the 308th.
+const TOO_LARGE: &str = "17976931348623158079372897140530341507993413271003782693617377898044496829276475\
+    09466490179775872070963302864166928879109465555478519404026306574886715058206819\
+    08902000708383676273854845817711531764475730270069855571366959622842914819860834\
+    936475292719074168444365510704342711559699508093042880177904174497792";
+
+/// A float that no 64 bits hold: Go refuses it, others read infinity.
+pub(crate) fn is_too_large(token: &str) -> bool {
+    if !is_float(token) {
+        return false;
+    }
+    let number = unsigned(token);
+    let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = || whole.bytes().chain(fraction.bytes()).filter(u8::is_ascii_digit);
+    let Some(zeros) = digits().position(|digit| digit != b'0') else { return false };
+    // Saturated, which is far from where it matters.
+    let shift = unsigned(exponent)
+        .bytes()
+        .filter(u8::is_ascii_digit)
+        .fold(0_i64, |all, digit| all.saturating_mul(10).saturating_add(i64::from(digit - b'0')));
+    let shift = if exponent.starts_with('-') { -shift } else { shift };
+    let places = whole.bytes().filter(u8::is_ascii_digit).count();
+    let power = shift.saturating_add(places as i64 - zeros as i64 - 1);
+    let limit = TOO_LARGE.bytes();
+    power > 308 || (power == 308 && digits().skip(zeros).chain([b'0'; 309]).take(309).ge(limit))
+}
+
 fn is_date_or_time(token: &str) -> bool {
     let Some((date, rest)) = token.split_at_checked(10) else { return is_time(token) };
     if !is_date(date) {
@@ -116,6 +145,44 @@ fn is_offset(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_number_is_too_large_where_64_bits_end() {
+        let just_below = format!("{}7.9e0", TOO_LARGE.strip_suffix('8').unwrap_or_default());
+        let too_large = format!("0.000{TOO_LARGE}e312");
+        for (token, large) in [
+            ("1e308", false),
+            ("1e309", true),
+            ("-1e999", true),
+            ("0e999", false),
+            ("0.0e99999999999999999999999", false),
+            ("1e-99999999999999999999999", false),
+            ("0.00001e99999999999999999999999", true),
+            ("1.797693134862315708e308", false),
+            ("17976931348623158_0.8e300", true),
+            ("inf", false),
+            ("1", false),
+            ("x1e999", false),
+            (&just_below, false),
+            (&too_large, true),
+        ] {
+            assert_eq!(is_too_large(token), large, "{token}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..Default::default() })]
+
+        #[test]
+        fn the_library_finds_the_same_numbers_too_large(
+            token in "[+-]?(0|[1-9][0-9]{0,3}|1797693134862315[78][0-9]{0,4})(\\.[0-9]{1,5})?(e[+-]?(29[0-9]|30[0-9]|31[0-9]|[0-9]))?"
+        ) {
+            let read = token.parse::<f64>().unwrap_or_default();
+            let is_float = token.contains(['.', 'e']);
+            prop_assert_eq!(is_too_large(&token), is_float && read.is_infinite());
+        }
+    }
 
     #[test]
     fn numbers_dates_and_times_of_toml_1_0() {

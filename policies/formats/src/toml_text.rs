@@ -1,56 +1,87 @@
 //! The four kinds of text in TOML.
 
 use crate::toml::{Reader, Result};
+use crate::words::plain_end;
+use std::borrow::Cow;
 
 const OPEN: &str = "a text does not end, or holds a control character";
 const ESCAPE: &str = "there is no such escape after the backslash";
 
-impl Reader<'_> {
-    pub(crate) fn literal(&mut self) -> Result<String> {
+impl<'a> Reader<'a> {
+    /// The text on one line whose quote was peeked.
+    pub(crate) fn basic(&mut self) -> Result<Cow<'a, str>> {
         self.at += 1;
-        let text = self.run(|byte| byte != b'\'' && !is_control(byte)).to_string();
-        if self.eat("'") { Ok(text) } else { Err(OPEN) }
-    }
-
-    pub(crate) fn long_literal(&mut self) -> Result<String> {
-        let _ = self.eat("\n") || self.eat("\r\n");
-        let mut text = String::new();
-        loop {
-            text.push_str(self.run(|byte| byte != b'\'' && !is_control(byte)));
-            if self.eat("'''") {
-                self.extra_quotes('\'', &mut text);
-                return Ok(text);
-            }
-            self.quote_or_newline('\'', &mut text)?;
+        let plain = self.plain(b'"');
+        if self.eat(b'"') {
+            return Ok(Cow::Borrowed(plain));
         }
-    }
-
-    pub(crate) fn basic(&mut self) -> Result<String> {
-        self.at += 1;
-        let mut text = String::new();
-        loop {
-            text.push_str(self.run(|byte| byte != b'"' && byte != b'\\' && !is_control(byte)));
-            if self.eat("\"") {
-                return Ok(text);
-            }
-            if !self.eat("\\") {
+        let mut text = plain.to_string();
+        while !self.eat(b'"') {
+            if !self.eat(b'\\') {
                 return Err(OPEN);
             }
             text.push(self.escape()?);
+            text.push_str(self.plain(b'"'));
+        }
+        Ok(Cow::Owned(text))
+    }
+
+    /// As [`Reader::basic`], with single quotes.
+    pub(crate) fn literal(&mut self) -> Result<Cow<'a, str>> {
+        self.at += 1;
+        let text = self.plain(b'\'');
+        if self.eat(b'\'') { Ok(Cow::Borrowed(text)) } else { Err(OPEN) }
+    }
+
+    pub(crate) fn basic_or_long(&mut self) -> Result<Cow<'a, str>> {
+        if self.threefold(b'"') { self.long(b'"') } else { self.basic() }
+    }
+
+    pub(crate) fn literal_or_long(&mut self) -> Result<Cow<'a, str>> {
+        if self.threefold(b'\'') { self.long(b'\'') } else { self.literal() }
+    }
+
+    fn threefold(&mut self, quote: u8) -> bool {
+        let found = (0..3).all(|ahead| self.byte(ahead) == Some(quote));
+        self.at += if found { 3 } else { 0 };
+        found
+    }
+
+    /// Characters up to the quote, a newline, or what must not be there; with
+    /// double quotes, up to a backslash too.
+    fn plain(&mut self, quote: u8) -> &'a str {
+        let start = self.at;
+        loop {
+            self.at = plain_end(self.bytes, self.at, quote);
+            match self.peek() {
+                Some(b'\t') => self.at += 1,
+                Some(b'\\') if quote == b'\'' => self.at += 1,
+                _ => return self.since(start),
+            }
         }
     }
 
-    pub(crate) fn long_basic(&mut self) -> Result<String> {
-        let _ = self.eat("\n") || self.eat("\r\n");
+    /// The text behind three quotes.
+    fn long(&mut self, quote: u8) -> Result<Cow<'a, str>> {
+        self.newline();
         let mut text = String::new();
         loop {
-            text.push_str(self.run(|byte| byte != b'"' && byte != b'\\' && !is_control(byte)));
-            if self.eat("\"\"\"") {
-                self.extra_quotes('"', &mut text);
-                return Ok(text);
+            text.push_str(self.plain(quote));
+            if self.threefold(quote) {
+                // Up to two quotes right before the closing three are text.
+                for _ in 0..2 {
+                    if self.eat(quote) {
+                        text.push(char::from(quote));
+                    }
+                }
+                return Ok(Cow::Owned(text));
             }
-            if !self.eat("\\") {
-                self.quote_or_newline('"', &mut text)?;
+            if self.eat(quote) {
+                text.push(char::from(quote));
+            } else if self.newline() {
+                text.push('\n');
+            } else if quote == b'\'' || !self.eat(b'\\') {
+                return Err(OPEN);
             } else if matches!(self.peek(), Some(b' ' | b'\t' | b'\r' | b'\n')) {
                 self.space();
                 if !self.newline() {
@@ -61,29 +92,6 @@ impl Reader<'_> {
                 text.push(self.escape()?);
             }
         }
-    }
-
-    /// Up to two quotes that stand right before the closing three are text.
-    fn extra_quotes(&mut self, quote: char, text: &mut String) {
-        for _ in 0..2 {
-            if self.peek() == Some(quote as u8) {
-                self.at += 1;
-                text.push(quote);
-            }
-        }
-    }
-
-    fn quote_or_newline(&mut self, quote: char, text: &mut String) -> Result<()> {
-        if self.peek() == Some(quote as u8) {
-            self.at += 1;
-            text.push(quote);
-            return Ok(());
-        }
-        if self.newline() {
-            text.push('\n');
-            return Ok(());
-        }
-        Err(OPEN)
     }
 
     fn escape(&mut self) -> Result<char> {
@@ -104,19 +112,12 @@ impl Reader<'_> {
     }
 
     fn unicode(&mut self, digits: usize) -> Result<char> {
-        let start = self.at;
-        while self.at < start + digits && self.peek().is_some_and(|b| b.is_ascii_hexdigit()) {
+        let mut code = 0_u32;
+        for _ in 0..digits {
+            let digit = self.peek().and_then(|byte| char::from(byte).to_digit(16)).ok_or(ESCAPE)?;
+            code = code.checked_mul(16).ok_or(ESCAPE)? + digit;
             self.at += 1;
         }
-        if self.at != start + digits {
-            return Err(ESCAPE);
-        }
-        let code = u32::from_str_radix(self.since(start), 16).ok();
-        code.and_then(char::from_u32).ok_or(ESCAPE)
+        char::from_u32(code).ok_or(ESCAPE)
     }
-}
-
-/// Control characters, the tab excepted.
-pub(crate) fn is_control(byte: u8) -> bool {
-    (byte < 0x20 && byte != b'\t') || byte == 0x7f
 }

@@ -1,9 +1,10 @@
-//! The files of one side, and what they say together.
+//! The files of both sides, and what they say together.
 
-use crate::config::Config;
-use crate::load::{Problem, load};
+use crate::config::{Config, Registry, Settings};
+use crate::load::{LIST, Loaded, Problem, check, load, registries_of};
 use tread_guest_sdk::{Content, Context, State};
-use tread_policy_formats::Map;
+use tread_policy_formats::toml::{Document, read};
+use tread_policy_formats::{Beside, read_beside};
 
 /// The main file.
 pub(crate) const MAIN: &str = "/etc/containers/registries.conf";
@@ -15,12 +16,6 @@ pub(crate) fn is_lookup(path: &str) -> bool {
     path == MAIN || path.starts_with(DROP_INS)
 }
 
-/// The files of one side, in the order in which the runtime reads them.
-#[derive(Default)]
-pub(crate) struct Files<'a> {
-    by_path: Map<(&'a str, &'a Content)>,
-}
-
 /// Why the files of one side do not say anything.
 pub(crate) enum Trouble<'a> {
     /// The runtime would not load this file.
@@ -29,47 +24,195 @@ pub(crate) enum Trouble<'a> {
     Hidden(&'a str),
 }
 
-/// The files before and after.
-pub(crate) fn sides<'a>(context: &Context<'a>) -> (Files<'a>, Files<'a>) {
-    let (mut before, mut after) = (Files::default(), Files::default());
-    for entry in context.unchanged {
-        before.add(entry.path(), &entry.state);
-        after.add(entry.path(), &entry.state);
-    }
-    for change in context.changes {
-        before.add(change.path(), &change.before);
-        after.add(change.path(), &change.after);
-    }
-    (before, after)
+/// A file on both sides.
+pub(crate) struct File<'a> {
+    path: &'a str,
+    before: Option<&'a Content>,
+    after: Option<&'a Content>,
 }
 
-impl<'a> Files<'a> {
-    fn add(&mut self, path: Option<&'a str>, state: &'a State) {
-        if let (Some(path), State::File(file)) = (path, state)
-            && is_lookup(path)
-        {
-            self.by_path.insert(path.to_string(), (path, &file.content));
-        }
-    }
+/// The files, in the order in which the runtime reads them.
+pub(crate) fn files<'a>(context: &Context<'a>) -> Vec<File<'a>> {
+    let content = |state: &'a State| state.as_file().map(|file| &file.content);
+    let unchanged = context.unchanged.iter().map(|entry| {
+        let content = content(&entry.state);
+        (entry.path(), content, content)
+    });
+    let changed = context
+        .changes
+        .iter()
+        .map(|change| (change.path(), content(&change.before), content(&change.after)));
+    let mut files: Vec<File<'a>> = unchanged
+        .chain(changed)
+        .filter_map(|(path, before, after)| Some(File { path: path?, before, after }))
+        .filter(|file| is_lookup(file.path))
+        .collect();
+    // The main file's path comes before those of its drop-ins.
+    files.sort_by(|a, b| a.path.cmp(b.path));
+    files
+}
 
-    /// What the files say. A node that gets no main file has its system's own.
-    pub(crate) fn read(&self) -> Result<Config, Trouble<'a>> {
-        let mut config = Config::base();
-        // The main file's path comes before those of its drop-ins.
-        for (path, content) in self.by_path.values() {
-            let bytes = match content {
-                Content::Absent => continue,
-                Content::Digest(_) => return Err(Trouble::Hidden(path)),
-                Content::Bytes(bytes) => bytes,
-            };
-            let is_main = *path == MAIN;
-            let loaded = load(bytes, !is_main).map_err(|problem| Trouble::Broken(path, problem))?;
-            if is_main {
-                config = loaded;
-            } else {
-                config.merge(loaded);
+/// The bytes of a side, if it has any.
+fn bytes<'a>(path: &'a str, side: Option<&'a Content>) -> Result<Option<&'a [u8]>, Trouble<'a>> {
+    match side {
+        None | Some(Content::Absent) => Ok(None),
+        Some(Content::Digest(_)) => Err(Trouble::Hidden(path)),
+        Some(Content::Bytes(bytes)) => Ok(Some(bytes)),
+    }
+}
+
+/// What was read of each file up to the first trouble.
+pub(crate) struct Read<'a, T> {
+    pub(crate) files: Vec<Option<T>>,
+    pub(crate) trouble: Option<Trouble<'a>>,
+}
+
+impl<'a, T> Read<'a, T> {
+    fn each<'f>(
+        files: &'f [File<'a>],
+        read: impl Fn(usize, &'f File<'a>) -> Result<Option<T>, Trouble<'a>>,
+    ) -> Read<'a, T> {
+        let mut all = Vec::with_capacity(files.len());
+        for (number, file) in files.iter().enumerate() {
+            match read(number, file) {
+                Ok(read) => all.push(read),
+                Err(trouble) => return Read { files: all, trouble: Some(trouble) },
             }
         }
-        Ok(config)
+        Read { files: all, trouble: None }
+    }
+}
+
+/// A file of before, as far as it was read.
+pub(crate) enum Old<'a> {
+    /// It is as after.
+    Same,
+    Read(Beside<'a>),
+}
+
+/// The documents of after.
+pub(crate) fn read_after<'a>(files: &[File<'a>]) -> Read<'a, Document<'a>> {
+    Read::each(files, |_, file| match bytes(file.path, file.after)? {
+        None => Ok(None),
+        Some(bytes) => {
+            read(bytes).map(Some).map_err(|error| Trouble::Broken(file.path, error.into()))
+        }
+    })
+}
+
+/// The documents of before; what is as after is not read again.
+pub(crate) fn read_before<'a>(
+    files: &[File<'a>],
+    after: &Read<'a, Document<'a>>,
+) -> Read<'a, Old<'a>> {
+    Read::each(files, |number, file| {
+        let Some(old) = bytes(file.path, file.before)? else { return Ok(None) };
+        let new = file.after.and_then(Content::bytes).unwrap_or_default();
+        let read = match after.files.get(number) {
+            Some(Some(_)) if std::ptr::eq(old, new) => return Ok(Some(Old::Same)),
+            Some(Some(document)) => read_beside(old, new, document, LIST),
+            _ => read(old).map(Beside::Whole),
+        };
+        read.map(|read| Some(Old::Read(read)))
+            .map_err(|error| Trouble::Broken(file.path, error.into()))
+    })
+}
+
+/// What a file of before says.
+pub(crate) enum Before<'a> {
+    /// The same as after.
+    Same,
+    Whole(Loaded<'a>),
+    /// Of the registries of after the first and the last ones, and these
+    /// between them.
+    Part(usize, Vec<Registry<'a>>, usize),
+}
+
+/// What each file of after says.
+pub(crate) fn load_after<'a>(
+    files: &[File<'a>],
+    read: &'a Read<'_, Document<'_>>,
+) -> Result<Vec<Option<Loaded<'a>>>, Trouble<'a>> {
+    let load = |(file, document): (&File<'a>, &'a Option<Document<'_>>)| match document {
+        None => Ok(None),
+        Some(document) => load(document, file.path != MAIN)
+            .map(Some)
+            .map_err(|problem| Trouble::Broken(file.path, problem)),
+    };
+    files.iter().zip(&read.files).map(load).collect()
+}
+
+/// What each file of before says.
+pub(crate) fn load_before<'a>(
+    files: &[File<'a>],
+    read: &'a Read<'_, Old<'_>>,
+) -> Result<Vec<Option<Before<'a>>>, Trouble<'a>> {
+    let load = |(file, old): (&File<'a>, &'a Option<Old<'_>>)| {
+        let loaded = match old {
+            None => return Ok(None),
+            Some(Old::Same) => Ok(Before::Same),
+            Some(Old::Read(Beside::Whole(document))) => {
+                load(document, file.path != MAIN).map(Before::Whole)
+            }
+            Some(Old::Read(Beside::Part { first, middle, last })) => registries_of(middle)
+                .map(|middle| Before::Part(*first, middle, *last))
+                .map_err(Problem::from),
+        };
+        loaded.map(Some).map_err(|problem| Trouble::Broken(file.path, problem))
+    };
+    files.iter().zip(&read.files).map(load).collect()
+}
+
+/// What the files of after say together.
+pub(crate) fn config_after<'a>(files: &[File<'_>], after: &'a [Option<Loaded<'a>>]) -> Config<'a> {
+    let mut config = Config::base();
+    for (file, loaded) in files.iter().zip(after) {
+        if let Some(loaded) = loaded {
+            add(&mut config, file, loaded.registries.iter().collect(), loaded.settings.clone());
+        }
+    }
+    config
+}
+
+/// What the files of before say together.
+pub(crate) fn config_before<'a>(
+    files: &[File<'a>],
+    before: &'a [Option<Before<'a>>],
+    after: &'a [Option<Loaded<'a>>],
+) -> Result<Config<'a>, Trouble<'a>> {
+    let mut config = Config::base();
+    for ((file, loaded), after) in files.iter().zip(before).zip(after) {
+        let (registries, settings): (Vec<&Registry<'a>>, _) = match (loaded, after) {
+            (Some(Before::Whole(loaded)), _) => {
+                (loaded.registries.iter().collect(), &loaded.settings)
+            }
+            (Some(Before::Same), Some(after)) => {
+                (after.registries.iter().collect(), &after.settings)
+            }
+            (Some(Before::Part(first, middle, last)), Some(after)) => {
+                let all = &after.registries;
+                let start = all.iter().take(*first);
+                let end = all.iter().skip(all.len().saturating_sub(*last));
+                let registries: Vec<_> = start.chain(middle).chain(end).collect();
+                check(&registries).map_err(|what| Trouble::Broken(file.path, what.into()))?;
+                (registries, &after.settings)
+            }
+            _ => continue,
+        };
+        add(&mut config, file, registries, settings.clone());
+    }
+    Ok(config)
+}
+
+fn add<'a>(
+    config: &mut Config<'a>,
+    file: &File<'_>,
+    registries: Vec<&'a Registry<'a>>,
+    settings: Settings<'a>,
+) {
+    if file.path == MAIN {
+        *config = Config::of(registries, settings);
+    } else {
+        config.merge(registries, settings);
     }
 }

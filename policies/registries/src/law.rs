@@ -37,17 +37,21 @@ pub(crate) enum Harm<'a> {
     /// No source is left.
     Nowhere,
     /// This one is not asked any more.
-    Gone(&'a Source),
+    Gone(&'a Source<'a>),
     /// The first one is asked now where the second was.
-    Instead(&'a Source, &'a Source),
+    Instead(&'a Source<'a>, &'a Source<'a>),
     /// This one must now prove by TLS who it is.
-    Secured(&'a Source),
+    Secured(&'a Source<'a>),
     /// This one may answer now where it was not trusted.
-    Trusted(&'a Source),
+    Trusted(&'a Source<'a>),
 }
 
 /// Compares the sources of one name. `None`: whatever worked works as before.
-pub(crate) fn harm<'a>(by: By, before: &'a [Source], after: &'a [Source]) -> Option<Harm<'a>> {
+pub(crate) fn harm<'a>(
+    by: By,
+    before: &'a [Source<'a>],
+    after: &'a [Source<'a>],
+) -> Option<Harm<'a>> {
     if after.is_empty() && !before.is_empty() {
         return Some(Harm::Nowhere);
     }
@@ -58,11 +62,11 @@ pub(crate) fn harm<'a>(by: By, before: &'a [Source], after: &'a [Source]) -> Opt
 }
 
 /// Places that are the same but for how far they are trusted.
-fn same(a: &Source, b: &Source) -> bool {
+fn same(a: &Source<'_>, b: &Source<'_>) -> bool {
     a.name == b.name && a.proxy == b.proxy
 }
 
-fn lost<'a>(source: &'a Source, after: &'a [Source]) -> Option<Harm<'a>> {
+fn lost<'a>(source: &'a Source<'a>, after: &'a [Source<'a>]) -> Option<Harm<'a>> {
     let mut found = after.iter().filter(|other| same(source, other)).peekable();
     if found.peek().is_none() {
         return Some(Harm::Gone(source));
@@ -71,7 +75,7 @@ fn lost<'a>(source: &'a Source, after: &'a [Source]) -> Option<Harm<'a>> {
     fails.then_some(Harm::Secured(source))
 }
 
-fn reordered<'a>(before: &[&'a Source], after: &[&'a Source]) -> Option<Harm<'a>> {
+fn reordered<'a>(before: &[&'a Source<'a>], after: &[&'a Source<'a>]) -> Option<Harm<'a>> {
     for (position, source) in before.iter().enumerate() {
         let Some(now) = after.get(position) else { return Some(Harm::Gone(source)) };
         if !same(source, now) {
@@ -90,10 +94,11 @@ fn reordered<'a>(before: &[&'a Source], after: &[&'a Source]) -> Option<Harm<'a>
 
 /// The sources that can make a difference: a place that failed fails again,
 /// unless it is trusted further than before.
-fn distinct(sources: &[Source]) -> Vec<&Source> {
-    let mut kept: Vec<&Source> = Vec::new();
+fn distinct<'a>(sources: &'a [Source<'a>]) -> Vec<&'a Source<'a>> {
+    let mut kept: Vec<&Source<'_>> = Vec::new();
     for source in sources {
-        let tried = |other: &&Source| same(other, source) && (other.insecure || !source.insecure);
+        let tried =
+            |other: &&Source<'_>| same(other, source) && (other.insecure || !source.insecure);
         if kept.iter().any(tried) {
             continue;
         }
@@ -111,11 +116,11 @@ mod tests {
     use super::*;
 
     /// `m!` is insecure.
-    fn sources(names: &str) -> Vec<Source> {
+    fn sources(names: &str) -> Vec<Source<'static>> {
         let source = |name: &str| Source {
             name: name.trim_end_matches('!').to_string(),
             insecure: name.ends_with('!'),
-            proxy: String::new(),
+            proxy: "",
         };
         names.split_whitespace().map(source).collect()
     }

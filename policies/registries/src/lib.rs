@@ -7,16 +7,21 @@
 
 mod compare;
 mod config;
+mod fields;
 mod files;
 mod law;
 mod load;
 mod lookup;
 mod name;
+mod names;
 mod probe;
 mod signatures;
 
 use compare::{Outcome, compare};
-use files::{Trouble, is_lookup, sides};
+use files::{
+    Trouble, config_after, config_before, files, is_lookup, load_after, load_before, read_after,
+    read_before,
+};
 use serde::{Deserialize, Serialize};
 use tread_guest_sdk::{
     Action, Change, Claim, Content, Context, Effect, Policy, State, Verdict, export,
@@ -100,27 +105,55 @@ impl Policy for Registries {
 
 /// The verdict on registries.conf and its drop-ins, which count together.
 fn lookup(drain: Drain, context: &Context<'_>) -> Verdict {
-    let (before, after) = sides(context);
-    let after = match after.read() {
+    let files = files(context);
+    let mut read_after = read_after(&files);
+    let trouble = read_after.trouble.take();
+    let after = match load_after(&files, &read_after) {
         Ok(after) => after,
-        Err(Trouble::Broken(path, problem)) => {
-            let place = problem.at.map_or(String::new(), |at| [", ", &at].concat());
-            let tail = "; CRI-O would not load it. Correct the file";
-            return Verdict::refuse([path, &place, ": ", problem.what, tail].concat());
-        }
-        Err(Trouble::Hidden(path)) => return unknown(drain, path, "is to come"),
+        Err(trouble) => return not_to_come(drain, trouble),
     };
-    let before = match before.read() {
+    if let Some(trouble) = trouble {
+        return not_to_come(drain, trouble);
+    }
+    let mut read_before = read_before(&files, &read_after);
+    let trouble = read_before.trouble.take();
+    let before = match load_before(&files, &read_before) {
         Ok(before) => before,
-        Err(Trouble::Broken(path, _)) => return unknown(drain, path, "CRI-O has loaded"),
-        Err(Trouble::Hidden(path)) => return unknown(drain, path, "is there now"),
+        Err(trouble) => return not_known(drain, &trouble),
     };
-    match compare(&before, &after) {
+    if let Some(trouble) = trouble {
+        return not_known(drain, &trouble);
+    }
+    let before = match config_before(&files, &before, &after) {
+        Ok(before) => before,
+        Err(trouble) => return not_known(drain, &trouble),
+    };
+    match compare(&before, &config_after(&files, &after)) {
         Outcome::Same => decide(drain, false, "every image is looked up as before"),
         Outcome::Safe(news) => {
             decide(drain, false, &["whatever could be pulled still can; ", &news].concat())
         }
         Outcome::Harmful(harm) => decide(drain, true, &harm),
+    }
+}
+
+/// The side to come says nothing.
+fn not_to_come(drain: Drain, trouble: Trouble<'_>) -> Verdict {
+    match trouble {
+        Trouble::Broken(path, problem) => {
+            let place = problem.at.map_or(String::new(), |at| [", ", &at].concat());
+            let tail = "; CRI-O would not load it. Correct the file";
+            Verdict::refuse([path, &place, ": ", problem.what, tail].concat())
+        }
+        Trouble::Hidden(path) => unknown(drain, path, "is to come"),
+    }
+}
+
+/// The side that is there says nothing.
+fn not_known(drain: Drain, trouble: &Trouble<'_>) -> Verdict {
+    match trouble {
+        Trouble::Broken(path, _) => unknown(drain, path, "CRI-O has loaded"),
+        Trouble::Hidden(path) => unknown(drain, path, "is there now"),
     }
 }
 

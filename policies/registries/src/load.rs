@@ -4,9 +4,16 @@
 //! As there, keys are found whatever their case, keys that are not known are
 //! passed over, and a value of another type is an error.
 
-use crate::config::{Config, Mirror, Pull, Registry, ShortNames};
+use crate::config::{Mirror, Pull, Registry, Settings, ShortNames};
+use crate::fields::fields;
 use crate::name::{alias_target, is_domain, is_short};
-use tread_policy_formats::{Map, Table, Value, toml};
+use crate::names::Names;
+use std::borrow::Cow;
+use tread_policy_formats::toml::{Document, Error};
+use tread_policy_formats::{Item, Section, words};
+
+/// The list that most of a file is.
+pub(crate) const LIST: &str = "registry";
 
 /// Why the runtime would not load a file. It quotes nothing but keys.
 #[derive(Debug, PartialEq, Eq)]
@@ -16,79 +23,136 @@ pub(crate) struct Problem {
     pub(crate) what: &'static str,
 }
 
-type Result<T, E = &'static str> = std::result::Result<T, E>;
-
-/// Reads registries.conf, or one of its drop-ins.
-pub(crate) fn load(bytes: &[u8], drop_in: bool) -> Result<Config, Problem> {
-    let root = toml::parse(bytes).map_err(|error| Problem {
-        at: Some(["line ", &error.line.to_string()].concat()),
-        what: error.what,
-    })?;
-    let general = |what| Problem { at: None, what };
-    let version_1 = version_1(&root).map_err(general)?;
-    let mut config = version_2(&root)?;
-    if let Some(converted) = version_1 {
-        if drop_in {
-            return Err(general("a drop-in cannot be written in version 1 of the format"));
-        }
-        if has_version_2(&root) {
-            return Err(general("it mixes version 1 ([registries.…]) and 2 of the format"));
-        }
-        config = converted.map_err(general)?;
+impl From<&'static str> for Problem {
+    fn from(what: &'static str) -> Problem {
+        Problem { at: None, what }
     }
-    Ok(config)
 }
 
-fn version_2(root: &Table) -> Result<Config, Problem> {
-    let general = |what| Problem { at: None, what };
-    let tables = tables(root, "registry").map_err(general)?;
+impl From<Error> for Problem {
+    fn from(error: Error) -> Problem {
+        let at = ["line ", &error.line.to_string()].concat();
+        Problem { at: Some(at), what: error.what }
+    }
+}
+
+pub(crate) type Result<T, E = &'static str> = std::result::Result<T, E>;
+
+/// What a file says.
+#[derive(Debug)]
+pub(crate) struct Loaded<'a> {
+    /// In the order of the file.
+    pub(crate) registries: Vec<Registry<'a>>,
+    pub(crate) settings: Settings<'a>,
+}
+
+/// Loads registries.conf, or one of its drop-ins.
+pub(crate) fn load<'a>(document: &'a Document<'_>, drop_in: bool) -> Result<Loaded<'a>, Problem> {
+    let [list, search, helpers, mode, store, aliases, old] = fields(
+        &document.root,
+        [
+            LIST,
+            "unqualified-search-registries",
+            "credential-helpers",
+            "short-name-mode",
+            "additional-layer-store-auth-helper",
+            "aliases",
+            "registries",
+        ],
+    )?;
+    let version_1 = version_1(old)?;
+    let mut registries = self::registries(list)?;
+    check(&registries.iter().collect::<Vec<_>>())?;
+    let mut settings = Settings {
+        search: self::search(search)?,
+        short_names: short_names(text(mode)?)?,
+        aliases: self::aliases(aliases)?,
+        credential_helpers: texts(helpers)?,
+        layer_store_helper: text(store)?,
+    };
+    check_wildcards(&registries)?;
+    if let Some(lists) = version_1 {
+        if drop_in {
+            return Err("a drop-in cannot be written in version 1 of the format".into());
+        }
+        let says = |item: Option<&Item<'_>>| text(item).is_ok_and(|text| !text.is_empty());
+        let sets = [list, search, helpers, aliases].iter().any(Option::is_some);
+        if sets || says(mode) || says(store) {
+            return Err("it mixes version 1 ([registries.…]) and 2 of the format".into());
+        }
+        (registries, settings) = convert(lists)?;
+    }
+    Ok(Loaded { registries, settings })
+}
+
+/// The registries of a list, each by itself.
+pub(crate) fn registries<'a>(list: Option<&'a Item<'_>>) -> Result<Vec<Registry<'a>>, Problem> {
     let mut registries = Vec::new();
-    for (number, table) in tables.into_iter().enumerate() {
+    each_table(list, |number, table| {
         registries.push(registry(table).map_err(|what| Problem {
             at: Some(["[[registry]] number ", &(number + 1).to_string()].concat()),
             what,
         })?);
-    }
-    conflicts(&registries).map_err(general)?;
-    let mut config = settings(root).map_err(general)?;
-    for (prefix, registry) in registries {
-        // The first of several with the same prefix counts.
-        config.registries.add(prefix, registry);
-    }
-    if config.registries.keys_with("*.").any(|key| key.contains(['/', '@', ':'])) {
-        return Err(general("after the *. of a prefix there may be a host only, without a port"));
-    }
-    Ok(config)
+        Ok::<_, Problem>(())
+    })?;
+    Ok(registries)
 }
 
-fn settings(root: &Table) -> Result<Config> {
-    let mut search = texts(root, "unqualified-search-registries")?;
+/// As [`registries`], of tables that were read by themselves.
+pub(crate) fn registries_of<'a>(tables: &'a [Section<'_>]) -> Result<Vec<Registry<'a>>> {
+    let registries = tables.iter().map(registry).collect::<Result<Vec<_>>>()?;
+    check_wildcards(&registries)?;
+    Ok(registries)
+}
+
+fn check_wildcards(registries: &[Registry<'_>]) -> Result<()> {
+    let wrong = |registry: &Registry<'_>| {
+        registry.prefix.starts_with("*.") && registry.prefix.contains(['/', '@', ':'])
+    };
+    if registries.iter().any(wrong) {
+        return Err("after the *. of a prefix there may be a host only, without a port");
+    }
+    Ok(())
+}
+
+/// The same location twice must be blocked and insecure alike.
+pub(crate) fn check<'a>(registries: &[&'a Registry<'a>]) -> Result<()> {
+    let mut by_place = Names::with_capacity(registries.len());
+    for registry in registries.iter().copied() {
+        let place = if registry.location.is_empty() { registry.prefix } else { registry.location };
+        let Some(first) = by_place.first(place, registry) else { continue };
+        let flags = |registry: &Registry<'_>| (registry.insecure, registry.blocked);
+        if flags(first) != flags(registry) || first.proxy != registry.proxy {
+            return Err("two entries for one location differ in insecure, blocked or proxy");
+        }
+    }
+    Ok(())
+}
+
+fn search<'a>(item: Option<&'a Item<'_>>) -> Result<Option<Vec<&'a str>>> {
+    let mut search = texts(item)?;
     for entry in search.iter_mut().flatten() {
         *entry = location(entry)?;
         if !is_domain(entry) {
             return Err("an entry of unqualified-search-registries is no HOST[:PORT]");
         }
     }
-    let short_names = match text(root, "short-name-mode")? {
-        "" => None,
-        "permissive" | "disabled" => Some(ShortNames::Ask),
-        "enforcing" => Some(ShortNames::Fail),
-        _ => return Err("short-name-mode must be enforcing, permissive or disabled"),
-    };
-    Ok(Config {
-        registries: Map::new(),
-        search,
-        short_names,
-        aliases: aliases(root)?,
-        credential_helpers: texts(root, "credential-helpers")?,
-        layer_store_helper: text(root, "additional-layer-store-auth-helper")?.to_string(),
-    })
+    Ok(search)
 }
 
-fn aliases(root: &Table) -> Result<Map<Option<String>>> {
+fn short_names(mode: &str) -> Result<Option<ShortNames>> {
+    match mode {
+        "" => Ok(None),
+        "permissive" | "disabled" => Ok(Some(ShortNames::Ask)),
+        "enforcing" => Ok(Some(ShortNames::Fail)),
+        _ => Err("short-name-mode must be enforcing, permissive or disabled"),
+    }
+}
+
+fn aliases<'a>(item: Option<&'a Item<'_>>) -> Result<Names<'a, Option<Cow<'a, str>>>> {
     const TARGET: &str = "an alias must stand for REGISTRY/PATH, without tag and digest";
-    let mut aliases = Map::new();
-    for (short, target) in table(root, "aliases")?.into_iter().flat_map(Table::iter) {
+    let mut aliases = Names::default();
+    for (short, target) in table(item)?.into_iter().flat_map(Section::iter) {
         if !is_short(short) {
             return Err(
                 "the name of an alias must be a short name, without registry, tag and digest",
@@ -98,122 +162,136 @@ fn aliases(root: &Table) -> Result<Map<Option<String>>> {
             "" => None,
             target => Some(alias_target(target).ok_or(TARGET)?),
         };
-        aliases.insert(short.to_string(), target);
+        aliases.put(short, target);
     }
     Ok(aliases)
 }
 
-/// An entry and its prefix.
-fn registry(table: &Table) -> Result<(String, Registry)> {
-    let place = location(text(table, "location")?)?;
-    let prefix = match location(text(table, "prefix")?)? {
-        prefix if prefix.is_empty() && text(table, "prefix")?.is_empty() => place.clone(),
-        prefix => prefix,
+fn registry<'a>(table: &'a Section<'_>) -> Result<Registry<'a>> {
+    let [place, prefix, by_digest, pull, insecure, own_proxy, blocked, mirrors] = fields(
+        table,
+        [
+            "location",
+            "prefix",
+            "mirror-by-digest-only",
+            "pull-from-mirror",
+            "insecure",
+            "proxy",
+            "blocked",
+            "mirror",
+        ],
+    )?;
+    let place = location(text(place)?)?;
+    let prefix = match text(prefix)? {
+        "" => place,
+        prefix => location(prefix)?,
     };
     if place.is_empty() && !prefix.starts_with("*.") {
         return Err("it has no location; only a prefix that starts with *. can do without");
     }
-    let mirror_by_digest_only = boolean(table, "mirror-by-digest-only")?;
-    if !text(table, "pull-from-mirror")?.is_empty() {
+    let mirror_by_digest_only = boolean(by_digest)?;
+    if !text(pull)?.is_empty() {
         return Err("pull-from-mirror is for mirrors, not for the registry itself");
     }
-    let registry = Registry {
-        location: place,
-        insecure: boolean(table, "insecure")?,
-        proxy: proxy(table)?,
-        blocked: boolean(table, "blocked")?,
-        mirror_by_digest_only,
-        mirrors: tables(table, "mirror")?.into_iter().map(mirror).collect::<Result<_>>()?,
-    };
-    let restricted = |table: &Table| text(table, "pull-from-mirror").is_ok_and(|p| !p.is_empty());
-    if mirror_by_digest_only && tables(table, "mirror")?.into_iter().any(restricted) {
+    let (insecure, proxy, blocked) = (boolean(insecure)?, proxy(own_proxy)?, boolean(blocked)?);
+    let mut all = Vec::new();
+    let mut restricted = false;
+    each_table(mirrors, |_, table| {
+        let (mirror, restricts) = mirror(table)?;
+        all.push(mirror);
+        restricted |= restricts;
+        Ok::<_, &str>(())
+    })?;
+    if mirror_by_digest_only && restricted {
         return Err("it has mirror-by-digest-only, so its mirrors cannot have pull-from-mirror");
     }
-    Ok((prefix, registry))
+    Ok(Registry {
+        prefix,
+        location: place,
+        insecure,
+        proxy,
+        blocked,
+        mirror_by_digest_only,
+        mirrors: all,
+    })
 }
 
-fn mirror(table: &Table) -> Result<Mirror> {
-    let location = location(text(table, "location")?)?;
+/// A mirror, and whether it says itself what it is used for.
+fn mirror<'a>(table: &'a Section<'_>) -> Result<(Mirror<'a>, bool)> {
+    let [place, pull, insecure, own_proxy] =
+        fields(table, ["location", "pull-from-mirror", "insecure", "proxy"])?;
+    let location = location(text(place)?)?;
     if location.is_empty() {
         return Err("one of its mirrors has no location");
     }
-    let pull = match text(table, "pull-from-mirror")? {
+    let written = text(pull)?;
+    let pull = match written {
         "" | "all" => Pull::All,
         "digest-only" => Pull::DigestOnly,
         "tag-only" => Pull::TagOnly,
         _ => return Err("pull-from-mirror must be all, digest-only or tag-only"),
     };
-    Ok(Mirror { location, insecure: boolean(table, "insecure")?, proxy: proxy(table)?, pull })
-}
-
-/// The same location twice must be blocked and insecure alike.
-fn conflicts(registries: &[(String, Registry)]) -> Result<()> {
-    let mut by_place: Map<&Registry> = Map::new();
-    for (prefix, registry) in registries {
-        let place = if registry.location.is_empty() { prefix } else { &registry.location };
-        let Some(first) = by_place.get_or_add(place.clone(), || registry) else { continue };
-        let flags = |registry: &Registry| (registry.insecure, registry.blocked);
-        if flags(first) != flags(registry) || first.proxy != registry.proxy {
-            return Err("two entries for one location differ in insecure, blocked or proxy");
-        }
-    }
-    Ok(())
+    let mirror = Mirror { location, insecure: boolean(insecure)?, proxy: proxy(own_proxy)?, pull };
+    Ok((mirror, !written.is_empty()))
 }
 
 /// A location or prefix without the slashes at its end.
-fn location(text: &str) -> Result<String> {
+fn location(text: &str) -> Result<&str> {
     let text = text.trim_end_matches('/');
-    if text.starts_with("http://") || text.starts_with("https://") {
+    if words::starts_with(text, "http://") || words::starts_with(text, "https://") {
         return Err("a location is written without http:// or https://");
     }
-    Ok(text.to_string())
+    Ok(text)
 }
 
-fn proxy(table: &Table) -> Result<String> {
-    let proxy = text(table, "proxy")?;
+fn proxy<'a>(item: Option<&'a Item<'_>>) -> Result<&'a str> {
+    let proxy = text(item)?;
     let known = ["http://", "https://", "socks5://", "socks5h://"];
     if !proxy.is_empty() && !known.iter().any(|scheme| proxy.starts_with(scheme)) {
         return Err("a proxy is a URL with http, https, socks5 or socks5h");
     }
-    Ok(proxy.to_string())
+    Ok(proxy)
 }
 
+/// The lists of version 1 of the format: to search, insecure and blocked.
+type Version1<'a> = [Option<Vec<&'a str>>; 3];
+
 /// The file in version 1 of the format, if it says anything in it.
-fn version_1(root: &Table) -> Result<Option<Result<Config>>> {
-    let Some(lists) = table(root, "registries")? else { return Ok(None) };
-    let list = |name| match table(lists, name)? {
-        Some(table) => texts(table, "registries"),
+fn version_1<'a>(item: Option<&'a Item<'_>>) -> Result<Option<Version1<'a>>> {
+    let Some(lists) = table(item)? else { return Ok(None) };
+    let list = |item| match table(item)? {
+        Some(table) => {
+            let [list] = fields(table, ["registries"])?;
+            texts(list)
+        }
         None => Ok(None),
     };
-    let (search, insecure, block) = (list("search")?, list("insecure")?, list("block")?);
-    if search.is_none() && insecure.is_none() && block.is_none() {
-        return Ok(None);
-    }
-    Ok(Some(convert(search, &insecure.unwrap_or_default(), &block.unwrap_or_default())))
+    let [search, insecure, block] = fields(lists, ["search", "insecure", "block"])?;
+    let lists = [list(search)?, list(insecure)?, list(block)?];
+    Ok(lists.iter().any(Option::is_some).then_some(lists))
 }
 
 fn convert(
-    mut search: Option<Vec<String>>,
-    insecure: &[String],
-    block: &[String],
-) -> Result<Config> {
-    let mut registries = Map::new();
-    for (place, is_blocked) in
-        block.iter().map(|place| (place, true)).chain(insecure.iter().map(|place| (place, false)))
-    {
+    [mut search, insecure, block]: Version1<'_>,
+) -> Result<(Vec<Registry<'_>>, Settings<'_>)> {
+    let mut by_place = Names::default();
+    let blocked = block.into_iter().flatten().map(|place| (place, true));
+    let insecure = insecure.into_iter().flatten().map(|place| (place, false));
+    for (place, is_blocked) in blocked.chain(insecure) {
         let place = location(place)?;
         if place.is_empty() {
             return Err("an entry of a list of registries is empty");
         }
-        let new = || Registry {
-            location: place.clone(),
+        let new = Registry {
+            prefix: place,
+            location: place,
             insecure: false,
-            proxy: String::new(),
+            proxy: "",
             blocked: false,
             mirror_by_digest_only: false,
             mirrors: Vec::new(),
         };
-        let Some(registry) = registries.get_or_add(place.clone(), new) else { continue };
+        let Some(registry) = by_place.first(place, new) else { continue };
         registry.blocked |= is_blocked;
         registry.insecure |= !is_blocked;
     }
@@ -223,64 +301,62 @@ fn convert(
             return Err("an entry of registries.search is no HOST[:PORT]");
         }
     }
-    Ok(Config { registries, search, ..Config::default() })
+    let registries = by_place.into_entries().into_iter().map(|(_, registry)| registry).collect();
+    Ok((registries, Settings { search, ..Settings::default() }))
 }
 
-/// Whether the file sets anything in version 2 of the format.
-fn has_version_2(root: &Table) -> bool {
-    let lists = ["registry", "unqualified-search-registries", "credential-helpers", "aliases"];
-    let texts = ["short-name-mode", "additional-layer-store-auth-helper"];
-    lists.iter().any(|key| get(root, key).is_some())
-        || texts.iter().any(|key| text(root, key).is_ok_and(|text| !text.is_empty()))
-}
-
-fn get<'a>(table: &'a Table, key: &str) -> Option<&'a Value> {
-    let folded = || table.iter().find(|(other, _)| other.eq_ignore_ascii_case(key));
-    table.get(key).or_else(|| Some(folded()?.1))
-}
-
-fn text<'a>(table: &'a Table, key: &str) -> Result<&'a str> {
-    match get(table, key) {
+fn text<'a>(item: Option<&'a Item<'_>>) -> Result<&'a str> {
+    match item {
         None => Ok(""),
-        Some(value) => value.as_text().ok_or("a value that must be a text is none"),
+        Some(item) => item.as_text().ok_or("a value that must be a text is none"),
     }
 }
 
-fn boolean(table: &Table, key: &str) -> Result<bool> {
-    match get(table, key) {
+fn boolean(item: Option<&Item<'_>>) -> Result<bool> {
+    match item {
         None => Ok(false),
-        Some(Value::Bool(truth)) => Ok(*truth),
+        Some(Item::Bool(truth)) => Ok(*truth),
         Some(_) => Err("a value that must be true or false is neither"),
     }
 }
 
-fn texts(table: &Table, key: &str) -> Result<Option<Vec<String>>> {
-    let Some(value) = get(table, key) else { return Ok(None) };
-    let Value::List(items) = value else { return Err("a value that must be a list is none") };
-    let text = |item: &Value| item.as_text().map(str::to_string);
-    items
-        .iter()
-        .map(text)
-        .collect::<Option<_>>()
-        .map(Some)
-        .ok_or("a list of texts holds another value")
+fn texts<'a>(item: Option<&'a Item<'_>>) -> Result<Option<Vec<&'a str>>> {
+    let items = match item {
+        None => return Ok(None),
+        Some(Item::List(items)) => items,
+        Some(Item::Tables(_)) => return Err("a list of texts holds another value"),
+        Some(_) => return Err("a value that must be a list is none"),
+    };
+    let texts: Option<Vec<&str>> = items.iter().map(Item::as_text).collect();
+    texts.map(Some).ok_or("a list of texts holds another value")
 }
 
-fn table<'a>(table: &'a Table, key: &str) -> Result<Option<&'a Table>> {
-    match get(table, key) {
+fn table<'a, 't>(item: Option<&'a Item<'t>>) -> Result<Option<&'a Section<'t>>> {
+    match item {
         None => Ok(None),
-        Some(value) => value.as_table().map(Some).ok_or("a value that must be a table is none"),
+        Some(item) => item.as_table().map(Some).ok_or("a value that must be a table is none"),
     }
 }
 
-fn tables<'a>(table: &'a Table, key: &str) -> Result<Vec<&'a Table>> {
-    match get(table, key) {
-        None => Ok(Vec::new()),
-        Some(Value::List(items)) => items
-            .iter()
-            .map(Value::as_table)
-            .collect::<Option<_>>()
-            .ok_or("an entry of [[registry]] or [[registry.mirror]] is no table"),
-        Some(_) => Err("registries and mirrors are written in double brackets, as [[registry]]"),
+/// Calls `each` for every table of a list, with its number from 0.
+fn each_table<'a, 't, E: From<&'static str>>(
+    item: Option<&'a Item<'t>>,
+    mut each: impl FnMut(usize, &'a Section<'t>) -> Result<(), E>,
+) -> Result<(), E> {
+    match item {
+        None => Ok(()),
+        Some(Item::Tables(tables)) => {
+            tables.iter().enumerate().try_for_each(|(number, table)| each(number, table))
+        }
+        Some(Item::List(items)) => {
+            if items.iter().any(|item| item.as_table().is_none()) {
+                return Err("an entry of [[registry]] or [[registry.mirror]] is no table".into());
+            }
+            let tables = items.iter().filter_map(Item::as_table);
+            tables.enumerate().try_for_each(|(number, table)| each(number, table))
+        }
+        Some(_) => {
+            Err("registries and mirrors are written in double brackets, as [[registry]]".into())
+        }
     }
 }

@@ -1,51 +1,81 @@
 //! Names of registries and repositories, as container tools write them.
 
+use std::borrow::Cow;
+
 /// `host[:port]`, the host a name or an IPv6 address in brackets.
 pub(crate) fn is_domain(text: &str) -> bool {
-    let (host, port) = match text.rsplit_once(':') {
-        Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
-        _ => (text, None),
+    let (host, port) = match text.bytes().rposition(|byte| byte == b':') {
+        Some(colon) if !text.ends_with(']') => text.split_at_checked(colon).unwrap_or((text, "")),
+        _ => (text, ":0"),
     };
-    let digits = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
-    if !port.is_none_or(digits) {
+    if port.len() < 2 || !port.bytes().skip(1).all(|byte| byte.is_ascii_digit()) {
         return false;
     }
     if let Some(address) = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
         let part = |byte: u8| byte.is_ascii_hexdigit() || byte == b':';
         return !address.is_empty() && address.bytes().all(part);
     }
-    host.split('.').all(|label| {
-        let part = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-        !label.is_empty()
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-            && label.bytes().all(part)
-    })
+    // Labels of letters, digits and dashes, with no dash at an end.
+    let mut before = b'.';
+    for byte in host.bytes() {
+        let fine = match byte {
+            b'.' => before != b'.' && before != b'-',
+            b'-' => before != b'.',
+            byte => byte.is_ascii_alphanumeric(),
+        };
+        if !fine {
+            return false;
+        }
+        before = byte;
+    }
+    before != b'.' && before != b'-'
 }
 
 /// A repository's path within its registry: lower-case words joined by `.`,
 /// `_`, `__` or dashes, and `/`.
 pub(crate) fn is_path(text: &str) -> bool {
-    text.split('/').all(|component| {
-        let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-        let joins = |join: &str| {
-            matches!(join, "" | "." | "_" | "__") || join.bytes().all(|byte| byte == b'-')
-        };
-        component.bytes().next().is_some_and(is_word)
-            && component.bytes().next_back().is_some_and(is_word)
-            && component.split(|c: char| c.is_ascii() && is_word(c as u8)).all(joins)
-    })
+    let mut bytes = text.bytes();
+    let is_word = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let mut next = bytes.next();
+    loop {
+        // A word.
+        if !next.as_ref().is_some_and(is_word) {
+            return false;
+        }
+        while next.as_ref().is_some_and(is_word) {
+            next = bytes.next();
+        }
+        // What joins it to the next one.
+        match next {
+            None => return true,
+            Some(b'/' | b'.') => next = bytes.next(),
+            Some(b'_') => {
+                next = bytes.next();
+                if next == Some(b'_') {
+                    next = bytes.next();
+                }
+            }
+            Some(b'-') => {
+                while next == Some(b'-') {
+                    next = bytes.next();
+                }
+            }
+            Some(_) => return false,
+        }
+    }
 }
 
 /// Whether the first component of a name is a registry and not a part of a path.
 fn is_registry(first: &str) -> bool {
-    first.contains(['.', ':']) || first == "localhost"
+    first.bytes().any(|byte| matches!(byte, b'.' | b':')) || first == "localhost"
 }
 
 /// A complete name of a repository, in the one form that tools write it in:
 /// what an image is looked up by.
 pub(crate) fn is_canonical(name: &str) -> bool {
-    let Some((domain, path)) = name.split_once('/') else { return false };
+    let slash = name.bytes().position(|byte| byte == b'/').unwrap_or(name.len());
+    let Some((domain, path)) = name.split_at_checked(slash) else { return false };
+    let Some(path) = path.strip_prefix('/') else { return false };
     is_registry(domain)
         && is_domain(domain)
         && is_path(path)
@@ -65,10 +95,10 @@ pub(crate) fn complete(registry: &str, path: &str) -> String {
 }
 
 /// The complete name that an alias stands for, if it may stand for one.
-pub(crate) fn alias_target(value: &str) -> Option<String> {
+pub(crate) fn alias_target(value: &str) -> Option<Cow<'_, str>> {
     let (domain, path) = value.split_once('/')?;
     let fine = is_registry(domain) && is_domain(domain) && is_path(path);
-    fine.then(|| complete(domain, path))
+    fine.then(|| complete(domain, path).into())
 }
 
 /// A name without registry, tag and digest.
@@ -77,6 +107,60 @@ pub(crate) fn is_short(name: &str) -> bool {
         Some((first, rest)) => !is_registry(first) && is_domain(first) && is_path(rest),
         None => is_path(name),
     }
+}
+
+/// Whether an image can be named so; a registry that is left out is Docker's.
+pub(crate) fn is_reference(text: &str) -> bool {
+    tagged(text).is_some()
+}
+
+/// As [`is_reference`], with a tag or a digest.
+pub(crate) fn is_tagged(text: &str) -> bool {
+    tagged(text) == Some(true)
+}
+
+/// Whether a reference has a tag or a digest; none for what is no reference.
+fn tagged(text: &str) -> Option<bool> {
+    let is_lower_hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    if text.len() == 64 && text.bytes().all(is_lower_hex) {
+        return None;
+    }
+    let (domain, rest) = match text.split_once('/') {
+        Some((first, rest))
+            if is_registry(first) || first.bytes().any(|byte| byte.is_ascii_uppercase()) =>
+        {
+            (first, rest)
+        }
+        _ => ("docker.io", text),
+    };
+    let (rest, digest) = rest.split_once('@').map_or((rest, None), |(rest, d)| (rest, Some(d)));
+    let (path, tag) = rest.split_once(':').map_or((rest, None), |(path, tag)| (path, Some(tag)));
+    let is_digest = |digest: &str| {
+        let (algorithm, hex) = digest.split_once(':').unwrap_or_default();
+        let length = match algorithm {
+            "sha256" => 64,
+            "sha384" => 96,
+            "sha512" => 128,
+            _ => return false,
+        };
+        hex.len() == length && hex.bytes().all(is_lower_hex)
+    };
+    let is_tag = |tag: &str| {
+        let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        tag.len() <= 128
+            && tag.bytes().next().is_some_and(word)
+            && tag.bytes().all(|byte| word(byte) || matches!(byte, b'.' | b'-'))
+    };
+    let name = match domain {
+        "docker.io" | "index.docker.io" => complete(domain, path).len(),
+        _ => domain.len() + 1 + path.len(),
+    };
+    let fine = is_domain(domain)
+        && is_path(path)
+        && name <= 255
+        && digest.is_none_or(is_digest)
+        && tag.is_none_or(is_tag);
+    fine.then_some(digest.is_some() || tag.is_some())
 }
 
 #[cfg(test)]

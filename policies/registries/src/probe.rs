@@ -10,9 +10,10 @@
 //! `example.com` match `example.com:5000` too, and says not to rely on it. A
 //! prefix is taken to mean the registry that it names.
 
-use crate::config::Config;
+use crate::config::{Config, Registry};
 use crate::name::{is_canonical, is_short};
-use tread_policy_formats::Map;
+use crate::names::Names;
+use tread_policy_formats::{Map, words};
 
 /// The names to ask about, of both configurations.
 #[derive(Debug, Default)]
@@ -26,48 +27,38 @@ pub(crate) struct Probes {
 }
 
 impl Probes {
-    pub(crate) fn new(before: &Config, after: &Config) -> Probes {
-        let mut probes = Probes { any: "any".into(), ..Probes::default() };
+    /// The names below the `prefixes` (those of both sides) that `counts` lets
+    /// pass.
+    pub(crate) fn new<'a>(
+        before: &Config<'a>,
+        after: &Config<'a>,
+        prefixes: &Names<'a, ()>,
+        counts: impl Fn(&str) -> bool,
+    ) -> Probes {
         let sides = [before, after];
-        let written = |text: &str| {
-            let names = |side: &&Config| {
-                side.registries.iter().any(|(prefix, registry)| {
-                    prefix.contains(text)
-                        || registry.location.contains(text)
-                        || registry.mirrors.iter().any(|mirror| mirror.location.contains(text))
-                }) || side.aliases.keys().any(|short| short.contains(text))
-            };
-            sides.iter().any(names)
-        };
-        while written(&probes.any) {
-            probes.any.push('y');
-        }
-        let mut prefixes = Map::new();
-        for prefix in sides.iter().flat_map(|side| side.registries.keys()) {
-            if prefixes.add(prefix.to_string(), ()) {
-                probes.add(prefix);
-            }
+        let mut probes = Probes { any: written_nowhere(sides), ..Probes::default() };
+        for (prefix, ()) in prefixes.iter().filter(|(prefix, ())| counts(prefix)) {
+            probes.add(prefix);
         }
         for side in sides {
-            for (prefix, registry) in side.registries.iter() {
-                let mirrors = registry.mirrors.iter().map(|mirror| mirror.location.as_str());
-                for location in mirrors.chain([registry.location.as_str()]) {
-                    probes.pull_back(prefix, location, &prefixes);
+            for registry in side.registries.values().filter(|registry| counts(registry.prefix)) {
+                let mirrors = registry.mirrors.iter().map(|mirror| mirror.location);
+                for location in mirrors.chain([registry.location]) {
+                    probes.pull_back(registry.prefix, location, prefixes);
                 }
             }
         }
-        probes.add_shorts(sides);
         probes
     }
 
     /// The names under `prefix` whose place below `location` falls under
     /// another prefix.
-    fn pull_back(&mut self, prefix: &str, location: &str, prefixes: &Map<()>) {
+    fn pull_back(&mut self, prefix: &str, location: &str, prefixes: &Names<'_, ()>) {
         if location.is_empty() {
             return;
         }
-        for other in prefixes.keys_with(location) {
-            let rest = other.strip_prefix(location).unwrap_or_default();
+        for other in prefixes.with_start(location) {
+            let rest = other.get(location.len()..).unwrap_or_default();
             if rest.starts_with('/') {
                 self.add(&[prefix, rest].concat());
             }
@@ -93,11 +84,12 @@ impl Probes {
         }
     }
 
-    fn add_shorts(&mut self, sides: [&Config; 2]) {
+    /// The short names to ask about. The names must be all there are.
+    pub(crate) fn add_shorts(&mut self, sides: [&Config<'_>; 2]) {
         self.shorts.add(self.any.clone(), ());
         self.shorts.add([self.any.as_str(), "/", &self.any].concat(), ());
         for side in sides {
-            for short in side.aliases.keys() {
+            for (short, _) in side.settings.aliases.iter() {
                 self.shorts.add(short.to_string(), ());
             }
             for registry in side.search() {
@@ -117,12 +109,18 @@ impl Probes {
     /// A probe, or a place where one is looked for, as an admin would write it:
     /// as the scope that it stands for.
     pub(crate) fn scope(&self, name: &str) -> String {
-        let below = ["/", &self.any].concat();
-        let host = [&self.any, "."].concat();
-        let name = name.replace(&below, "");
-        match name.strip_prefix(&host) {
+        let below = |name: &str| {
+            name.strip_suffix(self.any.as_str())
+                .and_then(|name| name.strip_suffix('/'))
+                .map(str::len)
+        };
+        let mut name = name;
+        while let Some(length) = below(name) {
+            name = name.get(..length).unwrap_or_default();
+        }
+        match name.strip_prefix(self.any.as_str()).and_then(|name| name.strip_prefix('.')) {
             Some(domain) => ["*.", domain].concat(),
-            None => name,
+            None => name.to_string(),
         }
     }
 
@@ -130,4 +128,24 @@ impl Probes {
     pub(crate) fn is_any(&self, short: &str) -> bool {
         short.starts_with(&self.any)
     }
+}
+
+/// A word that is no part of any name of either side.
+fn written_nowhere(sides: [&Config<'_>; 2]) -> String {
+    let mut any = "any".to_string();
+    let written = |any: &str| {
+        let holds = |text: &str| words::contains(text, any);
+        let names = |registry: &Registry<'_>| {
+            holds(registry.prefix)
+                || (!std::ptr::eq(registry.prefix, registry.location) && holds(registry.location))
+                || registry.mirrors.iter().any(|mirror| holds(mirror.location))
+        };
+        let entry = |side: &Config<'_>| side.registries.values().any(|registry| names(registry));
+        let alias = |side: &Config<'_>| side.settings.aliases.iter().any(|(short, _)| holds(short));
+        sides.iter().any(|side| entry(side) || alias(side))
+    };
+    while written(&any) {
+        any.push('y');
+    }
+    any
 }

@@ -67,6 +67,13 @@ fn what_crio_would_not_load_is_refused() {
         ),
         ("[registries]\nsearch = ['a.io']", "must be a table"),
         ("[[registry]]\nlocation = 'a.io'\nproxy = 'ftp://x'", "a proxy is a URL"),
+        ("x = 1e999", "line 1: a number is too large"),
+        ("x = [-1.8e308]", "a number is too large"),
+        ("[[registry]]\nlocation = 'a.io'\n\"bloc\u{212a}ed\" = 1", "must be true or false"),
+        ("[[registry]]\nlocation = 'a.io'\n\"in\u{17f}ecure\" = 1", "must be true or false"),
+        ("\"\u{17f}hort-name-mode\" = 'sometimes'", "short-name-mode must be"),
+        ("[[registry]]\nlocation = 'a.io'\nLocation = 'b.io'", "twice, in upper and lower case"),
+        ("[aliases]\n[Aliases]", "twice, in upper and lower case"),
     ] {
         let verdict = test::verdict::<Registries>(test::file(MAIN, "", after));
         assert_eq!(verdict.effect(), Some(Effect::Refuse), "{after}");
