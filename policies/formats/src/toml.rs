@@ -298,14 +298,5 @@ impl<'a> Reader<'a> {
 
 /// Whether a key may hold this byte without quotes.
 fn is_bare(byte: u8) -> bool {
-    const BARE: [bool; 256] = {
-        let mut bare = [false; 256];
-        let mut byte = 0;
-        while byte < 128 {
-            bare[byte] = (byte as u8).is_ascii_alphanumeric() || matches!(byte as u8, b'_' | b'-');
-            byte += 1;
-        }
-        bare
-    };
-    BARE.get(usize::from(byte)).copied().unwrap_or_default()
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
 }

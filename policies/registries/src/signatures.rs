@@ -75,7 +75,9 @@ fn signed_by(fields: &Fields<'_>) -> Result<()> {
     match fields.get("keyType").map(|text| json::read::<String>(text)) {
         Some(Ok(kind)) if known.contains(&kind.as_str()) => {}
         _ => {
-            return Err("a requirement signedBy needs a \"keyType\"; nearly always that is GPGKeys");
+            return Err(
+                "a requirement signedBy needs a \"keyType\"; nearly always that is GPGKeys",
+            );
         }
     }
     let keys = ["keyPath", "keyPaths", "keyData"];
