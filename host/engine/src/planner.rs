@@ -250,8 +250,7 @@ impl<'r, 'a> Round<'r, 'a> {
 }
 
 /// In place of a reason that might quote a secret.
-const UNSHOWN: &str = "Others on the node cannot read this file, so the reason, which might quote \
-                       it, is not shown.";
+const UNSHOWN: &str = "This file is a secret, so the reason, which might quote it, is not shown.";
 
 fn is_secret_file(change: &Change<'_>) -> bool {
     change.id.starts_with("file:") && is_secret(change)

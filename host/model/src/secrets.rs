@@ -1,5 +1,8 @@
-//! Secrets stay home: what other users of a node cannot read, and what is a
-//! password, goes further only as a digest.
+//! Secrets stay home: what other users of a node cannot read, what is known to
+//! be a secret by its path, and what is a password, goes further only as a
+//! digest.
+
+mod paths;
 
 use crate::change::{Change, Content, Entry, FileState, State};
 use crate::digest::Digest;
@@ -9,7 +12,8 @@ use std::borrow::Cow;
 const OTHERS_READ: u32 = 0o004;
 
 /// Whether a change holds a secret: of a file that others cannot read on
-/// either side, or of a password.
+/// either side, of one that holds secrets by its path whatever its mode, or of
+/// a password.
 pub fn is_secret(change: &Change<'_>) -> bool {
     secret(&change.id, &change.before) || secret(&change.id, &change.after)
 }
@@ -39,7 +43,10 @@ pub fn redact_entry<'c, 'a>(entry: &'c Entry<'a>) -> Cow<'c, Entry<'a>> {
 
 fn secret(id: &str, state: &State<'_>) -> bool {
     match state {
-        State::File(file) => file.mode & OTHERS_READ == 0,
+        State::File(file) => {
+            let path = id.strip_prefix("file:").unwrap_or_default();
+            file.mode & OTHERS_READ == 0 || paths::is_known(path)
+        }
         _ => id.starts_with("password:"),
     }
 }
@@ -103,6 +110,19 @@ mod tests {
                     assert_eq!(*content(&redacted.after), Content::Digest(Digest::of(b"two")));
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_known_to_hold_a_secret_is_hidden_whatever_its_mode() {
+        for mode in [0o600, 0o644, 0o777] {
+            let id = "file:/var/lib/kubelet/config.json";
+            let pull_secret = change(id, file(b"one", mode), file(b"two", mode));
+            assert!(is_secret(&pull_secret), "{mode:o}");
+            let hidden = redact(&pull_secret);
+            assert_eq!(*content(&hidden.after), Content::Digest(Digest::of(b"two")));
+            let entry = Entry { id: id.to_owned(), state: file(b"one", mode) };
+            assert_eq!(*content(&redact_entry(&entry).state), Content::Digest(Digest::of(b"one")));
         }
     }
 

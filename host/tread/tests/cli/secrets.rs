@@ -285,3 +285,19 @@ fn a_secret_file_stays_one_with_mirrors_in_it_and_no_reason_quotes_it() {
         assert!(!lower.contains(&MARKER.to_lowercase()), "{output}: {lower}");
     }
 }
+
+#[test]
+fn a_file_that_is_known_to_hold_a_secret_is_one_whatever_its_mode() {
+    let bench = Bench::new();
+    for path in
+        ["/var/lib/kubelet/config.json", "/etc/pki/tls/private/a.pem", "/etc/kubernetes/kubeconfig"]
+    {
+        let with = |side: &str| files(&[(path, &format!("{MARKER}{side}"))]);
+        for output in ["human", "json"] {
+            let args = ["-o", output, "--diff", "always"];
+            let ran = bench.plan(with("old"), with("new"), &args);
+            assert_eq!(ran.code(), 0, "{}", ran.err());
+            assert_silent(&ran, path);
+        }
+    }
+}
