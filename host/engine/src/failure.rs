@@ -50,7 +50,11 @@ pub(crate) fn of_error(
         Trap::Interrupt => {
             failure(FailureKind::Deadline, "it ran longer than the wall clock allows")
         }
-        Trap::StackOverflow => failure(FailureKind::Stack, "it called too deep"),
+        Trap::StackOverflow => failure(
+            FailureKind::Stack,
+            "its calls went too deep for its stack: look for a function that calls itself without \
+             an end, or once for each level or item of its input",
+        ),
         Trap::StringOutOfBounds
         | Trap::ListOutOfBounds
         | Trap::InvalidDiscriminant

@@ -21,7 +21,7 @@ Examples:
 
 Environment:
   TREAD_CACHE_DIR   where compiled policies are kept (default: the user's cache directory)
-  TREAD_LOG         error, warn, info, debug or trace, on standard error (default: warn)
+  TREAD_LOG         off, error, warn, info, debug or trace, on standard error (default: warn)
   NO_COLOR          no colours, also on a terminal";
 
 /// What can be asked.
@@ -54,7 +54,7 @@ Examples:
   tread plan --rules machineconfiguration.yaml old.yaml new.yaml
       With the cluster's own nodeDisruptionPolicy, or the rules of a DisruptionPolicy.
   tread plan --policy chrony.wasm old.yaml new.yaml
-      With a template owner's policy.
+      With a template owner's policy: a module, or a ConfigMap with a packed one.
   tread plan --max restart -o json old.yaml new.yaml
       In a pipeline.
 
@@ -63,7 +63,7 @@ Exit codes:
   1  an input cannot be read, or something else went wrong
   2  the command line is wrong
   3  more disruptive than --max
-  4  refused: a running node cannot take the change";
+  4  refused: a running node cannot take the change, or a policy refuses it";
 
 /// The arguments of `tread plan`.
 #[derive(Debug, Args)]
@@ -103,8 +103,9 @@ pub struct PlanArgs {
 /// Who decides, besides the built-in policies.
 #[derive(Debug, Args)]
 pub struct PolicyArgs {
-    /// A policy of a template owner (may be repeated)
-    #[arg(long, value_name = "FILE.wasm")]
+    /// A policy of a template owner: a module, or a manifest with packed ones
+    /// (may be repeated)
+    #[arg(long, value_name = "FILE")]
     pub policy: Vec<PathBuf>,
     /// Rules of an admin: a DisruptionPolicy with inline rules, or OpenShift's
     /// MachineConfiguration with its nodeDisruptionPolicy (may be repeated)

@@ -1,6 +1,6 @@
 //! From what the user names (files, directories, standard input) to bytes.
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, bail};
 use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -17,31 +17,78 @@ pub struct NamedBytes {
 /// More than any cluster holds; it bounds what a mistyped name can cost.
 const MAX_BYTES: u64 = 256 << 20;
 
-const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
+const EXTENSIONS: [&str; 4] = ["yaml", "yml", "json", "ign"];
 
-/// Reads everything that `path` names: a file, all YAML and JSON files of a
-/// directory and the directories in it, or standard input for `-`.
-pub fn read(path: &Path) -> Result<Vec<NamedBytes>> {
+/// What a path names, read.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// The files, each whole.
+    pub files: Vec<NamedBytes>,
+    /// Whether the path is a directory.
+    pub is_directory: bool,
+    /// What looks like a config in it, and was not read: hidden files, what
+    /// editors leave behind, links to directories.
+    pub left_out: Vec<PathBuf>,
+}
+
+/// Reads everything that `path` names: a file, all YAML, JSON and Ignition
+/// files of a directory and the directories in it, or standard input for `-`.
+///
+/// Of a directory, what is hidden (its name begins with a dot) is left out.
+pub fn read(path: &Path) -> Result<Found> {
     if path.as_os_str() == "-" {
         let mut bytes = Vec::new();
         let limited = &mut std::io::stdin().lock().take(MAX_BYTES + 1);
         limited.read_to_end(&mut bytes).context("cannot read standard input")?;
         check_size("standard input", bytes.len() as u64)?;
-        return Ok(vec![NamedBytes { name: "-".to_owned(), bytes }]);
+        let files = vec![NamedBytes { name: "-".to_owned(), bytes }];
+        return Ok(Found { files, ..Found::default() });
     }
     let cannot_read = || format!("cannot read {}", path.display());
     if !fs::metadata(path).with_context(cannot_read)?.is_dir() {
-        return Ok(vec![read_file(path)?]);
+        return Ok(Found { files: vec![read_file(path)?], ..Found::default() });
     }
-    let mut files = Vec::new();
-    list(path, &mut files)?;
-    ensure!(
-        !files.is_empty(),
-        "{} has no file that ends in .yaml, .yml or .json: name the files that hold the configs",
-        path.display()
-    );
+    let mut listing = Listing::default();
+    listing.list(path)?;
+    let Listing { mut files, mut left_out } = listing;
+    left_out.sort();
+    if files.is_empty() {
+        let shown = path.display();
+        let hint = match left_out.as_slice() {
+            [] => String::new(),
+            some => format!(" (not read: {})", named(some)),
+        };
+        bail!(
+            "{shown} has no file that ends in .yaml, .yml, .json or .ign{hint}: name the files that \
+             hold the configs"
+        );
+    }
     files.sort();
-    files.iter().map(|file| read_file(file)).collect()
+    let files = files.iter().map(|file| read_file(file)).collect::<Result<_>>()?;
+    Ok(Found { files, is_directory: true, left_out })
+}
+
+/// What was left out, in a sentence for somebody who may miss it.
+pub fn left_out(path: &Path, left_out: &[PathBuf]) -> Option<String> {
+    if left_out.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "{}: not read: {}; hidden files, what editors leave behind and linked directories are left \
+         out: name such a file itself if it is to count",
+        path.display(),
+        named(left_out)
+    ))
+}
+
+fn named(paths: &[PathBuf]) -> String {
+    const MOST: usize = 5;
+    let shown: Vec<String> =
+        paths.iter().take(MOST).map(|path| path.display().to_string()).collect();
+    match paths.len().saturating_sub(MOST) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
 }
 
 /// Reads one file, whole.
@@ -65,19 +112,48 @@ fn check_size(name: &str, size: u64) -> Result<()> {
     Ok(())
 }
 
-fn list(directory: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
-    let cannot_read = || format!("cannot read the directory {}", directory.display());
-    for entry in fs::read_dir(directory).with_context(cannot_read)? {
-        let entry = entry.with_context(cannot_read)?;
-        let path = entry.path();
-        // A link to a directory is not followed, so that no loop can be.
-        if entry.file_type().with_context(cannot_read)?.is_dir() {
-            list(&path, files)?;
-        } else if path.extension().is_some_and(|ext| EXTENSIONS.iter().any(|known| ext == *known)) {
-            files.push(path);
+/// What is in a directory and the directories in it.
+#[derive(Default)]
+struct Listing {
+    files: Vec<PathBuf>,
+    left_out: Vec<PathBuf>,
+}
+
+impl Listing {
+    fn list(&mut self, directory: &Path) -> Result<()> {
+        let cannot_read = || format!("cannot read the directory {}", directory.display());
+        for entry in fs::read_dir(directory).with_context(cannot_read)? {
+            let entry = entry.with_context(cannot_read)?;
+            let path = entry.path();
+            let name = entry.file_name().to_string_lossy().to_lowercase();
+            let file_type = entry.file_type().with_context(cannot_read)?;
+            if file_type.is_dir() {
+                // What tools keep there (.git, the ..data of a mounted
+                // ConfigMap) is not missed.
+                if !name.starts_with('.') {
+                    self.list(&path)?;
+                }
+            } else if !name.starts_with('.') && is_config(&name) {
+                self.files.push(path);
+            } else if looks_like_config(&name)
+                // A link to a directory is not followed, so that no loop can be.
+                || (file_type.is_symlink() && path.is_dir() && !name.starts_with('.'))
+            {
+                self.left_out.push(path);
+            }
         }
+        Ok(())
     }
-    Ok(())
+}
+
+/// Whether a file of this name, in lower case, is read where a directory is named.
+fn is_config(name: &str) -> bool {
+    name.rsplit_once('.').is_some_and(|(_, end)| EXTENSIONS.contains(&end))
+}
+
+/// `.a.yaml.swp`, `#a.yaml#`, `a.yaml~`, `a.yaml.orig`, `.a.yaml`, …
+fn looks_like_config(name: &str) -> bool {
+    name.split(|c: char| !c.is_ascii_alphanumeric()).skip(1).any(|part| EXTENSIONS.contains(&part))
 }
 
 #[cfg(test)]
@@ -92,8 +168,45 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, name).unwrap();
         }
-        let read: Vec<_> = read(dir.path()).unwrap().into_iter().map(|file| file.bytes).collect();
+        let read = read(dir.path()).unwrap();
+        assert!(read.is_directory);
+        assert_eq!(read.left_out, Vec::<PathBuf>::new());
+        let read: Vec<_> = read.files.into_iter().map(|file| file.bytes).collect();
         assert_eq!(read, [b"a.json".to_vec(), b"b.yaml".to_vec(), b"sub/c.yml".to_vec()]);
+    }
+
+    #[test]
+    fn hidden_files_and_what_editors_leave_behind_are_left_out_and_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let left_out = [
+            "#a.yaml#",
+            ".#a.yaml",
+            ".a.yaml.swp",
+            ".hidden.json",
+            "a.ign~",
+            "a.yaml.bak",
+            "a.yaml.orig",
+            "a.yaml~",
+            "sub/.b.yml.swp",
+        ];
+        let untold =
+            ["Makefile", ".gitignore", ".git/a.yaml", "..2026/a.yaml", "yaml", "notes.txt"];
+        for name in left_out.iter().chain(&untold).chain(&["a.yaml", "B.YAML", "c.ign"]) {
+            let path = dir.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, name).unwrap();
+        }
+        let read = read(dir.path()).unwrap();
+        let names = |paths: &[PathBuf]| -> Vec<String> {
+            let inside = paths.iter().map(|path| path.strip_prefix(dir.path()).unwrap());
+            inside.map(|path| path.display().to_string()).collect()
+        };
+        assert_eq!(names(&read.left_out), left_out);
+        let files: Vec<_> = read.files.into_iter().map(|file| file.bytes).collect();
+        assert_eq!(files, [b"B.YAML".to_vec(), b"a.yaml".to_vec(), b"c.ign".to_vec()]);
+        let told = super::left_out(dir.path(), &read.left_out).unwrap();
+        assert!(told.contains("#a.yaml#") && told.contains("and 4 more"), "{told}");
+        assert_eq!(super::left_out(dir.path(), &[]), None);
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod render;
 use cli::{Cli, Command, PolicyCommand};
 use std::io::{self, Write as _};
 use std::process::ExitCode;
+use tracing::level_filters::LevelFilter;
 
 /// What a command ended with, as the exit codes in its help say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +39,9 @@ pub struct UsageError(pub String);
 
 /// Does what the command line asks, and says how that went.
 pub fn run(cli: Cli) -> ExitCode {
-    start_log();
+    if let Err(error) = start_log() {
+        return failed(&error.into());
+    }
     let mut out = io::BufWriter::new(io::stdout().lock());
     let done = match &cli.command {
         Command::Plan(args) => plan::run(args, &mut out),
@@ -70,13 +73,21 @@ pub fn run(cli: Cli) -> ExitCode {
     match done {
         Ok(exit) => ExitCode::from(exit as u8),
         Err(error) if is_broken_pipe(&error) => ExitCode::from(Exit::Done as u8),
-        Err(error) => {
-            let usage = error.downcast_ref::<UsageError>().is_some();
-            // Nothing is left to do if standard error is gone as well.
-            let _ = writeln!(io::stderr(), "{}", render::error(&error));
-            ExitCode::from(if usage { Exit::Usage } else { Exit::Error } as u8)
-        }
+        Err(error) => failed(&error),
     }
+}
+
+fn failed(error: &anyhow::Error) -> ExitCode {
+    let usage = error.downcast_ref::<UsageError>().is_some();
+    // Nothing is left to do if standard error is gone as well.
+    let _ = writeln!(io::stderr(), "{}", render::error(error));
+    ExitCode::from(if usage { Exit::Usage } else { Exit::Error } as u8)
+}
+
+/// Tells an admin something beside the output.
+fn warn(message: &str) {
+    // What a path or a config says must not drive the terminal.
+    let _ = writeln!(io::stderr(), "warning: {}", render::fit(message));
 }
 
 /// Whoever reads the output may have seen enough: that is no error, and does
@@ -91,11 +102,33 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     })
 }
 
-fn start_log() {
-    let level = std::env::var("TREAD_LOG").ok().and_then(|level| level.parse().ok());
+/// Starts logging at the level that `TREAD_LOG` names.
+fn start_log() -> Result<(), UsageError> {
+    let level = match std::env::var_os("TREAD_LOG") {
+        None => LevelFilter::WARN,
+        Some(level) => log_level(&level.to_string_lossy())?,
+    };
     tracing_subscriber::fmt()
-        .with_max_level(level.unwrap_or(tracing::level_filters::LevelFilter::WARN))
+        .with_max_level(level)
         .with_writer(io::stderr)
         .with_target(false)
         .init();
+    Ok(())
+}
+
+fn log_level(text: &str) -> Result<LevelFilter, UsageError> {
+    Ok(match text.to_ascii_lowercase().as_str() {
+        "" | "warn" => LevelFilter::WARN,
+        "off" => LevelFilter::OFF,
+        "error" => LevelFilter::ERROR,
+        "info" => LevelFilter::INFO,
+        "debug" => LevelFilter::DEBUG,
+        "trace" => LevelFilter::TRACE,
+        other => {
+            let message = format!(
+                "TREAD_LOG is {other:?}: write off, error, warn, info, debug or trace, or unset it"
+            );
+            return Err(UsageError(message));
+        }
+    })
 }

@@ -1,110 +1,183 @@
 //! From what the command line names to the set of policies and the sandbox.
 
+mod given;
+mod settings;
+
 use crate::cli::PolicyArgs;
 use crate::{UsageError, builtins, inputs};
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result, anyhow, bail};
+use given::Given;
 use serde_json::{Map, Value};
+use settings::{Settings, Taker};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use tread_engine::compile::Compiler;
+use tread_engine::inspect;
 use tread_engine::limits::Limits;
 use tread_engine::policy::{Policy, PolicySet, Wishes};
 use tread_engine::sandbox::{Options, Sandbox};
+use tread_model::description::Description;
+use tread_model::problem::Problems;
 use tread_model::read::Input;
-use tread_model::rules;
+use tread_model::read::fields::unknown;
+use tread_model::rules::{self, RulesPolicy};
 use tread_model::verdict::Layer;
 
 /// All policies that the command line names, the built-in ones included, and
 /// what an admin should know of them.
 pub fn policies(args: &PolicyArgs, limits: &Limits) -> Result<(PolicySet, Vec<String>)> {
-    let settings = settings(&args.settings)?;
-    let wishes = |name: &str| Wishes {
-        settings: settings.get(name).cloned().unwrap_or_default(),
-        may_relax: args.may_relax.iter().any(|named| named == name),
-        read_secrets: args.read_secrets.iter().any(|named| named == name),
-    };
-    let mut all = builtins::load(limits, wishes)?;
+    policies_of(args, limits, |_| true)
+}
+
+/// The same without the admin layer, which decides over all others.
+pub fn policies_below_admin(
+    args: &PolicyArgs,
+    limits: &Limits,
+) -> Result<(PolicySet, Vec<String>)> {
+    policies_of(args, limits, |layer| layer != Layer::Admin)
+}
+
+fn policies_of(
+    args: &PolicyArgs,
+    limits: &Limits,
+    wanted: impl Fn(Layer) -> bool,
+) -> Result<(PolicySet, Vec<String>)> {
+    let set = settings::parse(&args.settings)?;
+    let (mut given, mut warnings) = (Vec::new(), Vec::new());
     for path in &args.policy {
-        let file = inputs::read_file(path)?;
-        let name = tread_engine::inspect::description(&file.bytes, limits)
-            .map_err(|failure| anyhow!("{}: {failure}", file.name))?
-            .name;
-        let policy =
-            Policy::new(Cow::Owned(file.bytes), None, Layer::Template, wishes(&name), limits)
-                .map_err(|failure| anyhow!("{}: {failure}", file.name))?;
+        let (policies, unread) = given::read(path, limits)?;
+        given.extend(policies);
+        warnings.extend(unread);
+    }
+    let rules = read_rules(&args.rules)?;
+    check_settings(&set, &given, &rules, limits)?;
+    check_trust(args, &given, &rules)?;
+
+    let wishes = |name: &str, packed: Map<String, Value>| {
+        let mut settings = packed;
+        settings.extend(set.get(name).cloned().unwrap_or_default());
+        Wishes {
+            settings,
+            may_relax: args.may_relax.iter().any(|named| named == name),
+            read_secrets: args.read_secrets.iter().any(|named| named == name),
+        }
+    };
+    let mut all = builtins::load(limits, |name| wishes(name, Map::new()))?;
+    for Given { place, component, settings, description } in given {
+        let wishes = wishes(&description.name, settings);
+        let policy = Policy::new(Cow::Owned(component), None, Layer::Template, wishes, limits)
+            .map_err(|failure| anyhow!("{place}: {failure}"))?;
         all.push(policy);
     }
-    check_settings(&all, &settings)?;
-    let mut warnings = Vec::new();
-    for path in &args.rules {
-        let file = inputs::read_file(path)?;
-        for read in rules::read(&Input { name: &file.name, bytes: &file.bytes })? {
-            warnings.extend(read.warnings);
-            let wishes = Wishes {
-                settings: object(read.settings),
-                may_relax: read.may_relax,
-                read_secrets: false,
-            };
-            let policy = builtins::load_rules(read.layer, wishes, limits)?;
-            all.push(policy.named(read.name, "Rules of an admin".to_owned(), read.claims));
+    for read in rules.into_iter().filter(|read| wanted(read.layer)) {
+        warnings.extend(read.warnings);
+        if read.may_relax && read.layer == Layer::Admin {
+            warnings.push(format!(
+                "mayRelax of {} has no effect: rules of the admin layer decide over all others.",
+                read.name
+            ));
         }
+        let wishes = Wishes {
+            settings: object(read.settings),
+            may_relax: read.may_relax,
+            read_secrets: false,
+        };
+        let policy = builtins::load_rules(read.layer, wishes, limits)?;
+        all.push(policy.named(read.name, "Rules of an admin".to_owned(), read.claims));
     }
-    check_names(&all, args)?;
     let set = PolicySet::new(all).map_err(UsageError)?;
     Ok((set, warnings))
 }
 
-/// A setting has to be of a policy that can take one, which rules are not.
-fn check_settings(
-    all: &[Policy],
-    settings: &BTreeMap<String, Map<String, Value>>,
-) -> Result<(), UsageError> {
-    let names: Vec<&str> = all.iter().map(|policy| policy.identity.policy.as_str()).collect();
-    match settings.keys().find(|name| !names.contains(&name.as_str())) {
-        Some(name) => {
-            let names = names.join(", ");
-            Err(UsageError(format!("--set names {name}, but the policies are: {names}")))
+fn read_rules(paths: &[PathBuf]) -> Result<Vec<RulesPolicy>> {
+    let mut all = Vec::new();
+    for path in paths {
+        let file = inputs::read_file(path)?;
+        if file.bytes.starts_with(b"\0asm") {
+            bail!("{}: is WebAssembly, and no rules: give a policy with --policy", file.name);
         }
-        None => Ok(()),
+        let read = rules::read(&Input { name: &file.name, bytes: &file.bytes });
+        all.extend(read.map_err(with_hints)?);
     }
+    Ok(all)
 }
 
-/// Policies to be trusted with more have to be among those that were given.
-fn check_names(all: &[Policy], args: &PolicyArgs) -> Result<()> {
-    let known = |name: &str| {
-        all.iter().any(|policy| {
-            policy.identity.policy == name && policy.identity.layer == Layer::Template
-        })
-    };
-    for (flag, name) in [("--may-relax", &args.may_relax), ("--read-secrets", &args.read_secrets)]
-        .into_iter()
-        .flat_map(|(flag, names)| names.iter().map(move |name| (flag, name)))
-    {
-        if !known(name) {
-            let message = format!("{flag} {name}: no policy of that name was given with --policy");
-            return Err(UsageError(message).into());
+/// Says of what is no rules, but something else that tread reads, where it belongs.
+fn with_hints(Problems(mut problems): Problems) -> Problems {
+    const HINTS: [(&str, &str); 5] = [
+        ("ConfigMap", "a packed policy is given with --policy"),
+        ("MachineConfig", "configs are given as OLD and NEW"),
+        ("ImageContentSourcePolicy", "mirrors are given as a part of OLD and NEW"),
+        ("ImageDigestMirrorSet", "mirrors are given as a part of OLD and NEW"),
+        ("ImageTagMirrorSet", "mirrors are given as a part of OLD and NEW"),
+    ];
+    for problem in problems.iter_mut().filter(|problem| problem.path == "kind") {
+        let named = |(kind, _): &&(&str, &str)| problem.message.contains(&format!("{kind:?}:"));
+        if let Some((_, hint)) = HINTS.iter().find(named) {
+            problem.message.push_str(&format!(" ({hint})"));
         }
     }
+    Problems(problems)
+}
+
+/// Settings have to be for policies that take them.
+fn check_settings(
+    set: &Settings,
+    given: &[Given],
+    rules: &[RulesPolicy],
+    limits: &Limits,
+) -> Result<()> {
+    if set.is_empty() {
+        return Ok(());
+    }
+    let builtins: Vec<Description> = builtins::BUILTINS
+        .iter()
+        .map(|it| inspect::description(it.component, limits))
+        .collect::<Result<_, _>>()
+        .map_err(|failure| anyhow!("a built-in policy of this binary is broken: {failure}"))?;
+    let all = builtins.iter().chain(given.iter().map(|it| &it.description));
+    let takers: Vec<Taker<'_>> =
+        all.map(|it| Taker { name: &it.name, settings: it.settings.as_ref() }).collect();
+    let rules: Vec<&str> = rules.iter().map(|rules| rules.name.as_str()).collect();
+    settings::check(set, &takers, &rules)?;
     Ok(())
 }
 
-/// `registries.drain=always`, several of them, by policy.
-fn settings(given: &[String]) -> Result<BTreeMap<String, Map<String, Value>>> {
-    let mut all: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
-    for setting in given {
-        let parts = setting
-            .split_once('=')
-            .and_then(|(key, value)| key.split_once('.').map(|(policy, key)| (policy, key, value)));
-        let Some((policy, key, value)) = parts else {
-            let message = format!("--set {setting}: write POLICY.KEY=VALUE");
-            return Err(UsageError(message).into());
+/// Policies to be trusted with more have to be among those that were given, and
+/// of a kind for which that means something.
+fn check_trust(
+    args: &PolicyArgs,
+    given: &[Given],
+    rules: &[RulesPolicy],
+) -> Result<(), UsageError> {
+    let names: Vec<&str> = given.iter().map(|it| it.description.name.as_str()).collect();
+    for (flag, name) in [("--may-relax", &args.may_relax), ("--read-secrets", &args.read_secrets)]
+        .into_iter()
+        .flat_map(|(flag, names)| names.iter().map(move |name| (flag, name.as_str())))
+    {
+        if names.contains(&name) {
+            continue;
+        }
+        let why = if let Some(rules) = rules.iter().find(|rules| rules.name == name) {
+            match (flag, rules.layer) {
+                ("--may-relax", Layer::Template) => {
+                    "it is made of rules: write `mayRelax: true` in their spec instead"
+                }
+                ("--may-relax", _) => "rules of the admin layer decide over all others already",
+                _ => "it is made of rules, which read no contents",
+            }
+            .to_owned()
+        } else if builtins::BUILTINS.iter().any(|it| it.name == name) {
+            "it is built in, and this is for policies given with --policy".to_owned()
+        } else if names.is_empty() {
+            "no policy of that name was given with --policy".to_owned()
+        } else {
+            let unknown = unknown("policy", name, &names);
+            format!("no policy of that name was given with --policy: {unknown}")
         };
-        // JSON where it is JSON (true, 5, ["a"]), text where it is not.
-        let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
-        all.entry(policy.to_owned()).or_default().insert(key.to_owned(), value);
+        return Err(UsageError(format!("{flag} {name}: {why}")));
     }
-    Ok(all)
+    Ok(())
 }
 
 fn object(value: Value) -> Map<String, Value> {
@@ -142,25 +215,4 @@ fn cache_dir() -> Option<PathBuf> {
         let base = base.or_else(|| set("HOME").map(|home| PathBuf::from(home).join(".cache")))?;
         Some(base.join("tread"))
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn settings_are_json_where_they_can_be_and_text_where_not() {
-        let read = settings(&["a.x=always".into(), "a.y=5".into(), "b.z=\"5\"".into()]).unwrap();
-        assert_eq!(read["a"]["x"], "always");
-        assert_eq!(read["a"]["y"], 5);
-        assert_eq!(read["b"]["z"], "5");
-    }
-
-    #[test]
-    fn a_setting_without_policy_or_value_is_a_usage_error() {
-        for bad in ["drain=always", "registries.drain", ""] {
-            let error = settings(&[bad.to_owned()]).unwrap_err();
-            assert!(error.downcast_ref::<UsageError>().is_some(), "{bad}");
-        }
-    }
 }

@@ -1,21 +1,25 @@
 //! `tread plan OLD NEW`
 
+mod overruled;
+mod sides;
+
 use crate::cli::{PlanArgs, PlanOutput, When};
-use crate::inputs::{self, NamedBytes};
-use crate::render::human::{self, Look};
+use crate::render::human::{self, Beside};
+use crate::render::look::Look;
 use crate::render::{json, yaml};
-use crate::{Exit, UsageError, loading, unless_nobody_reads};
+use crate::{Exit, UsageError, loading, unless_nobody_reads, warn};
 use anyhow::Result;
 use serde::Serialize;
-use std::io::{self, IsTerminal as _, Write};
+use sides::{Source, named, read_side};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tread_engine::limits::Limits;
 use tread_engine::planner::{self, CallRecord, Planned};
 use tread_model::effect::Effect;
 use tread_model::mirrors;
-use tread_model::plan::{Plan, PlanOutcome};
-use tread_model::read::{self, Input, Side};
+use tread_model::plan::{Plan, PlanOutcome, causes};
+use tread_model::read::{self, Side};
 
 /// Plans, prints, and says by the exit code whether it is gentle enough.
 pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
@@ -27,8 +31,9 @@ pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
                        name files for the others";
         return Err(UsageError(message.to_owned()).into());
     }
-    let (old, new) = (read_side(&old)?, read_side(&new)?);
-    let (old, new) = read::sides(&named(&old), &named(&new))?;
+    let (old_files, new_files) = (read_side(&old)?, read_side(&new)?);
+    let (old, new) = read::sides(&named(&old_files), &named(&new_files))?;
+    let (old_source, new_source) = (Source::new(&old_files, &old), Source::new(&new_files, &new));
     let doubts = read::doubts(&old, &new);
     let (old, new) = (with_mirrors(old)?, with_mirrors(new)?);
     let reading = start.elapsed();
@@ -37,38 +42,56 @@ pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
     let limits = Limits::default();
     let (policies, warnings) = loading::policies(&args.policies, &limits)?;
     let warnings = [doubts, warnings].concat();
-    let sandbox = loading::sandbox(limits)?;
+    let sandbox = loading::sandbox(limits.clone())?;
     let starting = start.elapsed();
 
-    let planned = planner::plan(&sandbox, &policies, &old.config, &new.config, warnings)?;
+    let mut planned = planner::plan(&sandbox, &policies, &old.config, &new.config, warnings)?;
+    overruled::tell(&mut planned.plan, &args.policies, &limits, &sandbox, (&old, &new))?;
     let timings = args.timings.then(|| Timings {
         reading,
         starting,
         comparing: planned.comparing,
         calls: planned.calls.clone(),
     });
-    unless_nobody_reads(print(args, &planned, timings, out))?;
-    Ok(exit(&planned.plan, args.max))
-}
-
-fn exit(plan: &Plan, max: Option<Effect>) -> Exit {
-    match max {
-        _ if plan.outcome == PlanOutcome::Refuse => Exit::Refused,
-        Some(max) if plan.effect > max => Exit::TooDisruptive,
+    let beside = Beside {
+        sides: sides::told(&old_source, &new_source),
+        too_disruptive: too_disruptive(&planned.plan, args.max),
+        timings: timings.as_ref(),
+    };
+    unless_nobody_reads(print(args, &planned, &beside, out))?;
+    if let (Some(text), true) = (&beside.too_disruptive, args.output != PlanOutput::Human) {
+        // Whoever reads the log of a pipeline does not see the JSON.
+        text.to_stderr();
+    }
+    Ok(match planned.plan.outcome {
+        PlanOutcome::Refuse => Exit::Refused,
+        _ if beside.too_disruptive.is_some() => Exit::TooDisruptive,
         _ => Exit::Done,
+    })
+}
+
+/// That a plan is more disruptive than `--max`.
+#[derive(Debug)]
+pub(crate) struct TooDisruptive {
+    /// How much it is, and how much was allowed.
+    pub(crate) what: String,
+    /// Which changes are the cause, and who could make them cost less.
+    pub(crate) causes: Vec<String>,
+}
+
+impl TooDisruptive {
+    fn to_stderr(&self) {
+        warn(&format!("{}, because of {}", self.what, self.causes.join("; ")));
     }
 }
 
-fn read_side(paths: &[&Path]) -> Result<Vec<NamedBytes>> {
-    let mut files = Vec::new();
-    for path in paths {
-        files.extend(inputs::read(path)?);
-    }
-    Ok(files)
-}
-
-fn named(files: &[NamedBytes]) -> Vec<Input<'_>> {
-    files.iter().map(|file| Input { name: &file.name, bytes: &file.bytes }).collect()
+fn too_disruptive(plan: &Plan, max: Option<Effect>) -> Option<TooDisruptive> {
+    let max = max.filter(|max| plan.outcome != PlanOutcome::Refuse && plan.effect > *max)?;
+    let causes = causes(plan, |effect| effect > max);
+    Some(TooDisruptive {
+        what: format!("more disruptive than --max {max}: this plan is a {}", plan.effect),
+        causes: causes.iter().map(|cause| format!("{cause}: {}", cause.way_out())).collect(),
+    })
 }
 
 /// Mirror objects become the side's registries.conf.
@@ -98,29 +121,26 @@ struct Output<'p> {
     #[serde(flatten)]
     plan: &'p Plan,
     #[serde(skip_serializing_if = "Option::is_none")]
-    timings: Option<Timings>,
+    timings: Option<&'p Timings>,
 }
 
 fn print(
     args: &PlanArgs,
     planned: &Planned<'_>,
-    timings: Option<Timings>,
+    beside: &Beside<'_>,
     out: &mut impl Write,
 ) -> Result<()> {
-    let terminal = io::stdout().is_terminal();
+    let output = Output { plan: &planned.plan, timings: beside.timings };
     match args.output {
-        PlanOutput::Json => json(out, &Output { plan: &planned.plan, timings }),
-        PlanOutput::Yaml => yaml(out, &Output { plan: &planned.plan, timings }),
+        PlanOutput::Json => json(out, &output),
+        PlanOutput::Yaml => yaml(out, &output),
         PlanOutput::Human => {
-            let look = Look {
-                colours: terminal && std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty()),
-                contents: match args.diff {
-                    When::Auto => terminal,
-                    When::Always => true,
-                    When::Never => false,
-                },
-            };
-            human::plan(out, planned, timings.as_ref(), args.max, look)
+            let look = Look::of_stdout(|terminal| match args.diff {
+                When::Auto => terminal,
+                When::Always => true,
+                When::Never => false,
+            });
+            human::plan(out, planned, beside, look)
         }
     }
 }

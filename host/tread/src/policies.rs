@@ -2,7 +2,7 @@
 
 use crate::cli::{ListOutput, PoliciesArgs};
 use crate::render::{json, table, yaml};
-use crate::{Exit, loading};
+use crate::{Exit, loading, warn};
 use anyhow::Result;
 use serde::Serialize;
 use std::io::Write;
@@ -17,7 +17,8 @@ use tread_model::verdict::Layer;
 /// Lists the policies, each loaded and checked.
 pub fn run(args: &PoliciesArgs, out: &mut impl Write) -> Result<Exit> {
     let limits = Limits::default();
-    let (policies, _) = loading::policies(&args.policies, &limits)?;
+    let (policies, warnings) = loading::policies(&args.policies, &limits)?;
+    warnings.iter().for_each(|warning| warn(warning));
     let sandbox = loading::sandbox(limits)?;
     let rows: Vec<Row<'_>> =
         policies.policies().iter().map(|policy| row(policy, &sandbox)).collect();

@@ -9,7 +9,7 @@ mod support;
 
 use std::fmt::Write as _;
 use std::sync::Mutex;
-use support::{Bench, case_files, tree};
+use support::{Bench, case_files, run, tree};
 use tread::cases;
 
 /// Both tests write the same file when they update it.
@@ -25,16 +25,11 @@ fn the_first_command_prints_what_the_readme_shows() {
     let readme = std::fs::read_to_string(tree().join("README.md")).unwrap();
     let command =
         readme.lines().find_map(|line| line.trim().strip_prefix("cargo run --release -- "));
-    let arguments: Vec<String> = command
-        .expect("the README has a command")
-        .split_whitespace()
-        .map(|word| match word.starts_with("examples/") {
-            true => tree().join(word).display().to_string(),
-            false => word.to_owned(),
-        })
-        .collect();
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let ran = Bench::new().tread(&arguments);
+    let command = command.expect("the README has a command");
+    let arguments: Vec<&str> = command.split_whitespace().collect();
+    let mut command = Bench::new().command(&arguments);
+    command.current_dir(tree());
+    let ran = run(command, b"");
     assert_eq!(ran.code(), 0, "{}", ran.err());
     let shown = format!("```\n{}```\n", ran.out());
     compare("<!-- output of the command above -->\n", "<!-- end of output -->", &shown);

@@ -1,5 +1,6 @@
 //! From what was said of each change to the whole plan.
 
+use super::decide::ended;
 use super::digest::plan_digest;
 use super::{
     ChangeOutcome, Decision, GivenAnswer, Plan, PlanOutcome, PlannedChange, PolicyIdentity, SCHEMA,
@@ -9,7 +10,7 @@ use crate::change::Edit;
 use crate::digest::Digest;
 use crate::effect::Effect;
 use crate::refuse::Refusal;
-use crate::verdict::{Action, Answer, Failure, FailureKind};
+use crate::verdict::{Action, Answer, Failure, FailureKind, Layer};
 use std::collections::BTreeMap;
 
 /// A change with all that was said of it.
@@ -97,14 +98,7 @@ fn has_opinion(said: &Said) -> bool {
 fn summary(outcome: PlanOutcome, steps: &[Step], changes: &[PlannedChange]) -> String {
     match outcome {
         PlanOutcome::Nothing => return "nothing to do; both configs mean the same".to_owned(),
-        PlanOutcome::Refuse => {
-            let refused: Vec<&str> = changes
-                .iter()
-                .filter(|change| change.outcome == ChangeOutcome::Refused)
-                .map(|change| change.id.as_str())
-                .collect();
-            return format!("refused; a running node cannot take: {}", refused.join(", "));
-        }
+        PlanOutcome::Refuse => return refusals(changes),
         PlanOutcome::Apply => {}
     }
     let done: Vec<String> = steps
@@ -121,11 +115,42 @@ fn summary(outcome: PlanOutcome, steps: &[Step], changes: &[PlannedChange]) -> S
     }
 }
 
+/// Who refuses what: tread itself what no running node can take, a policy what
+/// it must not.
+fn refusals(changes: &[PlannedChange]) -> String {
+    let mut by: BTreeMap<Option<(Layer, &str)>, Vec<&str>> = BTreeMap::new();
+    for change in changes.iter().filter(|change| change.outcome == ChangeOutcome::Refused) {
+        let who = change.decided_by.as_ref().map(|policy| (policy.layer, policy.policy.as_str()));
+        by.entry(who).or_default().push(&change.id);
+    }
+    let parts: Vec<String> = by
+        .iter()
+        .map(|(who, ids)| match who {
+            None => format!("a running node cannot take: {}", listed(ids)),
+            Some((layer, policy)) => format!("{policy} ({layer}) refuses: {}", listed(ids)),
+        })
+        .collect();
+    format!("refused; {}", parts.join("; "))
+}
+
+/// The first few, and how many more there are.
+pub(super) fn listed(ids: &[&str]) -> String {
+    const MOST: usize = 5;
+    let shown: Vec<&str> = ids.iter().copied().take(MOST).collect();
+    match ids.len().saturating_sub(MOST) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
 fn planned_change(change: &Decided<'_>, decision: Decision) -> PlannedChange {
     let decider = decision.by.and_then(|index| change.statements.get(index));
     let advice = match (decision.outcome, decider.map(|statement| &statement.said)) {
         (ChangeOutcome::Fallback, _) => Some(advice_for_fallback(&change.id)),
         (_, Some(Said::Failed(failure))) => Some(advice_for_failure(failure)),
+        (ChangeOutcome::Refused, _) => {
+            decider.map(|statement| advice_for_refusal(&change.id, statement.policy))
+        }
         _ => None,
     };
     let answers = match change.statements.as_slice() {
@@ -146,9 +171,14 @@ fn planned_change(change: &Decided<'_>, decision: Decision) -> PlannedChange {
         outcome: decision.outcome,
         actions: shown(&decision.actions),
         decided_by: decider.map(|statement| statement.policy.clone()),
-        reason: decision.reason,
+        reason: match decision.also.as_slice() {
+            [] => decision.reason,
+            also => format!("{} {}", ended(&decision.reason), also.join(" ")).trim().to_owned(),
+        },
+        also: decision.also,
         advice,
         answers,
+        instead_of: None,
     }
 }
 
@@ -187,8 +217,10 @@ fn refused_change(refusal: &Refusal) -> PlannedChange {
         actions: Vec::new(),
         decided_by: None,
         reason: format!("{}: {}", refusal.field, refusal.reason),
+        also: Vec::new(),
         advice: None,
         answers: Vec::new(),
+        instead_of: None,
     }
 }
 
@@ -197,6 +229,20 @@ fn advice_for_fallback(id: &str) -> String {
         "If less is enough, say so: an admin with a rule for {id} (--rules), or the owner of the \
          template with a policy (--policy)."
     )
+}
+
+fn advice_for_refusal(id: &str, policy: &PolicyIdentity) -> String {
+    match policy.layer {
+        Layer::Admin => format!(
+            "An admin set the rules of {}: leave {id} as it was, or have them change the rule.",
+            policy.policy
+        ),
+        Layer::Template | Layer::Builtin => format!(
+            "Correct {id}, or leave it as it was. If it is right as it is, an admin's rule for it \
+             (--rules) overrules {}.",
+            policy.policy
+        ),
+    }
 }
 
 fn advice_for_failure(failure: &Failure) -> String {

@@ -34,8 +34,10 @@ pub struct Decision {
     pub actions: Vec<Action>,
     /// The statement that decided, by index; none for a fallback.
     pub by: Option<usize>,
-    /// Why.
+    /// Why, in the words of whoever decided.
     pub reason: String,
+    /// What others ask for besides, each in a sentence that names them.
+    pub also: Vec<String>,
     /// The statements that did not count, by index.
     pub overruled: Vec<usize>,
 }
@@ -78,6 +80,7 @@ pub fn decide(change_id: &str, statements: &[Statement<'_>]) -> Decision {
             actions: vec![Action::Reboot],
             by: None,
             reason: unanswered(statements),
+            also: Vec::new(),
             overruled,
         },
     }
@@ -130,19 +133,21 @@ fn combine(statements: &[(usize, &Statement<'_>)]) -> Option<Decision> {
         (*weight, failed, Reverse((statement.policy.layer, &statement.policy.policy)))
     })?;
     let by = Some(index);
-    let overruled = Vec::new();
+    let (also, overruled) = (Vec::new(), Vec::new());
     if let Said::Failed(failure) = &decider.said {
         let reason = format!(
             "The policy {} failed ({failure}), so this costs a reboot.",
             decider.policy.policy
         );
         let actions = vec![Action::Reboot];
-        return Some(Decision { outcome: ChangeOutcome::Failed, actions, by, reason, overruled });
+        let outcome = ChangeOutcome::Failed;
+        return Some(Decision { outcome, actions, by, reason, also, overruled });
     }
     let reason = reason_of(&decider.said).to_owned();
     if weight == Effect::Refuse {
         let actions = Vec::new();
-        return Some(Decision { outcome: ChangeOutcome::Refused, actions, by, reason, overruled });
+        let outcome = ChangeOutcome::Refused;
+        return Some(Decision { outcome, actions, by, reason, also, overruled });
     }
     let mut actions: Vec<Action> = answered()
         .flat_map(|(_, _, statement)| match &statement.said {
@@ -153,29 +158,42 @@ fn combine(statements: &[(usize, &Statement<'_>)]) -> Option<Decision> {
         .collect();
     actions.sort();
     actions.dedup();
-    let mut others: Vec<_> = answered()
-        .filter(|(_, other, statement)| *other != index && adds_to(statement, decider))
-        .map(|(_, _, statement)| {
-            format!("{}: {}", statement.policy.policy, reason_of(&statement.said))
-        })
+    let mut also: Vec<String> = answered()
+        .filter(|(_, other, _)| *other != index)
+        .filter_map(|(_, _, statement)| addition(statement, decider))
         .collect();
-    others.sort();
-    let reason = match others.as_slice() {
-        [] => reason,
-        others => format!("{reason} Also {}", others.join(" ")),
-    };
-    Some(Decision { outcome: ChangeOutcome::Decided, actions, by, reason, overruled })
+    also.sort();
+    Some(Decision { outcome: ChangeOutcome::Decided, actions, by, reason, also, overruled })
 }
 
-/// Whether a statement asks for something that the decider does not.
-fn adds_to(statement: &Statement<'_>, decider: &Statement<'_>) -> bool {
-    match (&statement.said, &decider.said) {
-        (
-            Said::Verdict(Verdict { answer: Answer::Act(more), .. }),
-            Said::Verdict(Verdict { answer: Answer::Act(actions), .. }),
-        ) => more.iter().any(|action| !actions.contains(action)),
-        _ => false,
+/// What a statement asks for that the decider does not, as a sentence.
+fn addition(statement: &Statement<'_>, decider: &Statement<'_>) -> Option<String> {
+    let actions = |said: &Said| match said {
+        Said::Verdict(Verdict { answer: Answer::Act(actions), .. }) => actions.clone(),
+        _ => Vec::new(),
+    };
+    let asked = actions(&decider.said);
+    let more: Vec<String> = actions(&statement.said)
+        .iter()
+        .filter(|action| !asked.contains(action))
+        .map(|action| Step::from(action).to_string())
+        .collect();
+    if more.is_empty() {
+        return None;
     }
+    let name = &statement.policy.policy;
+    let sentence = match reason_of(&statement.said) {
+        "" => format!("{name} adds {}", more.join(", ")),
+        reason => format!("{name} adds {}: {reason}", more.join(", ")),
+    };
+    Some(ended(&sentence))
+}
+
+/// A sentence that ends like one, so that another can follow it.
+pub(super) fn ended(text: &str) -> String {
+    let text = text.trim_end();
+    let stop = if text.is_empty() || text.ends_with(['.', '!', '?', '…']) { "" } else { "." };
+    format!("{text}{stop}")
 }
 
 fn reason_of(said: &Said) -> &str {
@@ -197,8 +215,10 @@ fn floor(change_id: &str, decision: Decision) -> Decision {
         actions: vec![Action::Reboot],
         reason: format!(
             "{} It takes effect at boot, so it costs a reboot unless an admin-layer policy says otherwise.",
-            decision.reason
-        ),
+            ended(&decision.reason)
+        )
+        .trim_start()
+        .to_owned(),
         ..decision
     }
 }

@@ -4,11 +4,13 @@
 //! never renamed or removed within a version. It never holds contents.
 
 mod build;
+mod cause;
 mod decide;
 mod digest;
 mod steps;
 
 pub use build::{Decided, build};
+pub use cause::{By, Cause, causes};
 pub use decide::{Decision, Said, Statement, decide};
 pub use steps::{Step, effect_of, needs_daemon_reload, steps};
 
@@ -84,14 +86,36 @@ pub struct PlannedChange {
     pub actions: Vec<Step>,
     /// Who decided; null for a fallback and for what the host refuses.
     pub decided_by: Option<PolicyIdentity>,
-    /// Why, in a sentence.
+    /// Why, in a sentence; what others ask for besides follows, in a sentence
+    /// for each.
     pub reason: String,
+    /// The sentences of `reason` on what others ask for besides.
+    #[serde(skip)]
+    pub also: Vec<String>,
     /// What to do about it, where there is something to do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
     /// Where more than one policy spoke: what each of them said.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<GivenAnswer>,
+    /// What it would cost without the admin layer, where that differs; only
+    /// there if somebody asked for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instead_of: Option<Overruled>,
+}
+
+/// What an admin's answer stands in place of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Overruled {
+    /// How that decision would come about.
+    pub outcome: ChangeOutcome,
+    /// What it would ask for.
+    pub actions: Vec<Step>,
+    /// Who would decide; null for a fallback.
+    pub decided_by: Option<PolicyIdentity>,
+    /// Why.
+    pub reason: String,
 }
 
 /// How the decision on a change came about.

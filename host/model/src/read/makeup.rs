@@ -15,6 +15,16 @@ pub enum Makeup {
     Rendered(String),
 }
 
+impl Makeup {
+    /// The pool that it is of, where it says so.
+    pub fn pool(&self) -> Option<&str> {
+        match self {
+            Makeup::Rendered(pool) | Makeup::Single(Some(pool)) => Some(pool),
+            Makeup::Single(None) | Makeup::Unknown => None,
+        }
+    }
+}
+
 /// The kind of objects that own rendered configs.
 pub(super) const POOL: &str = "MachineConfigPool";
 
@@ -43,11 +53,7 @@ pub fn doubts(old: &Side<'_>, new: &Side<'_>) -> Vec<String> {
              configs on both sides, or the same set of single ones."
         ));
     }
-    let pool = |side: &Makeup| match side {
-        Makeup::Rendered(pool) | Makeup::Single(Some(pool)) => Some(pool.clone()),
-        Makeup::Single(None) | Makeup::Unknown => None,
-    };
-    if let (Some(from), Some(to)) = (pool(&old.makeup), pool(&new.makeup))
+    if let (Some(from), Some(to)) = (old.makeup.pool(), new.makeup.pool())
         && from != to
     {
         doubts.push(format!(

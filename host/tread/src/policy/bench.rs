@@ -346,7 +346,9 @@ fn human(out: &mut impl Write, report: &Report) -> Result<()> {
         report.memory_limit >> 10
     )?;
     if let Some(without @ 1..) = report.cases_without_a_call {
-        writeln!(out, "{without} cases change nothing that it claims.")?;
+        let verb = if without == 1 { "changes" } else { "change" };
+        let cases = crate::render::sentence::count(without, "case");
+        writeln!(out, "{cases} {verb} nothing that it claims.")?;
     }
     for row in &report.calls {
         if let Some(failed) = &row.failure {

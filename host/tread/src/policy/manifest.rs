@@ -151,6 +151,8 @@ pub(crate) struct Entry {
     pub(crate) bytes: Vec<u8>,
     /// The digest that its annotation gives it.
     pub(crate) digest: Option<String>,
+    /// `data.settings`, which is YAML.
+    pub(crate) settings: Option<String>,
 }
 
 impl Entry {
@@ -191,6 +193,7 @@ fn add(config_map: &Value, entries: &mut Vec<Entry>) -> Result<()> {
     let digest = metadata("annotations")
         .and_then(|it| it.get(DIGEST))
         .map(|digest| digest.as_str().map_or_else(|| digest.to_string(), str::to_owned));
+    let settings = config_map.pointer(&format!("/data/{SETTINGS}")).and_then(Value::as_str);
     let data = match config_map.get("binaryData") {
         None | Some(Value::Null) => return Ok(()),
         Some(Value::Object(data)) => data,
@@ -209,6 +212,7 @@ fn add(config_map: &Value, entries: &mut Vec<Entry>) -> Result<()> {
             key: key.clone(),
             bytes,
             digest: digest.clone(),
+            settings: settings.map(str::to_owned),
         });
     }
     Ok(())

@@ -4,7 +4,7 @@ pub mod bench;
 pub mod build;
 mod explain;
 pub mod inspect;
-mod manifest;
+pub(crate) mod manifest;
 pub mod new;
 pub mod pack;
 pub mod prebuilt;
@@ -12,7 +12,7 @@ mod questions;
 pub mod test;
 mod toolchain;
 pub mod unpack;
-mod what;
+pub(crate) mod what;
 
 use crate::Exit;
 use anyhow::Result;

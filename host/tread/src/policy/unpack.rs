@@ -41,7 +41,7 @@ pub struct UnpackArgs {
 pub fn run(args: &UnpackArgs, out: &mut impl Write) -> Result<Exit> {
     let path = &args.manifest;
     ensure!(!path.is_dir(), "{} is a directory: name the manifest in it", path.display());
-    let files = inputs::read(path)?;
+    let files = inputs::read(path)?.files;
     let Some(file) = files.first() else { bail!("{} cannot be read", path.display()) };
     ensure!(!is_blank(&file.bytes), "{} holds nothing: expected a ConfigMap", file.name);
     let (entries, kinds) = manifest::entries(&Input { name: &file.name, bytes: &file.bytes })?;
@@ -107,7 +107,7 @@ fn listed(entry: &Entry) -> String {
 }
 
 /// The digest of the module, which has to be the one of the annotation.
-fn check_digest(file: &str, entry: &Entry) -> Result<Digest> {
+pub(crate) fn check_digest(file: &str, entry: &Entry) -> Result<Digest> {
     let digest = Digest::of(&entry.bytes);
     if let Some(noted) = entry.digest.as_ref().filter(|noted| **noted != digest.to_string()) {
         bail!(

@@ -1,136 +1,238 @@
 //! A plan for a person: the answer first, then why.
 
-use crate::plan::Timings;
+use super::difference::difference;
+use super::groups::{Group, groups};
+use super::look::{Colour, Look};
+use super::sentence::{count, sentence};
+use crate::plan::{Timings, TooDisruptive};
 use anyhow::Result;
 use std::fmt;
 use std::io::Write;
 use std::time::Duration;
 use tread_engine::planner::Planned;
-use tread_model::change::{Change, Content, Edit, State};
+use tread_model::change::Edit;
 use tread_model::effect::Effect;
-use tread_model::plan::{ChangeOutcome, Plan, PlanOutcome, PlannedChange, Step};
-use tread_model::read::is_unfit;
-use tread_model::secrets::is_secret;
-use tread_model::text_diff::{Line, line_diff};
+use tread_model::plan::{
+    ChangeOutcome, GivenAnswer, Overruled, Plan, PlanOutcome, PlannedChange, PolicyIdentity, Step,
+    causes,
+};
 
-/// How it may look.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Look {
-    /// Whether colours are welcome.
-    pub(crate) colours: bool,
-    /// Whether what is inside files may be shown (law 10).
-    pub(crate) contents: bool,
-}
-
-#[derive(Clone, Copy)]
-enum Colour {
-    Red,
-    Green,
-    Yellow,
-    Bold,
-    Dim,
-}
-
-impl Look {
-    fn paint(self, colour: Colour, text: impl fmt::Display) -> String {
-        let code = match colour {
-            Colour::Red => "31",
-            Colour::Green => "32",
-            Colour::Yellow => "33",
-            Colour::Bold => "1",
-            Colour::Dim => "2",
-        };
-        if self.colours { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_string() }
-    }
+/// What is told beside the plan itself.
+#[derive(Debug, Default)]
+pub(crate) struct Beside<'p> {
+    /// What was read on each side, where that is not obvious.
+    pub(crate) sides: Vec<String>,
+    /// That it is more than was allowed.
+    pub(crate) too_disruptive: Option<TooDisruptive>,
+    /// How long everything took.
+    pub(crate) timings: Option<&'p Timings>,
 }
 
 /// Prints the whole plan.
 pub(crate) fn plan(
     out: &mut impl Write,
     planned: &Planned<'_>,
-    timings: Option<&Timings>,
-    max: Option<Effect>,
+    beside: &Beside<'_>,
     look: Look,
 ) -> Result<()> {
-    let plan = &planned.plan;
+    let mut text = Vec::new();
+    head(&mut text, &planned.plan, beside, look)?;
+    let mut kept_back = false;
+    for group in groups(&planned.plan) {
+        writeln!(text)?;
+        kept_back |= one_group(&mut text, &group, planned, look)?;
+    }
+    if planned.plan.outcome != PlanOutcome::Nothing {
+        writeln!(text)?;
+        footer(&mut text, &planned.plan, kept_back, look)?;
+    }
+    if let Some(timings) = beside.timings {
+        writeln!(text)?;
+        print_timings(&mut text, timings)?;
+    }
+    // Nothing but text was written to it.
+    out.write_all(look.spelled(String::from_utf8_lossy(&text).into_owned()).as_bytes())?;
+    Ok(())
+}
+
+/// The answer, what it is because of, and what it is about.
+fn head(out: &mut impl Write, plan: &Plan, beside: &Beside<'_>, look: Look) -> Result<()> {
     let colour = match plan.effect {
         Effect::Refuse | Effect::Reboot => Colour::Red,
         Effect::Drain => Colour::Yellow,
         _ => Colour::Green,
     };
     writeln!(out, "{}", look.paint(Colour::Bold, look.paint(colour, &plan.summary)))?;
-    if let Some(max) = max
-        && plan.outcome != PlanOutcome::Refuse
-        && plan.effect > max
-    {
-        let text = format!("more disruptive than --max {max}: this plan is a {}", plan.effect);
-        writeln!(out, "{}", look.paint(Colour::Red, text))?;
+    if let Some(too_disruptive) = &beside.too_disruptive {
+        writeln!(out, "{}", look.paint(Colour::Red, &too_disruptive.what))?;
+        for cause in &too_disruptive.causes {
+            paragraph(out, look, "  - ", cause)?;
+        }
+    } else if let Some(because) = because(plan) {
+        paragraph(out, look, "", &because)?;
     }
     for warning in &plan.warnings {
         writeln!(out, "{} {warning}", look.paint(Colour::Yellow, "warning:"))?;
     }
-    for change in &plan.changes {
+    if !beside.sides.is_empty() {
         writeln!(out)?;
-        let sides = planned.changes.binary_search_by(|sides| sides.id.cmp(&change.id));
-        let sides = sides.ok().and_then(|index| planned.changes.get(index));
-        one_change(out, change, sides, look)?;
-    }
-    if plan.outcome != PlanOutcome::Nothing {
-        writeln!(out)?;
-        footer(out, plan, look)?;
-    }
-    if let Some(timings) = timings {
-        writeln!(out)?;
-        print_timings(out, timings)?;
+        for side in &beside.sides {
+            paragraph(out, look, "", side)?;
+        }
     }
     Ok(())
 }
 
-fn one_change(
+/// Which of several changes make the plan what it is.
+fn because(plan: &Plan) -> Option<String> {
+    if plan.changes.len() < 2 || plan.outcome != PlanOutcome::Apply || plan.effect == Effect::None {
+        return None;
+    }
+    let causes = causes(plan, |effect| effect == plan.effect);
+    let named: Vec<String> = causes.iter().map(ToString::to_string).collect();
+    let costly: usize = causes.iter().map(|cause| cause.ids.len()).sum();
+    let others = match plan.changes.len().saturating_sub(costly) {
+        0 => String::new(),
+        others => format!("; {} {} less", count(others, "change"), cost(others)),
+    };
+    (!named.is_empty()).then(|| format!("because of {}{others}", named.join("; ")))
+}
+
+fn cost(number: usize) -> &'static str {
+    if number == 1 { "costs" } else { "cost" }
+}
+
+/// Changes that are alike, explained once; says whether contents were kept back
+/// that a terminal would show.
+fn one_group(
+    out: &mut impl Write,
+    group: &Group<'_>,
+    planned: &Planned<'_>,
+    look: Look,
+) -> Result<bool> {
+    let several = group.changes.len() > 1;
+    let Some(first) = group.changes.first() else { return Ok(false) };
+    if several {
+        let text = format!("{}, each: {}", count(group.changes.len(), "change"), asks(first));
+        writeln!(out, "{}", look.paint(Colour::Bold, text))?;
+        explanation(out, first, group, look)?;
+    }
+    let mut kept_back = false;
+    for change in &group.changes {
+        let (sign, colour) = match change.edit {
+            Edit::Added => ("+", Colour::Green),
+            Edit::Changed => ("~", Colour::Yellow),
+            Edit::Removed => ("-", Colour::Red),
+        };
+        let id = look.paint(Colour::Bold, &change.id);
+        writeln!(out, "{} {id}: {}", look.paint(colour, sign), asks(change))?;
+        if !several {
+            explanation(out, change, group, look)?;
+        }
+        let sides = planned.changes.binary_search_by(|sides| sides.id.cmp(&change.id));
+        if let Some(sides) = sides.ok().and_then(|index| planned.changes.get(index)) {
+            kept_back |= difference(out, sides, look)?.0;
+        }
+    }
+    Ok(kept_back)
+}
+
+/// What a change asks for by itself.
+fn asks(change: &PlannedChange) -> String {
+    match change.outcome {
+        ChangeOutcome::Refused => "refused".to_owned(),
+        _ => actions(&change.actions),
+    }
+}
+
+fn actions(actions: &[Step]) -> String {
+    match actions {
+        [] => "no action".to_owned(),
+        some => some.iter().map(Step::to_string).collect::<Vec<_>>().join(", "),
+    }
+}
+
+/// Why, who says so, against whom, and what to do about it.
+fn explanation(
     out: &mut impl Write,
     change: &PlannedChange,
-    sides: Option<&Change<'_>>,
+    group: &Group<'_>,
     look: Look,
 ) -> Result<()> {
-    let (sign, colour) = match change.edit {
-        Edit::Added => ("+", Colour::Green),
-        Edit::Changed => ("~", Colour::Yellow),
-        Edit::Removed => ("-", Colour::Red),
+    let own = match change.also.as_slice() {
+        [] => change.reason.as_str(),
+        also => change.reason.strip_suffix(also.join(" ").as_str()).unwrap_or(&change.reason),
     };
-    let asks = match change.outcome {
-        ChangeOutcome::Refused => "refused".to_owned(),
-        _ if change.actions.is_empty() => "no action".to_owned(),
-        _ => change.actions.iter().map(Step::to_string).collect::<Vec<_>>().join(", "),
-    };
-    let sign = look.paint(colour, sign);
-    let id = look.paint(Colour::Bold, &change.id);
-    writeln!(out, "{sign} {id}: {asks}")?;
-    wrapped(out, "    ", &change.reason)?;
+    paragraph(out, look, "    ", &sentence(own))?;
+    for addition in &change.also {
+        paragraph(out, look, "    - ", addition)?;
+    }
     let who = match (&change.decided_by, change.outcome) {
-        (Some(policy), ChangeOutcome::Failed) => {
-            format!("failed: {} {} ({})", policy.policy, policy.version, policy.layer)
-        }
-        (Some(policy), _) => {
-            format!("decided by {} {} ({})", policy.policy, policy.version, policy.layer)
-        }
+        (Some(policy), ChangeOutcome::Failed) => format!("failed: {}", Named(policy)),
+        (Some(policy), ChangeOutcome::Refused) => format!("refused by {}", Named(policy)),
+        (Some(policy), _) => format!("decided by {}", Named(policy)),
         (None, ChangeOutcome::Refused) => "refused by tread itself".to_owned(),
         (None, _) => "decided by nobody: fallback".to_owned(),
     };
-    writeln!(out, "    {}", look.paint(Colour::Dim, who))?;
+    dim(out, look, &who)?;
+    if let Some(overruled) = &change.instead_of {
+        dim(out, look, &instead_of(overruled))?;
+    }
     for answer in change.answers.iter().filter(|answer| !answer.counted) {
-        let text = format!("overruled: {} ({}): {}", answer.policy, answer.layer, answer.reason);
-        writeln!(out, "    {}", look.paint(Colour::Dim, text.trim_end()))?;
+        dim(out, look, &not_counted(answer))?;
     }
-    if let Some(advice) = &change.advice {
-        wrapped(out, "    ", advice)?;
-    }
-    if let Some(sides) = sides {
-        difference(out, sides, look)?;
+    if let Some(advice) = &group.advice {
+        paragraph(out, look, "    ", advice)?;
     }
     Ok(())
 }
 
-fn footer(out: &mut impl Write, plan: &Plan, look: Look) -> Result<()> {
+/// What would be, were it not for an admin.
+fn instead_of(overruled: &Overruled) -> String {
+    let Overruled { outcome, actions: asked, decided_by, reason } = overruled;
+    let asked = actions(asked);
+    match (decided_by, outcome) {
+        (None, ChangeOutcome::Refused) => format!("instead of a refusal by tread itself: {reason}"),
+        (None, _) => format!("instead of {asked}, because no policy answers: fallback"),
+        (Some(policy), ChangeOutcome::Refused) => {
+            format!("instead of a refusal by {}: {}", Named(policy), sentence(reason))
+        }
+        (Some(policy), ChangeOutcome::Failed) => {
+            format!("instead of {asked}, because {} failed", Named(policy))
+        }
+        (Some(policy), _) => {
+            format!("instead of {asked} by {}: {}", Named(policy), sentence(reason))
+        }
+    }
+}
+
+fn not_counted(answer: &GivenAnswer) -> String {
+    let said = match answer.answer.as_str() {
+        "act" => actions(&answer.actions),
+        other => other.to_owned(),
+    };
+    let text = format!("overruled: {} ({}): {said}: ", answer.policy, answer.layer);
+    match sentence(&answer.reason) {
+        reason if reason.is_empty() => text.trim_end_matches([':', ' ']).to_owned(),
+        reason => text + &reason,
+    }
+}
+
+/// `network 0.1.0 (builtin)`
+struct Named<'p>(&'p PolicyIdentity);
+
+impl fmt::Display for Named<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let PolicyIdentity { policy, version, layer, .. } = self.0;
+        write!(f, "{policy} {version} ({layer})")
+    }
+}
+
+fn footer(out: &mut impl Write, plan: &Plan, kept_back: bool, look: Look) -> Result<()> {
+    if kept_back {
+        let text = "The lines that change are shown on a terminal, or with --diff always.";
+        writeln!(out, "{}", look.paint(Colour::Dim, text))?;
+    }
     if plan.outcome == PlanOutcome::Apply {
         let steps: Vec<String> = plan.steps.iter().map(Step::to_string).collect();
         writeln!(out, "steps: {}", steps.join(", "))?;
@@ -142,192 +244,18 @@ fn footer(out: &mut impl Write, plan: &Plan, look: Look) -> Result<()> {
     Ok(())
 }
 
-/// What differs, as far as it may be shown.
-fn difference(out: &mut impl Write, change: &Change<'_>, look: Look) -> Result<()> {
-    let secret = is_secret(change);
-    match (&change.before, &change.after) {
-        (State::Unit(_), _) | (_, State::Unit(_)) => {
-            let (before, after) = (unit_texts(&change.before), unit_texts(&change.after));
-            let mut names: Vec<&str> = before.iter().chain(&after).map(|(name, _)| *name).collect();
-            names.sort_unstable();
-            names.dedup();
-            let text = |side: &[(&str, String)], name: &str| {
-                side.iter().find(|(it, _)| *it == name).map(|(_, text)| text.clone())
-            };
-            for name in names {
-                let (old, new) = (text(&before, name), text(&after, name));
-                if old != new {
-                    if !name.is_empty() {
-                        writeln!(out, "      {}", look.paint(Colour::Dim, name))?;
-                    }
-                    let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
-                    lines(out, &old, &new, secret, look)?;
-                }
-            }
-            attributes(out, &unit_attributes(&change.before), &unit_attributes(&change.after), look)
-        }
-        _ => {
-            let (before, after) = (text_of(&change.before), text_of(&change.after));
-            match (before, after) {
-                (Shown::Text(before), Shown::Text(after)) => {
-                    if before != after {
-                        lines(out, &before, &after, secret, look)?;
-                    }
-                }
-                (Shown::Bytes(before), after) => sizes(out, before, after.len())?,
-                (before, Shown::Bytes(after)) => sizes(out, before.len(), after)?,
-            }
-            attributes(out, &file_attributes(&change.before), &file_attributes(&change.after), look)
-        }
-    }
-}
-
-fn sizes(out: &mut impl Write, before: usize, after: usize) -> Result<()> {
-    writeln!(out, "      not text: {before} bytes before, {after} after")?;
+fn paragraph(out: &mut impl Write, look: Look, first: &str, text: &str) -> Result<()> {
+    look.wrap(first, text).iter().try_for_each(|line| writeln!(out, "{line}"))?;
     Ok(())
 }
 
-fn lines(out: &mut impl Write, before: &str, after: &str, secret: bool, look: Look) -> Result<()> {
-    let lines = line_diff(before, after, 2);
-    if let [Line::TooLong { before, after }] = lines.as_slice() {
-        let text = format!("too long to show: {before} lines before, {after} after");
-        writeln!(out, "      {}", look.paint(Colour::Dim, text))?;
-        return Ok(());
-    }
-    if secret || !look.contents {
-        let count = |wanted: fn(&Line) -> bool| lines.iter().filter(|line| wanted(line)).count();
-        let added = count(|line| matches!(line, Line::Added(_)));
-        let removed = count(|line| matches!(line, Line::Removed(_)));
-        let hidden = if secret {
-            "a secret, not shown"
-        } else {
-            "shown on a terminal, or with --diff always"
-        };
-        let text = format!("+{added} −{removed} lines ({hidden})");
-        writeln!(out, "      {}", look.paint(Colour::Dim, text))?;
-        return Ok(());
-    }
-    for line in lines {
-        let line = match line {
-            Line::Context(text) => format!("  {}", clean(&text)),
-            Line::Removed(text) => look.paint(Colour::Red, format!("- {}", clean(&text))),
-            Line::Added(text) => look.paint(Colour::Green, format!("+ {}", clean(&text))),
-            Line::Gap | Line::TooLong { .. } => look.paint(Colour::Dim, "…"),
-        };
-        writeln!(out, "      {line}")?;
-    }
-    Ok(())
-}
-
-/// A config may be hostile: nothing in it may drive the terminal.
-fn clean(text: &str) -> String {
-    text.trim_end_matches(['\n', '\r'])
-        .chars()
-        .map(|c| if is_unfit(c) && c != '\t' { '\u{fffd}' } else { c })
-        .collect()
-}
-
-enum Shown {
-    Text(String),
-    /// No text: its size.
-    Bytes(usize),
-}
-
-impl Shown {
-    fn len(&self) -> usize {
-        match self {
-            Shown::Text(text) => text.len(),
-            Shown::Bytes(size) => *size,
-        }
-    }
-}
-
-fn text_of(state: &State<'_>) -> Shown {
-    match state {
-        State::Absent | State::Unit(_) => Shown::Text(String::new()),
-        State::List(items) => Shown::Text(items.iter().map(|item| format!("{item}\n")).collect()),
-        State::Text(text) => Shown::Text(format!("{text}\n")),
-        State::Digest(digest) => Shown::Text(format!("{digest}\n")),
-        State::File(file) => content(&file.content),
-    }
-}
-
-fn content(content: &Content<'_>) -> Shown {
-    match content {
-        Content::Absent => Shown::Text(String::new()),
-        Content::Digest(digest) => Shown::Text(digest.to_string()),
-        Content::Bytes(bytes) => match std::str::from_utf8(bytes) {
-            Ok(text) if !text.contains('\0') => Shown::Text(text.to_owned()),
-            _ => Shown::Bytes(bytes.len()),
-        },
-    }
-}
-
-/// The unit file under an empty name, and the drop-ins under theirs.
-fn unit_texts<'s>(state: &'s State<'_>) -> Vec<(&'s str, String)> {
-    let State::Unit(unit) = state else { return Vec::new() };
-    let text = |it: &Content<'_>| match content(it) {
-        Shown::Text(text) => text,
-        Shown::Bytes(size) => format!("({size} bytes that are not text)"),
-    };
-    std::iter::once(("", text(&unit.contents)))
-        .chain(unit.dropins.iter().map(|dropin| (&*dropin.name, text(&dropin.contents))))
-        .collect()
-}
-
-fn unit_attributes(state: &State<'_>) -> Vec<(&'static str, String)> {
-    let State::Unit(unit) = state else { return Vec::new() };
-    let enabled = match unit.enabled {
-        Some(true) => "enabled",
-        Some(false) => "disabled",
-        None => "left to presets",
-    };
-    let masked = if unit.masked { "yes" } else { "no" };
-    vec![("enabled", enabled.to_owned()), ("masked", masked.to_owned())]
-}
-
-fn file_attributes(state: &State<'_>) -> Vec<(&'static str, String)> {
-    let State::File(file) = state else { return Vec::new() };
-    vec![
-        ("mode", format!("{:04o}", file.mode)),
-        ("user", file.user.to_string()),
-        ("group", file.group.to_string()),
-    ]
-}
-
-/// Attributes that differ; of something added or removed, none.
-fn attributes(
-    out: &mut impl Write,
-    before: &[(&str, String)],
-    after: &[(&str, String)],
-    look: Look,
-) -> Result<()> {
-    for ((name, before), (_, after)) in before.iter().zip(after) {
-        if before != after {
-            let text = format!("{name}: {} → {}", clean(before), clean(after));
-            writeln!(out, "      {}", look.paint(Colour::Yellow, text))?;
-        }
-    }
-    Ok(())
-}
-
-/// Wraps a sentence for a terminal of a hundred columns.
-fn wrapped(out: &mut impl Write, indent: &str, text: &str) -> Result<()> {
-    const WIDTH: usize = 96;
-    let mut line = String::new();
-    for word in text.split_whitespace() {
-        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > WIDTH {
-            writeln!(out, "{indent}{line}")?;
-            line.clear();
-        }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
-    if !line.is_empty() {
-        writeln!(out, "{indent}{line}")?;
-    }
+fn dim(out: &mut impl Write, look: Look, text: &str) -> Result<()> {
+    let lines = look.wrap("    ", text);
+    lines.iter().try_for_each(|line| {
+        let text = line.trim_start();
+        let indent = " ".repeat(line.chars().count().saturating_sub(text.chars().count()));
+        writeln!(out, "{indent}{}", look.paint(Colour::Dim, text))
+    })?;
     Ok(())
 }
 
@@ -339,9 +267,9 @@ fn print_timings(out: &mut impl Write, timings: &Timings) -> Result<()> {
     for call in &timings.calls {
         writeln!(
             out,
-            "{}: {} changes, loading {}, asking {}, fuel {}",
+            "{}: {}, loading {}, asking {}, fuel {}",
             call.policy,
-            call.offered,
+            count(call.offered, "change"),
             ms(call.load),
             ms(call.call),
             call.fuel

@@ -1,6 +1,10 @@
 //! Output: for a person, and for a script.
 
+mod difference;
+mod groups;
 pub(crate) mod human;
+pub(crate) mod look;
+pub(crate) mod sentence;
 pub(crate) mod table;
 
 use anyhow::{Context as _, Result};
@@ -29,9 +33,14 @@ pub(crate) fn yaml(out: &mut impl Write, value: &impl Serialize) -> Result<()> {
 
 /// An error with its causes, each problem of several on a line of its own.
 pub(crate) fn error(error: &anyhow::Error) -> String {
-    // It may name what stands in a file, and nothing in a file may drive the terminal.
+    // It may name what stands in a file.
+    fit(&text_of(error))
+}
+
+/// Lines in which nothing drives the terminal.
+pub(crate) fn fit(text: &str) -> String {
     let fit = |c: char| if is_unfit(c) && c != '\n' { '\u{fffd}' } else { c };
-    text_of(error).chars().map(fit).collect()
+    text.chars().map(fit).collect()
 }
 
 fn text_of(error: &anyhow::Error) -> String {

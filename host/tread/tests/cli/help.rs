@@ -140,7 +140,9 @@ fn a_reader_that_leaves_early_does_not_hide_that_a_plan_is_too_disruptive() {
             let args = ["--max", "restart", "-o", output];
             assert_eq!(bench.plan(files(&[]), new.clone(), &args).code(), 3);
             let args = [&["plan", "old.json", "new.json"][..], &args].concat();
-            assert_eq!(unread(bench.command(&args)), (3, String::new()), "{args:?}");
+            let (code, err) = unread(bench.command(&args));
+            let told = if output == "human" { 0 } else { 1 };
+            assert_eq!((code, err.lines().count()), (3, told), "{args:?}: {err}");
         }
     }
     let refused = bench.plan(json!({"fips": false}), json!({"fips": true}), &[]);
@@ -166,11 +168,26 @@ fn an_output_that_cannot_be_written_is_an_error() {
 fn the_log_goes_to_standard_error_and_leaves_the_output_alone() {
     let bench = Bench::new();
     let quiet = samples()[4].plan(&bench, &["-o", "json"]);
-    for level in ["error", "warn", "info", "debug", "trace", "nonsense"] {
+    for level in ["", "off", "error", "warn", "info", "debug", "trace", "DEBUG"] {
         let mut command = bench.command(&["plan", "old.json", "new.json", "-o", "json"]);
         command.env("TREAD_LOG", level);
         let ran = run(command, b"");
         assert_eq!(ran.out(), quiet.out(), "{level}");
         serde_json::from_str::<Value>(&ran.out()).unwrap();
+    }
+}
+
+#[test]
+fn a_log_level_that_is_none_is_a_usage_error_that_names_those_there_are() {
+    let bench = Bench::new();
+    for level in ["nonsense", "tread=debug", "3"] {
+        let mut command = bench.command(&["policies"]);
+        command.env("TREAD_LOG", level);
+        let ran = run(command, b"");
+        assert_eq!((ran.code(), ran.out().as_str()), (2, ""), "{level}");
+        let err = ran.err();
+        for part in ["TREAD_LOG", level, "off, error, warn, info, debug or trace"] {
+            assert!(err.contains(part), "{part} in {err}");
+        }
     }
 }

@@ -269,7 +269,7 @@ fn an_empty_file_and_a_directory_without_configs_say_what_is_expected() {
     }
     bench.write("notes/readme.txt", "hello");
     let ran = bench.tread(&["plan", "good.json", "notes"]);
-    assert_error(&ran, &["notes has no file that ends in .yaml, .yml or .json"]);
+    assert_error(&ran, &["notes has no file that ends in .yaml, .yml, .json or .ign"]);
     let ran = bench.tread(&["plan", "good.json", "nowhere.yaml"]);
     assert_error(&ran, &["cannot read nowhere.yaml", "No such file"]);
 }

@@ -221,3 +221,77 @@ fn a_secret_reaches_a_template_policy_as_a_digest_unless_an_admin_lets_it_read()
         assert!(reason.contains(seen), "{mode:o} {args:?}: {reason}");
     }
 }
+
+#[test]
+fn what_an_admins_rule_stands_in_place_of_is_shown() {
+    let bench = Bench::new();
+    let refusing = Says { change: 0, answer: Answer::Refuse, reason: b"never change this" };
+    let claims = vec![claim("file:/etc/strict", Effect::Refuse, Effect::Refuse)];
+    bench.write("strict.wasm", answering("strict", claims, vec![refusing]).component());
+    let paths = [NETWORK, "/etc/strict", "/etc/unknown", "/etc/nmstate/openshift/a.yml"];
+    let patterns = paths.map(|path| format!("file:{path}"));
+    bench.write("rule.json", rule("mine", json!({"match": patterns, "actions": []})).to_string());
+    let with = |text| files(&paths.map(|path| (path, text)));
+    let args = ["--policy", "strict.wasm", "--rules", "rule.json"];
+
+    let plan = checked(&bench.plan(with("1"), with("2"), &[&args[..], &["-o", "json"]].concat()));
+    assert_eq!(plan["policies"].as_array().unwrap().len(), 1, "nobody else was asked for the plan");
+    let instead = |path: &str| {
+        let id = format!("file:{path}");
+        let mut changes = plan["changes"].as_array().unwrap().iter();
+        changes.find(|change| change["id"] == *id).unwrap()["insteadOf"].clone()
+    };
+    let network = instead(NETWORK);
+    assert_eq!(network["decidedBy"]["policy"], "network");
+    assert_eq!(network["actions"], json!([{"do": "reboot"}]));
+    assert_eq!(instead("/etc/strict")["outcome"], "refused");
+    assert_eq!(instead("/etc/unknown")["outcome"], "fallback");
+    assert_eq!(instead("/etc/nmstate/openshift/a.yml"), Value::Null, "it says the same");
+
+    let human = bench.plan(with("1"), with("2"), &args).out().replace("\n    ", " ");
+    for part in [
+        "instead of reboot by network 0.1.0 (builtin): Connections that are up",
+        "instead of a refusal by strict 1.2.3 (template): Never change this.",
+        "instead of reboot, because no policy answers: fallback",
+    ] {
+        assert!(human.contains(part), "{part:?} in\n{human}");
+    }
+}
+
+#[test]
+fn a_plan_without_an_admins_answer_stands_in_place_of_nothing() {
+    let bench = Bench::new();
+    let open = rule("mine", json!({"match": ["file:/etc/other"], "actions": []}));
+    bench.write("rule.json", open.to_string());
+    let plan = network(&bench, &["--rules", "rule.json"]);
+    assert_eq!(plan["changes"][0].get("insteadOf"), None);
+}
+
+#[test]
+fn trust_that_would_have_no_effect_is_a_usage_error() {
+    let bench = Bench::new();
+    template(&bench, "gentle", &[]);
+    let mine = |layer: &str| {
+        let mut mine = rule("mine", json!({"match": ["file:/etc/a"], "actions": []}));
+        mine["spec"]["layer"] = layer.into();
+        mine.to_string()
+    };
+    for (layer, args, part) in [
+        ("admin", &["--may-relax", "mine"][..], "rules of the admin layer decide over all others"),
+        ("template", &["--may-relax", "mine"], "write `mayRelax: true` in their spec"),
+        ("template", &["--read-secrets", "mine"], "rules, which read no contents"),
+        ("admin", &["--read-secrets", "certificates"], "it is built in"),
+        ("admin", &["--may-relax", "gentel"], "did you mean \"gentle\"?"),
+    ] {
+        bench.write("rule.json", mine(layer));
+        let args = [&["--rules", "rule.json", "--policy", "gentle.wasm"], args].concat();
+        let ran = bench.plan(files(&[]), files(&[]), &args);
+        assert_eq!(ran.code(), 2, "{args:?}: {}", ran.out());
+        assert!(ran.err().contains(part), "{part} in {}", ran.err());
+    }
+    let mut relaxing = serde_json::from_str::<Value>(&mine("admin")).unwrap();
+    relaxing["spec"]["mayRelax"] = true.into();
+    bench.write("rule.json", relaxing.to_string());
+    let plan = network(&bench, &["--rules", "rule.json"]);
+    assert!(plan["warnings"][0].as_str().unwrap().contains("mayRelax of mine has no effect"));
+}

@@ -19,6 +19,8 @@ mod inputs;
 mod layers;
 mod plan;
 mod policies;
+mod readable;
+mod reading;
 mod rules;
 mod schema;
 mod secrets;

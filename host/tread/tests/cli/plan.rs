@@ -37,12 +37,26 @@ fn a_plan_beyond_max_ends_with_3_and_a_refusal_with_4_whatever_the_max() {
 }
 
 #[test]
-fn max_does_not_change_what_a_script_reads() {
+fn max_does_not_change_what_a_script_reads_and_tells_the_log_which_changes_are_too_much() {
     let bench = Bench::new();
     for sample in samples() {
         let without = sample.plan(&bench, &["-o", "json"]);
         let with = sample.plan(&bench, &["-o", "json", "--max", "none"]);
         assert_eq!(without.out(), with.out());
+        assert_eq!(without.err(), "");
+        let told = match sample.effect {
+            None | Some("none") => String::new(),
+            Some(effect) => {
+                format!(
+                    "warning: more disruptive than --max none: this plan is a {effect}, because of "
+                )
+            }
+        };
+        let err = with.err();
+        assert!(
+            err.starts_with(&told) && err.lines().count() == usize::from(!told.is_empty()),
+            "{err}"
+        );
     }
 }
 
@@ -138,8 +152,13 @@ fn a_command_line_that_names_what_is_not_there_is_a_usage_error() {
     let bench = Bench::new();
     for (args, parts) in [
         (&["--set", "drain=always"][..], &["POLICY.KEY=VALUE"][..]),
-        (&["--set", "registry.drain=always"], &["registry", "registries"]),
-        (&["--may-relax", "network"], &["--may-relax network", "--policy"]),
+        (&["--set", "registry.drain=always"], &["\"registry\"", "known here are certificates"]),
+        (&["--set", "registrys.drain=always"], &["\"registrys\": did you mean \"registries\"?"]),
+        (&["--set", "registries.drian=always"], &["\"drian\": did you mean \"drain\"?"]),
+        (&["--set", "registries.drain=sometimes"], &["when-needed, always, never", "sometimes"]),
+        (&["--set", "ssh-keys.drain=always"], &["ssh-keys takes no settings"]),
+        (&["--may-relax", "network"], &["--may-relax network", "built in", "--policy"]),
+        (&["--may-relax", "netwrk"], &["--may-relax netwrk", "--policy"]),
         (&["--read-secrets", "nobody"], &["--read-secrets nobody", "--policy"]),
     ] {
         let ran = bench.plan(config(json!({})), config(json!({})), args);
@@ -156,7 +175,7 @@ fn timings_tell_of_each_part_and_of_each_policy_that_was_asked() {
     let bench = Bench::new();
     let sample = samples().swap_remove(4);
     let out = sample.plan(&bench, &["--timings"]).out();
-    for part in ["reading ", "starting ", "comparing ", "node-services: 1 changes", "fuel "] {
+    for part in ["reading ", "starting ", "comparing ", "node-services: 1 change,", "fuel "] {
         assert!(out.contains(part), "{part:?} in\n{out}");
     }
     let json = sample.plan(&bench, &["--timings", "-o", "json"]).json();

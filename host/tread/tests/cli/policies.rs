@@ -127,10 +127,22 @@ fn a_setting_is_for_every_policy_of_that_name_and_rules_take_none() {
     let ran = bench.tread(&["policies", "--rules", "rule.json", "--set", "mine.drain=always"]);
     assert_eq!(ran.code(), 2);
     assert!(
-        ran.err().contains("--set names mine, but the policies are: certificates, "),
+        ran.err().contains("--set mine: mine is made of rules, which take no settings"),
         "{}",
         ran.err()
     );
+}
+
+/// A policy that takes a setting, but no value that anybody gives it.
+fn picky(claims: Vec<tread_model::description::Claim>) -> Vec<u8> {
+    let mut guest = answering("mine", claims, vec![]);
+    guest.exported.settings = Some(tread_model::description::SettingsDescription {
+        defaults: r#"{"limit":0}"#.to_owned(),
+        schema: r#"{"type":"object","properties":{"limit":{"type":"integer"}}}"#.to_owned(),
+    });
+    guest.section = Some(serde_json::to_vec(&guest.exported).unwrap());
+    guest.settings_errors = vec!["limit: it is too small"];
+    guest.component()
 }
 
 #[test]
@@ -142,11 +154,7 @@ fn a_policy_that_cannot_decide_is_listed_with_the_name_of_its_failure() {
     for (component, args, failure) in [
         (disguised("mine", claims(), importing), &[][..], "forbidden-import"),
         (disguised("mine", claims(), "(component)"), &[], "wrong-world"),
-        (
-            answering("mine", claims(), vec![]).component(),
-            &["--set", "mine.x=1"],
-            "invalid-settings",
-        ),
+        (picky(claims()), &["--set", "mine.limit=-1"], "invalid-settings"),
     ] {
         bench.write("mine.wasm", component);
         let args = [&["--policy", "mine.wasm"], args].concat();

@@ -125,7 +125,7 @@ fn rank_of(word: &str) -> Option<usize> {
 
 fn change(change: &Value, policies: &[Value]) -> Checked {
     let required = ["actions", "decidedBy", "edit", "id", "outcome", "reason"];
-    let change = keys("change", change, &required, &["advice", "answers"])?;
+    let change = keys("change", change, &required, &["advice", "answers", "insteadOf"])?;
     line("id", &change["id"])?;
     line("reason", &change["reason"])?;
     one_of("edit", &change["edit"], &["added", "changed", "removed"])?;
@@ -146,12 +146,26 @@ fn change(change: &Value, policies: &[Value]) -> Checked {
     let only_reboots = change["actions"] == serde_json::json!([{"do": "reboot"}]);
     let costs_a_reboot = ["fallback", "failed"].iter().any(|it| change["outcome"] == *it);
     ensure(!costs_a_reboot || only_reboots, "what nobody answers costs a reboot")?;
+    let refused_by_policy = change["outcome"] == "refused" && !change["decidedBy"].is_null();
     ensure(
-        costs_a_reboot == change.contains_key("advice"),
+        (costs_a_reboot || refused_by_policy) == change.contains_key("advice"),
         "advice stands where there is something to do, and only there",
     )?;
     if let Some(advice) = change.get("advice") {
         line("advice", advice)?;
+    }
+    if let Some(overruled) = change.get("insteadOf") {
+        ensure(change["decidedBy"]["layer"] == "admin", "only an admin stands in place of others")?;
+        let required = ["actions", "decidedBy", "outcome", "reason"];
+        let overruled = keys("insteadOf", overruled, &required, &[])?;
+        one_of("outcome", &overruled["outcome"], &outcomes)?;
+        actions(&overruled["actions"])?;
+        line("reason", &overruled["reason"])?;
+        let by = &overruled["decidedBy"];
+        ensure(by["layer"] != "admin", "an admin overrules others")?;
+        if !by.is_null() {
+            identity(by)?;
+        }
     }
     match change.get("answers") {
         None => Ok(()),

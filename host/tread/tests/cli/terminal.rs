@@ -2,7 +2,7 @@
 
 use crate::configs::{config, core_user, file};
 use crate::support::Bench;
-use nix::pty::openpty;
+use nix::pty::{Winsize, openpty};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::Read as _;
@@ -10,9 +10,18 @@ use std::process::Stdio;
 
 /// What a person sees who runs it.
 fn seen(bench: &Bench, args: &[&str], variables: &[(&str, &str)]) -> String {
-    let terminal = openpty(None, None).unwrap();
+    seen_in(120, bench, args, variables)
+}
+
+/// The same, on a terminal with so many columns.
+fn seen_in(columns: u16, bench: &Bench, args: &[&str], variables: &[(&str, &str)]) -> String {
+    let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    let terminal = openpty(&size, None).unwrap();
     let mut command = bench.command(&[&["plan", "old.json", "new.json"], args].concat());
-    command.env_remove("NO_COLOR").envs(variables.iter().copied());
+    for variable in ["NO_COLOR", "LC_ALL", "LC_CTYPE", "LANG"] {
+        command.env_remove(variable);
+    }
+    command.envs(variables.iter().copied());
     let mut child =
         command.stdin(Stdio::null()).stdout(terminal.slave).stderr(Stdio::null()).spawn().unwrap();
     // It holds the other end too, which would never close.
@@ -64,5 +73,29 @@ fn what_is_for_scripts_holds_no_contents_on_a_terminal_either() {
     for output in ["json", "yaml"] {
         let screen = seen(&bench, &["-o", output], &[]);
         assert!(!screen.contains('\u{1b}') && !screen.contains("before"), "{screen}");
+    }
+}
+
+#[test]
+fn a_narrow_terminal_gets_short_lines_and_whole_ids() {
+    let bench = prepared();
+    for columns in [40, 60, 80, 200] {
+        let screen = seen_in(columns, &bench, &["--diff", "never"], &[("NO_COLOR", "1")]);
+        let most = usize::from(columns.min(100));
+        let prose = screen.lines().filter(|line| line.starts_with("    ") && line.contains(' '));
+        for line in prose.map(|line| line.trim_end_matches('\r')) {
+            assert!(line.chars().count() <= most, "{columns}: {line:?}");
+        }
+        assert!(screen.contains("~ file:/etc/a: reboot"), "{screen}");
+    }
+}
+
+#[test]
+fn a_terminal_whose_locale_is_not_utf_8_gets_ascii() {
+    let bench = prepared();
+    for (locale, ascii) in [("C", true), ("en_US.ISO-8859-1", true), ("C.UTF-8", false)] {
+        let screen = seen(&bench, &["--diff", "never"], &[("LC_ALL", locale)]);
+        assert_eq!(screen.is_ascii(), ascii, "{locale}: {screen}");
+        assert!(screen.contains(if ascii { "+1 -1 lines" } else { "+1 −1 lines" }), "{screen}");
     }
 }

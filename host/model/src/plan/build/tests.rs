@@ -122,3 +122,51 @@ fn an_unanswered_change_says_what_to_do_about_it() {
     assert!(plan.changes[0].advice.as_deref().unwrap().contains("file:/etc/a"));
     assert_eq!(plan.summary, "drain, reboot");
 }
+
+fn refuses<'p>(policy: &'p PolicyIdentity) -> Statement<'p> {
+    let verdict = Verdict { answer: Answer::Refuse, reason: "Not now.".to_owned() };
+    Statement { policy, may_relax: false, said: Said::Verdict(verdict) }
+}
+
+#[test]
+fn a_refusal_by_a_policy_names_it_and_what_to_do_and_is_not_laid_on_the_node() {
+    let (rules, strict) = (policy("mine", Layer::Admin), policy("strict", Layer::Template));
+    let plan = built(vec![changed("file:/etc/a", vec![refuses(&rules)])]);
+    assert_eq!(plan.summary, "refused; mine (admin) refuses: file:/etc/a");
+    let advice = plan.changes[0].advice.as_deref().unwrap();
+    assert!(advice.contains("mine") && advice.contains("file:/etc/a"), "{advice}");
+
+    let refusal = Refusal {
+        id: "fips".to_owned(),
+        edit: Edit::Changed,
+        field: "spec.fips".to_owned(),
+        reason: "Reprovision the node.".to_owned(),
+    };
+    let changes = vec![changed("file:/etc/a", vec![refuses(&strict)])];
+    let plan = build((Digest::of(b"a"), Digest::of(b"b")), changes, &[refusal], Vec::new(), true);
+    let both = "refused; a running node cannot take: fips; strict (template) refuses: file:/etc/a";
+    assert_eq!(plan.summary, both);
+    assert!(plan.changes[0].advice.as_deref().unwrap().contains("--rules"));
+}
+
+#[test]
+fn a_refusal_of_many_changes_names_the_first_and_counts_the_others() {
+    let rules = policy("mine", Layer::Admin);
+    let names: Vec<String> = (10..50).map(|n| format!("file:/etc/{n}")).collect();
+    let plan = built(names.iter().map(|name| changed(name, vec![refuses(&rules)])).collect());
+    assert!(plan.summary.ends_with("file:/etc/14 and 35 more"), "{}", plan.summary);
+}
+
+#[test]
+fn what_others_add_follows_the_reason_as_a_sentence_of_its_own() {
+    let (one, two) = (policy("one", Layer::Builtin), policy("two", Layer::Template));
+    let mut restart = acts(&one, &[Action::Restart("x.service".to_owned())]);
+    if let Said::Verdict(verdict) = &mut restart.said {
+        verdict.reason = "x reads it when it starts".to_owned();
+    }
+    let plan =
+        built(vec![changed("file:/etc/a", vec![restart, acts(&two, &[reload("y.service")])])]);
+    let also = "two adds reload y.service: Because.";
+    assert_eq!(plan.changes[0].reason, format!("x reads it when it starts. {also}"));
+    assert_eq!(plan.changes[0].also, [also]);
+}

@@ -143,7 +143,8 @@ fn the_reason_names_what_others_add_to_the_decider() {
     ];
     let decision = decide("file:/etc/a", &statements);
     assert_eq!(decision.by, Some(0));
-    assert_eq!(decision.reason, "Because. Also two: Because.");
+    assert_eq!(decision.reason, "Because.");
+    assert_eq!(decision.also, ["two adds reload y.service: Because."]);
 }
 
 #[test]

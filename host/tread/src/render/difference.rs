@@ -1,0 +1,201 @@
+//! What differs between the sides of a change, as far as it may be shown.
+
+use super::look::{Colour, Look};
+use anyhow::Result;
+use std::io::Write;
+use tread_model::change::{Change, Content, State};
+use tread_model::read::is_unfit;
+use tread_model::secrets::is_secret;
+use tread_model::text_diff::{Line, line_diff};
+
+/// Prints what differs. Of what is kept back it tells how much it is, and
+/// whether that was so for want of a terminal.
+pub(super) fn difference(
+    out: &mut impl Write,
+    change: &Change<'_>,
+    look: Look,
+) -> Result<KeptBack> {
+    let mut kept_back = KeptBack(false);
+    print(out, change, look, &mut kept_back)?;
+    Ok(kept_back)
+}
+
+/// Whether contents are not shown that a terminal would show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct KeptBack(pub(super) bool);
+
+fn print(
+    out: &mut impl Write,
+    change: &Change<'_>,
+    look: Look,
+    kept_back: &mut KeptBack,
+) -> Result<()> {
+    let secret = is_secret(change);
+    match (&change.before, &change.after) {
+        (State::Unit(_), _) | (_, State::Unit(_)) => {
+            let (before, after) = (unit_texts(&change.before), unit_texts(&change.after));
+            let mut names: Vec<&str> = before.iter().chain(&after).map(|(name, _)| *name).collect();
+            names.sort_unstable();
+            names.dedup();
+            let text = |side: &[(&str, String)], name: &str| {
+                side.iter().find(|(it, _)| *it == name).map(|(_, text)| text.clone())
+            };
+            for name in names {
+                let (old, new) = (text(&before, name), text(&after, name));
+                if old != new {
+                    if !name.is_empty() {
+                        writeln!(out, "      {}", look.paint(Colour::Dim, name))?;
+                    }
+                    let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
+                    lines(out, (&old, &new), secret, look, kept_back)?;
+                }
+            }
+            attributes(out, &unit_attributes(&change.before), &unit_attributes(&change.after), look)
+        }
+        _ => {
+            let (before, after) = (text_of(&change.before), text_of(&change.after));
+            match (before, after) {
+                (Shown::Text(before), Shown::Text(after)) => {
+                    if before != after {
+                        lines(out, (&before, &after), secret, look, kept_back)?;
+                    }
+                }
+                (Shown::Bytes(before), after) => sizes(out, before, after.len())?,
+                (before, Shown::Bytes(after)) => sizes(out, before.len(), after)?,
+            }
+            attributes(out, &file_attributes(&change.before), &file_attributes(&change.after), look)
+        }
+    }
+}
+
+fn sizes(out: &mut impl Write, before: usize, after: usize) -> Result<()> {
+    writeln!(out, "      not text: {before} bytes before, {after} after")?;
+    Ok(())
+}
+
+fn lines(
+    out: &mut impl Write,
+    (before, after): (&str, &str),
+    secret: bool,
+    look: Look,
+    kept_back: &mut KeptBack,
+) -> Result<()> {
+    let lines = line_diff(before, after, 2);
+    if let [Line::TooLong { before, after }] = lines.as_slice() {
+        let text = format!("too long to show: {before} lines before, {after} after");
+        writeln!(out, "      {}", look.paint(Colour::Dim, text))?;
+        return Ok(());
+    }
+    if secret || !look.contents {
+        let count = |wanted: fn(&Line) -> bool| lines.iter().filter(|line| wanted(line)).count();
+        let added = count(|line| matches!(line, Line::Added(_)));
+        let removed = count(|line| matches!(line, Line::Removed(_)));
+        let hidden = if secret { " (a secret, not shown)" } else { "" };
+        kept_back.0 |= !secret;
+        let text = format!("+{added} −{removed} lines{hidden}");
+        writeln!(out, "      {}", look.paint(Colour::Dim, text))?;
+        return Ok(());
+    }
+    for line in lines {
+        let line = match line {
+            Line::Context(text) => format!("  {}", clean(&text)),
+            Line::Removed(text) => look.paint(Colour::Red, format!("- {}", clean(&text))),
+            Line::Added(text) => look.paint(Colour::Green, format!("+ {}", clean(&text))),
+            Line::Gap | Line::TooLong { .. } => look.paint(Colour::Dim, "…"),
+        };
+        writeln!(out, "      {line}")?;
+    }
+    Ok(())
+}
+
+/// A config may be hostile: nothing in it may drive the terminal.
+fn clean(text: &str) -> String {
+    text.trim_end_matches(['\n', '\r'])
+        .chars()
+        .map(|c| if is_unfit(c) && c != '\t' { '\u{fffd}' } else { c })
+        .collect()
+}
+
+enum Shown {
+    Text(String),
+    /// No text: its size.
+    Bytes(usize),
+}
+
+impl Shown {
+    fn len(&self) -> usize {
+        match self {
+            Shown::Text(text) => text.len(),
+            Shown::Bytes(size) => *size,
+        }
+    }
+}
+
+fn text_of(state: &State<'_>) -> Shown {
+    match state {
+        State::Absent | State::Unit(_) => Shown::Text(String::new()),
+        State::List(items) => Shown::Text(items.iter().map(|item| format!("{item}\n")).collect()),
+        State::Text(text) => Shown::Text(format!("{text}\n")),
+        State::Digest(digest) => Shown::Text(format!("{digest}\n")),
+        State::File(file) => content(&file.content),
+    }
+}
+
+fn content(content: &Content<'_>) -> Shown {
+    match content {
+        Content::Absent => Shown::Text(String::new()),
+        Content::Digest(digest) => Shown::Text(digest.to_string()),
+        Content::Bytes(bytes) => match std::str::from_utf8(bytes) {
+            Ok(text) if !text.contains('\0') => Shown::Text(text.to_owned()),
+            _ => Shown::Bytes(bytes.len()),
+        },
+    }
+}
+
+/// The unit file under an empty name, and the drop-ins under theirs.
+fn unit_texts<'s>(state: &'s State<'_>) -> Vec<(&'s str, String)> {
+    let State::Unit(unit) = state else { return Vec::new() };
+    let text = |it: &Content<'_>| match content(it) {
+        Shown::Text(text) => text,
+        Shown::Bytes(size) => format!("({size} bytes that are not text)"),
+    };
+    std::iter::once(("", text(&unit.contents)))
+        .chain(unit.dropins.iter().map(|dropin| (&*dropin.name, text(&dropin.contents))))
+        .collect()
+}
+
+fn unit_attributes(state: &State<'_>) -> Vec<(&'static str, String)> {
+    let State::Unit(unit) = state else { return Vec::new() };
+    let enabled = match unit.enabled {
+        Some(true) => "enabled",
+        Some(false) => "disabled",
+        None => "left to presets",
+    };
+    let masked = if unit.masked { "yes" } else { "no" };
+    vec![("enabled", enabled.to_owned()), ("masked", masked.to_owned())]
+}
+
+fn file_attributes(state: &State<'_>) -> Vec<(&'static str, String)> {
+    let State::File(file) = state else { return Vec::new() };
+    vec![
+        ("mode", format!("{:04o}", file.mode)),
+        ("user", file.user.to_string()),
+        ("group", file.group.to_string()),
+    ]
+}
+
+/// Attributes that differ; of something added or removed, none.
+fn attributes(
+    out: &mut impl Write,
+    before: &[(&str, String)],
+    after: &[(&str, String)],
+    look: Look,
+) -> Result<()> {
+    for ((name, before), (_, after)) in before.iter().zip(after) {
+        if before != after {
+            let text = format!("{name}: {} → {}", clean(before), clean(after));
+            writeln!(out, "      {}", look.paint(Colour::Yellow, text))?;
+        }
+    }
+    Ok(())
+}
