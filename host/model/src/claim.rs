@@ -9,9 +9,11 @@ mod automaton;
 mod description;
 mod glob;
 mod router;
+mod shape;
 
 pub use description::{check_size, validate_description};
 pub use router::Router;
+pub use shape::{Shape, is_below};
 
 use crate::read::fields::unknown;
 use crate::unit_name::is_unit_name;

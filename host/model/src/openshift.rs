@@ -3,6 +3,8 @@
 //! server checks it.
 
 mod convert;
+mod differences;
+mod export;
 
 pub(crate) use convert::clean;
 
@@ -13,6 +15,9 @@ use crate::unit_name::{can_be_restarted, is_unit_name};
 use crate::verdict::Layer;
 use convert::{Actions, Entry, convert};
 use std::collections::BTreeSet;
+
+pub use differences::differences;
+pub use export::{Export, LeftOut, MachineConfiguration, Says, Voice, export};
 
 pub(crate) const API_VERSION: &str = "operator.openshift.io/v1";
 

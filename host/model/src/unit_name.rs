@@ -24,7 +24,12 @@ pub fn is_unit_name(name: &str) -> bool {
     name.len() <= 255
         && !name.starts_with(['.', '@'])
         && name.bytes().all(fine)
-        && name.rsplit_once('.').is_some_and(|(_, kind)| TYPES.contains(&kind))
+        && kind_of_unit(name).is_some()
+}
+
+/// The type of unit that a name ends in, as in `service`.
+pub fn kind_of_unit(name: &str) -> Option<&str> {
+    name.rsplit_once('.').map(|(_, kind)| kind).filter(|kind| TYPES.contains(kind))
 }
 
 /// Whether it is a template without an instance, such as `app@.service`. It

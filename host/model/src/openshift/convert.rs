@@ -32,7 +32,7 @@ pub(super) struct Actions {
 }
 
 /// The paths for which OpenShift has a default.
-const DEFAULTS: [&str; 13] = [
+pub(super) const DEFAULTS: [&str; 13] = [
     "/var/lib/kubelet/config.json",
     "/etc/machine-config-daemon/no-reboot/containers-gpg.pub",
     "/etc/containers/policy.json",
@@ -48,7 +48,7 @@ const DEFAULTS: [&str; 13] = [
     "/etc/pki/ca-trust/source/anchors/iri-root-ca.crt",
 ];
 
-const REGISTRIES_CONF: &str = "/etc/containers/registries.conf";
+pub(super) const REGISTRIES_CONF: &str = "/etc/containers/registries.conf";
 
 /// The rules, and what an admin should know besides.
 pub(super) fn convert(

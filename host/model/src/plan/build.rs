@@ -209,6 +209,13 @@ fn given(statement: &Statement<'_>, counted: bool) -> GivenAnswer {
     }
 }
 
+/// What each policy said of a change, as plans show it.
+pub fn given_answers(change_id: &str, statements: &[Statement<'_>]) -> Vec<GivenAnswer> {
+    let overruled = decide(change_id, statements).overruled;
+    let counts = |index: usize| !overruled.contains(&index);
+    (0..).zip(statements).map(|(index, it)| given(it, counts(index))).collect()
+}
+
 fn refused_change(refusal: &Refusal) -> PlannedChange {
     PlannedChange {
         id: refusal.id.clone(),

@@ -5,13 +5,15 @@
 
 mod build;
 mod cause;
+pub mod compare;
 mod decide;
 mod digest;
 mod steps;
 
-pub use build::{Decided, build};
+pub use build::{Decided, build, given_answers};
 pub use cause::{By, Cause, causes};
 pub use decide::{Decision, Said, Statement, decide};
+pub(crate) use steps::{CA_TRUST_UNIT, UNIT_DIRECTORIES};
 pub use steps::{Step, effect_of, needs_daemon_reload, steps};
 
 use crate::change::Edit;

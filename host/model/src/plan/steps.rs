@@ -37,7 +37,7 @@ pub enum Step {
 }
 
 /// The unit whose restart is the step `update-ca-trust`.
-const CA_TRUST_UNIT: &str = "coreos-update-ca-trust.service";
+pub(crate) const CA_TRUST_UNIT: &str = "coreos-update-ca-trust.service";
 
 impl Step {
     /// How long it may take before it counts as failed, where that does not
@@ -99,19 +99,21 @@ pub fn effect_of(actions: &[Action]) -> Effect {
     actions.iter().map(|action| Step::from(action).effect()).max().unwrap_or(Effect::None)
 }
 
+/// Where systemd looks for units.
+pub(crate) const UNIT_DIRECTORIES: [&str; 8] = [
+    "/etc/systemd/system/",
+    "/etc/systemd/system.control/",
+    "/run/systemd/transient/",
+    "/lib/systemd/system/",
+    "/run/systemd/system/",
+    "/usr/local/lib/systemd/system/",
+    "/usr/lib/systemd/system/",
+    // Quadlets: systemd makes units of them when it re-reads.
+    "/etc/containers/systemd/",
+];
+
 /// Whether systemd has to re-read its units when this changes.
 pub fn needs_daemon_reload(change_id: &str) -> bool {
-    const UNIT_DIRECTORIES: [&str; 8] = [
-        "/etc/systemd/system/",
-        "/etc/systemd/system.control/",
-        "/run/systemd/transient/",
-        "/lib/systemd/system/",
-        "/run/systemd/system/",
-        "/usr/local/lib/systemd/system/",
-        "/usr/lib/systemd/system/",
-        // Quadlets: systemd makes units of them when it re-reads.
-        "/etc/containers/systemd/",
-    ];
     match change_id.split_once(':') {
         Some(("unit", _)) => true,
         Some(("file", path)) => UNIT_DIRECTORIES.iter().any(|dir| path.starts_with(dir)),

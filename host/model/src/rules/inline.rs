@@ -1,7 +1,7 @@
 //! A DisruptionPolicy with inline rules.
 
 use super::claims::default_reason;
-use super::{Rule, RuleAction, RulesPolicy, Then};
+use super::{Rule, RuleAction, RulesPolicy, Then, Use};
 use crate::claim::{Pattern, check_size};
 use crate::read::fields::{Fields, Report, join, unknown};
 use crate::unit_name::{is_template, is_unit_name};
@@ -16,7 +16,7 @@ const LONGEST_REASON: usize = 512;
 
 /// Reads an object whose kind and version are known; None, and a report, if it
 /// is no policy of rules.
-pub(super) fn read(object: &Fields<'_>, report: &mut Report) -> Option<RulesPolicy> {
+pub(super) fn read(object: &Fields<'_>, wanted: Use, report: &mut Report) -> Option<RulesPolicy> {
     object.only(&["apiVersion", "kind", "metadata", "spec", "status"], report);
     let name = read_name(object, report);
     let Some(spec) = object.child("spec", report) else {
@@ -25,7 +25,7 @@ pub(super) fn read(object: &Fields<'_>, report: &mut Report) -> Option<RulesPoli
         }
         return None;
     };
-    let layer = read_spec(&spec, report);
+    let layer = read_spec(&spec, wanted, report);
     let policy = name.unwrap_or("this policy");
     let mut rules = Vec::new();
     let mut patterns = 0;
@@ -67,7 +67,7 @@ fn read_name<'v>(object: &Fields<'v>, report: &mut Report) -> Option<&'v str> {
 }
 
 /// The layer, and everything of `spec` that is not the rules.
-fn read_spec(spec: &Fields<'_>, report: &mut Report) -> Layer {
+fn read_spec(spec: &Fields<'_>, wanted: Use, report: &mut Report) -> Layer {
     // What the cluster's own API fills in may stand there, as far as it means
     // nothing else than leaving it out.
     let known = ["approved", "layer", "mayRelax", "mode", "readSecrets", "rules"];
@@ -88,10 +88,13 @@ fn read_spec(spec: &Fields<'_>, report: &mut Report) -> Layer {
     for name in ["approved", "readSecrets"] {
         spec.boolean(name, report);
     }
-    if let Some(mode) = spec.string("mode", report).filter(|mode| *mode != "Enforce") {
+    if let Some(mode) = spec.string("mode", report).filter(|mode| !wanted.takes(mode)) {
         let message = match mode {
-            "Shadow" | "Disabled" => {
-                format!("{mode} rules decide nothing: leave out the file, or write Enforce")
+            "Shadow" => "Shadow rules decide nothing: leave out the file, write Enforce, or try \
+                         them with `tread plan --shadow`"
+                .to_owned(),
+            "Disabled" => {
+                "Disabled rules decide nothing: leave out the file, or write Enforce".to_owned()
             }
             mode => unknown("mode", mode, &["Enforce", "Shadow", "Disabled"]),
         };

@@ -2,10 +2,14 @@
 //! component `rules`, whose settings are a [`RuleSet`]; what they claim is
 //! computed here, from the rules themselves.
 
+mod check;
 mod claims;
 mod inline;
+mod manifest;
 mod matching;
 
+pub use check::warnings;
+pub use manifest::{Manifest, manifest};
 pub use matching::deciding_rule;
 
 use crate::description::Claim;
@@ -115,13 +119,45 @@ pub struct RulesPolicy {
 /// Reads a file of rules: DisruptionPolicy objects with inline rules, and
 /// OpenShift's MachineConfiguration.
 pub fn read(input: &Input<'_>) -> Result<Vec<RulesPolicy>, Problems> {
+    read_for(input, Use::Enforce)
+}
+
+/// As [`read`], for rules that are only tried: their mode may be `Shadow`.
+pub fn read_shadow(input: &Input<'_>) -> Result<Vec<RulesPolicy>, Problems> {
+    read_for(input, Use::Shadow)
+}
+
+/// As [`read`], whatever their mode: for whoever checks manifests.
+pub fn read_any(input: &Input<'_>) -> Result<Vec<RulesPolicy>, Problems> {
+    read_for(input, Use::Check)
+}
+
+/// What rules are read for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Use {
+    Enforce,
+    Shadow,
+    Check,
+}
+
+impl Use {
+    fn takes(self, mode: &str) -> bool {
+        match self {
+            Use::Enforce => mode == "Enforce",
+            Use::Shadow => ["Enforce", "Shadow"].contains(&mode),
+            Use::Check => ["Enforce", "Shadow", "Disabled"].contains(&mode),
+        }
+    }
+}
+
+fn read_for(input: &Input<'_>, wanted: Use) -> Result<Vec<RulesPolicy>, Problems> {
     let mut problems = Vec::new();
     let mut policies: Vec<RulesPolicy> = Vec::new();
     let mut names = BTreeSet::new();
     for document in document_values(input)? {
         let mut report = Report::new(input.name, &document.label);
         if let Some(object) = Fields::object(&document.value, "", &mut report)
-            && let Some(policy) = read_object(&object, &mut report)
+            && let Some(policy) = read_object(&object, wanted, &mut report)
         {
             if !names.insert(policy.name.clone()) {
                 let message = format!("{:?} is the name of an earlier policy too", policy.name);
@@ -137,7 +173,7 @@ pub fn read(input: &Input<'_>) -> Result<Vec<RulesPolicy>, Problems> {
 const KINDS: [(&str, &str); 2] =
     [("DisruptionPolicy", inline::API_VERSION), ("MachineConfiguration", openshift::API_VERSION)];
 
-fn read_object(object: &Fields<'_>, report: &mut Report) -> Option<RulesPolicy> {
+fn read_object(object: &Fields<'_>, wanted: Use, report: &mut Report) -> Option<RulesPolicy> {
     let kind = object.required_string("kind", report)?;
     let Some((_, version)) = KINDS.iter().find(|(known, _)| *known == kind) else {
         report.problem(
@@ -153,7 +189,7 @@ fn read_object(object: &Fields<'_>, report: &mut Report) -> Option<RulesPolicy> 
         return None;
     }
     match kind {
-        "DisruptionPolicy" => inline::read(object, report),
+        "DisruptionPolicy" => inline::read(object, wanted, report),
         _ => openshift::read(object, report),
     }
 }

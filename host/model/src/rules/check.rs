@@ -1,0 +1,147 @@
+//! What is probably not meant in rules that are valid.
+
+use super::{Rule, RuleAction, RuleSet, RulesPolicy, Then};
+use crate::claim::{Kind, Pattern, Shape, is_below};
+use crate::unit_name::kind_of_unit;
+use serde::Deserialize as _;
+use std::collections::BTreeSet;
+
+/// Everything that an author of rules should look at again. The warnings that
+/// the policy has already come first.
+pub fn warnings(policy: &RulesPolicy) -> Vec<String> {
+    let rules = RuleSet::deserialize(&policy.settings).unwrap_or_default().rules;
+    let mut warnings = policy.warnings.clone();
+    let patterns = patterns(&rules);
+    for (at, one) in patterns.iter().enumerate() {
+        let rule = format!("Rule {} of {}", one.rule + 1, policy.name);
+        let text = one.text;
+        if let Some(why) = never_decides(one, patterns.get(..at).unwrap_or_default(), &patterns) {
+            warnings.push(format!("{rule} never decides on {text}: {why}."));
+        }
+        let names_all = one.shapes.iter().all(|shape| matches!(shape, Shape::Exact(_)));
+        if one.pattern.is_wide() && !names_all {
+            warnings.push(format!(
+                "{rule} matches very much with {text}: name the directory or the names that are \
+                 meant."
+            ));
+        }
+        if let Some(ending) = no_units_ending(&one.pattern, text) {
+            warnings.push(format!(
+                "{rule} matches nothing with {text}: no unit's name ends in .{ending}."
+            ));
+        }
+    }
+    for (index, rule) in rules.iter().enumerate() {
+        let Then::Act { actions, .. } = &rule.then else { continue };
+        for action in actions {
+            if let Some(why) = odd_unit(action) {
+                warnings.push(format!("Rule {} of {}: {why}.", index + 1, policy.name));
+            }
+        }
+    }
+    warnings
+}
+
+struct Written<'r> {
+    rule: usize,
+    text: &'r str,
+    pattern: Pattern,
+    shapes: Vec<Shape>,
+}
+
+fn patterns(rules: &[Rule]) -> Vec<Written<'_>> {
+    let texts = rules
+        .iter()
+        .enumerate()
+        .flat_map(|(rule, it)| it.r#match.iter().map(move |text| (rule, text.as_str())));
+    texts
+        .filter_map(|(rule, text)| {
+            let pattern = Pattern::parse(text).ok()?;
+            let shapes = pattern.shapes();
+            Some(Written { rule, text, pattern, shapes })
+        })
+        .collect()
+}
+
+/// Why a pattern decides on nothing, if others always do before it. The same
+/// pattern twice is found elsewhere.
+fn never_decides(one: &Written<'_>, before: &[Written<'_>], all: &[Written<'_>]) -> Option<String> {
+    let kind = one.pattern.kind();
+    if one.pattern.exact().is_some() {
+        return None;
+    }
+    let same_kind = |other: &&Written<'_>| other.pattern.kind() == kind;
+    let wider = before.iter().filter(same_kind).find(|other| {
+        other.text != one.text
+            && other.pattern.specificity() == one.pattern.specificity()
+            && one.shapes.iter().all(|shape| other.shapes.iter().any(|it| holds(it, shape)))
+    });
+    if let Some(wider) = wider {
+        return Some(format!(
+            "{} of rule {} matches all of that, is as close, and stands before it",
+            wider.text,
+            wider.rule + 1
+        ));
+    }
+    let names: BTreeSet<&str> = all.iter().filter_map(|other| other.pattern.exact()).collect();
+    let taken = |shape: &Shape| match shape {
+        Shape::Exact(name) => names.contains(format!("{}:{name}", kind.as_str()).as_str()),
+        Shape::Below(_) | Shape::Glob { .. } => false,
+    };
+    one.shapes
+        .iter()
+        .all(taken)
+        .then(|| "each of its names stands in a match of its own, which is closer".to_owned())
+}
+
+/// Whether one shape matches all that another does.
+fn holds(wide: &Shape, narrow: &Shape) -> bool {
+    let Shape::Below(directory) = wide else { return false };
+    if directory.is_empty() {
+        return true;
+    }
+    match narrow {
+        Shape::Exact(path) => is_below(path, directory),
+        Shape::Below(_) | Shape::Glob { .. } => {
+            narrow.directory().is_some_and(|it| it == directory || is_below(it, directory))
+        }
+    }
+}
+
+/// The ending of a glob over units that no unit has.
+fn no_units_ending<'t>(pattern: &Pattern, text: &'t str) -> Option<&'t str> {
+    if pattern.kind() != Kind::Unit || pattern.exact().is_some() {
+        return None;
+    }
+    let end = text.rsplit(['*', '?', ']', '}', '\\']).next()?;
+    let (_, ending) = end.rsplit_once('.')?;
+    kind_of_unit(&format!("a.{ending}")).is_none().then_some(ending)
+}
+
+/// What is odd about the unit of an action, though systemd might have it.
+fn odd_unit(action: &RuleAction) -> Option<String> {
+    let (word, unit) = match action {
+        RuleAction::Reload { unit } => ("reload", unit),
+        RuleAction::Restart { unit } => ("restart", unit),
+        RuleAction::DaemonReload
+        | RuleAction::Drain
+        | RuleAction::Reboot
+        | RuleAction::RebootUndrained => return None,
+    };
+    let kind = kind_of_unit(unit)?;
+    if let Some((stem, _)) = unit.rsplit_once('.')
+        && let Some(inner) = kind_of_unit(stem)
+    {
+        return Some(format!("{unit} ends in .{inner}.{kind}; perhaps {stem} is meant"));
+    }
+    match (word, kind) {
+        ("reload", "service" | "mount") => None,
+        ("reload", kind) => {
+            Some(format!("systemd reloads services and mounts, and {unit} is a {kind}"))
+        }
+        (_, "device" | "scope" | "slice") => {
+            Some(format!("restarting {unit} applies no configuration: it is a {kind}"))
+        }
+        _ => None,
+    }
+}
