@@ -1,5 +1,9 @@
 //! From changes to a plan: route, ask, merge.
 
+mod shadow;
+
+pub use shadow::{Shadows, plan_with_shadows, shadow};
+
 use crate::policy::{Policy, PolicySet};
 use crate::sandbox::{Call, Sandbox};
 use std::borrow::Cow;
@@ -73,32 +77,32 @@ pub fn plan_digested<'a>(
     let start = Instant::now();
     let comparison = compare_digested(old, from, new, to)?;
     let comparing = start.elapsed();
-    let mut round = Round {
-        sandbox,
-        policies,
-        sides: (old, new),
-        statements: comparison.changes.iter().map(|_| Vec::new()).collect(),
-        comparison: &comparison,
-        reproducible: true,
-        calls: Vec::new(),
-    };
-    round.ask(|layer| layer == Layer::Admin)?;
-    round.ask(|layer| layer != Layer::Admin)?;
-    let Round { statements, reproducible, calls, .. } = round;
-
-    let decided = comparison.changes.iter().zip(statements).map(|(change, statements)| Decided {
-        id: change.id.clone(),
-        edit: change.edit(),
-        statements,
-    });
+    let Round { statements, reproducible, calls, .. } =
+        Round::new(sandbox, policies, (old, new), &comparison).finished()?;
+    let decided = decided(&comparison, statements);
     let plan = build(
         (comparison.from, comparison.to),
-        decided.collect(),
+        decided,
         &comparison.refusals,
         warnings,
         reproducible,
     );
     Ok(Planned { plan, changes: comparison.changes, comparing, calls })
+}
+
+/// Each change with what was said of it.
+fn decided<'p>(
+    comparison: &Comparison<'_>,
+    statements: Vec<Vec<Statement<'p>>>,
+) -> Vec<Decided<'p>> {
+    let changes = comparison.changes.iter().zip(statements);
+    changes
+        .map(|(change, statements)| Decided {
+            id: change.id.clone(),
+            edit: change.edit(),
+            statements,
+        })
+        .collect()
 }
 
 impl CallRecord {
@@ -120,6 +124,24 @@ struct Round<'r, 'a> {
 }
 
 impl<'r, 'a> Round<'r, 'a> {
+    fn new(
+        sandbox: &'r Sandbox,
+        policies: &'r PolicySet,
+        sides: (&'r NodeConfig<'a>, &'r NodeConfig<'a>),
+        comparison: &'r Comparison<'a>,
+    ) -> Round<'r, 'a> {
+        let statements = comparison.changes.iter().map(|_| Vec::new()).collect();
+        let calls = Vec::new();
+        Round { sandbox, policies, sides, comparison, statements, reproducible: true, calls }
+    }
+
+    /// Asks all who are to be asked, the admin layer first.
+    fn finished(mut self) -> Result<Round<'r, 'a>, Problems> {
+        self.ask(|layer| layer == Layer::Admin)?;
+        self.ask(|layer| layer != Layer::Admin)?;
+        Ok(self)
+    }
+
     /// Asks every policy of some layers that claims something which is still
     /// open (law 3).
     fn ask(&mut self, layers: impl Fn(Layer) -> bool) -> Result<(), Problems> {

@@ -7,7 +7,7 @@ use crate::sandbox::{Module, Sandbox};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use tread_model::claim::{Router, validate_description};
 use tread_model::description::{Claim, Description};
 use tread_model::digest::Digest;
@@ -213,7 +213,7 @@ fn complete_settings(
 /// change to those that claim it.
 #[derive(Debug)]
 pub struct PolicySet {
-    policies: Vec<Policy>,
+    policies: Vec<Arc<Policy>>,
     router: Router,
 }
 
@@ -221,7 +221,20 @@ impl PolicySet {
     /// Puts policies together. Two of one name, be they of two layers, are an
     /// error: whoever reads a plan, or gives a policy settings by its name,
     /// could not tell them apart.
-    pub fn new(mut policies: Vec<Policy>) -> Result<PolicySet, String> {
+    pub fn new(policies: Vec<Policy>) -> Result<PolicySet, String> {
+        PolicySet::of(policies.into_iter().map(Arc::new).collect())
+    }
+
+    /// These and others; one of them that has the layer and name of another
+    /// stands in its place. What is loaded is not loaded again.
+    pub fn with(&self, others: Vec<Policy>) -> Result<PolicySet, String> {
+        let replaced = |own: &Arc<Policy>| others.iter().any(|other| key(other) == key(own));
+        let mut all: Vec<_> = self.policies.iter().filter(|own| !replaced(own)).cloned().collect();
+        all.extend(others.into_iter().map(Arc::new));
+        PolicySet::of(all)
+    }
+
+    fn of(mut policies: Vec<Arc<Policy>>) -> Result<PolicySet, String> {
         policies.sort_by(|a, b| key(a).cmp(&key(b)));
         let mut names: BTreeMap<&str, Layer> = BTreeMap::new();
         for PolicyIdentity { policy, layer, .. } in policies.iter().map(|policy| &policy.identity) {
@@ -235,7 +248,7 @@ impl PolicySet {
     }
 
     /// The policies, by layer and name.
-    pub fn policies(&self) -> &[Policy] {
+    pub fn policies(&self) -> &[Arc<Policy>] {
         &self.policies
     }
 

@@ -55,6 +55,8 @@ Examples:
       With the cluster's own nodeDisruptionPolicy, or the rules of a DisruptionPolicy.
   tread plan --policy chrony.wasm old.yaml new.yaml
       With a template owner's policy: a module, or a ConfigMap with a packed one.
+  tread plan --shadow chrony.wasm old.yaml new.yaml
+      What would a policy decide, and what would that save? It decides nothing yet.
   tread plan --max restart -o json old.yaml new.yaml
       In a pipeline.
 
@@ -84,6 +86,12 @@ pub struct PlanArgs {
     /// Who decides.
     #[command(flatten)]
     pub policies: PolicyArgs,
+    /// Show what this policy, or these rules, would have decided, and how many
+    /// steps that saves or adds: it decides nothing, and neither plan nor exit
+    /// code follow it. One of the name of another stands in its place (may be
+    /// repeated; all together are tried)
+    #[arg(long, value_name = "FILE")]
+    pub shadow: Vec<PathBuf>,
     /// How to print the plan
     #[arg(short, long, value_enum, default_value_t = PlanOutput::Human)]
     pub output: PlanOutput,

@@ -2,6 +2,9 @@
 
 mod given;
 mod settings;
+mod shadow;
+
+pub use shadow::policies_and_shadows;
 
 use crate::cli::PolicyArgs;
 use crate::{UsageError, builtins, inputs};
@@ -21,7 +24,7 @@ use tread_model::problem::Problems;
 use tread_model::read::Input;
 use tread_model::read::fields::unknown;
 use tread_model::rules::{self, RulesPolicy};
-use tread_model::verdict::Layer;
+use tread_model::verdict::{Failure, Layer};
 
 /// All policies that the command line names, the built-in ones included, and
 /// what an admin should know of them.
@@ -42,51 +45,107 @@ fn policies_of(
     limits: &Limits,
     wanted: impl Fn(Layer) -> bool,
 ) -> Result<(PolicySet, Vec<String>)> {
-    let set = settings::parse(&args.settings)?;
-    let (mut given, mut warnings) = (Vec::new(), Vec::new());
-    for path in &args.policy {
-        let (policies, unread) = given::read(path, limits)?;
-        given.extend(policies);
-        warnings.extend(unread);
-    }
-    let rules = read_rules(&args.rules)?;
-    check_settings(&set, &given, &rules, limits)?;
-    check_trust(args, &given, &rules)?;
+    let read = Read::new(args, limits)?;
+    check(args, &read, &[], &[], limits)?;
+    read.load(args, limits, wanted)
+}
 
-    let wishes = |name: &str, packed: Map<String, Value>| {
-        let mut settings = packed;
-        settings.extend(set.get(name).cloned().unwrap_or_default());
-        Wishes {
-            settings,
-            may_relax: args.may_relax.iter().any(|named| named == name),
-            read_secrets: args.read_secrets.iter().any(|named| named == name),
+/// What the command line names, read and not loaded yet.
+struct Read {
+    settings: Settings,
+    given: Vec<Given>,
+    rules: Vec<RulesPolicy>,
+    warnings: Vec<String>,
+}
+
+impl Read {
+    fn new(args: &PolicyArgs, limits: &Limits) -> Result<Read> {
+        let settings = settings::parse(&args.settings)?;
+        let (mut given, mut warnings) = (Vec::new(), Vec::new());
+        for path in &args.policy {
+            let (policies, unread) = given::read(path, limits)?;
+            given.extend(policies);
+            warnings.extend(unread);
         }
-    };
-    let mut all = builtins::load(limits, |name| wishes(name, Map::new()))?;
-    for Given { place, component, settings, description } in given {
-        let wishes = wishes(&description.name, settings);
-        let policy = Policy::new(Cow::Owned(component), None, Layer::Template, wishes, limits)
-            .map_err(|failure| anyhow!("{place}: {failure}"))?;
-        all.push(policy);
+        Ok(Read { settings, given, rules: read_rules(&args.rules)?, warnings })
     }
-    for read in rules.into_iter().filter(|read| wanted(read.layer)) {
-        warnings.extend(read.warnings);
-        if read.may_relax && read.layer == Layer::Admin {
-            warnings.push(format!(
-                "mayRelax of {} has no effect: rules of the admin layer decide over all others.",
-                read.name
-            ));
+
+    /// With the built-in policies; of rules only those of layers that are `wanted`.
+    fn load(
+        self,
+        args: &PolicyArgs,
+        limits: &Limits,
+        wanted: impl Fn(Layer) -> bool,
+    ) -> Result<(PolicySet, Vec<String>)> {
+        let mut warnings = self.warnings;
+        let mut all =
+            builtins::load(limits, |name| wishes(args, &self.settings, name, Map::new()))?;
+        for given in self.given {
+            let place = given.place.clone();
+            let policy = component(given, args, &self.settings, limits)
+                .map_err(|failure| anyhow!("{place}: {failure}"))?;
+            all.push(policy);
         }
-        let wishes = Wishes {
-            settings: object(read.settings),
-            may_relax: read.may_relax,
-            read_secrets: false,
-        };
-        let policy = builtins::load_rules(read.layer, wishes, limits)?;
-        all.push(policy.named(read.name, "Rules of an admin".to_owned(), read.claims));
+        for rules in self.rules.into_iter().filter(|rules| wanted(rules.layer)) {
+            let (policy, more) = rules_policy(rules, limits)?;
+            warnings.extend(more);
+            all.push(policy);
+        }
+        let set = PolicySet::new(all).map_err(UsageError)?;
+        Ok((set, warnings))
     }
-    let set = PolicySet::new(all).map_err(UsageError)?;
-    Ok((set, warnings))
+}
+
+fn wishes(args: &PolicyArgs, set: &Settings, name: &str, packed: Map<String, Value>) -> Wishes {
+    let mut settings = packed;
+    settings.extend(set.get(name).cloned().unwrap_or_default());
+    Wishes {
+        settings,
+        may_relax: args.may_relax.iter().any(|named| named == name),
+        read_secrets: args.read_secrets.iter().any(|named| named == name),
+    }
+}
+
+/// A policy of a template owner.
+fn component(
+    given: Given,
+    args: &PolicyArgs,
+    set: &Settings,
+    limits: &Limits,
+) -> Result<Policy, Failure> {
+    let wishes = wishes(args, set, &given.description.name, given.settings);
+    Policy::new(Cow::Owned(given.component), None, Layer::Template, wishes, limits)
+}
+
+/// A policy of rules, and what an admin should know of it.
+fn rules_policy(read: RulesPolicy, limits: &Limits) -> Result<(Policy, Vec<String>)> {
+    let mut warnings = read.warnings;
+    if read.may_relax && read.layer == Layer::Admin {
+        warnings.push(format!(
+            "mayRelax of {} has no effect: rules of the admin layer decide over all others.",
+            read.name
+        ));
+    }
+    let wishes =
+        Wishes { settings: object(read.settings), may_relax: read.may_relax, read_secrets: false };
+    let policy = builtins::load_rules(read.layer, wishes, limits)?;
+    Ok((policy.named(read.name, "Rules of an admin".to_owned(), read.claims), warnings))
+}
+
+/// Settings and trust have to be for policies that can take them: those that
+/// decide, and those that are only tried.
+fn check(
+    args: &PolicyArgs,
+    read: &Read,
+    tried: &[Given],
+    tried_rules: &[RulesPolicy],
+    limits: &Limits,
+) -> Result<()> {
+    let given: Vec<&Given> = read.given.iter().chain(tried).collect();
+    let rules: Vec<&RulesPolicy> = read.rules.iter().chain(tried_rules).collect();
+    check_settings(&read.settings, &given, &rules, limits)?;
+    check_trust(args, &given, &rules)?;
+    Ok(())
 }
 
 fn read_rules(paths: &[PathBuf]) -> Result<Vec<RulesPolicy>> {
@@ -123,8 +182,8 @@ fn with_hints(Problems(mut problems): Problems) -> Problems {
 /// Settings have to be for policies that take them.
 fn check_settings(
     set: &Settings,
-    given: &[Given],
-    rules: &[RulesPolicy],
+    given: &[&Given],
+    rules: &[&RulesPolicy],
     limits: &Limits,
 ) -> Result<()> {
     if set.is_empty() {
@@ -147,8 +206,8 @@ fn check_settings(
 /// of a kind for which that means something.
 fn check_trust(
     args: &PolicyArgs,
-    given: &[Given],
-    rules: &[RulesPolicy],
+    given: &[&Given],
+    rules: &[&RulesPolicy],
 ) -> Result<(), UsageError> {
     let names: Vec<&str> = given.iter().map(|it| it.description.name.as_str()).collect();
     for (flag, name) in [("--may-relax", &args.may_relax), ("--read-secrets", &args.read_secrets)]

@@ -6,7 +6,7 @@ mod sides;
 use crate::cli::{PlanArgs, PlanOutput, When};
 use crate::render::human::{self, Beside};
 use crate::render::look::Look;
-use crate::render::{json, yaml};
+use crate::render::{self, json, yaml};
 use crate::{Exit, UsageError, loading, unless_nobody_reads, warn};
 use anyhow::Result;
 use serde::Serialize;
@@ -18,6 +18,7 @@ use tread_engine::limits::Limits;
 use tread_engine::planner::{self, CallRecord, Planned};
 use tread_model::effect::Effect;
 use tread_model::mirrors;
+use tread_model::plan::compare::Shadow;
 use tread_model::plan::{Plan, PlanOutcome, causes};
 use tread_model::read::{self, Side};
 
@@ -40,12 +41,21 @@ pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
 
     let start = Instant::now();
     let limits = Limits::default();
-    let (policies, warnings) = loading::policies(&args.policies, &limits)?;
-    let warnings = [doubts, warnings].concat();
     let sandbox = loading::sandbox(limits.clone())?;
+    let (policies, warnings, shadows) =
+        loading::policies_and_shadows(&args.policies, &args.shadow, &sandbox)?;
+    let warnings = [doubts, warnings].concat();
     let starting = start.elapsed();
 
-    let mut planned = planner::plan(&sandbox, &policies, &old.config, &new.config, warnings)?;
+    let (before, after) = (&old.config, &new.config);
+    let (mut planned, shadow) = match &shadows {
+        None => (planner::plan(&sandbox, &policies, before, after, warnings)?, None),
+        Some(shadows) => {
+            let (planned, shadow) =
+                planner::plan_with_shadows(&sandbox, &policies, shadows, before, after, warnings)?;
+            (planned, Some(shadow))
+        }
+    };
     overruled::tell(&mut planned.plan, &args.policies, &limits, &sandbox, (&old, &new))?;
     let timings = args.timings.then(|| Timings {
         reading,
@@ -57,6 +67,7 @@ pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
         sides: sides::told(&old_source, &new_source),
         too_disruptive: too_disruptive(&planned.plan, args.max),
         timings: timings.as_ref(),
+        shadow: shadow.as_ref(),
     };
     unless_nobody_reads(print(args, &planned, &beside, out))?;
     if let (Some(text), true) = (&beside.too_disruptive, args.output != PlanOutput::Human) {
@@ -121,6 +132,8 @@ struct Output<'p> {
     #[serde(flatten)]
     plan: &'p Plan,
     #[serde(skip_serializing_if = "Option::is_none")]
+    shadow: Option<&'p Shadow>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     timings: Option<&'p Timings>,
 }
 
@@ -130,7 +143,7 @@ fn print(
     beside: &Beside<'_>,
     out: &mut impl Write,
 ) -> Result<()> {
-    let output = Output { plan: &planned.plan, timings: beside.timings };
+    let output = Output { plan: &planned.plan, shadow: beside.shadow, timings: beside.timings };
     match args.output {
         PlanOutput::Json => json(out, &output),
         PlanOutput::Yaml => yaml(out, &output),
@@ -140,7 +153,8 @@ fn print(
                 When::Always => true,
                 When::Never => false,
             });
-            human::plan(out, planned, beside, look)
+            human::plan(out, planned, beside, look)?;
+            beside.shadow.map_or(Ok(()), |shadow| render::shadow::shadow(out, shadow, look))
         }
     }
 }

@@ -44,7 +44,7 @@ impl ByteSet {
     }
 
     /// The byte, if there is only one.
-    fn single(self) -> Option<u8> {
+    pub(super) fn single(self) -> Option<u8> {
         let ByteSet([low, high]) = self;
         match (low.count_ones(), high.count_ones()) {
             (1, 0) => u8::try_from(low.trailing_zeros()).ok(),

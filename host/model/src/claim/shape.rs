@@ -1,6 +1,7 @@
 //! What patterns match, where it can be said without globs.
 
-use super::{Kind, Pattern, Token, tokens};
+use super::automaton::Step;
+use super::{Kind, Pattern};
 
 /// What one alternative of a pattern matches, once its `{a,b}` are written out.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,102 +53,50 @@ pub fn is_below(path: &str, directory: &str) -> bool {
 impl Pattern {
     /// What it matches, alternative by alternative.
     pub fn shapes(&self) -> Vec<Shape> {
-        match &self.glob {
-            None => {
-                let name = self.literal.split_once(':').map_or("", |(_, name)| name);
-                vec![Shape::Exact(name.to_owned())]
-            }
-            Some(glob) => expanded(glob).iter().map(|it| shape(self.kind, it)).collect(),
+        let start = self.literal.split_once(':').map_or("", |(_, name)| name);
+        match self.globs.as_slice() {
+            [] => vec![Shape::Exact(start.to_owned())],
+            globs => globs.iter().map(|steps| shape(self.kind, start, steps)).collect(),
         }
     }
 }
 
-fn shape(kind: Kind, glob: &str) -> Shape {
-    if let Some(name) = literal(glob) {
-        return Shape::Exact(name);
-    }
-    if glob == "**" || (kind != Kind::File && glob == "*") {
-        return Shape::Below(String::new());
-    }
-    if let Some(directory) = glob.strip_suffix("/**").and_then(literal)
-        && kind == Kind::File
+/// Of a name that begins with `start`, and goes on in these steps.
+fn shape(kind: Kind, start: &str, steps: &[Step]) -> Shape {
+    let mut start = start.as_bytes().to_vec();
+    let mut rest = steps;
+    while let [step, after @ ..] = rest
+        && let Some(byte) = literal(step)
     {
-        return Shape::Below(directory);
+        start.push(byte);
+        rest = after;
     }
-    let start = tokens(glob).into_iter().map_while(|token| match token {
-        Token::Plain('*' | '?') | Token::Class { .. } => None,
-        Token::Plain(c) | Token::Escaped(c) => Some(c),
-    });
-    let depth = (!glob.contains("**")).then(|| components(glob));
-    Shape::Glob { start: start.collect(), depth }
+    let start = String::from_utf8_lossy(&start).into_owned();
+    match rest {
+        [Step::End] => Shape::Exact(start),
+        [Step::Rest, Step::End] if start.is_empty() => Shape::Below(start),
+        [Step::Star, Step::End] if start.is_empty() && kind != Kind::File => Shape::Below(start),
+        [Step::Rest, Step::End] if kind == Kind::File => {
+            Shape::Below(start.strip_suffix('/').unwrap_or(&start).to_owned())
+        }
+        rest => {
+            let open = rest.iter().any(|step| matches!(step, Step::Parts | Step::Rest));
+            let more = rest.iter().filter(|step| literal(step) == Some(b'/')).count();
+            Shape::Glob { depth: (!open).then(|| components(&start) + more), start }
+        }
+    }
+}
+
+/// The one byte that a step takes, if there is one.
+fn literal(step: &Step) -> Option<u8> {
+    match step {
+        Step::One(bytes) => bytes.single(),
+        _ => None,
+    }
 }
 
 fn components(path: &str) -> usize {
     path.matches('/').count()
-}
-
-/// The text that a glob stands for, if it is none.
-fn literal(glob: &str) -> Option<String> {
-    tokens(glob)
-        .into_iter()
-        .map(|token| match token {
-            Token::Plain('*' | '?') | Token::Class { .. } => None,
-            Token::Plain(c) | Token::Escaped(c) => Some(c),
-        })
-        .collect()
-}
-
-/// A valid glob without its `{a,b}`: every alternative, written out.
-fn expanded(glob: &str) -> Vec<String> {
-    let Some((before, inside, after)) = first_group(glob) else { return vec![glob.to_owned()] };
-    let written = inside.iter().map(|one| format!("{before}{one}{after}"));
-    written.flat_map(|one| expanded(&one)).collect()
-}
-
-/// The first `{…}`: what stands before it, its alternatives, what follows.
-fn first_group(glob: &str) -> Option<(&str, Vec<&str>, &str)> {
-    let mut depth = 0usize;
-    // Of a class, how many members have been seen: its first is one even if it
-    // is a bracket.
-    let mut class: Option<usize> = None;
-    let mut escaped = false;
-    let mut open = 0;
-    let mut from = 0;
-    let mut alternatives = Vec::new();
-    for (at, c) in glob.char_indices() {
-        if std::mem::take(&mut escaped) {
-            continue;
-        }
-        match c {
-            '\\' => {
-                escaped = true;
-                class = class.map(|members| members + 1);
-            }
-            ']' if class.is_some_and(|members| members > 0) => class = None,
-            '!' | '^' if class == Some(0) => {}
-            _ if class.is_some() => class = class.map(|members| members + 1),
-            '[' => class = Some(0),
-            '{' => {
-                depth += 1;
-                if depth == 1 {
-                    (open, from) = (at, at + 1);
-                }
-            }
-            ',' if depth == 1 => {
-                alternatives.push(glob.get(from..at)?);
-                from = at + 1;
-            }
-            '}' if depth > 0 => {
-                depth -= 1;
-                if depth == 0 {
-                    alternatives.push(glob.get(from..at)?);
-                    return Some((glob.get(..open)?, alternatives, glob.get(at + 1..)?));
-                }
-            }
-            _ => {}
-        }
-    }
-    None
 }
 
 #[cfg(test)]

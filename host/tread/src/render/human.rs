@@ -12,6 +12,7 @@ use std::time::Duration;
 use tread_engine::planner::Planned;
 use tread_model::change::Edit;
 use tread_model::effect::Effect;
+use tread_model::plan::compare::Shadow;
 use tread_model::plan::{
     ChangeOutcome, GivenAnswer, Overruled, Plan, PlanOutcome, PlannedChange, PolicyIdentity, Step,
     causes,
@@ -26,6 +27,8 @@ pub(crate) struct Beside<'p> {
     pub(crate) too_disruptive: Option<TooDisruptive>,
     /// How long everything took.
     pub(crate) timings: Option<&'p Timings>,
+    /// What policies in the shadow would have decided.
+    pub(crate) shadow: Option<&'p Shadow>,
 }
 
 /// Prints the whole plan.

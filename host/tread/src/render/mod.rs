@@ -5,6 +5,7 @@ mod groups;
 pub(crate) mod human;
 pub(crate) mod look;
 pub(crate) mod sentence;
+pub(crate) mod shadow;
 pub(crate) mod table;
 
 use anyhow::{Context as _, Result};

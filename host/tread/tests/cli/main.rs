@@ -24,4 +24,5 @@ mod reading;
 mod rules;
 mod schema;
 mod secrets;
+mod shadow;
 mod terminal;

@@ -54,7 +54,7 @@ fn plan_is_valid(plan: &Value) -> Checked {
         "summary",
         "to",
     ];
-    let plan = keys("plan", plan, &required, &["timings", "warnings"])?;
+    let plan = keys("plan", plan, &required, &["shadow", "timings", "warnings"])?;
     ensure(plan["schema"] == "tread.dev/plan/v1", "the schema is another one")?;
     one_of("effect", &plan["effect"], &EFFECTS)?;
     one_of("outcome", &plan["outcome"], &["nothing", "apply", "refuse"])?;
@@ -78,6 +78,7 @@ fn plan_is_valid(plan: &Value) -> Checked {
     changes.iter().try_for_each(|it| change(it, policies))?;
     ensure(changes.is_sorted_by_key(|it| it["id"].as_str()), "changes are not in order of id")?;
     steps(plan)?;
+    plan.get("shadow").map_or(Ok(()), |it| shadow(plan, it))?;
     let refused = changes.iter().any(|change| change["outcome"] == "refused");
     let outcome = match (refused, changes.is_empty()) {
         (true, _) => "refuse",
@@ -85,6 +86,43 @@ fn plan_is_valid(plan: &Value) -> Checked {
         (false, false) => "apply",
     };
     ensure(plan["outcome"] == outcome, "the outcome does not follow from the changes")
+}
+
+/// What policies in the shadow would make of it, and that this agrees with it.
+fn shadow(plan: &Map<String, Value>, shadow: &Value) -> Checked {
+    let required = ["added", "asToday", "changes", "plan", "policies", "saved", "summary"];
+    let shadow = keys("shadow", shadow, &required, &["warnings"])?;
+    line("the summary of the shadow", &shadow["summary"])?;
+    for policy in list("policies", &shadow["policies"])? {
+        let optional = ["failure", "message", "settingsDigest", "version"];
+        let policy = keys("policy", policy, &["digest", "layer", "policy", "replaces"], &optional)?;
+        one_of("layer", &policy["layer"], &LAYERS)?;
+        digest("digest", &policy["digest"])?;
+        ensure(policy["replaces"].is_boolean(), "replaces is no boolean")?;
+    }
+    let required =
+        ["digest", "drain", "effect", "outcome", "reboot", "reproducible", "steps", "summary"];
+    let would = keys("plan", &shadow["plan"], &required, &[])?;
+    digest("digest", &would["digest"])?;
+    steps(would)?;
+    let (mine, theirs) = (list("steps", &plan["steps"])?, list("steps", &would["steps"])?);
+    let without = |one: &[Value], other: &[Value]| -> Vec<Value> {
+        one.iter().filter(|step| !other.contains(step)).cloned().collect()
+    };
+    ensure(shadow["saved"] == Value::from(without(mine, theirs)), "saved is not the difference")?;
+    ensure(shadow["added"] == Value::from(without(theirs, mine)), "added is not the difference")?;
+    let listed = list("changes", &shadow["changes"])?;
+    for change in listed {
+        let change = keys("change", change, &["answers", "id", "today", "would"], &[])?;
+        for side in ["today", "would"] {
+            let required = ["actions", "decidedBy", "outcome", "reason"];
+            actions(&keys(side, &change[side], &required, &[])?["actions"])?;
+        }
+        list("answers", &change["answers"])?.iter().try_for_each(answer)?;
+    }
+    let all = list("changes", &plan["changes"])?.len();
+    let rest = shadow["asToday"].as_u64().map(|rest| rest + listed.len() as u64);
+    ensure(rest == Some(all as u64), "the changes of the shadow are not those of the plan")
 }
 
 /// The steps of a plan are in order, and all that is said of them is true.

@@ -29,11 +29,8 @@ pub(super) fn sides<'a>(old: &[Input<'a>], new: &[Input<'a>]) -> Option<(Side<'a
 }
 
 fn side<'a>(input: &Input<'a>, document: config::Document<'a>) -> Side<'a> {
-    let place = Place {
-        file: input.name.to_owned(),
-        document: String::new(),
-        config: document.path,
-    };
+    let place =
+        Place { file: input.name.to_owned(), document: String::new(), config: document.path };
     let config = NodeConfig { places: vec![place], ..document.config };
     Side { config, mirrors: Vec::new(), makeup: document.makeup }
 }

@@ -1,0 +1,102 @@
+//! Policies in the shadow: asked like all others, for a plan that nobody
+//! carries out.
+
+use super::{CallRecord, Planned, Round, decided, plan_digested};
+use crate::policy::PolicySet;
+use crate::sandbox::Sandbox;
+use std::time::Instant;
+use tread_model::config::NodeConfig;
+use tread_model::config_digest::{Digests, digests_of_pair};
+use tread_model::diff::compare_digested;
+use tread_model::plan::compare::{Heard, NOT_ASKED, Shadow, ShadowPolicy, compare};
+use tread_model::plan::{GivenAnswer, Plan, build, given_answers};
+use tread_model::problem::Problems;
+
+/// Policies to try, beside those that decide.
+#[derive(Debug)]
+pub struct Shadows {
+    /// All policies as if the tried ones decided too.
+    pub with: PolicySet,
+    /// The tried ones, those that cannot be loaded included.
+    pub policies: Vec<ShadowPolicy>,
+    /// What an admin should know of them.
+    pub warnings: Vec<String>,
+}
+
+/// As [`super::plan`], and what some policies in the shadow would make of it.
+/// The plan is the same as without them.
+pub fn plan_with_shadows<'a>(
+    sandbox: &Sandbox,
+    policies: &PolicySet,
+    shadows: &Shadows,
+    old: &NodeConfig<'a>,
+    new: &NodeConfig<'a>,
+    warnings: Vec<String>,
+) -> Result<(Planned<'a>, Shadow), Problems> {
+    let start = Instant::now();
+    let (from, to) = digests_of_pair(old, new)?;
+    let mut planned = plan_digested(sandbox, policies, (old, &from), (new, &to), warnings)?;
+    planned.comparing =
+        start.elapsed().saturating_sub(planned.calls.iter().map(CallRecord::took).sum());
+    let shadow = shadow(sandbox, shadows, (old, &from), (new, &to), &planned.plan)?;
+    Ok((planned, shadow))
+}
+
+/// What policies in the shadow would make of `today`, which is the plan
+/// without them for the same two configs.
+pub fn shadow(
+    sandbox: &Sandbox,
+    shadows: &Shadows,
+    (old, from): (&NodeConfig<'_>, &Digests),
+    (new, to): (&NodeConfig<'_>, &Digests),
+    today: &Plan,
+) -> Result<Shadow, Problems> {
+    let Shadows { with, policies, warnings } = shadows;
+    let comparison = compare_digested(old, from, new, to)?;
+    let round = Round::new(sandbox, with, (old, new), &comparison).finished()?;
+    let mut heard =
+        Heard { policies: policies.clone(), warnings: warnings.clone(), ..Heard::default() };
+    for (change, statements) in comparison.changes.iter().zip(&round.statements) {
+        let mut answers = given_answers(&change.id, statements);
+        answers.retain(|answer| tried(policies, answer));
+        answers.extend(not_asked(with, &change.id, policies, &answers));
+        answers.sort_by(|a, b| (a.layer, &a.policy).cmp(&(b.layer, &b.policy)));
+        if !answers.is_empty() {
+            heard.answers.insert(change.id.clone(), answers);
+        }
+    }
+    let Round { statements, reproducible, .. } = round;
+    let changes = decided(&comparison, statements);
+    let configs = (comparison.from, comparison.to);
+    let would = build(configs, changes, &comparison.refusals, Vec::new(), reproducible);
+    Ok(compare(today, &would, heard))
+}
+
+fn tried(policies: &[ShadowPolicy], answer: &GivenAnswer) -> bool {
+    policies.iter().any(|it| it.layer == answer.layer && it.policy == answer.policy)
+}
+
+/// Those that claim a change, and are not asked because the admin layer
+/// decides on it.
+fn not_asked(
+    with: &PolicySet,
+    id: &str,
+    policies: &[ShadowPolicy],
+    answers: &[GivenAnswer],
+) -> Vec<GivenAnswer> {
+    let mut claimants: Vec<usize> = with.router().claimants(id).map(|(policy, _)| policy).collect();
+    claimants.dedup();
+    let claimants = claimants.into_iter().filter_map(|index| with.policies().get(index));
+    let silent = claimants.map(|policy| GivenAnswer {
+        policy: policy.identity.policy.clone(),
+        layer: policy.identity.layer,
+        answer: NOT_ASKED.to_owned(),
+        actions: Vec::new(),
+        reason: "The admin layer decides on this.".to_owned(),
+        counted: false,
+    });
+    let spoke = |it: &GivenAnswer| {
+        answers.iter().any(|other| (other.layer, &other.policy) == (it.layer, &it.policy))
+    };
+    silent.filter(|it| tried(policies, it) && !spoke(it)).collect()
+}
