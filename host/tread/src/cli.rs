@@ -152,6 +152,7 @@ pub struct PoliciesArgs {
 const POLICY_EXAMPLES: &str = "\
 Examples:
   tread policy build chrony              the crate in the directory chrony
+  tread policy rules rules.yaml          rules that need no code
   tread policy build --help";
 
 /// What can be done with a policy.
@@ -174,6 +175,8 @@ Examples:
     New(crate::policy::new::NewArgs),
     /// Runs the cases of a policy, and what every policy must keep.
     Test(crate::policy::test::TestArgs),
+    /// Checks rules that need no code, and takes them from and to OpenShift.
+    Rules(crate::policy::rules::RulesArgs),
     /// Shows what a file is: a policy and all that it declares, or something else.
     Inspect(crate::policy::inspect::InspectArgs),
     /// Measures what a policy's calls take: time, fuel and memory.

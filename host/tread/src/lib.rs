@@ -49,6 +49,9 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Policy { command: PolicyCommand::Build { dir, output } } => {
             policy::run_build(dir, output.as_deref(), &mut out)
         }
+        Command::Policy { command: PolicyCommand::Rules(args) } => {
+            policy::rules::run(args, &mut out)
+        }
         Command::Policy { command: PolicyCommand::New(args) } => policy::new::run(args, &mut out),
         Command::Policy { command: PolicyCommand::Test(args) } => policy::test::run(args, &mut out),
         Command::Policy { command: PolicyCommand::Inspect(args) } => {

@@ -9,6 +9,7 @@ pub mod new;
 pub mod pack;
 pub mod prebuilt;
 mod questions;
+pub mod rules;
 pub mod test;
 mod toolchain;
 pub mod unpack;

@@ -19,6 +19,7 @@ mod inputs;
 mod layers;
 mod plan;
 mod policies;
+mod policy_rules;
 mod readable;
 mod reading;
 mod rules;
