@@ -158,16 +158,25 @@ Examples:
 /// What can be done with a policy.
 #[derive(Debug, Subcommand)]
 pub enum PolicyCommand {
-    /// Builds a policy's crate into a component.
+    /// Builds a policy's crate, or another compiler's module, into a component.
     #[command(after_help = "\
 Examples:
   tread policy build                     the crate in this directory
-  tread policy build chrony -o chrony.wasm")]
+  tread policy build chrony -o chrony.wasm
+  tread policy build --from module.wasm  what another compiler made, in any language
+
+--from takes a core module that was built against wit/policy.wit (with
+wit-bindgen, for example), or a component. Its description is written into it
+if it brings none, and it is checked as it is when it is loaded.")]
     Build {
         /// The directory of the crate
         #[arg(default_value = ".")]
         dir: PathBuf,
-        /// Where to write the component [default: NAME.wasm in the directory]
+        /// Make the policy of this core module or component instead
+        #[arg(long, value_name = "FILE", conflicts_with = "dir")]
+        from: Option<PathBuf>,
+        /// Where to write the component [default: NAME.wasm in the directory; with
+        /// --from, here]
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },

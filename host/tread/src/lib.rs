@@ -46,8 +46,8 @@ pub fn run(cli: Cli) -> ExitCode {
     let done = match &cli.command {
         Command::Plan(args) => plan::run(args, &mut out),
         Command::Policies(args) => policies::run(args, &mut out),
-        Command::Policy { command: PolicyCommand::Build { dir, output } } => {
-            policy::run_build(dir, output.as_deref(), &mut out)
+        Command::Policy { command: PolicyCommand::Build { dir, from, output } } => {
+            policy::run_build(dir, from.as_deref(), output.as_deref(), &mut out)
         }
         Command::Policy { command: PolicyCommand::Rules(args) } => {
             policy::rules::run(args, &mut out)

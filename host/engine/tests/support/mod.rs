@@ -110,8 +110,14 @@ pub fn answering(verdicts: Vec<Says>) -> Guest {
 const CONTRACT: &str = include_str!("../../../../wit/policy.wit");
 
 impl Guest {
+    /// As another compiler would write it: no component, and no section that
+    /// says what its types are.
+    pub fn module(&self) -> Vec<u8> {
+        wat::parse_str(self.text()).expect("the guest's text")
+    }
+
     pub fn component(&self) -> Vec<u8> {
-        let mut module = wat::parse_str(self.text()).expect("the guest's text");
+        let mut module = self.module();
         let contract = CONTRACT.replace("@1.0.0", &format!("@{}", self.version));
         let mut resolve = wit_parser::Resolve::default();
         let package = resolve.push_str(Path::new("policy.wit"), &contract).expect("the contract");

@@ -5,6 +5,7 @@ use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use tread_engine::limits::Limits;
 use tread_engine::sandbox::{Options, Sandbox};
 use tread_model::claim::validate_description;
 use tread_model::description::{Description, SECTION};
@@ -20,6 +21,8 @@ pub struct Built {
     pub size: usize,
     /// Their sha256.
     pub digest: Digest,
+    /// What it imports.
+    pub imports: Vec<String>,
     /// What the policy says of itself.
     pub description: Description,
 }
@@ -32,9 +35,16 @@ pub fn build(dir: &Path, out: Option<&Path>) -> Result<Built> {
         Some(out) => out.to_owned(),
         None => dir.join(format!("{}.wasm", description.name)),
     };
-    std::fs::write(&path, &component)
+    written(component, description, &path)
+}
+
+/// Writes a component that was built.
+pub(super) fn written(component: Vec<u8>, description: Description, path: &Path) -> Result<Built> {
+    std::fs::write(path, &component)
         .with_context(|| format!("the component cannot be written to {}", path.display()))?;
-    Ok(Built { path, size: component.len(), digest: Digest::of(&component), description })
+    let imports = tread_engine::inspect::inspect(&component, &Limits::default()).imports;
+    let (size, digest) = (component.len(), Digest::of(&component));
+    Ok(Built { path: path.to_owned(), size, digest, imports, description })
 }
 
 /// As [`build`], without writing anything but what cargo writes.
@@ -90,7 +100,10 @@ fn describe(component: &[u8]) -> Result<Description> {
 }
 
 /// Appends the description, from which tread lists a policy without running it.
-fn with_description(mut component: Vec<u8>, description: &Description) -> Result<Vec<u8>> {
+pub(super) fn with_description(
+    mut component: Vec<u8>,
+    description: &Description,
+) -> Result<Vec<u8>> {
     use wasm_encoder::ComponentSection as _;
     let json = serde_json::to_vec(description)?;
     wasm_encoder::CustomSection { name: SECTION.into(), data: json.into() }

@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod build;
 mod explain;
+mod from;
 pub mod inspect;
 pub(crate) mod manifest;
 pub mod new;
@@ -23,13 +24,26 @@ use tread_engine::compile;
 use tread_engine::limits::Limits;
 
 /// Builds one policy, and says what came of it.
-pub fn run_build(dir: &Path, output: Option<&Path>, out: &mut impl Write) -> Result<Exit> {
-    let built = build::build(dir, output)?;
+pub fn run_build(
+    dir: &Path,
+    from: Option<&Path>,
+    output: Option<&Path>,
+    out: &mut impl Write,
+) -> Result<Exit> {
+    let built = match from {
+        Some(file) => from::build(file, output)?,
+        None => build::build(dir, output)?,
+    };
     let description = &built.description;
     writeln!(out, "{} {}: {}", description.name, description.version, description.summary)?;
     for claim in &description.claims {
         writeln!(out, "  claims {} ({} to {})", claim.changes, claim.least, claim.most)?;
     }
+    let imports = match built.imports.as_slice() {
+        [] => "nothing".to_owned(),
+        imports => imports.join(", "),
+    };
+    writeln!(out, "  imports {imports}")?;
     writeln!(out, "{}: {} bytes, {}", built.path.display(), built.size, built.digest)?;
     Ok(Exit::Done)
 }

@@ -46,7 +46,7 @@ fn words(text: &str) -> String {
 }
 
 /// Where such crates are built; kept, so that only the first time is slow.
-fn target() -> PathBuf {
+pub fn target() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("guests")
 }
 

@@ -13,6 +13,7 @@ mod configs;
 mod digests;
 mod examples;
 mod failures;
+mod from;
 mod guests;
 mod help;
 mod inputs;
