@@ -3,6 +3,11 @@
 # The suites. Each is a function that fails when something is wrong.
 
 suites=(leftovers fmt clippy build guests policies model tests doc deny readme examples)
+# The packages whose tests need a control plane. They run in the suite cluster
+# and in no other; without a control plane they fail.
+need_bed=(tread-test-bed)
+
+suites=(leftovers fmt clippy build guests policies model tests doc deny readme cluster)
 
 is_suite() {
   contains "$1" "${suites[@]}"
@@ -22,6 +27,7 @@ list_suites() {
   deny       licences, banned and duplicate dependencies, sources
   readme     the commands of the README and of the examples do what stands there
   examples   the policies in examples/policies, built, tested and packed outside of the tree
+  cluster    what needs a control plane, against a real one, which it builds from source
 END
 }
 
@@ -122,7 +128,19 @@ suite_tests() {
     TREAD_REBUILT=$(rebuilt_dir)
     export TREAD_REBUILT
   fi
-  cargo test --no-fail-fast --locked --workspace --release
+  local package without=()
+  for package in "${need_bed[@]}"; do without+=(--exclude "$package"); done
+  cargo test --no-fail-fast --locked --workspace "${without[@]}" --release
+}
+
+suite_cluster() {
+  local package only=()
+  for package in "${need_bed[@]}"; do only+=(--package "$package"); done
+  # It is there, or being built beside: then this waits for it.
+  suite_build_bed
+  TREAD_BED=$(bed_dir)
+  export TREAD_BED
+  cargo test --no-fail-fast --locked "${only[@]}" --release -- --nocapture
 }
 
 suite_doc() {

@@ -1,0 +1,121 @@
+// One binary that is a whole control plane: etcd, the API server, the controller
+// manager, the scheduler, kubectl, and kwok, which plays nodes and kubelets.
+// `control-plane TOOL ARGUMENTS...` runs one of them, and so does a link to it
+// that has the tool's name. `control-plane supervise` runs them for a test.
+package main
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"go.etcd.io/etcd/server/v3/embed"
+	_ "k8s.io/client-go/plugin/pkg/client/auth"
+	"k8s.io/component-base/cli"
+	_ "k8s.io/component-base/metrics/prometheus/clientgo"
+	_ "k8s.io/component-base/metrics/prometheus/version"
+	"k8s.io/kubectl/pkg/cmd"
+	"k8s.io/kubectl/pkg/cmd/util"
+	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
+	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
+	kwokconfig "sigs.k8s.io/kwok/pkg/config"
+	kwokcmd "sigs.k8s.io/kwok/pkg/kwok/cmd"
+	kwoklog "sigs.k8s.io/kwok/pkg/log"
+	kwoksignals "sigs.k8s.io/kwok/pkg/utils/signals"
+
+	"github.com/spf13/pflag"
+)
+
+var tools = map[string]func(){
+	"etcd":                    etcd,
+	"kube-apiserver":          func() { os.Exit(cli.Run(apiserver.NewAPIServerCommand())) },
+	"kube-controller-manager": func() { os.Exit(cli.Run(controllers.NewControllerManagerCommand())) },
+	"kube-scheduler":          func() { os.Exit(cli.Run(scheduler.NewSchedulerCommand())) },
+	"kubectl":                 kubectl,
+	"kwok":                    kwok,
+	"supervise":               supervise,
+}
+
+func main() {
+	tool := tools[filepath.Base(os.Args[0])]
+	if tool == nil && len(os.Args) > 1 {
+		// The tools read os.Args themselves.
+		os.Args = os.Args[1:]
+		tool = tools[os.Args[0]]
+	}
+	if tool == nil {
+		var names []string
+		for name := range tools {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		fail(fmt.Errorf("the first argument, or the name of the link, is one of %v", names))
+	}
+	tool()
+}
+
+func fail(err error) {
+	fmt.Fprintln(os.Stderr, "control-plane:", err)
+	os.Exit(1)
+}
+
+func kubectl() {
+	if err := cli.RunNoErrOutput(cmd.NewDefaultKubectlCommand()); err != nil {
+		util.CheckErr(err)
+	}
+}
+
+// As in kwok's own main.
+func kwok() {
+	flags := pflag.NewFlagSet("global", pflag.ContinueOnError)
+	flags.ParseErrorsAllowlist.UnknownFlags = true
+	flags.Usage = func() {}
+	ctx, _ := kwoklog.InitFlags(kwoksignals.SetupSignalContext(), flags)
+	ctx, err := kwokconfig.InitFlags(ctx, flags)
+	if err != nil {
+		fail(err)
+	}
+	command := kwokcmd.NewCommand(ctx)
+	command.PersistentFlags().AddFlagSet(flags)
+	if err := command.ExecuteContext(ctx); err != nil {
+		fail(err)
+	}
+}
+
+// `etcd DIR`: one member with its data in DIR, listening on DIR/client.sock: a
+// socket needs no port that somebody else could have. It never syncs to the disk:
+// its data has to outlive a kill of it, not of the machine.
+func etcd() {
+	if len(os.Args) != 2 {
+		fail(fmt.Errorf("etcd takes a directory, and nothing else"))
+	}
+	// What it tells others of its addresses has to look like a host with a port,
+	// which as the address of a socket is a file in the current directory.
+	if err := os.Chdir(os.Args[1]); err != nil {
+		fail(err)
+	}
+	peer := &url.URL{Scheme: "unix", Host: "localhost:0"}
+	client := clientURL(os.Args[1])
+	for _, socket := range []string{peer.Host, client.Path} {
+		// One that was killed leaves them behind.
+		_ = os.Remove(socket)
+	}
+	config := embed.NewConfig()
+	config.Dir = "data"
+	config.UnsafeNoFsync = true
+	config.ListenPeerUrls, config.AdvertisePeerUrls = urls(peer), urls(peer)
+	config.ListenClientUrls, config.AdvertiseClientUrls = urls(client), urls(peer)
+	config.InitialCluster = config.InitialClusterFromName(config.Name)
+	config.LogLevel = "warn"
+	// As kubeadm has it: the API server's watch caches count on it.
+	config.WatchProgressNotifyInterval = 5 * time.Second
+	server, err := embed.StartEtcd(config)
+	if err != nil {
+		fail(err)
+	}
+	fail(<-server.Err())
+}

@@ -1,0 +1,177 @@
+//! Somebody who may ask the API server: a kubeconfig, and what to do with one.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use kube::Client;
+use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use serde_json::{Value, json};
+
+/// Longer than the 290 seconds after which a watch begins anew.
+const SILENCE: Duration = Duration::from_secs(300);
+
+/// What a command did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ran {
+    /// What it printed.
+    pub stdout: String,
+    /// What it complained of.
+    pub stderr: String,
+    /// Its exit code; -1 after a signal.
+    pub code: i32,
+}
+
+impl Ran {
+    /// What it printed, or an error that shows all, unless it ended with 0.
+    ///
+    /// # Errors
+    /// The command failed.
+    pub fn success(self) -> Result<String> {
+        if self.code != 0 {
+            bail!("exit code {}\n{}{}", self.code, self.stdout, self.stderr);
+        }
+        Ok(self.stdout)
+    }
+}
+
+/// Somebody who may ask the API server.
+#[derive(Clone, Debug)]
+pub struct Access {
+    kubeconfig: PathBuf,
+    kubectl: PathBuf,
+    // kubectl's, which it would keep in the home directory otherwise.
+    cache: PathBuf,
+}
+
+/// Where the API server is.
+#[derive(Clone, Debug)]
+pub(crate) struct Server {
+    pub(crate) url: String,
+    pub(crate) certificate: PathBuf,
+    pub(crate) dir: PathBuf,
+    pub(crate) kubectl: PathBuf,
+}
+
+impl Server {
+    /// Writes a kubeconfig for a user, in the words of a kubeconfig.
+    pub(crate) fn access(&self, name: &str, user: &Value) -> Result<Access> {
+        let config = json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{
+                "name": "bed",
+                "cluster": { "server": self.url, "certificate-authority": self.certificate },
+            }],
+            "users": [{ "name": name, "user": user }],
+            "contexts": [{ "name": "bed", "context": { "cluster": "bed", "user": name } }],
+            "current-context": "bed",
+        });
+        let file: String =
+            name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+        let kubeconfig = self.dir.join(format!("{}.kubeconfig", crate::unique(&file)));
+        std::fs::write(&kubeconfig, format!("{config:#}"))
+            .with_context(|| format!("cannot write {}", kubeconfig.display()))?;
+        Ok(Access {
+            kubeconfig,
+            kubectl: self.kubectl.clone(),
+            cache: self.dir.join("kubectl-cache"),
+        })
+    }
+}
+
+impl Access {
+    /// The file for `KUBECONFIG` and `--kubeconfig`.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// A client that lives in the runtime of the caller, so one for each test.
+    ///
+    /// It shows a 429, 503 or 504 at once: the default is to try again up to 15
+    /// times, minutes with an eviction that a disruption budget blocks.
+    ///
+    /// # Errors
+    /// The kubeconfig cannot be used.
+    pub async fn client(&self) -> Result<Client> {
+        Ok(Client::try_from(self.client_config().await?)?)
+    }
+
+    /// What [`Access::client`] is made of, for a test that wants it different.
+    ///
+    /// # Errors
+    /// The kubeconfig cannot be used.
+    pub async fn client_config(&self) -> Result<Config> {
+        let kubeconfig = Kubeconfig::read_from(&self.kubeconfig)?;
+        let mut config =
+            Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+        config.default_retry = false;
+        config.read_timeout = Some(SILENCE);
+        Ok(config)
+    }
+
+    /// Runs kubectl.
+    ///
+    /// # Errors
+    /// It cannot be run; an exit code is no error.
+    pub fn kubectl(&self, args: &[&str]) -> Result<Ran> {
+        self.kubectl_with_input(args, "")
+    }
+
+    /// Runs kubectl with something to read on its standard input (`-f -`).
+    ///
+    /// # Errors
+    /// It cannot be run; an exit code is no error.
+    pub fn kubectl_with_input(&self, args: &[&str], input: &str) -> Result<Ran> {
+        let mut command = Command::new(&self.kubectl);
+        command.args(args);
+        self.prepare(&mut command);
+        run(&mut command, input).with_context(|| format!("kubectl {}", args.join(" ")))
+    }
+
+    /// Applies YAML or JSON, and fails unless the API server took all of it.
+    ///
+    /// # Errors
+    /// kubectl failed.
+    pub fn apply(&self, objects: &str) -> Result<String> {
+        self.kubectl_with_input(&["apply", "-f", "-"], objects)?.success().context("kubectl apply")
+    }
+
+    /// Lets a command talk to this control plane: `KUBECONFIG` is set, and
+    /// `kubectl` is the first in its `PATH`.
+    pub fn prepare(&self, command: &mut Command) {
+        command.env("KUBECONFIG", &self.kubeconfig).env("KUBECACHEDIR", &self.cache);
+        if let Some(tools) = self.kubectl.parent() {
+            let mut path = tools.as_os_str().to_owned();
+            if let Some(rest) = std::env::var_os("PATH") {
+                path.push(":");
+                path.push(rest);
+            }
+            command.env("PATH", path);
+        }
+    }
+}
+
+/// Runs a command to its end.
+fn run(command: &mut Command, input: &str) -> Result<Ran> {
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let stdin = child.stdin.take();
+    let output = thread::scope(|scope| {
+        scope.spawn(|| {
+            // One that does not read its input has its reasons.
+            if let Some(mut stdin) = stdin {
+                let _ = stdin.write_all(input.as_bytes());
+            }
+        });
+        child.wait_with_output()
+    })?;
+    Ok(Ran {
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        code: output.status.code().unwrap_or(-1),
+    })
+}

