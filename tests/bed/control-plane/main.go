@@ -69,8 +69,9 @@ func kubectl() {
 	}
 }
 
-// As in kwok's own main.
+// As in kwok's own main, without the flags for all that Kubernetes' packages add.
 func kwok() {
+	pflag.CommandLine = pflag.NewFlagSet(os.Args[0], pflag.ExitOnError)
 	flags := pflag.NewFlagSet("global", pflag.ContinueOnError)
 	flags.ParseErrorsAllowlist.UnknownFlags = true
 	flags.Usage = func() {}

@@ -26,6 +26,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sys/unix"
+	"google.golang.org/grpc/grpclog"
 )
 
 // `control-plane supervise PARENT` makes a directory in PARENT and runs processes
@@ -86,6 +87,8 @@ func supervise() {
 	runtime.LockOSThread()
 	// An answer that nobody reads any more must not end this process.
 	signal.Ignore(syscall.SIGPIPE)
+	// etcd going away is what tests want; it is no news for their output.
+	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard))
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
 	if len(os.Args) != 2 {

@@ -291,9 +291,10 @@ impl ControlPlane {
         Ok(())
     }
 
-    fn wait_until_answered(&self, part: Part, path: &str) -> Result<()> {
+    fn wait_until_answered(&self, needs: &[Part], path: &str) -> Result<()> {
+        let needs: Vec<&str> = needs.iter().map(|part| part.name()).collect();
         let url = format!("{}{path}", self.server.url);
-        self.supervisor.wait_until_answered(part.name(), &url, &self.admin_token)
+        self.supervisor.wait_until_answered(&needs, &url, &self.admin_token)
     }
 
     fn wait_until_ready(&self) -> Result<()> {

@@ -1,5 +1,7 @@
 //! What a test can do to a control plane, seen by its clients.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
 use std::io::Read;
 use std::net::TcpListener;
 use std::thread;

@@ -1,5 +1,8 @@
 //! What the control plane consists of does what a cluster's own does.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(clippy::print_stdout, reason = "how long things took is printed, not asserted")]
+
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::coordination::v1::Lease;
@@ -193,9 +196,8 @@ fn is_ready(pod: &Pod) -> bool {
 async fn evict(client: &Client, namespace: &str, pod: &str) -> Result<(), Error> {
     let eviction = Eviction { metadata: named(pod), ..Eviction::default() };
     let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
-    let body = serde_json::to_vec(&eviction).unwrap();
     let answer: Result<serde_json::Value, Error> =
-        pods.create_subresource("eviction", pod, &PostParams::default(), body).await;
+        pods.create_subresource("eviction", pod, &PostParams::default(), &eviction).await;
     answer.map(|_| ())
 }
 
