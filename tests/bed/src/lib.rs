@@ -21,7 +21,9 @@
 
 mod access;
 mod control_plane;
+mod faults;
 mod nodes;
+mod parts;
 mod shared;
 mod supervisor;
 
@@ -29,7 +31,9 @@ use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 pub use access::{Access, Ran};
-pub use control_plane::{ControlPlane, Options, Part, Paused};
+pub use control_plane::ControlPlane;
+pub use faults::Paused;
+pub use parts::{Options, Part};
 pub use shared::{Shared, shared};
 pub use supervisor::Signal;
 
