@@ -33,7 +33,7 @@ fn main() -> ExitCode {
     match run(&Arguments::parse()) {
         Ok(code) => code,
         Err(error) => {
-            let _ = writeln!(std::io::stderr(), "tread-bed: {error:?}");
+            let _ = writeln!(std::io::stderr(), "tread-bed: {error:#}");
             ExitCode::FAILURE
         }
     }

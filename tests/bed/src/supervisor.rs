@@ -146,8 +146,7 @@ impl Supervisor {
             .ok_or_else(|| anyhow!("the control plane has been ended"))?
             .write_all(line.as_bytes())
             .context("the supervisor of the control plane has ended")?;
-        let reply = wire.receive()?;
-        if reply.error.is_empty() { Ok(reply) } else { Err(anyhow!(reply.error)) }
+        wire.receive()
     }
 
     /// Starts a program, or with none the tool of the binary itself that the
