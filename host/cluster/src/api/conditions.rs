@@ -1,0 +1,119 @@
+//! Conditions: what is true of an object, and since when.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::jiff::Timestamp;
+
+/// The API server takes no longer message.
+const LONGEST_MESSAGE: usize = 32_768;
+
+/// A condition as it is found now; [`set`] knows when it became so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// `Loaded`, …
+    pub type_: &'static str,
+    /// None: it is not known.
+    pub status: Option<bool>,
+    /// A word in CamelCase, or the stable name of a failure.
+    pub reason: String,
+    /// A sentence for a person.
+    pub message: String,
+}
+
+/// Notes a finding among the conditions of an object. What did not change keeps
+/// its time, so that an object which is the same gives the same status.
+pub fn set(conditions: &mut Vec<Condition>, finding: Finding, generation: i64, now: Timestamp) {
+    let status = match finding.status {
+        Some(true) => "True",
+        Some(false) => "False",
+        None => "Unknown",
+    };
+    let found = conditions.iter().position(|condition| condition.type_ == finding.type_);
+    let since = found
+        .and_then(|at| conditions.get(at))
+        .filter(|earlier| earlier.status == status)
+        .map_or_else(|| Time(now), |earlier| earlier.last_transition_time.clone());
+    let condition = Condition {
+        type_: finding.type_.to_owned(),
+        status: status.to_owned(),
+        reason: reason(&finding.reason),
+        message: cut(finding.message, LONGEST_MESSAGE),
+        last_transition_time: since,
+        observed_generation: Some(generation),
+    };
+    match found.and_then(|at| conditions.get_mut(at)) {
+        Some(place) => *place = condition,
+        None => conditions.push(condition),
+    }
+}
+
+/// Stable names have dashes, which the API server does not take in a reason:
+/// `out-of-fuel` becomes `OutOfFuel`.
+pub fn reason(name: &str) -> String {
+    let words = name.split('-').map(|word| {
+        let mut letters = word.chars();
+        let first = letters.next().map(|first| first.to_ascii_uppercase());
+        first.into_iter().chain(letters).collect::<String>()
+    });
+    words.collect()
+}
+
+/// At most so many bytes of a text.
+pub fn cut(mut text: String, most: usize) -> String {
+    if text.len() > most {
+        let end = (0..=most.saturating_sub('…'.len_utf8()))
+            .rev()
+            .find(|at| text.is_char_boundary(*at))
+            .unwrap_or_default();
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finding(status: bool, message: &str) -> Finding {
+        Finding {
+            type_: "Loaded",
+            status: Some(status),
+            reason: "out-of-fuel".to_owned(),
+            message: message.to_owned(),
+        }
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    #[test]
+    fn the_time_is_that_of_the_last_change_of_the_status() {
+        let mut conditions = Vec::new();
+        for (second, status, since) in [(1, false, 1), (2, false, 1), (3, true, 3), (4, true, 3)] {
+            set(&mut conditions, finding(status, &second.to_string()), second, at(second));
+            assert_eq!(conditions.len(), 1);
+            assert_eq!(conditions[0].last_transition_time, Time(at(since)));
+            assert_eq!(conditions[0].message, second.to_string());
+            assert_eq!(conditions[0].observed_generation, Some(second));
+        }
+    }
+
+    #[test]
+    fn every_failure_has_a_reason_that_the_api_server_takes() {
+        for kind in tread_model::verdict::FailureKind::ALL {
+            let reason = reason(kind.name());
+            assert!(reason.starts_with(|c: char| c.is_ascii_uppercase()), "{reason}");
+            assert!(reason.chars().all(|c| c.is_ascii_alphanumeric()), "{reason}");
+        }
+        assert_eq!(reason("out-of-fuel"), "OutOfFuel");
+    }
+
+    #[test]
+    fn a_text_is_cut_between_characters() {
+        assert_eq!(cut("abc".to_owned(), 3), "abc");
+        assert_eq!(cut("abcdef".to_owned(), 5), "ab…");
+        assert_eq!(cut("äöü".to_owned(), 5), "ä…");
+        assert!(cut("ö".repeat(50_000), LONGEST_MESSAGE).len() <= LONGEST_MESSAGE);
+    }
+}

@@ -1,0 +1,36 @@
+//! The definitions that the API server needs.
+
+use super::{
+    ClusterVersion, DisruptionPlan, DisruptionPolicy, ImageContentSourcePolicy,
+    ImageDigestMirrorSet, ImageTagMirrorSet, MachineConfig, MachineConfigPool,
+    MachineConfiguration,
+};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::CustomResourceExt as _;
+
+/// Everything that tread may install.
+pub fn crds() -> Vec<CustomResourceDefinition> {
+    [own(), inputs()].concat()
+}
+
+/// tread's own objects.
+pub fn own() -> Vec<CustomResourceDefinition> {
+    vec![DisruptionPolicy::crd(), DisruptionPlan::crd()]
+}
+
+/// OpenShift's objects that tread cannot do without: for clusters that have none.
+pub fn inputs() -> Vec<CustomResourceDefinition> {
+    vec![MachineConfig::crd(), MachineConfigPool::crd()]
+}
+
+/// OpenShift's objects that tread reads where they are: for tests, and for
+/// clusters that want mirrors by these objects.
+pub fn openshift() -> Vec<CustomResourceDefinition> {
+    vec![
+        ImageContentSourcePolicy::crd(),
+        ImageDigestMirrorSet::crd(),
+        ImageTagMirrorSet::crd(),
+        MachineConfiguration::crd(),
+        ClusterVersion::crd(),
+    ]
+}
