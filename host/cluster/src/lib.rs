@@ -2,3 +2,4 @@
 //! write them.
 
 pub mod api;
+pub mod policies;

@@ -1,0 +1,157 @@
+//! Which version of a policy decides.
+
+use super::approval;
+use super::register::config_map_of;
+use crate::api::DisruptionPolicy;
+use crate::api::disruption_policy::{ClaimStatus, Layer, Mode, State};
+use tread_model::description::Claim;
+use tread_model::digest::Digest;
+use tread_model::verdict::{Failure, FailureKind};
+
+/// A version of a policy that was loaded and checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Version {
+    /// The name that it gives itself.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// What it does, in one line.
+    pub summary: String,
+    /// What it wants to decide on.
+    pub claims: Vec<Claim>,
+    /// Of its module.
+    pub digest: Digest,
+    /// Of its settings.
+    pub settings_digest: Digest,
+}
+
+/// How loading the newest version ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Attempt {
+    /// It could decide.
+    Good(Version),
+    /// It cannot.
+    Bad {
+        /// Why.
+        failure: Failure,
+        /// The digest of the module, where there was one.
+        digest: Option<Digest>,
+        /// What it says that it claims, where that can be read.
+        claims: Vec<Claim>,
+    },
+}
+
+/// Who decides for a policy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Deciding {
+    /// Nobody, and it costs nothing.
+    Nobody,
+    /// The newest version.
+    Newest,
+    /// The one before it, whose bytes tread kept.
+    LastGood,
+    /// Nobody can: these claims cost reboots (law 2).
+    Reboots(Vec<Claim>),
+}
+
+/// Who decides for a policy, and how that is listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    /// How it is listed.
+    pub state: State,
+    /// Who decides.
+    pub deciding: Deciding,
+    /// Why an admin has to approve it first.
+    pub needs_approval: Option<String>,
+}
+
+/// Which version of a policy decides. `kept` is the last good version whose
+/// bytes tread kept, loaded again; `listed` are the claims that the namespace of
+/// its ConfigMap lists.
+pub fn choose(
+    object: &DisruptionPolicy,
+    newest: &Attempt,
+    kept: Option<&Version>,
+    listed: Option<&str>,
+) -> Choice {
+    if object.spec.mode == Mode::Disabled {
+        return Choice { state: State::Disabled, deciding: Deciding::Nobody, needs_approval: None };
+    }
+    let approval = |claims: &[Claim]| {
+        if needs_no_approval(object) { None } else { approval::needed(claims, listed) }
+    };
+    let decides =
+        |version: &Version, state: State, deciding: Deciding| match approval(&version.claims) {
+            None => Choice { state, deciding, needs_approval: None },
+            why => Choice {
+                state: State::NeedsApproval,
+                deciding: Deciding::Nobody,
+                needs_approval: why,
+            },
+        };
+    let (failure, claims) = match newest {
+        Attempt::Good(version) => return decides(version, State::Loaded, Deciding::Newest),
+        Attempt::Bad { failure, claims, .. } => (failure, claims),
+    };
+    if let Some(kept) = kept
+        && failure.kind != FailureKind::Missing
+        && may_decide_again(object, kept)
+    {
+        return decides(kept, State::LastGood, Deciding::LastGood);
+    }
+    // What an admin would have to approve costs nothing before that.
+    let declared = if approval(claims).is_none() { claims.as_slice() } else { &[] };
+    Choice {
+        state: State::Failed,
+        deciding: Deciding::Reboots(union(last_known(object), declared)),
+        needs_approval: None,
+    }
+}
+
+/// Only what a namespace ships needs it: everything else an admin wrote.
+fn needs_no_approval(object: &DisruptionPolicy) -> bool {
+    object.spec.approved
+        || object.spec.layer() != Layer::Template
+        || config_map_of(object).is_none()
+}
+
+/// Whether the last good version is still the one that decided, and may.
+fn may_decide_again(object: &DisruptionPolicy, kept: &Version) -> bool {
+    let status = object.status.as_ref();
+    let stands = |field: Option<&String>, digest: &Digest| {
+        field.is_some_and(|text| *text == digest.to_string())
+    };
+    let pinned = object.spec.digest.as_deref().is_none_or(|pin| pin == kept.digest.to_string());
+    pinned
+        && stands(status.and_then(|it| it.digest.as_ref()), &kept.digest)
+        && stands(status.and_then(|it| it.settings_digest.as_ref()), &kept.settings_digest)
+}
+
+/// What a policy claimed when it last decided, or failed to.
+fn last_known(object: &DisruptionPolicy) -> Vec<Claim> {
+    let Some(status) = &object.status else { return Vec::new() };
+    let counted = matches!(status.state, Some(State::Loaded | State::LastGood | State::Failed));
+    let claims = if counted { status.claims.as_slice() } else { &[] };
+    claims.iter().map(claim_of).collect()
+}
+
+fn claim_of(claim: &ClaimStatus) -> Claim {
+    Claim {
+        changes: claim.changes.clone(),
+        least: claim.least,
+        most: claim.most,
+        with_unchanged: claim.with_unchanged,
+    }
+}
+
+fn union(mut claims: Vec<Claim>, more: &[Claim]) -> Vec<Claim> {
+    for claim in more {
+        if !claims.iter().any(|known| known.changes == claim.changes) {
+            claims.push(claim.clone());
+        }
+    }
+    claims
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,147 @@
+use super::*;
+use crate::api::disruption_policy::{ConfigMapSource, Source};
+use crate::api::{DisruptionPolicySpec, DisruptionPolicyStatus};
+use tread_model::effect::Effect;
+
+fn claim(changes: &str) -> Claim {
+    Claim {
+        changes: changes.to_owned(),
+        least: Effect::None,
+        most: Effect::Restart,
+        with_unchanged: false,
+    }
+}
+
+fn version(bytes: &str, claims: &[&str]) -> Version {
+    Version {
+        name: "chrony".to_owned(),
+        version: "1.0.0".to_owned(),
+        summary: String::new(),
+        claims: claims.iter().map(|it| claim(it)).collect(),
+        digest: Digest::of(bytes.as_bytes()),
+        settings_digest: Digest::of(b"{}"),
+    }
+}
+
+fn good() -> Version {
+    version("good", &["file:/etc/chrony.conf"])
+}
+
+fn bad(kind: FailureKind, claims: &[&str]) -> Attempt {
+    Attempt::Bad {
+        failure: Failure { kind, message: "why".to_owned() },
+        digest: Some(Digest::of(b"bad")),
+        claims: claims.iter().map(|it| claim(it)).collect(),
+    }
+}
+
+/// The object of a ConfigMap in the template layer, with the status that it has
+/// after a version decided.
+fn decided(by: Option<&Version>) -> DisruptionPolicy {
+    let config_map = Some(ConfigMapSource::default());
+    let spec = DisruptionPolicySpec {
+        layer: Some(Layer::Template),
+        source: Some(Source { config_map, ..Source::default() }),
+        ..Default::default()
+    };
+    let mut object = DisruptionPolicy::new("apps.chrony", spec);
+    object.status = by.map(|version| DisruptionPolicyStatus {
+        state: Some(State::Loaded),
+        digest: Some(version.digest.to_string()),
+        settings_digest: Some(version.settings_digest.to_string()),
+        claims: version.claims.iter().map(ClaimStatus::from).collect(),
+        ..Default::default()
+    });
+    object
+}
+
+fn reboots(choice: &Choice) -> Vec<&str> {
+    match &choice.deciding {
+        Deciding::Reboots(claims) => claims.iter().map(|it| it.changes.as_str()).collect(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_newest_version_decides_when_it_is_good() {
+    let choice = choose(&decided(None), &Attempt::Good(good()), None, None);
+    assert_eq!((choice.state, choice.deciding), (State::Loaded, Deciding::Newest));
+}
+
+#[test]
+fn the_last_good_version_decides_while_its_bytes_are_kept_and_its_digest_stands() {
+    let trap = bad(FailureKind::Trap, &[]);
+    let object = decided(Some(&good()));
+    let choice = choose(&object, &trap, Some(&good()), None);
+    assert_eq!((choice.state, choice.deciding), (State::LastGood, Deciding::LastGood));
+    for (object, kept) in [
+        (object.clone(), None),
+        (decided(None), Some(good())),
+        (decided(Some(&version("another", &["file:/etc/chrony.conf"]))), Some(good())),
+        (object, Some(Version { settings_digest: Digest::of(b"{\"a\":1}"), ..good() })),
+    ] {
+        let choice = choose(&object, &trap, kept.as_ref(), None);
+        assert_eq!(choice.state, State::Failed);
+        let known = object.status.is_some();
+        assert_eq!(reboots(&choice), if known { vec!["file:/etc/chrony.conf"] } else { vec![] });
+    }
+}
+
+#[test]
+fn bytes_that_do_not_match_a_pin_never_decide() {
+    let mut object = decided(Some(&good()));
+    let mismatch = bad(FailureKind::DigestMismatch, &["file:/etc/other.conf"]);
+    object.spec.digest = Some(good().digest.to_string());
+    let choice = choose(&object, &mismatch, Some(&good()), None);
+    assert_eq!(choice.state, State::LastGood, "the last good one is the one that is pinned");
+    object.spec.digest = Some(Digest::of(b"third").to_string());
+    let choice = choose(&object, &mismatch, Some(&good()), None);
+    assert_eq!(choice.state, State::Failed);
+    assert_eq!(reboots(&choice), ["file:/etc/chrony.conf", "file:/etc/other.conf"]);
+}
+
+#[test]
+fn a_module_that_is_missing_costs_reboots_for_what_it_claimed() {
+    let missing = bad(FailureKind::Missing, &[]);
+    let choice = choose(&decided(Some(&good())), &missing, Some(&good()), None);
+    assert_eq!(choice.state, State::Failed);
+    assert_eq!(reboots(&choice), ["file:/etc/chrony.conf"]);
+    // And goes on to, when nothing more is known than that.
+    let mut failed = decided(Some(&good()));
+    failed.status.as_mut().unwrap().state = Some(State::Failed);
+    assert_eq!(reboots(&choose(&failed, &missing, None, None)), ["file:/etc/chrony.conf"]);
+}
+
+#[test]
+fn what_is_not_approved_decides_nothing_and_costs_nothing() {
+    let wide = version("wide", &["file:/**"]);
+    let mut object = decided(None);
+    let choice = choose(&object, &Attempt::Good(wide.clone()), None, None);
+    assert_eq!((choice.state, choice.deciding), (State::NeedsApproval, Deciding::Nobody));
+    assert!(choice.needs_approval.unwrap().contains("file:/**"));
+    let choice = choose(&object, &bad(FailureKind::Trap, &["file:/**"]), None, None);
+    assert_eq!(reboots(&choice), [""; 0], "nor if it is broken besides");
+    let choice = choose(&object, &Attempt::Good(good()), None, Some("unit:a.service"));
+    assert_eq!(choice.state, State::NeedsApproval);
+    // Nor does a claim count that was never approved.
+    let mut waiting = decided(Some(&wide));
+    waiting.status.as_mut().unwrap().state = Some(State::NeedsApproval);
+    assert_eq!(reboots(&choose(&waiting, &bad(FailureKind::Trap, &[]), None, None)), [""; 0]);
+    object.spec.approved = true;
+    let choice = choose(&object, &Attempt::Good(wide.clone()), None, None);
+    assert_eq!(choice.state, State::Loaded);
+    // What an admin puts in their own layer they have approved.
+    let mut mine = decided(None);
+    mine.spec.layer = Some(Layer::Admin);
+    assert_eq!(choose(&mine, &Attempt::Good(wide), None, None).state, State::Loaded);
+}
+
+#[test]
+fn a_disabled_policy_decides_nothing_whatever_it_is() {
+    let mut object = decided(Some(&good()));
+    object.spec.mode = Mode::Disabled;
+    for newest in [Attempt::Good(good()), bad(FailureKind::Trap, &["file:/etc/a/b"])] {
+        let choice = choose(&object, &newest, Some(&good()), None);
+        assert_eq!((choice.state, choice.deciding), (State::Disabled, Deciding::Nobody));
+    }
+}

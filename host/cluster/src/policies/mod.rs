@@ -1,0 +1,16 @@
+//! Who decides: from ConfigMaps and DisruptionPolicy objects to the policies
+//! that take part in plans.
+//!
+//! What is decided here is decided by pure functions over a [`Snapshot`] of the
+//! cluster, so that every replica decides alike.
+
+pub mod approval;
+pub mod choose;
+pub mod kept;
+pub mod material;
+pub mod names;
+pub mod register;
+pub mod snapshot;
+pub mod status;
+
+pub use snapshot::Snapshot;

@@ -1,0 +1,257 @@
+//! Which DisruptionPolicy objects there have to be.
+
+use super::snapshot::{Place, PolicyMap, Snapshot};
+use crate::api::disruption_policy::{ConfigMapSource, Layer, Source};
+use crate::api::words::{MANAGER, POLICIES_LABEL, REGISTERED_BY_LABEL};
+use crate::api::{DisruptionPolicy, DisruptionPolicySpec, openshift};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+/// The name of the object for the cluster's own nodeDisruptionPolicy.
+pub const NODE_DISRUPTION_POLICY: &str = "node-disruption-policy";
+
+/// Of an object's name.
+const LONGEST_NAME: usize = 253;
+
+/// What has to be done so that the objects are those that there have to be.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Registration {
+    /// Objects to make.
+    pub create: Vec<DisruptionPolicy>,
+    /// Objects that tread made, and that stand for nothing any more.
+    pub withdraw: Vec<Withdrawal>,
+    /// ConfigMaps that are labelled as policies, and are none.
+    pub ignored: Vec<Ignored>,
+}
+
+/// An object that stands for nothing any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Withdrawal {
+    /// Its name.
+    pub name: String,
+    /// Which one of that name.
+    pub uid: String,
+    /// Why, for an Event.
+    pub why: String,
+}
+
+/// A ConfigMap that is labelled as a policy, and is none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ignored {
+    /// Its namespace and name.
+    pub place: Place,
+    /// Which one of that name.
+    pub uid: String,
+    /// A stable word, for an Event.
+    pub reason: &'static str,
+    /// Why, and what to do, for an Event.
+    pub message: String,
+}
+
+/// What has to be done so that the objects are those that there have to be.
+pub fn register(snapshot: &Snapshot) -> Registration {
+    let mut out = Registration::default();
+    builtins(snapshot, &mut out);
+    node_disruption_policy(snapshot, &mut out);
+    let wanted = self_registered(snapshot, &mut out);
+    for (name, (place, map)) in &wanted {
+        match snapshot.policies.get(name) {
+            None => out.create.push(of_config_map(name, place, map)),
+            // What is withdrawn below comes again when it is gone.
+            Some(_) => {}
+        }
+    }
+    for (name, object) in &snapshot.policies {
+        let Some(uid) = registered_by(object) else { continue };
+        let why = match (wanted.get(name), config_map_of(object)) {
+            (Some((_, map)), _) if map.uid == uid => continue,
+            (_, Some(source)) => why_withdrawn(snapshot, &source, uid),
+            _ => continue,
+        };
+        let uid = object.metadata.uid.clone().unwrap_or_default();
+        out.withdraw.push(Withdrawal { name: name.clone(), uid, why });
+    }
+    out
+}
+
+/// Those that come with tread come back when they are deleted.
+fn builtins(snapshot: &Snapshot, out: &mut Registration) {
+    for builtin in &snapshot.builtins {
+        let has_it = |object: &DisruptionPolicy| source(object).builtin.as_ref() == Some(builtin);
+        if !snapshot.policies.values().any(|object| has_it(object)) {
+            let source = Source { builtin: Some(builtin.clone()), ..Source::default() };
+            out.create.push(object(free_name(snapshot, builtin), Layer::Builtin, source));
+        }
+    }
+}
+
+fn node_disruption_policy(snapshot: &Snapshot, out: &mut Registration) {
+    let name = openshift::MACHINE_CONFIGURATION;
+    let has_it =
+        |object: &DisruptionPolicy| source(object).machine_configuration.as_deref() == Some(name);
+    let there: Vec<_> = snapshot.policies.iter().filter(|(_, object)| has_it(object)).collect();
+    if snapshot.has_node_disruption_policy && there.is_empty() {
+        let source = Source { machine_configuration: Some(name.to_owned()), ..Source::default() };
+        let name = free_name(snapshot, NODE_DISRUPTION_POLICY);
+        out.create.push(object(name, Layer::Admin, source));
+    }
+    if snapshot.has_node_disruption_policy {
+        return;
+    }
+    for (name, object) in there.into_iter().filter(|(_, object)| made_by_tread(object)) {
+        let uid = object.metadata.uid.clone().unwrap_or_default();
+        let why = "MachineConfiguration/cluster has no nodeDisruptionPolicy any more".to_owned();
+        out.withdraw.push(Withdrawal { name: name.clone(), uid, why });
+    }
+}
+
+/// The ConfigMaps that have to have an object, by its name.
+fn self_registered<'s>(
+    snapshot: &'s Snapshot,
+    out: &mut Registration,
+) -> BTreeMap<String, (&'s Place, &'s PolicyMap)> {
+    // Who came first stays, so that nobody can push others out.
+    let mut maps: Vec<_> = snapshot.config_maps.iter().collect();
+    maps.sort_by_key(|(place, map)| (map.created, *place));
+    let mut of_namespace: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut wanted: BTreeMap<String, (&Place, &PolicyMap)> = BTreeMap::new();
+    for (place, map) in maps {
+        let (namespace, name) = place;
+        if named_by_an_admin(snapshot, place) {
+            continue;
+        }
+        let mut ignore = |reason, message| {
+            let (place, uid) = (place.clone(), map.uid.clone());
+            out.ignored.push(Ignored { place, uid, reason, message });
+        };
+        if !snapshot.allows(namespace) {
+            ignore(
+                "NamespaceNotAllowed",
+                format!(
+                    "Policies from the namespace {namespace} are not loaded: an admin can allow \
+                     them with `kubectl label namespace {namespace} {POLICIES_LABEL}=allowed`"
+                ),
+            );
+            continue;
+        }
+        let object = format!("{namespace}.{name}");
+        if object.len() > LONGEST_NAME {
+            ignore(
+                "NameTooLong",
+                format!(
+                    "The policy would be listed as NAMESPACE.NAME with {} characters, and \
+                     {LONGEST_NAME} are allowed: give the ConfigMap a shorter name",
+                    object.len()
+                ),
+            );
+            continue;
+        }
+        let count = of_namespace.entry(namespace).or_default();
+        if *count >= snapshot.room.registered_of_namespace {
+            let most = snapshot.room.registered_of_namespace;
+            ignore(
+                "TooManyPolicies",
+                format!("The namespace {namespace} has {most} policies already, which is the most"),
+            );
+            continue;
+        }
+        if wanted.len() >= snapshot.room.registered {
+            let most = snapshot.room.registered;
+            ignore("TooManyPolicies", format!("There are {most} policies already, the most"));
+            continue;
+        }
+        match wanted.entry(object) {
+            Entry::Vacant(place_for) => {
+                *count += 1;
+                place_for.insert((place, map));
+            }
+            // Dots in names can make two places read alike.
+            Entry::Occupied(other) => {
+                let object = other.key().clone();
+                ignore(
+                    "NameTaken",
+                    format!("Another ConfigMap is listed as {object} already: rename this one"),
+                );
+            }
+        }
+    }
+    wanted
+}
+
+/// Whether an admin's own object names the ConfigMap: then it is no other's
+/// business where it is.
+fn named_by_an_admin(snapshot: &Snapshot, place: &Place) -> bool {
+    snapshot.policies.values().any(|object| {
+        registered_by(object).is_none()
+            && config_map_of(object).is_some_and(|source| (source.namespace, source.name) == *place)
+    })
+}
+
+fn why_withdrawn(snapshot: &Snapshot, source: &ConfigMapSource, uid: &str) -> String {
+    let ConfigMapSource { namespace, name, .. } = source;
+    let place = (namespace.clone(), name.clone());
+    match snapshot.config_maps.get(&place) {
+        Some(map) if map.uid != uid => {
+            format!("The ConfigMap {namespace}/{name} was deleted and made anew")
+        }
+        Some(_) if named_by_an_admin(snapshot, &place) => {
+            format!("Another DisruptionPolicy names the ConfigMap {namespace}/{name}")
+        }
+        Some(_) if !snapshot.allows(namespace) => {
+            format!("Policies from the namespace {namespace} are not allowed any more")
+        }
+        Some(_) => format!("The ConfigMap {namespace}/{name} has no room any more"),
+        None => format!("The ConfigMap {namespace}/{name}, or its label, is gone"),
+    }
+}
+
+/// The UID of the ConfigMap that an object was made for.
+pub fn registered_by(object: &DisruptionPolicy) -> Option<&str> {
+    object.metadata.labels.as_ref()?.get(REGISTERED_BY_LABEL).map(String::as_str)
+}
+
+fn made_by_tread(object: &DisruptionPolicy) -> bool {
+    let labels = object.metadata.labels.as_ref();
+    labels.is_some_and(|labels| labels.get(MADE_BY).is_some_and(|by| by == MANAGER))
+}
+
+const MADE_BY: &str = "app.kubernetes.io/managed-by";
+
+fn source(object: &DisruptionPolicy) -> Source {
+    object.spec.source.clone().unwrap_or_default()
+}
+
+/// The ConfigMap that an object names.
+pub fn config_map_of(object: &DisruptionPolicy) -> Option<ConfigMapSource> {
+    object.spec.source.as_ref()?.config_map.clone()
+}
+
+/// A name that no object has: an admin may have given it to another one.
+fn free_name(snapshot: &Snapshot, name: &str) -> String {
+    if snapshot.policies.contains_key(name) { format!("tread.{name}") } else { name.to_owned() }
+}
+
+fn object(name: String, layer: Layer, source: Source) -> DisruptionPolicy {
+    let spec =
+        DisruptionPolicySpec { layer: Some(layer), source: Some(source), ..Default::default() };
+    let mut object = DisruptionPolicy::new(&name, spec);
+    object.metadata.labels = Some([(MADE_BY.to_owned(), MANAGER.to_owned())].into());
+    object
+}
+
+fn of_config_map(name: &str, (namespace, map_name): &Place, map: &PolicyMap) -> DisruptionPolicy {
+    let config_map = ConfigMapSource {
+        namespace: namespace.clone(),
+        name: map_name.clone(),
+        // The ConfigMap names its key itself, and may change its mind.
+        key: None,
+    };
+    let source = Source { config_map: Some(config_map), ..Source::default() };
+    let mut object = object(name.to_owned(), Layer::Template, source);
+    let labels = object.metadata.labels.get_or_insert_default();
+    labels.insert(REGISTERED_BY_LABEL.to_owned(), map.uid.clone());
+    object
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,233 @@
+//! What the status of a DisruptionPolicy says, and which Events tell of it.
+
+use super::choose::{Attempt, Choice, Deciding, Version};
+use super::register::config_map_of;
+use crate::api::conditions::{self, Finding};
+use crate::api::disruption_policy::{ClaimStatus, FailureStatus, State};
+use crate::api::{DisruptionPolicy, DisruptionPolicyStatus};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::jiff::Timestamp;
+use tread_model::description::Claim;
+use tread_model::verdict::Failure;
+
+/// What a column has room for.
+const LONGEST_SUMMARY: usize = 60;
+
+/// Something to tell of in an Event, on the object and on its ConfigMap.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// A stable word.
+    pub reason: &'static str,
+    /// Whether somebody should do something about it.
+    pub warns: bool,
+    /// A sentence.
+    pub text: String,
+}
+
+/// What was found out of a policy.
+#[derive(Debug, Clone, Copy)]
+pub struct Found<'f> {
+    /// Who decides.
+    pub choice: &'f Choice,
+    /// The newest version.
+    pub newest: &'f Attempt,
+    /// The last good version that tread keeps, and where.
+    pub kept: Option<(&'f Version, &'f str)>,
+    /// What it is called in plans.
+    pub name: &'f str,
+}
+
+/// The status of a policy, and what to tell of it if that is new.
+pub fn status(
+    object: &DisruptionPolicy,
+    found: Found<'_>,
+    now: Timestamp,
+) -> (DisruptionPolicyStatus, Option<Note>) {
+    let before = object.status.clone().unwrap_or_default();
+    let Found { choice, newest, kept, name } = found;
+    let generation = object.metadata.generation.unwrap_or_default();
+    let version = match (&choice.deciding, newest) {
+        (Deciding::LastGood, _) => kept.map(|(version, _)| version),
+        (_, Attempt::Good(version)) => Some(version),
+        _ => None,
+    };
+    let decides = matches!(choice.deciding, Deciding::Newest | Deciding::LastGood);
+    let claims = match (&choice.deciding, version) {
+        (Deciding::Reboots(claims), _) => claims.as_slice(),
+        (_, Some(version)) => version.claims.as_slice(),
+        _ => &[],
+    };
+    let mut status = DisruptionPolicyStatus {
+        observed_generation: Some(generation),
+        state: Some(choice.state),
+        layer: Some(object.spec.layer()),
+        source: Some(source(object)),
+        name: version.map(|_| name.to_owned()),
+        version: version.map(|version| version.version.clone()),
+        summary: version.map(|version| version.summary.clone()),
+        digest: version.map(|version| version.digest.to_string()),
+        settings_digest: version.map(|version| version.settings_digest.to_string()),
+        kept_in: kept_in(&before, version.filter(|_| decides), kept),
+        claims: claims.iter().map(ClaimStatus::from).collect(),
+        claims_summary: Some(claims_summary(claims)),
+        effects: Some(effects(claims)),
+        decisions: before.decisions,
+        failure: None,
+        last_change: before.last_change.clone(),
+        conditions: before.conditions.clone(),
+    };
+    let loaded = match newest {
+        _ if choice.state == State::Disabled => {
+            (None, "Disabled".to_owned(), "An admin switched it off: it is not asked.".to_owned())
+        }
+        Attempt::Good(_) => (Some(true), "Loaded".to_owned(), "It was loaded and checked.".into()),
+        Attempt::Bad { failure, digest, .. } => {
+            let same = |earlier: &&FailureStatus| {
+                earlier.name == failure.kind.name()
+                    && earlier.digest == digest.map(|digest| digest.to_string())
+            };
+            let since = before.failure.as_ref().filter(same).and_then(|it| it.since.clone());
+            status.failure = Some(FailureStatus {
+                name: failure.kind.name().to_owned(),
+                message: failure.message.clone(),
+                digest: digest.map(|digest| digest.to_string()),
+                since: since.or(Some(Time(now))),
+            });
+            (Some(false), failure.kind.name().to_owned(), consequence(failure, choice, version))
+        }
+    };
+    let mut find = |type_, (status_, reason, message): (Option<bool>, String, String)| {
+        let finding = Finding { type_, status: status_, reason, message };
+        conditions::set(&mut status.conditions, finding, generation, now);
+    };
+    find("Loaded", loaded);
+    let approved = match &choice.needs_approval {
+        Some(why) => (Some(false), "NeedsApproval".to_owned(), approval(object, why)),
+        None => (Some(true), "Approved".to_owned(), "Nobody has to approve what it claims.".into()),
+    };
+    find("Approved", approved);
+    let note = note(&before, &status);
+    (status, note)
+}
+
+/// Where the version that decides is kept, also if another replica kept it.
+fn kept_in(
+    before: &DisruptionPolicyStatus,
+    decides: Option<&Version>,
+    kept: Option<(&Version, &str)>,
+) -> Option<String> {
+    let decides = decides?;
+    if let Some((version, place)) = kept
+        && version.digest == decides.digest
+        && version.settings_digest == decides.settings_digest
+    {
+        return Some(place.to_owned());
+    }
+    let same = before.digest == Some(decides.digest.to_string())
+        && before.settings_digest == Some(decides.settings_digest.to_string());
+    before.kept_in.clone().filter(|_| same)
+}
+
+/// What a failure means now, for the admin, and what it was, for the author.
+fn consequence(failure: &Failure, choice: &Choice, decides: Option<&Version>) -> String {
+    let message = failure.message.trim_end_matches('.');
+    match (&choice.deciding, decides) {
+        (Deciding::LastGood, Some(last)) => {
+            format!("{message}. The version before, {}, goes on deciding.", last.version)
+        }
+        (Deciding::Reboots(claims), _) if !claims.is_empty() => {
+            format!("{message}. Until that is mended, every change that it claims costs a reboot.")
+        }
+        _ => format!("{message}. It decides nothing."),
+    }
+}
+
+fn approval(object: &DisruptionPolicy, why: &str) -> String {
+    let name = object.metadata.name.as_deref().unwrap_or_default();
+    format!(
+        "It decides nothing until an admin approves it, because {why}: `kubectl patch \
+         disruptionpolicy {name} --type merge -p '{{\"spec\":{{\"approved\":true}}}}'`"
+    )
+}
+
+/// Where a policy comes from, for a column.
+fn source(object: &DisruptionPolicy) -> String {
+    if let Some(map) = config_map_of(object) {
+        return format!("{}/{}", map.namespace, map.name);
+    }
+    match &object.spec.source {
+        Some(source) if source.builtin.is_some() => "builtin".to_owned(),
+        Some(_) => "nodeDisruptionPolicy".to_owned(),
+        None => "rules".to_owned(),
+    }
+}
+
+fn claims_summary(claims: &[Claim]) -> String {
+    let mut shown = String::new();
+    for (index, claim) in claims.iter().enumerate() {
+        let more = format!("{}{}", if index == 0 { "" } else { ", " }, claim.changes);
+        if index > 0 && shown.len() + more.len() > LONGEST_SUMMARY {
+            return format!("{shown} and {} more", claims.len().saturating_sub(index));
+        }
+        shown.push_str(&conditions::cut(more, LONGEST_SUMMARY));
+    }
+    shown
+}
+
+fn effects(claims: &[Claim]) -> String {
+    let least = claims.iter().map(|claim| claim.least).min();
+    let most = claims.iter().map(|claim| claim.most).max();
+    match (least, most) {
+        (Some(least), Some(most)) if least == most => least.to_string(),
+        (Some(least), Some(most)) => format!("{least}..{most}"),
+        _ => String::new(),
+    }
+}
+
+/// An Event for what is new, and nothing for what was said before.
+fn note(before: &DisruptionPolicyStatus, after: &DisruptionPolicyStatus) -> Option<Note> {
+    let failure = |status: &DisruptionPolicyStatus| {
+        status.failure.as_ref().map(|it| (it.name.clone(), it.digest.clone()))
+    };
+    let same = before.state == after.state
+        && before.digest == after.digest
+        && before.settings_digest == after.settings_digest
+        && failure(before) == failure(after);
+    if same {
+        return None;
+    }
+    let said = |type_: &str| {
+        let condition = after.conditions.iter().find(|condition| condition.type_ == type_);
+        condition.map(|condition| condition.message.clone()).unwrap_or_default()
+    };
+    let failed = || {
+        let name = after.failure.as_ref().map_or("", |failure| failure.name.as_str());
+        format!("{name}: {}", said("Loaded"))
+    };
+    let (reason, warns, text) = match after.state? {
+        State::Loaded => {
+            let version = after.version.as_deref().unwrap_or_default();
+            let name = after.name.as_deref().unwrap_or_default();
+            ("PolicyLoaded", false, format!("{name} {version} was loaded and checked."))
+        }
+        State::LastGood => ("PolicyLastGood", true, failed()),
+        State::Failed | State::Invalid => ("PolicyFailed", true, failed()),
+        State::NeedsApproval => ("PolicyNeedsApproval", true, said("Approved")),
+        State::Disabled => ("PolicyDisabled", false, said("Loaded")),
+    };
+    Some(Note { reason, warns, text })
+}
+
+impl From<&Claim> for ClaimStatus {
+    fn from(claim: &Claim) -> ClaimStatus {
+        ClaimStatus {
+            changes: claim.changes.clone(),
+            least: claim.least,
+            most: claim.most,
+            with_unchanged: claim.with_unchanged,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

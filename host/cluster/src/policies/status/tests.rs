@@ -1,0 +1,171 @@
+use super::*;
+use crate::api::DisruptionPolicySpec;
+use crate::api::disruption_policy::{ConfigMapSource, Layer, Mode, Source};
+use crate::policies::choose::choose;
+use tread_model::digest::Digest;
+use tread_model::effect::Effect;
+use tread_model::verdict::FailureKind;
+
+fn claim(changes: &str, least: Effect, most: Effect) -> Claim {
+    Claim { changes: changes.to_owned(), least, most, with_unchanged: false }
+}
+
+fn version(number: &str) -> Version {
+    Version {
+        name: "chrony".to_owned(),
+        version: number.to_owned(),
+        summary: "Restarts chronyd".to_owned(),
+        claims: vec![claim("file:/etc/chrony.conf", Effect::None, Effect::Restart)],
+        digest: Digest::of(number.as_bytes()),
+        settings_digest: Digest::of(b"{}"),
+    }
+}
+
+fn object() -> DisruptionPolicy {
+    let config_map = ConfigMapSource {
+        namespace: "apps".to_owned(),
+        name: "chrony".to_owned(),
+        ..Default::default()
+    };
+    let source = Source { config_map: Some(config_map), ..Source::default() };
+    let spec = DisruptionPolicySpec {
+        layer: Some(Layer::Template),
+        source: Some(source),
+        ..Default::default()
+    };
+    let mut object = DisruptionPolicy::new("apps.chrony", spec);
+    object.metadata.generation = Some(3);
+    object
+}
+
+fn bad(message: &str) -> Attempt {
+    Attempt::Bad {
+        failure: Failure { kind: FailureKind::OutOfFuel, message: message.to_owned() },
+        digest: Some(Digest::of(message.as_bytes())),
+        claims: Vec::new(),
+    }
+}
+
+/// The object after tread has looked at it, at this second.
+fn seen(
+    object: &DisruptionPolicy,
+    newest: &Attempt,
+    kept: Option<&Version>,
+    second: i64,
+) -> (DisruptionPolicy, Option<Note>) {
+    let choice = choose(object, newest, kept, None);
+    let kept = kept.map(|version| (version, "tread-last-good-1"));
+    let found = Found { choice: &choice, newest, kept, name: "chrony" };
+    let (status, note) = status(object, found, Timestamp::from_second(second).unwrap());
+    let mut after = object.clone();
+    after.status = Some(status);
+    (after, note)
+}
+
+fn condition<'o>(object: &'o DisruptionPolicy, type_: &str) -> (&'o str, &'o str, &'o str) {
+    let conditions = &object.status.as_ref().unwrap().conditions;
+    let found = conditions.iter().find(|condition| condition.type_ == type_).unwrap();
+    assert_eq!(found.observed_generation, Some(3));
+    (&found.status, &found.reason, &found.message)
+}
+
+#[test]
+fn a_version_that_was_loaded_fills_the_columns() {
+    let newest = Attempt::Good(version("1.0.0"));
+    let (after, note) = seen(&object(), &newest, Some(&version("1.0.0")), 1);
+    let status = after.status.as_ref().unwrap();
+    assert_eq!(status.state, Some(State::Loaded));
+    assert_eq!(status.layer, Some(Layer::Template));
+    assert_eq!(status.source.as_deref(), Some("apps/chrony"));
+    assert_eq!(status.version.as_deref(), Some("1.0.0"));
+    assert_eq!(status.claims_summary.as_deref(), Some("file:/etc/chrony.conf"));
+    assert_eq!(status.effects.as_deref(), Some("none..restart"));
+    assert_eq!(status.kept_in.as_deref(), Some("tread-last-good-1"));
+    assert_eq!(status.observed_generation, Some(3));
+    assert_eq!(condition(&after, "Loaded").0, "True");
+    assert_eq!(condition(&after, "Approved").0, "True");
+    let note = note.unwrap();
+    assert_eq!((note.reason, note.warns), ("PolicyLoaded", false));
+    assert_eq!(note.text, "chrony 1.0.0 was loaded and checked.");
+}
+
+#[test]
+fn the_same_again_is_the_same_status_and_no_event() {
+    for newest in [Attempt::Good(version("1.0.0")), bad("it loops")] {
+        let (first, _) = seen(&object(), &newest, None, 1);
+        let (second, note) = seen(&first, &newest, None, 99);
+        assert_eq!(note, None);
+        assert_eq!(second, first, "or every look would be a write");
+    }
+}
+
+#[test]
+fn a_bad_new_version_says_who_decides_and_tells_its_author() {
+    let (loaded, _) = seen(&object(), &Attempt::Good(version("1.0.0")), None, 1);
+    let (after, note) = seen(&loaded, &bad("it loops"), Some(&version("1.0.0")), 2);
+    let status = after.status.as_ref().unwrap();
+    assert_eq!(status.state, Some(State::LastGood));
+    assert_eq!(status.version.as_deref(), Some("1.0.0"), "the one that decides");
+    let (value, reason, message) = condition(&after, "Loaded");
+    assert_eq!((value, reason), ("False", "OutOfFuel"));
+    assert_eq!(message, "it loops. The version before, 1.0.0, goes on deciding.");
+    assert_eq!(status.failure.as_ref().unwrap().name, "out-of-fuel");
+    let note = note.unwrap();
+    assert_eq!((note.reason, note.warns), ("PolicyLastGood", true));
+    assert!(note.text.starts_with("out-of-fuel: it loops."), "{note:?}");
+    // Another bad version is told of, too; and so is the good one at last.
+    let (again, note) = seen(&after, &bad("it loops again"), Some(&version("1.0.0")), 3);
+    assert_eq!(note.unwrap().reason, "PolicyLastGood");
+    let (mended, note) = seen(&again, &Attempt::Good(version("1.0.1")), None, 4);
+    assert_eq!(note.unwrap().reason, "PolicyLoaded");
+    assert_eq!(mended.status.unwrap().failure, None);
+}
+
+#[test]
+fn without_a_good_version_it_says_that_claims_cost_reboots() {
+    let (loaded, _) = seen(&object(), &Attempt::Good(version("1.0.0")), None, 1);
+    let (after, note) = seen(&loaded, &bad("it loops"), None, 2);
+    let status = after.status.as_ref().unwrap();
+    assert_eq!((status.state, status.digest.as_ref()), (Some(State::Failed), None));
+    assert_eq!(status.claims.len(), 1, "what it claimed is still known");
+    assert!(condition(&after, "Loaded").2.contains("every change that it claims costs a reboot"));
+    assert_eq!(note.unwrap().reason, "PolicyFailed");
+    let (never, _) = seen(&object(), &bad("it loops"), None, 1);
+    assert!(condition(&never, "Loaded").2.ends_with("It decides nothing."));
+}
+
+#[test]
+fn an_approval_that_is_missing_says_how_to_give_it() {
+    let wide =
+        Version { claims: vec![claim("file:/**", Effect::None, Effect::None)], ..version("1.0.0") };
+    let (after, note) = seen(&object(), &Attempt::Good(wide), None, 1);
+    let (value, reason, message) = condition(&after, "Approved");
+    assert_eq!((value, reason), ("False", "NeedsApproval"));
+    let command = "kubectl patch disruptionpolicy apps.chrony --type merge -p '{\"spec\":{\"approved\":true}}'";
+    assert!(message.contains(command), "{message}");
+    assert_eq!(note.unwrap().reason, "PolicyNeedsApproval");
+}
+
+#[test]
+fn a_disabled_policy_is_known_as_such() {
+    let mut object = object();
+    object.spec.mode = Mode::Disabled;
+    let (after, note) = seen(&object, &Attempt::Good(version("1.0.0")), None, 1);
+    assert_eq!(condition(&after, "Loaded").0, "Unknown");
+    assert_eq!(note.unwrap().reason, "PolicyDisabled");
+}
+
+#[test]
+fn a_column_is_cut_with_a_count() {
+    let all: Vec<Claim> = (0..10)
+        .map(|n| claim(&format!("file:/etc/some/where/{n}.conf"), Effect::Reload, Effect::Reload))
+        .collect();
+    assert_eq!(
+        claims_summary(&all),
+        "file:/etc/some/where/0.conf, file:/etc/some/where/1.conf and 8 more"
+    );
+    let long = claim(&format!("file:/{}", "a".repeat(500)), Effect::None, Effect::None);
+    assert!(claims_summary(&[long]).len() <= LONGEST_SUMMARY);
+    assert_eq!(effects(&all), "reload");
+    assert_eq!((claims_summary(&[]), effects(&[])), (String::new(), String::new()));
+}
