@@ -5,7 +5,7 @@
 suites=(leftovers fmt clippy build guests policies model tests doc deny readme examples)
 # The packages whose tests need a control plane. They run in the suite cluster
 # and in no other; without a control plane they fail.
-need_bed=(tread-test-bed)
+need_bed=(tread-cluster tread-test-bed)
 
 suites=(leftovers fmt clippy build guests policies model tests doc deny readme cluster)
 
