@@ -1,5 +1,10 @@
 //! Kubernetes: the custom resources of tread, and the controllers that read and
 //! write them.
 
+#![allow(
+    clippy::duplicated_attributes,
+    reason = "each printer column of a custom resource has its own"
+)]
+
 pub mod api;
 pub mod policies;

@@ -1,10 +1,12 @@
 //! What a real API server makes of the definitions.
 
+#![allow(clippy::unwrap_used, reason = "a helper of a test fails the test")]
+
 use std::sync::OnceLock;
 use tread_cluster::api::crds;
 use tread_test_bed::{ControlPlane, Shared};
 
-static BED: Shared = Shared::new(|| ControlPlane::options());
+static BED: Shared = Shared::new(ControlPlane::options);
 
 /// A control plane that has all definitions.
 fn plane() -> &'static ControlPlane {

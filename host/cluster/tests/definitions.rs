@@ -1,6 +1,12 @@
 //! The definitions of custom resources: what is committed is what the code
 //! makes, and what the API server asks of them.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a helper of a test fails the test"
+)]
+
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Value, json};
 use std::path::PathBuf;

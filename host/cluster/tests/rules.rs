@@ -1,6 +1,12 @@
 //! The rules of a DisruptionPolicy in the cluster are those that `tread plan
 //! --rules` reads from a file.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a helper of a test fails the test"
+)]
+
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use tread_cluster::api::DisruptionPolicy;

@@ -7,7 +7,7 @@ use tread_guest_sdk::{Change, State};
 pub(crate) fn is_about_providers(change: &Change) -> bool {
     [&change.before, &change.after].into_iter().all(|state| match state {
         State::Absent => true,
-        state => state.as_text().is_some_and(|text| only_providers(text)),
+        state => state.as_text().is_some_and(only_providers),
     })
 }
 

@@ -1,6 +1,15 @@
 //! Whatever is in a file of anchors, the answer is never gentler than that of a
 //! slow reference, which searches the file for certificates as p11-kit does.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    reason = "a helper of a test fails the test"
+)]
+
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use tread_guest_sdk::{Effect, test};

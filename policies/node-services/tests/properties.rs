@@ -1,6 +1,15 @@
 //! Whatever is written how, the answer is never gentler than that of a slow
 //! reference, which reads both sides with a whole reader and looks at each key.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    reason = "a helper of a test fails the test"
+)]
+
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use tread_guest_sdk::{Effect, test};

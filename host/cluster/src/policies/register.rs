@@ -55,10 +55,9 @@ pub fn register(snapshot: &Snapshot) -> Registration {
     node_disruption_policy(snapshot, &mut out);
     let wanted = self_registered(snapshot, &mut out);
     for (name, (place, map)) in &wanted {
-        match snapshot.policies.get(name) {
-            None => out.create.push(of_config_map(name, place, map)),
-            // What is withdrawn below comes again when it is gone.
-            Some(_) => {}
+        // What is withdrawn below comes again when it is gone.
+        if !snapshot.policies.contains_key(name) {
+            out.create.push(of_config_map(name, place, map));
         }
     }
     for (name, object) in &snapshot.policies {

@@ -1,3 +1,5 @@
+#![allow(clippy::string_slice, reason = "a helper of a test fails the test")]
+
 use super::*;
 use proptest::strategy::Strategy;
 

@@ -371,7 +371,6 @@ fn contents_that_cannot_be_decoded_are_all_reported_with_side_file_and_field() {
         file: "after.yaml".into(),
         document: document.into(),
         config,
-        role: String::new(),
     };
     new.places = vec![place("1", "spec.config"), place("2", "spec.config"), place("3", "")];
     let problems = compare(&old, &new).unwrap_err().0;

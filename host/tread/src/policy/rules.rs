@@ -76,7 +76,7 @@ pub enum Output {
 pub fn run(args: &RulesArgs, out: &mut impl Write) -> Result<Exit> {
     let mut files = Vec::new();
     for path in &args.files {
-        files.extend(inputs::read(path)?);
+        files.extend(inputs::read(path)?.files);
     }
     if args.to_openshift {
         return to_openshift(args, &files, out);
