@@ -56,7 +56,7 @@ impl ControlPlane {
     }
 
     /// Where the requests are logged, as JSON lines, by
-    /// [`Options::with_audit_log`].
+    /// [`crate::Options::with_audit_log`].
     pub fn audit_log(&self) -> PathBuf {
         self.supervisor.log("audit")
     }

@@ -355,7 +355,7 @@ impl Work<'_> {
         let mut left = BTreeSet::new();
         let mut needless = false;
         for (voice, text, pattern) in self.patterns() {
-            if voice.abstains_on(text) {
+            if voice.abstains_on(text) && !self.costs_more(&pattern) {
                 continue;
             }
             if voice.only_reboots(text) && !pattern.kind().is_named() {
@@ -370,6 +370,16 @@ impl Work<'_> {
         }
         self.needless |= needless;
         left.into_iter().collect()
+    }
+
+    /// Whether a glob makes a whole directory cost what only a part of it does.
+    fn costs_more(&self, pattern: &Pattern) -> bool {
+        pattern.shapes().iter().any(|shape| match (shape, shape.directory()) {
+            (Shape::Glob { .. }, Some(directory)) => {
+                self.reasons.contains_key(&(pattern.kind(), Shape::Below(directory.to_owned())))
+            }
+            _ => false,
+        })
     }
 
     fn why_not(&self, kind: Kind, shape: &Shape) -> Option<String> {

@@ -269,7 +269,7 @@ mod tests {
             (nothing.clone(), restart("a.service"), "adds 1 step (restart a.service)"),
             (restart("a.service"), nothing.clone(), "saves 1 step (restart a.service)"),
             (nothing.clone(), reboot, "adds 3 steps (drain, reboot, uncordon)"),
-            (None, Some(Answer::Refuse), "refused; a running node cannot take: file:/etc/a"),
+            (None, Some(Answer::Refuse), "refused; a (template) refuses: file:/etc/a"),
             (Some(Answer::Refuse), nothing, "not refused any more: no action; no drain, no reboot"),
             (Some(Answer::Refuse), Some(Answer::Refuse), "refused, as today"),
         ] {

@@ -114,9 +114,14 @@ fn file(path: String, value: Value) -> Result<Value> {
         ("path", Some(Value::from(path))),
         ("contents", short.contents.map(|text| json!({"source": data_url(&text)}))),
         ("mode", short.mode.map(Value::from)),
-        ("user", short.user.map(|name| json!({"name": name}))),
-        ("group", short.group.map(|name| json!({"name": name}))),
+        ("user", short.user.map(owner)),
+        ("group", short.group.map(owner)),
     ]))
+}
+
+/// An owner by name, or by number.
+fn owner(name: String) -> Value {
+    name.parse::<u32>().map_or_else(|_| json!({"name": name}), |id| json!({"id": id}))
 }
 
 fn unit(name: String, value: Value) -> Result<Value> {

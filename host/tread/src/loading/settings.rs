@@ -47,7 +47,8 @@ pub(super) fn check(
         if named.peek().is_none() {
             return Err(UsageError(nobody(policy, takers, rules)));
         }
-        for taker in named {
+        // Of several of one name the set of policies says that it cannot be.
+        for taker in named.take(1) {
             for (key, value) in values {
                 check_one(taker, key, value)
                     .map_err(|why| UsageError(format!("--set {policy}.{key}: {why}")))?;

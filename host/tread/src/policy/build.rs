@@ -80,7 +80,11 @@ fn component(dir: &Path) -> Result<Vec<u8>> {
 
 /// Settles the versions of the dependencies, if nobody has yet.
 fn lock(toolchain: &Toolchain, dir: &Path) -> Result<()> {
-    if !dir.ancestors().any(|ancestor| ancestor.join("Cargo.lock").is_file()) {
+    // The workspace's; a lock file further up is somebody else's.
+    let arguments = ["locate-project", "--workspace", "--message-format=plain"];
+    let manifest = output(&mut toolchain.cargo(dir, &arguments))?;
+    let manifest = PathBuf::from(String::from_utf8_lossy(&manifest).trim_end());
+    if !manifest.with_file_name("Cargo.lock").is_file() {
         output(&mut toolchain.cargo(dir, &["generate-lockfile"]))?;
     }
     Ok(())

@@ -30,11 +30,8 @@ fn chrony(bench: &Bench) -> PathBuf {
     let words = command.lines().take_while(|line| line.trim() != "cd chrony");
     let words: Vec<_> =
         words.flat_map(str::split_whitespace).filter(|word| *word != "\\").collect();
-    let words = words.iter().map(|word| match *word {
-        "path/to/tread/guest-sdk" => sdk.as_str(),
-        word => word,
-    });
-    let args: Vec<_> = ["policy", "new"].into_iter().chain(words).collect();
+    // The binary of a test was not installed from anywhere.
+    let args: Vec<_> = ["policy", "new", "--sdk", &sdk].into_iter().chain(words).collect();
     let made = bench.tread(&args);
     assert_eq!(made.code(), 0, "{args:?}: {}", made.err());
     bench.dir.path().join("chrony")

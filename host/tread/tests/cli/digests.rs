@@ -169,7 +169,8 @@ fn the_order_in_which_policies_and_rules_are_given_does_not_matter() {
         let says = vec![act(0, &[guests::Action::Restart(unit)])];
         bench.write(&format!("{name}.wasm"), guests::answering(name, claims, says).component());
         let action = json!({"do": "reload", "unit": unit});
-        let rules = rule(name, json!({"match": ["file:/etc/b"], "actions": [action]}));
+        let of_rules = format!("rule-{name}");
+        let rules = rule(&of_rules, json!({"match": ["file:/etc/b"], "actions": [action]}));
         bench.write(&format!("{name}.json"), rules.to_string());
     }
     let new = || files(&[("/etc/a", "x"), ("/etc/b", "x")]);

@@ -189,10 +189,14 @@ fn an_ignition_config_of_another_version_gets_the_way_to_convert_it() {
 #[test]
 fn an_unknown_kind_is_named_with_what_can_be_read() {
     let bench = Bench::new();
-    let config_map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
+    let of_kind = |kind: &str| format!("apiVersion: v1\nkind: {kind}\nmetadata: {{name: a}}\n");
     assert_error(
-        &plan(&bench, &[("a.yaml", config_map)]),
-        &["a.yaml, kind: unknown kind \"ConfigMap\"", "tread reads MachineConfig"],
+        &plan(&bench, &[("a.yaml", &of_kind("Service"))]),
+        &["a.yaml, kind: unknown kind \"Service\"", "tread reads MachineConfig"],
+    );
+    assert_error(
+        &plan(&bench, &[("a.yaml", &of_kind("ConfigMap"))]),
+        &["a.yaml, kind: ConfigMap is no node config", "tread policy unpack", "--policy"],
     );
     let near = "apiVersion: machineconfiguration.openshift.io/v1\nkind: Machineconfig\n";
     assert_error(&plan(&bench, &[("a.yaml", near)]), &["did you mean \"MachineConfig\"?"]);

@@ -204,7 +204,7 @@ fn rules_policies_and_built_ins_become_openshifts_policy_and_the_rest_is_listed(
     let restart = json!([{"type": "Restart", "restart": {"serviceName": "chronyd.service"}}]);
     assert_eq!(actions("/etc/chrony.d"), Some(restart));
     assert_eq!(actions("/etc/free.conf"), Some(json!([{"type": "None"}])));
-    assert_eq!(actions("/etc/docker/certs.d"), Some(json!([{"type": "None"}])), "of a built-in");
+    assert_eq!(actions("/etc/nmstate/openshift"), Some(json!([{"type": "None"}])), "of a built-in");
     assert_eq!(actions("/etc/ranged.conf"), None);
     assert_eq!(policy["sshkey"]["actions"], json!([{"type": "None"}]));
     for part in [

@@ -53,7 +53,7 @@ fn sides_of_different_pools_are_a_warning_in_every_form() {
     bench.write("m.yaml", role("a", "master", "2"));
     let plan = checked(&bench.tread(&["plan", "w.json", "m.yaml", "-o", "json"]));
     let warning = plan["warnings"][0].as_str().unwrap();
-    for part in ["the pool worker", "master", "w.json", "m.yaml"] {
+    for part in ["OLD is of the pool worker", "NEW of the pool master"] {
         assert!(warning.contains(part), "{part} in {warning}");
     }
     let human = bench.tread(&["plan", "w.json", "m.yaml"]).out();
@@ -86,10 +86,9 @@ fn what_is_left_out_of_a_directory_is_named_on_standard_error() {
 
 /// A policy in a ConfigMap, as `tread policy pack` writes it.
 fn packed(bench: &Bench) -> String {
-    let registries = tree().join("policies/prebuilt/registries.wasm");
-    bench.write("settings.yaml", "drain: always\n");
-    let args =
-        ["policy", "pack", registries.to_str().unwrap(), "-n", "node-config", "--name", "mine"];
+    let policy = tree().join("tests/contract/1.0.0/settings.wasm");
+    bench.write("settings.yaml", "at_most: 7\n");
+    let args = ["policy", "pack", policy.to_str().unwrap(), "-n", "node-config", "--name", "mine"];
     let ran = bench.tread(&[&args[..], &["--settings", "settings.yaml"]].concat());
     assert_eq!(ran.code(), 0, "{}", ran.err());
     ran.out()
@@ -99,16 +98,16 @@ fn packed(bench: &Bench) -> String {
 fn a_packed_manifest_is_a_policy_with_the_settings_that_it_was_packed_with() {
     let bench = Bench::new();
     bench.write("mine.yaml", packed(&bench));
-    let drain = |args: &[&str]| -> (String, Value) {
+    let at_most = |args: &[&str]| -> (String, Value) {
         let args = [&["policies", "-o", "json", "--policy", "mine.yaml"], args].concat();
         let ran = bench.tread(&args);
         assert_eq!(ran.code(), 0, "{}", ran.err());
         let rows = ran.json();
         let mine = rows.as_array().unwrap().iter().find(|row| row["layer"] == "template").unwrap();
-        (mine["name"].as_str().unwrap().to_owned(), mine["settings"]["drain"].clone())
+        (mine["name"].as_str().unwrap().to_owned(), mine["settings"]["at_most"].clone())
     };
-    assert_eq!(drain(&[]), ("registries".to_owned(), "always".into()));
-    assert_eq!(drain(&["--set", "registries.drain=never"]).1, "never");
+    assert_eq!(at_most(&[]), ("settings".to_owned(), 7.into()));
+    assert_eq!(at_most(&["--set", "settings.at_most=3"]).1, 3);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use tread_model::effect::Effect;
 const MARKER: &str = "xyzzyMARKER";
 
 fn policy_json(text: &str) -> String {
-    let key = json!([{"type": "signedBy", "keyType": "GPGKeys", "keyData": text}]);
+    let key = json!([{"type": "signedBy", "keyType": "GPGKeys", "keyPath": format!("/{text}")}]);
     json!({"default": key}).to_string()
 }
 

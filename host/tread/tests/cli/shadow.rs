@@ -192,8 +192,10 @@ fn it_can_relax_and_take_settings_only_by_its_name() {
     assert_eq!(relaxed["shadow"]["plan"]["summary"], "no action; no drain, no reboot");
     let unknown = ["--shadow", "soft.wasm", "--may-relax", "other"];
     assert_eq!(bench.plan(files(&[]), files(&[]), &unknown).code(), 2);
-    let set = plan(&["--set", "soft.key=1"]);
-    assert_eq!(set["shadow"]["policies"][0]["failure"], "invalid-settings");
+    let unknown = ["--shadow", "soft.wasm", "--set", "soft.key=1"];
+    let ran = bench.plan(files(&[]), files(&[]), &unknown);
+    assert_eq!(ran.code(), 2);
+    assert!(ran.err().contains("soft takes no settings"), "{}", ran.err());
 }
 
 #[test]
