@@ -2,12 +2,11 @@
 # shellcheck disable=SC2154 # root and logs are set by tests/run
 # The suites. Each is a function that fails when something is wrong.
 
-suites=(leftovers fmt clippy build guests policies model tests doc deny readme examples)
 # The packages whose tests need a control plane. They run in the suite cluster
 # and in no other; without a control plane they fail.
 need_bed=(tread-cluster tread-test-bed)
 
-suites=(leftovers fmt clippy build guests policies model tests doc deny readme cluster)
+suites=(leftovers fmt clippy build guests policies model tests doc deny readme examples cluster)
 
 is_suite() {
   contains "$1" "${suites[@]}"
