@@ -36,7 +36,7 @@ pub(crate) fn of_error(
         return failure(FailureKind::Memory, &exceeded.0);
     }
     if error.downcast_ref::<PoolConcurrencyLimitError>().is_some() {
-        return no_room("too many policies run at the same time");
+        return no_room(format!("too many policies run at the same time: {error:#}"));
     }
     let Some(trap) = error.downcast_ref::<Trap>() else {
         return failure(otherwise, format!("{error:#}"));

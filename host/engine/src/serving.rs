@@ -109,8 +109,14 @@ impl Serving {
     }
 }
 
+/// So many modules may be dropped at the same time while all slots are taken.
+const ROOM_FOR_CLEARING: u32 = 16;
+
 fn pool(limits: &Limits, slots: u32) -> PoolingAllocationConfig {
     let mut pool = PoolingAllocationConfig::new();
+    // The slots say how many may run. Whoever drops a module borrows room for a
+    // moment too, one after another, to clear what was kept for it.
+    let slots = slots.saturating_add(ROOM_FOR_CLEARING);
     pool.total_component_instances(slots)
         .total_core_instances(slots.saturating_mul(limits.core_instances))
         .max_core_instances_per_component(limits.core_instances)

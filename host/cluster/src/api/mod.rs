@@ -1,6 +1,6 @@
 //! The objects that tread keeps in the cluster, and those of others that it
 //! reads, as types. The definitions that the API server needs are made of them:
-//! [`crds`].
+//! [`crds()`].
 
 // KubeSchema repeats each struct inside of a function.
 #![allow(unreachable_pub)]
