@@ -7,4 +7,6 @@
 )]
 
 pub mod api;
+pub mod events;
+pub mod metrics;
 pub mod policies;

@@ -6,6 +6,7 @@
 
 pub mod approval;
 pub mod choose;
+pub mod current;
 pub mod kept;
 pub mod material;
 pub mod names;

@@ -5,6 +5,7 @@ use super::register::config_map_of;
 use crate::api::conditions::{self, Finding};
 use crate::api::disruption_policy::{ClaimStatus, FailureStatus, State};
 use crate::api::{DisruptionPolicy, DisruptionPolicyStatus};
+use crate::events::Note;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use tread_model::description::Claim;
@@ -12,17 +13,6 @@ use tread_model::verdict::Failure;
 
 /// What a column has room for.
 const LONGEST_SUMMARY: usize = 60;
-
-/// Something to tell of in an Event, on the object and on its ConfigMap.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Note {
-    /// A stable word.
-    pub reason: &'static str,
-    /// Whether somebody should do something about it.
-    pub warns: bool,
-    /// A sentence.
-    pub text: String,
-}
 
 /// What was found out of a policy.
 #[derive(Debug, Clone, Copy)]

@@ -1,0 +1,175 @@
+//! What Prometheus can ask: names are a promise, so they all stand here.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+use std::sync::Arc;
+
+/// A policy, by the name that it has in plans.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct OfPolicy {
+    /// Its name.
+    pub policy: String,
+}
+
+/// What became of a change.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct Decided {
+    /// Who decided; empty: nobody.
+    pub policy: String,
+    /// decided, fallback, failed or refused.
+    pub outcome: &'static str,
+}
+
+/// A failure of a policy.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct Failed {
+    /// Which policy.
+    pub policy: String,
+    /// The failure's stable name.
+    pub failure: String,
+}
+
+/// What state policies are in.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct InState {
+    /// Loaded, LastGood, Failed, …
+    pub state: &'static str,
+}
+
+/// What plans cost.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct WithEffect {
+    /// none, reload, restart, drain, reboot or refuse.
+    pub effect: &'static str,
+}
+
+/// What the API server was asked for in vain.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct ApiError {
+    /// list, watch, get, create, update, patch or delete.
+    pub verb: &'static str,
+    /// The kind of the objects.
+    pub kind: &'static str,
+    /// The HTTP status, or 0 if no answer came.
+    pub code: u16,
+}
+
+/// All that is measured. Clones share everything.
+#[derive(Debug, Clone)]
+pub struct Metrics {
+    registry: Arc<Registry>,
+    /// Changes by who decided on them, and how.
+    pub decisions: Family<Decided, Counter>,
+    /// How long calls of policies took, in µs.
+    pub sandbox_time: Family<OfPolicy, Histogram, fn() -> Histogram>,
+    /// What calls of policies used.
+    pub fuel: Family<OfPolicy, Histogram, fn() -> Histogram>,
+    /// Failures of policies, by their stable names.
+    pub failures: Family<Failed, Counter>,
+    /// Policies by state.
+    pub policies: Family<InState, Gauge>,
+    /// Pending plans by effect.
+    pub plans: Family<WithEffect, Gauge>,
+    /// Nodes in pending plans that need no reboot, which "reboot always" would cost.
+    pub reboots_avoided: Gauge,
+    /// Nodes in pending plans that need one.
+    pub reboots: Gauge,
+    /// How long previews took, in µs, from the event to the plan.
+    pub preview_time: Histogram,
+    /// How long warnings at admission took, in µs.
+    pub warning_time: Histogram,
+    /// What the API server was asked for in vain.
+    pub api_errors: Family<ApiError, Counter>,
+    /// 1 on the replica that writes.
+    pub leads: Gauge,
+}
+
+impl Default for Metrics {
+    fn default() -> Metrics {
+        Metrics::new()
+    }
+}
+
+impl Metrics {
+    /// Everything at zero.
+    pub fn new() -> Metrics {
+        let micros: fn() -> Histogram = || Histogram::new(exponential_buckets(8.0, 2.0, 20));
+        let fuel: fn() -> Histogram = || Histogram::new(exponential_buckets(1000.0, 4.0, 12));
+        let mut metrics = Metrics {
+            registry: Arc::default(),
+            decisions: Family::default(),
+            sandbox_time: Family::new_with_constructor(micros),
+            fuel: Family::new_with_constructor(fuel),
+            failures: Family::default(),
+            policies: Family::default(),
+            plans: Family::default(),
+            reboots_avoided: Gauge::default(),
+            reboots: Gauge::default(),
+            preview_time: micros(),
+            warning_time: micros(),
+            api_errors: Family::default(),
+            leads: Gauge::default(),
+        };
+        let mut registry = Registry::with_prefix("tread");
+        let m = &metrics;
+        registry.register(
+            "decisions",
+            "Changes by who decided on them, and how",
+            m.decisions.clone(),
+        );
+        registry.register(
+            "sandbox_time_microseconds",
+            "How long calls of policies took",
+            m.sandbox_time.clone(),
+        );
+        registry.register("sandbox_fuel", "What calls of policies used", m.fuel.clone());
+        registry.register("policy_failures", "Failures of policies by name", m.failures.clone());
+        registry.register("policies", "Policies by state", m.policies.clone());
+        registry.register("pending_plans", "Pending plans by effect", m.plans.clone());
+        registry.register(
+            "reboots_avoided",
+            "Nodes in pending plans that are spared the reboot of every change",
+            m.reboots_avoided.clone(),
+        );
+        registry.register("reboots", "Nodes in pending plans that reboot", m.reboots.clone());
+        registry.register(
+            "preview_time_microseconds",
+            "From an event to the plans that it makes",
+            m.preview_time.clone(),
+        );
+        registry.register(
+            "warning_time_microseconds",
+            "How long warnings at admission took",
+            m.warning_time.clone(),
+        );
+        registry.register(
+            "api_errors",
+            "What the API server was asked for in vain",
+            m.api_errors.clone(),
+        );
+        registry.register("leads", "1 on the replica that writes", m.leads.clone());
+        metrics.registry = Arc::new(registry);
+        metrics
+    }
+
+    /// The text that Prometheus reads.
+    pub fn text(&self) -> Result<String, std::fmt::Error> {
+        let mut text = String::new();
+        encode(&mut text, &self.registry)?;
+        Ok(text)
+    }
+
+    /// Counts a request that failed.
+    pub fn api_error(&self, verb: &'static str, kind: &'static str, error: &kube::Error) {
+        let code = match error {
+            kube::Error::Api(status) => status.code,
+            _ => 0,
+        };
+        self.api_errors.get_or_create(&ApiError { verb, kind, code }).inc();
+    }
+}
