@@ -10,3 +10,4 @@ pub mod api;
 pub mod events;
 pub mod metrics;
 pub mod policies;
+pub mod watching;

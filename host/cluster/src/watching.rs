@@ -1,0 +1,228 @@
+//! Watches that go on whatever happens, and say how it stands with them.
+
+use crate::metrics::Metrics;
+use futures::stream::{BoxStream, unfold};
+use futures::{Stream, StreamExt as _};
+use kube::runtime::watcher::{Config, Error, Event, watcher};
+use kube::{Api, Resource};
+use serde::de::DeserializeOwned;
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt::Debug;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// How long is waited after a failure: at first, and at most.
+const WAITS: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
+
+/// The same where the API server does not know the kind.
+const SLOW_WAITS: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(120));
+
+/// A watch without bad news for so long goes well again.
+const QUIET: Duration = Duration::from_secs(15);
+
+/// How it stands with one watch.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Watched {
+    /// All that there is was seen once.
+    pub synced: bool,
+    /// The API server knows no such kind: there are none, and it is looked for
+    /// again from time to time.
+    pub not_installed: bool,
+    /// What went wrong, until it goes well again.
+    pub error: Option<String>,
+}
+
+/// How it stands with all watches, by the names that they were given. Clones
+/// share everything.
+#[derive(Debug, Clone)]
+pub struct Watches(watch::Sender<BTreeMap<&'static str, Watched>>);
+
+impl Default for Watches {
+    fn default() -> Watches {
+        Watches(watch::Sender::new(BTreeMap::new()))
+    }
+}
+
+impl Watches {
+    /// All of them, now and whenever one changes.
+    pub fn subscribe(&self) -> watch::Receiver<BTreeMap<&'static str, Watched>> {
+        self.0.subscribe()
+    }
+
+    /// What is not complete yet, in words, with the reason where there is one:
+    /// `configmaps: … is forbidden …`. Empty: all has been seen once.
+    pub fn waiting(&self) -> Vec<String> {
+        let all = self.0.borrow();
+        let waiting = all.iter().filter(|(_, watched)| !watched.synced);
+        waiting
+            .map(|(name, watched)| match &watched.error {
+                Some(error) => format!("{name}: {error}"),
+                None => format!("{name}: not listed yet"),
+            })
+            .collect()
+    }
+
+    fn note(&self, name: &'static str, change: impl FnOnce(&mut Watched)) {
+        self.0.send_if_modified(|all| {
+            let watched = all.entry(name).or_default();
+            let before = watched.clone();
+            change(watched);
+            *watched != before
+        });
+    }
+}
+
+/// Watches objects, whatever happens. Every failure is noted and counted, and
+/// after a growing pause the watch goes on where it was. `name` is what the
+/// kind is called, in lower case and plural: `configmaps`.
+///
+/// A kind that the API server does not know has no objects; they come when it
+/// is installed, and go when it is removed.
+pub fn follow<K>(
+    api: Api<K>,
+    config: Config,
+    name: &'static str,
+    watches: &Watches,
+    metrics: &Metrics,
+) -> impl Stream<Item = Event<K>> + Send + Unpin + use<K>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    watches.note(name, |_| {});
+    let follower = Follower {
+        events: watcher(api.clone(), config.clone()).boxed(),
+        again: Box::new(move || watcher(api.clone(), config.clone()).boxed()),
+        name,
+        watches: watches.clone(),
+        metrics: metrics.clone(),
+        failures: 0,
+        queue: VecDeque::new(),
+        wait: Duration::ZERO,
+    };
+    unfold(follower, async |mut it| Some((it.next().await?, it))).boxed()
+}
+
+type Events<K> = BoxStream<'static, Result<Event<K>, Error>>;
+
+struct Follower<K> {
+    events: Events<K>,
+    /// Starts from nothing.
+    again: Box<dyn Fn() -> Events<K> + Send>,
+    name: &'static str,
+    watches: Watches,
+    metrics: Metrics,
+    /// How often it failed in a row.
+    failures: u32,
+    /// What goes out before the API server is asked again.
+    queue: VecDeque<Event<K>>,
+    /// How long to wait before that.
+    wait: Duration,
+}
+
+impl<K> Follower<K> {
+    /// The next event; it never ends.
+    async fn next(&mut self) -> Option<Event<K>> {
+        loop {
+            if let Some(event) = self.queue.pop_front() {
+                return Some(event);
+            }
+            tokio::time::sleep(std::mem::take(&mut self.wait)).await;
+            let Ok(news) = tokio::time::timeout(QUIET, self.events.next()).await else {
+                self.watches.note(self.name, |it| {
+                    if it.synced {
+                        it.error = None;
+                    }
+                });
+                continue;
+            };
+            match news? {
+                Ok(event) => {
+                    if !matches!(event, Event::Init | Event::InitApply(_)) {
+                        self.failures = 0;
+                        self.watches.note(self.name, |it| {
+                            *it = Watched { synced: true, ..Watched::default() };
+                        });
+                    }
+                    return Some(event);
+                }
+                Err(error) => self.failed(&error),
+            }
+        }
+    }
+
+    fn failed(&mut self, error: &Error) {
+        let (verb, error, code) = told(error, self.name, &self.metrics);
+        let mut waits = WAITS;
+        if code == Some(404) {
+            waits = SLOW_WAITS;
+            let known = self.watches.0.borrow().get(self.name).is_some_and(|it| it.not_installed);
+            if !known {
+                tracing::info!(kind = self.name, "the API server knows none of these");
+                self.failures = 0;
+                self.queue.extend([Event::Init, Event::InitDone]);
+            }
+            self.events = (self.again)();
+            self.watches.note(self.name, |it| {
+                *it = Watched { synced: true, not_installed: true, error: None };
+            });
+        } else {
+            tracing::warn!(kind = self.name, verb, "the watch goes on after a pause: {error}");
+            self.watches.note(self.name, |it| it.error = Some(error));
+        }
+        self.wait = pause(waits, self.failures);
+        self.failures = self.failures.saturating_add(1);
+    }
+}
+
+/// Twice as long each time, and somewhere in the upper half of that, so that
+/// not all come back at once.
+fn pause((first, most): (Duration, Duration), failures: u32) -> Duration {
+    let full = first.saturating_mul(2_u32.saturating_pow(failures.min(16))).min(most);
+    let noise = std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |now| now.subsec_nanos());
+    let half = full / 2;
+    half + half.mul_f64(f64::from(noise % 1000) / 1000.0)
+}
+
+/// What failed, why in words, and with which HTTP status.
+fn told(
+    error: &Error,
+    kind: &'static str,
+    metrics: &Metrics,
+) -> (&'static str, String, Option<u16>) {
+    let (verb, error) = match error {
+        Error::InitialListFailed(error) => ("list", error),
+        Error::WatchStartFailed(error) | Error::WatchFailed(error) => ("watch", error),
+        Error::WatchError(status) => {
+            let error = kube::Error::Api(status.clone());
+            metrics.api_error("watch", kind, &error);
+            return ("watch", in_words(&error), Some(status.code));
+        }
+        Error::NoResourceVersion => return ("watch", error.to_string(), None),
+    };
+    metrics.api_error(verb, kind, error);
+    let code = match error {
+        kube::Error::Api(status) => Some(status.code),
+        _ => None,
+    };
+    (verb, in_words(error), code)
+}
+
+/// An error of a request as a person wants to read it.
+pub fn in_words(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),
+        kube::Error::Api(status) => format!("the API server answered {}", status.code),
+        other => {
+            let mut text = other.to_string();
+            let mut source = std::error::Error::source(other);
+            while let Some(error) = source {
+                let more = error.to_string();
+                if !text.contains(&more) {
+                    text = format!("{text}: {more}");
+                }
+                source = error.source();
+            }
+            text
+        }
+    }
+}
