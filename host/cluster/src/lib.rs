@@ -8,6 +8,8 @@
 
 pub mod api;
 pub mod events;
+pub mod leadership;
 pub mod metrics;
 pub mod policies;
+pub mod told;
 pub mod watching;

@@ -1,0 +1,130 @@
+//! Who writes: one replica at a time, by a Lease.
+//!
+//! The others may take over when the Lease has not changed for its whole
+//! duration, by *their* clock since *they* saw it. The leader stops earlier, by
+//! its own clock, counted from before it sent the last renewal that succeeded.
+//! So nobody's wall clock matters, and a leader whose requests are cut, or that
+//! was paused, has stopped before another one starts. Every write says which
+//! version of the Lease it replaces: a late or lost answer can only cost time.
+
+mod elect;
+mod record;
+
+pub use record::{Timings, TimingsError};
+
+use crate::metrics::Metrics;
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::{Api, Client};
+use std::future::Future;
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// What an election needs.
+#[derive(Clone)]
+pub struct Election {
+    /// A client that shows a 429 or 503 at once (`default_retry` off): one that
+    /// tries again by itself would hold on to answers for minutes.
+    pub client: Client,
+    /// tread's own namespace.
+    pub namespace: String,
+    /// The Lease's name.
+    pub lease: String,
+    /// Who this is: the pod's name. What makes it unique is added.
+    pub replica: String,
+    /// How fast it all is.
+    pub timings: Timings,
+    /// Where the leader and failed requests are counted.
+    pub metrics: Metrics,
+}
+
+impl std::fmt::Debug for Election {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Election")
+            .field("lease", &format_args!("{}/{}", self.namespace, self.lease))
+            .field("replica", &self.replica)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Election {
+    /// Takes part until `stop`, which is to come when nothing that the leader
+    /// does is running any more: the Lease is then given up, so that another
+    /// replica leads at once.
+    pub fn start(
+        self,
+        stop: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<(Leading, impl Future<Output = ()> + Send + 'static), TimingsError> {
+        self.timings.check()?;
+        // Two processes of one name (a container that restarts) are two candidates.
+        let unique = RandomState::new().hash_one(std::process::id());
+        let identity = format!("{}_{unique:016x}", self.replica);
+        let (leads, watch) = watch::channel(false);
+        let state = Arc::new(Mutex::new(State::default()));
+        let leading = Leading { identity: identity.clone().into(), watch, state: state.clone() };
+        let candidate = elect::Candidate {
+            api: Api::<Lease>::namespaced(self.client, &self.namespace),
+            namespace: self.namespace,
+            name: self.lease,
+            identity,
+            timings: self.timings,
+            metrics: self.metrics,
+            leads,
+            state,
+        };
+        Ok((leading, candidate.run(stop)))
+    }
+}
+
+/// What is known of the election, for whoever asks in between.
+#[derive(Debug, Default)]
+struct State {
+    /// Until when this replica leads for certain.
+    until: Option<Instant>,
+    /// Who leads, as far as is known.
+    holder: Option<String>,
+    /// Why the Lease cannot be read or written.
+    problem: Option<String>,
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether this replica leads. Clones share it.
+#[derive(Debug, Clone)]
+pub struct Leading {
+    identity: Arc<str>,
+    watch: watch::Receiver<bool>,
+    state: Arc<Mutex<State>>,
+}
+
+impl Leading {
+    /// Tells of every change.
+    pub fn watch(&self) -> watch::Receiver<bool> {
+        self.watch.clone()
+    }
+
+    /// Whether this replica leads at this instant: right also in a process that
+    /// was paused and has not come to note that its time is over. To be asked
+    /// right before a write that another leader's write could contradict.
+    pub fn now(&self) -> bool {
+        *self.watch.borrow() && lock(&self.state).until.is_some_and(|until| Instant::now() < until)
+    }
+
+    /// Who leads, as far as this replica knows.
+    pub fn holder(&self) -> Option<String> {
+        lock(&self.state).holder.clone()
+    }
+
+    /// Who this replica is in the Lease.
+    pub fn identity(&self) -> &str {
+        &self.identity
+    }
+
+    /// Why the Lease cannot be read or written, if it cannot.
+    pub fn problem(&self) -> Option<String> {
+        lock(&self.state).problem.clone()
+    }
+}

@@ -1,0 +1,276 @@
+//! What is in the Lease, and what follows from it: pure functions.
+
+use crate::api::words::MANAGER;
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use k8s_openapi::jiff::Timestamp;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Nobody waits longer for a holder that is gone, whatever the Lease says.
+const LONGEST: Duration = Duration::from_secs(600);
+
+/// How fast an election is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timings {
+    /// For how long a Lease that is not renewed keeps others away.
+    pub lease: Duration,
+    /// For how long a leader that cannot renew goes on.
+    pub deadline: Duration,
+    /// How often the leader renews.
+    pub renew: Duration,
+    /// How long to wait after a request that failed.
+    pub retry: Duration,
+    /// How long an answer may take.
+    pub request: Duration,
+}
+
+impl Default for Timings {
+    fn default() -> Timings {
+        Timings {
+            lease: Duration::from_secs(15),
+            deadline: Duration::from_secs(10),
+            renew: Duration::from_secs(3),
+            retry: Duration::from_secs(1),
+            request: Duration::from_secs(3),
+        }
+    }
+}
+
+/// Timings that could give two leaders, or none.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TimingsError {
+    /// Another one could take over while the leader goes on.
+    #[error(
+        "the leader goes on for {deadline:?} without renewal, but others may take over after \
+         {lease:?}: the first has to be at most three quarters of the second"
+    )]
+    TwoLeaders {
+        /// What was given.
+        deadline: Duration,
+        /// What was given.
+        lease: Duration,
+    },
+    /// The leader would step down between two renewals.
+    #[error(
+        "the leader renews every {renew:?}, but steps down {deadline:?} after a renewal: the \
+         first has to be at most half of the second"
+    )]
+    NoLeader {
+        /// What was given.
+        renew: Duration,
+        /// What was given.
+        deadline: Duration,
+    },
+    /// The API server keeps whole seconds.
+    #[error("a Lease lasts for whole seconds, 1 to 600, not {0:?}")]
+    NotWholeSeconds(Duration),
+    /// A request without time would always fail, and be tried without pause.
+    #[error("the times to wait for an answer and after a failure must not be zero")]
+    Zero,
+}
+
+impl Timings {
+    pub(super) fn check(&self) -> Result<(), TimingsError> {
+        let Timings { lease, deadline, renew, retry, request } = *self;
+        if lease.subsec_nanos() != 0 || lease.is_zero() || lease > LONGEST {
+            return Err(TimingsError::NotWholeSeconds(lease));
+        }
+        // A quarter for clocks that do not run equally fast, and to stop in.
+        if deadline * 4 > lease * 3 {
+            return Err(TimingsError::TwoLeaders { deadline, lease });
+        }
+        if renew * 2 > deadline {
+            return Err(TimingsError::NoLeader { renew, deadline });
+        }
+        if retry.is_zero() || request.is_zero() || renew.is_zero() {
+            return Err(TimingsError::Zero);
+        }
+        Ok(())
+    }
+}
+
+/// A Lease as it was seen, and since when it says what it says.
+#[derive(Debug, Clone)]
+pub(super) struct Seen {
+    /// None: there is none.
+    pub(super) lease: Option<Lease>,
+    since: Instant,
+}
+
+impl Seen {
+    /// Notes what was seen. The time begins anew only when the record itself
+    /// changed: a label on it, or seeing it again, does not renew it.
+    pub(super) fn note(earlier: Option<Seen>, lease: Option<Lease>, now: Instant) -> Seen {
+        let since = earlier
+            .filter(|earlier| record(earlier.lease.as_ref()) == record(lease.as_ref()))
+            .map_or(now, |earlier| earlier.since);
+        Seen { lease, since }
+    }
+
+    /// From when on this candidate may try to take it.
+    pub(super) fn free_at(&self, identity: &str, own: Duration) -> Instant {
+        let Some(spec) = self.lease.as_ref().and_then(|lease| lease.spec.as_ref()) else {
+            return self.since;
+        };
+        match spec.holder_identity.as_deref() {
+            None | Some("") => self.since,
+            // A write of ours came through after we had given up on it.
+            Some(holder) if holder == identity => self.since,
+            Some(_) => {
+                let theirs = spec.lease_duration_seconds.and_then(|s| u64::try_from(s).ok());
+                let theirs = theirs.map_or(own, Duration::from_secs).min(LONGEST);
+                self.since + theirs.max(own)
+            }
+        }
+    }
+
+    /// Who holds it.
+    pub(super) fn holder(&self) -> Option<&str> {
+        self.lease.as_ref().and_then(holder)
+    }
+}
+
+/// Two Leases of one name are different ones, if one was deleted in between.
+fn record(lease: Option<&Lease>) -> Option<(Option<&str>, Option<&LeaseSpec>)> {
+    lease.map(|lease| (lease.metadata.uid.as_deref(), lease.spec.as_ref()))
+}
+
+/// Who holds a Lease.
+pub(super) fn holder(lease: &Lease) -> Option<&str> {
+    lease.spec.as_ref()?.holder_identity.as_deref().filter(|holder| !holder.is_empty())
+}
+
+/// The Lease as this candidate takes or renews it; what else is in it stays.
+pub(super) fn held(
+    lease: Option<&Lease>,
+    (namespace, name): (&str, &str),
+    identity: &str,
+    duration: Duration,
+    now: Timestamp,
+) -> Lease {
+    let mut lease = lease.cloned().unwrap_or_else(|| Lease {
+        metadata: ObjectMeta {
+            name: Some(name.to_owned()),
+            namespace: Some(namespace.to_owned()),
+            labels: Some(BTreeMap::from([(
+                "app.kubernetes.io/part-of".to_owned(),
+                MANAGER.to_owned(),
+            )])),
+            ..ObjectMeta::default()
+        },
+        spec: None,
+    });
+    let mine = holder(&lease) == Some(identity);
+    let spec = lease.spec.get_or_insert_default();
+    if !mine {
+        spec.acquire_time = Some(MicroTime(now));
+        let earlier = spec.lease_transitions.unwrap_or_default();
+        spec.lease_transitions = Some(earlier.saturating_add(1));
+    }
+    spec.holder_identity = Some(identity.to_owned());
+    spec.lease_duration_seconds = Some(i32::try_from(duration.as_secs()).unwrap_or(i32::MAX));
+    spec.renew_time = Some(MicroTime(now));
+    lease
+}
+
+/// The Lease as it is given up.
+pub(super) fn released(mut lease: Lease) -> Lease {
+    if let Some(spec) = lease.spec.as_mut() {
+        spec.holder_identity = None;
+        spec.lease_duration_seconds = Some(1);
+    }
+    lease
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NAME: (&str, &str) = ("tread-system", "tread");
+    const OWN: Duration = Duration::from_secs(15);
+
+    fn taken(by: &str, second: i64) -> Lease {
+        held(None, NAME, by, OWN, Timestamp::from_second(second).unwrap())
+    }
+
+    #[test]
+    fn timings_that_could_give_two_leaders_or_none_are_refused() {
+        let good = Timings::default();
+        assert_eq!(good.check(), Ok(()));
+        let seconds = Duration::from_secs;
+        for (bad, says) in [
+            (Timings { deadline: seconds(15), ..good }, "three quarters"),
+            (Timings { deadline: seconds(12), ..good }, "three quarters"),
+            (Timings { renew: seconds(6), ..good }, "half"),
+            (Timings { lease: Duration::from_millis(15_500), ..good }, "whole seconds"),
+            (Timings { lease: seconds(0), ..good }, "whole seconds"),
+            (Timings { lease: seconds(3600), ..good }, "whole seconds"),
+            (Timings { retry: seconds(0), ..good }, "zero"),
+            (Timings { request: seconds(0), ..good }, "zero"),
+        ] {
+            let error = bad.check().unwrap_err().to_string();
+            assert!(error.contains(says), "{bad:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_lease_is_free_when_it_did_not_change_for_its_duration_by_the_own_clock() {
+        let start = Instant::now();
+        // Whatever the time in it says: long ago, or in the future.
+        for second in [0, 4_000_000_000] {
+            let seen = Seen::note(None, Some(taken("b", second)), start);
+            assert_eq!(seen.free_at("a", OWN), start + OWN);
+            let later = start + Duration::from_secs(5);
+            let again = Seen::note(Some(seen.clone()), Some(taken("b", second)), later);
+            assert_eq!(again.free_at("a", OWN), start + OWN, "seeing it again renews nothing");
+            let renewed = Seen::note(Some(seen), Some(taken("b", second + 1)), later);
+            assert_eq!(renewed.free_at("a", OWN), later + OWN);
+        }
+    }
+
+    #[test]
+    fn nobody_holds_a_missing_a_released_and_an_own_lease() {
+        let now = Instant::now();
+        let mut labelled = released(taken("b", 1));
+        labelled.spec.as_mut().unwrap().holder_identity = Some(String::new());
+        for lease in [
+            None,
+            Some(released(taken("b", 1))),
+            Some(labelled),
+            Some(taken("a", 1)),
+            Some(Lease::default()),
+        ] {
+            assert_eq!(Seen::note(None, lease.clone(), now).free_at("a", OWN), now, "{lease:?}");
+        }
+    }
+
+    #[test]
+    fn the_longer_of_both_durations_counts_up_to_a_bound() {
+        let now = Instant::now();
+        for (theirs, expected) in
+            [(Some(1), 15), (Some(60), 60), (Some(i32::MAX), 600), (Some(-5), 15), (None, 15)]
+        {
+            let mut lease = taken("b", 1);
+            lease.spec.as_mut().unwrap().lease_duration_seconds = theirs;
+            let free = Seen::note(None, Some(lease), now).free_at("a", OWN);
+            assert_eq!(free, now + Duration::from_secs(expected), "{theirs:?}");
+        }
+    }
+
+    #[test]
+    fn a_takeover_is_counted_and_a_renewal_is_not() {
+        let first = taken("a", 1);
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let renewed = held(Some(&first), NAME, "a", OWN, at(2)).spec.unwrap();
+        assert_eq!(renewed.lease_transitions, Some(1));
+        assert_eq!(renewed.acquire_time, Some(MicroTime(at(1))));
+        assert_eq!(renewed.renew_time, Some(MicroTime(at(2))));
+        let over = held(Some(&released(first)), NAME, "b", OWN, at(3)).spec.unwrap();
+        assert_eq!(over.lease_transitions, Some(2));
+        assert_eq!(over.acquire_time, Some(MicroTime(at(3))));
+        assert_eq!(over.holder_identity.as_deref(), Some("b"));
+        assert_eq!(over.lease_duration_seconds, Some(15));
+    }
+}

@@ -1,0 +1,63 @@
+//! What the API server said, for people: its own message, without the debug
+//! output that kube appends; and the whole chain where no answer came.
+
+use kube::runtime::watcher;
+use std::error::Error as _;
+
+/// An error of a request, in words.
+pub fn told(error: &kube::Error) -> String {
+    if let kube::Error::Api(status) = error {
+        return match (status.message.is_empty(), status.reason.is_empty()) {
+            (false, _) => status.message.clone(),
+            (true, false) => status.reason.clone(),
+            (true, true) => format!("the API server answered with {}", status.code),
+        };
+    }
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        // Many errors repeat the one below them.
+        if !text.contains(&more) {
+            text.push_str(": ");
+            text.push_str(&more);
+        }
+        cause = error.source();
+    }
+    text
+}
+
+/// An error of a watch, in words.
+pub fn told_by_watch(error: &watcher::Error) -> String {
+    use watcher::Error;
+    match error {
+        Error::InitialListFailed(error)
+        | Error::WatchStartFailed(error)
+        | Error::WatchFailed(error) => told(error),
+        Error::WatchError(status) if !status.message.is_empty() => status.message.clone(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kube::core::Status;
+
+    #[test]
+    fn an_answer_is_told_in_the_words_of_the_api_server() {
+        let error = |status: Status| told(&kube::Error::Api(Box::new(status)));
+        let full = Status::failure("leases is forbidden", "Forbidden").with_code(403);
+        assert_eq!(error(full), "leases is forbidden");
+        assert_eq!(error(Status::failure("", "Forbidden").with_code(403)), "Forbidden");
+        let none = error(Status::failure("", "").with_code(502));
+        assert_eq!(none, "the API server answered with 502");
+    }
+
+    #[test]
+    fn a_missing_answer_is_told_with_its_causes() {
+        let refused = std::io::Error::other("connection refused");
+        let error = kube::Error::ReadEvents(refused);
+        assert_eq!(told(&error), "Error reading events stream: connection refused");
+    }
+}
