@@ -8,6 +8,7 @@
 
 pub mod api;
 pub mod events;
+pub mod http;
 pub mod leadership;
 pub mod metrics;
 pub mod policies;

@@ -1,7 +1,13 @@
 //! One leader at a time, whatever happens to the candidates, the network and the
 //! API server.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a helper of a test fails the test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    reason = "a helper of a test fails the test"
+)]
 
 mod support;
 

@@ -5,10 +5,12 @@
     unreachable_pub,
     clippy::unwrap_used,
     clippy::panic,
+    clippy::indexing_slicing,
     reason = "a helper of a test fails the test, and not every test uses all"
 )]
 
 pub mod proxy;
+pub mod web;
 
 use std::time::Duration;
 use tokio::time::{Instant, sleep};

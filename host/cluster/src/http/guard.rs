@@ -1,0 +1,63 @@
+//! What holds for every request: so many at a time, so much, so long; and a
+//! panic is one failed answer.
+
+use super::answer::{Refused, not_found, wrong_method};
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::http::StatusCode;
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse as _, Response};
+use futures::FutureExt as _;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+/// What requests may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// How many are answered at a time; the others wait.
+    pub at_a_time: usize,
+    /// How long waiting, reading and answering may take together.
+    pub time: Duration,
+    /// How many bytes a body may have.
+    pub body: usize,
+}
+
+#[derive(Clone)]
+struct Guard {
+    room: Arc<Semaphore>,
+    time: Duration,
+}
+
+/// The same router, guarded.
+pub fn guarded(router: Router, limits: Limits) -> Router {
+    let guard = Guard { room: Arc::new(Semaphore::new(limits.at_a_time)), time: limits.time };
+    router
+        .fallback(not_found)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(DefaultBodyLimit::max(limits.body))
+        .layer(from_fn_with_state(guard, watch_over))
+}
+
+async fn watch_over(State(guard): State<Guard>, request: Request, next: Next) -> Response {
+    let path = request.uri().path().to_owned();
+    let answer = async {
+        // Closed never: the answer is then given without a bound.
+        let _room = guard.room.acquire().await;
+        AssertUnwindSafe(next.run(request)).catch_unwind().await
+    };
+    match timeout(guard.time, answer).await {
+        Ok(Ok(response)) => response,
+        Ok(Err(_)) => {
+            tracing::error!(%path, "a panic while answering; please report it");
+            let sentence = "tread failed to answer; its log says more";
+            Refused::new(StatusCode::INTERNAL_SERVER_ERROR, sentence).into_response()
+        }
+        Err(_) => {
+            let sentence = format!("no answer within {:?}; try again", guard.time);
+            Refused::new(StatusCode::SERVICE_UNAVAILABLE, sentence).into_response()
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! What tread answers by HTTP: how it is and what it counts, on a plain port;
+//! warnings at admission, and plans and policies for other tools, by TLS.
+//!
+//! Whoever reaches a port may send anything. So connections, requests at a time,
+//! headers, bodies and times are bounded, and a panic answers one request.
+
+mod answer;
+mod connections;
+mod guard;
+mod lists;
+mod plain;
+mod review;
+
+pub use answer::Refused;
+pub use guard::{Limits, guarded};
+pub use lists::{Lists, lists};
+pub use plain::{Check, Readiness, plain};
+pub use review::{Asked, Reviewer};
+
+use axum::Router;
+use axum_server::Handle;
+use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
+use connections::Bounded;
+use hyper_util::rt::TokioTimer;
+use std::future::Future;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long headers may take to come, on a new connection or a resting one.
+const HEADERS: Duration = Duration::from_secs(30);
+/// How long a TLS handshake may take.
+const HANDSHAKE: Duration = Duration::from_secs(5);
+/// How long requests may go on after tread was told to stop.
+const GRACE: Duration = Duration::from_secs(5);
+/// How many connections a port takes at a time.
+const CONNECTIONS: usize = 256;
+
+/// A port that is bound, and answers from [`Port::serve`] on.
+#[derive(Debug)]
+pub struct Port {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl Port {
+    /// Binds an address; port 0 is any free one.
+    pub fn bind(address: SocketAddr) -> io::Result<Port> {
+        let listener = TcpListener::bind(address).map_err(|error| {
+            let text = format!("cannot listen on {address}: {error}; name another address, or end what listens there");
+            io::Error::new(error.kind(), text)
+        })?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        Ok(Port { listener, address })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Answers until `stop`, and then finishes what was begun.
+    pub async fn serve(
+        self,
+        router: Router,
+        stop: impl Future<Output = ()> + Send + 'static,
+    ) -> io::Result<()> {
+        let mut server = axum_server::from_tcp(self.listener)?
+            .acceptor(Bounded::new(CONNECTIONS))
+            .handle(handle(stop));
+        server
+            .http_builder()
+            .http1()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEADERS)
+            .max_headers(64);
+        server.http1_only().serve(router.into_make_service()).await
+    }
+
+    /// The same by TLS, with the certificate that `config` gives at each handshake.
+    pub async fn serve_tls(
+        self,
+        config: Arc<rustls::ServerConfig>,
+        router: Router,
+        stop: impl Future<Output = ()> + Send + 'static,
+    ) -> io::Result<()> {
+        let tls =
+            RustlsAcceptor::new(RustlsConfig::from_config(config)).handshake_timeout(HANDSHAKE);
+        let acceptor = tls.acceptor(Bounded::new(CONNECTIONS));
+        let mut server =
+            axum_server::from_tcp(self.listener)?.acceptor(acceptor).handle(handle(stop));
+        server
+            .http_builder()
+            .http1()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEADERS)
+            .max_headers(64);
+        server.http1_only().serve(router.into_make_service()).await
+    }
+}
+
+/// What ends a server.
+fn handle(stop: impl Future<Output = ()> + Send + 'static) -> Handle<SocketAddr> {
+    let handle = Handle::new();
+    let stopped = handle.clone();
+    tokio::spawn(async move {
+        stop.await;
+        stopped.graceful_shutdown(Some(GRACE));
+    });
+    handle
+}
