@@ -1,0 +1,206 @@
+//! What would happen, for whoever asks: the controller, the webhook, the command
+//! line and HTTP.
+
+use super::Settings;
+use super::bodies::BodyCache;
+use crate::metrics::{Decided, Failed, Metrics, OfPolicy};
+use crate::policies::current::{Current, Published};
+use crate::previews::{
+    Baseline, Change, Cluster, Described, Piece, Preview, Side, Work, compute, mirror_pieces, work,
+};
+use kube::Client;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, PoisonError, RwLock};
+use tokio::sync::Semaphore;
+use tread_engine::sandbox::Sandbox;
+use tread_model::digest::{Digest, Fields};
+use tread_model::operator;
+use tread_model::plan::ChangeOutcome;
+
+/// How many plans are made at the same time: as many as there are processors to
+/// make them.
+const AT_ONCE: usize = 2;
+
+/// Answers what would happen. Clones share everything.
+#[derive(Clone)]
+pub struct Previewer {
+    pub(super) cluster: Arc<RwLock<Cluster>>,
+    pub(super) described: Arc<RwLock<BTreeMap<String, Vec<Described>>>>,
+    pub(super) bodies: BodyCache,
+    client: Client,
+    sandbox: Sandbox,
+    policies: Published,
+    metrics: Metrics,
+    permits: Arc<Semaphore>,
+}
+
+impl Previewer {
+    pub(super) fn new(settings: &Settings) -> Previewer {
+        Previewer {
+            cluster: Arc::default(),
+            described: Arc::default(),
+            bodies: BodyCache::default(),
+            client: settings.client.clone(),
+            sandbox: settings.sandbox.clone(),
+            policies: settings.policies.clone(),
+            metrics: settings.metrics.clone(),
+            permits: Arc::new(Semaphore::new(AT_ONCE)),
+        }
+    }
+
+    /// The pending plans, whole, by pool.
+    pub fn plans(&self) -> Vec<Described> {
+        let plans = self.described.read().unwrap_or_else(PoisonError::into_inner);
+        plans.values().flatten().cloned().collect()
+    }
+
+    /// The cluster as it is.
+    pub fn snapshot(&self) -> Cluster {
+        self.cluster.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What a change would do to the pools that it concerns.
+    pub async fn preview(&self, change: &Change) -> Result<Vec<Preview>, String> {
+        let after = self.snapshot().with(change);
+        let current = self.policies.borrow().clone();
+        let pools: Vec<String> = after.pools.keys().cloned().collect();
+        let mut waiting = Vec::new();
+        for work in pools.iter().filter_map(|pool| work(&after, pool)) {
+            let asked = self.compute(work, &after, &current);
+            waiting.push(asked);
+        }
+        let all = futures::future::join_all(waiting).await;
+        all.into_iter().collect()
+    }
+
+    /// Plans what has to be compared, beside the threads that serve.
+    pub(super) async fn compute(
+        &self,
+        work: Work,
+        cluster: &Cluster,
+        current: &Arc<Current>,
+    ) -> Result<Preview, String> {
+        let sides = work.ways.iter().filter_map(|way| way.from.as_ref()).chain([&work.to]);
+        let mut keys: BTreeSet<_> = sides.flat_map(Side::keys).cloned().collect();
+        keys.extend(work.parts.iter().filter_map(|part| match &part.body {
+            Some(Piece::Stored(key)) => Some(key.clone()),
+            _ => None,
+        }));
+        let bodies = self.bodies.get(&self.client, &self.metrics, keys).await?;
+        let Ok(permit) = self.permits.clone().acquire_owned().await else {
+            return Err("tread is shutting down".to_owned());
+        };
+        let rules = operator::Policies::of(cluster.machine_configuration.as_deref());
+        let (current, sandbox) = (Arc::clone(current), self.sandbox.clone());
+        let planning = tokio::task::spawn_blocking(move || {
+            let preview = compute(work, &bodies, &current, &rules, &sandbox);
+            drop(permit);
+            preview
+        });
+        let preview = planning.await.map_err(|_| "planning was interrupted".to_owned())?;
+        self.measure(&preview);
+        Ok(preview)
+    }
+
+    fn measure(&self, preview: &Preview) {
+        for call in &preview.calls {
+            let labels = OfPolicy { policy: call.policy.clone() };
+            let time = call.call.as_secs_f64() * 1e6;
+            self.metrics.sandbox_time.get_or_create(&labels).observe(time);
+            #[expect(clippy::cast_precision_loss, reason = "a histogram counts in floats")]
+            self.metrics.fuel.get_or_create(&labels).observe(call.fuel as f64);
+        }
+        let ways = preview.ways.iter().filter_map(|way| way.plan.as_ref().ok());
+        for change in ways.flat_map(|way| &way.plan.changes) {
+            let policy = change.decided_by.as_ref().map(|it| it.policy.clone());
+            let policy = policy.unwrap_or_default();
+            let outcome = match change.outcome {
+                ChangeOutcome::Decided => "decided",
+                ChangeOutcome::Fallback => "fallback",
+                ChangeOutcome::Failed => "failed",
+                ChangeOutcome::Refused => "refused",
+            };
+            for answer in change.answers.iter().filter(|_| change.outcome == ChangeOutcome::Failed)
+            {
+                let named = tread_model::verdict::FailureKind::ALL
+                    .iter()
+                    .any(|kind| kind.name() == answer.answer);
+                if named {
+                    let failed =
+                        Failed { policy: answer.policy.clone(), failure: answer.answer.clone() };
+                    self.metrics.failures.get_or_create(&failed).inc();
+                }
+            }
+            self.metrics.decisions.get_or_create(&Decided { policy, outcome }).inc();
+        }
+    }
+
+    /// What a pool is made of now, with everything that it holds.
+    pub(super) async fn baseline(&self, cluster: &Cluster, pool: &str) -> Result<Baseline, String> {
+        let Some(pool) = cluster.pools.get(pool) else { return Ok(Baseline::default()) };
+        let names = crate::pools::sources(pool, &cluster.configs);
+        let versions: BTreeMap<String, String> = names
+            .iter()
+            .filter_map(|name| Some((*name, cluster.configs.get(*name)?)))
+            .map(|(name, meta)| (name.to_owned(), meta.version.clone()))
+            .collect();
+        let keys = names
+            .iter()
+            .filter_map(|name| Some(((*name).to_owned(), versions.get(*name)?.clone())));
+        let keys: Vec<_> = keys.collect();
+        let bodies =
+            self.bodies.get(&self.client, &self.metrics, keys.iter().cloned().collect()).await?;
+        let mut fields = Fields::new("tread baseline 1");
+        let mut configs = Vec::new();
+        for key in &keys {
+            let body =
+                bodies.get(key).ok_or_else(|| format!("MachineConfig {}: is gone", key.0))?;
+            fields.field(key.0.as_bytes());
+            fields.field(body);
+            configs.push(Piece::Given(key.0.clone(), Arc::clone(body)));
+        }
+        let mirrors = cluster.mirrors.iter();
+        let mirrors =
+            mirrors.map(|(key, mirror)| (key.clone(), Arc::clone(&mirror.body))).collect();
+        let digest = fields.finish().short();
+        Ok(Baseline {
+            name: format!("{}@{digest}", pool.name),
+            side: Side { configs, mirrors: mirror_pieces(cluster), os_image_of: None },
+            versions,
+            mirrors,
+        })
+    }
+}
+
+/// Covers everything that the plans of a pool are made of, nodes aside.
+pub(super) fn inputs(work: &Work, cluster: &Cluster, current: &Current) -> Digest {
+    let mut fields = Fields::new("tread plan inputs 1");
+    let mut side = |side: &Side| {
+        for piece in side.configs.iter().chain(&side.mirrors) {
+            fields.field(piece.name().as_bytes());
+            match piece {
+                Piece::Stored((_, version)) => fields.field(version.as_bytes()),
+                Piece::Given(_, bytes) => fields.field(bytes),
+            };
+        }
+        let image = side.os_image_of.as_ref().map(|(name, _)| name.as_str());
+        fields.field(image.unwrap_or_default().as_bytes());
+    };
+    side(&work.to);
+    for way in &work.ways {
+        side(way.from.as_ref().unwrap_or(&Side::default()));
+    }
+    fields.field(work.to_name.as_bytes());
+    let target = work.target.as_ref().map(|(name, _)| name.as_str());
+    fields.field(target.unwrap_or_default().as_bytes());
+    for part in &work.parts {
+        fields.field(part.cause.to_string().as_bytes());
+    }
+    fields.number(u64::from(work.pool.paused) | u64::from(work.single_replica) << 1);
+    let rules = cluster.machine_configuration.as_ref().map(|it| it.to_string());
+    fields.field(rules.unwrap_or_default().as_bytes());
+    fields.digest(&current.digest);
+    let shadows = current.shadows.as_ref().map(|it| format!("{:?}", it.policies));
+    fields.field(shadows.unwrap_or_default().as_bytes());
+    fields.finish()
+}

@@ -1,0 +1,153 @@
+//! What MachineConfigs hold, fetched where it is needed, and kept as long as
+//! there is room.
+
+use crate::api::MachineConfig;
+use crate::metrics::Metrics;
+use crate::previews::{Bodies, BodyKey};
+use crate::watching::in_words;
+use futures::{StreamExt as _, stream};
+use kube::Client;
+use kube::api::Request;
+use kube::core::Resource as _;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// How much is kept at hand.
+const ROOM: usize = 48 << 20;
+/// How many are fetched at the same time.
+const AT_ONCE: usize = 8;
+
+/// What MachineConfigs hold. Clones share everything.
+#[derive(Debug, Clone, Default)]
+pub(super) struct BodyCache(Arc<Mutex<Kept>>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    bodies: BTreeMap<BodyKey, (Arc<[u8]>, u64)>,
+    bytes: usize,
+    clock: u64,
+}
+
+/// Why something was not fetched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Unfetched {
+    /// It is gone. Whoever needs it has to do without.
+    Gone,
+    /// The API server could not say, or says something newer: look again.
+    Later(String),
+}
+
+impl BodyCache {
+    /// What these MachineConfigs hold. One that is gone is not among them.
+    pub(super) async fn get(
+        &self,
+        client: &Client,
+        metrics: &Metrics,
+        keys: BTreeSet<BodyKey>,
+    ) -> Result<Bodies, String> {
+        let mut bodies = Bodies::new();
+        let mut missing = Vec::new();
+        for key in keys {
+            match self.kept(&key) {
+                Some(body) => {
+                    bodies.insert(key, body);
+                }
+                None => missing.push(key),
+            }
+        }
+        let mut fetched = stream::iter(missing)
+            .map(async |key: BodyKey| (fetch(client, metrics, &key).await, key))
+            .buffer_unordered(AT_ONCE);
+        while let Some((result, key)) = fetched.next().await {
+            match result {
+                Ok(body) => {
+                    self.keep(key.clone(), Arc::clone(&body));
+                    bodies.insert(key, body);
+                }
+                Err(Unfetched::Gone) => {}
+                Err(Unfetched::Later(why)) => {
+                    return Err(format!("MachineConfig {}: {why}", key.0));
+                }
+            }
+        }
+        Ok(bodies)
+    }
+
+    fn kept(&self, key: &BodyKey) -> Option<Arc<[u8]>> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.clock += 1;
+        let now = kept.clock;
+        let (body, used) = kept.bodies.get_mut(key)?;
+        *used = now;
+        Some(Arc::clone(body))
+    }
+
+    fn keep(&self, key: BodyKey, body: Arc<[u8]>) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.clock += 1;
+        let now = kept.clock;
+        kept.bytes += body.len();
+        if let Some((before, _)) = kept.bodies.insert(key, (body, now)) {
+            kept.bytes = kept.bytes.saturating_sub(before.len());
+        }
+        while kept.bytes > ROOM {
+            let oldest = kept.bodies.iter().min_by_key(|(_, (_, used))| *used);
+            let Some(key) = oldest.map(|(key, _)| key.clone()) else { return };
+            if let Some((body, _)) = kept.bodies.remove(&key) {
+                kept.bytes = kept.bytes.saturating_sub(body.len());
+            }
+        }
+    }
+}
+
+async fn fetch(
+    client: &Client,
+    metrics: &Metrics,
+    (name, version): &BodyKey,
+) -> Result<Arc<[u8]>, Unfetched> {
+    let later = |why: String| Unfetched::Later(why);
+    let request = Request::new(MachineConfig::url_path(&(), None))
+        .get(name, &kube::api::GetParams::default())
+        .map_err(|error| later(error.to_string()))?;
+    let text = client.request_text(request).await.map_err(|error| match &error {
+        kube::Error::Api(status) if status.is_not_found() => Unfetched::Gone,
+        _ => {
+            metrics.api_error("get", "machineconfigs", &error);
+            later(in_words(&error))
+        }
+    })?;
+    let mut value: Value = serde_json::from_str(&text).map_err(|error| later(error.to_string()))?;
+    drop(text);
+    if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+        if metadata.get("resourceVersion").and_then(Value::as_str) != Some(version) {
+            return Err(later("was written again in the meantime".to_owned()));
+        }
+        // As much again as the rest, and nobody's business here.
+        metadata.remove("managedFields");
+    }
+    Ok(value.to_string().into_bytes().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_used_last_stays_when_the_room_is_used_up() {
+        let cache = BodyCache::default();
+        let key = |name: &str| (name.to_owned(), "1".to_owned());
+        let body: Arc<[u8]> = vec![0; ROOM / 3].into();
+        for name in ["a", "b", "c"] {
+            cache.keep(key(name), Arc::clone(&body));
+        }
+        assert!(cache.kept(&key("a")).is_some());
+        cache.keep(key("d"), Arc::clone(&body));
+        assert!(cache.kept(&key("b")).is_none());
+        for name in ["a", "c", "d"] {
+            assert!(cache.kept(&key(name)).is_some(), "{name}");
+        }
+        cache.keep(key("e"), vec![0; ROOM + 1].into());
+        assert_eq!(cache.0.lock().unwrap().bytes, 0);
+    }
+}

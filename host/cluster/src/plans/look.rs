@@ -1,0 +1,229 @@
+//! A look at some pools: what their nodes will go through, and what has to be
+//! written for it.
+
+use super::ask::{Previewer, inputs};
+use super::state::Standing;
+use super::write::{OfPool, mark_stale, write};
+use super::{Settings, told};
+use crate::metrics::WithEffect;
+use crate::policies::current::Current;
+use crate::previews::{Cluster, Described, Preview, decisions, describe, work};
+use futures::{StreamExt as _, stream};
+use k8s_openapi::jiff::Timestamp;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, PoisonError};
+use tread_model::digest::Digest;
+use tread_model::effect::Effect;
+
+/// How many pools are looked at at the same time.
+const AT_ONCE: usize = 8;
+
+/// What the last look at each pool found, so that what did not change is not
+/// planned again.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    pools: BTreeMap<String, Remembered>,
+    /// With which policies.
+    current: Option<Arc<Current>>,
+    /// What was written of how often each policy decides.
+    decisions: Option<BTreeMap<String, i64>>,
+}
+
+#[derive(Debug, Clone)]
+struct Remembered {
+    inputs: Digest,
+    preview: Preview,
+    at: Timestamp,
+}
+
+/// What a look is at.
+pub(super) struct Look {
+    pub(super) pools: BTreeSet<String>,
+    pub(super) standing: BTreeMap<String, Standing>,
+    /// Since when it is known what pools have that nobody renders.
+    pub(super) known_since: i64,
+    pub(super) leads: bool,
+}
+
+/// What came of it.
+pub(super) struct Looked {
+    pub(super) memory: Memory,
+    /// Pools to look at again, after a pause.
+    pub(super) again: BTreeSet<String>,
+    /// Pools whose nodes have what they are to have.
+    pub(super) rolled_out: BTreeSet<String>,
+}
+
+/// Looks at some pools.
+pub(super) async fn look(
+    settings: Settings,
+    previewer: Previewer,
+    mut memory: Memory,
+    look: Look,
+) -> Looked {
+    let current = settings.policies.borrow().clone();
+    let cluster = Arc::new(with_baselines(&previewer, &look.pools).await);
+    let before = previewer.described.read().unwrap_or_else(PoisonError::into_inner).clone();
+    let found: Vec<(String, Result<Found, String>)> = stream::iter(look.pools.clone())
+        .map(async |name: String| {
+            let known = memory.pools.get(&name);
+            let found = one(&previewer, &cluster, &current, &name, known).await;
+            (name, found)
+        })
+        .buffer_unordered(AT_ONCE)
+        .collect()
+        .await;
+
+    let (mut again, mut rolled_out) = (BTreeSet::new(), BTreeSet::new());
+    let mut wanted: BTreeMap<String, Vec<Described>> = BTreeMap::new();
+    for (name, found) in found {
+        match found {
+            Ok(found) => {
+                if found.described.is_empty() {
+                    rolled_out.insert(name.clone());
+                }
+                match found.remembered {
+                    Some(remembered) => memory.pools.insert(name.clone(), remembered),
+                    None => memory.pools.remove(&name),
+                };
+                wanted.insert(name, found.described);
+            }
+            Err(why) => {
+                tracing::warn!(pool = name, "what its nodes will go through is not known: {why}");
+                again.insert(name);
+            }
+        }
+    }
+    publish(&previewer, &cluster, &wanted);
+    settings_metrics(&settings, &previewer);
+    if look.leads {
+        for name in &again {
+            for (plan, standing) in look.standing.iter().filter(|(_, it)| it.pool == *name) {
+                // It is tried again with the pool.
+                let _ = mark_stale(&settings, plan, standing).await;
+            }
+        }
+        for (name, wanted) in &wanted {
+            let of_pool = OfPool {
+                name,
+                pool: cluster.pools.get(name).map(Arc::as_ref),
+                wanted,
+                standing: &look.standing,
+                known_since: look.known_since,
+                keep: settings.keep,
+            };
+            if let Err(why) = write(&settings, of_pool).await {
+                tracing::warn!(pool = name, "plans were not written, and will be: {why}");
+                again.insert(name.clone());
+            }
+        }
+        let counts = decisions(memory.pools.values().map(|it| &it.preview));
+        if memory.decisions.as_ref() != Some(&counts) && told::decisions(&settings, &counts).await {
+            memory.decisions = Some(counts);
+        }
+        if let Some(then) = &memory.current
+            && then.digest != current.digest
+        {
+            told::policies_changed(&settings, then, &current, &before, &wanted).await;
+        }
+    }
+    memory.current = Some(current);
+    Looked { memory, again, rolled_out }
+}
+
+struct Found {
+    described: Vec<Described>,
+    remembered: Option<Remembered>,
+}
+
+#[tracing::instrument(level = "debug", skip_all, fields(pool = name))]
+async fn one(
+    previewer: &Previewer,
+    cluster: &Cluster,
+    current: &Arc<Current>,
+    name: &str,
+    known: Option<&Remembered>,
+) -> Result<Found, String> {
+    let Some(work) = work(cluster, name) else {
+        return Ok(Found { described: Vec::new(), remembered: None });
+    };
+    let inputs = inputs(&work, cluster, current);
+    let remembered = match known {
+        // Only nodes came, went or moved on.
+        Some(known) if known.inputs == inputs && known.preview.ways.len() == work.ways.len() => {
+            let mut known = known.clone();
+            for (planned, way) in known.preview.ways.iter_mut().zip(&work.ways) {
+                planned.way = way.clone();
+            }
+            let to_name = std::mem::take(&mut known.preview.work.to_name);
+            known.preview.work = work;
+            known.preview.work.to_name = to_name;
+            known
+        }
+        _ => {
+            let preview = previewer.compute(work, cluster, current).await?;
+            Remembered { inputs, preview, at: Timestamp::now() }
+        }
+    };
+    let described = describe(&remembered.preview, inputs, remembered.at);
+    Ok(Found { described, remembered: Some(remembered) })
+}
+
+/// The cluster as it is now. Of pools that nobody renders it has to be known
+/// what they were made of before anything changed.
+async fn with_baselines(previewer: &Previewer, pools: &BTreeSet<String>) -> Cluster {
+    let cluster = previewer.snapshot();
+    let unknown = |name: &&String| {
+        let attended = cluster.pools.get(*name).is_none_or(|pool| pool.target.is_some());
+        !attended && !cluster.baselines.contains_key(*name)
+    };
+    let mut found = Vec::new();
+    for name in pools.iter().filter(unknown) {
+        match previewer.baseline(&cluster, name).await {
+            Ok(baseline) => found.push((name.clone(), Arc::new(baseline))),
+            Err(why) => tracing::warn!(pool = name, "what it is made of is not known: {why}"),
+        }
+    }
+    let mut now = previewer.cluster.write().unwrap_or_else(PoisonError::into_inner);
+    now.baselines.extend(found);
+    now.clone()
+}
+
+fn publish(previewer: &Previewer, cluster: &Cluster, wanted: &BTreeMap<String, Vec<Described>>) {
+    let mut described = previewer.described.write().unwrap_or_else(PoisonError::into_inner);
+    for (name, plans) in wanted {
+        described.insert(name.clone(), plans.clone());
+    }
+    described.retain(|name, plans| cluster.pools.contains_key(name) && !plans.is_empty());
+}
+
+/// Plans by effect, and what they spare nodes.
+fn settings_metrics(settings: &Settings, previewer: &Previewer) {
+    let plans = previewer.described.read().unwrap_or_else(PoisonError::into_inner);
+    let effects = [
+        Effect::None,
+        Effect::Reload,
+        Effect::Restart,
+        Effect::Drain,
+        Effect::Reboot,
+        Effect::Refuse,
+    ];
+    for effect in effects {
+        let count = plans.values().flatten().filter(|plan| plan.effect == effect).count();
+        let labels = WithEffect { effect: effect.as_str() };
+        let gauge = settings.metrics.plans.get_or_create(&labels);
+        gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+    // The last plan of a pool is that of all its changes together.
+    let (mut spared, mut not) = (0, 0);
+    for plan in plans.values().filter_map(|plans| plans.last()) {
+        for way in &plan.status.transitions {
+            match way.effect {
+                Some(Effect::Reboot) => not += way.nodes.count,
+                _ => spared += way.nodes.count,
+            }
+        }
+    }
+    settings.metrics.reboots_avoided.set(spared);
+    settings.metrics.reboots.set(not);
+}

@@ -1,0 +1,65 @@
+//! A DisruptionPlan for everything that is about to happen to the nodes of a
+//! pool: watched, planned, written, and told of before it is delivered.
+
+mod ask;
+mod bodies;
+mod look;
+mod run;
+mod state;
+mod told;
+mod write;
+
+pub use ask::Previewer;
+
+use crate::events::Events;
+use crate::metrics::Metrics;
+use crate::policies::current::Published;
+use crate::watching::Watches;
+use kube::Client;
+use std::future::Future;
+use tokio::sync::watch;
+use tread_engine::sandbox::Sandbox;
+
+/// What the controller of plans works with.
+#[derive(Clone)]
+pub struct Settings {
+    /// As whom the API server is asked.
+    pub client: Client,
+    /// Where policies run.
+    pub sandbox: Sandbox,
+    /// The policies, whenever they change.
+    pub policies: Published,
+    /// Whether this replica writes.
+    pub leads: watch::Receiver<bool>,
+    /// How it stands with the watches.
+    pub watches: Watches,
+    /// What is measured.
+    pub metrics: Metrics,
+    /// Where Events go.
+    pub events: Events,
+    /// How long plans are kept.
+    pub keep: Retention,
+}
+
+/// How long plans are kept that nothing makes necessary any more.
+#[derive(Debug, Clone, Copy)]
+pub struct Retention {
+    /// How many of a pool.
+    pub count: usize,
+    /// For how long, in seconds.
+    pub seconds: i64,
+}
+
+impl Default for Retention {
+    fn default() -> Retention {
+        Retention { count: 20, seconds: 14 * 24 * 60 * 60 }
+    }
+}
+
+/// The previewer, which answers what a change would do, and the controller that
+/// keeps it up to date and writes plans, for as long as it is polled.
+pub fn start(settings: Settings) -> (Previewer, impl Future<Output = ()> + Send) {
+    let previewer = Previewer::new(&settings);
+    let controller = run::run(settings, previewer.clone());
+    (previewer, controller)
+}

@@ -1,0 +1,223 @@
+//! The controller: takes in what the watches say, and looks at what it touches.
+
+use super::Settings;
+use super::ask::Previewer;
+use super::look::{Look, Looked, Memory, look};
+use super::state::{News, State, Touched};
+use crate::api::mirrors::{ImageContentSourcePolicy, ImageDigestMirrorSet, ImageTagMirrorSet};
+use crate::api::{
+    ClusterVersion, DisruptionPlan, MachineConfig, MachineConfigPool, MachineConfiguration,
+};
+use crate::watching::follow;
+use futures::StreamExt as _;
+use futures::stream::{BoxStream, select_all};
+use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::jiff::Timestamp;
+use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
+use kube::runtime::watcher::Config;
+use kube::{Api, Resource};
+use std::collections::BTreeSet;
+use std::sync::PoisonError;
+use std::time::Duration;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep_until};
+
+/// One command often changes several objects: they are looked at together.
+const TOGETHER: Duration = Duration::from_millis(100);
+/// How long is waited after a failure, at first and at most.
+const WAITS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+/// How often plans are looked through for those that are too old.
+const TIDY: Duration = Duration::from_secs(60 * 60);
+
+/// Runs for as long as it is polled.
+pub(super) async fn run(settings: Settings, previewer: Previewer) {
+    let mut news = watches(&settings);
+    let mut policies = settings.policies.clone();
+    let mut leads = settings.leads.clone();
+    let mut controller = Controller {
+        state: State::default(),
+        known_since: Timestamp::now().as_second(),
+        dirty: BTreeSet::new(),
+        due: None,
+        looking: None,
+        memory: Some(Memory::default()),
+        failures: 0,
+        settings,
+        previewer,
+    };
+    let mut tidy = Instant::now() + TIDY;
+    loop {
+        let due = controller.due();
+        tokio::select! {
+            Some(event) = news.next() => controller.take(event),
+            Ok(()) = policies.changed() => controller.touch(Touched::everything()),
+            Ok(()) = leads.changed() => controller.touch(Touched::everything()),
+            () = sleep_until(tidy) => {
+                tidy = Instant::now() + TIDY;
+                controller.touch(Touched::everything());
+            }
+            () = maybe(due) => controller.start(),
+            looked = ended(&mut controller.looking) => controller.ended(looked),
+        }
+    }
+}
+
+struct Controller {
+    settings: Settings,
+    previewer: Previewer,
+    state: State,
+    known_since: i64,
+    /// What has to be looked at.
+    dirty: BTreeSet<String>,
+    /// When.
+    due: Option<Instant>,
+    looking: Option<JoinHandle<Looked>>,
+    /// Away while somebody looks.
+    memory: Option<Memory>,
+    failures: u32,
+}
+
+impl Controller {
+    fn take(&mut self, event: News) {
+        let mut cluster = self.previewer.cluster.write().unwrap_or_else(PoisonError::into_inner);
+        let touched = self.state.take(event, &mut cluster);
+        drop(cluster);
+        self.touch(touched);
+    }
+
+    fn touch(&mut self, touched: Touched) {
+        if touched.all {
+            let cluster = self.previewer.cluster.read().unwrap_or_else(PoisonError::into_inner);
+            self.dirty.extend(cluster.pools.keys().cloned());
+            self.dirty.extend(self.state.plans.values().map(|plan| plan.pool.clone()));
+        }
+        self.dirty.extend(touched.pools);
+        if !self.dirty.is_empty() && self.due.is_none() {
+            self.due = Some(Instant::now() + TOGETHER);
+        }
+    }
+
+    /// When to look, if there is anything to look at, and all is known that is
+    /// needed for it.
+    fn due(&self) -> Option<Instant> {
+        let knows = self.state.is_complete() && self.settings.policies.borrow().settled;
+        self.due.filter(|_| knows && self.looking.is_none())
+    }
+
+    fn start(&mut self) {
+        self.due = None;
+        let pools = std::mem::take(&mut self.dirty);
+        let standing = self.state.plans.iter().filter(|(_, plan)| pools.contains(&plan.pool));
+        let now = Look {
+            standing: standing.map(|(name, plan)| (name.clone(), plan.clone())).collect(),
+            pools,
+            known_since: self.known_since,
+            leads: *self.settings.leads.borrow(),
+        };
+        let memory = self.memory.take().unwrap_or_default();
+        let task = look(self.settings.clone(), self.previewer.clone(), memory, now);
+        self.looking = Some(tokio::spawn(task));
+    }
+
+    fn ended(&mut self, looked: Option<Looked>) {
+        self.looking = None;
+        let Some(looked) = looked else {
+            tracing::error!("a look at the pools was interrupted: all are looked at again");
+            self.memory = Some(Memory::default());
+            return self.touch(Touched::everything());
+        };
+        self.memory = Some(looked.memory);
+        let mut cluster = self.previewer.cluster.write().unwrap_or_else(PoisonError::into_inner);
+        for pool in &looked.rolled_out {
+            cluster.unpaused.remove(pool);
+        }
+        cluster.forget_mirrors();
+        drop(cluster);
+        if looked.again.is_empty() {
+            self.failures = 0;
+        } else {
+            let (first, most) = WAITS;
+            let wait = first.saturating_mul(2_u32.saturating_pow(self.failures.min(16))).min(most);
+            self.failures = self.failures.saturating_add(1);
+            self.dirty.extend(looked.again);
+            self.due = Some(self.due.unwrap_or_else(|| Instant::now() + wait));
+        }
+    }
+}
+
+async fn maybe(due: Option<Instant>) {
+    match due {
+        Some(due) => sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn ended(looking: &mut Option<JoinHandle<Looked>>) -> Option<Looked> {
+    match looking {
+        Some(task) => task.await.ok(),
+        None => std::future::pending().await,
+    }
+}
+
+fn watches(settings: &Settings) -> impl futures::Stream<Item = News> + Send + Unpin + use<> {
+    let all = vec![
+        followed::<MachineConfigPool>(settings, "machineconfigpools", News::Pool),
+        followed::<PartialObjectMeta<Node>>(settings, "nodes", News::Node),
+        followed::<PartialObjectMeta<MachineConfig>>(settings, "machineconfigs", News::Config),
+        mirrors::<ImageContentSourcePolicy>(
+            settings,
+            "imagecontentsourcepolicies",
+            "ImageContentSourcePolicy",
+        ),
+        mirrors::<ImageDigestMirrorSet>(settings, "imagedigestmirrorsets", "ImageDigestMirrorSet"),
+        mirrors::<ImageTagMirrorSet>(settings, "imagetagmirrorsets", "ImageTagMirrorSet"),
+        dynamic::<MachineConfiguration>(settings, "machineconfigurations")
+            .map(News::MachineConfiguration)
+            .boxed(),
+        followed::<ClusterVersion>(settings, "clusterversions", News::Release),
+        followed::<DisruptionPlan>(settings, "disruptionplans", News::Plan),
+    ];
+    select_all(all)
+}
+
+/// How many lists [`watches`] brings.
+pub(super) const LISTS: usize = 9;
+
+fn followed<K>(
+    settings: &Settings,
+    name: &'static str,
+    news: fn(kube::runtime::watcher::Event<K>) -> News,
+) -> BoxStream<'static, News>
+where
+    K: Resource<DynamicType = ()>
+        + Clone
+        + serde::de::DeserializeOwned
+        + std::fmt::Debug
+        + Send
+        + 'static,
+{
+    let api: Api<K> = Api::all(settings.client.clone());
+    follow(api, config(), name, &settings.watches, &settings.metrics).map(news).boxed()
+}
+
+fn mirrors<K: Resource<DynamicType = ()>>(
+    settings: &Settings,
+    name: &'static str,
+    kind: &'static str,
+) -> BoxStream<'static, News> {
+    dynamic::<K>(settings, name).map(move |event| News::Mirror(kind, event)).boxed()
+}
+
+/// As the objects stand there, whatever fields they have.
+fn dynamic<K: Resource<DynamicType = ()>>(
+    settings: &Settings,
+    name: &'static str,
+) -> BoxStream<'static, kube::runtime::watcher::Event<DynamicObject>> {
+    let kind = ApiResource::erase::<K>(&());
+    let api: Api<DynamicObject> = Api::all_with(settings.client.clone(), &kind);
+    follow(api, config(), name, &settings.watches, &settings.metrics).boxed()
+}
+
+fn config() -> Config {
+    Config::default()
+}

@@ -1,0 +1,171 @@
+//! What a policy does to plans that wait: told on the policy itself.
+
+use super::Settings;
+use crate::api::DisruptionPolicy;
+use crate::api::words::MANAGER;
+use crate::events::Note;
+use crate::policies::current::Current;
+use crate::previews::Described;
+use crate::watching::in_words;
+use kube::api::{ListParams, Patch, PatchParams};
+use kube::{Api, Resource as _, ResourceExt as _};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How many plans are named.
+const NAMED: usize = 3;
+
+/// Writes how often each policy decided in the plans that wait; whether that
+/// went well.
+pub(super) async fn decisions(settings: &Settings, counts: &BTreeMap<String, i64>) -> bool {
+    let Some(objects) = list(settings).await else { return false };
+    let mut well = true;
+    for object in objects {
+        let status = object.status.as_ref();
+        let Some(name) = status.and_then(|status| status.name.as_ref()) else { continue };
+        let count = counts.get(name).copied().unwrap_or_default();
+        if status.and_then(|status| status.decisions).unwrap_or_default() != count {
+            well &= patch(settings, &object, json!({"decisions": count})).await;
+        }
+    }
+    well
+}
+
+/// Tells of the plans that a change of policies made gentler or harsher.
+pub(super) async fn policies_changed(
+    settings: &Settings,
+    before: &Current,
+    after: &Current,
+    plans_before: &BTreeMap<String, Vec<Described>>,
+    plans_after: &BTreeMap<String, Vec<Described>>,
+) {
+    let (gentler, harsher) = compare(plans_before, plans_after);
+    let Some(text) = sentence(&gentler, &harsher) else { return };
+    let changed = changed(before, after);
+    let note = Note { reason: "PlansChanged", warns: !harsher.is_empty(), text: text.clone() };
+    let Some(objects) = list(settings).await else { return };
+    for object in objects {
+        let name = object.status.as_ref().and_then(|status| status.name.as_ref());
+        if name.is_some_and(|name| changed.contains(name.as_str())) {
+            patch(settings, &object, json!({"lastChange": text})).await;
+            settings.events.tell(&object.object_ref(&()), &note).await;
+        }
+    }
+    // One that is gone cannot be told on itself.
+    let there: BTreeSet<&str> = names(after).into_keys().collect();
+    for name in changed.iter().filter(|name| !there.contains(*name)) {
+        tracing::info!(policy = name, "is gone: {text}");
+    }
+    for plan in plans_after.values().flatten() {
+        let is_named = |all: &[&str]| all.contains(&plan.name.as_str());
+        let word = match (is_named(&gentler), is_named(&harsher)) {
+            (true, _) => "gentler",
+            (_, true) => "harsher",
+            _ => continue,
+        };
+        let policies = changed.iter().copied().collect::<Vec<_>>().join(", ");
+        let effect = plan.status.effect.as_deref().unwrap_or_default();
+        let text = format!("{word} than before, {effect}, since this changed: {policies}");
+        let note = Note { reason: "PlanChanged", warns: word == "harsher", text };
+        let about = k8s_openapi::api::core::v1::ObjectReference {
+            api_version: Some("tread.dev/v1alpha1".to_owned()),
+            kind: Some("DisruptionPlan".to_owned()),
+            name: Some(plan.name.clone()),
+            ..Default::default()
+        };
+        settings.events.tell(&about, &note).await;
+    }
+}
+
+/// The names of plans that are gentler than before, and of those that are harsher.
+fn compare<'p>(
+    before: &BTreeMap<String, Vec<Described>>,
+    after: &'p BTreeMap<String, Vec<Described>>,
+) -> (Vec<&'p str>, Vec<&'p str>) {
+    let (mut gentler, mut harsher) = (Vec::new(), Vec::new());
+    for (pool, plans) in after {
+        for plan in plans {
+            let earlier = before.get(pool).and_then(|it| it.iter().find(|it| it.name == plan.name));
+            // What the operator does does not follow tread's policies.
+            let effect = |plan: &Described| {
+                plan.status.transitions.iter().filter_map(|way| way.effect).max()
+            };
+            match earlier.map(|earlier| effect(plan).cmp(&effect(earlier))) {
+                Some(std::cmp::Ordering::Less) => gentler.push(plan.name.as_str()),
+                Some(std::cmp::Ordering::Greater) => harsher.push(plan.name.as_str()),
+                _ => {}
+            }
+        }
+    }
+    (gentler, harsher)
+}
+
+fn sentence(gentler: &[&str], harsher: &[&str]) -> Option<String> {
+    let part = |plans: &[&str], word: &str| {
+        let named = plans.iter().copied().take(NAMED).collect::<Vec<_>>().join(", ");
+        let more = match plans.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let noun = if plans.len() == 1 { "plan" } else { "plans" };
+        format!("{} pending {noun} {word} ({named}{more})", plans.len())
+    };
+    match (gentler, harsher) {
+        ([], []) => None,
+        (gentler, []) => Some(format!("It made {}.", part(gentler, "gentler"))),
+        ([], harsher) => Some(format!("It made {}.", part(harsher, "harsher"))),
+        (gentler, harsher) => {
+            Some(format!("It made {} and {}.", part(gentler, "gentler"), part(harsher, "harsher")))
+        }
+    }
+}
+
+/// The policies that decide now and did not before, or otherwise.
+fn changed<'c>(before: &'c Current, after: &'c Current) -> BTreeSet<&'c str> {
+    let (before, after) = (names(before), names(after));
+    let other = |one: &BTreeMap<&'c str, String>, other: &BTreeMap<&'c str, String>| {
+        let differs = one.iter().filter(|(name, said)| other.get(*name) != Some(said));
+        differs.map(|(name, _)| *name).collect::<Vec<&'c str>>()
+    };
+    other(&before, &after).into_iter().chain(other(&after, &before)).collect()
+}
+
+fn names(current: &Current) -> BTreeMap<&str, String> {
+    let policies = current.policies.policies().iter();
+    let said = policies.map(|policy| {
+        let it = &policy.identity;
+        let said = format!(
+            "{} {} {} {} {}",
+            it.layer, it.digest, it.settings_digest, policy.may_relax, policy.read_secrets
+        );
+        (it.policy.as_str(), said)
+    });
+    said.collect()
+}
+
+async fn list(settings: &Settings) -> Option<Vec<DisruptionPolicy>> {
+    let api: Api<DisruptionPolicy> = Api::all(settings.client.clone());
+    match api.list(&ListParams::default()).await {
+        Ok(list) => Some(list.items),
+        Err(error) => {
+            settings.metrics.api_error("list", "disruptionpolicies", &error);
+            tracing::warn!("policies were not listed, and will be: {}", in_words(&error));
+            None
+        }
+    }
+}
+
+async fn patch(settings: &Settings, object: &DisruptionPolicy, status: Value) -> bool {
+    let api: Api<DisruptionPolicy> = Api::all(settings.client.clone());
+    let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+    let patch = Patch::Merge(json!({ "status": status }));
+    match api.patch_status(&object.name_any(), &params, &patch).await {
+        Ok(_) => true,
+        Err(kube::Error::Api(status)) if status.is_not_found() => true,
+        Err(error) => {
+            settings.metrics.api_error("patch", "disruptionpolicies", &error);
+            tracing::warn!(policy = object.name_any(), "not written: {}", in_words(&error));
+            false
+        }
+    }
+}

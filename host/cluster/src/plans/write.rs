@@ -1,0 +1,193 @@
+//! What the leader writes: DisruptionPlans. Whatever fails is written at the
+//! next look, which a failure brings about by itself.
+
+use super::state::Standing;
+use super::{Retention, Settings};
+use crate::api::conditions::{self, Finding, cut};
+use crate::api::words::MANAGER;
+use crate::api::{DisruptionPlan, DisruptionPlanSpec, DisruptionPlanStatus};
+use crate::pools::{POOL_KIND, Pool};
+use crate::previews::{self, Described};
+use crate::watching::in_words;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::{Api, ResourceExt as _};
+use serde_json::json;
+use std::collections::BTreeMap;
+use tread_model::digest::Digest;
+
+const PENDING: &str = "Pending";
+
+/// What a status says, times aside: two that say the same are not written twice.
+pub(super) fn says(status: &DisruptionPlanStatus) -> Digest {
+    let mut value = serde_json::to_value(status).unwrap_or_default();
+    if let Some(fields) = value.as_object_mut() {
+        fields.remove("plannedAt");
+        let conditions = fields.get_mut("conditions").and_then(|it| it.as_array_mut());
+        for condition in conditions.into_iter().flatten().filter_map(|it| it.as_object_mut()) {
+            condition.remove("lastTransitionTime");
+        }
+    }
+    Digest::of(value.to_string().as_bytes())
+}
+
+/// The DisruptionPlans of a pool, as they have to be and as they are.
+pub(super) struct OfPool<'p> {
+    pub(super) name: &'p str,
+    /// None: the pool is gone, and its plans go with it.
+    pub(super) pool: Option<&'p Pool>,
+    pub(super) wanted: &'p [Described],
+    pub(super) standing: &'p BTreeMap<String, Standing>,
+    /// Since when it is known what a pool has that nobody renders.
+    pub(super) known_since: i64,
+    pub(super) keep: Retention,
+}
+
+/// Brings the plans of a pool to what they have to be. What failed, in words.
+pub(super) async fn write(settings: &Settings, of_pool: OfPool<'_>) -> Result<(), String> {
+    let api: Api<DisruptionPlan> = Api::all(settings.client.clone());
+    let Some(pool) = of_pool.pool else { return Ok(()) };
+    let mut problems = Vec::new();
+    let mut note = |verb: &'static str, name: &str, result: kube::Result<()>| match result {
+        Ok(()) => {}
+        // Somebody was faster: the watch brings what they wrote.
+        Err(kube::Error::Api(status))
+            if status.is_conflict() || status.is_not_found() || status.is_already_exists() => {}
+        Err(error) => {
+            settings.metrics.api_error(verb, "disruptionplans", &error);
+            problems.push(format!("{name}: {}", in_words(&error)));
+        }
+    };
+    for wanted in of_pool.wanted {
+        let standing = of_pool.standing.get(&wanted.name);
+        note("update", &wanted.name, put(&api, pool, wanted, standing).await);
+    }
+    let now = Timestamp::now();
+    let mut ended = Vec::new();
+    for (name, standing) in of_pool.standing.iter().filter(|(_, it)| it.pool == of_pool.name) {
+        if of_pool.wanted.iter().any(|wanted| wanted.name == *name) {
+            continue;
+        }
+        let finding = over(pool, standing, of_pool.known_since);
+        if finding.status == Some(false) {
+            ended.push((standing.created, name));
+        }
+        note("update", name, end(&api, name, standing, finding, now).await);
+    }
+    ended.sort_unstable_by(|a, b| b.cmp(a));
+    let oldest = now.as_second().saturating_sub(of_pool.keep.seconds);
+    for (index, (created, name)) in ended.into_iter().enumerate() {
+        if index >= of_pool.keep.count || created < oldest {
+            let Some(standing) = of_pool.standing.get(name) else { continue };
+            let uid = Preconditions { uid: Some(standing.uid.clone()), resource_version: None };
+            let params = DeleteParams { preconditions: Some(uid), ..DeleteParams::default() };
+            note("delete", name, api.delete(name, &params).await.map(|_| ()));
+        }
+    }
+    if problems.is_empty() { Ok(()) } else { Err(cut(problems.join("; "), 2048)) }
+}
+
+async fn put(
+    api: &Api<DisruptionPlan>,
+    pool: &Pool,
+    wanted: &Described,
+    standing: Option<&Standing>,
+) -> kube::Result<()> {
+    let mut status = previews::cut(wanted.status.clone());
+    let version = match standing {
+        Some(standing) if standing.says == says(&status) => return Ok(()),
+        Some(standing) => {
+            keep_times(&mut status, standing);
+            standing.version.clone()
+        }
+        None => {
+            let spec = DisruptionPlanSpec { pool: pool.name.clone(), cause: wanted.cause.clone() };
+            let mut object = DisruptionPlan::new(&wanted.name, spec);
+            object.metadata.owner_references = Some(vec![owner(pool)]);
+            let made = api.create(&PostParams::default(), &object).await?;
+            made.resource_version().unwrap_or_default()
+        }
+    };
+    let spec = DisruptionPlanSpec { pool: pool.name.clone(), cause: wanted.cause.clone() };
+    let mut object = DisruptionPlan::new(&wanted.name, spec);
+    object.metadata.resource_version = Some(version);
+    object.status = Some(status);
+    api.replace_status(&wanted.name, &PostParams::default(), &object).await.map(|_| ())
+}
+
+/// What did not change keeps its time.
+fn keep_times(status: &mut DisruptionPlanStatus, standing: &Standing) {
+    for condition in &mut status.conditions {
+        let before = standing
+            .conditions
+            .iter()
+            .find(|before| before.type_ == condition.type_ && before.status == condition.status);
+        if let Some(before) = before {
+            condition.last_transition_time.clone_from(&before.last_transition_time);
+        }
+    }
+}
+
+/// What became of a plan that nothing makes necessary any more.
+fn over(pool: &Pool, standing: &Standing, known_since: i64) -> Finding {
+    let operated = pool.target.is_some();
+    let (status, reason, message) = match (operated, standing.created < known_since) {
+        (true, _) => (Some(false), "Over", "It is rolled out, or it was withdrawn."),
+        (false, false) => (Some(false), "Withdrawn", "What made it necessary is as it was before."),
+        (false, true) => (
+            None,
+            "NotKnown",
+            "What these nodes have is not known any more: tread was started since, and nobody \
+             renders for this pool.",
+        ),
+    };
+    Finding { type_: PENDING, status, reason: reason.to_owned(), message: message.to_owned() }
+}
+
+async fn end(
+    api: &Api<DisruptionPlan>,
+    name: &str,
+    standing: &Standing,
+    finding: Finding,
+    now: Timestamp,
+) -> kube::Result<()> {
+    let mut conditions = standing.conditions.clone();
+    conditions::set(&mut conditions, finding, 1, now);
+    if conditions == standing.conditions && !standing.stale {
+        return Ok(());
+    }
+    let patch = json!({
+        "metadata": {"resourceVersion": standing.version},
+        "status": {"conditions": conditions, "stale": false},
+    });
+    let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+    api.patch_status(name, &params, &Patch::Merge(patch)).await.map(|_| ())
+}
+
+/// Says of plans that what they were made of is not true any more.
+pub(super) async fn mark_stale(
+    settings: &Settings,
+    name: &str,
+    standing: &Standing,
+) -> kube::Result<()> {
+    if standing.stale {
+        return Ok(());
+    }
+    let api: Api<DisruptionPlan> = Api::all(settings.client.clone());
+    let patch = json!({
+        "metadata": {"resourceVersion": standing.version}, "status": {"stale": true},
+    });
+    let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+    api.patch_status(name, &params, &Patch::Merge(patch)).await.map(|_| ())
+}
+
+fn owner(pool: &Pool) -> OwnerReference {
+    OwnerReference {
+        api_version: "machineconfiguration.openshift.io/v1".to_owned(),
+        kind: POOL_KIND.to_owned(),
+        name: pool.name.clone(),
+        uid: pool.uid.clone(),
+        ..OwnerReference::default()
+    }
+}

@@ -1,0 +1,12 @@
+//! Pools: which nodes they have, and which MachineConfigs, by OpenShift's rules.
+
+mod members;
+mod node;
+mod pool;
+mod sources;
+
+pub use members::Members;
+pub use node::Node;
+pub use pool::{Configuration, Pool, Pools};
+pub use sources::{ConfigMeta, Configs, GENERATED_REGISTRIES, sources};
+pub(crate) use sources::{POOL_KIND, modified};

@@ -1,0 +1,144 @@
+//! What the cluster says of configs, pools and nodes, at one moment.
+
+use super::side::Side;
+use crate::pools::{ConfigMeta, Configs, Members, Pools};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// What the cluster says of configs, pools and nodes, at one moment. Clones
+/// share what is large.
+#[derive(Debug, Clone, Default)]
+pub struct Cluster {
+    /// The MachineConfigPools.
+    pub pools: Pools,
+    /// Their nodes.
+    pub members: Arc<Members>,
+    /// The MachineConfigs, without what they hold.
+    pub configs: Configs,
+    /// The objects that redirect image pulls, whole: they are small.
+    pub mirrors: Mirrors,
+    /// MachineConfiguration/cluster, with OpenShift's own rules.
+    pub machine_configuration: Option<Arc<Value>>,
+    /// Which release the cluster runs, and which it is going to.
+    pub release: Option<Release>,
+    /// What the nodes of pools have that nobody renders, as far as tread has seen.
+    pub baselines: BTreeMap<String, Arc<Baseline>>,
+    /// Pools that were paused, and whose nodes did not all follow since.
+    pub unpaused: BTreeSet<String>,
+    /// Objects that redirected image pulls, and when they were gone, in seconds.
+    pub gone_mirrors: BTreeMap<MirrorKey, i64>,
+    /// A MachineConfig that is not in the cluster yet.
+    pub incoming: Option<(String, Arc<[u8]>)>,
+}
+
+/// The objects that redirect image pulls.
+pub type Mirrors = BTreeMap<MirrorKey, Arc<Mirror>>;
+
+/// The kind of such an object, and its name.
+pub type MirrorKey = (&'static str, String);
+
+/// An object that redirects image pulls.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mirror {
+    /// When it was made, in seconds.
+    pub created: i64,
+    /// When it was last written, in seconds.
+    pub modified: i64,
+    /// The whole object.
+    pub body: Arc<[u8]>,
+}
+
+/// Releases of OpenShift.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Release {
+    /// Which one the cluster is going to.
+    pub desired: String,
+    /// Which one it came to last.
+    pub completed: Option<String>,
+}
+
+impl Release {
+    /// Whether the cluster is on its way.
+    pub fn is_under_way(&self) -> bool {
+        self.completed.as_ref() != Some(&self.desired)
+    }
+}
+
+/// What the nodes of a pool have that nobody renders: what the pool was made of
+/// when tread saw it first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Baseline {
+    /// What it is called.
+    pub name: String,
+    /// With everything that it holds.
+    pub side: Side,
+    /// Its MachineConfigs, by name, with their `resourceVersion`s.
+    pub versions: BTreeMap<String, String>,
+    /// Its mirror objects, with digests of what they held.
+    pub mirrors: BTreeMap<MirrorKey, Arc<[u8]>>,
+}
+
+/// A change that is about to be made.
+#[derive(Debug, Clone)]
+pub enum Change {
+    /// A MachineConfig is there, or says something else.
+    MachineConfig {
+        /// Its name.
+        name: String,
+        /// Its labels.
+        labels: BTreeMap<String, String>,
+        /// The whole object.
+        body: Arc<[u8]>,
+    },
+    /// A MachineConfig goes.
+    NoMachineConfig(String),
+    /// An object that redirects image pulls is there, or says something else.
+    Mirror(MirrorKey, Arc<[u8]>),
+    /// One goes.
+    NoMirror(MirrorKey),
+}
+
+impl Cluster {
+    /// Forgets mirrors that were gone before every pool's last rollout ended.
+    pub fn forget_mirrors(&mut self) {
+        let settled = self.pools.values().filter_map(|pool| pool.settled.as_ref());
+        let oldest = settled.filter_map(|it| self.configs.get(&it.name)).map(|it| it.created).min();
+        if let Some(oldest) = oldest {
+            self.gone_mirrors.retain(|_, gone| *gone >= oldest);
+        }
+    }
+
+    /// The cluster as it will be after a change.
+    #[must_use]
+    pub fn with(&self, change: &Change) -> Cluster {
+        let mut after = self.clone();
+        match change {
+            Change::MachineConfig { name, labels, body } => {
+                let before = self.configs.get(name);
+                let config = ConfigMeta {
+                    labels: labels.clone(),
+                    modified: i64::MAX,
+                    created: before.map_or(i64::MAX, |before| before.created),
+                    generated_by: before.and_then(|before| before.generated_by.clone()),
+                    ..ConfigMeta::default()
+                };
+                after.configs.insert(name.clone(), Arc::new(config));
+                after.incoming = Some((name.clone(), Arc::clone(body)));
+            }
+            Change::NoMachineConfig(name) => {
+                after.configs.remove(name);
+            }
+            Change::Mirror(key, body) => {
+                let created = self.mirrors.get(key).map_or(i64::MAX, |before| before.created);
+                let mirror = Mirror { created, modified: i64::MAX, body: Arc::clone(body) };
+                after.mirrors.insert(key.clone(), Arc::new(mirror));
+            }
+            Change::NoMirror(key) => {
+                after.mirrors.remove(key);
+                after.gone_mirrors.insert(key.clone(), i64::MAX);
+            }
+        }
+        after
+    }
+}

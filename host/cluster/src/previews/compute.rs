@@ -1,0 +1,296 @@
+//! From what has to be compared to plans. It takes as long as comparing and
+//! asking the policies does, and blocks.
+
+use super::side::{Bodies, Piece, Side};
+use super::work::{Part, Way, Work};
+use crate::policies::current::Current;
+use serde_json::{Value, json};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use tread_engine::planner::{self, CallRecord};
+use tread_engine::sandbox::Sandbox;
+use tread_model::config::NodeConfig;
+use tread_model::diff;
+use tread_model::mirrors::{self, REGISTRIES_CONF};
+use tread_model::operator::{self, Forecast, Rendered, Topology};
+use tread_model::plan::Plan;
+use tread_model::plan::compare::Shadow;
+use tread_model::read::{self, Input};
+
+/// What a pool's nodes will go through.
+#[derive(Debug, Clone)]
+pub struct Preview {
+    /// What was compared.
+    pub work: Work,
+    /// Each way with its plan.
+    pub ways: Vec<WayPlanned>,
+    /// Which of the changes each part is the cause of, by id, in the order of
+    /// `work.parts`; None: of all.
+    pub ids: Vec<Option<BTreeSet<String>>>,
+    /// Each call of a policy.
+    pub calls: Vec<CallRecord>,
+}
+
+/// A way that some nodes go, and the plan for it.
+#[derive(Debug, Clone)]
+pub struct WayPlanned {
+    /// The way.
+    pub way: Way,
+    /// The plan, or why there is none.
+    pub plan: Result<WayPlan, String>,
+}
+
+/// The plan for a way.
+#[derive(Debug, Clone)]
+pub struct WayPlan {
+    /// What tread does.
+    pub plan: Plan,
+    /// What OpenShift's operator does, where it rolls this out.
+    pub operator: Option<Forecast>,
+    /// What the policies in the shadow would make of it.
+    pub shadow: Option<Shadow>,
+}
+
+/// Plans what has to be compared.
+pub fn compute(
+    mut work: Work,
+    bodies: &Bodies,
+    current: &Current,
+    operator: &operator::Policies,
+    sandbox: &Sandbox,
+) -> Preview {
+    let mut calls = Vec::new();
+    let asked = Asked { bodies, current, operator, sandbox };
+    let to = asked.texts(&work.to);
+    let rendered = work.operated.then(|| to.as_ref().ok().map(|to| asked.rendered(&work.to, to)));
+    let rendered = rendered.flatten();
+    let ways = work.ways.iter().map(|way| {
+        let plan = to
+            .as_ref()
+            .map_err(Clone::clone)
+            .and_then(|to| asked.plan(&work, way, to, rendered.as_ref(), &mut calls));
+        WayPlanned { way: way.clone(), plan }
+    });
+    let ways: Vec<WayPlanned> = ways.collect();
+    let ids = attributed(&work.parts, &ways, bodies);
+    // The operator may have rendered it in the same second.
+    if let (Some((name, side)), Ok(to)) = (&work.target, &to)
+        && asked.texts(side).is_ok_and(|target| mean_the_same(&target, to))
+    {
+        work.to_name.clone_from(name);
+    }
+    Preview { work, ways, ids, calls }
+}
+
+struct Asked<'w> {
+    bodies: &'w Bodies,
+    current: &'w Current,
+    operator: &'w operator::Policies,
+    sandbox: &'w Sandbox,
+}
+
+/// What an object is called, and what it holds.
+type Text<'b> = (String, Cow<'b, [u8]>);
+
+impl Asked<'_> {
+    /// Everything that a side is made of, in the order in which it is merged.
+    fn texts<'b>(&'b self, side: &'b Side) -> Result<Vec<Text<'b>>, String> {
+        let mut texts = Vec::new();
+        if let Some(key) = &side.os_image_of
+            && let Some(rendered) = self.bodies.get(key)
+            && let Some(text) = os_image(&key.0, rendered)
+        {
+            texts.push((key.0.clone(), Cow::Owned(text)));
+        }
+        for piece in side.configs.iter().chain(&side.mirrors) {
+            let bytes = piece.bytes(self.bodies).ok_or_else(|| gone(piece.name()))?;
+            texts.push((piece.name().to_owned(), Cow::Borrowed(bytes)));
+        }
+        Ok(texts)
+    }
+
+    fn plan(
+        &self,
+        work: &Work,
+        way: &Way,
+        to: &[Text<'_>],
+        rendered: Option<&Rendered>,
+        calls: &mut Vec<CallRecord>,
+    ) -> Result<WayPlan, String> {
+        let side = way.from.as_ref().ok_or_else(|| gone(&way.from_name))?;
+        let from = self.texts(side)?;
+        let (mut old, mut new) =
+            read::sides(&inputs(&from), &inputs(to)).map_err(|problems| problems.to_string())?;
+        for side in [&mut old, &mut new].into_iter().filter(|side| !side.mirrors.is_empty()) {
+            mirrors::apply(&mut side.config, &side.mirrors)
+                .map_err(|problems| problems.to_string())?;
+        }
+        let (old, new) = (&old.config, &new.config);
+        let policies = &self.current.policies;
+        let (planned, shadow) = match &self.current.shadows {
+            None => (planner::plan(self.sandbox, policies, old, new, Vec::new()), None),
+            Some(shadows) => {
+                let both = planner::plan_with_shadows(
+                    self.sandbox,
+                    policies,
+                    shadows,
+                    old,
+                    new,
+                    Vec::new(),
+                );
+                match both {
+                    Ok((planned, shadow)) => (Ok(planned), Some(shadow)),
+                    Err(problems) => (Err(problems), None),
+                }
+            }
+        };
+        let planned = planned.map_err(|problems| problems.to_string())?;
+        calls.extend(planned.calls);
+        let operator = rendered.map(|rendered| {
+            let topology = match work.single_replica {
+                true => Topology::SingleReplica,
+                false => Topology::HighlyAvailable,
+            };
+            operator::forecast(&self.rendered(side, &from), rendered, self.operator, topology)
+        });
+        Ok(WayPlan { plan: planned.plan, operator, shadow })
+    }
+
+    /// A side as the operator's daemon sees it.
+    fn rendered(&self, side: &Side, texts: &[Text<'_>]) -> Rendered {
+        let configs = texts.len().saturating_sub(side.mirrors.len());
+        let values: Vec<Value> = texts
+            .iter()
+            .take(configs)
+            .filter_map(|(_, bytes)| serde_json::from_slice(bytes).ok())
+            .collect();
+        let rendered = Rendered::of(&values.iter().collect::<Vec<_>>());
+        if side.mirrors.is_empty() {
+            return rendered;
+        }
+        match registries_conf(texts) {
+            Some(text) => rendered.with_file(REGISTRIES_CONF, &text),
+            None => rendered,
+        }
+    }
+}
+
+fn inputs<'t>(texts: &'t [Text<'_>]) -> Vec<Input<'t>> {
+    texts.iter().map(|(name, bytes)| Input { name, bytes }).collect()
+}
+
+fn mean_the_same(one: &[Text<'_>], other: &[Text<'_>]) -> bool {
+    let Ok((mut one, mut other)) = read::sides(&inputs(one), &inputs(other)) else { return false };
+    for side in [&mut one, &mut other].into_iter().filter(|side| !side.mirrors.is_empty()) {
+        if mirrors::apply(&mut side.config, &side.mirrors).is_err() {
+            return false;
+        }
+    }
+    diff::compare(&one.config, &other.config)
+        .is_ok_and(|it| it.changes.is_empty() && it.refusals.is_empty())
+}
+
+fn gone(name: &str) -> String {
+    format!(
+        "the MachineConfig {name} is gone, so it cannot be told what becomes of these nodes: count \
+         on a reboot"
+    )
+}
+
+/// A MachineConfig that says of the OS image what a rendered one says.
+fn os_image(name: &str, rendered: &[u8]) -> Option<Vec<u8>> {
+    #[derive(serde::Deserialize)]
+    struct Body<'b> {
+        #[serde(borrow)]
+        spec: Spec<'b>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Spec<'b> {
+        #[serde(rename = "osImageURL", default, borrow)]
+        os_image: Cow<'b, str>,
+    }
+    let body: Body<'_> = serde_json::from_slice(rendered).ok()?;
+    let image = body.spec.os_image;
+    let config = json!({
+        "apiVersion": "machineconfiguration.openshift.io/v1",
+        "kind": "MachineConfig",
+        "metadata": {"name": format!("os-image-of-{name}")},
+        "spec": {"osImageURL": image},
+    });
+    (!image.is_empty()).then(|| config.to_string().into_bytes())
+}
+
+/// What the mirror objects of a side make of its registries.conf.
+fn registries_conf(texts: &[Text<'_>]) -> Option<String> {
+    let (mut side, _) = read::sides(&inputs(texts), &inputs(texts)).ok()?;
+    mirrors::apply(&mut side.config, &side.mirrors).ok()?;
+    let file = side.config.files.iter().find(|file| file.path == REGISTRIES_CONF)?;
+    let bytes = tread_model::contents::decode(&file.contents).ok()??;
+    String::from_utf8(bytes.into_owned()).ok()
+}
+
+/// Which changes each part is the cause of.
+///
+/// A MachineConfig that is there is the cause of what it says anything of;
+/// mirrors are of the file that they are rendered into; what nobody says
+/// anything of any more is due to what is gone.
+fn attributed(
+    parts: &[Part],
+    ways: &[WayPlanned],
+    bodies: &Bodies,
+) -> Vec<Option<BTreeSet<String>>> {
+    if let [_] = parts {
+        return vec![None];
+    }
+    let plans = ways.iter().filter_map(|way| way.plan.as_ref().ok());
+    let all: BTreeSet<&str> =
+        plans.flat_map(|way| &way.plan.changes).map(|change| change.id.as_str()).collect();
+    let said: Vec<Option<BTreeSet<String>>> =
+        parts.iter().map(|part| part.body.as_ref().and_then(|body| says(body, bodies))).collect();
+    let registries = format!("file:{REGISTRIES_CONF}");
+    let mirrored = parts.iter().any(|part| part.mirrors);
+    let is_of = |part: &Part, said: &Option<BTreeSet<String>>, id: &str| {
+        said.as_ref().is_some_and(|said| said.contains(id)) || part.mirrors && id == registries
+    };
+    let claimed = |id: &str| parts.iter().zip(&said).any(|(part, said)| is_of(part, said, id));
+    let open: BTreeSet<&str> =
+        all.iter().copied().filter(|id| !(claimed(id) || mirrored && *id == registries)).collect();
+    let is_whole = |part: &Part| part.cause.kind == crate::pools::POOL_KIND;
+    // What is gone, or what a release brings, cannot be asked what it says.
+    let silent: Vec<bool> =
+        parts.iter().map(|part| part.body.is_none() && !part.mirrors && !is_whole(part)).collect();
+    let any_silent = silent.contains(&true);
+    let ids = parts.iter().zip(&said).zip(silent).map(|((part, said), silent)| {
+        if is_whole(part) {
+            return None;
+        }
+        let own = all.iter().copied().filter(|id| is_of(part, said, id));
+        // It may also have said less than before.
+        let rest = open.iter().copied().filter(|_| silent || !any_silent);
+        Some(own.chain(rest).map(str::to_owned).collect())
+    });
+    ids.collect()
+}
+
+/// The ids of everything that a MachineConfig says anything of.
+fn says(body: &Piece, bodies: &Bodies) -> Option<BTreeSet<String>> {
+    let bytes = body.bytes(bodies)?;
+    let input = [Input { name: body.name(), bytes }];
+    let (side, _) = read::sides(&input, &input).ok()?;
+    let comparison = diff::compare(&NodeConfig::default(), &side.config).ok()?;
+    let changes = comparison.changes.into_iter().map(|change| change.id);
+    let refusals = comparison.refusals.into_iter().map(|refusal| refusal.id);
+    Some(changes.chain(refusals).collect())
+}
+
+/// How often each policy decided, in the plans of some previews.
+pub fn decisions<'p>(previews: impl IntoIterator<Item = &'p Preview>) -> BTreeMap<String, i64> {
+    let mut counts = BTreeMap::new();
+    let ways = previews.into_iter().flat_map(|preview| &preview.ways);
+    for change in ways.filter_map(|way| way.plan.as_ref().ok()).flat_map(|way| &way.plan.changes) {
+        if let Some(policy) = &change.decided_by {
+            *counts.entry(policy.policy.clone()).or_default() += 1;
+        }
+    }
+    counts
+}

@@ -1,0 +1,107 @@
+//! What a plan does, in the words of the columns: `none`, `reload crio.service`,
+//! `drain + reboot`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use tread_model::effect::Effect;
+use tread_model::operator::Forecast;
+use tread_model::plan::{
+    ChangeOutcome, Plan, PlanOutcome, PlannedChange, Step, needs_daemon_reload,
+};
+
+/// Whether a change belongs to a part.
+pub(super) fn is_of(ids: Option<&BTreeSet<String>>, id: &str) -> bool {
+    ids.is_none_or(|ids| ids.contains(id))
+}
+
+/// The steps that some of a plan's changes cost by themselves; of all of them
+/// those of the plan.
+pub(super) fn steps(plan: &Plan, ids: Option<&BTreeSet<String>>) -> Vec<Step> {
+    if ids.is_none() {
+        return plan.steps.clone();
+    }
+    let own: Vec<&PlannedChange> =
+        plan.changes.iter().filter(|change| is_of(ids, &change.id)).collect();
+    if own.is_empty() || own.iter().any(|change| change.outcome == ChangeOutcome::Refused) {
+        return Vec::new();
+    }
+    let asked = || own.iter().flat_map(|change| &change.actions);
+    let has = |step: &Step| asked().any(|asked| asked == step);
+    let (drain, reboot) = (has(&Step::Drain), has(&Step::Reboot));
+    // A reboot drains, unless the whole plan does not either.
+    let drain = drain || reboot && plan.steps.contains(&Step::Drain);
+    let mut steps = Vec::new();
+    let mut put = |condition: bool, step: Step| {
+        if condition {
+            steps.push(step);
+        }
+    };
+    put(drain, Step::Drain);
+    put(true, Step::Write);
+    put(!reboot && has(&Step::UpdateCaTrust), Step::UpdateCaTrust);
+    let reread = own.iter().any(|change| needs_daemon_reload(&change.id));
+    put(!reboot && (reread || has(&Step::DaemonReload)), Step::DaemonReload);
+    if !reboot {
+        let mut units: BTreeMap<&str, bool> = BTreeMap::new();
+        for step in asked() {
+            match step {
+                Step::Reload { unit } => *units.entry(unit).or_default() |= false,
+                Step::Restart { unit } => *units.entry(unit).or_default() |= true,
+                _ => {}
+            }
+        }
+        for (unit, restart) in units {
+            let unit = unit.to_owned();
+            put(true, if restart { Step::Restart { unit } } else { Step::Reload { unit } });
+        }
+    }
+    put(reboot, Step::Reboot);
+    put(drain, Step::Uncordon);
+    steps
+}
+
+/// What steps do, for a column.
+pub(super) fn words(steps: &[Step]) -> String {
+    let words: Vec<String> = steps
+        .iter()
+        .filter(|step| !matches!(step, Step::Write | Step::Uncordon))
+        .map(Step::to_string)
+        .collect();
+    if words.is_empty() { "none".to_owned() } else { words.join(" + ") }
+}
+
+/// What tread does, for a column.
+pub(super) fn of_tread(plan: &Plan, ids: Option<&BTreeSet<String>>) -> (Effect, String) {
+    let refused = plan
+        .changes
+        .iter()
+        .any(|change| change.outcome == ChangeOutcome::Refused && is_of(ids, &change.id));
+    if plan.outcome == PlanOutcome::Refuse && refused {
+        return (Effect::Refuse, Effect::Refuse.to_string());
+    }
+    let steps = steps(plan, ids);
+    let effect = steps.iter().map(Step::effect).max().unwrap_or(Effect::None);
+    (effect, words(&steps))
+}
+
+/// What OpenShift's operator does, for a column. What some of the changes cost
+/// by themselves is told by its kind.
+pub(super) fn of_operator(forecast: &Forecast, ids: Option<&BTreeSet<String>>) -> (Effect, String) {
+    let Some(ids) = ids else { return (forecast.effect, forecast.summary.clone()) };
+    let is_of = |id: &str| match id {
+        // The operator looks at all users at once.
+        "passwd" => ids
+            .iter()
+            .any(|id| ["ssh-keys:", "password:", "users:"].iter().any(|kind| id.starts_with(kind))),
+        id => ids.contains(id),
+    };
+    let own = forecast.because.iter().filter(|part| is_of(&part.id));
+    let effect = own.map(|part| part.effect).max().unwrap_or(Effect::None);
+    let words = match effect {
+        Effect::Reboot if forecast.drain => "drain + reboot".to_owned(),
+        effect => effect.to_string(),
+    };
+    (effect, words)
+}
+
+#[cfg(test)]
+mod tests;

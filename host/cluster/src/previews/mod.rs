@@ -1,0 +1,22 @@
+//! What a change will do to the nodes of a pool, before it does: from what the
+//! cluster says ([`Cluster`]) to what has to be compared ([`work`]), to plans
+//! ([`compute`]), to the objects and sentences that people see.
+//!
+//! Nothing here asks the API server, so that the service, its webhook and the
+//! command line all say the same.
+
+mod causes;
+mod cluster;
+mod compute;
+mod effects;
+mod object;
+mod side;
+mod warning;
+mod work;
+
+pub use cluster::{Baseline, Change, Cluster, Mirror, MirrorKey, Mirrors, Release};
+pub use compute::{Preview, WayPlan, WayPlanned, compute, decisions};
+pub use object::{Described, cut, describe};
+pub use side::{Bodies, BodyKey, Piece, Side};
+pub use warning::warnings;
+pub use work::{Part, Way, Work, mirror_pieces, work};

@@ -1,0 +1,66 @@
+//! A side of a comparison: which objects it is made of, and the bytes of them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A MachineConfig as it stands in the cluster: its name, and its
+/// `resourceVersion`.
+pub type BodyKey = (String, String);
+
+/// What MachineConfigs hold, each as the API server sent it.
+pub type Bodies = BTreeMap<BodyKey, Arc<[u8]>>;
+
+/// An object that a side is made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Piece {
+    /// A MachineConfig of the cluster.
+    Stored(BodyKey),
+    /// An object that is at hand: what it is called, and what it holds.
+    Given(String, Arc<[u8]>),
+}
+
+/// What a node has, or is to get.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Side {
+    /// The MachineConfigs, in the order in which they are merged; of a rendered
+    /// config it alone.
+    pub configs: Vec<Piece>,
+    /// The objects that are rendered into registries.conf over that.
+    pub mirrors: Vec<Piece>,
+    /// The rendered config whose OS image stands where these name none: the
+    /// operator takes it from elsewhere.
+    pub os_image_of: Option<BodyKey>,
+}
+
+impl Piece {
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        match self {
+            Piece::Stored((name, _)) | Piece::Given(name, _) => name,
+        }
+    }
+
+    /// What it holds, if that is at hand.
+    pub fn bytes<'b>(&'b self, bodies: &'b Bodies) -> Option<&'b [u8]> {
+        match self {
+            Piece::Stored(key) => bodies.get(key).map(AsRef::as_ref),
+            Piece::Given(_, bytes) => Some(bytes),
+        }
+    }
+}
+
+impl Side {
+    /// A rendered config.
+    pub fn rendered(key: BodyKey) -> Side {
+        Side { configs: vec![Piece::Stored(key)], ..Side::default() }
+    }
+
+    /// What has to be fetched for it.
+    pub fn keys(&self) -> impl Iterator<Item = &BodyKey> {
+        let stored = self.configs.iter().chain(&self.mirrors).filter_map(|piece| match piece {
+            Piece::Stored(key) => Some(key),
+            Piece::Given(..) => None,
+        });
+        stored.chain(&self.os_image_of)
+    }
+}

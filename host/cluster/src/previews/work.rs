@@ -1,0 +1,229 @@
+//! What has to be compared so that it is known what a pool's nodes will go
+//! through.
+
+use super::causes::causes;
+use super::cluster::Cluster;
+use super::side::{BodyKey, Piece, Side};
+use crate::api::disruption_plan::{Cause, Nodes};
+use crate::pools::{Configuration, GENERATED_REGISTRIES, Pool, sources};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// How many nodes a plan names.
+const NAMED_NODES: usize = 10;
+
+/// What has to be compared so that it is known what a pool's nodes will go
+/// through.
+#[derive(Debug, Clone)]
+pub struct Work {
+    /// The pool.
+    pub pool: Arc<Pool>,
+    /// The ways that its nodes will go.
+    pub ways: Vec<Way>,
+    /// What all of them are to get.
+    pub to: Side,
+    /// What it is called; empty if it is not rendered yet.
+    pub to_name: String,
+    /// What the operator rendered last, where that may be the same.
+    pub target: Option<(String, Side)>,
+    /// What makes it necessary. Never empty.
+    pub parts: Vec<Part>,
+    /// Whether OpenShift's operator rolls it out.
+    pub operated: bool,
+    /// Whether pods cannot go elsewhere.
+    pub single_replica: bool,
+    /// Names what was made of: plans of different baselines are different plans.
+    pub since: String,
+}
+
+/// The way that some nodes go.
+#[derive(Debug, Clone)]
+pub struct Way {
+    /// What they have; None: it is gone.
+    pub from: Option<Side>,
+    /// What it is called.
+    pub from_name: String,
+    /// Which nodes.
+    pub nodes: Nodes,
+}
+
+/// One of the changes that are pending together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// What it is.
+    pub cause: Cause,
+    /// What tells which differences are its: itself, if it is a MachineConfig.
+    pub body: Option<Piece>,
+    /// Whether what it changes is where images are pulled from.
+    pub mirrors: bool,
+}
+
+/// What has to be compared for a pool; None if its nodes have what they are to
+/// have. Whether there is a difference is not known before it is compared.
+pub fn work(cluster: &Cluster, name: &str) -> Option<Work> {
+    let pool = cluster.pools.get(name)?;
+    match &pool.target {
+        Some(target) => operated(cluster, pool, target),
+        None => unattended(cluster, pool),
+    }
+}
+
+/// What is written after the operator rendered, or may have been, has not been
+/// seen by it: times have only seconds.
+pub(super) fn is_since(written: i64, rendered: i64) -> bool {
+    written >= rendered
+}
+
+/// A pool for which OpenShift's operator renders. What it rendered counts, until
+/// somebody changes what it is made of.
+fn operated(cluster: &Cluster, pool: &Arc<Pool>, target: &Configuration) -> Option<Work> {
+    let now = sources(pool, &cluster.configs);
+    let rendered = cluster.configs.get(&target.name);
+    let rendered_at = rendered.map_or(0, |meta| meta.created);
+    let others = !target.sources.is_empty()
+        && (now.len() != target.sources.len()
+            || now.iter().any(|name| !target.sources.contains(*name)));
+    let changed = now.iter().filter_map(|name| cluster.configs.get(*name));
+    let changed = changed.into_iter().any(|config| is_since(config.modified, rendered_at));
+    let mirrors = mirrors_since(cluster, rendered_at);
+    let pending = others || changed || mirrors;
+
+    let to = match pending {
+        true => {
+            own(cluster, pool, &now, mirrors, rendered.map(|it| key(&target.name, &it.version)))
+        }
+        false => Side::rendered(key(&target.name, &rendered?.version)),
+    };
+    let known = rendered.map(|meta| Side::rendered(key(&target.name, &meta.version)));
+    let settled = pool.settled.as_ref().unwrap_or(target);
+    let mut ways = Vec::new();
+    for (from, nodes) in cluster.members.of_pool(&pool.name) {
+        let from = from.unwrap_or(&settled.name);
+        if from == target.name && !pending {
+            continue;
+        }
+        let meta = cluster.configs.get(from);
+        ways.push(Way {
+            from: meta.map(|meta| Side::rendered(key(from, &meta.version))),
+            from_name: from.to_owned(),
+            nodes: counted(nodes),
+        });
+    }
+    // Nodes will come: what they are to get concerns whoever changes it.
+    if ways.is_empty() && pending && cluster.members.count(&pool.name) == 0 {
+        ways.push(Way {
+            from: rendered.map(|meta| Side::rendered(key(&target.name, &meta.version))),
+            from_name: target.name.clone(),
+            nodes: Nodes::default(),
+        });
+    }
+    if ways.is_empty() {
+        return None;
+    }
+    Some(Work {
+        pool: Arc::clone(pool),
+        ways,
+        to,
+        to_name: if pending { String::new() } else { target.name.clone() },
+        target: known.filter(|_| pending).map(|side| (target.name.clone(), side)),
+        parts: causes(cluster, pool, settled, &now),
+        operated: true,
+        single_replica: cluster.members.are_single_replica(&pool.name),
+        since: settled.name.clone(),
+    })
+}
+
+/// A pool that nobody renders: what it was made of when tread saw it first is
+/// what its nodes have.
+fn unattended(cluster: &Cluster, pool: &Arc<Pool>) -> Option<Work> {
+    let baseline = cluster.baselines.get(&pool.name)?;
+    let now = sources(pool, &cluster.configs);
+    let parts = super::causes::since_baseline(cluster, baseline, &now);
+    if parts.is_empty() {
+        return None;
+    }
+    let mut nodes = BTreeSet::new();
+    for (_, of_group) in cluster.members.of_pool(&pool.name) {
+        nodes.extend(of_group.iter().cloned());
+    }
+    let way = Way {
+        from: Some(baseline.side.clone()),
+        from_name: baseline.name.clone(),
+        nodes: counted(&nodes),
+    };
+    let mut to = Side { configs: pieces(cluster, &now), ..Side::default() };
+    to.mirrors = mirror_pieces(cluster);
+    Some(Work {
+        pool: Arc::clone(pool),
+        ways: vec![way],
+        to,
+        to_name: String::new(),
+        target: None,
+        parts,
+        operated: false,
+        single_replica: cluster.members.are_single_replica(&pool.name),
+        since: baseline.name.clone(),
+    })
+}
+
+/// What tread itself renders for a pool of the operator.
+fn own(
+    cluster: &Cluster,
+    pool: &Pool,
+    now: &[&str],
+    mirrors: bool,
+    rendered: Option<BodyKey>,
+) -> Side {
+    let generated = format!("99-{}{GENERATED_REGISTRIES}", pool.name);
+    let named: Vec<&str> =
+        now.iter().copied().filter(|name| !mirrors || *name != generated).collect();
+    Side {
+        configs: pieces(cluster, &named),
+        mirrors: if mirrors { mirror_pieces(cluster) } else { Vec::new() },
+        os_image_of: rendered,
+    }
+}
+
+/// Whether the mirrors of a cluster are others than those that were rendered.
+fn mirrors_since(cluster: &Cluster, rendered_at: i64) -> bool {
+    cluster.mirrors.values().any(|mirror| is_since(mirror.modified, rendered_at))
+        || cluster.gone_mirrors.values().any(|gone| is_since(*gone, rendered_at))
+}
+
+/// MachineConfigs of the cluster, and the one that is not there yet.
+pub(super) fn pieces(cluster: &Cluster, names: &[&str]) -> Vec<Piece> {
+    names.iter().filter_map(|name| piece(cluster, name)).collect()
+}
+
+pub(super) fn piece(cluster: &Cluster, name: &str) -> Option<Piece> {
+    if let Some((incoming, body)) = &cluster.incoming
+        && incoming == name
+    {
+        return Some(Piece::Given(name.to_owned(), Arc::clone(body)));
+    }
+    let meta = cluster.configs.get(name)?;
+    Some(Piece::Stored(key(name, &meta.version)))
+}
+
+/// The objects that redirect image pulls, whole.
+pub fn mirror_pieces(cluster: &Cluster) -> Vec<Piece> {
+    let all = cluster.mirrors.iter();
+    all.map(|((kind, name), mirror)| {
+        Piece::Given(format!("{kind}/{name}"), Arc::clone(&mirror.body))
+    })
+    .collect()
+}
+
+fn key(name: &str, version: &str) -> BodyKey {
+    (name.to_owned(), version.to_owned())
+}
+
+fn counted(nodes: &BTreeSet<String>) -> Nodes {
+    Nodes {
+        count: i64::try_from(nodes.len()).unwrap_or(i64::MAX),
+        first: nodes.iter().take(NAMED_NODES).cloned().collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

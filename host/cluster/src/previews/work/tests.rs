@@ -1,0 +1,202 @@
+use super::*;
+use crate::api::MachineConfigPool;
+use crate::api::machine_config::ROLE_LABEL;
+use crate::pools::{ConfigMeta, Node, Pool};
+use crate::previews::{Change, Mirror, Release};
+use serde_json::json;
+
+/// A pool `worker`, of `00` and `50`, rendered and settled at second 100, with
+/// one node.
+fn settled() -> Cluster {
+    let mut cluster = Cluster::default();
+    let sources = json!([{"name": "00"}, {"name": "50"}]);
+    put_pool(
+        &mut cluster,
+        json!({
+            "spec": {"configuration": {"name": "rendered-worker-1", "source": sources}},
+            "status": {"configuration": {"name": "rendered-worker-1", "source": sources}},
+        }),
+    );
+    put_config(&mut cluster, "00", 10);
+    put_config(&mut cluster, "50", 20);
+    put_config(&mut cluster, "rendered-worker-1", 100);
+    put_node(&mut cluster, "a", "rendered-worker-1");
+    cluster
+}
+
+fn put_pool(cluster: &mut Cluster, mut object: serde_json::Value) {
+    object["metadata"] = json!({"name": "worker", "uid": "1"});
+    object["spec"]["machineConfigSelector"] = json!({"matchLabels": {ROLE_LABEL: "worker"}});
+    object["spec"]["nodeSelector"] = json!({"matchLabels": {"worker": ""}});
+    let object: MachineConfigPool = serde_json::from_value(object).unwrap();
+    cluster.pools.insert("worker".to_owned(), Arc::new(Pool::of(&object)));
+}
+
+fn put_config(cluster: &mut Cluster, name: &str, modified: i64) {
+    let config = ConfigMeta {
+        version: modified.to_string(),
+        labels: [(ROLE_LABEL.to_owned(), "worker".to_owned())].into(),
+        rendered: name.starts_with("rendered-"),
+        created: modified,
+        modified,
+        ..ConfigMeta::default()
+    };
+    cluster.configs.insert(name.to_owned(), Arc::new(config));
+}
+
+fn put_node(cluster: &mut Cluster, name: &str, current: &str) {
+    let node = Node {
+        labels: [("worker".to_owned(), String::new())].into(),
+        current: Some(current.to_owned()),
+        single_replica: false,
+    };
+    Arc::make_mut(&mut cluster.members).put(name, node, &cluster.pools);
+}
+
+fn causes_of(cluster: &Cluster) -> Vec<String> {
+    let work = work(cluster, "worker");
+    work.into_iter().flat_map(|work| work.parts).map(|part| part.cause.to_string()).collect()
+}
+
+#[test]
+fn nothing_is_pending_where_nodes_have_what_they_are_to_have() {
+    assert!(work(&settled(), "worker").is_none());
+    assert!(work(&settled(), "unknown").is_none());
+}
+
+#[test]
+fn what_is_new_changed_or_gone_since_the_last_rollout_is_a_cause() {
+    let mut cluster = settled();
+    put_config(&mut cluster, "60", 150);
+    put_config(&mut cluster, "50", 160);
+    cluster.configs.remove("00");
+    assert_eq!(
+        causes_of(&cluster),
+        ["MachineConfig/50 changed", "MachineConfig/60 created", "MachineConfig/00 deleted"]
+    );
+    let work = work(&cluster, "worker").unwrap();
+    assert_eq!(work.to_name, "");
+    assert_eq!(work.to.configs.iter().map(Piece::name).collect::<Vec<_>>(), ["50", "60"]);
+    assert_eq!(work.to.os_image_of, Some(("rendered-worker-1".to_owned(), "100".to_owned())));
+    assert_eq!(work.ways.len(), 1);
+}
+
+#[test]
+fn what_the_operator_rendered_counts_until_somebody_changes_what_it_is_made_of() {
+    let mut cluster = settled();
+    put_config(&mut cluster, "60", 150);
+    put_config(&mut cluster, "rendered-worker-2", 200);
+    let now = json!([{"name": "00"}, {"name": "50"}, {"name": "60"}]);
+    let before = json!([{"name": "00"}, {"name": "50"}]);
+    put_pool(
+        &mut cluster,
+        json!({
+            "spec": {"configuration": {"name": "rendered-worker-2", "source": now}},
+            "status": {"configuration": {"name": "rendered-worker-1", "source": before}},
+        }),
+    );
+    let on_the_way = work(&cluster, "worker").unwrap();
+    assert_eq!(on_the_way.to_name, "rendered-worker-2");
+    assert_eq!(on_the_way.to.configs.len(), 1);
+    assert_eq!(causes_of(&cluster), ["MachineConfig/60 created"]);
+    put_config(&mut cluster, "70", 250);
+    assert_eq!(work(&cluster, "worker").unwrap().to_name, "");
+    assert_eq!(causes_of(&cluster), ["MachineConfig/60 created", "MachineConfig/70 created"]);
+}
+
+#[test]
+fn mirrors_that_are_newer_than_what_is_rendered_are_rendered_anew() {
+    let mut cluster = settled();
+    put_config(&mut cluster, "99-worker-generated-registries", 90);
+    let mirror =
+        |created, modified| Arc::new(Mirror { created, modified, body: Arc::from(&b"{}"[..]) });
+    cluster.mirrors.insert(("ImageDigestMirrorSet", "old".to_owned()), mirror(50, 60));
+    cluster.mirrors.insert(("ImageDigestMirrorSet", "touched".to_owned()), mirror(50, 150));
+    cluster.mirrors.insert(("ImageTagMirrorSet", "new".to_owned()), mirror(150, 150));
+    cluster.gone_mirrors.insert(("ImageTagMirrorSet", "gone".to_owned()), 150);
+    cluster.gone_mirrors.insert(("ImageTagMirrorSet", "long-gone".to_owned()), 50);
+    assert_eq!(
+        causes_of(&cluster),
+        [
+            "ImageDigestMirrorSet/touched changed",
+            "ImageTagMirrorSet/new created",
+            "ImageTagMirrorSet/gone deleted",
+        ]
+    );
+    let work = work(&cluster, "worker").unwrap();
+    assert_eq!(work.to.configs.iter().map(Piece::name).collect::<Vec<_>>(), ["00", "50"]);
+    assert_eq!(work.to.mirrors.len(), 3);
+}
+
+#[test]
+fn an_update_of_the_cluster_is_the_cause_of_the_templates_that_it_brings() {
+    let mut cluster = settled();
+    put_config(&mut cluster, "00", 150);
+    let template = ConfigMeta {
+        generated_by: Some("2".to_owned()),
+        ..ConfigMeta::clone(&cluster.configs["00"])
+    };
+    cluster.configs.insert("00".to_owned(), Arc::new(template));
+    let release = |desired: &str| {
+        Some(Release { desired: desired.to_owned(), completed: Some("4.20.0".to_owned()) })
+    };
+    cluster.release = release("4.20.0");
+    assert_eq!(causes_of(&cluster), ["MachineConfig/00 changed"]);
+    cluster.release = release("4.21.0");
+    assert_eq!(causes_of(&cluster), ["ClusterVersion/version changed"]);
+}
+
+#[test]
+fn a_pool_that_goes_on_after_a_pause_is_a_cause_by_itself() {
+    let mut cluster = settled();
+    cluster.unpaused.insert("worker".to_owned());
+    put_config(&mut cluster, "60", 150);
+    assert_eq!(
+        causes_of(&cluster),
+        ["MachineConfig/60 created", "MachineConfigPool/worker unpaused"]
+    );
+}
+
+#[test]
+fn nodes_go_from_what_each_of_them_has() {
+    let mut cluster = settled();
+    put_config(&mut cluster, "rendered-worker-0", 50);
+    put_node(&mut cluster, "b", "rendered-worker-0");
+    put_node(&mut cluster, "c", "rendered-worker-gone");
+    let rolling = work(&cluster, "worker").unwrap();
+    let ways: Vec<(&str, i64, bool)> = rolling
+        .ways
+        .iter()
+        .map(|way| (way.from_name.as_str(), way.nodes.count, way.from.is_some()))
+        .collect();
+    assert_eq!(ways, [("rendered-worker-0", 1, true), ("rendered-worker-gone", 1, false)]);
+    assert_eq!(causes_of(&cluster), ["MachineConfigPool/worker rollout"]);
+    put_config(&mut cluster, "60", 150);
+    assert_eq!(work(&cluster, "worker").unwrap().ways.len(), 3);
+}
+
+#[test]
+fn a_change_that_is_about_to_be_made_counts_as_made() {
+    let cluster = settled();
+    let change = Change::MachineConfig {
+        name: "60".to_owned(),
+        labels: [(ROLE_LABEL.to_owned(), "worker".to_owned())].into(),
+        body: Arc::from(&b"{}"[..]),
+    };
+    let after = cluster.with(&change);
+    assert_eq!(causes_of(&after), ["MachineConfig/60 created"]);
+    let work = work(&after, "worker").unwrap();
+    assert!(matches!(work.to.configs.last(), Some(Piece::Given(name, _)) if name == "60"));
+    let after = cluster.with(&Change::NoMachineConfig("50".to_owned()));
+    assert_eq!(causes_of(&after), ["MachineConfig/50 deleted"]);
+    let key = ("ImageTagMirrorSet", "x".to_owned());
+    let after = cluster.with(&Change::Mirror(key.clone(), Arc::from(&b"{}"[..])));
+    assert_eq!(causes_of(&after), ["ImageTagMirrorSet/x created"]);
+    assert_eq!(causes_of(&after.with(&Change::NoMirror(key))), ["ImageTagMirrorSet/x deleted"]);
+    let other = Change::MachineConfig {
+        name: "60".to_owned(),
+        labels: [(ROLE_LABEL.to_owned(), "master".to_owned())].into(),
+        body: Arc::from(&b"{}"[..]),
+    };
+    assert_eq!(causes_of(&cluster.with(&other)), [""; 0]);
+}

@@ -1,0 +1,345 @@
+//! A cluster whose pools are rendered and rolled out by hand, as OpenShift's
+//! operator does it, and the controller of plans that watches it.
+
+use k8s_openapi::api::core::v1::Node;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client, ResourceExt as _};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::borrow::Cow;
+use std::fmt::Debug;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
+use tread_cluster::api::{DisruptionPlan, MachineConfig, MachineConfigPool, crds};
+use tread_cluster::events::Events;
+use tread_cluster::metrics::Metrics;
+use tread_cluster::plans::{self, Previewer, Retention, Settings};
+use tread_cluster::policies::current::Current;
+use tread_cluster::watching::Watches;
+use tread_engine::limits::Limits;
+use tread_engine::policy::{Policy, PolicySet, Wishes};
+use tread_engine::sandbox::{Options, Sandbox};
+use tread_model::read::Input;
+use tread_model::verdict::Layer;
+use tread_test_bed::ControlPlane;
+
+pub const ROLE: &str = "machineconfiguration.openshift.io/role";
+const CURRENT: &str = "machineconfiguration.openshift.io/currentConfig";
+const BUILTINS: [&str; 7] = [
+    "certificates",
+    "kernel-arguments",
+    "network",
+    "node-services",
+    "os-image",
+    "registries",
+    "ssh-keys",
+];
+
+pub struct Cluster {
+    pub plane: ControlPlane,
+    pub client: Client,
+    rendered: AtomicU32,
+}
+
+/// Asks again while the API server is busy, as it is with new definitions.
+async fn asked<T>(mut ask: impl AsyncFnMut() -> kube::Result<T>) -> T {
+    loop {
+        match ask().await {
+            Err(kube::Error::Api(status)) if status.code == 429 || status.code == 503 => {
+                sleep(Duration::from_millis(50)).await;
+            }
+            result => return result.unwrap(),
+        }
+    }
+}
+
+impl Cluster {
+    pub async fn start(options: tread_test_bed::Options) -> Cluster {
+        let plane = options.start().unwrap();
+        let client = plane.client().await.unwrap();
+        for crd in [crds::crds(), crds::openshift()].concat() {
+            plane.apply(&serde_saphyr::to_string(&crd).unwrap()).unwrap();
+            let name = format!("crd/{}", crd.metadata.name.unwrap());
+            let wait = ["wait", "--for=condition=Established", "--timeout=120s", &name];
+            plane.kubectl(&wait).unwrap().success().unwrap();
+        }
+        Cluster { plane, client, rendered: AtomicU32::new(0) }
+    }
+
+    pub fn api<K>(&self) -> Api<K>
+    where
+        K: kube::Resource<DynamicType = (), Scope = kube::core::ClusterResourceScope>,
+    {
+        Api::all(self.client.clone())
+    }
+
+    pub async fn create<K>(&self, object: Value) -> K
+    where
+        K: kube::Resource<DynamicType = (), Scope = kube::core::ClusterResourceScope>
+            + DeserializeOwned
+            + serde::Serialize
+            + Clone
+            + Debug,
+    {
+        let object: K = serde_json::from_value(object).unwrap();
+        asked(async || self.api::<K>().create(&PostParams::default(), &object).await).await
+    }
+
+    pub async fn delete<K>(&self, name: &str)
+    where
+        K: kube::Resource<DynamicType = (), Scope = kube::core::ClusterResourceScope>
+            + DeserializeOwned
+            + Clone
+            + Debug,
+    {
+        asked(async || self.api::<K>().delete(name, &DeleteParams::default()).await).await;
+    }
+
+    /// A MachineConfig with these files.
+    pub async fn config(&self, name: &str, role: &str, spec: Value) {
+        self.create::<MachineConfig>(json!({
+            "apiVersion": "machineconfiguration.openshift.io/v1",
+            "kind": "MachineConfig",
+            "metadata": {"name": name, "labels": {ROLE: role}},
+            "spec": spec,
+        }))
+        .await;
+    }
+
+    /// A pool with so many nodes.
+    pub async fn pool(&self, name: &str, nodes: usize) {
+        self.create::<MachineConfigPool>(json!({
+            "apiVersion": "machineconfiguration.openshift.io/v1",
+            "kind": "MachineConfigPool",
+            "metadata": {"name": name},
+            "spec": {
+                "machineConfigSelector": {"matchLabels": {ROLE: name}},
+                "nodeSelector": {"matchLabels": {format!("node-role.kubernetes.io/{name}"): ""}},
+            },
+        }))
+        .await;
+        for number in 0..nodes {
+            self.create::<Node>(json!({
+                "apiVersion": "v1",
+                "kind": "Node",
+                "metadata": {
+                    "name": format!("{name}-{number}"),
+                    "labels": {format!("node-role.kubernetes.io/{name}"): ""},
+                },
+            }))
+            .await;
+        }
+    }
+
+    /// Renders a pool as the operator does: what its MachineConfigs say together.
+    pub async fn render(&self, pool: &str) -> String {
+        let selector = ListParams::default().labels(&format!("{ROLE}={pool}"));
+        let mut sources =
+            asked(async || self.api::<MachineConfig>().list(&selector).await).await.items;
+        sources.sort_by_key(kube::ResourceExt::name_any);
+        let (mut files, mut units, mut arguments) = (Vec::new(), Vec::new(), Vec::new());
+        let mut users: Vec<Value> = Vec::new();
+        for source in &sources {
+            let config = Value::Object(source.spec.config.clone().unwrap_or_default());
+            let list = |path: &str| {
+                config.pointer(path).and_then(Value::as_array).cloned().unwrap_or_default()
+            };
+            for file in list("/storage/files") {
+                files.retain(|it: &Value| it["path"] != file["path"]);
+                files.push(file);
+            }
+            units.extend(list("/systemd/units"));
+            users.extend(list("/passwd/users"));
+            arguments.extend(source.spec.kernel_arguments.clone().unwrap_or_default());
+        }
+        let number = self.rendered.fetch_add(1, Ordering::Relaxed);
+        let name = format!("rendered-{pool}-{number:032x}");
+        let owner = asked(async || self.api::<MachineConfigPool>().get(pool).await).await;
+        self.create::<MachineConfig>(json!({
+            "apiVersion": "machineconfiguration.openshift.io/v1",
+            "kind": "MachineConfig",
+            "metadata": {"name": name, "ownerReferences": [{
+                "apiVersion": "machineconfiguration.openshift.io/v1",
+                "kind": "MachineConfigPool", "name": pool, "uid": owner.uid().unwrap(),
+                "controller": true, "blockOwnerDeletion": true}]},
+            "spec": {
+                "osImageURL": "quay.example/os@sha256:1",
+                "kernelArguments": arguments,
+                "config": {
+                    "ignition": {"version": "3.4.0"},
+                    "storage": {"files": files},
+                    "systemd": {"units": units},
+                    "passwd": {"users": users},
+                },
+            },
+        }))
+        .await;
+        let sources: Vec<Value> =
+            sources.iter().map(|source| json!({"name": source.name_any()})).collect();
+        let patch = json!({"spec": {"configuration": {"name": name, "source": sources}}});
+        let params = PatchParams::default();
+        let patch = Patch::Merge(patch);
+        asked(async || self.api::<MachineConfigPool>().patch(pool, &params, &patch).await).await;
+        name
+    }
+
+    /// Gives some nodes of a pool the config that they are to have.
+    pub async fn roll(&self, nodes: &[&str], rendered: &str) {
+        for node in nodes {
+            let patch = json!({"metadata": {"annotations": {CURRENT: rendered}}});
+            let params = PatchParams::default();
+            let patch = Patch::Merge(patch);
+            asked(async || self.api::<Node>().patch(node, &params, &patch).await).await;
+        }
+    }
+
+    /// Gives all nodes of a pool the config that they are to have, and says so.
+    pub async fn settle(&self, pool: &str) {
+        let object = asked(async || self.api::<MachineConfigPool>().get(pool).await).await;
+        let target = object.spec.configuration.unwrap();
+        let selector = ListParams::default().labels(&format!("node-role.kubernetes.io/{pool}"));
+        let nodes = asked(async || self.api::<Node>().list(&selector).await).await;
+        for node in nodes {
+            self.roll(&[&node.name_any()], target.name.as_deref().unwrap()).await;
+        }
+        let patch = json!({"status": {"configuration": target}});
+        let params = PatchParams::default();
+        let pools = self.api::<MachineConfigPool>();
+        let patch = Patch::Merge(patch);
+        asked(async || pools.patch_status(pool, &params, &patch).await).await;
+    }
+
+    pub async fn patch_pool(&self, pool: &str, patch: Value) {
+        let params = PatchParams::default();
+        let patch = Patch::Merge(patch);
+        asked(async || self.api::<MachineConfigPool>().patch(pool, &params, &patch).await).await;
+    }
+
+    /// The pool `worker` with three nodes that have what they are to have.
+    pub async fn settled(options: tread_test_bed::Options) -> Cluster {
+        let cluster = Cluster::start(options).await;
+        cluster.pool("worker", 3).await;
+        cluster.config("00-worker", "worker", files(&[("/etc/motd", "hello\n")])).await;
+        cluster.render("worker").await;
+        cluster.settle("worker").await;
+        cluster
+    }
+
+    /// All plans, by their causes.
+    pub async fn plans(&self) -> Vec<DisruptionPlan> {
+        asked(async || self.api::<DisruptionPlan>().list(&ListParams::default()).await).await.items
+    }
+
+    /// Waits for a plan for this cause of which something is true.
+    pub async fn plan(
+        &self,
+        cause: &str,
+        is_it: impl Fn(&DisruptionPlan) -> bool,
+    ) -> DisruptionPlan {
+        let begun = Instant::now();
+        loop {
+            let plans = self.plans().await;
+            let of_cause = |plan: &&DisruptionPlan| {
+                plan.status.as_ref().is_some_and(|it| it.cause.as_deref() == Some(cause))
+            };
+            if let Some(plan) = plans.iter().filter(of_cause).find(|plan| is_it(plan)) {
+                return plan.clone();
+            }
+            let seen = || {
+                let lines =
+                    plans.iter().map(|plan| format!("{} {:?}\n", plan.name_any(), plan.status));
+                lines.collect::<String>()
+            };
+            assert!(begun.elapsed() < Duration::from_secs(90), "no plan for {cause}:\n{}", seen());
+            sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
+
+/// The controller, and what it is given.
+pub struct Tread {
+    pub previewer: Previewer,
+    pub policies: watch::Sender<Arc<Current>>,
+    pub leads: watch::Sender<bool>,
+    pub metrics: Metrics,
+    pub watches: Watches,
+    task: JoinHandle<()>,
+}
+
+impl Tread {
+    pub fn start(client: &Client) -> Tread {
+        Tread::keeping(client, Retention::default())
+    }
+
+    pub fn keeping(client: &Client, keep: Retention) -> Tread {
+        let (policies, published) = watch::channel(Arc::new(current(&[])));
+        let (leads, leading) = watch::channel(true);
+        let (metrics, watches) = (Metrics::new(), Watches::default());
+        let (previewer, controller) = plans::start(Settings {
+            client: client.clone(),
+            sandbox: sandbox(),
+            policies: published,
+            leads: leading,
+            watches: watches.clone(),
+            metrics: metrics.clone(),
+            events: Events::new(client.clone(), "test", "Plan"),
+            keep,
+        });
+        Tread { previewer, policies, leads, metrics, watches, task: tokio::spawn(controller) }
+    }
+}
+
+impl Drop for Tread {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+fn sandbox() -> Sandbox {
+    let cache_dir = Some(PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("compiled"));
+    Sandbox::new(Options { cache_dir, ..Options::default() }).unwrap()
+}
+
+/// The policies that come with tread, and these rules of an admin.
+pub fn current(rules: &[&str]) -> Current {
+    let prebuilt = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../policies/prebuilt");
+    let load = |name: &str, layer, wishes| {
+        let bytes = std::fs::read(prebuilt.join(name).with_extension("wasm")).unwrap();
+        Policy::new(Cow::Owned(bytes), None, layer, wishes, &Limits::default()).unwrap()
+    };
+    let builtins = BUILTINS.iter().map(|name| load(name, Layer::Builtin, Wishes::default()));
+    let rules = rules.iter().flat_map(|text| {
+        let input = Input { name: "rules", bytes: text.as_bytes() };
+        tread_model::rules::read(&input).unwrap()
+    });
+    let rules = rules.map(|read| {
+        let Value::Object(settings) = read.settings else { panic!("settings are an object") };
+        let wishes = Wishes { settings, may_relax: read.may_relax, read_secrets: false };
+        load("rules", read.layer, wishes).named(read.name, "Rules".to_owned(), read.claims)
+    });
+    Current::new(PolicySet::new(builtins.chain(rules).collect()).unwrap(), None, true)
+}
+
+/// The spec of a MachineConfig with these files.
+pub fn files(files: &[(&str, &str)]) -> Value {
+    let files: Vec<Value> = files
+        .iter()
+        .map(|(path, text)| {
+            let source = format!("data:,{}", text.replace(' ', "%20").replace('\n', "%0A"));
+            json!({"path": path, "mode": 0o644, "overwrite": true, "contents": {"source": source}})
+        })
+        .collect();
+    json!({"config": {"ignition": {"version": "3.4.0"}, "storage": {"files": files}}})
+}
+
+/// A condition's status and reason.
+pub fn condition<'p>(plan: &'p DisruptionPlan, type_: &str) -> (&'p str, &'p str) {
+    let conditions = &plan.status.as_ref().unwrap().conditions;
+    let found = conditions.iter().find(|condition| condition.type_ == type_).unwrap();
+    (&found.status, &found.reason)
+}
