@@ -6,10 +6,12 @@
     reason = "each printer column of a custom resource has its own"
 )]
 
+pub mod admission;
 pub mod api;
 pub mod events;
 pub mod http;
 pub mod leadership;
+pub mod manifests;
 pub mod metrics;
 pub mod plans;
 pub mod policies;

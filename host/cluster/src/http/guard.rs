@@ -1,7 +1,7 @@
 //! What holds for every request: so many at a time, so much, so long; and a
 //! panic is one failed answer.
 
-use super::answer::{Refused, not_found, wrong_method};
+use super::answer::Refused;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::StatusCode;
@@ -34,11 +34,7 @@ struct Guard {
 /// The same router, guarded.
 pub fn guarded(router: Router, limits: Limits) -> Router {
     let guard = Guard { room: Arc::new(Semaphore::new(limits.at_a_time)), time: limits.time };
-    router
-        .fallback(not_found)
-        .method_not_allowed_fallback(wrong_method)
-        .layer(DefaultBodyLimit::max(limits.body))
-        .layer(from_fn_with_state(guard, watch_over))
+    router.layer(DefaultBodyLimit::max(limits.body)).layer(from_fn_with_state(guard, watch_over))
 }
 
 async fn watch_over(State(guard): State<Guard>, request: Request, next: Next) -> Response {

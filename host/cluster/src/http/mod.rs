@@ -76,7 +76,7 @@ impl Port {
             .timer(TokioTimer::new())
             .header_read_timeout(HEADERS)
             .max_headers(64);
-        server.http1_only().serve(router.into_make_service()).await
+        server.http1_only().serve(whole(router).into_make_service()).await
     }
 
     /// The same by TLS, with the certificate that `config` gives at each handshake.
@@ -97,8 +97,13 @@ impl Port {
             .timer(TokioTimer::new())
             .header_read_timeout(HEADERS)
             .max_headers(64);
-        server.http1_only().serve(router.into_make_service()).await
+        server.http1_only().serve(whole(router).into_make_service()).await
     }
+}
+
+/// With an answer to what no route takes.
+fn whole(router: Router) -> Router {
+    router.fallback(answer::not_found).method_not_allowed_fallback(answer::wrong_method)
 }
 
 /// What ends a server.

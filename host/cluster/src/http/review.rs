@@ -95,8 +95,8 @@ impl Reviewer {
         let Asked { verb, resource, name } = asked;
         let name = name.map(|name| format!(" {name}")).unwrap_or_default();
         let sentence = format!(
-            "{who} may not {verb} {resource}.{GROUP}{name}: an admin can bind a role that allows it, such as \
-             view of all of {GROUP}"
+            "{who} may not {verb} {resource}.{GROUP}{name}: an admin can bind the \
+             ClusterRole tread-view"
         );
         Err(Refused::new(StatusCode::FORBIDDEN, sentence))
     }

@@ -1,0 +1,137 @@
+use super::*;
+
+const NOW: u64 = 1_800_000_000;
+const DAY: u64 = 24 * 3600;
+
+fn names() -> Vec<String> {
+    vec!["tread.tread-system.svc".to_owned(), "127.0.0.1".to_owned()]
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::ring::default_provider())
+}
+
+fn written(kept: Option<&Material>, trusted: bool, now: u64) -> (Material, &'static str) {
+    match due(kept, &names(), trusted, now, &Lives::default()).unwrap() {
+        Due::Write(material, why) => (*material, why),
+        Due::NothingUntil(time) => panic!("nothing is due at {now} before {time}"),
+    }
+}
+
+fn idle(kept: &Material, trusted: bool, now: u64) -> u64 {
+    match due(Some(kept), &names(), trusted, now, &Lives::default()).unwrap() {
+        Due::NothingUntil(time) => time,
+        Due::Write(_, why) => panic!("at {now}: {why}"),
+    }
+}
+
+/// Whether a client with this bundle takes what a server with the other serves.
+fn takes(client: &Material, server: &Material, now: u64) -> bool {
+    let mixed = Material { authorities: client.authorities.clone(), ..server.clone() };
+    mixed.certified(&provider(), now).is_ok()
+}
+
+#[test]
+fn what_is_made_is_good_for_its_names_and_for_its_time() {
+    let (first, _) = written(None, true, NOW);
+    assert!(first.certified(&provider(), NOW).is_ok());
+    // Clocks differ.
+    assert!(first.certified(&provider(), NOW - 1800).is_ok());
+    assert!(first.certified(&provider(), NOW - 7200).is_err());
+    assert!(first.certified(&provider(), NOW + 181 * DAY).is_err());
+    let other = Material { names: vec!["kubernetes.default.svc".to_owned()], ..first.clone() };
+    assert!(other.certified(&provider(), NOW).is_err());
+    let (second, _) = written(None, true, NOW);
+    assert!(!takes(&second, &first, NOW));
+    let mixed = Material { key: second.key.clone(), ..first };
+    assert!(mixed.certified(&provider(), NOW).is_err());
+}
+
+#[test]
+fn at_two_thirds_of_its_life_the_servers_certificate_is_made_anew_by_the_same_authority() {
+    let (first, _) = written(None, true, NOW);
+    assert_eq!(idle(&first, true, NOW), NOW + 120 * DAY);
+    let (second, why) = written(Some(&first), true, NOW + 120 * DAY);
+    assert_eq!(why, "it is in its last third");
+    assert_eq!(second.bundle(), first.bundle());
+    assert_ne!(second.certificate, first.certificate);
+    assert!(takes(&first, &second, NOW + 120 * DAY));
+}
+
+#[test]
+fn the_authority_is_exchanged_without_a_moment_in_which_a_client_and_a_server_disagree() {
+    let (mut kept, _) = written(None, true, NOW);
+    let mut now = NOW;
+    let mut seen = Vec::new();
+    let mut exchanged = 0;
+    // Four years, in which clients and other servers learn of each change late.
+    while now < NOW + 1460 * DAY {
+        match due(Some(&kept), &names(), true, now, &Lives::default()).unwrap() {
+            Due::NothingUntil(time) => {
+                assert!(time > now);
+                now = time;
+            }
+            Due::Write(next, why) => {
+                assert!(takes(&kept, &next, now), "an old client, a new server: {why}");
+                assert!(takes(&next, &kept, now), "a new client, an old server: {why}");
+                assert!(next.authorities.len() <= 2);
+                exchanged += usize::from(why == "the new authority is known");
+                seen.push(why);
+                kept = *next;
+            }
+        }
+    }
+    assert_eq!(exchanged, 2, "{seen:?}");
+    assert_eq!(seen.iter().filter(|why| why.contains("signs nothing any more")).count(), 2);
+}
+
+#[test]
+fn a_new_authority_does_not_sign_before_clients_were_told_of_it() {
+    let (first, _) = written(None, true, NOW);
+    let (mut kept, mut now) = (first, NOW);
+    while kept.authorities.len() == 1 {
+        match due(Some(&kept), &names(), true, now, &Lives::default()).unwrap() {
+            Due::NothingUntil(time) => now = time,
+            Due::Write(next, _) => kept = *next,
+        }
+    }
+    let hour = now + 3600;
+    assert!(idle(&kept, false, hour) > hour, "they were not told");
+    assert!(idle(&kept, true, now + 60) > now + 60, "they were told a minute ago");
+    let (next, why) = written(Some(&kept), true, hour);
+    assert_eq!(why, "the new authority is known");
+    assert_eq!(next.bundle(), kept.bundle());
+    // Whatever clients know, something that has ended helps nobody.
+    let (_, why) = written(Some(&kept), false, kept.dates.ends);
+    assert_eq!(why, "it had ended");
+}
+
+#[test]
+fn after_years_without_tread_all_is_made_anew() {
+    let (first, _) = written(None, true, NOW);
+    let (second, why) = written(Some(&first), true, NOW + 3000 * DAY);
+    assert_eq!(why, "the authority had ended");
+    assert!(second.certified(&provider(), NOW + 3000 * DAY).is_ok());
+    let (third, why) = written(Some(&first), true, NOW + 200 * DAY);
+    assert_eq!(why, "it had ended");
+    assert_eq!(third.bundle(), first.bundle());
+}
+
+#[test]
+fn other_names_need_another_certificate() {
+    let (first, _) = written(None, true, NOW);
+    let other = vec!["tread.elsewhere.svc".to_owned()];
+    let Due::Write(next, why) = due(Some(&first), &other, true, NOW, &Lives::default()).unwrap()
+    else {
+        panic!("nothing is due");
+    };
+    assert_eq!(why, "it is for other names");
+    assert!(next.certified(&provider(), NOW).is_ok());
+    assert_eq!(next.bundle(), first.bundle());
+}
+
+#[test]
+fn keys_are_not_shown() {
+    let (first, _) = written(None, true, NOW);
+    assert!(!format!("{first:?}").contains("PRIVATE"));
+}

@@ -1,0 +1,160 @@
+//! The webhook: an AdmissionReview in, one that allows and warns out.
+
+use crate::http::{Limits, Refused, guarded};
+use crate::metrics::Metrics;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::post;
+use axum::{Json, Router};
+use futures::future::BoxFuture;
+use kube::core::DynamicObject;
+use kube::core::admission::{AdmissionRequest, AdmissionResponse, AdmissionReview};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
+
+/// The API server waits for 2 s, and whoever applies something waits with it.
+const DEADLINE: Duration = Duration::from_millis(1500);
+/// An object of the API server is below 3 MiB, and an update has two.
+const LIMITS: Limits =
+    Limits { at_a_time: 16, time: Duration::from_millis(1800), body: 8 * 1024 * 1024 };
+/// Longer warnings are cut by the API server, where nobody chooses where.
+const LONGEST: usize = 256;
+/// The API server cuts what is more than this, in bytes.
+const ALL: usize = 4096;
+
+/// Says what a request will do, one line for each warning.
+pub type Warn =
+    Arc<dyn Fn(AdmissionRequest<DynamicObject>) -> BoxFuture<'static, Vec<String>> + Send + Sync>;
+
+#[derive(Clone)]
+struct Service {
+    warn: Warn,
+    metrics: Metrics,
+}
+
+/// `POST /warn`.
+pub fn webhook(warn: Warn, metrics: Metrics) -> Router {
+    let router =
+        Router::new().route(super::PATH, post(answer)).with_state(Service { warn, metrics });
+    guarded(router, LIMITS)
+}
+
+async fn answer(
+    State(service): State<Service>,
+    body: Bytes,
+) -> Result<Json<AdmissionReview<DynamicObject>>, Refused> {
+    let begun = Instant::now();
+    let bad = |why: String| {
+        Refused::new(
+            StatusCode::BAD_REQUEST,
+            format!("expected an AdmissionReview of admission.k8s.io/v1: {why}"),
+        )
+    };
+    let review: AdmissionReview<DynamicObject> =
+        serde_json::from_slice(&body).map_err(|error| bad(error.to_string()))?;
+    let request: AdmissionRequest<DynamicObject> =
+        review.try_into().map_err(|_| bad("it has no request".to_owned()))?;
+    let mut response = AdmissionResponse::from(&request);
+    response.allowed = true;
+    let (kind, name) = (request.kind.kind.clone(), request.name.clone());
+    // In a task of its own, so that neither a panic nor a computation that does
+    // not pause takes the answer with it.
+    let mut warned = tokio::spawn((service.warn)(request));
+    match timeout_at(begun + DEADLINE, &mut warned).await {
+        Ok(Ok(warnings)) => {
+            let warnings = clean(warnings);
+            response.warnings = (!warnings.is_empty()).then_some(warnings);
+        }
+        Ok(Err(_)) => {
+            tracing::error!(%kind, %name, "a panic instead of warnings; please report it")
+        }
+        Err(_) => {
+            warned.abort();
+            tracing::warn!(%kind, %name, "no warnings within {DEADLINE:?}: allowed without");
+        }
+    }
+    let micros = u32::try_from(begun.elapsed().as_micros()).unwrap_or(u32::MAX);
+    service.metrics.warning_time.observe(f64::from(micros));
+    Ok(Json(response.into_review()))
+}
+
+/// What the API server passes on and a terminal can take.
+fn clean(warnings: Vec<String>) -> Vec<String> {
+    let lines: Vec<String> =
+        warnings.iter().map(|line| one_line(line)).filter(|l| !l.is_empty()).collect();
+    let total: usize = lines.iter().map(String::len).sum();
+    if total <= ALL {
+        return lines;
+    }
+    // Room for the line that counts the rest.
+    let mut room = ALL - 64;
+    let mut kept: Vec<String> = Vec::new();
+    let all = lines.len();
+    for line in lines {
+        let Some(left) = room.checked_sub(line.len()) else { break };
+        room = left;
+        kept.push(line);
+    }
+    kept.push(format!("and {} more warnings", all - kept.len()));
+    kept
+}
+
+fn one_line(text: &str) -> String {
+    let visible: String = text.chars().map(|c| if deceives(c) { ' ' } else { c }).collect();
+    let visible = visible.split_whitespace().collect::<Vec<_>>().join(" ");
+    if visible.chars().count() <= LONGEST {
+        return visible;
+    }
+    let mut cut: String = visible.chars().take(LONGEST - 1).collect();
+    cut.push('…');
+    cut
+}
+
+/// Control characters, and those that show text in another order or not at all.
+fn deceives(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_are_lines_that_a_terminal_can_take() {
+        let lines = clean(vec![
+            "pool worker: \u{1b}[31mreboot\u{1b}[0m\n\r\tof 5 nodes".to_owned(),
+            "\n\0\u{202e}".to_owned(),
+            "\u{202e}olleh\u{200b}".to_owned(),
+            "größer als früher → drain".to_owned(),
+        ]);
+        assert_eq!(
+            lines,
+            ["pool worker: [31mreboot [0m of 5 nodes", "olleh", "größer als früher → drain"]
+        );
+    }
+
+    #[test]
+    fn a_warning_has_256_characters_at_most() {
+        for (given, shown) in [(255, 255), (256, 256), (257, 256), (100_000, 256)] {
+            let [line] = clean(vec!["ä".repeat(given)]).try_into().unwrap();
+            assert_eq!(line.chars().count(), shown);
+            assert_eq!(line.ends_with('…'), given > 256);
+        }
+    }
+
+    #[test]
+    fn all_warnings_together_have_a_limit_and_the_rest_is_counted() {
+        for (count, letter) in [(1000, "a"), (1000, "𝄞"), (17, "a")] {
+            let lines = clean(vec![letter.repeat(300); count]);
+            assert!(lines.iter().map(String::len).sum::<usize>() <= ALL);
+            let left_out = count - (lines.len() - 1);
+            assert_eq!(*lines.last().unwrap(), format!("and {left_out} more warnings"));
+        }
+        assert_eq!(clean(vec!["a".repeat(256); 16]).len(), 16);
+        assert!(clean(Vec::new()).is_empty());
+    }
+}

@@ -1,0 +1,18 @@
+//! Warnings at admission: whoever applies a change reads what it will do. It
+//! never blocks: everything is allowed, whatever happens here.
+
+pub mod certificates;
+pub mod handler;
+pub mod registration;
+
+pub use certificates::{Certificates, Settings};
+pub use handler::{Warn, webhook};
+
+/// The ValidatingWebhookConfiguration that `tread manifests` installs.
+pub const CONFIGURATION: &str = "tread";
+/// The webhook in it.
+pub const WEBHOOK: &str = "warn.tread.dev";
+/// Where the API server asks.
+pub const PATH: &str = "/warn";
+/// The Secret that holds the certificates, in tread's own namespace.
+pub const SECRET: &str = "tread-webhook";

@@ -1,0 +1,115 @@
+//! The webhook's configuration: `tread manifests` installs it, and only whom to
+//! trust is filled in here, and again when somebody takes it away.
+
+use super::WEBHOOK;
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
+use serde_json::{Value, json};
+use std::fmt;
+
+/// How it stands with the configuration.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Registration {
+    /// It was not seen yet.
+    Unknown,
+    /// There is none, or none with the webhook in it: nobody is warned.
+    Missing,
+    /// The API server was told whom to trust.
+    Current,
+    /// This patch tells it.
+    Differs(Value),
+}
+
+impl Registration {
+    /// Whether all clients there are were told whom to trust.
+    pub fn is_known(&self) -> bool {
+        matches!(self, Registration::Missing | Registration::Current)
+    }
+}
+
+impl fmt::Display for Registration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Registration::Unknown => "whether warnings are asked for is not known yet",
+            Registration::Missing => {
+                "nobody is warned at admission: the ValidatingWebhookConfiguration tread is missing, \
+                 which tread manifests prints"
+            }
+            Registration::Current => "warnings are asked for",
+            Registration::Differs(_) => "the leader has to tell the API server whom to trust",
+        })
+    }
+}
+
+/// Compares what there is with what clients are to trust. `found`: None if it
+/// was not seen yet.
+pub fn look(found: Option<Option<&ValidatingWebhookConfiguration>>, bundle: &str) -> Registration {
+    let Some(found) = found else { return Registration::Unknown };
+    let webhooks = found.and_then(|found| found.webhooks.as_deref()).unwrap_or_default();
+    let ours = webhooks.iter().enumerate().filter(|(_, webhook)| webhook.name == WEBHOOK);
+    let mut patch = Vec::new();
+    let mut any = false;
+    for (at, webhook) in ours {
+        any = true;
+        let told = webhook.client_config.ca_bundle.as_ref();
+        if told.is_some_and(|told| told.0 == bundle.as_bytes()) {
+            continue;
+        }
+        let bundle = k8s_openapi::ByteString(bundle.as_bytes().to_vec());
+        // The list may have changed since.
+        patch.push(json!({"op": "test", "path": format!("/webhooks/{at}/name"), "value": WEBHOOK}));
+        let path = format!("/webhooks/{at}/clientConfig/caBundle");
+        patch.push(json!({"op": "add", "path": path, "value": bundle}));
+    }
+    match (any, patch.is_empty()) {
+        (false, _) => Registration::Missing,
+        (true, true) => Registration::Current,
+        (true, false) => Registration::Differs(Value::Array(patch)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use k8s_openapi::ByteString;
+    use k8s_openapi::api::admissionregistration::v1::ValidatingWebhook;
+
+    fn configured(webhooks: &[(&str, Option<&str>)]) -> ValidatingWebhookConfiguration {
+        let webhooks = webhooks.iter().map(|(name, bundle)| {
+            let mut webhook = ValidatingWebhook { name: (*name).to_owned(), ..Default::default() };
+            webhook.client_config.ca_bundle = bundle.map(|b| ByteString(b.as_bytes().to_vec()));
+            webhook
+        });
+        ValidatingWebhookConfiguration { webhooks: Some(webhooks.collect()), ..Default::default() }
+    }
+
+    #[test]
+    fn only_the_own_webhook_and_only_whom_it_trusts_is_written() {
+        for told in [None, Some(""), Some("another")] {
+            let found = configured(&[("other.example.com", None), (WEBHOOK, told)]);
+            let Registration::Differs(patch) = look(Some(Some(&found)), "ca") else {
+                panic!("{told:?}")
+            };
+            assert_eq!(
+                patch,
+                json!([
+                    {"op": "test", "path": "/webhooks/1/name", "value": WEBHOOK},
+                    {"op": "add", "path": "/webhooks/1/clientConfig/caBundle", "value": "Y2E="}
+                ])
+            );
+        }
+        assert_eq!(
+            look(Some(Some(&configured(&[(WEBHOOK, Some("ca"))]))), "ca"),
+            Registration::Current
+        );
+    }
+
+    #[test]
+    fn what_is_not_installed_is_missing_and_what_was_not_seen_is_not_known() {
+        assert_eq!(look(None, "ca"), Registration::Unknown);
+        assert_eq!(look(Some(None), "ca"), Registration::Missing);
+        let others = configured(&[("other.example.com", None)]);
+        assert_eq!(look(Some(Some(&others)), "ca"), Registration::Missing);
+        assert!(!Registration::Unknown.is_known());
+        assert!(Registration::Missing.is_known());
+    }
+}

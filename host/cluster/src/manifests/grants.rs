@@ -1,0 +1,311 @@
+//! What tread may do, each with its reason. The roles are made of this list, and
+//! so is the test that proves each verb needed.
+
+use super::NAME;
+use super::words::named;
+use crate::admission::{CONFIGURATION, SECRET};
+use crate::api::words::GROUP;
+use k8s_openapi::api::rbac::v1::{
+    ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject,
+};
+
+/// The Lease of the leader.
+pub const LEASE: &str = "tread";
+
+/// Where something is granted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// Everywhere.
+    Cluster,
+    /// In tread's own namespace.
+    Own,
+}
+
+/// Something that tread may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Grant {
+    /// Where.
+    pub scope: Scope,
+    /// The API group; empty is the core.
+    pub group: &'static str,
+    /// The resource, with its subresource.
+    pub resource: &'static str,
+    /// What may be done with it.
+    pub verbs: &'static [&'static str],
+    /// With which ones; none: with all.
+    pub names: &'static [&'static str],
+    /// What for.
+    pub why: &'static str,
+}
+
+const READ: &[&str] = &["get", "list", "watch"];
+const STATUS: &[&str] = &["patch", "update"];
+const MACHINES: &str = "machineconfiguration.openshift.io";
+const CONFIG: &str = "config.openshift.io";
+const OPERATOR: &str = "operator.openshift.io";
+const HOOKS: &str = "admissionregistration.k8s.io";
+
+const fn cluster(
+    group: &'static str,
+    resource: &'static str,
+    verbs: &'static [&'static str],
+    why: &'static str,
+) -> Grant {
+    Grant { scope: Scope::Cluster, group, resource, verbs, names: &[], why }
+}
+
+const fn own(
+    group: &'static str,
+    resource: &'static str,
+    verbs: &'static [&'static str],
+    names: &'static [&'static str],
+    why: &'static str,
+) -> Grant {
+    Grant { scope: Scope::Own, group, resource, verbs, names, why }
+}
+
+/// All that tread may do in the mode `advise`.
+pub fn rules() -> Vec<Grant> {
+    vec![
+        cluster(
+            "",
+            "configmaps",
+            READ,
+            "policies are ConfigMaps with a label in any allowed namespace: their metadata is watched by \
+             that label, and their bytes are read; a role cannot be bound to a label",
+        ),
+        cluster("", "namespaces", READ, "an admin allows policies in a namespace by a label on it"),
+        cluster("", "nodes", &["list", "watch"], "plans say how many nodes go from which config"),
+        cluster(MACHINES, "machineconfigs", READ, "what nodes have and are to get"),
+        cluster(MACHINES, "machineconfigpools", READ, "which nodes get what, and what is paused"),
+        cluster(OPERATOR, "imagecontentsourcepolicies", READ, "mirrors become files on nodes"),
+        cluster(CONFIG, "imagedigestmirrorsets", READ, "mirrors become files on nodes"),
+        cluster(CONFIG, "imagetagmirrorsets", READ, "mirrors become files on nodes"),
+        cluster(
+            OPERATOR,
+            "machineconfigurations",
+            READ,
+            "its nodeDisruptionPolicy is an admin's policy",
+        ),
+        cluster(CONFIG, "clusterversions", READ, "an update brings new configs"),
+        cluster(CONFIG, "infrastructures", READ, "configs are rendered for a platform"),
+        cluster(
+            GROUP,
+            "disruptionpolicies",
+            &["create", "delete", "get", "list", "watch"],
+            "each policy is listed as an object, made and taken away with its ConfigMap; its spec is the admin's",
+        ),
+        cluster(GROUP, "disruptionpolicies/status", STATUS, "how it stands with each policy"),
+        cluster(
+            GROUP,
+            "disruptionplans",
+            &["create", "delete", "get", "list", "patch", "update", "watch"],
+            "each change is previewed as an object",
+        ),
+        cluster(GROUP, "disruptionplans/status", STATUS, "what each change will do"),
+        cluster(
+            "events.k8s.io",
+            "events",
+            &["create", "patch"],
+            "authors are told on their ConfigMap, in its namespace, what became of it",
+        ),
+        cluster(
+            "authentication.k8s.io",
+            "tokenreviews",
+            &["create"],
+            "who asks for plans and policies by HTTP",
+        ),
+        cluster(
+            "authorization.k8s.io",
+            "subjectaccessreviews",
+            &["create"],
+            "whether whoever asks by HTTP may read the objects",
+        ),
+        Grant {
+            scope: Scope::Cluster,
+            group: HOOKS,
+            resource: "validatingwebhookconfigurations",
+            verbs: &["list", "patch", "watch"],
+            names: &[CONFIGURATION],
+            why: "the API server is told which certificates to trust, in tread's own configuration",
+        },
+        own(
+            "",
+            "configmaps",
+            &["create", "delete", "patch", "update"],
+            &[],
+            "the last good version of each policy is kept",
+        ),
+        own(
+            "coordination.k8s.io",
+            "leases",
+            &["create"],
+            &[],
+            "one replica leads; names cannot be given here",
+        ),
+        own(
+            "coordination.k8s.io",
+            "leases",
+            &["get", "list", "update", "watch"],
+            &[LEASE],
+            "one replica leads",
+        ),
+        own(
+            "",
+            "secrets",
+            &["create"],
+            &[],
+            "the webhook's certificates; names cannot be given here",
+        ),
+        own(
+            "",
+            "secrets",
+            &["list", "update", "watch"],
+            &[SECRET],
+            "the webhook's certificates, which all replicas serve",
+        ),
+    ]
+}
+
+/// The list as a table, for people.
+pub fn table() -> String {
+    let mut table =
+        String::from("| where | what | may be | what for |\n| --- | --- | --- | --- |\n");
+    for Grant { scope, group, resource, verbs, names, why } in rules() {
+        let place = match scope {
+            Scope::Cluster => "everywhere",
+            Scope::Own => "own namespace",
+        };
+        let group = if group.is_empty() { String::new() } else { format!(".{group}") };
+        let names =
+            if names.is_empty() { String::new() } else { format!(" `{}`", names.join("`, `")) };
+        let verbs = verbs.join(", ");
+        table.push_str(&format!("| {place} | {resource}{group}{names} | {verbs} | {why} |\n"));
+    }
+    table
+}
+
+fn policy_rules(wanted: Scope) -> Vec<PolicyRule> {
+    let owned = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
+    rules()
+        .into_iter()
+        .filter(|grant| grant.scope == wanted)
+        .map(|grant| PolicyRule {
+            api_groups: Some(vec![grant.group.to_owned()]),
+            resources: Some(vec![grant.resource.to_owned()]),
+            verbs: owned(grant.verbs),
+            resource_names: (!grant.names.is_empty()).then(|| owned(grant.names)),
+            non_resource_urls: None,
+        })
+        .collect()
+}
+
+fn reference(kind: &str) -> RoleRef {
+    RoleRef {
+        api_group: "rbac.authorization.k8s.io".to_owned(),
+        kind: kind.to_owned(),
+        name: NAME.to_owned(),
+    }
+}
+
+fn service_account(namespace: &str) -> Vec<Subject> {
+    vec![Subject {
+        kind: "ServiceAccount".to_owned(),
+        name: NAME.to_owned(),
+        namespace: Some(namespace.to_owned()),
+        api_group: None,
+    }]
+}
+
+pub(super) fn cluster_role() -> ClusterRole {
+    let rules = Some(policy_rules(Scope::Cluster));
+    ClusterRole { metadata: named(NAME, None), rules, aggregation_rule: None }
+}
+
+pub(super) fn cluster_role_binding(namespace: &str) -> ClusterRoleBinding {
+    ClusterRoleBinding {
+        metadata: named(NAME, None),
+        role_ref: reference("ClusterRole"),
+        subjects: Some(service_account(namespace)),
+    }
+}
+
+pub(super) fn role(namespace: &str) -> Role {
+    Role { metadata: named(NAME, Some(namespace)), rules: Some(policy_rules(Scope::Own)) }
+}
+
+pub(super) fn role_binding(namespace: &str) -> RoleBinding {
+    RoleBinding {
+        metadata: named(NAME, Some(namespace)),
+        role_ref: reference("Role"),
+        subjects: Some(service_account(namespace)),
+    }
+}
+
+/// For people: whoever has the role `view` of the whole cluster may read plans
+/// and policies, by kubectl and by HTTP.
+pub(super) fn view() -> ClusterRole {
+    let mut metadata = named("tread-view", None);
+    let labels = metadata.labels.get_or_insert_default();
+    for role in ["view", "cluster-reader"] {
+        labels.insert(format!("rbac.authorization.k8s.io/aggregate-to-{role}"), "true".to_owned());
+    }
+    let rule = PolicyRule {
+        api_groups: Some(vec![GROUP.to_owned()]),
+        resources: Some(["disruptionplans", "disruptionpolicies"].map(str::to_owned).to_vec()),
+        verbs: READ.iter().map(|&verb| verb.to_owned()).collect(),
+        ..PolicyRule::default()
+    };
+    ClusterRole { metadata, rules: Some(vec![rule]), aggregation_rule: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WRITES: &[&str] = &[
+        "create",
+        "update",
+        "patch",
+        "delete",
+        "deletecollection",
+        "bind",
+        "escalate",
+        "impersonate",
+        "*",
+    ];
+
+    #[test]
+    fn in_advise_mode_nothing_of_the_clusters_nodes_pools_and_configs_may_be_written() {
+        let own = [GROUP, "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io", HOOKS];
+        for grant in rules().into_iter().filter(|grant| grant.scope == Scope::Cluster) {
+            let writes: Vec<_> = grant.verbs.iter().filter(|verb| WRITES.contains(verb)).collect();
+            assert!(writes.is_empty() || own.contains(&grant.group), "{grant:?}");
+            assert!(
+                writes.is_empty() || grant.group != HOOKS || grant.names == [CONFIGURATION],
+                "{grant:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn nothing_is_granted_by_a_wildcard_or_without_a_reason_or_twice() {
+        let mut seen = Vec::new();
+        for grant in rules() {
+            assert!(!grant.why.is_empty() && !grant.verbs.is_empty(), "{grant:?}");
+            let words = [grant.verbs, grant.names, &[grant.group, grant.resource]].concat();
+            assert!(!words.iter().any(|word| word.contains('*')), "{grant:?}");
+            assert!(grant.verbs.is_sorted(), "{grant:?}");
+            for verb in grant.verbs {
+                let one = (grant.scope, grant.group, grant.resource, *verb);
+                assert!(!seen.contains(&one), "{one:?} is granted twice");
+                seen.push(one);
+            }
+        }
+        // Nobody's secrets but the own one, and nobody's pods.
+        assert!(
+            rules().iter().all(|grant| grant.scope == Scope::Own || grant.resource != "secrets")
+        );
+        assert!(rules().iter().all(|grant| !grant.resource.starts_with("pods")));
+    }
+}

@@ -1,0 +1,111 @@
+//! What Prometheus' operator takes: what to scrape, and what to wake somebody for.
+
+use super::words::{named, selector};
+use super::{NAME, Options};
+use serde_json::{Value, json};
+
+pub(super) fn service_monitor(options: &Options) -> Value {
+    json!({
+        "apiVersion": "monitoring.coreos.com/v1",
+        "kind": "ServiceMonitor",
+        "metadata": named(NAME, Some(&options.namespace)),
+        "spec": {
+            "selector": {"matchLabels": selector()},
+            "endpoints": [{"port": "http", "path": "/metrics", "interval": "30s"}],
+        },
+    })
+}
+
+/// Name, expression, for how long, severity, and what to do.
+type Alert = (&'static str, &'static str, &'static str, &'static str, &'static str);
+
+const ALERTS: &[Alert] = &[
+    (
+        "TreadDown",
+        "absent(up{job=\"tread\"} == 1)",
+        "10m",
+        "warning",
+        "No replica of tread answers: nothing is previewed and nobody is warned. Nothing is blocked by that. \
+         See kubectl -n {{namespace}} get pods, and the log of the one that fails.",
+    ),
+    (
+        "TreadNoLeader",
+        "sum(tread_leads) < 1",
+        "5m",
+        "warning",
+        "No replica of tread leads, so none writes plans or states of policies. /readyz of each says why; \
+         see also kubectl -n {{namespace}} get lease tread.",
+    ),
+    (
+        "TreadPolicyFailed",
+        "max(tread_policies{state=\"Failed\"}) > 0",
+        "15m",
+        "warning",
+        "A policy cannot decide: what it claims costs reboots. kubectl get dpol shows which one, and why.",
+    ),
+    (
+        "TreadPolicyLastGood",
+        "max(tread_policies{state=\"LastGood\"}) > 0",
+        "1h",
+        "info",
+        "The newest version of a policy is bad, and the one before it decides. kubectl get dpol shows which \
+         one, and why.",
+    ),
+    (
+        "TreadApiErrors",
+        "sum(rate(tread_api_errors_total[10m])) > 0.1",
+        "30m",
+        "warning",
+        "The API server refuses what tread asks for, or does not answer. The labels verb, kind and code of \
+         tread_api_errors_total say what; /readyz says what that means.",
+    ),
+];
+
+pub(super) fn alerts(options: &Options) -> Value {
+    let rules: Vec<Value> = ALERTS
+        .iter()
+        .map(|(name, expression, lasts, severity, text)| {
+            json!({
+                "alert": name,
+                "expr": expression,
+                "for": lasts,
+                "labels": {"severity": severity},
+                "annotations": {"summary": text.replace("{{namespace}}", &options.namespace)},
+            })
+        })
+        .collect();
+    json!({
+        "apiVersion": "monitoring.coreos.com/v1",
+        "kind": "PrometheusRule",
+        "metadata": named(NAME, Some(&options.namespace)),
+        "spec": {"groups": [{"name": NAME, "rules": rules}]},
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::{ApiError, InState, Metrics};
+
+    #[test]
+    fn alerts_ask_only_for_what_tread_counts() {
+        let metrics = Metrics::new();
+        metrics.leads.set(1);
+        metrics.policies.get_or_create(&InState { state: "Failed" }).set(1);
+        metrics.api_errors.get_or_create(&ApiError { verb: "get", kind: "Lease", code: 0 }).inc();
+        let text = metrics.text().unwrap();
+        for (name, expression, ..) in ALERTS {
+            let mut words = expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+            let asked = words.find(|word| word.starts_with("tread_"));
+            assert!(
+                asked.is_none_or(|asked| {
+                    text.lines().any(|line| {
+                        line.split(['{', ' ']).next().is_some_and(|found| found == asked)
+                    })
+                }),
+                "{name}: {asked:?} is not in\n{text}"
+            );
+            assert!(asked.is_some() || expression.contains("up{job=\"tread\"}"), "{name}");
+        }
+    }
+}

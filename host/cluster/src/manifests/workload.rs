@@ -1,0 +1,240 @@
+//! The Deployment, and what belongs to it.
+
+use super::words::{labels, named, selector};
+use super::{NAME, Options};
+use k8s_openapi::api::apps::v1::{
+    Deployment, DeploymentSpec, DeploymentStrategy, RollingUpdateDeployment,
+};
+use k8s_openapi::api::core::v1::{
+    Affinity, Capabilities, Container, ContainerPort, EmptyDirVolumeSource, EnvVar, EnvVarSource,
+    HTTPGetAction, Namespace, ObjectFieldSelector, PodAffinityTerm, PodAntiAffinity,
+    PodSecurityContext, PodSpec, PodTemplateSpec, Probe, ResourceRequirements, SeccompProfile,
+    SecurityContext, Service, ServiceAccount, ServicePort, ServiceSpec, Volume, VolumeMount,
+    WeightedPodAffinityTerm,
+};
+use k8s_openapi::api::networking::v1::{
+    NetworkPolicy, NetworkPolicyIngressRule, NetworkPolicyPort, NetworkPolicySpec,
+};
+use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use std::collections::BTreeMap;
+
+/// The plain port.
+pub const HTTP: u16 = 8080;
+/// The port with TLS.
+pub const HTTPS: u16 = 8443;
+
+const CACHE: &str = "/var/cache/tread";
+
+pub(super) fn namespace(options: &Options) -> Namespace {
+    let mut metadata = named(&options.namespace, None);
+    let labels = metadata.labels.get_or_insert_default();
+    labels.insert("pod-security.kubernetes.io/enforce".to_owned(), "restricted".to_owned());
+    if options.with_monitoring {
+        // OpenShift's Prometheus looks only there.
+        labels.insert("openshift.io/cluster-monitoring".to_owned(), "true".to_owned());
+    }
+    Namespace { metadata, ..Namespace::default() }
+}
+
+pub(super) fn service_account(options: &Options) -> ServiceAccount {
+    ServiceAccount { metadata: named(NAME, Some(&options.namespace)), ..ServiceAccount::default() }
+}
+
+pub(super) fn service(options: &Options) -> Service {
+    let port = |name: &str, port: u16, target: u16| ServicePort {
+        name: Some(name.to_owned()),
+        port: port.into(),
+        target_port: Some(IntOrString::Int(target.into())),
+        ..ServicePort::default()
+    };
+    Service {
+        metadata: named(NAME, Some(&options.namespace)),
+        spec: Some(ServiceSpec {
+            selector: Some(selector()),
+            ports: Some(vec![port("https", 443, HTTPS), port("http", HTTP, HTTP)]),
+            ..ServiceSpec::default()
+        }),
+        status: None,
+    }
+}
+
+/// One pod at a time is evicted, so that a drain of the nodes leaves one.
+pub(super) fn disruption_budget(options: &Options) -> PodDisruptionBudget {
+    PodDisruptionBudget {
+        metadata: named(NAME, Some(&options.namespace)),
+        spec: Some(PodDisruptionBudgetSpec {
+            max_unavailable: Some(IntOrString::Int(1)),
+            selector: Some(selected()),
+            // One that is not ready must not block a drain.
+            unhealthy_pod_eviction_policy: Some("AlwaysAllow".to_owned()),
+            ..PodDisruptionBudgetSpec::default()
+        }),
+        status: None,
+    }
+}
+
+/// Both ports, and no other: who asks at them is known by token, or is the API
+/// server, whose address no selector knows.
+pub(super) fn network_policy(options: &Options) -> NetworkPolicy {
+    let ports = [HTTP, HTTPS].map(|port| NetworkPolicyPort {
+        port: Some(IntOrString::Int(port.into())),
+        protocol: Some("TCP".to_owned()),
+        end_port: None,
+    });
+    NetworkPolicy {
+        metadata: named(NAME, Some(&options.namespace)),
+        spec: Some(NetworkPolicySpec {
+            pod_selector: Some(selected()),
+            policy_types: Some(vec!["Ingress".to_owned()]),
+            ingress: Some(vec![NetworkPolicyIngressRule {
+                ports: Some(ports.to_vec()),
+                from: None,
+            }]),
+            egress: None,
+        }),
+    }
+}
+
+pub(super) fn deployment(options: &Options) -> Deployment {
+    let strategy = RollingUpdateDeployment {
+        max_surge: Some(IntOrString::Int(1)),
+        max_unavailable: Some(IntOrString::Int(0)),
+    };
+    let pod = PodTemplateSpec {
+        metadata: Some(ObjectMeta { labels: Some(labels()), ..ObjectMeta::default() }),
+        spec: Some(pod(options)),
+    };
+    Deployment {
+        metadata: named(NAME, Some(&options.namespace)),
+        spec: Some(DeploymentSpec {
+            replicas: Some(2),
+            selector: selected(),
+            strategy: Some(DeploymentStrategy {
+                type_: Some("RollingUpdate".to_owned()),
+                rolling_update: Some(strategy),
+            }),
+            template: pod,
+            ..DeploymentSpec::default()
+        }),
+        status: None,
+    }
+}
+
+fn selected() -> LabelSelector {
+    LabelSelector { match_labels: Some(selector()), match_expressions: None }
+}
+
+fn pod(options: &Options) -> PodSpec {
+    let apart = WeightedPodAffinityTerm {
+        weight: 100,
+        pod_affinity_term: PodAffinityTerm {
+            label_selector: Some(selected()),
+            topology_key: "kubernetes.io/hostname".to_owned(),
+            ..PodAffinityTerm::default()
+        },
+    };
+    PodSpec {
+        service_account_name: Some(NAME.to_owned()),
+        containers: vec![container(options)],
+        affinity: Some(Affinity {
+            pod_anti_affinity: Some(PodAntiAffinity {
+                preferred_during_scheduling_ignored_during_execution: Some(vec![apart]),
+                ..PodAntiAffinity::default()
+            }),
+            ..Affinity::default()
+        }),
+        security_context: Some(PodSecurityContext {
+            run_as_non_root: Some(true),
+            seccomp_profile: Some(SeccompProfile {
+                type_: "RuntimeDefault".to_owned(),
+                localhost_profile: None,
+            }),
+            ..PodSecurityContext::default()
+        }),
+        termination_grace_period_seconds: Some(30),
+        volumes: Some(vec![Volume {
+            name: "cache".to_owned(),
+            empty_dir: Some(EmptyDirVolumeSource {
+                size_limit: Some(Quantity("1Gi".to_owned())),
+                medium: None,
+            }),
+            ..Volume::default()
+        }]),
+        ..PodSpec::default()
+    }
+}
+
+fn container(options: &Options) -> Container {
+    let set = |name: &str, value: &str| EnvVar {
+        name: name.to_owned(),
+        value: Some(value.to_owned()),
+        value_from: None,
+    };
+    let of_pod = |name: &str, path: &str| EnvVar {
+        name: name.to_owned(),
+        value: None,
+        value_from: Some(EnvVarSource {
+            field_ref: Some(ObjectFieldSelector { field_path: path.to_owned(), api_version: None }),
+            ..EnvVarSource::default()
+        }),
+    };
+    let port = |name: &str, port: u16| ContainerPort {
+        name: Some(name.to_owned()),
+        container_port: port.into(),
+        ..ContainerPort::default()
+    };
+    let quantities = |all: &[(&str, &str)]| {
+        let all =
+            all.iter().map(|(name, value)| ((*name).to_owned(), Quantity((*value).to_owned())));
+        Some(all.collect::<BTreeMap<_, _>>())
+    };
+    Container {
+        name: NAME.to_owned(),
+        image: Some(options.image.clone()),
+        args: Some(["serve", "--mode", options.mode.name()].map(str::to_owned).to_vec()),
+        env: Some(vec![
+            of_pod("POD_NAME", "metadata.name"),
+            of_pod("POD_NAMESPACE", "metadata.namespace"),
+            set("TREAD_LOG", "info"),
+            // A directory in the volume: one that tread makes is only its own.
+            set("TREAD_CACHE_DIR", &format!("{CACHE}/compiled")),
+        ]),
+        ports: Some(vec![port("http", HTTP), port("https", HTTPS)]),
+        liveness_probe: Some(probe("/healthz", 6)),
+        readiness_probe: Some(probe("/readyz", 3)),
+        resources: Some(ResourceRequirements {
+            requests: quantities(&[("cpu", "50m"), ("memory", "128Mi")]),
+            limits: quantities(&[("cpu", "2"), ("memory", "512Mi")]),
+            claims: None,
+        }),
+        security_context: Some(SecurityContext {
+            allow_privilege_escalation: Some(false),
+            capabilities: Some(Capabilities { drop: Some(vec!["ALL".to_owned()]), add: None }),
+            read_only_root_filesystem: Some(true),
+            ..SecurityContext::default()
+        }),
+        volume_mounts: Some(vec![VolumeMount {
+            name: "cache".to_owned(),
+            mount_path: CACHE.to_owned(),
+            ..VolumeMount::default()
+        }]),
+        ..Container::default()
+    }
+}
+
+fn probe(path: &str, failures: i32) -> Probe {
+    Probe {
+        http_get: Some(HTTPGetAction {
+            path: Some(path.to_owned()),
+            port: IntOrString::String("http".to_owned()),
+            ..HTTPGetAction::default()
+        }),
+        period_seconds: Some(10),
+        timeout_seconds: Some(5),
+        failure_threshold: Some(failures),
+        ..Probe::default()
+    }
+}
