@@ -11,7 +11,7 @@ use crate::previews::{
 use kube::Client;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tread_engine::sandbox::Sandbox;
 use tread_model::digest::{Digest, Fields};
 use tread_model::operator;
@@ -32,6 +32,7 @@ pub struct Previewer {
     policies: Published,
     metrics: Metrics,
     permits: Arc<Semaphore>,
+    ready: Arc<watch::Sender<bool>>,
 }
 
 impl Previewer {
@@ -45,7 +46,23 @@ impl Previewer {
             policies: settings.policies.clone(),
             metrics: settings.metrics.clone(),
             permits: Arc::new(Semaphore::new(AT_ONCE)),
+            ready: Arc::new(watch::Sender::new(false)),
         }
+    }
+
+    /// Whether everything is known that a preview needs.
+    pub fn is_ready(&self) -> bool {
+        *self.ready.borrow()
+    }
+
+    /// Waits until everything is known that a preview needs.
+    pub async fn ready(&self) {
+        // The sender is as old as the previewer.
+        let _ = self.ready.subscribe().wait_for(|ready| *ready).await;
+    }
+
+    pub(super) fn set_ready(&self) {
+        self.ready.send_if_modified(|ready| !std::mem::replace(ready, true));
     }
 
     /// The pending plans, whole, by pool.
@@ -59,9 +76,9 @@ impl Previewer {
         self.cluster.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What a change would do to the pools that it concerns.
-    pub async fn preview(&self, change: &Change) -> Result<Vec<Preview>, String> {
-        let after = self.snapshot().with(change);
+    /// What changes would do to the pools, together with all that is pending.
+    pub async fn preview(&self, changes: &[Change]) -> Result<Vec<Preview>, String> {
+        let after = changes.iter().fold(self.snapshot(), |cluster, change| cluster.with(change));
         let current = self.policies.borrow().clone();
         let pools: Vec<String> = after.pools.keys().cloned().collect();
         let mut waiting = Vec::new();

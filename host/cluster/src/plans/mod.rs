@@ -1,6 +1,7 @@
 //! A DisruptionPlan for everything that is about to happen to the nodes of a
 //! pool: watched, planned, written, and told of before it is delivered.
 
+mod admit;
 mod ask;
 mod bodies;
 mod look;
@@ -9,6 +10,7 @@ mod state;
 mod told;
 mod write;
 
+pub use admit::{MIRROR_KINDS, change};
 pub use ask::Previewer;
 
 use crate::events::Events;

@@ -92,6 +92,9 @@ impl Controller {
             self.dirty.extend(self.state.plans.values().map(|plan| plan.pool.clone()));
         }
         self.dirty.extend(touched.pools);
+        if self.dirty.is_empty() && self.looking.is_none() && self.knows() {
+            self.previewer.set_ready();
+        }
         if !self.dirty.is_empty() && self.due.is_none() {
             self.due = Some(Instant::now() + TOGETHER);
         }
@@ -100,8 +103,11 @@ impl Controller {
     /// When to look, if there is anything to look at, and all is known that is
     /// needed for it.
     fn due(&self) -> Option<Instant> {
-        let knows = self.state.is_complete() && self.settings.policies.borrow().settled;
-        self.due.filter(|_| knows && self.looking.is_none())
+        self.due.filter(|_| self.knows() && self.looking.is_none())
+    }
+
+    fn knows(&self) -> bool {
+        self.state.is_complete() && self.settings.policies.borrow().settled
     }
 
     fn start(&mut self) {
@@ -127,6 +133,7 @@ impl Controller {
             return self.touch(Touched::everything());
         };
         self.memory = Some(looked.memory);
+        self.previewer.set_ready();
         let mut cluster = self.previewer.cluster.write().unwrap_or_else(PoisonError::into_inner);
         for pool in &looked.rolled_out {
             cluster.unpaused.remove(pool);

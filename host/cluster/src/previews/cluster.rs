@@ -28,8 +28,8 @@ pub struct Cluster {
     pub unpaused: BTreeSet<String>,
     /// Objects that redirected image pulls, and when they were gone, in seconds.
     pub gone_mirrors: BTreeMap<MirrorKey, i64>,
-    /// A MachineConfig that is not in the cluster yet.
-    pub incoming: Option<(String, Arc<[u8]>)>,
+    /// MachineConfigs that are not in the cluster yet, whole.
+    pub incoming: BTreeMap<String, Arc<[u8]>>,
 }
 
 /// The objects that redirect image pulls.
@@ -124,7 +124,7 @@ impl Cluster {
                     ..ConfigMeta::default()
                 };
                 after.configs.insert(name.clone(), Arc::new(config));
-                after.incoming = Some((name.clone(), Arc::clone(body)));
+                after.incoming.insert(name.clone(), Arc::clone(body));
             }
             Change::NoMachineConfig(name) => {
                 after.configs.remove(name);

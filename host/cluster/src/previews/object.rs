@@ -28,6 +28,8 @@ const LONGEST_NAME: usize = 200;
 pub struct Described {
     /// Its name.
     pub name: String,
+    /// Of which pool.
+    pub pool: String,
     /// What it is for.
     pub cause: Cause,
     /// The most disruptive thing that will happen.
@@ -138,7 +140,8 @@ fn one(
     for finding in findings(work, problem) {
         conditions::set(&mut status.conditions, finding, 1, now);
     }
-    Described { name: name(work, &part.cause), cause: part.cause.clone(), effect, status }
+    let (name, pool) = (name(work, &part.cause), work.pool.name.clone());
+    Described { name, pool, cause: part.cause.clone(), effect, status }
 }
 
 fn findings(work: &Work, problem: Option<&String>) -> [Finding; 2] {

@@ -196,9 +196,7 @@ pub(super) fn pieces(cluster: &Cluster, names: &[&str]) -> Vec<Piece> {
 }
 
 pub(super) fn piece(cluster: &Cluster, name: &str) -> Option<Piece> {
-    if let Some((incoming, body)) = &cluster.incoming
-        && incoming == name
-    {
+    if let Some(body) = cluster.incoming.get(name) {
         return Some(Piece::Given(name.to_owned(), Arc::clone(body)));
     }
     let meta = cluster.configs.get(name)?;
