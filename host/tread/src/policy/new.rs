@@ -130,7 +130,7 @@ fn files(args: &NewArgs, sdk: &str) -> Result<Vec<(String, String)>, String> {
     values.insert("GOODPOLICIES", include_str!("../../../../guest-sdk/GOOD_POLICIES.md").into());
 
     let mut files = vec![
-        ("Cargo.toml".to_owned(), fill(include_str!("template/Cargo.toml"), &values)),
+        ("Cargo.toml".to_owned(), fill(include_str!("template/manifest.toml"), &values)),
         (".gitignore".to_owned(), fill(include_str!("template/gitignore"), &values)),
         ("README.md".to_owned(), fill(include_str!("template/README.md"), &values)),
         ("src/lib.rs".to_owned(), lib(&claims, &mut values)),

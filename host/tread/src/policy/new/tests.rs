@@ -125,3 +125,18 @@ fn a_value_is_never_taken_for_a_place_of_the_template() {
     let values = Values::from([("A", "@B@".to_owned()), ("B", "b".to_owned())]);
     assert_eq!(fill("@A@ a@b @B@@C@ @", &values), "@B@ a@b b@C@ @");
 }
+
+#[test]
+fn no_template_is_a_manifest_to_cargo_which_reads_all_of_a_git_checkout() {
+    let mut left = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
+    let mut seen = 0;
+    while let Some(dir) = left.pop() {
+        for entry in fs::read_dir(&dir).unwrap() {
+            let path = entry.unwrap().path();
+            assert!(!path.ends_with("Cargo.toml"), "{}", path.display());
+            seen += 1;
+            left.extend(path.is_dir().then_some(path));
+        }
+    }
+    assert!(seen > 50, "{seen} files and directories");
+}
