@@ -121,7 +121,10 @@ impl Pattern {
             Some((word, name)) => (word, Some(name)),
             None => (text, None),
         };
-        let kind = kind_of(word)?;
+        let kind = kind_of(word).map_err(|error| match meant(text) {
+            Some(meant) => format!("unknown kind {word:?}: did you mean {meant:?}?"),
+            None => error,
+        })?;
         match name {
             Some(_) if !kind.is_named() => {
                 Err(format!("{word} takes nothing after it: write {word}"))
@@ -232,6 +235,16 @@ fn kind_of(word: &str) -> Result<Kind, String> {
         return Err(format!("{word} cannot be claimed: tread itself refuses such a change"));
     }
     Err(unknown("kind", word, &Kind::ALL.map(Kind::as_str)))
+}
+
+/// What somebody meant who left out the kind, or uses another word for it.
+fn meant(text: &str) -> Option<String> {
+    match text {
+        "kargs" | "kernel-args" => Some(Kind::KernelArguments.as_str().to_owned()),
+        path if path.starts_with('/') => Some(format!("file:{path}")),
+        unit if is_unit_name(unit) => Some(format!("unit:{unit}")),
+        _ => None,
+    }
 }
 
 fn check_path(path: &str) -> Result<(), String> {

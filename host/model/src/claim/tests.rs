@@ -75,6 +75,9 @@ fn what_is_no_pattern_says_why() {
     for (text, word) in [
         ("", "unknown kind"),
         ("files:/etc/foo", "did you mean \"file\""),
+        ("/etc/foo", "unknown kind \"/etc/foo\": did you mean \"file:/etc/foo\"?"),
+        ("crio.service", "did you mean \"unit:crio.service\"?"),
+        ("kargs", "did you mean \"kernel-arguments\"?"),
         ("fips", "refuses"),
         ("storage:disks", "refuses"),
         ("users:bob", "refuses"),

@@ -212,6 +212,17 @@ fn read_flag(fields: &Fields<'_>, name: &str, report: &mut Report) -> bool {
 
 fn read_actions(rule: &Fields<'_>, layer: Layer, report: &mut Report) -> Vec<RuleAction> {
     let mut actions: Vec<RuleAction> = Vec::new();
+    let list = rule.get("actions").and_then(|list| list.as_array()).into_iter().flatten();
+    let words: Vec<usize> =
+        (0..).zip(list).filter(|(_, item)| item.is_string()).map(|(index, _)| index).collect();
+    if !words.is_empty() {
+        let message =
+            "expected an object such as {do: restart, unit: crio.service}, found a string";
+        for index in words {
+            report.problem(format!("{}[{index}]", rule.at("actions")), message);
+        }
+        return actions;
+    }
     for (_, fields) in rule.objects("actions", report) {
         if let Some(action) = read_action(&fields, report) {
             if actions.contains(&action) {
@@ -259,6 +270,11 @@ fn read_action(fields: &Fields<'_>, report: &mut Report) -> Option<RuleAction> {
         "daemon-reload" => RuleAction::DaemonReload,
         "drain" => RuleAction::Drain,
         "reboot" => RuleAction::Reboot,
+        "none" | "None" | "nothing" => {
+            let message = format!("{word:?} is no action: for none at all write `actions: []`");
+            report.problem(join(fields.path(), "do"), message);
+            return None;
+        }
         other => {
             let known = ["reload", "restart", "daemon-reload", "drain", "reboot"];
             report.problem(join(fields.path(), "do"), unknown("action", other, &known));

@@ -208,7 +208,8 @@ fn what_is_no_rule_names_the_field_and_says_why() {
             "spec.rules[0].actions[1]",
             "twice",
         ),
-        (format!("{{{m}, actions: [reboot]}}"), "spec.rules[0].actions[0]", "expected an object"),
+        (format!("{{{m}, actions: [reboot]}}"), "spec.rules[0].actions[0]", "{do: restart, unit:"),
+        (format!("{{{m}, actions: [{{do: none}}]}}"), "spec.rules[0].actions[0].do", "actions: []"),
     ] {
         let found = problems(&with_rules(&[&rule]));
         let wanted = found.iter().any(|problem| {
