@@ -17,6 +17,7 @@ use tread_model::plan::{
     ChangeOutcome, GivenAnswer, Overruled, Plan, PlanOutcome, PlannedChange, PolicyIdentity, Step,
     causes,
 };
+use tread_model::verdict::Layer;
 
 /// What is told beside the plan itself.
 #[derive(Debug, Default)]
@@ -184,6 +185,9 @@ fn explanation(
     for answer in change.answers.iter().filter(|answer| !answer.counted) {
         dim(out, look, &not_counted(answer))?;
     }
+    for answer in change.answers.iter().filter(|answer| asks_for_less(answer, change)) {
+        dim(out, look, &less(answer, change))?;
+    }
     if let Some(advice) = &group.advice {
         paragraph(out, look, "    ", advice)?;
     }
@@ -210,15 +214,49 @@ fn instead_of(overruled: &Overruled) -> String {
 }
 
 fn not_counted(answer: &GivenAnswer) -> String {
+    format!("overruled: {}", answered(answer))
+}
+
+/// `chrony (template): restart chronyd.service: The reason.`
+fn answered(answer: &GivenAnswer) -> String {
     let said = match answer.answer.as_str() {
         "act" => actions(&answer.actions),
         other => other.to_owned(),
     };
-    let text = format!("overruled: {} ({}): {said}: ", answer.policy, answer.layer);
+    let text = format!("{} ({}): {said}: ", answer.policy, answer.layer);
     match sentence(&answer.reason) {
         reason if reason.is_empty() => text.trim_end_matches([':', ' ']).to_owned(),
         reason => text + &reason,
     }
+}
+
+/// Whether a template policy answered, and a built-in policy that asks for more
+/// decided: nothing else would show that it was asked at all.
+fn asks_for_less(answer: &GivenAnswer, change: &PlannedChange) -> bool {
+    let effect = |steps: &[Step]| steps.iter().map(Step::effect).max().unwrap_or(Effect::None);
+    let by_builtin = change.decided_by.as_ref().is_some_and(|by| by.layer == Layer::Builtin);
+    let outdone = change.outcome == ChangeOutcome::Refused
+        || effect(&answer.actions) < effect(&change.actions);
+    by_builtin
+        && outdone
+        && answer.counted
+        && answer.layer == Layer::Template
+        && answer.answer == "act"
+}
+
+fn less(answer: &GivenAnswer, change: &PlannedChange) -> String {
+    let policy = &answer.policy;
+    let at_boot = ["kernel-arguments", "kernel-type", "os-image", "extensions"];
+    let way_out = match at_boot.contains(&change.id.as_str()) {
+        true => "; only an admin's rule makes this cost less (--rules)".to_owned(),
+        false => format!(", unless an admin lets {policy} relax it (--may-relax {policy})"),
+    };
+    let answered = answered(answer);
+    let dot = if answered.ends_with('.') { "" } else { "." };
+    format!(
+        "not enough: {answered}{dot} Beside a built-in policy a template policy can only ask for \
+         more{way_out}."
+    )
 }
 
 /// `network 0.1.0 (builtin)`

@@ -45,6 +45,12 @@ fn a_template_policy_cannot_make_it_gentler_than_a_built_in() {
     assert_eq!(change["decidedBy"]["policy"], "network");
     let both = [spoke("gentle", "template", true), spoke("network", "builtin", true)];
     assert_eq!(answers(change), both);
+    // Its author sees that it was asked, and what would let it stand.
+    let args = ["--policy", "gentle.wasm"];
+    let human = bench.plan(files(&[(NETWORK, "1")]), files(&[(NETWORK, "2")]), &args).out();
+    let human = human.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(human.contains("not enough: gentle (template): no action"), "{human}");
+    assert!(human.contains("(--may-relax gentle)"), "{human}");
 }
 
 #[test]
@@ -120,6 +126,9 @@ fn what_takes_effect_at_boot_costs_a_reboot_even_if_a_template_may_relax_it() {
         "osImageURL": "quay.io/os@sha256:0000000000000000000000000000000000000000000000000000000000000000",
         "extensions": ["usbguard"],
     });
+    let human = bench.plan(json!({}), new.clone(), &["--policy", "gentle.wasm"]).out();
+    assert_eq!(human.matches("(--rules).").count(), 4, "{human}");
+    assert!(!human.contains("--may-relax"), "{human}");
     let args = ["-o", "json", "--policy", "gentle.wasm", "--may-relax", "gentle"];
     let plan = checked(&bench.plan(json!({}), new.clone(), &args));
     assert_eq!(plan["summary"], "drain, reboot");
