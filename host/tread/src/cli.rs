@@ -166,8 +166,9 @@ Examples:
   tread policy build --from module.wasm  what another compiler made, in any language
 
 --from takes a core module that was built against wit/policy.wit (with
-wit-bindgen, for example), or a component. Its description is written into it
-if it brings none, and it is checked as it is when it is loaded.")]
+wit-bindgen, for example, or by hand: guest-sdk/OTHER_LANGUAGES.md), or a
+component. Its description is written into it if it brings none, and it is
+checked as it is when it is loaded.")]
     Build {
         /// The directory of the crate
         #[arg(default_value = ".")]

@@ -8,6 +8,7 @@
 mod support;
 
 mod build;
+mod by_hand;
 mod cache;
 mod configs;
 mod digests;
