@@ -6,7 +6,7 @@ fn file(settings: &Settings, change: &Change) -> Verdict {
         false => Verdict::restart(&settings.service, reason),
     };
     let (Some(before), Some(after)) = (change.before.as_file(), change.after.as_file()) else {
-        return act("the file came or went, and the service reads it when it starts");
+        return act("the file came or went, and the service has to read it anew");
     };
     let access = |file: &File| (file.mode, file.user.clone(), file.group.clone());
     if access(before) != access(after) {
@@ -25,6 +25,6 @@ fn file(settings: &Settings, change: &Change) -> Verdict {
     // in the cluster.
     let (added, removed) = (lines.added.len(), lines.removed.len());
     act(&format!(
-        "the service reads the file when it starts; lines added: {added}, removed: {removed}"
+        "the service has to read the file anew; lines added: {added}, removed: {removed}"
     ))
 }
