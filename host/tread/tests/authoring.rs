@@ -424,8 +424,42 @@ fn updated_cases_pass_and_keep_what_else_was_written() {
 }
 
 #[test]
+fn a_case_that_expects_nothing_yet_fails_until_update_writes_what_is_answered() {
+    let shop = Workshop::new("open", &[]);
+    let component = shop.build();
+    let sides =
+        "old: {files: {/etc/open.conf: \"a\\n\"}}\nnew: {files: {/etc/open.conf: \"b\\n\"}}";
+    let open = format!(
+        "title: One\n{sides}\n---\ntitle: Two\n{sides}\nexpect:\n---\ntitle: Three\n{sides}\nexpect: {{verdicts: {{}}}}\n"
+    );
+    // One that cannot be read hides none of the others.
+    let broken = format!("{open}---\ntitle: Four\n{sides}\nexpected: {{}}\n");
+    shop.write("cases/open.yaml", &broken);
+    let failed = shop.tread(&["policy", "test", &component]);
+    assert_eq!(failed.code(), 1);
+    assert_eq!(last_line(&failed), "7 passed, 4 failed", "{}", failed.out());
+    for part in [
+        "document 4 (Four): unknown field `expected`",
+        "let --update write down what it answers",
+        "file:/etc/open.conf: act (restart open.service): the service has to read the file",
+    ] {
+        assert!(failed.out().contains(part), "{part:?} in {}", failed.out());
+    }
+
+    shop.write("cases/open.yaml", &open);
+    let updated = shop.tread(&["policy", "test", &component, "--update"]);
+    assert_eq!(updated.code(), 0, "{}", updated.out());
+    let now = fs::read_to_string(shop.path("cases/open.yaml")).unwrap();
+    let expected = "    file:/etc/open.conf: {answer: act, actions: [restart open.service], reason: \"the service has to read";
+    assert_eq!(now.matches(expected).count(), 3, "{now}");
+    assert_eq!(shop.tread(&["policy", "test", &component]).code(), 0, "{now}");
+}
+
+#[test]
 fn without_cases_nothing_passes() {
     let shop = Workshop::new("caseless", &[]);
+    let nowhere = shop.tread(&["policy", "test", "src"]);
+    assert!(nowhere.err().contains("src has no Cargo.toml: name the"), "{}", nowhere.err());
     let component = shop.build();
     fs::remove_dir_all(shop.path("cases")).unwrap();
     for (prepare, part) in

@@ -40,7 +40,7 @@ pub struct Reason {
     pattern: Option<regex_lite::Regex>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Written {
     plan: Option<String>,
@@ -62,8 +62,7 @@ impl Expect {
         match (&written.plan, &written.changes, &written.verdicts) {
             (Some(plan), _, _) => check_line(plan).context("plan")?,
             (None, Some(_), _) => bail!("changes: the plan is expected too: add `plan`"),
-            (None, None, None) => bail!("expected `plan`, `verdicts` or both"),
-            (None, None, Some(_)) => {}
+            (None, None, _) => {}
         }
         let changes = written.changes.map(|changes| {
             let changes = changes.into_iter().map(|(id, change)| {
@@ -72,8 +71,14 @@ impl Expect {
             });
             changes.collect::<Result<_>>()
         });
-        let verdicts = written.verdicts.map(verdict::read).transpose()?;
+        let verdicts = written.verdicts.filter(|verdicts| !verdicts.is_empty());
+        let verdicts = verdicts.map(verdict::read).transpose()?;
         Ok(Expect { plan: written.plan, changes: changes.transpose()?, verdicts })
+    }
+
+    /// Whether it expects nothing yet.
+    pub fn is_open(&self) -> bool {
+        self.plan.is_none() && self.verdicts.is_none()
     }
 
     /// Where a plan is not what was expected, in sentences; empty if it is.
@@ -340,6 +345,15 @@ mod tests {
     }
 
     #[test]
+    fn what_expects_nothing_yet_can_be_read_and_is_never_as_expected() {
+        for value in [json!({}), json!({"verdicts": {}}), json!({"verdicts": null})] {
+            let open = expect(value).unwrap();
+            assert!(open.is_open());
+            assert_eq!(open.differences(&fallback()).len(), 1);
+        }
+    }
+
+    #[test]
     fn what_an_expectation_does_not_have_is_an_error_that_names_it() {
         for (value, part) in [
             (json!({"plan": "nothing", "change": {}}), "`change`"),
@@ -347,7 +361,6 @@ mod tests {
             (json!({"plan": "nothing", "changes": {"x": {"why": ""}}}), "changes: x: unknown"),
             (json!({"plan": "nothing", "changes": {"x": {"outcome": "ok"}}}), "fallback"),
             (json!({"plan": "nothing", "changes": {"x": {"actions": ["stop"]}}}), "stop"),
-            (json!({}), "`verdicts`"),
             (json!({"changes": {}}), "`plan`"),
         ] {
             let message = format!("{:#}", expect(value).unwrap_err());

@@ -18,7 +18,8 @@
 //! ```
 //!
 //! For `tread policy test` it may say, instead or as well, what the policy that
-//! is tested answers, as the module `verdict` has it.
+//! is tested answers, as the module `verdict` has it. A case that expects nothing
+//! yet can be read, and fails wherever it is tried.
 //!
 //! A side, and `rules`, is a path relative to the case's file, an object as
 //! `tread plan` takes it, or a list of these. A side may also be written in
@@ -68,11 +69,16 @@ struct Written {
     rules: Option<Value>,
     old: Value,
     new: Value,
-    expect: expect::Written,
+    expect: Option<expect::Written>,
 }
 
 /// Reads all the cases of a file, in their order.
 pub fn read_file(path: &Path) -> Result<Vec<Case>> {
+    read_each(path)?.into_iter().collect()
+}
+
+/// The cases of a file, in their order, or what is wrong with each.
+pub fn read_each(path: &Path) -> Result<Vec<Result<Case>>> {
     let name = path.display().to_string();
     let documents = documents(path)?;
     let mut titles = BTreeSet::new();
@@ -82,12 +88,12 @@ pub fn read_file(path: &Path) -> Result<Vec<Case>> {
             Some(Value::String(title)) => format!(" ({title})"),
             _ => String::new(),
         };
-        let case = case(document, path.parent().unwrap_or(Path::new("")))
-            .with_context(|| format!("{name}, document {number}{title}"))?;
-        if !titles.insert(case.title.clone()) {
-            bail!("{name}, document {number}{title}: another case of the file has this title");
-        }
-        cases.push(case);
+        let case = case(document, path.parent().unwrap_or(Path::new(""))).and_then(|case| {
+            let first = titles.insert(case.title.clone());
+            ensure!(first, "another case of the file has this title");
+            Ok(case)
+        });
+        cases.push(case.with_context(|| format!("{name}, document {number}{title}")));
     }
     Ok(cases)
 }
@@ -103,7 +109,7 @@ fn case(document: Value, dir: &Path) -> Result<Case> {
         rules: rules.unwrap_or_default(),
         old: side(written.old, dir).context("old")?,
         new: side(written.new, dir).context("new")?,
-        expect: Expect::new(written.expect).context("expect")?,
+        expect: Expect::new(written.expect.unwrap_or_default()).context("expect")?,
     })
 }
 

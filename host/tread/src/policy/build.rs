@@ -56,14 +56,20 @@ pub(super) fn built(dir: &Path) -> Result<(Vec<u8>, Description)> {
 
 const NOT_EXPORTED: &str = "the crate was compiled, but makes no policy; is there one `tread_guest_sdk::export!(…)` in it?";
 
-/// The component of the crate in `dir`, without its description.
-fn component(dir: &Path) -> Result<Vec<u8>> {
-    let manifest = dir.join("Cargo.toml");
+/// Whether there is a crate in `dir`.
+pub(super) fn check_crate(dir: &Path) -> Result<()> {
     ensure!(
-        manifest.is_file(),
-        "{} has no Cargo.toml; name the directory of the policy's crate",
+        dir.join("Cargo.toml").is_file(),
+        "{} has no Cargo.toml: name the directory of the policy's crate, or make one with \
+         `tread policy new`",
         dir.display()
     );
+    Ok(())
+}
+
+/// The component of the crate in `dir`, without its description.
+fn component(dir: &Path) -> Result<Vec<u8>> {
+    check_crate(dir)?;
     let dir = &std::fs::canonicalize(dir)?;
     let toolchain = toolchain::find(dir)?;
     lock(&toolchain, dir)?;

@@ -41,11 +41,13 @@ A case is a YAML document; a file holds several, with --- between them:
     changes:                             # optional: then every change is named
       file:/etc/chrony.conf: {by: chrony}
 
-One of verdicts and plan is needed. An answer is act, abstain, refuse or the name of a
-failure, such as trap; a reason is words that stand in it, or a /pattern/. A side is a
-path, a MachineConfig, a list, or short: files, units, sshKeys, passwordHash,
-kernelArguments, kernelType, osImage, extensions. A case that changes nothing that the
-policy claims fails.
+One of verdicts and plan is needed; --update writes verdicts where there is neither. An
+answer is act, abstain, refuse or the name of a failure, such as trap; a reason is words
+that stand in it, or a /pattern/. A plan is what is done besides writing, such as `drain,
+reload crio.service`; `no action` where writing is enough, `nothing` where nothing
+differs, `reboot` or `refuse`. A side is a path, a MachineConfig, a list, or short: files,
+units, sshKeys, passwordHash, kernelArguments, kernelType, osImage, extensions. A case
+that changes nothing that the policy claims fails.
 
 --update rewrites the block `expect:` of cases that are not as expected, and nothing
 else; comments within that block are lost. Failures are never written.
@@ -80,6 +82,9 @@ const PROPERTIES: &str = "properties";
 
 /// Tests, prints, and fails if anything did.
 pub fn run(args: &TestArgs, out: &mut impl Write) -> Result<Exit> {
+    if args.policy.is_dir() {
+        build::check_crate(&args.policy)?;
+    }
     let files = files(&folder(args))?;
     let (component, source) = match args.policy.is_dir() {
         true => (build::built(&args.policy)?.0, Some(fs::canonicalize(&args.policy)?)),
@@ -175,14 +180,22 @@ fn of_file(subject: &Subject, path: &Path, update: bool, all: &mut Vec<Case>) ->
         outcome: outcome(&problems),
         problems,
     };
-    let cases = match cases::read_file(path) {
-        Ok(cases) => cases,
-        Err(error) => return vec![row("its cases can be read", lines(&error))],
-    };
-    if cases.is_empty() {
-        return vec![row("it holds cases", vec!["there is none in it".to_owned()])];
+    let (mut cases, mut unread) = (Vec::new(), Vec::new());
+    match cases::read_each(path) {
+        Err(error) => unread.extend(lines(&error)),
+        Ok(each) if each.is_empty() => {
+            return vec![row("it holds cases", vec!["there is none in it".to_owned()])];
+        }
+        Ok(each) => {
+            for case in each {
+                case.map_or_else(|error| unread.extend(lines(&error)), |case| cases.push(case));
+            }
+        }
     }
     let mut rows = Vec::new();
+    if !unread.is_empty() {
+        rows.push(row("its cases can be read", unread));
+    }
     let mut blocks = BTreeMap::new();
     for case in &cases {
         let found: Found = subject.run(case);

@@ -145,6 +145,9 @@ impl Subject {
         };
 
         let mut problems = Vec::new();
+        if case.expect.is_open() {
+            problems.extend(nothing_expected(&given));
+        }
         self.compare_verdicts(case, &given, &comparison.changes, &mut problems);
         let plan = match case.expect.plan.is_some() {
             true => Some(self.plan(case, &old, &new)?),
@@ -246,6 +249,14 @@ impl Subject {
         self.sets.borrow_mut().insert(key, Rc::clone(&set));
         Ok(set)
     }
+}
+
+/// What a case that expects nothing yet is told.
+fn nothing_expected(given: &BTreeMap<String, Given>) -> Vec<String> {
+    let answers = given.iter().map(|(id, given)| format!("{id}: {}", given.in_words()));
+    let first = "nothing is expected yet: write `verdicts` or `plan` into `expect`, or let \
+                 --update write down what it answers";
+    std::iter::once(first.to_owned()).chain(answers).collect()
 }
 
 fn settings_of(case: &Case, name: &str) -> Result<Map<String, Value>> {

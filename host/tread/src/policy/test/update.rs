@@ -3,7 +3,7 @@
 
 use super::run::Found;
 use crate::cases::{Case, Expect, Given, outcome_word, plan_line};
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -24,7 +24,7 @@ pub(super) fn expectation(case: &Case, found: &Found) -> Option<String> {
             block += &changes_of(case, plan);
         }
     }
-    if verdicts.is_some() {
+    if verdicts.is_some() || case.expect.is_open() {
         block += &verdicts_of(case, given);
     }
     Some(block)
@@ -66,9 +66,9 @@ fn verdicts_of(case: &Case, given: &BTreeMap<String, Given>) -> String {
             fields.push(("actions", list(given.actions.iter().cloned())));
         }
         let reason = before.and_then(|it| it.reason.as_ref());
-        if let Some(reason) = reason.filter(|_| !given.reason.is_empty()) {
-            let kept = reason.matches(&given.reason);
-            fields.push(("reason", quoted(if kept { &reason.written } else { &given.reason })));
+        if !given.reason.is_empty() && (reason.is_some() || case.expect.is_open()) {
+            let kept = reason.filter(|reason| reason.matches(&given.reason));
+            fields.push(("reason", quoted(kept.map_or(&given.reason, |reason| &reason.written))));
         }
         push(&mut block, id, &fields);
     }
@@ -153,12 +153,15 @@ fn values(piece: &str) -> Result<Vec<Value>> {
     Ok(documents.into_iter().map(|document| document.value).collect())
 }
 
-/// One document with another block `expect:`. Comments within the old block
-/// go with it.
+/// One document with another block `expect:`, behind all else if it has none.
+/// Comments within the old block go with it.
 fn replaced(piece: &str, block: &str) -> Result<String> {
     let lines: Vec<&str> = piece.split_inclusive('\n').collect();
     let Some(start) = lines.iter().position(|line| line.starts_with("expect:")) else {
-        bail!("there is no line that begins with `expect:`");
+        let written = piece.trim_end();
+        let blank = piece.strip_prefix(written).unwrap_or_default();
+        let blank = blank.strip_prefix('\n').unwrap_or(blank);
+        return Ok(format!("{written}\n{block}{blank}"));
     };
     let is_within = |line: &&str| line.starts_with([' ', '\t']) && !line.trim().is_empty();
     // Up to the last line that is indented; what is blank or a comment behind
@@ -239,6 +242,21 @@ new: {}
         }
         let error = rewritten(FILE, &blocks(&[("Three", block)])).unwrap_err().to_string();
         assert!(error.contains("Three"), "{error}");
+    }
+
+    #[test]
+    fn a_case_without_an_expectation_gets_one_behind_all_else() {
+        let block = "expect:\n  plan: reboot\n";
+        let text = "title: One\nold: {}\nnew: {}\n# the last\n\n---\ntitle: Two\nold: {}";
+        let new = rewritten(text, &blocks(&[("One", block), ("Two", block)])).unwrap();
+        let expected = format!(
+            "title: One\nold: {{}}\nnew: {{}}\n# the last\n{block}\n---\ntitle: Two\nold: {{}}\n{block}"
+        );
+        assert_eq!(new, expected);
+        let text = "title: One\nold: {}\nexpect:\n---\ntitle: Two\nexpect:\nold: {}\n";
+        let new = rewritten(text, &blocks(&[("One", block), ("Two", block)])).unwrap();
+        let expected = format!("title: One\nold: {{}}\n{block}---\ntitle: Two\n{block}old: {{}}\n");
+        assert_eq!(new, expected);
     }
 
     #[test]
