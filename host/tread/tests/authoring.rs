@@ -456,6 +456,19 @@ fn a_case_that_expects_nothing_yet_fails_until_update_writes_what_is_answered() 
 }
 
 #[test]
+fn a_policy_that_refuses_its_own_defaults_is_built_with_a_warning() {
+    let shop = Workshop::new("picky", &[]);
+    let built = shop.tread(&["policy", "build"]);
+    assert!(!built.err().contains("warning: "), "{}", built.err());
+    let source = fs::read_to_string(shop.path("src/lib.rs")).unwrap();
+    shop.write("src/lib.rs", &source.replace("service: \"picky.service\"", "service: \"picky\""));
+    let built = shop.tread(&["policy", "build"]);
+    assert_eq!(built.code(), 0, "{}", built.err());
+    let warning = "warning: it refuses its own default settings (service: expected a complete";
+    assert!(built.err().contains(warning), "{}", built.err());
+}
+
+#[test]
 fn without_cases_nothing_passes() {
     let shop = Workshop::new("caseless", &[]);
     let nowhere = shop.tread(&["policy", "test", "src"]);

@@ -18,10 +18,12 @@ pub(crate) mod what;
 
 use crate::Exit;
 use anyhow::Result;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 use tread_engine::compile;
 use tread_engine::limits::Limits;
+use tread_engine::sandbox::{Options, Sandbox};
+use tread_model::verdict::Failure;
 
 /// Builds one policy, and says what came of it.
 pub fn run_build(
@@ -45,7 +47,24 @@ pub fn run_build(
     };
     writeln!(out, "  imports {imports}")?;
     writeln!(out, "{}: {} bytes, {}", built.path.display(), built.size, built.digest)?;
+    if let Some(failure) = refused_defaults(&built)? {
+        writeln!(
+            io::stderr(),
+            "warning: it refuses its own default settings ({}), and fails wherever nobody sets \
+             others",
+            failure.message
+        )?;
+    }
     Ok(Exit::Done)
+}
+
+/// Why a policy does not take its default settings.
+fn refused_defaults(built: &build::Built) -> Result<Option<Failure>> {
+    let Some(settings) = &built.description.settings else { return Ok(None) };
+    let bytes = inspect::read(&built.path)?;
+    let sandbox = Sandbox::new(Options { slots: 1, ..Options::default() })?;
+    let module = sandbox.load(&bytes, None)?;
+    Ok(sandbox.check_settings(&module, &settings.defaults).err())
 }
 
 /// Builds the built-in policies of a source tree again, or checks them.
