@@ -271,7 +271,7 @@ fn same_name(name: &str, one: Layer, two: Layer) -> String {
         ),
         (one, two) => format!(
             "a policy of the {one} layer and one of the {two} layer are both named {name}: \
-             rename one, or leave one out"
+             rename one (`NAME` in its source, `metadata.name` of rules), or leave one out"
         ),
     }
 }

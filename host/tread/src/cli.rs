@@ -31,7 +31,7 @@ pub enum Command {
     Plan(PlanArgs),
     /// Lists the policies that decide.
     Policies(PoliciesArgs),
-    /// Builds policies.
+    /// Makes, tests and ships policies, and checks rules that need no code.
     #[command(after_help = POLICY_EXAMPLES)]
     Policy {
         /// What to do with it.
@@ -151,13 +151,20 @@ pub struct PoliciesArgs {
 
 const POLICY_EXAMPLES: &str = "\
 Examples:
-  tread policy build chrony              the crate in the directory chrony
+  tread policy new chrony                a crate to start from, in the directory chrony
+  tread policy test chrony               builds it, and runs its cases
+  tread policy build chrony              makes chrony/chrony.wasm, for tread plan --policy
+  tread policy pack chrony/chrony.wasm -n node-config --name chrony
   tread policy rules rules.yaml          rules that need no code
-  tread policy build --help";
+  tread policy new --help";
 
 /// What can be done with a policy.
 #[derive(Debug, Subcommand)]
 pub enum PolicyCommand {
+    /// Makes a crate to start a policy from.
+    New(crate::policy::new::NewArgs),
+    /// Runs the cases of a policy, and what every policy must keep.
+    Test(crate::policy::test::TestArgs),
     /// Builds a policy's crate, or another compiler's module, into a component.
     #[command(after_help = "\
 Examples:
@@ -181,12 +188,6 @@ checked as it is when it is loaded.")]
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
-    /// Makes a crate to start a policy from.
-    New(crate::policy::new::NewArgs),
-    /// Runs the cases of a policy, and what every policy must keep.
-    Test(crate::policy::test::TestArgs),
-    /// Checks rules that need no code, and takes them from and to OpenShift.
-    Rules(crate::policy::rules::RulesArgs),
     /// Shows what a file is: a policy and all that it declares, or something else.
     Inspect(crate::policy::inspect::InspectArgs),
     /// Measures what a policy's calls take: time, fuel and memory.
@@ -195,6 +196,8 @@ checked as it is when it is loaded.")]
     Pack(crate::policy::pack::PackArgs),
     /// Gets a policy's module back out of a manifest.
     Unpack(crate::policy::unpack::UnpackArgs),
+    /// Checks rules that need no code, and takes them from and to OpenShift.
+    Rules(crate::policy::rules::RulesArgs),
     /// Rebuilds the built-in policies of a source tree, or checks that what is
     /// committed is what their source gives: for those who work on tread.
     #[command(hide = true)]

@@ -2,6 +2,7 @@
 //! ConfigMaps.
 
 use crate::inputs::{self, NamedBytes};
+use crate::policy::inspect::no_directory;
 use crate::policy::manifest::{self, Entry};
 use crate::policy::unpack::check_digest;
 use crate::policy::what::what;
@@ -28,6 +29,7 @@ pub(super) struct Given {
 
 /// Reads the policies of a file, and says what else is in it that is not one.
 pub(super) fn read(path: &Path, limits: &Limits) -> Result<(Vec<Given>, Option<String>)> {
+    no_directory(path)?;
     let file = inputs::read_file(path)?;
     if !file.bytes.starts_with(b"\0asm")
         && let Some(kinds) = kinds_of_manifest(&file)

@@ -3,6 +3,7 @@
 use super::given::Given;
 use super::{Read, check, component, rules_policy, with_hints};
 use crate::cli::PolicyArgs;
+use crate::policy::inspect::no_directory;
 use crate::{UsageError, inputs};
 use anyhow::Result;
 use serde_json::Map;
@@ -32,6 +33,7 @@ pub fn policies_and_shadows(
     let read = Read::new(args, limits)?;
     let (mut given, mut given_rules, mut broken) = (Vec::new(), Vec::new(), Vec::new());
     for path in paths {
+        no_directory(path)?;
         let file = inputs::read_file(path)?;
         if is_manifest(path, &file.bytes) {
             let read = rules::read_shadow(&Input { name: &file.name, bytes: &file.bytes });

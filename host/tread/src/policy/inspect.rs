@@ -5,7 +5,7 @@ use super::what::{What, what};
 use crate::policies::effects;
 use crate::render::{json, table};
 use crate::{Exit, inputs, loading};
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::io::Write;
@@ -65,14 +65,19 @@ pub fn run(args: &InspectArgs, out: &mut impl Write) -> Result<Exit> {
 
 /// The bytes of a file that may be a policy.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
-    if path.is_dir() {
-        let dir = path.display();
-        bail!(
-            "{dir} is a directory: build the crate in it with `tread policy build {dir}`, and \
-               name the .wasm file"
-        );
-    }
+    no_directory(path)?;
     Ok(inputs::read_file(path)?.bytes)
+}
+
+/// A crate is no policy yet.
+pub(crate) fn no_directory(path: &Path) -> Result<()> {
+    let dir = path.display();
+    ensure!(
+        !path.is_dir(),
+        "{dir} is a directory: build the crate in it with `tread policy build {dir}`, and name the \
+         .wasm file"
+    );
+    Ok(())
 }
 
 /// What was found out about a file.
