@@ -138,6 +138,18 @@ impl Verdict {
         Verdict { answer: Answer::Abstain, reason: String::new() }
     }
 
+    /// As [`Verdict::abstain`], with what stands in the plan if nobody else has an
+    /// opinion either.
+    ///
+    /// ```
+    /// use tread_guest_sdk::{Answer, Verdict};
+    /// let verdict = Verdict::abstain_because("only changes of servers are known here");
+    /// assert_eq!(verdict.answer(), &Answer::Abstain);
+    /// ```
+    pub fn abstain_because(reason: impl Into<String>) -> Verdict {
+        Verdict { answer: Answer::Abstain, reason: reason.into() }
+    }
+
     /// Writing the files is enough.
     ///
     /// ```

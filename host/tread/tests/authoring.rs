@@ -446,12 +446,17 @@ fn a_case_that_expects_nothing_yet_fails_until_update_writes_what_is_answered() 
         assert!(failed.out().contains(part), "{part:?} in {}", failed.out());
     }
 
-    shop.write("cases/open.yaml", &open);
+    let secret =
+        |text: &str| format!("{{files: {{/etc/open.conf: {{contents: {text}, mode: 0600}}}}}}");
+    let secret = format!("old: {}\nnew: {}", secret("a"), secret("b"));
+    let secret = format!("{open}---\ntitle: A secret\n{secret}\n");
+    shop.write("cases/open.yaml", &secret);
     let updated = shop.tread(&["policy", "test", &component, "--update"]);
     assert_eq!(updated.code(), 0, "{}", updated.out());
     let now = fs::read_to_string(shop.path("cases/open.yaml")).unwrap();
     let expected = "    file:/etc/open.conf: {answer: act, actions: [restart open.service], reason: \"the service has to read";
     assert_eq!(now.matches(expected).count(), 3, "{now}");
+    assert!(now.contains("{answer: abstain, reason: \"only its digest is known"), "{now}");
     assert_eq!(shop.tread(&["policy", "test", &component]).code(), 0, "{now}");
 }
 

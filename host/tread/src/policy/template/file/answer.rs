@@ -14,8 +14,8 @@ fn file(settings: &Settings, change: &Change) -> Verdict {
     }
     let (Some(before), Some(after)) = (before.content.text(), after.content.text()) else {
         // A secret is only known by its digest, and other bytes are no text:
-        // better to say nothing than to guess.
-        return Verdict::abstain();
+        // better to have no opinion than to guess.
+        return Verdict::abstain_because("only its digest is known, as of a secret, or it is no text");
     };
     let lines = diff::lines_without(before, after, &["#"]);
     if lines.is_empty() {
