@@ -434,13 +434,15 @@ fn a_case_that_expects_nothing_yet_fails_until_update_writes_what_is_answered() 
     );
     // One that cannot be read hides none of the others.
     let broken = format!("{open}---\ntitle: Four\n{sides}\nexpected: {{}}\n");
+    let broken = format!("{broken}---\ntitle: Five\nsettings: {{reload: true}}\n{sides}\n");
     shop.write("cases/open.yaml", &broken);
     let failed = shop.tread(&["policy", "test", &component]);
     assert_eq!(failed.code(), 1);
-    assert_eq!(last_line(&failed), "7 passed, 4 failed", "{}", failed.out());
+    assert_eq!(last_line(&failed), "7 passed, 5 failed", "{}", failed.out());
     for part in [
         "document 4 (Four): unknown field `expected`",
         "let --update write down what it answers",
+        "settings: reload is neither open nor a built-in policy: settings stand below the name",
         "file:/etc/open.conf: act (restart open.service): the service has to read the file",
     ] {
         assert!(failed.out().contains(part), "{part:?} in {}", failed.out());

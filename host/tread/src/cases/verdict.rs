@@ -113,7 +113,8 @@ fn verdict(value: Value) -> Result<ExpectedVerdict> {
         let mut all = ["act", "abstain", "refuse"].into_iter().chain(failures);
         ensure!(
             all.any(|known| known == answer),
-            "answer: {answer:?} is none of act, abstain, refuse and the names of failures"
+            "answer: {answer:?} is none of act, abstain, refuse and the names of failures; what is \
+             to be done is in `actions`"
         );
     }
     actions.iter().flatten().try_for_each(|action| check_action(action)).context("actions")?;

@@ -100,7 +100,11 @@ impl Subject {
             name == self.name() || builtins::BUILTINS.iter().any(|builtin| builtin.name == name)
         };
         if let Some(other) = case.settings.keys().find(|name| !known(name)) {
-            anyhow::bail!("settings: {other} is neither {} nor a built-in policy", self.name());
+            anyhow::bail!(
+                "settings: {other} is neither {name} nor a built-in policy: settings stand below \
+                 the name of their policy, as in {{{name}: {{key: value}}}}",
+                name = self.name()
+            );
         }
         let (old, new) = (objects(&case.old)?, objects(&case.new)?);
         let (mut old, mut new) = read::sides(&inputs(&old), &inputs(&new))?;
