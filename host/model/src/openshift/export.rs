@@ -4,11 +4,14 @@
 //! An entry is written only where OpenShift, which takes the longest path that
 //! is the changed one or a directory above it, comes to what tread comes to.
 //! Where something below an exported directory cannot be said, it gets an entry
-//! with a reboot: what OpenShift does without any. So a node is never treated
-//! more gently than tread would treat it, except where a policy abstains, and
-//! where one of OpenShift's own defaults goes on deciding.
+//! with a reboot: what OpenShift does without any. The same holds where one of
+//! OpenShift's own defaults would decide and do less than a rule, or the policy
+//! of an owner, might ask for. So a node is never treated more gently than these
+//! say, except where a policy abstains; where only a built-in policy would look
+//! at the contents, OpenShift's default goes on deciding.
 
 mod answer;
+mod defaults;
 mod entry;
 
 use super::convert::DEFAULTS;
@@ -193,6 +196,13 @@ impl Work<'_> {
                 (Ok(Some(list)), _) => {
                     entries.insert(path.clone(), list);
                 }
+                // Nothing says how, but more than the default is asked for.
+                (Err(_), above)
+                    if (asked.default || matches!(above, Above::Default))
+                        && self.defaults_do_less(path, *asked) =>
+                {
+                    entries.insert(path.clone(), vec![Act::Reboot]);
+                }
                 // OpenShift's own default goes on deciding.
                 (Ok(None) | Err(_), _) if asked.default => {}
                 (Ok(None) | Err(_), Above::Entry(list)) if !reboots(&list) => {
@@ -203,6 +213,12 @@ impl Work<'_> {
         }
         self.within_limit(&mut entries);
         entries.into_iter().map(|(path, actions)| FileEntry { path, actions }).collect()
+    }
+
+    fn defaults_do_less(&self, path: &str, asked: Asked) -> bool {
+        let (exact, inside) = (format!("file:{path}"), format!("file:{path}/x"));
+        (asked.exactly && defaults::do_less(self.voices, Place::Id(&exact), &exact))
+            || (asked.below && defaults::do_less(self.voices, Place::Below(path), &inside))
     }
 
     /// All paths at which the answer may change.
@@ -273,11 +289,31 @@ impl Work<'_> {
     /// Leaves out whole trees, from the last on, until OpenShift takes the rest.
     fn within_limit(&mut self, entries: &mut BTreeMap<String, Vec<Act>>) {
         while entries.len() > MOST_ENTRIES {
-            let is_root = |path: &&String| !entries.keys().any(|other| is_below(path, other));
-            let Some(root) = entries.keys().rev().find(is_root).cloned() else { return };
-            let tree = |path: &String| *path == root || is_below(path, &root);
-            for path in entries.keys().filter(|path| tree(path)).cloned().collect::<Vec<_>>() {
-                entries.remove(&path);
+            // Without an entry a default would decide, and perhaps do less.
+            let default = |path: &str| DEFAULTS.into_iter().find(|it| is_at(path, it));
+            let free = |path: &&String| default(path).is_none();
+            let is_root =
+                |path: &&String| !entries.keys().filter(free).any(|other| is_below(path, other));
+            let root = entries.keys().rev().filter(free).find(is_root).cloned();
+            let left_out: Vec<String> = match root {
+                Some(root) => {
+                    let tree = entries.keys().filter(|path| is_at(path, &root));
+                    tree.filter(free).cloned().collect()
+                }
+                // One reboot stands for all that is below a default.
+                None => {
+                    let below = |it: &&str| entries.keys().any(|path| is_below(path, it));
+                    let Some(default) = DEFAULTS.into_iter().find(below) else { return };
+                    let tree = entries.keys().filter(|path| is_at(path, default));
+                    let tree = tree.cloned().collect();
+                    entries.insert(default.to_owned(), vec![Act::Reboot]);
+                    tree
+                }
+            };
+            for path in left_out {
+                if !DEFAULTS.contains(&path.as_str()) {
+                    entries.remove(&path);
+                }
                 for shape in [Shape::Exact(path.clone()), Shape::Below(path)] {
                     let reason =
                         format!("OpenShift takes {MOST_ENTRIES} entries for files at most");
@@ -288,7 +324,7 @@ impl Work<'_> {
     }
 
     fn units(&mut self) -> Vec<UnitEntry> {
-        let names: BTreeSet<String> = self
+        let mut names: BTreeSet<String> = self
             .patterns()
             .filter(|(_, _, pattern)| pattern.kind() == Kind::Unit)
             .flat_map(|(_, _, pattern)| pattern.shapes())
@@ -297,7 +333,8 @@ impl Work<'_> {
                 Shape::Below(_) | Shape::Glob { .. } => None,
             })
             .collect();
-        let mut entries = Vec::new();
+        names.remove(defaults::UNIT);
+        let mut entries: Vec<UnitEntry> = self.default_unit().into_iter().collect();
         for name in names {
             let full = entries.len() >= MOST_ENTRIES;
             let found = self.listed(Place::Id(&format!("unit:{name}")), true);
@@ -320,7 +357,23 @@ impl Work<'_> {
                 }
             }
         }
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
         entries
+    }
+
+    /// The unit that is not rebooted for where it has no entry.
+    fn default_unit(&mut self) -> Option<UnitEntry> {
+        let name = defaults::UNIT.to_owned();
+        let id = format!("unit:{name}");
+        let actions = match self.listed(Place::Id(&id), true) {
+            Ok(list) => list?,
+            Err(reason) => {
+                self.reasons.insert((Kind::Unit, Shape::Exact(name.clone())), reason);
+                let less = defaults::do_less(self.voices, Place::Id(&id), &id);
+                less.then(|| vec![Act::Reboot])?
+            }
+        };
+        Some(UnitEntry { name, actions })
     }
 
     /// OpenShift has one answer for the keys and the password of its one user.
@@ -347,7 +400,13 @@ impl Work<'_> {
                 self.reasons.insert((kind, shape), reason.clone());
             }
         }
-        None
+        // By default OpenShift does nothing for them.
+        let less = |kind: Kind| {
+            let id = format!("{}:{USER}", kind.as_str());
+            defaults::do_less(self.voices, Place::Id(&id), &id)
+        };
+        let less = [Kind::SshKeys, Kind::Password].into_iter().any(less);
+        less.then(|| KeyEntry { actions: vec![Act::Reboot] })
     }
 
     /// Every pattern that says something and is not, or not wholly, exported.
@@ -441,7 +500,9 @@ impl Work<'_> {
                     .to_owned(),
             );
         }
-        if policy.files.iter().any(|it| it.actions == [Act::Reboot]) {
+        let lists = policy.files.iter().map(|it| &it.actions);
+        let lists = lists.chain(policy.units.iter().map(|it| &it.actions));
+        if lists.chain(policy.sshkey.iter().map(|it| &it.actions)).any(|it| *it == [Act::Reboot]) {
             notes.push(
                 "An entry that says Reboot keeps a wider one, or a default of OpenShift's, from \
                  deciding on what is below it: do not remove it alone."
@@ -519,6 +580,11 @@ impl Voice {
                 .all(|claim| claim.least == Effect::Reboot && claim.most == Effect::Reboot),
         }
     }
+}
+
+/// Whether a path is this place, or lies below it.
+fn is_at(path: &str, place: &str) -> bool {
+    path == place || is_below(path, place)
 }
 
 /// What OpenShift would decide by without an entry of its own.

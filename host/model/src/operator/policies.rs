@@ -3,6 +3,8 @@
 
 use crate::effect::Effect;
 use crate::openshift::clean;
+use crate::plan::{Step, steps};
+use crate::verdict::Action;
 use serde_json::Value;
 
 /// All entries that are in force.
@@ -56,6 +58,19 @@ impl OperatorAction {
             Restart(unit) => Some(format!("restart {unit}")),
             Special => Some("reload crio.service".to_owned()),
         }
+    }
+
+    /// In the words of policies. Of what it may do, the least.
+    fn action(&self) -> Option<Action> {
+        Some(match self {
+            OperatorAction::None => return None,
+            Drain => Action::Drain,
+            Reboot => Action::Reboot,
+            DaemonReload => Action::DaemonReload,
+            Reload(unit) => Action::Reload(unit.clone()),
+            Restart(unit) => Action::Restart(unit.clone()),
+            Special => Action::Reload("crio.service".to_owned()),
+        })
     }
 
     fn read(action: &Value) -> OperatorAction {
@@ -203,6 +218,20 @@ impl Policies {
         // Of equally long ones the first, as the operator replaces only by a longer one.
         let matching = self.files.iter().filter(matches);
         matching.rev().max_by_key(|entry| entry.name.len())
+    }
+
+    /// What a node goes through for a change of a file, a unit, keys or a
+    /// password; None where nothing is in force for it.
+    pub(crate) fn steps_for(&self, id: &str) -> Option<Vec<Step>> {
+        let entry = match id.split_once(':')? {
+            ("file", path) => self.for_file(path)?,
+            ("unit", name) => self.for_unit(name)?,
+            ("ssh-keys" | "password", _) => self.for_ssh_keys(),
+            _ => return None,
+        };
+        let actions: Vec<Action> =
+            entry.actions.iter().filter_map(OperatorAction::action).collect();
+        Some(steps(&actions, false))
     }
 
     pub(super) fn for_unit(&self, name: &str) -> Option<&Entry> {

@@ -47,6 +47,46 @@ pub(super) fn answer(voices: &[Voice], place: Place<'_>) -> Result<Option<Vec<Ac
     combined(&counted)
 }
 
+/// All that anybody but a built-in policy might ask for at a place; None is a
+/// refusal, or what only the code of a policy knows.
+pub(super) fn demands(voices: &[Voice], place: Place<'_>) -> Vec<Option<Vec<Action>>> {
+    let owners = voices.iter().filter(|voice| voice.layer != Layer::Builtin);
+    owners.flat_map(|voice| demands_of(&voice.says, place)).collect()
+}
+
+fn demands_of(says: &Says, place: Place<'_>) -> Vec<Option<Vec<Action>>> {
+    let touches = |text: &str| match place {
+        Place::Id(id) => Pattern::parse(text).is_ok_and(|it| it.matches(id)),
+        Place::Below(directory) => files(text).is_some_and(|(_, shapes)| {
+            shapes.iter().any(|shape| shape.covers(directory)) || reaches(&shapes, directory)
+        }),
+    };
+    match says {
+        Says::Rules(rules) => {
+            let decides = |at: usize| match place {
+                Place::Id(id) => deciding_rule(rules, id) == Some(at),
+                Place::Below(_) => true,
+            };
+            let rules = rules
+                .iter()
+                .enumerate()
+                .filter(|(at, rule)| decides(*at) && rule.r#match.iter().any(|text| touches(text)));
+            let asked = rules.filter_map(|(_, rule)| match &rule.then {
+                Then::Act { actions, .. } => {
+                    Some(Some(actions.iter().map(RuleAction::action).collect()))
+                }
+                Then::Refuse { .. } => Some(None),
+                Then::Abstain => None,
+            });
+            asked.collect()
+        }
+        Says::Claims(claims) => {
+            let touching = claims.iter().filter(|claim| touches(&claim.changes));
+            touching.map(|claim| (claim.most == Effect::None).then(Vec::new)).collect()
+        }
+    }
+}
+
 fn combined(words: &[&(&Voice, Word)]) -> Result<Option<Vec<Action>>, String> {
     let mut all: Option<Vec<Action>> = None;
     for (_, word) in words {

@@ -300,3 +300,53 @@ fn more_entries_than_openshift_takes_are_left_out_by_whole_trees_and_listed() {
     assert!(export.left_out.iter().all(|it| it.reason.contains("50 entries")));
     assert!(!entries(&export).iter().any(|it| it.contains("x59")));
 }
+
+#[test]
+fn where_a_default_of_openshifts_would_do_less_than_a_rule_an_entry_reboots() {
+    let reboot = |pattern: &str| json!({"match": [pattern], "actions": [{"do": "reboot"}]});
+    let refuse = |pattern: &str| json!({"match": [pattern], "refuse": true, "reason": "No."});
+    for (rules, expected) in [
+        (json!([reboot("unit:iri-registry.service")]), &["iri-registry.service: Reboot"][..]),
+        (json!([reboot("unit:*")]), &["iri-registry.service: Reboot"]),
+        (json!([refuse("unit:iri-registry.service")]), &["iri-registry.service: Reboot"]),
+        // OpenShift's one answer for both would be nothing.
+        (
+            json!([restart("ssh-keys:core", "a.service"), nothing("password:core")]),
+            &["sshkey: Reboot"],
+        ),
+        (json!([refuse("password:core")]), &["sshkey: Reboot"]),
+        (
+            json!([refuse("file:/etc/containers/policy.json")]),
+            &["/etc/containers/policy.json: Reboot"],
+        ),
+        (
+            json!([reboot("file:/etc/containers/registries.d/*.yaml")]),
+            &["/etc/containers/registries.d: Reboot"],
+        ),
+        (json!([refuse("file:/etc/crio/policies/x.json")]), &["/etc/crio/policies/x.json: Reboot"]),
+    ] {
+        let export = exports(&[admin(rules.clone())], expected);
+        let why = export.notes.iter().any(|note| note.contains("a default of OpenShift's"));
+        assert!(why, "{rules}: {:?}", export.notes);
+    }
+    // What the default does anyway needs no entry.
+    exports(&[admin(json!([nothing("file:/etc/containers/registries.d/*.bak")]))], &[]);
+}
+
+#[test]
+fn what_does_not_fit_is_never_left_to_a_gentler_default() {
+    let mut rules: Vec<Value> =
+        (0..60).map(|n| nothing(&format!("file:/etc/a/{n:02}.conf"))).collect();
+    rules.push(
+        json!({"match": ["file:/var/lib/kubelet/config.json"], "actions": [{"do": "reboot"}]}),
+    );
+    let few = export(&[admin(Value::from(rules))]);
+    let entries = entries(&few);
+    assert_eq!(entries.len(), super::MOST_ENTRIES);
+    assert_eq!(entries.last().unwrap(), "/var/lib/kubelet/config.json: Reboot");
+
+    let below = (0..60).map(|n| {
+        json!({"match": [format!("file:/etc/crio/policies/{n:02}.json")], "actions": [{"do": "reboot"}]})
+    });
+    exports(&[admin(below.collect())], &["/etc/crio/policies: Reboot"]);
+}
