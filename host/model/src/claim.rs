@@ -16,6 +16,7 @@ pub use router::Router;
 pub use shape::{Shape, is_below};
 
 use crate::read::fields::unknown;
+use crate::read::is_unfit;
 use crate::unit_name::is_unit_name;
 use automaton::Step;
 use glob::{start_of, steps, text, written_out};
@@ -114,8 +115,11 @@ impl Pattern {
         if text.len() > LONGEST {
             return Err(format!("is longer than {LONGEST} bytes"));
         }
-        if text.chars().any(char::is_control) {
-            return Err(format!("{text:?} holds a control character"));
+        // No change has such an id, and a claim with one would deceive whoever lists it.
+        if text.chars().any(is_unfit) {
+            return Err(format!(
+                "{text:?} holds a control character, or one that hides or turns text"
+            ));
         }
         let (word, name) = match text.split_once(':') {
             Some((word, name)) => (word, Some(name)),

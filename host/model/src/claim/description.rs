@@ -2,6 +2,7 @@
 
 use super::{MOST_STEPS, Pattern};
 use crate::description::{Claim, Description, SettingsDescription};
+use crate::read::is_unfit;
 use std::collections::BTreeSet;
 
 const MOST_CLAIMS: usize = 256;
@@ -21,7 +22,7 @@ pub fn validate_description(description: &Description) -> Result<(), String> {
             "the version {version:?} is no semantic version such as 1.4.0: {error}"
         ));
     }
-    if summary.chars().any(char::is_control) || summary.chars().count() > LONGEST_SUMMARY {
+    if summary.chars().any(is_unfit) || summary.chars().count() > LONGEST_SUMMARY {
         return Err(format!(
             "the summary has to be one line of {LONGEST_SUMMARY} characters at most"
         ));
@@ -114,6 +115,8 @@ mod tests {
             (Description { version: "1.0".into(), ..good() }, "version"),
             (Description { summary: "two\nlines".into(), ..good() }, "summary"),
             (Description { summary: "a".repeat(201), ..good() }, "summary"),
+            (Description { summary: "turned \u{202e}".into(), ..good() }, "summary"),
+            (Description { claims: vec![claim("file:/etc/\u{202e}x")], ..good() }, "turns text"),
             (Description { claims: Vec::new(), ..good() }, "0 claims"),
             (Description { claims: many, ..good() }, "257 claims"),
             (Description { claims: twice, ..good() }, "twice"),

@@ -4,6 +4,7 @@ use super::claims::default_reason;
 use super::{Rule, RuleAction, RulesPolicy, Then, Use};
 use crate::claim::{Pattern, check_size};
 use crate::read::fields::{Fields, Report, join, unknown};
+use crate::read::is_unfit;
 use crate::unit_name::{is_template, is_unit_name};
 use crate::verdict::Layer;
 
@@ -190,7 +191,7 @@ fn read_reason<'v>(fields: &Fields<'v>, report: &mut Report) -> Option<&'v str> 
     let trimmed = reason.trim();
     let message = if trimmed.is_empty() {
         "is empty: leave it out, or say why".to_owned()
-    } else if trimmed.chars().any(char::is_control) {
+    } else if trimmed.chars().any(is_unfit) {
         "has to be one line of plain text".to_owned()
     } else if trimmed.len() > LONGEST_REASON {
         format!("is longer than {LONGEST_REASON} bytes")
