@@ -14,7 +14,7 @@ pub struct NamedBytes {
     pub bytes: Vec<u8>,
 }
 
-/// More than any cluster holds; it bounds what a mistyped name can cost.
+/// More than any cluster holds, and than any policy is; it bounds what a mistyped name can cost.
 const MAX_BYTES: u64 = 256 << 20;
 
 const EXTENSIONS: [&str; 4] = ["yaml", "yml", "json", "ign"];
@@ -107,7 +107,7 @@ pub fn read_file(path: &Path) -> Result<NamedBytes> {
 
 fn check_size(name: &str, size: u64) -> Result<()> {
     if size > MAX_BYTES {
-        bail!("{name} is larger than {} MiB: no node config is", MAX_BYTES >> 20);
+        bail!("{name} is larger than {} MiB, and nothing that tread reads is", MAX_BYTES >> 20);
     }
     Ok(())
 }

@@ -62,12 +62,17 @@ pub struct MirrorObject {
 /// Every document of a file; the items of `List` objects stand in for them.
 /// A document that says nothing is left out.
 pub fn document_values(input: &Input<'_>) -> Result<Vec<Document>, Problems> {
-    let (documents, problems) = documents_and_problems(input);
+    let nothing = "holds no document: it is empty, or holds nothing but comments";
+    let (documents, problems) = documents_and_problems(input, nothing);
     unless(problems, documents)
 }
 
 /// As [`document_values`], with what could be read of a file that has problems.
-pub(super) fn documents_and_problems(input: &Input<'_>) -> (Vec<Document>, Vec<Problem>) {
+/// `nothing` is what to say of a file without a document.
+pub(super) fn documents_and_problems(
+    input: &Input<'_>,
+    nothing: &str,
+) -> (Vec<Document>, Vec<Problem>) {
     let mut documents = Vec::new();
     let mut problems = Vec::new();
     let whole = match parse(input) {
@@ -81,7 +86,7 @@ pub(super) fn documents_and_problems(input: &Input<'_>) -> (Vec<Document>, Vec<P
     }
     if documents.is_empty() && problems.is_empty() {
         let mut report = Report::new(input.name, "");
-        report.problem("", "holds no document: expected at least one MachineConfig");
+        report.problem("", nothing);
         problems = report.into_problems();
     }
     (documents, problems)

@@ -9,6 +9,9 @@ use crate::config::Place;
 use crate::problem::Problem;
 use std::collections::BTreeMap;
 
+/// Of a file with no object in it.
+const NOTHING: &str = "holds no document: expected at least one MachineConfig";
+
 /// What tread reads, for errors.
 const READS: &str = "tread reads MachineConfig, ImageContentSourcePolicy, ImageDigestMirrorSet, \
     ImageTagMirrorSet, and Ignition configs";
@@ -41,7 +44,7 @@ pub(super) fn read(what: &str, inputs: &[Input<'_>], problems: &mut Vec<Problem>
         });
     }
     for input in inputs {
-        let (documents, mut problems) = documents_and_problems(input);
+        let (documents, mut problems) = documents_and_problems(input, NOTHING);
         reading.problems.append(&mut problems);
         documents.iter().for_each(|document| reading.document(input.name, document));
     }

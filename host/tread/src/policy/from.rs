@@ -57,7 +57,7 @@ fn component(path: &Path, bytes: Vec<u8>, sandbox: &Sandbox) -> Result<Vec<u8>> 
     if !system.is_empty() {
         bail!("{name} cannot become a policy: {}", no_system(&grouped(system.into_iter())));
     }
-    if sections(&component)? > 0 {
+    if sections(&component).with_context(|| format!("{name} cannot become a policy"))? > 0 {
         return Ok(component);
     }
     let description = sandbox.describe(&component).map_err(|failure| match failure.kind {

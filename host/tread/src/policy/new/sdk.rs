@@ -123,8 +123,9 @@ fn git(sdk: &str) -> Result<String, String> {
     let sdk = sdk.strip_prefix("git+").unwrap_or(sdk);
     let Some((url, revision)) = sdk.split_once('#').filter(|(_, revision)| !revision.is_empty())
     else {
+        let url = sdk.trim_end_matches('#');
         return Err(format!(
-            "--sdk {sdk}: add the revision, {sdk}#REVISION, so that the policy is built from the \
+            "--sdk {sdk}: add the revision, {url}#REVISION, so that the policy is built from the \
              same SDK tomorrow"
         ));
     };
@@ -189,7 +190,7 @@ mod tests {
             ("nowhere", "expected a version"),
             (here, "expected a version"),
             ("https://git.example.com/tread.git", "#REVISION"),
-            ("https://git.example.com/tread.git#", "#REVISION"),
+            ("https://git.example.com/tread.git#", "tread.git#REVISION"),
             ("git@example.com:tread#v1", "ssh://"),
             ("1.2.3.4", "expected a version"),
         ] {
