@@ -1,6 +1,7 @@
 //! What a policy did wrong, in the words of its author.
 
-use std::path::Path;
+use crate::inputs;
+use std::path::{Component, Path};
 use tread_model::change::{Change, Content, State};
 use tread_model::claim::Pattern;
 use tread_model::description::Claim;
@@ -78,11 +79,14 @@ impl Scene<'_> {
         let mut parts = place.rsplitn(3, ':');
         let (_, line, path) = (parts.next()?, parts.next()?, parts.next()?);
         let number: usize = line.parse().ok()?;
+        let path = own_source(path)?;
         // A member of a workspace is compiled in the workspace's directory.
-        let text = self
-            .source?
-            .ancestors()
-            .find_map(|dir| std::fs::read_to_string(dir.join(path)).ok())?;
+        let text = self.source?.ancestors().find_map(|dir| {
+            let file = dir.join(path);
+            // Only a file has an end for sure.
+            let read = file.is_file().then(|| inputs::read_file(&file))?;
+            String::from_utf8(read.ok()?.bytes).ok()
+        })?;
         let line = text.lines().nth(number.checked_sub(1)?)?;
         Some(format!("  {number} | {}", line.trim_end()))
     }
@@ -109,6 +113,15 @@ impl Scene<'_> {
     fn nearest(&self, id: &str) -> Option<&Claim> {
         self.claims.iter().rev().max_by_key(|claim| alike(&claim.changes, id))
     }
+}
+
+/// A path within the crate. What a policy says of itself can name any file of
+/// whoever tests it.
+fn own_source(path: &str) -> Option<&Path> {
+    let path = Path::new(path);
+    let is_source = path.extension().is_some_and(|it| it == "rs");
+    let is_within = path.components().all(|it| matches!(it, Component::Normal(_)));
+    (is_source && is_within).then_some(path)
 }
 
 /// How much two ids have in common at their start, which counts most, and their
@@ -196,6 +209,27 @@ mod tests {
         assert_eq!(without.len(), lines.len() - 1);
         let trap = Failure { kind: FailureKind::Trap, message: "unreachable".to_owned() };
         assert!(scene.failure(&trap, &[])[1].contains("no panic was logged"));
+    }
+
+    #[test]
+    fn a_panic_shows_no_file_but_sources_of_the_crate() {
+        let dir = tempfile::tempdir().unwrap();
+        for file in ["secret.rs", "crate/src/lib.rs", "crate/notes.txt"] {
+            let path = dir.path().join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "kept\n").unwrap();
+        }
+        std::fs::create_dir(dir.path().join("crate/dir.rs")).unwrap();
+        let source = dir.path().join("crate");
+        let scene = Scene { claims: &[], source: Some(&source) };
+        assert_eq!(scene.source_line("src/lib.rs:1:1").as_deref(), Some("  1 | kept"));
+        let absolute = dir.path().join("secret.rs").display().to_string();
+        for path in [&absolute, "/dev/zero", "../secret.rs", "src/../../secret.rs", "./src/lib.rs"]
+            .into_iter()
+            .chain(["notes.txt", "dir.rs", "src", ""])
+        {
+            assert_eq!(scene.source_line(&format!("{path}:1:1")), None, "{path}");
+        }
     }
 
     #[test]
