@@ -6,6 +6,7 @@ pub mod cases;
 pub mod cli;
 pub mod inputs;
 pub mod loading;
+pub mod outputs;
 pub mod plan;
 pub mod policies;
 pub mod policy;

@@ -1,6 +1,7 @@
 //! From a policy's crate to its component: compile, wrap, describe.
 
 use super::toolchain::{self, Toolchain};
+use crate::outputs;
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -40,7 +41,7 @@ pub fn build(dir: &Path, out: Option<&Path>) -> Result<Built> {
 
 /// Writes a component that was built.
 pub(super) fn written(component: Vec<u8>, description: Description, path: &Path) -> Result<Built> {
-    std::fs::write(path, &component)
+    outputs::write(path, &component)
         .with_context(|| format!("the component cannot be written to {}", path.display()))?;
     let imports = tread_engine::inspect::inspect(&component, &Limits::default()).imports;
     let (size, digest) = (component.len(), Digest::of(&component));

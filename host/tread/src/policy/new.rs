@@ -77,14 +77,18 @@ fn write(dir: &Path, files: &[(String, String)]) -> Result<()> {
         ),
         _ => anyhow::Error::from(error).context(format!("cannot make the directory {shown}")),
     })?;
-    for (path, text) in files {
+    let written = files.iter().try_for_each(|(path, text)| {
         let path = dir.join(path);
         let parent = path.parent().unwrap_or(dir);
         fs::create_dir_all(parent)
             .and_then(|()| fs::write(&path, text))
-            .with_context(|| format!("cannot write {}", path.display()))?;
+            .with_context(|| format!("cannot write {}", path.display()))
+    });
+    if written.is_err() {
+        // A part of it would be in the way of the next try.
+        let _ = fs::remove_dir_all(dir);
     }
-    Ok(())
+    written
 }
 
 /// Lays the source out as it is usual here, if the tool for it is there: what is

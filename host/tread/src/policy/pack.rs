@@ -2,7 +2,7 @@
 
 use super::inspect::{self, Examined, thousands};
 use super::manifest::{self, LABEL, MOST_ANNOTATIONS, MOST_DATA, Manifest};
-use crate::{Exit, UsageError, inputs, loading};
+use crate::{Exit, UsageError, inputs, loading, outputs};
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -70,7 +70,7 @@ pub fn run(args: &PackArgs, out: &mut impl Write) -> Result<Exit> {
         None => out.write_all(yaml.as_bytes())?,
         Some(path) => {
             let shown = path.display();
-            std::fs::write(path, &yaml)
+            outputs::write(path, yaml.as_bytes())
                 .with_context(|| format!("the manifest cannot be written to {shown}"))?;
             let Manifest { namespace, name, version, digest, .. } = &manifest;
             writeln!(out, "{shown}: ConfigMap {namespace}/{name} with {version}")?;

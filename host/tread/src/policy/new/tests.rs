@@ -15,6 +15,19 @@ fn made(name: &str, claims: &[&str]) -> BTreeMap<String, String> {
 }
 
 #[test]
+fn of_a_crate_that_cannot_be_written_whole_nothing_is_left() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("chrony");
+    let files = ["a", "a/b"].map(|name| (name.to_owned(), String::new()));
+    assert!(write(&path, &files).is_err());
+    assert!(!path.exists());
+    // What was there before is not touched.
+    fs::create_dir(&path).unwrap();
+    assert!(write(&path, &files).is_err());
+    assert!(path.exists());
+}
+
+#[test]
 fn a_crate_has_all_that_it_needs_and_no_place_that_was_left_open() {
     let every = [
         "file:/etc/a.conf",
