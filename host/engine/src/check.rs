@@ -29,6 +29,12 @@ impl Ranges {
         self.claims == claims
     }
 
+    /// The first claim that matches a change.
+    fn claim(&self, id: &str) -> Option<&str> {
+        let mut claims = self.router.claimants(id);
+        claims.find_map(|(_, claim)| self.claims.get(claim)).map(|claim| claim.changes.as_str())
+    }
+
     /// From the least of all claims that match a change to the most.
     fn range(&self, id: &str) -> Option<(Effect, Effect)> {
         let claims = self.router.claimants(id);
@@ -60,14 +66,7 @@ impl Offer<'_, '_> {
         {
             let at = index as usize;
             let (Some(change), Some(place)) = (self.changes.get(at), checked.get_mut(at)) else {
-                return Err(failure(
-                    FailureKind::UnknownChange,
-                    format!(
-                        "verdict {number} answers for change {index}, and the policy was offered \
-                         {} (the first is 0)",
-                        self.changes.len()
-                    ),
-                ));
+                return Err(failure(FailureKind::UnknownChange, self.unknown(number, index)));
             };
             if place.is_some() {
                 return Err(failure(
@@ -83,6 +82,26 @@ impl Offer<'_, '_> {
             *place = Some(Verdict { answer, reason });
         }
         Ok(checked)
+    }
+
+    /// That there is no change of this index, with the one that is nearest to
+    /// it, and why that was offered.
+    fn unknown(&self, number: usize, index: u32) -> String {
+        let count = self.changes.len();
+        let mut message = format!(
+            "verdict {number} answers for change {index}, and the policy was offered {count}"
+        );
+        if let Some(nearest) = self.changes.last() {
+            message.push_str(&format!(
+                ", from 0 on: the nearest is {}, {}",
+                count.saturating_sub(1),
+                nearest.id
+            ));
+            if let Some(claim) = self.ranges.claim(&nearest.id) {
+                message.push_str(&format!(", which its claim on {claim} matches"));
+            }
+        }
+        message
     }
 
     fn answer(&self, id: &str, answer: v1::Answer) -> Result<Answer, Failure> {

@@ -48,12 +48,12 @@ pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
     let starting = start.elapsed();
 
     let (before, after) = (&old.config, &new.config);
-    let (mut planned, shadow) = match &shadows {
-        None => (planner::plan(&sandbox, &policies, before, after, warnings)?, None),
+    let (mut planned, shadow, shadow_calls) = match &shadows {
+        None => (planner::plan(&sandbox, &policies, before, after, warnings)?, None, Vec::new()),
         Some(shadows) => {
-            let (planned, shadow) =
+            let (planned, shadow, calls) =
                 planner::plan_with_shadows(&sandbox, &policies, shadows, before, after, warnings)?;
-            (planned, Some(shadow))
+            (planned, Some(shadow), calls)
         }
     };
     overruled::tell(&mut planned.plan, &args.policies, &limits, &sandbox, (&old, &new))?;
@@ -62,6 +62,7 @@ pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
         starting,
         comparing: planned.comparing,
         calls: planned.calls.clone(),
+        shadow_calls,
     });
     let beside = Beside {
         sides: sides::told(&old_source, &new_source),
@@ -125,6 +126,9 @@ pub(crate) struct Timings {
     pub(crate) comparing: Duration,
     /// Each call of a policy.
     pub(crate) calls: Vec<CallRecord>,
+    /// Each call for what policies in the shadow would have decided.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) shadow_calls: Vec<CallRecord>,
 }
 
 #[derive(Serialize)]

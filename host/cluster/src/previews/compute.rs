@@ -139,7 +139,10 @@ impl Asked<'_> {
                     Vec::new(),
                 );
                 match both {
-                    Ok((planned, shadow)) => (Ok(planned), Some(shadow)),
+                    Ok((planned, shadow, more)) => {
+                        calls.extend(more);
+                        (Ok(planned), Some(shadow))
+                    }
                     Err(problems) => (Err(problems), None),
                 }
             }

@@ -23,8 +23,8 @@ pub struct Shadows {
     pub warnings: Vec<String>,
 }
 
-/// As [`super::plan`], and what some policies in the shadow would make of it.
-/// The plan is the same as without them.
+/// As [`super::plan`], and what some policies in the shadow would make of it,
+/// with the calls that this took. The plan is the same as without them.
 pub fn plan_with_shadows<'a>(
     sandbox: &Sandbox,
     policies: &PolicySet,
@@ -32,25 +32,26 @@ pub fn plan_with_shadows<'a>(
     old: &NodeConfig<'a>,
     new: &NodeConfig<'a>,
     warnings: Vec<String>,
-) -> Result<(Planned<'a>, Shadow), Problems> {
+) -> Result<(Planned<'a>, Shadow, Vec<CallRecord>), Problems> {
     let start = Instant::now();
     let (from, to) = digests_of_pair(old, new)?;
     let mut planned = plan_digested(sandbox, policies, (old, &from), (new, &to), warnings)?;
     planned.comparing =
         start.elapsed().saturating_sub(planned.calls.iter().map(CallRecord::took).sum());
-    let shadow = shadow(sandbox, shadows, (old, &from), (new, &to), &planned.plan)?;
-    Ok((planned, shadow))
+    let (shadow, calls) = shadow(sandbox, shadows, (old, &from), (new, &to), &planned.plan)?;
+    Ok((planned, shadow, calls))
 }
 
 /// What policies in the shadow would make of `today`, which is the plan
-/// without them for the same two configs.
+/// without them for the same two configs; and the calls that this took, those
+/// of policies that decide today included, because all are asked again.
 pub fn shadow(
     sandbox: &Sandbox,
     shadows: &Shadows,
     (old, from): (&NodeConfig<'_>, &Digests),
     (new, to): (&NodeConfig<'_>, &Digests),
     today: &Plan,
-) -> Result<Shadow, Problems> {
+) -> Result<(Shadow, Vec<CallRecord>), Problems> {
     let Shadows { with, policies, warnings } = shadows;
     let comparison = compare_digested(old, from, new, to)?;
     let round = Round::new(sandbox, with, (old, new), &comparison).finished()?;
@@ -65,11 +66,11 @@ pub fn shadow(
             heard.answers.insert(change.id.clone(), answers);
         }
     }
-    let Round { statements, reproducible, .. } = round;
+    let Round { statements, reproducible, calls, .. } = round;
     let changes = decided(&comparison, statements);
     let configs = (comparison.from, comparison.to);
     let would = build(configs, changes, &comparison.refusals, Vec::new(), reproducible);
-    Ok(compare(today, &would, heard))
+    Ok((compare(today, &would, heard), calls))
 }
 
 fn tried(policies: &[ShadowPolicy], answer: &GivenAnswer) -> bool {

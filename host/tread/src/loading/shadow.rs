@@ -4,7 +4,7 @@ use super::given::Given;
 use super::{Read, check, component, rules_policy, with_hints};
 use crate::cli::PolicyArgs;
 use crate::policy::inspect::no_directory;
-use crate::{UsageError, inputs};
+use crate::{UsageError, builtins, inputs};
 use anyhow::Result;
 use serde_json::Map;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use tread_model::digest::Digest;
 use tread_model::plan::compare::ShadowPolicy;
 use tread_model::read::Input;
 use tread_model::rules;
-use tread_model::verdict::{Failure, Layer};
+use tread_model::verdict::{Failure, FailureKind, Layer};
 
 /// All policies that decide, with what an admin should know of them, and those
 /// in the files `paths`, which are only tried.
@@ -55,6 +55,10 @@ pub fn policies_and_shadows(
     let (mut tried, mut notes) = (Vec::new(), Vec::new());
     for given in given {
         let (place, digest) = (given.place.clone(), Digest::of(&given.component));
+        if let Some(failure) = taken(&given.description.name) {
+            broken.push(broken_policy(place, digest, failure));
+            continue;
+        }
         match component(given, args, &read.settings, limits) {
             Ok(policy) => tried.push(policy),
             Err(failure) => broken.push(broken_policy(place, digest, failure)),
@@ -79,6 +83,19 @@ pub fn policies_and_shadows(
     shown.extend(broken);
     let with = set.with(tried).map_err(UsageError)?;
     Ok((set, warnings, Some(Shadows { with, policies: shown, warnings: notes })))
+}
+
+/// No policy has the name of a built-in one. To one that decides this is an
+/// error; of one that is only tried, the plan must not depend.
+fn taken(name: &str) -> Option<Failure> {
+    let is_taken = builtins::BUILTINS.iter().any(|builtin| builtin.name == name);
+    is_taken.then(|| Failure {
+        kind: FailureKind::BadDescription,
+        message: format!(
+            "it is named {name}, which is the name of a built-in one: rename it (`NAME` in its \
+             source), and build it again"
+        ),
+    })
 }
 
 /// It costs nothing that it cannot be loaded: it is only tried.

@@ -305,10 +305,12 @@ fn print_timings(out: &mut impl Write, timings: &Timings) -> Result<()> {
     writeln!(out, "reading    {}", ms(timings.reading))?;
     writeln!(out, "starting   {}", ms(timings.starting))?;
     writeln!(out, "comparing  {}", ms(timings.comparing))?;
-    for call in &timings.calls {
+    let calls = timings.calls.iter().map(|call| ("", call));
+    let in_shadow = timings.shadow_calls.iter().map(|call| ("in the shadow, ", call));
+    for (place, call) in calls.chain(in_shadow) {
         writeln!(
             out,
-            "{}: {}, loading {}, asking {}, fuel {}",
+            "{place}{}: {}, loading {}, asking {}, fuel {}",
             call.policy,
             count(call.offered, "change"),
             ms(call.load),
