@@ -33,6 +33,7 @@ pub(crate) use expect::outcome_word;
 pub use expect::{Expect, ExpectedChange, Reason, plan_line};
 pub use verdict::{ExpectedVerdict, Given, action_line};
 
+use crate::inputs::{self, NamedBytes};
 use anyhow::{Context as _, Result, bail, ensure};
 use serde::Deserialize;
 use serde_json::Value;
@@ -151,8 +152,7 @@ fn objects(
 
 /// The documents of a file; the items of lists stand in for them.
 fn documents(path: &Path) -> Result<Vec<Value>> {
-    let name = path.display().to_string();
-    let bytes = std::fs::read(path).with_context(|| format!("cannot read {name}"))?;
+    let NamedBytes { name, bytes } = inputs::read_file(path)?;
     let documents = document_values(&Input { name: &name, bytes: &bytes })?;
     Ok(documents.into_iter().map(|document| document.value).collect())
 }

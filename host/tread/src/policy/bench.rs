@@ -4,8 +4,8 @@ use super::explain::{Scene, crate_of};
 use super::inspect::{self, Examined, Output, thousands};
 use super::questions::{self, Question};
 use crate::cases::{self, Case};
-use crate::render::{json, table};
-use crate::{Exit, loading};
+use crate::render::{json, line, table};
+use crate::{Exit, loading, unless_nobody_reads};
 use anyhow::{Context as _, Result, ensure};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -63,10 +63,10 @@ pub fn run(args: &BenchArgs, out: &mut impl Write) -> Result<Exit> {
     let sandbox = loading::sandbox(Limits::default())?;
     Examined::new(&args.file, &bytes, &sandbox).check(&args.file)?;
     let report = measure(args, &bytes, &sandbox)?;
-    match args.output {
-        Output::Json => json(out, &report)?,
-        Output::Human => human(out, &report)?,
-    }
+    unless_nobody_reads(match args.output {
+        Output::Json => json(out, &report),
+        Output::Human => human(out, &report),
+    })?;
     let failed = report.calls.iter().any(|row| row.failure.is_some());
     Ok(if failed { Exit::Error } else { Exit::Done })
 }
@@ -352,8 +352,8 @@ fn human(out: &mut impl Write, report: &Report) -> Result<()> {
     }
     for row in &report.calls {
         if let Some(failed) = &row.failure {
-            writeln!(out, "\n{}: it failed", row.title)?;
-            failed.explanation.iter().try_for_each(|line| writeln!(out, "  {line}"))?;
+            writeln!(out, "\n{}: it failed", line(&row.title))?;
+            failed.explanation.iter().try_for_each(|it| writeln!(out, "  {}", line(it)))?;
         }
     }
     Ok(())

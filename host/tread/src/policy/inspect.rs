@@ -3,8 +3,8 @@
 
 use super::what::{What, what};
 use crate::policies::effects;
-use crate::render::{json, table};
-use crate::{Exit, inputs, loading};
+use crate::render::{self, json, table};
+use crate::{Exit, inputs, loading, unless_nobody_reads};
 use anyhow::{Result, bail, ensure};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -56,10 +56,10 @@ pub fn run(args: &InspectArgs, out: &mut impl Write) -> Result<Exit> {
     let sandbox = loading::sandbox(limits.clone())?;
     let examined = Examined::new(&args.file, &bytes, &sandbox);
     let report = Report::new(&args.file, &examined);
-    match args.output {
-        Output::Json => json(out, &report)?,
-        Output::Human => human(out, &report, &limits)?,
-    }
+    unless_nobody_reads(match args.output {
+        Output::Json => json(out, &report),
+        Output::Human => human(out, &report, &limits),
+    })?;
     Ok(if examined.problems.is_empty() { Exit::Done } else { Exit::Error })
 }
 
@@ -231,8 +231,13 @@ fn settings_of(settings: &SettingsDescription) -> Settings {
 
 fn human(out: &mut impl Write, report: &Report<'_>, limits: &Limits) -> Result<()> {
     match &report.described {
-        Some(it) => writeln!(out, "{} {}: {}", it.name, it.version, it.summary)?,
-        None => writeln!(out, "{}: {}", report.file, report.what)?,
+        // What is broken may hold anything.
+        Some(it) => writeln!(
+            out,
+            "{}",
+            render::line(&format!("{} {}: {}", it.name, it.version, it.summary))
+        )?,
+        None => writeln!(out, "{}: {}", render::line(&report.file), render::line(report.what))?,
     }
     let mut rows = vec![("digest", report.digest.to_string())];
     rows.push(("size", format!("{} bytes", thousands(report.size as u64))));

@@ -3,7 +3,8 @@
 use super::inspect::thousands;
 use super::manifest::{self, DIGEST, Entry};
 use super::pack;
-use crate::{Exit, inputs};
+use crate::render::line;
+use crate::{Exit, inputs, outputs};
 use anyhow::{Context as _, Result, bail, ensure};
 use std::io::{self, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
@@ -58,11 +59,11 @@ pub fn run(args: &UnpackArgs, out: &mut impl Write) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     let shown = target.display();
-    std::fs::write(&target, &entry.bytes)
+    outputs::write(&target, &entry.bytes)
         .with_context(|| format!("the module cannot be written to {shown}"))?;
     writeln!(out, "{shown}: {} bytes, {digest}", thousands(entry.bytes.len() as u64))?;
     let checked = if entry.digest.is_some() { "as its annotation says" } else { "not annotated" };
-    writeln!(out, "  from {}; its digest is {checked}", entry.place())?;
+    writeln!(out, "  from {}; its digest is {checked}", line(&entry.place()))?;
     Ok(Exit::Done)
 }
 

@@ -44,6 +44,11 @@ pub(crate) fn fit(text: &str) -> String {
     text.chars().map(fit).collect()
 }
 
+/// One line in which nothing drives the terminal, nor passes for another line.
+pub(crate) fn line(text: &str) -> String {
+    text.chars().map(|c| if is_unfit(c) { '\u{fffd}' } else { c }).collect()
+}
+
 fn text_of(error: &anyhow::Error) -> String {
     match error.downcast_ref::<Problems>() {
         Some(Problems(problems)) if problems.len() > 1 => {

@@ -1,5 +1,6 @@
 //! Columns that line up.
 
+use super::line;
 use std::io::{self, Write};
 
 /// A row of heads, and the rows under it.
@@ -11,8 +12,11 @@ pub(crate) fn with_heads(
     std::iter::once(heads).chain(rows).collect()
 }
 
-/// Prints rows of cells, each column as wide as its widest cell.
+/// Prints rows of cells, each column as wide as its widest cell. Cells may hold
+/// strangers' words.
 pub(crate) fn print(out: &mut impl Write, rows: &[Vec<String>]) -> io::Result<()> {
+    let fit = |row: &Vec<String>| row.iter().map(|cell| line(cell)).collect();
+    let rows: Vec<Vec<String>> = rows.iter().map(fit).collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns)
         .map(|column| {
@@ -20,7 +24,7 @@ pub(crate) fn print(out: &mut impl Write, rows: &[Vec<String>]) -> io::Result<()
             cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
         })
         .collect();
-    for row in rows {
+    for row in &rows {
         let mut line = String::new();
         for (cell, width) in row.iter().zip(&widths) {
             line.push_str(&format!("{cell:width$}   "));

@@ -28,4 +28,5 @@ mod rules;
 mod schema;
 mod secrets;
 mod shadow;
+mod strangers;
 mod terminal;

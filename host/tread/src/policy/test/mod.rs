@@ -8,7 +8,7 @@ mod update;
 
 use super::{build, explain};
 use crate::cases::{self, Case};
-use crate::{Exit, inputs, loading};
+use crate::{Exit, inputs, loading, outputs, unless_nobody_reads};
 use anyhow::{Context as _, Result, ensure};
 use report::{Outcome, Report, Row};
 use run::{Found, Subject};
@@ -82,6 +82,11 @@ const PROPERTIES: &str = "properties";
 
 /// Tests, prints, and fails if anything did.
 pub fn run(args: &TestArgs, out: &mut impl Write) -> Result<Exit> {
+    let name = args.policy.display();
+    ensure!(
+        args.policy.exists(),
+        "there is no {name}: name the directory of a policy's crate, or its .wasm file"
+    );
     if args.policy.is_dir() {
         build::check_crate(&args.policy)?;
     }
@@ -95,7 +100,6 @@ pub fn run(args: &TestArgs, out: &mut impl Write) -> Result<Exit> {
     };
     let start = Instant::now();
     let sandbox = loading::sandbox(Limits::default())?;
-    let name = args.policy.display();
     let subject = Subject::new(component, source, sandbox)
         .with_context(|| format!("{name} cannot be loaded: see tread policy inspect {name}"))?;
     let load_nanos = nanos(start);
@@ -125,7 +129,7 @@ pub fn run(args: &TestArgs, out: &mut impl Write) -> Result<Exit> {
         results,
     }
     .counted();
-    report.print(args.output, out)?;
+    unless_nobody_reads(report.print(args.output, out))?;
     Ok(if report.failed > 0 { Exit::Error } else { Exit::Done })
 }
 
@@ -206,7 +210,7 @@ fn of_file(subject: &Subject, path: &Path, update: bool, all: &mut Vec<Case>) ->
         rows.push(row(&case.title, found.problems));
     }
     if !blocks.is_empty() {
-        match rewrite(path, &blocks) {
+        match rewrite(path, &cases, &blocks) {
             Ok(()) => {
                 for row in rows.iter_mut().filter(|row| blocks.contains_key(&row.title)) {
                     row.outcome = Outcome::Updated;
@@ -219,14 +223,14 @@ fn of_file(subject: &Subject, path: &Path, update: bool, all: &mut Vec<Case>) ->
     rows
 }
 
-fn rewrite(path: &Path, blocks: &BTreeMap<String, String>) -> Result<()> {
+fn rewrite(path: &Path, tested: &[Case], blocks: &BTreeMap<String, String>) -> Result<()> {
     let text = fs::read_to_string(path)?;
+    ensure!(
+        cases::read_file(path).is_ok_and(|now| now == tested),
+        "it was changed while its cases ran, and nothing was written: run this again"
+    );
     let new = update::rewritten(&text, blocks)?;
-    // Beside it and then in its place, so that no half of it is ever there.
-    let aside = path.with_extension("yaml.new");
-    fs::write(&aside, new)
-        .and_then(|()| fs::rename(&aside, path))
-        .with_context(|| format!("cannot write {}", path.display()))
+    outputs::write(path, new.as_bytes()).with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn lines(error: &anyhow::Error) -> Vec<String> {

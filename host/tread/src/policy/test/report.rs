@@ -1,6 +1,6 @@
 //! The results: for a person, and for machines.
 
-use crate::render::json;
+use crate::render::{json, line};
 use anyhow::Result;
 use serde::Serialize;
 use std::io::Write;
@@ -80,9 +80,9 @@ impl Report {
                 Outcome::Failed => "FAILED ",
                 Outcome::Updated => "updated",
             };
-            writeln!(out, "{word} {file}: {title}")?;
+            writeln!(out, "{word} {}: {}", line(file), line(title))?;
             for problem in problems {
-                writeln!(out, "          {problem}")?;
+                writeln!(out, "          {}", line(problem))?;
             }
         }
         writeln!(out)?;
