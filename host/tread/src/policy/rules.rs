@@ -3,7 +3,7 @@
 
 use crate::cli::PolicyArgs;
 use crate::inputs::{self, NamedBytes};
-use crate::render::{json, table, yaml};
+use crate::render::{self, json, table, yaml};
 use crate::{Exit, UsageError, loading};
 use anyhow::{Result, bail};
 use serde::{Deserialize as _, Serialize};
@@ -219,7 +219,8 @@ fn human(out: &mut impl Write, checked: &[Checked<'_>]) -> Result<()> {
             writeln!(out)?;
         }
         let relax = if policy.may_relax { ", may relax the built-in policies" } else { "" };
-        writeln!(out, "{}: {} (layer {}{relax})", policy.file, policy.policy, policy.layer)?;
+        let file = render::line(policy.file);
+        writeln!(out, "{file}: {} (layer {}{relax})", policy.policy, policy.layer)?;
         let rows = (1..).zip(&policy.rules).flat_map(|(number, rule): (usize, &Listed)| {
             rule.r#match.iter().enumerate().map(move |(at, pattern)| {
                 let first = |text: String| if at == 0 { text } else { String::new() };
@@ -228,7 +229,7 @@ fn human(out: &mut impl Write, checked: &[Checked<'_>]) -> Result<()> {
         });
         table::print(out, &table::with_heads(&["RULE", "MATCHES", "ANSWER"], rows))?;
         for warning in &policy.warnings {
-            writeln!(out, "warning: {warning}")?;
+            writeln!(out, "warning: {}", render::line(warning))?;
         }
     }
     Ok(())
@@ -264,9 +265,11 @@ fn to_openshift(args: &RulesArgs, files: &[NamedBytes], out: &mut impl Write) ->
     let mut voices: Vec<Voice> = read.iter().map(|(_, policy)| Voice::from(policy)).collect();
     voices.extend(set.policies().iter().map(|policy| voice(policy)));
     let export = openshift::export(&voices);
+    let warnings: Vec<String> =
+        read.iter().flat_map(|(_, policy)| rules::warnings(policy)).collect();
     match args.output {
         Output::Json => {
-            json(out, &export)?;
+            json(out, &Exported { export: &export, warnings })?;
             return Ok(Exit::Done);
         }
         Output::Human | Output::Yaml => yaml(out, &export.manifest)?,
@@ -275,10 +278,19 @@ fn to_openshift(args: &RulesArgs, files: &[NamedBytes], out: &mut impl Write) ->
     let left_out = left_out
         .iter()
         .map(|left| format!("not exported: {} of {}: {}.", left.pattern, left.policy, left.reason));
-    let warnings = read.iter().flat_map(|(_, policy)| policy.warnings.clone());
+    let warnings = warnings.iter().map(|warning| format!("warning: {warning}"));
     let all: Vec<String> = warnings.chain(more.iter().cloned()).chain(left_out).collect();
     notes(all.iter())?;
     Ok(Exit::Done)
+}
+
+/// An export as it is printed for a script.
+#[derive(Serialize)]
+struct Exported<'e> {
+    #[serde(flatten)]
+    export: &'e Export,
+    /// What is probably not meant in the rules themselves.
+    warnings: Vec<String>,
 }
 
 fn voice(policy: &Policy) -> Voice {
@@ -294,7 +306,7 @@ fn voice(policy: &Policy) -> Voice {
 fn notes<'n>(lines: impl Iterator<Item = &'n String>) -> Result<()> {
     let mut err = io::stderr().lock();
     for line in lines {
-        writeln!(err, "{line}")?;
+        writeln!(err, "{}", render::line(line))?;
     }
     Ok(())
 }

@@ -222,6 +222,15 @@ fn rules_policies_and_built_ins_become_openshifts_policy_and_the_rest_is_listed(
     let json = rules(&bench, &[&args[..], &["-o", "json"]].concat()).json();
     assert_eq!(json["manifest"], object);
     assert!(json["leftOut"].as_array().unwrap().iter().any(|it| it["policy"] == "chrony"));
+    write(&bench, "ours", json!([{"match": ["file:/etc/a.conf"], "actions": []}]));
+    let narrow = rules(&bench, &["--to-openshift", "ours.yaml", "-o", "json"]).json();
+    assert_eq!(narrow["warnings"], json!([]));
+    write(&bench, "wide", json!([{"match": ["file:/etc/*"], "actions": []}]));
+    let wide = rules(&bench, &["--to-openshift", "wide.yaml", "-o", "json"]).json();
+    let warning = wide["warnings"][0].as_str().unwrap();
+    assert!(warning.contains("Rule 1 of wide matches very much"), "{warning}");
+    let told = rules(&bench, &["--to-openshift", "wide.yaml"]).err();
+    assert!(told.contains(&format!("warning: {warning}")), "{told}");
 
     let alone = rules(&bench, &["--to-openshift"]);
     assert_eq!(alone.code(), 0, "{}", alone.err());
