@@ -6,7 +6,7 @@
 use proptest::prelude::*;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
-use tread_model::openshift::{Export, Voice, export};
+use tread_model::openshift::{Voice, export};
 use tread_model::plan::{Step, needs_daemon_reload, steps};
 use tread_model::read::Input;
 use tread_model::rules::{self, RuleAction, RuleSet, RulesPolicy, Then, deciding_rule};
@@ -160,9 +160,9 @@ fn of_layer(policies: &[RulesPolicy], layer: Layer, id: &str) -> Option<Vec<Step
     all.map(|actions| steps(&actions, needs_daemon_reload(id)))
 }
 
-fn in_openshift(export: &Export, id: &str) -> Vec<Step> {
-    let back = read(&serde_json::to_value(&export.manifest).unwrap());
-    let actions = match back.and_then(|back| said(&back, id)) {
+/// With the entries that were exported, if there are any.
+fn in_openshift(entries: Option<&RulesPolicy>, id: &str) -> Vec<Step> {
+    let actions = match entries.and_then(|entries| said(entries, id)) {
         Some(Then::Act { actions, .. }) => actions.iter().map(RuleAction::action).collect(),
         _ => default_for(id).unwrap_or_else(|| vec![Action::Reboot]),
     };
@@ -180,6 +180,7 @@ proptest! {
             [named("one", &one), named("two", &two)].into_iter().flatten().collect();
         let voices: Vec<Voice> = policies.iter().map(Voice::from).collect();
         let export = export(&voices);
+        let entries = read(&serde_json::to_value(&export.manifest).unwrap());
         for id in IDS {
             let spoken = of_layer(&policies, Layer::Admin, id)
                 .or_else(|| of_layer(&policies, Layer::Template, id));
@@ -189,7 +190,7 @@ proptest! {
                 None if default_for(id).is_some() => continue,
                 None => steps(&[Action::Reboot], false),
             };
-            let in_openshift = in_openshift(&export, id);
+            let in_openshift = in_openshift(entries.as_ref(), id);
             let reboots = |steps: &[Step]| steps.contains(&Step::Reboot);
             let has_all = in_tread.iter().all(|step| in_openshift.contains(step));
             prop_assert!(
