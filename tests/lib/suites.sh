@@ -62,7 +62,7 @@ suite_fmt() {
 }
 
 suite_clippy() {
-  cargo clippy --locked --workspace --all-targets --features tread-guest-sdk/toml -- -D warnings
+  cargo clippy --locked --workspace --all-targets --features tread-guest-sdk/toml,tread/bed -- -D warnings
   cargo clippy --locked --workspace --all-targets --manifest-path policies/Cargo.toml -- -D warnings
 }
 
@@ -140,6 +140,8 @@ suite_cluster() {
   TREAD_BED=$(bed_dir)
   export TREAD_BED
   cargo test --no-fail-fast --locked "${only[@]}" --release -- --nocapture
+  # Those of the binary that need one stand behind a feature.
+  cargo test --no-fail-fast --locked -p tread --features bed --test serve --release -- --nocapture
 }
 
 suite_doc() {

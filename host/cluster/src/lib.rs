@@ -8,6 +8,7 @@
 
 pub mod admission;
 pub mod api;
+pub mod client;
 pub mod events;
 pub mod http;
 pub mod leadership;
@@ -17,5 +18,6 @@ pub mod plans;
 pub mod policies;
 pub mod pools;
 pub mod previews;
+pub mod shutdown;
 pub mod told;
 pub mod watching;

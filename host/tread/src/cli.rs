@@ -18,10 +18,12 @@ Examples:
   tread plan old.yaml new.yaml            what would this change do to a node?
   tread plan --max reload old/ new/       fail a pipeline that disturbs more
   tread policies                          who decides, and on what
+  tread manifests | kubectl apply -f -    install tread in a cluster
 
 Environment:
   TREAD_CACHE_DIR   where compiled policies are kept (default: the user's cache directory)
-  TREAD_LOG         off, error, warn, info, debug or trace, on standard error (default: warn)
+  TREAD_LOG         off, error, warn, info, debug or trace, on standard error (default: warn;
+                    tread serve: info)
   NO_COLOR          no colours, also on a terminal";
 
 /// What can be asked.
@@ -38,6 +40,10 @@ pub enum Command {
         #[command(subcommand)]
         command: PolicyCommand,
     },
+    /// Prints everything to install in a cluster.
+    Manifests(crate::manifests::ManifestsArgs),
+    /// Runs in a cluster: lists policies, previews changes, and warns.
+    Serve(crate::serve::ServeArgs),
     /// Compiles the module on standard input: for tread's own use.
     #[command(hide = true, name = "compile-module")]
     CompileModule,
@@ -223,6 +229,15 @@ pub enum PlanOutput {
     Json,
     /// For a script
     Yaml,
+}
+
+/// How to print manifests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ManifestsOutput {
+    /// Documents for kubectl apply
+    Yaml,
+    /// One List
+    Json,
 }
 
 /// How to print a list.

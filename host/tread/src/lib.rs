@@ -6,14 +6,16 @@ pub mod cases;
 pub mod cli;
 pub mod inputs;
 pub mod loading;
+pub mod manifests;
 pub mod outputs;
 pub mod plan;
 pub mod policies;
 pub mod policy;
 mod render;
+pub mod serve;
 
 use cli::{Cli, Command, PolicyCommand};
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 use tracing::level_filters::LevelFilter;
 
@@ -40,7 +42,8 @@ pub struct UsageError(pub String);
 
 /// Does what the command line asks, and says how that went.
 pub fn run(cli: Cli) -> ExitCode {
-    if let Err(error) = start_log() {
+    let serves = matches!(cli.command, Command::Serve(_));
+    if let Err(error) = start_log(serves) {
         return failed(&error.into());
     }
     let mut out = io::BufWriter::new(io::stdout().lock());
@@ -68,6 +71,8 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Policy { command: PolicyCommand::Prebuilt { check, into, tree } } => {
             policy::run_prebuilt(tree, *check, into.as_deref(), &mut out)
         }
+        Command::Manifests(args) => manifests::run(args, &mut out),
+        Command::Serve(args) => serve::run(args),
         Command::CompileModule => policy::run_compile_module(),
     };
     let done = done.and_then(|exit| {
@@ -106,17 +111,22 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     })
 }
 
-/// Starts logging at the level that `TREAD_LOG` names.
-fn start_log() -> Result<(), UsageError> {
+/// Starts logging at the level that `TREAD_LOG` names. A service logs more, and
+/// for machines unless a person watches.
+fn start_log(serves: bool) -> Result<(), UsageError> {
     let level = match std::env::var_os("TREAD_LOG") {
+        None if serves => LevelFilter::INFO,
         None => LevelFilter::WARN,
         Some(level) => log_level(&level.to_string_lossy())?,
     };
-    tracing_subscriber::fmt()
-        .with_max_level(level)
-        .with_writer(io::stderr)
-        .with_target(false)
-        .init();
+    let terminal = io::stderr().is_terminal();
+    let coloured = terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let log = tracing_subscriber::fmt().with_max_level(level).with_writer(io::stderr);
+    match (serves, terminal) {
+        (true, false) => log.json().flatten_event(true).init(),
+        (true, true) => log.with_ansi(coloured).init(),
+        (false, _) => log.with_target(false).with_ansi(coloured).init(),
+    }
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! What the README shows is what tread does.
+//! What the README and the install page show is what tread does.
 //!
 //! `TREAD_UPDATE=1 cargo test --release -p tread --test readme` writes the
 //! parts of the README that are made of something else anew.
@@ -12,12 +12,37 @@ use std::sync::Mutex;
 use support::{Bench, case_files, run, tree};
 use tread::cases;
 
-/// Both tests write the same file when they update it.
+/// Tests write the same file when they update it.
 static README: Mutex<()> = Mutex::new(());
 
 #[test]
 fn the_table_of_what_costs_what_is_what_the_cases_say() {
-    compare("<!-- what costs what -->\n", "<!-- end of what costs what -->", &expected_table());
+    compare(
+        "README.md",
+        "<!-- what costs what -->\n",
+        "<!-- end of what costs what -->",
+        &expected_table(),
+    );
+}
+
+#[test]
+fn the_table_of_what_tread_may_do_is_what_the_roles_are_made_of() {
+    let table = tread_cluster::manifests::grants::table();
+    compare("INSTALL.md", "<!-- what it may do -->\n", "<!-- end of what it may do -->", &table);
+}
+
+#[test]
+fn the_commands_of_the_install_page_are_commands() {
+    let page = std::fs::read_to_string(tree().join("INSTALL.md")).unwrap();
+    let mut commands = 0;
+    for line in page.lines().filter_map(|line| line.strip_prefix("    tread ")) {
+        let command = line.split(" | ").next().unwrap();
+        let arguments: Vec<&str> = command.split_whitespace().collect();
+        let ran = run(Bench::new().command(&arguments), b"");
+        assert_eq!((ran.code(), ran.err().as_str()), (0, ""), "{line}");
+        commands += 1;
+    }
+    assert!(commands >= 4, "{commands}");
 }
 
 #[test]
@@ -32,23 +57,28 @@ fn the_first_command_prints_what_the_readme_shows() {
     let ran = run(command, b"");
     assert_eq!(ran.code(), 0, "{}", ran.err());
     let shown = format!("```\n{}```\n", ran.out());
-    compare("<!-- output of the command above -->\n", "<!-- end of output -->", &shown);
+    compare(
+        "README.md",
+        "<!-- output of the command above -->\n",
+        "<!-- end of output -->",
+        &shown,
+    );
 }
 
-/// Holds a part of the README against what it has to be, or replaces it.
-fn compare(start: &str, end: &str, expected: &str) {
+/// Holds a part of a page against what it has to be, or replaces it.
+fn compare(page: &str, start: &str, end: &str, expected: &str) {
     let _one_at_a_time = README.lock().unwrap();
-    let path = tree().join("README.md");
+    let path = tree().join(page);
     let readme = std::fs::read_to_string(&path).unwrap();
-    let (before, rest) = readme.split_once(start).expect("the README has the start of the part");
-    let (found, after) = rest.split_once(end).expect("the README has the end of the part");
+    let (before, rest) = readme.split_once(start).expect("the page has the start of the part");
+    let (found, after) = rest.split_once(end).expect("the page has the end of the part");
     if std::env::var_os("TREAD_UPDATE").is_some() {
         std::fs::write(&path, format!("{before}{start}{expected}{end}{after}")).unwrap();
         return;
     }
     assert!(
         found == expected,
-        "the README is not up to date: run again with TREAD_UPDATE=1, which makes it\n{expected}"
+        "{page} is not up to date: run again with TREAD_UPDATE=1, which makes it\n{expected}"
     );
 }
 

@@ -31,7 +31,9 @@ const CACHE: &str = "/var/cache/tread";
 pub(super) fn namespace(options: &Options) -> Namespace {
     let mut metadata = named(&options.namespace, None);
     let labels = metadata.labels.get_or_insert_default();
-    labels.insert("pod-security.kubernetes.io/enforce".to_owned(), "restricted".to_owned());
+    for says in ["enforce", "warn"] {
+        labels.insert(format!("pod-security.kubernetes.io/{says}"), "restricted".to_owned());
+    }
     if options.with_monitoring {
         // OpenShift's Prometheus looks only there.
         labels.insert("openshift.io/cluster-monitoring".to_owned(), "true".to_owned());

@@ -87,11 +87,13 @@ fn the_examples_of_the_help_are_command_lines_that_tread_takes() {
     bench.write("chrony.wasm", &policy);
     bench.write("my.wasm", &policy);
     let mut ran = 0;
-    for command in [&[][..], &["plan"], &["policies"]] {
+    for command in [&[][..], &["plan"], &["policies"], &["manifests"]] {
         let help = bench.tread(&[command, &["--help"]].concat()).out();
         let examples = help.split("Examples:\n").nth(1).unwrap().split("\n\n").next().unwrap();
         for line in examples.lines().filter_map(|line| line.split("tread ").nth(1)) {
             let line = line.split("   ").next().unwrap();
+            // What reads the output is not tread.
+            let line = line.split(" | ").next().unwrap();
             let args: Vec<&str> = line.split_whitespace().collect();
             let done = bench.tread_with(&args, worker.as_bytes());
             assert_eq!(done.code(), 0, "tread {line}: {}", done.err());

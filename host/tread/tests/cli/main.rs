@@ -19,6 +19,7 @@ mod guests;
 mod help;
 mod inputs;
 mod layers;
+mod manifests;
 mod plan;
 mod policies;
 mod policy_rules;

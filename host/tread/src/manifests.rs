@@ -1,0 +1,132 @@
+//! `tread manifests`: everything to install, made of the code.
+
+use crate::cli::ManifestsOutput;
+use crate::{Exit, UsageError, warn};
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use serde_json::json;
+use std::io::Write;
+use tread_cluster::manifests::{self, Options};
+
+const EXAMPLES: &str = "\
+Examples:
+  tread manifests --image registry.example.com/tread:1 | kubectl apply -f -
+      Installs it in the namespace tread-system.
+  tread manifests --with-inputs --image IMAGE | kubectl apply -f -
+      Also on a cluster that is not OpenShift, and has no MachineConfigs yet.
+  tread manifests --with-monitoring --image IMAGE
+      With what Prometheus' operator takes: a ServiceMonitor and alerts.
+  tread manifests --image IMAGE | kubectl diff -f -
+      What would an upgrade change?
+  tread manifests --image IMAGE | kubectl delete --ignore-not-found -f -
+      Removes it, with all DisruptionPolicies and DisruptionPlans.
+  tread manifests --outside https://192.0.2.1:8443 | kubectl apply -f -
+      For a service that runs outside of the cluster.";
+
+/// What tread does in the cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Mode {
+    /// It lists, previews, warns and measures; it writes to no node, pool or config
+    Advise,
+}
+
+impl From<Mode> for manifests::Mode {
+    fn from(mode: Mode) -> manifests::Mode {
+        match mode {
+            Mode::Advise => manifests::Mode::Advise,
+        }
+    }
+}
+
+/// The arguments of `tread manifests`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ManifestsArgs {
+    /// What it does in the cluster
+    #[arg(long, value_enum, default_value_t = Mode::Advise)]
+    pub mode: Mode,
+    /// Where it runs
+    #[arg(long, default_value = "tread-system", value_parser = namespace)]
+    pub namespace: String,
+    /// Its image, as built of the Dockerfile [default: tread:VERSION]
+    #[arg(long, value_parser = image)]
+    pub image: Option<String>,
+    /// Include the definitions of MachineConfig and MachineConfigPool: for
+    /// clusters that have none
+    #[arg(long)]
+    pub with_inputs: bool,
+    /// Include a ServiceMonitor and alerts, for Prometheus' operator
+    #[arg(long)]
+    pub with_monitoring: bool,
+    /// tread serve runs outside of the cluster, where the API server reaches it at
+    /// this address: only definitions, rights and the webhook are installed
+    #[arg(long, value_name = "https://HOST:PORT", conflicts_with_all = ["image", "with_monitoring"], value_parser = address)]
+    pub outside: Option<String>,
+    /// How to print it
+    #[arg(short, long, value_enum, default_value_t = ManifestsOutput::Yaml)]
+    pub output: ManifestsOutput,
+}
+
+/// Prints them.
+pub fn run(args: &ManifestsArgs, out: &mut impl Write) -> Result<Exit> {
+    let default = format!("tread:{}", env!("CARGO_PKG_VERSION"));
+    if args.image.is_none() && args.outside.is_none() {
+        warn(&format!(
+            "without --image the Deployment asks for {default}, which only nodes have that it was loaded into"
+        ));
+    }
+    let options = Options {
+        mode: args.mode.into(),
+        namespace: args.namespace.clone(),
+        image: args.image.clone().unwrap_or(default),
+        with_inputs: args.with_inputs,
+        with_monitoring: args.with_monitoring,
+        outside: args.outside.clone(),
+    };
+    let objects = manifests::all(&options)?;
+    match args.output {
+        ManifestsOutput::Yaml => {
+            for object in &objects {
+                writeln!(out, "---")?;
+                out.write_all(serde_saphyr::to_string(object)?.as_bytes())?;
+            }
+        }
+        ManifestsOutput::Json => {
+            let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+            serde_json::to_writer_pretty(&mut *out, &list)?;
+            writeln!(out)?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// A name that the API server takes for a namespace.
+pub(crate) fn namespace(text: &str) -> Result<String, UsageError> {
+    let inside = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    let good = !text.is_empty()
+        && text.len() <= 63
+        && text.bytes().all(inside)
+        && !text.starts_with('-')
+        && !text.ends_with('-');
+    if good {
+        return Ok(text.to_owned());
+    }
+    Err(UsageError("expected at most 63 lower-case letters, digits and dashes".to_owned()))
+}
+
+fn image(text: &str) -> Result<String, UsageError> {
+    if text.is_empty() || !text.bytes().all(|b| b.is_ascii_graphic()) {
+        return Err(UsageError("expected a name such as registry.example.com/tread:1".to_owned()));
+    }
+    Ok(text.to_owned())
+}
+
+fn address(text: &str) -> Result<String, UsageError> {
+    let rest = text.strip_prefix("https://").unwrap_or_default().trim_end_matches('/');
+    let good =
+        !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_graphic() && !b"/?#@".contains(&b));
+    if good {
+        return Ok(format!("https://{rest}"));
+    }
+    Err(UsageError("expected https://HOST:PORT: the API server asks by TLS only".to_owned()))
+}

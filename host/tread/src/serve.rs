@@ -1,0 +1,249 @@
+//! `tread serve`: the service in a cluster. Wiring, and the order in which it
+//! starts and stops.
+
+use crate::Exit;
+use crate::manifests::Mode;
+use anyhow::{Context as _, Result, anyhow};
+use axum::Router;
+use clap::Args;
+use kube::Client;
+use serde_json::Value;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+use tread_cluster::admission::certificates::{Lives, service_names};
+use tread_cluster::admission::{Certificates, Settings, Warn, webhook};
+use tread_cluster::http::{Check, Lists, Port, Readiness, Reviewer, lists, plain};
+use tread_cluster::leadership::{Election, Leading, Timings};
+use tread_cluster::manifests::workload::{HTTP, HTTPS};
+use tread_cluster::manifests::{NAME, grants::LEASE};
+use tread_cluster::metrics::Metrics;
+use tread_cluster::shutdown::Shutdown;
+
+/// In a pod, so long the API server may still send requests here after the pod
+/// was told to stop.
+const STILL_ASKED: Duration = Duration::from_secs(3);
+
+/// One for the API server's questions while the other is busy.
+const THREADS: usize = 2;
+
+const EXAMPLES: &str = "\
+Examples:
+  tread serve
+      In a pod, as tread manifests installs it.
+  tread serve --namespace tread-system --tls-name 192.0.2.1
+      With the kubeconfig, outside of the cluster: tread manifests --outside https://192.0.2.1:8443
+      prints what the cluster needs for that.
+  TREAD_LOG=debug tread serve --listen 127.0.0.1:8080 --listen-tls 127.0.0.1:8443
+
+Answers:
+  --listen        /healthz, /readyz (with a line for each check) and /metrics
+  --listen-tls    /warn, for the API server; /v1/plans, /v1/plans/NAME and /v1/policies, as JSON, for
+                  whoever may read DisruptionPlans and DisruptionPolicies:
+                  Authorization: Bearer TOKEN
+
+SIGTERM or SIGINT stops it in order; a second one at once.";
+
+/// The arguments of `tread serve`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ServeArgs {
+    /// What it does in the cluster
+    #[arg(long, value_enum, default_value_t = Mode::Advise)]
+    pub mode: Mode,
+    /// Its own namespace [default: POD_NAMESPACE, or that of the kubeconfig]
+    #[arg(long, value_parser = crate::manifests::namespace)]
+    pub namespace: Option<String>,
+    /// Where to answer how it is [default: port 8080 of all addresses]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub listen: Option<SocketAddr>,
+    /// Where to answer by TLS [default: port 8443 of all addresses]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub listen_tls: Option<SocketAddr>,
+    /// A name or address by which others than the Service reach it, for its
+    /// certificate (may be repeated)
+    #[arg(long, value_name = "NAME")]
+    pub tls_name: Vec<String>,
+    /// The Lease by which one of several replicas leads
+    #[arg(long, value_name = "NAME", default_value = LEASE)]
+    pub lease_name: String,
+}
+
+/// Serves until it is told to stop.
+pub fn run(args: &ServeArgs) -> Result<Exit> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(THREADS)
+        .enable_all()
+        .build()
+        .context("cannot start the threads of the service")?;
+    runtime.block_on(serve(args))
+}
+
+async fn serve(args: &ServeArgs) -> Result<Exit> {
+    let shutdown = Shutdown::on_signals().context("cannot take signals")?;
+    let plain_port = bind(args.listen, HTTP)?;
+    let tls_port = bind(args.listen_tls, HTTPS)?;
+    // Its text tells of both ways that were tried; its causes would tell it again.
+    let config = tread_cluster::client::config().await.map_err(|error| {
+        anyhow!(
+            "no cluster: set KUBECONFIG, name a context in ~/.kube/config, or run in a pod with a \
+             service account: {error}"
+        )
+    })?;
+    let namespace = args
+        .namespace
+        .clone()
+        .or_else(|| variable("POD_NAMESPACE"))
+        .unwrap_or_else(|| config.default_namespace.clone());
+    let client = Client::try_from(config).context("the kubeconfig cannot be used")?;
+    let replica = replica();
+    let metrics = Metrics::new();
+
+    // What writes, in the order in which it stops: the writers, then the Lease.
+    let mut writers = JoinSet::new();
+    let mut others = JoinSet::new();
+    let (written, all_written) = oneshot::channel::<()>();
+    let election = Election {
+        client: client.clone(),
+        namespace: namespace.clone(),
+        lease: args.lease_name.clone(),
+        replica: replica.clone(),
+        timings: Timings::default(),
+        metrics: metrics.clone(),
+    };
+    let (leading, elected) = election.start(async {
+        // Dropping the sender says the same.
+        let _ = all_written.await;
+    })?;
+    let mut elected = tokio::spawn(elected);
+    let certificates = {
+        let mut names = service_names(NAME, &namespace);
+        names.extend(args.tls_name.iter().cloned());
+        let settings = Settings {
+            client: client.clone(),
+            namespace: namespace.clone(),
+            names,
+            lives: Lives::default(),
+            leading: leading.clone(),
+            metrics: metrics.clone(),
+        };
+        let (certificates, kept) = Certificates::start(settings, shutdown.begun())?;
+        writers.spawn(kept);
+        certificates
+    };
+
+    let (answer, answered) = watch::channel(true);
+    let until = || {
+        let mut answered = answered.clone();
+        async move {
+            // Dropping the sender says the same.
+            let _ = answered.wait_for(|answer| !answer).await;
+        }
+    };
+    let readiness = readiness(leading, certificates.clone(), shutdown.clone());
+    let reviewer = Reviewer::new(client, metrics.clone());
+    let asked: Router =
+        webhook(no_warnings(), metrics.clone()).merge(lists(reviewer, Arc::new(Nothing)));
+    tracing::info!(
+        namespace, replica,
+        plain = %plain_port.address(), tls = %tls_port.address(),
+        "serves, and advises only",
+    );
+    others.spawn(plain_port.serve(plain(readiness, metrics), until()));
+    others.spawn(tls_port.serve_tls(certificates.tls(), asked, until()));
+
+    tokio::select! {
+        () = shutdown.begins() => {}
+        // None of them ends by itself.
+        ended = &mut elected => {
+            return Err(anyhow!("the election ended: {ended:?}; please report it"));
+        }
+        Some(ended) = writers.join_next() => {
+            return Err(anyhow!("a part of the service ended: {ended:?}; please report it"));
+        }
+        Some(ended) = others.join_next() => {
+            ended.context("a server ended")?.context("a server ended")?;
+            return Err(anyhow!("a server ended; please report it"));
+        }
+    }
+    while writers.join_next().await.is_some() {}
+    drop(written);
+    let _ = elected.await;
+    if variable("POD_NAME").is_some() {
+        sleep(STILL_ASKED).await;
+    }
+    answer.send_replace(false);
+    while others.join_next().await.is_some() {}
+    tracing::info!("stopped");
+    Ok(Exit::Done)
+}
+
+fn bind(given: Option<SocketAddr>, port: u16) -> Result<Port> {
+    if let Some(address) = given {
+        return Ok(Port::bind(address)?);
+    }
+    let any = |ip: IpAddr| Port::bind(SocketAddr::new(ip, port));
+    // Where there is no IPv6, the first one fails.
+    Ok(any(Ipv6Addr::UNSPECIFIED.into()).or_else(|_| any(Ipv4Addr::UNSPECIFIED.into()))?)
+}
+
+/// A variable that is set to something.
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// What this replica is called: the pod, or the machine.
+fn replica() -> String {
+    let machine = || std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    let name = variable("POD_NAME").or_else(machine).unwrap_or_default();
+    let name = name.trim();
+    if name.is_empty() { NAME.to_owned() } else { name.to_owned() }
+}
+
+fn readiness(leading: Leading, certificates: Certificates, shutdown: Shutdown) -> Readiness {
+    Arc::new(move || {
+        let mut checks = vec![election_check(&leading), certificates.check()];
+        if shutdown.has_begun() {
+            checks.push(Check::bad("running", "stops: another replica answers"));
+        }
+        checks
+    })
+}
+
+fn election_check(leading: &Leading) -> Check {
+    if let Some(problem) = leading.problem() {
+        return Check::bad("leader", problem);
+    }
+    if leading.now() {
+        return Check::good("leader", "this replica leads");
+    }
+    match leading.holder() {
+        Some(holder) => Check::good("leader", format!("{holder} leads")),
+        None => Check::bad("leader", "nobody leads yet"),
+    }
+}
+
+/// What there is to warn of while nothing is planned.
+fn no_warnings() -> Warn {
+    Arc::new(|_| Box::pin(async { Vec::new() }))
+}
+
+/// What there is to list while nothing is planned.
+struct Nothing;
+
+impl Lists for Nothing {
+    fn plans(&self) -> Vec<Value> {
+        Vec::new()
+    }
+
+    fn plan(&self, _: &str) -> Option<Value> {
+        None
+    }
+
+    fn policies(&self) -> Vec<Value> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,104 @@
+//! What `tread manifests` prints.
+
+use crate::support::Bench;
+use serde_json::{Value, json};
+
+fn kinds(list: &Value) -> Vec<String> {
+    let items = list["items"].as_array().unwrap();
+    items.iter().map(|item| item["kind"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn documents_and_the_list_say_the_same_in_an_order_that_can_be_applied() {
+    let bench = Bench::new();
+    let image = "registry.example.com/tread:1";
+    let yaml = bench.tread(&["manifests", "--image", image]);
+    assert_eq!((yaml.code(), yaml.err().as_str()), (0, ""));
+    assert_eq!(yaml.out(), bench.tread(&["manifests", "--mode", "advise", "--image", image]).out());
+    let list = bench.tread(&["manifests", "--image", image, "-o", "json"]).json();
+    let documents: Vec<Value> = yaml
+        .out()
+        .split("---\n")
+        .filter(|document| !document.is_empty())
+        .map(|document| serde_saphyr::from_str(document).unwrap())
+        .collect();
+    assert_eq!(json!(documents), list["items"]);
+    let kinds = kinds(&list);
+    assert_eq!(kinds.first().unwrap(), "Namespace");
+    let at = |kind: &str| kinds.iter().position(|found| found == kind).unwrap();
+    assert!(at("CustomResourceDefinition") < at("ClusterRole"));
+    assert!(at("ServiceAccount") < at("Deployment"));
+    // The API server would ask a service that is not there yet.
+    assert_eq!(kinds.last().unwrap(), "ValidatingWebhookConfiguration");
+    assert!(
+        yaml.out().contains("tread.tread-system") || yaml.out().contains("namespace: tread-system")
+    );
+}
+
+#[test]
+fn each_part_is_there_when_it_is_asked_for() {
+    let bench = Bench::new();
+    let of =
+        |args: &[&str]| kinds(&bench.tread(&[&["manifests", "-o", "json"], args].concat()).json());
+    let definitions =
+        |kinds: &[String]| kinds.iter().filter(|k| *k == "CustomResourceDefinition").count();
+    let plain = of(&[]);
+    assert_eq!(definitions(&plain), 2);
+    assert_eq!(definitions(&of(&["--with-inputs"])), 4);
+    assert!(!plain.contains(&"PrometheusRule".to_owned()));
+    let monitored = of(&["--with-monitoring"]);
+    assert!(
+        ["PrometheusRule", "ServiceMonitor"].iter().all(|k| monitored.contains(&(*k).to_owned()))
+    );
+    let outside = bench.tread(&["manifests", "-o", "json", "--outside", "https://192.0.2.1:8443/"]);
+    assert_eq!(outside.err(), "");
+    let outside = outside.json();
+    assert!(!kinds(&outside).contains(&"Deployment".to_owned()));
+    let webhook = outside["items"].as_array().unwrap().last().unwrap()["webhooks"][0].clone();
+    assert_eq!(webhook["clientConfig"], json!({"url": "https://192.0.2.1:8443/warn"}));
+}
+
+#[test]
+fn an_image_that_nobody_can_pull_is_warned_of() {
+    let ran = Bench::new().tread(&["manifests"]);
+    assert_eq!(ran.code(), 0);
+    assert!(ran.err().starts_with("warning: without --image"), "{}", ran.err());
+    assert!(ran.out().contains(&format!("image: tread:{}", env!("CARGO_PKG_VERSION"))));
+}
+
+#[test]
+fn what_the_api_server_would_refuse_is_refused_with_what_was_expected() {
+    for (args, says) in [
+        (["--namespace", "Tread"], "lower-case letters"),
+        (["--namespace", ""], "lower-case letters"),
+        (["--namespace", "a-"], "lower-case letters"),
+        (["--image", "a b"], "registry.example.com/tread:1"),
+        (["--outside", "http://a:1"], "https://HOST:PORT"),
+        (["--outside", "https://a:1/path"], "https://HOST:PORT"),
+        (["--mode", "enforce"], "advise"),
+    ] {
+        let ran = Bench::new().tread(&["manifests", args[0], args[1]]);
+        assert_eq!(ran.code(), 2, "{args:?}");
+        assert!(ran.err().contains(says), "{args:?}: {}", ran.err());
+    }
+}
+
+#[test]
+fn a_service_without_a_cluster_says_what_is_missing() {
+    let bench = Bench::new();
+    let mut command =
+        bench.command(&["serve", "--listen", "127.0.0.1:0", "--listen-tls", "127.0.0.1:0"]);
+    for name in ["KUBECONFIG", "HOME", "KUBERNETES_SERVICE_HOST", "POD_NAMESPACE"] {
+        command.env_remove(name);
+    }
+    command.env("HOME", bench.dir.path());
+    let ran = crate::support::run(command, b"");
+    assert_eq!(ran.code(), 1);
+    assert!(ran.err().contains("set KUBECONFIG"), "{}", ran.err());
+    // A port that is taken.
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let ran = bench.tread(&["serve", "--listen", &address]);
+    assert_eq!(ran.code(), 1);
+    assert!(ran.err().contains(&format!("cannot listen on {address}")), "{}", ran.err());
+}

@@ -1,0 +1,214 @@
+//! `tread serve` as it is installed: with the rights of `tread manifests` and no
+//! more, against a real API server, whatever happens to the processes.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod support;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::Api;
+use serde_json::Value;
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use support::Bench;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tread_test_bed::{ControlPlane, Part, Signal, unique};
+
+const TREAD: &str = env!("CARGO_BIN_EXE_tread");
+const NAMESPACE: &str = "tread-system";
+
+async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = look().await {
+            return found;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(120), "waited in vain: {what}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// A port that was free a moment ago.
+fn free() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+struct Replica<'a> {
+    plane: &'a ControlPlane,
+    name: String,
+    plain: SocketAddr,
+    tls: SocketAddr,
+}
+
+impl<'a> Replica<'a> {
+    /// As the pod of the Deployment: with its service account.
+    fn start(plane: &'a ControlPlane) -> Replica<'a> {
+        let (name, plain, tls) = (unique("tread"), free(), free());
+        let access = plane.service_account(NAMESPACE, "tread").unwrap();
+        let (listen, listen_tls) = (plain.to_string(), tls.to_string());
+        let args = [
+            "serve",
+            "--namespace",
+            NAMESPACE,
+            "--listen",
+            &listen,
+            "--listen-tls",
+            &listen_tls,
+            "--tls-name",
+            "127.0.0.1",
+        ];
+        plane.spawn(&name, &access, Path::new(TREAD), &args).unwrap();
+        Replica { plane, name, plain, tls }
+    }
+
+    async fn get(&self, path: &str) -> Option<(u16, String)> {
+        let mut stream = TcpStream::connect(self.plain).await.ok()?;
+        let request = format!("GET {path} HTTP/1.1\r\nHost: tread\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.ok()?;
+        let (head, body) = answer.split_once("\r\n\r\n")?;
+        Some((head.split(' ').nth(1)?.parse().ok()?, body.to_owned()))
+    }
+
+    async fn ready(&self) {
+        eventually("ready", async || {
+            if let Some(end) = self.plane.ended(&self.name).unwrap() {
+                panic!("{end}\n{}", self.plane.end_of_log(&self.name));
+            }
+            self.get("/readyz").await.filter(|(status, _)| *status == 200)
+        })
+        .await;
+    }
+
+    async fn leads(&self) -> bool {
+        let metrics = self.get("/metrics").await;
+        metrics.is_some_and(|(_, text)| text.contains("\ntread_leads 1\n"))
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.plane.log(&self.name)).unwrap()
+    }
+}
+
+fn install(plane: &ControlPlane, outside: &SocketAddr) {
+    let outside = format!("https://{outside}");
+    let ran = Bench::new().tread(&["manifests", "--with-inputs", "--outside", &outside]);
+    plane.apply(&ran.out()).unwrap();
+}
+
+async fn holder(plane: &ControlPlane) -> Option<String> {
+    let api: Api<Lease> = Api::namespaced(plane.client().await.unwrap(), NAMESPACE);
+    api.get_opt("tread").await.unwrap()?.spec?.holder_identity
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_rights_of_the_manifests_are_enough_and_one_of_two_replicas_leads() {
+    let plane = ControlPlane::options().with_audit_log().start().unwrap();
+    install(&plane, &free());
+    let a = Replica::start(&plane);
+    a.ready().await;
+    assert!(a.leads().await);
+    install(&plane, &a.tls);
+    let b = Replica::start(&plane);
+    b.ready().await;
+    assert!(!b.leads().await);
+    eventually("it is asked", async || {
+        a.get("/readyz").await.filter(|(_, text)| text.contains("warnings are asked for"))
+    })
+    .await;
+    let config = "apiVersion: machineconfiguration.openshift.io/v1\nkind: MachineConfig\n\
+                  metadata: {name: 99-a}\nspec: {}\n";
+    eventually("the webhook answers", async || {
+        plane.apply(config).unwrap();
+        plane.kubectl(&["delete", "mc", "99-a"]).unwrap().success().unwrap();
+        let (_, text) = a.get("/metrics").await.unwrap();
+        (!text.contains("tread_warning_time_microseconds_count 0")).then_some(())
+    })
+    .await;
+    // The log is for machines, and nothing was refused.
+    for line in a.log().lines() {
+        let line: Value =
+            serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        assert!(line["level"].is_string() && line["message"].is_string(), "{line}");
+    }
+    let audit = std::fs::read_to_string(plane.audit_log()).unwrap();
+    let refused: Vec<&str> = audit
+        .lines()
+        .filter(|line| {
+            line.contains("serviceaccount:tread-system:tread") && line.contains("\"code\":403")
+        })
+        .collect();
+    assert!(refused.is_empty(), "{refused:#?}");
+    // One that is told to stop lets the other lead at once, and ends well.
+    plane.signal(&a.name, Signal::Terminate).unwrap();
+    eventually("the other leads", async || b.leads().await.then_some(())).await;
+    let end = eventually("it ends", async || plane.ended(&a.name).unwrap()).await;
+    assert!(end.contains('0'), "{end}");
+    assert!(a.log().contains("gave the Lease up"), "{}", a.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_replica_leads_when_one_is_killed_or_paused() {
+    let plane = ControlPlane::start().unwrap();
+    install(&plane, &free());
+    let a = Replica::start(&plane);
+    a.ready().await;
+    let b = Replica::start(&plane);
+    b.ready().await;
+    let first = holder(&plane).await.unwrap();
+    plane.signal(&a.name, Signal::Stop).unwrap();
+    eventually("the other leads", async || b.leads().await.then_some(())).await;
+    assert_ne!(holder(&plane).await.unwrap(), first);
+    // When it goes on it knows that its time is over.
+    plane.signal(&a.name, Signal::Continue).unwrap();
+    eventually("it follows", async || {
+        a.get("/readyz").await.filter(|(status, text)| {
+            *status == 200 && text.contains(" leads\n") && !text.contains("this replica leads")
+        })
+    })
+    .await;
+    assert!(b.leads().await);
+    plane.signal(&b.name, Signal::Kill).unwrap();
+    eventually("the first leads again", async || a.leads().await.then_some(())).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_an_api_server_it_waits_says_why_and_catches_up() {
+    let plane = ControlPlane::start().unwrap();
+    install(&plane, &free());
+    let a = Replica::start(&plane);
+    a.ready().await;
+    plane.kill(Part::ApiServer).unwrap();
+    let text = eventually("not ready", async || {
+        let (status, text) = a.get("/readyz").await?;
+        (status == 503).then_some(text)
+    })
+    .await;
+    assert!(text.lines().any(|line| line.starts_with("failed leader: ")), "{text}");
+    assert_eq!(a.get("/healthz").await.unwrap().0, 200);
+    eventually("it leads no longer", async || (!a.leads().await).then_some(())).await;
+    plane.restart(Part::ApiServer).unwrap();
+    a.ready().await;
+    eventually("it leads again", async || a.leads().await.then_some(())).await;
+    let (_, metrics) = a.get("/metrics").await.unwrap();
+    assert!(metrics.contains("tread_api_errors_total{verb=\"update\",kind=\"Lease\""), "{metrics}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_rights_it_says_which_are_missing() {
+    let plane = ControlPlane::start().unwrap();
+    plane.kubectl(&["create", "namespace", NAMESPACE]).unwrap().success().unwrap();
+    let a = Replica::start(&plane);
+    let text = eventually("not ready", async || {
+        let (status, text) = a.get("/readyz").await?;
+        (status == 503 && text.contains("forbidden")).then_some(text)
+    })
+    .await;
+    assert!(text.contains("leases.coordination.k8s.io"), "{text}");
+    // What is granted later is enough.
+    install(&plane, &free());
+    a.ready().await;
+}
