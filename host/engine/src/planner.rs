@@ -200,16 +200,15 @@ impl<'r, 'a> Round<'r, 'a> {
         let entries = self.neighbours(policy, blind)?;
 
         let start = Instant::now();
-        let reply = self.sandbox.classify(
-            module,
-            &Call {
-                settings: &policy.settings,
-                changes: &offers,
-                unchanged: &entries,
-                claims: &policy.claims,
-                layer: policy.identity.layer,
-            },
-        );
+        let call = Call {
+            settings: &policy.settings,
+            changes: &offers,
+            unchanged: &entries,
+            claims: &policy.claims,
+            layer: policy.identity.layer,
+        };
+        let limits = policy.limits().unwrap_or_else(|| self.sandbox.limits());
+        let reply = self.sandbox.classify_within(module, &call, limits);
         record.call = start.elapsed();
         match reply {
             Ok(reply) => {

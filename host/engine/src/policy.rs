@@ -16,7 +16,7 @@ use tread_model::verdict::{Failure, FailureKind, Layer};
 
 /// A policy that takes part in plans: what is known of it without running it,
 /// and its module, which is loaded when the first change is routed to it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Policy {
     /// Name, layer, version and digests.
     pub identity: PolicyIdentity,
@@ -33,11 +33,12 @@ pub struct Policy {
     /// The size of its component.
     pub size: usize,
     with_unchanged: Router,
+    limits: Option<Limits>,
     body: Body,
     loaded: OnceLock<Result<Module, Failure>>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Body {
     /// Borrowed if it is part of the program.
     Component(Cow<'static, [u8]>),
@@ -94,6 +95,7 @@ impl Policy {
             may_relax: wishes.may_relax && layer == Layer::Template,
             read_secrets: wishes.read_secrets,
             size: component.len(),
+            limits: None,
             body: body.unwrap_or(Body::Component(component)),
             loaded: OnceLock::new(),
         })
@@ -107,6 +109,16 @@ impl Policy {
         claims: Vec<Claim>,
         message: String,
     ) -> Result<Policy, Failure> {
+        Policy::broken(identity, claims, failure(FailureKind::Missing, message))
+    }
+
+    /// A policy that is known to be bad, and to claim this: it fails on all of
+    /// that (law 2).
+    pub fn broken(
+        identity: PolicyIdentity,
+        claims: Vec<Claim>,
+        failure: Failure,
+    ) -> Result<Policy, Failure> {
         Ok(Policy {
             identity,
             summary: String::new(),
@@ -116,7 +128,8 @@ impl Policy {
             may_relax: false,
             read_secrets: false,
             size: 0,
-            body: Body::Broken(failure(FailureKind::Missing, message)),
+            limits: None,
+            body: Body::Broken(failure),
             loaded: OnceLock::new(),
         })
     }
@@ -137,6 +150,17 @@ impl Policy {
             self.body = Body::Loaded(module);
         }
         self
+    }
+
+    /// The same policy with limits of its own on what a call may use.
+    pub fn within(mut self, limits: Limits) -> Policy {
+        self.limits = Some(limits);
+        self
+    }
+
+    /// What a call may use, where that is not what every call may.
+    pub(crate) fn limits(&self) -> Option<&Limits> {
+        self.limits.as_ref()
     }
 
     /// Whether it wants to see this also when it did not change.
@@ -211,7 +235,7 @@ fn complete_settings(
 
 /// All policies of a plan, in the order of layer and name, with the way from a
 /// change to those that claim it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct PolicySet {
     policies: Vec<Arc<Policy>>,
     router: Router,
@@ -234,7 +258,8 @@ impl PolicySet {
         PolicySet::of(all)
     }
 
-    fn of(mut policies: Vec<Arc<Policy>>) -> Result<PolicySet, String> {
+    /// As [`PolicySet::new`], of policies that may be in other sets too.
+    pub fn of(mut policies: Vec<Arc<Policy>>) -> Result<PolicySet, String> {
         policies.sort_by(|a, b| key(a).cmp(&key(b)));
         let mut names: BTreeMap<&str, Layer> = BTreeMap::new();
         for PolicyIdentity { policy, layer, .. } in policies.iter().map(|policy| &policy.identity) {

@@ -290,11 +290,21 @@ impl Sandbox {
 
     /// Asks a policy about changes. Without changes it is not run.
     pub fn classify(&self, module: &Module, call: &Call<'_, '_>) -> Result<Reply, CallFailure> {
+        self.classify_within(module, call, self.limits())
+    }
+
+    /// As [`Sandbox::classify`], with other limits on what the call may use. Its
+    /// memory can only be less than what the sandbox was set up for.
+    pub fn classify_within(
+        &self,
+        module: &Module,
+        call: &Call<'_, '_>,
+        limits: &Limits,
+    ) -> Result<Reply, CallFailure> {
         if call.changes.is_empty() {
             return Ok(Reply { verdicts: Vec::new(), fuel: 0, memory: 0, log: Vec::new() });
         }
         let Loaded { serving, ready, .. } = &*module.0;
-        let limits = self.limits();
         let ranges = module.ranges(call.claims).map_err(|message| CallFailure {
             failure: failure(FailureKind::BadDescription, message),
             fuel: 0,
