@@ -255,9 +255,12 @@ pub struct DisruptionPolicyStatus {
     /// How the newest version failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureStatus>,
-    /// Which pending plans the last change of this policy made gentler or harsher.
+    /// When what decides changed for the last time.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_change: Option<String>,
+    pub last_change: Option<Time>,
+    /// Which pending plans that change made gentler or harsher.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pending_plans: Option<String>,
     /// Loaded, Approved.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]

@@ -108,6 +108,15 @@ pub fn choose(
     }
 }
 
+/// Who decides for a policy whose object cannot be read.
+pub fn choose_unreadable(object: &DisruptionPolicy) -> Choice {
+    let deciding = match object.spec.mode {
+        Mode::Disabled => Deciding::Nobody,
+        Mode::Enforce | Mode::Shadow => Deciding::Reboots(last_known(object)),
+    };
+    Choice { state: State::Invalid, deciding, needs_approval: None }
+}
+
 /// Only what a namespace ships needs it: everything else an admin wrote.
 fn needs_no_approval(object: &DisruptionPolicy) -> bool {
     object.spec.approved
@@ -122,15 +131,18 @@ fn may_decide_again(object: &DisruptionPolicy, kept: &Version) -> bool {
         field.is_some_and(|text| *text == digest.to_string())
     };
     let pinned = object.spec.digest.as_deref().is_none_or(|pin| pin == kept.digest.to_string());
+    // Rules are data: what carries them out comes with tread, and may be newer.
+    let rules = config_map_of(object).is_none();
     pinned
-        && stands(status.and_then(|it| it.digest.as_ref()), &kept.digest)
+        && (rules || stands(status.and_then(|it| it.digest.as_ref()), &kept.digest))
         && stands(status.and_then(|it| it.settings_digest.as_ref()), &kept.settings_digest)
 }
 
 /// What a policy claimed when it last decided, or failed to.
 fn last_known(object: &DisruptionPolicy) -> Vec<Claim> {
     let Some(status) = &object.status else { return Vec::new() };
-    let counted = matches!(status.state, Some(State::Loaded | State::LastGood | State::Failed));
+    use State::{Failed, Invalid, LastGood, Loaded};
+    let counted = matches!(status.state, Some(Loaded | LastGood | Failed | Invalid));
     let claims = if counted { status.claims.as_slice() } else { &[] };
     claims.iter().map(claim_of).collect()
 }

@@ -8,9 +8,11 @@ pub mod approval;
 pub mod choose;
 pub mod current;
 pub mod kept;
+pub mod load;
 pub mod material;
 pub mod names;
 pub mod register;
+pub mod registry;
 pub mod snapshot;
 pub mod status;
 

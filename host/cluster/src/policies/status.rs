@@ -52,7 +52,7 @@ pub fn status(
         state: Some(choice.state),
         layer: Some(object.spec.layer()),
         source: Some(source(object)),
-        name: version.map(|_| name.to_owned()),
+        name: (version.is_some() || !claims.is_empty()).then(|| name.to_owned()),
         version: version.map(|version| version.version.clone()),
         summary: version.map(|version| version.summary.clone()),
         digest: version.map(|version| version.digest.to_string()),
@@ -63,6 +63,7 @@ pub fn status(
         effects: Some(effects(claims)),
         decisions: before.decisions,
         failure: None,
+        pending_plans: before.pending_plans.clone(),
         last_change: before.last_change.clone(),
         conditions: before.conditions.clone(),
     };
@@ -96,8 +97,20 @@ pub fn status(
         None => (Some(true), "Approved".to_owned(), "Nobody has to approve what it claims.".into()),
     };
     find("Approved", approved);
+    if !same_decision(&before, &status) {
+        status.last_change = Some(Time(now));
+    }
     let note = note(&before, &status);
     (status, note)
+}
+
+/// Whether what decides is the same.
+fn same_decision(before: &DisruptionPolicyStatus, after: &DisruptionPolicyStatus) -> bool {
+    before.state == after.state
+        && before.layer == after.layer
+        && before.digest == after.digest
+        && before.settings_digest == after.settings_digest
+        && before.claims == after.claims
 }
 
 /// Where the version that decides is kept, also if another replica kept it.

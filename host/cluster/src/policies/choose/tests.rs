@@ -145,3 +145,31 @@ fn a_disabled_policy_decides_nothing_whatever_it_is() {
         assert_eq!((choice.state, choice.deciding), (State::Disabled, Deciding::Nobody));
     }
 }
+
+#[test]
+fn an_object_that_cannot_be_read_costs_reboots_for_what_it_claimed() {
+    let choice = choose_unreadable(&decided(Some(&good())));
+    assert_eq!(choice.state, State::Invalid);
+    assert_eq!(reboots(&choice), ["file:/etc/chrony.conf"]);
+    assert_eq!(reboots(&choose_unreadable(&decided(None))), [""; 0]);
+    let mut off = decided(Some(&good()));
+    off.spec.mode = Mode::Disabled;
+    assert_eq!(choose_unreadable(&off).deciding, Deciding::Nobody);
+    // What it is then known for, it is known for also when it can be read again.
+    let mut invalid = decided(Some(&good()));
+    invalid.status.as_mut().unwrap().state = Some(State::Invalid);
+    let choice = choose(&invalid, &bad(FailureKind::Trap, &[]), None, None);
+    assert_eq!(reboots(&choice), ["file:/etc/chrony.conf"]);
+}
+
+#[test]
+fn rules_are_the_same_rules_whatever_carries_them_out() {
+    let mut object = decided(Some(&good()));
+    let newer = Version { digest: Digest::of(b"a newer tread"), ..good() };
+    let invalid = bad(FailureKind::InvalidSettings, &[]);
+    assert_eq!(choose(&object, &invalid, Some(&newer), None).state, State::Failed);
+    (object.spec.source, object.spec.rules) = (None, Some(Vec::new()));
+    assert_eq!(choose(&object, &invalid, Some(&newer), None).state, State::LastGood);
+    let others = Version { settings_digest: Digest::of(b"[]"), ..newer };
+    assert_eq!(choose(&object, &invalid, Some(&others), None).state, State::Failed);
+}

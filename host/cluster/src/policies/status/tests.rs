@@ -169,3 +169,21 @@ fn a_column_is_cut_with_a_count() {
     assert_eq!(effects(&all), "reload");
     assert_eq!((claims_summary(&[]), effects(&[])), (String::new(), String::new()));
 }
+
+#[test]
+fn the_last_change_is_when_what_decides_became_another_and_what_others_wrote_stays() {
+    let newest = Attempt::Good(version("1.0.0"));
+    let (mut object, _) = seen(&object(), &newest, None, 1);
+    let status = object.status.as_mut().unwrap();
+    status.decisions = Some(7);
+    status.pending_plans = Some("2 gentler".to_owned());
+    let next = Attempt::Good(version("1.0.1"));
+    for (second, newest, changed) in [(2, &newest, 1), (3, &next, 3), (4, &next, 3)] {
+        (object, _) = seen(&object, newest, None, second);
+        let status = object.status.as_ref().unwrap();
+        let changed = Time(Timestamp::from_second(changed).unwrap());
+        assert_eq!(status.last_change, Some(changed));
+        assert_eq!(status.decisions, Some(7));
+        assert_eq!(status.pending_plans.as_deref(), Some("2 gentler"));
+    }
+}

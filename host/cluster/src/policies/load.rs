@@ -1,0 +1,262 @@
+//! Loading and checking a version of a policy: the only place here that runs a
+//! stranger's code, and that blocks.
+
+use super::choose::{Attempt, Version};
+use super::material::Material;
+use crate::api::disruption_policy::PolicyLimits;
+use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use tread_engine::inspect;
+use tread_engine::limits::Limits;
+use tread_engine::policy::{Policy, Wishes};
+use tread_engine::sandbox::{Module, Sandbox};
+use tread_model::description::Claim;
+use tread_model::digest::Digest;
+use tread_model::read::Input;
+use tread_model::rules;
+use tread_model::verdict::{Failure, FailureKind, Layer};
+
+/// A component that comes with tread.
+#[derive(Debug, Clone, Copy)]
+pub struct Shipped {
+    /// What it is called.
+    pub name: &'static str,
+    /// The component.
+    pub component: &'static [u8],
+    /// Its sha256.
+    pub digest: Digest,
+}
+
+/// Everything that comes with tread.
+#[derive(Debug, Clone)]
+pub struct AllShipped {
+    /// Those that decide on every plan.
+    pub builtins: Vec<Shipped>,
+    /// The one that carries out rules.
+    pub rules: Shipped,
+}
+
+/// What a version is made of.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Body {
+    /// Somebody's component.
+    Module(Material),
+    /// One that comes with tread, by its name.
+    Builtin(String),
+    /// Inline rules.
+    Rules(Value),
+    /// The nodeDisruptionPolicy of OpenShift's MachineConfiguration.
+    NodeDisruptionPolicy(Value),
+}
+
+/// What an admin says of a policy, whichever version decides.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Terms {
+    /// Who speaks.
+    pub layer: Layer,
+    /// What it may use.
+    pub limits: Option<PolicyLimits>,
+    /// See [`Policy::may_relax`].
+    pub may_relax: bool,
+    /// See [`Policy::read_secrets`].
+    pub read_secrets: bool,
+}
+
+/// A version to load.
+#[derive(Debug, Clone)]
+pub struct Job {
+    /// The DisruptionPolicy.
+    pub object: String,
+    /// What it is made of.
+    pub body: Body,
+    /// Settings over those that come with the module.
+    pub settings: Map<String, Value>,
+    /// The digest that the module has to have.
+    pub pin: Option<String>,
+    /// What an admin says of it.
+    pub terms: Terms,
+    /// A module that is loaded already: if it is the same, it is not loaded again.
+    pub loaded: Option<Module>,
+}
+
+/// What came of it.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// For the status.
+    pub attempt: Attempt,
+    /// The policy, if it can decide.
+    pub policy: Option<Arc<Policy>>,
+    /// Its module, where it is a stranger's.
+    pub module: Option<Module>,
+}
+
+impl Loaded {
+    /// A version that cannot decide.
+    pub fn bad(failure: Failure) -> Loaded {
+        let attempt = Attempt::Bad { failure, digest: None, claims: Vec::new() };
+        Loaded { attempt, policy: None, module: None }
+    }
+}
+
+/// Loads versions of policies.
+#[derive(Debug)]
+pub struct Loader {
+    sandbox: Sandbox,
+    shipped: AllShipped,
+    /// The module that carries out rules, for all of them.
+    rules: OnceLock<Result<Module, Failure>>,
+}
+
+/// What is known of a version also when it cannot be loaded.
+#[derive(Default)]
+struct Known {
+    digest: Option<Digest>,
+    claims: Vec<Claim>,
+}
+
+impl Loader {
+    /// Loads nothing yet.
+    pub fn new(sandbox: Sandbox, shipped: AllShipped) -> Loader {
+        Loader { sandbox, shipped, rules: OnceLock::new() }
+    }
+
+    /// The names of the policies that come with tread.
+    pub fn builtins(&self) -> Vec<String> {
+        self.shipped.builtins.iter().map(|it| it.name.to_owned()).collect()
+    }
+
+    /// Loads and checks a version. Takes as long as compiling does.
+    pub fn load(&self, job: Job) -> Loaded {
+        let mut known = Known::default();
+        match self.try_load(job, &mut known) {
+            Ok((policy, module)) => {
+                let version = Version {
+                    name: policy.identity.policy.clone(),
+                    version: policy.identity.version.clone(),
+                    summary: policy.summary.clone(),
+                    claims: policy.claims.clone(),
+                    digest: policy.identity.digest,
+                    settings_digest: policy.identity.settings_digest,
+                };
+                let policy = Some(Arc::new(policy));
+                Loaded { attempt: Attempt::Good(version), policy, module }
+            }
+            Err(failure) => {
+                let Known { digest, claims } = known;
+                let attempt = Attempt::Bad { failure, digest, claims };
+                Loaded { attempt, policy: None, module: None }
+            }
+        }
+    }
+
+    fn try_load(&self, job: Job, known: &mut Known) -> Result<(Policy, Option<Module>), Failure> {
+        let limits = self.sandbox.limits();
+        let Terms { layer, may_relax, read_secrets, .. } = job.terms;
+        let wishes = |settings| Wishes { settings, may_relax, read_secrets };
+        let (policy, module) = match job.body {
+            Body::Module(Material { component, mut settings }) => {
+                let digest = Digest::of(&component);
+                known.digest = Some(digest);
+                if let Ok(description) = inspect::description(&component, limits) {
+                    known.claims = description.claims;
+                }
+                let pin = job.pin.as_deref().map(pin).transpose()?;
+                let loaded = job.loaded.filter(|module| module.digest() == digest);
+                let module = match loaded {
+                    Some(module) if pin.is_none_or(|pin| pin == digest) => module,
+                    _ => self.sandbox.load(&component, pin.as_ref())?,
+                };
+                // An admin's settings over those of the module's owner, key by key.
+                settings.extend(job.settings);
+                let component = Cow::Owned(component);
+                let policy = Policy::new(component, Some(digest), layer, wishes(settings), limits)?;
+                // From here on its bytes are not needed any more.
+                (policy.with_module(module.clone()), Some(module))
+            }
+            Body::Builtin(name) => {
+                let found = self.shipped.builtins.iter().find(|it| it.name == name);
+                let Some(it) = found else {
+                    let message = format!(
+                        "no built-in policy is named {name}: there are {}",
+                        self.builtins().join(", ")
+                    );
+                    return Err(Failure { kind: FailureKind::Missing, message });
+                };
+                known.digest = Some(it.digest);
+                let component = Cow::Borrowed(it.component);
+                let digest = Some(it.digest);
+                let policy = Policy::new(component, digest, layer, wishes(job.settings), limits)?;
+                (policy, None)
+            }
+            Body::Rules(rules) => {
+                let spec = json!({"layer": layer.as_str(), "mayRelax": may_relax, "rules": rules});
+                let object = manifest("tread.dev/v1alpha1", "DisruptionPolicy", &job.object, &spec);
+                (self.rules(&object, known)?, None)
+            }
+            Body::NodeDisruptionPolicy(rules) => {
+                let spec = json!({"nodeDisruptionPolicy": rules});
+                let (group, kind) = ("operator.openshift.io/v1", "MachineConfiguration");
+                let name = crate::api::openshift::MACHINE_CONFIGURATION;
+                (self.rules(&manifest(group, kind, name, &spec), known)?, None)
+            }
+        };
+        known.claims.clone_from(&policy.claims);
+        let policy = match &job.terms.limits {
+            Some(own) => policy.within(own_limits(limits, own)),
+            None => policy,
+        };
+        policy.check(&self.sandbox).map_err(Clone::clone)?;
+        Ok((policy, module))
+    }
+
+    fn rules(&self, object: &Value, known: &mut Known) -> Result<Policy, Failure> {
+        let invalid = |message: String| Failure { kind: FailureKind::InvalidSettings, message };
+        let text = object.to_string();
+        let read = rules::read(&Input { name: "object", bytes: text.as_bytes() })
+            .map_err(|problems| invalid(problems.to_string()))?;
+        let [read] = <[_; 1]>::try_from(read).map_err(|_| invalid("holds no rules".to_owned()))?;
+        known.claims.clone_from(&read.claims);
+        let settings = match read.settings {
+            Value::Object(settings) => settings,
+            _ => Map::new(),
+        };
+        let Shipped { component, digest, .. } = self.shipped.rules;
+        let module = self.rules.get_or_init(|| self.sandbox.load_own(component, Some(&digest)));
+        let module = module.clone()?;
+        let wishes = Wishes { settings, may_relax: read.may_relax, read_secrets: false };
+        let limits = self.sandbox.limits();
+        let component = Cow::Borrowed(component);
+        let policy = Policy::new(component, Some(digest), read.layer, wishes, limits)?;
+        let policy = policy.named(read.name, "Rules of an admin".to_owned(), read.claims);
+        Ok(policy.with_module(module))
+    }
+}
+
+fn manifest(version: &str, kind: &str, name: &str, spec: &Value) -> Value {
+    json!({"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec})
+}
+
+fn pin(text: &str) -> Result<Digest, Failure> {
+    Digest::parse(text).ok_or_else(|| {
+        let message = format!("the digest {text:?} was pinned, which is none");
+        Failure { kind: FailureKind::DigestMismatch, message }
+    })
+}
+
+/// What a policy may use, where an admin says so.
+fn own_limits(all: &Limits, own: &PolicyLimits) -> Limits {
+    let unsigned = |value: i64| u64::try_from(value).unwrap_or_default();
+    let mut limits = all.clone();
+    if let Some(fuel) = own.fuel {
+        limits.fuel = unsigned(fuel);
+    }
+    if let Some(milliseconds) = own.deadline_milliseconds {
+        limits.deadline = Duration::from_millis(unsigned(milliseconds));
+    }
+    if let Some(bytes) = own.memory_bytes.and_then(|bytes| usize::try_from(bytes).ok()) {
+        limits.memory_bytes = bytes.min(all.memory_bytes);
+    }
+    limits
+}

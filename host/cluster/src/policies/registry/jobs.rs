@@ -1,0 +1,213 @@
+//! What goes on in the background: fetching, loading, keeping copies.
+
+use super::entry::{Good, Origin, Recipe, Sought};
+use crate::api::DisruptionPolicy;
+use crate::api::words::{KEY_ANNOTATION, MANAGER};
+use crate::metrics::Metrics;
+use crate::policies::choose::{Attempt, Version};
+use crate::policies::kept;
+use crate::policies::load::{Body, Job, Loaded, Loader, Terms};
+use crate::policies::material::material;
+use crate::policies::snapshot::Place;
+use crate::watching::in_words;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client, ResourceExt as _};
+use serde_json::Map;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
+use tread_engine::sandbox::Module;
+use tread_model::digest::Digest;
+use tread_model::verdict::{Failure, FailureKind};
+
+/// Before the API server is asked again: at first, and at most.
+const WAITS: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
+
+/// No request takes so long, unless nobody answers.
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What a job found.
+#[derive(Debug)]
+pub(super) enum Done {
+    /// A version was loaded, or not.
+    Loaded { uid: String, recipe: Box<Recipe>, loaded: Box<Loaded> },
+    /// A last good version was loaded from its copy; None: it is lost.
+    Restored { uid: String, sought: Sought, good: Option<Box<Good>> },
+    /// A copy was written, under this name; None: it was not.
+    Copied { uid: String, version: Box<Version>, place: Option<String> },
+}
+
+/// What jobs work with. Clones share everything.
+#[derive(Clone)]
+pub(super) struct Hands {
+    pub(super) client: Client,
+    pub(super) namespace: String,
+    pub(super) loader: Arc<Loader>,
+    /// So many versions are compiled at the same time.
+    pub(super) slots: Arc<Semaphore>,
+    pub(super) metrics: Metrics,
+}
+
+impl Hands {
+    /// Fetches and loads a version.
+    pub(super) async fn load(
+        self,
+        uid: String,
+        object: String,
+        recipe: Recipe,
+        module: Option<Module>,
+    ) -> Done {
+        let loaded = match self.body(&recipe.origin).await {
+            Ok(body) => {
+                self.blocking(Job {
+                    object,
+                    body,
+                    settings: recipe.settings.clone(),
+                    pin: recipe.pin.clone(),
+                    terms: recipe.terms.clone(),
+                    loaded: module,
+                })
+                .await
+            }
+            Err(failure) => Loaded::bad(failure),
+        };
+        Done::Loaded { uid, recipe: Box::new(recipe), loaded: Box::new(loaded) }
+    }
+
+    async fn body(&self, origin: &Origin) -> Result<Body, Failure> {
+        match origin {
+            Origin::Here(body) => Ok(body.clone()),
+            Origin::Nothing(failure) => Err(failure.clone()),
+            Origin::ConfigMap { place, key, .. } => {
+                let mut wait = WAITS.0;
+                // When it is gone the watch says so, and this job ends.
+                let map = loop {
+                    match self.fetch(&place.0, &place.1).await {
+                        Some(map) => break map,
+                        None => wait = pause(wait).await,
+                    }
+                };
+                Ok(Body::Module(material(&map, key.as_deref())?))
+            }
+        }
+    }
+
+    /// Loads a last good version from its copy.
+    pub(super) async fn restore(self, uid: String, object: String, sought: Sought) -> Done {
+        let good = self.restored(object, &sought).await.map(Box::new);
+        if good.is_none() {
+            tracing::warn!(place = sought.place, "this last good version is lost");
+        }
+        Done::Restored { uid, sought, good }
+    }
+
+    async fn restored(&self, object: String, sought: &Sought) -> Option<Good> {
+        let map = self.fetch(&self.namespace, &sought.place).await?;
+        let body = kept::read(&map)?;
+        // Nothing else is even compiled.
+        let pin = matches!(body, Body::Module(_)).then(|| sought.digest.clone());
+        // The settings of then, not those that came with the bad version.
+        let (settings, terms) = (Map::new(), sought.terms.clone());
+        let job = Job { object, body, settings, pin, terms, loaded: None };
+        let Loaded { attempt, policy, module } = self.blocking(job).await;
+        let (Attempt::Good(version), Some(policy)) = (attempt, policy) else { return None };
+        let terms: Terms = sought.terms.clone();
+        let good = Good { version, policy, module, terms };
+        sought.is(&good).then_some(good)
+    }
+
+    /// Writes a copy of a version that is good.
+    pub(super) async fn copy(
+        self,
+        object: Arc<DisruptionPolicy>,
+        origin: Origin,
+        version: Version,
+        settings: String,
+    ) -> Done {
+        let uid = object.uid().unwrap_or_default();
+        let place = self.copied(&object, origin, &version, &settings).await;
+        Done::Copied { uid, version: Box::new(version), place }
+    }
+
+    async fn copied(
+        &self,
+        object: &DisruptionPolicy,
+        origin: Origin,
+        version: &Version,
+        settings: &str,
+    ) -> Option<String> {
+        let body = match origin {
+            Origin::Here(body) => body,
+            Origin::Nothing(_) => return None,
+            Origin::ConfigMap { place: (namespace, name), key, .. } => {
+                let map = self.fetch(&namespace, &name).await?;
+                let key = key.or_else(|| map.annotations().get(KEY_ANNOTATION).cloned());
+                let found = material(&map, key.as_deref()).ok()?;
+                // It has moved on: then there will be another copy.
+                if Digest::of(&found.component) != version.digest {
+                    return None;
+                }
+                Body::Module(found)
+            }
+        };
+        let copy = kept::config_map(object, &self.namespace, version, body, settings)?;
+        let maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), &self.namespace);
+        let place = copy.name_any();
+        let params = PatchParams::apply(MANAGER).force();
+        let wrote = timeout(PATIENCE, maps.patch(&place, &params, &Patch::Apply(&copy))).await;
+        match wrote {
+            Ok(Ok(_)) => Some(place),
+            Ok(Err(error)) => {
+                self.metrics.api_error("patch", "configmaps", &error);
+                let policy = object.name_any();
+                tracing::warn!(policy, "it cannot be kept in {place}: {}", in_words(&error));
+                None
+            }
+            Err(_) => None,
+        }
+    }
+
+    /// The ConfigMap, or None if there is none; asked for until there is an answer.
+    async fn fetch(&self, namespace: &str, name: &str) -> Option<ConfigMap> {
+        let maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), namespace);
+        let mut wait = WAITS.0;
+        loop {
+            match timeout(PATIENCE, maps.get_opt(name)).await {
+                Ok(Ok(found)) => return found,
+                Ok(Err(error)) => {
+                    self.metrics.api_error("get", "configmaps", &error);
+                    let why = in_words(&error);
+                    tracing::warn!("the ConfigMap {namespace}/{name} cannot be read: {why}");
+                }
+                Err(_) => tracing::warn!("the ConfigMap {namespace}/{name}: no answer"),
+            }
+            wait = pause(wait).await;
+        }
+    }
+
+    async fn blocking(&self, job: Job) -> Loaded {
+        let no_room = |message: String| Loaded::bad(Failure { kind: FailureKind::NoRoom, message });
+        let Ok(slot) = Arc::clone(&self.slots).acquire_owned().await else {
+            return no_room("tread is going down".to_owned());
+        };
+        let loader = Arc::clone(&self.loader);
+        let work = tokio::task::spawn_blocking(move || {
+            let loaded = loader.load(job);
+            drop(slot);
+            loaded
+        });
+        work.await.unwrap_or_else(|error| no_room(format!("loading it was cut off: {error}")))
+    }
+}
+
+async fn pause(wait: Duration) -> Duration {
+    sleep(wait).await;
+    wait.saturating_mul(2).min(WAITS.1)
+}
+
+/// The place of a ConfigMap, for a person.
+pub(super) fn shown((namespace, name): &Place) -> String {
+    format!("{namespace}/{name}")
+}

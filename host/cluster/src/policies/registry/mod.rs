@@ -1,0 +1,290 @@
+//! The registry: watches the cluster, loads in the background, and publishes the
+//! policies that decide. Every replica runs one; only the leader writes.
+
+mod entry;
+mod jobs;
+mod mirror;
+mod pass;
+mod read;
+mod write;
+
+use super::current::{Current, Published};
+use super::load::{AllShipped, Loader};
+use super::snapshot::{Allowed, Place, PolicyMap, Room, Snapshot};
+use crate::api::words::{ALLOWED_SELECTOR, POLICY_SELECTOR};
+use crate::api::{DisruptionPolicy, MachineConfiguration, openshift};
+use crate::events::Events;
+use crate::metrics::Metrics;
+use crate::watching::{Watches, follow};
+use entry::Entry;
+use futures::future::BoxFuture;
+use futures::stream::{BoxStream, select_all};
+use futures::{FutureExt as _, StreamExt as _};
+use jobs::{Done, Hands};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::api::{ApiResource, DynamicObject, PartialObjectMeta};
+use kube::runtime::watcher::{Config, Event};
+use kube::{Api, Client, ResourceExt as _};
+use mirror::Mirror;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+use tread_engine::policy::PolicySet;
+use tread_engine::sandbox::Sandbox;
+use write::{Written, carry_out};
+
+/// So many versions are compiled at the same time.
+const COMPILED_AT_ONCE: usize = 2;
+
+/// So many events are taken in before the next look at everything.
+const AT_ONCE: usize = 512;
+
+/// Between two rounds of writing: the watches tell of the first one in the
+/// meantime.
+const BETWEEN_WRITES: Duration = Duration::from_millis(200);
+
+/// Before something that could not be written is tried again, at most.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// How a registry is set up.
+#[derive(Clone)]
+pub struct Settings {
+    /// For everything that is asked of the API server.
+    pub client: Client,
+    /// tread's own namespace.
+    pub namespace: String,
+    /// What this replica is called.
+    pub replica: String,
+    /// What loads and asks policies.
+    pub sandbox: Sandbox,
+    /// What comes with tread.
+    pub shipped: AllShipped,
+    /// How many policies there may be.
+    pub room: Room,
+    /// Whether this replica writes.
+    pub leads: watch::Receiver<bool>,
+    /// Where it is noted how it stands with the watches.
+    pub watches: Watches,
+    /// What is measured.
+    pub metrics: Metrics,
+    /// Where Events go.
+    pub events: Events,
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings").field("replica", &self.replica).finish_non_exhaustive()
+    }
+}
+
+/// Starts a registry. What is published at first is empty and not settled. The
+/// future runs until it is dropped, and everything with it.
+pub fn start(settings: Settings) -> (Published, impl Future<Output = ()> + Send + use<>) {
+    let nobody = Current::new(PolicySet::default(), None, false);
+    let (publish, published) = watch::channel(Arc::new(nobody));
+    (published, run(settings, publish))
+}
+
+/// What a watch has seen.
+enum News {
+    Policy(Event<DynamicObject>),
+    ConfigMap(Event<PartialObjectMeta<ConfigMap>>),
+    Namespace(Event<PartialObjectMeta<Namespace>>),
+    OpenShift(Event<DynamicObject>),
+}
+
+struct Registry {
+    settings: Settings,
+    hands: Hands,
+    policies: Mirror<String, read::Policy>,
+    config_maps: Mirror<Place, PolicyMap>,
+    namespaces: Mirror<String, Allowed>,
+    node_disruption_policy: Mirror<String, Option<Value>>,
+    /// By the UID of the DisruptionPolicy.
+    entries: BTreeMap<String, Entry>,
+    jobs: JoinSet<Done>,
+    publish: watch::Sender<Arc<Current>>,
+    /// The ConfigMaps, by UID, whose owners were told that they are no policies.
+    told: BTreeSet<(String, &'static str)>,
+    /// Nothing is written before that.
+    write_after: Instant,
+    /// So many rounds of writing failed in a row.
+    failures: u32,
+    /// When something has to be looked at again, whatever the watches say.
+    look_at: Option<Instant>,
+}
+
+async fn run(settings: Settings, publish: watch::Sender<Arc<Current>>) {
+    let mut news = news(&settings).ready_chunks(AT_ONCE);
+    let mut leads = settings.leads.clone();
+    let mut registry = Registry::new(settings, publish);
+    let mut writing = None;
+    loop {
+        if registry.synced() {
+            let writes = registry.pass();
+            let may_write = Instant::now() >= registry.write_after;
+            if writing.is_none() && !writes.is_empty() {
+                if may_write {
+                    let settings = &registry.settings;
+                    let (client, metrics) = (settings.client.clone(), settings.metrics.clone());
+                    let place = settings.namespace.clone();
+                    let events = settings.events.clone();
+                    writing = Some(carry_out(client, place, metrics, events, writes).boxed());
+                } else {
+                    registry.look_by(registry.write_after);
+                }
+            }
+        }
+        let look_at = registry.look_at.take();
+        tokio::select! {
+            Some(seen) = news.next() => seen.into_iter().for_each(|it| registry.see(it)),
+            Some(done) = registry.jobs.join_next() => registry.take(done),
+            written = next_of(&mut writing) => {
+                writing = None;
+                registry.wrote(written);
+            }
+            Ok(()) = leads.changed() => {}
+            () = sleep_until(look_at.unwrap_or_else(Instant::now)), if look_at.is_some() => {}
+        }
+    }
+}
+
+/// What comes of it; nothing, where there is nothing.
+async fn next_of<T>(future: &mut Option<BoxFuture<'static, T>>) -> T {
+    match future {
+        Some(future) => future.await,
+        None => futures::future::pending().await,
+    }
+}
+
+/// All watches together.
+fn news(settings: &Settings) -> impl futures::Stream<Item = News> + Send + Unpin + use<> {
+    let Settings { client, watches, metrics, .. } = settings;
+    let labels = |selector: &str| Config::default().labels(selector);
+    let policies = Api::all_with(client.clone(), &ApiResource::erase::<DisruptionPolicy>(&()));
+    let openshift = Api::all_with(client.clone(), &ApiResource::erase::<MachineConfiguration>(&()));
+    let maps: Api<PartialObjectMeta<ConfigMap>> = Api::all(client.clone());
+    let namespaces: Api<PartialObjectMeta<Namespace>> = Api::all(client.clone());
+    let only =
+        Config::default().fields(&format!("metadata.name={}", openshift::MACHINE_CONFIGURATION));
+    let all: [BoxStream<'static, News>; 4] = [
+        follow(policies, Config::default(), "disruptionpolicies", watches, metrics)
+            .map(News::Policy)
+            .boxed(),
+        follow(maps, labels(POLICY_SELECTOR), "configmaps", watches, metrics)
+            .map(News::ConfigMap)
+            .boxed(),
+        follow(namespaces, labels(ALLOWED_SELECTOR), "namespaces", watches, metrics)
+            .map(News::Namespace)
+            .boxed(),
+        follow(openshift, only, "machineconfigurations", watches, metrics)
+            .map(News::OpenShift)
+            .boxed(),
+    ];
+    select_all(all)
+}
+
+impl Registry {
+    fn new(settings: Settings, publish: watch::Sender<Arc<Current>>) -> Registry {
+        let loader = Loader::new(settings.sandbox.clone(), settings.shipped.clone());
+        let hands = Hands {
+            client: settings.client.clone(),
+            namespace: settings.namespace.clone(),
+            loader: Arc::new(loader),
+            slots: Arc::new(Semaphore::new(COMPILED_AT_ONCE)),
+            metrics: settings.metrics.clone(),
+        };
+        Registry {
+            settings,
+            hands,
+            policies: Mirror::new(),
+            config_maps: Mirror::new(),
+            namespaces: Mirror::new(),
+            node_disruption_policy: Mirror::new(),
+            entries: BTreeMap::new(),
+            jobs: JoinSet::new(),
+            publish,
+            told: BTreeSet::new(),
+            write_after: Instant::now(),
+            failures: 0,
+            look_at: None,
+        }
+    }
+
+    fn synced(&self) -> bool {
+        self.policies.synced()
+            && self.config_maps.synced()
+            && self.namespaces.synced()
+            && self.node_disruption_policy.synced()
+    }
+
+    fn leads(&self) -> bool {
+        *self.settings.leads.borrow()
+    }
+
+    fn see(&mut self, news: News) {
+        match news {
+            News::Policy(event) => {
+                self.policies.apply(event, |it| (it.name_any(), read::policy(it)));
+            }
+            News::ConfigMap(event) => self.config_maps.apply(event, |it| {
+                let place = (it.namespace().unwrap_or_default(), it.name_any());
+                (place, PolicyMap::of(&it.metadata))
+            }),
+            News::Namespace(event) => {
+                self.namespaces.apply(event, |it| (it.name_any(), Allowed::of(&it.metadata)));
+            }
+            News::OpenShift(event) => self.node_disruption_policy.apply(event, |it| {
+                let said = it.data.pointer("/spec/nodeDisruptionPolicy").cloned();
+                let empty = |it: &Value| {
+                    it.is_null() || it.as_object().is_some_and(serde_json::Map::is_empty)
+                };
+                (it.name_any(), said.filter(|it| !empty(it)))
+            }),
+        }
+    }
+
+    /// What OpenShift's object says, if it says anything.
+    fn node_disruption_policy(&self) -> Option<&Value> {
+        let found = self.node_disruption_policy.now().get(openshift::MACHINE_CONFIGURATION);
+        found.and_then(Option::as_ref)
+    }
+
+    /// What the cluster says now.
+    fn snapshot(&self) -> Snapshot {
+        let policies = self.policies.now().iter();
+        Snapshot {
+            own_namespace: self.settings.namespace.clone(),
+            policies: policies.map(|(name, it)| (name.clone(), Arc::clone(&it.object))).collect(),
+            config_maps: self.config_maps.now().clone(),
+            allowed: self.namespaces.now().clone(),
+            has_node_disruption_policy: self.node_disruption_policy().is_some(),
+            builtins: self.hands.loader.builtins(),
+            room: self.settings.room,
+        }
+    }
+
+    /// Looks at everything again at this time, or earlier.
+    fn look_by(&mut self, time: Instant) {
+        self.look_at = Some(self.look_at.map_or(time, |earlier| earlier.min(time)));
+    }
+
+    /// Notes how a round of writing ended.
+    fn wrote(&mut self, written: Written) {
+        self.told.extend(written.told);
+        let wait = if written.failed {
+            let wait = BETWEEN_WRITES.saturating_mul(2_u32.saturating_pow(self.failures.min(16)));
+            self.failures = self.failures.saturating_add(1);
+            wait.min(LONGEST_WAIT)
+        } else {
+            self.failures = 0;
+            BETWEEN_WRITES
+        };
+        self.write_after = Instant::now() + wait;
+    }
+}

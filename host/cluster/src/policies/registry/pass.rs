@@ -1,0 +1,510 @@
+//! One look at everything: start what has to be loaded, choose who decides,
+//! publish that, and say what has to be written.
+
+use super::Registry;
+use super::entry::{Copy, Entry, Good, Origin, Recipe, Running, Sought, may_pass};
+use super::jobs::{Done, shown};
+use super::read::Policy as Read;
+use super::write::{Write, writes};
+use crate::api::DisruptionPolicy;
+use crate::api::disruption_policy::{Mode, State};
+use crate::metrics::InState;
+use crate::policies::choose::{Attempt, Choice, Deciding, choose, choose_unreadable};
+use crate::policies::current::Current;
+use crate::policies::load::{Body, Loaded, Terms};
+use crate::policies::names::{Named, names};
+use crate::policies::register::{Registration, config_map_of, register};
+use crate::policies::snapshot::Snapshot;
+use kube::ResourceExt as _;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinError;
+use tokio::time::Instant;
+use tread_engine::planner::Shadows;
+use tread_engine::policy::{Policy, PolicySet};
+use tread_model::digest::Digest;
+use tread_model::plan::PolicyIdentity;
+use tread_model::plan::compare::ShadowPolicy;
+use tread_model::verdict::{Failure, FailureKind};
+
+/// Before a version that failed for lack of time or room is tried again: at
+/// first, and at most.
+const TRY_AGAIN: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(3600));
+
+/// Before a copy that could not be written is tried again.
+const COPY_AGAIN: Duration = Duration::from_secs(30);
+
+/// A policy with what was chosen for it.
+#[derive(Debug, Clone)]
+pub(super) struct Listed {
+    pub(super) object: Arc<DisruptionPolicy>,
+    /// The newest version.
+    pub(super) attempt: Attempt,
+    pub(super) choice: Choice,
+    /// What it is called in plans.
+    pub(super) name: String,
+    /// The version that is kept, and where.
+    pub(super) kept: Option<(crate::policies::choose::Version, String)>,
+    /// Whether the status may say so already.
+    pub(super) is_final: bool,
+}
+
+impl Registry {
+    pub(super) fn pass(&mut self) -> Vec<Write> {
+        let snapshot = self.snapshot();
+        let registration = register(&snapshot);
+        let uids: BTreeSet<String> =
+            snapshot.policies.values().filter_map(|object| object.uid()).collect();
+        self.entries.retain(|uid, _| uids.contains(uid));
+
+        let mut settled = registration.create.iter().all(|object| {
+            object.spec.source.as_ref().is_none_or(|source| source.builtin.is_none())
+        });
+        let over = self.beyond_room(&snapshot);
+        let mut listed = Vec::new();
+        let all: Vec<Read> = self.policies.now().values().cloned().collect();
+        for read in all {
+            let name = read.object.name_any();
+            // What is going away decides nothing any more.
+            if registration.withdraw.iter().any(|gone| gone.name == name) {
+                continue;
+            }
+            let Some(uid) = read.object.uid() else { continue };
+            let mut entry = self.entries.remove(&uid).unwrap_or_default();
+            let found = self.consider(&snapshot, &read, &mut entry, over.get(&uid));
+            self.entries.insert(uid, entry);
+            settled &= found.is_some();
+            listed.extend(found);
+        }
+        self.give_names(&mut listed);
+        self.publish(&listed, settled);
+        self.count(&listed);
+        if !self.leads() {
+            return Vec::new();
+        }
+        let Registration { create, withdraw, ignored } = registration;
+        writes(&snapshot, create, withdraw, ignored, &self.told, &listed)
+    }
+
+    /// What is chosen for one policy; None: that is not known yet.
+    fn consider(
+        &mut self,
+        snapshot: &Snapshot,
+        read: &Read,
+        entry: &mut Entry,
+        over: Option<&Failure>,
+    ) -> Option<Listed> {
+        let object = &read.object;
+        let listed = |attempt, choice| Listed {
+            object: Arc::clone(object),
+            attempt,
+            choice,
+            name: object.name_any(),
+            kept: None,
+            is_final: true,
+        };
+        let claims = config_map_of(object).and_then(|it| snapshot.claims_of(&it.namespace));
+        if let Some(failure) = &read.unreadable {
+            *entry = Entry::default();
+            return Some(listed(Loaded::bad(failure.clone()).attempt, choose_unreadable(object)));
+        }
+        if object.spec.mode == Mode::Disabled {
+            *entry = Entry::default();
+            let failure = Failure { kind: FailureKind::Missing, message: String::new() };
+            let attempt = Loaded::bad(failure).attempt;
+            let choice = choose(object, &attempt, None, claims);
+            return Some(listed(attempt, choice));
+        }
+        let recipe = self.recipe(snapshot, object);
+        self.load(object, entry, &recipe);
+        let attempt = attempt(entry, &recipe, over)?;
+        let mut is_final = entry.newest.as_ref().is_some_and(|(tried, _)| *tried == recipe);
+        let kept = match &attempt {
+            Attempt::Bad { failure, .. } if failure.kind != FailureKind::Missing => {
+                match self.last_good(object, entry, &recipe.terms) {
+                    Ok(kept) => kept,
+                    // What decided before goes on until its copy was looked for.
+                    Err(Pending) => {
+                        let before = entry.before.clone()?;
+                        let object = Arc::clone(object);
+                        return Some(Listed { object, is_final: false, ..before });
+                    }
+                }
+            }
+            _ => None,
+        };
+        let choice = choose(object, &attempt, kept.as_ref().map(|it| &it.version), claims);
+        let place = object.status.as_ref().and_then(|status| status.kept_in.clone());
+        let mut kept = kept.and_then(|good| Some((good.version, place?)));
+        if let (Attempt::Good(version), Deciding::Newest) = (&attempt, &choice.deciding)
+            && is_final
+        {
+            match entry.copied(version) {
+                Some(Copy::Written { place, .. }) => kept = Some((version.clone(), place.clone())),
+                Some(Copy::Failed { again, .. }) if Instant::now() < *again => {
+                    self.look_by(*again);
+                }
+                _ if !self.leads() || !is_kept(&recipe.origin) => {}
+                _ if stands(object, version) => {}
+                again => {
+                    // The first time, the status waits for the copy: it tells
+                    // every replica what to go back to.
+                    is_final = again.is_some();
+                    self.copy(object, entry, &recipe);
+                }
+            }
+        }
+        let found = Listed { kept, is_final, ..listed(attempt, choice) };
+        entry.before = Some(found.clone());
+        Some(found)
+    }
+
+    /// Loads a version, unless it was, or is being loaded.
+    fn load(&mut self, object: &DisruptionPolicy, entry: &mut Entry, recipe: &Recipe) {
+        let now = Instant::now();
+        let tried = entry.newest.as_ref().is_some_and(|(tried, _)| tried == recipe);
+        let again = entry.again.is_some_and(|again| again <= now);
+        if tried && !again {
+            entry.loading = None;
+            if let Some(again) = entry.again {
+                self.look_by(again);
+            }
+            return;
+        }
+        if entry.loading.as_ref().is_some_and(|running| running.what == *recipe) {
+            return;
+        }
+        if let Origin::Nothing(failure) = &recipe.origin {
+            entry.tried(recipe.clone(), Loaded::bad(failure.clone()));
+            return;
+        }
+        let Some(uid) = object.uid() else { return };
+        let module = entry.module();
+        let job = self.hands.clone().load(uid, object.name_any(), recipe.clone(), module);
+        let task = self.jobs.spawn(job);
+        entry.loading = Some(Running { what: recipe.clone(), task });
+    }
+
+    /// The last good version of a policy whose newest is bad; an error if that
+    /// is still being found out.
+    fn last_good(
+        &mut self,
+        object: &DisruptionPolicy,
+        entry: &mut Entry,
+        terms: &Terms,
+    ) -> Result<Option<Good>, Pending> {
+        let Some(sought) = Sought::of(object, terms) else { return Ok(None) };
+        if let Some(last) = entry.last.as_ref().filter(|last| sought.is(last)) {
+            return Ok(Some(last.clone()));
+        }
+        if entry.lost.as_ref() == Some(&sought) {
+            return Ok(None);
+        }
+        if entry.restoring.as_ref().is_none_or(|running| running.what != sought) {
+            let uid = object.uid().unwrap_or_default();
+            let job = self.hands.clone().restore(uid, object.name_any(), sought.clone());
+            let task = self.jobs.spawn(job);
+            entry.restoring = Some(Running { what: sought, task });
+        }
+        Err(Pending)
+    }
+
+    fn copy(&mut self, object: &Arc<DisruptionPolicy>, entry: &mut Entry, recipe: &Recipe) {
+        let Some((_, Loaded { attempt: Attempt::Good(version), policy: Some(policy), .. })) =
+            &entry.newest
+        else {
+            return;
+        };
+        if entry.copying.as_ref().is_some_and(|running| running.what == *version) {
+            return;
+        }
+        let (origin, settings) = (recipe.origin.clone(), policy.settings.clone());
+        let (version, object) = (version.clone(), Arc::clone(object));
+        let job = self.hands.clone().copy(object, origin, version.clone(), settings);
+        let task = self.jobs.spawn(job);
+        entry.copying = Some(Running { what: version, task });
+    }
+
+    /// Notes what a job found.
+    pub(super) fn take(&mut self, done: Result<Done, JoinError>) {
+        match done {
+            // It was not needed any more.
+            Err(error) if error.is_cancelled() => {}
+            Err(error) => tracing::error!("work on a policy was cut off: {error}"),
+            Ok(Done::Loaded { uid, recipe, loaded }) => {
+                let Some(entry) = self.entries.get_mut(&uid) else { return };
+                if entry.loading.as_ref().is_none_or(|running| running.what != *recipe) {
+                    return;
+                }
+                entry.again = match &loaded.attempt {
+                    Attempt::Bad { failure, .. } if may_pass(failure) => {
+                        entry.tries = entry.tries.saturating_add(1);
+                        let times = 2_u32.saturating_pow(entry.tries.min(16)) / 2;
+                        let wait = TRY_AGAIN.0.saturating_mul(times).min(TRY_AGAIN.1);
+                        Some(Instant::now() + wait)
+                    }
+                    _ => None,
+                };
+                entry.tried(*recipe, *loaded);
+            }
+            Ok(Done::Restored { uid, sought, good }) => {
+                let Some(entry) = self.entries.get_mut(&uid) else { return };
+                entry.restoring = None;
+                match good {
+                    Some(good) => entry.last = Some(*good),
+                    None => entry.lost = Some(sought),
+                }
+            }
+            Ok(Done::Copied { uid, version, place }) => {
+                let Some(entry) = self.entries.get_mut(&uid) else { return };
+                entry.copying = None;
+                entry.copy = Some(match place {
+                    Some(place) => Copy::Written { version: *version, place },
+                    None => Copy::Failed { version: *version, again: Instant::now() + COPY_AGAIN },
+                });
+            }
+        }
+    }
+
+    /// What a policy's newest version is made of.
+    fn recipe(&self, snapshot: &Snapshot, object: &DisruptionPolicy) -> Recipe {
+        let spec = &object.spec;
+        let terms = Terms {
+            layer: spec.layer().into(),
+            limits: spec.limits.clone(),
+            may_relax: spec.may_relax,
+            read_secrets: spec.read_secrets,
+        };
+        Recipe {
+            origin: self.origin(snapshot, object),
+            settings: spec.settings.clone().unwrap_or_default(),
+            pin: spec.digest.clone(),
+            terms,
+        }
+    }
+
+    fn origin(&self, snapshot: &Snapshot, object: &DisruptionPolicy) -> Origin {
+        let missing = |message| Origin::Nothing(Failure { kind: FailureKind::Missing, message });
+        if let Some(source) = config_map_of(object) {
+            let place = (source.namespace, source.name);
+            let Some(map) = snapshot.config_maps.get(&place) else {
+                return missing(format!(
+                    "there is no ConfigMap {} with the label tread.dev/policy=true: restore it, \
+                     or delete this policy",
+                    shown(&place)
+                ));
+            };
+            return Origin::ConfigMap {
+                place,
+                uid: map.uid.clone(),
+                resource_version: map.resource_version.clone(),
+                key: source.key.or_else(|| map.key.clone()),
+            };
+        }
+        let Some(source) = &object.spec.source else {
+            let rules = serde_json::to_value(&object.spec.rules);
+            return Origin::Here(Body::Rules(rules.unwrap_or_default()));
+        };
+        match (&source.builtin, self.node_disruption_policy()) {
+            (Some(name), _) => Origin::Here(Body::Builtin(name.clone())),
+            (None, Some(rules)) => Origin::Here(Body::NodeDisruptionPolicy(rules.clone())),
+            (None, None) => {
+                missing("MachineConfiguration/cluster has no nodeDisruptionPolicy".to_owned())
+            }
+        }
+    }
+
+    /// The policies whose modules are more than there is room for: who came
+    /// first stays.
+    fn beyond_room(&self, snapshot: &Snapshot) -> BTreeMap<String, Failure> {
+        let mut modules: Vec<_> = snapshot
+            .policies
+            .values()
+            .filter_map(|object| {
+                let source = config_map_of(object)?;
+                let place = (source.namespace, source.name);
+                let created = snapshot.config_maps.get(&place)?.created;
+                let uid = object.uid()?;
+                let (_, loaded) = self.entries.get(&uid)?.newest.as_ref()?;
+                Some((created, place, uid, loaded.policy.as_ref()?.size))
+            })
+            .collect();
+        modules.sort();
+        let most = snapshot.room.bytes;
+        let mut bytes = 0_usize;
+        let mut over = BTreeMap::new();
+        for (_, _, uid, size) in modules {
+            let sum = bytes.saturating_add(size);
+            if sum <= most {
+                bytes = sum;
+                continue;
+            }
+            let message = format!(
+                "all modules together may have {most} bytes, and with the {size} of this one they \
+                 would have {sum}: remove another policy, or make this one smaller"
+            );
+            over.insert(uid, Failure { kind: FailureKind::TooLarge, message });
+        }
+        over
+    }
+
+    fn give_names(&self, listed: &mut [Listed]) {
+        let declared = |it: &Listed| match (&it.choice.deciding, &it.attempt, &it.kept) {
+            (Deciding::Newest, Attempt::Good(version), _) => Some(version.name.clone()),
+            (Deciding::LastGood, _, Some((version, _))) => Some(version.name.clone()),
+            (Deciding::Reboots(claims), ..) if !claims.is_empty() => {
+                let known = it.object.status.as_ref().and_then(|status| status.name.clone());
+                Some(known.unwrap_or_else(|| it.object.name_any()))
+            }
+            _ => None,
+        };
+        let wanted = listed.iter().filter_map(|it| {
+            let created = it.object.creation_timestamp().map_or(0, |time| time.0.as_second());
+            let layer = it.object.spec.layer().into();
+            Some(Named::new(layer, created, &it.object.name_any(), &declared(it)?))
+        });
+        let given: BTreeMap<String, String> =
+            names(wanted.collect()).into_iter().map(|(named, name)| (named.object, name)).collect();
+        for it in listed {
+            let own = match &it.attempt {
+                Attempt::Good(version) => version.name.clone(),
+                Attempt::Bad { .. } => it.object.name_any(),
+            };
+            it.name = given.get(&it.object.name_any()).cloned().unwrap_or(own);
+        }
+    }
+
+    fn publish(&mut self, listed: &[Listed], settled: bool) {
+        let (mut deciding, mut tried) = (Vec::new(), Vec::new());
+        for it in listed {
+            let Some(entry) = it.object.uid().and_then(|uid| self.entries.get_mut(&uid)) else {
+                continue;
+            };
+            let policy = policy(entry, it);
+            match it.object.spec.mode {
+                Mode::Enforce => deciding.extend(policy),
+                Mode::Shadow => tried.extend(policy.map(|policy| (policy, it))),
+                Mode::Disabled => {}
+            }
+        }
+        let all = || deciding.iter().chain(tried.iter().map(|(policy, _)| policy)).cloned();
+        let sets = PolicySet::of(deciding.clone())
+            .and_then(|policies| Ok((policies, PolicySet::of(all().collect())?)));
+        let (policies, with) = match sets {
+            Ok(sets) => sets,
+            Err(message) => {
+                tracing::error!("the policies before go on deciding: {message}");
+                return;
+            }
+        };
+        let shadows = (!tried.is_empty()).then(|| Shadows {
+            with,
+            policies: tried
+                .iter()
+                .map(|(policy, it)| {
+                    let failure = match (&it.choice.deciding, &it.attempt) {
+                        (Deciding::Reboots(_), Attempt::Bad { failure, .. }) => Some(failure),
+                        _ => None,
+                    };
+                    ShadowPolicy::new(&policy.identity, false, failure)
+                })
+                .collect(),
+            warnings: Vec::new(),
+        });
+        self.publish.send_if_modified(|current| {
+            let same = current.settled == settled
+                && same(current.policies.policies(), policies.policies())
+                && match (&current.shadows, &shadows) {
+                    (None, None) => true,
+                    (Some(one), Some(other)) => same(one.with.policies(), other.with.policies()),
+                    _ => false,
+                };
+            if !same {
+                *current = Arc::new(Current::new(policies, shadows, settled));
+            }
+            !same
+        });
+    }
+
+    fn count(&self, listed: &[Listed]) {
+        use State::{Disabled, Failed, Invalid, LastGood, Loaded, NeedsApproval};
+        for (state, name) in [
+            (Loaded, "Loaded"),
+            (LastGood, "LastGood"),
+            (Failed, "Failed"),
+            (NeedsApproval, "NeedsApproval"),
+            (Disabled, "Disabled"),
+            (Invalid, "Invalid"),
+        ] {
+            let count = listed.iter().filter(|it| it.choice.state == state).count();
+            let gauge = self.settings.metrics.policies.get_or_create(&InState { state: name });
+            gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
+        }
+    }
+}
+
+/// It is still being found out.
+struct Pending;
+
+/// How the newest version did, as far as it is known.
+fn attempt(entry: &Entry, recipe: &Recipe, over: Option<&Failure>) -> Option<Attempt> {
+    let (_, loaded) = entry.newest.as_ref()?;
+    let Attempt::Good(version) = &loaded.attempt else { return Some(loaded.attempt.clone()) };
+    let pinned = recipe.pin.as_ref().filter(|pin| **pin != version.digest.to_string());
+    let failure = match (pinned, over) {
+        // The right one may be on its way; this one does not decide meanwhile.
+        (Some(pin), _) => Failure {
+            kind: FailureKind::DigestMismatch,
+            message: format!("its digest is {}, and {pin} was pinned", version.digest),
+        },
+        (None, Some(over)) => over.clone(),
+        (None, None) => return Some(loaded.attempt.clone()),
+    };
+    let (digest, claims) = (Some(version.digest), version.claims.clone());
+    Some(Attempt::Bad { failure, digest, claims })
+}
+
+fn is_kept(origin: &Origin) -> bool {
+    !matches!(origin, Origin::Nothing(_) | Origin::Here(Body::Builtin(_)))
+}
+
+/// Whether the status says already where this version is kept.
+fn stands(object: &DisruptionPolicy, version: &crate::policies::choose::Version) -> bool {
+    object.status.as_ref().is_some_and(|status| {
+        status.kept_in.is_some()
+            && status.digest == Some(version.digest.to_string())
+            && status.settings_digest == Some(version.settings_digest.to_string())
+    })
+}
+
+/// Who decides, under the name that was given.
+fn policy(entry: &mut Entry, it: &Listed) -> Option<Arc<Policy>> {
+    match &it.choice.deciding {
+        Deciding::Nobody => None,
+        Deciding::Newest => {
+            let policy = entry.newest.as_ref()?.1.policy.clone()?;
+            Some(entry.renamed(&policy, &it.name))
+        }
+        Deciding::LastGood => {
+            let policy = entry.last.as_ref().map(|last| Arc::clone(&last.policy))?;
+            Some(entry.renamed(&policy, &it.name))
+        }
+        Deciding::Reboots(claims) => {
+            let Attempt::Bad { failure, digest, .. } = &it.attempt else { return None };
+            let identity = PolicyIdentity {
+                policy: it.name.clone(),
+                layer: it.object.spec.layer().into(),
+                version: String::new(),
+                digest: digest.unwrap_or_else(|| Digest::of(b"")),
+                settings_digest: Digest::of(b"{}"),
+            };
+            (!claims.is_empty()).then(|| entry.broken(identity, claims.clone(), failure))?
+        }
+    }
+}
+
+fn same(before: &[Arc<Policy>], after: &[Arc<Policy>]) -> bool {
+    let alike = |(one, other): (&Arc<Policy>, &Arc<Policy>)| Arc::ptr_eq(one, other);
+    before.len() == after.len() && before.iter().zip(after).all(alike)
+}

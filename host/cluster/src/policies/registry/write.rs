@@ -1,0 +1,285 @@
+//! What the leader writes: objects, statuses and Events. What fails is written
+//! at a later look, as far as it still has to be.
+
+use super::jobs::PATIENCE;
+use super::pass::Listed;
+use crate::api::{DisruptionPolicy, DisruptionPolicyStatus};
+use crate::events::{Events, Note};
+use crate::metrics::Metrics;
+use crate::policies::register::{Ignored, Withdrawal, config_map_of};
+use crate::policies::snapshot::{Place, Snapshot};
+use crate::policies::status::{Found, status};
+use crate::watching::in_words;
+use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference};
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::{Api, Client, Resource as _, ResourceExt as _};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+use tokio::time::timeout;
+
+/// Something to write.
+#[derive(Debug)]
+pub(super) enum Write {
+    /// An object that there has to be.
+    Create(Box<DisruptionPolicy>),
+    /// An object that stands for nothing any more, with the Event.
+    Delete { name: String, uid: String, note: Option<(ObjectReference, Note)> },
+    /// A status that is another one, the copy that it does not name any more, and
+    /// what to tell of it.
+    Status {
+        name: String,
+        patch: Value,
+        unnamed: Option<String>,
+        notes: Vec<(ObjectReference, Note)>,
+    },
+    /// An Event that is told once.
+    Tell { about: ObjectReference, note: Note },
+}
+
+/// How a round of writing ended.
+#[derive(Debug, Default)]
+pub(super) struct Written {
+    /// Something was not written, and has to be.
+    pub(super) failed: bool,
+    /// The objects, by UID, of which was told what.
+    pub(super) told: Vec<(String, &'static str)>,
+}
+
+/// What has to be written.
+pub(super) fn writes(
+    snapshot: &Snapshot,
+    create: Vec<DisruptionPolicy>,
+    withdraw: Vec<Withdrawal>,
+    ignored: Vec<Ignored>,
+    told: &BTreeSet<(String, &'static str)>,
+    listed: &[Listed],
+) -> Vec<Write> {
+    let mut writes: Vec<Write> = create.into_iter().map(Box::new).map(Write::Create).collect();
+    writes.extend(withdraw.into_iter().map(|gone| {
+        let object = snapshot.policies.get(&gone.name);
+        let text = format!("{}: the policy decides nothing any more.", gone.why);
+        let note = Note { reason: "PolicyWithdrawn", warns: false, text };
+        let note = object.map(|object| (object.object_ref(&()), note));
+        Write::Delete { name: gone.name, uid: gone.uid, note }
+    }));
+    let untold = ignored.into_iter().filter(|it| !told.contains(&(it.uid.clone(), it.reason)));
+    writes.extend(untold.map(|it| Write::Tell {
+        about: config_map(&it.place, it.uid),
+        note: Note { reason: it.reason, warns: true, text: it.message },
+    }));
+    writes.extend(listed.iter().filter(|it| it.is_final).filter_map(|it| of_status(snapshot, it)));
+    writes
+}
+
+fn of_status(snapshot: &Snapshot, it: &Listed) -> Option<Write> {
+    let object = &it.object;
+    let kept = it.kept.as_ref().map(|(version, place)| (version, place.as_str()));
+    let found = Found { choice: &it.choice, newest: &it.attempt, kept, name: &it.name };
+    let (after, note) = status(object, found, Timestamp::now());
+    let before = object.status.clone().unwrap_or_default();
+    if object.status.is_some() && before == after {
+        return None;
+    }
+    let unnamed = before.kept_in.clone().filter(|place| after.kept_in.as_ref() != Some(place));
+    let name = object.name_any();
+    let patch = json!({
+        // Only that object, and no other one of its name.
+        "metadata": {"uid": object.metadata.uid},
+        "status": difference(&before, &after)?,
+    });
+    let mut notes = Vec::new();
+    if let Some(note) = note {
+        notes.push((object.object_ref(&()), note.clone()));
+        if let Some(source) = config_map_of(object) {
+            let place = (source.namespace, source.name);
+            let map = snapshot.config_maps.get(&place);
+            notes.extend(map.map(|map| (config_map(&place, map.uid.clone()), note)));
+        }
+    }
+    Some(Write::Status { name, patch, unnamed, notes })
+}
+
+/// What makes one status of the other, as a merge patch: what others write there
+/// stays.
+fn difference(before: &DisruptionPolicyStatus, after: &DisruptionPolicyStatus) -> Option<Value> {
+    let fields = |status| match serde_json::to_value(status) {
+        Ok(Value::Object(fields)) => Some(fields),
+        _ => None,
+    };
+    let (before, mut after) = (fields(before)?, fields(after)?);
+    let gone: Map<String, Value> = before
+        .keys()
+        .filter(|field| !after.contains_key(*field))
+        .map(|field| (field.clone(), Value::Null))
+        .collect();
+    after.retain(|field, value| before.get(field) != Some(value));
+    after.extend(gone);
+    Some(Value::Object(after))
+}
+
+fn config_map((namespace, name): &Place, uid: String) -> ObjectReference {
+    ObjectReference {
+        api_version: Some("v1".to_owned()),
+        kind: Some("ConfigMap".to_owned()),
+        namespace: Some(namespace.clone()),
+        name: Some(name.clone()),
+        uid: Some(uid),
+        ..ObjectReference::default()
+    }
+}
+
+/// Writes all of this. `namespace` is where copies are kept.
+pub(super) async fn carry_out(
+    client: Client,
+    namespace: String,
+    metrics: Metrics,
+    events: Events,
+    writes: Vec<Write>,
+) -> Written {
+    let writer = Writer {
+        policies: Api::all(client.clone()),
+        copies: Api::namespaced(client, &namespace),
+        metrics,
+        events,
+    };
+    let mut written = Written::default();
+    for write in writes {
+        match write {
+            Write::Create(object) => written.failed |= !writer.create(&object).await,
+            Write::Delete { name, uid, note } => {
+                written.failed |= !writer.delete(&name, uid, note).await;
+            }
+            Write::Status { name, patch, unnamed, notes } => {
+                written.failed |= !writer.status(&name, &patch, unnamed, notes).await;
+            }
+            Write::Tell { about, note } => {
+                writer.events.tell(&about, &note).await;
+                written.told.push((about.uid.unwrap_or_default(), note.reason));
+            }
+        }
+    }
+    written
+}
+
+struct Writer {
+    policies: Api<DisruptionPolicy>,
+    copies: Api<ConfigMap>,
+    metrics: Metrics,
+    events: Events,
+}
+
+/// Whether something was written, or need not be.
+impl Writer {
+    async fn create(&self, object: &DisruptionPolicy) -> bool {
+        let name = object.name_any();
+        let made = timeout(PATIENCE, self.policies.create(&PostParams::default(), object)).await;
+        match made {
+            Ok(Ok(_)) => {
+                tracing::info!(policy = name, "registered");
+                true
+            }
+            // The watch has not seen it yet.
+            Ok(Err(kube::Error::Api(status))) if status.is_already_exists() => true,
+            failed => self.failed("create", "disruptionpolicies", &name, failed),
+        }
+    }
+
+    async fn delete(&self, name: &str, uid: String, note: Option<(ObjectReference, Note)>) -> bool {
+        let preconditions = Some(Preconditions { uid: Some(uid), resource_version: None });
+        let params = DeleteParams { preconditions, ..DeleteParams::default() };
+        match timeout(PATIENCE, self.policies.delete(name, &params)).await {
+            Ok(Ok(_)) => {
+                tracing::info!(policy = name, "withdrawn");
+                if let Some((about, note)) = note {
+                    self.events.tell(&about, &note).await;
+                }
+                true
+            }
+            Ok(Err(kube::Error::Api(status))) if is_gone(&status) => true,
+            failed => self.failed("delete", "disruptionpolicies", name, failed),
+        }
+    }
+
+    async fn status(
+        &self,
+        name: &str,
+        patch: &Value,
+        unnamed: Option<String>,
+        notes: Vec<(ObjectReference, Note)>,
+    ) -> bool {
+        let params = PatchParams::default();
+        let patch = Patch::Merge(patch);
+        match timeout(PATIENCE, self.policies.patch_status(name, &params, &patch)).await {
+            Ok(Ok(_)) => {}
+            // The watch brings what is there now.
+            Ok(Err(kube::Error::Api(status))) if is_gone(&status) => return true,
+            failed => return self.failed("patch", "disruptionpolicies", name, failed),
+        }
+        if let Some(place) = unnamed {
+            let params = DeleteParams::default();
+            match timeout(PATIENCE, self.copies.delete(&place, &params)).await {
+                Ok(Ok(_)) => {}
+                Ok(Err(kube::Error::Api(status))) if status.is_not_found() => {}
+                // It goes with the policy, at the latest.
+                failed => {
+                    self.failed("delete", "configmaps", &place, failed);
+                }
+            }
+        }
+        for (about, note) in notes {
+            self.events.tell(&about, &note).await;
+        }
+        true
+    }
+
+    fn failed<T, E>(
+        &self,
+        verb: &'static str,
+        kind: &'static str,
+        name: &str,
+        how: Result<Result<T, kube::Error>, E>,
+    ) -> bool {
+        let why = match how {
+            Ok(Ok(_)) => return true,
+            Ok(Err(error)) => {
+                self.metrics.api_error(verb, kind, &error);
+                in_words(&error)
+            }
+            Err(_) => "the API server does not answer".to_owned(),
+        };
+        tracing::warn!(kind, name, verb, "not written, and tried again: {why}");
+        false
+    }
+}
+
+/// The object is not there any more, or another one of its name is.
+fn is_gone(status: &kube::core::Status) -> bool {
+    status.is_not_found() || status.is_conflict()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_patch_says_only_what_changed_and_leaves_what_others_wrote() {
+        let text = |text: &str| Some(text.to_owned());
+        let before = DisruptionPolicyStatus {
+            version: text("1"),
+            digest: text("a"),
+            summary: text("same"),
+            decisions: Some(7),
+            ..Default::default()
+        };
+        let after = DisruptionPolicyStatus {
+            version: text("2"),
+            summary: text("same"),
+            effects: text("none"),
+            decisions: Some(7),
+            ..Default::default()
+        };
+        let patch = difference(&before, &after).unwrap();
+        assert_eq!(patch, json!({"version": "2", "digest": null, "effects": "none"}));
+    }
+}

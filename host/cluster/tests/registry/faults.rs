@@ -1,0 +1,201 @@
+//! What goes wrong around the registry: each on a control plane of its own.
+
+use crate::support::*;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::Duration;
+use tread_cluster::api::crds;
+use tread_cluster::api::disruption_policy::State;
+use tread_cluster::policies::snapshot::Room;
+use tread_cluster::watching::Watched;
+use tread_test_bed::{ControlPlane, Part};
+
+/// The requests that were made in the meantime, watches and leases aside.
+fn requests(plane: &ControlPlane) -> BTreeMap<String, usize> {
+    let log = fs::read_to_string(plane.audit_log()).unwrap();
+    let mut all = BTreeMap::new();
+    for event in log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
+        let user = event["user"]["username"].as_str().unwrap_or_default();
+        let verb = event["verb"].as_str().unwrap_or_default();
+        if !user.starts_with("system:") && verb != "watch" {
+            *all.entry(format!("{verb} {}", event["requestURI"])).or_default() += 1;
+        }
+    }
+    all
+}
+
+#[tokio::test]
+async fn at_rest_nothing_is_asked_and_what_changes_while_the_api_server_is_away_is_not_lost() {
+    let plane = ready(ControlPlane::options().with_audit_log().start().unwrap());
+    let client = plane.client().await.unwrap();
+    let namespace = allowed(plane);
+    let replica = replica(plane, true, Room::default());
+    put(&client, &namespace, "one", policy("one1", 1)).await;
+    put(&client, &namespace, "two", policy("two1", 1)).await;
+    put(&client, &namespace, "bad", spoiled(policy("bad1", 1))).await;
+    for object in ["one", "two"] {
+        until(&client, &format!("{namespace}.{object}"), |it| it.kept_in.is_some()).await;
+    }
+    until_state(&client, &format!("{namespace}.bad"), State::Failed).await;
+    until_state(&client, "registries", State::Loaded).await;
+    until_current(&replica, |it| it.settled && has(it, "one1") && has(it, "two1")).await;
+    told(&client, &format!("{namespace}/bad"), "PolicyFailed").await;
+
+    // It comes to rest, and stays there.
+    let mut before = requests(plane);
+    let rest = async {
+        loop {
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            let after = requests(plane);
+            if after == before {
+                break;
+            }
+            before = after;
+        }
+    };
+    tokio::time::timeout(LONG, rest).await.unwrap_or_else(|_| panic!("{:#?}", requests(plane)));
+
+    plane.kill(Part::ApiServer).unwrap();
+    let mut watches = replica.watches.subscribe();
+    let noticed = watches.wait_for(|all| all.values().any(|it| it.error.is_some()));
+    tokio::time::timeout(LONG, noticed).await.unwrap().unwrap();
+    assert!(has(&replica.published.borrow(), "one1"), "what decided goes on");
+    plane.restart(Part::ApiServer).unwrap();
+    let client = plane.client().await.unwrap();
+    put(&client, &namespace, "one", policy("one1", 2)).await;
+    put(&client, &namespace, "two", spoiled(policy("two1", 2))).await;
+    put(&client, &namespace, "bad", policy("bad1", 1)).await;
+    until_current(&replica, |it| {
+        decides(it, "one1", &digest(&policy("one1", 2)))
+            && decides(it, "two1", &digest(&policy("two1", 1)))
+            && decides(it, "bad1", &digest(&policy("bad1", 1)))
+    })
+    .await;
+    until_state(&client, &format!("{namespace}.two"), State::LastGood).await;
+    until_state(&client, &format!("{namespace}.bad"), State::Loaded).await;
+    let second = Some(digest(&policy("one1", 2)));
+    until(&client, &format!("{namespace}.one"), |it| it.digest == second).await;
+}
+
+#[tokio::test]
+async fn modules_beyond_the_room_cost_reboots_and_who_came_first_stays() {
+    let plane = ready(ControlPlane::options().start().unwrap());
+    let client = plane.client().await.unwrap();
+    let namespace = allowed(plane);
+    let bytes = policy("one1", 1).len() * 2 + 100;
+    let room = Room { bytes, registered_of_namespace: 3, ..Room::default() };
+    let replica = replica(plane, true, room);
+    for name in ["one1", "two1"] {
+        put(&client, &namespace, name, policy(name, 1)).await;
+        until_state(&client, &format!("{namespace}.{name}"), State::Loaded).await;
+    }
+    // Times of creation are seconds.
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    put(&client, &namespace, "aaa1", policy("aaa1", 1)).await;
+    let object = format!("{namespace}.aaa1");
+    let status = until_state(&client, &object, State::Failed).await;
+    let (_, reason, message) = condition(&status, "Loaded");
+    assert_eq!(reason, "TooLarge");
+    assert!(message.contains(&format!("together may have {bytes} bytes")), "{message}");
+    told(&client, &format!("{namespace}/aaa1"), "PolicyFailed").await;
+    let current = until_current(&replica, |it| has(it, &object)).await;
+    assert_eq!(cost(&current, "/etc/aaa1/none", ""), "drain, reboot");
+    assert_eq!(cost(&current, "/etc/one1/none", ""), "");
+
+    // A namespace has room for so many.
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    put(&client, &namespace, "aaa2", policy("aaa2", 1)).await;
+    let text = told(&client, &format!("{namespace}/aaa2"), "TooManyPolicies").await;
+    assert!(text.contains("has 3 policies already"), "{text}");
+
+    let gone = ["-n", &namespace, "delete", "configmap", "one1"];
+    plane.kubectl(&gone).unwrap().success().unwrap();
+    until_state(&client, &object, State::Loaded).await;
+    until_state(&client, &format!("{namespace}.aaa2"), State::Failed).await;
+    until_current(&replica, |it| cost(it, "/etc/aaa1/none", "").is_empty()).await;
+}
+
+#[tokio::test]
+async fn an_object_that_cannot_be_read_names_its_field_and_the_others_go_on() {
+    let plane = ready(ControlPlane::options().start().unwrap());
+    let client = plane.client().await.unwrap();
+    let rules = |name: &str, mode: &str, path: &str| {
+        format!(
+            "{{apiVersion: tread.dev/v1alpha1, kind: DisruptionPolicy, metadata: {{name: {name}}}, \
+             spec: {{mode: {mode}, rules: [{{match: ['file:{path}'], actions: []}}]}}}}"
+        )
+    };
+    let replica = replica(plane, true, Room::default());
+    plane.apply(&rules("wrong", "Enforce", "/etc/wrong")).unwrap();
+    until_state(&client, "wrong", State::Loaded).await;
+    until_current(&replica, |it| it.settled && cost(it, "/etc/wrong", "").is_empty()).await;
+
+    // As if an old definition had let it in.
+    let all = crds::crds();
+    let strict = all.iter().find(|crd| crd.spec.names.kind == "DisruptionPolicy").unwrap();
+    let mut loose = serde_json::to_value(strict).unwrap();
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    loose["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] = schema;
+    loose["spec"]["versions"][0]["selectableFields"] = Value::Null;
+    plane.apply(&loose.to_string()).unwrap();
+    let wrong = rules("wrong", "Sometimes", "/etc/wrong");
+    let taken = tokio::time::timeout(LONG, async {
+        while plane.apply(&wrong).is_err() {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    });
+    taken.await.unwrap();
+    plane.apply(&rules("right", "Enforce", "/etc/right")).unwrap();
+    let strict = serde_json::to_string(strict).unwrap();
+    plane.apply(&strict).unwrap();
+
+    let status = until_state(&client, "wrong", State::Invalid).await;
+    let (loaded, _, message) = condition(&status, "Loaded");
+    assert_eq!(loaded, "False");
+    assert!(message.contains("spec.mode cannot be read: unknown variant `Sometimes`"), "{message}");
+    until_state(&client, "right", State::Loaded).await;
+    let current = until_current(&replica, |it| cost(it, "/etc/right", "").is_empty()).await;
+    assert!(current.settled);
+    // What it claimed before is not left to others.
+    assert_eq!(cost(&current, "/etc/wrong", ""), "drain, reboot");
+
+    plane.apply(&rules("wrong", "Enforce", "/etc/wrong")).unwrap();
+    until_state(&client, "wrong", State::Loaded).await;
+    until_current(&replica, |it| cost(it, "/etc/wrong", "").is_empty()).await;
+}
+
+#[tokio::test]
+async fn only_the_leader_writes_and_every_replica_decides() {
+    let plane = ready(ControlPlane::options().with_audit_log().start().unwrap());
+    let client = plane.client().await.unwrap();
+    let follower = replica(plane, false, Room::default());
+    let namespace = allowed(plane);
+    put(&client, &namespace, "app", policy("one1", 1)).await;
+    let mut watches = follower.watches.subscribe();
+    let synced = |all: &BTreeMap<_, Watched>| all.len() == 4 && all.values().all(|it| it.synced);
+    tokio::time::timeout(LONG, watches.wait_for(synced)).await.unwrap().unwrap();
+    assert!(!follower.published.borrow().settled, "nobody listed what comes with tread");
+    let wrote = || {
+        let all = requests(plane);
+        let writes = ["create", "patch", "update", "delete"];
+        let places = ["/apis/tread.dev/", "/events", &format!("/namespaces/{OWN}/configmaps")];
+        all.keys()
+            .filter(|line| writes.iter().any(|verb| line.starts_with(verb)))
+            .filter(|line| places.iter().any(|place| line.contains(place)))
+            .cloned()
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(wrote(), Vec::<String>::new());
+    follower.leads.send(true).unwrap();
+    until(&client, &format!("{namespace}.app"), |it| it.kept_in.is_some()).await;
+    until_current(&follower, |it| it.settled && has(it, "one1")).await;
+    assert!(!wrote().is_empty());
+
+    let other = replica(plane, false, Room::default());
+    let (one, two) = (
+        until_current(&follower, |it| it.settled && has(it, "one1")).await,
+        until_current(&other, |it| it.settled && has(it, "one1")).await,
+    );
+    assert_eq!(one.digest, two.digest);
+}

@@ -1,0 +1,140 @@
+//! Policies from ConfigMaps.
+
+use crate::support::*;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Api;
+use kube::api::{DeleteParams, ListParams};
+use kube::runtime::wait::await_condition;
+use serde_json::json;
+use tread_cluster::api::DisruptionPolicy;
+use tread_cluster::api::DisruptionPolicyStatus;
+use tread_cluster::api::disruption_policy::{Layer, State};
+use tread_cluster::api::words::KEY_ANNOTATION;
+use tread_cluster::policies::current::Current;
+
+#[tokio::test]
+async fn a_labelled_config_map_registers_itself_and_goes_with_its_policy() {
+    let (plane, replica) = shared();
+    let client = plane.client().await.unwrap();
+    let namespace = allowed(plane);
+    let name = four_letters();
+    put(&client, &namespace, "app", policy(&name, 1)).await;
+    let object = format!("{namespace}.app");
+    let status = until(&client, &object, |it| it.kept_in.is_some()).await;
+    assert_eq!(status.state, Some(State::Loaded));
+    assert_eq!(status.layer, Some(Layer::Template));
+    assert_eq!(status.source, Some(format!("{namespace}/app")));
+    assert_eq!(status.claims_summary, Some(format!("file:/etc/{name}/*")));
+    let current = until_current(replica, |it| has(it, &name)).await;
+    let path = format!("/etc/{name}/restart");
+    assert_eq!(cost(&current, &path, "app.service"), "restart app.service");
+    let text = told(&client, &format!("{namespace}/app"), "PolicyLoaded").await;
+    assert!(text.contains("was loaded and checked"), "{text}");
+
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), &namespace);
+    maps.delete("app", &DeleteParams::default()).await.unwrap();
+    until_gone(&client, &object).await;
+    let current = until_current(replica, |it| !has(it, &name)).await;
+    assert!(cost(&current, &path, "app.service") == "drain, reboot");
+    let text = told(&client, &object, "PolicyWithdrawn").await;
+    assert!(text.contains(&format!("The ConfigMap {namespace}/app, or its label, is gone")));
+    // The copy belongs to the object, and goes with it.
+    let copies: Api<ConfigMap> = Api::namespaced(client.clone(), OWN);
+    let place = status.kept_in.unwrap();
+    let gone = await_condition(copies, &place, |it: Option<&ConfigMap>| it.is_none());
+    tokio::time::timeout(LONG, gone).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn treads_own_namespace_is_always_allowed() {
+    let (plane, replica) = shared();
+    let client = plane.client().await.unwrap();
+    let name = four_letters();
+    put(&client, OWN, &name, policy(&name, 1)).await;
+    until_state(&client, &format!("{OWN}.{name}"), State::Loaded).await;
+    until_current(replica, |it| has(it, &name)).await;
+}
+
+#[tokio::test]
+async fn a_config_map_elsewhere_is_ignored_and_told_why_until_an_admin_allows_it() {
+    let (plane, replica) = shared();
+    let client = plane.client().await.unwrap();
+    let namespace = plane.namespace("other").unwrap();
+    let name = four_letters();
+    put(&client, &namespace, &name, policy(&name, 1)).await;
+    let text = told(&client, &format!("{namespace}/{name}"), "NamespaceNotAllowed").await;
+    let way = format!("kubectl label namespace {namespace} tread.dev/policies=allowed");
+    assert!(text.contains(&way), "{text}");
+    let policies: Api<DisruptionPolicy> = Api::all(client.clone());
+    assert!(policies.get_opt(&format!("{namespace}.{name}")).await.unwrap().is_none());
+
+    // Once: another write of the ConfigMap brings no other Event.
+    put(&client, &namespace, &name, policy(&name, 2)).await;
+    let label = ["label", "namespace", &namespace, "tread.dev/policies=allowed"];
+    plane.kubectl(&label).unwrap().success().unwrap();
+    until_current(replica, |it| decides(it, &name, &digest(&policy(&name, 2)))).await;
+    let events: Api<k8s_openapi::api::events::v1::Event> =
+        Api::namespaced(client.clone(), &namespace);
+    let all = events.list(&ListParams::default().fields("reason=NamespaceNotAllowed")).await;
+    let all = all.unwrap().items;
+    assert_eq!(all.len(), 1, "{all:?}");
+    assert!(all[0].series.is_none());
+
+    let label = ["label", "namespace", &namespace, "tread.dev/policies-"];
+    plane.kubectl(&label).unwrap().success().unwrap();
+    until_gone(&client, &format!("{namespace}.{name}")).await;
+    until_current(replica, |it| !has(it, &name)).await;
+}
+
+#[tokio::test]
+async fn an_annotation_names_the_key_of_the_module() {
+    let (plane, replica) = shared();
+    let client = plane.client().await.unwrap();
+    let namespace = allowed(plane);
+    let (one, other) = (four_letters(), four_letters());
+    let modules = vec![("one", policy(&one, 1)), ("other", policy(&other, 1))];
+    let map = Map { namespace: &namespace, name: "app", modules, ..Map::default() };
+    map.put(&client).await;
+    let object = format!("{namespace}.app");
+    let status = until_state(&client, &object, State::Failed).await;
+    let failure = status.failure.unwrap();
+    assert_eq!(failure.name, "missing");
+    assert!(failure.message.contains("has the keys one, other"), "{failure:?}");
+
+    Map { annotations: vec![(KEY_ANNOTATION, "other")], ..map.clone() }.put(&client).await;
+    until_state(&client, &object, State::Loaded).await;
+    until_current(replica, |it| has(it, &other) && !has(it, &one)).await;
+    Map { annotations: vec![(KEY_ANNOTATION, "one")], ..map }.put(&client).await;
+    until_current(replica, |it| has(it, &one) && !has(it, &other)).await;
+}
+
+#[tokio::test]
+async fn an_admins_settings_stand_over_those_of_the_config_map() {
+    let (plane, replica) = shared();
+    let client = plane.client().await.unwrap();
+    let namespace = allowed(plane);
+    let modules = vec![("policy.wasm", with_settings())];
+    let settings = Some("at_most: 1\nunit: theirs.service\n");
+    let map = Map { namespace: &namespace, name: "app", modules, settings, ..Map::default() };
+    map.put(&client).await;
+    let object = format!("{namespace}.app");
+    let theirs = until_state(&client, &object, State::Loaded).await;
+    let path = "/etc/settings.d/a";
+    let restarts =
+        |unit: &'static str| move |it: &Current| cost(it, path, "") == format!("restart {unit}");
+    until_current(replica, restarts("theirs.service")).await;
+
+    patch(&client, &object, json!({"settings": {"unit": "admins.service"}})).await;
+    until_current(replica, restarts("admins.service")).await;
+    let changed = |it: &DisruptionPolicyStatus| {
+        it.state == Some(State::Loaded) && it.settings_digest != theirs.settings_digest
+    };
+    until(&client, &object, changed).await;
+
+    // Bad settings are a bad version: the one before goes on.
+    patch(&client, &object, json!({"settings": {"at_most": 0}})).await;
+    let status = until_state(&client, &object, State::LastGood).await;
+    assert_eq!(condition(&status, "Loaded").1, "InvalidSettings");
+    assert!(status.failure.unwrap().message.contains("at_most: expected more than 0"));
+    until_current(replica, restarts("admins.service")).await;
+}

@@ -1,0 +1,72 @@
+//! Policies that need no module.
+
+use crate::support::*;
+use tread_cluster::api::disruption_policy::{Layer, State};
+use tread_cluster::policies::snapshot::Room;
+
+fn object(name: &str, pattern: &str) -> String {
+    format!(
+        "{{apiVersion: tread.dev/v1alpha1, kind: DisruptionPolicy, metadata: {{name: {name}}}, spec: \
+         {{rules: [{{match: ['{pattern}'], actions: [{{do: restart, unit: {name}.service}}]}}]}}}}"
+    )
+}
+
+#[tokio::test]
+async fn inline_rules_decide_and_bad_ones_leave_the_last_good_ones() {
+    let (plane, replica) = shared();
+    let client = plane.client().await.unwrap();
+    let name = four_letters();
+    let path = format!("/etc/{name}.conf");
+    plane.apply(&object(&name, &format!("file:{path}"))).unwrap();
+    let first = until(&client, &name, |it| it.kept_in.is_some()).await;
+    assert_eq!(first.state, Some(State::Loaded));
+    assert_eq!(first.layer, Some(Layer::Admin));
+    assert_eq!(first.source.as_deref(), Some("rules"));
+    let restarts = format!("restart {name}.service");
+    until_current(replica, |it| cost(it, &path, "") == restarts).await;
+
+    // No schema can know that this is no pattern.
+    plane.apply(&object(&name, "fiel:/etc/x")).unwrap();
+    let status = until_state(&client, &name, State::LastGood).await;
+    assert_eq!(status.settings_digest, first.settings_digest);
+    let (_, reason, message) = condition(&status, "Loaded");
+    assert_eq!(reason, "InvalidSettings");
+    assert!(message.contains("spec.rules[0].match"), "{message}");
+    until_current(replica, |it| cost(it, &path, "") == restarts).await;
+    // Also for who was not there when they were good.
+    let fresh = self::replica(plane, false, Room::default());
+    until_current(&fresh, |it| it.settled && cost(it, &path, "") == restarts).await;
+    drop(fresh);
+
+    plane.apply(&object(&name, "file:/etc/other.conf")).unwrap();
+    until_state(&client, &name, State::Loaded).await;
+    until_current(replica, |it| cost(it, "/etc/other.conf", "") == restarts).await;
+    plane.kubectl(&["delete", "dpol", &name]).unwrap().success().unwrap();
+    until_current(replica, |it| !has(it, &name)).await;
+}
+
+#[tokio::test]
+async fn the_clusters_own_node_disruption_policy_is_listed_and_followed() {
+    let (plane, replica) = shared();
+    let client = plane.client().await.unwrap();
+    let cluster = |unit: &str| {
+        format!(
+            "{{apiVersion: operator.openshift.io/v1, kind: MachineConfiguration, metadata: \
+             {{name: cluster}}, spec: {{nodeDisruptionPolicy: {{files: [{{path: /etc/ndp.conf, \
+             actions: [{{type: Restart, restart: {{serviceName: {unit}}}}}]}}]}}}}}}"
+        )
+    };
+    plane.apply(&cluster("one.service")).unwrap();
+    let status = until_state(&client, "node-disruption-policy", State::Loaded).await;
+    assert_eq!(status.layer, Some(Layer::Admin));
+    assert_eq!(status.source.as_deref(), Some("nodeDisruptionPolicy"));
+    until_current(replica, |it| cost(it, "/etc/ndp.conf", "") == "restart one.service").await;
+    plane.apply(&cluster("two.service")).unwrap();
+    until_current(replica, |it| cost(it, "/etc/ndp.conf", "") == "restart two.service").await;
+    let none = "{apiVersion: operator.openshift.io/v1, kind: MachineConfiguration, \
+                metadata: {name: cluster}, spec: {nodeDisruptionPolicy: {}}}";
+    plane.kubectl(&["delete", "machineconfiguration", "cluster"]).unwrap().success().unwrap();
+    until_gone(&client, "node-disruption-policy").await;
+    until_current(replica, |it| cost(it, "/etc/ndp.conf", "") == "drain, reboot").await;
+    plane.apply(none).unwrap();
+}
