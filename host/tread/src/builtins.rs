@@ -4,6 +4,7 @@ use anyhow::{Context as _, Result};
 use std::borrow::Cow;
 use std::fs;
 use std::path::Path;
+use tread_cluster::policies::load::{AllShipped, Shipped};
 use tread_engine::limits::Limits;
 use tread_engine::policy::{Policy, Wishes};
 use tread_model::digest::Digest;
@@ -90,6 +91,20 @@ fn load_file(
         .with_context(|| path.display().to_string())
 }
 
+/// All of them, for those who load them one by one.
+pub fn shipped() -> Result<AllShipped> {
+    let digests = digests()?;
+    let one = |it: &Prebuilt| {
+        let Prebuilt { name, component } = *it;
+        Ok(Shipped { name, component, digest: digest(it, &digests)? })
+    };
+    let [rules] = RULES else { anyhow::bail!("the binary has no policy for rules") };
+    Ok(AllShipped {
+        builtins: BUILTINS.iter().map(one).collect::<Result<_>>()?,
+        rules: one(rules)?,
+    })
+}
+
 /// The policy that carries out rules, with these as its settings.
 pub fn load_rules(layer: Layer, wishes: Wishes, limits: &Limits) -> Result<Policy> {
     let [rules] = RULES else { anyhow::bail!("the binary has no policy for rules") };
@@ -103,14 +118,21 @@ fn load_one(
     wishes: Wishes,
     limits: &Limits,
 ) -> Result<Policy> {
-    let broken = || format!("the built-in policy {} of this binary is broken", prebuilt.name);
-    let digest = digests
-        .get(prebuilt.name)
-        .and_then(|entry| entry.get("component")?.as_str())
-        .and_then(Digest::parse)
-        .with_context(broken)?;
+    let digest = digest(prebuilt, digests)?;
     Policy::new(Cow::Borrowed(prebuilt.component), Some(digest), layer, wishes, limits)
-        .with_context(broken)
+        .with_context(|| broken(prebuilt))
+}
+
+fn digest(
+    prebuilt: &Prebuilt,
+    digests: &serde_json::Map<String, serde_json::Value>,
+) -> Result<Digest> {
+    let entry = digests.get(prebuilt.name).and_then(|entry| entry.get("component")?.as_str());
+    entry.and_then(Digest::parse).with_context(|| broken(prebuilt))
+}
+
+fn broken(prebuilt: &Prebuilt) -> String {
+    format!("the built-in policy {} of this binary is broken", prebuilt.name)
 }
 
 fn digests() -> Result<serde_json::Map<String, serde_json::Value>> {

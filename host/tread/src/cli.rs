@@ -31,6 +31,8 @@ Environment:
 pub enum Command {
     /// Shows what a change of configuration does to a node, and why.
     Plan(PlanArgs),
+    /// Lists what is about to happen to the nodes of a cluster.
+    Plans(crate::cluster::plans::PlansArgs),
     /// Lists the policies that decide.
     Policies(PoliciesArgs),
     /// Makes, tests and ships policies, and checks rules that need no code.
@@ -65,6 +67,8 @@ Examples:
       What would a policy decide, and what would that save? It decides nothing yet.
   tread plan --max restart -o json old.yaml new.yaml
       In a pipeline.
+  tread plan -f machineconfig.yaml --pool worker
+      What would applying this do to a cluster, by the policies that are loaded there?
 
 Exit codes:
   0  planned
@@ -78,7 +82,7 @@ Exit codes:
 #[command(after_help = PLAN_EXAMPLES)]
 pub struct PlanArgs {
     /// What the node has: a file, a directory, or - for standard input
-    #[arg(value_name = "OLD", required_unless_present = "old", conflicts_with = "old")]
+    #[arg(value_name = "OLD", required_unless_present_any = ["old", "file"], conflicts_with = "old")]
     pub old_path: Option<PathBuf>,
     /// What it is to get
     #[arg(value_name = "NEW", required_unless_present = "new", conflicts_with = "new")]
@@ -89,6 +93,28 @@ pub struct PlanArgs {
     /// One of several files or directories of what it is to get
     #[arg(long, value_name = "FILE")]
     pub new: Vec<PathBuf>,
+    /// Ask the cluster what applying this MachineConfig, or these mirrors, would
+    /// do to its nodes, by the policies that are loaded there (may be repeated)
+    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["old_path", "new_path", "old", "new", "policy", "rules", "settings", "may_relax", "read_secrets", "shadow", "timings"])]
+    pub file: Vec<PathBuf>,
+    /// With --file: what deleting it would do
+    #[arg(long, requires = "file")]
+    pub delete: bool,
+    /// With --file: only to this pool (may be repeated)
+    #[arg(long, value_name = "POOL", requires = "file")]
+    pub pool: Vec<String>,
+    /// With --file: where tread runs in the cluster
+    #[arg(
+        short,
+        long,
+        value_name = "NAMESPACE",
+        requires = "file",
+        default_value = "tread-system"
+    )]
+    pub namespace: String,
+    /// Which cluster.
+    #[command(flatten)]
+    pub cluster: crate::cluster::ClusterArgs,
     /// Who decides.
     #[command(flatten)]
     pub policies: PolicyArgs,
@@ -141,6 +167,7 @@ Examples:
   tread policies                     the built-in policies
   tread policies -o wide             with every claim and the range of its answers
   tread policies --policy my.wasm    with a template owner's policy
+  tread policies --cluster           those of a cluster
   tread policies -o json";
 
 /// The arguments of `tread policies`.
@@ -150,9 +177,26 @@ pub struct PoliciesArgs {
     /// Which policies, besides the built-in ones.
     #[command(flatten)]
     pub policies: PolicyArgs,
+    /// List those of the cluster instead, as `kubectl tread policies` does
+    #[arg(long = "cluster", conflicts_with_all = ["policy", "rules", "settings", "may_relax", "read_secrets"])]
+    pub from_cluster: bool,
+    /// Which cluster.
+    #[command(flatten)]
+    pub cluster: crate::cluster::ClusterArgs,
     /// How to print the list
     #[arg(short, long, value_enum, default_value_t = ListOutput::Human)]
     pub output: ListOutput,
+}
+
+impl PoliciesArgs {
+    /// Whether those of the cluster are meant. Whoever asks kubectl means them.
+    pub fn asks_cluster(&self) -> bool {
+        let called = std::env::args_os().next().map(PathBuf::from);
+        let by_kubectl = called.is_some_and(|it| it.file_stem() == Some("kubectl-tread".as_ref()));
+        let p = &self.policies;
+        let names_others = !(p.policy.is_empty() && p.rules.is_empty());
+        self.from_cluster || by_kubectl && !names_others
+    }
 }
 
 const POLICY_EXAMPLES: &str = "\

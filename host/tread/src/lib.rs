@@ -4,6 +4,7 @@
 pub mod builtins;
 pub mod cases;
 pub mod cli;
+pub mod cluster;
 pub mod inputs;
 pub mod loading;
 pub mod manifests;
@@ -48,7 +49,12 @@ pub fn run(cli: Cli) -> ExitCode {
     }
     let mut out = io::BufWriter::new(io::stdout().lock());
     let done = match &cli.command {
+        Command::Plan(args) if !args.file.is_empty() => cluster::preview::run(args, &mut out),
         Command::Plan(args) => plan::run(args, &mut out),
+        Command::Plans(args) => cluster::plans::run(args, &mut out),
+        Command::Policies(args) if args.asks_cluster() => {
+            cluster::policies::run(&args.cluster, args.output, &mut out)
+        }
         Command::Policies(args) => policies::run(args, &mut out),
         Command::Policy { command: PolicyCommand::Build { dir, from, output } } => {
             policy::run_build(dir, from.as_deref(), output.as_deref(), &mut out)

@@ -248,22 +248,27 @@ fn object(value: Value) -> Map<String, Value> {
 
 /// The sandbox, with its compiled modules kept where the user keeps caches.
 pub fn sandbox(limits: Limits) -> Result<Sandbox> {
-    sandbox_in(cache_dir(), limits)
+    sandbox_in(cache_dir(), limits, 1)
+}
+
+/// The same for many who ask at the same time.
+pub fn shared_sandbox(limits: Limits, slots: u32) -> Result<Sandbox> {
+    sandbox_in(cache_dir(), limits, slots)
 }
 
 /// A sandbox that compiles each module anew.
 pub fn sandbox_without_cache(limits: Limits) -> Result<Sandbox> {
-    sandbox_in(None, limits)
+    sandbox_in(None, limits, 1)
 }
 
-fn sandbox_in(cache_dir: Option<PathBuf>, limits: Limits) -> Result<Sandbox> {
+fn sandbox_in(cache_dir: Option<PathBuf>, limits: Limits, slots: u32) -> Result<Sandbox> {
     // A hostile module may take long to compile, and much memory: it gets a
     // process of its own, which can be killed.
     let compiler = match std::env::current_exe() {
         Ok(program) => Compiler::Child { program, args: vec!["compile-module".into()] },
         Err(_) => Compiler::InProcess,
     };
-    let options = Options { cache_dir, limits, slots: 1, compiler };
+    let options = Options { cache_dir, limits, slots, compiler };
     Sandbox::new(options).context("cannot set up the sandbox")
 }
 

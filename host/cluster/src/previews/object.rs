@@ -24,7 +24,8 @@ const MOST_CHANGES: usize = 400;
 const LONGEST_NAME: usize = 200;
 
 /// A DisruptionPlan as it has to be.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Described {
     /// Its name.
     pub name: String,

@@ -1,13 +1,16 @@
 //! `tread serve`: the service in a cluster. Wiring, and the order in which it
 //! starts and stops.
 
-use crate::Exit;
+mod listed;
+
 use crate::manifests::Mode;
+use crate::{Exit, builtins, loading};
 use anyhow::{Context as _, Result, anyhow};
 use axum::Router;
 use clap::Args;
+use futures::FutureExt as _;
 use kube::Client;
-use serde_json::Value;
+use listed::Listed;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,12 +19,19 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tread_cluster::admission::certificates::{Lives, service_names};
 use tread_cluster::admission::{Certificates, Settings, Warn, webhook};
-use tread_cluster::http::{Check, Lists, Port, Readiness, Reviewer, lists, plain};
+use tread_cluster::events::Events;
+use tread_cluster::http::{Check, Port, Readiness, Reviewer, lists, plain};
 use tread_cluster::leadership::{Election, Leading, Timings};
 use tread_cluster::manifests::workload::{HTTP, HTTPS};
 use tread_cluster::manifests::{NAME, grants::LEASE};
 use tread_cluster::metrics::Metrics;
+use tread_cluster::plans::{self, Previewer, Retention};
+use tread_cluster::policies::current::Published;
+use tread_cluster::policies::registry;
+use tread_cluster::policies::snapshot::Room;
 use tread_cluster::shutdown::Shutdown;
+use tread_cluster::watching::Watches;
+use tread_engine::limits::Limits;
 
 /// In a pod, so long the API server may still send requests here after the pod
 /// was told to stop.
@@ -29,6 +39,8 @@ const STILL_ASKED: Duration = Duration::from_secs(3);
 
 /// One for the API server's questions while the other is busy.
 const THREADS: usize = 2;
+/// How many policies run at the same time.
+const SLOTS: u32 = 4;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -135,6 +147,41 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
         certificates
     };
 
+    let watches = Watches::default();
+    let sandbox = loading::shared_sandbox(Limits::default(), SLOTS)?;
+    let (policies, registry) = registry::start(registry::Settings {
+        client: client.clone(),
+        namespace: namespace.clone(),
+        replica: replica.clone(),
+        sandbox: sandbox.clone(),
+        shipped: builtins::shipped()?,
+        room: Room::default(),
+        leads: leading.watch(),
+        watches: watches.clone(),
+        metrics: metrics.clone(),
+        events: Events::new(client.clone(), &replica, "Load"),
+    });
+    let (previewer, planning) = plans::start(plans::Settings {
+        client: client.clone(),
+        sandbox,
+        policies: policies.clone(),
+        leads: leading.watch(),
+        watches: watches.clone(),
+        metrics: metrics.clone(),
+        events: Events::new(client.clone(), &replica, "Plan"),
+        keep: Retention::default(),
+    });
+    let (listed, listing) = Listed::new(previewer.clone(), client.clone(), &watches, &metrics);
+    for part in [registry.boxed(), planning.boxed(), listing.boxed()] {
+        let stop = shutdown.begun();
+        writers.spawn(async move {
+            tokio::select! {
+                () = part => {}
+                () = stop => {}
+            }
+        });
+    }
+
     let (answer, answered) = watch::channel(true);
     let until = || {
         let mut answered = answered.clone();
@@ -143,10 +190,13 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
             let _ = answered.wait_for(|answer| !answer).await;
         }
     };
-    let readiness = readiness(leading, certificates.clone(), shutdown.clone());
+    let readiness = {
+        let known = Known { watches, policies, previewer: previewer.clone() };
+        readiness(leading, certificates.clone(), shutdown.clone(), known)
+    };
     let reviewer = Reviewer::new(client, metrics.clone());
     let asked: Router =
-        webhook(no_warnings(), metrics.clone()).merge(lists(reviewer, Arc::new(Nothing)));
+        webhook(warn_by(previewer), metrics.clone()).merge(lists(reviewer, Arc::new(listed)));
     tracing::info!(
         namespace, replica,
         plain = %plain_port.address(), tls = %tls_port.address(),
@@ -203,9 +253,42 @@ fn replica() -> String {
     if name.is_empty() { NAME.to_owned() } else { name.to_owned() }
 }
 
-fn readiness(leading: Leading, certificates: Certificates, shutdown: Shutdown) -> Readiness {
+/// What has to be known before anything can be said.
+struct Known {
+    watches: Watches,
+    policies: Published,
+    previewer: Previewer,
+}
+
+impl Known {
+    fn checks(&self) -> [Check; 3] {
+        let waiting = self.watches.waiting();
+        [
+            match waiting.as_slice() {
+                [] => Check::good("watches", "everything was listed"),
+                waiting => Check::bad("watches", format!("waiting for {}", waiting.join("; "))),
+            },
+            match self.policies.borrow().settled {
+                true => Check::good("policies", "each is loaded, or known to be bad"),
+                false => Check::bad("policies", "some are still being loaded"),
+            },
+            match self.previewer.is_ready() {
+                true => Check::good("plans", "what is pending is planned"),
+                false => Check::bad("plans", "what is pending is not planned yet"),
+            },
+        ]
+    }
+}
+
+fn readiness(
+    leading: Leading,
+    certificates: Certificates,
+    shutdown: Shutdown,
+    known: Known,
+) -> Readiness {
     Arc::new(move || {
         let mut checks = vec![election_check(&leading), certificates.check()];
+        checks.extend(known.checks());
         if shutdown.has_begun() {
             checks.push(Check::bad("running", "stops: another replica answers"));
         }
@@ -226,24 +309,10 @@ fn election_check(leading: &Leading) -> Check {
     }
 }
 
-/// What there is to warn of while nothing is planned.
-fn no_warnings() -> Warn {
-    Arc::new(|_| Box::pin(async { Vec::new() }))
-}
-
-/// What there is to list while nothing is planned.
-struct Nothing;
-
-impl Lists for Nothing {
-    fn plans(&self) -> Vec<Value> {
-        Vec::new()
-    }
-
-    fn plan(&self, _: &str) -> Option<Value> {
-        None
-    }
-
-    fn policies(&self) -> Vec<Value> {
-        Vec::new()
-    }
+/// Says what a request would do to nodes.
+fn warn_by(previewer: Previewer) -> Warn {
+    Arc::new(move |request| {
+        let previewer = previewer.clone();
+        async move { previewer.warnings(&request).await }.boxed()
+    })
 }

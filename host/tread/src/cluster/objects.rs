@@ -1,0 +1,106 @@
+//! A DisruptionPlan for a person.
+
+use crate::render::table;
+use std::io::{self, Write};
+use tread_cluster::api::disruption_plan::{PlanChange, PlanStep, Transition};
+use tread_cluster::api::{DisruptionPlan, DisruptionPlanStatus};
+
+/// Whether a plan is still to come, and why so.
+pub(super) fn pending(plan: &DisruptionPlan) -> Option<(&str, &str)> {
+    let conditions = plan.status.iter().flat_map(|status| &status.conditions);
+    let pending = conditions.into_iter().find(|condition| condition.type_ == "Pending")?;
+    Some((&pending.status, &pending.reason))
+}
+
+/// Everything that a plan says.
+pub(super) fn plan(
+    out: &mut impl Write,
+    pool: &str,
+    status: &DisruptionPlanStatus,
+) -> io::Result<()> {
+    let word = |value: &Option<String>| value.clone().unwrap_or_default();
+    writeln!(out, "Pool {pool}: {}", word(&status.effect))?;
+    writeln!(out, "  cause: {}", word(&status.cause))?;
+    if let Some(tread) = &status.tread {
+        writeln!(out, "  by OpenShift's operator; tread would do: {tread}")?;
+    }
+    if status.stale {
+        writeln!(out, "  stale: its policies or configs have changed since")?;
+    }
+    for condition in &status.conditions {
+        let speaks = condition.type_ == "Pending" || condition.status != "True";
+        if speaks {
+            writeln!(out, "  {}: {}", condition.type_.to_lowercase(), condition.message)?;
+        }
+    }
+    for way in &status.transitions {
+        writeln!(out)?;
+        transition(out, way)?;
+    }
+    match status.transitions_left_out {
+        0 => Ok(()),
+        more => writeln!(out, "\n  and {more} more ways"),
+    }
+}
+
+fn transition(out: &mut impl Write, way: &Transition) -> io::Result<()> {
+    let to = if way.to.is_empty() { "what is not rendered yet" } else { &way.to };
+    let nodes = match way.nodes.count {
+        1 => "1 node".to_owned(),
+        count => format!("{count} nodes"),
+    };
+    let named = match way.nodes.first.as_slice() {
+        [] => String::new(),
+        first => {
+            let shown = i64::try_from(first.len()).unwrap_or(i64::MAX);
+            let more = if way.nodes.count > shown { ", …" } else { "" };
+            format!(" ({}{more})", first.join(", "))
+        }
+    };
+    writeln!(out, "  {nodes}{named}")?;
+    writeln!(out, "    from {} to {to}", way.from)?;
+    let steps: Vec<String> = way.steps.iter().map(step).collect();
+    let steps = if steps.is_empty() { "none".to_owned() } else { steps.join(", ") };
+    writeln!(out, "    steps: {steps}")?;
+    if let Some(digest) = &way.digest {
+        writeln!(out, "    digest: {digest}")?;
+    }
+    for warning in &way.warnings {
+        writeln!(out, "    note: {warning}")?;
+    }
+    let rows = way.changes.iter().map(|change| {
+        let by = change.policy.as_ref().map_or("nobody", |policy| policy.name.as_str());
+        let actions: Vec<String> = change.actions.iter().map(step).collect();
+        let actions = if actions.is_empty() { "none".to_owned() } else { actions.join(", ") };
+        vec![
+            "   ".to_owned(),
+            change.id.clone(),
+            change.edit.clone(),
+            actions,
+            format!("{} by {by}", change.verdict),
+        ]
+    });
+    table::print(out, &rows.collect::<Vec<_>>())?;
+    for change in &way.changes {
+        reason(out, change)?;
+    }
+    match way.changes_left_out {
+        0 => Ok(()),
+        more => writeln!(out, "    and {more} more changes"),
+    }
+}
+
+fn reason(out: &mut impl Write, change: &PlanChange) -> io::Result<()> {
+    writeln!(out, "    {}: {}", change.id, change.reason)?;
+    match &change.advice {
+        Some(advice) => writeln!(out, "      {advice}"),
+        None => Ok(()),
+    }
+}
+
+fn step(step: &PlanStep) -> String {
+    match &step.unit {
+        Some(unit) => format!("{} {unit}", step.r#do),
+        None => step.r#do.clone(),
+    }
+}

@@ -1,0 +1,187 @@
+//! `tread plan -f FILE`: what a change would do to a cluster's pools, as the
+//! service there would say.
+
+use super::connect::{client, wait_for};
+use super::objects;
+use crate::cli::{PlanArgs, PlanOutput};
+use crate::render::{json, yaml};
+use crate::{Exit, UsageError, builtins, inputs, loading, warn};
+use anyhow::{Context as _, Result, anyhow, bail};
+use k8s_openapi::jiff::Timestamp;
+use kube::core::DynamicObject;
+use serde::Serialize;
+use std::io::Write;
+use std::time::Duration;
+use tokio::sync::watch;
+use tread_cluster::api::disruption_plan::Cause;
+use tread_cluster::events::Events;
+use tread_cluster::metrics::Metrics;
+use tread_cluster::plans::{self, Previewer, Retention};
+use tread_cluster::policies::registry;
+use tread_cluster::policies::snapshot::Room;
+use tread_cluster::previews::{Change, Described, describe};
+use tread_cluster::watching::Watches;
+use tread_engine::limits::Limits;
+use tread_model::digest::Digest;
+use tread_model::effect::Effect;
+use tread_model::read::{Input, document_values};
+
+/// The name and version of the JSON form.
+const SCHEMA: &str = "tread.dev/preview/v1";
+/// When somebody who waits is told for what.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// How long a watch may fail before it is given up.
+const GIVE_UP: Duration = Duration::from_secs(15);
+
+/// What changes would do to the pools of a cluster.
+pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
+    let changes = read(args)?;
+    let all = wait_for(async {
+        let client = client(&args.cluster).await?;
+        let limits = Limits::default();
+        let sandbox = loading::sandbox(limits)?;
+        // Whoever asks from outside writes nothing.
+        let (_never, leads) = watch::channel(false);
+        let (metrics, watches) = (Metrics::new(), Watches::default());
+        let (policies, registry) = registry::start(registry::Settings {
+            client: client.clone(),
+            namespace: args.namespace.clone(),
+            replica: "tread plan".to_owned(),
+            sandbox: sandbox.clone(),
+            shipped: builtins::shipped()?,
+            room: Room::default(),
+            leads: leads.clone(),
+            watches: watches.clone(),
+            metrics: metrics.clone(),
+            events: Events::new(client.clone(), "tread plan", "Load"),
+        });
+        let (previewer, controller) = plans::start(plans::Settings {
+            client: client.clone(),
+            sandbox,
+            policies,
+            leads,
+            watches: watches.clone(),
+            metrics,
+            events: Events::new(client, "tread plan", "Plan"),
+            keep: Retention::default(),
+        });
+        tokio::select! {
+            answer = ask(&previewer, &watches, &changes, args) => answer,
+            () = registry => bail!("loading the policies ended; please report it"),
+            () = controller => bail!("watching the cluster ended; please report it"),
+        }
+    })?;
+    print(args, &all, out)?;
+    let worst = all.iter().map(|plan| plan.effect).max();
+    Ok(match (worst, args.max) {
+        (Some(Effect::Refuse), _) => Exit::Refused,
+        (Some(effect), Some(max)) if effect > max => {
+            warn(&format!("more disruptive than --max {max}: this is a {effect}"));
+            Exit::TooDisruptive
+        }
+        _ => Exit::Done,
+    })
+}
+
+/// The changes that the files hold.
+fn read(args: &PlanArgs) -> Result<Vec<(Change, Cause)>> {
+    let mut changes = Vec::new();
+    for path in &args.file {
+        for file in inputs::read(path)?.files {
+            let input = Input { name: &file.name, bytes: &file.bytes };
+            for document in document_values(&input)? {
+                let object: DynamicObject = serde_json::from_value(document.value)
+                    .with_context(|| format!("{}: is no Kubernetes object", file.name))?;
+                let kind = object.types.as_ref().map_or("", |types| types.kind.as_str());
+                let change = plans::change(kind, &object, args.delete).ok_or_else(|| {
+                    anyhow!(
+                        "{}: nodes do not follow a {kind}: expected MachineConfig, \
+                         ImageContentSourcePolicy, ImageDigestMirrorSet or ImageTagMirrorSet",
+                        file.name
+                    )
+                })?;
+                changes.push(change);
+            }
+        }
+    }
+    Ok(changes)
+}
+
+async fn ask(
+    previewer: &Previewer,
+    watches: &Watches,
+    changes: &[(Change, Cause)],
+    args: &PlanArgs,
+) -> Result<Vec<Described>> {
+    let ready = previewer.ready();
+    tokio::pin!(ready);
+    let waiting = || watches.waiting().join("\n  ");
+    if tokio::time::timeout(PATIENCE, &mut ready).await.is_err() {
+        warn(&format!("waiting for the cluster:\n  {}", waiting()));
+        if tokio::time::timeout(GIVE_UP, &mut ready).await.is_err() {
+            let failing = watches.subscribe().borrow().values().any(|it| it.error.is_some());
+            if failing {
+                bail!("the cluster does not say what is needed:\n  {}", waiting());
+            }
+            ready.await;
+        }
+    }
+    for pool in &args.pool {
+        let pools = previewer.snapshot().pools;
+        if !pools.contains_key(pool) {
+            let names: Vec<&str> = pools.keys().map(String::as_str).collect();
+            let message = match names.as_slice() {
+                [] => "this cluster has no MachineConfigPool".to_owned(),
+                names => format!("--pool {pool}: there are {}", names.join(", ")),
+            };
+            return Err(UsageError(message).into());
+        }
+    }
+    let causes: Vec<&Cause> = changes.iter().map(|(_, cause)| cause).collect();
+    let changes: Vec<Change> = changes.iter().map(|(change, _)| change.clone()).collect();
+    let previews = previewer.preview(&changes).await.map_err(|why| anyhow!(why))?;
+    let mut all = Vec::new();
+    for preview in previews {
+        let pool = &preview.work.pool.name;
+        if !args.pool.is_empty() && !args.pool.contains(pool) {
+            continue;
+        }
+        let plans = describe(&preview, Digest::of(b""), Timestamp::now());
+        let concerns = |plan: &Described| {
+            causes
+                .iter()
+                .any(|cause| cause.kind == plan.cause.kind && cause.name == plan.cause.name)
+        };
+        if plans.iter().any(concerns) {
+            all.extend(plans.into_iter().filter(|plan| concerns(plan)));
+        }
+    }
+    Ok(all)
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Output<'p> {
+    schema: &'static str,
+    plans: &'p [Described],
+}
+
+fn print(args: &PlanArgs, all: &[Described], out: &mut impl Write) -> Result<()> {
+    let output = || Output { schema: SCHEMA, plans: all };
+    match args.output {
+        PlanOutput::Json => json(out, &output())?,
+        PlanOutput::Yaml => yaml(out, &output())?,
+        PlanOutput::Human if all.is_empty() => {
+            writeln!(out, "Nothing changes on any node.")?;
+        }
+        PlanOutput::Human => {
+            for (index, plan) in all.iter().enumerate() {
+                if index > 0 {
+                    writeln!(out)?;
+                }
+                objects::plan(out, &plan.pool, &plan.status)?;
+            }
+        }
+    }
+    Ok(())
+}

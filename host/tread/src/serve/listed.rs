@@ -1,0 +1,82 @@
+//! What `/v1` serves.
+
+use futures::StreamExt as _;
+use kube::runtime::watcher::{Config, Event};
+use kube::{Api, Client, ResourceExt as _};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
+use std::sync::{Arc, PoisonError, RwLock};
+use tread_cluster::api::DisruptionPolicy;
+use tread_cluster::http::Lists;
+use tread_cluster::metrics::Metrics;
+use tread_cluster::plans::Previewer;
+use tread_cluster::watching::{Watches, follow};
+
+/// The plans as they were made, and the policies as they stand in the cluster.
+pub(super) struct Listed {
+    previewer: Previewer,
+    policies: Arc<RwLock<BTreeMap<String, Value>>>,
+}
+
+impl Listed {
+    /// What is listed, and what keeps it up to date for as long as it is polled.
+    pub(super) fn new(
+        previewer: Previewer,
+        client: Client,
+        watches: &Watches,
+        metrics: &Metrics,
+    ) -> (Listed, impl Future<Output = ()> + Send + use<>) {
+        let policies: Arc<RwLock<BTreeMap<String, Value>>> = Arc::default();
+        let api: Api<DisruptionPolicy> = Api::all(client);
+        let name = "disruptionpolicies to list";
+        let events = follow(api, Config::default(), name, watches, metrics);
+        (Listed { previewer, policies: Arc::clone(&policies) }, keep(events, policies))
+    }
+}
+
+async fn keep(
+    mut events: impl futures::Stream<Item = Event<DisruptionPolicy>> + Send + Unpin,
+    policies: Arc<RwLock<BTreeMap<String, Value>>>,
+) {
+    let mut listing = BTreeSet::new();
+    while let Some(event) = events.next().await {
+        let mut policies = policies.write().unwrap_or_else(PoisonError::into_inner);
+        let mut put = |mut object: DisruptionPolicy| {
+            object.metadata.managed_fields = None;
+            let name = object.name_any();
+            if let Ok(value) = serde_json::to_value(object) {
+                policies.insert(name, value);
+            }
+        };
+        match event {
+            Event::Init => listing.clear(),
+            Event::InitApply(object) => {
+                listing.insert(object.name_any());
+                put(object);
+            }
+            Event::InitDone => policies.retain(|name, _| listing.contains(name)),
+            Event::Apply(object) => put(object),
+            Event::Delete(object) => {
+                policies.remove(&object.name_any());
+            }
+        }
+    }
+}
+
+impl Lists for Listed {
+    fn plans(&self) -> Vec<Value> {
+        let plans = self.previewer.plans();
+        plans.iter().filter_map(|plan| serde_json::to_value(plan).ok()).collect()
+    }
+
+    fn plan(&self, name: &str) -> Option<Value> {
+        let plans = self.previewer.plans();
+        let plan = plans.iter().find(|plan| plan.name == name)?;
+        serde_json::to_value(plan).ok()
+    }
+
+    fn policies(&self) -> Vec<Value> {
+        self.policies.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+}
