@@ -1,0 +1,260 @@
+//! The cluster that it is measured on.
+
+use anyhow::{Context, Result};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::{ConfigMap, Node};
+use kube::api::{
+    DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams,
+};
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::{Api, Client};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use tread_test_bed::ControlPlane;
+
+const ROLE: &str = "machineconfiguration.openshift.io/role";
+const GROUP: &str = "machineconfiguration.openshift.io";
+/// How many objects are made at the same time.
+const AT_ONCE: usize = 16;
+/// A file of a usual size.
+const FILE: usize = 2048;
+
+/// The cluster that it is measured on.
+pub(crate) struct Cluster {
+    pub(crate) plane: ControlPlane,
+    client: Client,
+    pools: usize,
+}
+
+impl Cluster {
+    pub(crate) async fn start(pools: usize) -> Result<Cluster> {
+        let plane = ControlPlane::options().with_audit_log().start()?;
+        let client = plane.client().await?;
+        Ok(Cluster { plane, client, pools })
+    }
+
+    fn api(&self, group: &str, version: &str, kind: &str) -> Api<DynamicObject> {
+        let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+        Api::all_with(self.client.clone(), &kind)
+    }
+
+    fn configs(&self) -> Api<DynamicObject> {
+        self.api(GROUP, "v1", "MachineConfig")
+    }
+
+    fn pool(&self, number: usize) -> String {
+        match number % self.pools {
+            0 => "worker".to_owned(),
+            number => format!("pool-{number}"),
+        }
+    }
+
+    /// Pools, their MachineConfigs, each rendered and rolled out, and nodes.
+    pub(crate) async fn fill(&self, nodes: usize, configs: usize) -> Result<()> {
+        let api = self.configs();
+        let of_pool = |number: usize| (number..configs).step_by(self.pools);
+        create(&api, (0..configs).map(|number| config(number, &self.pool(number)))).await?;
+        let pools = self.api(GROUP, "v1", "MachineConfigPool");
+        let made = create(&pools, (0..self.pools).map(|number| pool(&self.pool(number)))).await?;
+        let rendered = (0..self.pools).map(|number| {
+            let numbers = of_pool(0).chain(of_pool(number).filter(|_| number > 0));
+            rendered(&self.pool(number), numbers.collect(), &made)
+        });
+        create(&api, rendered).await?;
+        for number in 0..self.pools {
+            let sources: Vec<Value> = of_pool(0)
+                .chain(of_pool(number).filter(|_| number > 0))
+                .map(|number| json!({"name": name_of(number)}))
+                .collect();
+            let name = self.pool(number);
+            let configuration = json!({"name": format!("rendered-{name}-1"), "source": sources});
+            let params = PatchParams::default();
+            let spec = json!({"spec": {"configuration": configuration}});
+            pools.patch(&name, &params, &Patch::Merge(spec)).await?;
+            let status = json!({"status": {"configuration": configuration}});
+            pools.patch_status(&name, &params, &Patch::Merge(status)).await?;
+        }
+        let api: Api<Node> = Api::all(self.client.clone());
+        let all = (0..nodes).map(|number| node(number, &self.pool(number)));
+        create(&api, all).await?;
+        Ok(())
+    }
+
+    /// As many policies of as many digests.
+    pub(crate) async fn policies(&self, file: &Path, count: usize) -> Result<()> {
+        let component = std::fs::read(file).with_context(|| file.display().to_string())?;
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {
+            "name": "policies", "labels": {"tread.dev/policies": "allowed"}}});
+        self.plane.apply(&namespace.to_string())?;
+        // A namespace has room for 50.
+        let more = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {
+            "name": "more-policies", "labels": {"tread.dev/policies": "allowed"}}});
+        self.plane.apply(&more.to_string())?;
+        for number in 0..count {
+            let namespace = if number % 2 == 0 { "policies" } else { "more-policies" };
+            let mut bytes = component.clone();
+            // A custom section that says nothing, so that each is another one.
+            let text = format!("measured-{number:04}");
+            bytes.extend([0, u8::try_from(text.len() + 1)?, u8::try_from(text.len())?]);
+            bytes.extend(text.bytes());
+            let map: ConfigMap = ConfigMap {
+                metadata: serde_json::from_value(json!({
+                    "name": format!("policy-{number}"), "labels": {"tread.dev/policy": "true"},
+                }))?,
+                binary_data: Some([("policy.wasm".to_owned(), ByteString(bytes))].into()),
+                ..ConfigMap::default()
+            };
+            let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), namespace);
+            api.create(&PostParams::default(), &map).await?;
+        }
+        Ok(())
+    }
+
+    /// How long it takes from a new MachineConfig to its plan.
+    pub(crate) async fn preview(&self, number: usize) -> Result<Duration> {
+        let plans = self.api("tread.dev", "v1alpha1", "DisruptionPlan");
+        let version = plans.list_metadata(&ListParams::default().limit(1)).await?;
+        let version = version.metadata.resource_version.unwrap_or_default();
+        let mut events = plans.watch(&WatchParams::default(), &version).await?.boxed();
+        let name = format!("timed-{number}");
+        let begun = Instant::now();
+        let role = self.pool(1 + number % self.pools.saturating_sub(1).max(1));
+        let object = new_config(&name, &role, number)?;
+        self.configs().create(&PostParams::default(), &object).await?;
+        while let Some(event) = events.try_next().await? {
+            let (WatchEvent::Added(plan) | WatchEvent::Modified(plan)) = event else { continue };
+            let is_its =
+                plan.data.pointer("/spec/cause/name").and_then(Value::as_str) == Some(&name);
+            if is_its && plan.data.pointer("/status/effect").is_some() {
+                break;
+            }
+        }
+        let time = begun.elapsed();
+        self.configs().delete(&name, &DeleteParams::default()).await?;
+        Ok(time)
+    }
+
+    /// How long it takes to be warned of a new MachineConfig, the API server's own
+    /// work included; and whether there was a warning.
+    pub(crate) async fn warning(&self, number: usize) -> Result<(Duration, bool)> {
+        // One in ten concerns all pools.
+        let role = if number.is_multiple_of(10) { "worker".to_owned() } else { self.pool(number) };
+        let object = new_config(&format!("asked-{number}"), &role, number)?;
+        let request = kube::core::Request::new(format!("/apis/{GROUP}/v1/machineconfigs"));
+        let params = PostParams { dry_run: true, ..PostParams::default() };
+        let request = request.create(&params, serde_json::to_vec(&object)?)?;
+        let begun = Instant::now();
+        let answer = self.client.send(request.map(kube::client::Body::from)).await?;
+        Ok((begun.elapsed(), answer.headers().contains_key("warning")))
+    }
+
+    /// Where the log of requests ends now.
+    pub(crate) fn audit(&self) -> Result<u64> {
+        Ok(std::fs::metadata(self.plane.audit_log())?.len())
+    }
+
+    pub(crate) fn audit_log(&self) -> PathBuf {
+        self.plane.audit_log()
+    }
+}
+
+async fn create<K>(api: &Api<K>, all: impl Iterator<Item = Value>) -> Result<Vec<K>>
+where
+    K: Clone + serde::de::DeserializeOwned + serde::Serialize + std::fmt::Debug,
+{
+    stream::iter(all)
+        .map(async |object| {
+            let object: K = serde_json::from_value(object)?;
+            loop {
+                match api.create(&PostParams::default(), &object).await {
+                    // New definitions need a moment.
+                    Err(kube::Error::Api(status)) if status.code == 429 => {
+                        tokio::time::sleep(Duration::from_millis(100)).await;
+                    }
+                    result => return anyhow::Ok(result?),
+                }
+            }
+        })
+        .buffer_unordered(AT_ONCE)
+        .try_collect()
+        .await
+}
+
+fn name_of(number: usize) -> String {
+    format!("{number:03}-config")
+}
+
+fn files(number: usize) -> Value {
+    let file = |index: usize| {
+        let text = format!("{number}.{index}.").repeat(FILE / 6);
+        json!({"path": format!("/etc/measured/{number}/{index}"), "mode": 0o644, "overwrite": true,
+            "contents": {"source": format!("data:,{text}")}})
+    };
+    json!([file(0), file(1), file(2)])
+}
+
+fn config(number: usize, role: &str) -> Value {
+    json!({
+        "apiVersion": format!("{GROUP}/v1"), "kind": "MachineConfig",
+        "metadata": {"name": name_of(number), "labels": {ROLE: role}},
+        "spec": {"config": {"ignition": {"version": "3.4.0"}, "storage": {"files": files(number)}}},
+    })
+}
+
+fn new_config(name: &str, role: &str, number: usize) -> Result<DynamicObject> {
+    let mut object = config(1000 + number, role);
+    if let Some(place) = object.pointer_mut("/metadata/name") {
+        *place = json!(name);
+    }
+    Ok(serde_json::from_value(object)?)
+}
+
+fn pool(name: &str) -> Value {
+    json!({
+        "apiVersion": format!("{GROUP}/v1"), "kind": "MachineConfigPool",
+        "metadata": {"name": name},
+        "spec": {
+            "machineConfigSelector": {"matchExpressions": [
+                {"key": ROLE, "operator": "In", "values": ["worker", name]}]},
+            "nodeSelector": {"matchLabels": {format!("node-role.kubernetes.io/{name}"): ""}},
+        },
+    })
+}
+
+fn rendered(pool: &str, numbers: Vec<usize>, pools: &[DynamicObject]) -> Value {
+    let all: Vec<Value> = numbers
+        .into_iter()
+        .flat_map(|number| files(number).as_array().cloned().unwrap_or_default())
+        .collect();
+    let owner = pools.iter().find(|it| it.metadata.name.as_deref() == Some(pool));
+    let uid = owner.and_then(|owner| owner.metadata.uid.clone());
+    json!({
+        "apiVersion": format!("{GROUP}/v1"), "kind": "MachineConfig",
+        "metadata": {"name": format!("rendered-{pool}-1"), "ownerReferences": [{
+            "apiVersion": format!("{GROUP}/v1"), "kind": "MachineConfigPool", "name": pool,
+            "uid": uid, "controller": true}]},
+        "spec": {"config": {"ignition": {"version": "3.4.0"}, "storage": {"files": all}}},
+    })
+}
+
+fn node(number: usize, pool: &str) -> Value {
+    let mut labels: serde_json::Map<String, Value> =
+        (0..20).map(|index| (format!("example.com/label-{index}"), json!("value"))).collect();
+    labels.insert(format!("node-role.kubernetes.io/{pool}"), json!(""));
+    let images: Vec<Value> = (0..50)
+        .map(|index| {
+            let digest = "0123456789abcdef".repeat(4);
+            json!({"names": [format!("example.com/image-{index}@sha256:{digest}")], "sizeBytes": 1})
+        })
+        .collect();
+    json!({
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": format!("node-{number:05}"), "labels": labels, "annotations": {
+            "machineconfiguration.openshift.io/currentConfig": format!("rendered-{pool}-1"),
+            "machineconfiguration.openshift.io/desiredConfig": format!("rendered-{pool}-1"),
+            "machineconfiguration.openshift.io/state": "Done"}},
+        "status": {"images": images},
+    })
+}

@@ -1,0 +1,153 @@
+//! `tread-measure`: what `tread serve` takes on a large cluster, and how fast it
+//! answers there.
+
+mod audit;
+mod cluster;
+mod process;
+
+use anyhow::{Context, Result, bail};
+use clap::Parser;
+use cluster::Cluster;
+use process::Tread;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// What tread serve takes on a large cluster, and how fast it answers there.
+///
+/// It starts a control plane of its own, fills it, runs the given tread beside
+/// it, and prints a table. It takes some minutes.
+#[derive(Parser)]
+#[command(name = "tread-measure", verbatim_doc_comment)]
+struct Arguments {
+    /// The tread to measure
+    #[arg(long, value_name = "FILE")]
+    tread: PathBuf,
+    /// A policy to ship again and again, each time as another one
+    #[arg(long, value_name = "FILE")]
+    policy: PathBuf,
+    /// How many nodes there are
+    #[arg(long, default_value_t = 5000)]
+    nodes: usize,
+    /// How many pools
+    #[arg(long, default_value_t = 50)]
+    pools: usize,
+    /// How many MachineConfigs
+    #[arg(long, default_value_t = 500)]
+    configs: usize,
+    /// How many policies, the built-in ones included
+    #[arg(long, default_value_t = 100)]
+    policies: usize,
+    /// How often each answer is timed
+    #[arg(long, default_value_t = 100)]
+    times: usize,
+    /// For how many seconds it is watched at rest
+    #[arg(long, default_value_t = 60)]
+    rest: u64,
+}
+
+fn main() -> ExitCode {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let done = runtime
+        .context("cannot start threads")
+        .and_then(|runtime| runtime.block_on(run(&Arguments::parse())));
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "tread-measure: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(arguments: &Arguments) -> Result<()> {
+    let mut out = std::io::stdout();
+    let cluster = Cluster::start(arguments.pools).await?;
+    let ports = process::install(&arguments.tread, &cluster)?;
+    say("filling the cluster");
+    cluster.fill(arguments.nodes, arguments.configs).await?;
+    let builtins = 7;
+    cluster.policies(&arguments.policy, arguments.policies.saturating_sub(builtins)).await?;
+
+    say("starting tread");
+    let begun = Instant::now();
+    let tread = Tread::start(&arguments.tread, &cluster, ports)?;
+    tread.ready().await?;
+    let ready = begun.elapsed();
+    let at_start = tread.memory()?;
+
+    say("watching it at rest");
+    let since = cluster.audit()?;
+    tokio::time::sleep(Duration::from_secs(arguments.rest)).await;
+    let requests = audit::requests(&cluster.audit_log(), since, tread.user())?;
+
+    say("timing previews");
+    let mut previews = Vec::new();
+    for number in 0..arguments.times {
+        previews.push(cluster.preview(number).await?);
+    }
+    say("timing warnings");
+    let mut warnings = Vec::new();
+    for number in 0..arguments.times {
+        let (time, warned) = cluster.warning(number).await?;
+        if !warned {
+            bail!("a change came without a warning: is the webhook reached?");
+        }
+        warnings.push(time);
+    }
+    let at_end = tread.memory()?;
+
+    writeln!(out, "| {:<44} | {:>10} | {:>10} |", "what", "measured", "limit")?;
+    writeln!(out, "| {:-<44} | {:->10} | {:->10} |", "", "", "")?;
+    let mut row = |what: &str, measured: String, limit: &str| {
+        writeln!(out, "| {what:<44} | {measured:>10} | {limit:>10} |")
+    };
+    let megabytes = |kilobytes: u64| format!("{} MB", kilobytes / 1024);
+    row("ready after the start", milliseconds(ready), "")?;
+    row("resident when ready", megabytes(at_start.resident), "")?;
+    row("resident at the end", megabytes(at_end.resident), "")?;
+    row("resident at its peak", megabytes(at_end.peak), "200 MB")?;
+    row(&format!("requests at rest, in {} s", arguments.rest), requests.all.to_string(), "")?;
+    row("  of them for the Lease", requests.leases.to_string(), "")?;
+    row("preview, median", milliseconds(percentile(&mut previews, 50)), "")?;
+    row("preview, p99", milliseconds(percentile(&mut previews, 99)), "2000 ms")?;
+    row("warning, median", milliseconds(percentile(&mut warnings, 50)), "")?;
+    row("warning, p99", milliseconds(percentile(&mut warnings, 99)), "100 ms")?;
+    for (what, count) in requests.others {
+        writeln!(out, "at rest: {count} × {what}")?;
+    }
+    Ok(())
+}
+
+fn say(what: &str) {
+    let _ = writeln!(std::io::stderr(), "tread-measure: {what}");
+}
+
+fn milliseconds(time: Duration) -> String {
+    format!("{:.0} ms", time.as_secs_f64() * 1e3)
+}
+
+/// Of sorted times, the one that so many percent are not above.
+fn percentile(times: &mut [Duration], percent: usize) -> Duration {
+    times.sort_unstable();
+    let place = (times.len() * percent).div_ceil(100).saturating_sub(1);
+    times.get(place).copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percentile_is_one_of_the_times() {
+        let of = |count: u64, percent| {
+            let mut times: Vec<Duration> = (1..=count).rev().map(Duration::from_secs).collect();
+            percentile(&mut times, percent).as_secs()
+        };
+        assert_eq!(
+            [of(100, 99), of(100, 50), of(1, 99), of(10, 99), of(0, 99)],
+            [99, 50, 1, 10, 0]
+        );
+    }
+}

@@ -1,0 +1,121 @@
+//! The tread that is measured.
+
+use crate::cluster::Cluster;
+use anyhow::{Context, Result, bail};
+use std::fs;
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+/// Starting takes compiling a hundred modules.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// The tread that is measured. It ends with this.
+pub(crate) struct Tread {
+    child: Child,
+    port: u16,
+}
+
+/// The ports that it answers on.
+#[derive(Clone, Copy)]
+pub(crate) struct Ports {
+    plain: u16,
+    tls: u16,
+}
+
+/// Installs what the cluster needs for it.
+pub(crate) fn install(program: &Path, cluster: &Cluster) -> Result<Ports> {
+    let ports = Ports { plain: free_port()?, tls: free_port()? };
+    let outside = format!("https://127.0.0.1:{}", ports.tls);
+    let manifests = Command::new(program)
+        .args(["manifests", "--with-inputs", "--outside", &outside])
+        .output()
+        .context("cannot run tread manifests")?;
+    if !manifests.status.success() {
+        bail!("tread manifests: {}", String::from_utf8_lossy(&manifests.stderr));
+    }
+    cluster.plane.apply(&String::from_utf8(manifests.stdout)?)?;
+    let wait = ["wait", "--for=condition=Established", "--timeout=120s", "crd", "--all"];
+    cluster.plane.kubectl(&wait)?.success()?;
+    Ok(ports)
+}
+
+/// What a process takes, in KB.
+pub(crate) struct Memory {
+    pub(crate) resident: u64,
+    pub(crate) peak: u64,
+}
+
+impl Tread {
+    pub(crate) fn start(program: &Path, cluster: &Cluster, ports: Ports) -> Result<Tread> {
+        let access = cluster.plane.service_account("tread-system", "tread")?;
+        let cache = cluster.plane.dir().join("cache");
+        let mut command = Command::new(program);
+        access.prepare(&mut command);
+        let log = fs::File::create(cluster.plane.dir().join("tread.log"))?;
+        let child = command
+            .args(["serve", "--namespace", "tread-system", "--tls-name", "127.0.0.1"])
+            .args(["--listen", &format!("127.0.0.1:{}", ports.plain)])
+            .args(["--listen-tls", &format!("127.0.0.1:{}", ports.tls)])
+            .env("TREAD_CACHE_DIR", cache)
+            .stdin(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .context("cannot run tread serve")?;
+        Ok(Tread { child, port: ports.plain })
+    }
+
+    /// As whom it asks the API server.
+    pub(crate) fn user(&self) -> &'static str {
+        "system:serviceaccount:tread-system:tread"
+    }
+
+    /// Waits until it says that it is ready.
+    pub(crate) async fn ready(&self) -> Result<()> {
+        let begun = Instant::now();
+        loop {
+            let answer = self.get("/readyz").await.unwrap_or_default();
+            if answer.starts_with("HTTP/1.1 200") {
+                return Ok(());
+            }
+            if begun.elapsed() > PATIENCE {
+                bail!("tread is not ready after {PATIENCE:?}: {answer}");
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    async fn get(&self, path: &str) -> Result<String> {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).await?;
+        let request = format!("GET {path} HTTP/1.1\r\nHost: tread\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        Ok(answer)
+    }
+
+    pub(crate) fn memory(&self) -> Result<Memory> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))
+            .context("tread ended")?;
+        let field = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+            line.trim_start_matches(':').split_whitespace().next()?.parse().ok()
+        };
+        let known = |name: &str| field(name).with_context(|| format!("{name} is not told"));
+        Ok(Memory { resident: known("VmRSS")?, peak: known("VmHWM")? })
+    }
+}
+
+impl Drop for Tread {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn free_port() -> Result<u16> {
+    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
+}
