@@ -144,3 +144,41 @@ async fn an_admins_own_object_outlives_its_config_map() {
     patch(&client, &name, json!({"mode": "Disabled"})).await;
     until_current(replica, |it| !has(it, &name)).await;
 }
+
+#[tokio::test]
+async fn a_bad_version_right_behind_a_good_one_never_leaves_nobody() {
+    let (plane, replica) = shared();
+    let client = plane.client().await.unwrap();
+    let namespace = allowed(plane);
+    let name = four_letters();
+    put(&client, &namespace, "app", policy(&name, 0)).await;
+    let object = format!("{namespace}.app");
+    until(&client, &object, |it| it.kept_in.is_some()).await;
+    until_current(replica, |it| has(it, &name)).await;
+    let mut published = replica.published.clone();
+    let always = name.clone();
+    let absent = tokio::spawn(async move {
+        let _ = published.wait_for(|it| !has(it, &always)).await;
+    });
+    let path = format!("/etc/{name}/reload");
+    for version in 1..=8 {
+        put(&client, &namespace, "app", policy(&name, version)).await;
+        let bad = [spoiled(policy(&name, version)), vec![version]].concat();
+        put(&client, &namespace, "app", bad.clone()).await;
+        let bad = Some(digest(&bad));
+        let failed = |it: &DisruptionPolicyStatus| {
+            it.failure.as_ref().is_some_and(|failure| failure.digest == bad)
+        };
+        let status = until(&client, &object, failed).await;
+        assert_eq!(status.state, Some(State::LastGood), "{version}");
+        let good = status.digest.unwrap();
+        assert!((0..=version).any(|it| digest(&policy(&name, it)) == good));
+        let copies: Api<ConfigMap> = Api::namespaced(client.clone(), OWN);
+        let copy = copies.get(&status.kept_in.unwrap()).await.unwrap();
+        assert_eq!(digest(&copy.binary_data.unwrap()["policy.wasm"].0), good);
+        let current = until_current(replica, |it| decides(it, &name, &good)).await;
+        assert_eq!(cost(&current, &path, "app.service"), "reload app.service");
+    }
+    assert!(!absent.is_finished(), "for a moment it did not decide");
+    absent.abort();
+}

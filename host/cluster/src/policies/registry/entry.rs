@@ -66,7 +66,17 @@ pub(super) enum Copy {
     Failed {
         version: Version,
         again: Instant,
+        why: NotCopied,
     },
+}
+
+/// Why a version could not be copied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NotCopied {
+    /// Its ConfigMap holds another one by now.
+    Moved,
+    /// It could not be written.
+    Refused,
 }
 
 /// Ends a job with its entry, or when another takes its place.

@@ -1,6 +1,6 @@
 //! What goes on in the background: fetching, loading, keeping copies.
 
-use super::entry::{Good, Origin, Recipe, Sought};
+use super::entry::{Good, NotCopied, Origin, Recipe, Sought};
 use crate::api::DisruptionPolicy;
 use crate::api::words::{KEY_ANNOTATION, MANAGER};
 use crate::metrics::Metrics;
@@ -35,8 +35,8 @@ pub(super) enum Done {
     Loaded { uid: String, recipe: Box<Recipe>, loaded: Box<Loaded> },
     /// A last good version was loaded from its copy; None: it is lost.
     Restored { uid: String, sought: Sought, good: Option<Box<Good>> },
-    /// A copy was written, under this name; None: it was not.
-    Copied { uid: String, version: Box<Version>, place: Option<String> },
+    /// A copy was written, under this name, or not.
+    Copied { uid: String, version: Box<Version>, place: Result<String, NotCopied> },
 }
 
 /// What jobs work with. Clones share everything.
@@ -137,35 +137,35 @@ impl Hands {
         origin: Origin,
         version: &Version,
         settings: &str,
-    ) -> Option<String> {
+    ) -> Result<String, NotCopied> {
         let body = match origin {
             Origin::Here(body) => body,
-            Origin::Nothing(_) => return None,
+            Origin::Nothing(_) => return Err(NotCopied::Moved),
             Origin::ConfigMap { place: (namespace, name), key, .. } => {
-                let map = self.fetch(&namespace, &name).await?;
+                let map = self.fetch(&namespace, &name).await.ok_or(NotCopied::Moved)?;
                 let key = key.or_else(|| map.annotations().get(KEY_ANNOTATION).cloned());
-                let found = material(&map, key.as_deref()).ok()?;
-                // It has moved on: then there will be another copy.
+                let found = material(&map, key.as_deref()).map_err(|_| NotCopied::Moved)?;
                 if Digest::of(&found.component) != version.digest {
-                    return None;
+                    return Err(NotCopied::Moved);
                 }
                 Body::Module(found)
             }
         };
-        let copy = kept::config_map(object, &self.namespace, version, body, settings)?;
+        let copy = kept::config_map(object, &self.namespace, version, body, settings);
+        let copy = copy.ok_or(NotCopied::Refused)?;
         let maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), &self.namespace);
         let place = copy.name_any();
         let params = PatchParams::apply(MANAGER).force();
         let wrote = timeout(PATIENCE, maps.patch(&place, &params, &Patch::Apply(&copy))).await;
         match wrote {
-            Ok(Ok(_)) => Some(place),
+            Ok(Ok(_)) => Ok(place),
             Ok(Err(error)) => {
                 self.metrics.api_error("patch", "configmaps", &error);
                 let policy = object.name_any();
                 tracing::warn!(policy, "it cannot be kept in {place}: {}", in_words(&error));
-                None
+                Err(NotCopied::Refused)
             }
-            Err(_) => None,
+            Err(_) => Err(NotCopied::Refused),
         }
     }
 

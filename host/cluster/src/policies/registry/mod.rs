@@ -5,6 +5,7 @@ mod entry;
 mod jobs;
 mod mirror;
 mod pass;
+mod publish;
 mod read;
 mod write;
 
@@ -36,7 +37,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tread_engine::policy::PolicySet;
 use tread_engine::sandbox::Sandbox;
-use write::{Written, carry_out};
+use write::{Write, Written, carry_out};
 
 /// So many versions are compiled at the same time.
 const COMPILED_AT_ONCE: usize = 2;
@@ -48,8 +49,11 @@ const AT_ONCE: usize = 512;
 /// meantime.
 const BETWEEN_WRITES: Duration = Duration::from_millis(200);
 
-/// Before something that could not be written is tried again, at most.
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// The same while the API server does not answer, at most.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+
+/// Before something that was refused is tried again: at first, and at most.
+const REFUSED_WAITS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
 /// How a registry is set up.
 #[derive(Clone)]
@@ -113,8 +117,10 @@ struct Registry {
     told: BTreeSet<(String, &'static str)>,
     /// Nothing is written before that.
     write_after: Instant,
-    /// So many rounds of writing failed in a row.
+    /// So many rounds of writing got no answer in a row.
     failures: u32,
+    /// What was refused: when it is tried again, and how often it was.
+    refused: BTreeMap<String, (Instant, u32)>,
     /// When something has to be looked at again, whatever the watches say.
     look_at: Option<Instant>,
 }
@@ -212,6 +218,7 @@ impl Registry {
             told: BTreeSet::new(),
             write_after: Instant::now(),
             failures: 0,
+            refused: BTreeMap::new(),
             look_at: None,
         }
     }
@@ -276,15 +283,35 @@ impl Registry {
 
     /// Notes how a round of writing ended.
     fn wrote(&mut self, written: Written) {
+        let now = Instant::now();
         self.told.extend(written.told);
-        let wait = if written.failed {
-            let wait = BETWEEN_WRITES.saturating_mul(2_u32.saturating_pow(self.failures.min(16)));
-            self.failures = self.failures.saturating_add(1);
-            wait.min(LONGEST_WAIT)
-        } else {
-            self.failures = 0;
-            BETWEEN_WRITES
-        };
-        self.write_after = Instant::now() + wait;
+        for name in written.done {
+            self.refused.remove(&name);
+        }
+        for name in written.refused {
+            let times = self.refused.get(&name).map_or(0, |(_, times)| *times);
+            let again = now + doubled(REFUSED_WAITS, times);
+            self.refused.insert(name, (again, times.saturating_add(1)));
+        }
+        self.failures = if written.unreachable { self.failures.saturating_add(1) } else { 0 };
+        self.write_after = now + doubled((BETWEEN_WRITES, LONGEST_WAIT), self.failures);
     }
+
+    /// What may be written now. What was refused waits, and holds up nothing else.
+    fn due(&mut self, mut writes: Vec<Write>) -> Vec<Write> {
+        let names: BTreeSet<String> = writes.iter().map(Write::name).collect();
+        self.refused.retain(|name, _| names.contains(name));
+        let now = Instant::now();
+        let waiting = self.refused.values().map(|(again, _)| *again).filter(|again| *again > now);
+        if let Some(first) = waiting.min() {
+            self.look_by(first);
+        }
+        writes.retain(|it| self.refused.get(&it.name()).is_none_or(|(again, _)| *again <= now));
+        writes
+    }
+}
+
+/// Twice as long each time.
+fn doubled((first, most): (Duration, Duration), times: u32) -> Duration {
+    first.saturating_mul(2_u32.saturating_pow(times.min(16))).min(most)
 }

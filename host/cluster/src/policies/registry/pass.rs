@@ -1,18 +1,15 @@
-//! One look at everything: start what has to be loaded, choose who decides,
-//! publish that, and say what has to be written.
+//! One look at everything: start what has to be loaded, choose who decides, have
+//! that published, and say what has to be written.
 
 use super::Registry;
-use super::entry::{Copy, Entry, Good, Origin, Recipe, Running, Sought, may_pass};
+use super::entry::{Copy, Entry, Good, NotCopied, Origin, Recipe, Running, Sought, may_pass};
 use super::jobs::{Done, shown};
 use super::read::Policy as Read;
 use super::write::{Write, writes};
 use crate::api::DisruptionPolicy;
-use crate::api::disruption_policy::{Mode, State};
-use crate::metrics::InState;
-use crate::policies::choose::{Attempt, Choice, Deciding, choose, choose_unreadable};
-use crate::policies::current::Current;
+use crate::api::disruption_policy::Mode;
+use crate::policies::choose::{Attempt, Choice, Deciding, Version, choose, choose_unreadable};
 use crate::policies::load::{Body, Loaded, Terms};
-use crate::policies::names::{Named, names};
 use crate::policies::register::{Registration, config_map_of, register};
 use crate::policies::snapshot::Snapshot;
 use kube::ResourceExt as _;
@@ -21,11 +18,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinError;
 use tokio::time::Instant;
-use tread_engine::planner::Shadows;
-use tread_engine::policy::{Policy, PolicySet};
-use tread_model::digest::Digest;
-use tread_model::plan::PolicyIdentity;
-use tread_model::plan::compare::ShadowPolicy;
 use tread_model::verdict::{Failure, FailureKind};
 
 /// Before a version that failed for lack of time or room is tried again: at
@@ -45,7 +37,7 @@ pub(super) struct Listed {
     /// What it is called in plans.
     pub(super) name: String,
     /// The version that is kept, and where.
-    pub(super) kept: Option<(crate::policies::choose::Version, String)>,
+    pub(super) kept: Option<(Version, String)>,
     /// Whether the status may say so already.
     pub(super) is_final: bool,
 }
@@ -84,7 +76,8 @@ impl Registry {
             return Vec::new();
         }
         let Registration { create, withdraw, ignored } = registration;
-        writes(&snapshot, create, withdraw, ignored, &self.told, &listed)
+        let writes = writes(&snapshot, create, withdraw, ignored, &self.told, &listed);
+        self.due(writes)
     }
 
     /// What is chosen for one policy; None: that is not known yet.
@@ -142,7 +135,9 @@ impl Registry {
         {
             match entry.copied(version) {
                 Some(Copy::Written { place, .. }) => kept = Some((version.clone(), place.clone())),
-                Some(Copy::Failed { again, .. }) if Instant::now() < *again => {
+                Some(Copy::Failed { again, why, .. }) if Instant::now() < *again => {
+                    // What is there now is on its way.
+                    is_final = *why != NotCopied::Moved;
                     self.look_by(*again);
                 }
                 _ if !self.leads() || !is_kept(&recipe.origin) => {}
@@ -150,7 +145,7 @@ impl Registry {
                 again => {
                     // The first time, the status waits for the copy: it tells
                     // every replica what to go back to.
-                    is_final = again.is_some();
+                    is_final = matches!(again, Some(Copy::Failed { why: NotCopied::Refused, .. }));
                     self.copy(object, entry, &recipe);
                 }
             }
@@ -260,8 +255,11 @@ impl Registry {
                 let Some(entry) = self.entries.get_mut(&uid) else { return };
                 entry.copying = None;
                 entry.copy = Some(match place {
-                    Some(place) => Copy::Written { version: *version, place },
-                    None => Copy::Failed { version: *version, again: Instant::now() + COPY_AGAIN },
+                    Ok(place) => Copy::Written { version: *version, place },
+                    Err(why) => {
+                        let again = Instant::now() + COPY_AGAIN;
+                        Copy::Failed { version: *version, again, why }
+                    }
                 });
             }
         }
@@ -348,100 +346,6 @@ impl Registry {
         }
         over
     }
-
-    fn give_names(&self, listed: &mut [Listed]) {
-        let declared = |it: &Listed| match (&it.choice.deciding, &it.attempt, &it.kept) {
-            (Deciding::Newest, Attempt::Good(version), _) => Some(version.name.clone()),
-            (Deciding::LastGood, _, Some((version, _))) => Some(version.name.clone()),
-            (Deciding::Reboots(claims), ..) if !claims.is_empty() => {
-                let known = it.object.status.as_ref().and_then(|status| status.name.clone());
-                Some(known.unwrap_or_else(|| it.object.name_any()))
-            }
-            _ => None,
-        };
-        let wanted = listed.iter().filter_map(|it| {
-            let created = it.object.creation_timestamp().map_or(0, |time| time.0.as_second());
-            let layer = it.object.spec.layer().into();
-            Some(Named::new(layer, created, &it.object.name_any(), &declared(it)?))
-        });
-        let given: BTreeMap<String, String> =
-            names(wanted.collect()).into_iter().map(|(named, name)| (named.object, name)).collect();
-        for it in listed {
-            let own = match &it.attempt {
-                Attempt::Good(version) => version.name.clone(),
-                Attempt::Bad { .. } => it.object.name_any(),
-            };
-            it.name = given.get(&it.object.name_any()).cloned().unwrap_or(own);
-        }
-    }
-
-    fn publish(&mut self, listed: &[Listed], settled: bool) {
-        let (mut deciding, mut tried) = (Vec::new(), Vec::new());
-        for it in listed {
-            let Some(entry) = it.object.uid().and_then(|uid| self.entries.get_mut(&uid)) else {
-                continue;
-            };
-            let policy = policy(entry, it);
-            match it.object.spec.mode {
-                Mode::Enforce => deciding.extend(policy),
-                Mode::Shadow => tried.extend(policy.map(|policy| (policy, it))),
-                Mode::Disabled => {}
-            }
-        }
-        let all = || deciding.iter().chain(tried.iter().map(|(policy, _)| policy)).cloned();
-        let sets = PolicySet::of(deciding.clone())
-            .and_then(|policies| Ok((policies, PolicySet::of(all().collect())?)));
-        let (policies, with) = match sets {
-            Ok(sets) => sets,
-            Err(message) => {
-                tracing::error!("the policies before go on deciding: {message}");
-                return;
-            }
-        };
-        let shadows = (!tried.is_empty()).then(|| Shadows {
-            with,
-            policies: tried
-                .iter()
-                .map(|(policy, it)| {
-                    let failure = match (&it.choice.deciding, &it.attempt) {
-                        (Deciding::Reboots(_), Attempt::Bad { failure, .. }) => Some(failure),
-                        _ => None,
-                    };
-                    ShadowPolicy::new(&policy.identity, false, failure)
-                })
-                .collect(),
-            warnings: Vec::new(),
-        });
-        self.publish.send_if_modified(|current| {
-            let same = current.settled == settled
-                && same(current.policies.policies(), policies.policies())
-                && match (&current.shadows, &shadows) {
-                    (None, None) => true,
-                    (Some(one), Some(other)) => same(one.with.policies(), other.with.policies()),
-                    _ => false,
-                };
-            if !same {
-                *current = Arc::new(Current::new(policies, shadows, settled));
-            }
-            !same
-        });
-    }
-
-    fn count(&self, listed: &[Listed]) {
-        use State::{Disabled, Failed, Invalid, LastGood, Loaded, NeedsApproval};
-        for (state, name) in [
-            (Loaded, "Loaded"),
-            (LastGood, "LastGood"),
-            (Failed, "Failed"),
-            (NeedsApproval, "NeedsApproval"),
-            (Disabled, "Disabled"),
-            (Invalid, "Invalid"),
-        ] {
-            let count = listed.iter().filter(|it| it.choice.state == state).count();
-            let gauge = self.settings.metrics.policies.get_or_create(&InState { state: name });
-            gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
-        }
-    }
 }
 
 /// It is still being found out.
@@ -470,41 +374,10 @@ fn is_kept(origin: &Origin) -> bool {
 }
 
 /// Whether the status says already where this version is kept.
-fn stands(object: &DisruptionPolicy, version: &crate::policies::choose::Version) -> bool {
+fn stands(object: &DisruptionPolicy, version: &Version) -> bool {
     object.status.as_ref().is_some_and(|status| {
         status.kept_in.is_some()
             && status.digest == Some(version.digest.to_string())
             && status.settings_digest == Some(version.settings_digest.to_string())
     })
-}
-
-/// Who decides, under the name that was given.
-fn policy(entry: &mut Entry, it: &Listed) -> Option<Arc<Policy>> {
-    match &it.choice.deciding {
-        Deciding::Nobody => None,
-        Deciding::Newest => {
-            let policy = entry.newest.as_ref()?.1.policy.clone()?;
-            Some(entry.renamed(&policy, &it.name))
-        }
-        Deciding::LastGood => {
-            let policy = entry.last.as_ref().map(|last| Arc::clone(&last.policy))?;
-            Some(entry.renamed(&policy, &it.name))
-        }
-        Deciding::Reboots(claims) => {
-            let Attempt::Bad { failure, digest, .. } = &it.attempt else { return None };
-            let identity = PolicyIdentity {
-                policy: it.name.clone(),
-                layer: it.object.spec.layer().into(),
-                version: String::new(),
-                digest: digest.unwrap_or_else(|| Digest::of(b"")),
-                settings_digest: Digest::of(b"{}"),
-            };
-            (!claims.is_empty()).then(|| entry.broken(identity, claims.clone(), failure))?
-        }
-    }
-}
-
-fn same(before: &[Arc<Policy>], after: &[Arc<Policy>]) -> bool {
-    let alike = |(one, other): (&Arc<Policy>, &Arc<Policy>)| Arc::ptr_eq(one, other);
-    before.len() == after.len() && before.iter().zip(after).all(alike)
 }

@@ -21,7 +21,8 @@ pub(super) struct Policy {
 /// Reads an object. A status that cannot be read counts as none: it is written
 /// again.
 pub(super) fn policy(object: DynamicObject) -> Policy {
-    let DynamicObject { metadata, data, .. } = object;
+    let DynamicObject { mut metadata, data, .. } = object;
+    metadata.managed_fields = None;
     let spec = data.get("spec").unwrap_or(&Value::Null);
     let (spec, unreadable) = match serde_path_to_error::deserialize(spec) {
         Ok(spec) => (spec, None),

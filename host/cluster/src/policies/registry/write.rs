@@ -37,11 +37,29 @@ pub(super) enum Write {
     Tell { about: ObjectReference, note: Note },
 }
 
+impl Write {
+    /// What it is about.
+    pub(super) fn name(&self) -> String {
+        match self {
+            Write::Create(object) => format!("create {}", object.name_any()),
+            Write::Delete { name, .. } => format!("delete {name}"),
+            Write::Status { name, .. } => format!("status of {name}"),
+            Write::Tell { about, note } => {
+                format!("{} of {}", note.reason, about.uid.as_deref().unwrap_or_default())
+            }
+        }
+    }
+}
+
 /// How a round of writing ended.
 #[derive(Debug, Default)]
 pub(super) struct Written {
-    /// Something was not written, and has to be.
-    pub(super) failed: bool,
+    /// The API server did not answer, or has too much to do.
+    pub(super) unreachable: bool,
+    /// What was written, by [`Write::name`].
+    pub(super) done: Vec<String>,
+    /// What was not, and would not be if it were tried again at once.
+    pub(super) refused: Vec<String>,
     /// The objects, by UID, of which was told what.
     pub(super) told: Vec<(String, &'static str)>,
 }
@@ -145,21 +163,40 @@ pub(super) async fn carry_out(
     };
     let mut written = Written::default();
     for write in writes {
-        match write {
-            Write::Create(object) => written.failed |= !writer.create(&object).await,
-            Write::Delete { name, uid, note } => {
-                written.failed |= !writer.delete(&name, uid, note).await;
-            }
+        let name = write.name();
+        let how = match write {
+            Write::Create(object) => writer.create(&object).await,
+            Write::Delete { name, uid, note } => writer.delete(&name, uid, note).await,
             Write::Status { name, patch, unnamed, notes } => {
-                written.failed |= !writer.status(&name, &patch, unnamed, notes).await;
+                writer.status(&name, &patch, unnamed, notes).await
             }
             Write::Tell { about, note } => {
                 writer.events.tell(&about, &note).await;
                 written.told.push((about.uid.unwrap_or_default(), note.reason));
+                How::Done
+            }
+        };
+        match how {
+            How::Done => written.done.push(name),
+            How::Refused => written.refused.push(name),
+            // The others would fare no better.
+            How::Unreachable => {
+                written.unreachable = true;
+                break;
             }
         }
     }
     written
+}
+
+/// How a write ended.
+enum How {
+    /// It is there, or need not be.
+    Done,
+    /// The API server does not want it.
+    Refused,
+    /// The API server does not answer, or has too much to do.
+    Unreachable,
 }
 
 struct Writer {
@@ -169,23 +206,22 @@ struct Writer {
     events: Events,
 }
 
-/// Whether something was written, or need not be.
 impl Writer {
-    async fn create(&self, object: &DisruptionPolicy) -> bool {
+    async fn create(&self, object: &DisruptionPolicy) -> How {
         let name = object.name_any();
         let made = timeout(PATIENCE, self.policies.create(&PostParams::default(), object)).await;
         match made {
             Ok(Ok(_)) => {
                 tracing::info!(policy = name, "registered");
-                true
+                How::Done
             }
             // The watch has not seen it yet.
-            Ok(Err(kube::Error::Api(status))) if status.is_already_exists() => true,
+            Ok(Err(kube::Error::Api(status))) if status.is_already_exists() => How::Done,
             failed => self.failed("create", "disruptionpolicies", &name, failed),
         }
     }
 
-    async fn delete(&self, name: &str, uid: String, note: Option<(ObjectReference, Note)>) -> bool {
+    async fn delete(&self, name: &str, uid: String, note: Option<(ObjectReference, Note)>) -> How {
         let preconditions = Some(Preconditions { uid: Some(uid), resource_version: None });
         let params = DeleteParams { preconditions, ..DeleteParams::default() };
         match timeout(PATIENCE, self.policies.delete(name, &params)).await {
@@ -194,9 +230,9 @@ impl Writer {
                 if let Some((about, note)) = note {
                     self.events.tell(&about, &note).await;
                 }
-                true
+                How::Done
             }
-            Ok(Err(kube::Error::Api(status))) if is_gone(&status) => true,
+            Ok(Err(kube::Error::Api(status))) if is_gone(&status) => How::Done,
             failed => self.failed("delete", "disruptionpolicies", name, failed),
         }
     }
@@ -207,13 +243,13 @@ impl Writer {
         patch: &Value,
         unnamed: Option<String>,
         notes: Vec<(ObjectReference, Note)>,
-    ) -> bool {
+    ) -> How {
         let params = PatchParams::default();
         let patch = Patch::Merge(patch);
         match timeout(PATIENCE, self.policies.patch_status(name, &params, &patch)).await {
             Ok(Ok(_)) => {}
             // The watch brings what is there now.
-            Ok(Err(kube::Error::Api(status))) if is_gone(&status) => return true,
+            Ok(Err(kube::Error::Api(status))) if is_gone(&status) => return How::Done,
             failed => return self.failed("patch", "disruptionpolicies", name, failed),
         }
         if let Some(place) = unnamed {
@@ -230,7 +266,7 @@ impl Writer {
         for (about, note) in notes {
             self.events.tell(&about, &note).await;
         }
-        true
+        How::Done
     }
 
     fn failed<T, E>(
@@ -239,17 +275,23 @@ impl Writer {
         kind: &'static str,
         name: &str,
         how: Result<Result<T, kube::Error>, E>,
-    ) -> bool {
-        let why = match how {
-            Ok(Ok(_)) => return true,
+    ) -> How {
+        let (why, how) = match how {
+            Ok(Ok(_)) => return How::Done,
             Ok(Err(error)) => {
                 self.metrics.api_error(verb, kind, &error);
-                in_words(&error)
+                let how = match &error {
+                    kube::Error::Api(it) if (400..500).contains(&it.code) && it.code != 429 => {
+                        How::Refused
+                    }
+                    _ => How::Unreachable,
+                };
+                (in_words(&error), how)
             }
-            Err(_) => "the API server does not answer".to_owned(),
+            Err(_) => ("the API server does not answer".to_owned(), How::Unreachable),
         };
         tracing::warn!(kind, name, verb, "not written, and tried again: {why}");
-        false
+        how
     }
 }
 

@@ -1,0 +1,150 @@
+//! The policies that decide, for everybody who plans.
+
+use super::Registry;
+use super::entry::Entry;
+use super::pass::Listed;
+use crate::api::disruption_policy::{Mode, State};
+use crate::metrics::InState;
+use crate::policies::choose::{Attempt, Deciding};
+use crate::policies::current::Current;
+use crate::policies::names::{Named, names};
+use kube::ResourceExt as _;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tread_engine::planner::Shadows;
+use tread_engine::policy::{Policy, PolicySet};
+use tread_model::digest::Digest;
+use tread_model::plan::PolicyIdentity;
+use tread_model::plan::compare::ShadowPolicy;
+
+impl Registry {
+    /// Gives each the name that it has in plans.
+    pub(super) fn give_names(&self, listed: &mut [Listed]) {
+        let declared = |it: &Listed| match (&it.choice.deciding, &it.attempt, &it.kept) {
+            (Deciding::Newest, Attempt::Good(version), _) => Some(version.name.clone()),
+            (Deciding::LastGood, _, Some((version, _))) => Some(version.name.clone()),
+            (Deciding::Reboots(claims), ..) if !claims.is_empty() => {
+                let known = it.object.status.as_ref().and_then(|status| status.name.clone());
+                Some(known.unwrap_or_else(|| it.object.name_any()))
+            }
+            _ => None,
+        };
+        let wanted = listed.iter().filter_map(|it| {
+            let created = it.object.creation_timestamp().map_or(0, |time| time.0.as_second());
+            let layer = it.object.spec.layer().into();
+            Some(Named::new(layer, created, &it.object.name_any(), &declared(it)?))
+        });
+        let given: BTreeMap<String, String> =
+            names(wanted.collect()).into_iter().map(|(named, name)| (named.object, name)).collect();
+        for it in listed {
+            let own = match &it.attempt {
+                Attempt::Good(version) => version.name.clone(),
+                Attempt::Bad { .. } => it.object.name_any(),
+            };
+            it.name = given.get(&it.object.name_any()).cloned().unwrap_or(own);
+        }
+    }
+
+    /// Publishes who decides, if that is not what was published.
+    pub(super) fn publish(&mut self, listed: &[Listed], settled: bool) {
+        let (mut deciding, mut tried) = (Vec::new(), Vec::new());
+        for it in listed {
+            let Some(entry) = it.object.uid().and_then(|uid| self.entries.get_mut(&uid)) else {
+                continue;
+            };
+            let policy = policy(entry, it);
+            match it.object.spec.mode {
+                Mode::Enforce => deciding.extend(policy),
+                Mode::Shadow => tried.extend(policy.map(|policy| (policy, it))),
+                Mode::Disabled => {}
+            }
+        }
+        let all = || deciding.iter().chain(tried.iter().map(|(policy, _)| policy)).cloned();
+        let sets = PolicySet::of(deciding.clone())
+            .and_then(|policies| Ok((policies, PolicySet::of(all().collect())?)));
+        let (policies, with) = match sets {
+            Ok(sets) => sets,
+            Err(message) => {
+                tracing::error!("the policies before go on deciding: {message}");
+                return;
+            }
+        };
+        let shadows = (!tried.is_empty()).then(|| Shadows {
+            with,
+            policies: tried
+                .iter()
+                .map(|(policy, it)| {
+                    let failure = match (&it.choice.deciding, &it.attempt) {
+                        (Deciding::Reboots(_), Attempt::Bad { failure, .. }) => Some(failure),
+                        _ => None,
+                    };
+                    ShadowPolicy::new(&policy.identity, false, failure)
+                })
+                .collect(),
+            warnings: Vec::new(),
+        });
+        self.publish.send_if_modified(|current| {
+            let same = current.settled == settled
+                && same(current.policies.policies(), policies.policies())
+                && match (&current.shadows, &shadows) {
+                    (None, None) => true,
+                    (Some(one), Some(other)) => same(one.with.policies(), other.with.policies()),
+                    _ => false,
+                };
+            if !same {
+                *current = Arc::new(Current::new(policies, shadows, settled));
+            }
+            !same
+        });
+    }
+
+    /// Counts policies by state.
+    pub(super) fn count(&self, listed: &[Listed]) {
+        use State::{Disabled, Failed, Invalid, LastGood, Loaded, NeedsApproval};
+        for (state, name) in [
+            (Loaded, "Loaded"),
+            (LastGood, "LastGood"),
+            (Failed, "Failed"),
+            (NeedsApproval, "NeedsApproval"),
+            (Disabled, "Disabled"),
+            (Invalid, "Invalid"),
+        ] {
+            let count = listed.iter().filter(|it| it.choice.state == state).count();
+            let gauge = self.settings.metrics.policies.get_or_create(&InState { state: name });
+            gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
+        }
+    }
+}
+
+/// Who decides, under the name that was given.
+fn policy(entry: &mut Entry, it: &Listed) -> Option<Arc<Policy>> {
+    match &it.choice.deciding {
+        Deciding::Nobody => None,
+        Deciding::Newest => {
+            // While a copy is looked for, what was the newest goes on.
+            let newest = entry.newest.as_ref().and_then(|(_, loaded)| loaded.policy.clone());
+            let last = entry.last.as_ref().map(|last| Arc::clone(&last.policy));
+            newest.or(last).map(|policy| entry.renamed(&policy, &it.name))
+        }
+        Deciding::LastGood => {
+            let policy = entry.last.as_ref().map(|last| Arc::clone(&last.policy))?;
+            Some(entry.renamed(&policy, &it.name))
+        }
+        Deciding::Reboots(claims) => {
+            let Attempt::Bad { failure, digest, .. } = &it.attempt else { return None };
+            let identity = PolicyIdentity {
+                policy: it.name.clone(),
+                layer: it.object.spec.layer().into(),
+                version: String::new(),
+                digest: digest.unwrap_or_else(|| Digest::of(b"")),
+                settings_digest: Digest::of(b"{}"),
+            };
+            (!claims.is_empty()).then(|| entry.broken(identity, claims.clone(), failure))?
+        }
+    }
+}
+
+fn same(before: &[Arc<Policy>], after: &[Arc<Policy>]) -> bool {
+    let alike = |(one, other): (&Arc<Policy>, &Arc<Policy>)| Arc::ptr_eq(one, other);
+    before.len() == after.len() && before.iter().zip(after).all(alike)
+}
