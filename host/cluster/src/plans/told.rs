@@ -47,7 +47,7 @@ pub(super) async fn policies_changed(
     for object in objects {
         let name = object.status.as_ref().and_then(|status| status.name.as_ref());
         if name.is_some_and(|name| changed.contains(name.as_str())) {
-            patch(settings, &object, json!({"lastChange": text})).await;
+            patch(settings, &object, json!({"pendingPlans": text})).await;
             settings.events.tell(&object.object_ref(&()), &note).await;
         }
     }
