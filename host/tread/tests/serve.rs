@@ -146,8 +146,10 @@ async fn the_rights_of_the_manifests_are_enough_and_one_of_two_replicas_leads() 
     plane.signal(&a.name, Signal::Terminate).unwrap();
     eventually("the other leads", async || b.leads().await.then_some(())).await;
     let end = eventually("it ends", async || plane.ended(&a.name).unwrap()).await;
-    assert!(end.contains('0'), "{end}");
-    assert!(a.log().contains("gave the Lease up"), "{}", a.log());
+    for said in ["gave the Lease up", "\"stopped\""] {
+        assert!(a.log().contains(said), "{end}\n{}", a.log());
+    }
+    assert!(!a.log().contains("error: "), "{end}\n{}", a.log());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -211,4 +213,24 @@ async fn without_rights_it_says_which_are_missing() {
     // What is granted later is enough.
     install(&plane, &free());
     a.ready().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_signal_ends_it_at_once() {
+    let plane = ControlPlane::start().unwrap();
+    install(&plane, &free());
+    let a = Replica::start(&plane);
+    a.ready().await;
+    // Giving up the Lease takes its time with an API server that is silent.
+    let pause = plane.pause(Part::ApiServer).unwrap();
+    plane.signal(&a.name, Signal::Terminate).unwrap();
+    eventually("it stops", async || {
+        a.log().contains("another signal ends it at once").then_some(())
+    })
+    .await;
+    plane.signal(&a.name, Signal::Terminate).unwrap();
+    eventually("it ends", async || plane.ended(&a.name).unwrap()).await;
+    assert!(a.log().contains("ends at once\""), "{}", a.log());
+    assert!(!a.log().contains("\"stopped\""), "{}", a.log());
+    pause.resume().unwrap();
 }

@@ -206,6 +206,8 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
     others.spawn(tls_port.serve_tls(certificates.tls(), asked, until()));
 
     tokio::select! {
+        // First: the others end because of it.
+        biased;
         () = shutdown.begins() => {}
         // None of them ends by itself.
         ended = &mut elected => {
