@@ -272,7 +272,7 @@ async fn a_panic_is_one_failed_answer_and_a_slow_one_is_given_up() {
             "/read",
             axum::routing::post(async |body: axum::body::Bytes| body.len().to_string()),
         );
-    let limits = Limits { at_a_time: 2, time: Duration::from_millis(500), body: 100 };
+    let limits = Limits { at_a_time: 2, time: Duration::from_secs(2), body: 100 };
     let served = Served::start(guarded(router, limits));
     let answer = web::get(served.at, "/panic", None).await;
     assert_eq!(answer.status, 500);
