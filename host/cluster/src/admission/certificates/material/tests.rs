@@ -61,6 +61,7 @@ fn at_two_thirds_of_its_life_the_servers_certificate_is_made_anew_by_the_same_au
 #[test]
 fn the_authority_is_exchanged_without_a_moment_in_which_a_client_and_a_server_disagree() {
     let (mut kept, _) = written(None, true, NOW);
+    let first = kept.clone();
     let mut now = NOW;
     let mut seen = Vec::new();
     let mut exchanged = 0;
@@ -82,6 +83,7 @@ fn the_authority_is_exchanged_without_a_moment_in_which_a_client_and_a_server_di
         }
     }
     assert_eq!(exchanged, 2, "{seen:?}");
+    assert!(!takes(&first, &kept, now), "the first authority is trusted for ever");
     assert_eq!(seen.iter().filter(|why| why.contains("signs nothing any more")).count(), 2);
 }
 
