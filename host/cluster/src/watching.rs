@@ -96,6 +96,7 @@ where
         watches: watches.clone(),
         metrics: metrics.clone(),
         failures: 0,
+        absent: false,
         queue: VecDeque::new(),
         wait: Duration::ZERO,
     };
@@ -113,6 +114,8 @@ struct Follower<K> {
     metrics: Metrics,
     /// How often it failed in a row.
     failures: u32,
+    /// The API server knew no such kind when it was asked last.
+    absent: bool,
     /// What goes out before the API server is asked again.
     queue: VecDeque<Event<K>>,
     /// How long to wait before that.
@@ -139,6 +142,7 @@ impl<K> Follower<K> {
                 Ok(event) => {
                     if !matches!(event, Event::Init | Event::InitApply(_)) {
                         self.failures = 0;
+                        self.absent = false;
                         self.watches.note(self.name, |it| {
                             *it = Watched { synced: true, ..Watched::default() };
                         });
@@ -155,8 +159,7 @@ impl<K> Follower<K> {
         let mut waits = WAITS;
         if code == Some(404) {
             waits = SLOW_WAITS;
-            let known = self.watches.0.borrow().get(self.name).is_some_and(|it| it.not_installed);
-            if !known {
+            if !std::mem::replace(&mut self.absent, true) {
                 tracing::info!(kind = self.name, "the API server knows none of these");
                 self.failures = 0;
                 self.queue.extend([Event::Init, Event::InitDone]);

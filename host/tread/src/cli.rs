@@ -85,7 +85,7 @@ pub struct PlanArgs {
     #[arg(value_name = "OLD", required_unless_present_any = ["old", "file"], conflicts_with = "old")]
     pub old_path: Option<PathBuf>,
     /// What it is to get
-    #[arg(value_name = "NEW", required_unless_present = "new", conflicts_with = "new")]
+    #[arg(value_name = "NEW", required_unless_present_any = ["new", "file"], conflicts_with = "new")]
     pub new_path: Option<PathBuf>,
     /// One of several files or directories of what the node has
     #[arg(long, value_name = "FILE")]

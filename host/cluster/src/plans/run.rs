@@ -178,7 +178,7 @@ fn watches(settings: &Settings) -> impl futures::Stream<Item = News> + Send + Un
         ),
         mirrors::<ImageDigestMirrorSet>(settings, "imagedigestmirrorsets", "ImageDigestMirrorSet"),
         mirrors::<ImageTagMirrorSet>(settings, "imagetagmirrorsets", "ImageTagMirrorSet"),
-        dynamic::<MachineConfiguration>(settings, "machineconfigurations")
+        dynamic::<MachineConfiguration>(settings, "machineconfigurations to forecast")
             .map(News::MachineConfiguration)
             .boxed(),
         followed::<ClusterVersion>(settings, "clusterversions", News::Release),
