@@ -5,6 +5,7 @@ use super::Settings;
 use super::bodies::BodyCache;
 use crate::metrics::{Decided, Failed, Metrics, OfPolicy};
 use crate::policies::current::{Current, Published};
+use crate::pools::pools_of;
 use crate::previews::{
     Baseline, Change, Cluster, Described, Piece, Preview, Side, Work, compute, mirror_pieces, work,
 };
@@ -78,9 +79,11 @@ impl Previewer {
 
     /// What changes would do to the pools, together with all that is pending.
     pub async fn preview(&self, changes: &[Change]) -> Result<Vec<Preview>, String> {
-        let after = changes.iter().fold(self.snapshot(), |cluster, change| cluster.with(change));
+        let before = self.snapshot();
+        let after = changes.iter().fold(before.clone(), |cluster, change| cluster.with(change));
         let current = self.policies.borrow().clone();
-        let pools: Vec<String> = after.pools.keys().cloned().collect();
+        let pools: BTreeSet<String> =
+            changes.iter().flat_map(|change| concerned(change, &before, &after)).collect();
         let mut waiting = Vec::new();
         for work in pools.iter().filter_map(|pool| work(&after, pool)) {
             let asked = self.compute(work, &after, &current);
@@ -186,6 +189,18 @@ impl Previewer {
             versions,
             mirrors,
         })
+    }
+}
+
+/// The pools that a change may concern.
+fn concerned(change: &Change, before: &Cluster, after: &Cluster) -> BTreeSet<String> {
+    match change {
+        Change::MachineConfig { name, .. } | Change::NoMachineConfig(name) => {
+            let both = [before, after].map(|cluster| (&cluster.pools, cluster.configs.get(name)));
+            let known = both.into_iter().filter_map(|(pools, config)| Some((pools, config?)));
+            known.flat_map(|(pools, config)| pools_of(pools, name, config)).collect()
+        }
+        Change::Mirror(..) | Change::NoMirror(_) => after.pools.keys().cloned().collect(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::api::conditions::reason;
 use crate::api::{ClusterVersion, DisruptionPlan, MachineConfig, MachineConfigPool};
-use crate::pools::{ConfigMeta, Node, Pool, modified};
+use crate::pools::{ConfigMeta, Node, Pool, modified, pools_of};
 use crate::previews::{Cluster, Mirror, MirrorKey, Release};
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -123,10 +123,14 @@ impl State {
                     }
                     let before = cluster.configs.insert(name.clone(), Arc::clone(&config));
                     let both = before.iter().chain([&config]);
-                    Touched::pools(both.flat_map(|it| concerned(cluster, &name, it)).collect())
+                    Touched::pools(
+                        both.flat_map(|it| pools_of(&cluster.pools, &name, it)).collect(),
+                    )
                 }
                 Means::Gone(name) => match cluster.configs.remove(&name) {
-                    Some(before) => Touched::pools(concerned(cluster, &name, &before).collect()),
+                    Some(before) => {
+                        Touched::pools(pools_of(&cluster.pools, &name, &before).collect())
+                    }
                     None => Touched::nothing(),
                 },
                 Means::Only(names) => {
@@ -292,26 +296,6 @@ fn remove_mirror(cluster: &mut Cluster, key: MirrorKey, now: i64) {
     if cluster.mirrors.remove(&key).is_some() {
         cluster.gone_mirrors.insert(key, now);
     }
-}
-
-/// The pools that a MachineConfig is a part of, or that it was rendered for.
-fn concerned<'c>(
-    cluster: &'c Cluster,
-    name: &'c str,
-    config: &'c ConfigMeta,
-) -> impl Iterator<Item = String> + 'c {
-    use kube::core::SelectorExt as _;
-    let is_part = move |pool: &Pool| {
-        let selected =
-            pool.configs.as_ref().is_some_and(|selector| selector.matches(&config.labels));
-        let named = [&pool.target, &pool.settled]
-            .into_iter()
-            .flatten()
-            .any(|it| it.name == name || it.sources.contains(name));
-        !config.rendered && selected || named
-    };
-    let pools = cluster.pools.iter().filter(move |(_, pool)| is_part(pool));
-    pools.map(|(name, _)| name.clone())
 }
 
 fn release(object: &ClusterVersion) -> Option<Release> {

@@ -1,6 +1,6 @@
 //! Which MachineConfigs a pool is made of, in the order in which they are merged.
 
-use super::pool::Pool;
+use super::pool::{Pool, Pools};
 use crate::api::machine_config::ROLE_LABEL;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::SelectorExt as _;
@@ -65,6 +65,25 @@ pub(crate) fn modified(metadata: &ObjectMeta) -> i64 {
         .map(|time| time.0.as_second())
         .max()
         .unwrap_or(0)
+}
+
+/// The pools that a MachineConfig is a part of, or that it was rendered for.
+pub fn pools_of<'c>(
+    pools: &'c Pools,
+    name: &'c str,
+    config: &'c ConfigMeta,
+) -> impl Iterator<Item = String> + 'c {
+    let is_part = move |pool: &Pool| {
+        let selected =
+            pool.configs.as_ref().is_some_and(|selector| selector.matches(&config.labels));
+        let named = [&pool.target, &pool.settled]
+            .into_iter()
+            .flatten()
+            .any(|it| it.name == name || it.sources.contains(name));
+        !config.rendered && selected || named
+    };
+    let pools = pools.iter().filter(move |(_, pool)| is_part(pool));
+    pools.map(|(name, _)| name.clone())
 }
 
 /// The names of the MachineConfigs that a pool selects, in the order in which

@@ -13,8 +13,8 @@ use tread_model::config::NodeConfig;
 use tread_model::diff;
 use tread_model::mirrors::{self, REGISTRIES_CONF};
 use tread_model::operator::{self, Forecast, Rendered, Topology};
-use tread_model::plan::Plan;
 use tread_model::plan::compare::Shadow;
+use tread_model::plan::{Plan, PlanOutcome};
 use tread_model::read::{self, Input};
 
 /// What a pool's nodes will go through.
@@ -74,10 +74,15 @@ pub fn compute(
     let ways: Vec<WayPlanned> = ways.collect();
     let ids = attributed(&work.parts, &ways, bodies);
     // The operator may have rendered it in the same second.
-    if let (Some((name, side)), Ok(to)) = (&work.target, &to)
-        && asked.texts(side).is_ok_and(|target| mean_the_same(&target, to))
-    {
-        work.to_name.clone_from(name);
+    if let (Some((name, side)), Ok(to)) = (&work.target, &to) {
+        let is_there = ways.iter().find(|way| way.way.from_name == *name);
+        let same = match is_there.map(|way| &way.plan) {
+            Some(Ok(way)) => way.plan.outcome == PlanOutcome::Nothing,
+            _ => asked.texts(side).is_ok_and(|target| mean_the_same(&target, to)),
+        };
+        if same {
+            work.to_name.clone_from(name);
+        }
     }
     Preview { work, ways, ids, calls }
 }

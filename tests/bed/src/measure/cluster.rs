@@ -139,9 +139,25 @@ impl Cluster {
     /// How long it takes to be warned of a new MachineConfig, the API server's own
     /// work included; and whether there was a warning.
     pub(crate) async fn warning(&self, number: usize) -> Result<(Duration, bool)> {
-        // One in ten concerns all pools.
-        let role = if number.is_multiple_of(10) { "worker".to_owned() } else { self.pool(number) };
-        let object = new_config(&format!("asked-{number}"), &role, number)?;
+        let role = self.pool(1 + number % self.pools.saturating_sub(1).max(1));
+        self.ask(new_config(&format!("asked-{number}"), &role, number)?).await
+    }
+
+    /// The same of one that concerns every pool.
+    pub(crate) async fn wide_warning(&self, number: usize) -> Result<(Duration, bool)> {
+        self.ask(new_config(&format!("asked-{number}"), "worker", number)?).await
+    }
+
+    /// How long the same takes where tread is not asked: of a rendered config.
+    pub(crate) async fn no_warning(&self, number: usize) -> Result<(Duration, bool)> {
+        let mut object = new_config(&format!("asked-{number}"), &self.pool(number), number)?;
+        object.metadata.owner_references = Some(vec![serde_json::from_value(json!({
+            "apiVersion": format!("{GROUP}/v1"), "kind": "MachineConfigPool", "name": "worker",
+            "uid": "0"}))?]);
+        self.ask(object).await
+    }
+
+    async fn ask(&self, object: DynamicObject) -> Result<(Duration, bool)> {
         let request = kube::core::Request::new(format!("/apis/{GROUP}/v1/machineconfigs"));
         let params = PostParams { dry_run: true, ..PostParams::default() };
         let request = request.create(&params, serde_json::to_vec(&object)?)?;

@@ -88,13 +88,19 @@ async fn run(arguments: &Arguments) -> Result<()> {
         previews.push(cluster.preview(number).await?);
     }
     say("timing warnings");
-    let mut warnings = Vec::new();
+    let (mut warnings, mut wide, mut without) = (Vec::new(), Vec::new(), Vec::new());
     for number in 0..arguments.times {
-        let (time, warned) = cluster.warning(number).await?;
-        if !warned {
-            bail!("a change came without a warning: is the webhook reached?");
+        let asked = [
+            (cluster.warning(number).await?, true, &mut warnings),
+            (cluster.wide_warning(number).await?, true, &mut wide),
+            (cluster.no_warning(number).await?, false, &mut without),
+        ];
+        for ((time, warned), expected, times) in asked {
+            if warned != expected {
+                bail!("warned: {warned}, where {expected} was expected: is the webhook reached?");
+            }
+            times.push(time);
         }
-        warnings.push(time);
     }
     let at_end = tread.memory()?;
 
@@ -112,8 +118,10 @@ async fn run(arguments: &Arguments) -> Result<()> {
     row("  of them for the Lease", requests.leases.to_string(), "")?;
     row("preview, median", milliseconds(percentile(&mut previews, 50)), "")?;
     row("preview, p99", milliseconds(percentile(&mut previews, 99)), "2000 ms")?;
-    row("warning, median", milliseconds(percentile(&mut warnings, 50)), "")?;
-    row("warning, p99", milliseconds(percentile(&mut warnings, 99)), "100 ms")?;
+    row("warning, of one pool, median", milliseconds(percentile(&mut warnings, 50)), "")?;
+    row("warning, of one pool, p99", milliseconds(percentile(&mut warnings, 99)), "100 ms")?;
+    row("warning, of every pool, p99", milliseconds(percentile(&mut wide, 99)), "")?;
+    row("the same without tread, p99", milliseconds(percentile(&mut without, 99)), "")?;
     for (what, count) in requests.others {
         writeln!(out, "at rest: {count} × {what}")?;
     }
