@@ -141,7 +141,7 @@ suite_cluster() {
   export TREAD_BED
   cargo test --no-fail-fast --locked "${only[@]}" --release -- --nocapture
   # Those of the binary that need one stand behind a feature.
-  cargo test --no-fail-fast --locked -p tread --features bed --test serve --release -- --nocapture
+  cargo test --no-fail-fast --locked -p tread --features bed --test serve --test story --release -- --nocapture
 }
 
 suite_doc() {

@@ -1,6 +1,7 @@
 //! Watches that go on whatever happens, and say how it stands with them.
 
 use crate::metrics::Metrics;
+use crate::told::told;
 use futures::stream::{BoxStream, unfold};
 use futures::{Stream, StreamExt as _};
 use kube::runtime::watcher::{Config, Error, Event, watcher};
@@ -155,7 +156,7 @@ impl<K> Follower<K> {
     }
 
     fn failed(&mut self, error: &Error) {
-        let (verb, error, code) = told(error, self.name, &self.metrics);
+        let (verb, error, code) = counted(error, self.name, &self.metrics);
         let mut waits = WAITS;
         if code == Some(404) {
             waits = SLOW_WAITS;
@@ -187,7 +188,7 @@ fn pause((first, most): (Duration, Duration), failures: u32) -> Duration {
 }
 
 /// What failed, why in words, and with which HTTP status.
-fn told(
+fn counted(
     error: &Error,
     kind: &'static str,
     metrics: &Metrics,
@@ -198,7 +199,7 @@ fn told(
         Error::WatchError(status) => {
             let error = kube::Error::Api(status.clone());
             metrics.api_error("watch", kind, &error);
-            return ("watch", in_words(&error), Some(status.code));
+            return ("watch", told(&error), Some(status.code));
         }
         Error::NoResourceVersion => return ("watch", error.to_string(), None),
     };
@@ -207,25 +208,5 @@ fn told(
         kube::Error::Api(status) => Some(status.code),
         _ => None,
     };
-    (verb, in_words(error), code)
-}
-
-/// An error of a request as a person wants to read it.
-pub fn in_words(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),
-        kube::Error::Api(status) => format!("the API server answered {}", status.code),
-        other => {
-            let mut text = other.to_string();
-            let mut source = std::error::Error::source(other);
-            while let Some(error) = source {
-                let more = error.to_string();
-                if !text.contains(&more) {
-                    text = format!("{text}: {more}");
-                }
-                source = error.source();
-            }
-            text
-        }
-    }
+    (verb, told(error), code)
 }

@@ -3,101 +3,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod replica;
 mod support;
 
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
+use replica::{NAMESPACE, Replica, eventually, free, install};
 use serde_json::Value;
-use std::net::{SocketAddr, TcpListener};
-use std::path::Path;
-use std::time::{Duration, Instant};
-use support::Bench;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
-use tread_test_bed::{ControlPlane, Part, Signal, unique};
-
-const TREAD: &str = env!("CARGO_BIN_EXE_tread");
-const NAMESPACE: &str = "tread-system";
-
-async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
-    let begun = Instant::now();
-    loop {
-        if let Some(found) = look().await {
-            return found;
-        }
-        assert!(begun.elapsed() < Duration::from_secs(120), "waited in vain: {what}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-}
-
-/// A port that was free a moment ago.
-fn free() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
-}
-
-struct Replica<'a> {
-    plane: &'a ControlPlane,
-    name: String,
-    plain: SocketAddr,
-    tls: SocketAddr,
-}
-
-impl<'a> Replica<'a> {
-    /// As the pod of the Deployment: with its service account.
-    fn start(plane: &'a ControlPlane) -> Replica<'a> {
-        let (name, plain, tls) = (unique("tread"), free(), free());
-        let access = plane.service_account(NAMESPACE, "tread").unwrap();
-        let (listen, listen_tls) = (plain.to_string(), tls.to_string());
-        let args = [
-            "serve",
-            "--namespace",
-            NAMESPACE,
-            "--listen",
-            &listen,
-            "--listen-tls",
-            &listen_tls,
-            "--tls-name",
-            "127.0.0.1",
-        ];
-        plane.spawn(&name, &access, Path::new(TREAD), &args).unwrap();
-        Replica { plane, name, plain, tls }
-    }
-
-    async fn get(&self, path: &str) -> Option<(u16, String)> {
-        let mut stream = TcpStream::connect(self.plain).await.ok()?;
-        let request = format!("GET {path} HTTP/1.1\r\nHost: tread\r\nConnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).await.ok()?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.ok()?;
-        let (head, body) = answer.split_once("\r\n\r\n")?;
-        Some((head.split(' ').nth(1)?.parse().ok()?, body.to_owned()))
-    }
-
-    async fn ready(&self) {
-        eventually("ready", async || {
-            if let Some(end) = self.plane.ended(&self.name).unwrap() {
-                panic!("{end}\n{}", self.plane.end_of_log(&self.name));
-            }
-            self.get("/readyz").await.filter(|(status, _)| *status == 200)
-        })
-        .await;
-    }
-
-    async fn leads(&self) -> bool {
-        let metrics = self.get("/metrics").await;
-        metrics.is_some_and(|(_, text)| text.contains("\ntread_leads 1\n"))
-    }
-
-    fn log(&self) -> String {
-        std::fs::read_to_string(self.plane.log(&self.name)).unwrap()
-    }
-}
-
-fn install(plane: &ControlPlane, outside: &SocketAddr) {
-    let outside = format!("https://{outside}");
-    let ran = Bench::new().tread(&["manifests", "--with-inputs", "--outside", &outside]);
-    plane.apply(&ran.out()).unwrap();
-}
+use tread_test_bed::{ControlPlane, Part, Signal};
 
 async fn holder(plane: &ControlPlane) -> Option<String> {
     let api: Api<Lease> = Api::namespaced(plane.client().await.unwrap(), NAMESPACE);

@@ -39,7 +39,7 @@ pub struct Grant {
 }
 
 const READ: &[&str] = &["get", "list", "watch"];
-const STATUS: &[&str] = &["patch", "update"];
+const WATCH: &[&str] = &["list", "watch"];
 const MACHINES: &str = "machineconfiguration.openshift.io";
 const CONFIG: &str = "config.openshift.io";
 const OPERATOR: &str = "operator.openshift.io";
@@ -74,35 +74,39 @@ pub fn rules() -> Vec<Grant> {
             "policies are ConfigMaps with a label in any allowed namespace: their metadata is watched by \
              that label, and their bytes are read; a role cannot be bound to a label",
         ),
-        cluster("", "namespaces", READ, "an admin allows policies in a namespace by a label on it"),
-        cluster("", "nodes", &["list", "watch"], "plans say how many nodes go from which config"),
+        cluster(
+            "",
+            "namespaces",
+            WATCH,
+            "an admin allows policies in a namespace by a label on it",
+        ),
+        cluster("", "nodes", WATCH, "plans say how many nodes go from which config"),
         cluster(MACHINES, "machineconfigs", READ, "what nodes have and are to get"),
-        cluster(MACHINES, "machineconfigpools", READ, "which nodes get what, and what is paused"),
-        cluster(OPERATOR, "imagecontentsourcepolicies", READ, "mirrors become files on nodes"),
-        cluster(CONFIG, "imagedigestmirrorsets", READ, "mirrors become files on nodes"),
-        cluster(CONFIG, "imagetagmirrorsets", READ, "mirrors become files on nodes"),
+        cluster(MACHINES, "machineconfigpools", WATCH, "which nodes get what, and what is paused"),
+        cluster(OPERATOR, "imagecontentsourcepolicies", WATCH, "mirrors become files on nodes"),
+        cluster(CONFIG, "imagedigestmirrorsets", WATCH, "mirrors become files on nodes"),
+        cluster(CONFIG, "imagetagmirrorsets", WATCH, "mirrors become files on nodes"),
         cluster(
             OPERATOR,
             "machineconfigurations",
-            READ,
+            WATCH,
             "its nodeDisruptionPolicy is an admin's policy",
         ),
-        cluster(CONFIG, "clusterversions", READ, "an update brings new configs"),
-        cluster(CONFIG, "infrastructures", READ, "configs are rendered for a platform"),
+        cluster(CONFIG, "clusterversions", WATCH, "an update brings new configs"),
         cluster(
             GROUP,
             "disruptionpolicies",
-            &["create", "delete", "get", "list", "watch"],
+            &["create", "delete", "list", "watch"],
             "each policy is listed as an object, made and taken away with its ConfigMap; its spec is the admin's",
         ),
-        cluster(GROUP, "disruptionpolicies/status", STATUS, "how it stands with each policy"),
+        cluster(GROUP, "disruptionpolicies/status", &["patch"], "how it stands with each policy"),
         cluster(
             GROUP,
             "disruptionplans",
-            &["create", "delete", "get", "list", "patch", "update", "watch"],
+            &["create", "delete", "list", "watch"],
             "each change is previewed as an object",
         ),
-        cluster(GROUP, "disruptionplans/status", STATUS, "what each change will do"),
+        cluster(GROUP, "disruptionplans/status", &["patch", "update"], "what each change will do"),
         cluster(
             "events.k8s.io",
             "events",
@@ -132,7 +136,7 @@ pub fn rules() -> Vec<Grant> {
         own(
             "",
             "configmaps",
-            &["create", "delete", "patch", "update"],
+            &["create", "delete", "patch"],
             &[],
             "the last good version of each policy is kept",
         ),

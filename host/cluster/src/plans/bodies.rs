@@ -4,7 +4,7 @@
 use crate::api::MachineConfig;
 use crate::metrics::Metrics;
 use crate::previews::{Bodies, BodyKey};
-use crate::watching::in_words;
+use crate::told::told;
 use futures::{StreamExt as _, stream};
 use kube::Client;
 use kube::api::Request;
@@ -114,7 +114,7 @@ async fn fetch(
         kube::Error::Api(status) if status.is_not_found() => Unfetched::Gone,
         _ => {
             metrics.api_error("get", "machineconfigs", &error);
-            later(in_words(&error))
+            later(told(&error))
         }
     })?;
     let mut value: Value = serde_json::from_str(&text).map_err(|error| later(error.to_string()))?;

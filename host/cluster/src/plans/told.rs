@@ -6,7 +6,7 @@ use crate::api::words::MANAGER;
 use crate::events::Note;
 use crate::policies::current::Current;
 use crate::previews::Described;
-use crate::watching::in_words;
+use crate::told::told;
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, Resource as _, ResourceExt as _};
 use serde_json::{Value, json};
@@ -149,7 +149,7 @@ async fn list(settings: &Settings) -> Option<Vec<DisruptionPolicy>> {
         Ok(list) => Some(list.items),
         Err(error) => {
             settings.metrics.api_error("list", "disruptionpolicies", &error);
-            tracing::warn!("policies were not listed, and will be: {}", in_words(&error));
+            tracing::warn!("policies were not listed, and will be: {}", told(&error));
             None
         }
     }
@@ -164,7 +164,7 @@ async fn patch(settings: &Settings, object: &DisruptionPolicy, status: Value) ->
         Err(kube::Error::Api(status)) if status.is_not_found() => true,
         Err(error) => {
             settings.metrics.api_error("patch", "disruptionpolicies", &error);
-            tracing::warn!(policy = object.name_any(), "not written: {}", in_words(&error));
+            tracing::warn!(policy = object.name_any(), "not written: {}", told(&error));
             false
         }
     }

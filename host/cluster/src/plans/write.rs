@@ -8,7 +8,7 @@ use crate::api::words::MANAGER;
 use crate::api::{DisruptionPlan, DisruptionPlanSpec, DisruptionPlanStatus};
 use crate::pools::{POOL_KIND, Pool};
 use crate::previews::{self, Described};
-use crate::watching::in_words;
+use crate::told::told;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
@@ -56,7 +56,7 @@ pub(super) async fn write(settings: &Settings, of_pool: OfPool<'_>) -> Result<()
             if status.is_conflict() || status.is_not_found() || status.is_already_exists() => {}
         Err(error) => {
             settings.metrics.api_error(verb, "disruptionplans", &error);
-            problems.push(format!("{name}: {}", in_words(&error)));
+            problems.push(format!("{name}: {}", told(&error)));
         }
     };
     for wanted in of_pool.wanted {

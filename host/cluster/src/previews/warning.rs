@@ -113,3 +113,6 @@ fn counted(nodes: i64) -> String {
         nodes => format!("{nodes} nodes"),
     }
 }
+
+#[cfg(test)]
+mod tests;

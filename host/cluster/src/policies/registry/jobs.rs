@@ -9,7 +9,7 @@ use crate::policies::kept;
 use crate::policies::load::{Body, Job, Loaded, Loader, Terms};
 use crate::policies::material::material;
 use crate::policies::snapshot::Place;
-use crate::watching::in_words;
+use crate::told::told;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, ResourceExt as _};
@@ -162,7 +162,7 @@ impl Hands {
             Ok(Err(error)) => {
                 self.metrics.api_error("patch", "configmaps", &error);
                 let policy = object.name_any();
-                tracing::warn!(policy, "it cannot be kept in {place}: {}", in_words(&error));
+                tracing::warn!(policy, "it cannot be kept in {place}: {}", told(&error));
                 Err(NotCopied::Refused)
             }
             Err(_) => Err(NotCopied::Refused),
@@ -178,7 +178,7 @@ impl Hands {
                 Ok(Ok(found)) => return found,
                 Ok(Err(error)) => {
                     self.metrics.api_error("get", "configmaps", &error);
-                    let why = in_words(&error);
+                    let why = told(&error);
                     tracing::warn!("the ConfigMap {namespace}/{name} cannot be read: {why}");
                 }
                 Err(_) => tracing::warn!("the ConfigMap {namespace}/{name}: no answer"),

@@ -9,7 +9,7 @@ use crate::metrics::Metrics;
 use crate::policies::register::{Ignored, Withdrawal, config_map_of};
 use crate::policies::snapshot::{Place, Snapshot};
 use crate::policies::status::{Found, status};
-use crate::watching::in_words;
+use crate::told::told;
 use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference};
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
@@ -286,7 +286,7 @@ impl Writer {
                     }
                     _ => How::Unreachable,
                 };
-                (in_words(&error), how)
+                (told(&error), how)
             }
             Err(_) => ("the API server does not answer".to_owned(), How::Unreachable),
         };

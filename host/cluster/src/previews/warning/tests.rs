@@ -1,0 +1,144 @@
+use super::*;
+use crate::api::disruption_plan::{CauseEvent, Nodes};
+use crate::pools::Pool;
+use crate::previews::{Part, Side, Way, WayPlanned, Work};
+use std::sync::Arc;
+use tread_model::change::Edit;
+use tread_model::digest::Digest;
+use tread_model::operator::{Because, Forecast};
+use tread_model::plan::{ChangeOutcome, PlannedChange, SCHEMA, Step};
+
+fn cause() -> Cause {
+    Cause { kind: "MachineConfig".to_owned(), name: "99-a".to_owned(), event: CauseEvent::Changed }
+}
+
+/// A preview of a change of /etc/a that nobody answers for, or that needs nothing.
+fn preview(pool: &str, nodes: i64, reboots: bool, operator: Option<Effect>) -> Preview {
+    let action = reboots.then_some(Step::Reboot);
+    let steps = match reboots {
+        true => vec![Step::Drain, Step::Write, Step::Reboot, Step::Uncordon],
+        false => vec![Step::Write],
+    };
+    let change = PlannedChange {
+        id: "file:/etc/a".to_owned(),
+        edit: Edit::Changed,
+        outcome: if reboots { ChangeOutcome::Fallback } else { ChangeOutcome::Decided },
+        actions: action.into_iter().collect(),
+        decided_by: None,
+        reason: "because".to_owned(),
+        also: Vec::new(),
+        advice: None,
+        answers: Vec::new(),
+        instead_of: None,
+    };
+    let plan = Plan {
+        schema: SCHEMA,
+        outcome: PlanOutcome::Apply,
+        effect: if reboots { Effect::Reboot } else { Effect::None },
+        summary: String::new(),
+        drain: reboots,
+        reboot: reboots,
+        steps,
+        changes: vec![change],
+        policies: Vec::new(),
+        warnings: Vec::new(),
+        reproducible: true,
+        digest: Digest::of(b""),
+        from: Digest::of(b""),
+        to: Digest::of(b""),
+    };
+    let operator = operator.map(|effect| Forecast {
+        effect,
+        summary: if effect == Effect::Reboot { "drain + reboot" } else { "none" }.to_owned(),
+        drain: effect == Effect::Reboot,
+        reboot: effect == Effect::Reboot,
+        actions: Vec::new(),
+        because: vec![Because {
+            id: "file:/etc/a".to_owned(),
+            effect,
+            rule: "no entry matches".to_owned(),
+        }],
+    });
+    let way = Way {
+        from: Some(Side::default()),
+        from_name: "rendered-1".to_owned(),
+        nodes: Nodes { count: nodes, first: Vec::new() },
+    };
+    let work = Work {
+        pool: Arc::new(Pool { name: pool.to_owned(), ..Pool::default() }),
+        ways: vec![way.clone()],
+        to: Side::default(),
+        to_name: String::new(),
+        target: None,
+        parts: vec![Part { cause: cause(), body: None, mirrors: false }],
+        operated: operator.is_some(),
+        single_replica: false,
+        since: String::new(),
+    };
+    let plan = Ok(WayPlan { plan, operator, shadow: None });
+    Preview { work, ways: vec![WayPlanned { way, plan }], ids: vec![None], calls: Vec::new() }
+}
+
+#[test]
+fn a_line_says_what_happens_to_how_many_nodes_and_who_could_avoid_it() {
+    let lines = warnings(&[preview("worker", 3, true, None)], &cause());
+    let [line] = lines.as_slice() else { panic!("{lines:?}") };
+    let begin =
+        "tread: pool worker, 3 nodes: drain + reboot, because of file:/etc/a (no policy answers)";
+    assert!(line.starts_with(begin), "{line}");
+    assert!(line.contains("an admin can say so with a rule"), "{line}");
+    let lines = warnings(&[preview("worker", 1, false, None)], &cause());
+    assert_eq!(lines, ["tread: pool worker, 1 node: none"]);
+}
+
+#[test]
+fn beside_the_operator_a_line_says_what_the_operator_does_and_what_would_be_gentler() {
+    let lines = warnings(&[preview("worker", 3, false, Some(Effect::Reboot))], &cause());
+    assert_eq!(
+        lines,
+        [
+            "tread: pool worker, 3 nodes: drain + reboot (tread: none), because of file:/etc/a (no entry matches)"
+        ]
+    );
+    let lines = warnings(&[preview("worker", 3, true, Some(Effect::None))], &cause());
+    assert_eq!(lines, ["tread: pool worker, 3 nodes: none"]);
+}
+
+#[test]
+fn the_five_most_disturbed_pools_are_named_and_the_others_counted() {
+    let mut previews: Vec<Preview> =
+        (0..7).map(|number| preview(&format!("p{number}"), number, number == 2, None)).collect();
+    let lines = warnings(&previews, &cause());
+    assert_eq!(lines.len(), 6);
+    assert!(lines[0].starts_with("tread: pool p2, "), "{lines:?}");
+    assert!(lines[1].starts_with("tread: pool p6, "), "{lines:?}");
+    assert_eq!(lines[5], "tread: and 2 more pools with 1 node");
+    previews.truncate(5);
+    assert_eq!(warnings(&previews, &cause()).len(), 5);
+}
+
+#[test]
+fn what_is_paused_or_not_known_is_said_and_what_is_no_change_is_not() {
+    let mut paused = preview("worker", 3, true, None);
+    paused.work.pool = Arc::new(Pool { paused: true, ..Pool::clone(&paused.work.pool) });
+    let lines = warnings(&[paused], &cause());
+    assert!(lines[0].contains("(paused: not before it is unpaused)"), "{lines:?}");
+
+    let mut unknown = preview("worker", 3, true, None);
+    unknown.ways[0].plan =
+        Err("MachineConfig 99-a: spec.config: is no object\nand more".to_owned());
+    let lines = warnings(&[unknown], &cause());
+    let expected = "tread: pool worker, 3 nodes: count on drain + reboot: MachineConfig 99-a: \
+                    spec.config: is no object";
+    assert_eq!(lines, [expected]);
+
+    let mut nothing = preview("worker", 3, false, None);
+    if let Ok(way) = &mut nothing.ways[0].plan {
+        way.plan.outcome = PlanOutcome::Nothing;
+        way.plan.changes.clear();
+    }
+    assert_eq!(warnings(&[nothing], &cause()), [""; 0]);
+    let mut other = preview("worker", 3, true, None);
+    other.work.parts[0].cause.name = "99-b".to_owned();
+    assert_eq!(warnings(&[other], &cause()), [""; 0]);
+}

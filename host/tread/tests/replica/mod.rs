@@ -1,0 +1,94 @@
+//! `tread serve` beside a control plane, as it is installed.
+
+#![allow(unreachable_pub, dead_code, reason = "not every test needs all of it")]
+
+use crate::support::Bench;
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tread_test_bed::{ControlPlane, unique};
+
+const TREAD: &str = env!("CARGO_BIN_EXE_tread");
+pub const NAMESPACE: &str = "tread-system";
+
+pub async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = look().await {
+            return found;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(120), "waited in vain: {what}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// A port that was free a moment ago.
+pub fn free() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+pub struct Replica<'a> {
+    pub plane: &'a ControlPlane,
+    pub name: String,
+    pub plain: SocketAddr,
+    pub tls: SocketAddr,
+}
+
+impl<'a> Replica<'a> {
+    /// As the pod of the Deployment: with its service account.
+    pub fn start(plane: &'a ControlPlane) -> Replica<'a> {
+        let (name, plain, tls) = (unique("tread"), free(), free());
+        let access = plane.service_account(NAMESPACE, "tread").unwrap();
+        let (listen, listen_tls) = (plain.to_string(), tls.to_string());
+        let args = [
+            "serve",
+            "--namespace",
+            NAMESPACE,
+            "--listen",
+            &listen,
+            "--listen-tls",
+            &listen_tls,
+            "--tls-name",
+            "127.0.0.1",
+        ];
+        plane.spawn(&name, &access, Path::new(TREAD), &args).unwrap();
+        Replica { plane, name, plain, tls }
+    }
+
+    pub async fn get(&self, path: &str) -> Option<(u16, String)> {
+        let mut stream = TcpStream::connect(self.plain).await.ok()?;
+        let request = format!("GET {path} HTTP/1.1\r\nHost: tread\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.ok()?;
+        let (head, body) = answer.split_once("\r\n\r\n")?;
+        Some((head.split(' ').nth(1)?.parse().ok()?, body.to_owned()))
+    }
+
+    pub async fn ready(&self) {
+        eventually("ready", async || {
+            if let Some(end) = self.plane.ended(&self.name).unwrap() {
+                panic!("{end}\n{}", self.plane.end_of_log(&self.name));
+            }
+            self.get("/readyz").await.filter(|(status, _)| *status == 200)
+        })
+        .await;
+    }
+
+    pub async fn leads(&self) -> bool {
+        let metrics = self.get("/metrics").await;
+        metrics.is_some_and(|(_, text)| text.contains("\ntread_leads 1\n"))
+    }
+
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.plane.log(&self.name)).unwrap()
+    }
+}
+
+pub fn install(plane: &ControlPlane, outside: &SocketAddr) {
+    let outside = format!("https://{outside}");
+    let ran = Bench::new().tread(&["manifests", "--with-inputs", "--outside", &outside]);
+    plane.apply(&ran.out()).unwrap();
+}
