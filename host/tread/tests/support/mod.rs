@@ -58,6 +58,8 @@ impl Bench {
             .args(args)
             .current_dir(self.dir.path())
             .env("TREAD_CACHE_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"))
+            // Whoever runs the tests may have a cluster.
+            .env("KUBECONFIG", self.dir.path().join("no-kubeconfig"))
             .env_remove("TREAD_LOG");
         command
     }
