@@ -25,6 +25,8 @@ pub(super) struct Memory {
     pools: BTreeMap<String, Remembered>,
     /// With which policies.
     current: Option<Arc<Current>>,
+    /// Of what was told that cannot be planned as it is meant.
+    told: BTreeSet<(String, String)>,
     /// What was written of how often each policy decides.
     decisions: Option<BTreeMap<String, i64>>,
 }
@@ -117,6 +119,7 @@ pub(super) async fn look(
                 again.insert(name.clone());
             }
         }
+        told::troubles(&settings, &cluster, &mut memory.told).await;
         let counts = decisions(memory.pools.values().map(|it| &it.preview));
         if memory.decisions.as_ref() != Some(&counts) && told::decisions(&settings, &counts).await {
             memory.decisions = Some(counts);

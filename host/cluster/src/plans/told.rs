@@ -1,12 +1,15 @@
-//! What a policy does to plans that wait: told on the policy itself.
+//! What is told besides plans: what a policy does to those that wait, on the
+//! policy itself; and what cannot be planned as it is meant, on whatever it is.
 
 use super::Settings;
 use crate::api::DisruptionPolicy;
 use crate::api::words::MANAGER;
 use crate::events::Note;
 use crate::policies::current::Current;
-use crate::previews::Described;
+use crate::pools::POOL_KIND;
+use crate::previews::{Cluster, Described};
 use crate::told::told;
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, Resource as _, ResourceExt as _};
 use serde_json::{Value, json};
@@ -14,6 +17,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// How many plans are named.
 const NAMED: usize = 3;
+/// How many nodes that are in several pools are told of.
+const NODES_TOLD_OF: usize = 20;
 
 /// Writes how often each policy decided in the plans that wait; whether that
 /// went well.
@@ -29,6 +34,47 @@ pub(super) async fn decisions(settings: &Settings, counts: &BTreeMap<String, i64
         }
     }
     well
+}
+
+/// Tells, once each, of pools that cannot be read and of nodes that are in
+/// several pools: neither can be planned as it is meant.
+pub(super) async fn troubles(
+    settings: &Settings,
+    cluster: &Cluster,
+    told: &mut BTreeSet<(String, String)>,
+) {
+    let mut notes = Vec::new();
+    for pool in cluster.pools.values() {
+        if let Some(problem) = &pool.problem {
+            let text = format!("{problem}: it counts as not set until that is mended.");
+            let about = about("machineconfiguration.openshift.io/v1", POOL_KIND, &pool.name);
+            notes.push((about, "PoolUnreadable", text));
+        }
+    }
+    for (node, pools) in cluster.members.in_doubt().take(NODES_TOLD_OF) {
+        let text = format!(
+            "It is in the pools {}, and no one can say which config it is to have: leave the label \
+             of one.",
+            pools.join(", ")
+        );
+        notes.push((about("v1", "Node", node), "InSeveralPools", text));
+    }
+    for (about, reason, text) in notes {
+        let name = about.name.clone().unwrap_or_default();
+        if told.insert((name.clone(), text.clone())) {
+            tracing::warn!(name, reason, "{text}");
+            settings.events.tell(&about, &Note { reason, warns: true, text }).await;
+        }
+    }
+}
+
+fn about(version: &str, kind: &str, name: &str) -> ObjectReference {
+    ObjectReference {
+        api_version: Some(version.to_owned()),
+        kind: Some(kind.to_owned()),
+        name: Some(name.to_owned()),
+        ..ObjectReference::default()
+    }
 }
 
 /// Tells of the plans that a change of policies made gentler or harsher.
@@ -67,12 +113,7 @@ pub(super) async fn policies_changed(
         let effect = plan.status.effect.as_deref().unwrap_or_default();
         let text = format!("{word} than before, {effect}, since this changed: {policies}");
         let note = Note { reason: "PlanChanged", warns: word == "harsher", text };
-        let about = k8s_openapi::api::core::v1::ObjectReference {
-            api_version: Some("tread.dev/v1alpha1".to_owned()),
-            kind: Some("DisruptionPlan".to_owned()),
-            name: Some(plan.name.clone()),
-            ..Default::default()
-        };
+        let about = about("tread.dev/v1alpha1", "DisruptionPlan", &plan.name);
         settings.events.tell(&about, &note).await;
     }
 }

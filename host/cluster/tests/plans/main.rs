@@ -311,3 +311,27 @@ async fn a_replica_that_does_not_lead_knows_the_plans_and_writes_none() {
     tread.leads.send(true).unwrap();
     cluster.plan("MachineConfig/50-a created", |_| true).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pool_that_cannot_be_read_and_a_node_in_two_pools_are_told_of() {
+    let cluster = Cluster::settled(ControlPlane::options()).await;
+    let _tread = Tread::start(&cluster.client);
+    cluster.pool("infra", 1).await;
+    cluster.pool("gpu", 0).await;
+    let patch =
+        json!({"spec": {"nodeSelector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}}});
+    cluster.patch_pool("worker", patch).await;
+    let label = ["label", "node", "infra-0", "node-role.kubernetes.io/gpu="];
+    cluster.plane.kubectl(&label).unwrap().success().unwrap();
+    let begun = std::time::Instant::now();
+    loop {
+        let events = cluster.plane.kubectl(&["get", "events", "-o", "wide"]).unwrap().stdout;
+        let told =
+            ["PoolUnreadable", "spec.nodeSelector: ", "InSeveralPools", "the pools gpu, infra"];
+        if told.iter().all(|words| events.contains(words)) {
+            return;
+        }
+        assert!(begun.elapsed().as_secs() < 90, "{events}");
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+}
