@@ -257,7 +257,9 @@ async fn nobody_leads_while_the_api_server_is_silent_and_one_does_when_it_is_bac
     drop(referee);
     let first = if a.leading.now() { &a } else { &b };
     assert_eq!(first.leading.problem(), None);
-    assert!(first.metrics.text().unwrap().contains("kind=\"Lease\""), "nothing was counted");
+    // Whoever led could not renew; the other may have asked for nothing.
+    let counted = |one: &Candidate| one.metrics.text().unwrap().contains("kind=\"Lease\"");
+    assert!(counted(&a) || counted(&b), "nothing was counted");
     a.stop().await;
     b.stop().await;
 }
