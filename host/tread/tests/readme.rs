@@ -28,12 +28,17 @@ fn the_table_of_what_costs_what_is_what_the_cases_say() {
 #[test]
 fn the_table_of_what_tread_may_do_is_what_the_roles_are_made_of() {
     let table = tread_cluster::manifests::grants::table();
-    compare("INSTALL.md", "<!-- what it may do -->\n", "<!-- end of what it may do -->", &table);
+    compare(
+        "examples/install/README.md",
+        "<!-- what it may do -->\n",
+        "<!-- end of what it may do -->",
+        &table,
+    );
 }
 
 #[test]
 fn the_commands_of_the_install_page_are_commands() {
-    let page = std::fs::read_to_string(tree().join("INSTALL.md")).unwrap();
+    let page = std::fs::read_to_string(tree().join("examples/install/README.md")).unwrap();
     let mut commands = 0;
     for line in page.lines().filter_map(|line| line.strip_prefix("    tread ")) {
         let command = line.split(" | ").next().unwrap();
