@@ -23,6 +23,8 @@ pub struct Version {
     pub digest: Digest,
     /// Of its settings.
     pub settings_digest: Digest,
+    /// What its author should look at again.
+    pub warnings: Vec<String>,
 }
 
 /// How loading the newest version ended.

@@ -99,6 +99,7 @@ mod tests {
             claims: Vec::new(),
             digest: Digest::of(b"1"),
             settings_digest: Digest::of(b"{}"),
+            warnings: Vec::new(),
         }
     }
 

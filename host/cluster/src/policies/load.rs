@@ -114,6 +114,7 @@ pub struct Loader {
 struct Known {
     digest: Option<Digest>,
     claims: Vec<Claim>,
+    warnings: Vec<String>,
 }
 
 impl Loader {
@@ -139,12 +140,13 @@ impl Loader {
                     claims: policy.claims.clone(),
                     digest: policy.identity.digest,
                     settings_digest: policy.identity.settings_digest,
+                    warnings: known.warnings,
                 };
                 let policy = Some(Arc::new(policy));
                 Loaded { attempt: Attempt::Good(version), policy, module }
             }
             Err(failure) => {
-                let Known { digest, claims } = known;
+                let Known { digest, claims, .. } = known;
                 let attempt = Attempt::Bad { failure, digest, claims };
                 Loaded { attempt, policy: None, module: None }
             }
@@ -218,6 +220,7 @@ impl Loader {
             .map_err(|problems| invalid(problems.to_string()))?;
         let [read] = <[_; 1]>::try_from(read).map_err(|_| invalid("holds no rules".to_owned()))?;
         known.claims.clone_from(&read.claims);
+        known.warnings = rules::warnings(&read);
         let settings = match read.settings {
             Value::Object(settings) => settings,
             _ => Map::new(),

@@ -71,7 +71,11 @@ pub fn status(
         _ if choice.state == State::Disabled => {
             (None, "Disabled".to_owned(), "An admin switched it off: it is not asked.".to_owned())
         }
-        Attempt::Good(_) => (Some(true), "Loaded".to_owned(), "It was loaded and checked.".into()),
+        Attempt::Good(version) => {
+            let said = ["It was loaded and checked."].into_iter();
+            let said: Vec<&str> = said.chain(version.warnings.iter().map(String::as_str)).collect();
+            (Some(true), "Loaded".to_owned(), said.join(" "))
+        }
         Attempt::Bad { failure, digest, .. } => {
             let same = |earlier: &&FailureStatus| {
                 earlier.name == failure.kind.name()
@@ -211,7 +215,9 @@ fn note(before: &DisruptionPolicyStatus, after: &DisruptionPolicyStatus) -> Opti
         State::Loaded => {
             let version = after.version.as_deref().unwrap_or_default();
             let name = after.name.as_deref().unwrap_or_default();
-            ("PolicyLoaded", false, format!("{name} {version} was loaded and checked."))
+            let loaded = said("Loaded");
+            let loaded = loaded.strip_prefix("It ").unwrap_or(&loaded);
+            ("PolicyLoaded", false, format!("{name} {version} {loaded}"))
         }
         State::LastGood => ("PolicyLastGood", true, failed()),
         State::Failed | State::Invalid => ("PolicyFailed", true, failed()),

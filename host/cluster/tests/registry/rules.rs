@@ -1,6 +1,7 @@
 //! Policies that need no module.
 
 use crate::support::*;
+use tread_cluster::api::DisruptionPolicyStatus;
 use tread_cluster::api::disruption_policy::{Layer, State};
 use tread_cluster::policies::snapshot::Room;
 
@@ -41,6 +42,12 @@ async fn inline_rules_decide_and_bad_ones_leave_the_last_good_ones() {
     plane.apply(&object(&name, "file:/etc/other.conf")).unwrap();
     until_state(&client, &name, State::Loaded).await;
     until_current(replica, |it| cost(it, "/etc/other.conf", "") == restarts).await;
+
+    // What is valid and probably not meant is said, and decides.
+    plane.apply(&object(&name, "file:/etc/twice', 'file:/etc/twice")).unwrap();
+    let warning = format!("Rule 1 of {name} names file:/etc/twice twice.");
+    let warned = |it: &DisruptionPolicyStatus| condition(it, "Loaded").2.contains(&warning);
+    assert_eq!(until(&client, &name, warned).await.state, Some(State::Loaded));
     plane.kubectl(&["delete", "dpol", &name]).unwrap().success().unwrap();
     until_current(replica, |it| !has(it, &name)).await;
 }

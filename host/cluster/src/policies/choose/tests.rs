@@ -20,6 +20,7 @@ fn version(bytes: &str, claims: &[&str]) -> Version {
         claims: claims.iter().map(|it| claim(it)).collect(),
         digest: Digest::of(bytes.as_bytes()),
         settings_digest: Digest::of(b"{}"),
+        warnings: Vec::new(),
     }
 }
 

@@ -18,6 +18,7 @@ fn version(number: &str) -> Version {
         claims: vec![claim("file:/etc/chrony.conf", Effect::None, Effect::Restart)],
         digest: Digest::of(number.as_bytes()),
         settings_digest: Digest::of(b"{}"),
+        warnings: Vec::new(),
     }
 }
 
@@ -87,6 +88,16 @@ fn a_version_that_was_loaded_fills_the_columns() {
     let note = note.unwrap();
     assert_eq!((note.reason, note.warns), ("PolicyLoaded", false));
     assert_eq!(note.text, "chrony 1.0.0 was loaded and checked.");
+}
+
+#[test]
+fn what_its_author_should_look_at_again_is_said_and_told() {
+    let warnings = vec!["Rule 1 matches nothing.".to_owned()];
+    let newest = Attempt::Good(Version { warnings, ..version("1.0.0") });
+    let (after, note) = seen(&object(), &newest, None, 1);
+    let said = "was loaded and checked. Rule 1 matches nothing.";
+    assert_eq!(condition(&after, "Loaded").2, format!("It {said}"));
+    assert_eq!(note.unwrap().text, format!("chrony 1.0.0 {said}"));
 }
 
 #[test]
