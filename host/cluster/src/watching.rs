@@ -63,6 +63,15 @@ impl Watches {
             .collect()
     }
 
+    /// What was complete once, and fails now, in words.
+    pub fn failing(&self) -> Vec<String> {
+        let all = self.0.borrow();
+        let failing = all.iter().filter(|(_, watched)| watched.synced);
+        failing
+            .filter_map(|(name, watched)| Some(format!("{name}: {}", watched.error.as_ref()?)))
+            .collect()
+    }
+
     fn note(&self, name: &'static str, change: impl FnOnce(&mut Watched)) {
         self.0.send_if_modified(|all| {
             let watched = all.entry(name).or_default();

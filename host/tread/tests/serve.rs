@@ -59,7 +59,7 @@ async fn the_rights_of_the_manifests_are_enough_and_one_of_two_replicas_leads() 
     plane.signal(&a.name, Signal::Terminate).unwrap();
     eventually("the other leads", async || b.leads().await.then_some(())).await;
     let end = eventually("it ends", async || plane.ended(&a.name).unwrap()).await;
-    for said in ["gave the Lease up", "\"stopped\""] {
+    for said in ["gave the Lease up", "\"stopped\"", "\"span\":{\"name\":\"certificates\"}"] {
         assert!(a.log().contains(said), "{end}\n{}", a.log());
     }
     assert!(!a.log().contains("error: "), "{end}\n{}", a.log());
@@ -99,10 +99,11 @@ async fn without_an_api_server_it_waits_says_why_and_catches_up() {
     plane.kill(Part::ApiServer).unwrap();
     let text = eventually("not ready", async || {
         let (status, text) = a.get("/readyz").await?;
-        (status == 503).then_some(text)
+        (status == 503 && text.contains("not up to date: ")).then_some(text)
     })
     .await;
     assert!(text.lines().any(|line| line.starts_with("failed leader: ")), "{text}");
+    assert!(text.contains("ok watches: everything was listed; not up to date: "), "{text}");
     assert_eq!(a.get("/healthz").await.unwrap().0, 200);
     eventually("it leads no longer", async || (!a.leads().await).then_some(())).await;
     plane.restart(Part::ApiServer).unwrap();

@@ -45,6 +45,7 @@ pub(super) struct OfPool<'p> {
 }
 
 /// Brings the plans of a pool to what they have to be. What failed, in words.
+#[tracing::instrument(name = "write", skip_all, fields(pool = of_pool.name))]
 pub(super) async fn write(settings: &Settings, of_pool: OfPool<'_>) -> Result<(), String> {
     let api: Api<DisruptionPlan> = Api::all(settings.client.clone());
     let Some(pool) = of_pool.pool else { return Ok(()) };
@@ -106,6 +107,7 @@ async fn put(
             let mut object = DisruptionPlan::new(&wanted.name, spec);
             object.metadata.owner_references = Some(vec![owner(pool)]);
             let made = api.create(&PostParams::default(), &object).await?;
+            tracing::info!(plan = wanted.name, effect = status.effect, "planned");
             made.resource_version().unwrap_or_default()
         }
     };

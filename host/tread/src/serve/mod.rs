@@ -264,11 +264,18 @@ struct Known {
 
 impl Known {
     fn checks(&self) -> [Check; 3] {
-        let waiting = self.watches.waiting();
+        let (waiting, failing) = (self.watches.waiting(), self.watches.failing());
         [
-            match waiting.as_slice() {
-                [] => Check::good("watches", "everything was listed"),
-                waiting => Check::bad("watches", format!("waiting for {}", waiting.join("; "))),
+            match (waiting.as_slice(), failing.as_slice()) {
+                ([], []) => Check::good("watches", "everything was listed"),
+                // What is known is better than nothing, so it goes on answering.
+                ([], failing) => Check::good(
+                    "watches",
+                    format!("everything was listed; not up to date: {}", failing.join("; ")),
+                ),
+                (waiting, _) => {
+                    Check::bad("watches", format!("waiting for {}", waiting.join("; ")))
+                }
             },
             match self.policies.borrow().settled {
                 true => Check::good("policies", "each is loaded, or known to be bad"),

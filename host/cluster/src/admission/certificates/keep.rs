@@ -94,6 +94,7 @@ impl Keeper {
     }
 
     /// Does what is due, if this is the leader. Gives the time until it is to look again.
+    #[tracing::instrument(name = "certificates", skip_all)]
     async fn act(&self, seen: &mut Seen) -> Duration {
         for _ in 0..STEPS {
             let Some(secret) = seen.secret.as_ref() else { return LOOK };

@@ -52,6 +52,7 @@ pub(super) struct Hands {
 
 impl Hands {
     /// Fetches and loads a version.
+    #[tracing::instrument(name = "load", skip_all, fields(policy = object))]
     pub(super) async fn load(
         self,
         uid: String,
@@ -95,6 +96,7 @@ impl Hands {
     }
 
     /// Loads a last good version from its copy.
+    #[tracing::instrument(name = "restore", skip_all, fields(policy = object))]
     pub(super) async fn restore(self, uid: String, object: String, sought: Sought) -> Done {
         let good = self.restored(object, &sought).await.map(Box::new);
         if good.is_none() {
@@ -119,6 +121,7 @@ impl Hands {
     }
 
     /// Writes a copy of a version that is good.
+    #[tracing::instrument(name = "keep", skip_all, fields(policy = object.metadata.name))]
     pub(super) async fn copy(
         self,
         object: Arc<DisruptionPolicy>,

@@ -43,6 +43,7 @@ pub(super) struct Listed {
 }
 
 impl Registry {
+    #[tracing::instrument(name = "policies", skip_all)]
     pub(super) fn pass(&mut self) -> Vec<Write> {
         let snapshot = self.snapshot();
         let registration = register(&snapshot);

@@ -148,6 +148,7 @@ fn config_map((namespace, name): &Place, uid: String) -> ObjectReference {
 }
 
 /// Writes all of this. `namespace` is where copies are kept.
+#[tracing::instrument(name = "write", skip_all)]
 pub(super) async fn carry_out(
     client: Client,
     namespace: String,
