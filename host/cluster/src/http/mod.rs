@@ -18,8 +18,8 @@ pub use plain::{Check, Readiness, plain};
 pub use review::{Asked, Reviewer};
 
 use axum::Router;
-use axum_server::Handle;
 use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
+use axum_server::{Handle, Server};
 use connections::Bounded;
 use hyper_util::rt::TokioTimer;
 use std::future::Future;
@@ -67,16 +67,10 @@ impl Port {
         router: Router,
         stop: impl Future<Output = ()> + Send + 'static,
     ) -> io::Result<()> {
-        let mut server = axum_server::from_tcp(self.listener)?
+        let server = axum_server::from_tcp(self.listener)?
             .acceptor(Bounded::new(CONNECTIONS))
             .handle(handle(stop));
-        server
-            .http_builder()
-            .http1()
-            .timer(TokioTimer::new())
-            .header_read_timeout(HEADERS)
-            .max_headers(64);
-        server.http1_only().serve(whole(router).into_make_service()).await
+        bounded(server).serve(whole(router).into_make_service()).await
     }
 
     /// The same by TLS, with the certificate that `config` gives at each handshake.
@@ -89,16 +83,20 @@ impl Port {
         let tls =
             RustlsAcceptor::new(RustlsConfig::from_config(config)).handshake_timeout(HANDSHAKE);
         let acceptor = tls.acceptor(Bounded::new(CONNECTIONS));
-        let mut server =
-            axum_server::from_tcp(self.listener)?.acceptor(acceptor).handle(handle(stop));
-        server
-            .http_builder()
-            .http1()
-            .timer(TokioTimer::new())
-            .header_read_timeout(HEADERS)
-            .max_headers(64);
-        server.http1_only().serve(whole(router).into_make_service()).await
+        let server = axum_server::from_tcp(self.listener)?.acceptor(acceptor).handle(handle(stop));
+        bounded(server).serve(whole(router).into_make_service()).await
     }
+}
+
+/// With bounds on what a connection may send before a request is there.
+fn bounded<A>(mut server: Server<SocketAddr, A>) -> Server<SocketAddr, A> {
+    server
+        .http_builder()
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADERS)
+        .max_headers(64);
+    server.http1_only()
 }
 
 /// With an answer to what no route takes.

@@ -6,11 +6,6 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use std::future::Future;
 use std::path::PathBuf;
-use std::time::Duration;
-
-/// Longer than a watch is silent.
-const SILENCE: Duration = Duration::from_secs(300);
-const CONNECT: Duration = Duration::from_secs(10);
 
 /// Which cluster.
 #[derive(Debug, Clone, Default, Args)]
@@ -34,14 +29,12 @@ pub(super) async fn client(args: &ClusterArgs) -> Result<Client> {
         }
         None => Config::from_kubeconfig(&options).await,
     };
-    let mut config = config.context(
+    let config = config.context(
         "no cluster to ask: set KUBECONFIG, or name a kubeconfig with --kubeconfig and a context \
          of it with --context",
     )?;
-    config.default_retry = false;
-    config.connect_timeout = Some(CONNECT);
-    config.read_timeout = Some(SILENCE);
-    Client::try_from(config).context("the kubeconfig cannot be used")
+    Client::try_from(tread_cluster::client::bounded(config))
+        .context("the kubeconfig cannot be used")
 }
 
 /// Runs what waits for a cluster.
