@@ -64,12 +64,16 @@ pub(super) async fn look(
     look: Look,
 ) -> Looked {
     let current = settings.policies.borrow().clone();
-    let cluster = Arc::new(with_baselines(&previewer, &look.pools).await);
+    let (cluster, unknown) = with_baselines(&previewer, &look.pools).await;
+    let cluster = Arc::new(cluster);
     let before = previewer.described.read().unwrap_or_else(PoisonError::into_inner).clone();
     let found: Vec<(String, Result<Found, String>)> = stream::iter(look.pools.clone())
         .map(async |name: String| {
             let known = memory.pools.get(&name);
-            let found = one(&previewer, &cluster, &current, &name, known).await;
+            let found = match unknown.get(&name) {
+                Some(why) => Err(why.clone()),
+                None => one(&previewer, &cluster, &current, &name, known).await,
+            };
             (name, found)
         })
         .buffer_unordered(AT_ONCE)
@@ -97,7 +101,7 @@ pub(super) async fn look(
         }
     }
     publish(&previewer, &cluster, &wanted);
-    settings_metrics(&settings, &previewer);
+    measure(&settings, &previewer);
     if look.leads {
         for name in &again {
             for (plan, standing) in look.standing.iter().filter(|(_, it)| it.pool == *name) {
@@ -139,7 +143,7 @@ struct Found {
     remembered: Option<Remembered>,
 }
 
-#[tracing::instrument(level = "debug", skip_all, fields(pool = name))]
+#[tracing::instrument(name = "plan", skip_all, fields(pool = name))]
 async fn one(
     previewer: &Previewer,
     cluster: &Cluster,
@@ -173,23 +177,29 @@ async fn one(
 }
 
 /// The cluster as it is now. Of pools that nobody renders it has to be known
-/// what they were made of before anything changed.
-async fn with_baselines(previewer: &Previewer, pools: &BTreeSet<String>) -> Cluster {
+/// what they were made of before anything changed; those of which that cannot be
+/// found out come with the reason.
+async fn with_baselines(
+    previewer: &Previewer,
+    pools: &BTreeSet<String>,
+) -> (Cluster, BTreeMap<String, String>) {
     let cluster = previewer.snapshot();
     let unknown = |name: &&String| {
         let attended = cluster.pools.get(*name).is_none_or(|pool| pool.target.is_some());
         !attended && !cluster.baselines.contains_key(*name)
     };
-    let mut found = Vec::new();
+    let (mut found, mut not_found) = (Vec::new(), BTreeMap::new());
     for name in pools.iter().filter(unknown) {
         match previewer.baseline(&cluster, name).await {
             Ok(baseline) => found.push((name.clone(), Arc::new(baseline))),
-            Err(why) => tracing::warn!(pool = name, "what it is made of is not known: {why}"),
+            Err(why) => {
+                not_found.insert(name.clone(), why);
+            }
         }
     }
     let mut now = previewer.cluster.write().unwrap_or_else(PoisonError::into_inner);
     now.baselines.extend(found);
-    now.clone()
+    (now.clone(), not_found)
 }
 
 fn publish(previewer: &Previewer, cluster: &Cluster, wanted: &BTreeMap<String, Vec<Described>>) {
@@ -201,7 +211,7 @@ fn publish(previewer: &Previewer, cluster: &Cluster, wanted: &BTreeMap<String, V
 }
 
 /// Plans by effect, and what they spare nodes.
-fn settings_metrics(settings: &Settings, previewer: &Previewer) {
+fn measure(settings: &Settings, previewer: &Previewer) {
     let plans = previewer.described.read().unwrap_or_else(PoisonError::into_inner);
     let effects = [
         Effect::None,

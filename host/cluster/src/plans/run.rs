@@ -37,8 +37,8 @@ pub(super) async fn run(settings: Settings, previewer: Previewer) {
     let mut controller = Controller {
         state: State::default(),
         known_since: Timestamp::now().as_second(),
-        dirty: BTreeSet::new(),
-        due: None,
+        news: Due::default(),
+        again: Due::default(),
         looking: None,
         memory: Some(Memory::default()),
         failures: 0,
@@ -67,14 +67,38 @@ struct Controller {
     previewer: Previewer,
     state: State,
     known_since: i64,
-    /// What has to be looked at.
-    dirty: BTreeSet<String>,
-    /// When.
-    due: Option<Instant>,
+    /// What has to be looked at because of what the watches say.
+    news: Due,
+    /// What has to be looked at because it failed.
+    again: Due,
     looking: Option<JoinHandle<Looked>>,
     /// Away while somebody looks.
     memory: Option<Memory>,
     failures: u32,
+}
+
+/// Pools to look at, and when.
+#[derive(Debug, Default)]
+struct Due {
+    pools: BTreeSet<String>,
+    at: Option<Instant>,
+}
+
+impl Due {
+    fn add(&mut self, pools: impl IntoIterator<Item = String>, wait: Duration) {
+        self.pools.extend(pools);
+        if !self.pools.is_empty() && self.at.is_none() {
+            self.at = Some(Instant::now() + wait);
+        }
+    }
+
+    /// The pools, if it is time for them.
+    fn take(&mut self) -> BTreeSet<String> {
+        match self.at.take_if(|at| *at <= Instant::now()) {
+            Some(_) => std::mem::take(&mut self.pools),
+            None => BTreeSet::new(),
+        }
+    }
 }
 
 impl Controller {
@@ -87,23 +111,26 @@ impl Controller {
 
     fn touch(&mut self, touched: Touched) {
         if touched.all {
-            let cluster = self.previewer.cluster.read().unwrap_or_else(PoisonError::into_inner);
-            self.dirty.extend(cluster.pools.keys().cloned());
-            self.dirty.extend(self.state.plans.values().map(|plan| plan.pool.clone()));
+            self.news.add(self.all_pools(), TOGETHER);
         }
-        self.dirty.extend(touched.pools);
-        if self.dirty.is_empty() && self.looking.is_none() && self.knows() {
+        self.news.add(touched.pools, TOGETHER);
+        if self.news.pools.is_empty() && self.looking.is_none() && self.knows() {
             self.previewer.set_ready();
         }
-        if !self.dirty.is_empty() && self.due.is_none() {
-            self.due = Some(Instant::now() + TOGETHER);
-        }
+    }
+
+    /// Those that there are, and those that plans are still there for.
+    fn all_pools(&self) -> BTreeSet<String> {
+        let cluster = self.previewer.cluster.read().unwrap_or_else(PoisonError::into_inner);
+        let planned = self.state.plans.values().map(|plan| &plan.pool);
+        cluster.pools.keys().chain(planned).cloned().collect()
     }
 
     /// When to look, if there is anything to look at, and all is known that is
     /// needed for it.
     fn due(&self) -> Option<Instant> {
-        self.due.filter(|_| self.knows() && self.looking.is_none())
+        let due = [self.news.at, self.again.at].into_iter().flatten().min();
+        due.filter(|_| self.knows() && self.looking.is_none())
     }
 
     fn knows(&self) -> bool {
@@ -111,8 +138,8 @@ impl Controller {
     }
 
     fn start(&mut self) {
-        self.due = None;
-        let pools = std::mem::take(&mut self.dirty);
+        let mut pools = self.news.take();
+        pools.append(&mut self.again.take());
         let standing = self.state.plans.iter().filter(|(_, plan)| pools.contains(&plan.pool));
         let now = Look {
             standing: standing.map(|(name, plan)| (name.clone(), plan.clone())).collect(),
@@ -130,7 +157,7 @@ impl Controller {
         let Some(looked) = looked else {
             tracing::error!("a look at the pools was interrupted: all are looked at again");
             self.memory = Some(Memory::default());
-            return self.touch(Touched::everything());
+            return self.later(self.all_pools());
         };
         self.memory = Some(looked.memory);
         self.previewer.set_ready();
@@ -140,15 +167,20 @@ impl Controller {
         }
         cluster.forget_mirrors();
         drop(cluster);
-        if looked.again.is_empty() {
+        if !looked.again.is_empty() {
+            self.later(looked.again);
+        } else if self.again.pools.is_empty() {
             self.failures = 0;
-        } else {
-            let (first, most) = WAITS;
-            let wait = first.saturating_mul(2_u32.saturating_pow(self.failures.min(16))).min(most);
-            self.failures = self.failures.saturating_add(1);
-            self.dirty.extend(looked.again);
-            self.due = Some(self.due.unwrap_or_else(|| Instant::now() + wait));
         }
+    }
+
+    /// Looks again after a failure, a little later each time. What did not fail
+    /// does not wait for it.
+    fn later(&mut self, pools: BTreeSet<String>) {
+        let (first, most) = WAITS;
+        let wait = first.saturating_mul(2_u32.saturating_pow(self.failures.min(16))).min(most);
+        self.failures = self.failures.saturating_add(1);
+        self.again.add(pools, wait);
     }
 }
 
@@ -204,7 +236,7 @@ where
         + 'static,
 {
     let api: Api<K> = Api::all(settings.client.clone());
-    follow(api, config(), name, &settings.watches, &settings.metrics).map(news).boxed()
+    follow(api, Config::default(), name, &settings.watches, &settings.metrics).map(news).boxed()
 }
 
 fn mirrors<K: Resource<DynamicType = ()>>(
@@ -222,9 +254,5 @@ fn dynamic<K: Resource<DynamicType = ()>>(
 ) -> BoxStream<'static, kube::runtime::watcher::Event<DynamicObject>> {
     let kind = ApiResource::erase::<K>(&());
     let api: Api<DynamicObject> = Api::all_with(settings.client.clone(), &kind);
-    follow(api, config(), name, &settings.watches, &settings.metrics).boxed()
-}
-
-fn config() -> Config {
-    Config::default()
+    follow(api, Config::default(), name, &settings.watches, &settings.metrics).boxed()
 }

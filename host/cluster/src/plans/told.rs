@@ -36,8 +36,8 @@ pub(super) async fn decisions(settings: &Settings, counts: &BTreeMap<String, i64
     well
 }
 
-/// Tells, once each, of pools that cannot be read and of nodes that are in
-/// several pools: neither can be planned as it is meant.
+/// Tells, once for as long as it is true, of pools that cannot be read and of
+/// nodes that are in several pools: neither can be planned as it is meant.
 pub(super) async fn troubles(
     settings: &Settings,
     cluster: &Cluster,
@@ -59,13 +59,17 @@ pub(super) async fn troubles(
         );
         notes.push((about("v1", "Node", node), "InSeveralPools", text));
     }
+    let mut still = BTreeSet::new();
     for (about, reason, text) in notes {
-        let name = about.name.clone().unwrap_or_default();
-        if told.insert((name.clone(), text.clone())) {
+        let trouble = (about.name.clone().unwrap_or_default(), text);
+        if !told.contains(&trouble) {
+            let (name, text) = trouble.clone();
             tracing::warn!(name, reason, "{text}");
             settings.events.tell(&about, &Note { reason, warns: true, text }).await;
         }
+        still.insert(trouble);
     }
+    *told = still;
 }
 
 fn about(version: &str, kind: &str, name: &str) -> ObjectReference {

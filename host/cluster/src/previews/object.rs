@@ -257,7 +257,7 @@ fn name(work: &Work, cause: &Cause) -> String {
         other => other.to_lowercase(),
     };
     let mut name = format!("{}.{kind}.{}", work.pool.name, cause.name);
-    name.truncate(LONGEST_NAME);
+    name.truncate(name.floor_char_boundary(LONGEST_NAME));
     let name = name.trim_end_matches(['.', '-']);
     format!("{name}.{digest}")
 }

@@ -32,7 +32,8 @@ pub struct Work {
     pub operated: bool,
     /// Whether pods cannot go elsewhere.
     pub single_replica: bool,
-    /// Names what was made of: plans of different baselines are different plans.
+    /// What nodes had when all of them had the same: what is planned for the same
+    /// cause from somewhere else is another plan, with another name.
     pub since: String,
 }
 

@@ -7,6 +7,7 @@ use kube::{Api, Client, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -30,15 +31,6 @@ use tread_test_bed::ControlPlane;
 
 pub const ROLE: &str = "machineconfiguration.openshift.io/role";
 const CURRENT: &str = "machineconfiguration.openshift.io/currentConfig";
-const BUILTINS: [&str; 7] = [
-    "certificates",
-    "kernel-arguments",
-    "network",
-    "node-services",
-    "os-image",
-    "registries",
-    "ssh-keys",
-];
 
 pub struct Cluster {
     pub plane: ControlPlane,
@@ -312,7 +304,10 @@ pub fn current(rules: &[&str]) -> Current {
         let bytes = std::fs::read(prebuilt.join(name).with_extension("wasm")).unwrap();
         Policy::new(Cow::Owned(bytes), None, layer, wishes, &Limits::default()).unwrap()
     };
-    let builtins = BUILTINS.iter().map(|name| load(name, Layer::Builtin, Wishes::default()));
+    let manifest = std::fs::read(prebuilt.join("manifest.json")).unwrap();
+    let shipped: BTreeMap<String, Value> = serde_json::from_slice(&manifest).unwrap();
+    let builtins = shipped.keys().filter(|name| *name != "rules");
+    let builtins = builtins.map(|name| load(name, Layer::Builtin, Wishes::default()));
     let rules = rules.iter().flat_map(|text| {
         let input = Input { name: "rules", bytes: text.as_bytes() };
         tread_model::rules::read(&input).unwrap()

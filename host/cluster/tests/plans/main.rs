@@ -8,7 +8,9 @@
     reason = "tests fail by these"
 )]
 
+mod failing;
 mod fixture;
+mod operator;
 
 use fixture::{Cluster, Tread, condition, current, files};
 use kube::ResourceExt as _;

@@ -66,6 +66,9 @@ fn a_plan_is_named_after_its_pool_and_cause_and_never_like_an_earlier_one() {
     assert_ne!(first, name(&work("rendered-1"), &cause("99-a", CauseEvent::Deleted)));
     let long = name(&work("x"), &cause(&"a".repeat(253), CauseEvent::Created));
     assert!(long.len() <= 253, "{long}");
+    // No API server takes it, but it may stand in a file that a laptop plans.
+    let foreign = name(&work("x"), &cause(&"€".repeat(253), CauseEvent::Created));
+    assert!(foreign.len() <= 253, "{foreign}");
     let odd = name(
         &work("x"),
         &cause(&format!("{}.b", "a".repeat(LONGEST_NAME - 11)), CauseEvent::Created),

@@ -1,0 +1,98 @@
+//! What cannot be read costs nobody else anything, and is told of.
+
+use crate::fixture::{Cluster, Tread, condition, files};
+use crate::{REBOOT, status, tread_ready};
+use kube::Client;
+use serde_json::{Value, json};
+use tread_test_bed::ControlPlane;
+
+/// Whoever may do everything that planning needs, but get these MachineConfigs
+/// only.
+async fn limited(cluster: &Cluster, readable: &[&str]) -> Client {
+    may_read(cluster, readable);
+    let bind = ["create", "clusterrolebinding", "limited", "--clusterrole=limited", "--user=eve"];
+    cluster.plane.kubectl(&bind).unwrap().success().unwrap();
+    cluster.plane.impersonate("eve", &[]).unwrap().client().await.unwrap()
+}
+
+fn may_read(cluster: &Cluster, readable: &[&str]) {
+    let rule = |group: &str, resources: &[&str], verbs: &[&str]| json!({"apiGroups": [group], "resources": resources, "verbs": verbs});
+    let openshift = "machineconfiguration.openshift.io";
+    let mut some = rule(openshift, &["machineconfigs"], &["get"]);
+    some["resourceNames"] = json!(readable);
+    let rules: Vec<Value> = vec![
+        some,
+        rule(openshift, &["machineconfigs", "machineconfigpools"], &["list", "watch"]),
+        rule("", &["nodes"], &["list", "watch"]),
+        rule("config.openshift.io", &["*"], &["list", "watch"]),
+        rule("operator.openshift.io", &["*"], &["list", "watch"]),
+        rule("tread.dev", &["*"], &["*"]),
+        rule("events.k8s.io", &["events"], &["*"]),
+    ];
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": "limited"}, "rules": rules});
+    cluster.plane.apply(&role.to_string()).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_config_that_may_not_be_read_concerns_its_pool_only_until_it_may() {
+    let cluster = Cluster::settled(ControlPlane::options()).await;
+    cluster.pool("infra", 1).await;
+    cluster.config("00-infra", "infra", files(&[("/etc/motd", "hello\n")])).await;
+    let infra = cluster.render("infra").await;
+    cluster.settle("infra").await;
+    let worker = cluster.api::<tread_cluster::api::MachineConfigPool>().get("worker").await;
+    let worker = worker.unwrap().spec.configuration.unwrap().name.unwrap();
+    let readable = ["00-worker", "00-infra", "50-b", &worker, &infra];
+    let tread = Tread::start(&limited(&cluster, &readable).await);
+
+    cluster.config("50-a", "worker", files(&[("/etc/a", "a")])).await;
+    let forbidden = "tread_api_errors_total{verb=\"get\",kind=\"machineconfigs\"";
+    let begun = std::time::Instant::now();
+    while !tread.metrics.text().unwrap().contains(forbidden) {
+        assert!(begun.elapsed().as_secs() < 90, "{}", tread.metrics.text().unwrap());
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    cluster.config("50-b", "infra", files(&[("/etc/b", "b")])).await;
+    let plan = cluster.plan("MachineConfig/50-b created", |_| true).await;
+    assert_eq!(status(&plan).effect.as_deref(), Some(REBOOT));
+    assert_eq!(cluster.plans().await.len(), 1);
+
+    let readable = [&readable[..], &["50-a"]].concat();
+    may_read(&cluster, &readable);
+    let plan = cluster.plan("MachineConfig/50-a created", |_| true).await;
+    assert_eq!(status(&plan).nodes, Some(3));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_stays_pending_while_it_cannot_be_told_what_the_pool_is_made_of() {
+    let cluster = Cluster::start(ControlPlane::options()).await;
+    cluster.pool("worker", 2).await;
+    cluster.config("00-worker", "worker", files(&[("/etc/motd", "hello\n")])).await;
+    let tread = Tread::start(&cluster.client);
+    tread_ready(&tread).await;
+    cluster.config("50-a", "worker", files(&[("/etc/a", "a")])).await;
+    cluster.plan("MachineConfig/50-a created", |_| true).await;
+    drop(tread);
+    let _tread = Tread::start(&limited(&cluster, &["50-a"]).await);
+    let plan = cluster.plan("MachineConfig/50-a created", |plan| status(plan).stale).await;
+    assert_eq!(condition(&plan, "Pending").0, "True");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_config_that_is_nested_without_end_is_a_plan_that_says_so() {
+    let cluster = Cluster::settled(ControlPlane::options()).await;
+    let _tread = Tread::start(&cluster.client);
+    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    let config = format!(
+        r#"{{"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
+            "metadata": {{"name": "50-deep", "labels": {{"{}": "worker"}}}},
+            "spec": {{"config": {{"ignition": {{"version": "3.4.0"}}, "storage": {deep}}}}}}}"#,
+        crate::fixture::ROLE
+    );
+    cluster.plane.apply(&config).unwrap();
+    let plan = cluster.plan("MachineConfig/50-deep created", |_| true).await;
+    assert_eq!(condition(&plan, "Planned"), ("False", "CannotBeRead"));
+    assert_eq!(status(&plan).effect.as_deref(), Some("not known"));
+    assert_eq!(status(&plan).tread.as_deref(), Some(REBOOT));
+}
