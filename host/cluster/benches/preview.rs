@@ -1,0 +1,128 @@
+//! What a warning costs that concerns many pools:
+//! `cargo bench -p tread-cluster --bench preview`.
+//!
+//! Floor and candidate are measured in turn, in one run: the floor is reading
+//! both sides and nothing else.
+
+#![allow(clippy::print_stdout, clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
+
+use serde_json::{Value, json};
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tread_cluster::api::disruption_plan::{Cause, CauseEvent};
+use tread_cluster::policies::current::Current;
+use tread_cluster::pools::Pool;
+use tread_cluster::previews::{Bodies, BodyKey, Part, Piece, Side, Way, Work, compute};
+use tread_engine::policy::PolicySet;
+use tread_engine::sandbox::{Options, Sandbox};
+use tread_model::operator;
+use tread_model::read::{self, Input};
+
+const POOLS: usize = 50;
+/// How many MachineConfigs each pool is made of, with files of so many bytes.
+const CONFIGS: usize = 20;
+const FILES: usize = 3;
+const FILE: usize = 2048;
+const ROUNDS: usize = 21;
+
+fn files(number: usize) -> Vec<Value> {
+    let file = |index: usize| {
+        let text = format!("{number}.{index}.").repeat(FILE / 6);
+        json!({"path": format!("/etc/measured/{number}/{index}"), "mode": 0o644,
+            "overwrite": true, "contents": {"source": format!("data:,{text}")}})
+    };
+    (0..FILES).map(file).collect()
+}
+
+fn config(name: &str, files: &[Value]) -> Arc<[u8]> {
+    let object = json!({
+        "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
+        "metadata": {"name": name},
+        "spec": {"config": {"ignition": {"version": "3.4.0"}, "storage": {"files": files}}},
+    });
+    object.to_string().into_bytes().into()
+}
+
+fn key(name: &str) -> BodyKey {
+    (name.to_owned(), "1".to_owned())
+}
+
+/// A pool that is to get one config more than it is made of.
+fn work(number: usize, bodies: &mut Bodies) -> Work {
+    let mut configs = Vec::new();
+    let mut all = Vec::new();
+    for source in 0..CONFIGS {
+        // Half of them are the worker's, and shared.
+        let id = if source < CONFIGS / 2 { source } else { number * CONFIGS + source };
+        let name = format!("{id:05}-config");
+        let files = files(id);
+        bodies.entry(key(&name)).or_insert_with(|| config(&name, &files));
+        configs.push(Piece::Stored(key(&name)));
+        all.extend(files);
+    }
+    let rendered = format!("rendered-pool-{number}-1");
+    bodies.insert(key(&rendered), config(&rendered, &all));
+    let new = config("99999-new", &files(99_999));
+    configs.push(Piece::Given("99999-new".to_owned(), Arc::clone(&new)));
+    let pool = Pool { name: format!("pool-{number}"), ..Pool::default() };
+    let cause = Cause {
+        kind: "MachineConfig".to_owned(),
+        name: "99999-new".to_owned(),
+        event: CauseEvent::Created,
+    };
+    let body = Some(Piece::Given("99999-new".to_owned(), new));
+    let way = Way {
+        from: Some(Side::rendered(key(&rendered))),
+        from_name: rendered,
+        nodes: Default::default(),
+    };
+    Work {
+        pool: Arc::new(pool),
+        ways: vec![way],
+        to: Side { configs, ..Side::default() },
+        to_name: String::new(),
+        target: None,
+        parts: vec![Part { cause, body, mirrors: false }],
+        operated: true,
+        single_replica: false,
+        since: String::new(),
+    }
+}
+
+/// Reads both sides.
+fn floor(work: &Work, bodies: &Bodies) {
+    fn inputs<'b>(side: &'b Side, bodies: &'b Bodies) -> Vec<Input<'b>> {
+        let pieces = side.configs.iter();
+        pieces
+            .map(|piece| Input { name: piece.name(), bytes: piece.bytes(bodies).unwrap() })
+            .collect()
+    }
+    let from = work.ways[0].from.as_ref().unwrap();
+    black_box(read::sides(&inputs(from, bodies), &inputs(&work.to, bodies)).unwrap());
+}
+
+fn main() {
+    let mut bodies = Bodies::new();
+    let works: Vec<Work> = (0..POOLS).map(|number| work(number, &mut bodies)).collect();
+    let sandbox = Sandbox::new(Options::default()).unwrap();
+    let current = Current::new(PolicySet::new(Vec::new()).unwrap(), None, true);
+    let rules = operator::Policies::of(None);
+    let (mut floors, mut all) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        let begun = Instant::now();
+        works.iter().for_each(|work| floor(work, &bodies));
+        floors.push(begun.elapsed());
+        let begun = Instant::now();
+        for work in &works {
+            black_box(compute(work.clone(), &bodies, &current, &rules, &sandbox));
+        }
+        all.push(begun.elapsed());
+    }
+    let [floor, all] = [floors, all].map(|mut times: Vec<Duration>| {
+        times.sort_unstable();
+        times[ROUNDS / 2]
+    });
+    let ratio = all.as_secs_f64() / floor.as_secs_f64();
+    println!("previews of {POOLS} pools, one core: floor {floor:?}, {all:?}, ratio {ratio:.2}");
+}
