@@ -59,6 +59,13 @@ pub struct ApiError {
     pub code: u16,
 }
 
+/// Objects of a kind.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct OfKind {
+    /// The kind of the objects.
+    pub kind: &'static str,
+}
+
 /// All that is measured. Clones share everything.
 #[derive(Debug, Clone)]
 pub struct Metrics {
@@ -85,6 +92,8 @@ pub struct Metrics {
     pub warning_time: Histogram,
     /// What the API server was asked for in vain.
     pub api_errors: Family<ApiError, Counter>,
+    /// Objects that were seen and could not be read.
+    pub unreadable: Family<OfKind, Counter>,
     /// 1 on the replica that writes.
     pub leads: Gauge,
 }
@@ -113,6 +122,7 @@ impl Metrics {
             preview_time: micros(),
             warning_time: micros(),
             api_errors: Family::default(),
+            unreadable: Family::default(),
             leads: Gauge::default(),
         };
         let mut registry = Registry::with_prefix("tread");
@@ -151,6 +161,11 @@ impl Metrics {
             "api_errors",
             "What the API server was asked for in vain",
             m.api_errors.clone(),
+        );
+        registry.register(
+            "unreadable_objects",
+            "Objects that were seen and could not be read, and are left out",
+            m.unreadable.clone(),
         );
         registry.register("leads", "1 on the replica that writes", m.leads.clone());
         metrics.registry = Arc::new(registry);

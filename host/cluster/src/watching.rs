@@ -1,11 +1,14 @@
 //! Watches that go on whatever happens, and say how it stands with them.
 
-use crate::metrics::Metrics;
+pub(crate) mod seen;
+
+use crate::metrics::{Metrics, OfKind};
 use crate::told::told;
 use futures::stream::{BoxStream, unfold};
 use futures::{Stream, StreamExt as _};
 use kube::runtime::watcher::{Config, Error, Event, watcher};
 use kube::{Api, Resource};
+use seen::{Seen, each_by_itself};
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Debug;
@@ -87,7 +90,8 @@ impl Watches {
 /// kind is called, in lower case and plural: `configmaps`.
 ///
 /// A kind that the API server does not know has no objects; they come when it
-/// is installed, and go when it is removed.
+/// is installed, and go when it is removed. An object that cannot be read is
+/// told of in the log and counted, and left out: the others go on.
 pub fn follow<K>(
     api: Api<K>,
     config: Config,
@@ -99,6 +103,7 @@ where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
     watches.note(name, |_| {});
+    let api = each_by_itself(api);
     let follower = Follower {
         events: watcher(api.clone(), config.clone()).boxed(),
         again: Box::new(move || watcher(api.clone(), config.clone()).boxed()),
@@ -113,7 +118,7 @@ where
     unfold(follower, async |mut it| Some((it.next().await?, it))).boxed()
 }
 
-type Events<K> = BoxStream<'static, Result<Event<K>, Error>>;
+type Events<K> = BoxStream<'static, Result<Event<Seen<K>>, Error>>;
 
 struct Follower<K> {
     events: Events<K>,
@@ -157,11 +162,38 @@ impl<K> Follower<K> {
                             *it = Watched { synced: true, ..Watched::default() };
                         });
                     }
-                    return Some(event);
+                    if let Some(event) = self.read(event) {
+                        return Some(event);
+                    }
                 }
                 Err(error) => self.failed(&error),
             }
         }
+    }
+
+    /// The event, if its object could be read.
+    fn read(&mut self, event: Event<Seen<K>>) -> Option<Event<K>> {
+        let is_gone = matches!(event, Event::Delete(_));
+        let (metadata, why) = match event {
+            Event::Init => return Some(Event::Init),
+            Event::InitDone => return Some(Event::InitDone),
+            Event::InitApply(Seen::Read(object)) => return Some(Event::InitApply(object)),
+            Event::Apply(Seen::Read(object)) => return Some(Event::Apply(object)),
+            Event::Delete(Seen::Read(object)) => return Some(Event::Delete(object)),
+            Event::InitApply(Seen::Unreadable(metadata, why))
+            | Event::Apply(Seen::Unreadable(metadata, why))
+            | Event::Delete(Seen::Unreadable(metadata, why)) => (metadata, why),
+        };
+        if is_gone {
+            // It may have been known from before: a list says which ones are left.
+            self.events = (self.again)();
+            return None;
+        }
+        let name = metadata.name.unwrap_or_default();
+        let namespace = metadata.namespace.unwrap_or_default();
+        tracing::warn!(kind = self.name, namespace, name, "cannot be read, and is left out: {why}");
+        self.metrics.unreadable.get_or_create(&OfKind { kind: self.name }).inc();
+        None
     }
 
     fn failed(&mut self, error: &Error) {

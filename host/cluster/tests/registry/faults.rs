@@ -1,12 +1,18 @@
 //! What goes wrong around the registry: each on a control plane of its own.
 
 use crate::support::*;
+use axum::http::Request;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 use tread_cluster::api::crds;
 use tread_cluster::api::disruption_policy::State;
+use tread_cluster::api::words::POLICY_LABEL;
 use tread_cluster::policies::snapshot::Room;
 use tread_cluster::watching::Watched;
 use tread_test_bed::{ControlPlane, Part};
@@ -200,4 +206,41 @@ async fn only_the_leader_writes_and_every_replica_decides() {
         until_current(&other, |it| it.settled && has(it, "one1")).await,
     );
     assert_eq!(one.digest, two.digest);
+}
+
+#[tokio::test]
+async fn who_wrote_a_config_map_is_not_read_however_deep_it_is() {
+    let plane = ready(ControlPlane::options().start().unwrap());
+    let client = plane.client().await.unwrap();
+    let namespace = allowed(plane);
+    let elsewhere = plane.namespace("elsewhere").unwrap();
+    // Whoever may write ConfigMaps somewhere may write this.
+    let deep = format!("{}{{}}{}", "{\"f:data\":".repeat(300), "}".repeat(300));
+    let map = |namespace: &str, name: &str| {
+        let text = format!(
+            "{{\"apiVersion\": \"v1\", \"kind\": \"ConfigMap\", \"metadata\": {{\"name\": \"{name}\", \
+             \"namespace\": \"{namespace}\", \"labels\": {{\"{POLICY_LABEL}\": \"true\"}}, \
+             \"managedFields\": [{{\"manager\": \"m\", \"operation\": \"Update\", \"apiVersion\": \"v1\", \
+             \"time\": \"2026-01-01T00:00:00Z\", \"fieldsType\": \"FieldsV1\", \"fieldsV1\": {deep}}}]}}}}"
+        );
+        Request::post(format!("/api/v1/namespaces/{namespace}/configmaps"))
+            .header("content-type", "application/json")
+            .body(text.into_bytes())
+            .unwrap()
+    };
+    for (namespace, name) in [(&elsewhere, "evil"), (&namespace, "app")] {
+        let written = client.request_text(map(namespace, name)).await.unwrap();
+        assert!(written.contains(&"{\"f:data\":".repeat(130)), "{written}");
+    }
+    let replica = replica(plane, true, Room::default());
+    until_current(&replica, |it| it.settled).await;
+    // It can be a policy like any other.
+    let module = json!({"binaryData": {"policy.wasm": ByteString(policy("deep", 1))}});
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), &namespace);
+    let patch = Patch::Merge(&module);
+    let patched = maps.patch_metadata("app", &PatchParams::default(), &patch).await;
+    // The answer is what no client reads.
+    drop(patched);
+    until_current(&replica, |it| it.settled && has(it, "deep")).await;
+    until_state(&client, &format!("{namespace}.app"), State::Loaded).await;
 }

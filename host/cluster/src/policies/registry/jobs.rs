@@ -10,6 +10,7 @@ use crate::policies::load::{Body, Job, Loaded, Loader, Terms};
 use crate::policies::material::material;
 use crate::policies::snapshot::Place;
 use crate::told::told;
+use crate::watching::seen::{Seen, each_by_itself};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, ResourceExt as _};
@@ -175,10 +176,15 @@ impl Hands {
     /// The ConfigMap, or None if there is none; asked for until there is an answer.
     async fn fetch(&self, namespace: &str, name: &str) -> Option<ConfigMap> {
         let maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), namespace);
+        let maps = each_by_itself(maps);
         let mut wait = WAITS.0;
         loop {
             match timeout(PATIENCE, maps.get_opt(name)).await {
-                Ok(Ok(found)) => return found,
+                Ok(Ok(None)) => return None,
+                Ok(Ok(Some(Seen::Read(found)))) => return Some(found),
+                Ok(Ok(Some(Seen::Unreadable(_, why)))) => {
+                    tracing::warn!("the ConfigMap {namespace}/{name} cannot be read: {why}");
+                }
                 Ok(Err(error)) => {
                     self.metrics.api_error("get", "configmaps", &error);
                     let why = told(&error);
