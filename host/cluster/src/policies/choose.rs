@@ -4,6 +4,7 @@ use super::approval;
 use super::register::config_map_of;
 use crate::api::DisruptionPolicy;
 use crate::api::disruption_policy::{ClaimStatus, Layer, Mode, State};
+use tread_model::claim::usable_claims;
 use tread_model::description::Claim;
 use tread_model::digest::Digest;
 use tread_model::verdict::{Failure, FailureKind};
@@ -101,20 +102,26 @@ pub fn choose(
     {
         return decides(kept, State::LastGood, Deciding::LastGood);
     }
+    // Nobody checked what a bad module says: one claim that is none would spoil
+    // the way to all policies. What is known of better days comes first.
+    let declared = usable_claims(claims.iter().cloned(), 1);
     // What an admin would have to approve costs nothing before that.
-    let declared = if approval(claims).is_none() { claims.as_slice() } else { &[] };
-    Choice {
-        state: State::Failed,
-        deciding: Deciding::Reboots(union(last_known(object), declared)),
-        needs_approval: None,
-    }
+    let declared = if approval(&declared).is_none() { declared } else { Vec::new() };
+    let claims = usable_claims(last_known(object).into_iter().chain(declared), AT_MOST);
+    Choice { state: State::Failed, deciding: Deciding::Reboots(claims), needs_approval: None }
 }
+
+/// A policy that fails again and again, each time with other claims, has those
+/// of so many policies at most.
+const AT_MOST: usize = 2;
 
 /// Who decides for a policy whose object cannot be read.
 pub fn choose_unreadable(object: &DisruptionPolicy) -> Choice {
     let deciding = match object.spec.mode {
         Mode::Disabled => Deciding::Nobody,
-        Mode::Enforce | Mode::Shadow => Deciding::Reboots(last_known(object)),
+        Mode::Enforce | Mode::Shadow => {
+            Deciding::Reboots(usable_claims(last_known(object), AT_MOST))
+        }
     };
     Choice { state: State::Invalid, deciding, needs_approval: None }
 }
@@ -156,15 +163,6 @@ fn claim_of(claim: &ClaimStatus) -> Claim {
         most: claim.most,
         with_unchanged: claim.with_unchanged,
     }
-}
-
-fn union(mut claims: Vec<Claim>, more: &[Claim]) -> Vec<Claim> {
-    for claim in more {
-        if !claims.iter().any(|known| known.changes == claim.changes) {
-            claims.push(claim.clone());
-        }
-    }
-    claims
 }
 
 #[cfg(test)]

@@ -144,6 +144,11 @@ pub fn wide(version: u8) -> Vec<u8> {
     versioned(file("tests/contract/1.0.0/abstains.wasm"), version)
 }
 
+/// One that claims what no change can be.
+pub fn claims_nonsense(name: &str) -> Vec<u8> {
+    replaced(policy(name, 1), b"file:/etc", b"file:.etc")
+}
+
 /// One with the settings `at_most` and `unit`, that claims /etc/settings.d/*.
 pub fn with_settings() -> Vec<u8> {
     file("tests/contract/1.0.0/settings.wasm")

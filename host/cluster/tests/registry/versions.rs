@@ -182,3 +182,20 @@ async fn a_bad_version_right_behind_a_good_one_never_leaves_nobody() {
     assert!(!absent.is_finished(), "for a moment it did not decide");
     absent.abort();
 }
+
+#[tokio::test]
+async fn a_module_whose_claims_are_none_holds_up_no_other_policy() {
+    let (plane, replica) = shared();
+    let client = plane.client().await.unwrap();
+    let namespace = allowed(plane);
+    let (name, other) = (four_letters(), four_letters());
+    put(&client, &namespace, "spoilt", claims_nonsense(&name)).await;
+    let object = format!("{namespace}.spoilt");
+    let status = until_state(&client, &object, State::Failed).await;
+    assert_eq!(condition(&status, "Loaded").1, "BadDescription");
+    put(&client, &namespace, "other", policy(&other, 1)).await;
+    until_current(replica, |it| decides(it, &other, &digest(&policy(&other, 1)))).await;
+    put(&client, &namespace, "other", policy(&other, 2)).await;
+    until_current(replica, |it| decides(it, &other, &digest(&policy(&other, 2)))).await;
+    assert_eq!(status.claims, []);
+}

@@ -57,6 +57,28 @@ pub fn check_size(patterns: &[Pattern]) -> Result<(), String> {
     }
 }
 
+/// Of claims that nobody checked, those that can be: each a pattern that stands
+/// there once, and of all together what `policies` policies may have. The first
+/// ones stay.
+pub fn usable_claims(claims: impl IntoIterator<Item = Claim>, policies: usize) -> Vec<Claim> {
+    let most = MOST_CLAIMS.saturating_mul(policies);
+    let most_steps = MOST_STEPS.saturating_mul(policies);
+    let (mut usable, mut seen, mut steps) = (Vec::new(), BTreeSet::new(), 0_usize);
+    for claim in claims {
+        if usable.len() >= most {
+            break;
+        }
+        let Ok(pattern) = Pattern::parse(&claim.changes) else { continue };
+        let sum = steps.saturating_add(pattern.steps());
+        if sum > most_steps || !seen.insert(claim.changes.clone()) {
+            continue;
+        }
+        steps = sum;
+        usable.push(claim);
+    }
+    usable
+}
+
 fn check_claim(claim: &Claim) -> Result<Pattern, String> {
     let pattern = Pattern::parse(&claim.changes)?;
     if claim.least > claim.most {
@@ -150,6 +172,25 @@ mod tests {
                 assert!(error.contains("Write fewer") || error.contains("too long"), "{error}");
             }
         }
+    }
+
+    #[test]
+    fn of_claims_that_nobody_checked_those_are_usable_that_a_policy_may_have() {
+        let changes = |claims: Vec<Claim>, policies| {
+            let usable = usable_claims(claims, policies);
+            usable.into_iter().map(|claim| claim.changes).collect::<Vec<_>>()
+        };
+        let mixed = ["file:/etc/a", "file:etc", "", "file:/etc/a", "file:/etc/\u{1b}[2J", "unit:*"];
+        let mixed: Vec<Claim> = mixed.iter().map(|it| claim(it)).collect();
+        assert_eq!(changes(mixed, 1), ["file:/etc/a", "unit:*"]);
+        let many: Vec<Claim> = (0..1000).map(|n| claim(&format!("file:/etc/{n}"))).collect();
+        assert_eq!(changes(many.clone(), 1).len(), 256);
+        assert_eq!(changes(many, 2).len(), 512);
+        let long = (0..100).map(|n| claim(&format!("file:/etc/{n}*{}", "b".repeat(900))));
+        let mut long: Vec<Claim> = long.collect();
+        long.push(claim("file:/etc/exact"));
+        let usable = changes(long, 1);
+        assert_eq!((usable.len(), usable.last().unwrap().as_str()), (5, "file:/etc/exact"));
     }
 
     #[test]

@@ -174,3 +174,36 @@ fn rules_are_the_same_rules_whatever_carries_them_out() {
     let others = Version { settings_digest: Digest::of(b"[]"), ..newer };
     assert_eq!(choose(&object, &invalid, Some(&others), None).state, State::Failed);
 }
+
+#[test]
+fn what_a_bad_module_says_that_it_claims_counts_only_as_far_as_it_is_a_claim() {
+    let claims = ["file:etc", "file:/etc/app/a", "file:/etc/\u{1b}[2Jx", "nothing:/at/all", ""];
+    let nonsense = bad(FailureKind::BadDescription, &claims);
+    let choice = choose(&decided(None), &nonsense, None, None);
+    assert_eq!((choice.state, reboots(&choice)), (State::Failed, vec!["file:/etc/app/a"]));
+    // A status can be edited, or be that of a newer tread.
+    let mut object = decided(Some(&good()));
+    let status = object.status.as_mut().unwrap();
+    status.claims.insert(0, ClaimStatus::from(&claim("no claim")));
+    for choice in
+        [choose(&object, &bad(FailureKind::Missing, &[]), None, None), choose_unreadable(&object)]
+    {
+        assert_eq!(reboots(&choice), ["file:/etc/chrony.conf"]);
+    }
+}
+
+#[test]
+fn versions_that_fail_one_after_the_other_do_not_pile_up_claims() {
+    let mut object = decided(Some(&good()));
+    for round in 0..20 {
+        let claims: Vec<String> = (0..1000).map(|n| format!("file:/etc/{round}/{n}*a")).collect();
+        let claims: Vec<&str> = claims.iter().map(String::as_str).collect();
+        let choice = choose(&object, &bad(FailureKind::Trap, &claims), None, None);
+        let known = reboots(&choice);
+        assert!(known.len() <= 512, "{}", known.len());
+        assert_eq!(known[0], "file:/etc/chrony.conf", "what once decided is not pushed out");
+        let status = object.status.as_mut().unwrap();
+        status.state = Some(choice.state);
+        status.claims = known.iter().map(|it| ClaimStatus::from(&claim(it))).collect();
+    }
+}
