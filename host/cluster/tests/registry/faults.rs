@@ -13,8 +13,10 @@ use std::time::Duration;
 use tread_cluster::api::crds;
 use tread_cluster::api::disruption_policy::State;
 use tread_cluster::api::words::POLICY_LABEL;
+use tread_cluster::policies::current::Current;
 use tread_cluster::policies::snapshot::Room;
 use tread_cluster::watching::Watched;
+use tread_engine::sandbox::{Options, Sandbox};
 use tread_test_bed::{ControlPlane, Part};
 
 /// The requests that were made in the meantime, watches and leases aside.
@@ -206,6 +208,46 @@ async fn only_the_leader_writes_and_every_replica_decides() {
         until_current(&other, |it| it.settled && has(it, "one1")).await,
     );
     assert_eq!(one.digest, two.digest);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_config_map_that_is_written_all_the_time_is_loaded_and_holds_up_nobody() {
+    let plane = ready(ControlPlane::options().start().unwrap());
+    let client = plane.client().await.unwrap();
+    let leader = replica(plane, true, Room::default());
+    let namespace = allowed(plane);
+    put(&client, &namespace, "busy", policy("busy", 1)).await;
+    until(&client, &format!("{namespace}.busy"), |it| it.kept_in.is_some()).await;
+    until_current(&leader, |it| it.settled && has(it, "busy")).await;
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), &namespace);
+    let writing = |writer: u64| {
+        let maps = maps.clone();
+        tokio::spawn(async move {
+            for number in writer * 1_000_000.. {
+                let busy = json!({"metadata": {"annotations": {"busy": number.to_string()}}});
+                let params = PatchParams::default();
+                maps.patch("busy", &params, &Patch::Merge(&busy)).await.unwrap();
+            }
+        })
+    };
+    let writers = [writing(0), writing(1), writing(2), writing(3)];
+
+    // One that starts now compiles everything itself, which takes longer than
+    // there is between two writes.
+    let fresh =
+        replica_with(plane, false, Room::default(), Sandbox::new(Options::default()).unwrap());
+    until_current(&fresh, |it| it.settled && has(it, "busy")).await;
+    // And what an admin says takes effect.
+    let reads = |it: &Current| it.policies.policies().iter().any(|it| it.read_secrets);
+    let object = format!("{namespace}.busy");
+    patch(&client, &object, json!({"readSecrets": true})).await;
+    until_current(&fresh, reads).await;
+    patch(&client, &object, json!({"readSecrets": false})).await;
+    until_current(&fresh, |it| !reads(it)).await;
+    for writer in writers {
+        assert!(!writer.is_finished());
+        writer.abort();
+    }
 }
 
 #[tokio::test]

@@ -37,6 +37,23 @@ pub(super) enum Origin {
     Nothing(Failure),
 }
 
+impl Recipe {
+    /// Whether at most the ConfigMap was written in between: where it is and all
+    /// that an admin says is the same.
+    pub(super) fn is_as_before(&self, other: &Recipe) -> bool {
+        let same_origin = match (&self.origin, &other.origin) {
+            (Origin::ConfigMap { place, .. }, Origin::ConfigMap { place: other, .. }) => {
+                place == other
+            }
+            (origin, other) => origin == other,
+        };
+        same_origin
+            && self.settings == other.settings
+            && self.pin == other.pin
+            && self.terms == other.terms
+    }
+}
+
 /// A last good version: what the status says of it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Sought {
@@ -98,6 +115,8 @@ pub(super) struct Entry {
     /// The newest version that was tried.
     pub(super) newest: Option<(Recipe, Loaded)>,
     pub(super) loading: Option<Running<Recipe>>,
+    /// Whether what is being loaded is not the newest any more.
+    pub(super) outdated: bool,
     /// When the newest version, which failed for lack of time or room, is tried
     /// again, and how often it was.
     pub(super) again: Option<Instant>,

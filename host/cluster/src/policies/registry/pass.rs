@@ -168,8 +168,13 @@ impl Registry {
             }
             return;
         }
-        if entry.loading.as_ref().is_some_and(|running| running.what == *recipe) {
-            return;
+        if let Some(running) = &entry.loading {
+            // Whoever writes all the time would else keep it from ever being
+            // loaded, and what an admin says of it from taking effect.
+            entry.outdated = running.what != *recipe;
+            if running.what.is_as_before(recipe) {
+                return;
+            }
         }
         if let Origin::Nothing(failure) = &recipe.origin {
             entry.tried(recipe.clone(), Loaded::bad(failure.clone()));
@@ -180,6 +185,7 @@ impl Registry {
         let job = self.hands.clone().load(uid, object.name_any(), recipe.clone(), module);
         let task = self.jobs.spawn(job);
         entry.loading = Some(Running { what: recipe.clone(), task });
+        entry.outdated = false;
     }
 
     /// The last good version of a policy whose newest is bad; an error if that
@@ -231,6 +237,13 @@ impl Registry {
             Ok(Done::Loaded { uid, recipe, loaded }) => {
                 let Some(entry) = self.entries.get_mut(&uid) else { return };
                 if entry.loading.as_ref().is_none_or(|running| running.what != *recipe) {
+                    return;
+                }
+                // It may only be bad since its ConfigMap was written meanwhile.
+                let is_bad = matches!(loaded.attempt, Attempt::Bad { .. });
+                let before = entry.newest.as_ref().map(|(before, _)| before);
+                if entry.outdated && is_bad && before.is_some_and(|it| it.is_as_before(&recipe)) {
+                    entry.loading = None;
                     return;
                 }
                 entry.again = match &loaded.attempt {
