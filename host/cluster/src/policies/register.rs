@@ -1,11 +1,11 @@
 //! Which DisruptionPolicy objects there have to be.
 
 use super::snapshot::{Place, PolicyMap, Snapshot};
-use crate::api::disruption_policy::{ConfigMapSource, Layer, Source};
+use crate::api::disruption_policy::{ConfigMapSource, Layer, Mode, Source};
 use crate::api::words::{MANAGER, POLICIES_LABEL, REGISTERED_BY_LABEL};
 use crate::api::{DisruptionPolicy, DisruptionPolicySpec, openshift};
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The name of the object for the cluster's own nodeDisruptionPolicy.
 pub const NODE_DISRUPTION_POLICY: &str = "node-disruption-policy";
@@ -20,6 +20,9 @@ pub struct Registration {
     pub create: Vec<DisruptionPolicy>,
     /// Objects that tread made, and that stand for nothing any more.
     pub withdraw: Vec<Withdrawal>,
+    /// Objects that stand for nothing, by name with the reason, and stay for what
+    /// an admin said in them.
+    pub idle: BTreeMap<String, String>,
     /// ConfigMaps that are labelled as policies, and are none.
     pub ignored: Vec<Ignored>,
 }
@@ -55,18 +58,33 @@ pub fn register(snapshot: &Snapshot) -> Registration {
     node_disruption_policy(snapshot, &mut out);
     let wanted = self_registered(snapshot, &mut out);
     for (name, (place, map)) in &wanted {
-        // What is withdrawn below comes again when it is gone.
-        if !snapshot.policies.contains_key(name) {
-            out.create.push(of_config_map(name, place, map));
+        match snapshot.policies.get(name) {
+            None => out.create.push(of_config_map(name, place, map)),
+            Some(object) if registered_by(object).is_none() => out.ignored.push(Ignored {
+                place: (*place).clone(),
+                uid: map.uid.clone(),
+                reason: "NameTaken",
+                message: format!(
+                    "A DisruptionPolicy that did not come from a ConfigMap is named {name} already: \
+                     rename this ConfigMap"
+                ),
+            }),
+            // What is withdrawn below comes again when it is gone.
+            Some(_) => {}
         }
     }
     for (name, object) in &snapshot.policies {
         let Some(uid) = registered_by(object) else { continue };
         let why = match (wanted.get(name), config_map_of(object)) {
-            (Some((_, map)), _) if map.uid == uid => continue,
+            (Some((_, map)), _) if map.uid == uid || forbids(object) => continue,
             (_, Some(source)) => why_withdrawn(snapshot, &source, uid),
             _ => continue,
         };
+        if forbids(object) {
+            let why = format!("{why}: this object stays for what an admin said in it");
+            out.idle.insert(name.clone(), why);
+            continue;
+        }
         let uid = object.metadata.uid.clone().unwrap_or_default();
         out.withdraw.push(Withdrawal { name: name.clone(), uid, why });
     }
@@ -114,9 +132,11 @@ fn self_registered<'s>(
     maps.sort_by_key(|(place, map)| (map.created, *place));
     let mut of_namespace: BTreeMap<&str, usize> = BTreeMap::new();
     let mut wanted: BTreeMap<String, (&Place, &PolicyMap)> = BTreeMap::new();
+    // Once for all: there may be very many ConfigMaps that are ignored.
+    let named = named_by_admins(snapshot);
     for (place, map) in maps {
         let (namespace, name) = place;
-        if named_by_an_admin(snapshot, place) {
+        if named.contains(place) {
             continue;
         }
         let mut ignore = |reason, message| {
@@ -177,13 +197,13 @@ fn self_registered<'s>(
     wanted
 }
 
-/// Whether an admin's own object names the ConfigMap: then it is no other's
-/// business where it is.
-fn named_by_an_admin(snapshot: &Snapshot, place: &Place) -> bool {
-    snapshot.policies.values().any(|object| {
-        registered_by(object).is_none()
-            && config_map_of(object).is_some_and(|source| (source.namespace, source.name) == *place)
-    })
+/// The ConfigMaps that admins' own objects name: it is no other's business where
+/// they are.
+fn named_by_admins(snapshot: &Snapshot) -> BTreeSet<Place> {
+    let own = snapshot.policies.values().filter(|object| registered_by(object).is_none());
+    own.filter_map(|object| config_map_of(object))
+        .map(|source| (source.namespace, source.name))
+        .collect()
 }
 
 fn why_withdrawn(snapshot: &Snapshot, source: &ConfigMapSource, uid: &str) -> String {
@@ -193,7 +213,7 @@ fn why_withdrawn(snapshot: &Snapshot, source: &ConfigMapSource, uid: &str) -> St
         Some(map) if map.uid != uid => {
             format!("The ConfigMap {namespace}/{name} was deleted and made anew")
         }
-        Some(_) if named_by_an_admin(snapshot, &place) => {
+        Some(_) if named_by_admins(snapshot).contains(&place) => {
             format!("Another DisruptionPolicy names the ConfigMap {namespace}/{name}")
         }
         Some(_) if !snapshot.allows(namespace) => {
@@ -202,6 +222,13 @@ fn why_withdrawn(snapshot: &Snapshot, source: &ConfigMapSource, uid: &str) -> St
         Some(_) => format!("The ConfigMap {namespace}/{name} has no room any more"),
         None => format!("The ConfigMap {namespace}/{name}, or its label, is gone"),
     }
+}
+
+/// Whether an admin forbade something that the owner of the ConfigMap could have
+/// back by making it anew, if the object went with it. What was granted beside
+/// that goes no further: another module is not loaded, or decides nothing.
+fn forbids(object: &DisruptionPolicy) -> bool {
+    object.spec.mode != Mode::Enforce || object.spec.digest.is_some()
 }
 
 /// The UID of the ConfigMap that an object was made for.
@@ -227,7 +254,14 @@ pub fn config_map_of(object: &DisruptionPolicy) -> Option<ConfigMapSource> {
 
 /// A name that no object has: an admin may have given it to another one.
 fn free_name(snapshot: &Snapshot, name: &str) -> String {
-    if snapshot.policies.contains_key(name) { format!("tread.{name}") } else { name.to_owned() }
+    let nth = |number: usize| match number {
+        0 => name.to_owned(),
+        1 => format!("tread.{name}"),
+        number => format!("tread.{name}.{number}"),
+    };
+    // One more than there are is free.
+    let mut names = (0..snapshot.policies.len().saturating_add(2)).map(nth);
+    names.find(|it| !snapshot.policies.contains_key(it)).unwrap_or_default()
 }
 
 fn object(name: String, layer: Layer, source: Source) -> DisruptionPolicy {

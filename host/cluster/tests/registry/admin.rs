@@ -1,6 +1,9 @@
 //! What an admin says of a policy.
 
 use crate::support::*;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Api;
+use kube::api::DeleteParams;
 use serde_json::json;
 use tread_cluster::api::disruption_policy::{Layer, State};
 use tread_cluster::api::words::CLAIMS_ANNOTATION;
@@ -118,4 +121,45 @@ async fn limits_rights_and_layer_are_an_admins_to_give() {
     until_current(replica, |it| cost(it, &path, "app.service") == "drain, reboot").await;
     patch(&client, &object, json!({"limits": null})).await;
     until_current(replica, |it| cost(it, &path, "app.service") == "restart app.service").await;
+}
+
+#[tokio::test]
+async fn what_an_admin_forbade_stays_forbidden_when_the_config_map_is_made_anew() {
+    let (plane, replica) = shared();
+    let client = plane.client().await.unwrap();
+    let namespace = allowed(plane);
+    let (off, pinned) = (four_letters(), four_letters());
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), &namespace);
+    for (name, says) in [
+        (&off, json!({"mode": "Disabled"})),
+        (&pinned, json!({"digest": digest(&policy(&pinned, 1)), "mayRelax": true})),
+    ] {
+        let object = format!("{namespace}.{name}");
+        put(&client, &namespace, name, policy(name, 1)).await;
+        until_state(&client, &object, State::Loaded).await;
+        patch(&client, &object, says).await;
+        until(&client, &object, |it| it.observed_generation == Some(2)).await;
+        maps.delete(name, &DeleteParams::default()).await.unwrap();
+    }
+    // A policy whose ConfigMap is gone decides nothing, also where its object stays.
+    let (off_object, object) = (format!("{namespace}.{off}"), format!("{namespace}.{pinned}"));
+    let status = until_state(&client, &object, State::Failed).await;
+    let (_, reason, message) = condition(&status, "Loaded");
+    assert_eq!(reason, "Missing");
+    assert!(message.contains("stays for what an admin said in it"), "{message}");
+    assert_eq!(status.kept_in, None);
+    until_current(replica, |it| !has(it, &pinned) && !has(it, &object)).await;
+
+    put(&client, &namespace, &off, policy(&off, 2)).await;
+    put(&client, &namespace, &pinned, policy(&pinned, 2)).await;
+    let status =
+        until(&client, &object, |it| it.failure.as_ref().is_some_and(|it| it.digest.is_some()))
+            .await;
+    assert_eq!(condition(&status, "Loaded").1, "DigestMismatch");
+    assert!(!has(&replica.published.borrow(), &pinned));
+    put(&client, &namespace, &pinned, policy(&pinned, 1)).await;
+    until_state(&client, &object, State::Loaded).await;
+    until_current(replica, |it| decides(it, &pinned, &digest(&policy(&pinned, 1)))).await;
+    until_state(&client, &off_object, State::Disabled).await;
+    assert!(!has(&replica.published.borrow(), &off));
 }

@@ -87,6 +87,49 @@ fn one_that_was_made_anew_registers_itself_without_what_an_admin_said_of_the_old
 }
 
 #[test]
+fn what_an_admin_forbade_stays_forbidden_when_a_config_map_is_made_anew() {
+    let set = |change: fn(&mut DisruptionPolicySpec)| {
+        let mut before = done(with_map(snapshot(), "apps", "chrony", "1", 0));
+        let mut object = DisruptionPolicy::clone(&before.policies["apps.chrony"]);
+        change(&mut object.spec);
+        before.policies.insert("apps.chrony".to_owned(), Arc::new(object));
+        before
+    };
+    for before in [
+        set(|it| it.mode = Mode::Disabled),
+        set(|it| it.mode = Mode::Shadow),
+        set(|it| {
+            it.digest = Some("sha256:0".to_owned());
+            it.may_relax = true;
+        }),
+    ] {
+        let said = before.policies["apps.chrony"].spec.clone();
+        let mut gone = before.clone();
+        gone.config_maps.clear();
+        let mut forbidden = before.clone();
+        forbidden.allowed.clear();
+        for (without, word) in [(&gone, "is gone"), (&forbidden, "not allowed")] {
+            let found = register(without);
+            assert_eq!((found.withdraw.len(), found.create.len()), (0, 0));
+            assert!(found.idle["apps.chrony"].contains(word), "{found:?}");
+        }
+        let anew = done(with_map(gone, "apps", "chrony", "2", 9));
+        assert_eq!(register(&anew), Registration::default());
+        assert_eq!(anew.policies["apps.chrony"].spec, said);
+    }
+    let granted = set(|it| (it.approved, it.read_secrets) = (true, true));
+    assert_eq!(register(&with_map(granted, "apps", "chrony", "2", 9)).withdraw.len(), 1);
+}
+
+#[test]
+fn a_config_map_whose_name_an_admins_object_has_is_told_so() {
+    let rules = DisruptionPolicy::new("apps.chrony", DisruptionPolicySpec::default());
+    let found = register(&with_map(with_object(snapshot(), rules), "apps", "chrony", "1", 0));
+    assert_eq!((found.create.len(), found.withdraw.len()), (0, 0));
+    assert_eq!(found.ignored[0].reason, "NameTaken");
+}
+
+#[test]
 fn what_an_admin_wrote_is_never_touched() {
     let source = ConfigMapSource {
         namespace: "other".to_owned(),
@@ -125,7 +168,10 @@ fn what_comes_with_tread_comes_back() {
     assert_eq!(created(&after), ["registries"]);
     // Also if an admin has given its name to rules of their own.
     let rules = DisruptionPolicy::new("registries", DisruptionPolicySpec::default());
-    assert_eq!(created(&with_object(after, rules)), ["tread.registries"]);
+    let taken = with_object(after, rules);
+    assert_eq!(created(&taken), ["tread.registries"]);
+    let rules = DisruptionPolicy::new("tread.registries", DisruptionPolicySpec::default());
+    assert_eq!(created(&with_object(taken, rules)), ["tread.registries.2"]);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::jobs::{Done, shown};
 use super::read::Policy as Read;
 use super::write::{Write, writes};
 use crate::api::DisruptionPolicy;
-use crate::api::disruption_policy::Mode;
+use crate::api::disruption_policy::{Mode, State};
 use crate::policies::choose::{Attempt, Choice, Deciding, Version, choose, choose_unreadable};
 use crate::policies::load::{Body, Loaded, Terms};
 use crate::policies::register::{Registration, config_map_of, register};
@@ -65,7 +65,13 @@ impl Registry {
             }
             let Some(uid) = read.object.uid() else { continue };
             let mut entry = self.entries.remove(&uid).unwrap_or_default();
-            let found = self.consider(&snapshot, &read, &mut entry, over.get(&uid));
+            let found = match registration.idle.get(&name) {
+                None => self.consider(&snapshot, &read, &mut entry, over.get(&uid)),
+                Some(why) => {
+                    entry = Entry::default();
+                    Some(idle(&read.object, why))
+                }
+            };
             self.entries.insert(uid, entry);
             settled &= found.is_some();
             listed.extend(found);
@@ -76,7 +82,7 @@ impl Registry {
         if !self.leads() {
             return Vec::new();
         }
-        let Registration { create, withdraw, ignored } = registration;
+        let Registration { create, withdraw, ignored, .. } = registration;
         let writes = writes(&snapshot, create, withdraw, ignored, &self.told, &listed);
         self.due(writes)
     }
@@ -197,6 +203,10 @@ impl Registry {
         terms: &Terms,
     ) -> Result<Option<Good>, Pending> {
         let Some(sought) = Sought::of(object, terms) else { return Ok(None) };
+        // Not even until it was looked for.
+        if object.spec.digest.as_ref().is_some_and(|pin| *pin != sought.digest) {
+            return Ok(None);
+        }
         if let Some(last) = entry.last.as_ref().filter(|last| sought.is(last)) {
             return Ok(Some(last.clone()));
         }
@@ -359,6 +369,23 @@ impl Registry {
             over.insert(uid, Failure { kind: FailureKind::TooLarge, message });
         }
         over
+    }
+}
+
+/// An object that stands for nothing, and stays.
+fn idle(object: &Arc<DisruptionPolicy>, why: &str) -> Listed {
+    let state = match object.spec.mode {
+        Mode::Disabled => State::Disabled,
+        Mode::Enforce | Mode::Shadow => State::Failed,
+    };
+    let failure = Failure { kind: FailureKind::Missing, message: why.to_owned() };
+    Listed {
+        object: Arc::clone(object),
+        attempt: Loaded::bad(failure).attempt,
+        choice: Choice { state, deciding: Deciding::Nobody, needs_approval: None },
+        name: object.name_any(),
+        kept: None,
+        is_final: true,
     }
 }
 

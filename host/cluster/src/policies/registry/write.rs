@@ -216,8 +216,8 @@ impl Writer {
                 tracing::info!(policy = name, "registered");
                 How::Done
             }
-            // The watch has not seen it yet.
-            Ok(Err(kube::Error::Api(status))) if status.is_already_exists() => How::Done,
+            // The watch has not seen it yet; if it never does, there is no hurry.
+            Ok(Err(kube::Error::Api(status))) if status.is_already_exists() => How::Refused,
             failed => self.failed("create", "disruptionpolicies", &name, failed),
         }
     }
