@@ -23,6 +23,9 @@ use std::time::Duration;
 /// For clients whose clocks are behind.
 const BACKDATED: Duration = Duration::from_secs(3600);
 
+/// The end of the year 9999: no certificate can say more.
+const LATEST: u64 = 253_402_300_799;
+
 /// For how long things are good.
 #[derive(Debug, Clone, Copy)]
 pub struct Lives {
@@ -66,6 +69,11 @@ struct Dates {
 impl Dates {
     fn new(now: u64, life: Duration) -> Dates {
         Dates { made: now, ends: now.saturating_add(life.as_secs()) }
+    }
+
+    /// Whether a certificate can have them: what is kept may be anything.
+    fn are_possible(&self) -> bool {
+        self.made <= self.ends && self.ends <= LATEST
     }
 
     /// Two thirds of its life.
@@ -234,6 +242,9 @@ pub fn due(
     let fresh = |why| Ok(Due::Write(Box::new(Material::fresh(names, now, lives)?), why));
     let Some(kept) = kept else { return fresh("there was none") };
     let Some(newest) = kept.authorities.first() else { return fresh("there was no authority") };
+    if !(newest.dates.are_possible() && kept.dates.are_possible()) {
+        return fresh("its dates were spoilt");
+    }
     if newest.dates.ends <= now {
         return fresh("the authority had ended");
     }

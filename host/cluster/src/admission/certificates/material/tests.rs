@@ -137,3 +137,24 @@ fn keys_are_not_shown() {
     let (first, _) = written(None, true, NOW);
     assert!(!format!("{first:?}").contains("PRIVATE"));
 }
+
+#[test]
+fn dates_that_somebody_spoilt_are_made_anew_and_never_computed_with() {
+    let (first, _) = written(None, true, NOW);
+    let whole = serde_json::to_value(&first).unwrap();
+    for place in ["/dates", "/authorities/0/dates"] {
+        for (made, ends) in
+            [(0, u64::MAX), (u64::MAX, u64::MAX), (NOW, LATEST + 1), (NOW + 2, NOW + 1)]
+        {
+            let mut spoilt = whole.clone();
+            *spoilt.pointer_mut(place).unwrap() = serde_json::json!({"made": made, "ends": ends});
+            let spoilt: Material = serde_json::from_value(spoilt).unwrap();
+            let (next, why) = written(Some(&spoilt), true, NOW);
+            assert_eq!(why, "its dates were spoilt", "{place} {made} {ends}");
+            assert!(next.certified(&provider(), NOW).is_ok());
+            // Also where it is for other names, and has to be signed.
+            let renamed = Material { names: Vec::new(), ..spoilt };
+            assert_eq!(written(Some(&renamed), true, NOW).1, "its dates were spoilt");
+        }
+    }
+}
