@@ -7,7 +7,9 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use tread_model::verdict::FailureKind;
 
 /// A policy, by the name that it has in plans.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -24,6 +26,9 @@ pub struct Decided {
     /// decided, fallback, failed or refused.
     pub outcome: &'static str,
 }
+
+/// All outcomes that are counted.
+const OUTCOMES: [&str; 4] = ["decided", "fallback", "failed", "refused"];
 
 /// A failure of a policy.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -70,6 +75,8 @@ pub struct OfKind {
 #[derive(Debug, Clone)]
 pub struct Metrics {
     registry: Arc<Registry>,
+    /// The policies of which something is measured.
+    measured: Arc<Mutex<BTreeSet<String>>>,
     /// Changes by who decided on them, and how.
     pub decisions: Family<Decided, Counter>,
     /// How long calls of policies took, in µs.
@@ -111,6 +118,7 @@ impl Metrics {
         let fuel: fn() -> Histogram = || Histogram::new(exponential_buckets(1000.0, 4.0, 12));
         let mut metrics = Metrics {
             registry: Arc::default(),
+            measured: Arc::default(),
             decisions: Family::default(),
             sandbox_time: Family::new_with_constructor(micros),
             fuel: Family::new_with_constructor(fuel),
@@ -179,6 +187,41 @@ impl Metrics {
         Ok(text)
     }
 
+    /// Notes that something is measured of a policy.
+    pub fn measures(&self, policy: &str) {
+        let mut measured = self.measured.lock().unwrap_or_else(PoisonError::into_inner);
+        if !policy.is_empty() && !measured.contains(policy) {
+            measured.insert(policy.to_owned());
+        }
+    }
+
+    /// Forgets what was measured of all policies but these: their names are
+    /// strangers' texts, and each new version may have another one.
+    pub fn keep_policies(&self, there: &BTreeSet<&str>) {
+        let mut measured = self.measured.lock().unwrap_or_else(PoisonError::into_inner);
+        measured.retain(|policy| {
+            let is_there = there.contains(policy.as_str());
+            if !is_there {
+                self.forget(policy);
+            }
+            is_there
+        });
+    }
+
+    fn forget(&self, policy: &str) {
+        let policy = policy.to_owned();
+        let of_policy = OfPolicy { policy: policy.clone() };
+        self.sandbox_time.remove(&of_policy);
+        self.fuel.remove(&of_policy);
+        for outcome in OUTCOMES {
+            self.decisions.remove(&Decided { policy: policy.clone(), outcome });
+        }
+        for kind in FailureKind::ALL {
+            let failure = kind.name().to_owned();
+            self.failures.remove(&Failed { policy: policy.clone(), failure });
+        }
+    }
+
     /// Counts a request that failed.
     pub fn api_error(&self, verb: &'static str, kind: &'static str, error: &kube::Error) {
         let code = match error {
@@ -186,5 +229,35 @@ impl Metrics {
             _ => 0,
         };
         self.api_errors.get_or_create(&ApiError { verb, kind, code }).inc();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies_that_come_and_go_leave_nothing_behind() {
+        let metrics = Metrics::new();
+        let of_nobody = Decided { policy: String::new(), outcome: "fallback" };
+        metrics.decisions.get_or_create(&of_nobody).inc();
+        for number in 0..1000 {
+            let policy = format!("stranger-{number}");
+            metrics.measures(&policy);
+            let of_policy = OfPolicy { policy: policy.clone() };
+            metrics.sandbox_time.get_or_create(&of_policy).observe(1.0);
+            metrics.fuel.get_or_create(&of_policy).observe(1.0);
+            for outcome in OUTCOMES {
+                metrics.decisions.get_or_create(&Decided { policy: policy.clone(), outcome }).inc();
+            }
+            let failure = FailureKind::Trap.name().to_owned();
+            metrics.failures.get_or_create(&Failed { policy: policy.clone(), failure }).inc();
+            metrics.keep_policies(&BTreeSet::from([policy.as_str()]));
+        }
+        let text = metrics.text().unwrap();
+        assert!(text.contains("stranger-999"), "{text}");
+        assert!(text.contains("tread_decisions_total{policy=\"\",outcome=\"fallback\"} 1"));
+        let mut strangers = text.lines().filter(|line| line.contains("stranger-"));
+        assert!(strangers.all(|line| line.contains("stranger-999")), "{text}");
     }
 }

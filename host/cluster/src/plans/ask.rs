@@ -124,6 +124,7 @@ impl Previewer {
 
     fn measure(&self, preview: &Preview) {
         for call in &preview.calls {
+            self.metrics.measures(&call.policy);
             let labels = OfPolicy { policy: call.policy.clone() };
             let time = call.call.as_secs_f64() * 1e6;
             self.metrics.sandbox_time.get_or_create(&labels).observe(time);
@@ -134,6 +135,7 @@ impl Previewer {
         for change in ways.flat_map(|way| &way.plan.changes) {
             let policy = change.decided_by.as_ref().map(|it| it.policy.clone());
             let policy = policy.unwrap_or_default();
+            self.metrics.measures(&policy);
             let outcome = match change.outcome {
                 ChangeOutcome::Decided => "decided",
                 ChangeOutcome::Fallback => "fallback",
@@ -146,6 +148,7 @@ impl Previewer {
                     .iter()
                     .any(|kind| kind.name() == answer.answer);
                 if named {
+                    self.metrics.measures(&answer.policy);
                     let failed =
                         Failed { policy: answer.policy.clone(), failure: answer.answer.clone() };
                     self.metrics.failures.get_or_create(&failed).inc();

@@ -96,6 +96,9 @@ impl Registry {
             }
             !same
         });
+        let all = deciding.iter().chain(tried.iter().map(|(policy, _)| policy));
+        let names = all.map(|policy| policy.identity.policy.as_str()).collect();
+        self.settings.metrics.keep_policies(&names);
     }
 
     /// Counts policies by state.
