@@ -20,6 +20,10 @@ const LARGEST: usize = 768 << 10;
 const MOST_TRANSITIONS: usize = 20;
 /// How many changes a way lists at most.
 const MOST_CHANGES: usize = 400;
+/// What a column or a summary may have: steps say it in full.
+const LONGEST_WORDS: usize = 512;
+/// What a warning may have.
+const LONGEST_WARNING: usize = 2048;
 /// What a name may have before its digest.
 const LONGEST_NAME: usize = 200;
 
@@ -197,7 +201,7 @@ fn transition(
             way.operator = work.operated.then(|| "not known".to_owned());
             way.steps = steps.iter().map(PlanStep::from).collect();
             way.effect = Some(Effect::Reboot);
-            way.warnings.push(conditions::cut(problem.clone(), 2048));
+            way.warnings.push(conditions::cut(problem.clone(), LONGEST_WARNING));
             return (Effect::Reboot, way);
         }
     };
@@ -263,8 +267,21 @@ fn name(work: &Work, cause: &Cause) -> String {
 }
 
 /// The status as it fits into an object: long lists are cut, and say how much is
-/// left out. Steps never are.
+/// left out. Steps never are: where those of a way are too many for an object,
+/// the way as a whole is left out.
 pub fn cut(mut status: DisruptionPlanStatus) -> DisruptionPlanStatus {
+    let shorten = |words: &mut Option<String>| {
+        *words = words.take().map(|words| conditions::cut(words, LONGEST_WORDS));
+    };
+    shorten(&mut status.effect);
+    shorten(&mut status.tread);
+    for way in &mut status.transitions {
+        way.summary = conditions::cut(std::mem::take(&mut way.summary), LONGEST_WORDS);
+        shorten(&mut way.operator);
+        for warning in &mut way.warnings {
+            *warning = conditions::cut(std::mem::take(warning), LONGEST_WARNING);
+        }
+    }
     let left_out = status.transitions.len().saturating_sub(MOST_TRANSITIONS);
     status.transitions.truncate(MOST_TRANSITIONS);
     status.transitions_left_out = i64::try_from(left_out).unwrap_or(i64::MAX);
@@ -276,10 +293,14 @@ pub fn cut(mut status: DisruptionPlanStatus) -> DisruptionPlanStatus {
             way.changes_left_out += i64::try_from(left_out).unwrap_or(i64::MAX);
         }
         let size = serde_json::to_vec(&status).map_or(0, |text| text.len());
-        if size <= LARGEST || most == 0 {
+        if size <= LARGEST {
             return status;
         }
-        most /= 2;
+        match most {
+            0 if status.transitions.pop().is_none() => return status,
+            0 => status.transitions_left_out = status.transitions_left_out.saturating_add(1),
+            _ => most /= 2,
+        }
     }
 }
 

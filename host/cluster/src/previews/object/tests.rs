@@ -41,6 +41,34 @@ fn long_lists_are_cut_with_a_count_and_steps_never_are() {
 }
 
 #[test]
+fn a_way_with_more_steps_than_an_object_holds_is_left_out_as_a_whole() {
+    let restarts = |count: usize| {
+        let unit = |n: usize| Step::Restart { unit: format!("{}{n}.service", "a".repeat(200)) };
+        (0..count).map(unit).collect::<Vec<_>>()
+    };
+    let words = |steps: &[Step]| Some(effects::words(steps));
+    let mut status = status(3, 10);
+    for (way, count) in status.transitions.iter_mut().zip([100, 200, 20_000]) {
+        let steps = restarts(count);
+        way.steps = steps.iter().map(PlanStep::from).collect();
+        way.summary = effects::words(&steps);
+        way.operator = words(&steps);
+    }
+    status.effect = words(&restarts(20_000));
+    status.tread = words(&restarts(20_000));
+    let cut = cut(status.clone());
+    assert!(serde_json::to_vec(&cut).unwrap().len() <= LARGEST);
+    let steps: Vec<usize> = cut.transitions.iter().map(|way| way.steps.len()).collect();
+    assert_eq!((steps.as_slice(), cut.transitions_left_out), (&[100, 200][..], 1));
+    // The worst way comes first: the others go with it, rather than look like all.
+    status.transitions.reverse();
+    let cut = super::cut(status);
+    assert!(serde_json::to_vec(&cut).unwrap().len() <= LARGEST);
+    assert_eq!((cut.transitions.len(), cut.transitions_left_out), (0, 3));
+    assert!(cut.effect.unwrap().starts_with("restart a"));
+}
+
+#[test]
 fn a_plan_is_named_after_its_pool_and_cause_and_never_like_an_earlier_one() {
     let pool = crate::pools::Pool { name: "worker".to_owned(), ..Default::default() };
     let work = |since: &str| Work {
