@@ -14,8 +14,8 @@ use tread_model::config_digest::{Digests, digests_of_pair};
 use tread_model::diff::{Comparison, compare_digested, unchanged};
 use tread_model::plan::{Decided, Plan, Said, Statement, build};
 use tread_model::problem::Problems;
-use tread_model::secrets::{is_secret, redact, redact_entry};
-use tread_model::verdict::{Answer, Failure, Layer, Verdict};
+use tread_model::secrets::{is_secret, is_secret_entry, redact, redact_entry};
+use tread_model::verdict::{Answer, Failure, FailureKind, Layer, Verdict};
 
 /// A plan, and what making it took.
 #[derive(Debug)]
@@ -226,7 +226,14 @@ impl<'r, 'a> Round<'r, 'a> {
                 }
                 (record.fuel, record.log) = (reply.fuel, reply.log);
             }
-            Err(failed) => {
+            Err(mut failed) => {
+                // Its last words may quote any of what it saw.
+                let saw_secrets = !blind
+                    && (offers.iter().any(|change| is_secret(change))
+                        || entries.iter().any(is_secret_entry));
+                if saw_secrets && may_quote(failed.failure.kind) {
+                    failed.failure.message = UNTOLD.to_owned();
+                }
                 self.note_failure(policy, offer, &failed.failure);
                 self.reproducible &= failed.reproducible;
                 (record.fuel, record.log) = (failed.fuel, failed.log);
@@ -272,6 +279,16 @@ impl<'r, 'a> Round<'r, 'a> {
 
 /// In place of a reason that might quote a secret.
 const UNSHOWN: &str = "This file is a secret, so the reason, which might quote it, is not shown.";
+
+/// In place of the message of a failure that might quote a secret.
+const UNTOLD: &str =
+    "It was offered secrets, so what it said, which might quote them, is not shown.";
+
+/// Whether a failure tells in the policy's own words, or only what it used up.
+fn may_quote(kind: FailureKind) -> bool {
+    use FailureKind::{Deadline, Memory, NoRoom, OutOfFuel, Stack};
+    !matches!(kind, Deadline | Memory | NoRoom | OutOfFuel | Stack)
+}
 
 fn is_secret_file(change: &Change<'_>) -> bool {
     change.id.starts_with("file:") && is_secret(change)

@@ -1,7 +1,7 @@
 //! Laws 3 and 4: who overrules whom.
 
 use crate::configs::{config, file, files, rule};
-use crate::guests::{Action, Answer, Guest, Says, act, answering, claim, classifying};
+use crate::guests::{Action, Answer, Says, act, answering, claim, classifying};
 use crate::schema::checked;
 use crate::support::{Bench, tree};
 use serde_json::{Value, json};
@@ -207,22 +207,21 @@ fn an_admins_act_overrules_a_templates_refusal_but_not_the_hosts() {
 #[test]
 fn a_secret_reaches_a_template_policy_as_a_digest_unless_an_admin_lets_it_read() {
     let bench = Bench::new();
-    // It tells by a trap which variant of `content` stands on the new side.
+    // It tells by how it fails which variant of `content` stands on the new side:
+    // it does not end where that is bytes, and traps where it is a digest.
     let body = r#"(if (i32.eq (i32.const 1) (i32.load8_u offset=48 (local.get $changes)))
-        (then (call $log (i32.const 120000) (i32.const 5)))
-        (else (call $log (i32.const 120008) (i32.const 6))))
+        (then (loop $on (br $on))))
       unreachable"#;
-    let fields = r#"(data (i32.const 120000) "bytes   digest")"#.to_owned();
     let claims = vec![claim("file:/etc/a", Effect::None, Effect::Restart)];
-    let nosy = Guest { fields, ..classifying("nosy", claims, body) };
+    let nosy = classifying("nosy", claims, body);
     bench.write("nosy.wasm", nosy.component());
     let with =
         |text: &str, mode| config(json!({"storage": {"files": [file("/etc/a", text, mode)]}}));
     for (mode, args, seen) in [
-        (0o644, &[][..], "(trap: bytes)"),
-        (0o600, &[], "(trap: digest)"),
-        (0o640, &[], "(trap: digest)"),
-        (0o600, &["--read-secrets", "nosy"], "(trap: bytes)"),
+        (0o644, &[][..], "(out-of-fuel: "),
+        (0o600, &[], "(trap: "),
+        (0o640, &[], "(trap: "),
+        (0o600, &["--read-secrets", "nosy"], "(out-of-fuel: "),
     ] {
         let args = [&["-o", "json", "--policy", "nosy.wasm"], args].concat();
         let plan = checked(&bench.plan(with("one", mode), with("two", mode), &args));

@@ -154,6 +154,27 @@ fn a_policy_that_tells_all_it_sees_cannot_tell_a_secret() {
 }
 
 #[test]
+fn the_last_words_of_a_policy_that_may_read_secrets_are_not_told() {
+    let bench = Bench::new();
+    let body = r#"(call $log (i32.load offset=52 (local.get $changes))
+        (i32.load offset=56 (local.get $changes))) unreachable"#;
+    let claims = vec![claim("file:/etc/secret", Effect::None, Effect::Restart)];
+    bench.write("chatty.wasm", classifying("chatty", claims, body).component());
+    for output in ["human", "json", "yaml"] {
+        for more in [
+            &["--policy", "chatty.wasm", "--read-secrets", "chatty"][..],
+            &["--shadow", "chatty.wasm", "--read-secrets", "chatty"],
+        ] {
+            let ran = bench.plan(spec("old"), spec("new"), &[&["-o", output], more].concat());
+            assert_silent(&ran, output);
+            assert!(!everything(&ran).contains("secret-"), "{}", ran.out());
+            let out = one_line(&ran.out());
+            assert!(out.contains("It was offered secrets"), "{}{}", ran.out(), ran.err());
+        }
+    }
+}
+
+#[test]
 fn what_a_policy_logs_goes_no_further_than_the_failure_that_it_explains() {
     let bench = Bench::new();
     let body = r#"(call $log (i32.load offset=52 (local.get $changes))
