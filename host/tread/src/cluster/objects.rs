@@ -1,6 +1,7 @@
 //! A DisruptionPlan for a person.
 
-use crate::render::table;
+use crate::render::{line, table};
+use serde_json::Value;
 use std::io::{self, Write};
 use tread_cluster::api::disruption_plan::{PlanChange, PlanStep, Transition};
 use tread_cluster::api::{DisruptionPlan, DisruptionPlanStatus};
@@ -18,8 +19,9 @@ pub(super) fn plan(
     pool: &str,
     status: &DisruptionPlanStatus,
 ) -> io::Result<()> {
+    let status = &fit_for_a_terminal(status);
     let word = |value: &Option<String>| value.clone().unwrap_or_default();
-    writeln!(out, "Pool {pool}: {}", word(&status.effect))?;
+    writeln!(out, "Pool {}: {}", line(pool), word(&status.effect))?;
     writeln!(out, "  cause: {}", word(&status.cause))?;
     if let Some(tread) = &status.tread {
         writeln!(out, "  by OpenShift's operator; tread would do: {tread}")?;
@@ -41,6 +43,24 @@ pub(super) fn plan(
         0 => Ok(()),
         more => writeln!(out, "\n  and {more} more ways"),
     }
+}
+
+/// The same without what drives a terminal: whoever may write objects may write
+/// anything into them. What has several lines stays below where it stands.
+fn fit_for_a_terminal(status: &DisruptionPlanStatus) -> DisruptionPlanStatus {
+    fn fit(value: &mut Value) {
+        match value {
+            Value::String(text) => {
+                *text = text.split('\n').map(line).collect::<Vec<_>>().join("\n      ");
+            }
+            Value::Array(items) => items.iter_mut().for_each(fit),
+            Value::Object(fields) => fields.values_mut().for_each(fit),
+            _ => {}
+        }
+    }
+    let mut value = serde_json::to_value(status).unwrap_or_default();
+    fit(&mut value);
+    serde_json::from_value(value).unwrap_or_default()
 }
 
 fn transition(out: &mut impl Write, way: &Transition) -> io::Result<()> {
@@ -102,5 +122,47 @@ fn step(step: &PlanStep) -> String {
     match &step.unit {
         Some(unit) => format!("{} {unit}", step.r#do),
         None => step.r#do.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_in_a_plan_drives_no_terminal_and_passes_for_no_line_of_its_own() {
+        let odd = || "\u{1b}[2Jodd\n  digest: forged\u{202e}".to_owned();
+        let way = Transition {
+            from: odd(),
+            to: odd(),
+            digest: Some(odd()),
+            warnings: vec![odd()],
+            steps: vec![PlanStep { r#do: odd(), unit: Some(odd()) }],
+            changes: vec![PlanChange {
+                id: odd(),
+                edit: odd(),
+                verdict: odd(),
+                actions: Vec::new(),
+                policy: None,
+                reason: odd(),
+                advice: Some(odd()),
+            }],
+            ..Transition::default()
+        };
+        let status = DisruptionPlanStatus {
+            cause: Some(odd()),
+            effect: Some(odd()),
+            tread: Some(odd()),
+            transitions: vec![way],
+            ..DisruptionPlanStatus::default()
+        };
+        let mut out = Vec::new();
+        plan(&mut out, &odd(), &status).unwrap();
+        let out = String::from_utf8(out).unwrap();
+        assert!(out.contains("odd"), "{out}");
+        let drives = |c: char| c != '\n' && (c.is_control() || c == '\u{202e}');
+        assert!(!out.contains(drives), "{out:?}");
+        let forged = |text: &&str| text.trim_start().starts_with("digest: forged");
+        assert!(out.lines().filter(forged).all(|text| text.starts_with("      ")), "{out}");
     }
 }

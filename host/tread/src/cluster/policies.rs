@@ -3,7 +3,7 @@
 use super::connect::{ClusterArgs, client, failed, wait_for};
 use crate::Exit;
 use crate::cli::ListOutput;
-use crate::render::{json, table, yaml};
+use crate::render::{json, line, table, yaml};
 use anyhow::Result;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt as _};
@@ -61,7 +61,8 @@ fn row(policy: &DisruptionPolicy, wide: bool) -> Vec<String> {
 fn unwell(out: &mut impl Write, policy: &DisruptionPolicy) -> Result<()> {
     let conditions = policy.status.iter().flat_map(|status| &status.conditions);
     for condition in conditions.filter(|condition| condition.status == "False") {
-        writeln!(out, "\n{}: {}: {}", policy.name_any(), condition.reason, condition.message)?;
+        let text = format!("{}: {}: {}", policy.name_any(), condition.reason, condition.message);
+        writeln!(out, "\n{}", line(&text))?;
     }
     Ok(())
 }
