@@ -162,6 +162,21 @@ async fn a_laptop_and_the_cluster_plan_alike() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_laptop_says_where_tread_is_not_there_instead_of_waiting_for_it() {
+    let plane = ControlPlane::start().unwrap();
+    let file = written("nobody.yaml", &config("50-a", "a", "1"));
+    let file = file.to_str().unwrap();
+    let (code, out, err) = tread(&plane, &["plan", "-f", file]);
+    assert_eq!(code, 1, "{out}{err}");
+    assert!(err.contains("tread is not installed in this cluster"), "{err}");
+    // Installed, and nothing runs.
+    install(&plane, &free());
+    let (code, out, err) = tread(&plane, &["plan", "-f", file]);
+    assert_eq!(code, 1, "{out}{err}");
+    assert!(err.contains("see whether that runs"), "{err}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn every_right_of_the_manifests_is_needed() {
     let plane = ControlPlane::options().with_audit_log().start().unwrap();
     let first = cluster(&plane).await;

@@ -8,11 +8,14 @@ use crate::render::{json, yaml};
 use crate::{Exit, UsageError, builtins, inputs, loading, warn};
 use anyhow::{Context as _, Result, anyhow, bail};
 use k8s_openapi::jiff::Timestamp;
+use kube::api::ListParams;
 use kube::core::DynamicObject;
+use kube::{Api, Client};
 use serde::Serialize;
 use std::io::Write;
 use std::time::Duration;
 use tokio::sync::watch;
+use tread_cluster::api::DisruptionPolicy;
 use tread_cluster::api::disruption_plan::Cause;
 use tread_cluster::events::Events;
 use tread_cluster::metrics::Metrics;
@@ -43,6 +46,7 @@ pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
         // Whoever asks from outside writes nothing.
         let (_never, leads) = watch::channel(false);
         let (metrics, watches) = (Metrics::new(), Watches::default());
+        let asked = client.clone();
         let (policies, registry) = registry::start(registry::Settings {
             client: client.clone(),
             namespace: args.namespace.clone(),
@@ -66,7 +70,7 @@ pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
             keep: Retention::default(),
         });
         tokio::select! {
-            answer = ask(&previewer, &watches, &changes, args) => answer,
+            answer = ask(&previewer, &watches, &changes, args, &asked) => answer,
             () = registry => bail!("loading the policies ended; please report it"),
             () = controller => bail!("watching the cluster ended; please report it"),
         }
@@ -112,17 +116,20 @@ async fn ask(
     watches: &Watches,
     changes: &[(Change, Cause)],
     args: &PlanArgs,
+    client: &Client,
 ) -> Result<Vec<Described>> {
     let ready = previewer.ready();
     tokio::pin!(ready);
     let waiting = || watches.waiting().join("\n  ");
     if tokio::time::timeout(PATIENCE, &mut ready).await.is_err() {
+        is_installed(watches)?;
         warn(&format!("waiting for the cluster:\n  {}", waiting()));
         if tokio::time::timeout(GIVE_UP, &mut ready).await.is_err() {
             let failing = watches.subscribe().borrow().values().any(|it| it.error.is_some());
             if failing {
                 bail!("the cluster does not say what is needed:\n  {}", waiting());
             }
+            is_served(client).await?;
             ready.await;
         }
     }
@@ -157,6 +164,38 @@ async fn ask(
         }
     }
     Ok(all)
+}
+
+/// Without tread nobody says who decides, and waiting for it would have no end.
+fn is_installed(watches: &Watches) -> Result<()> {
+    let all = watches.subscribe().borrow().clone();
+    if all.get("disruptionpolicies").is_some_and(|it| it.not_installed) {
+        bail!(
+            "tread is not installed in this cluster, so it is not known who decides there: \
+             `tread manifests | kubectl apply --server-side -f -` installs it, and `tread plan OLD \
+             NEW` plans without a cluster"
+        );
+    }
+    Ok(())
+}
+
+/// Whether the policies that come with tread are listed, which is what
+/// `tread serve` does first.
+async fn is_served(client: &Client) -> Result<()> {
+    let api: Api<DisruptionPolicy> = Api::all(client.clone());
+    // Whatever is wrong with that, the watches say.
+    let Ok(there) = api.list(&ListParams::default()).await else { return Ok(()) };
+    let sources = there.items.iter().filter_map(|it| it.spec.source.as_ref()?.builtin.as_deref());
+    let sources: Vec<&str> = sources.collect();
+    let shipped = builtins::shipped()?.builtins;
+    match shipped.iter().find(|it| !sources.contains(&it.name)) {
+        None => Ok(()),
+        Some(missing) => bail!(
+            "the cluster lists no policy {}, which comes with tread, so it is not known who decides \
+             there: `tread serve` lists it, so see whether that runs, and is as new as this program",
+            missing.name
+        ),
+    }
 }
 
 #[derive(Serialize)]
