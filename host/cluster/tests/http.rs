@@ -323,6 +323,29 @@ async fn there_is_room_again_when_connections_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn one_peer_that_opens_all_connections_there_are_does_not_keep_others_out() {
+    let served = Served::start(plain(Arc::new(Vec::new), Metrics::new()));
+    let mut open = Vec::new();
+    for _ in 0..300 {
+        open.push(TcpStream::connect(served.at).await.unwrap());
+    }
+    // Until the last one was looked at.
+    let mut buffer = [0; 1];
+    assert_eq!(open.last_mut().unwrap().read(&mut buffer).await.unwrap_or(0), 0);
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+    let mut other = socket.connect(served.at).await.unwrap();
+    other
+        .write_all(b"GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        .await
+        .unwrap();
+    let mut answer = String::new();
+    // One that is closed at once may be reset.
+    let _ = other.read_to_string(&mut answer).await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_was_begun_is_finished_when_it_stops() {
     let (begin, release) = (Arc::new(AtomicBool::new(false)), Arc::new(tokio::sync::Notify::new()));
     let (begun, released) = (begin.clone(), release.clone());

@@ -1,22 +1,72 @@
-//! No more connections at a time than there is room for.
+//! No more connections at a time than there is room for, and no more of one peer
+//! than leave room for others: the kubelet's questions come by the same port as
+//! everybody's, and whoever could keep them out could have tread restarted.
 
 use axum_server::accept::Accept;
+use std::collections::HashMap;
 use std::future::{Ready, ready};
 use std::io;
+use std::net::IpAddr;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Of one peer a quarter at most.
+const PART: usize = 4;
 
 /// Closes connections for which there is no room.
 #[derive(Debug, Clone)]
-pub(super) struct Bounded(Arc<Semaphore>);
+pub(super) struct Bounded {
+    most: usize,
+    open: Arc<Mutex<Open>>,
+}
+
+/// The connections that are open.
+#[derive(Debug, Default)]
+struct Open {
+    all: usize,
+    /// None of them has none.
+    by_peer: HashMap<IpAddr, usize>,
+}
 
 impl Bounded {
     pub(super) fn new(most: usize) -> Bounded {
-        Bounded(Arc::new(Semaphore::new(most)))
+        Bounded { most, open: Arc::default() }
+    }
+
+    /// Room for one more connection of a peer, if there is some.
+    fn room(&self, peer: IpAddr) -> Option<Room> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.all >= self.most {
+            return None;
+        }
+        let of_peer = open.by_peer.get(&peer).copied().unwrap_or_default();
+        if of_peer >= (self.most / PART).max(1) {
+            return None;
+        }
+        open.all += 1;
+        open.by_peer.insert(peer, of_peer + 1);
+        Some(Room { open: Arc::clone(&self.open), peer })
+    }
+}
+
+/// What a connection takes, until it ends.
+#[derive(Debug)]
+struct Room {
+    open: Arc<Mutex<Open>>,
+    peer: IpAddr,
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.all = open.all.saturating_sub(1);
+        match open.by_peer.get(&self.peer).copied() {
+            Some(2..) => *open.by_peer.entry(self.peer).or_default() -= 1,
+            _ => drop(open.by_peer.remove(&self.peer)),
+        }
     }
 }
 
@@ -26,14 +76,16 @@ impl<S> Accept<TcpStream, S> for Bounded {
     type Future = Ready<io::Result<(Counted, S)>>;
 
     fn accept(&self, stream: TcpStream, service: S) -> Self::Future {
-        ready(match self.0.clone().try_acquire_owned() {
-            Ok(room) => {
+        // One without a peer has ended already.
+        let peer = stream.peer_addr().map(|peer| peer.ip().to_canonical());
+        ready(peer.and_then(|peer| match self.room(peer) {
+            Some(room) => {
                 // It only costs time if this cannot be set.
                 let _ = stream.set_nodelay(true);
                 Ok((Counted { stream, _room: room }, service))
             }
-            Err(_) => Err(io::Error::other("too many connections")),
-        })
+            None => Err(io::Error::other("too many connections")),
+        }))
     }
 }
 
@@ -41,7 +93,7 @@ impl<S> Accept<TcpStream, S> for Bounded {
 #[derive(Debug)]
 pub(super) struct Counted {
     stream: TcpStream,
-    _room: OwnedSemaphorePermit,
+    _room: Room,
 }
 
 impl AsyncRead for Counted {
@@ -81,5 +133,28 @@ impl AsyncWrite for Counted {
 
     fn is_write_vectored(&self) -> bool {
         self.stream.is_write_vectored()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_peer_has_a_quarter_at_most_and_nothing_is_left_of_what_ended() {
+        let bounded = Bounded::new(8);
+        let peer = |last| IpAddr::from([10, 0, 0, last]);
+        let mut open: Vec<Room> = (0..3).filter_map(|_| bounded.room(peer(1))).collect();
+        assert_eq!(open.len(), 2);
+        for last in 2..9 {
+            open.extend((0..3).filter_map(|_| bounded.room(peer(last))));
+        }
+        assert_eq!(open.len(), 8);
+        open.pop();
+        assert!(bounded.room(peer(1)).is_none());
+        assert!(bounded.room(peer(99)).is_some());
+        drop(open);
+        let left = bounded.open.lock().unwrap();
+        assert_eq!((left.all, left.by_peer.len()), (0, 0));
     }
 }
