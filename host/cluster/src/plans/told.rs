@@ -2,6 +2,7 @@
 //! policy itself; and what cannot be planned as it is meant, on whatever it is.
 
 use super::Settings;
+use super::write::answered;
 use crate::api::DisruptionPolicy;
 use crate::api::words::MANAGER;
 use crate::events::Note;
@@ -9,6 +10,7 @@ use crate::policies::current::Current;
 use crate::pools::POOL_KIND;
 use crate::previews::{Cluster, Described};
 use crate::told::told;
+use crate::watching::seen::{Seen, each_by_itself};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, Resource as _, ResourceExt as _};
@@ -190,8 +192,9 @@ fn names(current: &Current) -> BTreeMap<&str, String> {
 
 async fn list(settings: &Settings) -> Option<Vec<DisruptionPolicy>> {
     let api: Api<DisruptionPolicy> = Api::all(settings.client.clone());
-    match api.list(&ListParams::default()).await {
-        Ok(list) => Some(list.items),
+    match answered(each_by_itself(api).list(&ListParams::default())).await {
+        // Of what cannot be read the registry says so.
+        Ok(list) => Some(list.items.into_iter().filter_map(Seen::read).collect()),
         Err(error) => {
             settings.metrics.api_error("list", "disruptionpolicies", &error);
             tracing::warn!("policies were not listed, and will be: {}", told(&error));
@@ -204,7 +207,7 @@ async fn patch(settings: &Settings, object: &DisruptionPolicy, status: Value) ->
     let api: Api<DisruptionPolicy> = Api::all(settings.client.clone());
     let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
     let patch = Patch::Merge(json!({ "status": status }));
-    match api.patch_status(&object.name_any(), &params, &patch).await {
+    match answered(api.patch_status(&object.name_any(), &params, &patch)).await {
         Ok(_) => true,
         Err(kube::Error::Api(status)) if status.is_not_found() => true,
         Err(error) => {

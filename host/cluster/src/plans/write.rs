@@ -15,9 +15,28 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, ResourceExt as _};
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::time::Duration;
+use tokio::time::timeout;
 use tread_model::digest::Digest;
 
 const PENDING: &str = "Pending";
+
+/// No request takes so long, unless nobody answers: the client itself would wait
+/// for minutes, and all other plans with it.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The answer, or an error if none comes in time.
+pub(super) async fn answered<T>(asked: impl Future<Output = kube::Result<T>>) -> kube::Result<T> {
+    answered_within(PATIENCE, asked).await
+}
+
+async fn answered_within<T>(
+    patience: Duration,
+    asked: impl Future<Output = kube::Result<T>>,
+) -> kube::Result<T> {
+    let none = |_| Err(kube::Error::Service("the API server does not answer".into()));
+    timeout(patience, asked).await.unwrap_or_else(none)
+}
 
 /// What a status says, times aside: two that say the same are not written twice.
 pub(super) fn says(status: &DisruptionPlanStatus) -> Digest {
@@ -60,14 +79,16 @@ pub(super) async fn write(settings: &Settings, of_pool: OfPool<'_>) -> Result<()
             problems.push(format!("{name}: {}", told(&error)));
         }
     };
-    for wanted in of_pool.wanted {
+    // The next leader may know better by now.
+    let leads = || *settings.leads.borrow();
+    for wanted in of_pool.wanted.iter().filter(|_| leads()) {
         let standing = of_pool.standing.get(&wanted.name);
         note("update", &wanted.name, put(&api, pool, wanted, standing).await);
     }
     let now = Timestamp::now();
     let mut ended = Vec::new();
     for (name, standing) in of_pool.standing.iter().filter(|(_, it)| it.pool == of_pool.name) {
-        if of_pool.wanted.iter().any(|wanted| wanted.name == *name) {
+        if !leads() || of_pool.wanted.iter().any(|wanted| wanted.name == *name) {
             continue;
         }
         let finding = over(pool, standing, of_pool.known_since);
@@ -79,11 +100,11 @@ pub(super) async fn write(settings: &Settings, of_pool: OfPool<'_>) -> Result<()
     ended.sort_unstable_by(|a, b| b.cmp(a));
     let oldest = now.as_second().saturating_sub(of_pool.keep.seconds);
     for (index, (created, name)) in ended.into_iter().enumerate() {
-        if index >= of_pool.keep.count || created < oldest {
+        if leads() && (index >= of_pool.keep.count || created < oldest) {
             let Some(standing) = of_pool.standing.get(name) else { continue };
             let uid = Preconditions { uid: Some(standing.uid.clone()), resource_version: None };
             let params = DeleteParams { preconditions: Some(uid), ..DeleteParams::default() };
-            note("delete", name, api.delete(name, &params).await.map(|_| ()));
+            note("delete", name, answered(api.delete(name, &params)).await.map(|_| ()));
         }
     }
     if problems.is_empty() { Ok(()) } else { Err(cut(problems.join("; "), 2048)) }
@@ -106,7 +127,7 @@ async fn put(
             let spec = DisruptionPlanSpec { pool: pool.name.clone(), cause: wanted.cause.clone() };
             let mut object = DisruptionPlan::new(&wanted.name, spec);
             object.metadata.owner_references = Some(vec![owner(pool)]);
-            let made = api.create(&PostParams::default(), &object).await?;
+            let made = answered(api.create(&PostParams::default(), &object)).await?;
             tracing::info!(plan = wanted.name, effect = status.effect, "planned");
             made.resource_version().unwrap_or_default()
         }
@@ -115,7 +136,8 @@ async fn put(
     let mut object = DisruptionPlan::new(&wanted.name, spec);
     object.metadata.resource_version = Some(version);
     object.status = Some(status);
-    api.replace_status(&wanted.name, &PostParams::default(), &object).await.map(|_| ())
+    let params = PostParams::default();
+    answered(api.replace_status(&wanted.name, &params, &object)).await.map(|_| ())
 }
 
 /// What did not change keeps its time.
@@ -164,7 +186,7 @@ async fn end(
         "status": {"conditions": conditions, "stale": false},
     });
     let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
-    api.patch_status(name, &params, &Patch::Merge(patch)).await.map(|_| ())
+    answered(api.patch_status(name, &params, &Patch::Merge(patch))).await.map(|_| ())
 }
 
 /// Says of plans that what they were made of is not true any more.
@@ -181,7 +203,7 @@ pub(super) async fn mark_stale(
         "metadata": {"resourceVersion": standing.version}, "status": {"stale": true},
     });
     let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
-    api.patch_status(name, &params, &Patch::Merge(patch)).await.map(|_| ())
+    answered(api.patch_status(name, &params, &Patch::Merge(patch))).await.map(|_| ())
 }
 
 fn owner(pool: &Pool) -> OwnerReference {
@@ -191,5 +213,19 @@ fn owner(pool: &Pool) -> OwnerReference {
         name: pool.name.clone(),
         uid: pool.uid.clone(),
         ..OwnerReference::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_request_that_nobody_answers_ends() {
+        let silent = std::future::pending::<kube::Result<()>>();
+        let error = answered_within(Duration::from_millis(1), silent).await.unwrap_err();
+        assert!(told(&error).contains("the API server does not answer"), "{error}");
+        let quick = std::future::ready(Ok(1));
+        assert_eq!(answered(quick).await.unwrap(), 1);
     }
 }

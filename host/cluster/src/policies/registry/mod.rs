@@ -136,11 +136,7 @@ async fn run(settings: Settings, publish: watch::Sender<Arc<Current>>) {
             let may_write = Instant::now() >= registry.write_after;
             if writing.is_none() && !writes.is_empty() {
                 if may_write {
-                    let settings = &registry.settings;
-                    let (client, metrics) = (settings.client.clone(), settings.metrics.clone());
-                    let place = settings.namespace.clone();
-                    let events = settings.events.clone();
-                    writing = Some(carry_out(client, place, metrics, events, writes).boxed());
+                    writing = Some(carry_out(registry.settings.clone(), writes).boxed());
                 } else {
                     registry.look_by(registry.write_after);
                 }

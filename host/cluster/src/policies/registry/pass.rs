@@ -24,6 +24,9 @@ use tread_model::verdict::{Failure, FailureKind};
 /// first, and at most.
 const TRY_AGAIN: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(3600));
 
+/// So many ConfigMaps that are gone may be remembered as told of.
+const MOST_TOLD: usize = 4096;
+
 /// Before a copy that could not be written is tried again.
 const COPY_AGAIN: Duration = Duration::from_secs(30);
 
@@ -83,6 +86,11 @@ impl Registry {
             return Vec::new();
         }
         let Registration { create, withdraw, ignored, .. } = registration;
+        if self.told.len() > MOST_TOLD {
+            let there: BTreeSet<(&str, &str)> =
+                ignored.iter().map(|it| (it.uid.as_str(), it.reason)).collect();
+            self.told.retain(|(uid, reason)| there.contains(&(uid.as_str(), *reason)));
+        }
         let writes = writes(&snapshot, create, withdraw, ignored, &self.told, &listed);
         self.due(writes)
     }

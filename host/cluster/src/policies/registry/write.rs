@@ -1,10 +1,11 @@
 //! What the leader writes: objects, statuses and Events. What fails is written
 //! at a later look, as far as it still has to be.
 
+use super::Settings;
 use super::jobs::PATIENCE;
 use super::pass::Listed;
 use crate::api::{DisruptionPolicy, DisruptionPolicyStatus};
-use crate::events::{Events, Note};
+use crate::events::{Events, Note, Told};
 use crate::metrics::Metrics;
 use crate::policies::register::{Ignored, Withdrawal, config_map_of};
 use crate::policies::snapshot::{Place, Snapshot};
@@ -13,7 +14,7 @@ use crate::told::told;
 use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference};
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
-use kube::{Api, Client, Resource as _, ResourceExt as _};
+use kube::{Api, Resource as _, ResourceExt as _};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use tokio::time::timeout;
@@ -81,12 +82,13 @@ pub(super) fn writes(
         let note = object.map(|object| (object.object_ref(&()), note));
         Write::Delete { name: gone.name, uid: gone.uid, note }
     }));
+    writes.extend(listed.iter().filter(|it| it.is_final).filter_map(|it| of_status(snapshot, it)));
+    // Last: anybody who may write ConfigMaps somewhere can make many of these.
     let untold = ignored.into_iter().filter(|it| !told.contains(&(it.uid.clone(), it.reason)));
     writes.extend(untold.map(|it| Write::Tell {
         about: config_map(&it.place, it.uid),
         note: Note { reason: it.reason, warns: true, text: it.message },
     }));
-    writes.extend(listed.iter().filter(|it| it.is_final).filter_map(|it| of_status(snapshot, it)));
     writes
 }
 
@@ -147,15 +149,10 @@ fn config_map((namespace, name): &Place, uid: String) -> ObjectReference {
     }
 }
 
-/// Writes all of this. `namespace` is where copies are kept.
+/// Writes all of this, as long as this replica leads.
 #[tracing::instrument(name = "write", skip_all)]
-pub(super) async fn carry_out(
-    client: Client,
-    namespace: String,
-    metrics: Metrics,
-    events: Events,
-    writes: Vec<Write>,
-) -> Written {
+pub(super) async fn carry_out(settings: Settings, writes: Vec<Write>) -> Written {
+    let Settings { client, namespace, metrics, events, leads, .. } = settings;
     let writer = Writer {
         policies: Api::all(client.clone()),
         copies: Api::namespaced(client, &namespace),
@@ -164,6 +161,10 @@ pub(super) async fn carry_out(
     };
     let mut written = Written::default();
     for write in writes {
+        // The next leader may know better by now.
+        if !*leads.borrow() {
+            break;
+        }
         let name = write.name();
         let how = match write {
             Write::Create(object) => writer.create(&object).await,
@@ -171,11 +172,13 @@ pub(super) async fn carry_out(
             Write::Status { name, patch, unnamed, notes } => {
                 writer.status(&name, &patch, unnamed, notes).await
             }
-            Write::Tell { about, note } => {
-                writer.events.tell(&about, &note).await;
-                written.told.push((about.uid.unwrap_or_default(), note.reason));
-                How::Done
-            }
+            Write::Tell { about, note } => match writer.events.tell(&about, &note).await {
+                Told::Answered => {
+                    written.told.push((about.uid.unwrap_or_default(), note.reason));
+                    How::Done
+                }
+                Told::NoAnswer => How::Unreachable,
+            },
         };
         match how {
             How::Done => written.done.push(name),
@@ -304,6 +307,39 @@ fn is_gone(status: &kube::core::Status) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policies::load::{AllShipped, Shipped};
+    use crate::policies::snapshot::Room;
+    use crate::watching::Watches;
+    use kube::Client;
+    use tread_engine::sandbox::{Options, Sandbox};
+    use tread_model::digest::Digest;
+
+    #[tokio::test]
+    async fn who_leads_no_longer_writes_nothing_of_what_was_to_be_written() {
+        let asked = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", asked.local_addr().unwrap());
+        let client = Client::try_from(kube::Config::new(url.parse().unwrap())).unwrap();
+        let rules = Shipped { name: "rules", component: b"", digest: Digest::of(b"") };
+        let settings = Settings {
+            events: Events::new(client.clone(), "test", "Load"),
+            client,
+            namespace: "tread".to_owned(),
+            replica: "test".to_owned(),
+            sandbox: Sandbox::new(Options { cache_dir: None, ..Options::default() }).unwrap(),
+            shipped: AllShipped { builtins: Vec::new(), rules },
+            room: Room::default(),
+            leads: tokio::sync::watch::channel(false).1,
+            watches: Watches::default(),
+            metrics: Metrics::new(),
+        };
+        let object = DisruptionPolicy::new("a", Default::default());
+        let writes = vec![
+            Write::Create(Box::new(object)),
+            Write::Delete { name: "b".to_owned(), uid: "1".to_owned(), note: None },
+        ];
+        let written = carry_out(settings, writes).await;
+        assert!(written.done.is_empty() && written.refused.is_empty() && !written.unreachable);
+    }
 
     #[test]
     fn a_patch_says_only_what_changed_and_leaves_what_others_wrote() {
