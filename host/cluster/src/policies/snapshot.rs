@@ -1,9 +1,13 @@
 //! What the cluster says of policies, at one moment.
 
 use crate::api::DisruptionPolicy;
+use crate::api::conditions::cut;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// Of a key in a ConfigMap, in bytes.
+const LONGEST_KEY: usize = 253;
 
 /// Where a ConfigMap is: its namespace and name.
 pub type Place = (String, String);
@@ -73,7 +77,8 @@ impl PolicyMap {
             uid: metadata.uid.clone().unwrap_or_default(),
             resource_version: metadata.resource_version.clone().unwrap_or_default(),
             created: metadata.creation_timestamp.as_ref().map_or(0, |time| time.0.as_second()),
-            key: annotation(crate::api::words::KEY_ANNOTATION),
+            // No key is longer, and anybody may write here what they like.
+            key: annotation(crate::api::words::KEY_ANNOTATION).map(|key| cut(key, LONGEST_KEY)),
         }
     }
 }
@@ -99,5 +104,23 @@ impl Snapshot {
     /// The claims that policies from a namespace may make.
     pub fn claims_of(&self, namespace: &str) -> Option<&str> {
         self.allowed.get(namespace)?.claims.as_deref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_of_a_config_map_is_small_whatever_is_written_into_it() {
+        let key = |text: &str| {
+            let annotation = (crate::api::words::KEY_ANNOTATION.to_owned(), text.to_owned());
+            let metadata =
+                ObjectMeta { annotations: Some([annotation].into()), ..ObjectMeta::default() };
+            PolicyMap::of(&metadata).key.unwrap()
+        };
+        assert_eq!(key("policy.wasm"), "policy.wasm");
+        assert_eq!(key(&"a".repeat(253)).len(), 253);
+        assert!(key(&"ä".repeat(100_000)).len() <= 253);
     }
 }

@@ -42,6 +42,11 @@ use write::{Write, Written, carry_out};
 /// So many versions are compiled at the same time.
 const COMPILED_AT_ONCE: usize = 2;
 
+/// So many ConfigMaps are listed with one request. Their annotations may have
+/// 256 KiB each, and whoever may write ConfigMaps somewhere can make many: all at
+/// once would take more memory than tread has.
+const AT_A_TIME: u32 = 50;
+
 /// So many events are taken in before the next look at everything.
 const AT_ONCE: usize = 512;
 
@@ -178,7 +183,7 @@ fn news(settings: &Settings) -> impl futures::Stream<Item = News> + Send + Unpin
         follow(policies, Config::default(), "disruptionpolicies", watches, metrics)
             .map(News::Policy)
             .boxed(),
-        follow(maps, labels(POLICY_SELECTOR), "configmaps", watches, metrics)
+        follow(maps, labels(POLICY_SELECTOR).page_size(AT_A_TIME), "configmaps", watches, metrics)
             .map(News::ConfigMap)
             .boxed(),
         follow(namespaces, labels(ALLOWED_SELECTOR), "namespaces", watches, metrics)
