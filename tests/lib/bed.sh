@@ -54,7 +54,7 @@ suite_build_bed() {
     echo "building the control plane: Kubernetes $kubernetes_version with $(go version)"
     cd "$root/tests/bed/control-plane"
     # -mod=readonly: the dependencies are those of go.sum, or it fails.
-    CGO_ENABLED=0 GOFLAGS=-mod=readonly nice -n 10 \
+    CGO_ENABLED=0 GOFLAGS=-mod=readonly \
       go build "${flags[@]}" -o "$place.partial/control-plane" .
     ln -s control-plane "$place.partial/kubectl"
     ln -s control-plane "$place.partial/kwok"

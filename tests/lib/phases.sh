@@ -41,15 +41,18 @@ phase() {
   finish "$name" "$status" $((SECONDS - begin))
 }
 
+# beside NICENESS PHASE...
 # Runs phases one after the other beside the ones in front. Of one that fails
 # the output is shown at the end.
 beside() {
+  local niceness=$1
+  shift
   [ $# -gt 0 ] || return 0
-  say "beside, at low priority: $*"
+  say "beside, at niceness $niceness: $*"
   set -m
   (
     set +e
-    renice -n 10 -p "$BASHPID" >/dev/null 2>&1
+    renice -n "$niceness" -p "$BASHPID" >/dev/null 2>&1
     for name in "$@"; do
       begin=$SECONDS
       touch "$logs/$name.beside"

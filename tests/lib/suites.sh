@@ -62,7 +62,8 @@ suite_fmt() {
 }
 
 suite_clippy() {
-  cargo clippy --locked --workspace --all-targets --features tread-guest-sdk/toml,tread/bed -- -D warnings
+  cargo clippy --locked --workspace --all-targets --test service --features tread-guest-sdk/toml \
+    -- -D warnings
   cargo clippy --locked --workspace --all-targets --manifest-path policies/Cargo.toml -- -D warnings
 }
 
@@ -133,15 +134,19 @@ suite_tests() {
 }
 
 suite_cluster() {
-  local package only=()
-  for package in "${need_bed[@]}"; do only+=(--package "$package"); done
+  # With the binary, whose features are those that all suites build with: else
+  # cargo would build half of everything again.
+  local selection=(--locked --release --package tread) package
+  for package in "${need_bed[@]}"; do selection+=(--package "$package"); done
+  local targets=(--lib --bins --test cluster --test registry_child --test service) file
+  for file in tests/bed/tests/*.rs; do targets+=(--test "$(basename "$file" .rs)"); done
+  cargo test --no-run "${selection[@]}" "${targets[@]}"
   # It is there, or being built beside: then this waits for it.
   suite_build_bed
   TREAD_BED=$(bed_dir)
   export TREAD_BED
-  cargo test --no-fail-fast --locked "${only[@]}" --release -- --nocapture
-  # Those of the binary that need one stand behind a feature.
-  cargo test --no-fail-fast --locked -p tread --features bed --test serve --test story --release -- --nocapture
+  cargo test --no-fail-fast "${selection[@]}" "${targets[@]}" -- --nocapture
+  cargo test --no-fail-fast "${selection[@]}" --doc
 }
 
 suite_doc() {

@@ -8,8 +8,7 @@
     reason = "a helper of a test fails the test"
 )]
 
-mod support;
-
+use crate::support::eventually;
 use axum::http::Request;
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::Secret;
@@ -20,7 +19,6 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use support::eventually;
 use tokio::sync::watch;
 use tread_cluster::admission::certificates::{Lives, service_names};
 use tread_cluster::admission::{

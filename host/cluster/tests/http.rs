@@ -8,8 +8,7 @@
     reason = "a helper of a test fails the test"
 )]
 
-mod support;
-
+use crate::support::web;
 use axum::Router;
 use axum::routing::get;
 use serde_json::{Value, json};
@@ -17,7 +16,6 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use support::web;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
@@ -148,7 +146,7 @@ subjects: [{kind: ServiceAccount, name: robot, namespace: default}]
     let robot = token(&plane.service_account("default", "robot").unwrap());
     // The authorizer of the API server learns of a role a moment later, and an
     // answer counts for some seconds.
-    support::eventually("the role is known", async || {
+    crate::support::eventually("the role is known", async || {
         (web::get(served.at, "/v1/policies", Some(&robot)).await.status == 200).then_some(())
     })
     .await;
@@ -174,7 +172,7 @@ subjects: [{kind: ServiceAccount, name: robot, namespace: default}]
         .success()
         .unwrap();
     let all = token(&plane.service_account("default", "all").unwrap());
-    support::eventually("the binding is known", async || {
+    crate::support::eventually("the binding is known", async || {
         (web::get(served.at, "/v1/plans", Some(&all)).await.status == 200).then_some(())
     })
     .await;
@@ -218,7 +216,7 @@ async fn answers_of_the_api_server_count_for_seconds_and_not_without_end() {
     assert_eq!(answer.status, 503);
     assert!(answer.error().contains("does not answer"), "{}", answer.error());
     pause.resume().unwrap();
-    support::eventually("it is back", async || {
+    crate::support::eventually("it is back", async || {
         (web::get(served.at, "/v1/plans", Some("a third")).await.status == 401).then_some(())
     })
     .await;
@@ -315,7 +313,7 @@ async fn there_is_room_again_when_connections_end() {
     let mut buffer = [0; 1];
     assert_eq!(closed.read(&mut buffer).await.unwrap_or(0), 0);
     drop(open);
-    support::eventually("room", async || {
+    crate::support::eventually("room", async || {
         let request = b"GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
         web::send(served.at, request).await.filter(|answer| answer.status == 200)
     })
@@ -360,10 +358,13 @@ async fn what_was_begun_is_finished_when_it_stops() {
     let mut served = Served::start(router);
     let at = served.at;
     let asked = tokio::spawn(async move { web::get(at, "/", None).await.body });
-    support::eventually("it is asked", async || begin.load(Ordering::SeqCst).then_some(())).await;
-    drop(served.stop.take());
-    support::eventually("nobody new is answered", async || TcpStream::connect(at).await.err())
+    crate::support::eventually("it is asked", async || begin.load(Ordering::SeqCst).then_some(()))
         .await;
+    drop(served.stop.take());
+    crate::support::eventually("nobody new is answered", async || {
+        TcpStream::connect(at).await.err()
+    })
+    .await;
     release.notify_one();
     assert_eq!(asked.await.unwrap(), "done");
     served.task.await.unwrap().unwrap();

@@ -9,8 +9,8 @@
     reason = "a helper of a test fails the test"
 )]
 
-mod support;
-
+use crate::support::eventually;
+use crate::support::proxy::{Proxy, Way};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
@@ -18,8 +18,6 @@ use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
-use support::eventually;
-use support::proxy::{Proxy, Way};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;

@@ -1,7 +1,7 @@
 //! What cannot be read costs nobody else anything, and is told of.
 
-use crate::fixture::{Cluster, Tread, condition, files};
-use crate::{REBOOT, status, tread_ready};
+use super::fixture::{Cluster, Tread, condition, files};
+use super::{REBOOT, status, tread_ready};
 use kube::Client;
 use serde_json::{Value, json};
 use tread_test_bed::ControlPlane;
@@ -88,7 +88,7 @@ async fn a_config_that_is_nested_without_end_is_a_plan_that_says_so() {
         r#"{{"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
             "metadata": {{"name": "50-deep", "labels": {{"{}": "worker"}}}},
             "spec": {{"config": {{"ignition": {{"version": "3.4.0"}}, "storage": {deep}}}}}}}"#,
-        crate::fixture::ROLE
+        super::fixture::ROLE
     );
     cluster.plane.apply(&config).unwrap();
     let plan = cluster.plan("MachineConfig/50-deep created", |_| true).await;

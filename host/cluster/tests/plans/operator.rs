@@ -1,7 +1,7 @@
 //! What OpenShift writes by itself is told by what made it do so.
 
-use crate::fixture::{Cluster, ROLE, Tread, condition, files};
-use crate::status;
+use super::fixture::{Cluster, ROLE, Tread, condition, files};
+use super::status;
 use kube::ResourceExt as _;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! What an admin says of a policy.
 
-use crate::support::*;
+use super::support::*;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::DeleteParams;

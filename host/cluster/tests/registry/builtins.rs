@@ -1,6 +1,6 @@
 //! The policies that come with tread.
 
-use crate::support::*;
+use super::support::*;
 use kube::Api;
 use kube::api::DeleteParams;
 use serde_json::json;

@@ -1,6 +1,6 @@
 //! What goes wrong around the registry: each on a control plane of its own.
 
-use crate::support::*;
+use super::support::*;
 use axum::http::Request;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::ConfigMap;

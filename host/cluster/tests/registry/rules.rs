@@ -1,6 +1,6 @@
 //! Policies that need no module.
 
-use crate::support::*;
+use super::support::*;
 use tread_cluster::api::DisruptionPolicyStatus;
 use tread_cluster::api::disruption_policy::{Layer, State};
 use tread_cluster::policies::snapshot::Room;

@@ -1,6 +1,6 @@
 //! New versions, good and bad.
 
-use crate::support::*;
+use super::support::*;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::DeleteParams;

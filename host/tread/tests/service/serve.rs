@@ -1,14 +1,9 @@
 //! `tread serve` as it is installed: with the rights of `tread manifests` and no
 //! more, against a real API server, whatever happens to the processes.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
-
-mod replica;
-mod support;
-
+use crate::replica::{NAMESPACE, Replica, eventually, free, install};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
-use replica::{NAMESPACE, Replica, eventually, free, install};
 use serde_json::Value;
 use tread_test_bed::{ControlPlane, Part, Signal};
 

@@ -2,16 +2,11 @@
 //! warning, its plan, and what a laptop says of it; with the rights of
 //! `tread manifests`, each of which is used.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
-
-mod replica;
-mod support;
-
+use crate::replica::{NAMESPACE, Replica, eventually, free, install};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt as _};
-use replica::{NAMESPACE, Replica, eventually, free, install};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
