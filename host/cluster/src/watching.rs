@@ -196,6 +196,15 @@ impl<K> Follower<K> {
         None
     }
 
+    /// Says what is wrong, once for as long as it is.
+    fn warn(&self, verb: &str, error: &str) {
+        let known = self.watches.0.borrow();
+        let known = known.get(self.name).and_then(|it| it.error.as_deref());
+        if known != Some(error) {
+            tracing::warn!(kind = self.name, verb, "the watch goes on after a pause: {error}");
+        }
+    }
+
     fn failed(&mut self, error: &Error) {
         let (verb, error, code) = counted(error, self.name, &self.metrics);
         let mut waits = WAITS;
@@ -211,7 +220,11 @@ impl<K> Follower<K> {
                 *it = Watched { synced: true, not_installed: true, error: None };
             });
         } else {
-            tracing::warn!(kind = self.name, verb, "the watch goes on after a pause: {error}");
+            match code {
+                // Usual after some time without news.
+                Some(410) => tracing::debug!(kind = self.name, verb, "begins anew: {error}"),
+                _ => self.warn(verb, &error),
+            }
             self.watches.note(self.name, |it| it.error = Some(error));
         }
         self.wait = pause(waits, self.failures);

@@ -108,7 +108,8 @@ fn the_columns_are_those_that_people_were_promised() {
     let shown = ["LAYER", "SOURCE", "VERSION", "STATE", "MODE", "CLAIMS", "AGE", "EFFECTS"];
     assert_eq!(columns(policy, false), shown);
     assert_eq!(columns(policy, true), ["DIGEST", "DECISIONS"]);
-    let shown = ["POOL", "CAUSE", "EFFECT", "TREAD", "NODES", "FALLBACKS", "STALE", "AGE"];
+    let shown =
+        ["POOL", "CAUSE", "EFFECT", "TREAD", "NODES", "FALLBACKS", "STALE", "PENDING", "AGE"];
     assert_eq!(columns(plan, false), shown);
     assert_eq!(columns(plan, true), [""; 0]);
     for (crd, short) in [(policy, "dpol"), (plan, "dplan")] {

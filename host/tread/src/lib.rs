@@ -19,6 +19,10 @@ use cli::{Cli, Command, PolicyCommand};
 use std::io::{self, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::Layer as _;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// What a command ended with, as the exit codes in its help say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,12 +131,20 @@ fn start_log(serves: bool) -> Result<(), UsageError> {
     };
     let terminal = io::stderr().is_terminal();
     let coloured = terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    let log = tracing_subscriber::fmt().with_max_level(level).with_writer(io::stderr);
-    match (serves, terminal) {
-        (true, false) => log.json().flatten_event(true).init(),
-        (true, true) => log.with_ansi(coloured).init(),
-        (false, _) => log.with_target(false).with_ansi(coloured).init(),
-    }
+    // What fails there tread says itself, in its own words.
+    let others = if level >= LevelFilter::DEBUG { level } else { LevelFilter::OFF };
+    let spoken = Targets::new().with_default(level).with_targets([
+        ("kube_client", others),
+        ("kube_runtime", others),
+        ("tower", others),
+    ]);
+    let log = tracing_subscriber::fmt::layer().with_writer(io::stderr);
+    let log = match (serves, terminal) {
+        (true, false) => log.json().flatten_event(true).boxed(),
+        (true, true) => log.with_ansi(coloured).boxed(),
+        (false, _) => log.with_target(false).with_ansi(coloured).boxed(),
+    };
+    tracing_subscriber::registry().with(log.with_filter(spoken)).init();
     Ok(())
 }
 

@@ -40,6 +40,14 @@ impl fmt::Display for Registration {
     }
 }
 
+/// The host at which the API server asks, where it asks at an address.
+pub fn host(found: Option<&ValidatingWebhookConfiguration>) -> Option<String> {
+    let webhooks = found.and_then(|found| found.webhooks.as_deref()).unwrap_or_default();
+    let ours = webhooks.iter().find(|webhook| webhook.name == WEBHOOK)?;
+    let url: axum::http::Uri = ours.client_config.url.as_deref()?.parse().ok()?;
+    Some(url.host()?.trim_matches(['[', ']']).to_owned())
+}
+
 /// Compares what there is with what clients are to trust. `found`: None if it
 /// was not seen yet.
 pub fn look(found: Option<Option<&ValidatingWebhookConfiguration>>, bundle: &str) -> Registration {
@@ -80,6 +88,22 @@ mod tests {
             webhook
         });
         ValidatingWebhookConfiguration { webhooks: Some(webhooks.collect()), ..Default::default() }
+    }
+
+    #[test]
+    fn the_host_at_which_it_is_asked_is_that_of_its_own_webhook() {
+        let mut found = configured(&[("other.example.com", None), (WEBHOOK, None)]);
+        assert_eq!(host(Some(&found)), None, "a Service has its own names");
+        for (url, at) in [
+            ("https://127.0.0.1:8443/warn", "127.0.0.1"),
+            ("https://[::1]:8443/warn", "::1"),
+            ("https://tread.example.com/warn", "tread.example.com"),
+        ] {
+            let webhooks = found.webhooks.as_mut().unwrap();
+            webhooks[0].client_config.url = Some("https://elsewhere/".to_owned());
+            webhooks[1].client_config.url = Some(url.to_owned());
+            assert_eq!(host(Some(&found)).as_deref(), Some(at));
+        }
     }
 
     #[test]

@@ -46,6 +46,12 @@ use tread_model::effect::Effect;
         description = "Changes that cost a reboot because no policy answers for them"
     ),
     printcolumn(name = "Stale", type_ = "boolean", json_path = ".status.stale"),
+    printcolumn(
+        name = "Pending",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Pending\")].reason",
+        description = "What it waits for; Over or Withdrawn: nothing happens any more"
+    ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(rename_all = "camelCase")]
@@ -148,7 +154,8 @@ pub struct DisruptionPlanStatus {
     /// How many transitions are left out here; tread serves them over HTTP.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub transitions_left_out: i64,
-    /// Planned, Stale.
+    /// Planned: whether it could be; Pending: whether it is still to happen, and
+    /// what it waits for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
@@ -321,7 +328,7 @@ impl From<&tread_model::plan::PlannedChange> for PlanChange {
             actions: change.actions.iter().map(PlanStep::from).collect(),
             policy: change.decided_by.as_ref().map(PlanPolicy::from),
             reason: change.reason.clone(),
-            advice: change.advice.clone(),
+            advice: change.advice.as_deref().map(tread_model::plan::in_a_cluster),
         }
     }
 }

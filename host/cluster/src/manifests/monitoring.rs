@@ -53,7 +53,8 @@ const ALERTS: &[Alert] = &[
     ),
     (
         "TreadApiErrors",
-        "sum(rate(tread_api_errors_total[10m])) > 0.1",
+        // Of a kind that is not installed it is asked from time to time.
+        "sum(rate(tread_api_errors_total{code!=\"404\"}[10m])) > 0.1",
         "30m",
         "warning",
         "The API server refuses what tread asks for, or does not answer. The labels verb, kind and code of \

@@ -26,6 +26,9 @@ impl Previewer {
                 "tread: still starting, so what this does to nodes is not known".to_owned(),
             ];
         }
+        if let Some(why) = self.unselected(&change) {
+            return vec![format!("tread: {why}")];
+        }
         match self.preview(&[change]).await {
             Ok(previews) => warnings(&previews, &cause),
             Err(why) => vec![format!("tread: what this does to nodes is not known: {why}")],

@@ -5,7 +5,7 @@ use super::Settings;
 use super::bodies::BodyCache;
 use crate::metrics::{Decided, Failed, Metrics, OfPolicy};
 use crate::policies::current::{Current, Published};
-use crate::pools::pools_of;
+use crate::pools::{ConfigMeta, Pools, pools_of};
 use crate::previews::{
     Baseline, Change, Cluster, Described, Piece, Preview, Side, Work, compute, mirror_pieces, work,
 };
@@ -21,6 +21,9 @@ use tread_model::plan::ChangeOutcome;
 /// How many plans are made at the same time: as many as there are processors to
 /// make them.
 const AT_ONCE: usize = 2;
+
+/// How many labels are said of a MachineConfig that no pool selects.
+const LABELS_SAID: usize = 3;
 
 /// Answers what would happen. Clones share everything.
 #[derive(Clone)]
@@ -75,6 +78,12 @@ impl Previewer {
     /// The cluster as it is.
     pub fn snapshot(&self) -> Cluster {
         self.cluster.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Why a change concerns no node, where that is probably not meant.
+    pub fn unselected(&self, change: &Change) -> Option<String> {
+        let cluster = self.cluster.read().unwrap_or_else(PoisonError::into_inner);
+        unselected(change, &cluster.pools)
     }
 
     /// What changes would do to the pools, together with all that is pending.
@@ -193,6 +202,22 @@ impl Previewer {
             mirrors,
         })
     }
+}
+
+/// Why a change concerns no node, where that is probably not meant: a
+/// MachineConfig that no pool selects.
+pub(super) fn unselected(change: &Change, pools: &Pools) -> Option<String> {
+    let Change::MachineConfig { name, labels, .. } = change else { return None };
+    let config = ConfigMeta { labels: labels.clone(), ..ConfigMeta::default() };
+    if pools_of(pools, name, &config).next().is_some() {
+        return None;
+    }
+    let mut said: Vec<String> =
+        labels.iter().take(LABELS_SAID).map(|(key, value)| format!("{key}={value}")).collect();
+    if said.is_empty() {
+        said.push("no label".to_owned());
+    }
+    Some(format!("no MachineConfigPool selects {name} ({}), so no node gets it", said.join(", ")))
 }
 
 /// The pools that a change may concern.

@@ -9,6 +9,7 @@ use crate::events::Note;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use tread_model::description::Claim;
+use tread_model::effect::Effect;
 use tread_model::verdict::Failure;
 
 /// What a column has room for.
@@ -60,7 +61,11 @@ pub fn status(
         kept_in: kept_in(&before, version.filter(|_| decides), kept),
         claims: claims.iter().map(ClaimStatus::from).collect(),
         claims_summary: Some(claims_summary(claims)),
-        effects: Some(effects(claims)),
+        effects: Some(match &choice.deciding {
+            // Whatever it may answer at most: it does not.
+            Deciding::Reboots(claims) if !claims.is_empty() => Effect::Reboot.to_string(),
+            _ => effects(claims),
+        }),
         decisions: before.decisions,
         failure: None,
         pending_plans: before.pending_plans.clone(),

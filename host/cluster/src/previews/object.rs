@@ -92,11 +92,11 @@ fn one(
 ) -> Described {
     let work = &preview.work;
     let together = together.map(|(whole, others)| {
-        format!(
-            "It is rolled out together with {} other pending changes: {whole} says what all of \
-             them do.",
-            others.saturating_sub(2)
-        )
+        let others = match others.saturating_sub(2) {
+            1 => "1 other pending change".to_owned(),
+            others => format!("{others} other pending changes"),
+        };
+        format!("It is rolled out together with {others}: {whole} says what all of them do.")
     });
     let mut transitions: Vec<(Effect, Transition)> = preview
         .ways

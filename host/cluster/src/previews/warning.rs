@@ -7,7 +7,7 @@ use crate::api::disruption_plan::Cause;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use tread_model::effect::Effect;
-use tread_model::plan::{Plan, PlanOutcome, causes};
+use tread_model::plan::{Plan, PlanOutcome, causes, in_a_cluster};
 
 /// How many pools are told of.
 const MOST_POOLS: usize = 5;
@@ -102,7 +102,7 @@ fn because(plan: &WayPlan, ids: Option<&BTreeSet<String>>, worst: Effect) -> Str
         return format!(": {}: {}", refused.id, refused.reason);
     }
     match causes(&own, |effect| effect >= worst).first() {
-        Some(cause) => format!(", because of {cause}: {}", cause.way_out()),
+        Some(cause) => format!(", because of {cause}: {}", in_a_cluster(&cause.way_out())),
         None => String::new(),
     }
 }

@@ -115,5 +115,10 @@ impl fmt::Display for Cause<'_> {
     }
 }
 
+/// Advice for whoever has a command line, for whoever has a cluster.
+pub fn in_a_cluster(advice: &str) -> String {
+    advice.replace(" (--rules)", " in a DisruptionPolicy").replace(" (--policy)", " in a ConfigMap")
+}
+
 #[cfg(test)]
 mod tests;

@@ -11,7 +11,7 @@ mod digest;
 mod steps;
 
 pub use build::{Decided, build, given_answers};
-pub use cause::{By, Cause, causes};
+pub use cause::{By, Cause, causes, in_a_cluster};
 pub use decide::{Decision, Said, Statement, decide};
 pub(crate) use steps::{CA_TRUST_UNIT, UNIT_DIRECTORIES};
 pub use steps::{Step, effect_of, needs_daemon_reload, steps};

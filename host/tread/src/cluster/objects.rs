@@ -32,7 +32,12 @@ pub(super) fn plan(
     for condition in &status.conditions {
         let speaks = condition.type_ == "Pending" || condition.status != "True";
         if speaks {
-            writeln!(out, "  {}: {}", condition.type_.to_lowercase(), condition.message)?;
+            let word = match (condition.type_.as_str(), condition.status.as_str()) {
+                ("Pending", "False") => "over",
+                ("Planned", _) => "not planned",
+                _ => "pending",
+            };
+            writeln!(out, "  {word}: {}", condition.message)?;
         }
     }
     for way in &status.transitions {
@@ -89,16 +94,14 @@ fn transition(out: &mut impl Write, way: &Transition) -> io::Result<()> {
         writeln!(out, "    note: {warning}")?;
     }
     let rows = way.changes.iter().map(|change| {
-        let by = change.policy.as_ref().map_or("nobody", |policy| policy.name.as_str());
+        let by = match (&change.policy, change.verdict.as_str()) {
+            (Some(policy), verdict) => format!("{verdict} by {}", policy.name),
+            (None, "refused") => "refused by tread".to_owned(),
+            (None, verdict) => format!("{verdict}: no policy answers"),
+        };
         let actions: Vec<String> = change.actions.iter().map(step).collect();
         let actions = if actions.is_empty() { "none".to_owned() } else { actions.join(", ") };
-        vec![
-            "   ".to_owned(),
-            change.id.clone(),
-            change.edit.clone(),
-            actions,
-            format!("{} by {by}", change.verdict),
-        ]
+        vec!["   ".to_owned(), change.id.clone(), change.edit.clone(), actions, by]
     });
     table::print(out, &rows.collect::<Vec<_>>())?;
     for change in &way.changes {

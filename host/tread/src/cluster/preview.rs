@@ -4,7 +4,7 @@
 use super::connect::{client, wait_for};
 use super::objects;
 use crate::cli::{PlanArgs, PlanOutput};
-use crate::render::{json, yaml};
+use crate::render::{json, line, yaml};
 use crate::{Exit, UsageError, builtins, inputs, loading, warn};
 use anyhow::{Context as _, Result, anyhow, bail};
 use k8s_openapi::jiff::Timestamp;
@@ -75,16 +75,51 @@ pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
             () = controller => bail!("watching the cluster ended; please report it"),
         }
     })?;
-    print(args, &all, out)?;
-    let worst = all.iter().map(|plan| plan.effect).max();
+    let Answer { plans, notes } = all;
+    print(args, &plans, &notes, out)?;
+    let unknown = plans.iter().find_map(|plan| Some((plan, not_planned(plan)?)));
+    if let Some((plan, why)) = unknown {
+        bail!("what the nodes of pool {} go through is not known: {why}", plan.pool);
+    }
+    let worst = plans.iter().max_by_key(|plan| plan.effect);
     Ok(match (worst, args.max) {
-        (Some(Effect::Refuse), _) => Exit::Refused,
-        (Some(effect), Some(max)) if effect > max => {
-            warn(&format!("more disruptive than --max {max}: this is a {effect}"));
+        (Some(plan), _) if plan.effect == Effect::Refuse => Exit::Refused,
+        (Some(plan), Some(max)) if plan.effect > max => {
+            warn(&format!(
+                "more disruptive than --max {max}: pool {}: this is a {}{}",
+                plan.pool,
+                plan.effect,
+                costliest(plan)
+            ));
             Exit::TooDisruptive
         }
         _ => Exit::Done,
     })
+}
+
+/// Why a plan could not be made.
+fn not_planned(plan: &Described) -> Option<&str> {
+    let mut conditions = plan.status.conditions.iter();
+    let planned = conditions.find(|it| it.type_ == "Planned" && it.status == "False")?;
+    Some(&planned.message)
+}
+
+/// The change that costs most, and who could make it cost less.
+fn costliest(plan: &Described) -> String {
+    let ways = plan.status.transitions.iter().filter(|way| way.effect == Some(plan.effect));
+    // The most disruptive changes come first.
+    let Some(change) = ways.flat_map(|way| &way.changes).next() else { return String::new() };
+    match &change.advice {
+        Some(advice) => format!(", because of {}. {advice}", change.id),
+        None => format!(", because of {}: {}", change.id, change.reason),
+    }
+}
+
+/// What a cluster says of changes.
+struct Answer {
+    plans: Vec<Described>,
+    /// Of changes that concern no node.
+    notes: Vec<String>,
 }
 
 /// The changes that the files hold.
@@ -117,12 +152,13 @@ async fn ask(
     changes: &[(Change, Cause)],
     args: &PlanArgs,
     client: &Client,
-) -> Result<Vec<Described>> {
+) -> Result<Answer> {
     let ready = previewer.ready();
     tokio::pin!(ready);
     let waiting = || watches.waiting().join("\n  ");
     if tokio::time::timeout(PATIENCE, &mut ready).await.is_err() {
         is_installed(watches)?;
+        is_allowed(watches)?;
         warn(&format!("waiting for the cluster:\n  {}", waiting()));
         if tokio::time::timeout(GIVE_UP, &mut ready).await.is_err() {
             let failing = watches.subscribe().borrow().values().any(|it| it.error.is_some());
@@ -133,19 +169,23 @@ async fn ask(
             ready.await;
         }
     }
+    let pools = previewer.snapshot().pools;
+    if pools.is_empty() {
+        bail!(
+            "this cluster has no MachineConfigPool, so no node follows any change; where OpenShift \
+             brings no definition of them, `tread manifests --with-inputs` does"
+        );
+    }
     for pool in &args.pool {
-        let pools = previewer.snapshot().pools;
         if !pools.contains_key(pool) {
             let names: Vec<&str> = pools.keys().map(String::as_str).collect();
-            let message = match names.as_slice() {
-                [] => "this cluster has no MachineConfigPool".to_owned(),
-                names => format!("--pool {pool}: there are {}", names.join(", ")),
-            };
+            let message = format!("--pool {pool}: there are {}", names.join(", "));
             return Err(UsageError(message).into());
         }
     }
     let causes: Vec<&Cause> = changes.iter().map(|(_, cause)| cause).collect();
     let changes: Vec<Change> = changes.iter().map(|(change, _)| change.clone()).collect();
+    let notes = changes.iter().filter_map(|change| previewer.unselected(change)).collect();
     let previews = previewer.preview(&changes).await.map_err(|why| anyhow!(why))?;
     let mut all = Vec::new();
     for preview in previews {
@@ -163,7 +203,7 @@ async fn ask(
             all.extend(plans.into_iter().filter(|plan| concerns(plan)));
         }
     }
-    Ok(all)
+    Ok(Answer { plans: all, notes })
 }
 
 /// Without tread nobody says who decides, and waiting for it would have no end.
@@ -177,6 +217,24 @@ fn is_installed(watches: &Watches) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// What is forbidden stays so, however long one waits.
+fn is_allowed(watches: &Watches) -> Result<()> {
+    let all = watches.subscribe().borrow().clone();
+    let forbidden: Vec<&str> = all
+        .values()
+        .filter_map(|it| it.error.as_deref())
+        .filter(|error| error.contains("forbidden"))
+        .collect();
+    if forbidden.is_empty() {
+        return Ok(());
+    }
+    bail!(
+        "you may not read what tread reads, which `tread plan -f` plans with: an admin can bind \
+         the ClusterRole tread to you; `tread plans` and warnings need no such rights:\n  {}",
+        forbidden.join("\n  ")
+    );
 }
 
 /// Whether the policies that come with tread are listed, which is what
@@ -203,10 +261,17 @@ async fn is_served(client: &Client) -> Result<()> {
 struct Output<'p> {
     schema: &'static str,
     plans: &'p [Described],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    notes: &'p [String],
 }
 
-fn print(args: &PlanArgs, all: &[Described], out: &mut impl Write) -> Result<()> {
-    let output = || Output { schema: SCHEMA, plans: all };
+fn print(args: &PlanArgs, all: &[Described], notes: &[String], out: &mut impl Write) -> Result<()> {
+    let output = || Output { schema: SCHEMA, plans: all, notes };
+    if args.output == PlanOutput::Human {
+        for note in notes {
+            writeln!(out, "Note: {}.", line(note))?;
+        }
+    }
     match args.output {
         PlanOutput::Json => json(out, &output())?,
         PlanOutput::Yaml => yaml(out, &output())?,

@@ -124,12 +124,26 @@ async fn a_laptop_and_the_cluster_plan_alike() {
     assert_eq!(plans(&plane).await.len(), 0);
 
     // A pipeline may ask, too, and is told of a pool that is none.
-    let (code, ..) = tread(&plane, &["plan", "-f", file, "--max", "restart"]);
+    let (code, _, err) = tread(&plane, &["plan", "-f", file, "--max", "restart"]);
     assert_eq!(code, 3);
+    let why = "pool worker: this is a reboot, because of file:/etc/a. If less is enough";
+    assert!(err.contains(why) && err.contains("in a DisruptionPolicy"), "{err}");
     let (code, _, err) = tread(&plane, &["plan", "-f", file, "--pool", "infra"]);
     assert_eq!((code, err.contains("there are worker")), (2, true), "{err}");
     let (code, out, _) = tread(&plane, &["plan", "-f", file, "--delete"]);
     assert_eq!((code, out.as_str()), (0, "Nothing changes on any node.\n"));
+
+    // A typing error in the role is no "nothing happens"; nor is what cannot be read.
+    let nobodys = change.replace("role: worker", "role: workr");
+    let said = "no MachineConfigPool selects 50-a (machineconfiguration.openshift.io/role=workr)";
+    let ran = plane.admin().kubectl_with_input(&["apply", "--dry-run=server", "-f", "-"], &nobodys);
+    let warned = ran.unwrap().stderr;
+    assert!(warned.contains(said), "{warned}");
+    let (code, out, _) = tread(&plane, &["plan", "-f", written("a", &nobodys).to_str().unwrap()]);
+    assert!(code == 0 && out.contains(said), "{out}");
+    let unread = change.replace("version: 3.4.0", "version: 9.9.0");
+    let (code, _, err) = tread(&plane, &["plan", "-f", written("b", &unread).to_str().unwrap()]);
+    assert!(code == 1 && err.contains("pool worker go through is not known"), "{err}");
 
     let ran = plane.admin().kubectl_with_input(&["apply", "-f", "-"], &change).unwrap();
     assert!(ran.stderr.contains("drain + reboot"), "{}", ran.stderr);
@@ -169,6 +183,19 @@ async fn a_laptop_says_where_tread_is_not_there_instead_of_waiting_for_it() {
     let (code, out, err) = tread(&plane, &["plan", "-f", file]);
     assert_eq!(code, 1, "{out}{err}");
     assert!(err.contains("see whether that runs"), "{err}");
+    // Runs, and there is nothing that it could look at.
+    let replica = Replica::start(&plane);
+    replica.ready().await;
+    let (code, out, err) = tread(&plane, &["plan", "-f", file]);
+    assert!(code == 1 && err.contains("has no MachineConfigPool"), "{out}{err}");
+    // Whoever may not read what tread reads is told so at once, and once.
+    let nobody = plane.impersonate("nobody", &[]).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tread"));
+    nobody.prepare(&mut command);
+    let output = command.args(["plan", "-f", file]).output().unwrap();
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(err.contains("an admin can bind the ClusterRole tread to you"), "{err}");
+    assert!(err.lines().count() < 40, "{err}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -103,6 +103,16 @@ impl Keeper {
             let bundle = kept.as_ref().map(Material::bundle).unwrap_or_default();
             let registration = registration::look(found, &bundle);
             lock(&self.state).registration = registration.to_string();
+            match registration::host(found.flatten()) {
+                Some(host) if !self.names.contains(&host) => self.problem(
+                    "address",
+                    &format!(
+                        "nobody is warned: the API server asks at {host}, and the certificate is \
+                         not for that: start tread with --tls-name {host}"
+                    ),
+                ),
+                _ => self.solved("address"),
+            }
             if !self.leading.now() {
                 return LOOK;
             }

@@ -174,6 +174,7 @@ pub(super) async fn carry_out(settings: Settings, writes: Vec<Write>) -> Written
             }
             Write::Tell { about, note } => match writer.events.tell(&about, &note).await {
                 Told::Answered => {
+                    log(&name, &note);
                     written.told.push((about.uid.unwrap_or_default(), note.reason));
                     How::Done
                 }
@@ -191,6 +192,15 @@ pub(super) async fn carry_out(settings: Settings, writes: Vec<Write>) -> Written
         }
     }
     written
+}
+
+/// Whoever reads the log learns what whoever looks at the object does.
+fn log(name: &str, note: &Note) {
+    let Note { reason, warns, text } = note;
+    match warns {
+        true => tracing::warn!(name, reason, "{text}"),
+        false => tracing::info!(name, reason, "{text}"),
+    }
 }
 
 /// How a write ended.
@@ -266,6 +276,10 @@ impl Writer {
                     self.failed("delete", "configmaps", &place, failed);
                 }
             }
+        }
+        // The same for the policy and for its ConfigMap.
+        if let Some((_, note)) = notes.first() {
+            log(name, note);
         }
         for (about, note) in notes {
             self.events.tell(&about, &note).await;

@@ -92,5 +92,6 @@ fn each_cause_says_who_could_make_it_cost_less() {
         for word in words {
             assert!(way_out.contains(word), "{word:?} in {way_out}");
         }
+        assert!(!in_a_cluster(&way_out).contains("--"), "{way_out}");
     }
 }
