@@ -214,7 +214,10 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
             return Err(anyhow!("the election ended: {ended:?}; please report it"));
         }
         Some(ended) = writers.join_next() => {
-            return Err(anyhow!("a part of the service ended: {ended:?}; please report it"));
+            // It may have been told to stop since this was asked above.
+            if !shutdown.has_begun() {
+                return Err(anyhow!("a part of the service ended: {ended:?}; please report it"));
+            }
         }
         Some(ended) = others.join_next() => {
             ended.context("a server ended")?.context("a server ended")?;
