@@ -12,11 +12,16 @@ use kube::core::Resource as _;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::timeout;
 
 /// How much is kept at hand.
 const ROOM: usize = 48 << 20;
 /// How many are fetched at the same time.
 const AT_ONCE: usize = 8;
+
+/// How long is waited for one. Whoever needs it tries again.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What MachineConfigs hold. Clones share everything.
 #[derive(Debug, Clone, Default)]
@@ -110,7 +115,10 @@ async fn fetch(
     let request = Request::new(MachineConfig::url_path(&(), None))
         .get(name, &kube::api::GetParams::default())
         .map_err(|error| later(error.to_string()))?;
-    let text = client.request_text(request).await.map_err(|error| match &error {
+    let Ok(answer) = timeout(PATIENCE, client.request_text(request)).await else {
+        return Err(later("the API server does not answer".to_owned()));
+    };
+    let text = answer.map_err(|error| match &error {
         kube::Error::Api(status) if status.is_not_found() => Unfetched::Gone,
         _ => {
             metrics.api_error("get", "machineconfigs", &error);

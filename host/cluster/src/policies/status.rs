@@ -158,7 +158,8 @@ fn approval(object: &DisruptionPolicy, why: &str) -> String {
     let name = object.metadata.name.as_deref().unwrap_or_default();
     format!(
         "It decides nothing until an admin approves it, because {why}: `kubectl patch \
-         disruptionpolicy {name} --type merge -p '{{\"spec\":{{\"approved\":true}}}}'`"
+         disruptionpolicy {name} --type merge -p '{{\"spec\":{{\"approved\":true}}}}'`. That holds \
+         for later versions too, unless spec.digest names this one"
     )
 }
 
