@@ -90,7 +90,11 @@ const NAMES: &[&str] = &[
     "n.io/x",
     "z.io/r",
 ];
-const SHORTS: &[&str] = &["r", "r/s", "p", "p/r", "p/q", "p/q/r", "q", "q/r", "p/p", "p/p/r"];
+/// Every path that a name above has may be asked for without a registry too.
+fn shorts() -> impl Iterator<Item = &'static str> {
+    let paths = NAMES.iter().filter_map(|name| name.split_once('/'));
+    paths.map(|(_, path)| path).collect::<BTreeSet<_>>().into_iter()
+}
 
 #[derive(Debug, Clone, PartialEq)]
 struct Place {
@@ -347,7 +351,7 @@ fn victim(before: &Side, after: &Side) -> Option<String> {
                 return Some(format!("{name}, by digest: {digest}"));
             }
         }
-        for short in SHORTS {
+        for short in shorts() {
             if broken(short_sources(before, short, digest), short_sources(after, short, digest)) {
                 return Some(format!("{short}, by digest: {digest}"));
             }
