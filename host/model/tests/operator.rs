@@ -36,7 +36,7 @@ fn machine_config(side: &Value) -> Value {
 }
 
 fn rendered(side: &Value) -> Rendered {
-    Rendered::of(&[&machine_config(side)])
+    Rendered::of([machine_config(side)])
 }
 
 fn object_with(policy: &Value) -> Value {
@@ -124,7 +124,7 @@ fn several_machine_configs_are_merged_as_for_a_pool() {
         "users": [{"name": "core", "sshAuthorizedKeys": ["a", "b"]}],
         "spec": {"kernelArguments": ["a", "a", "b"], "osImageURL": "one", "kernelType": "realtime"},
     }));
-    assert_eq!(Rendered::of(&[&first, &second]), Rendered::of(&[&expected]));
+    assert_eq!(Rendered::of([first, second]), Rendered::of([expected]));
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn nothing_that_a_cluster_could_hold_makes_it_panic() {
     ];
     for old in &odd {
         for new in &odd {
-            let sides = [old, new].map(|side| Rendered::of(&[side, side]));
+            let sides = [old, new].map(|side| Rendered::of([side.clone(), side.clone()]));
             forecast(&sides[0], &sides[1], &Policies::of(Some(old)), Topology::HighlyAvailable);
         }
     }

@@ -167,12 +167,10 @@ impl Asked<'_> {
     /// A side as the operator's daemon sees it.
     fn rendered(&self, side: &Side, texts: &[Text<'_>]) -> Rendered {
         let configs = texts.len().saturating_sub(side.mirrors.len());
-        let values: Vec<Value> = texts
-            .iter()
-            .take(configs)
-            .filter_map(|(_, bytes)| serde_json::from_slice(bytes).ok())
-            .collect();
-        let rendered = Rendered::of(&values.iter().collect::<Vec<_>>());
+        let configs = texts.iter().take(configs);
+        let rendered = Rendered::of(
+            configs.filter_map(|(_, bytes)| serde_json::from_slice::<Value>(bytes).ok()),
+        );
         if side.mirrors.is_empty() {
             return rendered;
         }

@@ -23,12 +23,15 @@ pub struct Rendered {
 impl Rendered {
     /// Merges MachineConfigs, in the order given, as the operator does for a
     /// pool. One that is rendered already is the merge of itself.
-    pub fn of(machine_configs: &[&Value]) -> Rendered {
+    pub fn of(machine_configs: impl IntoIterator<Item = Value>) -> Rendered {
         let mut rendered = Rendered { kernel_type: "default", ..Rendered::default() };
         let mut config = Value::Null;
-        for machine_config in machine_configs {
-            let spec = &machine_config["spec"];
-            overlay(&mut config, &prune(&spec["config"]));
+        for mut machine_config in machine_configs {
+            let mut spec = taken(&mut machine_config, "spec");
+            let mut own = taken(&mut spec, "config");
+            prune(&mut own);
+            overlay(&mut config, own);
+            let spec = &spec;
             rendered.kernel_arguments.extend(texts(&spec["kernelArguments"]));
             rendered.extensions.extend(texts(&spec["extensions"]));
             if let Some(kernel_type) = spec["kernelType"].as_str().filter(|kind| !kind.is_empty()) {
@@ -39,14 +42,13 @@ impl Rendered {
             }
             rendered.fips |= spec["fips"].as_bool().unwrap_or_default();
         }
-        let section = |name: &str| config.get(name).cloned().unwrap_or_default();
-        if let Value::Object(storage) = section("storage") {
+        if let Value::Object(storage) = taken(&mut config, "storage") {
             rendered.storage = storage;
         }
         rendered.files = keyed(rendered.storage.remove("files"), "path");
-        rendered.units = keyed(config.pointer("/systemd/units").cloned(), "name");
-        rendered.passwd = section("passwd");
-        rendered.ignition_arguments = section("kernelArguments");
+        rendered.units = keyed(config.pointer_mut("/systemd/units").map(Value::take), "name");
+        rendered.passwd = taken(&mut config, "passwd");
+        rendered.ignition_arguments = taken(&mut config, "kernelArguments");
         rendered
     }
 
@@ -118,15 +120,20 @@ fn keyed(list: Option<Value>, key: &str) -> BTreeMap<String, Value> {
     named.collect()
 }
 
-/// Without what the operator does not write: null, and empty lists and objects.
-fn prune(value: &Value) -> Value {
+/// A field, without a copy of what it holds.
+fn taken(value: &mut Value, field: &str) -> Value {
+    value.get_mut(field).map(Value::take).unwrap_or_default()
+}
+
+/// Leaves out what the operator does not write: null, and empty lists and objects.
+fn prune(value: &mut Value) {
     match value {
-        Value::Object(fields) => {
-            let kept = fields.iter().map(|(name, value)| (name.clone(), prune(value)));
-            Value::Object(kept.filter(|(_, value)| !is_empty(value)).collect())
-        }
-        Value::Array(items) => Value::Array(items.iter().map(prune).collect()),
-        other => other.clone(),
+        Value::Object(fields) => fields.retain(|_, value| {
+            prune(value);
+            !is_empty(value)
+        }),
+        Value::Array(items) => items.iter_mut().for_each(prune),
+        _ => {}
     }
 }
 
@@ -144,32 +151,32 @@ const KEYS: [&str; 3] = ["path", "name", "device"];
 
 /// Merges as Ignition merges configs: objects field by field, lists entry by
 /// entry where entries have a name, else one behind the other.
-fn overlay(below: &mut Value, above: &Value) {
+fn overlay(below: &mut Value, above: Value) {
     match (below, above) {
         (Value::Object(below), Value::Object(above)) => {
             for (name, value) in above {
-                overlay(below.entry(name.clone()).or_insert(Value::Null), value);
+                overlay(below.entry(name).or_insert(Value::Null), value);
             }
         }
         (Value::Array(below), Value::Array(above)) => overlay_list(below, above),
         (_, Value::Null) => {}
-        (below, above) => *below = above.clone(),
+        (below, above) => *below = above,
     }
 }
 
-fn overlay_list(below: &mut Vec<Value>, above: &[Value]) {
+fn overlay_list(below: &mut Vec<Value>, above: Vec<Value>) {
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     for (index, entry) in below.iter().enumerate() {
         places.extend(name_of(entry).map(|name| (name, index)));
     }
     for entry in above {
-        let name = name_of(entry);
+        let name = name_of(&entry);
         let place = name.as_ref().and_then(|name| places.get(name)).copied();
         match place.and_then(|place| below.get_mut(place)) {
             Some(there) => overlay(there, entry),
             None => {
                 places.extend(name.map(|name| (name, below.len())));
-                below.push(entry.clone());
+                below.push(entry);
             }
         }
     }
