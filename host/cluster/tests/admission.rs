@@ -8,7 +8,6 @@
     reason = "a helper of a test fails the test"
 )]
 
-use crate::support::eventually;
 use axum::http::Request;
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::Secret;
@@ -29,7 +28,7 @@ use tread_cluster::http::Port;
 use tread_cluster::leadership::{Election, Leading, Timings};
 use tread_cluster::manifests::webhook::{Reached, configuration};
 use tread_cluster::metrics::Metrics;
-use tread_test_bed::{ControlPlane, Part, Ran};
+use tread_test_bed::{ControlPlane, Part, Ran, eventually};
 
 const TIMINGS: Timings = Timings {
     lease: Duration::from_secs(4),

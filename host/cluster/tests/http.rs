@@ -21,7 +21,7 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tread_cluster::http::{Check, Limits, Lists, Port, Reviewer, guarded, lists, plain};
 use tread_cluster::metrics::Metrics;
-use tread_test_bed::{Access, ControlPlane, Part, Shared};
+use tread_test_bed::{Access, ControlPlane, Part, Shared, eventually};
 
 static BED: Shared = Shared::new(|| ControlPlane::options().with_user("alice", &["readers"]));
 
@@ -146,7 +146,7 @@ subjects: [{kind: ServiceAccount, name: robot, namespace: default}]
     let robot = token(&plane.service_account("default", "robot").unwrap());
     // The authorizer of the API server learns of a role a moment later, and an
     // answer counts for some seconds.
-    crate::support::eventually("the role is known", async || {
+    eventually("the role is known", async || {
         (web::get(served.at, "/v1/policies", Some(&robot)).await.status == 200).then_some(())
     })
     .await;
@@ -172,7 +172,7 @@ subjects: [{kind: ServiceAccount, name: robot, namespace: default}]
         .success()
         .unwrap();
     let all = token(&plane.service_account("default", "all").unwrap());
-    crate::support::eventually("the binding is known", async || {
+    eventually("the binding is known", async || {
         (web::get(served.at, "/v1/plans", Some(&all)).await.status == 200).then_some(())
     })
     .await;
@@ -216,7 +216,7 @@ async fn answers_of_the_api_server_count_for_seconds_and_not_without_end() {
     assert_eq!(answer.status, 503);
     assert!(answer.error().contains("does not answer"), "{}", answer.error());
     pause.resume().unwrap();
-    crate::support::eventually("it is back", async || {
+    eventually("it is back", async || {
         (web::get(served.at, "/v1/plans", Some("a third")).await.status == 401).then_some(())
     })
     .await;
@@ -313,7 +313,7 @@ async fn there_is_room_again_when_connections_end() {
     let mut buffer = [0; 1];
     assert_eq!(closed.read(&mut buffer).await.unwrap_or(0), 0);
     drop(open);
-    crate::support::eventually("room", async || {
+    eventually("room", async || {
         let request = b"GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
         web::send(served.at, request).await.filter(|answer| answer.status == 200)
     })
@@ -358,13 +358,9 @@ async fn what_was_begun_is_finished_when_it_stops() {
     let mut served = Served::start(router);
     let at = served.at;
     let asked = tokio::spawn(async move { web::get(at, "/", None).await.body });
-    crate::support::eventually("it is asked", async || begin.load(Ordering::SeqCst).then_some(()))
-        .await;
+    eventually("it is asked", async || begin.load(Ordering::SeqCst).then_some(())).await;
     drop(served.stop.take());
-    crate::support::eventually("nobody new is answered", async || {
-        TcpStream::connect(at).await.err()
-    })
-    .await;
+    eventually("nobody new is answered", async || TcpStream::connect(at).await.err()).await;
     release.notify_one();
     assert_eq!(asked.await.unwrap(), "done");
     served.task.await.unwrap().unwrap();

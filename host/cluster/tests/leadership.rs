@@ -9,7 +9,6 @@
     reason = "a helper of a test fails the test"
 )]
 
-use crate::support::eventually;
 use crate::support::proxy::{Proxy, Way};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Patch, PatchParams};
@@ -23,7 +22,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tread_cluster::leadership::{Election, Leading, Timings};
 use tread_cluster::metrics::Metrics;
-use tread_test_bed::{ControlPlane, Part, Shared};
+use tread_test_bed::{ControlPlane, Part, Shared, eventually};
 
 static BED: Shared = Shared::new(ControlPlane::options);
 

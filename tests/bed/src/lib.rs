@@ -29,6 +29,7 @@ mod supervisor;
 
 use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 pub use access::{Access, Ran};
 pub use control_plane::ControlPlane;
@@ -36,6 +37,27 @@ pub use faults::Paused;
 pub use parts::{Options, Part};
 pub use shared::{Shared, shared};
 pub use supervisor::Signal;
+
+/// Nothing that a test waits for takes so long.
+const LONG: Duration = Duration::from_secs(120);
+/// Between two looks.
+const BETWEEN: Duration = Duration::from_millis(20);
+
+/// Waits for something that has to come, however slow the machine is. The time
+/// only ends a test that would hang.
+#[expect(clippy::panic, reason = "it fails the test that waits")]
+pub async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = look().await {
+            return found;
+        }
+        if begun.elapsed() > LONG {
+            panic!("waited in vain: {what}");
+        }
+        tokio::time::sleep(BETWEEN).await;
+    }
+}
 
 /// A name that nothing else on the machine uses, fit for a Kubernetes object.
 pub fn unique(prefix: &str) -> String {

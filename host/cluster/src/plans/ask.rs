@@ -5,7 +5,7 @@ use super::Settings;
 use super::bodies::BodyCache;
 use crate::metrics::{Decided, Failed, Metrics, OfPolicy};
 use crate::policies::current::{Current, Published};
-use crate::pools::{ConfigMeta, Pools, pools_of};
+use crate::pools::pools_of;
 use crate::previews::{
     Baseline, Change, Cluster, Described, Piece, Preview, Side, Work, compute, mirror_pieces, work,
 };
@@ -83,7 +83,7 @@ impl Previewer {
     /// Why a change concerns no node, where that is probably not meant.
     pub fn unselected(&self, change: &Change) -> Option<String> {
         let cluster = self.cluster.read().unwrap_or_else(PoisonError::into_inner);
-        unselected(change, &cluster.pools)
+        unselected(change, &cluster)
     }
 
     /// What changes would do to the pools, together with all that is pending.
@@ -205,11 +205,10 @@ impl Previewer {
 }
 
 /// Why a change concerns no node, where that is probably not meant: a
-/// MachineConfig that no pool selects.
-pub(super) fn unselected(change: &Change, pools: &Pools) -> Option<String> {
+/// MachineConfig that no pool selects, nor did before.
+fn unselected(change: &Change, cluster: &Cluster) -> Option<String> {
     let Change::MachineConfig { name, labels, .. } = change else { return None };
-    let config = ConfigMeta { labels: labels.clone(), ..ConfigMeta::default() };
-    if pools_of(pools, name, &config).next().is_some() {
+    if !concerned(change, cluster, &cluster.with(change)).is_empty() {
         return None;
     }
     let mut said: Vec<String> =
@@ -263,4 +262,38 @@ pub(super) fn inputs(work: &Work, cluster: &Cluster, current: &Current) -> Diges
     let shadows = current.shadows.as_ref().map(|it| format!("{:?}", it.policies));
     fields.field(shadows.unwrap_or_default().as_bytes());
     fields.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::MachineConfigPool;
+    use crate::api::machine_config::ROLE_LABEL;
+    use crate::pools::Pool;
+    use serde_json::json;
+
+    #[test]
+    fn a_config_that_no_pool_selects_is_told_of_and_one_that_a_pool_loses_is_not() {
+        let worker: MachineConfigPool = serde_json::from_value(json!({
+            "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigPool",
+            "metadata": {"name": "worker"},
+            "spec": {"machineConfigSelector": {"matchLabels": {ROLE_LABEL: "worker"}}},
+        }))
+        .unwrap();
+        let mut cluster = Cluster::default();
+        cluster.pools.insert("worker".to_owned(), Arc::new(Pool::of(&worker)));
+        let change = |role: &str| Change::MachineConfig {
+            name: "50-a".to_owned(),
+            labels: [(ROLE_LABEL.to_owned(), role.to_owned())].into(),
+            body: Arc::from(&b"{}"[..]),
+        };
+        assert_eq!(unselected(&change("worker"), &cluster), None);
+        let why = unselected(&change("workr"), &cluster).unwrap();
+        let said = format!("no MachineConfigPool selects 50-a ({ROLE_LABEL}=workr)");
+        assert!(why.starts_with(&said), "{why}");
+        // Nodes lose what it said, and that may cost a reboot.
+        let there = cluster.with(&change("worker"));
+        assert_eq!(unselected(&change("workr"), &there), None);
+        assert_eq!(unselected(&Change::NoMachineConfig("50-a".to_owned()), &cluster), None);
+    }
 }

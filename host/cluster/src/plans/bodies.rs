@@ -1,6 +1,7 @@
 //! What MachineConfigs hold, fetched where it is needed, and kept as long as
 //! there is room.
 
+use super::write::answered;
 use crate::api::MachineConfig;
 use crate::metrics::Metrics;
 use crate::previews::{Bodies, BodyKey};
@@ -12,16 +13,11 @@ use kube::core::Resource as _;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
-use tokio::time::timeout;
 
 /// How much is kept at hand.
 const ROOM: usize = 48 << 20;
 /// How many are fetched at the same time.
 const AT_ONCE: usize = 8;
-
-/// How long is waited for one. Whoever needs it tries again.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What MachineConfigs hold. Clones share everything.
 #[derive(Debug, Clone, Default)]
@@ -115,10 +111,7 @@ async fn fetch(
     let request = Request::new(MachineConfig::url_path(&(), None))
         .get(name, &kube::api::GetParams::default())
         .map_err(|error| later(error.to_string()))?;
-    let Ok(answer) = timeout(PATIENCE, client.request_text(request)).await else {
-        return Err(later("the API server does not answer".to_owned()));
-    };
-    let text = answer.map_err(|error| match &error {
+    let text = answered(client.request_text(request)).await.map_err(|error| match &error {
         kube::Error::Api(status) if status.is_not_found() => Unfetched::Gone,
         _ => {
             metrics.api_error("get", "machineconfigs", &error);

@@ -256,3 +256,23 @@ fn dynamic<K: Resource<DynamicType = ()>>(
     let api: Api<DynamicObject> = Api::all_with(settings.client.clone(), &kind);
     follow(api, Config::default(), name, &settings.watches, &settings.metrics).boxed()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_failed_is_waited_for_by_itself() {
+        let pool = |name: &str| [name.to_owned()];
+        let (mut news, mut again) = (Due::default(), Due::default());
+        again.add(pool("failed"), Duration::from_secs(3600));
+        news.add(pool("changed"), Duration::ZERO);
+        assert!(news.at < again.at);
+        assert_eq!(news.take(), pool("changed").into());
+        assert_eq!((news.at, again.take()), (None, BTreeSet::new()));
+        // What comes while one waits does not make it wait longer, nor shorter.
+        let at = again.at;
+        again.add(pool("another"), Duration::ZERO);
+        assert_eq!((again.at, again.pools.len()), (at, 2));
+    }
+}

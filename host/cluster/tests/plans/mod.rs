@@ -18,7 +18,7 @@ use serde_json::json;
 use std::sync::Arc;
 use tread_cluster::api::mirrors::ImageDigestMirrorSet;
 use tread_cluster::api::{DisruptionPlan, MachineConfig, MachineConfiguration};
-use tread_test_bed::ControlPlane;
+use tread_test_bed::{ControlPlane, eventually};
 
 fn status(plan: &DisruptionPlan) -> &tread_cluster::api::DisruptionPlanStatus {
     plan.status.as_ref().unwrap()
@@ -246,11 +246,10 @@ async fn on_a_cluster_without_the_operator_tread_renders_and_its_effect_is_the_o
 
 /// Waits until what the pools are made of is known.
 async fn tread_ready(tread: &Tread) {
-    let begun = std::time::Instant::now();
-    while tread.previewer.snapshot().baselines.is_empty() {
-        assert!(begun.elapsed().as_secs() < 90, "the pools are not known");
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    eventually("the pools are known", async || {
+        (!tread.previewer.snapshot().baselines.is_empty()).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -304,11 +303,8 @@ async fn a_replica_that_does_not_lead_knows_the_plans_and_writes_none() {
     let tread = Tread::start(&cluster.client);
     tread.leads.send(false).unwrap();
     cluster.config("50-a", "worker", files(&[("/etc/a", "a")])).await;
-    let begun = std::time::Instant::now();
-    while tread.previewer.plans().is_empty() {
-        assert!(begun.elapsed().as_secs() < 90, "it does not know the plan");
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    eventually("it knows the plan", async || (!tread.previewer.plans().is_empty()).then_some(()))
+        .await;
     assert_eq!(cluster.plans().await, []);
     tread.leads.send(true).unwrap();
     cluster.plan("MachineConfig/50-a created", |_| true).await;
@@ -325,15 +321,11 @@ async fn a_pool_that_cannot_be_read_and_a_node_in_two_pools_are_told_of() {
     cluster.patch_pool("worker", patch).await;
     let label = ["label", "node", "infra-0", "node-role.kubernetes.io/gpu="];
     cluster.plane.kubectl(&label).unwrap().success().unwrap();
-    let begun = std::time::Instant::now();
-    loop {
+    eventually("both are told of", async || {
         let events = cluster.plane.kubectl(&["get", "events", "-o", "wide"]).unwrap().stdout;
         let told =
             ["PoolUnreadable", "spec.nodeSelector: ", "InSeveralPools", "the pools gpu, infra"];
-        if told.iter().all(|words| events.contains(words)) {
-            return;
-        }
-        assert!(begun.elapsed().as_secs() < 90, "{events}");
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-    }
+        told.iter().all(|words| events.contains(words)).then_some(())
+    })
+    .await;
 }

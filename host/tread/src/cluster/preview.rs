@@ -79,7 +79,8 @@ pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
     print(args, &plans, &notes, out)?;
     let unknown = plans.iter().find_map(|plan| Some((plan, not_planned(plan)?)));
     if let Some((plan, why)) = unknown {
-        bail!("what the nodes of pool {} go through is not known: {why}", plan.pool);
+        warn(&format!("what the nodes of pool {} go through is not known: {why}", plan.pool));
+        return Ok(Exit::Error);
     }
     let worst = plans.iter().max_by_key(|plan| plan.effect);
     Ok(match (worst, args.max) {

@@ -136,14 +136,19 @@ fn a_file_that_was_a_secret_on_one_side_is_one() {
     }
 }
 
-#[test]
-fn a_policy_that_tells_all_it_sees_cannot_tell_a_secret() {
-    let bench = Bench::new();
-    // Logs the content of the new side, and panics: the last line is the reason.
+/// A policy that logs the content of the new side, and panics: the last line is
+/// the reason.
+fn chatty() -> Vec<u8> {
     let body = r#"(call $log (i32.load offset=52 (local.get $changes))
         (i32.load offset=56 (local.get $changes))) unreachable"#;
     let claims = vec![claim("file:/etc/secret", Effect::None, Effect::Restart)];
-    bench.write("chatty.wasm", classifying("chatty", claims, body).component());
+    classifying("chatty", claims, body).component()
+}
+
+#[test]
+fn a_policy_that_tells_all_it_sees_cannot_tell_a_secret() {
+    let bench = Bench::new();
+    bench.write("chatty.wasm", chatty());
     for output in ["human", "json", "yaml"] {
         let args = ["-o", output, "--timings", "--policy", "chatty.wasm"];
         let ran = bench.plan(spec("old"), spec("new"), &args);
@@ -156,10 +161,7 @@ fn a_policy_that_tells_all_it_sees_cannot_tell_a_secret() {
 #[test]
 fn the_last_words_of_a_policy_that_may_read_secrets_are_not_told() {
     let bench = Bench::new();
-    let body = r#"(call $log (i32.load offset=52 (local.get $changes))
-        (i32.load offset=56 (local.get $changes))) unreachable"#;
-    let claims = vec![claim("file:/etc/secret", Effect::None, Effect::Restart)];
-    bench.write("chatty.wasm", classifying("chatty", claims, body).component());
+    bench.write("chatty.wasm", chatty());
     for output in ["human", "json", "yaml"] {
         for more in [
             &["--policy", "chatty.wasm", "--read-secrets", "chatty"][..],

@@ -5,24 +5,12 @@
 use crate::support::Bench;
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
-use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tread_test_bed::{ControlPlane, unique};
+use tread_test_bed::{ControlPlane, eventually, unique};
 
 const TREAD: &str = env!("CARGO_BIN_EXE_tread");
 pub const NAMESPACE: &str = "tread-system";
-
-pub async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
-    let begun = Instant::now();
-    loop {
-        if let Some(found) = look().await {
-            return found;
-        }
-        assert!(begun.elapsed() < Duration::from_secs(120), "waited in vain: {what}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-}
 
 /// A port that was free a moment ago.
 pub fn free() -> SocketAddr {

@@ -1,11 +1,11 @@
 //! `tread serve` as it is installed: with the rights of `tread manifests` and no
 //! more, against a real API server, whatever happens to the processes.
 
-use crate::replica::{NAMESPACE, Replica, eventually, free, install};
+use crate::replica::{NAMESPACE, Replica, free, install};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use serde_json::Value;
-use tread_test_bed::{ControlPlane, Part, Signal};
+use tread_test_bed::{ControlPlane, Part, Signal, eventually};
 
 async fn holder(plane: &ControlPlane) -> Option<String> {
     let api: Api<Lease> = Api::namespaced(plane.client().await.unwrap(), NAMESPACE);

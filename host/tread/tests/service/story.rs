@@ -2,7 +2,7 @@
 //! warning, its plan, and what a laptop says of it; with the rights of
 //! `tread manifests`, each of which is used.
 
-use crate::replica::{NAMESPACE, Replica, eventually, free, install};
+use crate::replica::{NAMESPACE, Replica, free, install};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Patch, PatchParams, PostParams};
@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use tread_cluster::api::{DisruptionPlan, DisruptionPolicy, crds};
 use tread_cluster::manifests::grants::{self, Scope};
-use tread_test_bed::ControlPlane;
+use tread_test_bed::{ControlPlane, eventually};
 
 const CONFIG: &str = "apiVersion: machineconfiguration.openshift.io/v1\nkind: MachineConfig\n\
     metadata:\n  name: NAME\n  labels: {machineconfiguration.openshift.io/role: worker}\n\

@@ -139,6 +139,7 @@ fn without_a_good_version_it_says_that_claims_cost_reboots() {
     let status = after.status.as_ref().unwrap();
     assert_eq!((status.state, status.digest.as_ref()), (Some(State::Failed), None));
     assert_eq!(status.claims.len(), 1, "what it claimed is still known");
+    assert_eq!(status.effects.as_deref(), Some("reboot"), "whatever it might have answered");
     assert!(condition(&after, "Loaded").2.contains("every change that it claims costs a reboot"));
     assert_eq!(note.unwrap().reason, "PolicyFailed");
     let (never, _) = seen(&object(), &bad("it loops"), None, 1);
