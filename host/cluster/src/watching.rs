@@ -1,14 +1,16 @@
 //! Watches that go on whatever happens, and say how it stands with them.
 
+mod installed;
 pub(crate) mod seen;
 
 use crate::metrics::{Metrics, OfKind};
 use crate::told::told;
 use futures::stream::{BoxStream, unfold};
 use futures::{Stream, StreamExt as _};
+use installed::Definition;
 use kube::runtime::watcher::{Config, Error, Event, watcher};
 use kube::{Api, Resource};
-use seen::{Seen, each_by_itself};
+use seen::{Seen, each_by_itself, kind_at};
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Debug;
@@ -18,8 +20,11 @@ use tokio::sync::watch;
 /// How long is waited after a failure: at first, and at most.
 const WAITS: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
 
-/// The same where the API server does not know the kind.
-const SLOW_WAITS: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(120));
+/// The same where the API server does not know a kind whose definition is there.
+const ALMOST_WAITS: (Duration, Duration) = (WAITS.0, Duration::from_secs(120));
+
+/// The same where it does not say whether the definition is there.
+const BLIND_WAITS: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(120));
 
 /// A watch without bad news for so long goes well again.
 const QUIET: Duration = Duration::from_secs(15);
@@ -29,8 +34,8 @@ const QUIET: Duration = Duration::from_secs(15);
 pub struct Watched {
     /// All that there is was seen once.
     pub synced: bool,
-    /// The API server knows no such kind: there are none, and it is looked for
-    /// again from time to time.
+    /// The API server knows no such kind: there are none, until its definition is
+    /// installed.
     pub not_installed: bool,
     /// What went wrong, until it goes well again.
     pub error: Option<String>,
@@ -103,15 +108,18 @@ where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
     watches.note(name, |_| {});
+    let definition = Definition::of(&kind_at(api.resource_url()), api.clone().into_client());
     let api = each_by_itself(api);
     let follower = Follower {
         events: watcher(api.clone(), config.clone()).boxed(),
         again: Box::new(move || watcher(api.clone(), config.clone()).boxed()),
+        definition,
         name,
         watches: watches.clone(),
         metrics: metrics.clone(),
         failures: 0,
         absent: false,
+        asked_in_vain: false,
         queue: VecDeque::new(),
         wait: Duration::ZERO,
     };
@@ -124,6 +132,8 @@ struct Follower<K> {
     events: Events<K>,
     /// Starts from nothing.
     again: Box<dyn Fn() -> Events<K> + Send>,
+    /// Of the kind.
+    definition: Definition,
     name: &'static str,
     watches: Watches,
     metrics: Metrics,
@@ -131,6 +141,8 @@ struct Follower<K> {
     failures: u32,
     /// The API server knew no such kind when it was asked last.
     absent: bool,
+    /// It did so just now: the definition comes first.
+    asked_in_vain: bool,
     /// What goes out before the API server is asked again.
     queue: VecDeque<Event<K>>,
     /// How long to wait before that.
@@ -145,6 +157,9 @@ impl<K> Follower<K> {
                 return Some(event);
             }
             tokio::time::sleep(std::mem::take(&mut self.wait)).await;
+            if std::mem::take(&mut self.asked_in_vain) {
+                self.until_installed().await;
+            }
             let Ok(news) = tokio::time::timeout(QUIET, self.events.next()).await else {
                 self.watches.note(self.name, |it| {
                     if it.synced {
@@ -168,6 +183,16 @@ impl<K> Follower<K> {
                 }
                 Err(error) => self.failed(&error),
             }
+        }
+    }
+
+    /// Waits until the kind may be known. Whoever may not see its definition asks
+    /// for the kind itself, at long intervals.
+    async fn until_installed(&mut self) {
+        if let Err(error) = self.definition.is_there().await {
+            let (verb, error, _) = counted(&error, "customresourcedefinitions", &self.metrics);
+            tracing::debug!(kind = self.name, verb, "asked for again after a pause: {error}");
+            tokio::time::sleep(pause(BLIND_WAITS, self.failures)).await;
         }
     }
 
@@ -209,7 +234,8 @@ impl<K> Follower<K> {
         let (verb, error, code) = counted(error, self.name, &self.metrics);
         let mut waits = WAITS;
         if code == Some(404) {
-            waits = SLOW_WAITS;
+            waits = ALMOST_WAITS;
+            self.asked_in_vain = true;
             if !std::mem::replace(&mut self.absent, true) {
                 tracing::info!(kind = self.name, "the API server knows none of these");
                 self.failures = 0;

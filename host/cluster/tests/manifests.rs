@@ -11,7 +11,7 @@
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use tread_cluster::manifests::{Mode, Options, all};
-use tread_test_bed::{ControlPlane, Shared};
+use tread_test_bed::{ControlPlane, Shared, eventually};
 
 static BED: Shared = Shared::new(ControlPlane::options);
 
@@ -129,8 +129,8 @@ fn the_pod_has_no_rights_that_it_does_not_need() {
     assert!(cache.starts_with(&format!("{}/", mounts[0]["mountPath"].as_str().unwrap())));
 }
 
-#[test]
-fn a_real_api_server_takes_all_of_it_and_warns_of_nothing() {
+#[tokio::test]
+async fn a_real_api_server_takes_all_of_it_and_warns_of_nothing() {
     let plane = BED.get().unwrap();
     let wanted = Options { with_inputs: true, ..options() };
     let objects = all(&wanted).unwrap();
@@ -173,6 +173,10 @@ fn a_real_api_server_takes_all_of_it_and_warns_of_nothing() {
         )
         .unwrap();
     assert_eq!(gone.code, 0, "{}", gone.stderr);
-    let left = plane.kubectl(&["get", "clusterrole,clusterrolebinding,crd", "-o", "name"]).unwrap();
-    assert!(!left.success().unwrap().contains("tread"));
+    eventually("nothing is left", async || {
+        let kinds = "clusterrole,clusterrolebinding,crd";
+        let left = plane.kubectl(&["get", kinds, "-o", "name"]).unwrap().success().unwrap();
+        (!left.contains("tread")).then_some(())
+    })
+    .await;
 }

@@ -27,7 +27,7 @@ pub enum Compiler {
     InProcess,
     /// In a process that runs [`serve`] on its standard input and output. It
     /// is killed when it takes too long, and cannot take more memory than
-    /// [`Limits::compile_memory`].
+    /// [`Limits`] say.
     Child {
         /// The program, usually tread itself.
         program: PathBuf,
@@ -64,8 +64,10 @@ pub fn serve(limits: &Limits) -> anyhow::Result<()> {
     let mut component = Vec::new();
     input.take(limits.module_bytes as u64 + 1).read_to_end(&mut component)?;
     let limit = Rlimit { current: Some(memory), maximum: Some(memory) };
-    setrlimit(Resource::As, limit)?;
-    let answer = match compile(&component, allocator) {
+    // What it writes to: a cluster counts that, and no address space.
+    setrlimit(Resource::Data, limit)?;
+    // One thread needs less memory, and as much on a machine with many cores.
+    let answer = match compile(&component, allocator, Threads::One) {
         Ok(compiled) => [&[COMPILED], compiled.as_slice()].concat(),
         Err(message) => [&[REFUSED], message.as_bytes()].concat(),
     };
@@ -85,10 +87,10 @@ const REFUSED: u8 = 1;
 const JOB: [u8; 16] = *b"tread compile 1\n";
 const JOB_BYTES: usize = JOB.len() + 1 + 8;
 
-fn job(allocator: Allocator, limits: &Limits) -> Vec<u8> {
+fn job(allocator: Allocator, memory: u64) -> Vec<u8> {
     let mut job = JOB.to_vec();
     job.push(u8::from(allocator == Allocator::Pooling));
-    job.extend(limits.compile_memory.to_le_bytes());
+    job.extend(memory.to_le_bytes());
     job
 }
 
@@ -102,7 +104,14 @@ fn read_job(job: &[u8; JOB_BYTES]) -> Option<(Allocator, u64)> {
     Some((allocator, u64::from_le_bytes(memory.try_into().ok()?)))
 }
 
-fn compile(component: &[u8], allocator: Allocator) -> Result<Vec<u8>, String> {
+/// How many functions are compiled at the same time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Threads {
+    One,
+    OfEachCore,
+}
+
+fn compile(component: &[u8], allocator: Allocator, threads: Threads) -> Result<Vec<u8>, String> {
     let mut config = shared_config(allocator);
     config
         .strategy(Strategy::Cranelift)
@@ -110,7 +119,7 @@ fn compile(component: &[u8], allocator: Allocator) -> Result<Vec<u8>, String> {
         // a fifth more time here, saves none in a call, and is more to trust.
         .cranelift_opt_level(OptLevel::None)
         .cranelift_nan_canonicalization(true)
-        .parallel_compilation(true);
+        .parallel_compilation(threads == Threads::OfEachCore);
     Engine::new(&config)
         .and_then(|engine| engine.precompile_component(component))
         .map_err(|error| format!("{error:#}"))
@@ -124,7 +133,7 @@ fn in_thread(component: &[u8], allocator: Allocator, limits: &Limits) -> Result<
         .stack_size(COMPILER_STACK)
         .spawn(move || {
             // Nobody listens any more if this took too long.
-            let _ = sender.send(compile(&component, allocator));
+            let _ = sender.send(compile(&component, allocator, Threads::OfEachCore));
         })
         .map_err(|error| failed(format!("the compiler cannot be started: {error}")))?;
     match receiver.recv_timeout(limits.compile_time) {
@@ -146,10 +155,11 @@ fn in_child(
             .spawn()
             .map_err(|error| failed(format!("the compiler cannot be started: {error}")))?,
     );
-    let (Some(mut input), Some(mut output)) = (child.0.stdin.take(), child.0.stdout.take()) else {
+    let (Some(mut input), Some(output)) = (child.0.stdin.take(), child.0.stdout.take()) else {
         return Err(failed("the compiler cannot be reached"));
     };
-    let job = job(allocator, limits);
+    let memory = limits.memory_to_compile(component.len());
+    let job = job(allocator, memory);
     let answer = std::thread::scope(|scope| {
         scope.spawn(move || {
             // A child that is gone says so by its missing answer.
@@ -158,7 +168,7 @@ fn in_child(
         let (sender, receiver) = mpsc::channel();
         scope.spawn(move || {
             let mut answer = Vec::new();
-            let read = output.read_to_end(&mut answer);
+            let read = output.take(memory).read_to_end(&mut answer);
             let _ = sender.send(read.map(|_| answer));
         });
         let answer = receiver.recv_timeout(limits.compile_time);
@@ -179,8 +189,9 @@ fn in_child(
                 Err(failed(String::from_utf8_lossy(&answer)))
             }
             _ => Err(failed(format!(
-                "the compiler crashed, or needed more than {} MiB of memory",
-                limits.compile_memory >> 20
+                "the compiler crashed, or needed more than {} MiB of memory: split functions that \
+                 are very large, and leave out what is not needed",
+                memory >> 20
             ))),
         },
     }
@@ -218,9 +229,8 @@ mod tests {
 
     #[test]
     fn a_job_reads_back_as_it_was_written() {
-        let limits = Limits { compile_memory: 12_345, ..Limits::default() };
         for allocator in [Allocator::Pooling, Allocator::OnDemand] {
-            let job = job(allocator, &limits);
+            let job = job(allocator, 12_345);
             assert_eq!(read_job(&job.try_into().unwrap()), Some((allocator, 12_345)));
         }
         assert_eq!(read_job(&[0; JOB_BYTES]), None);

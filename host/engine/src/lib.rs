@@ -15,6 +15,7 @@ pub mod inspect;
 pub mod limits;
 pub mod planner;
 pub mod policy;
+mod room;
 pub mod sandbox;
 mod serving;
 mod slots;

@@ -15,9 +15,11 @@ pub struct Limits {
     pub description_bytes: usize,
     /// Compiling it. `compile-timeout`
     pub compile_time: Duration,
-    /// The address space of the process that compiles it, where that is one of
-    /// its own. `compile-failed`
+    /// The memory of the process that compiles it, where that is one of its own.
+    /// `compile-failed`
     pub compile_memory: u64,
+    /// The same for each byte of the component on top.
+    pub compile_memory_per_byte: u64,
     /// All linear memory of an instance. `memory`
     pub memory_bytes: usize,
     /// Elements of each table. `memory`
@@ -56,7 +58,8 @@ impl Default for Limits {
             module_bytes: 8 << 20,
             description_bytes: 256 << 10,
             compile_time: Duration::from_secs(10),
-            compile_memory: 2 << 30,
+            compile_memory: 64 << 20,
+            compile_memory_per_byte: 128,
             memory_bytes: 32 << 20,
             table_elements: 16_384,
             tables: 4,
@@ -85,6 +88,12 @@ pub(crate) struct Budget {
 }
 
 impl Limits {
+    /// For compiling a component of so many bytes.
+    pub(crate) fn memory_to_compile(&self, bytes: usize) -> u64 {
+        let extra = self.compile_memory_per_byte.saturating_mul(bytes as u64);
+        self.compile_memory.saturating_add(extra)
+    }
+
     /// For a call that is offered so many bytes in so many changes.
     pub(crate) fn budget(&self, bytes: usize, changes: usize) -> Budget {
         let bytes = bytes as u64;

@@ -10,6 +10,7 @@ use crate::check::{Offer, Ranges};
 use crate::compile::Compiler;
 use crate::failure::{failure, no_room};
 use crate::limits::Limits;
+use crate::room::{Room, Taken};
 use crate::serving::Serving;
 use crate::{convert, inspect, v1};
 use std::fmt;
@@ -35,6 +36,9 @@ pub struct Options {
     pub slots: u32,
     /// Where policies are compiled.
     pub compiler: Compiler,
+    /// What the compiled code of all policies may take together that do not come
+    /// with the program, in bytes. `no-room`
+    pub code_bytes: usize,
 }
 
 impl Default for Options {
@@ -44,6 +48,7 @@ impl Default for Options {
             limits: Limits::default(),
             slots: 8,
             compiler: Compiler::default(),
+            code_bytes: 192 << 20,
         }
     }
 }
@@ -57,6 +62,7 @@ struct Inner {
     options: Options,
     serving: OnceLock<Result<Arc<Serving>, Failure>>,
     cache: OnceLock<Option<Cache>>,
+    room: Room,
 }
 
 impl fmt::Debug for Inner {
@@ -75,6 +81,8 @@ struct Loaded {
     ready: Ready,
     /// Of the claims of the last call, which are hardly ever others.
     ranges: Mutex<Option<Arc<Ranges>>>,
+    /// What its code takes, unless it comes with the program.
+    _room: Option<Taken>,
 }
 
 impl fmt::Debug for Module {
@@ -131,7 +139,8 @@ impl Sandbox {
     pub fn new(options: Options) -> anyhow::Result<Sandbox> {
         anyhow::ensure!(options.slots > 0, "a sandbox without slots runs nothing");
         let (serving, cache) = (OnceLock::new(), OnceLock::new());
-        Ok(Sandbox(Arc::new(Inner { options, serving, cache })))
+        let room = Room::new(options.code_bytes);
+        Ok(Sandbox(Arc::new(Inner { options, serving, cache, room })))
     }
 
     /// The limits of all policies.
@@ -162,18 +171,20 @@ impl Sandbox {
     /// Makes a component ready to be asked, from the cache where it was
     /// verified before. `pin` is the digest that it has to have.
     pub fn load(&self, component: &[u8], pin: Option<&Digest>) -> Result<Module, Failure> {
-        self.load_with(&self.0.options.compiler, component, pin)
+        let Options { compiler, .. } = &self.0.options;
+        self.load_with(compiler, Some(&self.0.room), component, pin)
     }
 
     /// As [`Sandbox::load`], for components that come with the program, and
     /// need no process of their own to be compiled in.
     pub fn load_own(&self, component: &[u8], pin: Option<&Digest>) -> Result<Module, Failure> {
-        self.load_with(&Compiler::InProcess, component, pin)
+        self.load_with(&Compiler::InProcess, None, component, pin)
     }
 
     fn load_with(
         &self,
         compiler: &Compiler,
+        room: Option<&Room>,
         component: &[u8],
         pin: Option<&Digest>,
     ) -> Result<Module, Failure> {
@@ -185,29 +196,39 @@ impl Sandbox {
         }
         tracing::debug!("loading the policy {digest}");
         let serving = self.serving()?;
-        let ready = match self.cached(serving, &digest) {
-            Some(ready) => ready,
+        let take = |compiled: &[u8]| room.map(|room| room.take(compiled.len())).transpose();
+        let (ready, room) = match self.cached(serving, &digest, take)? {
+            Some(it) => it,
             None => {
-                let (ready, compiled) = self.compile(compiler, serving, component)?;
+                let compiled = self.compile(compiler, serving, component)?;
+                let room = take(&compiled)?;
+                let ready = self.readied(serving, &compiled)?;
                 self.verify(serving, component, &ready)?;
                 if let Some(cache) = self.cache() {
                     cache.write(&digest, &serving.key, &compiled);
                 }
-                ready
+                (ready, room)
             }
         };
         let (serving, ranges) = (Arc::clone(serving), Mutex::new(None));
-        Ok(Module(Arc::new(Loaded { digest, serving, ready, ranges })))
+        Ok(Module(Arc::new(Loaded { digest, serving, ready, ranges, _room: room })))
     }
 
     /// A component that was loaded before, by this version and under these
     /// limits: entries are only written of what was found good.
-    fn cached(&self, serving: &Serving, digest: &Digest) -> Option<Ready> {
-        let compiled = self.cache()?.read(digest, &serving.key)?;
+    fn cached(
+        &self,
+        serving: &Serving,
+        digest: &Digest,
+        take: impl Fn(&[u8]) -> Result<Option<Taken>, Failure>,
+    ) -> Result<Option<(Ready, Option<Taken>)>, Failure> {
+        let read = self.cache().and_then(|cache| cache.read(digest, &serving.key));
+        let Some(compiled) = read else { return Ok(None) };
+        let room = take(&compiled)?;
         let component = deserialize(serving, &compiled)
-            .inspect_err(|error| tracing::debug!("a cached policy is compiled anew: {error:#}"))
-            .ok()?;
-        Ready::new(serving, &component).ok()
+            .inspect_err(|error| tracing::debug!("a cached policy is compiled anew: {error:#}"));
+        let ready = component.ok().and_then(|component| Ready::new(serving, &component).ok());
+        Ok(ready.map(|ready| (ready, room)))
     }
 
     fn compile(
@@ -215,19 +236,21 @@ impl Sandbox {
         compiler: &Compiler,
         serving: &Serving,
         component: &[u8],
-    ) -> Result<(Ready, Vec<u8>), Failure> {
-        let limits = self.limits();
-        inspect::check(component, limits)?;
-        let compiled = compiler.compile(component, serving.allocator, limits)?;
+    ) -> Result<Vec<u8>, Failure> {
+        inspect::check(component, self.limits())?;
+        compiler.compile(component, serving.allocator, self.limits())
+    }
+
+    fn readied(&self, serving: &Serving, compiled: &[u8]) -> Result<Ready, Failure> {
         // Fresh from the compiler it can only be too large for an instance.
-        let component = deserialize(serving, &compiled)
+        let component = deserialize(serving, compiled)
             .map_err(|error| failure(FailureKind::Memory, format!("{error:#}")))?;
         let needs = component.resources_required();
-        if needs.is_none_or(|it| it.num_memories > 1 || it.num_tables > limits.tables) {
+        if needs.is_none_or(|it| it.num_memories > 1 || it.num_tables > self.limits().tables) {
             let message = "it makes more memories or tables than a policy may have";
             return Err(failure(FailureKind::Memory, message));
         }
-        Ok((Ready::new(serving, &component)?, compiled))
+        Ready::new(serving, &component)
     }
 
     /// What loading has to find out once: whether it can be instantiated, has
@@ -262,7 +285,8 @@ impl Sandbox {
     /// section says: for whoever builds one.
     pub fn describe(&self, component: &[u8]) -> Result<Description, Failure> {
         let serving = self.serving()?;
-        let (ready, _) = self.compile(&self.0.options.compiler, serving, component)?;
+        let compiled = self.compile(&self.0.options.compiler, serving, component)?;
+        let ready = self.readied(serving, &compiled)?;
         let exported = self.exported(serving, &ready)?;
         validate_description(&exported)
             .map_err(|message| failure(FailureKind::BadDescription, message))?;

@@ -65,10 +65,17 @@ fn a_child_that_takes_too_long_is_killed() {
     assert_failure(&failure, FailureKind::CompileTimeout, "0.05 s");
 }
 
+/// Of one function with so many calls the compiler makes two gigabytes, and
+/// of so many empty functions code that is fifty times as long.
 fn a_child_that_needs_too_much_memory_fails() {
-    let limits = Limits { compile_memory: 1 << 20, ..Limits::default() };
-    let failure = this("serve", limits).load(&Guest::default().component(), None).unwrap_err();
-    assert_eq!(failure.kind, FailureKind::CompileFailed, "{failure}");
+    let calls = format!("(func $f {})", "(call $f)".repeat(300_000));
+    let functions = "(func)".repeat(300_000);
+    for fields in [calls, functions] {
+        let component = Guest { fields, ..Guest::default() }.component();
+        let failure = this("serve", Limits::default()).load(&component, None).unwrap_err();
+        assert_failure(&failure, FailureKind::CompileFailed, "needed more than");
+    }
+    still_serves(&this("serve", Limits::default()));
 }
 
 fn a_child_that_is_no_compiler_fails() {

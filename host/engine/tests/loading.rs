@@ -306,6 +306,37 @@ fn bomb() -> Vec<u8> {
 }
 
 #[test]
+fn modules_take_no_more_memory_together_than_there_is_room_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let cache_dir = Some(dir.path().join("cache"));
+    let with = |code_bytes| {
+        let cache_dir = cache_dir.clone();
+        Sandbox::new(Options { cache_dir, slots: 1, code_bytes, ..Options::default() }).unwrap()
+    };
+    let [one, two] = [2, 3].map(|pages| Guest { pages, ..Guest::default() }.component());
+    for component in [&one, &two] {
+        with(usize::MAX).load(component, None).unwrap();
+    }
+    let compiled = std::fs::read_dir(cache_dir.as_ref().unwrap()).unwrap();
+    let sizes = compiled.map(|entry| entry.unwrap().metadata().unwrap().len());
+    let largest = usize::try_from(sizes.max().unwrap()).unwrap();
+    // From the cache, and compiled anew.
+    for cache_dir in [cache_dir.clone(), None] {
+        let code_bytes = largest * 3 / 2;
+        let sandbox = Options { cache_dir, slots: 1, code_bytes, ..Options::default() };
+        let sandbox = Sandbox::new(sandbox).unwrap();
+        let first = sandbox.load(&one, None).unwrap();
+        let failure = sandbox.load(&two, None).unwrap_err();
+        assert_failure(&failure, FailureKind::NoRoom, "remove another policy");
+        // What comes with the program is there in any case.
+        sandbox.load_own(&two, None).unwrap();
+        ask(&sandbox, &first).unwrap();
+        drop(first);
+        sandbox.load(&two, None).unwrap();
+    }
+}
+
+#[test]
 fn loads_at_the_same_time_do_not_disturb_each_other() {
     let dir = tempfile::tempdir().unwrap();
     let cache_dir = Some(dir.path().join("cache"));

@@ -268,7 +268,7 @@ fn sandbox_in(cache_dir: Option<PathBuf>, limits: Limits, slots: u32) -> Result<
         Ok(program) => Compiler::Child { program, args: vec!["compile-module".into()] },
         Err(_) => Compiler::InProcess,
     };
-    let options = Options { cache_dir, limits, slots, compiler };
+    let options = Options { cache_dir, limits, slots, compiler, ..Options::default() };
     Sandbox::new(options).context("cannot set up the sandbox")
 }
 

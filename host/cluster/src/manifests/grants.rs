@@ -45,6 +45,19 @@ const CONFIG: &str = "config.openshift.io";
 const OPERATOR: &str = "operator.openshift.io";
 const HOOKS: &str = "admissionregistration.k8s.io";
 
+/// Of the kinds that a cluster may have, and may get later.
+const DEFINITIONS: &[&str] = &[
+    "clusterversions.config.openshift.io",
+    "disruptionplans.tread.dev",
+    "disruptionpolicies.tread.dev",
+    "imagecontentsourcepolicies.operator.openshift.io",
+    "imagedigestmirrorsets.config.openshift.io",
+    "imagetagmirrorsets.config.openshift.io",
+    "machineconfigpools.machineconfiguration.openshift.io",
+    "machineconfigs.machineconfiguration.openshift.io",
+    "machineconfigurations.operator.openshift.io",
+];
+
 const fn cluster(
     group: &'static str,
     resource: &'static str,
@@ -93,6 +106,14 @@ pub fn rules() -> Vec<Grant> {
             "its nodeDisruptionPolicy is an admin's policy",
         ),
         cluster(CONFIG, "clusterversions", WATCH, "an update brings new configs"),
+        Grant {
+            scope: Scope::Cluster,
+            group: "apiextensions.k8s.io",
+            resource: "customresourcedefinitions",
+            verbs: WATCH,
+            names: DEFINITIONS,
+            why: "a kind that is not installed is waited for, and found as soon as it is",
+        },
         cluster(
             GROUP,
             "disruptionpolicies",
@@ -266,6 +287,7 @@ pub(super) fn view() -> ClusterRole {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::crds;
 
     const WRITES: &[&str] = &[
         "create",
@@ -290,6 +312,14 @@ mod tests {
                 "{grant:?}"
             );
         }
+    }
+
+    #[test]
+    fn every_kind_that_has_a_definition_can_be_waited_for() {
+        let all = [crds::crds(), crds::openshift()].concat();
+        let mut names: Vec<_> = all.into_iter().filter_map(|crd| crd.metadata.name).collect();
+        names.sort();
+        assert_eq!(names, DEFINITIONS);
     }
 
     #[test]

@@ -209,7 +209,8 @@ fn container(options: &Options) -> Container {
         readiness_probe: Some(probe("/readyz", 3)),
         resources: Some(ResourceRequirements {
             requests: quantities(&[("cpu", "50m"), ("memory", "128Mi")]),
-            limits: quantities(&[("cpu", "2"), ("memory", "512Mi")]),
+            // Its own 200 MB, the code of policies, and two compilers.
+            limits: quantities(&[("cpu", "2"), ("memory", "1Gi")]),
             claims: None,
         }),
         security_context: Some(SecurityContext {

@@ -65,7 +65,7 @@ pub struct Room {
 
 impl Default for Room {
     fn default() -> Room {
-        Room { registered: 200, registered_of_namespace: 50, bytes: 128 << 20 }
+        Room { registered: 200, registered_of_namespace: 50, bytes: 48 << 20 }
     }
 }
 

@@ -48,7 +48,7 @@ pub(crate) fn each_by_itself<K: Resource>(api: Api<K>) -> Api<Seen<K>> {
 
 /// The kind whose objects are at `/api/VERSION/…/PLURAL` or
 /// `/apis/GROUP/VERSION/…/PLURAL`.
-fn kind_at(url: &str) -> ApiResource {
+pub(crate) fn kind_at(url: &str) -> ApiResource {
     let mut parts = url.split('/').filter(|part| !part.is_empty()).map(str::to_owned);
     let group = match parts.next().as_deref() {
         Some("apis") => parts.next().unwrap_or_default(),

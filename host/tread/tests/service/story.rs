@@ -27,9 +27,6 @@ fn config(name: &str, path: &str, text: &str) -> String {
 /// A cluster with a pool of three nodes, and tread beside it.
 async fn cluster(plane: &ControlPlane) -> Replica<'_> {
     install(plane, &free());
-    for crd in crds::openshift() {
-        plane.apply(&serde_json::to_string(&crd).unwrap()).unwrap();
-    }
     let wait = ["wait", "--for=condition=Established", "--timeout=120s", "crd", "--all"];
     plane.kubectl(&wait).unwrap().success().unwrap();
     let label = "node-role.kubernetes.io/worker";
@@ -51,6 +48,11 @@ async fn cluster(plane: &ControlPlane) -> Replica<'_> {
     plane.apply(&config("00-worker", "motd", "hello")).unwrap();
     let replica = Replica::start(plane);
     replica.ready().await;
+    // What is not there at first is found when it comes.
+    for crd in crds::openshift() {
+        plane.apply(&serde_json::to_string(&crd).unwrap()).unwrap();
+    }
+    plane.kubectl(&wait).unwrap().success().unwrap();
     install(plane, &replica.tls);
     eventually("it is asked", async || {
         replica.get("/readyz").await.filter(|(_, text)| text.contains("warnings are asked for"))
