@@ -211,8 +211,9 @@ pub struct DisruptionPolicyStatus {
     /// The generation of the spec that this is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Loaded, LastGood (a new version is bad, the one before decides), Failed
-    /// (what it claims costs a reboot), NeedsApproval, Disabled or Invalid.
+    /// Loaded, LastGood (a new version is bad or waits for approval, the one before
+    /// decides), Failed (what it claims costs a reboot), NeedsApproval, Disabled or
+    /// Invalid.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<State>,
     /// Who speaks.
@@ -272,7 +273,7 @@ pub struct DisruptionPolicyStatus {
 pub enum State {
     /// The newest version decides.
     Loaded,
-    /// The newest version is bad; the one before decides.
+    /// The newest version is bad, or waits for approval; the one before decides.
     LastGood,
     /// It cannot decide: what it claims costs a reboot.
     Failed,

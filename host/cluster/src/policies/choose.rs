@@ -68,6 +68,11 @@ pub struct Choice {
     pub needs_approval: Option<String>,
 }
 
+/// Whether a version that was loaded cannot decide before an admin approves it.
+pub fn has_to_wait(object: &DisruptionPolicy, version: &Version, listed: Option<&str>) -> bool {
+    !needs_no_approval(object) && approval::needed(&version.claims, listed).is_some()
+}
+
 /// Which version of a policy decides. `kept` is the last good version whose
 /// bytes tread kept, loaded again; `listed` are the claims that the namespace of
 /// its ConfigMap lists.
@@ -83,17 +88,32 @@ pub fn choose(
     let approval = |claims: &[Claim]| {
         if needs_no_approval(object) { None } else { approval::needed(claims, listed) }
     };
-    let decides =
-        |version: &Version, state: State, deciding: Deciding| match approval(&version.claims) {
-            None => Choice { state, deciding, needs_approval: None },
-            why => Choice {
-                state: State::NeedsApproval,
-                deciding: Deciding::Nobody,
-                needs_approval: why,
-            },
-        };
+    let decides = |version: &Version, state: State, deciding: Deciding| {
+        let needs_approval = approval(&version.claims);
+        match needs_approval {
+            None => Choice { state, deciding, needs_approval },
+            Some(_) => {
+                Choice { state: State::NeedsApproval, deciding: Deciding::Nobody, needs_approval }
+            }
+        }
+    };
     let (failure, claims) = match newest {
-        Attempt::Good(version) => return decides(version, State::Loaded, Deciding::Newest),
+        Attempt::Good(version) => {
+            let choice = decides(version, State::Loaded, Deciding::Newest);
+            let before = kept.filter(|kept| {
+                choice.needs_approval.is_some()
+                    && may_decide_again(object, kept)
+                    && approval(&kept.claims).is_none()
+            });
+            // Whoever ships a version that has to wait loses nothing by it, and
+            // nobody gets rid of the one before by it.
+            return match before {
+                None => choice,
+                Some(_) => {
+                    Choice { state: State::LastGood, deciding: Deciding::LastGood, ..choice }
+                }
+            };
+        }
         Attempt::Bad { failure, claims, .. } => (failure, claims),
     };
     if let Some(kept) = kept

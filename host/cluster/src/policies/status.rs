@@ -102,7 +102,10 @@ pub fn status(
     };
     find("Loaded", loaded);
     let approved = match &choice.needs_approval {
-        Some(why) => (Some(false), "NeedsApproval".to_owned(), approval(object, why)),
+        Some(why) => {
+            let before = version.filter(|_| choice.deciding == Deciding::LastGood);
+            (Some(false), "NeedsApproval".to_owned(), approval(object, why, newest, before))
+        }
         None => (Some(true), "Approved".to_owned(), "Nobody has to approve what it claims.".into()),
     };
     find("Approved", approved);
@@ -154,12 +157,25 @@ fn consequence(failure: &Failure, choice: &Choice, decides: Option<&Version>) ->
     }
 }
 
-fn approval(object: &DisruptionPolicy, why: &str) -> String {
+/// What an admin has to approve, and who decides until then.
+fn approval(
+    object: &DisruptionPolicy,
+    why: &str,
+    newest: &Attempt,
+    before: Option<&Version>,
+) -> String {
     let name = object.metadata.name.as_deref().unwrap_or_default();
+    let it = match (newest, before) {
+        (Attempt::Good(newest), Some(_)) => format!("The new version, {},", newest.version),
+        _ => "It".to_owned(),
+    };
+    let meanwhile = before.map_or_else(String::new, |before| {
+        format!(" The version before, {}, goes on deciding.", before.version)
+    });
     format!(
-        "It decides nothing until an admin approves it, because {why}: `kubectl patch \
+        "{it} decides nothing until an admin approves it, because {why}: `kubectl patch \
          disruptionpolicy {name} --type merge -p '{{\"spec\":{{\"approved\":true}}}}'`. That holds \
-         for later versions too, unless spec.digest names this one"
+         for later versions too, unless spec.digest names this one.{meanwhile}"
     )
 }
 
@@ -217,6 +233,7 @@ fn note(before: &DisruptionPolicyStatus, after: &DisruptionPolicyStatus) -> Opti
         let name = after.failure.as_ref().map_or("", |failure| failure.name.as_str());
         format!("{name}: {}", said("Loaded"))
     };
+    let waits = || ("PolicyNeedsApproval", true, said("Approved"));
     let (reason, warns, text) = match after.state? {
         State::Loaded => {
             let version = after.version.as_deref().unwrap_or_default();
@@ -225,9 +242,10 @@ fn note(before: &DisruptionPolicyStatus, after: &DisruptionPolicyStatus) -> Opti
             let loaded = loaded.strip_prefix("It ").unwrap_or(&loaded);
             ("PolicyLoaded", false, format!("{name} {version} {loaded}"))
         }
+        State::LastGood if after.failure.is_none() => waits(),
         State::LastGood => ("PolicyLastGood", true, failed()),
         State::Failed | State::Invalid => ("PolicyFailed", true, failed()),
-        State::NeedsApproval => ("PolicyNeedsApproval", true, said("Approved")),
+        State::NeedsApproval => waits(),
         State::Disabled => ("PolicyDisabled", false, said("Loaded")),
     };
     Some(Note { reason, warns, text })

@@ -8,6 +8,7 @@ use serde_json::json;
 use tread_cluster::api::disruption_policy::{Layer, State};
 use tread_cluster::api::words::CLAIMS_ANNOTATION;
 use tread_cluster::policies::current::Current;
+use tread_cluster::policies::snapshot::Room;
 use tread_model::verdict::Layer as Speaks;
 
 #[tokio::test]
@@ -87,6 +88,48 @@ async fn a_claim_on_everything_needs_an_admin() {
     patch(&client, &object, json!({"approved": true, "mode": "Shadow"})).await;
     until_state(&client, &object, State::Loaded).await;
     // Others are not to find it.
+    patch(&client, &object, json!({"mode": "Disabled"})).await;
+    until_state(&client, &object, State::Disabled).await;
+}
+
+#[tokio::test]
+async fn while_a_new_version_waits_for_an_admin_the_one_before_goes_on() {
+    let (plane, replica) = shared();
+    let client = plane.client().await.unwrap();
+    let namespace = allowed(plane);
+    let name = four_letters();
+    let first = policy(&name, 1);
+    put(&client, &namespace, "app", first.clone()).await;
+    let object = format!("{namespace}.app");
+    until(&client, &object, |it| it.kept_in.is_some()).await;
+
+    put(&client, &namespace, "app", wide(2)).await;
+    let status = until_state(&client, &object, State::LastGood).await;
+    assert_eq!(status.digest, Some(digest(&first)));
+    assert!(status.failure.is_none());
+    let (approved, reason, message) = condition(&status, "Approved");
+    assert_eq!((approved.as_str(), reason.as_str()), ("False", "NeedsApproval"));
+    assert!(message.ends_with("The version before, 1.0.0, goes on deciding."), "{message}");
+    let place = format!("{namespace}/app");
+    told(&client, &place, "PolicyNeedsApproval").await;
+    let goes_on = |it: &Current| {
+        let all = it.policies.policies();
+        let unapproved = all.iter().any(|it| it.identity.digest.to_string() == digest(&wide(2)));
+        decides(it, &name, &digest(&first)) && !unapproved
+    };
+    assert!(goes_on(&replica.published.borrow()));
+    // So it does for a replica that starts now, and when the next one is bad.
+    let fresh = self::replica(plane, false, Room::default());
+    until_current(&fresh, |it| it.settled && goes_on(it)).await;
+    drop(fresh);
+    put(&client, &namespace, "app", spoiled(wide(3))).await;
+    until(&client, &object, |it| it.state == Some(State::LastGood) && it.failure.is_some()).await;
+    assert!(goes_on(&replica.published.borrow()));
+
+    put(&client, &namespace, "app", wide(4)).await;
+    patch(&client, &object, json!({"approved": true, "mode": "Shadow"})).await;
+    let status = until_state(&client, &object, State::Loaded).await;
+    assert_eq!(status.digest, Some(digest(&wide(4))));
     patch(&client, &object, json!({"mode": "Disabled"})).await;
     until_state(&client, &object, State::Disabled).await;
 }

@@ -138,6 +138,28 @@ fn what_is_not_approved_decides_nothing_and_costs_nothing() {
 }
 
 #[test]
+fn while_a_new_version_waits_for_approval_the_one_before_goes_on() {
+    let wide = Attempt::Good(version("wide", &["file:/**"]));
+    let object = decided(Some(&good()));
+    let choice = choose(&object, &wide, Some(&good()), None);
+    assert_eq!((choice.state, choice.deciding), (State::LastGood, Deciding::LastGood));
+    assert!(choice.needs_approval.unwrap().contains("file:/**"));
+    let waits = |object: &DisruptionPolicy, kept: Option<&Version>, listed| {
+        let choice = choose(object, &wide, kept, listed);
+        (choice.state, choice.deciding) == (State::NeedsApproval, Deciding::Nobody)
+    };
+    assert!(waits(&object, None, None), "it is not kept any more");
+    assert!(waits(&object, Some(&good()), Some("unit:a.service")), "nor may the one before");
+    assert!(waits(&decided(None), Some(&good()), None), "it never decided");
+    let mut pinned = object.clone();
+    pinned.spec.digest = Some(Digest::of(b"wide").to_string());
+    assert!(waits(&pinned, Some(&good()), None), "an admin wants the new one");
+    let mut approved = object;
+    approved.spec.approved = true;
+    assert_eq!(choose(&approved, &wide, Some(&good()), None).state, State::Loaded);
+}
+
+#[test]
 fn a_disabled_policy_decides_nothing_whatever_it_is() {
     let mut object = decided(Some(&good()));
     object.spec.mode = Mode::Disabled;

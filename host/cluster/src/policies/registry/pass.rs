@@ -8,7 +8,9 @@ use super::read::Policy as Read;
 use super::write::{Write, writes};
 use crate::api::DisruptionPolicy;
 use crate::api::disruption_policy::{Mode, State};
-use crate::policies::choose::{Attempt, Choice, Deciding, Version, choose, choose_unreadable};
+use crate::policies::choose::{
+    Attempt, Choice, Deciding, Version, choose, choose_unreadable, has_to_wait,
+};
 use crate::policies::load::{Body, Loaded, Terms};
 use crate::policies::register::{Registration, config_map_of, register};
 use crate::policies::snapshot::Snapshot;
@@ -18,6 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinError;
 use tokio::time::Instant;
+use tread_engine::policy::Policy;
 use tread_model::verdict::{Failure, FailureKind};
 
 /// Before a version that failed for lack of time or room is tried again: at
@@ -37,6 +40,8 @@ pub(super) struct Listed {
     /// The newest version.
     pub(super) attempt: Attempt,
     pub(super) choice: Choice,
+    /// The version that decides, where one does.
+    pub(super) decides: Option<Arc<Policy>>,
     /// What it is called in plans.
     pub(super) name: String,
     /// The version that is kept, and where.
@@ -108,6 +113,7 @@ impl Registry {
             object: Arc::clone(object),
             attempt,
             choice,
+            decides: None,
             name: object.name_any(),
             kept: None,
             is_final: true,
@@ -128,21 +134,32 @@ impl Registry {
         self.load(object, entry, &recipe);
         let attempt = attempt(entry, &recipe, over)?;
         let mut is_final = entry.newest.as_ref().is_some_and(|(tried, _)| *tried == recipe);
-        let kept = match &attempt {
-            Attempt::Bad { failure, .. } if failure.kind != FailureKind::Missing => {
-                match self.last_good(object, entry, &recipe.terms) {
-                    Ok(kept) => kept,
-                    // What decided before goes on until its copy was looked for.
-                    Err(Pending) => {
-                        let before = entry.before.clone()?;
-                        let object = Arc::clone(object);
-                        return Some(Listed { object, is_final: false, ..before });
-                    }
+        let cannot_decide = match &attempt {
+            Attempt::Bad { failure, .. } => failure.kind != FailureKind::Missing,
+            // Unless it is the one that has decided so far, and may no longer.
+            Attempt::Good(version) => {
+                has_to_wait(object, version, claims) && !stands(object, version)
+            }
+        };
+        let kept = if cannot_decide {
+            match self.last_good(object, entry, &recipe.terms) {
+                Ok(kept) => kept,
+                // What decided before goes on until its copy was looked for.
+                Err(Pending) => {
+                    let before = entry.before.clone()?;
+                    let object = Arc::clone(object);
+                    return Some(Listed { object, is_final: false, ..before });
                 }
             }
-            _ => None,
+        } else {
+            None
         };
         let choice = choose(object, &attempt, kept.as_ref().map(|it| &it.version), claims);
+        let decides = match (&choice.deciding, &kept) {
+            (Deciding::Newest, _) => entry.newest.as_ref().and_then(|(_, it)| it.policy.clone()),
+            (Deciding::LastGood, Some(good)) => Some(Arc::clone(&good.policy)),
+            _ => None,
+        };
         let place = object.status.as_ref().and_then(|status| status.kept_in.clone());
         let mut kept = kept.and_then(|good| Some((good.version, place?)));
         if let (Attempt::Good(version), Deciding::Newest) = (&attempt, &choice.deciding)
@@ -165,7 +182,7 @@ impl Registry {
                 }
             }
         }
-        let found = Listed { kept, is_final, ..listed(attempt, choice) };
+        let found = Listed { decides, kept, is_final, ..listed(attempt, choice) };
         entry.before = Some(found.clone());
         Some(found)
     }
@@ -391,6 +408,7 @@ fn idle(object: &Arc<DisruptionPolicy>, why: &str) -> Listed {
         object: Arc::clone(object),
         attempt: Loaded::bad(failure).attempt,
         choice: Choice { state, deciding: Deciding::Nobody, needs_approval: None },
+        decides: None,
         name: object.name_any(),
         kept: None,
         is_final: true,

@@ -123,15 +123,8 @@ impl Registry {
 fn policy(entry: &mut Entry, it: &Listed) -> Option<Arc<Policy>> {
     match &it.choice.deciding {
         Deciding::Nobody => None,
-        Deciding::Newest => {
-            // While a copy is looked for, what was the newest goes on.
-            let newest = entry.newest.as_ref().and_then(|(_, loaded)| loaded.policy.clone());
-            let last = entry.last.as_ref().map(|last| Arc::clone(&last.policy));
-            newest.or(last).map(|policy| entry.renamed(&policy, &it.name))
-        }
-        Deciding::LastGood => {
-            let policy = entry.last.as_ref().map(|last| Arc::clone(&last.policy))?;
-            Some(entry.renamed(&policy, &it.name))
+        Deciding::Newest | Deciding::LastGood => {
+            it.decides.as_ref().map(|policy| entry.renamed(policy, &it.name))
         }
         Deciding::Reboots(claims) => {
             let Attempt::Bad { failure, digest, .. } = &it.attempt else { return None };
