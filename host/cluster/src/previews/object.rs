@@ -12,6 +12,7 @@ use k8s_openapi::jiff::Timestamp;
 use std::collections::BTreeSet;
 use tread_model::digest::{Digest, Fields};
 use tread_model::effect::Effect;
+use tread_model::plan::compare::Shadow;
 use tread_model::plan::{ChangeOutcome, PlanOutcome, PlannedChange, Step};
 
 /// An object has to stay below 1 MiB, with what others add to it.
@@ -225,14 +226,23 @@ fn transition(
     own.sort_by_cached_key(|change| (std::cmp::Reverse(cost(change)), change.id.clone()));
     way.changes = own.into_iter().map(PlanChange::from).collect();
     way.warnings.extend(plan.warnings.iter().cloned());
-    if let Some(shadow) = shadow.as_ref().filter(|it| !it.saved.is_empty() || !it.added.is_empty())
-    {
-        way.warnings.push(format!("In the shadow: {}", shadow.summary));
+    if let Some(shadow) = shadow.as_ref().filter(|it| it.differs()) {
+        way.warnings.push(conditions::cut(tried(shadow), LONGEST_WARNING));
     }
     let Some(forecast) = operator else { return (effect, way) };
     let (effect, words) = effects::of_operator(forecast, ids);
     way.operator = Some(words);
     (effect, way)
+}
+
+/// What the policies in the mode Shadow would make of a way, and who they are.
+fn tried(shadow: &Shadow) -> String {
+    let makers: Vec<&str> = shadow.makers().into_iter().collect();
+    let who = match makers.as_slice() {
+        [] => "the policies in Shadow".to_owned(),
+        makers => format!("{}, in Shadow,", makers.join(", ")),
+    };
+    format!("If {who} decided: {}.", shadow.summary)
 }
 
 fn cost(change: &PlannedChange) -> Effect {

@@ -23,8 +23,10 @@ use tread_cluster::plans::{self, Previewer, Retention, Settings};
 use tread_cluster::policies::current::Current;
 use tread_cluster::watching::Watches;
 use tread_engine::limits::Limits;
+use tread_engine::planner::Shadows;
 use tread_engine::policy::{Policy, PolicySet, Wishes};
 use tread_engine::sandbox::{Options, Sandbox};
+use tread_model::plan::compare::ShadowPolicy;
 use tread_model::read::Input;
 use tread_model::verdict::Layer;
 use tread_test_bed::ControlPlane;
@@ -318,6 +320,20 @@ pub fn current(rules: &[&str]) -> Current {
         load("rules", read.layer, wishes).named(read.name, "Rules".to_owned(), read.claims)
     });
     Current::new(PolicySet::new(builtins.chain(rules).collect()).unwrap(), None, true)
+}
+
+/// The policies that come with tread, and these rules in the shadow.
+pub fn shadowed(rules: &[&str]) -> Current {
+    let (today, would) = (current(&[]), current(rules));
+    let is_new =
+        |it: &&Arc<Policy>| !today.policies.policies().iter().any(|of| of.identity == it.identity);
+    let tried = would.policies.policies().iter().filter(is_new);
+    let shadows = Shadows {
+        policies: tried.map(|it| ShadowPolicy::new(&it.identity, false, None)).collect(),
+        with: would.policies,
+        warnings: Vec::new(),
+    };
+    Current::new(today.policies, Some(shadows), true)
 }
 
 /// The spec of a MachineConfig with these files.

@@ -12,7 +12,7 @@ mod failing;
 mod fixture;
 mod operator;
 
-use fixture::{Cluster, Tread, condition, current, files};
+use fixture::{Cluster, Tread, condition, current, files, shadowed};
 use kube::ResourceExt as _;
 use serde_json::json;
 use std::sync::Arc;
@@ -279,6 +279,21 @@ async fn a_policy_that_changes_says_which_plans_it_made_gentler() {
         &selector,
     ];
     cluster.plane.kubectl(&args).unwrap().success().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_in_the_shadow_is_named_with_what_it_would_change() {
+    let cluster = Cluster::settled(ControlPlane::options()).await;
+    let tread = Tread::start(&cluster.client);
+    let rules = "apiVersion: tread.dev/v1alpha1\nkind: DisruptionPolicy\nmetadata: {name: ours}\n\
+                 spec:\n  rules: [{match: ['file:/etc/a'], actions: []}]\n";
+    tread.policies.send(Arc::new(shadowed(&[rules]))).unwrap();
+    cluster.config("50-a", "worker", files(&[("/etc/a", "a")])).await;
+    let plan = cluster.plan("MachineConfig/50-a created", |_| true).await;
+    assert_eq!(status(&plan).tread.as_deref(), Some(REBOOT), "it decides nothing");
+    let warnings = &status(&plan).transitions[0].warnings;
+    let expected = "If ours, in Shadow, decided: saves 3 steps (drain, reboot, uncordon).";
+    assert!(warnings.iter().any(|it| it == expected), "{warnings:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -121,6 +121,19 @@ pub struct Heard {
 /// In place of an answer, where the admin layer leaves nothing to answer.
 pub const NOT_ASKED: &str = "not-asked";
 
+impl Shadow {
+    /// Whether it would take other steps.
+    pub fn differs(&self) -> bool {
+        !self.saved.is_empty() || !self.added.is_empty()
+    }
+
+    /// Those in the shadow that answered where something becomes of another way.
+    pub fn makers(&self) -> BTreeSet<&str> {
+        let other = self.changes.iter().filter(|change| change.today != change.would);
+        other.flat_map(|change| change.answers.iter().map(|it| it.policy.as_str())).collect()
+    }
+}
+
 impl ShadowPolicy {
     /// One that says who it is.
     pub fn new(identity: &PolicyIdentity, replaces: bool, failure: Option<&Failure>) -> Self {
@@ -304,6 +317,7 @@ mod tests {
         let first = &shadow.changes[0];
         assert_eq!(first.today.outcome, ChangeOutcome::Fallback);
         assert_eq!(first.would.decided_by, Some(new));
+        assert_eq!(shadow.makers(), BTreeSet::new(), "whoever abstained on another change");
         // Another change still costs the reboot.
         assert_eq!(shadow.summary, "the same steps as today");
         assert_eq!(shadow.plan.digest, would.digest);
