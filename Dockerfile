@@ -1,17 +1,22 @@
 # The image of `tread serve`: the program, the libraries that it is linked with,
-# and nothing else: no shell, no package manager.
+# the certificates that Debian trusts, and nothing else: no shell, no package
+# manager.
 #
 #     docker build -t registry.example.com/tread:1 .
 
-FROM rust:1.95-slim AS build
+FROM rust:1.95-slim-trixie AS build
 WORKDIR /tread
 COPY . .
 RUN cargo build --locked --release -p tread
 # ldd names the libraries and the loader, for each architecture its own.
 RUN set -eu; \
-    mkdir -p /image/etc /image/usr/bin /cache; \
+    mkdir -p /image/etc /image/usr/bin /image/usr/share/doc/tread /image/var/cache /cache; \
     strip --strip-all -o /image/usr/bin/tread target/release/tread; \
-    ldd target/release/tread | grep -o '/[^ )]*' | xargs cp --dereference --parents --target-directory=/image; \
+    ldd target/release/tread >/libraries; \
+    if grep 'not found' /libraries; then exit 1; fi; \
+    grep -o '/[^ )]*' /libraries | xargs cp --dereference --parents --target-directory=/image; \
+    cp --dereference --parents --target-directory=/image /etc/ssl/certs/ca-certificates.crt; \
+    cp LICENSE /image/usr/share/doc/tread/; \
     echo 'tread:x:65532:65532::/:/nologin' >/image/etc/passwd; \
     echo 'hosts: files dns' >/image/etc/nsswitch.conf
 
