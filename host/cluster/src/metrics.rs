@@ -93,7 +93,7 @@ pub struct Metrics {
     pub reboots_avoided: Gauge,
     /// Nodes in pending plans that need one.
     pub reboots: Gauge,
-    /// How long previews took, in µs, from the event to the plan.
+    /// How long previews took, in µs, with fetching what is compared.
     pub preview_time: Histogram,
     /// How long warnings at admission took, in µs.
     pub warning_time: Histogram,
@@ -157,7 +157,7 @@ impl Metrics {
         registry.register("reboots", "Nodes in pending plans that reboot", m.reboots.clone());
         registry.register(
             "preview_time_microseconds",
-            "From an event to the plans that it makes",
+            "How long previews took, with fetching what is compared",
             m.preview_time.clone(),
         );
         registry.register(

@@ -199,6 +199,7 @@ async fn answers_of_the_api_server_count_for_seconds_and_not_without_end() {
     let plane = ControlPlane::options().with_audit_log().with_user("alice", &[]).start().unwrap();
     let served = tread(plane.client().await.unwrap());
     let alice = token(plane.user("alice").unwrap());
+    let begun = std::time::Instant::now();
     for _ in 0..50 {
         assert_eq!(web::get(served.at, "/v1/plans", Some(&alice)).await.status, 403);
         assert_eq!(web::get(served.at, "/v1/plans", Some("made-up")).await.status, 401);
@@ -209,7 +210,9 @@ async fn answers_of_the_api_server_count_for_seconds_and_not_without_end() {
             || line.contains("\"resource\":\"subjectaccessreviews\"")
     });
     let reviews = reviews.count();
-    assert!((1..=30).contains(&reviews), "{reviews} reviews for 100 requests");
+    // Three in ten seconds, however long the requests took.
+    let most = 3 * (usize::try_from(begun.elapsed().as_secs()).unwrap() / 10 + 1) + 3;
+    assert!((1..=most).contains(&reviews), "{reviews} reviews for 100 requests, and not {most}");
     let pause = plane.pause(Part::ApiServer).unwrap();
     // Neither yes nor no.
     let answer = web::get(served.at, "/v1/plans", Some("another")).await;

@@ -179,7 +179,7 @@ async fn a_leader_whose_requests_are_cut_has_stopped_before_another_one_starts()
             a.leading.holder().filter(|holder| *holder == b.leading.identity())
         })
         .await;
-        assert!(b.leading.now());
+        b.leads("still").await;
         assert!(!a.leading.now());
         drop(referee);
         a.stop().await;

@@ -60,6 +60,13 @@ async fn a_module_that_cannot_be_compiled_in_time_holds_up_nobody() {
     }
     let current = until_current(&stuck, |it| it.settled && has(it, "registries")).await;
     assert_eq!(cost(&current, "/etc/one1/none", ""), "drain, reboot");
+    // A newcomer that takes its time does not make anybody wait who plans.
+    let mut news = stuck.published.clone();
+    let unsettled = tokio::spawn(async move { news.wait_for(|it| !it.settled).await.is_ok() });
+    put(&client, &namespace, "new1", policy("new1", 1)).await;
+    until_state(&client, &format!("{namespace}.new1"), State::Failed).await;
+    assert!(!unsettled.is_finished());
+    unsettled.abort();
     drop(stuck);
 
     let well = compiled_by("serve", Limits::default());

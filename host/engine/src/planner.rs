@@ -47,6 +47,9 @@ pub struct CallRecord {
     /// What it wrote to its log: for its author, and no part of any output.
     #[serde(skip)]
     pub log: Vec<String>,
+    /// How it failed. The plan says so, too.
+    #[serde(skip)]
+    pub failure: Option<FailureKind>,
 }
 
 /// Plans the way from one config to another.
@@ -182,10 +185,12 @@ impl<'r, 'a> Round<'r, 'a> {
             call: Duration::ZERO,
             fuel: 0,
             log: Vec::new(),
+            failure: None,
         };
         let module = match module {
             Ok(module) => module,
             Err(failure) => {
+                record.failure = Some(failure.kind);
                 self.note_failure(policy, offer, failure);
                 self.calls.push(record);
                 return Ok(());
@@ -234,6 +239,7 @@ impl<'r, 'a> Round<'r, 'a> {
                 if saw_secrets && may_quote(failed.failure.kind) {
                     failed.failure.message = UNTOLD.to_owned();
                 }
+                record.failure = Some(failed.failure.kind);
                 self.note_failure(policy, offer, &failed.failure);
                 self.reproducible &= failed.reproducible;
                 (record.fuel, record.log) = (failed.fuel, failed.log);

@@ -158,6 +158,16 @@ impl Policy {
         self
     }
 
+    /// What else makes its answers what they are: limits of its own, and that it
+    /// cannot decide.
+    pub fn condition(&self) -> String {
+        let failure = match &self.body {
+            Body::Broken(failure) => Some(failure),
+            Body::Component(_) | Body::Loaded(_) => None,
+        };
+        format!("{:?} {failure:?}", self.limits)
+    }
+
     /// What a call may use, where that is not what every call may.
     pub(crate) fn limits(&self) -> Option<&Limits> {
         self.limits.as_ref()

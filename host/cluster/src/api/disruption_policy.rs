@@ -180,7 +180,7 @@ pub enum Mode {
     /// It decides.
     #[default]
     Enforce,
-    /// It is asked, and what it would have changed is counted.
+    /// It is asked, decides nothing, and plans say what it would have changed.
     Shadow,
     /// It is not asked.
     Disabled,

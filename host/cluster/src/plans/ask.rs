@@ -12,6 +12,7 @@ use crate::previews::{
 use kube::Client;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Instant;
 use tokio::sync::{Semaphore, watch};
 use tread_engine::sandbox::Sandbox;
 use tread_model::digest::{Digest, Fields};
@@ -93,6 +94,13 @@ impl Previewer {
         let current = self.policies.borrow().clone();
         let pools: BTreeSet<String> =
             changes.iter().flat_map(|change| concerned(change, &before, &after)).collect();
+        let is_unknown = |pool: &&String| {
+            let unattended = after.pools.get(*pool).is_some_and(|it| it.target.is_none());
+            unattended && !after.baselines.contains_key(*pool)
+        };
+        if let Some(pool) = pools.iter().find(is_unknown) {
+            return Err(format!("what the nodes of pool {pool} have is not known yet"));
+        }
         let mut waiting = Vec::new();
         for work in pools.iter().filter_map(|pool| work(&after, pool)) {
             let asked = self.compute(work, &after, &current);
@@ -109,6 +117,7 @@ impl Previewer {
         cluster: &Cluster,
         current: &Arc<Current>,
     ) -> Result<Preview, String> {
+        let begun = Instant::now();
         let sides = work.ways.iter().filter_map(|way| way.from.as_ref()).chain([&work.to]);
         let mut keys: BTreeSet<_> = sides.flat_map(Side::keys).cloned().collect();
         keys.extend(work.parts.iter().filter_map(|part| match &part.body {
@@ -127,6 +136,7 @@ impl Previewer {
             preview
         });
         let preview = planning.await.map_err(|_| "planning was interrupted".to_owned())?;
+        self.metrics.preview_time.observe(begun.elapsed().as_secs_f64() * 1e6);
         self.measure(&preview);
         Ok(preview)
     }
@@ -139,6 +149,10 @@ impl Previewer {
             self.metrics.sandbox_time.get_or_create(&labels).observe(time);
             #[expect(clippy::cast_precision_loss, reason = "a histogram counts in floats")]
             self.metrics.fuel.get_or_create(&labels).observe(call.fuel as f64);
+            if let Some(failure) = call.failure {
+                let (policy, failure) = (call.policy.clone(), failure.name().to_owned());
+                self.metrics.failures.get_or_create(&Failed { policy, failure }).inc();
+            }
         }
         let ways = preview.ways.iter().filter_map(|way| way.plan.as_ref().ok());
         for change in ways.flat_map(|way| &way.plan.changes) {
@@ -151,18 +165,6 @@ impl Previewer {
                 ChangeOutcome::Failed => "failed",
                 ChangeOutcome::Refused => "refused",
             };
-            for answer in change.answers.iter().filter(|_| change.outcome == ChangeOutcome::Failed)
-            {
-                let named = tread_model::verdict::FailureKind::ALL
-                    .iter()
-                    .any(|kind| kind.name() == answer.answer);
-                if named {
-                    self.metrics.measures(&answer.policy);
-                    let failed =
-                        Failed { policy: answer.policy.clone(), failure: answer.answer.clone() };
-                    self.metrics.failures.get_or_create(&failed).inc();
-                }
-            }
             self.metrics.decisions.get_or_create(&Decided { policy, outcome }).inc();
         }
     }

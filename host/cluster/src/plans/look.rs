@@ -131,7 +131,8 @@ pub(super) async fn look(
         if let Some(then) = &memory.current
             && then.digest != current.digest
         {
-            told::policies_changed(&settings, then, &current, &before, &wanted).await;
+            let standing = &look.standing;
+            told::policies_changed(&settings, then, &current, &before, &wanted, standing).await;
         }
     }
     memory.current = Some(current);

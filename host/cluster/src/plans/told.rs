@@ -2,6 +2,7 @@
 //! policy itself; and what cannot be planned as it is meant, on whatever it is.
 
 use super::Settings;
+use super::state::Standing;
 use super::write::answered;
 use crate::api::DisruptionPolicy;
 use crate::api::words::MANAGER;
@@ -49,7 +50,8 @@ pub(super) async fn troubles(
     for pool in cluster.pools.values() {
         if let Some(problem) = &pool.problem {
             let text = format!("{problem}: it counts as not set until that is mended.");
-            let about = about("machineconfiguration.openshift.io/v1", POOL_KIND, &pool.name);
+            let kind = ("machineconfiguration.openshift.io/v1", POOL_KIND);
+            let about = about(kind, &pool.name, &pool.uid);
             notes.push((about, "PoolUnreadable", text));
         }
     }
@@ -59,7 +61,8 @@ pub(super) async fn troubles(
              of one.",
             pools.join(", ")
         );
-        notes.push((about("v1", "Node", node), "InSeveralPools", text));
+        // Where kubectl looks for what is told of a node.
+        notes.push((about(("v1", "Node"), node, node), "InSeveralPools", text));
     }
     let mut still = BTreeSet::new();
     for (about, reason, text) in notes {
@@ -74,11 +77,12 @@ pub(super) async fn troubles(
     *told = still;
 }
 
-fn about(version: &str, kind: &str, name: &str) -> ObjectReference {
+fn about((version, kind): (&str, &str), name: &str, uid: &str) -> ObjectReference {
     ObjectReference {
         api_version: Some(version.to_owned()),
         kind: Some(kind.to_owned()),
         name: Some(name.to_owned()),
+        uid: Some(uid.to_owned()),
         ..ObjectReference::default()
     }
 }
@@ -90,6 +94,7 @@ pub(super) async fn policies_changed(
     after: &Current,
     plans_before: &BTreeMap<String, Vec<Described>>,
     plans_after: &BTreeMap<String, Vec<Described>>,
+    standing: &BTreeMap<String, Standing>,
 ) {
     let (gentler, harsher) = compare(plans_before, plans_after);
     let Some(text) = sentence(&gentler, &harsher) else { return };
@@ -119,7 +124,8 @@ pub(super) async fn policies_changed(
         let effect = plan.status.effect.as_deref().unwrap_or_default();
         let text = format!("{word} than before, {effect}, since this changed: {policies}");
         let note = Note { reason: "PlanChanged", warns: word == "harsher", text };
-        let about = about("tread.dev/v1alpha1", "DisruptionPlan", &plan.name);
+        let uid = standing.get(&plan.name).map_or("", |it| it.uid.as_str());
+        let about = about(("tread.dev/v1alpha1", "DisruptionPlan"), &plan.name, uid);
         settings.events.tell(&about, &note).await;
     }
 }

@@ -91,16 +91,21 @@ pub(super) async fn write(settings: &Settings, of_pool: OfPool<'_>) -> Result<()
         if !leads() || of_pool.wanted.iter().any(|wanted| wanted.name == *name) {
             continue;
         }
-        let finding = over(pool, standing, of_pool.known_since);
-        if finding.status == Some(false) {
-            ended.push((standing.created, name));
-        }
-        note("update", name, end(&api, name, standing, finding, now).await);
+        let ended_at = match ended_before(standing) {
+            Some(at) => Some(at),
+            None => {
+                let finding = over(pool, standing, of_pool.known_since);
+                let is_over = finding.status != Some(true);
+                note("update", name, end(&api, name, standing, finding, now).await);
+                is_over.then(|| now.as_second())
+            }
+        };
+        ended.extend(ended_at.map(|at| (at, name)));
     }
     ended.sort_unstable_by(|a, b| b.cmp(a));
     let oldest = now.as_second().saturating_sub(of_pool.keep.seconds);
-    for (index, (created, name)) in ended.into_iter().enumerate() {
-        if leads() && (index >= of_pool.keep.count || created < oldest) {
+    for (index, (ended_at, name)) in ended.into_iter().enumerate() {
+        if leads() && (index >= of_pool.keep.count || ended_at < oldest) {
             let Some(standing) = of_pool.standing.get(name) else { continue };
             let uid = Preconditions { uid: Some(standing.uid.clone()), resource_version: None };
             let params = DeleteParams { preconditions: Some(uid), ..DeleteParams::default() };
@@ -151,6 +156,13 @@ fn keep_times(status: &mut DisruptionPlanStatus, standing: &Standing) {
             condition.last_transition_time.clone_from(&before.last_transition_time);
         }
     }
+}
+
+/// Since when a plan is over, where that was said already: it stays so.
+fn ended_before(standing: &Standing) -> Option<i64> {
+    let pending = standing.conditions.iter().find(|it| it.type_ == PENDING)?;
+    let is_over = pending.status != "True" && !standing.stale;
+    is_over.then(|| pending.last_transition_time.0.as_second())
 }
 
 /// What became of a plan that nothing makes necessary any more.

@@ -170,8 +170,8 @@ fn may_decide_again(object: &DisruptionPolicy, kept: &Version) -> bool {
 /// What a policy claimed when it last decided, or failed to.
 fn last_known(object: &DisruptionPolicy) -> Vec<Claim> {
     let Some(status) = &object.status else { return Vec::new() };
-    use State::{Failed, Invalid, LastGood, Loaded};
-    let counted = matches!(status.state, Some(Loaded | LastGood | Failed | Invalid));
+    use State::{Disabled, Failed, Invalid, LastGood, Loaded};
+    let counted = matches!(status.state, Some(Loaded | LastGood | Failed | Invalid | Disabled));
     let claims = if counted { status.claims.as_slice() } else { &[] };
     claims.iter().map(claim_of).collect()
 }

@@ -40,6 +40,7 @@ fn digest(policies: &PolicySet) -> Digest {
         fields.field(identity.policy.as_bytes());
         fields.digest(&identity.digest);
         fields.digest(&identity.settings_digest);
+        fields.field(policy.condition().as_bytes());
         fields.number(u64::from(policy.may_relax) | u64::from(policy.read_secrets) << 1);
         for claim in &policy.claims {
             fields.field(claim.changes.as_bytes());

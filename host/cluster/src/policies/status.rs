@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use tread_model::description::Claim;
 use tread_model::effect::Effect;
-use tread_model::verdict::Failure;
+use tread_model::verdict::{Failure, FailureKind};
 
 /// What a column has room for.
 const LONGEST_SUMMARY: usize = 60;
@@ -72,6 +72,16 @@ pub fn status(
         last_change: before.last_change.clone(),
         conditions: before.conditions.clone(),
     };
+    if version.is_none() && before.kept_in.is_some() && !is_gone(newest) {
+        // What an admin switched off, or cannot be had for a moment, may be
+        // needed again: it stays kept, and known by what it claimed.
+        status.kept_in.clone_from(&before.kept_in);
+        status.digest.clone_from(&before.digest);
+        status.settings_digest.clone_from(&before.settings_digest);
+        if choice.state == State::Disabled {
+            status.claims.clone_from(&before.claims);
+        }
+    }
     let loaded = match newest {
         _ if choice.state == State::Disabled => {
             (None, "Disabled".to_owned(), "An admin switched it off: it is not asked.".to_owned())
@@ -114,6 +124,13 @@ pub fn status(
     }
     let note = note(&before, &status);
     (status, note)
+}
+
+/// Whether its ConfigMap is gone, which takes it away: what is switched off was
+/// not even looked for, and has no message.
+fn is_gone(newest: &Attempt) -> bool {
+    matches!(newest, Attempt::Bad { failure, .. }
+        if failure.kind == FailureKind::Missing && !failure.message.is_empty())
 }
 
 /// Whether what decides is the same.

@@ -248,11 +248,12 @@ fn attributed(
     if let [_] = parts {
         return vec![None];
     }
+    // Where nothing can be told, that is so for each: none is without effect.
+    if ways.iter().all(|way| way.plan.is_err()) {
+        return vec![None; parts.len()];
+    }
     let said: Vec<Option<BTreeSet<String>>> =
         parts.iter().map(|part| part.body.as_ref().and_then(|body| says(body, bodies))).collect();
-    if ways.iter().all(|way| way.plan.is_err()) {
-        return to_blame(parts, &said);
-    }
     let plans = ways.iter().filter_map(|way| way.plan.as_ref().ok());
     let all: BTreeSet<&str> =
         plans.flat_map(|way| &way.plan.changes).map(|change| change.id.as_str()).collect();
@@ -279,14 +280,6 @@ fn attributed(
         Some(own.chain(rest).map(str::to_owned).collect())
     });
     ids.collect()
-}
-
-/// Where nothing can be told: what cannot be read is to blame, or everything.
-fn to_blame(parts: &[Part], said: &[Option<BTreeSet<String>>]) -> Vec<Option<BTreeSet<String>>> {
-    let unread: Vec<bool> =
-        parts.iter().zip(said).map(|(part, said)| part.body.is_some() && said.is_none()).collect();
-    let any = unread.contains(&true);
-    unread.into_iter().map(|unread| (any && !unread).then(BTreeSet::new)).collect()
 }
 
 /// The ids of everything that a MachineConfig says anything of.

@@ -82,6 +82,8 @@ async fn a_plan_stays_pending_while_it_cannot_be_told_what_the_pool_is_made_of()
 async fn a_config_that_is_nested_without_end_is_a_plan_that_says_so() {
     let cluster = Cluster::settled(ControlPlane::options()).await;
     let _tread = Tread::start(&cluster.client);
+    cluster.config("50-a", "worker", files(&[("/etc/a", "a")])).await;
+    cluster.plan("MachineConfig/50-a created", |_| true).await;
     let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
     let config = format!(
         r#"{{"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
@@ -94,4 +96,9 @@ async fn a_config_that_is_nested_without_end_is_a_plan_that_says_so() {
     assert_eq!(condition(&plan, "Planned"), ("False", "CannotBeRead"));
     assert_eq!(status(&plan).effect.as_deref(), Some("not known"));
     assert_eq!(status(&plan).tread.as_deref(), Some(REBOOT));
+    // What waits beside it still waits, and is as little known.
+    let beside = cluster
+        .plan("MachineConfig/50-a created", |plan| condition(plan, "Planned").0 == "False")
+        .await;
+    assert_eq!(condition(&beside, "Pending").0, "True");
 }

@@ -28,7 +28,7 @@ use tread_engine::policy::{Policy, PolicySet, Wishes};
 use tread_engine::sandbox::{Options, Sandbox};
 use tread_model::plan::compare::ShadowPolicy;
 use tread_model::read::Input;
-use tread_model::verdict::Layer;
+use tread_model::verdict::{Failure, FailureKind, Layer};
 use tread_test_bed::ControlPlane;
 
 pub const ROLE: &str = "machineconfiguration.openshift.io/role";
@@ -334,6 +334,20 @@ pub fn shadowed(rules: &[&str]) -> Current {
         warnings: Vec::new(),
     };
     Current::new(today.policies, Some(shadows), true)
+}
+
+/// The same policies, of which one cannot decide any more.
+pub fn broken(policies: &Current, name: &str) -> Current {
+    let failure =
+        || Failure { kind: FailureKind::CompileTimeout, message: "it took too long".to_owned() };
+    let all = policies.policies.policies().iter().map(|it| {
+        let (identity, claims) = (it.identity.clone(), it.claims.clone());
+        match identity.policy == name {
+            true => Arc::new(Policy::broken(identity, claims, failure()).unwrap()),
+            false => Arc::clone(it),
+        }
+    });
+    Current::new(PolicySet::of(all.collect()).unwrap(), None, true)
 }
 
 /// The spec of a MachineConfig with these files.

@@ -12,7 +12,7 @@ mod failing;
 mod fixture;
 mod operator;
 
-use fixture::{Cluster, Tread, condition, current, files, shadowed};
+use fixture::{Cluster, Tread, broken, condition, current, files, shadowed};
 use kube::ResourceExt as _;
 use serde_json::json;
 use std::sync::Arc;
@@ -268,6 +268,16 @@ async fn a_policy_that_changes_says_which_plans_it_made_gentler() {
         .await;
     assert_eq!(after.name_any(), before.name_any());
     assert_ne!(status(&after).inputs, status(&before).inputs);
+    // The same policy, but it cannot decide any more.
+    let now = Arc::clone(&tread.policies.borrow());
+    tread.policies.send(Arc::new(broken(&now, "ours"))).unwrap();
+    cluster
+        .plan("MachineConfig/50-a created", |plan| status(plan).tread.as_deref() == Some(REBOOT))
+        .await;
+    let text = tread.metrics.text().unwrap();
+    let failed = "tread_policy_failures_total{policy=\"ours\",failure=\"compile-timeout\"}";
+    assert!(text.contains(failed), "{text}");
+    assert!(!text.contains("tread_preview_time_microseconds_count 0\n"), "{text}");
     let name = after.name_any();
     let selector = format!("involvedObject.name={name}");
     let args = [

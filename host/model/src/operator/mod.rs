@@ -158,7 +158,10 @@ fn judge<'p>(
     taken: &mut Vec<&'p OperatorAction>,
 ) {
     let Some(entry) = found else {
-        because.push(reboot(id, "no entry of the nodeDisruptionPolicy matches: reboot"));
+        because.push(reboot(
+            id,
+            "no entry of the nodeDisruptionPolicy matches, and an admin can add one: reboot",
+        ));
         return;
     };
     taken.extend(&entry.actions);

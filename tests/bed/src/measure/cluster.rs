@@ -219,8 +219,12 @@ fn config(number: usize, role: &str) -> Value {
     })
 }
 
+/// A config that every measured policy is asked about.
 fn new_config(name: &str, role: &str, number: usize) -> Result<DynamicObject> {
     let mut object = config(1000 + number, role);
+    if let Some(path) = object.pointer_mut("/spec/config/storage/files/0/path") {
+        *path = json!("/etc/acts/reload");
+    }
     if let Some(place) = object.pointer_mut("/metadata/name") {
         *place = json!(name);
     }

@@ -116,6 +116,8 @@ struct Registry {
     node_disruption_policy: Mirror<String, Option<Value>>,
     /// By the UID of the DisruptionPolicy.
     entries: BTreeMap<String, Entry>,
+    /// Each policy was loaded once, or known to be bad.
+    was_settled: bool,
     jobs: JoinSet<Done>,
     publish: watch::Sender<Arc<Current>>,
     /// The ConfigMaps, by UID, whose owners were told that they are no policies.
@@ -214,6 +216,7 @@ impl Registry {
             namespaces: Mirror::new(),
             node_disruption_policy: Mirror::new(),
             entries: BTreeMap::new(),
+            was_settled: false,
             jobs: JoinSet::new(),
             publish,
             told: BTreeSet::new(),

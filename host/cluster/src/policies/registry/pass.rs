@@ -81,9 +81,10 @@ impl Registry {
                 }
             };
             self.entries.insert(uid, entry);
-            settled &= found.is_some();
+            settled &= found.is_some() || self.was_settled && is_new(&read.object);
             listed.extend(found);
         }
+        self.was_settled |= settled;
         self.give_names(&mut listed);
         self.publish(&listed, settled);
         self.count(&listed);
@@ -413,6 +414,13 @@ fn idle(object: &Arc<DisruptionPolicy>, why: &str) -> Listed {
         kept: None,
         is_final: true,
     }
+}
+
+/// Whether it comes from a ConfigMap and never decided: others do not wait for
+/// it, however long it takes to load.
+fn is_new(object: &DisruptionPolicy) -> bool {
+    let state = object.status.as_ref().and_then(|status| status.state);
+    config_map_of(object).is_some() && matches!(state, None | Some(State::NeedsApproval))
 }
 
 /// It is still being found out.

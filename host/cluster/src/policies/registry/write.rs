@@ -75,8 +75,13 @@ pub(super) fn writes(
     listed: &[Listed],
 ) -> Vec<Write> {
     let mut writes: Vec<Write> = create.into_iter().map(Box::new).map(Write::Create).collect();
-    writes.extend(withdraw.into_iter().map(|gone| {
-        let object = snapshot.policies.get(&gone.name);
+    // What is on its way goes when whoever holds it lets go.
+    let object = |gone: &Withdrawal| snapshot.policies.get(&gone.name);
+    let stays = |gone: &Withdrawal| {
+        object(gone).is_none_or(|object| object.metadata.deletion_timestamp.is_none())
+    };
+    writes.extend(withdraw.into_iter().filter(stays).map(|gone| {
+        let object = object(&gone);
         let text = format!("{}: the policy decides nothing any more.", gone.why);
         let note = Note { reason: "PolicyWithdrawn", warns: false, text };
         let note = object.map(|object| (object.object_ref(&()), note));

@@ -4,7 +4,6 @@ use crate::api::disruption_policy::{ConfigMapSource, Layer, Mode, Source};
 use crate::policies::choose::choose;
 use tread_model::digest::Digest;
 use tread_model::effect::Effect;
-use tread_model::verdict::FailureKind;
 
 fn claim(changes: &str, least: Effect, most: Effect) -> Claim {
     Claim { changes: changes.to_owned(), least, most, with_unchanged: false }
@@ -156,6 +155,39 @@ fn an_approval_that_is_missing_says_how_to_give_it() {
     let command = "kubectl patch disruptionpolicy apps.chrony --type merge -p '{\"spec\":{\"approved\":true}}'";
     assert!(message.contains(command), "{message}");
     assert_eq!(note.unwrap().reason, "PolicyNeedsApproval");
+}
+
+#[test]
+fn what_is_switched_off_or_pinned_away_for_a_moment_stays_kept_and_known() {
+    let last = version("1.0.0");
+    let (object, _) = seen(&object(), &Attempt::Good(last.clone()), Some(&last), 1);
+    let (object, _) = seen(&object, &bad("a"), Some(&last), 2);
+    let known = |object: &DisruptionPolicy| {
+        let status = object.status.clone().unwrap();
+        (status.kept_in, status.digest, status.settings_digest)
+    };
+    let before = known(&object);
+    assert_eq!(before.0.as_deref(), Some("tread-last-good-1"));
+    let mut off = object.clone();
+    off.spec.mode = Mode::Disabled;
+    let untried = |message: &str| {
+        let failure = Failure { kind: FailureKind::Missing, message: message.to_owned() };
+        Attempt::Bad { failure, digest: None, claims: Vec::new() }
+    };
+    let (gone, _) = seen(&off, &untried("its ConfigMap is gone"), None, 3);
+    assert_eq!(known(&gone), (None, None, None));
+    let (mut off, _) = seen(&off, &untried(""), None, 3);
+    assert_eq!(known(&off), before);
+    // Switched on again while the newest is bad, the one before decides.
+    off.spec.mode = Mode::Enforce;
+    assert_eq!(choose(&off, &bad("a"), Some(&last), None).state, State::LastGood);
+    let choice = choose(&off, &bad("a"), None, None);
+    let Deciding::Reboots(claims) = choice.deciding else { panic!("{choice:?}") };
+    assert_eq!(claims[0].changes, "file:/etc/chrony.conf");
+    let mut pinned = object;
+    pinned.spec.digest = Some(Digest::of(b"another").to_string());
+    let (pinned, _) = seen(&pinned, &bad("a"), None, 3);
+    assert_eq!(known(&pinned), before);
 }
 
 #[test]
