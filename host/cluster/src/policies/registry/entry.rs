@@ -231,6 +231,7 @@ impl Sought {
 
 /// Whether a failure may be another one at the next try, with the same bytes.
 pub(super) fn may_pass(failure: &Failure) -> bool {
-    use FailureKind::{CompileTimeout, Deadline, NoRoom, Stack};
-    matches!(failure.kind, CompileTimeout | Deadline | NoRoom | Stack)
+    // A compiler that was killed from outside looks like one that crashed.
+    use FailureKind::{CompileFailed, CompileTimeout, Deadline, NoRoom, Stack};
+    matches!(failure.kind, CompileFailed | CompileTimeout | Deadline | NoRoom | Stack)
 }
