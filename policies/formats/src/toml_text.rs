@@ -78,8 +78,8 @@ impl<'a> Reader<'a> {
             }
             if self.eat(quote) {
                 text.push(char::from(quote));
-            } else if self.newline() {
-                text.push('\n');
+            } else if let Some(newline) = self.newline_as_written() {
+                text.push_str(newline);
             } else if quote == b'\'' || !self.eat(b'\\') {
                 return Err(OPEN);
             } else if matches!(self.peek(), Some(b' ' | b'\t' | b'\r' | b'\n')) {
@@ -92,6 +92,12 @@ impl<'a> Reader<'a> {
                 text.push(self.escape()?);
             }
         }
+    }
+
+    /// What reads the file may keep a carriage return, so this does too.
+    fn newline_as_written(&mut self) -> Option<&'a str> {
+        let start = self.at;
+        self.newline().then(|| self.since(start))
     }
 
     fn escape(&mut self) -> Result<char> {
