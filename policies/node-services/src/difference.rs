@@ -13,7 +13,8 @@ pub(crate) struct Difference<'a> {
 }
 
 /// All keys that differ, in order. Tables are compared key by key, lists as a
-/// whole, and a table against nothing is all of its keys. An empty table is a
+/// whole, and a table against nothing is all of its keys; against a value that is
+/// none, it is the key and all of its keys. An empty table is a
 /// key like any other (in a map it defines an entry), unless it is a section.
 pub(crate) fn differences<'a>(
     service: Service,
@@ -62,7 +63,15 @@ impl<'a> Walk<'a> {
             }
             (Some(Value::Table(_)), None) | (None, Some(Value::Table(_)))
                 if self.service.is_section(&self.path) => {}
-            _ => self.found.push(Difference { path: self.path.clone(), kept }),
+            _ => {
+                self.found.push(Difference { path: self.path.clone(), kept });
+                // One side is no table, so the service knows no key in the other.
+                let table = |value: Option<&'a Value>| match value {
+                    Some(Value::Table(table)) => Some(table),
+                    _ => None,
+                };
+                self.tables(table(before), table(after), kept);
+            }
         }
     }
 }
@@ -90,7 +99,8 @@ mod tests {
         let expected = [("a.x", 2), ("a.y", 2), ("gone.z.w", 0), ("new.deep.k", 3)];
         assert_eq!(found(before, after), is(&expected));
         assert_eq!(found("[a.b]\nx = 1\ny = 2", "[a.b]\nx = 1"), is(&[("a.b.y", 2)]));
-        assert_eq!(found("a = 1", "[a]\nb = 1"), is(&[("a", 1)]));
+        assert_eq!(found("a = 1", "[a]\nb = 1"), is(&[("a", 1), ("a.b", 2)]));
+        assert_eq!(found("[a]\nb = 1", "a = 1"), is(&[("a", 1), ("a.b", 1)]));
     }
 
     #[test]
