@@ -14,22 +14,34 @@ use tread_cluster::api::disruption_plan::{Cause, CauseEvent};
 use tread_cluster::policies::current::Current;
 use tread_cluster::pools::Pool;
 use tread_cluster::previews::{Bodies, BodyKey, Part, Piece, Side, Way, Work, compute};
-use tread_engine::policy::PolicySet;
+use tread_engine::planner::Answers;
+use tread_engine::policy::{Policy, PolicySet, Wishes};
 use tread_engine::sandbox::{Options, Sandbox};
 use tread_model::operator;
 use tread_model::read::{self, Input};
+use tread_model::verdict::Layer;
 
 const POOLS: usize = 50;
 /// How many MachineConfigs each pool is made of, with files of so many bytes.
 const CONFIGS: usize = 20;
 const FILES: usize = 3;
 const FILE: usize = 2048;
+/// The number of the config that is new.
+const NEW: usize = 99_999;
 const ROUNDS: usize = 21;
+const POLICIES: usize = 93;
+
+fn path(number: usize, index: usize) -> String {
+    match (number, index) {
+        (NEW, 0) => "/etc/acts/reload".to_owned(),
+        _ => format!("/etc/measured/{number}/{index}"),
+    }
+}
 
 fn files(number: usize) -> Vec<Value> {
     let file = |index: usize| {
         let text = format!("{number}.{index}.").repeat(FILE / 6);
-        json!({"path": format!("/etc/measured/{number}/{index}"), "mode": 0o644,
+        json!({"path": path(number, index), "mode": 0o644,
             "overwrite": true, "contents": {"source": format!("data:,{text}")}})
     };
     (0..FILES).map(file).collect()
@@ -63,7 +75,7 @@ fn work(number: usize, bodies: &mut Bodies) -> Work {
     }
     let rendered = format!("rendered-pool-{number}-1");
     bodies.insert(key(&rendered), config(&rendered, &all));
-    let new = config("99999-new", &files(99_999));
+    let new = config("99999-new", &files(NEW));
     configs.push(Piece::Given("99999-new".to_owned(), Arc::clone(&new)));
     let pool = Pool { name: format!("pool-{number}"), ..Pool::default() };
     let cause = Cause {
@@ -102,27 +114,62 @@ fn floor(work: &Work, bodies: &Bodies) {
     black_box(read::sides(&inputs(from, bodies), &inputs(&work.to, bodies)).unwrap());
 }
 
+/// As many policies, all of which claim the new file.
+fn policies(sandbox: &Sandbox) -> PolicySet {
+    let component = include_bytes!("../../../tests/contract/1.0.0/acts.wasm");
+    let module = sandbox.load(component, None).unwrap();
+    let limits = sandbox.limits();
+    let policy = |number: usize| {
+        let (layer, wishes) = (Layer::Template, Wishes::default());
+        let policy = Policy::new(component.as_slice().into(), None, layer, wishes, limits);
+        let policy = policy.unwrap().with_module(module.clone());
+        let claims = policy.claims.clone();
+        policy.named(format!("acts-{number}"), String::new(), claims)
+    };
+    PolicySet::new((0..POLICIES).map(policy).collect()).unwrap()
+}
+
 fn main() {
     let mut bodies = Bodies::new();
     let works: Vec<Work> = (0..POOLS).map(|number| work(number, &mut bodies)).collect();
     let sandbox = Sandbox::new(Options::default()).unwrap();
-    let current = Current::new(PolicySet::new(Vec::new()).unwrap(), None, true);
+    let silent = Current::new(PolicySet::new(Vec::new()).unwrap(), None, true);
+    let asked = Current::new(policies(&sandbox), None, true);
     let rules = operator::Policies::of(None);
-    let (mut floors, mut all) = (Vec::new(), Vec::new());
+    let plan = |work: &Work, current: &Current, answers: &Answers| {
+        compute(work.clone(), &bodies, current, &rules, &sandbox, answers)
+    };
+    let all: [&dyn Fn(); 4] = [
+        &|| works.iter().for_each(|work| floor(work, &bodies)),
+        &|| {
+            let answers = Answers::default();
+            works.iter().for_each(|work| drop(plan(work, &silent, &answers)));
+        },
+        &|| {
+            let answers = Answers::default();
+            works.iter().for_each(|work| drop(plan(work, &asked, &answers)));
+        },
+        &|| works.iter().for_each(|work| drop(plan(work, &asked, &Answers::default()))),
+    ];
+    let mut times = all.map(|_| Vec::new());
     for _ in 0..ROUNDS {
-        let begun = Instant::now();
-        works.iter().for_each(|work| floor(work, &bodies));
-        floors.push(begun.elapsed());
-        let begun = Instant::now();
-        for work in &works {
-            black_box(compute(work.clone(), &bodies, &current, &rules, &sandbox));
+        for (run, times) in all.iter().zip(&mut times) {
+            let begun = Instant::now();
+            run();
+            times.push(begun.elapsed());
         }
-        all.push(begun.elapsed());
     }
-    let [floor, all] = [floors, all].map(|mut times: Vec<Duration>| {
+    let [floor, silent, asked, alone] = times.map(|mut times: Vec<Duration>| {
         times.sort_unstable();
         times[ROUNDS / 2]
     });
-    let ratio = all.as_secs_f64() / floor.as_secs_f64();
-    println!("previews of {POOLS} pools, one core: floor {floor:?}, {all:?}, ratio {ratio:.2}");
+    println!(
+        "previews of {POOLS} pools that get the same change, one core; reading both sides: {floor:?}"
+    );
+    let row = |what: &str, time: Duration| {
+        println!("{what:<40} {time:>10.2?}  {:.2}", time.as_secs_f64() / floor.as_secs_f64());
+    };
+    row("no policy", silent);
+    row(&format!("{POLICIES} policies that claim it"), asked);
+    row("each pool by itself", alone);
 }

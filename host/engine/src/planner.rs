@@ -1,17 +1,22 @@
 //! From changes to a plan: route, ask, merge.
 
+mod answers;
 mod shadow;
 
+pub use answers::Answers;
 pub use shadow::{Shadows, plan_with_shadows, shadow};
 
 use crate::policy::{Policy, PolicySet};
-use crate::sandbox::{Call, Sandbox};
+use crate::sandbox::{Call, CallFailure, Module, Sandbox};
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tread_model::change::{Change, Entry, State};
 use tread_model::config::NodeConfig;
 use tread_model::config_digest::{Digests, digests_of_pair};
 use tread_model::diff::{Comparison, compare_digested, unchanged};
+use tread_model::digest::Digest;
+use tread_model::plan::compare::Shadow;
 use tread_model::plan::{Decided, Plan, Said, Statement, build};
 use tread_model::problem::Problems;
 use tread_model::secrets::{is_secret, is_secret_entry, redact, redact_entry};
@@ -68,11 +73,46 @@ pub fn plan<'a>(
     Ok(planned)
 }
 
+/// One of several plans that are made together: as [`plan`], or
+/// [`plan_with_shadows`], and asks nothing that is answered already. The calls of
+/// both are with the plan.
+pub fn plan_together<'a>(
+    sandbox: &Sandbox,
+    policies: &PolicySet,
+    shadows: Option<&Shadows>,
+    answers: &Answers,
+    (old, new): (&NodeConfig<'a>, &NodeConfig<'a>),
+) -> Result<(Planned<'a>, Option<Shadow>), Problems> {
+    let start = Instant::now();
+    let (from, to) = digests_of_pair(old, new)?;
+    let (answers, sides) = (Some(answers), ((old, &from), (new, &to)));
+    let mut planned = plan_remembering(sandbox, policies, answers, sides.0, sides.1, Vec::new())?;
+    planned.comparing =
+        start.elapsed().saturating_sub(planned.calls.iter().map(CallRecord::took).sum());
+    let Some(shadows) = shadows else { return Ok((planned, None)) };
+    let (shadow, calls) =
+        shadow::shadow_remembering(sandbox, shadows, answers, sides.0, sides.1, &planned.plan)?;
+    planned.calls.extend(calls);
+    Ok((planned, Some(shadow)))
+}
+
 /// As [`plan`], for configs whose digests are known: the cost follows the
 /// changes, not what the configs hold.
 pub fn plan_digested<'a>(
     sandbox: &Sandbox,
     policies: &PolicySet,
+    old: (&NodeConfig<'a>, &Digests),
+    new: (&NodeConfig<'a>, &Digests),
+    warnings: Vec<String>,
+) -> Result<Planned<'a>, Problems> {
+    plan_remembering(sandbox, policies, None, old, new, warnings)
+}
+
+/// As [`plan_digested`], and asks nothing that is answered already.
+fn plan_remembering<'a>(
+    sandbox: &Sandbox,
+    policies: &PolicySet,
+    answers: Option<&Answers>,
     (old, from): (&NodeConfig<'a>, &Digests),
     (new, to): (&NodeConfig<'a>, &Digests),
     warnings: Vec<String>,
@@ -80,8 +120,8 @@ pub fn plan_digested<'a>(
     let start = Instant::now();
     let comparison = compare_digested(old, from, new, to)?;
     let comparing = start.elapsed();
-    let Round { statements, reproducible, calls, .. } =
-        Round::new(sandbox, policies, (old, new), &comparison).finished()?;
+    let round = Round::new(sandbox, policies, (old, new), &comparison).remembering(answers);
+    let Round { statements, reproducible, calls, .. } = round.finished()?;
     let decided = decided(&comparison, statements);
     let plan = build(
         (comparison.from, comparison.to),
@@ -108,7 +148,39 @@ fn decided<'p>(
         .collect()
 }
 
+/// What came of asking a policy.
+#[derive(Debug, Clone)]
+enum Heard {
+    /// One for each offered change.
+    Verdicts(Vec<Option<Verdict>>),
+    /// It voids all that was answered.
+    Failure {
+        failure: Failure,
+        /// As [`CallFailure::reproducible`].
+        reproducible: bool,
+    },
+}
+
+impl Heard {
+    /// Whether the same question has the same outcome everywhere.
+    fn is_reproducible(&self) -> bool {
+        !matches!(self, Heard::Failure { reproducible: false, .. })
+    }
+}
+
 impl CallRecord {
+    fn of(policy: &Policy, offer: &[usize]) -> CallRecord {
+        CallRecord {
+            policy: policy.identity.policy.clone(),
+            offered: offer.len(),
+            load: Duration::ZERO,
+            call: Duration::ZERO,
+            fuel: 0,
+            log: Vec::new(),
+            failure: None,
+        }
+    }
+
     fn took(&self) -> Duration {
         self.load + self.call
     }
@@ -124,6 +196,8 @@ struct Round<'r, 'a> {
     statements: Vec<Vec<Statement<'r>>>,
     reproducible: bool,
     calls: Vec<CallRecord>,
+    /// What was answered before, and the digest of each change.
+    remembered: Option<(&'r Answers, Vec<Digest>)>,
 }
 
 impl<'r, 'a> Round<'r, 'a> {
@@ -135,7 +209,22 @@ impl<'r, 'a> Round<'r, 'a> {
     ) -> Round<'r, 'a> {
         let statements = comparison.changes.iter().map(|_| Vec::new()).collect();
         let calls = Vec::new();
-        Round { sandbox, policies, sides, comparison, statements, reproducible: true, calls }
+        Round {
+            sandbox,
+            policies,
+            sides,
+            comparison,
+            statements,
+            reproducible: true,
+            calls,
+            remembered: None,
+        }
+    }
+
+    /// Asks nothing that is answered there.
+    fn remembering(mut self, answers: Option<&'r Answers>) -> Round<'r, 'a> {
+        self.remembered = answers.map(|it| (it, answers::digests(&self.comparison.changes)));
+        self
     }
 
     /// Asks all who are to be asked, the admin layer first.
@@ -174,92 +263,121 @@ impl<'r, 'a> Round<'r, 'a> {
     }
 
     /// Asks one policy, and notes what it said of each change it was offered.
-    fn call(&mut self, policy: &'r Policy, offer: &[usize]) -> Result<(), Problems> {
+    fn call(&mut self, policy: &'r Arc<Policy>, offer: &[usize]) -> Result<(), Problems> {
         let start = Instant::now();
         let module = policy.module(self.sandbox);
         let load = start.elapsed();
-        let mut record = CallRecord {
-            policy: policy.identity.policy.clone(),
-            offered: offer.len(),
-            load,
-            call: Duration::ZERO,
-            fuel: 0,
-            log: Vec::new(),
-            failure: None,
-        };
-        let module = match module {
-            Ok(module) => module,
+        let mut record = None;
+        let heard = match module {
+            Ok(module) => {
+                let entries = self.neighbours(policy)?;
+                let mut ask = || {
+                    let (heard, made) = self.hear(policy, module, offer, &entries);
+                    record = Some(CallRecord { load, ..made });
+                    heard
+                };
+                match &self.remembered {
+                    Some((answers, digests)) => {
+                        let changes = offer.iter().filter_map(|index| digests.get(*index).copied());
+                        answers.to(policy, &changes.collect::<Vec<_>>(), &entries, ask)
+                    }
+                    None => ask(),
+                }
+            }
             Err(failure) => {
-                record.failure = Some(failure.kind);
-                self.note_failure(policy, offer, failure);
-                self.calls.push(record);
-                return Ok(());
+                record = Some(CallRecord {
+                    load,
+                    failure: Some(failure.kind),
+                    ..CallRecord::of(policy, offer)
+                });
+                Heard::Failure { failure: failure.clone(), reproducible: true }
             }
         };
-        let blind = policy.identity.layer == Layer::Template && !policy.read_secrets;
+        self.calls.extend(record);
+        self.note(policy, offer, heard);
+        Ok(())
+    }
+
+    /// Calls a policy.
+    fn hear(
+        &self,
+        policy: &Policy,
+        module: &Module,
+        offer: &[usize],
+        entries: &[Entry<'a>],
+    ) -> (Heard, CallRecord) {
+        let blind = is_blind(policy);
         let changes = offer.iter().filter_map(|index| self.comparison.changes.get(*index));
         let changes: Vec<Cow<'_, Change<'a>>> = changes
             .map(|change| if blind { redact(change) } else { Cow::Borrowed(change) })
             .collect();
         let offers: Vec<&Change<'a>> = changes.iter().map(AsRef::as_ref).collect();
-        let entries = self.neighbours(policy, blind)?;
-
         let start = Instant::now();
         let call = Call {
             settings: &policy.settings,
             changes: &offers,
-            unchanged: &entries,
+            unchanged: entries,
             claims: &policy.claims,
             layer: policy.identity.layer,
         };
         let limits = policy.limits().unwrap_or_else(|| self.sandbox.limits());
         let reply = self.sandbox.classify_within(module, &call, limits);
-        record.call = start.elapsed();
+        let record = CallRecord { call: start.elapsed(), ..CallRecord::of(policy, offer) };
         match reply {
             Ok(reply) => {
-                for (index, verdict) in offer.iter().zip(reply.verdicts) {
-                    let silent = || Verdict { answer: Answer::Abstain, reason: String::new() };
-                    let secret = self.comparison.changes.get(*index).is_some_and(is_secret_file);
-                    if let Some(said) = self.statements.get_mut(*index) {
-                        let mut verdict = verdict.unwrap_or_else(silent);
-                        // It saw the file, and may quote it.
-                        if secret && !blind && !verdict.reason.is_empty() {
-                            verdict.reason = UNSHOWN.to_owned();
-                        }
-                        said.push(statement(policy, Said::Verdict(verdict)));
+                let mut verdicts = reply.verdicts;
+                // It saw the files, and may quote them.
+                for (change, verdict) in offers.iter().zip(&mut verdicts) {
+                    if let Some(verdict) = verdict
+                        && !(blind || verdict.reason.is_empty())
+                        && is_secret_file(change)
+                    {
+                        verdict.reason = UNSHOWN.to_owned();
                     }
                 }
-                (record.fuel, record.log) = (reply.fuel, reply.log);
+                (
+                    Heard::Verdicts(verdicts),
+                    CallRecord { fuel: reply.fuel, log: reply.log, ..record },
+                )
             }
-            Err(mut failed) => {
+            Err(failed) => {
+                let CallFailure { mut failure, fuel, log, reproducible } = failed;
                 // Its last words may quote any of what it saw.
                 let saw_secrets = !blind
                     && (offers.iter().any(|change| is_secret(change))
                         || entries.iter().any(is_secret_entry));
-                if saw_secrets && may_quote(failed.failure.kind) {
-                    failed.failure.message = UNTOLD.to_owned();
+                if saw_secrets && may_quote(failure.kind) {
+                    failure.message = UNTOLD.to_owned();
                 }
-                record.failure = Some(failed.failure.kind);
-                self.note_failure(policy, offer, &failed.failure);
-                self.reproducible &= failed.reproducible;
-                (record.fuel, record.log) = (failed.fuel, failed.log);
+                let record = CallRecord { fuel, log, failure: Some(failure.kind), ..record };
+                (Heard::Failure { failure, reproducible }, record)
             }
         }
-        self.calls.push(record);
-        Ok(())
     }
 
-    /// A failure voids the whole call: it is the policy's word on all it was offered.
-    fn note_failure(&mut self, policy: &'r Policy, offer: &[usize], failure: &Failure) {
-        for index in offer {
-            if let Some(said) = self.statements.get_mut(*index) {
-                said.push(statement(policy, Said::Failed(failure.clone())));
+    /// Notes what a policy said of each change it was offered. A failure voids
+    /// the whole call: it is the policy's word on all of them.
+    fn note(&mut self, policy: &'r Policy, offer: &[usize], heard: Heard) {
+        let said: Vec<Said> = match heard {
+            Heard::Verdicts(verdicts) => {
+                let silent = || Verdict { answer: Answer::Abstain, reason: String::new() };
+                let verdicts = verdicts.into_iter().map(|it| it.unwrap_or_else(silent));
+                verdicts.map(Said::Verdict).collect()
+            }
+            Heard::Failure { failure, reproducible } => {
+                self.reproducible &= reproducible;
+                vec![Said::Failed(failure); offer.len()]
+            }
+        };
+        for (index, said) in offer.iter().zip(said) {
+            if let Some(of_change) = self.statements.get_mut(*index) {
+                of_change.push(statement(policy, said));
             }
         }
     }
 
     /// What the policy claims `with-unchanged`, as it stands on both sides.
-    fn neighbours(&self, policy: &Policy, blind: bool) -> Result<Vec<Entry<'a>>, Problems> {
+    fn neighbours(&self, policy: &Policy) -> Result<Vec<Entry<'a>>, Problems> {
         if !policy.claims.iter().any(|claim| claim.with_unchanged) {
             return Ok(Vec::new());
         }
@@ -276,7 +394,7 @@ impl<'r, 'a> Round<'r, 'a> {
             }
         }
         entries.sort_unstable_by(|a, b| a.id.cmp(&b.id));
-        if !blind {
+        if !is_blind(policy) {
             return Ok(entries);
         }
         Ok(entries.iter().map(|entry| redact_entry(entry).into_owned()).collect())
@@ -294,6 +412,11 @@ const UNTOLD: &str =
 fn may_quote(kind: FailureKind) -> bool {
     use FailureKind::{Deadline, Memory, NoRoom, OutOfFuel, Stack};
     !matches!(kind, Deadline | Memory | NoRoom | OutOfFuel | Stack)
+}
+
+/// Whether secrets are kept from a policy (law 10).
+fn is_blind(policy: &Policy) -> bool {
+    policy.identity.layer == Layer::Template && !policy.read_secrets
 }
 
 fn is_secret_file(change: &Change<'_>) -> bool {

@@ -4,7 +4,7 @@ use crate::digest::Digest;
 use std::borrow::Cow;
 
 /// One difference between two node configs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Change<'a> {
     /// `file:/etc/foo`, `unit:crio.service`, `kernel-arguments`, …
     pub id: String,
@@ -16,7 +16,7 @@ pub struct Change<'a> {
 
 /// Something that is the same on both sides, offered beside the changes to a
 /// policy that claims it `with-unchanged`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Entry<'a> {
     /// As [`Change::id`].
     pub id: String,
@@ -48,7 +48,7 @@ impl Change<'_> {
 }
 
 /// One side of a change.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum State<'a> {
     /// The config says nothing of it.
     Absent,
@@ -65,7 +65,7 @@ pub enum State<'a> {
 }
 
 /// The bytes of a file, as far as whoever sees this may see them.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Content<'a> {
     /// The config sets none.
     Absent,
@@ -76,7 +76,7 @@ pub enum Content<'a> {
 }
 
 /// A file as it stands on the node.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct FileState<'a> {
     /// The decoded bytes.
     pub content: Content<'a>,
@@ -89,7 +89,7 @@ pub struct FileState<'a> {
 }
 
 /// A systemd unit as the config sets it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct UnitState<'a> {
     /// The unit file, if the config brings one.
     pub contents: Content<'a>,
@@ -102,7 +102,7 @@ pub struct UnitState<'a> {
 }
 
 /// A piece of a unit in its `.d` directory.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DropinState<'a> {
     /// `10-limits.conf`
     pub name: Cow<'a, str>,

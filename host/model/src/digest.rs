@@ -4,6 +4,7 @@ pub(crate) mod lanes;
 
 use sha2::{Digest as _, Sha256};
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 /// A sha256 digest; shown as `sha256:HEX`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -13,6 +14,14 @@ impl Digest {
     /// The digest of plain bytes, without any framing.
     pub fn of(bytes: &[u8]) -> Digest {
         Digest(Sha256::digest(bytes).into())
+    }
+
+    /// Tells values apart within one run of the program: another build may give
+    /// others, so it is neither shown nor kept.
+    pub fn of_value(value: &(impl Hash + ?Sized)) -> Digest {
+        let mut fields = ByHash(Sha256::new());
+        value.hash(&mut fields);
+        Digest(fields.0.finalize().into())
     }
 
     /// `sha256:` and this, cut to twelve characters: for people.
@@ -60,6 +69,20 @@ impl serde::Serialize for Digest {
     }
 }
 
+/// Takes what a value hashes, which tells all its fields apart.
+struct ByHash(Sha256);
+
+impl Hasher for ByHash {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        let Digest([a, b, c, d, e, f, g, h, ..]) = Digest(self.0.clone().finalize().into());
+        u64::from_le_bytes([a, b, c, d, e, f, g, h])
+    }
+}
+
 /// A digest in the making: every field is preceded by its length, so that no
 /// two lists of fields give the same bytes.
 pub struct Fields(Sha256);
@@ -104,6 +127,25 @@ mod tests {
         assert_eq!(Digest::parse(&digest.to_string()), Some(digest));
         assert_eq!(Digest::parse("sha256:00"), None);
         assert_eq!(Digest::parse("tread"), None);
+    }
+
+    #[test]
+    fn values_that_differ_have_digests_that_differ() {
+        type Part = (&'static str, Option<&'static [u8]>);
+        let of = |value: &[Part]| Digest::of_value(value);
+        let values: &[&[Part]] = &[
+            &[],
+            &[("", None)],
+            &[("ab", Some(b"c"))],
+            &[("a", Some(b"bc"))],
+            &[("a", Some(b"")), ("bc", None)],
+            &[("a", None), ("bc", Some(b""))],
+        ];
+        for (index, one) in values.iter().enumerate() {
+            for (other_index, other) in values.iter().enumerate() {
+                assert_eq!(of(one) == of(other), index == other_index, "{one:?} {other:?}");
+            }
+        }
     }
 
     #[test]

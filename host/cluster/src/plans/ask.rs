@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 use tokio::sync::{Semaphore, watch};
+use tread_engine::planner::Answers;
 use tread_engine::sandbox::Sandbox;
 use tread_model::digest::{Digest, Fields};
 use tread_model::operator;
@@ -101,9 +102,10 @@ impl Previewer {
         if let Some(pool) = pools.iter().find(is_unknown) {
             return Err(format!("what the nodes of pool {pool} have is not known yet"));
         }
+        let answers = Arc::default();
         let mut waiting = Vec::new();
         for work in pools.iter().filter_map(|pool| work(&after, pool)) {
-            let asked = self.compute(work, &after, &current);
+            let asked = self.compute(work, &after, &current, &answers);
             waiting.push(asked);
         }
         let all = futures::future::join_all(waiting).await;
@@ -116,6 +118,7 @@ impl Previewer {
         work: Work,
         cluster: &Cluster,
         current: &Arc<Current>,
+        answers: &Arc<Answers>,
     ) -> Result<Preview, String> {
         let begun = Instant::now();
         let sides = work.ways.iter().filter_map(|way| way.from.as_ref()).chain([&work.to]);
@@ -130,8 +133,9 @@ impl Previewer {
         };
         let rules = operator::Policies::of(cluster.machine_configuration.as_deref());
         let (current, sandbox) = (Arc::clone(current), self.sandbox.clone());
+        let answers = Arc::clone(answers);
         let planning = tokio::task::spawn_blocking(move || {
-            let preview = compute(work, &bodies, &current, &rules, &sandbox);
+            let preview = compute(work, &bodies, &current, &rules, &sandbox, &answers);
             drop(permit);
             preview
         });

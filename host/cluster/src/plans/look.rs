@@ -12,6 +12,7 @@ use futures::{StreamExt as _, stream};
 use k8s_openapi::jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
+use tread_engine::planner::Answers;
 use tread_model::digest::Digest;
 use tread_model::effect::Effect;
 
@@ -67,12 +68,13 @@ pub(super) async fn look(
     let (cluster, unknown) = with_baselines(&previewer, &look.pools).await;
     let cluster = Arc::new(cluster);
     let before = previewer.described.read().unwrap_or_else(PoisonError::into_inner).clone();
+    let answers = Arc::default();
     let found: Vec<(String, Result<Found, String>)> = stream::iter(look.pools.clone())
         .map(async |name: String| {
             let known = memory.pools.get(&name);
             let found = match unknown.get(&name) {
                 Some(why) => Err(why.clone()),
-                None => one(&previewer, &cluster, &current, &name, known).await,
+                None => one(&previewer, &cluster, (&current, &answers), &name, known).await,
             };
             (name, found)
         })
@@ -148,7 +150,7 @@ struct Found {
 async fn one(
     previewer: &Previewer,
     cluster: &Cluster,
-    current: &Arc<Current>,
+    (current, answers): (&Arc<Current>, &Arc<Answers>),
     name: &str,
     known: Option<&Remembered>,
 ) -> Result<Found, String> {
@@ -169,7 +171,7 @@ async fn one(
             known
         }
         _ => {
-            let preview = previewer.compute(work, cluster, current).await?;
+            let preview = previewer.compute(work, cluster, current, answers).await?;
             Remembered { inputs, preview, at: Timestamp::now() }
         }
     };

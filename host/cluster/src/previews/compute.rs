@@ -7,7 +7,7 @@ use crate::policies::current::Current;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use tread_engine::planner::{self, CallRecord};
+use tread_engine::planner::{self, Answers, CallRecord};
 use tread_engine::sandbox::Sandbox;
 use tread_model::config::NodeConfig;
 use tread_model::diff;
@@ -51,16 +51,18 @@ pub struct WayPlan {
     pub shadow: Option<Shadow>,
 }
 
-/// Plans what has to be compared.
+/// Plans what has to be compared. `answers` are those of all plans that are made
+/// together, with the same policies.
 pub fn compute(
     mut work: Work,
     bodies: &Bodies,
     current: &Current,
     operator: &operator::Policies,
     sandbox: &Sandbox,
+    answers: &Answers,
 ) -> Preview {
     let mut calls = Vec::new();
-    let asked = Asked { bodies, current, operator, sandbox };
+    let asked = Asked { bodies, current, operator, sandbox, answers };
     let to = asked.texts(&work.to);
     let rendered = work.operated.then(|| to.as_ref().ok().map(|to| asked.rendered(&work.to, to)));
     let rendered = rendered.flatten();
@@ -92,6 +94,7 @@ struct Asked<'w> {
     current: &'w Current,
     operator: &'w operator::Policies,
     sandbox: &'w Sandbox,
+    answers: &'w Answers,
 }
 
 /// What an object is called, and what it holds.
@@ -131,28 +134,10 @@ impl Asked<'_> {
                 .map_err(|problems| problems.to_string())?;
         }
         let (old, new) = (&old.config, &new.config);
-        let policies = &self.current.policies;
-        let (planned, shadow) = match &self.current.shadows {
-            None => (planner::plan(self.sandbox, policies, old, new, Vec::new()), None),
-            Some(shadows) => {
-                let both = planner::plan_with_shadows(
-                    self.sandbox,
-                    policies,
-                    shadows,
-                    old,
-                    new,
-                    Vec::new(),
-                );
-                match both {
-                    Ok((planned, shadow, more)) => {
-                        calls.extend(more);
-                        (Ok(planned), Some(shadow))
-                    }
-                    Err(problems) => (Err(problems), None),
-                }
-            }
-        };
-        let planned = planned.map_err(|problems| problems.to_string())?;
+        let Current { policies, shadows, .. } = self.current;
+        let (shadows, answers) = (shadows.as_ref(), self.answers);
+        let planned = planner::plan_together(self.sandbox, policies, shadows, answers, (old, new));
+        let (planned, shadow) = planned.map_err(|problems| problems.to_string())?;
         calls.extend(planned.calls);
         let operator = rendered.map(|rendered| {
             let topology = match work.single_replica {

@@ -1,7 +1,7 @@
 //! Policies in the shadow: asked like all others, for a plan that nobody
 //! carries out.
 
-use super::{CallRecord, Planned, Round, decided, plan_digested};
+use super::{Answers, CallRecord, Planned, Round, decided, plan_digested};
 use crate::policy::PolicySet;
 use crate::sandbox::Sandbox;
 use std::time::Instant;
@@ -48,13 +48,26 @@ pub fn plan_with_shadows<'a>(
 pub fn shadow(
     sandbox: &Sandbox,
     shadows: &Shadows,
+    old: (&NodeConfig<'_>, &Digests),
+    new: (&NodeConfig<'_>, &Digests),
+    today: &Plan,
+) -> Result<(Shadow, Vec<CallRecord>), Problems> {
+    shadow_remembering(sandbox, shadows, None, old, new, today)
+}
+
+/// As [`shadow`], and asks nothing that is answered already.
+pub(super) fn shadow_remembering(
+    sandbox: &Sandbox,
+    shadows: &Shadows,
+    answers: Option<&Answers>,
     (old, from): (&NodeConfig<'_>, &Digests),
     (new, to): (&NodeConfig<'_>, &Digests),
     today: &Plan,
 ) -> Result<(Shadow, Vec<CallRecord>), Problems> {
     let Shadows { with, policies, warnings } = shadows;
     let comparison = compare_digested(old, from, new, to)?;
-    let round = Round::new(sandbox, with, (old, new), &comparison).finished()?;
+    let round = Round::new(sandbox, with, (old, new), &comparison).remembering(answers);
+    let round = round.finished()?;
     let mut heard =
         Heard { policies: policies.clone(), warnings: warnings.clone(), ..Heard::default() };
     for (change, statements) in comparison.changes.iter().zip(&round.statements) {

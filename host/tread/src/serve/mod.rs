@@ -9,7 +9,6 @@ use anyhow::{Context as _, Result, anyhow};
 use axum::Router;
 use clap::Args;
 use futures::FutureExt as _;
-use kube::Client;
 use listed::Listed;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -110,7 +109,8 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
         .clone()
         .or_else(|| variable("POD_NAMESPACE"))
         .unwrap_or_else(|| config.default_namespace.clone());
-    let client = Client::try_from(config).context("the kubeconfig cannot be used")?;
+    let client =
+        tread_cluster::client::connected(config).context("the kubeconfig cannot be used")?;
     let replica = replica();
     let metrics = Metrics::new();
 

@@ -1,0 +1,145 @@
+//! Plans that are made together are those that each would be by itself, and no
+//! policy is asked the same twice for them.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod support;
+
+use std::time::Duration;
+use support::{Guest, classifying, sandbox};
+use tread_engine::limits::Limits;
+use tread_engine::planner::{Answers, CallRecord, Shadows, plan, plan_together};
+use tread_engine::policy::{Policy, PolicySet, Wishes};
+use tread_engine::sandbox::Sandbox;
+use tread_model::plan::Plan;
+use tread_model::plan::compare::Shadow;
+use tread_model::read::{Input, sides};
+use tread_model::verdict::{FailureKind, Layer};
+
+const ACTS: &[u8] = include_bytes!("../../../tests/contract/1.0.0/acts.wasm");
+const ABSTAINS: &[u8] = include_bytes!("../../../tests/contract/1.0.0/abstains.wasm");
+
+fn policy(component: &[u8]) -> Policy {
+    let bytes = component.to_vec().into();
+    Policy::new(bytes, None, Layer::Template, Wishes::default(), &Limits::default()).unwrap()
+}
+
+fn set(policies: Vec<Policy>) -> PolicySet {
+    PolicySet::new(policies).unwrap()
+}
+
+fn config(files: &[(&str, &str)]) -> String {
+    let file = |(path, text): &(&str, &str)| {
+        format!(r#"{{"path":"{path}","contents":{{"source":"data:,{text}"}}}}"#)
+    };
+    let files: Vec<String> = files.iter().map(file).collect();
+    let files = files.join(",");
+    format!(r#"{{"ignition":{{"version":"3.4.0"}},"storage":{{"files":[{files}]}}}}"#)
+}
+
+/// A plan by itself, and as one of those that share answers.
+fn both(
+    sandbox: &Sandbox,
+    policies: &PolicySet,
+    shadows: Option<&Shadows>,
+    answers: &Answers,
+    [old, new]: [&str; 2],
+) -> (Plan, Plan, Option<Shadow>, Vec<CallRecord>) {
+    let input = |text| [Input { name: "a.json", bytes: str::as_bytes(text) }];
+    let (old, new) = (input(old), input(new));
+    let (old, new) = sides(&old, &new).unwrap();
+    let (old, new) = (&old.config, &new.config);
+    let alone = plan(sandbox, policies, old, new, Vec::new()).unwrap().plan;
+    let (planned, shadow) = plan_together(sandbox, policies, shadows, answers, (old, new)).unwrap();
+    (alone, planned.plan, shadow, planned.calls)
+}
+
+fn asked(calls: &[CallRecord]) -> Vec<&str> {
+    calls.iter().map(|call| call.policy.as_str()).collect()
+}
+
+#[test]
+fn what_many_pools_get_is_asked_once_and_what_only_one_gets_for_that_one() {
+    let (sandbox, policies) = (sandbox(Limits::default()), set(vec![policy(ACTS)]));
+    let answers = Answers::default();
+    let acts = ("/etc/acts/reload", "a.service");
+    for (own, new, calls) in [
+        (("/etc/own", "one"), vec![acts], 1),
+        (("/etc/own", "two"), vec![acts], 0),
+        // Nobody claims what is new beside it.
+        (("/etc/own", "two"), vec![acts, ("/etc/beside", "")], 0),
+        (("/etc/own", "two"), vec![("/etc/acts/reload", "b.service")], 1),
+        (("/etc/own", "two"), vec![("/etc/acts/restart", "a.service")], 1),
+        (("/etc/own", "two"), vec![acts, ("/etc/acts/restart", "a.service")], 1),
+        // It had something else there before.
+        (("/etc/acts/reload", "c.service"), vec![acts], 1),
+        (("/etc/acts/reload", "a.service"), vec![], 1),
+    ] {
+        let old = config(&[own]);
+        let mut files = if own.0 == "/etc/own" { vec![own] } else { vec![] };
+        files.extend(new);
+        let sides = [old.as_str(), &config(&files)];
+        let (alone, together, _, made) = both(&sandbox, &policies, None, &answers, sides);
+        assert_eq!(made.len(), calls, "{files:?}");
+        assert_eq!(together, alone, "{files:?}");
+    }
+}
+
+#[test]
+fn whoever_decides_is_not_asked_again_for_what_is_only_tried() {
+    let (sandbox, policies) = (sandbox(Limits::default()), set(vec![policy(ACTS)]));
+    let tried = policy(ABSTAINS).named(
+        "tried".to_owned(),
+        String::new(),
+        policies.policies()[0].claims.clone(),
+    );
+    let shadows =
+        Shadows { with: policies.with(vec![tried]).unwrap(), policies: vec![], warnings: vec![] };
+    let sides = [config(&[]), config(&[("/etc/acts/reload", "a.service")])];
+    let sides = [sides[0].as_str(), &sides[1]];
+    let answers = Answers::default();
+    let (alone, plan, shadow, calls) = both(&sandbox, &policies, Some(&shadows), &answers, sides);
+    assert_eq!((asked(&calls), plan), (vec!["acts", "tried"], alone));
+    assert!(shadow.is_some());
+    let (.., calls) = both(&sandbox, &policies, Some(&shadows), &answers, sides);
+    assert_eq!(asked(&calls), Vec::<&str>::new());
+}
+
+#[test]
+fn what_failed_for_lack_of_time_is_asked_again_and_what_always_fails_is_not() {
+    let slow =
+        Limits { fuel: u64::MAX >> 1, deadline: Duration::from_millis(30), ..Limits::default() };
+    let forever = "(loop $again (br $again)) (unreachable)";
+    for (limits, body, failure, again) in [
+        (slow, forever, FailureKind::Deadline, 1),
+        (Limits::default(), "(unreachable)", FailureKind::Trap, 0),
+    ] {
+        let sandbox = sandbox(limits);
+        let guest: Guest = classifying(body);
+        let policies = set(vec![policy(&guest.component())]);
+        let sides = [config(&[]), config(&[("/etc/a", "a")])];
+        let sides = [sides[0].as_str(), &sides[1]];
+        let answers = Answers::default();
+        for calls in [1, again] {
+            let (alone, plan, _, made) = both(&sandbox, &policies, None, &answers, sides);
+            assert_eq!(made.len(), calls, "{failure:?}");
+            assert!(made.iter().all(|call| call.failure == Some(failure)), "{made:?}");
+            assert_eq!((plan.effect, plan.reproducible), (alone.effect, alone.reproducible));
+            assert!(plan.changes[0].reason.contains(failure.name()), "{}", plan.changes[0].reason);
+        }
+    }
+}
+
+#[test]
+fn those_who_ask_the_same_at_the_same_time_share_one_call() {
+    let (sandbox, policies) = (sandbox(Limits::default()), set(vec![policy(ACTS)]));
+    let sides = [config(&[]), config(&[("/etc/acts/reload", "a.service")])];
+    let sides = [sides[0].as_str(), &sides[1]];
+    let answers = Answers::default();
+    let calls: usize = std::thread::scope(|scope| {
+        let one = || both(&sandbox, &policies, None, &answers, sides).3.len();
+        let all: Vec<_> = (0..8).map(|_| scope.spawn(one)).collect();
+        all.into_iter().map(|it| it.join().unwrap()).sum()
+    });
+    assert_eq!(calls, 1);
+}
