@@ -176,7 +176,8 @@ fn last_known(object: &DisruptionPolicy) -> Vec<Claim> {
     claims.iter().map(claim_of).collect()
 }
 
-fn claim_of(claim: &ClaimStatus) -> Claim {
+/// The same in a plan's words.
+pub(super) fn claim_of(claim: &ClaimStatus) -> Claim {
     Claim {
         changes: claim.changes.clone(),
         least: claim.least,

@@ -1,6 +1,6 @@
 //! What the status of a DisruptionPolicy says, and which Events tell of it.
 
-use super::choose::{Attempt, Choice, Deciding, Version};
+use super::choose::{Attempt, Choice, Deciding, Version, claim_of};
 use super::register::config_map_of;
 use crate::api::conditions::{self, Finding};
 use crate::api::disruption_policy::{ClaimStatus, FailureStatus, State};
@@ -78,9 +78,13 @@ pub fn status(
         status.kept_in.clone_from(&before.kept_in);
         status.digest.clone_from(&before.digest);
         status.settings_digest.clone_from(&before.settings_digest);
-        if choice.state == State::Disabled {
-            status.claims.clone_from(&before.claims);
-        }
+    }
+    if version.is_none() && choice.state == State::Disabled && !is_gone(newest) {
+        // Nobody looked at it: what it claimed is what is known of it.
+        let claims: Vec<Claim> = before.claims.iter().map(claim_of).collect();
+        status.claims_summary = Some(claims_summary(&claims));
+        status.effects = Some(effects(&claims));
+        status.claims.clone_from(&before.claims);
     }
     let loaded = match newest {
         _ if choice.state == State::Disabled => {

@@ -178,6 +178,7 @@ fn what_is_switched_off_or_pinned_away_for_a_moment_stays_kept_and_known() {
     assert_eq!(known(&gone), (None, None, None));
     let (mut off, _) = seen(&off, &untried(""), None, 3);
     assert_eq!(known(&off), before);
+    assert_eq!(columns(&off), ("file:/etc/chrony.conf".to_owned(), "none..restart".to_owned()));
     // Switched on again while the newest is bad, the one before decides.
     off.spec.mode = Mode::Enforce;
     assert_eq!(choose(&off, &bad("a"), Some(&last), None).state, State::LastGood);
@@ -188,6 +189,33 @@ fn what_is_switched_off_or_pinned_away_for_a_moment_stays_kept_and_known() {
     pinned.spec.digest = Some(Digest::of(b"another").to_string());
     let (pinned, _) = seen(&pinned, &bad("a"), None, 3);
     assert_eq!(known(&pinned), before);
+    assert_eq!(columns(&pinned), ("file:/etc/chrony.conf".to_owned(), "reboot".to_owned()));
+}
+
+/// What stands under CLAIMS and EFFECTS.
+fn columns(object: &DisruptionPolicy) -> (String, String) {
+    let status = object.status.clone().unwrap();
+    (status.claims_summary.unwrap(), status.effects.unwrap())
+}
+
+#[test]
+fn what_waits_or_comes_with_tread_shows_what_it_claims_when_it_is_switched_off_too() {
+    // What comes with tread is not kept: its bytes are at hand.
+    let (mut off, _) = seen(&object(), &Attempt::Good(version("1.0.0")), None, 1);
+    off.status.as_mut().unwrap().kept_in = None;
+    off.spec.mode = Mode::Disabled;
+    let failure = Failure { kind: FailureKind::Missing, message: String::new() };
+    let untried = Attempt::Bad { failure, digest: None, claims: Vec::new() };
+    let (off, _) = seen(&off, &untried, None, 2);
+    assert_eq!(columns(&off), ("file:/etc/chrony.conf".to_owned(), "none..restart".to_owned()));
+    let (again, note) = seen(&off, &untried, None, 3);
+    assert_eq!((again, note), (off, None), "or every look would be a write");
+
+    let wide = vec![claim("file:/**", Effect::None, Effect::Reload)];
+    let wide = Attempt::Good(Version { claims: wide, ..version("1.0.0") });
+    let (waits, _) = seen(&object(), &wide, None, 1);
+    assert_eq!(waits.status.as_ref().unwrap().state, Some(State::NeedsApproval));
+    assert_eq!(columns(&waits), ("file:/**".to_owned(), "none..reload".to_owned()));
 }
 
 #[test]
