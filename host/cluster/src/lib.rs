@@ -12,6 +12,7 @@ pub mod client;
 pub mod events;
 pub mod http;
 pub mod leadership;
+pub mod listed;
 pub mod manifests;
 pub mod metrics;
 pub mod plans;

@@ -107,10 +107,42 @@ pub fn follow<K>(
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
+    follow_with(api, config, name, watches, metrics, Follower::read)
+}
+
+/// The same with what cannot be read: it is not told of in the log.
+pub(crate) fn follow_all<K>(
+    api: Api<K>,
+    config: Config,
+    name: &'static str,
+    watches: &Watches,
+    metrics: &Metrics,
+) -> impl Stream<Item = Event<Seen<K>>> + Send + Unpin + use<K>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    follow_with(api, config, name, watches, metrics, |_, event| Some(event))
+}
+
+type Take<K, T> = fn(&mut Follower<K, T>, Event<Seen<K>>) -> Option<Event<T>>;
+
+fn follow_with<K, T>(
+    api: Api<K>,
+    config: Config,
+    name: &'static str,
+    watches: &Watches,
+    metrics: &Metrics,
+    take: Take<K, T>,
+) -> BoxStream<'static, Event<T>>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+    T: Send + 'static,
+{
     watches.note(name, |_| {});
     let definition = Definition::of(&kind_at(api.resource_url()), api.clone().into_client());
     let api = each_by_itself(api);
     let follower = Follower {
+        take,
         events: watcher(api.clone(), config.clone()).boxed(),
         again: Box::new(move || watcher(api.clone(), config.clone()).boxed()),
         definition,
@@ -128,7 +160,9 @@ where
 
 type Events<K> = BoxStream<'static, Result<Event<Seen<K>>, Error>>;
 
-struct Follower<K> {
+struct Follower<K, T> {
+    /// What becomes of an event.
+    take: Take<K, T>,
     events: Events<K>,
     /// Starts from nothing.
     again: Box<dyn Fn() -> Events<K> + Send>,
@@ -144,14 +178,14 @@ struct Follower<K> {
     /// It did so just now: the definition comes first.
     asked_in_vain: bool,
     /// What goes out before the API server is asked again.
-    queue: VecDeque<Event<K>>,
+    queue: VecDeque<Event<T>>,
     /// How long to wait before that.
     wait: Duration,
 }
 
-impl<K> Follower<K> {
+impl<K, T> Follower<K, T> {
     /// The next event; it never ends.
-    async fn next(&mut self) -> Option<Event<K>> {
+    async fn next(&mut self) -> Option<Event<T>> {
         loop {
             if let Some(event) = self.queue.pop_front() {
                 return Some(event);
@@ -177,7 +211,7 @@ impl<K> Follower<K> {
                             *it = Watched { synced: true, ..Watched::default() };
                         });
                     }
-                    if let Some(event) = self.read(event) {
+                    if let Some(event) = (self.take)(self, event) {
                         return Some(event);
                     }
                 }
@@ -194,31 +228,6 @@ impl<K> Follower<K> {
             tracing::debug!(kind = self.name, verb, "asked for again after a pause: {error}");
             tokio::time::sleep(pause(BLIND_WAITS, self.failures)).await;
         }
-    }
-
-    /// The event, if its object could be read.
-    fn read(&mut self, event: Event<Seen<K>>) -> Option<Event<K>> {
-        let is_gone = matches!(event, Event::Delete(_));
-        let (metadata, why) = match event {
-            Event::Init => return Some(Event::Init),
-            Event::InitDone => return Some(Event::InitDone),
-            Event::InitApply(Seen::Read(object)) => return Some(Event::InitApply(object)),
-            Event::Apply(Seen::Read(object)) => return Some(Event::Apply(object)),
-            Event::Delete(Seen::Read(object)) => return Some(Event::Delete(object)),
-            Event::InitApply(Seen::Unreadable(metadata, why))
-            | Event::Apply(Seen::Unreadable(metadata, why))
-            | Event::Delete(Seen::Unreadable(metadata, why)) => (metadata, why),
-        };
-        if is_gone {
-            // It may have been known from before: a list says which ones are left.
-            self.events = (self.again)();
-            return None;
-        }
-        let name = metadata.name.unwrap_or_default();
-        let namespace = metadata.namespace.unwrap_or_default();
-        tracing::warn!(kind = self.name, namespace, name, "cannot be read, and is left out: {why}");
-        self.metrics.unreadable.get_or_create(&OfKind { kind: self.name }).inc();
-        None
     }
 
     /// Says what is wrong, once for as long as it is.
@@ -255,6 +264,33 @@ impl<K> Follower<K> {
         }
         self.wait = pause(waits, self.failures);
         self.failures = self.failures.saturating_add(1);
+    }
+}
+
+impl<K> Follower<K, K> {
+    /// The event, if its object could be read.
+    fn read(&mut self, event: Event<Seen<K>>) -> Option<Event<K>> {
+        let is_gone = matches!(event, Event::Delete(_));
+        let (metadata, why) = match event {
+            Event::Init => return Some(Event::Init),
+            Event::InitDone => return Some(Event::InitDone),
+            Event::InitApply(Seen::Read(object)) => return Some(Event::InitApply(object)),
+            Event::Apply(Seen::Read(object)) => return Some(Event::Apply(object)),
+            Event::Delete(Seen::Read(object)) => return Some(Event::Delete(object)),
+            Event::InitApply(Seen::Unreadable(metadata, why))
+            | Event::Apply(Seen::Unreadable(metadata, why))
+            | Event::Delete(Seen::Unreadable(metadata, why)) => (metadata, why),
+        };
+        if is_gone {
+            // It may have been known from before: a list says which ones are left.
+            self.events = (self.again)();
+            return None;
+        }
+        let name = metadata.name.unwrap_or_default();
+        let namespace = metadata.namespace.unwrap_or_default();
+        tracing::warn!(kind = self.name, namespace, name, "cannot be read, and is left out: {why}");
+        self.metrics.unreadable.get_or_create(&OfKind { kind: self.name }).inc();
+        None
     }
 }
 

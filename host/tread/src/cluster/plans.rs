@@ -1,16 +1,17 @@
 //! `tread plans`
 
 use super::connect::{ClusterArgs, client, failed, wait_for};
-use super::objects;
+use super::{objects, unreadable};
 use crate::Exit;
 use crate::cli::ListOutput;
 use crate::render::{json, table, yaml};
 use anyhow::{Result, anyhow};
 use clap::Args;
+use kube::ResourceExt as _;
 use kube::api::ListParams;
-use kube::{Api, ResourceExt as _};
 use std::io::Write;
 use tread_cluster::api::DisruptionPlan;
+use tread_cluster::listed;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -47,23 +48,25 @@ pub struct PlansArgs {
 /// Lists the plans of a cluster.
 pub fn run(args: &PlansArgs, out: &mut impl Write) -> Result<Exit> {
     let mut plans = wait_for(async {
-        let api: Api<DisruptionPlan> = Api::all(client(&args.cluster).await?);
+        let client = client(&args.cluster).await?;
         let mut params = ListParams::default();
         if let Some(pool) = &args.pool {
             params = params.fields(&format!("spec.pool={pool}"));
         }
-        api.list(&params).await.map_err(|error| failed("plans", &error))
-    })?
-    .items;
-    plans.sort_by_cached_key(|plan| (plan.spec.pool.clone(), plan.name_any()));
+        listed::plans(client, &params).await.map_err(|error| failed("plans", &error))
+    })?;
+    plans.sort_by_cached_key(|it| (it.object.spec.pool.clone(), it.object.name_any()));
     if let Some(name) = &args.name {
-        let plan = plans.iter().find(|plan| plan.name_any() == *name);
-        let plan =
-            plan.ok_or_else(|| anyhow!("there is no plan {name}: `tread plans` lists them"))?;
+        plans.retain(|it| it.object.name_any() == *name);
+        unreadable("plan", &plans);
+        let found = plans.first();
+        let found =
+            found.ok_or_else(|| anyhow!("there is no plan {name}: `tread plans` lists them"))?;
         match args.output {
-            ListOutput::Json => json(out, plan)?,
-            ListOutput::Yaml => yaml(out, plan)?,
+            ListOutput::Json => json(out, &found.value)?,
+            ListOutput::Yaml => yaml(out, &found.value)?,
             ListOutput::Human | ListOutput::Wide => {
+                let plan = &found.object;
                 let status = plan.status.clone().unwrap_or_default();
                 objects::plan(out, &plan.spec.pool, &status)?;
             }
@@ -71,11 +74,13 @@ pub fn run(args: &PlansArgs, out: &mut impl Write) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     if !args.all {
-        plans.retain(is_pending);
+        plans.retain(|it| it.unreadable.is_some() || is_pending(&it.object));
     }
+    unreadable("plan", &plans);
+    let values: Vec<_> = plans.iter().map(|it| &it.value).collect();
     match args.output {
-        ListOutput::Json => json(out, &plans)?,
-        ListOutput::Yaml => yaml(out, &plans)?,
+        ListOutput::Json => json(out, &values)?,
+        ListOutput::Yaml => yaml(out, &values)?,
         ListOutput::Human | ListOutput::Wide if plans.is_empty() => {
             writeln!(out, "Nothing is about to happen to any node.")?;
         }
@@ -85,7 +90,7 @@ pub fn run(args: &PlansArgs, out: &mut impl Write) -> Result<Exit> {
             heads.extend(wide.then_some(["STALE", "PENDING"]).into_iter().flatten());
             table::print(
                 out,
-                &table::with_heads(&heads, plans.iter().map(|plan| row(plan, wide))),
+                &table::with_heads(&heads, plans.iter().map(|it| row(&it.object, wide))),
             )?;
         }
     }

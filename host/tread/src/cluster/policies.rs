@@ -1,36 +1,38 @@
 //! `tread policies --cluster`
 
 use super::connect::{ClusterArgs, client, failed, wait_for};
+use super::unreadable;
 use crate::Exit;
 use crate::cli::ListOutput;
 use crate::render::{json, line, table, yaml};
 use anyhow::Result;
-use kube::api::ListParams;
-use kube::{Api, ResourceExt as _};
+use kube::ResourceExt as _;
 use std::io::Write;
 use tread_cluster::api::DisruptionPolicy;
+use tread_cluster::listed::{self, Listed};
 
 /// Lists the policies of a cluster, as `kubectl get disruptionpolicies` does,
 /// and says what is wrong with those that are not well.
 pub fn run(args: &ClusterArgs, output: ListOutput, out: &mut impl Write) -> Result<Exit> {
     let mut policies = wait_for(async {
-        let api: Api<DisruptionPolicy> = Api::all(client(args).await?);
-        api.list(&ListParams::default()).await.map_err(|error| failed("policies", &error))
-    })?
-    .items;
-    policies.sort_by_cached_key(|it| (it.spec.layer() as u8, it.name_any()));
+        let client = client(args).await?;
+        listed::policies(client).await.map_err(|error| failed("policies", &error))
+    })?;
+    policies.sort_by_cached_key(|it| (it.object.spec.layer() as u8, it.object.name_any()));
+    unreadable("policy", &policies);
+    let values: Vec<_> = policies.iter().map(|it| &it.value).collect();
     match output {
-        ListOutput::Json => json(out, &policies)?,
-        ListOutput::Yaml => yaml(out, &policies)?,
+        ListOutput::Json => json(out, &values)?,
+        ListOutput::Yaml => yaml(out, &values)?,
         ListOutput::Human | ListOutput::Wide => {
             let wide = output == ListOutput::Wide;
             let mut heads =
                 vec!["NAME", "LAYER", "SOURCE", "VERSION", "STATE", "MODE", "CLAIMS", "EFFECTS"];
             heads.extend(wide.then_some(["DIGEST", "DECISIONS"]).into_iter().flatten());
-            let rows = policies.iter().map(|policy| row(policy, wide));
+            let rows = policies.iter().map(|it| row(&it.object, wide));
             table::print(out, &table::with_heads(&heads, rows))?;
-            for policy in &policies {
-                unwell(out, policy)?;
+            for Listed { object, .. } in &policies {
+                unwell(out, object)?;
             }
         }
     }

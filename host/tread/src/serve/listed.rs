@@ -1,17 +1,18 @@
 //! What `/v1` serves.
 
 use futures::StreamExt as _;
-use kube::runtime::watcher::{Config, Event};
-use kube::{Api, Client, ResourceExt as _};
+use kube::runtime::watcher::Event;
+use kube::{Client, ResourceExt as _};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::{Arc, PoisonError, RwLock};
 use tread_cluster::api::DisruptionPolicy;
 use tread_cluster::http::Lists;
+use tread_cluster::listed::{self, follow_policies};
 use tread_cluster::metrics::Metrics;
 use tread_cluster::plans::Previewer;
-use tread_cluster::watching::{Watches, follow};
+use tread_cluster::watching::Watches;
 
 /// The plans as they were made, and the policies as they stand in the cluster.
 pub(super) struct Listed {
@@ -28,37 +29,31 @@ impl Listed {
         metrics: &Metrics,
     ) -> (Listed, impl Future<Output = ()> + Send + use<>) {
         let policies: Arc<RwLock<BTreeMap<String, Value>>> = Arc::default();
-        let api: Api<DisruptionPolicy> = Api::all(client);
-        let name = "disruptionpolicies to list";
-        let events = follow(api, Config::default(), name, watches, metrics);
+        let events = follow_policies(client, "disruptionpolicies to list", watches, metrics);
         (Listed { previewer, policies: Arc::clone(&policies) }, keep(events, policies))
     }
 }
 
 async fn keep(
-    mut events: impl futures::Stream<Item = Event<DisruptionPolicy>> + Send + Unpin,
+    mut events: impl futures::Stream<Item = Event<listed::Listed<DisruptionPolicy>>> + Send + Unpin,
     policies: Arc<RwLock<BTreeMap<String, Value>>>,
 ) {
     let mut listing = BTreeSet::new();
     while let Some(event) = events.next().await {
         let mut policies = policies.write().unwrap_or_else(PoisonError::into_inner);
-        let mut put = |mut object: DisruptionPolicy| {
-            object.metadata.managed_fields = None;
-            let name = object.name_any();
-            if let Ok(value) = serde_json::to_value(object) {
-                policies.insert(name, value);
-            }
+        let mut put = |it: listed::Listed<DisruptionPolicy>| {
+            policies.insert(it.object.name_any(), it.value);
         };
         match event {
             Event::Init => listing.clear(),
-            Event::InitApply(object) => {
-                listing.insert(object.name_any());
-                put(object);
+            Event::InitApply(it) => {
+                listing.insert(it.object.name_any());
+                put(it);
             }
             Event::InitDone => policies.retain(|name, _| listing.contains(name)),
-            Event::Apply(object) => put(object),
-            Event::Delete(object) => {
-                policies.remove(&object.name_any());
+            Event::Apply(it) => put(it),
+            Event::Delete(it) => {
+                policies.remove(&it.object.name_any());
             }
         }
     }

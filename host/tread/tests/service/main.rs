@@ -1,7 +1,9 @@
 //! `tread serve` and whoever works with it, against a real control plane.
 
+#![allow(unreachable_pub, reason = "modules of one test")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod listed;
 mod replica;
 mod serve;
 mod story;

@@ -27,10 +27,18 @@ pub struct Replica<'a> {
 impl<'a> Replica<'a> {
     /// As the pod of the Deployment: with its service account.
     pub fn start(plane: &'a ControlPlane) -> Replica<'a> {
+        Replica::start_with(plane, &[])
+    }
+
+    /// The same with these variables set.
+    pub fn start_with(plane: &'a ControlPlane, variables: &[(&str, &str)]) -> Replica<'a> {
         let (name, plain, tls) = (unique("tread"), free(), free());
         let access = plane.service_account(NAMESPACE, "tread").unwrap();
         let (listen, listen_tls) = (plain.to_string(), tls.to_string());
+        let set: Vec<String> =
+            variables.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let args = [
+            TREAD,
             "serve",
             "--namespace",
             NAMESPACE,
@@ -41,7 +49,8 @@ impl<'a> Replica<'a> {
             "--tls-name",
             "127.0.0.1",
         ];
-        plane.spawn(&name, &access, Path::new(TREAD), &args).unwrap();
+        let args: Vec<&str> = set.iter().map(String::as_str).chain(args).collect();
+        plane.spawn(&name, &access, Path::new("/usr/bin/env"), &args).unwrap();
         Replica { plane, name, plain, tls }
     }
 

@@ -20,12 +20,17 @@ const CONFIG: &str = "apiVersion: machineconfiguration.openshift.io/v1\nkind: Ma
     spec:\n  config:\n    ignition: {version: 3.4.0}\n    storage:\n      files:\n      \
     - {path: /etc/PATH, mode: 0644, contents: {source: 'data:,TEXT'}}\n";
 
-fn config(name: &str, path: &str, text: &str) -> String {
+pub fn config(name: &str, path: &str, text: &str) -> String {
     CONFIG.replace("NAME", name).replace("PATH", path).replace("TEXT", text)
 }
 
 /// A cluster with a pool of three nodes, and tread beside it.
-async fn cluster(plane: &ControlPlane) -> Replica<'_> {
+pub async fn cluster(plane: &ControlPlane) -> Replica<'_> {
+    cluster_with(plane, &[]).await
+}
+
+/// The same with these variables set for tread.
+pub async fn cluster_with<'a>(plane: &'a ControlPlane, variables: &[(&str, &str)]) -> Replica<'a> {
     install(plane, &free());
     let wait = ["wait", "--for=condition=Established", "--timeout=120s", "crd", "--all"];
     plane.kubectl(&wait).unwrap().success().unwrap();
@@ -46,7 +51,7 @@ async fn cluster(plane: &ControlPlane) -> Replica<'_> {
     });
     plane.apply(&pool.to_string()).unwrap();
     plane.apply(&config("00-worker", "motd", "hello")).unwrap();
-    let replica = Replica::start(plane);
+    let replica = Replica::start_with(plane, variables);
     replica.ready().await;
     // What is not there at first is found when it comes.
     for crd in crds::openshift() {
@@ -63,7 +68,7 @@ async fn cluster(plane: &ControlPlane) -> Replica<'_> {
 
 /// What somebody is told who applies this for a try, once it is what it has to
 /// be: on a busy machine the API server may give the webhook up.
-async fn warned(plane: &ControlPlane, change: &str, expected: &str) -> String {
+pub async fn warned(plane: &ControlPlane, change: &str, expected: &str) -> String {
     let apply = ["apply", "--dry-run=server", "-f", "-"];
     eventually(expected, async || {
         let ran = plane.admin().kubectl_with_input(&apply, change).unwrap();
@@ -73,7 +78,7 @@ async fn warned(plane: &ControlPlane, change: &str, expected: &str) -> String {
 }
 
 /// What `tread` says with the kubeconfig of the admin.
-fn tread(plane: &ControlPlane, args: &[&str]) -> (i32, String, String) {
+pub fn tread(plane: &ControlPlane, args: &[&str]) -> (i32, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tread"));
     plane.prepare(&mut command);
     let output = command.args(args).output().unwrap();
@@ -81,7 +86,7 @@ fn tread(plane: &ControlPlane, args: &[&str]) -> (i32, String, String) {
     (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
 }
 
-fn written(name: &str, text: &str) -> PathBuf {
+pub fn written(name: &str, text: &str) -> PathBuf {
     let dir =
         PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("story-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
@@ -90,13 +95,13 @@ fn written(name: &str, text: &str) -> PathBuf {
     path
 }
 
-async fn plans(plane: &ControlPlane) -> Vec<DisruptionPlan> {
+pub async fn plans(plane: &ControlPlane) -> Vec<DisruptionPlan> {
     let api: Api<DisruptionPlan> = Api::all(plane.client().await.unwrap());
     api.list(&Default::default()).await.unwrap().items
 }
 
 /// Waits for the plan with this cause.
-async fn plan(plane: &ControlPlane, cause: &str) -> DisruptionPlan {
+pub async fn plan(plane: &ControlPlane, cause: &str) -> DisruptionPlan {
     eventually(cause, async || {
         plans(plane).await.into_iter().find(|plan| {
             plan.spec.cause.to_string() == cause
@@ -107,13 +112,40 @@ async fn plan(plane: &ControlPlane, cause: &str) -> DisruptionPlan {
 }
 
 /// Waits until a policy is in a state.
-async fn policy(plane: &ControlPlane, name: &str, state: &str) {
+pub async fn policy(plane: &ControlPlane, name: &str, state: &str) {
     let api: Api<DisruptionPolicy> = Api::all(plane.client().await.unwrap());
     eventually(&format!("{name} {state}"), async || {
         let found = api.get_opt(name).await.unwrap()?.status?.state?;
         (format!("{found:?}") == state).then_some(())
     })
     .await;
+}
+
+/// A policy in a ConfigMap, apps/ours.
+pub async fn ship(plane: &ControlPlane) {
+    allow(plane);
+    put(plane, "ours").await;
+    policy(plane, "apps.ours", "Loaded").await;
+}
+
+/// The namespace apps, whose ConfigMaps may be policies.
+pub fn allow(plane: &ControlPlane) {
+    plane.kubectl(&["create", "namespace", "apps"]).unwrap().success().unwrap();
+    let allow = ["label", "namespace", "apps", "tread.dev/policies=allowed"];
+    plane.kubectl(&allow).unwrap().success().unwrap();
+}
+
+/// A policy in a ConfigMap there, of this name.
+pub async fn put(plane: &ControlPlane, name: &str) {
+    let component = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/contract/1.0.0");
+    let component = std::fs::read(component.join("acts.wasm")).unwrap();
+    let maps: Api<ConfigMap> = Api::namespaced(plane.client().await.unwrap(), "apps");
+    let map: ConfigMap = serde_json::from_value(json!({
+        "metadata": {"name": name, "labels": {"tread.dev/policy": "true"}}}))
+    .unwrap();
+    let bytes = [("policy.wasm".to_owned(), ByteString(component))];
+    let map = ConfigMap { binary_data: Some(bytes.into()), ..map };
+    maps.create(&PostParams::default(), &map).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,7 +6,7 @@ mod jobs;
 mod mirror;
 mod pass;
 mod publish;
-mod read;
+pub(crate) mod read;
 mod write;
 
 use super::current::{Current, Published};

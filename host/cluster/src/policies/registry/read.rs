@@ -11,16 +11,16 @@ use tread_model::verdict::{Failure, FailureKind};
 
 /// A DisruptionPolicy as it stands in the cluster.
 #[derive(Debug, Clone)]
-pub(super) struct Policy {
+pub(crate) struct Policy {
     /// What can be read of it.
-    pub(super) object: Arc<DisruptionPolicy>,
+    pub(crate) object: Arc<DisruptionPolicy>,
     /// Why that is not all.
-    pub(super) unreadable: Option<Failure>,
+    pub(crate) unreadable: Option<Failure>,
 }
 
 /// Reads an object. A status that cannot be read counts as none: it is written
 /// again.
-pub(super) fn policy(object: DynamicObject) -> Policy {
+pub(crate) fn policy(object: DynamicObject) -> Policy {
     let DynamicObject { mut metadata, data, .. } = object;
     metadata.managed_fields = None;
     let spec = data.get("spec").unwrap_or(&Value::Null);
