@@ -1,6 +1,7 @@
 //! Watches that go on whatever happens, and say how it stands with them.
 
 mod installed;
+mod reading;
 pub(crate) mod seen;
 
 use crate::metrics::{Metrics, OfKind};
@@ -44,24 +45,29 @@ pub struct Watched {
 /// How it stands with all watches, by the names that they were given. Clones
 /// share everything.
 #[derive(Debug, Clone)]
-pub struct Watches(watch::Sender<BTreeMap<&'static str, Watched>>);
+pub struct Watches {
+    all: watch::Sender<BTreeMap<&'static str, Watched>>,
+    /// What is read besides, one by one.
+    reads: watch::Sender<reading::All>,
+}
 
 impl Default for Watches {
     fn default() -> Watches {
-        Watches(watch::Sender::new(BTreeMap::new()))
+        let (all, reads) = (watch::Sender::default(), watch::Sender::default());
+        Watches { all, reads }
     }
 }
 
 impl Watches {
     /// All of them, now and whenever one changes.
     pub fn subscribe(&self) -> watch::Receiver<BTreeMap<&'static str, Watched>> {
-        self.0.subscribe()
+        self.all.subscribe()
     }
 
     /// What is not complete yet, in words, with the reason where there is one:
     /// `configmaps: … is forbidden …`. Empty: all has been seen once.
     pub fn waiting(&self) -> Vec<String> {
-        let all = self.0.borrow();
+        let all = self.all.borrow();
         let waiting = all.iter().filter(|(_, watched)| !watched.synced);
         waiting
             .map(|(name, watched)| match &watched.error {
@@ -73,7 +79,7 @@ impl Watches {
 
     /// What was complete once, and fails now, in words.
     pub fn failing(&self) -> Vec<String> {
-        let all = self.0.borrow();
+        let all = self.all.borrow();
         let failing = all.iter().filter(|(_, watched)| watched.synced);
         failing
             .filter_map(|(name, watched)| Some(format!("{name}: {}", watched.error.as_ref()?)))
@@ -81,7 +87,7 @@ impl Watches {
     }
 
     fn note(&self, name: &'static str, change: impl FnOnce(&mut Watched)) {
-        self.0.send_if_modified(|all| {
+        self.all.send_if_modified(|all| {
             let watched = all.entry(name).or_default();
             let before = watched.clone();
             change(watched);
@@ -232,7 +238,7 @@ impl<K, T> Follower<K, T> {
 
     /// Says what is wrong, once for as long as it is.
     fn warn(&self, verb: &str, error: &str) {
-        let known = self.watches.0.borrow();
+        let known = self.watches.all.borrow();
         let known = known.get(self.name).and_then(|it| it.error.as_deref());
         if known != Some(error) {
             tracing::warn!(kind = self.name, verb, "the watch goes on after a pause: {error}");

@@ -100,7 +100,9 @@ impl Previewer {
             unattended && !after.baselines.contains_key(*pool)
         };
         if let Some(pool) = pools.iter().find(is_unknown) {
-            return Err(format!("what the nodes of pool {pool} have is not known yet"));
+            let why = self.baseline(&before, pool).await.err();
+            let why = why.map_or_else(String::new, |why| format!(": {why}"));
+            return Err(format!("what the nodes of pool {pool} have is not known yet{why}"));
         }
         let answers = Arc::default();
         let mut waiting = Vec::new();

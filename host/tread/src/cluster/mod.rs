@@ -5,6 +5,7 @@ mod objects;
 pub mod plans;
 pub mod policies;
 pub mod preview;
+mod waiting;
 
 pub use connect::ClusterArgs;
 

@@ -3,23 +3,22 @@
 
 use super::connect::{client, wait_for};
 use super::objects;
+use super::waiting::{may_not_read, until_ready};
 use crate::cli::{PlanArgs, PlanOutput};
 use crate::render::{json, line, yaml};
 use crate::{Exit, UsageError, builtins, inputs, loading, warn};
 use anyhow::{Context as _, Result, anyhow, bail};
 use k8s_openapi::jiff::Timestamp;
-use kube::api::ListParams;
 use kube::core::DynamicObject;
-use kube::{Api, Client};
+use kube::Client;
 use serde::Serialize;
 use std::io::Write;
-use std::time::Duration;
 use tokio::sync::watch;
-use tread_cluster::api::DisruptionPolicy;
 use tread_cluster::api::disruption_plan::Cause;
 use tread_cluster::events::Events;
 use tread_cluster::metrics::Metrics;
 use tread_cluster::plans::{self, Previewer, Retention};
+use tread_cluster::policies::current::Published;
 use tread_cluster::policies::registry;
 use tread_cluster::policies::snapshot::Room;
 use tread_cluster::previews::{Change, Described, describe};
@@ -31,11 +30,6 @@ use tread_model::read::{Input, document_values};
 
 /// The name and version of the JSON form.
 const SCHEMA: &str = "tread.dev/preview/v1";
-/// When somebody who waits is told for what.
-const PATIENCE: Duration = Duration::from_secs(3);
-/// How long a watch may fail before it is given up.
-const GIVE_UP: Duration = Duration::from_secs(15);
-
 /// What changes would do to the pools of a cluster.
 pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
     let changes = read(args)?;
@@ -59,6 +53,7 @@ pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
             metrics: metrics.clone(),
             events: Events::new(client.clone(), "tread plan", "Load"),
         });
+        let published = policies.clone();
         let (previewer, controller) = plans::start(plans::Settings {
             client: client.clone(),
             sandbox,
@@ -70,7 +65,7 @@ pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
             keep: Retention::default(),
         });
         tokio::select! {
-            answer = ask(&previewer, &watches, &changes, args, &asked) => answer,
+            answer = ask(&previewer, &published, &watches, &changes, args, &asked) => answer,
             () = registry => bail!("loading the policies ended; please report it"),
             () = controller => bail!("watching the cluster ended; please report it"),
         }
@@ -149,27 +144,13 @@ fn read(args: &PlanArgs) -> Result<Vec<(Change, Cause)>> {
 
 async fn ask(
     previewer: &Previewer,
+    policies: &Published,
     watches: &Watches,
     changes: &[(Change, Cause)],
     args: &PlanArgs,
     client: &Client,
 ) -> Result<Answer> {
-    let ready = previewer.ready();
-    tokio::pin!(ready);
-    let waiting = || watches.waiting().join("\n  ");
-    if tokio::time::timeout(PATIENCE, &mut ready).await.is_err() {
-        is_installed(watches)?;
-        is_allowed(watches)?;
-        warn(&format!("waiting for the cluster:\n  {}", waiting()));
-        if tokio::time::timeout(GIVE_UP, &mut ready).await.is_err() {
-            let failing = watches.subscribe().borrow().values().any(|it| it.error.is_some());
-            if failing {
-                bail!("the cluster does not say what is needed:\n  {}", waiting());
-            }
-            is_served(client).await?;
-            ready.await;
-        }
-    }
+    until_ready(previewer, policies, watches, client).await?;
     let pools = previewer.snapshot().pools;
     if pools.is_empty() {
         bail!(
@@ -187,7 +168,10 @@ async fn ask(
     let causes: Vec<&Cause> = changes.iter().map(|(_, cause)| cause).collect();
     let changes: Vec<Change> = changes.iter().map(|(change, _)| change.clone()).collect();
     let notes = changes.iter().filter_map(|change| previewer.unselected(change)).collect();
-    let previews = previewer.preview(&changes).await.map_err(|why| anyhow!(why))?;
+    let previews = previewer.preview(&changes).await.map_err(|why| {
+        let forbidden = why.contains("forbidden");
+        anyhow!(if forbidden { may_not_read(&[why]) } else { why })
+    })?;
     let mut all = Vec::new();
     for preview in previews {
         let pool = &preview.work.pool.name;
@@ -205,56 +189,6 @@ async fn ask(
         }
     }
     Ok(Answer { plans: all, notes })
-}
-
-/// Without tread nobody says who decides, and waiting for it would have no end.
-fn is_installed(watches: &Watches) -> Result<()> {
-    let all = watches.subscribe().borrow().clone();
-    if all.get("disruptionpolicies").is_some_and(|it| it.not_installed) {
-        bail!(
-            "tread is not installed in this cluster, so it is not known who decides there: \
-             `tread manifests | kubectl apply --server-side -f -` installs it, and `tread plan OLD \
-             NEW` plans without a cluster"
-        );
-    }
-    Ok(())
-}
-
-/// What is forbidden stays so, however long one waits.
-fn is_allowed(watches: &Watches) -> Result<()> {
-    let all = watches.subscribe().borrow().clone();
-    let forbidden: Vec<&str> = all
-        .values()
-        .filter_map(|it| it.error.as_deref())
-        .filter(|error| error.contains("forbidden"))
-        .collect();
-    if forbidden.is_empty() {
-        return Ok(());
-    }
-    bail!(
-        "you may not read what tread reads, which `tread plan -f` plans with: an admin can bind \
-         the ClusterRole tread to you; `tread plans` and warnings need no such rights:\n  {}",
-        forbidden.join("\n  ")
-    );
-}
-
-/// Whether the policies that come with tread are listed, which is what
-/// `tread serve` does first.
-async fn is_served(client: &Client) -> Result<()> {
-    let api: Api<DisruptionPolicy> = Api::all(client.clone());
-    // Whatever is wrong with that, the watches say.
-    let Ok(there) = api.list(&ListParams::default()).await else { return Ok(()) };
-    let sources = there.items.iter().filter_map(|it| it.spec.source.as_ref()?.builtin.as_deref());
-    let sources: Vec<&str> = sources.collect();
-    let shipped = builtins::shipped()?.builtins;
-    match shipped.iter().find(|it| !sources.contains(&it.name)) {
-        None => Ok(()),
-        Some(missing) => bail!(
-            "the cluster lists no policy {}, which comes with tread, so it is not known who decides \
-             there: `tread serve` lists it, so see whether that runs, and is as new as this program",
-            missing.name
-        ),
-    }
 }
 
 #[derive(Serialize)]

@@ -282,7 +282,11 @@ impl Known {
             },
             match self.policies.borrow().settled {
                 true => Check::good("policies", "each is loaded, or known to be bad"),
-                false => Check::bad("policies", "some are still being loaded"),
+                false => {
+                    let mut said = vec!["some are still being loaded".to_owned()];
+                    said.extend(self.watches.reads());
+                    Check::bad("policies", said.join("; "))
+                }
             },
             match self.previewer.is_ready() {
                 true => Check::good("plans", "what is pending is planned"),

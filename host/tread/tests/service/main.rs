@@ -3,9 +3,11 @@
 #![allow(unreachable_pub, reason = "modules of one test")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod front;
 mod listed;
 mod replica;
 mod serve;
 mod story;
 #[path = "../support/mod.rs"]
 mod support;
+mod waiting;

@@ -10,6 +10,7 @@ use crate::policies::load::{Body, Job, Loaded, Loader, Terms};
 use crate::policies::material::material;
 use crate::policies::snapshot::Place;
 use crate::told::told;
+use crate::watching::Watches;
 use crate::watching::seen::{Seen, each_by_itself};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Patch, PatchParams};
@@ -49,6 +50,8 @@ pub(super) struct Hands {
     /// So many versions are compiled at the same time.
     pub(super) slots: Arc<Semaphore>,
     pub(super) metrics: Metrics,
+    /// Where it is noted what is being read.
+    pub(super) watches: Watches,
 }
 
 impl Hands {
@@ -177,6 +180,7 @@ impl Hands {
     async fn fetch(&self, namespace: &str, name: &str) -> Option<ConfigMap> {
         let maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), namespace);
         let maps = each_by_itself(maps);
+        let reading = self.watches.reading(format!("configmaps {namespace}/{name}"));
         let mut wait = WAITS.0;
         loop {
             match timeout(PATIENCE, maps.get_opt(name)).await {
@@ -184,13 +188,18 @@ impl Hands {
                 Ok(Ok(Some(Seen::Read(found)))) => return Some(found),
                 Ok(Ok(Some(Seen::Unreadable(_, why)))) => {
                     tracing::warn!("the ConfigMap {namespace}/{name} cannot be read: {why}");
+                    reading.failed(why);
                 }
                 Ok(Err(error)) => {
                     self.metrics.api_error("get", "configmaps", &error);
                     let why = told(&error);
                     tracing::warn!("the ConfigMap {namespace}/{name} cannot be read: {why}");
+                    reading.failed(why);
                 }
-                Err(_) => tracing::warn!("the ConfigMap {namespace}/{name}: no answer"),
+                Err(_) => {
+                    tracing::warn!("the ConfigMap {namespace}/{name}: no answer");
+                    reading.failed("the API server does not answer".to_owned());
+                }
             }
             wait = pause(wait).await;
         }

@@ -207,6 +207,7 @@ impl Registry {
             loader: Arc::new(loader),
             slots: Arc::new(Semaphore::new(COMPILED_AT_ONCE)),
             metrics: settings.metrics.clone(),
+            watches: settings.watches.clone(),
         };
         Registry {
             settings,

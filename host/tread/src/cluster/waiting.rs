@@ -1,0 +1,202 @@
+//! Waits until the cluster has said all that a preview needs. Whoever waits is
+//! told for what, and nobody waits for what will never come.
+
+use crate::{builtins, warn};
+use anyhow::{Result, bail};
+use kube::Client;
+use std::time::Duration;
+use tokio::time::{Instant, sleep_until, timeout};
+use tread_cluster::listed;
+use tread_cluster::plans::Previewer;
+use tread_cluster::policies::current::Published;
+use tread_cluster::watching::Watches;
+
+/// When somebody who waits is told for what, and how long after that again, if
+/// it is something else by then.
+const TOLD: (Duration, Duration) = (Duration::from_secs(3), Duration::from_secs(15));
+/// What is forbidden is told together, unless the rest takes longer than this.
+const TOGETHER: Duration = Duration::from_secs(2);
+/// How long anything may fail before it is given up.
+const GIVE_UP: Duration = Duration::from_secs(18);
+/// How many questions to kubectl are written out.
+const MOST_ASKED: usize = 3;
+/// How long nothing at all may become of it.
+const NO_NEWS: Duration = Duration::from_secs(60);
+
+/// Waits until a preview can be made.
+pub(super) async fn until_ready(
+    previewer: &Previewer,
+    policies: &Published,
+    watches: &Watches,
+    client: &Client,
+) -> Result<()> {
+    let ready = previewer.ready();
+    tokio::pin!(ready);
+    let (mut watched, mut policies) = (watches.subscribe(), policies.clone());
+    let begun = Instant::now();
+    let (mut told, mut tell_at) = (Vec::new(), begun + TOLD.0);
+    let (mut waiting, mut changed_at) = (Vec::new(), begun);
+    let mut give_up_at = Some(begun + GIVE_UP);
+    loop {
+        let read = watches.reads_changed();
+        is_installed(watches)?;
+        is_allowed(watches, begun + TOGETHER)?;
+        let now = Instant::now();
+        let before = std::mem::replace(&mut waiting, waiting_for(watches, &policies));
+        if before != waiting {
+            changed_at = now;
+        }
+        if now >= tell_at && told != waiting {
+            warn(&format!("waiting for the cluster:\n  {}", waiting.join("\n  ")));
+            told.clone_from(&waiting);
+            tell_at = now + TOLD.1;
+        }
+        if give_up_at.is_some_and(|at| now >= at) {
+            give_up_at = None;
+            let failing = watches.subscribe().borrow().values().any(|it| it.error.is_some());
+            if failing || !watches.read_errors().is_empty() {
+                bail!("the cluster does not say what is needed:\n  {}", waiting.join("\n  "));
+            }
+            is_served(client).await?;
+        }
+        if now >= changed_at + NO_NEWS {
+            bail!(
+                "nothing came of it for {} seconds; see whether the cluster answers at all \
+                 (`kubectl get --raw /readyz`):\n  {}",
+                NO_NEWS.as_secs(),
+                waiting.join("\n  ")
+            );
+        }
+        let tell_at = (told != waiting).then_some(tell_at);
+        let next = [tell_at, give_up_at, Some(begun + TOGETHER), Some(changed_at + NO_NEWS)];
+        let next = next.into_iter().flatten().filter(|at| *at > now).min();
+        tokio::select! {
+            () = &mut ready => return Ok(()),
+            Ok(()) = watched.changed() => {}
+            Ok(()) = policies.changed() => {}
+            () = read => {}
+            () = sleep_until(next.unwrap_or(now + TOLD.0)) => {}
+        }
+    }
+}
+
+/// What is not known yet, in words.
+fn waiting_for(watches: &Watches, policies: &Published) -> Vec<String> {
+    let said = [watches.waiting(), watches.reads()].concat();
+    match (said.is_empty(), policies.borrow().settled) {
+        (false, _) => said,
+        (true, false) => vec!["policies: some are still being loaded".to_owned()],
+        (true, true) => vec!["plans: what is pending there is not planned yet".to_owned()],
+    }
+}
+
+/// Without tread nobody says who decides, and waiting for it would have no end.
+fn is_installed(watches: &Watches) -> Result<()> {
+    let all = watches.subscribe().borrow().clone();
+    if all.get("disruptionpolicies").is_some_and(|it| it.not_installed) {
+        bail!(
+            "tread is not installed in this cluster, so it is not known who decides there: \
+             `tread manifests | kubectl apply --server-side -f -` installs it, and `tread plan OLD \
+             NEW` plans without a cluster"
+        );
+    }
+    Ok(())
+}
+
+/// What is forbidden stays so, however long one waits.
+fn is_allowed(watches: &Watches, wait_until: Instant) -> Result<()> {
+    let all = watches.subscribe().borrow().clone();
+    let of_watches = all.iter().filter_map(|(name, it)| Some((name, it.error.as_ref()?)));
+    let of_watches = of_watches.map(|(name, error)| format!("{name}: {error}"));
+    let all_errors = of_watches.chain(watches.read_errors());
+    let forbidden: Vec<String> = all_errors.filter(|error| error.contains("forbidden")).collect();
+    let all_answered = all.values().all(|it| it.synced || it.error.is_some());
+    if forbidden.is_empty() || !all_answered && Instant::now() < wait_until {
+        return Ok(());
+    }
+    bail!("{}", may_not_read(&forbidden));
+}
+
+/// What to do where the API server forbids it.
+pub(super) fn may_not_read(forbidden: &[String]) -> String {
+    let mut text = format!(
+        "you may not read what tread reads, which `tread plan -f` plans with: an admin can bind \
+         the ClusterRole tread to you; `tread plans` and warnings need no such rights:\n  {}",
+        forbidden.join("\n  ")
+    );
+    let mut ask: Vec<String> = forbidden.iter().filter_map(|error| can_i(error)).collect();
+    ask.dedup();
+    let more = ask.len() > MOST_ASKED;
+    ask.truncate(MOST_ASKED);
+    if !ask.is_empty() {
+        text.push_str(&format!("\nto see when you may:\n  {}", ask.join("\n  ")));
+    }
+    if more {
+        text.push_str("\nand so for the others");
+    }
+    text
+}
+
+/// The question to kubectl whether what the API server forbade is allowed by now.
+fn can_i(error: &str) -> Option<String> {
+    let quoted = |after: &str| {
+        let (_, rest) = error.split_once(after)?;
+        rest.split('"').next()
+    };
+    let (_, verb) = error.split_once(" cannot ")?;
+    let (verb, _) = verb.split_once(" resource \"")?;
+    let (resource, group) = (quoted(" resource \"")?, quoted(" in API group \"")?);
+    let resource =
+        if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") };
+    let place = match quoted(" in the namespace \"") {
+        Some(namespace) => format!(" -n {namespace}"),
+        None => String::new(),
+    };
+    Some(format!("kubectl auth can-i {verb} {resource}{place}"))
+}
+
+/// Whether the policies that come with tread are listed, which is what
+/// `tread serve` does first.
+async fn is_served(client: &Client) -> Result<()> {
+    // Whatever is wrong with that, the watches say.
+    let there = timeout(TOLD.0, listed::policies(client.clone())).await;
+    let Ok(Ok(there)) = there else { return Ok(()) };
+    let sources = there.iter().filter_map(|it| it.object.spec.source.as_ref()?.builtin.as_deref());
+    let sources: Vec<&str> = sources.collect();
+    let shipped = builtins::shipped()?.builtins;
+    match shipped.iter().find(|it| !sources.contains(&it.name)) {
+        None => Ok(()),
+        Some(missing) => bail!(
+            "the cluster lists no policy {}, which comes with tread, so it is not known who decides \
+             there: `tread serve` lists it, so see whether that runs, and is as new as this program",
+            missing.name
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_forbidden_comes_with_the_question_whether_it_is_allowed_by_now() {
+        let one = "configmaps time/chrony: configmaps \"chrony\" is forbidden: User \"dev\" cannot \
+                   get resource \"configmaps\" in API group \"\" in the namespace \"time\"";
+        let all = "machineconfigs: machineconfigs.machineconfiguration.openshift.io is forbidden: \
+                   User \"dev\" cannot list resource \"machineconfigs\" in API group \
+                   \"machineconfiguration.openshift.io\" at the cluster scope";
+        let text = may_not_read(&[one.to_owned(), all.to_owned()]);
+        for line in [
+            "  kubectl auth can-i get configmaps -n time",
+            "  kubectl auth can-i list machineconfigs.machineconfiguration.openshift.io",
+        ] {
+            assert!(text.lines().any(|it| it == line), "{text}");
+        }
+        let many: Vec<String> =
+            (0..5).map(|n| all.replace("machineconfigs\"", &format!("kind{n}\""))).collect();
+        let text = may_not_read(&many);
+        assert_eq!(text.matches("kubectl auth can-i").count(), MOST_ASKED, "{text}");
+        assert!(text.ends_with("and so for the others"), "{text}");
+        assert_eq!(can_i("forbidden: by somebody else's words"), None);
+    }
+}
