@@ -69,6 +69,8 @@ Examples:
       In a pipeline.
   tread plan -f machineconfig.yaml --pool worker
       What would applying this do to a cluster, by the policies that are loaded there?
+  tread plan -f machineconfig.yaml -f mirrors-next.yaml --max restart
+      Several changes are one rollout: what that does to each pool, and each change by itself.
 
 Exit codes:
   0  planned
@@ -94,7 +96,9 @@ pub struct PlanArgs {
     #[arg(long, value_name = "FILE")]
     pub new: Vec<PathBuf>,
     /// Ask the cluster what applying this MachineConfig, or these mirrors, would
-    /// do to its nodes, by the policies that are loaded there (may be repeated)
+    /// do to its nodes, by the policies that are loaded there (may be repeated,
+    /// and may hold several: they are one rollout, with all that is pending
+    /// already, of which --max does not judge)
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["old_path", "new_path", "old", "new", "policy", "rules", "settings", "may_relax", "read_secrets", "shadow", "timings"])]
     pub file: Vec<PathBuf>,
     /// With --file: what deleting it would do

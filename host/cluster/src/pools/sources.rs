@@ -11,7 +11,8 @@ use std::sync::Arc;
 /// is `99-`, the pool's name, and this.
 pub const GENERATED_REGISTRIES: &str = "-generated-registries";
 
-pub(crate) const POOL_KIND: &str = "MachineConfigPool";
+/// What a pool is called.
+pub const POOL_KIND: &str = "MachineConfigPool";
 const GENERATED_BY: &str = "machineconfiguration.openshift.io/generated-by-controller-version";
 
 /// The MachineConfigs, by name, without what they hold.

@@ -5,13 +5,14 @@ use super::connect::{client, wait_for};
 use super::objects;
 use super::waiting::{may_not_read, until_ready};
 use crate::cli::{PlanArgs, PlanOutput};
-use crate::render::{json, line, yaml};
+use crate::render::{json, line, table, yaml};
 use crate::{Exit, UsageError, builtins, inputs, loading, warn};
 use anyhow::{Context as _, Result, anyhow, bail};
 use k8s_openapi::jiff::Timestamp;
-use kube::core::DynamicObject;
 use kube::Client;
+use kube::core::DynamicObject;
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::io::Write;
 use tokio::sync::watch;
 use tread_cluster::api::disruption_plan::Cause;
@@ -21,6 +22,7 @@ use tread_cluster::plans::{self, Previewer, Retention};
 use tread_cluster::policies::current::Published;
 use tread_cluster::policies::registry;
 use tread_cluster::policies::snapshot::Room;
+use tread_cluster::pools::POOL_KIND;
 use tread_cluster::previews::{Change, Described, describe};
 use tread_cluster::watching::Watches;
 use tread_engine::limits::Limits;
@@ -70,14 +72,15 @@ pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
             () = controller => bail!("watching the cluster ended; please report it"),
         }
     })?;
-    let Answer { plans, notes } = all;
-    print(args, &plans, &notes, out)?;
-    let unknown = plans.iter().find_map(|plan| Some((plan, not_planned(plan)?)));
+    let Answer { pools, notes } = all;
+    print(args, &pools, &notes, out)?;
+    let mut plans = pools.iter().flat_map(OfPool::plans);
+    let unknown = plans.find_map(|plan| Some((plan, not_planned(plan)?)));
     if let Some((plan, why)) = unknown {
         warn(&format!("what the nodes of pool {} go through is not known: {why}", plan.pool));
         return Ok(Exit::Error);
     }
-    let worst = plans.iter().max_by_key(|plan| plan.effect);
+    let worst = pools.iter().flat_map(OfPool::judged).max_by_key(|plan| plan.effect);
     Ok(match (worst, args.max) {
         (Some(plan), _) if plan.effect == Effect::Refuse => Exit::Refused,
         (Some(plan), Some(max)) if plan.effect > max => {
@@ -113,9 +116,37 @@ fn costliest(plan: &Described) -> String {
 
 /// What a cluster says of changes.
 struct Answer {
-    plans: Vec<Described>,
+    pools: Vec<OfPool>,
     /// Of changes that concern no node.
     notes: Vec<String>,
+}
+
+/// What will happen to the nodes of a pool.
+struct OfPool {
+    /// All that is rolled out together, where that is more than one change.
+    whole: Option<Described>,
+    /// Each change that was asked about.
+    own: Vec<Described>,
+    /// What is pending besides.
+    others: Vec<Described>,
+}
+
+impl OfPool {
+    /// What a pool goes through: all of it together.
+    fn together(&self) -> Option<&Described> {
+        self.whole.as_ref().or(self.own.first())
+    }
+
+    /// All of it together first, then each change by itself.
+    fn plans(&self) -> impl Iterator<Item = &Described> {
+        self.whole.iter().chain(&self.own)
+    }
+
+    /// What a pipeline has to answer for: not for what was pending before.
+    fn judged(&self) -> impl Iterator<Item = &Described> {
+        let whole = self.whole.iter().filter(|_| self.others.is_empty());
+        whole.chain(&self.own)
+    }
 }
 
 /// The changes that the files hold.
@@ -178,30 +209,55 @@ async fn ask(
         if !args.pool.is_empty() && !args.pool.contains(pool) {
             continue;
         }
-        let plans = describe(&preview, Digest::of(b""), Timestamp::now());
-        let concerns = |plan: &Described| {
-            causes
-                .iter()
-                .any(|cause| cause.kind == plan.cause.kind && cause.name == plan.cause.name)
-        };
-        if plans.iter().any(concerns) {
-            all.extend(plans.into_iter().filter(|plan| concerns(plan)));
-        }
+        all.extend(of_pool(describe(&preview, Digest::of(b""), Timestamp::now()), &causes));
     }
-    Ok(Answer { plans: all, notes })
+    Ok(Answer { pools: all, notes })
+}
+
+/// What is asked about, of a pool's plans; None if none of it concerns the pool.
+fn of_pool(plans: Vec<Described>, asked: &[&Cause]) -> Option<OfPool> {
+    let is_asked = |plan: &Described| {
+        let Cause { kind, name, .. } = &plan.cause;
+        asked.iter().any(|cause| cause.kind == *kind && cause.name == *name)
+    };
+    let (own, mut others): (Vec<_>, Vec<_>) = plans.into_iter().partition(is_asked);
+    if own.is_empty() {
+        return None;
+    }
+    // A pool is rolled out once, whatever makes it necessary.
+    let whole = others.pop_if(|plan| plan.cause.kind == POOL_KIND);
+    Some(OfPool { whole, own, others })
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Output<'p> {
     schema: &'static str,
-    plans: &'p [Described],
+    /// The plan of each pool for all that is rolled out together.
+    pools: Vec<Together<'p>>,
+    plans: Vec<&'p Described>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     notes: &'p [String],
 }
 
-fn print(args: &PlanArgs, all: &[Described], notes: &[String], out: &mut impl Write) -> Result<()> {
-    let output = || Output { schema: SCHEMA, plans: all, notes };
+#[derive(Serialize)]
+struct Together<'p> {
+    pool: &'p str,
+    effect: Effect,
+    plan: &'p str,
+}
+
+fn print(args: &PlanArgs, all: &[OfPool], notes: &[String], out: &mut impl Write) -> Result<()> {
+    let output = || Output {
+        schema: SCHEMA,
+        pools: all
+            .iter()
+            .filter_map(OfPool::together)
+            .map(|it| Together { pool: &it.pool, effect: it.effect, plan: &it.name })
+            .collect(),
+        plans: all.iter().flat_map(OfPool::plans).collect(),
+        notes,
+    };
     if args.output == PlanOutput::Human {
         for note in notes {
             writeln!(out, "Note: {}.", line(note))?;
@@ -214,13 +270,39 @@ fn print(args: &PlanArgs, all: &[Described], notes: &[String], out: &mut impl Wr
             writeln!(out, "Nothing changes on any node.")?;
         }
         PlanOutput::Human => {
-            for (index, plan) in all.iter().enumerate() {
+            for (index, pool) in all.iter().enumerate() {
                 if index > 0 {
                     writeln!(out)?;
                 }
-                objects::plan(out, &plan.pool, &plan.status)?;
+                if let Some(plan) = pool.together() {
+                    objects::plan(out, &plan.pool, &plan.status)?;
+                }
+                if pool.whole.is_some() {
+                    writeln!(out, "\n  All of it is one rollout. Each change by itself:")?;
+                    table::print(out, &pool.own.iter().map(by_itself).collect::<Vec<_>>())?;
+                }
+                if pool.whole.is_some() && !pool.others.is_empty() {
+                    writeln!(out, "  Pending already, and not asked about:")?;
+                    table::print(out, &pool.others.iter().map(by_itself).collect::<Vec<_>>())?;
+                }
             }
         }
     }
     Ok(())
+}
+
+/// A change in a line: what it is, what it costs by itself, and on what nodes.
+fn by_itself(plan: &Described) -> Vec<String> {
+    const NAMED: usize = 3;
+    let ways = plan.status.transitions.iter();
+    let ids: BTreeSet<&str> = ways.flat_map(|way| &way.changes).map(|it| it.id.as_str()).collect();
+    let mut named = ids.iter().copied().take(NAMED).collect::<Vec<_>>().join(", ");
+    if let more @ 1.. = ids.len().saturating_sub(NAMED) {
+        named.push_str(&format!(" and {more} more"));
+    }
+    let mut effect = plan.status.effect.clone().unwrap_or_default();
+    if let Some(tread) = &plan.status.tread {
+        effect.push_str(&format!(" (tread: {tread})"));
+    }
+    vec!["   ".to_owned(), plan.cause.to_string(), effect, named]
 }

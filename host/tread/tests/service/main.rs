@@ -5,6 +5,7 @@
 
 mod front;
 mod listed;
+mod preview;
 mod replica;
 mod serve;
 mod story;
