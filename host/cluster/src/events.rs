@@ -8,13 +8,16 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use std::time::Duration;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 /// The API server takes no longer note.
 const LONGEST_NOTE: usize = 1024;
 
 /// Whoever tells has other things to do than to wait for a silent API server.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Before an Event is tried again at first, where the API server is busy.
+const BUSY_WAIT: Duration = Duration::from_millis(500);
 
 /// Something to tell of.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,7 +70,7 @@ impl Events {
             action: self.action.to_owned(),
             secondary: None,
         };
-        match timeout(PATIENCE, self.recorder.publish(&event, about)).await {
+        match timeout(PATIENCE, self.published(&event, about)).await {
             Ok(Ok(())) => Told::Answered,
             Ok(Err(error)) => {
                 tracing::warn!(reason = note.reason, "an Event was not written: {}", told(&error));
@@ -77,6 +80,21 @@ impl Events {
                 tracing::warn!(reason = note.reason, "an Event was not written: no answer");
                 Told::NoAnswer
             }
+        }
+    }
+
+    /// Tries again while the API server has too much to do.
+    async fn published(&self, event: &Event, about: &ObjectReference) -> kube::Result<()> {
+        let mut wait = BUSY_WAIT;
+        loop {
+            match self.recorder.publish(event, about).await {
+                Err(kube::Error::Api(status)) if matches!(status.code, 409 | 429) => {
+                    tracing::debug!(code = status.code, "an Event waits: {}", status.message);
+                }
+                done => return done,
+            }
+            sleep(wait).await;
+            wait = wait.saturating_mul(2);
         }
     }
 }

@@ -3,6 +3,7 @@
 mod installed;
 mod reading;
 pub(crate) mod seen;
+mod writing;
 
 use crate::metrics::{Metrics, OfKind};
 use crate::told::told;
@@ -49,12 +50,14 @@ pub struct Watches {
     all: watch::Sender<BTreeMap<&'static str, Watched>>,
     /// What is read besides, one by one.
     reads: watch::Sender<reading::All>,
+    /// What could not be written, and why.
+    unwritten: watch::Sender<BTreeMap<&'static str, String>>,
 }
 
 impl Default for Watches {
     fn default() -> Watches {
         let (all, reads) = (watch::Sender::default(), watch::Sender::default());
-        Watches { all, reads }
+        Watches { all, reads, unwritten: watch::Sender::default() }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::ask::{Previewer, inputs};
 use super::state::Standing;
-use super::write::{OfPool, mark_stale, write};
+use super::write::{OfPool, Wrote, mark_stale, write};
 use super::{Settings, told};
 use crate::metrics::WithEffect;
 use crate::policies::current::Current;
@@ -30,6 +30,8 @@ pub(super) struct Memory {
     told: BTreeSet<(String, String)>,
     /// What was written of how often each policy decides.
     decisions: Option<BTreeMap<String, i64>>,
+    /// Pools of which plans were not written, and why.
+    unwritten: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Clone)]
@@ -120,15 +122,24 @@ pub(super) async fn look(
                 known_since: look.known_since,
                 keep: settings.keep,
             };
-            if let Err(why) = write(&settings, of_pool).await {
+            let Wrote { failed, overtaken } = write(&settings, of_pool).await;
+            if let Some(why) = &failed {
                 tracing::warn!(pool = name, "plans were not written, and will be: {why}");
+            }
+            memory.unwritten.remove(name);
+            if let Some(why) = failed.or(overtaken) {
                 again.insert(name.clone());
+                memory.unwritten.insert(name.clone(), why);
             }
         }
         told::troubles(&settings, &cluster, &mut memory.told).await;
         let counts = decisions(memory.pools.values().map(|it| &it.preview));
-        if memory.decisions.as_ref() != Some(&counts) && told::decisions(&settings, &counts).await {
-            memory.decisions = Some(counts);
+        if memory.decisions.as_ref() != Some(&counts) {
+            match told::decisions(&settings, &counts).await {
+                true => memory.decisions = Some(counts),
+                // With whichever pool.
+                false => again.extend(wanted.keys().next().cloned()),
+            }
         }
         if let Some(then) = &memory.current
             && then.digest != current.digest
@@ -137,6 +148,9 @@ pub(super) async fn look(
             told::policies_changed(&settings, then, &current, &before, &wanted, standing).await;
         }
     }
+    let there = |pool: &String| cluster.pools.contains_key(pool) && look.leads;
+    memory.unwritten.retain(|pool, _| there(pool));
+    settings.watches.unwritten("plans", memory.unwritten.values().next().cloned());
     memory.current = Some(current);
     Looked { memory, again, rolled_out }
 }

@@ -27,16 +27,17 @@ const NODES_TOLD_OF: usize = 20;
 /// went well.
 pub(super) async fn decisions(settings: &Settings, counts: &BTreeMap<String, i64>) -> bool {
     let Some(objects) = list(settings).await else { return false };
-    let mut well = true;
     for object in objects {
         let status = object.status.as_ref();
         let Some(name) = status.and_then(|status| status.name.as_ref()) else { continue };
         let count = counts.get(name).copied().unwrap_or_default();
-        if status.and_then(|status| status.decisions).unwrap_or_default() != count {
-            well &= patch(settings, &object, json!({"decisions": count})).await;
+        let is_said = status.and_then(|status| status.decisions).unwrap_or_default() == count;
+        // The others would fare no better.
+        if !is_said && !patch(settings, &object, json!({"decisions": count})).await {
+            return false;
         }
     }
-    well
+    true
 }
 
 /// Tells, once for as long as it is true, of pools that cannot be read and of

@@ -21,6 +21,9 @@ use tread_model::digest::Digest;
 
 const PENDING: &str = "Pending";
 
+/// The HTTP status of whoever was too late.
+const CONFLICT: u16 = 409;
+
 /// No request takes so long, unless nobody answers: the client itself would wait
 /// for minutes, and all other plans with it.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -63,17 +66,31 @@ pub(super) struct OfPool<'p> {
     pub(super) keep: Retention,
 }
 
-/// Brings the plans of a pool to what they have to be. What failed, in words.
+/// How writing went.
+#[derive(Debug, Default)]
+pub(super) struct Wrote {
+    /// What failed, in words.
+    pub(super) failed: Option<String>,
+    /// Of what somebody else was faster: it has to be looked at again.
+    pub(super) overtaken: Option<String>,
+}
+
+/// Brings the plans of a pool to what they have to be.
 #[tracing::instrument(name = "write", skip_all, fields(pool = of_pool.name))]
-pub(super) async fn write(settings: &Settings, of_pool: OfPool<'_>) -> Result<(), String> {
+pub(super) async fn write(settings: &Settings, of_pool: OfPool<'_>) -> Wrote {
     let api: Api<DisruptionPlan> = Api::all(settings.client.clone());
-    let Some(pool) = of_pool.pool else { return Ok(()) };
-    let mut problems = Vec::new();
+    let Some(pool) = of_pool.pool else { return Wrote::default() };
+    let (mut problems, mut overtaken) = (Vec::new(), None);
     let mut note = |verb: &'static str, name: &str, result: kube::Result<()>| match result {
         Ok(()) => {}
-        // Somebody was faster: the watch brings what they wrote.
-        Err(kube::Error::Api(status))
-            if status.is_conflict() || status.is_not_found() || status.is_already_exists() => {}
+        // It is gone, and the watch says so.
+        Err(kube::Error::Api(status)) if status.is_not_found() => {}
+        Err(kube::Error::Api(status)) if status.code == CONFLICT => {
+            // The watch brings what they wrote, unless that says the same.
+            overtaken = Some(format!("{name}: somebody was faster: {}", status.message));
+            tracing::debug!(plan = name, verb, "somebody was faster: {}", status.message);
+            settings.metrics.api_error(verb, "disruptionplans", &kube::Error::Api(status));
+        }
         Err(error) => {
             settings.metrics.api_error(verb, "disruptionplans", &error);
             problems.push(format!("{name}: {}", told(&error)));
@@ -112,7 +129,8 @@ pub(super) async fn write(settings: &Settings, of_pool: OfPool<'_>) -> Result<()
             note("delete", name, answered(api.delete(name, &params)).await.map(|_| ()));
         }
     }
-    if problems.is_empty() { Ok(()) } else { Err(cut(problems.join("; "), 2048)) }
+    let failed = (!problems.is_empty()).then(|| cut(problems.join("; "), 2048));
+    Wrote { failed, overtaken }
 }
 
 async fn put(

@@ -33,8 +33,7 @@ pub(super) async fn client(args: &ClusterArgs) -> Result<Client> {
         "no cluster to ask: set KUBECONFIG, or name a kubeconfig with --kubeconfig and a context \
          of it with --context",
     )?;
-    let config = tread_cluster::client::bounded(config);
-    tread_cluster::client::connected(config).context("the kubeconfig cannot be used")
+    tread_cluster::client::client(config).context("the kubeconfig cannot be used")
 }
 
 /// Runs what waits for a cluster.

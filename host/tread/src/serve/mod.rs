@@ -109,8 +109,7 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
         .clone()
         .or_else(|| variable("POD_NAMESPACE"))
         .unwrap_or_else(|| config.default_namespace.clone());
-    let client =
-        tread_cluster::client::connected(config).context("the kubeconfig cannot be used")?;
+    let client = tread_cluster::client::client(config).context("the kubeconfig cannot be used")?;
     let replica = replica();
     let metrics = Metrics::new();
 
@@ -266,7 +265,7 @@ struct Known {
 }
 
 impl Known {
-    fn checks(&self) -> [Check; 3] {
+    fn checks(&self) -> [Check; 4] {
         let (waiting, failing) = (self.watches.waiting(), self.watches.failing());
         [
             match (waiting.as_slice(), failing.as_slice()) {
@@ -291,6 +290,11 @@ impl Known {
             match self.previewer.is_ready() {
                 true => Check::good("plans", "what is pending is planned"),
                 false => Check::bad("plans", "what is pending is not planned yet"),
+            },
+            match self.watches.not_written().as_slice() {
+                [] => Check::good("writes", "nothing waits to be written"),
+                // Whoever asks is answered all the same.
+                waiting => Check::good("writes", format!("tried again: {}", waiting.join("; "))),
             },
         ]
     }

@@ -128,6 +128,8 @@ struct Registry {
     failures: u32,
     /// What was refused: when it is tried again, and how often it was.
     refused: BTreeMap<String, (Instant, u32)>,
+    /// Why the last round of writing did not write all.
+    unwritten: Option<String>,
     /// When something has to be looked at again, whatever the watches say.
     look_at: Option<Instant>,
 }
@@ -224,6 +226,7 @@ impl Registry {
             write_after: Instant::now(),
             failures: 0,
             refused: BTreeMap::new(),
+            unwritten: None,
             look_at: None,
         }
     }
@@ -290,6 +293,9 @@ impl Registry {
     fn wrote(&mut self, written: Written) {
         let now = Instant::now();
         self.told.extend(written.told);
+        if written.why.is_some() || !written.done.is_empty() {
+            self.unwritten = written.why;
+        }
         for name in written.done {
             self.refused.remove(&name);
         }
@@ -306,6 +312,8 @@ impl Registry {
     fn due(&mut self, mut writes: Vec<Write>) -> Vec<Write> {
         let names: BTreeSet<String> = writes.iter().map(Write::name).collect();
         self.refused.retain(|name, _| names.contains(name));
+        let why = self.unwritten.clone().filter(|_| !names.is_empty());
+        self.settings.watches.unwritten("policies", why);
         let now = Instant::now();
         let waiting = self.refused.values().map(|(again, _)| *again).filter(|again| *again > now);
         if let Some(first) = waiting.min() {

@@ -89,6 +89,8 @@ impl Registry {
         self.publish(&listed, settled);
         self.count(&listed);
         if !self.leads() {
+            // Whoever leads says what waits to be written.
+            self.settings.watches.unwritten("policies", None);
             return Vec::new();
         }
         let Registration { create, withdraw, ignored, .. } = registration;

@@ -61,6 +61,8 @@ pub(super) struct Written {
     pub(super) done: Vec<String>,
     /// What was not, and would not be if it were tried again at once.
     pub(super) refused: Vec<String>,
+    /// Why something was not written: the last reason.
+    pub(super) why: Option<String>,
     /// The objects, by UID, of which was told what.
     pub(super) told: Vec<(String, &'static str)>,
 }
@@ -183,14 +185,18 @@ pub(super) async fn carry_out(settings: Settings, writes: Vec<Write>) -> Written
                     written.told.push((about.uid.unwrap_or_default(), note.reason));
                     How::Done
                 }
-                Told::NoAnswer => How::Unreachable,
+                Told::NoAnswer => How::Unreachable("Events: no answer".to_owned()),
             },
         };
         match how {
             How::Done => written.done.push(name),
-            How::Refused => written.refused.push(name),
+            How::Refused(why) => {
+                written.why = Some(format!("{name}: {why}"));
+                written.refused.push(name);
+            }
             // The others would fare no better.
-            How::Unreachable => {
+            How::Unreachable(why) => {
+                written.why = Some(format!("{name}: {why}"));
                 written.unreachable = true;
                 break;
             }
@@ -212,10 +218,10 @@ fn log(name: &str, note: &Note) {
 enum How {
     /// It is there, or need not be.
     Done,
-    /// The API server does not want it.
-    Refused,
+    /// The API server does not want it, and says why.
+    Refused(String),
     /// The API server does not answer, or has too much to do.
-    Unreachable,
+    Unreachable(String),
 }
 
 struct Writer {
@@ -235,7 +241,9 @@ impl Writer {
                 How::Done
             }
             // The watch has not seen it yet; if it never does, there is no hurry.
-            Ok(Err(kube::Error::Api(status))) if status.is_already_exists() => How::Refused,
+            Ok(Err(kube::Error::Api(status))) if status.is_already_exists() => {
+                How::Refused(status.message.clone())
+            }
             failed => self.failed("create", "disruptionpolicies", &name, failed),
         }
     }
@@ -251,7 +259,7 @@ impl Writer {
                 }
                 How::Done
             }
-            Ok(Err(kube::Error::Api(status))) if is_gone(&status) => How::Done,
+            Ok(Err(kube::Error::Api(status))) if status.is_not_found() => How::Done,
             failed => self.failed("delete", "disruptionpolicies", name, failed),
         }
     }
@@ -267,8 +275,9 @@ impl Writer {
         let patch = Patch::Merge(patch);
         match timeout(PATIENCE, self.policies.patch_status(name, &params, &patch)).await {
             Ok(Ok(_)) => {}
-            // The watch brings what is there now.
-            Ok(Err(kube::Error::Api(status))) if is_gone(&status) => return How::Done,
+            // The watch says so, too. Where another one of its name is there now, it
+            // brings that one, and this is tried again.
+            Ok(Err(kube::Error::Api(status))) if status.is_not_found() => return How::Done,
             failed => return self.failed("patch", "disruptionpolicies", name, failed),
         }
         if let Some(place) = unnamed {
@@ -303,24 +312,23 @@ impl Writer {
             Ok(Ok(_)) => return How::Done,
             Ok(Err(error)) => {
                 self.metrics.api_error(verb, kind, &error);
+                let why = told(&error);
                 let how = match &error {
                     kube::Error::Api(it) if (400..500).contains(&it.code) && it.code != 429 => {
-                        How::Refused
+                        How::Refused(why.clone())
                     }
-                    _ => How::Unreachable,
+                    _ => How::Unreachable(why.clone()),
                 };
-                (told(&error), how)
+                (why, how)
             }
-            Err(_) => ("the API server does not answer".to_owned(), How::Unreachable),
+            Err(_) => {
+                let why = "the API server does not answer".to_owned();
+                (why.clone(), How::Unreachable(why))
+            }
         };
         tracing::warn!(kind, name, verb, "not written, and tried again: {why}");
         how
     }
-}
-
-/// The object is not there any more, or another one of its name is.
-fn is_gone(status: &kube::core::Status) -> bool {
-    status.is_not_found() || status.is_conflict()
 }
 
 #[cfg(test)]
