@@ -1,6 +1,6 @@
 //! The command line: what can be asked, and how it is explained.
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use tread_model::effect::Effect;
 
@@ -11,6 +11,31 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+}
+
+/// Reads the command line. kubectl runs `kubectl-tread`, where that is found, for
+/// `kubectl tread`, and its help is in those words.
+pub fn parse() -> Cli {
+    let command = match is_called_by_kubectl() {
+        true => in_kubectls_words(Cli::command()).bin_name("kubectl tread"),
+        false => Cli::command(),
+    };
+    Cli::from_arg_matches(&command.get_matches()).unwrap_or_else(|error| error.exit())
+}
+
+fn is_called_by_kubectl() -> bool {
+    let called = std::env::args_os().next().map(PathBuf::from);
+    called.is_some_and(|it| it.file_stem() == Some("kubectl-tread".as_ref()))
+}
+
+/// The same with examples that begin with `kubectl tread`.
+fn in_kubectls_words(command: clap::Command) -> clap::Command {
+    let words = command.get_after_help().map(|help| help.to_string());
+    let command = match words {
+        Some(help) => command.after_help(help.replace("\n  tread ", "\n  kubectl tread ")),
+        None => command,
+    };
+    command.mut_subcommands(in_kubectls_words)
 }
 
 const EXAMPLES: &str = "\
@@ -195,11 +220,9 @@ pub struct PoliciesArgs {
 impl PoliciesArgs {
     /// Whether those of the cluster are meant. Whoever asks kubectl means them.
     pub fn asks_cluster(&self) -> bool {
-        let called = std::env::args_os().next().map(PathBuf::from);
-        let by_kubectl = called.is_some_and(|it| it.file_stem() == Some("kubectl-tread".as_ref()));
         let p = &self.policies;
         let names_others = !(p.policy.is_empty() && p.rules.is_empty());
-        self.from_cluster || by_kubectl && !names_others
+        self.from_cluster || is_called_by_kubectl() && !names_others
     }
 }
 
@@ -326,11 +349,11 @@ fn parse_max(text: &str) -> Result<Effect, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory as _;
 
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+        in_kubectls_words(Cli::command()).debug_assert();
     }
 
     #[test]

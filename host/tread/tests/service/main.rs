@@ -6,6 +6,7 @@
 mod busy;
 mod front;
 mod listed;
+mod plugin;
 mod preview;
 mod replica;
 mod serve;
