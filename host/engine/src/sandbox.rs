@@ -238,6 +238,7 @@ impl Sandbox {
         component: &[u8],
     ) -> Result<Vec<u8>, Failure> {
         inspect::check(component, self.limits())?;
+        tracing::debug!("compiling the policy {}", Digest::of(component));
         compiler.compile(component, serving.allocator, self.limits())
     }
 

@@ -9,6 +9,7 @@ mod listed;
 mod plugin;
 mod preview;
 mod replica;
+mod restart;
 mod serve;
 mod story;
 #[path = "../support/mod.rs"]
