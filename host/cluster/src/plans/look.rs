@@ -30,6 +30,8 @@ pub(super) struct Memory {
     told: BTreeSet<(String, String)>,
     /// What was written of how often each policy decides.
     decisions: Option<BTreeMap<String, i64>>,
+    /// What is still to be told on policies.
+    untold: Vec<told::Untold>,
     /// Pools of which plans were not written, and why.
     unwritten: BTreeMap<String, String>,
 }
@@ -145,11 +147,18 @@ pub(super) async fn look(
             && then.digest != current.digest
         {
             let standing = &look.standing;
-            told::policies_changed(&settings, then, &current, &before, &wanted, standing).await;
+            let said =
+                told::policies_changed(&settings, then, &current, &before, &wanted, standing).await;
+            told::queue(&mut memory.untold, said);
+        }
+        memory.untold = told::on_policies(&settings, std::mem::take(&mut memory.untold)).await;
+        if !memory.untold.is_empty() {
+            again.extend(wanted.keys().next().cloned());
         }
     }
     let there = |pool: &String| cluster.pools.contains_key(pool) && look.leads;
     memory.unwritten.retain(|pool, _| there(pool));
+    memory.untold.retain(|_| look.leads);
     settings.watches.unwritten("plans", memory.unwritten.values().next().cloned());
     memory.current = Some(current);
     Looked { memory, again, rolled_out }

@@ -20,6 +20,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// How many plans are named.
 const NAMED: usize = 3;
+/// How often something is tried to be told on a policy.
+const MOST_TRIES: u32 = 8;
 /// How many nodes that are in several pools are told of.
 const NODES_TOLD_OF: usize = 20;
 
@@ -88,7 +90,18 @@ fn about((version, kind): (&str, &str), name: &str, uid: &str) -> ObjectReferenc
     }
 }
 
-/// Tells of the plans that a change of policies made gentler or harsher.
+/// What is to be told on a policy.
+#[derive(Debug)]
+pub(super) struct Untold {
+    policy: String,
+    text: String,
+    warns: bool,
+    /// How often that was tried in vain.
+    tries: u32,
+}
+
+/// Tells of the plans that a change of policies made gentler or harsher: on the
+/// plans themselves. What is to be told on the policies comes back.
 pub(super) async fn policies_changed(
     settings: &Settings,
     before: &Current,
@@ -96,21 +109,19 @@ pub(super) async fn policies_changed(
     plans_before: &BTreeMap<String, Vec<Described>>,
     plans_after: &BTreeMap<String, Vec<Described>>,
     standing: &BTreeMap<String, Standing>,
-) {
+) -> Vec<Untold> {
     let (gentler, harsher) = compare(plans_before, plans_after);
-    let Some(text) = sentence(&gentler, &harsher) else { return };
+    let Some(text) = sentence(&gentler, &harsher) else { return Vec::new() };
     let changed = changed(before, after);
-    let note = Note { reason: "PlansChanged", warns: !harsher.is_empty(), text: text.clone() };
-    let Some(objects) = list(settings).await else { return };
-    for object in objects {
-        let name = object.status.as_ref().and_then(|status| status.name.as_ref());
-        if name.is_some_and(|name| changed.contains(name.as_str())) {
-            patch(settings, &object, json!({"pendingPlans": text})).await;
-            settings.events.tell(&object.object_ref(&()), &note).await;
-        }
-    }
     // One that is gone cannot be told on itself.
     let there: BTreeSet<&str> = names(after).into_keys().collect();
+    let untold = changed.iter().filter(|name| there.contains(*name)).map(|name| Untold {
+        policy: (*name).to_owned(),
+        text: text.clone(),
+        warns: !harsher.is_empty(),
+        tries: 0,
+    });
+    let untold = untold.collect();
     for name in changed.iter().filter(|name| !there.contains(*name)) {
         tracing::info!(policy = name, "is gone: {text}");
     }
@@ -129,6 +140,46 @@ pub(super) async fn policies_changed(
         let about = about(("tread.dev/v1alpha1", "DisruptionPlan"), &plan.name, uid);
         settings.events.tell(&about, &note).await;
     }
+    untold
+}
+
+/// What was to be told of the same policies before is not news any more.
+pub(super) fn queue(untold: &mut Vec<Untold>, news: Vec<Untold>) {
+    untold.retain(|it| !news.iter().any(|other| other.policy == it.policy));
+    untold.extend(news);
+}
+
+/// Tells it on the policies; what could not be told comes back. The status of a
+/// new policy, which says what it is called in plans, may be on its way.
+pub(super) async fn on_policies(settings: &Settings, untold: Vec<Untold>) -> Vec<Untold> {
+    if untold.is_empty() {
+        return untold;
+    }
+    let objects = list(settings).await.unwrap_or_default();
+    let mut still = Vec::new();
+    for mut it in untold {
+        let is_it = |object: &&DisruptionPolicy| {
+            let name = object.status.as_ref().and_then(|status| status.name.as_ref());
+            name.is_some_and(|name| *name == it.policy)
+        };
+        let found = objects.iter().find(is_it);
+        let told = match found {
+            Some(object) => patch(settings, object, json!({"pendingPlans": it.text})).await,
+            None => false,
+        };
+        match found.filter(|_| told) {
+            Some(object) => {
+                let note = Note { reason: "PlansChanged", warns: it.warns, text: it.text };
+                settings.events.tell(&object.object_ref(&()), &note).await;
+            }
+            None if it.tries < MOST_TRIES => {
+                it.tries = it.tries.saturating_add(1);
+                still.push(it);
+            }
+            None => tracing::warn!(policy = it.policy, "not told on itself: {}", it.text),
+        }
+    }
+    still
 }
 
 /// The names of plans that are gentler than before, and of those that are harsher.

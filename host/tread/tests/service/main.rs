@@ -14,4 +14,5 @@ mod serve;
 mod story;
 #[path = "../support/mod.rs"]
 mod support;
+mod told;
 mod waiting;
