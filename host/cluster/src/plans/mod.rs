@@ -4,6 +4,7 @@
 mod admit;
 mod ask;
 mod bodies;
+mod foreign;
 mod look;
 mod run;
 mod state;

@@ -1,8 +1,9 @@
 //! What the watches say of the cluster, put together.
 
 use crate::api::conditions::reason;
+use crate::api::disruption_plan::Cause;
 use crate::api::{ClusterVersion, DisruptionPlan, MachineConfig, MachineConfigPool};
-use crate::pools::{ConfigMeta, Node, Pool, modified, pools_of};
+use crate::pools::{ConfigMeta, Node, POOL_KIND, Pool, modified, pools_of};
 use crate::previews::{Cluster, Mirror, MirrorKey, Release};
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -32,6 +33,9 @@ pub(super) struct Standing {
     pub(super) uid: String,
     pub(super) version: String,
     pub(super) pool: String,
+    pub(super) cause: Cause,
+    /// The UIDs of the pools that own it.
+    pub(super) owners: Vec<String>,
     pub(super) created: i64,
     /// Of what its status says, times aside.
     pub(super) says: Digest,
@@ -305,9 +309,13 @@ fn release(object: &ClusterVersion) -> Option<Release> {
     Some(Release { desired, completed: completed.map(|update| update.version.clone()) })
 }
 
-fn standing(object: DisruptionPlan) -> Standing {
+pub(super) fn standing(object: DisruptionPlan) -> Standing {
     let status = object.status.unwrap_or_default();
+    let owners = object.metadata.owner_references.unwrap_or_default().into_iter();
+    let owners = owners.filter(|owner| owner.kind == POOL_KIND).map(|owner| owner.uid);
     Standing {
+        cause: object.spec.cause,
+        owners: owners.collect(),
         uid: object.metadata.uid.unwrap_or_default(),
         version: object.metadata.resource_version.unwrap_or_default(),
         pool: object.spec.pool,

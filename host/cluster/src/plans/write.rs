@@ -2,7 +2,7 @@
 //! next look, which a failure brings about by itself.
 
 use super::state::Standing;
-use super::{Retention, Settings};
+use super::{Retention, Settings, foreign};
 use crate::api::conditions::{self, Finding, cut};
 use crate::api::words::MANAGER;
 use crate::api::{DisruptionPlan, DisruptionPlanSpec, DisruptionPlanStatus};
@@ -22,7 +22,7 @@ use tread_model::digest::Digest;
 const PENDING: &str = "Pending";
 
 /// The HTTP status of whoever was too late.
-const CONFLICT: u16 = 409;
+pub(super) const CONFLICT: u16 = 409;
 
 /// No request takes so long, unless nobody answers: the client itself would wait
 /// for minutes, and all other plans with it.
@@ -100,7 +100,7 @@ pub(super) async fn write(settings: &Settings, of_pool: OfPool<'_>) -> Wrote {
     let leads = || *settings.leads.borrow();
     for wanted in of_pool.wanted.iter().filter(|_| leads()) {
         let standing = of_pool.standing.get(&wanted.name);
-        note("update", &wanted.name, put(&api, pool, wanted, standing).await);
+        note("update", &wanted.name, put(settings, &api, pool, wanted, standing).await);
     }
     let now = Timestamp::now();
     let mut ended = Vec::new();
@@ -134,12 +134,20 @@ pub(super) async fn write(settings: &Settings, of_pool: OfPool<'_>) -> Wrote {
 }
 
 async fn put(
+    settings: &Settings,
     api: &Api<DisruptionPlan>,
     pool: &Pool,
     wanted: &Described,
     standing: Option<&Standing>,
 ) -> kube::Result<()> {
     let mut status = previews::cut(wanted.status.clone());
+    let standing = match standing {
+        Some(standing) if !foreign::is_ours(standing, pool, wanted) => {
+            foreign::remove(settings, api, pool, wanted).await?;
+            None
+        }
+        standing => standing,
+    };
     let version = match standing {
         Some(standing) if standing.says == says(&status) => return Ok(()),
         Some(standing) => {
@@ -150,7 +158,15 @@ async fn put(
             let spec = DisruptionPlanSpec { pool: pool.name.clone(), cause: wanted.cause.clone() };
             let mut object = DisruptionPlan::new(&wanted.name, spec);
             object.metadata.owner_references = Some(vec![owner(pool)]);
-            let made = answered(api.create(&PostParams::default(), &object)).await?;
+            let params = PostParams::default();
+            let make = || answered(api.create(&params, &object));
+            let made = match make().await {
+                Err(kube::Error::Api(status)) if status.is_already_exists() => {
+                    foreign::remove(settings, api, pool, wanted).await?;
+                    make().await?
+                }
+                made => made?,
+            };
             tracing::info!(plan = wanted.name, effect = status.effect, "planned");
             made.resource_version().unwrap_or_default()
         }

@@ -21,7 +21,7 @@ const UNREAD: &[&str] = &["metadata", "managedFields", "fieldsV1"];
 #[derive(Debug, Clone)]
 pub(crate) enum Seen<K> {
     Read(K),
-    /// Its name and namespace are all that is known of it.
+    /// Its name, namespace and UID are all that is known of it.
     Unreadable(Box<ObjectMeta>, String),
 }
 
@@ -106,8 +106,9 @@ impl<'de, K: DeserializeOwned> Deserialize<'de> for Seen<K> {
         let value = whole.deserialize(from)?;
         let text = |field: &str| value.pointer(field).and_then(Value::as_str).map(str::to_owned);
         let (name, namespace) = (text("/metadata/name"), text("/metadata/namespace"));
+        let uid = text("/metadata/uid");
         let unreadable = |why| {
-            let metadata = ObjectMeta { name, namespace, ..ObjectMeta::default() };
+            let metadata = ObjectMeta { name, namespace, uid, ..ObjectMeta::default() };
             Seen::Unreadable(Box::new(metadata), why)
         };
         if too_deep.get() {

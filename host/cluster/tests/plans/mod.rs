@@ -10,6 +10,7 @@
 
 mod failing;
 mod fixture;
+mod foreign;
 mod operator;
 
 use fixture::{Cluster, Tread, broken, condition, current, files, shadowed};

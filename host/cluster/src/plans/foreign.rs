@@ -1,0 +1,78 @@
+//! DisruptionPlans under a name that tread uses, and not made by tread.
+
+use super::Settings;
+use super::state::{Standing, standing};
+use super::write::{CONFLICT, answered};
+use crate::api::DisruptionPlan;
+use crate::events::Note;
+use crate::pools::Pool;
+use crate::previews::Described;
+use crate::watching::seen::{Seen, each_by_itself};
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::Api;
+use kube::api::{DeleteParams, ListParams, Preconditions};
+use kube::core::Status;
+
+/// Whether a plan is the one that tread makes: for the same, and owned by the
+/// pool, with which it goes.
+pub(super) fn is_ours(there: &Standing, pool: &Pool, wanted: &Described) -> bool {
+    there.pool == pool.name && there.cause == wanted.cause && there.owners.contains(&pool.uid)
+}
+
+/// Removes what stands in the place of a plan, and tells of it. A plan is
+/// written by tread alone, and its name is all that others can go by. What is
+/// tread's own, and was not seen yet, is a conflict.
+pub(super) async fn remove(
+    settings: &Settings,
+    api: &Api<DisruptionPlan>,
+    pool: &Pool,
+    wanted: &Described,
+) -> kube::Result<()> {
+    let name = &wanted.name;
+    let params = ListParams::default().fields(&format!("metadata.name={name}"));
+    let there = answered(each_by_itself(api.clone()).list(&params)).await?.items.pop();
+    let (uid, what) = match there {
+        None => return Ok(()),
+        Some(Seen::Unreadable(metadata, why)) => {
+            (metadata.uid, format!("which cannot be read ({why})"))
+        }
+        Some(Seen::Read(object)) => {
+            let finalizers = object.metadata.finalizers.clone().unwrap_or_default();
+            if object.metadata.deletion_timestamp.is_some() {
+                let why = format!(
+                    "another plan of this name is deleted, and stays until its finalizers are gone: {}",
+                    finalizers.join(", ")
+                );
+                return Err(kube::Error::Service(why.into()));
+            }
+            let uid = object.metadata.uid.clone();
+            let there = standing(object);
+            if is_ours(&there, pool, wanted) {
+                // The watch brings it.
+                let it = Status::failure("it is there already", "Conflict").with_code(CONFLICT);
+                return Err(kube::Error::Api(Box::new(it)));
+            }
+            let owned =
+                if there.owners.contains(&pool.uid) { "" } else { ", and owned by no such pool" };
+            (uid, format!("for pool {} and {}{owned}", there.pool, there.cause))
+        }
+    };
+    let preconditions = Some(Preconditions { uid: uid.clone(), resource_version: None });
+    let params = DeleteParams { preconditions, ..DeleteParams::default() };
+    answered(api.delete(name, &params)).await?;
+    let text = format!(
+        "Somebody else had made a DisruptionPlan of this name, {what}. It kept tread's own plan, for \
+         pool {} and {}, away, and was deleted: only tread writes these.",
+        pool.name, wanted.cause
+    );
+    tracing::warn!(plan = name, "{text}");
+    let about = ObjectReference {
+        api_version: Some("tread.dev/v1alpha1".to_owned()),
+        kind: Some("DisruptionPlan".to_owned()),
+        name: Some(name.clone()),
+        uid,
+        ..ObjectReference::default()
+    };
+    settings.events.tell(&about, &Note { reason: "PlanReplaced", warns: true, text }).await;
+    Ok(())
+}
