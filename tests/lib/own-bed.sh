@@ -9,13 +9,18 @@ source tests/lib/install.sh
 # shellcheck source=tests/lib/bed.sh
 source tests/lib/bed.sh
 
-# Sets TREAD_BED, and `bin` to the directory of the binaries.
+# Sets TREAD_BED, and `bin` to the directory of the binaries. Those that are in
+# TREAD_PROGRAMS are taken as they are.
 own_bed() {
   if [ -z "${TREAD_BED:-}" ]; then
     suite_build_bed >&2
     TREAD_BED=$(bed_dir)
   fi
   export TREAD_BED
+  if [ -n "${TREAD_PROGRAMS:-}" ]; then
+    bin=$TREAD_PROGRAMS
+    return 0
+  fi
   cargo build --release --quiet -p tread -p tread-test-bed --bins
   # shellcheck disable=SC2034 # for whoever sources this
   bin=${CARGO_TARGET_DIR:-$root/target}/release

@@ -6,7 +6,7 @@
 # and in no other; without a control plane they fail.
 need_bed=(tread-cluster tread-test-bed)
 
-suites=(leftovers fmt clippy build guests policies model tests doc deny readme examples cluster)
+suites=(leftovers fmt clippy build guests policies model tests doc deny readme examples cluster demo)
 
 is_suite() {
   contains "$1" "${suites[@]}"
@@ -27,6 +27,7 @@ list_suites() {
   readme     the commands of the README and of the examples do what stands there
   examples   the policies in examples/policies, built, tested and packed outside of the tree
   cluster    what needs a control plane, against a real one, which it builds from source
+  demo       the story that tests/demo tells is true
 END
 }
 
@@ -134,12 +135,7 @@ suite_tests() {
 }
 
 suite_cluster() {
-  # With the binary, whose features are those that all suites build with: else
-  # cargo would build half of everything again.
-  local selection=(--locked --release --package tread) package
-  for package in "${need_bed[@]}"; do selection+=(--package "$package"); done
-  local targets=(--lib --bins --test cluster --test registry_child --test service) file
-  for file in tests/bed/tests/*.rs; do targets+=(--test "$(basename "$file" .rs)"); done
+  cluster_selection
   cargo test --no-run "${selection[@]}" "${targets[@]}"
   # It is there, or being built beside: then this waits for it.
   suite_build_bed
@@ -147,6 +143,47 @@ suite_cluster() {
   export TREAD_BED
   cargo test --no-fail-fast "${selection[@]}" "${targets[@]}" -- --nocapture
   cargo test --no-fail-fast "${selection[@]}" --doc
+}
+
+# What the suite cluster builds, in `selection` and `targets`.
+cluster_selection() {
+  # With the binary, whose features are those that all suites build with: else
+  # cargo would build half of everything again.
+  local package file
+  selection=(--locked --release --package tread)
+  for package in "${need_bed[@]}"; do selection+=(--package "$package"); done
+  targets=(--lib --bins --test cluster --test registry_child --test service)
+  for file in tests/bed/tests/*.rs; do targets+=(--test "$(basename "$file" .rs)"); done
+}
+
+# With the programs of the suite cluster: after that nothing is built but the
+# policy of the story. It waits for what it tells, and fails where that does not
+# come; what else it shows is looked for here.
+suite_demo() {
+  local said word=ok passed=0 failed=0
+  cluster_selection
+  cargo test --no-run "${selection[@]}" "${targets[@]}"
+  suite_build_bed
+  TREAD_BED=$(bed_dir) TREAD_PROGRAMS=$(target_dir)/release CARGO_TARGET_DIR=$(target_dir) \
+    tests/demo </dev/null | tee "$logs/demo.said"
+  while read -r said; do
+    if grep -Eq -- "$said" "$logs/demo.said"; then
+      passed=$((passed + 1))
+    else
+      echo "The demo does not say: $said" >&2
+      failed=$((failed + 1))
+      word=FAILED
+    fi
+  done <<'END'
+^time\.chrony +template +time/chrony +[0-9.]+ +Loaded
+^Pool worker: restart chronyd\.service$
+^worker\.mc\.50-chrony\.[0-9a-f]+ +worker +MachineConfig/50-chrony changed +restart chronyd\.service
+^time\.chrony +template +time/chrony +[0-9.]+ +LastGood
+PolicyLastGood
+END
+  echo "     Running the story (demo/story-0)"
+  echo "test result: $word. $passed passed; $failed failed; 0 ignored"
+  [ "$failed" -eq 0 ]
 }
 
 suite_doc() {
