@@ -239,10 +239,13 @@ pub(super) fn inputs(work: &Work, cluster: &Cluster, current: &Current) -> Diges
     let mut side = |side: &Side| {
         for piece in side.configs.iter().chain(&side.mirrors) {
             fields.field(piece.name().as_bytes());
-            match piece {
-                Piece::Stored((_, version)) => fields.field(version.as_bytes()),
-                Piece::Given(_, bytes) => fields.field(bytes),
-            };
+            for part in piece.parts() {
+                match part {
+                    Piece::Stored((_, version)) => fields.field(version.as_bytes()),
+                    Piece::Given(_, bytes) => fields.field(bytes),
+                    Piece::Generated(_) => continue,
+                };
+            }
         }
         let image = side.os_image_of.as_ref().map(|(name, _)| name.as_str());
         fields.field(image.unwrap_or_default().as_bytes());

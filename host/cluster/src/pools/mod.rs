@@ -8,5 +8,5 @@ mod sources;
 pub use members::Members;
 pub use node::Node;
 pub use pool::{Configuration, Pool, Pools};
-pub use sources::{ConfigMeta, Configs, GENERATED_REGISTRIES, pools_of, sources};
+pub use sources::{ConfigMeta, Configs, GENERATED_REGISTRIES, place, pools_of, sources};
 pub(crate) use sources::{POOL_KIND, modified};
