@@ -98,6 +98,7 @@ impl Previewer {
             let unattended = after.pools.get(*pool).is_some_and(|it| it.target.is_none());
             unattended && !after.baselines.contains_key(*pool)
         };
+        let is_unknown = |pool: &&String| is_unknown(pool) || !after.unheard_of(pool).is_empty();
         if let Some(pool) = pools.iter().find(is_unknown) {
             return Err(format!("what the nodes of pool {pool} have is not known yet"));
         }
@@ -139,6 +140,11 @@ impl Previewer {
         self.metrics.preview_time.observe(begun.elapsed().as_secs_f64() * 1e6);
         self.measure(&preview);
         Ok(preview)
+    }
+
+    /// Whether there is such a MachineConfig.
+    pub(super) async fn is_there(&self, config: &str) -> Result<bool, String> {
+        super::bodies::is_there(&self.client, &self.metrics, config).await
     }
 
     fn measure(&self, preview: &Preview) {

@@ -64,10 +64,19 @@ pub(super) async fn look(
     look: Look,
 ) -> Looked {
     let current = settings.policies.borrow().clone();
-    let (cluster, unknown) = with_baselines(&previewer, &look.pools).await;
+    let (cluster, unknown) = prepared(&previewer, &look.pools).await;
     let cluster = Arc::new(cluster);
     let before = previewer.described.read().unwrap_or_else(PoisonError::into_inner).clone();
-    let found: Vec<(String, Result<Found, String>)> = stream::iter(look.pools.clone())
+    // What is known there and not here yet brings its pools again.
+    let waits = |name: &String| {
+        let unheard = cluster.unheard_of(name);
+        unheard.first().inspect(|config| {
+            tracing::debug!(pool = name, config, "waits until it is known what is in it");
+        });
+        !unheard.is_empty() && !unknown.contains_key(name)
+    };
+    let known: BTreeSet<String> = look.pools.iter().filter(|it| !waits(it)).cloned().collect();
+    let found: Vec<(String, Result<Found, String>)> = stream::iter(known)
         .map(async |name: String| {
             let known = memory.pools.get(&name);
             let found = match unknown.get(&name) {
@@ -177,10 +186,11 @@ async fn one(
     Ok(Found { described, remembered: Some(remembered) })
 }
 
-/// The cluster as it is now. Of pools that nobody renders it has to be known
-/// what they were made of before anything changed; those of which that cannot be
-/// found out come with the reason.
-async fn with_baselines(
+/// The cluster as it is now, with what has to be asked for. Of pools that nobody
+/// renders it has to be known what they were made of before anything changed; of
+/// the others, which configs that somebody names are gone. Those of which that
+/// cannot be found out come with the reason.
+async fn prepared(
     previewer: &Previewer,
     pools: &BTreeSet<String>,
 ) -> (Cluster, BTreeMap<String, String>) {
@@ -198,8 +208,31 @@ async fn with_baselines(
             }
         }
     }
+    let asked = pools.iter().flat_map(|pool| {
+        let unheard = cluster.unheard_of(pool);
+        unheard.into_iter().map(|config| (pool.clone(), config.to_owned())).collect::<Vec<_>>()
+    });
+    let mut answers = stream::iter(asked.collect::<Vec<_>>())
+        .map(async |(pool, config): (String, String)| {
+            (pool, previewer.is_there(&config).await, config)
+        })
+        .buffer_unordered(AT_ONCE);
+    let mut gone = Vec::new();
+    while let Some((pool, is_there, config)) = answers.next().await {
+        match is_there {
+            Ok(true) => {}
+            Ok(false) => gone.push(config),
+            Err(why) => {
+                not_found.insert(pool, why);
+            }
+        }
+    }
+    drop(answers);
     let mut now = previewer.cluster.write().unwrap_or_else(PoisonError::into_inner);
     now.baselines.extend(found);
+    // One that came meanwhile is there.
+    gone.retain(|config| !now.configs.contains_key(config));
+    now.note_gone(gone);
     (now.clone(), not_found)
 }
 

@@ -6,7 +6,7 @@ mod pool;
 mod sources;
 
 pub use members::Members;
-pub use node::Node;
+pub use node::{Node, is_name};
 pub use pool::{Configuration, Pool, Pools};
 pub use sources::{ConfigMeta, Configs, GENERATED_REGISTRIES, place, pools_of, sources};
 pub(crate) use sources::{POOL_KIND, modified};
