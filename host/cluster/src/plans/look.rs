@@ -44,7 +44,6 @@ pub(super) struct Look {
     pub(super) standing: BTreeMap<String, Standing>,
     /// Since when it is known what pools have that nobody renders.
     pub(super) known_since: i64,
-    pub(super) leads: bool,
 }
 
 /// What came of it.
@@ -111,7 +110,7 @@ pub(super) async fn look(
     }
     publish(&previewer, &cluster, &wanted);
     measure(&settings, &previewer);
-    if look.leads {
+    if settings.leads.now() {
         for name in &again {
             for (plan, standing) in look.standing.iter().filter(|(_, it)| it.pool == *name) {
                 // It is tried again with the pool.

@@ -22,6 +22,8 @@ use std::collections::{BTreeMap, BTreeSet};
 const NAMED: usize = 3;
 /// How many nodes that are in several pools are told of.
 const NODES_TOLD_OF: usize = 20;
+/// How often something is written that others write at the same time.
+const TRIES: usize = 5;
 
 /// Writes how often each policy decided in the plans that wait; whether that
 /// went well.
@@ -69,6 +71,9 @@ pub(super) async fn troubles(
         let trouble = (about.name.clone().unwrap_or_default(), text);
         if !told.contains(&trouble) {
             let (name, text) = trouble.clone();
+            if !settings.leads.now() {
+                return;
+            }
             tracing::warn!(name, reason, "{text}");
             settings.events.tell(&about, &Note { reason, warns: true, text }).await;
         }
@@ -212,14 +217,36 @@ async fn list(settings: &Settings) -> Option<Vec<DisruptionPolicy>> {
 async fn patch(settings: &Settings, object: &DisruptionPolicy, status: Value) -> bool {
     let api: Api<DisruptionPolicy> = Api::all(settings.client.clone());
     let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
-    let patch = Patch::Merge(json!({ "status": status }));
-    match answered(api.patch_status(&object.name_any(), &params, &patch)).await {
-        Ok(_) => true,
-        Err(kube::Error::Api(status)) if status.is_not_found() => true,
-        Err(error) => {
-            settings.metrics.api_error("patch", "disruptionpolicies", &error);
-            tracing::warn!(policy = object.name_any(), "not written: {}", told(&error));
-            false
+    let name = object.name_any();
+    let mut version = object.resource_version();
+    let failed = |verb: &'static str, error: &kube::Error| {
+        settings.metrics.api_error(verb, "disruptionpolicies", error);
+        tracing::warn!(policy = name, "not written: {}", told(error));
+        false
+    };
+    for _ in 0..TRIES {
+        // Who was stopped before the request is sent finds that another one wrote.
+        if !settings.leads.now() {
+            return false;
+        }
+        let metadata = json!({"uid": object.uid(), "resourceVersion": version});
+        let patch = Patch::Merge(json!({"metadata": metadata, "status": status}));
+        match answered(api.patch_status(&name, &params, &patch)).await {
+            Ok(_) => return true,
+            Err(kube::Error::Api(status)) if status.is_not_found() => return true,
+            Err(kube::Error::Api(status)) if status.is_conflict() => {}
+            Err(error) => return failed("patch", &error),
+        }
+        let params = ListParams::default().fields(&format!("metadata.name={name}"));
+        match answered(api.list_metadata(&params)).await {
+            Ok(now) => match now.items.first().filter(|now| now.uid() == object.uid()) {
+                Some(now) => version = now.resource_version(),
+                // It is gone, or another one of its name is there.
+                None => return true,
+            },
+            Err(error) => return failed("list", &error),
         }
     }
+    tracing::info!(policy = name, "others write it all the time: written at the next look");
+    false
 }

@@ -80,10 +80,12 @@ pub(super) async fn write(settings: &Settings, of_pool: OfPool<'_>) -> Result<()
         }
     };
     // The next leader may know better by now.
-    let leads = || *settings.leads.borrow();
-    for wanted in of_pool.wanted.iter().filter(|_| leads()) {
-        let standing = of_pool.standing.get(&wanted.name);
-        note("update", &wanted.name, put(&api, pool, wanted, standing).await);
+    let leads = || settings.leads.now();
+    for wanted in of_pool.wanted {
+        if leads() {
+            let standing = of_pool.standing.get(&wanted.name);
+            note("update", &wanted.name, put(settings, &api, (pool, wanted), standing).await);
+        }
     }
     let now = Timestamp::now();
     let mut ended = Vec::new();
@@ -107,8 +109,10 @@ pub(super) async fn write(settings: &Settings, of_pool: OfPool<'_>) -> Result<()
     for (index, (ended_at, name)) in ended.into_iter().enumerate() {
         if leads() && (index >= of_pool.keep.count || ended_at < oldest) {
             let Some(standing) = of_pool.standing.get(name) else { continue };
-            let uid = Preconditions { uid: Some(standing.uid.clone()), resource_version: None };
-            let params = DeleteParams { preconditions: Some(uid), ..DeleteParams::default() };
+            // Another leader may have found since that it is pending.
+            let (uid, version) = (standing.uid.clone(), standing.version.clone());
+            let as_seen = Preconditions { uid: Some(uid), resource_version: Some(version) };
+            let params = DeleteParams { preconditions: Some(as_seen), ..DeleteParams::default() };
             note("delete", name, answered(api.delete(name, &params)).await.map(|_| ()));
         }
     }
@@ -116,9 +120,9 @@ pub(super) async fn write(settings: &Settings, of_pool: OfPool<'_>) -> Result<()
 }
 
 async fn put(
+    settings: &Settings,
     api: &Api<DisruptionPlan>,
-    pool: &Pool,
-    wanted: &Described,
+    (pool, wanted): (&Pool, &Described),
     standing: Option<&Standing>,
 ) -> kube::Result<()> {
     let mut status = previews::cut(wanted.status.clone());
@@ -137,6 +141,9 @@ async fn put(
             made.resource_version().unwrap_or_default()
         }
     };
+    if !settings.leads.now() {
+        return Ok(());
+    }
     let spec = DisruptionPlanSpec { pool: pool.name.clone(), cause: wanted.cause.clone() };
     let mut object = DisruptionPlan::new(&wanted.name, spec);
     object.metadata.resource_version = Some(version);
@@ -207,7 +214,7 @@ pub(super) async fn mark_stale(
     name: &str,
     standing: &Standing,
 ) -> kube::Result<()> {
-    if standing.stale {
+    if standing.stale || !settings.leads.now() {
         return Ok(());
     }
     let api: Api<DisruptionPlan> = Api::all(settings.client.clone());

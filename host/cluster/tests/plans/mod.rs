@@ -18,6 +18,7 @@ use serde_json::json;
 use std::sync::Arc;
 use tread_cluster::api::mirrors::ImageDigestMirrorSet;
 use tread_cluster::api::{DisruptionPlan, MachineConfig, MachineConfiguration};
+use tread_cluster::plans::Retention;
 use tread_test_bed::{ControlPlane, eventually};
 
 fn status(plan: &DisruptionPlan) -> &tread_cluster::api::DisruptionPlanStatus {
@@ -333,6 +334,20 @@ async fn a_replica_that_does_not_lead_knows_the_plans_and_writes_none() {
     assert_eq!(cluster.plans().await, []);
     tread.leads.send(true).unwrap();
     cluster.plan("MachineConfig/50-a created", |_| true).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_whose_time_is_over_writes_nothing_though_it_was_not_told_so_yet() {
+    let cluster = Cluster::settled(ControlPlane::options()).await;
+    let over = Some(std::time::Duration::ZERO);
+    let tread = Tread::leading(&cluster.client, Retention::default(), over);
+    cluster.config("50-a", "worker", files(&[("/etc/a", "a")])).await;
+    eventually("it knows the plan", async || (!tread.previewer.plans().is_empty()).then_some(()))
+        .await;
+    // What comes with the next look was written after what came with this one.
+    cluster.config("50-b", "worker", files(&[("/etc/b", "b")])).await;
+    eventually("it knows all", async || (tread.previewer.plans().len() == 3).then_some(())).await;
+    assert_eq!(cluster.plans().await, []);
 }
 
 #[tokio::test(flavor = "multi_thread")]
