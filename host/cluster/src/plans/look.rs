@@ -2,6 +2,7 @@
 //! written for it.
 
 use super::ask::{Previewer, inputs};
+use super::compared::{Compared, Deciders};
 use super::state::Standing;
 use super::write::{OfPool, mark_stale, write};
 use super::{Settings, told};
@@ -23,8 +24,8 @@ const AT_ONCE: usize = 8;
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     pools: BTreeMap<String, Remembered>,
-    /// With which policies.
-    current: Option<Arc<Current>>,
+    /// What a change of policies made of the plans of each.
+    compared: Compared,
     /// Of what was told that cannot be planned as it is meant.
     told: BTreeSet<(String, String)>,
     /// What was written of how often each policy decides.
@@ -65,7 +66,6 @@ pub(super) async fn look(
     let current = settings.policies.borrow().clone();
     let (cluster, unknown) = prepared(&previewer, &look.pools).await;
     let cluster = Arc::new(cluster);
-    let before = previewer.described.read().unwrap_or_else(PoisonError::into_inner).clone();
     // What is known there and not here yet brings its pools again.
     let waits = |name: &String| {
         let unheard = cluster.unheard_of(name);
@@ -109,6 +109,9 @@ pub(super) async fn look(
         }
     }
     publish(&previewer, &cluster, &wanted);
+    let deciders = Arc::new(Deciders::of(&current));
+    memory.compared.note(&deciders, &wanted);
+    memory.compared.keep(|pool| cluster.pools.contains_key(pool));
     measure(&settings, &previewer);
     if settings.leads.now() {
         for name in &again {
@@ -131,19 +134,20 @@ pub(super) async fn look(
                 again.insert(name.clone());
             }
         }
+        let about = told::Plans { standing: &look.standing, described: &previewer.plans() };
         told::troubles(&settings, &cluster, &mut memory.told).await;
         let counts = decisions(memory.pools.values().map(|it| &it.preview));
         if memory.decisions.as_ref() != Some(&counts) && told::decisions(&settings, &counts).await {
             memory.decisions = Some(counts);
         }
-        if let Some(then) = &memory.current
-            && then.digest != current.digest
-        {
-            let standing = &look.standing;
-            told::policies_changed(&settings, then, &current, &before, &wanted, standing).await;
+        if !told::policies_changed(&settings, &deciders, &mut memory.compared, &about).await {
+            again.extend(look.pools);
         }
     }
-    memory.current = Some(current);
+    // Whoever leads tells.
+    if !settings.leads.now() {
+        memory.compared.untold.clear();
+    }
     Looked { memory, again, rolled_out }
 }
 

@@ -4,6 +4,7 @@
 mod admit;
 mod ask;
 mod bodies;
+mod compared;
 mod look;
 mod run;
 mod state;

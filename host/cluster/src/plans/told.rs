@@ -2,12 +2,12 @@
 //! policy itself; and what cannot be planned as it is meant, on whatever it is.
 
 use super::Settings;
+use super::compared::{Compared, Deciders, Made};
 use super::state::Standing;
 use super::write::answered;
 use crate::api::DisruptionPolicy;
 use crate::api::words::MANAGER;
 use crate::events::Note;
-use crate::policies::current::Current;
 use crate::pools::POOL_KIND;
 use crate::previews::{Cluster, Described};
 use crate::told::told;
@@ -92,75 +92,66 @@ fn about((version, kind): (&str, &str), name: &str, uid: &str) -> ObjectReferenc
     }
 }
 
-/// Tells of the plans that a change of policies made gentler or harsher.
+/// The plans that are told of.
+pub(super) struct Plans<'p> {
+    pub(super) standing: &'p BTreeMap<String, Standing>,
+    pub(super) described: &'p [Described],
+}
+
+/// Tells of the plans that a change of policies made gentler or harsher; false:
+/// that has to be told later.
 pub(super) async fn policies_changed(
     settings: &Settings,
-    before: &Current,
-    after: &Current,
-    plans_before: &BTreeMap<String, Vec<Described>>,
-    plans_after: &BTreeMap<String, Vec<Described>>,
-    standing: &BTreeMap<String, Standing>,
-) {
-    let (gentler, harsher) = compare(plans_before, plans_after);
-    let Some(text) = sentence(&gentler, &harsher) else { return };
-    let changed = changed(before, after);
-    let note = Note { reason: "PlansChanged", warns: !harsher.is_empty(), text: text.clone() };
-    let Some(objects) = list(settings).await else { return };
-    for object in objects {
-        let name = object.status.as_ref().and_then(|status| status.name.as_ref());
-        if name.is_some_and(|name| changed.contains(name.as_str())) {
-            patch(settings, &object, json!({"pendingPlans": text})).await;
-            settings.events.tell(&object.object_ref(&()), &note).await;
-        }
+    now: &Deciders,
+    compared: &mut Compared,
+    plans: &Plans<'_>,
+) -> bool {
+    if compared.untold.is_empty() {
+        return true;
     }
-    // One that is gone cannot be told on itself.
-    let there: BTreeSet<&str> = names(after).into_keys().collect();
-    for name in changed.iter().filter(|name| !there.contains(*name)) {
-        tracing::info!(policy = name, "is gone: {text}");
-    }
-    for plan in plans_after.values().flatten() {
-        let is_named = |all: &[&str]| all.contains(&plan.name.as_str());
-        let word = match (is_named(&gentler), is_named(&harsher)) {
-            (true, _) => "gentler",
-            (_, true) => "harsher",
-            _ => continue,
-        };
-        let policies = changed.iter().copied().collect::<Vec<_>>().join(", ");
-        let effect = plan.status.effect.as_deref().unwrap_or_default();
-        let text = format!("{word} than before, {effect}, since this changed: {policies}");
-        let note = Note { reason: "PlanChanged", warns: word == "harsher", text };
-        let uid = standing.get(&plan.name).map_or("", |it| it.uid.as_str());
-        let about = about(("tread.dev/v1alpha1", "DisruptionPlan"), &plan.name, uid);
-        settings.events.tell(&about, &note).await;
-    }
-}
-
-/// The names of plans that are gentler than before, and of those that are harsher.
-fn compare<'p>(
-    before: &BTreeMap<String, Vec<Described>>,
-    after: &'p BTreeMap<String, Vec<Described>>,
-) -> (Vec<&'p str>, Vec<&'p str>) {
-    let (mut gentler, mut harsher) = (Vec::new(), Vec::new());
-    for (pool, plans) in after {
-        for plan in plans {
-            let earlier = before.get(pool).and_then(|it| it.iter().find(|it| it.name == plan.name));
-            // What the operator does does not follow tread's policies.
-            let effect = |plan: &Described| {
-                plan.status.transitions.iter().filter_map(|way| way.effect).max()
-            };
-            match earlier.map(|earlier| effect(plan).cmp(&effect(earlier))) {
-                Some(std::cmp::Ordering::Less) => gentler.push(plan.name.as_str()),
-                Some(std::cmp::Ordering::Greater) => harsher.push(plan.name.as_str()),
-                _ => {}
+    let Some(objects) = list(settings).await else { return false };
+    for made in std::mem::take(&mut compared.untold) {
+        let sum = sentence(&compared.sum(now, &made));
+        let warns = !made.harsher.is_empty();
+        let text = sentence(&made);
+        let note = Note { reason: "PlansChanged", warns, text: text.clone() };
+        for object in &objects {
+            let name = object.status.as_ref().and_then(|status| status.name.as_ref());
+            if name.is_some_and(|name| made.by.contains(name))
+                && patch(settings, object, json!({"pendingPlans": sum})).await
+            {
+                settings.events.tell(&object.object_ref(&()), &note).await;
             }
         }
+        // One that is gone cannot be told on itself.
+        for name in made.by.iter().filter(|name| !now.has(name)) {
+            tracing::info!(policy = name, "is gone: {text}");
+        }
+        let policies = made.by.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        for plan in plans.described {
+            let word = match (made.gentler.contains(&plan.name), made.harsher.contains(&plan.name))
+            {
+                (true, _) => "gentler",
+                (_, true) => "harsher",
+                _ => continue,
+            };
+            if !settings.leads.now() {
+                return true;
+            }
+            let effect = plan.status.effect.as_deref().unwrap_or_default();
+            let text = format!("{word} than before, {effect}, since this changed: {policies}");
+            let note = Note { reason: "PlanChanged", warns: word == "harsher", text };
+            let uid = plans.standing.get(&plan.name).map_or("", |it| it.uid.as_str());
+            let about = about(("tread.dev/v1alpha1", "DisruptionPlan"), &plan.name, uid);
+            settings.events.tell(&about, &note).await;
+        }
     }
-    (gentler, harsher)
+    true
 }
 
-fn sentence(gentler: &[&str], harsher: &[&str]) -> Option<String> {
-    let part = |plans: &[&str], word: &str| {
-        let named = plans.iter().copied().take(NAMED).collect::<Vec<_>>().join(", ");
+fn sentence(made: &Made) -> String {
+    let part = |plans: &BTreeSet<String>, word: &str| {
+        let named = plans.iter().map(String::as_str).take(NAMED).collect::<Vec<_>>().join(", ");
         let more = match plans.len().saturating_sub(NAMED) {
             0 => String::new(),
             more => format!(" and {more} more"),
@@ -168,37 +159,10 @@ fn sentence(gentler: &[&str], harsher: &[&str]) -> Option<String> {
         let noun = if plans.len() == 1 { "plan" } else { "plans" };
         format!("{} pending {noun} {word} ({named}{more})", plans.len())
     };
-    match (gentler, harsher) {
-        ([], []) => None,
-        (gentler, []) => Some(format!("It made {}.", part(gentler, "gentler"))),
-        ([], harsher) => Some(format!("It made {}.", part(harsher, "harsher"))),
-        (gentler, harsher) => {
-            Some(format!("It made {} and {}.", part(gentler, "gentler"), part(harsher, "harsher")))
-        }
-    }
-}
-
-/// The policies that decide now and did not before, or otherwise.
-fn changed<'c>(before: &'c Current, after: &'c Current) -> BTreeSet<&'c str> {
-    let (before, after) = (names(before), names(after));
-    let other = |one: &BTreeMap<&'c str, String>, other: &BTreeMap<&'c str, String>| {
-        let differs = one.iter().filter(|(name, said)| other.get(*name) != Some(said));
-        differs.map(|(name, _)| *name).collect::<Vec<&'c str>>()
-    };
-    other(&before, &after).into_iter().chain(other(&after, &before)).collect()
-}
-
-fn names(current: &Current) -> BTreeMap<&str, String> {
-    let policies = current.policies.policies().iter();
-    let said = policies.map(|policy| {
-        let it = &policy.identity;
-        let said = format!(
-            "{} {} {} {} {}",
-            it.layer, it.digest, it.settings_digest, policy.may_relax, policy.read_secrets
-        );
-        (it.policy.as_str(), said)
-    });
-    said.collect()
+    let gentler = Some(&made.gentler).filter(|it| !it.is_empty()).map(|it| part(it, "gentler"));
+    let harsher = Some(&made.harsher).filter(|it| !it.is_empty()).map(|it| part(it, "harsher"));
+    let parts: Vec<String> = gentler.into_iter().chain(harsher).collect();
+    format!("It made {}.", parts.join(" and "))
 }
 
 async fn list(settings: &Settings) -> Option<Vec<DisruptionPolicy>> {

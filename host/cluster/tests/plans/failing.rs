@@ -1,11 +1,12 @@
 //! What cannot be read costs nobody else anything, and is told of.
 
-use super::fixture::{Cluster, Tread, condition, files};
+use super::fixture::{Cluster, Tread, condition, current, files};
 use super::{REBOOT, status, tread_ready};
-use kube::Client;
+use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
-use tread_cluster::api::MachineConfigPool;
+use std::sync::Arc;
 use tread_cluster::api::mirrors::ImageDigestMirrorSet;
+use tread_cluster::api::{DisruptionPlan, MachineConfigPool};
 use tread_test_bed::{ControlPlane, eventually};
 
 /// Whoever may do everything that planning needs, but get these MachineConfigs
@@ -176,4 +177,46 @@ async fn a_rendered_config_that_is_not_heard_of_yet_is_waited_for_and_one_that_i
     let way = &status(&plan).transitions[0];
     assert_eq!((way.from.as_str(), way.outcome.as_str()), ("rendered-worker-gone", "unknown"));
     assert!(way.warnings[0].contains("is gone"), "{:?}", way.warnings);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pool_that_cannot_be_planned_while_policies_change_is_told_of_when_it_can() {
+    let cluster = Cluster::settled(ControlPlane::options()).await;
+    cluster.pool("infra", 1).await;
+    cluster.config("00-infra", "infra", files(&[("/etc/motd", "hello\n")])).await;
+    let infra = cluster.render("infra").await;
+    cluster.settle("infra").await;
+    let pools = cluster.api::<MachineConfigPool>();
+    let worker = pools.get("worker").await.unwrap().spec.configuration.unwrap().name.unwrap();
+    let (some, all) = (["00-worker", "00-infra", "50-b", &worker, &infra], ["50-a"]);
+    let all = [&some[..], &all].concat();
+    let tread = Tread::start(&limited(&cluster, &all).await);
+    cluster.config("50-a", "worker", files(&[("/etc/a", "a")])).await;
+    cluster.config("50-b", "infra", files(&[("/etc/a", "b")])).await;
+    let a = cluster.plan("MachineConfig/50-a created", |_| true).await;
+    let b = cluster.plan("MachineConfig/50-b created", |_| true).await;
+
+    // The same, written again: it has to be read again.
+    may_read(&cluster, &some);
+    let label = ["label", "machineconfig", "50-a", "again=yes"];
+    cluster.plane.kubectl(&label).unwrap().success().unwrap();
+    cluster.plan("MachineConfig/50-a created", |plan| status(plan).stale).await;
+    let rules = "apiVersion: tread.dev/v1alpha1\nkind: DisruptionPolicy\nmetadata: {name: ours}\n\
+                 spec:\n  rules: [{match: ['file:/etc/a'], actions: []}]\n";
+    tread.policies.send(Arc::new(current(&[rules]))).unwrap();
+    let changed = |plan: &DisruptionPlan| {
+        let name = plan.name_any();
+        let selector = format!("involvedObject.name={name},reason=PlanChanged");
+        let args = ["get", "events", "-o", "name", "--field-selector", &selector];
+        let told = cluster.plane.kubectl(&args).unwrap().stdout;
+        told.lines().count()
+    };
+    eventually("the one is told of", async || (changed(&b) == 1).then_some(())).await;
+    assert_eq!(changed(&a), 0);
+    may_read(&cluster, &all);
+    cluster
+        .plan("MachineConfig/50-a created", |plan| status(plan).tread.as_deref() == Some("none"))
+        .await;
+    eventually("the other is told of", async || (changed(&a) == 1).then_some(())).await;
+    assert_eq!(changed(&b), 1, "what was told is not told again");
 }
