@@ -267,10 +267,12 @@ fn measure(settings: &Settings, previewer: &Previewer) {
     // The last plan of a pool is that of all its changes together.
     let (mut spared, mut not) = (0, 0);
     for plan in plans.values().filter_map(|plans| plans.last()) {
-        for way in &plan.status.transitions {
-            match way.effect {
-                Some(Effect::Reboot) => not += way.nodes.count,
-                _ => spared += way.nodes.count,
+        for (effect, nodes) in &plan.happens {
+            match effect {
+                Effect::Reboot => not += nodes,
+                // Nothing happens, and nothing is spared.
+                Effect::Refuse => {}
+                _ => spared += nodes,
             }
         }
     }

@@ -209,6 +209,12 @@ async fn beside_the_operator_the_effect_is_what_the_operator_will_do() {
     let plan = cluster.plan("MachineConfig/50-a created", |_| true).await;
     assert_eq!(status(&plan).effect.as_deref(), Some(REBOOT));
     assert_eq!(status(&plan).tread.as_deref(), Some("none"));
+    let measured = |spared: i64, not: i64| {
+        let text = tread.metrics.text().unwrap();
+        let lines = [format!("tread_reboots_avoided {spared}"), format!("tread_reboots {not}")];
+        assert!(lines.iter().all(|line| text.lines().any(|it| it == line)), "{text}");
+    };
+    measured(0, 3);
     cluster
         .create::<MachineConfiguration>(json!({
             "apiVersion": "operator.openshift.io/v1", "kind": "MachineConfiguration",
@@ -221,6 +227,7 @@ async fn beside_the_operator_the_effect_is_what_the_operator_will_do() {
         .plan("MachineConfig/50-a created", |plan| status(plan).effect.as_deref() != Some(REBOOT))
         .await;
     assert_eq!(status(&plan).effect.as_deref(), Some("restart a.service"));
+    measured(3, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
