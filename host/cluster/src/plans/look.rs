@@ -8,7 +8,7 @@ use super::write::{OfPool, mark_stale, write};
 use super::{Settings, told};
 use crate::metrics::WithEffect;
 use crate::policies::current::Current;
-use crate::previews::{Cluster, Described, Preview, decisions, describe, work};
+use crate::previews::{Cluster, Described, Preview, decisions, describe, few, work};
 use futures::{StreamExt as _, stream};
 use k8s_openapi::jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -185,7 +185,7 @@ async fn one(
             Remembered { inputs, preview, at: Timestamp::now() }
         }
     };
-    let described = describe(&remembered.preview, inputs, remembered.at);
+    let described = few(describe(&remembered.preview, inputs, remembered.at));
     Ok(Found { described, remembered: Some(remembered) })
 }
 

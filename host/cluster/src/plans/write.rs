@@ -96,7 +96,11 @@ pub(super) async fn write(settings: &Settings, of_pool: OfPool<'_>) -> Result<()
         let ended_at = match ended_before(standing) {
             Some(at) => Some(at),
             None => {
-                let finding = over(pool, standing, of_pool.known_since);
+                let whole = of_pool.wanted.last().filter(|it| it.left_out.contains(name));
+                let finding = match whole {
+                    Some(whole) => left_out(&whole.name),
+                    None => over(pool, standing, of_pool.known_since),
+                };
                 let is_over = finding.status != Some(true);
                 note("update", name, end(&api, name, standing, finding, now).await);
                 is_over.then(|| now.as_second())
@@ -186,6 +190,19 @@ fn over(pool: &Pool, standing: &Standing, known_since: i64) -> Finding {
         ),
     };
     Finding { type_: PENDING, status, reason: reason.to_owned(), message: message.to_owned() }
+}
+
+/// It is still pending, among more than have plans of their own.
+fn left_out(whole: &str) -> Finding {
+    Finding {
+        type_: PENDING,
+        status: None,
+        reason: "LeftOut".to_owned(),
+        message: format!(
+            "More changes are pending in this pool than have plans of their own: {whole} counts \
+             them."
+        ),
+    }
 }
 
 async fn end(

@@ -9,6 +9,7 @@ mod causes;
 mod cluster;
 mod compute;
 mod effects;
+mod few;
 mod object;
 mod registries;
 mod side;
@@ -17,6 +18,7 @@ mod work;
 
 pub use cluster::{Baseline, Change, Cluster, Mirror, MirrorKey, Mirrors, Release};
 pub use compute::{Preview, WayPlan, WayPlanned, compute, decisions};
+pub use few::{MOST_CAUSES, few};
 pub use object::{Described, cut, describe};
 pub use side::{Bodies, BodyKey, Generated, Piece, Side};
 pub use warning::warnings;

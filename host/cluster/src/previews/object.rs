@@ -46,6 +46,9 @@ pub struct Described {
     /// out, and to how many nodes.
     #[serde(skip)]
     pub happens: Vec<(Effect, i64)>,
+    /// The names of plans that there are too many of: this one says so.
+    #[serde(skip)]
+    pub left_out: BTreeSet<String>,
 }
 
 /// The plans of a preview: one for each cause that makes a difference, and one
@@ -152,7 +155,15 @@ fn one(
         conditions::set(&mut status.conditions, finding, 1, now);
     }
     let (name, pool) = (name(work, &part.cause), work.pool.name.clone());
-    Described { name, pool, cause: part.cause.clone(), effect, status, happens }
+    Described {
+        name,
+        pool,
+        cause: part.cause.clone(),
+        effect,
+        status,
+        happens,
+        left_out: BTreeSet::new(),
+    }
 }
 
 fn findings(work: &Work, problem: Option<&String>) -> [Finding; 2] {

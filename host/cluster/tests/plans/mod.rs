@@ -19,6 +19,7 @@ use std::sync::Arc;
 use tread_cluster::api::mirrors::ImageDigestMirrorSet;
 use tread_cluster::api::{DisruptionPlan, MachineConfig, MachineConfiguration};
 use tread_cluster::plans::Retention;
+use tread_cluster::previews::MOST_CAUSES;
 use tread_test_bed::{ControlPlane, eventually};
 
 fn status(plan: &DisruptionPlan) -> &tread_cluster::api::DisruptionPlanStatus {
@@ -111,6 +112,38 @@ async fn several_changes_at_once_have_a_plan_each_and_one_for_all_of_them() {
                 && status(plan).transitions[0].warnings.is_empty()
         })
         .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_too_many_changes_at_once_those_that_cost_most_have_plans_of_their_own() {
+    let cluster = Cluster::settled(ControlPlane::options()).await;
+    let tread = Tread::start(&cluster.client);
+    for number in 0..MOST_CAUSES + 4 {
+        let keys = json!({"config": {"ignition": {"version": "3.4.0"}, "passwd": {"users": [
+            {"name": "core", "sshAuthorizedKeys": [format!("ssh-ed25519 AAAA {number}")]}]}}});
+        cluster.config(&format!("50-key-{number:02}"), "worker", keys).await;
+    }
+    let all = "MachineConfigPool/worker rollout";
+    let counts = |words: &'static str| {
+        move |plan: &DisruptionPlan| {
+            status(plan).transitions[0].warnings.iter().any(|it| it.starts_with(words))
+        }
+    };
+    cluster.plan(all, counts("4 more pending changes have no plan of their own")).await;
+    let last = format!("MachineConfig/50-key-{:02} created", MOST_CAUSES - 1);
+    cluster.plan(&last, |plan| condition(plan, "Pending").0 == "True").await;
+
+    cluster.config("99-z", "worker", json!({"kernelArguments": ["quiet"]})).await;
+    let costly = cluster.plan("MachineConfig/99-z created", |_| true).await;
+    assert_eq!(status(&costly).effect.as_deref(), Some(REBOOT));
+    let whole = cluster.plan(all, counts("5 more pending changes have no plan of their own")).await;
+    let out =
+        cluster.plan(&last, |plan| condition(plan, "Pending") == ("Unknown", "LeftOut")).await;
+    let said = status(&out).conditions.iter().find(|it| it.type_ == "Pending").unwrap();
+    assert!(said.message.contains(&whole.name_any()), "{}", said.message);
+    assert_eq!(tread.previewer.plans().len(), MOST_CAUSES + 1);
+    let is_pending = |plan: &&DisruptionPlan| condition(plan, "Pending").0 == "True";
+    assert_eq!(cluster.plans().await.iter().filter(is_pending).count(), MOST_CAUSES + 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
