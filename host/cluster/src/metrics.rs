@@ -89,9 +89,10 @@ pub struct Metrics {
     pub policies: Family<InState, Gauge>,
     /// Pending plans by effect.
     pub plans: Family<WithEffect, Gauge>,
-    /// Nodes in pending plans that need no reboot, which "reboot always" would cost.
+    /// Nodes in pending plans that will not reboot, which "reboot always" would
+    /// cost: by whoever rolls it out. Those that are refused are not among them.
     pub reboots_avoided: Gauge,
-    /// Nodes in pending plans that need one.
+    /// Nodes in pending plans that will.
     pub reboots: Gauge,
     /// How long previews took, in µs, with fetching what is compared.
     pub preview_time: Histogram,

@@ -10,6 +10,7 @@
 mod support;
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::time::Duration;
 use support::*;
 use tread_cluster::api::disruption_policy::State;
@@ -25,22 +26,38 @@ fn main() {
         Some("hang") => loop {
             std::thread::park();
         },
+        Some("hang-while") => {
+            while std::env::args().nth(2).is_some_and(|path| Path::new(&path).exists()) {
+                std::thread::park();
+            }
+            return serve(&Limits::default()).unwrap();
+        }
         _ => {}
     }
-    const NAME: &str = "a_module_that_cannot_be_compiled_in_time_holds_up_nobody";
-    // As every test, it does not run where others are asked for.
+    // As every test, they do not run where others are asked for.
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let mut asked = args.iter().filter(|arg| arg.parse::<u32>().is_err() && !arg.starts_with('-'));
-    if asked.clone().next().is_some() && !asked.any(|asked| NAME.contains(asked.as_str())) {
-        return;
-    }
+    let asked = args.iter().filter(|arg| arg.parse::<u32>().is_err() && !arg.starts_with('-'));
+    let asked: Vec<&str> = asked.map(String::as_str).collect();
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    runtime.block_on(a_module_that_cannot_be_compiled_in_time_holds_up_nobody());
-    println!("test {NAME} ... ok");
+    let run = |name: &str, test: &mut dyn FnMut()| {
+        if asked.is_empty() || asked.iter().any(|asked| name.contains(asked)) {
+            test();
+            println!("test {name} ... ok");
+        }
+    };
+    run("a_module_that_cannot_be_compiled_in_time_holds_up_nobody", &mut || {
+        runtime.block_on(a_module_that_cannot_be_compiled_in_time_holds_up_nobody());
+    });
+    run("a_last_good_version_that_cannot_be_loaded_for_a_moment_is_tried_again", &mut || {
+        runtime.block_on(a_last_good_version_that_cannot_be_loaded_for_a_moment_is_tried_again());
+    });
 }
 
 fn compiled_by(arg: &str, limits: Limits) -> Sandbox {
-    let args: Vec<OsString> = vec![arg.into()];
+    compiled_with(vec![arg.into()], limits)
+}
+
+fn compiled_with(args: Vec<OsString>, limits: Limits) -> Sandbox {
     let compiler = Compiler::Child { program: std::env::current_exe().unwrap(), args };
     Sandbox::new(Options { limits, compiler, ..Options::default() }).unwrap()
 }
@@ -73,4 +90,31 @@ async fn a_module_that_cannot_be_compiled_in_time_holds_up_nobody() {
     let well = replica_with(plane, true, Room::default(), well);
     until_current(&well, |it| it.settled && has(it, "one1") && has(it, "tre1")).await;
     until(&client, &format!("{namespace}.one1"), |it| it.kept_in.is_some()).await;
+}
+
+async fn a_last_good_version_that_cannot_be_loaded_for_a_moment_is_tried_again() {
+    let plane = ready(ControlPlane::options().start().unwrap());
+    let client = plane.client().await.unwrap();
+    let namespace = allowed(plane);
+    let good = policy("good", 1);
+    let before = replica(plane, true, Room::default());
+    put(&client, &namespace, "app", good.clone()).await;
+    let object = format!("{namespace}.app");
+    until(&client, &object, |it| it.kept_in.is_some()).await;
+    put(&client, &namespace, "app", spoiled(good.clone())).await;
+    until_state(&client, &object, State::LastGood).await;
+    drop(before);
+
+    // A replica that starts while nothing can be compiled.
+    let busy = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("busy-{}", std::process::id()));
+    std::fs::write(&busy, "").unwrap();
+    let few = Limits { compile_time: Duration::from_secs(5), ..Limits::default() };
+    let sandbox = compiled_with(vec!["hang-while".into(), busy.clone().into()], few);
+    let started = replica_with(plane, true, Room::default(), sandbox);
+    let current = until_current(&started, |it| it.settled && has(it, "good")).await;
+    assert_eq!(cost(&current, "/etc/good/none", ""), "drain, reboot");
+    until_state(&client, &object, State::Failed).await;
+    std::fs::remove_file(&busy).unwrap();
+    until_current(&started, |it| decides(it, "good", &digest(&good))).await;
+    until_state(&client, &object, State::LastGood).await;
 }

@@ -82,11 +82,12 @@ pub fn plan_together<'a>(
     shadows: Option<&Shadows>,
     answers: &Answers,
     (old, new): (&NodeConfig<'a>, &NodeConfig<'a>),
+    warnings: Vec<String>,
 ) -> Result<(Planned<'a>, Option<Shadow>), Problems> {
     let start = Instant::now();
     let (from, to) = digests_of_pair(old, new)?;
     let (answers, sides) = (Some(answers), ((old, &from), (new, &to)));
-    let mut planned = plan_remembering(sandbox, policies, answers, sides.0, sides.1, Vec::new())?;
+    let mut planned = plan_remembering(sandbox, policies, answers, sides.0, sides.1, warnings)?;
     planned.comparing =
         start.elapsed().saturating_sub(planned.calls.iter().map(CallRecord::took).sum());
     let Some(shadows) = shadows else { return Ok((planned, None)) };

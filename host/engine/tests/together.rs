@@ -50,7 +50,8 @@ fn both(
     let (old, new) = sides(&old, &new).unwrap();
     let (old, new) = (&old.config, &new.config);
     let alone = plan(sandbox, policies, old, new, Vec::new()).unwrap().plan;
-    let (planned, shadow) = plan_together(sandbox, policies, shadows, answers, (old, new)).unwrap();
+    let (planned, shadow) =
+        plan_together(sandbox, policies, shadows, answers, (old, new), Vec::new()).unwrap();
     (alone, planned.plan, shadow, planned.calls)
 }
 

@@ -14,7 +14,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use tread_model::config::{File, NodeConfig, Source};
 use tread_model::contents::decode;
-use tread_model::mirrors::{REGISTRIES_CONF, apply};
+use tread_model::mirrors::{Anew, REGISTRIES_CONF, anew, apply};
 use tread_model::problem::Problems;
 use tread_model::read::{Input, MirrorKind, MirrorObject, document_values};
 
@@ -67,7 +67,14 @@ fn render(base: Option<&str>, objects: &[MirrorObject]) -> Result<Option<String>
     }))
 }
 
-fn cases() -> Vec<(PathBuf, Value)> {
+/// The cases that render over what a side has, or else anew.
+fn cases(anew: bool) -> Vec<(PathBuf, Value)> {
+    let mut cases = all_cases();
+    cases.retain(|(_, case)| case.get("before").is_some() == anew);
+    cases
+}
+
+fn all_cases() -> Vec<(PathBuf, Value)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases/mirrors");
     let mut paths: Vec<PathBuf> = std::fs::read_dir(folder)
         .expect("cases")
@@ -89,7 +96,7 @@ fn cases() -> Vec<(PathBuf, Value)> {
 
 #[test]
 fn objects_are_rendered_as_the_cases_say() {
-    let cases = cases();
+    let cases = cases(false);
     assert!(cases.len() >= 16, "{} cases", cases.len());
     for (path, case) in cases {
         let name = path.display();
@@ -114,9 +121,40 @@ fn objects_are_rendered_as_the_cases_say() {
     }
 }
 
+fn objects_of(case: &Value) -> Vec<MirrorObject> {
+    case["objects"].as_array().expect("objects").iter().map(object).collect()
+}
+
+#[test]
+fn mirrors_are_rendered_anew_as_the_cases_say() {
+    let cases = cases(true);
+    assert!(cases.len() >= 4, "{} cases", cases.len());
+    for (path, case) in cases {
+        let name = path.display();
+        let rejected: Vec<&str> =
+            case["rejected"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let is_rejected = |scope: &str| rejected.contains(&scope);
+        let render = |before: Option<&str>| {
+            anew(before, case["template"].as_str(), is_rejected, &objects_of(&case))
+                .unwrap_or_else(|problems| panic!("{name}: {problems}"))
+        };
+        let rendered = render(case["before"].as_str());
+        assert_eq!(rendered.text.as_deref(), case.get("expect").and_then(Value::as_str), "{name}");
+        let doubts = case["doubts"].as_array().expect("doubts");
+        assert_eq!(rendered.doubts.len(), doubts.len(), "{name}: {:?}", rendered.doubts);
+        for (doubt, scope) in rendered.doubts.iter().zip(doubts) {
+            assert!(doubt.contains(scope.as_str().expect("a scope")), "{name}: {doubt}");
+        }
+        if let Some(once) = &rendered.text {
+            let again = render(Some(once));
+            assert_eq!(again, Anew { text: Some(once.clone()), doubts: Vec::new() }, "{name}");
+        }
+    }
+}
+
 #[test]
 fn rendering_again_changes_nothing() {
-    for (path, case) in cases() {
+    for (path, case) in cases(false) {
         let objects: Vec<_> =
             case["objects"].as_array().expect("objects").iter().map(object).collect();
         let Ok(Some(once)) = render(case["base"].as_str(), &objects) else { continue };

@@ -68,6 +68,11 @@ pub fn look(found: Option<Option<&ValidatingWebhookConfiguration>>, bundle: &str
         let path = format!("/webhooks/{at}/clientConfig/caBundle");
         patch.push(json!({"op": "add", "path": path, "value": bundle}));
     }
+    // Who was stopped before it is sent does not write over what the next leader did.
+    let seen = found.and_then(|found| found.metadata.resource_version.as_ref());
+    if let Some(seen) = seen.filter(|_| !patch.is_empty()) {
+        patch.insert(0, json!({"op": "add", "path": "/metadata/resourceVersion", "value": seen}));
+    }
     match (any, patch.is_empty()) {
         (false, _) => Registration::Missing,
         (true, true) => Registration::Current,
@@ -109,13 +114,15 @@ mod tests {
     #[test]
     fn only_the_own_webhook_and_only_whom_it_trusts_is_written() {
         for told in [None, Some(""), Some("another")] {
-            let found = configured(&[("other.example.com", None), (WEBHOOK, told)]);
+            let mut found = configured(&[("other.example.com", None), (WEBHOOK, told)]);
+            found.metadata.resource_version = Some("7".to_owned());
             let Registration::Differs(patch) = look(Some(Some(&found)), "ca") else {
                 panic!("{told:?}")
             };
             assert_eq!(
                 patch,
                 json!([
+                    {"op": "add", "path": "/metadata/resourceVersion", "value": "7"},
                     {"op": "test", "path": "/webhooks/1/name", "value": WEBHOOK},
                     {"op": "add", "path": "/webhooks/1/clientConfig/caBundle", "value": "Y2E="}
                 ])

@@ -18,8 +18,12 @@ use kube::{Api, Client};
 use std::future::Future;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
+
+/// As long as no process lives.
+const FOR_EVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 
 /// What an election needs.
 #[derive(Clone)]
@@ -101,6 +105,14 @@ pub struct Leading {
 }
 
 impl Leading {
+    /// Without an election: who is told from elsewhere whether it leads, and for how
+    /// long at most.
+    pub fn told(leads: watch::Receiver<bool>, at_most: Option<Duration>) -> Leading {
+        let until = Instant::now() + at_most.unwrap_or(FOR_EVER);
+        let state = State { until: Some(until), ..State::default() };
+        Leading { identity: Arc::from("told"), watch: leads, state: Arc::new(Mutex::new(state)) }
+    }
+
     /// Tells of every change.
     pub fn watch(&self) -> watch::Receiver<bool> {
         self.watch.clone()

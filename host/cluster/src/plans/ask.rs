@@ -99,6 +99,7 @@ impl Previewer {
             let unattended = after.pools.get(*pool).is_some_and(|it| it.target.is_none());
             unattended && !after.baselines.contains_key(*pool)
         };
+        let is_unknown = |pool: &&String| is_unknown(pool) || !after.unheard_of(pool).is_empty();
         if let Some(pool) = pools.iter().find(is_unknown) {
             let why = self.baseline(&before, pool).await.err();
             let why = why.map_or_else(String::new, |why| format!(": {why}"));
@@ -145,6 +146,11 @@ impl Previewer {
         self.metrics.preview_time.observe(begun.elapsed().as_secs_f64() * 1e6);
         self.measure(&preview);
         Ok(preview)
+    }
+
+    /// Whether there is such a MachineConfig.
+    pub(super) async fn is_there(&self, config: &str) -> Result<bool, String> {
+        super::bodies::is_there(&self.client, &self.metrics, config).await
     }
 
     fn measure(&self, preview: &Preview) {
@@ -245,10 +251,13 @@ pub(super) fn inputs(work: &Work, cluster: &Cluster, current: &Current) -> Diges
     let mut side = |side: &Side| {
         for piece in side.configs.iter().chain(&side.mirrors) {
             fields.field(piece.name().as_bytes());
-            match piece {
-                Piece::Stored((_, version)) => fields.field(version.as_bytes()),
-                Piece::Given(_, bytes) => fields.field(bytes),
-            };
+            for part in piece.parts() {
+                match part {
+                    Piece::Stored((_, version)) => fields.field(version.as_bytes()),
+                    Piece::Given(_, bytes) => fields.field(bytes),
+                    Piece::Generated(_) => continue,
+                };
+            }
         }
         let image = side.os_image_of.as_ref().map(|(name, _)| name.as_str());
         fields.field(image.unwrap_or_default().as_bytes());

@@ -7,9 +7,9 @@ use crate::metrics::Metrics;
 use crate::previews::{Bodies, BodyKey};
 use crate::told::told;
 use futures::{StreamExt as _, stream};
-use kube::Client;
 use kube::api::Request;
 use kube::core::Resource as _;
+use kube::{Api, Client};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -98,6 +98,22 @@ impl BodyCache {
             if let Some((body, _)) = kept.bodies.remove(&key) {
                 kept.bytes = kept.bytes.saturating_sub(body.len());
             }
+        }
+    }
+}
+
+/// Whether there is such a MachineConfig, by the API server itself.
+pub(super) async fn is_there(
+    client: &Client,
+    metrics: &Metrics,
+    name: &str,
+) -> Result<bool, String> {
+    let api: Api<MachineConfig> = Api::all(client.clone());
+    match answered(api.get_metadata_opt(name)).await {
+        Ok(found) => Ok(found.is_some()),
+        Err(error) => {
+            metrics.api_error("get", "machineconfigs", &error);
+            Err(format!("MachineConfig {name}: {}", told(&error)))
         }
     }
 }

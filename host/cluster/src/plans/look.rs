@@ -2,12 +2,13 @@
 //! written for it.
 
 use super::ask::{Previewer, inputs};
+use super::compared::{Compared, Deciders};
 use super::state::Standing;
 use super::write::{OfPool, Wrote, mark_stale, write};
 use super::{Settings, told};
 use crate::metrics::WithEffect;
 use crate::policies::current::Current;
-use crate::previews::{Cluster, Described, Preview, decisions, describe, work};
+use crate::previews::{Cluster, Described, Preview, decisions, describe, few, work};
 use futures::{StreamExt as _, stream};
 use k8s_openapi::jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,8 +25,8 @@ const AT_ONCE: usize = 8;
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     pools: BTreeMap<String, Remembered>,
-    /// With which policies.
-    current: Option<Arc<Current>>,
+    /// What a change of policies made of the plans of each.
+    compared: Compared,
     /// Of what was told that cannot be planned as it is meant.
     told: BTreeSet<(String, String)>,
     /// What was written of how often each policy decides.
@@ -49,7 +50,6 @@ pub(super) struct Look {
     pub(super) standing: BTreeMap<String, Standing>,
     /// Since when it is known what pools have that nobody renders.
     pub(super) known_since: i64,
-    pub(super) leads: bool,
 }
 
 /// What came of it.
@@ -69,11 +69,19 @@ pub(super) async fn look(
     look: Look,
 ) -> Looked {
     let current = settings.policies.borrow().clone();
-    let (cluster, unknown) = with_baselines(&previewer, &look.pools).await;
+    let (cluster, unknown) = prepared(&previewer, &look.pools).await;
     let cluster = Arc::new(cluster);
-    let before = previewer.described.read().unwrap_or_else(PoisonError::into_inner).clone();
+    // What is known there and not here yet brings its pools again.
+    let waits = |name: &String| {
+        let unheard = cluster.unheard_of(name);
+        unheard.first().inspect(|config| {
+            tracing::debug!(pool = name, config, "waits until it is known what is in it");
+        });
+        !unheard.is_empty() && !unknown.contains_key(name)
+    };
+    let known: BTreeSet<String> = look.pools.iter().filter(|it| !waits(it)).cloned().collect();
     let answers = Arc::default();
-    let found: Vec<(String, Result<Found, String>)> = stream::iter(look.pools.clone())
+    let found: Vec<(String, Result<Found, String>)> = stream::iter(known)
         .map(async |name: String| {
             let known = memory.pools.get(&name);
             let found = match unknown.get(&name) {
@@ -107,8 +115,11 @@ pub(super) async fn look(
         }
     }
     publish(&previewer, &cluster, &wanted);
+    let deciders = Arc::new(Deciders::of(&current));
+    memory.compared.note(&deciders, &wanted);
+    memory.compared.keep(|pool| cluster.pools.contains_key(pool));
     measure(&settings, &previewer);
-    if look.leads {
+    if settings.leads.now() {
         for name in &again {
             for (plan, standing) in look.standing.iter().filter(|(_, it)| it.pool == *name) {
                 // It is tried again with the pool.
@@ -134,6 +145,7 @@ pub(super) async fn look(
                 memory.unwritten.insert(name.clone(), why);
             }
         }
+        let about = told::Plans { standing: &look.standing, described: &previewer.plans() };
         told::troubles(&settings, &cluster, &mut memory.told).await;
         let counts = decisions(memory.pools.values().map(|it| &it.preview));
         if memory.decisions.as_ref() != Some(&counts) {
@@ -143,24 +155,21 @@ pub(super) async fn look(
                 false => again.extend(wanted.keys().next().cloned()),
             }
         }
-        if let Some(then) = &memory.current
-            && then.digest != current.digest
-        {
-            let standing = &look.standing;
-            let said =
-                told::policies_changed(&settings, then, &current, &before, &wanted, standing).await;
-            told::queue(&mut memory.untold, said);
-        }
+        let said = told::policies_changed(&settings, &deciders, &mut memory.compared, &about).await;
+        memory.untold.extend(said);
         memory.untold = told::on_policies(&settings, std::mem::take(&mut memory.untold)).await;
         if !memory.untold.is_empty() {
-            again.extend(wanted.keys().next().cloned());
+            again.extend(look.pools.first().cloned());
         }
     }
-    let there = |pool: &String| cluster.pools.contains_key(pool) && look.leads;
-    memory.unwritten.retain(|pool, _| there(pool));
-    memory.untold.retain(|_| look.leads);
+    // Whoever leads writes and tells.
+    if !settings.leads.now() {
+        memory.compared.untold.clear();
+        memory.untold.clear();
+        memory.unwritten.clear();
+    }
+    memory.unwritten.retain(|pool, _| cluster.pools.contains_key(pool));
     settings.watches.unwritten("plans", memory.unwritten.values().next().cloned());
-    memory.current = Some(current);
     Looked { memory, again, rolled_out }
 }
 
@@ -198,14 +207,15 @@ async fn one(
             Remembered { inputs, preview, at: Timestamp::now() }
         }
     };
-    let described = describe(&remembered.preview, inputs, remembered.at);
+    let described = few(describe(&remembered.preview, inputs, remembered.at));
     Ok(Found { described, remembered: Some(remembered) })
 }
 
-/// The cluster as it is now. Of pools that nobody renders it has to be known
-/// what they were made of before anything changed; those of which that cannot be
-/// found out come with the reason.
-async fn with_baselines(
+/// The cluster as it is now, with what has to be asked for. Of pools that nobody
+/// renders it has to be known what they were made of before anything changed; of
+/// the others, which configs that somebody names are gone. Those of which that
+/// cannot be found out come with the reason.
+async fn prepared(
     previewer: &Previewer,
     pools: &BTreeSet<String>,
 ) -> (Cluster, BTreeMap<String, String>) {
@@ -223,8 +233,31 @@ async fn with_baselines(
             }
         }
     }
+    let asked = pools.iter().flat_map(|pool| {
+        let unheard = cluster.unheard_of(pool);
+        unheard.into_iter().map(|config| (pool.clone(), config.to_owned())).collect::<Vec<_>>()
+    });
+    let mut answers = stream::iter(asked.collect::<Vec<_>>())
+        .map(async |(pool, config): (String, String)| {
+            (pool, previewer.is_there(&config).await, config)
+        })
+        .buffer_unordered(AT_ONCE);
+    let mut gone = Vec::new();
+    while let Some((pool, is_there, config)) = answers.next().await {
+        match is_there {
+            Ok(true) => {}
+            Ok(false) => gone.push(config),
+            Err(why) => {
+                not_found.insert(pool, why);
+            }
+        }
+    }
+    drop(answers);
     let mut now = previewer.cluster.write().unwrap_or_else(PoisonError::into_inner);
     now.baselines.extend(found);
+    // One that came meanwhile is there.
+    gone.retain(|config| !now.configs.contains_key(config));
+    now.note_gone(gone);
     (now.clone(), not_found)
 }
 
@@ -256,10 +289,12 @@ fn measure(settings: &Settings, previewer: &Previewer) {
     // The last plan of a pool is that of all its changes together.
     let (mut spared, mut not) = (0, 0);
     for plan in plans.values().filter_map(|plans| plans.last()) {
-        for way in &plan.status.transitions {
-            match way.effect {
-                Some(Effect::Reboot) => not += way.nodes.count,
-                _ => spared += way.nodes.count,
+        for (effect, nodes) in &plan.happens {
+            match effect {
+                Effect::Reboot => not += nodes,
+                // Nothing happens, and nothing is spared.
+                Effect::Refuse => {}
+                _ => spared += nodes,
             }
         }
     }

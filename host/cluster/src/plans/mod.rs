@@ -4,6 +4,7 @@
 mod admit;
 mod ask;
 mod bodies;
+mod compared;
 mod foreign;
 mod look;
 mod run;
@@ -15,12 +16,12 @@ pub use admit::{MIRROR_KINDS, change};
 pub use ask::Previewer;
 
 use crate::events::Events;
+use crate::leadership::Leading;
 use crate::metrics::Metrics;
 use crate::policies::current::Published;
 use crate::watching::Watches;
 use kube::Client;
 use std::future::Future;
-use tokio::sync::watch;
 use tread_engine::sandbox::Sandbox;
 
 /// What the controller of plans works with.
@@ -33,7 +34,7 @@ pub struct Settings {
     /// The policies, whenever they change.
     pub policies: Published,
     /// Whether this replica writes.
-    pub leads: watch::Receiver<bool>,
+    pub leads: Leading,
     /// How it stands with the watches.
     pub watches: Watches,
     /// What is measured.

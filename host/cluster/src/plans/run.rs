@@ -33,7 +33,7 @@ const TIDY: Duration = Duration::from_secs(60 * 60);
 pub(super) async fn run(settings: Settings, previewer: Previewer) {
     let mut news = watches(&settings);
     let mut policies = settings.policies.clone();
-    let mut leads = settings.leads.clone();
+    let mut leads = settings.leads.watch();
     let mut controller = Controller {
         state: State::default(),
         known_since: Timestamp::now().as_second(),
@@ -145,7 +145,6 @@ impl Controller {
             standing: standing.map(|(name, plan)| (name.clone(), plan.clone())).collect(),
             pools,
             known_since: self.known_since,
-            leads: *self.settings.leads.borrow(),
         };
         let memory = self.memory.take().unwrap_or_default();
         let task = look(self.settings.clone(), self.previewer.clone(), memory, now);

@@ -126,14 +126,16 @@ impl State {
                         return Touched::nothing();
                     }
                     let before = cluster.configs.insert(name.clone(), Arc::clone(&config));
+                    cluster.gone_configs.remove(&name);
+                    let had = had(cluster, &name).filter(|_| before.is_none());
                     let both = before.iter().chain([&config]);
-                    Touched::pools(
-                        both.flat_map(|it| pools_of(&cluster.pools, &name, it)).collect(),
-                    )
+                    let made_of_it = both.flat_map(|it| pools_of(&cluster.pools, &name, it));
+                    Touched::pools(made_of_it.chain(had).collect())
                 }
                 Means::Gone(name) => match cluster.configs.remove(&name) {
                     Some(before) => {
-                        Touched::pools(pools_of(&cluster.pools, &name, &before).collect())
+                        let made_of_it = pools_of(&cluster.pools, &name, &before);
+                        Touched::pools(made_of_it.chain(had(cluster, &name)).collect())
                     }
                     None => Touched::nothing(),
                 },
@@ -258,6 +260,11 @@ impl State {
             Event::Delete(object) => Means::Gone(object.name_any()),
         }
     }
+}
+
+/// The pools of nodes that say that they have a config.
+fn had<'c>(cluster: &'c Cluster, config: &str) -> impl Iterator<Item = String> + use<'c> {
+    cluster.members.pools_with(config).map(str::to_owned)
 }
 
 fn put_pool(cluster: &mut Cluster, object: &MachineConfigPool) -> Touched {

@@ -2,12 +2,12 @@
 //! policy itself; and what cannot be planned as it is meant, on whatever it is.
 
 use super::Settings;
+use super::compared::{Compared, Deciders, Made};
 use super::state::Standing;
 use super::write::answered;
 use crate::api::DisruptionPolicy;
 use crate::api::words::MANAGER;
 use crate::events::Note;
-use crate::policies::current::Current;
 use crate::pools::POOL_KIND;
 use crate::previews::{Cluster, Described};
 use crate::told::told;
@@ -24,6 +24,8 @@ const NAMED: usize = 3;
 const MOST_TRIES: u32 = 8;
 /// How many nodes that are in several pools are told of.
 const NODES_TOLD_OF: usize = 20;
+/// How often something is written that others write at the same time.
+const TRIES: usize = 5;
 
 /// Writes how often each policy decided in the plans that wait; whether that
 /// went well.
@@ -72,6 +74,9 @@ pub(super) async fn troubles(
         let trouble = (about.name.clone().unwrap_or_default(), text);
         if !told.contains(&trouble) {
             let (name, text) = trouble.clone();
+            if !settings.leads.now() {
+                return;
+            }
             tracing::warn!(name, reason, "{text}");
             settings.events.tell(&about, &Note { reason, warns: true, text }).await;
         }
@@ -90,11 +95,20 @@ fn about((version, kind): (&str, &str), name: &str, uid: &str) -> ObjectReferenc
     }
 }
 
+/// The plans that are told of.
+pub(super) struct Plans<'p> {
+    pub(super) standing: &'p BTreeMap<String, Standing>,
+    pub(super) described: &'p [Described],
+}
+
 /// What is to be told on a policy.
 #[derive(Debug)]
 pub(super) struct Untold {
     policy: String,
+    /// News.
     text: String,
+    /// All that it did to plans.
+    sum: String,
     warns: bool,
     /// How often that was tried in vain.
     tries: u32,
@@ -104,49 +118,47 @@ pub(super) struct Untold {
 /// plans themselves. What is to be told on the policies comes back.
 pub(super) async fn policies_changed(
     settings: &Settings,
-    before: &Current,
-    after: &Current,
-    plans_before: &BTreeMap<String, Vec<Described>>,
-    plans_after: &BTreeMap<String, Vec<Described>>,
-    standing: &BTreeMap<String, Standing>,
+    now: &Deciders,
+    compared: &mut Compared,
+    plans: &Plans<'_>,
 ) -> Vec<Untold> {
-    let (gentler, harsher) = compare(plans_before, plans_after);
-    let Some(text) = sentence(&gentler, &harsher) else { return Vec::new() };
-    let changed = changed(before, after);
-    // One that is gone cannot be told on itself.
-    let there: BTreeSet<&str> = names(after).into_keys().collect();
-    let untold = changed.iter().filter(|name| there.contains(*name)).map(|name| Untold {
-        policy: (*name).to_owned(),
-        text: text.clone(),
-        warns: !harsher.is_empty(),
-        tries: 0,
-    });
-    let untold = untold.collect();
-    for name in changed.iter().filter(|name| !there.contains(*name)) {
-        tracing::info!(policy = name, "is gone: {text}");
-    }
-    for plan in plans_after.values().flatten() {
-        let is_named = |all: &[&str]| all.contains(&plan.name.as_str());
-        let word = match (is_named(&gentler), is_named(&harsher)) {
-            (true, _) => "gentler",
-            (_, true) => "harsher",
-            _ => continue,
-        };
-        let policies = changed.iter().copied().collect::<Vec<_>>().join(", ");
-        let effect = plan.status.effect.as_deref().unwrap_or_default();
-        let text = format!("{word} than before, {effect}, since this changed: {policies}");
-        let note = Note { reason: "PlanChanged", warns: word == "harsher", text };
-        let uid = standing.get(&plan.name).map_or("", |it| it.uid.as_str());
-        let about = about(("tread.dev/v1alpha1", "DisruptionPlan"), &plan.name, uid);
-        settings.events.tell(&about, &note).await;
+    let mut untold = Vec::new();
+    for made in std::mem::take(&mut compared.untold) {
+        let sum = sentence(&compared.sum(now, &made));
+        let text = sentence(&made);
+        // One that is gone cannot be told on itself.
+        let (there, gone): (Vec<&String>, Vec<&String>) =
+            made.by.iter().partition(|name| now.has(name));
+        for name in gone {
+            tracing::info!(policy = name, "is gone: {text}");
+        }
+        untold.extend(there.into_iter().map(|name| Untold {
+            policy: name.clone(),
+            text: text.clone(),
+            sum: sum.clone(),
+            warns: !made.harsher.is_empty(),
+            tries: 0,
+        }));
+        let policies = made.by.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        for plan in plans.described {
+            let word = match (made.gentler.contains(&plan.name), made.harsher.contains(&plan.name))
+            {
+                (true, _) => "gentler",
+                (_, true) => "harsher",
+                _ => continue,
+            };
+            if !settings.leads.now() {
+                return untold;
+            }
+            let effect = plan.status.effect.as_deref().unwrap_or_default();
+            let text = format!("{word} than before, {effect}, since this changed: {policies}");
+            let note = Note { reason: "PlanChanged", warns: word == "harsher", text };
+            let uid = plans.standing.get(&plan.name).map_or("", |it| it.uid.as_str());
+            let about = about(("tread.dev/v1alpha1", "DisruptionPlan"), &plan.name, uid);
+            settings.events.tell(&about, &note).await;
+        }
     }
     untold
-}
-
-/// What was to be told of the same policies before is not news any more.
-pub(super) fn queue(untold: &mut Vec<Untold>, news: Vec<Untold>) {
-    untold.retain(|it| !news.iter().any(|other| other.policy == it.policy));
-    untold.extend(news);
 }
 
 /// Tells it on the policies; what could not be told comes back. The status of a
@@ -155,7 +167,7 @@ pub(super) async fn on_policies(settings: &Settings, untold: Vec<Untold>) -> Vec
     if untold.is_empty() {
         return untold;
     }
-    let objects = list(settings).await.unwrap_or_default();
+    let Some(objects) = list(settings).await else { return untold };
     let mut still = Vec::new();
     for mut it in untold {
         let is_it = |object: &&DisruptionPolicy| {
@@ -164,7 +176,7 @@ pub(super) async fn on_policies(settings: &Settings, untold: Vec<Untold>) -> Vec
         };
         let found = objects.iter().find(is_it);
         let told = match found {
-            Some(object) => patch(settings, object, json!({"pendingPlans": it.text})).await,
+            Some(object) => patch(settings, object, json!({"pendingPlans": it.sum})).await,
             None => false,
         };
         match found.filter(|_| told) {
@@ -182,32 +194,9 @@ pub(super) async fn on_policies(settings: &Settings, untold: Vec<Untold>) -> Vec
     still
 }
 
-/// The names of plans that are gentler than before, and of those that are harsher.
-fn compare<'p>(
-    before: &BTreeMap<String, Vec<Described>>,
-    after: &'p BTreeMap<String, Vec<Described>>,
-) -> (Vec<&'p str>, Vec<&'p str>) {
-    let (mut gentler, mut harsher) = (Vec::new(), Vec::new());
-    for (pool, plans) in after {
-        for plan in plans {
-            let earlier = before.get(pool).and_then(|it| it.iter().find(|it| it.name == plan.name));
-            // What the operator does does not follow tread's policies.
-            let effect = |plan: &Described| {
-                plan.status.transitions.iter().filter_map(|way| way.effect).max()
-            };
-            match earlier.map(|earlier| effect(plan).cmp(&effect(earlier))) {
-                Some(std::cmp::Ordering::Less) => gentler.push(plan.name.as_str()),
-                Some(std::cmp::Ordering::Greater) => harsher.push(plan.name.as_str()),
-                _ => {}
-            }
-        }
-    }
-    (gentler, harsher)
-}
-
-fn sentence(gentler: &[&str], harsher: &[&str]) -> Option<String> {
-    let part = |plans: &[&str], word: &str| {
-        let named = plans.iter().copied().take(NAMED).collect::<Vec<_>>().join(", ");
+fn sentence(made: &Made) -> String {
+    let part = |plans: &BTreeSet<String>, word: &str| {
+        let named = plans.iter().map(String::as_str).take(NAMED).collect::<Vec<_>>().join(", ");
         let more = match plans.len().saturating_sub(NAMED) {
             0 => String::new(),
             more => format!(" and {more} more"),
@@ -215,37 +204,10 @@ fn sentence(gentler: &[&str], harsher: &[&str]) -> Option<String> {
         let noun = if plans.len() == 1 { "plan" } else { "plans" };
         format!("{} pending {noun} {word} ({named}{more})", plans.len())
     };
-    match (gentler, harsher) {
-        ([], []) => None,
-        (gentler, []) => Some(format!("It made {}.", part(gentler, "gentler"))),
-        ([], harsher) => Some(format!("It made {}.", part(harsher, "harsher"))),
-        (gentler, harsher) => {
-            Some(format!("It made {} and {}.", part(gentler, "gentler"), part(harsher, "harsher")))
-        }
-    }
-}
-
-/// The policies that decide now and did not before, or otherwise.
-fn changed<'c>(before: &'c Current, after: &'c Current) -> BTreeSet<&'c str> {
-    let (before, after) = (names(before), names(after));
-    let other = |one: &BTreeMap<&'c str, String>, other: &BTreeMap<&'c str, String>| {
-        let differs = one.iter().filter(|(name, said)| other.get(*name) != Some(said));
-        differs.map(|(name, _)| *name).collect::<Vec<&'c str>>()
-    };
-    other(&before, &after).into_iter().chain(other(&after, &before)).collect()
-}
-
-fn names(current: &Current) -> BTreeMap<&str, String> {
-    let policies = current.policies.policies().iter();
-    let said = policies.map(|policy| {
-        let it = &policy.identity;
-        let said = format!(
-            "{} {} {} {} {}",
-            it.layer, it.digest, it.settings_digest, policy.may_relax, policy.read_secrets
-        );
-        (it.policy.as_str(), said)
-    });
-    said.collect()
+    let gentler = Some(&made.gentler).filter(|it| !it.is_empty()).map(|it| part(it, "gentler"));
+    let harsher = Some(&made.harsher).filter(|it| !it.is_empty()).map(|it| part(it, "harsher"));
+    let parts: Vec<String> = gentler.into_iter().chain(harsher).collect();
+    format!("It made {}.", parts.join(" and "))
 }
 
 async fn list(settings: &Settings) -> Option<Vec<DisruptionPolicy>> {
@@ -264,14 +226,36 @@ async fn list(settings: &Settings) -> Option<Vec<DisruptionPolicy>> {
 async fn patch(settings: &Settings, object: &DisruptionPolicy, status: Value) -> bool {
     let api: Api<DisruptionPolicy> = Api::all(settings.client.clone());
     let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
-    let patch = Patch::Merge(json!({ "status": status }));
-    match answered(api.patch_status(&object.name_any(), &params, &patch)).await {
-        Ok(_) => true,
-        Err(kube::Error::Api(status)) if status.is_not_found() => true,
-        Err(error) => {
-            settings.metrics.api_error("patch", "disruptionpolicies", &error);
-            tracing::warn!(policy = object.name_any(), "not written: {}", told(&error));
-            false
+    let name = object.name_any();
+    let mut version = object.resource_version();
+    let failed = |verb: &'static str, error: &kube::Error| {
+        settings.metrics.api_error(verb, "disruptionpolicies", error);
+        tracing::warn!(policy = name, "not written: {}", told(error));
+        false
+    };
+    for _ in 0..TRIES {
+        // Who was stopped before the request is sent finds that another one wrote.
+        if !settings.leads.now() {
+            return false;
+        }
+        let metadata = json!({"uid": object.uid(), "resourceVersion": version});
+        let patch = Patch::Merge(json!({"metadata": metadata, "status": status}));
+        match answered(api.patch_status(&name, &params, &patch)).await {
+            Ok(_) => return true,
+            Err(kube::Error::Api(status)) if status.is_not_found() => return true,
+            Err(kube::Error::Api(status)) if status.is_conflict() => {}
+            Err(error) => return failed("patch", &error),
+        }
+        let params = ListParams::default().fields(&format!("metadata.name={name}"));
+        match answered(api.list_metadata(&params)).await {
+            Ok(now) => match now.items.first().filter(|now| now.uid() == object.uid()) {
+                Some(now) => version = now.resource_version(),
+                // It is gone, or another one of its name is there.
+                None => return true,
+            },
+            Err(error) => return failed("list", &error),
         }
     }
+    tracing::info!(policy = name, "others write it all the time: written at the next look");
+    false
 }

@@ -97,10 +97,10 @@ pub(super) async fn write(settings: &Settings, of_pool: OfPool<'_>) -> Wrote {
         }
     };
     // The next leader may know better by now.
-    let leads = || *settings.leads.borrow();
+    let leads = || settings.leads.now();
     for wanted in of_pool.wanted.iter().filter(|_| leads()) {
         let standing = of_pool.standing.get(&wanted.name);
-        note("update", &wanted.name, put(settings, &api, pool, wanted, standing).await);
+        note("update", &wanted.name, put(settings, &api, (pool, wanted), standing).await);
     }
     let now = Timestamp::now();
     let mut ended = Vec::new();
@@ -111,7 +111,11 @@ pub(super) async fn write(settings: &Settings, of_pool: OfPool<'_>) -> Wrote {
         let ended_at = match ended_before(standing) {
             Some(at) => Some(at),
             None => {
-                let finding = over(pool, standing, of_pool.known_since);
+                let whole = of_pool.wanted.last().filter(|it| it.left_out.contains(name));
+                let finding = match whole {
+                    Some(whole) => left_out(&whole.name),
+                    None => over(pool, standing, of_pool.known_since),
+                };
                 let is_over = finding.status != Some(true);
                 note("update", name, end(&api, name, standing, finding, now).await);
                 is_over.then(|| now.as_second())
@@ -124,8 +128,10 @@ pub(super) async fn write(settings: &Settings, of_pool: OfPool<'_>) -> Wrote {
     for (index, (ended_at, name)) in ended.into_iter().enumerate() {
         if leads() && (index >= of_pool.keep.count || ended_at < oldest) {
             let Some(standing) = of_pool.standing.get(name) else { continue };
-            let uid = Preconditions { uid: Some(standing.uid.clone()), resource_version: None };
-            let params = DeleteParams { preconditions: Some(uid), ..DeleteParams::default() };
+            // Another leader may have found since that it is pending.
+            let (uid, version) = (standing.uid.clone(), standing.version.clone());
+            let as_seen = Preconditions { uid: Some(uid), resource_version: Some(version) };
+            let params = DeleteParams { preconditions: Some(as_seen), ..DeleteParams::default() };
             note("delete", name, answered(api.delete(name, &params)).await.map(|_| ()));
         }
     }
@@ -136,8 +142,7 @@ pub(super) async fn write(settings: &Settings, of_pool: OfPool<'_>) -> Wrote {
 async fn put(
     settings: &Settings,
     api: &Api<DisruptionPlan>,
-    pool: &Pool,
-    wanted: &Described,
+    (pool, wanted): (&Pool, &Described),
     standing: Option<&Standing>,
 ) -> kube::Result<()> {
     let mut status = previews::cut(wanted.status.clone());
@@ -171,6 +176,9 @@ async fn put(
             made.resource_version().unwrap_or_default()
         }
     };
+    if !settings.leads.now() {
+        return Ok(());
+    }
     let spec = DisruptionPlanSpec { pool: pool.name.clone(), cause: wanted.cause.clone() };
     let mut object = DisruptionPlan::new(&wanted.name, spec);
     object.metadata.resource_version = Some(version);
@@ -215,6 +223,19 @@ fn over(pool: &Pool, standing: &Standing, known_since: i64) -> Finding {
     Finding { type_: PENDING, status, reason: reason.to_owned(), message: message.to_owned() }
 }
 
+/// It is still pending, among more than have plans of their own.
+fn left_out(whole: &str) -> Finding {
+    Finding {
+        type_: PENDING,
+        status: None,
+        reason: "LeftOut".to_owned(),
+        message: format!(
+            "More changes are pending in this pool than have plans of their own: {whole} counts \
+             them."
+        ),
+    }
+}
+
 async fn end(
     api: &Api<DisruptionPlan>,
     name: &str,
@@ -241,7 +262,7 @@ pub(super) async fn mark_stale(
     name: &str,
     standing: &Standing,
 ) -> kube::Result<()> {
-    if standing.stale {
+    if standing.stale || !settings.leads.now() {
         return Ok(());
     }
     let api: Api<DisruptionPlan> = Api::all(settings.client.clone());

@@ -76,6 +76,13 @@ impl Members {
         self.groups.get(pool).into_iter().flatten().map(|(from, nodes)| (from.as_deref(), nodes))
     }
 
+    /// The pools with nodes that have a config.
+    pub fn pools_with<'m>(&'m self, config: &str) -> impl Iterator<Item = &'m str> + use<'m> {
+        let config = Some(config.to_owned());
+        let having = self.groups.iter().filter(move |(_, groups)| groups.contains_key(&config));
+        having.map(|(pool, _)| pool.as_str())
+    }
+
     /// How many nodes a pool has.
     pub fn count(&self, pool: &str) -> usize {
         self.of_pool(pool).map(|(_, nodes)| nodes.len()).sum()

@@ -6,8 +6,8 @@ mod pool;
 mod sources;
 
 pub use members::Members;
-pub use node::Node;
+pub use node::{Node, is_name};
 pub use pool::{Configuration, Pool, Pools};
 pub use sources::POOL_KIND;
 pub(crate) use sources::modified;
-pub use sources::{ConfigMeta, Configs, GENERATED_REGISTRIES, pools_of, sources};
+pub use sources::{ConfigMeta, Configs, GENERATED_REGISTRIES, place, pools_of, sources};

@@ -42,7 +42,7 @@ impl Node {
 }
 
 /// Whether an object can have this name.
-fn is_name(text: &str) -> bool {
+pub fn is_name(text: &str) -> bool {
     let fine = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'.');
     text.len() <= 253 && text.bytes().all(fine)
 }

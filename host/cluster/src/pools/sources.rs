@@ -94,13 +94,22 @@ pub fn sources<'c>(pool: &Pool, configs: &'c Configs) -> Vec<&'c str> {
     let selected = configs
         .iter()
         .filter(|(_, config)| !config.rendered && selector.matches(&config.labels))
-        .map(|(name, config)| {
-            (config.labels.get(ROLE_LABEL).is_none_or(|it| it != "worker"), name)
-        });
+        .map(|(name, config)| (is_custom(config), name));
     let mut selected: Vec<(bool, &str)> =
         selected.map(|(custom, name)| (custom, name.as_str())).collect();
     selected.sort_unstable();
     selected.into_iter().map(|(_, name)| name).collect()
+}
+
+/// Where among the sources of a pool one stands that is made for the pool.
+pub fn place(pool: &Pool, configs: &Configs, sources: &[&str], name: &str) -> usize {
+    let is_custom = |name: &str| configs.get(name).is_some_and(|it| is_custom(it));
+    let own = (pool.name != "worker", name);
+    sources.partition_point(|name| (is_custom(name), *name) < own)
+}
+
+fn is_custom(config: &ConfigMeta) -> bool {
+    config.labels.get(ROLE_LABEL).is_none_or(|role| role != "worker")
 }
 
 #[cfg(test)]

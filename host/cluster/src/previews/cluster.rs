@@ -28,6 +28,9 @@ pub struct Cluster {
     pub unpaused: BTreeSet<String>,
     /// Objects that redirected image pulls, and when they were gone, in seconds.
     pub gone_mirrors: BTreeMap<MirrorKey, i64>,
+    /// Names of rendered configs that pools or nodes name, and that are not there:
+    /// who has not heard of one yet does not know that.
+    pub gone_configs: BTreeSet<String>,
     /// MachineConfigs that are not in the cluster yet, whole.
     pub incoming: BTreeMap<String, Arc<[u8]>>,
 }
@@ -100,6 +103,39 @@ pub enum Change {
 }
 
 impl Cluster {
+    /// The rendered configs that a pool and its nodes name, and of which nothing is
+    /// known yet: the pool may be told of them before they are.
+    pub fn unheard_of(&self, pool: &str) -> BTreeSet<&str> {
+        let mut named = self.named_by(pool);
+        let known = |name: &str| {
+            self.configs.contains_key(name)
+                || self.gone_configs.contains(name)
+                || !crate::pools::is_name(name)
+        };
+        named.retain(|name| !known(name));
+        named
+    }
+
+    /// Notes rendered configs that are not there, for as long as somebody names them.
+    pub fn note_gone(&mut self, names: impl IntoIterator<Item = String>) {
+        self.gone_configs.extend(names);
+        if !self.gone_configs.is_empty() {
+            let mut gone = std::mem::take(&mut self.gone_configs);
+            let all: BTreeSet<&str> =
+                self.pools.keys().flat_map(|pool| self.named_by(pool)).collect();
+            gone.retain(|name| all.contains(name.as_str()));
+            self.gone_configs = gone;
+        }
+    }
+
+    fn named_by(&self, pool: &str) -> BTreeSet<&str> {
+        let Some(it) = self.pools.get(pool).filter(|it| it.target.is_some()) else {
+            return BTreeSet::new();
+        };
+        let own = [&it.target, &it.settled].into_iter().flatten().map(|it| it.name.as_str());
+        own.chain(self.members.of_pool(pool).filter_map(|(from, _)| from)).collect()
+    }
+
     /// Forgets mirrors that were gone before every pool's last rollout ended.
     pub fn forget_mirrors(&mut self) {
         let settled = self.pools.values().filter_map(|pool| pool.settled.as_ref());

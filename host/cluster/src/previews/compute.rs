@@ -1,6 +1,7 @@
 //! From what has to be compared to plans. It takes as long as comparing and
 //! asking the policies does, and blocks.
 
+use super::registries;
 use super::side::{Bodies, Piece, Side};
 use super::work::{Part, Way, Work};
 use crate::policies::current::Current;
@@ -63,14 +64,22 @@ pub fn compute(
 ) -> Preview {
     let mut calls = Vec::new();
     let asked = Asked { bodies, current, operator, sandbox, answers };
-    let to = asked.texts(&work.to);
-    let rendered = work.operated.then(|| to.as_ref().ok().map(|to| asked.rendered(&work.to, to)));
+    let anew = registries::anew(&work.to, bodies);
+    let (side, doubts) = match &anew {
+        Ok(anew) => (&anew.side, anew.doubts.as_slice()),
+        Err(_) => (&work.to, [].as_slice()),
+    };
+    let to = match &anew {
+        Ok(_) => asked.texts(side),
+        Err(why) => Err(why.clone()),
+    };
+    let rendered = work.operated.then(|| to.as_ref().ok().map(|to| asked.rendered(side, to)));
     let rendered = rendered.flatten();
     let ways = work.ways.iter().map(|way| {
         let plan = to
             .as_ref()
             .map_err(Clone::clone)
-            .and_then(|to| asked.plan(&work, way, to, rendered.as_ref(), &mut calls));
+            .and_then(|to| asked.plan(&work, way, to, (rendered.as_ref(), doubts), &mut calls));
         WayPlanned { way: way.clone(), plan }
     });
     let ways: Vec<WayPlanned> = ways.collect();
@@ -98,7 +107,7 @@ struct Asked<'w> {
 }
 
 /// What an object is called, and what it holds.
-type Text<'b> = (String, Cow<'b, [u8]>);
+pub(super) type Text<'b> = (String, Cow<'b, [u8]>);
 
 impl Asked<'_> {
     /// Everything that a side is made of, in the order in which it is merged.
@@ -122,7 +131,7 @@ impl Asked<'_> {
         work: &Work,
         way: &Way,
         to: &[Text<'_>],
-        rendered: Option<&Rendered>,
+        (rendered, doubts): (Option<&Rendered>, &[String]),
         calls: &mut Vec<CallRecord>,
     ) -> Result<WayPlan, String> {
         let side = way.from.as_ref().ok_or_else(|| gone(&way.from_name))?;
@@ -136,7 +145,10 @@ impl Asked<'_> {
         let (old, new) = (&old.config, &new.config);
         let Current { policies, shadows, .. } = self.current;
         let (shadows, answers) = (shadows.as_ref(), self.answers);
-        let planned = planner::plan_together(self.sandbox, policies, shadows, answers, (old, new));
+        let sides = (old, new);
+        let warnings = doubts.to_vec();
+        let planned =
+            planner::plan_together(self.sandbox, policies, shadows, answers, sides, warnings);
         let (planned, shadow) = planned.map_err(|problems| problems.to_string())?;
         calls.extend(planned.calls);
         let operator = rendered.map(|rendered| {
@@ -166,7 +178,7 @@ impl Asked<'_> {
     }
 }
 
-fn inputs<'t>(texts: &'t [Text<'_>]) -> Vec<Input<'t>> {
+pub(super) fn inputs<'t>(texts: &'t [Text<'_>]) -> Vec<Input<'t>> {
     texts.iter().map(|(name, bytes)| Input { name, bytes }).collect()
 }
 
@@ -181,7 +193,7 @@ fn mean_the_same(one: &[Text<'_>], other: &[Text<'_>]) -> bool {
         .is_ok_and(|it| it.changes.is_empty() && it.refusals.is_empty())
 }
 
-fn gone(name: &str) -> String {
+pub(super) fn gone(name: &str) -> String {
     format!(
         "the MachineConfig {name} is gone, so it cannot be told what becomes of these nodes: count \
          on a reboot"

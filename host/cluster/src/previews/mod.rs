@@ -9,14 +9,17 @@ mod causes;
 mod cluster;
 mod compute;
 mod effects;
+mod few;
 mod object;
+mod registries;
 mod side;
 mod warning;
 mod work;
 
 pub use cluster::{Baseline, Change, Cluster, Mirror, MirrorKey, Mirrors, Release};
 pub use compute::{Preview, WayPlan, WayPlanned, compute, decisions};
+pub use few::{MOST_CAUSES, few};
 pub use object::{Described, cut, describe};
-pub use side::{Bodies, BodyKey, Piece, Side};
+pub use side::{Bodies, BodyKey, Generated, Piece, Side};
 pub use warning::warnings;
 pub use work::{Part, Way, Work, mirror_pieces, work};

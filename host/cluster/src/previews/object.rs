@@ -42,6 +42,13 @@ pub struct Described {
     pub effect: Effect,
     /// Everything that is known of it; nothing is cut.
     pub status: DisruptionPlanStatus,
+    /// The most disruptive thing that will happen on each way, by whoever rolls it
+    /// out, and to how many nodes.
+    #[serde(skip)]
+    pub happens: Vec<(Effect, i64)>,
+    /// The names of plans that there are too many of: this one says so.
+    #[serde(skip)]
+    pub left_out: BTreeSet<String>,
 }
 
 /// The plans of a preview: one for each cause that makes a difference, and one
@@ -120,6 +127,7 @@ fn one(
         },
         None => (Effect::None.to_string(), None),
     };
+    let happens = transitions.iter().map(|(effect, way)| (*effect, way.nodes.count)).collect();
     let transitions: Vec<Transition> = transitions.into_iter().map(|(_, way)| way).collect();
     let fallback = |change: &&PlanChange| ["fallback", "failed"].contains(&change.verdict.as_str());
     let fallbacks: BTreeSet<&str> = transitions
@@ -147,7 +155,15 @@ fn one(
         conditions::set(&mut status.conditions, finding, 1, now);
     }
     let (name, pool) = (name(work, &part.cause), work.pool.name.clone());
-    Described { name, pool, cause: part.cause.clone(), effect, status }
+    Described {
+        name,
+        pool,
+        cause: part.cause.clone(),
+        effect,
+        status,
+        happens,
+        left_out: BTreeSet::new(),
+    }
 }
 
 fn findings(work: &Work, problem: Option<&String>) -> [Finding; 2] {

@@ -17,6 +17,22 @@ pub enum Piece {
     Stored(BodyKey),
     /// An object that is at hand: what it is called, and what it holds.
     Given(String, Arc<[u8]>),
+    /// The MachineConfig in which the operator renders mirrors, as it will.
+    Generated(Box<Generated>),
+}
+
+/// The MachineConfig in which the operator renders mirrors, and all that it is
+/// rendered anew of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Generated {
+    /// Its name.
+    pub name: String,
+    /// As it stands in the cluster; None: there is none yet.
+    pub before: Option<Piece>,
+    /// What the operator's own templates became: it renders over their file.
+    pub templates: Vec<Piece>,
+    /// The objects that redirect image pulls.
+    pub mirrors: Vec<Piece>,
 }
 
 /// What a node has, or is to get.
@@ -37,6 +53,7 @@ impl Piece {
     pub fn name(&self) -> &str {
         match self {
             Piece::Stored((name, _)) | Piece::Given(name, _) => name,
+            Piece::Generated(generated) => &generated.name,
         }
     }
 
@@ -45,6 +62,17 @@ impl Piece {
         match self {
             Piece::Stored(key) => bodies.get(key).map(AsRef::as_ref),
             Piece::Given(_, bytes) => Some(bytes),
+            Piece::Generated(_) => None,
+        }
+    }
+
+    /// It, or what it is rendered of.
+    pub fn parts(&self) -> Vec<&Piece> {
+        match self {
+            Piece::Stored(_) | Piece::Given(..) => vec![self],
+            Piece::Generated(it) => {
+                it.before.iter().chain(&it.templates).chain(&it.mirrors).collect()
+            }
         }
     }
 }
@@ -57,9 +85,10 @@ impl Side {
 
     /// What has to be fetched for it.
     pub fn keys(&self) -> impl Iterator<Item = &BodyKey> {
-        let stored = self.configs.iter().chain(&self.mirrors).filter_map(|piece| match piece {
+        let parts = self.configs.iter().chain(&self.mirrors).flat_map(Piece::parts);
+        let stored = parts.filter_map(|piece| match piece {
             Piece::Stored(key) => Some(key),
-            Piece::Given(..) => None,
+            Piece::Given(..) | Piece::Generated(_) => None,
         });
         stored.chain(&self.os_image_of)
     }

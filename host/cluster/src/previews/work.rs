@@ -3,9 +3,9 @@
 
 use super::causes::causes;
 use super::cluster::Cluster;
-use super::side::{BodyKey, Piece, Side};
+use super::side::{BodyKey, Generated, Piece, Side};
 use crate::api::disruption_plan::{Cause, Nodes};
-use crate::pools::{Configuration, GENERATED_REGISTRIES, Pool, sources};
+use crate::pools::{Configuration, GENERATED_REGISTRIES, Pool, place, sources};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -167,7 +167,9 @@ fn unattended(cluster: &Cluster, pool: &Arc<Pool>) -> Option<Work> {
     })
 }
 
-/// What tread itself renders for a pool of the operator.
+/// What tread itself renders for a pool of the operator. Mirrors come into it as
+/// the operator renders them: into a MachineConfig of theirs, which also has what
+/// the cluster's image configuration says, and over which others may stand.
 fn own(
     cluster: &Cluster,
     pool: &Pool,
@@ -176,13 +178,26 @@ fn own(
     rendered: Option<BodyKey>,
 ) -> Side {
     let generated = format!("99-{}{GENERATED_REGISTRIES}", pool.name);
-    let named: Vec<&str> =
-        now.iter().copied().filter(|name| !mirrors || *name != generated).collect();
-    Side {
-        configs: pieces(cluster, &named),
-        mirrors: if mirrors { mirror_pieces(cluster) } else { Vec::new() },
-        os_image_of: rendered,
+    let mut configs = pieces(cluster, now);
+    let there = cluster.configs.get(&generated);
+    // What it was rendered of after the last change of a mirror needs nothing anew.
+    if mirrors && there.is_none_or(|it| mirrors_since(cluster, it.modified)) {
+        let templates = now.iter().filter(|name| **name != generated);
+        let templates = templates.filter(|name| {
+            cluster.configs.get(**name).is_some_and(|config| config.generated_by.is_some())
+        });
+        let anew = Piece::Generated(Box::new(Generated {
+            before: piece(cluster, &generated),
+            templates: templates.filter_map(|name| piece(cluster, name)).collect(),
+            mirrors: mirror_pieces(cluster),
+            name: generated.clone(),
+        }));
+        match configs.iter_mut().find(|piece| piece.name() == generated) {
+            Some(there) => *there = anew,
+            None => configs.insert(place(pool, &cluster.configs, now, &generated), anew),
+        }
     }
+    Side { configs, mirrors: Vec::new(), os_image_of: rendered }
 }
 
 /// Whether the mirrors of a cluster are others than those that were rendered.

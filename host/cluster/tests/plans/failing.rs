@@ -1,28 +1,40 @@
 //! What cannot be read costs nobody else anything, and is told of.
 
-use super::fixture::{Cluster, Tread, condition, files};
+use super::fixture::{Cluster, Tread, condition, current, files};
 use super::{REBOOT, status, tread_ready};
-use kube::Client;
+use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
+use std::sync::Arc;
+use tread_cluster::api::mirrors::ImageDigestMirrorSet;
+use tread_cluster::api::{DisruptionPlan, MachineConfigPool};
 use tread_test_bed::{ControlPlane, eventually};
 
 /// Whoever may do everything that planning needs, but get these MachineConfigs
 /// only.
 async fn limited(cluster: &Cluster, readable: &[&str]) -> Client {
     may_read(cluster, readable);
+    eve(cluster).await
+}
+
+async fn eve(cluster: &Cluster) -> Client {
     let bind = ["create", "clusterrolebinding", "limited", "--clusterrole=limited", "--user=eve"];
     cluster.plane.kubectl(&bind).unwrap().success().unwrap();
     cluster.plane.impersonate("eve", &[]).unwrap().client().await.unwrap()
 }
 
 fn may_read(cluster: &Cluster, readable: &[&str]) {
+    may(cluster, readable, &["list", "watch"]);
+}
+
+fn may(cluster: &Cluster, readable: &[&str], configs: &[&str]) {
     let rule = |group: &str, resources: &[&str], verbs: &[&str]| json!({"apiGroups": [group], "resources": resources, "verbs": verbs});
     let openshift = "machineconfiguration.openshift.io";
     let mut some = rule(openshift, &["machineconfigs"], &["get"]);
     some["resourceNames"] = json!(readable);
     let rules: Vec<Value> = vec![
         some,
-        rule(openshift, &["machineconfigs", "machineconfigpools"], &["list", "watch"]),
+        rule(openshift, &["machineconfigs"], configs),
+        rule(openshift, &["machineconfigpools"], &["list", "watch"]),
         rule("", &["nodes"], &["list", "watch"]),
         rule("config.openshift.io", &["*"], &["list", "watch"]),
         rule("operator.openshift.io", &["*"], &["list", "watch"]),
@@ -101,4 +113,110 @@ async fn a_config_that_is_nested_without_end_is_a_plan_that_says_so() {
         .plan("MachineConfig/50-a created", |plan| condition(plan, "Planned").0 == "False")
         .await;
     assert_eq!(condition(&beside, "Pending").0, "True");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rendered_config_that_is_not_heard_of_yet_is_waited_for_and_one_that_is_gone_is_not() {
+    let cluster = Cluster::settled(ControlPlane::options()).await;
+    cluster.pool("infra", 1).await;
+    cluster.config("00-infra", "infra", files(&[("/etc/motd", "hello\n")])).await;
+    let infra = cluster.render("infra").await;
+    cluster.settle("infra").await;
+    let pools = cluster.api::<MachineConfigPool>();
+    let worker = pools.get("worker").await.unwrap().spec.configuration.unwrap().name.unwrap();
+    // Who may list and not watch hears of nothing new.
+    let coming = format!("rendered-worker-{:032x}", 2);
+    let readable = ["00-worker", "00-infra", "50-keys", &worker, &infra, &coming];
+    may(&cluster, &readable, &["list"]);
+    let tread = Tread::start(&eve(&cluster).await);
+    tread.previewer.ready().await;
+
+    let keys = json!({"config": {"ignition": {"version": "3.4.0"},
+        "passwd": {"users": [{"name": "core", "sshAuthorizedKeys": ["ssh-ed25519 AAAA me"]}]}}});
+    cluster.config("50-keys", "worker", keys).await;
+    assert_eq!(cluster.render("worker").await, coming);
+    eventually("the pool is to have what is not heard of", async || {
+        let pools = tread.previewer.snapshot().pools;
+        let target = pools["worker"].target.as_ref().map(|it| it.name.clone());
+        (target.as_ref() == Some(&coming)).then_some(())
+    })
+    .await;
+    let mirrors = json!([{"source": "quay.example/a", "mirrors": ["mirror.example/a"]}]);
+    cluster
+        .create::<ImageDigestMirrorSet>(json!({
+            "apiVersion": "config.openshift.io/v1", "kind": "ImageDigestMirrorSet",
+            "metadata": {"name": "quay"}, "spec": {"imageDigestMirrors": mirrors},
+        }))
+        .await;
+    let of = |pool: &'static str| {
+        let plans = tread.previewer.plans();
+        plans
+            .into_iter()
+            .filter(|plan| plan.pool == pool)
+            .map(|plan| plan.cause.to_string())
+            .collect::<Vec<_>>()
+    };
+    eventually("the pools are looked at", async || (!of("infra").is_empty()).then_some(())).await;
+    assert_eq!(of("worker"), [""; 0]);
+    assert!(tread.previewer.snapshot().gone_configs.is_empty());
+
+    cluster.delete::<ImageDigestMirrorSet>("quay").await;
+    may_read(&cluster, &readable);
+    let plan = cluster
+        .plan("MachineConfig/50-keys created", |plan| status(plan).transitions[0].to == coming)
+        .await;
+    assert_eq!(status(&plan).tread.as_deref(), Some("none"));
+
+    // What a node has is gone for good.
+    let readable = [&readable[..], &["rendered-worker-gone"]].concat();
+    may_read(&cluster, &readable);
+    cluster.roll(&["worker-1"], "rendered-worker-gone").await;
+    let plan = cluster
+        .plan("MachineConfig/50-keys created", |plan| status(plan).transitions.len() == 2)
+        .await;
+    let way = &status(&plan).transitions[0];
+    assert_eq!((way.from.as_str(), way.outcome.as_str()), ("rendered-worker-gone", "unknown"));
+    assert!(way.warnings[0].contains("is gone"), "{:?}", way.warnings);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pool_that_cannot_be_planned_while_policies_change_is_told_of_when_it_can() {
+    let cluster = Cluster::settled(ControlPlane::options()).await;
+    cluster.pool("infra", 1).await;
+    cluster.config("00-infra", "infra", files(&[("/etc/motd", "hello\n")])).await;
+    let infra = cluster.render("infra").await;
+    cluster.settle("infra").await;
+    let pools = cluster.api::<MachineConfigPool>();
+    let worker = pools.get("worker").await.unwrap().spec.configuration.unwrap().name.unwrap();
+    let (some, all) = (["00-worker", "00-infra", "50-b", &worker, &infra], ["50-a"]);
+    let all = [&some[..], &all].concat();
+    let tread = Tread::start(&limited(&cluster, &all).await);
+    cluster.config("50-a", "worker", files(&[("/etc/a", "a")])).await;
+    cluster.config("50-b", "infra", files(&[("/etc/a", "b")])).await;
+    let a = cluster.plan("MachineConfig/50-a created", |_| true).await;
+    let b = cluster.plan("MachineConfig/50-b created", |_| true).await;
+
+    // The same, written again: it has to be read again.
+    may_read(&cluster, &some);
+    let label = ["label", "machineconfig", "50-a", "again=yes"];
+    cluster.plane.kubectl(&label).unwrap().success().unwrap();
+    cluster.plan("MachineConfig/50-a created", |plan| status(plan).stale).await;
+    let rules = "apiVersion: tread.dev/v1alpha1\nkind: DisruptionPolicy\nmetadata: {name: ours}\n\
+                 spec:\n  rules: [{match: ['file:/etc/a'], actions: []}]\n";
+    tread.policies.send(Arc::new(current(&[rules]))).unwrap();
+    let changed = |plan: &DisruptionPlan| {
+        let name = plan.name_any();
+        let selector = format!("involvedObject.name={name},reason=PlanChanged");
+        let args = ["get", "events", "-o", "name", "--field-selector", &selector];
+        let told = cluster.plane.kubectl(&args).unwrap().stdout;
+        told.lines().count()
+    };
+    eventually("the one is told of", async || (changed(&b) == 1).then_some(())).await;
+    assert_eq!(changed(&a), 0);
+    may_read(&cluster, &all);
+    cluster
+        .plan("MachineConfig/50-a created", |plan| status(plan).tread.as_deref() == Some("none"))
+        .await;
+    eventually("the other is told of", async || (changed(&a) == 1).then_some(())).await;
+    assert_eq!(changed(&b), 1, "what was told is not told again");
 }

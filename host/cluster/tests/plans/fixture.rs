@@ -18,6 +18,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 use tread_cluster::api::{DisruptionPlan, MachineConfig, MachineConfigPool, crds};
 use tread_cluster::events::Events;
+use tread_cluster::leadership::Leading;
 use tread_cluster::metrics::Metrics;
 use tread_cluster::plans::{self, Previewer, Retention, Settings};
 use tread_cluster::policies::current::Current;
@@ -271,6 +272,11 @@ impl Tread {
     }
 
     pub fn keeping(client: &Client, keep: Retention) -> Tread {
+        Tread::leading(client, keep, None)
+    }
+
+    /// One that leads for so long at most.
+    pub fn leading(client: &Client, keep: Retention, at_most: Option<Duration>) -> Tread {
         let (policies, published) = watch::channel(Arc::new(current(&[])));
         let (leads, leading) = watch::channel(true);
         let (metrics, watches) = (Metrics::new(), Watches::default());
@@ -278,7 +284,7 @@ impl Tread {
             client: client.clone(),
             sandbox: sandbox(),
             policies: published,
-            leads: leading,
+            leads: Leading::told(leading, at_most),
             watches: watches.clone(),
             metrics: metrics.clone(),
             events: Events::new(client.clone(), "test", "Plan"),

@@ -19,6 +19,8 @@ use serde_json::json;
 use std::sync::Arc;
 use tread_cluster::api::mirrors::ImageDigestMirrorSet;
 use tread_cluster::api::{DisruptionPlan, MachineConfig, MachineConfiguration};
+use tread_cluster::plans::Retention;
+use tread_cluster::previews::MOST_CAUSES;
 use tread_test_bed::{ControlPlane, eventually};
 
 fn status(plan: &DisruptionPlan) -> &tread_cluster::api::DisruptionPlanStatus {
@@ -111,6 +113,38 @@ async fn several_changes_at_once_have_a_plan_each_and_one_for_all_of_them() {
                 && status(plan).transitions[0].warnings.is_empty()
         })
         .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_too_many_changes_at_once_those_that_cost_most_have_plans_of_their_own() {
+    let cluster = Cluster::settled(ControlPlane::options()).await;
+    let tread = Tread::start(&cluster.client);
+    for number in 0..MOST_CAUSES + 4 {
+        let keys = json!({"config": {"ignition": {"version": "3.4.0"}, "passwd": {"users": [
+            {"name": "core", "sshAuthorizedKeys": [format!("ssh-ed25519 AAAA {number}")]}]}}});
+        cluster.config(&format!("50-key-{number:02}"), "worker", keys).await;
+    }
+    let all = "MachineConfigPool/worker rollout";
+    let counts = |words: &'static str| {
+        move |plan: &DisruptionPlan| {
+            status(plan).transitions[0].warnings.iter().any(|it| it.starts_with(words))
+        }
+    };
+    cluster.plan(all, counts("4 more pending changes have no plan of their own")).await;
+    let last = format!("MachineConfig/50-key-{:02} created", MOST_CAUSES - 1);
+    cluster.plan(&last, |plan| condition(plan, "Pending").0 == "True").await;
+
+    cluster.config("99-z", "worker", json!({"kernelArguments": ["quiet"]})).await;
+    let costly = cluster.plan("MachineConfig/99-z created", |_| true).await;
+    assert_eq!(status(&costly).effect.as_deref(), Some(REBOOT));
+    let whole = cluster.plan(all, counts("5 more pending changes have no plan of their own")).await;
+    let out =
+        cluster.plan(&last, |plan| condition(plan, "Pending") == ("Unknown", "LeftOut")).await;
+    let said = status(&out).conditions.iter().find(|it| it.type_ == "Pending").unwrap();
+    assert!(said.message.contains(&whole.name_any()), "{}", said.message);
+    assert_eq!(tread.previewer.plans().len(), MOST_CAUSES + 1);
+    let is_pending = |plan: &&DisruptionPlan| condition(plan, "Pending").0 == "True";
+    assert_eq!(cluster.plans().await.iter().filter(is_pending).count(), MOST_CAUSES + 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -209,6 +243,12 @@ async fn beside_the_operator_the_effect_is_what_the_operator_will_do() {
     let plan = cluster.plan("MachineConfig/50-a created", |_| true).await;
     assert_eq!(status(&plan).effect.as_deref(), Some(REBOOT));
     assert_eq!(status(&plan).tread.as_deref(), Some("none"));
+    let measured = |spared: i64, not: i64| {
+        let text = tread.metrics.text().unwrap();
+        let lines = [format!("tread_reboots_avoided {spared}"), format!("tread_reboots {not}")];
+        assert!(lines.iter().all(|line| text.lines().any(|it| it == line)), "{text}");
+    };
+    measured(0, 3);
     cluster
         .create::<MachineConfiguration>(json!({
             "apiVersion": "operator.openshift.io/v1", "kind": "MachineConfiguration",
@@ -221,6 +261,7 @@ async fn beside_the_operator_the_effect_is_what_the_operator_will_do() {
         .plan("MachineConfig/50-a created", |plan| status(plan).effect.as_deref() != Some(REBOOT))
         .await;
     assert_eq!(status(&plan).effect.as_deref(), Some("restart a.service"));
+    measured(3, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -334,6 +375,20 @@ async fn a_replica_that_does_not_lead_knows_the_plans_and_writes_none() {
     assert_eq!(cluster.plans().await, []);
     tread.leads.send(true).unwrap();
     cluster.plan("MachineConfig/50-a created", |_| true).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_whose_time_is_over_writes_nothing_though_it_was_not_told_so_yet() {
+    let cluster = Cluster::settled(ControlPlane::options()).await;
+    let over = Some(std::time::Duration::ZERO);
+    let tread = Tread::leading(&cluster.client, Retention::default(), over);
+    cluster.config("50-a", "worker", files(&[("/etc/a", "a")])).await;
+    eventually("it knows the plan", async || (!tread.previewer.plans().is_empty()).then_some(()))
+        .await;
+    // What comes with the next look was written after what came with this one.
+    cluster.config("50-b", "worker", files(&[("/etc/b", "b")])).await;
+    eventually("it knows all", async || (tread.previewer.plans().len() == 3).then_some(())).await;
+    assert_eq!(cluster.plans().await, []);
 }
 
 #[tokio::test(flavor = "multi_thread")]

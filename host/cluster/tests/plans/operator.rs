@@ -102,3 +102,37 @@ async fn the_config_that_the_operator_makes_of_mirrors_is_due_to_the_mirrors() {
     let plan = cluster.plan("ImageDigestMirrorSet/quay deleted", |_| true).await;
     assert_eq!(status(&plan).transitions[0].changes[0].id, format!("file:{REGISTRIES_CONF}"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_image_configuration_says_stays_when_mirrors_are_rendered_anew() {
+    let cluster = Cluster::start(ControlPlane::options()).await;
+    cluster.pool("worker", 2).await;
+    let rendered = "unqualified-search-registries = [\"docker.io\"]\n\n[[registry]]\n  prefix = \
+                    \"\"\n  location = \"lab.example\"\n  insecure = true\n\n[[registry]]\n  \
+                    prefix = \"\"\n  location = \"bad.example\"\n  blocked = true\n";
+    let policy = json!({"default": [{"type": "insecureAcceptAnything"}],
+        "transports": {"docker": {"bad.example": [{"type": "reject"}]}}});
+    let search = "unqualified-search-registries = [\"quay.example\"]\n";
+    let spec = files(&[
+        (REGISTRIES_CONF, rendered),
+        ("/etc/containers/policy.json", &policy.to_string()),
+        ("/etc/containers/registries.conf.d/01-image-searchRegistries.conf", search),
+    ]);
+    cluster.config("99-worker-generated-registries", "worker", spec).await;
+    cluster.render("worker").await;
+    cluster.settle("worker").await;
+    let _tread = Tread::start(&cluster.client);
+    let mirrors = json!([{"source": "quay.example/a", "mirrors": ["lab.example/a"]}]);
+    cluster
+        .create::<ImageDigestMirrorSet>(json!({
+            "apiVersion": "config.openshift.io/v1", "kind": "ImageDigestMirrorSet",
+            "metadata": {"name": "quay"}, "spec": {"imageDigestMirrors": mirrors},
+        }))
+        .await;
+    let plan = cluster.plan("ImageDigestMirrorSet/quay created", |_| true).await;
+    let changes = &status(&plan).transitions[0].changes;
+    let ids: Vec<&str> = changes.iter().map(|change| change.id.as_str()).collect();
+    assert_eq!(ids, [format!("file:{REGISTRIES_CONF}")]);
+    assert_eq!(status(&plan).effect.as_deref(), Some("reload crio.service"));
+    assert_eq!(status(&plan).tread.as_deref(), Some("reload crio.service"));
+}

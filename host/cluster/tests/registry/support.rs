@@ -18,6 +18,7 @@ use tread_cluster::api::disruption_policy::State;
 use tread_cluster::api::words::{POLICIES_LABEL, POLICY_LABEL};
 use tread_cluster::api::{DisruptionPolicy, DisruptionPolicyStatus, crds};
 use tread_cluster::events::Events;
+use tread_cluster::leadership::Leading;
 use tread_cluster::metrics::Metrics;
 use tread_cluster::policies::current::{Current, Published};
 use tread_cluster::policies::load::{AllShipped, Shipped};
@@ -103,7 +104,7 @@ pub fn replica_with(plane: &ControlPlane, leads: bool, room: Room, sandbox: Sand
         sandbox,
         shipped: shipped(),
         room,
-        leads: following,
+        leads: Leading::told(following, None),
         watches: watches.clone(),
         metrics: metrics.clone(),
     });

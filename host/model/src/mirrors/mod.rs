@@ -1,10 +1,13 @@
 //! ImageContentSourcePolicy, ImageDigestMirrorSet and ImageTagMirrorSet,
 //! rendered into `/etc/containers/registries.conf` as OpenShift renders them.
 
+mod anew;
 mod order;
 mod registries;
 mod scope;
 mod sets;
+
+pub use anew::{Anew, anew};
 
 use crate::config::{File, NodeConfig, Origin, Source};
 use crate::contents::decode;
@@ -80,7 +83,8 @@ fn render(base: Option<&Source<'_>>, sets: &sets::MirrorSets) -> Result<String, 
     Ok(registries.to_text())
 }
 
-fn data_url(text: &str) -> String {
+/// A data URL as the operator writes them.
+pub fn data_url(text: &str) -> String {
     let data = base64_simd::STANDARD.encode_to_string(text.as_bytes());
     format!("data:text/plain;charset=utf-8;base64,{data}")
 }

@@ -10,7 +10,7 @@ use toml::{Table, Value};
 /// kept as it was.
 #[derive(Debug)]
 pub(super) struct Registries {
-    registries: Vec<Registry>,
+    pub(super) registries: Vec<Registry>,
     /// The first entry of each scope.
     by_scope: BTreeMap<String, usize>,
     rest: Table,
@@ -18,13 +18,14 @@ pub(super) struct Registries {
 
 /// How to pull what lies in a scope.
 #[derive(Debug, Default)]
-struct Registry {
+pub(super) struct Registry {
     prefix: String,
     location: String,
-    blocked: bool,
-    mirrors: Vec<Mirror>,
+    pub(super) insecure: bool,
+    pub(super) blocked: bool,
+    pub(super) mirrors: Vec<Mirror>,
     /// Every other key.
-    rest: Table,
+    pub(super) rest: Table,
 }
 
 /// The error's own text would quote the file, which may be a secret.
@@ -37,12 +38,12 @@ fn no_toml(text: &str, error: &toml::de::Error) -> String {
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
-struct Mirror {
-    location: String,
+pub(super) struct Mirror {
+    pub(super) location: String,
     /// `digest-only`, `tag-only`; empty for any pull.
-    pull_from_mirror: String,
+    pub(super) pull_from_mirror: String,
     /// Every other key.
-    rest: Table,
+    pub(super) rest: Table,
 }
 
 impl Registries {
@@ -58,15 +59,32 @@ impl Registries {
         }
         let registries = tables(&mut rest, "registry")?.into_iter().map(Registry::parse);
         let registries = registries.collect::<Result<Vec<_>, _>>()?;
-        let mut by_scope = BTreeMap::new();
-        for (index, registry) in registries.iter().enumerate() {
-            by_scope.entry(registry.scope().to_owned()).or_insert(index);
+        let mut read = Registries { registries, by_scope: BTreeMap::new(), rest };
+        read.index();
+        Ok(read)
+    }
+
+    /// Leaves out entries.
+    pub(super) fn retain(&mut self, stays: impl FnMut(&Registry) -> bool) {
+        self.registries.retain(stays);
+        self.index();
+    }
+
+    fn index(&mut self) {
+        self.by_scope.clear();
+        for (index, registry) in self.registries.iter().enumerate() {
+            self.by_scope.entry(registry.scope().to_owned()).or_insert(index);
         }
-        Ok(Registries { registries, by_scope, rest })
     }
 
     /// Adds all mirrors, those for digests first.
     pub(super) fn add(&mut self, sets: &MirrorSets) {
+        self.put(sets);
+        self.inherit(sets);
+    }
+
+    /// The same, without what entries inside inherit.
+    pub(super) fn put(&mut self, sets: &MirrorSets) {
         let both = || {
             let digest = sets.digest.iter().map(|(source, set)| (source, set, "digest-only"));
             digest.chain(sets.tag.iter().map(|(source, set)| (source, set, "tag-only")))
@@ -76,11 +94,10 @@ impl Registries {
             registry.blocked |= set.blocked;
             registry.add_mirrors(set.mirrors(source), pull);
         }
-        self.inherit(sets);
     }
 
     /// The entry of a scope, made if there is none.
-    fn entry(&mut self, scope: &str) -> &mut Registry {
+    pub(super) fn entry(&mut self, scope: &str) -> &mut Registry {
         let found = self.by_scope.get(scope).copied();
         let index = found.unwrap_or(self.registries.len());
         if found.is_none() {
@@ -99,7 +116,7 @@ impl Registries {
     /// Gives entries without mirrors that lie inside a mirrored scope that
     /// scope's mirrors: the runtime looks only at the closest entry. Of several
     /// scopes the first one gives them, those for digests before those for tags.
-    fn inherit(&mut self, sets: &MirrorSets) {
+    pub(super) fn inherit(&mut self, sets: &MirrorSets) {
         let longest = sets.digest.keys().chain(sets.tag.keys()).map(String::len).max();
         for index in 0..self.registries.len() {
             let Some(registry) = self.registries.get(index) else { continue };
@@ -160,17 +177,14 @@ impl Registry {
             mirrors: mirrors.collect::<Result<_, _>>()?,
             prefix: string(&mut table, "prefix")?,
             location: string(&mut table, "location")?,
-            blocked: match table.remove("blocked") {
-                None => false,
-                Some(Value::Boolean(blocked)) => blocked,
-                Some(other) => return Err(wrong("blocked", "true or false", &other)),
-            },
+            insecure: flag(&mut table, "insecure")?,
+            blocked: flag(&mut table, "blocked")?,
             rest: table,
         })
     }
 
     /// What it is about.
-    fn scope(&self) -> &str {
+    pub(super) fn scope(&self) -> &str {
         if self.prefix.is_empty() { &self.location } else { &self.prefix }
     }
 
@@ -192,6 +206,9 @@ impl Registry {
         text_line(out, "  ", "prefix", &self.prefix);
         if !self.location.is_empty() {
             text_line(out, "  ", "location", &self.location);
+        }
+        if self.insecure {
+            line(out, "  ", "insecure", &Value::Boolean(true));
         }
         if self.blocked {
             line(out, "  ", "blocked", &Value::Boolean(true));
@@ -243,6 +260,15 @@ fn tables(table: &mut Table, key: &str) -> Result<Vec<Table>, String> {
         other => Err(wrong(key, "a list of tables", &other)),
     };
     items.into_iter().map(item).collect()
+}
+
+/// Takes a flag out of a table; false if there is none.
+fn flag(table: &mut Table, key: &str) -> Result<bool, String> {
+    match table.remove(key) {
+        None => Ok(false),
+        Some(Value::Boolean(set)) => Ok(set),
+        Some(other) => Err(wrong(key, "true or false", &other)),
+    }
 }
 
 /// Takes a string out of a table; empty if there is none.

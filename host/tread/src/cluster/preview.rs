@@ -17,6 +17,7 @@ use std::io::Write;
 use tokio::sync::watch;
 use tread_cluster::api::disruption_plan::Cause;
 use tread_cluster::events::Events;
+use tread_cluster::leadership::Leading;
 use tread_cluster::metrics::Metrics;
 use tread_cluster::plans::{self, Previewer, Retention};
 use tread_cluster::policies::current::Published;
@@ -41,6 +42,7 @@ pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
         let sandbox = loading::sandbox(limits)?;
         // Whoever asks from outside writes nothing.
         let (_never, leads) = watch::channel(false);
+        let leads = Leading::told(leads, None);
         let (metrics, watches) = (Metrics::new(), Watches::default());
         let asked = client.clone();
         let (policies, registry) = registry::start(registry::Settings {

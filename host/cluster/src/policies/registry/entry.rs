@@ -96,6 +96,15 @@ pub(super) enum NotCopied {
     Refused,
 }
 
+/// Why a last good version could not be loaded from its copy.
+#[derive(Debug)]
+pub(super) enum NotRestored {
+    /// There is no copy, or it is not what was kept.
+    Lost,
+    /// For lack of time or room, which there may be at the next try.
+    NotNow(Failure),
+}
+
 /// Ends a job with its entry, or when another takes its place.
 #[derive(Debug)]
 pub(super) struct Running<T> {
@@ -126,6 +135,9 @@ pub(super) struct Entry {
     pub(super) restoring: Option<Running<Sought>>,
     /// What was looked for, and is not kept any more.
     pub(super) lost: Option<Sought>,
+    /// What was looked for and could not be loaded: when it is tried again, and how
+    /// often it was.
+    pub(super) not_restored: Option<(Sought, Instant, u32)>,
     pub(super) copy: Option<Copy>,
     pub(super) copying: Option<Running<Version>>,
     /// What was chosen at the last look.

@@ -1,6 +1,6 @@
 //! What goes on in the background: fetching, loading, keeping copies.
 
-use super::entry::{Good, NotCopied, Origin, Recipe, Sought};
+use super::entry::{Good, NotCopied, NotRestored, Origin, Recipe, Sought, may_pass};
 use crate::api::DisruptionPolicy;
 use crate::api::words::{KEY_ANNOTATION, MANAGER};
 use crate::metrics::Metrics;
@@ -35,8 +35,8 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 pub(super) enum Done {
     /// A version was loaded, or not.
     Loaded { uid: String, recipe: Box<Recipe>, loaded: Box<Loaded> },
-    /// A last good version was loaded from its copy; None: it is lost.
-    Restored { uid: String, sought: Sought, good: Option<Box<Good>> },
+    /// A last good version was loaded from its copy, or not.
+    Restored { uid: String, sought: Sought, good: Result<Box<Good>, NotRestored> },
     /// A copy was written, under this name, or not.
     Copied { uid: String, version: Box<Version>, place: Result<String, NotCopied> },
 }
@@ -103,25 +103,38 @@ impl Hands {
     #[tracing::instrument(name = "restore", skip_all, fields(policy = object))]
     pub(super) async fn restore(self, uid: String, object: String, sought: Sought) -> Done {
         let good = self.restored(object, &sought).await.map(Box::new);
-        if good.is_none() {
-            tracing::warn!(place = sought.place, "this last good version is lost");
+        match &good {
+            Ok(_) => {}
+            Err(NotRestored::Lost) => {
+                tracing::warn!(place = sought.place, "this last good version is lost");
+            }
+            Err(NotRestored::NotNow(why)) => {
+                let (place, why) = (&sought.place, &why.message);
+                tracing::warn!(place, "this last good version is tried again: {why}");
+            }
         }
         Done::Restored { uid, sought, good }
     }
 
-    async fn restored(&self, object: String, sought: &Sought) -> Option<Good> {
-        let map = self.fetch(&self.namespace, &sought.place).await?;
-        let body = kept::read(&map)?;
+    async fn restored(&self, object: String, sought: &Sought) -> Result<Good, NotRestored> {
+        let map = self.fetch(&self.namespace, &sought.place).await.ok_or(NotRestored::Lost)?;
+        let body = kept::read(&map).ok_or(NotRestored::Lost)?;
         // Nothing else is even compiled.
         let pin = matches!(body, Body::Module(_)).then(|| sought.digest.clone());
         // The settings of then, not those that came with the bad version.
         let (settings, terms) = (Map::new(), sought.terms.clone());
         let job = Job { object, body, settings, pin, terms, loaded: None };
         let Loaded { attempt, policy, module } = self.blocking(job).await;
-        let (Attempt::Good(version), Some(policy)) = (attempt, policy) else { return None };
+        let (version, policy) = match (attempt, policy) {
+            (Attempt::Good(version), Some(policy)) => (version, policy),
+            (Attempt::Bad { failure, .. }, _) if may_pass(&failure) => {
+                return Err(NotRestored::NotNow(failure));
+            }
+            _ => return Err(NotRestored::Lost),
+        };
         let terms: Terms = sought.terms.clone();
         let good = Good { version, policy, module, terms };
-        sought.is(&good).then_some(good)
+        if sought.is(&good) { Ok(good) } else { Err(NotRestored::Lost) }
     }
 
     /// Writes a copy of a version that is good.

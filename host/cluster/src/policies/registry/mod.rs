@@ -15,6 +15,7 @@ use super::snapshot::{Allowed, Place, PolicyMap, Room, Snapshot};
 use crate::api::words::{ALLOWED_SELECTOR, POLICY_SELECTOR};
 use crate::api::{DisruptionPolicy, MachineConfiguration, openshift};
 use crate::events::Events;
+use crate::leadership::Leading;
 use crate::metrics::Metrics;
 use crate::watching::{Watches, follow};
 use entry::Entry;
@@ -76,7 +77,7 @@ pub struct Settings {
     /// How many policies there may be.
     pub room: Room,
     /// Whether this replica writes.
-    pub leads: watch::Receiver<bool>,
+    pub leads: Leading,
     /// Where it is noted how it stands with the watches.
     pub watches: Watches,
     /// What is measured.
@@ -136,7 +137,7 @@ struct Registry {
 
 async fn run(settings: Settings, publish: watch::Sender<Arc<Current>>) {
     let mut news = news(&settings).ready_chunks(AT_ONCE);
-    let mut leads = settings.leads.clone();
+    let mut leads = settings.leads.watch();
     let mut registry = Registry::new(settings, publish);
     let mut writing = None;
     loop {
@@ -239,7 +240,7 @@ impl Registry {
     }
 
     fn leads(&self) -> bool {
-        *self.settings.leads.borrow()
+        self.settings.leads.now()
     }
 
     fn see(&mut self, news: News) {

@@ -1,11 +1,13 @@
 //! One look at everything: start what has to be loaded, choose who decides, have
 //! that published, and say what has to be written.
 
-use super::Registry;
-use super::entry::{Copy, Entry, Good, NotCopied, Origin, Recipe, Running, Sought, may_pass};
+use super::entry::{
+    Copy, Entry, Good, NotCopied, NotRestored, Origin, Recipe, Running, Sought, may_pass,
+};
 use super::jobs::{Done, shown};
 use super::read::Policy as Read;
 use super::write::{Write, writes};
+use super::{Registry, doubled};
 use crate::api::DisruptionPolicy;
 use crate::api::disruption_policy::{Mode, State};
 use crate::policies::choose::{
@@ -26,6 +28,9 @@ use tread_model::verdict::{Failure, FailureKind};
 /// Before a version that failed for lack of time or room is tried again: at
 /// first, and at most.
 const TRY_AGAIN: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(3600));
+
+/// The same of the last good version: without it, what it claims costs reboots.
+const RESTORE_AGAIN: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(600));
 
 /// So many ConfigMaps that are gone may be remembered as told of.
 const MOST_TOLD: usize = 4096;
@@ -241,13 +246,20 @@ impl Registry {
         if entry.lost.as_ref() == Some(&sought) {
             return Ok(None);
         }
+        let failed = entry.not_restored.as_ref().filter(|(what, ..)| *what == sought);
+        let again = failed.map(|(_, again, _)| *again);
+        if let Some(again) = again.filter(|again| Instant::now() < *again) {
+            self.look_by(again);
+            return Ok(None);
+        }
         if entry.restoring.as_ref().is_none_or(|running| running.what != sought) {
             let uid = object.uid().unwrap_or_default();
             let job = self.hands.clone().restore(uid, object.name_any(), sought.clone());
             let task = self.jobs.spawn(job);
             entry.restoring = Some(Running { what: sought, task });
         }
-        Err(Pending)
+        // Nobody waits for it a second time: until it is there it is as if it were lost.
+        if again.is_some() { Ok(None) } else { Err(Pending) }
     }
 
     fn copy(&mut self, object: &Arc<DisruptionPolicy>, entry: &mut Entry, recipe: &Recipe) {
@@ -298,9 +310,15 @@ impl Registry {
             Ok(Done::Restored { uid, sought, good }) => {
                 let Some(entry) = self.entries.get_mut(&uid) else { return };
                 entry.restoring = None;
+                let before = entry.not_restored.take().filter(|(what, ..)| *what == sought);
                 match good {
-                    Some(good) => entry.last = Some(*good),
-                    None => entry.lost = Some(sought),
+                    Ok(good) => entry.last = Some(*good),
+                    Err(NotRestored::Lost) => entry.lost = Some(sought),
+                    Err(NotRestored::NotNow(_)) => {
+                        let tries = before.map_or(0, |(_, _, tries)| tries);
+                        let again = Instant::now() + doubled(RESTORE_AGAIN, tries);
+                        entry.not_restored = Some((sought, again, tries.saturating_add(1)));
+                    }
                 }
             }
             Ok(Done::Copied { uid, version, place }) => {

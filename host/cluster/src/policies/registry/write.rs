@@ -6,6 +6,7 @@ use super::jobs::PATIENCE;
 use super::pass::Listed;
 use crate::api::{DisruptionPolicy, DisruptionPolicyStatus};
 use crate::events::{Events, Note, Told};
+use crate::leadership::Leading;
 use crate::metrics::Metrics;
 use crate::policies::register::{Ignored, Withdrawal, config_map_of};
 use crate::policies::snapshot::{Place, Snapshot};
@@ -25,7 +26,7 @@ pub(super) enum Write {
     /// An object that there has to be.
     Create(Box<DisruptionPolicy>),
     /// An object that stands for nothing any more, with the Event.
-    Delete { name: String, uid: String, note: Option<(ObjectReference, Note)> },
+    Delete { name: String, as_seen: Preconditions, note: Option<(ObjectReference, Note)> },
     /// A status that is another one, the copy that it does not name any more, and
     /// what to tell of it.
     Status {
@@ -84,10 +85,12 @@ pub(super) fn writes(
     };
     writes.extend(withdraw.into_iter().filter(stays).map(|gone| {
         let object = object(&gone);
+        let version = object.and_then(|object| object.resource_version());
         let text = format!("{}: the policy decides nothing any more.", gone.why);
         let note = Note { reason: "PolicyWithdrawn", warns: false, text };
         let note = object.map(|object| (object.object_ref(&()), note));
-        Write::Delete { name: gone.name, uid: gone.uid, note }
+        let as_seen = Preconditions { uid: Some(gone.uid), resource_version: version };
+        Write::Delete { name: gone.name, as_seen, note }
     }));
     writes.extend(listed.iter().filter(|it| it.is_final).filter_map(|it| of_status(snapshot, it)));
     // Last: anybody who may write ConfigMaps somewhere can make many of these.
@@ -111,8 +114,9 @@ fn of_status(snapshot: &Snapshot, it: &Listed) -> Option<Write> {
     let unnamed = before.kept_in.clone().filter(|place| after.kept_in.as_ref() != Some(place));
     let name = object.name_any();
     let patch = json!({
-        // Only that object, and no other one of its name.
-        "metadata": {"uid": object.metadata.uid},
+        // Only that object, and no other one of its name; nor over what another
+        // leader wrote since.
+        "metadata": {"uid": object.metadata.uid, "resourceVersion": object.metadata.resource_version},
         "status": difference(&before, &after)?,
     });
     let mut notes = Vec::new();
@@ -165,17 +169,18 @@ pub(super) async fn carry_out(settings: Settings, writes: Vec<Write>) -> Written
         copies: Api::namespaced(client, &namespace),
         metrics,
         events,
+        leads,
     };
     let mut written = Written::default();
     for write in writes {
         // The next leader may know better by now.
-        if !*leads.borrow() {
+        if !writer.leads.now() {
             break;
         }
         let name = write.name();
         let how = match write {
             Write::Create(object) => writer.create(&object).await,
-            Write::Delete { name, uid, note } => writer.delete(&name, uid, note).await,
+            Write::Delete { name, as_seen, note } => writer.delete(&name, as_seen, note).await,
             Write::Status { name, patch, unnamed, notes } => {
                 writer.status(&name, &patch, unnamed, notes).await
             }
@@ -229,6 +234,7 @@ struct Writer {
     copies: Api<ConfigMap>,
     metrics: Metrics,
     events: Events,
+    leads: Leading,
 }
 
 impl Writer {
@@ -248,8 +254,13 @@ impl Writer {
         }
     }
 
-    async fn delete(&self, name: &str, uid: String, note: Option<(ObjectReference, Note)>) -> How {
-        let preconditions = Some(Preconditions { uid: Some(uid), resource_version: None });
+    async fn delete(
+        &self,
+        name: &str,
+        as_seen: Preconditions,
+        note: Option<(ObjectReference, Note)>,
+    ) -> How {
+        let preconditions = Some(as_seen);
         let params = DeleteParams { preconditions, ..DeleteParams::default() };
         match timeout(PATIENCE, self.policies.delete(name, &params)).await {
             Ok(Ok(_)) => {
@@ -275,12 +286,12 @@ impl Writer {
         let patch = Patch::Merge(patch);
         match timeout(PATIENCE, self.policies.patch_status(name, &params, &patch)).await {
             Ok(Ok(_)) => {}
-            // The watch says so, too. Where another one of its name is there now, it
-            // brings that one, and this is tried again.
+            // The watch says so, too. Where somebody wrote it since it was seen, or
+            // another one of its name is there, it brings that, and this is tried again.
             Ok(Err(kube::Error::Api(status))) if status.is_not_found() => return How::Done,
             failed => return self.failed("patch", "disruptionpolicies", name, failed),
         }
-        if let Some(place) = unnamed {
+        if let Some(place) = unnamed.filter(|_| self.leads.now()) {
             let params = DeleteParams::default();
             match timeout(PATIENCE, self.copies.delete(&place, &params)).await {
                 Ok(Ok(_)) => {}
@@ -342,30 +353,35 @@ mod tests {
     use tread_model::digest::Digest;
 
     #[tokio::test]
-    async fn who_leads_no_longer_writes_nothing_of_what_was_to_be_written() {
+    async fn who_leads_no_longer_or_was_stopped_for_too_long_writes_nothing() {
         let asked = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", asked.local_addr().unwrap());
         let client = Client::try_from(kube::Config::new(url.parse().unwrap())).unwrap();
         let rules = Shipped { name: "rules", component: b"", digest: Digest::of(b"") };
-        let settings = Settings {
+        let settings = |leads| Settings {
             events: Events::new(client.clone(), "test", "Load"),
-            client,
+            client: client.clone(),
             namespace: "tread".to_owned(),
             replica: "test".to_owned(),
             sandbox: Sandbox::new(Options { cache_dir: None, ..Options::default() }).unwrap(),
             shipped: AllShipped { builtins: Vec::new(), rules },
             room: Room::default(),
-            leads: tokio::sync::watch::channel(false).1,
+            leads,
             watches: Watches::default(),
             metrics: Metrics::new(),
         };
-        let object = DisruptionPolicy::new("a", Default::default());
-        let writes = vec![
-            Write::Create(Box::new(object)),
-            Write::Delete { name: "b".to_owned(), uid: "1".to_owned(), note: None },
-        ];
-        let written = carry_out(settings, writes).await;
-        assert!(written.done.is_empty() && written.refused.is_empty() && !written.unreachable);
+        let told = |leads, at_most| Leading::told(tokio::sync::watch::channel(leads).1, at_most);
+        // It still believes that it leads, and its time is over.
+        let stopped = told(true, Some(std::time::Duration::ZERO));
+        for leads in [told(false, None), stopped] {
+            let as_seen = Preconditions { uid: Some("1".to_owned()), resource_version: None };
+            let writes = vec![
+                Write::Create(Box::new(DisruptionPolicy::new("a", Default::default()))),
+                Write::Delete { name: "b".to_owned(), as_seen, note: None },
+            ];
+            let written = carry_out(settings(leads), writes).await;
+            assert!(written.done.is_empty() && written.refused.is_empty() && !written.unreachable);
+        }
     }
 
     #[test]

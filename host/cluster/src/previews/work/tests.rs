@@ -123,9 +123,37 @@ fn mirrors_that_are_newer_than_what_is_rendered_are_rendered_anew() {
             "ImageTagMirrorSet/gone deleted",
         ]
     );
-    let work = work(&cluster, "worker").unwrap();
-    assert_eq!(work.to.configs.iter().map(Piece::name).collect::<Vec<_>>(), ["00", "50"]);
-    assert_eq!(work.to.mirrors.len(), 3);
+    let to = || work(&cluster, "worker").unwrap().to.configs;
+    assert_eq!(
+        to().iter().map(Piece::name).collect::<Vec<_>>(),
+        ["00", "50", "99-worker-generated-registries"]
+    );
+    let last = to().pop();
+    let Some(Piece::Generated(anew)) = last else { panic!("{last:?}") };
+    assert_eq!((anew.mirrors.len(), anew.before.is_some()), (3, true));
+    // The operator wrote it after the mirrors: it counts as it is.
+    put_config(&mut cluster, "99-worker-generated-registries", 160);
+    let last = work(&cluster, "worker").unwrap().to.configs.pop();
+    assert!(matches!(last, Some(Piece::Stored((_, version))) if version == "160"));
+}
+
+#[test]
+fn mirrors_are_rendered_where_the_operator_puts_them_and_over_its_templates() {
+    let mut cluster = settled();
+    put_config(&mut cluster, "99-worker-zzz", 20);
+    let template = ConfigMeta {
+        generated_by: Some("1".to_owned()),
+        ..ConfigMeta::clone(&cluster.configs["00"])
+    };
+    cluster.configs.insert("00".to_owned(), Arc::new(template));
+    let key = ("ImageTagMirrorSet", "x".to_owned());
+    let after = cluster.with(&Change::Mirror(key, Arc::from(&b"{}"[..])));
+    let to = work(&after, "worker").unwrap().to.configs;
+    let names: Vec<&str> = to.iter().map(Piece::name).collect();
+    assert_eq!(names, ["00", "50", "99-worker-generated-registries", "99-worker-zzz"]);
+    let Piece::Generated(anew) = &to[2] else { panic!("{to:?}") };
+    let templates: Vec<&str> = anew.templates.iter().map(Piece::name).collect();
+    assert_eq!((templates, &anew.before), (vec!["00"], &None));
 }
 
 #[test]

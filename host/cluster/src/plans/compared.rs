@@ -1,0 +1,190 @@
+//! What a change of policies makes of the plans that wait, pool by pool: pools
+//! are looked at at different times, and some cannot be.
+
+use crate::policies::current::Current;
+use crate::previews::Described;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tread_model::digest::Digest;
+use tread_model::effect::Effect;
+
+/// Who decides, and what makes each of them another one.
+#[derive(Debug)]
+pub(super) struct Deciders {
+    digest: Digest,
+    policies: BTreeMap<String, String>,
+}
+
+/// What changed policies made of plans, by the plans' names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Made {
+    /// The policies: those that decide now and did not before, or otherwise, and
+    /// those that do not any more.
+    pub(super) by: BTreeSet<String>,
+    pub(super) gentler: BTreeSet<String>,
+    pub(super) harsher: BTreeSet<String>,
+}
+
+/// With which policies each pool was described last, and how disruptive its plans
+/// were with them.
+#[derive(Debug, Default)]
+pub(super) struct Compared {
+    pools: BTreeMap<String, (Arc<Deciders>, Effects)>,
+    /// Everything that came with those who decide now.
+    all: Option<(Digest, Vec<Made>)>,
+    /// What could not be told yet.
+    pub(super) untold: Vec<Made>,
+}
+
+type Effects = BTreeMap<String, Option<Effect>>;
+
+impl Deciders {
+    pub(super) fn of(current: &Current) -> Deciders {
+        let said = current.policies.policies().iter().map(|policy| {
+            let it = &policy.identity;
+            let claims: Vec<&str> = policy.claims.iter().map(|it| it.changes.as_str()).collect();
+            let said = format!(
+                "{} {} {} {} {} {} {claims:?}",
+                it.layer,
+                it.digest,
+                it.settings_digest,
+                policy.may_relax,
+                policy.read_secrets,
+                policy.condition(),
+            );
+            (it.policy.clone(), said)
+        });
+        Deciders { digest: current.digest, policies: said.collect() }
+    }
+
+    /// Whether a policy is there.
+    pub(super) fn has(&self, policy: &str) -> bool {
+        self.policies.contains_key(policy)
+    }
+
+    fn changed_since(&self, then: &Deciders) -> BTreeSet<String> {
+        let (now, then) = (&self.policies, &then.policies);
+        let new = now.iter().filter(|(name, said)| then.get(*name) != Some(said));
+        let gone = then.iter().filter(|(name, _)| !now.contains_key(*name));
+        new.chain(gone).map(|(name, _)| name.clone()).collect()
+    }
+}
+
+impl Compared {
+    /// Notes how some pools are described now. What the policies that changed since
+    /// each of them was last described make of its plans has to be told.
+    pub(super) fn note(&mut self, now: &Arc<Deciders>, pools: &BTreeMap<String, Vec<Described>>) {
+        for (pool, plans) in pools {
+            let effects = plans.iter().map(|plan| (plan.name.clone(), effect(plan))).collect();
+            self.pool(now, pool, effects);
+        }
+    }
+
+    fn pool(&mut self, now: &Arc<Deciders>, pool: &str, effects: Effects) {
+        let before = self.pools.insert(pool.to_owned(), (Arc::clone(now), effects));
+        let (Some((then, before)), Some((_, after))) = (before, self.pools.get(pool)) else {
+            return;
+        };
+        if then.digest == now.digest {
+            return;
+        }
+        let mut made = Made { by: now.changed_since(&then), ..Made::default() };
+        for (plan, effect) in after {
+            match before.get(plan).map(|before| effect.cmp(before)) {
+                Some(std::cmp::Ordering::Less) => made.gentler.insert(plan.clone()),
+                Some(std::cmp::Ordering::Greater) => made.harsher.insert(plan.clone()),
+                _ => continue,
+            };
+        }
+        if !(made.gentler.is_empty() && made.harsher.is_empty()) {
+            add(&mut self.untold, made);
+        }
+    }
+
+    /// Forgets pools that are gone.
+    pub(super) fn keep(&mut self, is_there: impl Fn(&str) -> bool) {
+        self.pools.retain(|pool, _| is_there(pool));
+    }
+
+    /// What these policies made of all plans that were told of, this included: the
+    /// sum that stands in their status.
+    pub(super) fn sum(&mut self, now: &Deciders, made: &Made) -> Made {
+        if self.all.as_ref().is_none_or(|(digest, _)| *digest != now.digest) {
+            self.all = Some((now.digest, Vec::new()));
+        }
+        let Some((_, all)) = &mut self.all else { return made.clone() };
+        add(all, made.clone());
+        all.iter().find(|it| it.by == made.by).cloned().unwrap_or_default()
+    }
+}
+
+/// What the same policies made is told together.
+fn add(all: &mut Vec<Made>, made: Made) {
+    match all.iter_mut().find(|it| it.by == made.by) {
+        Some(there) => {
+            there.gentler.extend(made.gentler);
+            there.harsher.extend(made.harsher);
+        }
+        None => all.push(made),
+    }
+}
+
+/// By tread's own policies: what the operator does does not follow them.
+fn effect(plan: &Described) -> Option<Effect> {
+    plan.status.transitions.iter().filter_map(|way| way.effect).max()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn deciders(policies: &[(&str, &str)]) -> Arc<Deciders> {
+        let policies: BTreeMap<String, String> =
+            policies.iter().map(|(name, said)| ((*name).to_owned(), (*said).to_owned())).collect();
+        Arc::new(Deciders { digest: Digest::of(format!("{policies:?}").as_bytes()), policies })
+    }
+
+    fn effects(plans: &[(&str, Effect)]) -> Effects {
+        plans.iter().map(|(name, effect)| ((*name).to_owned(), Some(*effect))).collect()
+    }
+
+    fn set(names: &[&str]) -> BTreeSet<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn each_pool_is_compared_with_the_policies_that_it_was_described_with_and_once() {
+        let (first, second) = (deciders(&[("a", "1"), ("b", "1")]), deciders(&[("a", "2")]));
+        let mut compared = Compared::default();
+        for pool in ["one", "two"] {
+            compared.pool(&first, pool, effects(&[(pool, Effect::Reboot)]));
+        }
+        assert_eq!(compared.untold, []);
+        // The other pool cannot be looked at yet.
+        compared.pool(&second, "one", effects(&[("one", Effect::None), ("new", Effect::None)]));
+        let told = std::mem::take(&mut compared.untold);
+        let one = Made { by: set(&["a", "b"]), gentler: set(&["one"]), harsher: set(&[]) };
+        assert_eq!(told, std::slice::from_ref(&one));
+        assert_eq!(compared.sum(&second, &told[0]), one);
+        compared.pool(&second, "one", effects(&[("one", Effect::None)]));
+        assert_eq!(compared.untold, []);
+        // Now it can.
+        compared.pool(&second, "two", effects(&[("two", Effect::Refuse)]));
+        let told = std::mem::take(&mut compared.untold);
+        assert_eq!(told, [Made { gentler: set(&[]), harsher: set(&["two"]), ..one.clone() }]);
+        assert_eq!(compared.sum(&second, &told[0]), Made { harsher: set(&["two"]), ..one });
+    }
+
+    #[test]
+    fn what_is_new_and_what_stays_as_it_was_is_not_told_of() {
+        let (first, second) = (deciders(&[("a", "1")]), deciders(&[("a", "2")]));
+        let mut compared = Compared::default();
+        compared.pool(&first, "one", effects(&[("same", Effect::Drain)]));
+        compared.pool(&second, "one", effects(&[("same", Effect::Drain), ("new", Effect::None)]));
+        compared.pool(&second, "two", effects(&[("other", Effect::None)]));
+        assert_eq!(compared.untold, []);
+        compared.keep(|pool| pool != "one");
+        compared.pool(&first, "one", effects(&[("same", Effect::Reboot)]));
+        assert_eq!(compared.untold, []);
+    }
+}

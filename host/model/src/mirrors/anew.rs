@@ -1,0 +1,158 @@
+//! Mirrors in place of those that were rendered into a registries.conf before.
+//!
+//! OpenShift's operator renders the file of its template, the mirror objects,
+//! and the scopes that the cluster's image configuration blocks or calls
+//! insecure. What is rendered tells these apart: mirrors of objects are for
+//! digests or for tags only, and every scope of the image configuration is an
+//! entry.
+
+use super::registries::{Mirror, Registries};
+use super::scope::rest_inside;
+use super::{BASE, sets};
+use crate::problem::{Problem, Problems};
+use crate::read::MirrorObject;
+use toml::Value;
+
+const BY_DIGEST: &str = "mirror-by-digest-only";
+
+/// A registries.conf as the operator renders it anew.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Anew {
+    /// The file; None: there is nothing to render, and the template's file counts.
+    pub text: Option<String>,
+    /// What could not be told, in sentences.
+    pub doubts: Vec<String>,
+}
+
+/// Renders mirrors in place of those that the operator rendered before.
+///
+/// `before` is the file that it rendered, `template` the one that it renders
+/// over where there is none. `is_rejected` says which scopes the node's signature
+/// policy rejects: of an entry with mirrors, that alone tells whether the image
+/// configuration blocks it or a mirror object does. Where neither can be told, it
+/// counts as not blocked, which is at least as disruptive.
+pub fn anew(
+    before: Option<&str>,
+    template: Option<&str>,
+    is_rejected: impl Fn(&str) -> bool,
+    objects: &[MirrorObject],
+) -> Result<Anew, Problems> {
+    let sets = sets::read(objects)?;
+    let text = before.or(template).unwrap_or(BASE);
+    let mut file = Registries::parse(text).map_err(|why| {
+        let message = format!("what is rendered for mirrors cannot be rendered anew: {why}");
+        Problems(vec![Problem {
+            file: super::REGISTRIES_CONF.to_owned(),
+            document: String::new(),
+            path: String::new(),
+            message,
+        }])
+    })?;
+    let (image, mut doubts) = match before {
+        Some(_) => strip(&mut file, is_rejected),
+        None => (Image::default(), Vec::new()),
+    };
+    if sets.is_empty() && image.blocked.is_empty() && image.insecure.is_empty() {
+        doubts.clear();
+        return Ok(Anew { text: None, doubts });
+    }
+    file.put(&sets);
+    image.put(&mut file);
+    file.inherit(&sets);
+    let is_blocked =
+        |scope: &str| file.registries.iter().any(|it| it.scope() == scope && it.blocked);
+    doubts.retain(|scope| !is_blocked(scope));
+    let doubts = doubts.into_iter().map(|scope| {
+        format!(
+            "{} blocks {scope}, and it cannot be told whether mirror objects say so or the \
+             cluster's image configuration does: here it counts as not blocked any more",
+            super::REGISTRIES_CONF
+        )
+    });
+    Ok(Anew { doubts: doubts.collect(), text: Some(file.to_text()) })
+}
+
+/// The scopes that the cluster's image configuration names.
+#[derive(Debug, Default)]
+struct Image {
+    blocked: Vec<String>,
+    insecure: Vec<String>,
+}
+
+impl Image {
+    /// An entry for each scope; what lies inside is alike.
+    fn put(&self, file: &mut Registries) {
+        for scope in &self.blocked {
+            file.entry(scope);
+        }
+        for scope in &self.insecure {
+            file.entry(scope).insecure = true;
+            for registry in &mut file.registries {
+                registry.insecure |= rest_inside(registry.scope(), scope).is_some();
+                for mirror in &mut registry.mirrors {
+                    if is_in(&mirror.location, scope) {
+                        mirror.rest.insert("insecure".to_owned(), Value::Boolean(true));
+                    }
+                }
+            }
+        }
+        for scope in &self.blocked {
+            file.entry(scope).blocked = true;
+            for registry in &mut file.registries {
+                registry.blocked |= rest_inside(registry.scope(), scope).is_some();
+            }
+        }
+    }
+}
+
+fn is_in(inner: &str, outer: &str) -> bool {
+    inner == outer || rest_inside(inner, outer).is_some()
+}
+
+/// Takes out what the operator rendered over its template, and says what of it
+/// came of the image configuration, and of which blocked scopes that is not known.
+fn strip(file: &mut Registries, is_rejected: impl Fn(&str) -> bool) -> (Image, Vec<String>) {
+    let mut image = Image::default();
+    let mut in_doubt = Vec::new();
+    let mut mirrored = Vec::new();
+    for registry in &mut file.registries {
+        let scope = registry.scope().to_owned();
+        let by_digest = registry.rest.get(BY_DIGEST) == Some(&Value::Boolean(true));
+        let count = registry.mirrors.len();
+        registry.mirrors.retain(|mirror| !(by_digest || is_of_an_object(mirror)));
+        let had = registry.mirrors.len() < count;
+        if had {
+            registry.rest.remove(BY_DIGEST);
+            mirrored.push(scope.clone());
+        }
+        if std::mem::take(&mut registry.insecure) {
+            image.insecure.push(scope.clone());
+        }
+        if std::mem::take(&mut registry.blocked) {
+            match !had || is_rejected(&scope) {
+                true => image.blocked.push(scope),
+                false => in_doubt.push(scope),
+            }
+        }
+    }
+    // What lies inside of another scope and had mirrors may be there for them.
+    let insecure = outer(&image.insecure, &mirrored);
+    let blocked = outer(&image.blocked, &mirrored);
+    in_doubt.retain(|scope| !image.blocked.iter().any(|outer| is_in(scope, outer)));
+    let of_image = |scope: &str| {
+        image.insecure.iter().chain(&image.blocked).chain(&mirrored).any(|it| it == scope)
+    };
+    // They come again, behind the mirrors.
+    file.retain(|it| !(it.mirrors.is_empty() && it.rest.is_empty() && of_image(it.scope())));
+    (Image { blocked, insecure }, in_doubt)
+}
+
+fn is_of_an_object(mirror: &Mirror) -> bool {
+    !mirror.pull_from_mirror.is_empty()
+}
+
+/// The scopes, but those with mirrors that lie inside another one of them.
+fn outer(scopes: &[String], mirrored: &[String]) -> Vec<String> {
+    let inside = |scope: &String| scopes.iter().any(|it| rest_inside(scope, it).is_some());
+    scopes.iter().filter(|it| !(mirrored.contains(it) && inside(it))).cloned().collect()
+}
