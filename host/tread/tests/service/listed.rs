@@ -1,7 +1,7 @@
 //! What is listed where some of it cannot be read.
 
 use crate::replica::{NAMESPACE, Replica};
-use crate::story::{cluster, config, plan, tread, written};
+use crate::story::{self, cluster, config, plan, written};
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
 use tread_cluster::api::crds;
@@ -21,6 +21,15 @@ async fn let_in(plane: &ControlPlane, kind: &str, objects: &[&str]) {
         eventually("it is taken", async || plane.apply(object).ok()).await;
     }
     plane.apply(&serde_json::to_string(strict).unwrap()).unwrap();
+}
+
+/// What `tread` prints, once the API server serves what was defined anew.
+async fn tread(plane: &ControlPlane, args: &[&str]) -> (i32, String, String) {
+    eventually("the API server serves it", async || {
+        let (code, out, err) = story::tread(plane, args);
+        (!err.contains("storage is (re)initializing")).then_some((code, out, err))
+    })
+    .await
 }
 
 /// What tread serves to whoever has its token.
@@ -57,7 +66,7 @@ async fn an_object_that_cannot_be_read_is_listed_with_its_field_and_hides_no_oth
     let_in(&plane, "DisruptionPlan", &[strange]).await;
 
     let (_, policies, _) = eventually("all know it", async || {
-        let (code, out, err) = tread(&plane, &["policies", "--cluster"]);
+        let (code, out, err) = tread(&plane, &["policies", "--cluster"]).await;
         assert_eq!(code, 0, "{out}{err}");
         let names_it = |text: &str| text.contains("spec.mode cannot be read: unknown variant");
         assert!(names_it(&err) && err.contains("deep: it is nested more than 100"), "{out}{err}");
@@ -69,7 +78,7 @@ async fn an_object_that_cannot_be_read_is_listed_with_its_field_and_hides_no_oth
     assert!(row("odd ").contains(" Invalid "), "{policies}");
     assert!(row("deep ").contains(" Invalid "), "{policies}");
     assert!(row("registries ").contains(" Loaded "), "{policies}");
-    let (code, out, err) = tread(&plane, &["policies", "--cluster", "-o", "json"]);
+    let (code, out, err) = tread(&plane, &["policies", "--cluster", "-o", "json"]).await;
     assert_eq!((code, err.contains("spec.mode")), (0, true), "{err}");
     let printed: Vec<Value> = serde_json::from_str(&out).unwrap();
     for all in [printed, served(&replica, "/v1/policies")] {
@@ -82,21 +91,21 @@ async fn an_object_that_cannot_be_read_is_listed_with_its_field_and_hides_no_oth
         assert_eq!(named("deep")["status"]["state"], "Invalid");
     }
 
-    let (code, out, err) = tread(&plane, &["plans"]);
+    let (code, out, err) = tread(&plane, &["plans"]).await;
     assert!(code == 0 && out.contains(&good.name_any()), "{out}{err}");
     assert!(out.lines().any(|line| line.starts_with("strange ")), "{out}");
     assert!(err.contains("plan strange: spec.cause.event cannot be read"), "{err}");
-    let (code, out, err) = tread(&plane, &["plans", "strange", "-o", "json"]);
+    let (code, out, err) = tread(&plane, &["plans", "strange", "-o", "json"]).await;
     assert!(code == 0 && err.contains("spec.cause.event"), "{err}");
     let one: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(one["spec"]["cause"]["event"], "Exploded");
-    let (code, _, err) = tread(&plane, &["plans", &good.name_any()]);
+    let (code, _, err) = tread(&plane, &["plans", &good.name_any()]).await;
     assert_eq!((code, err.as_str()), (0, ""));
     let served = served(&replica, "/v1/plans");
     assert!(served.iter().any(|it| it["name"] == good.name_any()), "{served:#?}");
 
     // Nor does it keep anybody from asking.
     let file = written("listed.yaml", &config("60-b", "b", "1"));
-    let (code, out, err) = tread(&plane, &["plan", "-f", file.to_str().unwrap()]);
+    let (code, out, err) = tread(&plane, &["plan", "-f", file.to_str().unwrap()]).await;
     assert_eq!(code, 0, "{out}{err}");
 }
