@@ -3,6 +3,7 @@
 
 use super::Settings;
 use super::bodies::BodyCache;
+use super::planners::Planners;
 use crate::metrics::{Decided, Failed, Metrics, OfPolicy};
 use crate::policies::current::{Current, Published};
 use crate::pools::pools_of;
@@ -13,16 +14,12 @@ use kube::Client;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tread_engine::planner::Answers;
 use tread_engine::sandbox::Sandbox;
 use tread_model::digest::{Digest, Fields};
 use tread_model::operator;
 use tread_model::plan::ChangeOutcome;
-
-/// How many plans are made at the same time: as many as there are processors to
-/// make them.
-const AT_ONCE: usize = 2;
 
 /// How many labels are said of a MachineConfig that no pool selects.
 const LABELS_SAID: usize = 3;
@@ -37,7 +34,7 @@ pub struct Previewer {
     sandbox: Sandbox,
     policies: Published,
     metrics: Metrics,
-    permits: Arc<Semaphore>,
+    planners: Planners,
     ready: Arc<watch::Sender<bool>>,
 }
 
@@ -51,7 +48,7 @@ impl Previewer {
             sandbox: settings.sandbox.clone(),
             policies: settings.policies.clone(),
             metrics: settings.metrics.clone(),
-            permits: Arc::new(Semaphore::new(AT_ONCE)),
+            planners: Planners::start(),
             ready: Arc::new(watch::Sender::new(false)),
         }
     }
@@ -131,18 +128,12 @@ impl Previewer {
             _ => None,
         }));
         let bodies = self.bodies.get(&self.client, &self.metrics, keys).await?;
-        let Ok(permit) = self.permits.clone().acquire_owned().await else {
-            return Err("tread is shutting down".to_owned());
-        };
         let rules = operator::Policies::of(cluster.machine_configuration.as_deref());
         let (current, sandbox) = (Arc::clone(current), self.sandbox.clone());
         let answers = Arc::clone(answers);
-        let planning = tokio::task::spawn_blocking(move || {
-            let preview = compute(work, &bodies, &current, &rules, &sandbox, &answers);
-            drop(permit);
-            preview
-        });
-        let preview = planning.await.map_err(|_| "planning was interrupted".to_owned())?;
+        let planning =
+            self.planners.run(move || compute(work, &bodies, &current, &rules, &sandbox, &answers));
+        let preview = planning.await.ok_or("planning was interrupted")?;
         self.metrics.preview_time.observe(begun.elapsed().as_secs_f64() * 1e6);
         self.measure(&preview);
         Ok(preview)

@@ -7,6 +7,7 @@ mod bodies;
 mod compared;
 mod foreign;
 mod look;
+mod planners;
 mod run;
 mod state;
 mod told;
