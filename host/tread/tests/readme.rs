@@ -8,7 +8,7 @@
 mod support;
 
 use std::fmt::Write as _;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 use support::{Bench, case_files, run, tree};
 use tread::cases;
 
@@ -72,7 +72,7 @@ fn the_first_command_prints_what_the_readme_shows() {
 
 /// Holds a part of a page against what it has to be, or replaces it.
 fn compare(page: &str, start: &str, end: &str, expected: &str) {
-    let _one_at_a_time = README.lock().unwrap();
+    let _one_at_a_time = README.lock().unwrap_or_else(PoisonError::into_inner);
     let path = tree().join(page);
     let readme = std::fs::read_to_string(&path).unwrap();
     let (before, rest) = readme.split_once(start).expect("the page has the start of the part");

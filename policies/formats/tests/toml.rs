@@ -238,9 +238,5 @@ proptest! {
 /// Whether a text may hold what only TOML 1.1 allows (newlines, comments and
 /// trailing commas in inline tables, times without seconds, `\e` and `\x`).
 fn reference_may_read(text: &str) -> bool {
-    text.contains('{')
-        || text.contains("\\e")
-        || text.contains("\\x")
-        || text.contains(':')
-       
+    text.contains('{') || text.contains("\\e") || text.contains("\\x") || text.contains(':')
 }

@@ -344,9 +344,8 @@ fn goes_on(before: &[Source], after: &[Source], digest: bool) -> bool {
 /// The first pull that does not go on as before.
 fn victim(before: &Side, after: &Side) -> Option<String> {
     for digest in [false, true] {
-        let broken = |old: Vec<Source>, new: Vec<Source>| {
-            old != new && !goes_on(&old, &new, digest)
-        };
+        let broken =
+            |old: Vec<Source>, new: Vec<Source>| old != new && !goes_on(&old, &new, digest);
         for name in NAMES {
             if broken(sources(before, name, digest), sources(after, name, digest)) {
                 return Some(format!("{name}, by digest: {digest}"));
