@@ -320,6 +320,7 @@ impl<'r, 'a> Round<'r, 'a> {
             unchanged: entries,
             claims: &policy.claims,
             layer: policy.identity.layer,
+            speaker: policy.speaker(),
         };
         let limits = policy.limits().unwrap_or_else(|| self.sandbox.limits());
         let reply = self.sandbox.classify_within(module, &call, limits);

@@ -3,7 +3,7 @@
 use crate::failure::failure;
 use crate::inspect;
 use crate::limits::Limits;
-use crate::sandbox::{Module, Sandbox};
+use crate::sandbox::{Module, Sandbox, Speaker};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -32,6 +32,8 @@ pub struct Policy {
     pub read_secrets: bool,
     /// The size of its component.
     pub size: usize,
+    /// Whether its settings are rules, and so its answers their author's words.
+    by_rules: bool,
     with_unchanged: Router,
     limits: Option<Limits>,
     body: Body,
@@ -89,6 +91,7 @@ impl Policy {
                 settings_digest: Digest::of(settings.as_bytes()),
             },
             summary,
+            by_rules: false,
             with_unchanged: with_unchanged(&claims)?,
             claims,
             settings,
@@ -122,6 +125,7 @@ impl Policy {
         Ok(Policy {
             identity,
             summary: String::new(),
+            by_rules: false,
             with_unchanged: with_unchanged(&claims)?,
             claims,
             settings: "{}".to_owned(),
@@ -141,6 +145,21 @@ impl Policy {
         self.summary = summary;
         self.claims = claims;
         self
+    }
+
+    /// The same policy, whose settings are rules: it answers in the words of
+    /// whoever wrote them.
+    pub fn by_rules(mut self) -> Policy {
+        self.by_rules = true;
+        self
+    }
+
+    /// Whose words its answers hold.
+    pub fn speaker(&self) -> Speaker {
+        match self.by_rules && self.identity.layer == Layer::Admin {
+            true => Speaker::AdminsRules,
+            false => Speaker::Policy,
+        }
     }
 
     /// The same policy with a module that was loaded from its component before:

@@ -23,6 +23,7 @@ use tread_model::digest::Digest;
 use tread_model::verdict::{Failure, FailureKind, Layer, Verdict};
 use wasmtime::component::Component;
 
+pub use crate::check::Speaker;
 pub use crate::serving::Allocator;
 
 /// How a sandbox is set up.
@@ -105,6 +106,8 @@ pub struct Call<'c, 'a> {
     pub claims: &'c [Claim],
     /// In which layer it speaks.
     pub layer: Layer,
+    /// Whose words its answers hold.
+    pub speaker: Speaker,
 }
 
 /// What a policy answered.
@@ -340,7 +343,13 @@ impl Sandbox {
         let unchanged: Vec<_> = call.unchanged.iter().map(convert::entry).collect();
         let params: v1::ClassifyParams<'_> = (call.settings, &changes, &unchanged);
         let budget = limits.budget(convert::offered_bytes(params), changes.len());
-        let offer = Offer { changes: call.changes, ranges: &ranges, layer: call.layer, limits };
+        let offer = Offer {
+            changes: call.changes,
+            ranges: &ranges,
+            layer: call.layer,
+            speaker: call.speaker,
+            limits,
+        };
         let done = crate::call::call(serving, limits, ready, &ready.classify, params, budget)?
             .and_then(|verdicts| offer.check(verdicts))?;
         Ok(Reply { verdicts: done.value, fuel: done.fuel, memory: done.memory, log: done.log })

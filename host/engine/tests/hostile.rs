@@ -201,6 +201,14 @@ fn answers_that_break_the_rules_void_the_call() {
         (vec![good(), good()], FailureKind::BadOutput, "two verdicts for file:/etc/0000.conf"),
         (vec![good(), act(1, &[Reload("crio")])], FailureKind::InvalidUnit, "crio"),
         (vec![act(0, &[Restart("a@.service")])], FailureKind::InvalidUnit, "a@.service"),
+        (vec![act(0, &[Restart("reboot.target")])], FailureKind::InvalidUnit, "ends or isolates"),
+        (vec![act(0, &[Reload("systemd-kexec.service")])], FailureKind::InvalidUnit, "ends or"),
+        (
+            vec![act(0, &[Restart("multi-user.target")])],
+            FailureKind::InvalidUnit,
+            "none of services",
+        ),
+        (vec![act(0, &[Restart("-.mount")])], FailureKind::InvalidUnit, "begins with -"),
         (vec![act(0, &[Restart("x y.service; rm")])], FailureKind::InvalidUnit, "0000.conf"),
         (vec![act(0, &[Drain])], FailureKind::BeyondClaim, "none to restart"),
         (vec![act(0, &[Reload("a.service"), Reboot])], FailureKind::BeyondClaim, "reboot"),
@@ -315,7 +323,7 @@ fn a_realloc_that_lies_is_bad_output() {
 
 #[test]
 fn an_admin_may_reboot_undrained_within_the_claims() {
-    use tread_engine::sandbox::Call;
+    use tread_engine::sandbox::{Call, Speaker};
     use tread_model::effect::Effect;
     let guest = answering(vec![act(0, &[Action::RebootUndrained])]);
     let module = shared().load(&guest.component(), None).unwrap();
@@ -323,8 +331,14 @@ fn an_admin_may_reboot_undrained_within_the_claims() {
     let changes: Vec<_> = changes.iter().collect();
     // Claims that the host computed take the place of the declared ones.
     let claims = [claim("file:/etc/**", Effect::Reboot, Effect::Reboot)];
-    let call =
-        |layer| Call { settings: "{}", changes: &changes, unchanged: &[], claims: &claims, layer };
+    let call = |layer| Call {
+        settings: "{}",
+        changes: &changes,
+        unchanged: &[],
+        claims: &claims,
+        layer,
+        speaker: Speaker::Policy,
+    };
     assert!(shared().classify(&module, &call(Layer::Admin)).is_ok());
     let failed = shared().classify(&module, &call(Layer::Template)).unwrap_err();
     assert_failure(&failed.failure, FailureKind::BeyondClaim, "admin");

@@ -22,5 +22,6 @@ pub mod refuse;
 pub mod rules;
 pub mod secrets;
 pub mod text_diff;
+pub mod touch;
 pub mod unit_name;
 pub mod verdict;

@@ -129,7 +129,7 @@ fn rules_policy(read: RulesPolicy, limits: &Limits) -> Result<(Policy, Vec<Strin
     let wishes =
         Wishes { settings: object(read.settings), may_relax: read.may_relax, read_secrets: false };
     let policy = builtins::load_rules(read.layer, wishes, limits)?;
-    Ok((policy.named(read.name, "Rules of an admin".to_owned(), read.claims), warnings))
+    Ok((policy.named(read.name, "Rules of an admin".to_owned(), read.claims).by_rules(), warnings))
 }
 
 /// Settings and trust have to be for policies that can take them: those that

@@ -232,7 +232,8 @@ impl Loader {
         let limits = self.sandbox.limits();
         let component = Cow::Borrowed(component);
         let policy = Policy::new(component, Some(digest), read.layer, wishes, limits)?;
-        let policy = policy.named(read.name, "Rules of an admin".to_owned(), read.claims);
+        let policy =
+            policy.named(read.name, "Rules of an admin".to_owned(), read.claims).by_rules();
         Ok(policy.with_module(module))
     }
 }

@@ -323,7 +323,9 @@ pub fn current(rules: &[&str]) -> Current {
     let rules = rules.map(|read| {
         let Value::Object(settings) = read.settings else { panic!("settings are an object") };
         let wishes = Wishes { settings, may_relax: read.may_relax, read_secrets: false };
-        load("rules", read.layer, wishes).named(read.name, "Rules".to_owned(), read.claims)
+        load("rules", read.layer, wishes)
+            .named(read.name, "Rules".to_owned(), read.claims)
+            .by_rules()
     });
     Current::new(PolicySet::new(builtins.chain(rules).collect()).unwrap(), None, true)
 }

@@ -8,7 +8,7 @@ mod memory;
 use memory::Memory;
 use std::path::Path;
 use tread_engine::limits::Limits;
-use tread_engine::sandbox::{Call, CallFailure, Module, Options, Reply, Sandbox};
+use tread_engine::sandbox::{Call, CallFailure, Module, Options, Reply, Sandbox, Speaker};
 use tread_model::change::{Change, Content, FileState, State};
 use tread_model::description::{Claim, Description, SECTION};
 use tread_model::effect::Effect;
@@ -241,7 +241,14 @@ pub fn ask_as(
     let changes: Vec<&Change<'_>> = changes.iter().collect();
     let claims = described().claims;
     let settings = "{}";
-    let call = Call { settings, changes: &changes, unchanged: &[], claims: &claims, layer };
+    let call = Call {
+        settings,
+        changes: &changes,
+        unchanged: &[],
+        claims: &claims,
+        layer,
+        speaker: Speaker::Policy,
+    };
     sandbox.classify(module, &call)
 }
 

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tread_engine::limits::Limits;
 use tread_engine::policy::{Policy, Wishes};
-use tread_engine::sandbox::{Call, Module, Sandbox};
+use tread_engine::sandbox::{Call, Module, Sandbox, Speaker};
 use tread_model::change::Change;
 use tread_model::digest::Digest;
 use tread_model::verdict::{Failure, Layer};
@@ -285,6 +285,7 @@ fn row(
         unchanged: &question.unchanged,
         claims: &policy.claims,
         layer: Layer::Template,
+        speaker: Speaker::Policy,
     };
     let source = crate_of(component);
     let scene = Scene { claims: &policy.claims, source };

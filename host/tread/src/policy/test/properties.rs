@@ -7,7 +7,7 @@ use crate::cases::Case;
 use crate::policy::questions::{inputs, instance, objects};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use tread_engine::sandbox::{Call, CallFailure, Reply};
+use tread_engine::sandbox::{Call, CallFailure, Reply, Speaker};
 use tread_model::change::{Change, Content, Entry, State};
 use tread_model::claim::Pattern;
 use tread_model::diff::compare;
@@ -169,6 +169,7 @@ impl Run<'_> {
             unchanged: &beside,
             claims: &policy.claims,
             layer: Layer::Template,
+            speaker: Speaker::Policy,
         };
         sandbox.classify(module, &call)
     }

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use tread_engine::planner;
 use tread_engine::policy::{Policy, PolicySet, Wishes};
-use tread_engine::sandbox::{Call, Module, Sandbox};
+use tread_engine::sandbox::{Call, Module, Sandbox, Speaker};
 use tread_model::change::Change;
 use tread_model::diff::{compare, unchanged};
 use tread_model::mirrors;
@@ -136,6 +136,7 @@ impl Subject {
                     unchanged: &entries,
                     claims,
                     layer: Layer::Template,
+                    speaker: Speaker::Policy,
                 };
                 self.sandbox.classify(&self.module, &call).map_err(|failed| failed.failure)
             }
@@ -244,7 +245,7 @@ impl Subject {
                     read_secrets: false,
                 };
                 let policy = builtins::load_rules(read.layer, wishes, limits)?;
-                all.push(policy.named(read.name, String::new(), read.claims));
+                all.push(policy.named(read.name, String::new(), read.claims).by_rules());
                 warnings.extend(read.warnings);
             }
         }
