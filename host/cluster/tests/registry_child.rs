@@ -69,7 +69,7 @@ async fn a_module_that_cannot_be_compiled_in_time_holds_up_nobody() {
     for name in ["one1", "two1", "tre1"] {
         put(&client, &namespace, name, policy(name, 1)).await;
     }
-    let few = Limits { compile_time: Duration::from_secs(1), ..Limits::default() };
+    let few = Limits { compile_time: Duration::from_secs(1), patience: 1, ..Limits::default() };
     let stuck = replica_with(plane, true, Room::default(), compiled_by("hang", few));
     for name in ["one1", "two1", "tre1"] {
         let status = until_state(&client, &format!("{namespace}.{name}"), State::Failed).await;
@@ -108,7 +108,7 @@ async fn a_last_good_version_that_cannot_be_loaded_for_a_moment_is_tried_again()
     // A replica that starts while nothing can be compiled.
     let busy = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("busy-{}", std::process::id()));
     std::fs::write(&busy, "").unwrap();
-    let few = Limits { compile_time: Duration::from_secs(5), ..Limits::default() };
+    let few = Limits { compile_time: Duration::from_secs(5), patience: 1, ..Limits::default() };
     let sandbox = compiled_with(vec!["hang-while".into(), busy.clone().into()], few);
     let started = replica_with(plane, true, Room::default(), sandbox);
     let current = until_current(&started, |it| it.settled && has(it, "good")).await;

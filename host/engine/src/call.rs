@@ -1,5 +1,6 @@
 //! One call of a policy: a fresh instance, a budget, and an end.
 
+use crate::clock::{Stopwatch, Time};
 use crate::failure::{failure, is_reproducible, no_room, of_error};
 use crate::guest_log::GuestLog;
 use crate::limits::{Budget, Limiter, Limits};
@@ -9,12 +10,12 @@ use crate::slots::Slot;
 use crate::ticker::{Ticking, ticks};
 use crate::v1;
 use tread_model::verdict::{Failure, FailureKind};
-use wasmtime::Store;
 use wasmtime::component::{
     Component, ComponentExportIndex, ComponentNamedList, InstancePre, Lift, Lower, TypedFunc,
 };
+use wasmtime::{Store, UpdateDeadline};
 
-/// How long a call waits for others to end, in deadlines.
+/// How many calls that hang a call waits for.
 const PATIENCE: u32 = 10;
 
 /// A component that can be called.
@@ -92,7 +93,7 @@ impl Running<'_> {
         limits: &Limits,
         budget: Budget,
     ) -> Result<Running<'s>, Failure> {
-        let slot = serving.slots.take(limits.deadline.saturating_mul(PATIENCE));
+        let slot = serving.slots.take(limits.budget(0, 0).time.wall.saturating_mul(PATIENCE));
         let slot = slot.ok_or_else(|| no_room("too many policies run at the same time"))?;
         let ticking = serving
             .ticker
@@ -102,10 +103,20 @@ impl Running<'_> {
         let mut store = Store::new(&serving.engine, guest);
         store.limiter(|guest| &mut guest.limiter);
         store.set_fuel(budget.fuel).map_err(|error| no_room(format!("{error:#}")))?;
-        store.set_epoch_deadline(ticks(budget.deadline));
+        end_in_time(&mut store, budget.time);
         store.set_hostcall_fuel(budget.output_bytes);
         Ok(Running { store, _ticking: ticking, _slot: slot })
     }
+}
+
+/// Looks at the clocks of this thread whenever the call could have taken all of
+/// its time, and ends it when it has.
+fn end_in_time(store: &mut Store<Guest>, time: Time) {
+    let watch = Stopwatch::start();
+    store.set_epoch_deadline(ticks(time.processor.min(time.wall)));
+    store.epoch_deadline_callback(move |_| {
+        Ok(UpdateDeadline::Continue(ticks(time.left(watch.taken())?)))
+    });
 }
 
 /// What a call came to.

@@ -1,6 +1,7 @@
 //! From what wasmtime reports to failures with stable names: by type, never by
 //! the text of an error.
 
+use crate::clock::TooLong;
 use crate::limits::Exceeded;
 use crate::text::clean;
 use tread_model::verdict::{Failure, FailureKind};
@@ -35,6 +36,9 @@ pub(crate) fn of_error(
     if let Some(exceeded) = error.downcast_ref::<Exceeded>() {
         return failure(FailureKind::Memory, &exceeded.0);
     }
+    if let Some(too_long) = error.downcast_ref::<TooLong>() {
+        return failure(FailureKind::Deadline, too_long.to_string());
+    }
     if error.downcast_ref::<PoolConcurrencyLimitError>().is_some() {
         return no_room(format!("too many policies run at the same time: {error:#}"));
     }
@@ -47,9 +51,7 @@ pub(crate) fn of_error(
             "it used all the fuel that its input allows: look for a loop that does not end, \
              or for work that grows faster than the input",
         ),
-        Trap::Interrupt => {
-            failure(FailureKind::Deadline, "it ran longer than the wall clock allows")
-        }
+        Trap::Interrupt => failure(FailureKind::Deadline, "it was interrupted"),
         Trap::StackOverflow => failure(
             FailureKind::Stack,
             "its calls went too deep for its stack: look for a function that calls itself without \

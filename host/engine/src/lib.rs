@@ -7,6 +7,7 @@
 mod cache;
 mod call;
 mod check;
+mod clock;
 pub mod compile;
 mod convert;
 mod failure;

@@ -73,7 +73,7 @@ fn what_fuel_does_not_stop_the_clock_stops() {
     let limits =
         Limits { fuel: u64::MAX >> 1, deadline: Duration::from_millis(30), ..Limits::default() };
     let failed = fails(&sandbox(limits), &classifying(LOOP));
-    assert_failure(&failed.failure, FailureKind::Deadline, "wall clock");
+    assert_failure(&failed.failure, FailureKind::Deadline, "processor time");
     assert!(!failed.reproducible);
 }
 

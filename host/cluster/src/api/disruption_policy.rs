@@ -194,7 +194,7 @@ pub struct PolicyLimits {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10_000_000_000_i64))]
     pub fuel: Option<i64>,
-    /// Wall clock of a call, the backstop behind fuel.
+    /// Processor time of a call, the backstop behind fuel.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 60_000))]
     pub deadline_milliseconds: Option<i64>,
