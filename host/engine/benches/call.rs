@@ -12,7 +12,7 @@ mod support;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 use support::{Guest, changes, claim};
-use tread_engine::sandbox::{Call, Module, Options, Sandbox, Speaker};
+use tread_engine::sandbox::{Call, Module, Options, Sandbox, Speaker, Words};
 use tread_model::change::Change;
 use tread_model::effect::Effect;
 use tread_model::verdict::Layer;
@@ -68,6 +68,7 @@ fn ask(
         claims,
         layer: Layer::Builtin,
         speaker: Speaker::Policy,
+        words: &Words::default(),
     };
     let _ = black_box(sandbox.classify(module, black_box(&call)));
 }

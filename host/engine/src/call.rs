@@ -24,6 +24,8 @@ pub(crate) struct Ready {
     pub(crate) describe: ComponentExportIndex,
     pub(crate) check_settings: ComponentExportIndex,
     pub(crate) classify: ComponentExportIndex,
+    /// None: it was built against a contract without declarations.
+    pub(crate) declare: Option<ComponentExportIndex>,
 }
 
 impl Ready {
@@ -45,6 +47,9 @@ impl Ready {
             describe: function("describe")?,
             check_settings: function("check-settings")?,
             classify: function("classify")?,
+            declare: component
+                .get_export_index(None, v1::DECLARATIONS)
+                .and_then(|interface| component.get_export_index(Some(&interface), "declare")),
             pre,
         })
     }
@@ -64,12 +69,16 @@ impl Ready {
     pub(crate) fn check_types(&self, serving: &Serving, limits: &Limits) -> Result<(), Failure> {
         type Describe = TypedFunc<(), (v1::Description,)>;
         type CheckSettings<'a> = TypedFunc<(&'a str,), (Result<(), Vec<String>>,)>;
+        type Declare = TypedFunc<(), (v1::Declared,)>;
         type Classify<'a> = TypedFunc<v1::ClassifyParams<'a>, (Vec<v1::Verdict>,)>;
         let mut running = Running::begin(serving, limits, limits.budget(0, 0))?;
         let store = &mut running.store;
         let checked = self.pre.instantiate(&mut *store).and_then(|instance| {
             let _: Describe = instance.get_typed_func(&mut *store, self.describe)?;
             let _: CheckSettings<'_> = instance.get_typed_func(&mut *store, self.check_settings)?;
+            if let Some(declare) = self.declare {
+                let _: Declare = instance.get_typed_func(&mut *store, declare)?;
+            }
             let _: Classify<'_> = instance.get_typed_func(&mut *store, self.classify)?;
             Ok(())
         });

@@ -19,7 +19,7 @@ use tread_model::digest::Digest;
 use tread_model::plan::compare::Shadow;
 use tread_model::plan::{Decided, Plan, Said, Statement, build};
 use tread_model::problem::Problems;
-use tread_model::secrets::{is_secret, is_secret_entry, redact, redact_entry};
+use tread_model::secrets::{Tokens, is_secret};
 use tread_model::verdict::{Answer, Failure, FailureKind, Layer, Verdict};
 
 /// A plan, and what making it took.
@@ -307,50 +307,44 @@ impl<'r, 'a> Round<'r, 'a> {
         offer: &[usize],
         entries: &[Entry<'a>],
     ) -> (Heard, CallRecord) {
-        let blind = is_blind(policy);
+        let mut tokens = policy.is_blind().then(Tokens::default);
         let changes = offer.iter().filter_map(|index| self.comparison.changes.get(*index));
         let changes: Vec<Cow<'_, Change<'a>>> = changes
-            .map(|change| if blind { redact(change) } else { Cow::Borrowed(change) })
+            .map(|change| match &mut tokens {
+                Some(tokens) => tokens.redact(change),
+                None => Cow::Borrowed(change),
+            })
             .collect();
         let offers: Vec<&Change<'a>> = changes.iter().map(AsRef::as_ref).collect();
+        let entries: Cow<'_, [Entry<'a>]> = match &mut tokens {
+            Some(tokens) => {
+                entries.iter().map(|entry| tokens.redact_entry(entry).into_owned()).collect()
+            }
+            None => Cow::Borrowed(entries),
+        };
         let start = Instant::now();
         let call = Call {
             settings: &policy.settings,
             changes: &offers,
-            unchanged: entries,
+            unchanged: &entries,
             claims: &policy.claims,
             layer: policy.identity.layer,
             speaker: policy.speaker(),
+            words: policy.words(),
         };
         let limits = policy.limits().unwrap_or_else(|| self.sandbox.limits());
         let reply = self.sandbox.classify_within(module, &call, limits);
         let record = CallRecord { call: start.elapsed(), ..CallRecord::of(policy, offer) };
         match reply {
             Ok(reply) => {
-                let mut verdicts = reply.verdicts;
-                // It saw the files, and may quote them.
-                for (change, verdict) in offers.iter().zip(&mut verdicts) {
-                    if let Some(verdict) = verdict
-                        && !(blind || verdict.reason.is_empty())
-                        && is_secret_file(change)
-                    {
-                        verdict.reason = UNSHOWN.to_owned();
-                    }
-                }
+                let verdicts = offers.iter().zip(reply.verdicts);
+                let verdicts = verdicts.map(|(change, verdict)| told_why(policy, change, verdict));
                 (
-                    Heard::Verdicts(verdicts),
+                    Heard::Verdicts(verdicts.collect()),
                     CallRecord { fuel: reply.fuel, log: reply.log, ..record },
                 )
             }
-            Err(failed) => {
-                let CallFailure { mut failure, fuel, log, reproducible } = failed;
-                // Its last words may quote any of what it saw.
-                let saw_secrets = !blind
-                    && (offers.iter().any(|change| is_secret(change))
-                        || entries.iter().any(is_secret_entry));
-                if saw_secrets && may_quote(failure.kind) {
-                    failure.message = UNTOLD.to_owned();
-                }
+            Err(CallFailure { failure, fuel, log, reproducible }) => {
                 let record = CallRecord { fuel, log, failure: Some(failure.kind), ..record };
                 (Heard::Failure { failure, reproducible }, record)
             }
@@ -396,33 +390,27 @@ impl<'r, 'a> Round<'r, 'a> {
             }
         }
         entries.sort_unstable_by(|a, b| a.id.cmp(&b.id));
-        if !is_blind(policy) {
-            return Ok(entries);
-        }
-        Ok(entries.iter().map(|entry| redact_entry(entry).into_owned()).collect())
+        Ok(entries)
     }
 }
 
-/// In place of a reason that might quote a secret.
-const UNSHOWN: &str = "This file is a secret, so the reason, which might quote it, is not shown.";
-
-/// In place of the message of a failure that might quote a secret.
-const UNTOLD: &str =
-    "It was offered secrets, so what it said, which might quote them, is not shown.";
-
-/// Whether a failure tells in the policy's own words, or only what it used up.
-fn may_quote(kind: FailureKind) -> bool {
-    use FailureKind::{Deadline, Memory, NoRoom, OutOfFuel, Stack};
-    !matches!(kind, Deadline | Memory | NoRoom | OutOfFuel | Stack)
-}
-
-/// Whether secrets are kept from a policy (law 10).
-fn is_blind(policy: &Policy) -> bool {
-    policy.identity.layer == Layer::Template && !policy.read_secrets
-}
-
-fn is_secret_file(change: &Change<'_>) -> bool {
-    change.id.starts_with("file:") && is_secret(change)
+/// Of a policy that needs secrets and may not read them: why it has no opinion on
+/// this one, and who can change that.
+fn told_why(policy: &Policy, change: &Change<'_>, said: Option<Verdict>) -> Option<Verdict> {
+    let silent = said.as_ref().is_none_or(|verdict| verdict.answer == Answer::Abstain);
+    if !(silent && policy.misses_secrets() && is_secret(change)) {
+        return said;
+    }
+    let what = if change.id.starts_with("file:") { "file" } else { "secret" };
+    let mut reason = format!(
+        "it may not read this {what}: `--read-secrets {}`, in a cluster `spec.readSecrets: true`, \
+         lets it",
+        policy.identity.policy
+    );
+    if let Some(own) = said.map(|verdict| verdict.reason).filter(|own| !own.is_empty()) {
+        reason = format!("{reason}; it says: {own}");
+    }
+    Some(Verdict { answer: Answer::Abstain, reason })
 }
 
 fn statement(policy: &Policy, said: Said) -> Statement<'_> {

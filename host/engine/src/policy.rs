@@ -3,13 +3,13 @@
 use crate::failure::failure;
 use crate::inspect;
 use crate::limits::Limits;
-use crate::sandbox::{Module, Sandbox, Speaker};
+use crate::sandbox::{Module, Sandbox, Speaker, Words};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
-use tread_model::claim::{Router, validate_description};
-use tread_model::description::{Claim, Description};
+use tread_model::claim::{Router, validate_declarations, validate_description};
+use tread_model::description::{Claim, Declarations, Description};
 use tread_model::digest::Digest;
 use tread_model::plan::PolicyIdentity;
 use tread_model::verdict::{Failure, FailureKind, Layer};
@@ -30,8 +30,13 @@ pub struct Policy {
     pub may_relax: bool,
     /// Whether it may read what others on the node cannot (law 10).
     pub read_secrets: bool,
+    /// What it declares on secrets.
+    pub declarations: Declarations,
     /// The size of its component.
     pub size: usize,
+    /// Of its description.
+    texts: Vec<String>,
+    words: OnceLock<Words>,
     /// Whether its settings are rules, and so its answers their author's words.
     by_rules: bool,
     with_unchanged: Router,
@@ -76,11 +81,14 @@ impl Policy {
     ) -> Result<Policy, Failure> {
         let description = inspect::description(&component, limits)?;
         validate_description(&description).map_err(bad_description)?;
+        let declarations = inspect::declarations(&component, limits)?;
+        validate_declarations(&declarations).map_err(bad_description)?;
         let digest = digest.unwrap_or_else(|| Digest::of(&component));
         let (settings, body) = match complete_settings(&description, &wishes.settings) {
             Ok(settings) => (settings, None),
             Err(failure) => ("{}".to_owned(), Some(Body::Broken(failure))),
         };
+        let texts = texts_of(&description);
         let Description { name, version, summary, claims, .. } = description;
         Ok(Policy {
             identity: PolicyIdentity {
@@ -97,6 +105,9 @@ impl Policy {
             settings,
             may_relax: wishes.may_relax && layer == Layer::Template,
             read_secrets: wishes.read_secrets,
+            declarations,
+            texts,
+            words: OnceLock::new(),
             size: component.len(),
             limits: None,
             body: body.unwrap_or(Body::Component(component)),
@@ -131,6 +142,9 @@ impl Policy {
             settings: "{}".to_owned(),
             may_relax: false,
             read_secrets: false,
+            declarations: Declarations::default(),
+            texts: Vec::new(),
+            words: OnceLock::new(),
             size: 0,
             limits: None,
             body: Body::Broken(failure),
@@ -152,6 +166,21 @@ impl Policy {
     pub fn by_rules(mut self) -> Policy {
         self.by_rules = true;
         self
+    }
+
+    /// Whether secrets are kept from it (law 10).
+    pub fn is_blind(&self) -> bool {
+        self.identity.layer == Layer::Template && !self.read_secrets
+    }
+
+    /// Whether it needs secrets that are kept from it.
+    pub fn misses_secrets(&self) -> bool {
+        self.is_blind() && self.declarations.needs_secrets
+    }
+
+    /// What it can say when it is offered a secret.
+    pub fn words(&self) -> &Words {
+        self.words.get_or_init(|| Words::new(&self.declarations, &self.texts, &self.settings))
     }
 
     /// Whose words its answers hold.
@@ -233,6 +262,14 @@ impl Policy {
 fn with_unchanged(claims: &[Claim]) -> Result<Router, Failure> {
     let claims: Vec<Claim> = claims.iter().filter(|claim| claim.with_unchanged).cloned().collect();
     Router::new([(0, claims.as_slice())]).map_err(bad_description)
+}
+
+/// What may name the units that it restarts.
+fn texts_of(description: &Description) -> Vec<String> {
+    let settings = description.settings.iter();
+    let settings = settings.flat_map(|it| [it.defaults.clone(), it.schema.clone()]);
+    let claims = description.claims.iter().map(|claim| claim.changes.clone());
+    settings.chain(claims).chain([description.summary.clone()]).collect()
 }
 
 fn bad_description(message: String) -> Failure {

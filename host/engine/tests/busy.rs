@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use support::*;
 use tread_engine::limits::Limits;
-use tread_engine::sandbox::{Call, Speaker};
+use tread_engine::sandbox::{Call, Speaker, Words};
 use tread_model::verdict::{FailureKind, Layer};
 
 const LOOP: &str = "(loop $again (br $again)) (unreachable)";
@@ -98,6 +98,7 @@ fn what_does_not_end_by_the_wall_clock_is_ended() {
         claims: &claims,
         layer: Layer::Template,
         speaker: Speaker::Policy,
+        words: &Words::default(),
     };
     let impatient = Limits { patience: 0, ..sandbox.limits().clone() };
     let failed = sandbox.classify_within(&module, &call, &impatient).unwrap_err();

@@ -323,7 +323,7 @@ fn a_realloc_that_lies_is_bad_output() {
 
 #[test]
 fn an_admin_may_reboot_undrained_within_the_claims() {
-    use tread_engine::sandbox::{Call, Speaker};
+    use tread_engine::sandbox::{Call, Speaker, Words};
     use tread_model::effect::Effect;
     let guest = answering(vec![act(0, &[Action::RebootUndrained])]);
     let module = shared().load(&guest.component(), None).unwrap();
@@ -331,6 +331,7 @@ fn an_admin_may_reboot_undrained_within_the_claims() {
     let changes: Vec<_> = changes.iter().collect();
     // Claims that the host computed take the place of the declared ones.
     let claims = [claim("file:/etc/**", Effect::Reboot, Effect::Reboot)];
+    let words = Words::default();
     let call = |layer| Call {
         settings: "{}",
         changes: &changes,
@@ -338,6 +339,7 @@ fn an_admin_may_reboot_undrained_within_the_claims() {
         claims: &claims,
         layer,
         speaker: Speaker::Policy,
+        words: &words,
     };
     assert!(shared().classify(&module, &call(Layer::Admin)).is_ok());
     let failed = shared().classify(&module, &call(Layer::Template)).unwrap_err();

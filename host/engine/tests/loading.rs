@@ -10,7 +10,7 @@ use support::*;
 use tread_engine::inspect::{description, inspect};
 use tread_engine::limits::Limits;
 use tread_engine::sandbox::{Allocator, Options, Sandbox};
-use tread_model::description::SettingsDescription;
+use tread_model::description::{Declarations, SettingsDescription};
 use tread_model::digest::Digest;
 use tread_model::effect::Effect;
 use tread_model::verdict::FailureKind;
@@ -42,7 +42,7 @@ fn a_policy_is_inspected_without_running_it() {
 #[test]
 fn what_describe_returns_is_what_a_builder_writes() {
     let guest = Guest { section: None, ..Guest::default() };
-    assert_eq!(shared().describe(&guest.component()), Ok(described()));
+    assert_eq!(shared().describe(&guest.component()), Ok((described(), Declarations::default())));
 }
 
 #[test]
@@ -266,7 +266,7 @@ fn a_whole_description_crosses_the_border() {
     full.settings = Some(SettingsDescription { defaults: text("{\"a\":1}"), schema: text("{}") });
     let section = Some(serde_json::to_vec(&full).unwrap());
     let guest = Guest { exported: full.clone(), section, ..Guest::default() };
-    assert_eq!(shared().describe(&guest.component()), Ok(full));
+    assert_eq!(shared().describe(&guest.component()), Ok((full, Declarations::default())));
     assert!(shared().load(&guest.component(), None).is_ok());
 }
 

@@ -24,6 +24,21 @@ pub struct Description {
 /// The component's custom section that holds the description.
 pub const SECTION: &str = "tread:policy";
 
+/// What a policy says beforehand on secrets: in WIT `declared`, since 1.1.0, and
+/// as JSON the component's custom section [`DECLARATIONS`]. One that is built
+/// against 1.0.0 declares nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Declarations {
+    /// Whether it can say nothing of a secret without reading it.
+    pub needs_secrets: bool,
+    /// Sentences that hold no contents, word by word as its verdicts say them.
+    pub reasons: Vec<String>,
+}
+
+/// The component's custom section that holds the declarations.
+pub const DECLARATIONS: &str = "tread:declarations";
+
 /// Changes that a policy wants to see, and the range of its answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -126,6 +126,7 @@ fn measure_calls(sandbox: &Sandbox, policies: &PolicySet) {
                 claims: &policy.claims,
                 layer: Layer::Builtin,
                 speaker: Speaker::Policy,
+                words: policy.words(),
             };
             let run = || {
                 black_box(sandbox.classify(&module, black_box(&call)).unwrap());

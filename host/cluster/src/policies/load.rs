@@ -210,6 +210,12 @@ impl Loader {
             None => policy,
         };
         policy.check(&self.sandbox).map_err(Clone::clone)?;
+        if policy.misses_secrets() {
+            known.warnings.push(
+                "It needs to read secrets, and abstains on them: `spec.readSecrets: true` lets it."
+                    .to_owned(),
+            );
+        }
         Ok((policy, module))
     }
 

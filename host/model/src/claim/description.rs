@@ -1,12 +1,15 @@
 //! What a description has to keep.
 
 use super::{MOST_STEPS, Pattern};
-use crate::description::{Claim, Description, SettingsDescription};
+use crate::description::{Claim, Declarations, Description, SettingsDescription};
 use crate::read::is_unfit;
 use std::collections::BTreeSet;
 
 const MOST_CLAIMS: usize = 256;
 const LONGEST_SUMMARY: usize = 200;
+const MOST_REASONS: usize = 256;
+/// As long as a reason may be in a verdict.
+const LONGEST_REASON: usize = 512;
 
 /// Checks what a policy says of itself; the error is for its author.
 pub fn validate_description(description: &Description) -> Result<(), String> {
@@ -41,6 +44,23 @@ pub fn validate_description(description: &Description) -> Result<(), String> {
     }
     check_size(&patterns)?;
     settings.as_ref().map_or(Ok(()), check_settings)
+}
+
+/// Checks what a policy declares beside its description.
+pub fn validate_declarations(declarations: &Declarations) -> Result<(), String> {
+    let reasons = &declarations.reasons;
+    if reasons.len() > MOST_REASONS {
+        return Err(format!("{} reasons: {MOST_REASONS} are allowed", reasons.len()));
+    }
+    for reason in reasons {
+        let fine = !reason.trim().is_empty() && reason.len() <= LONGEST_REASON;
+        if !fine || reason.chars().any(is_unfit) {
+            return Err(format!(
+                "the reason {reason:?}: expected one line of {LONGEST_REASON} bytes at most"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Checks that all patterns of a policy together are not too much to match.

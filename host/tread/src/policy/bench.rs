@@ -286,6 +286,7 @@ fn row(
         claims: &policy.claims,
         layer: Layer::Template,
         speaker: Speaker::Policy,
+        words: policy.words(),
     };
     let source = crate_of(component);
     let scene = Scene { claims: &policy.claims, source };

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use tread_engine::inspect::Inspection;
 use tread_engine::limits::Limits;
 use tread_engine::sandbox::{Sandbox, Spent};
-use tread_model::description::{Claim, Description, SettingsDescription};
+use tread_model::description::{Claim, Declarations, Description, SettingsDescription};
 use tread_model::digest::Digest;
 use tread_model::verdict::Failure;
 
@@ -162,12 +162,16 @@ struct Report<'e> {
 
 /// What it says of itself.
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Described<'e> {
     name: &'e str,
     version: &'e str,
     summary: &'e str,
     claims: &'e [Claim],
     settings: Option<Settings>,
+    needs_secrets: bool,
+    /// That it declares.
+    reasons: &'e [String],
 }
 
 #[derive(Serialize)]
@@ -205,7 +209,10 @@ impl<'e> Report<'e> {
                 .map(|it| Problem { failure: it.kind.name(), message: &it.message })
                 .collect(),
             advice: what.advice.as_deref(),
-            described: inspection.description.as_ref().map(described),
+            described: inspection
+                .description
+                .as_ref()
+                .map(|it| described(it, &inspection.declarations)),
             contract: inspection.contract.as_deref(),
             imports: &inspection.imports,
             exports: &inspection.exports,
@@ -218,9 +225,13 @@ impl<'e> Report<'e> {
     }
 }
 
-fn described(description: &Description) -> Described<'_> {
+fn described<'e>(
+    description: &'e Description,
+    Declarations { needs_secrets, reasons }: &'e Declarations,
+) -> Described<'e> {
     let Description { name, version, summary, claims, settings } = description;
-    Described { name, version, summary, claims, settings: settings.as_ref().map(settings_of) }
+    let settings = settings.as_ref().map(settings_of);
+    Described { name, version, summary, claims, settings, needs_secrets: *needs_secrets, reasons }
 }
 
 /// Texts that are no objects are a problem that stands elsewhere.
@@ -274,6 +285,20 @@ fn human(out: &mut impl Write, report: &Report<'_>, limits: &Limits) -> Result<(
             vec![format!("  {}", claim.changes), effects(claim), beside.to_owned()]
         });
         table::print(out, &claims.collect::<Vec<_>>())?;
+        if described.needs_secrets {
+            writeln!(
+                out,
+                "\nIt needs to read secrets: `--read-secrets {}` lets it, in a cluster \
+                 `spec.readSecrets: true`.",
+                render::line(described.name)
+            )?;
+        }
+        if !described.reasons.is_empty() {
+            writeln!(out, "\nreasons that are shown also where it was offered a secret")?;
+            for reason in described.reasons {
+                writeln!(out, "  {}", render::line(reason))?;
+            }
+        }
         if let Some(settings) = &described.settings {
             writeln!(out, "\nsettings, with their defaults")?;
             table::print(out, &settings_table(settings))?;

@@ -41,6 +41,9 @@ pub fn run_build(
     for claim in &description.claims {
         writeln!(out, "  claims {} ({} to {})", claim.changes, claim.least, claim.most)?;
     }
+    if built.declarations.needs_secrets {
+        writeln!(out, "  needs to read secrets")?;
+    }
     let imports = match built.imports.as_slice() {
         [] => "nothing".to_owned(),
         imports => imports.join(", "),

@@ -71,5 +71,5 @@ fn the_layout_of_each_record_is_that_of_the_contract() {
             other => panic!("{name} is {other:?}"),
         }
     }
-    assert_eq!(seen, 11);
+    assert_eq!(seen, 12);
 }

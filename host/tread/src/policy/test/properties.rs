@@ -6,12 +6,14 @@ use super::run::Subject;
 use crate::cases::Case;
 use crate::policy::questions::{inputs, instance, objects};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use tread_engine::sandbox::{Call, CallFailure, Reply, Speaker};
 use tread_model::change::{Change, Content, Entry, State};
 use tread_model::claim::Pattern;
 use tread_model::diff::compare;
 use tread_model::read;
+use tread_model::secrets::Tokens;
 use tread_model::verdict::{Failure, FailureKind, Layer};
 
 /// A property, and what breaks it.
@@ -163,13 +165,22 @@ impl Run<'_> {
         let changed = |id: &str| changes.iter().any(|change| change.id == id);
         let beside: Vec<Entry<'_>> =
             self.beside.iter().filter(|entry| !changed(&entry.id)).cloned().collect();
+        // As it will be offered them.
+        let mut tokens = (!policy.declarations.needs_secrets).then(Tokens::default);
+        let mut seen = |change| match &mut tokens {
+            Some(tokens) => tokens.redact(change),
+            None => Cow::Borrowed(change),
+        };
+        let changes: Vec<Cow<'_, Change<'_>>> = changes.iter().map(|it| seen(it)).collect();
+        let changes: Vec<&Change<'_>> = changes.iter().map(AsRef::as_ref).collect();
         let call = Call {
             settings: &policy.settings,
-            changes,
+            changes: &changes,
             unchanged: &beside,
             claims: &policy.claims,
             layer: Layer::Template,
             speaker: Speaker::Policy,
+            words: policy.words(),
         };
         sandbox.classify(module, &call)
     }

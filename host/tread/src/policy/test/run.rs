@@ -21,7 +21,7 @@ use tread_model::mirrors;
 use tread_model::plan::{ChangeOutcome, Plan};
 use tread_model::read::{self, Input};
 use tread_model::rules;
-use tread_model::secrets::{redact, redact_entry};
+use tread_model::secrets::Tokens;
 use tread_model::verdict::{Failure, Layer};
 
 /// The policy that is tested, loaded once.
@@ -115,8 +115,9 @@ impl Subject {
         let comparison = compare(&old, &new)?;
         let claims = &self.policy.claims;
         let claimed = |id: &str| claims.iter().any(|claim| matches(claim, id));
-        let changes: Vec<Cow<'_, Change<'_>>> =
-            comparison.changes.iter().filter(|it| claimed(&it.id)).map(redact).collect();
+        let mut tokens = Tokens::default();
+        let offered = comparison.changes.iter().filter(|it| claimed(&it.id));
+        let changes: Vec<Cow<'_, Change<'_>>> = offered.map(|it| tokens.redact(it)).collect();
         let changes: Vec<&Change<'_>> = changes.iter().map(AsRef::as_ref).collect();
         ensure!(!changes.is_empty(), "{}", self.nothing_offered(&comparison.changes));
         let beside = |id: &str| claims.iter().any(|it| it.with_unchanged && matches(it, id));
@@ -124,7 +125,8 @@ impl Subject {
             true => unchanged(&old, &new, beside)?,
             false => Vec::new(),
         };
-        let entries: Vec<_> = entries.iter().map(|it| redact_entry(it).into_owned()).collect();
+        let entries: Vec<_> =
+            entries.iter().map(|it| tokens.redact_entry(it).into_owned()).collect();
 
         let policy = self.with(settings_of(case, self.name())?)?;
         let asked = match policy.check(&self.sandbox) {
@@ -137,6 +139,7 @@ impl Subject {
                     claims,
                     layer: Layer::Template,
                     speaker: Speaker::Policy,
+                    words: policy.words(),
                 };
                 self.sandbox.classify(&self.module, &call).map_err(|failed| failed.failure)
             }
