@@ -8,6 +8,8 @@ use std::borrow::Cow;
 pub(crate) struct Mirror<'a> {
     pub(crate) location: &'a str,
     pub(crate) insecure: bool,
+    /// `namespace-proxy`: for which registry this one answers. Older releases
+    /// pass it over.
     pub(crate) proxy: &'a str,
     pub(crate) pull: Pull,
 }

@@ -2,8 +2,8 @@
 //!
 //! CRI-O re-reads all of this when it is reloaded, so it is always reloaded.
 //! The node is drained first only if a pull that worked could now fail or give
-//! another image: see the table in `law.rs`. What CRI-O would not load is
-//! refused.
+//! another image: see the table in `law.rs`. What CRI-O, or a release of it,
+//! would not load is refused.
 
 mod compare;
 mod config;
@@ -11,6 +11,7 @@ mod fields;
 mod files;
 mod law;
 mod load;
+mod lookaside;
 mod lookup;
 mod name;
 mod names;
@@ -67,7 +68,8 @@ impl Policy for Registries {
         Claim::on("file:/etc/containers/registries.conf.d/*.conf", Effect::Reload, Effect::Refuse)
             .with_unchanged(),
         Claim::on("file:/etc/containers/policy.json", Effect::Reload, Effect::Refuse),
-        Claim::on("file:/etc/containers/registries.d/**", Effect::None, Effect::Reload),
+        Claim::on("file:/etc/containers/registries.d/**", Effect::None, Effect::Refuse)
+            .with_unchanged(),
         Claim::on("file:/etc/crio/policies/**", Effect::Reload, Effect::Refuse),
         Claim::on(
             "file:/etc/machine-config-daemon/no-reboot/containers-gpg.pub",
@@ -86,16 +88,20 @@ impl Policy for Registries {
     fn classify(settings: &Settings, change: &Change, context: &Context<'_>) -> Verdict {
         match change.path() {
             Some(path) if is_lookup(path) => lookup(settings.drain, context),
+            Some(path) if lookaside::is_read(path) => lookaside(settings.drain, context),
             Some(path) => others(path, change),
             None => Verdict::abstain(),
         }
     }
 
     fn classify_all(settings: &Settings, context: &Context<'_>) -> Vec<Verdict> {
-        let mut together = None;
+        let (mut registries, mut signatures) = (None, None);
         let mut verdict = |change: &Change| match change.path() {
             Some(path) if is_lookup(path) => {
-                together.get_or_insert_with(|| lookup(settings.drain, context)).clone()
+                registries.get_or_insert_with(|| lookup(settings.drain, context)).clone()
+            }
+            Some(path) if lookaside::is_read(path) => {
+                signatures.get_or_insert_with(|| lookaside(settings.drain, context)).clone()
             }
             _ => Self::classify(settings, change, context),
         };
@@ -105,7 +111,7 @@ impl Policy for Registries {
 
 /// The verdict on registries.conf and its drop-ins, which count together.
 fn lookup(drain: Drain, context: &Context<'_>) -> Verdict {
-    let files = files(context);
+    let files = files(context, is_lookup);
     let mut read_after = read_after(&files);
     let trouble = read_after.trouble.take();
     let after = match load_after(&files, &read_after) {
@@ -134,6 +140,20 @@ fn lookup(drain: Drain, context: &Context<'_>) -> Verdict {
             decide(drain, false, &["whatever could be pulled still can; ", &news].concat())
         }
         Outcome::Harmful(harm) => decide(drain, true, &harm),
+    }
+}
+
+/// The verdict on the files of registries.d, which count together too.
+fn lookaside(drain: Drain, context: &Context<'_>) -> Verdict {
+    match lookaside::check(&files(context, lookaside::is_read)) {
+        Ok(()) => {
+            Verdict::reload(CRIO, "CRI-O reads where signatures are kept when it is reloaded")
+        }
+        Err(lookaside::Trouble::Broken(path, what)) => {
+            let tail = "; pulls fail if CRI-O cannot use a file of registries.d. Correct it";
+            Verdict::refuse([path, ": ", &what, tail].concat())
+        }
+        Err(lookaside::Trouble::Hidden(path)) => unknown(drain, path, "is to come"),
     }
 }
 
@@ -181,13 +201,8 @@ fn decide(drain: Drain, needed: bool, reason: &str) -> Verdict {
 
 /// The verdict on what decides which images are trusted.
 fn others(path: &str, change: &Change) -> Verdict {
-    if path.starts_with("/etc/containers/registries.d/") {
-        let is_read = path.ends_with(".yaml")
-            && path.strip_prefix("/etc/containers/registries.d/").is_some_and(|n| !n.contains('/'));
-        if !is_read {
-            return Verdict::nothing("only *.yaml files right in registries.d are read");
-        }
-        return Verdict::reload(CRIO, "CRI-O reads where signatures are kept when it is reloaded");
+    if path.starts_with(lookaside::DIR) {
+        return Verdict::nothing("only *.yaml files right in registries.d are read");
     }
     if path.ends_with(".json")
         && let State::File(file) = &change.after

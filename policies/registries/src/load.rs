@@ -1,5 +1,6 @@
 //! From the text of one file to what it says, as strict as the container
-//! runtime: what is refused here would keep CRI-O from starting.
+//! runtime: what is refused here would keep CRI-O from starting. Where its
+//! releases differ, the strictest counts.
 //!
 //! As there, keys are found whatever their case, keys that are not known are
 //! passed over, and a value of another type is an error.
@@ -46,8 +47,12 @@ pub(crate) struct Loaded<'a> {
     pub(crate) settings: Settings<'a>,
 }
 
-/// Loads registries.conf, or one of its drop-ins.
-pub(crate) fn load<'a>(document: &'a Document<'_>, drop_in: bool) -> Result<Loaded<'a>, Problem> {
+/// Loads registries.conf, or one of its drop-ins. Version 1 of the format is
+/// loaded by older releases only, and never in a drop-in.
+pub(crate) fn load<'a>(
+    document: &'a Document<'_>,
+    takes_version_1: bool,
+) -> Result<Loaded<'a>, Problem> {
     let [list, search, helpers, mode, store, aliases, old] = fields(
         &document.root,
         [
@@ -72,8 +77,8 @@ pub(crate) fn load<'a>(document: &'a Document<'_>, drop_in: bool) -> Result<Load
     };
     check_wildcards(&registries)?;
     if let Some(lists) = version_1 {
-        if drop_in {
-            return Err("a drop-in cannot be written in version 1 of the format".into());
+        if !takes_version_1 {
+            return Err(VERSION_1.into());
         }
         let says = |item: Option<&Item<'_>>| text(item).is_ok_and(|text| !text.is_empty());
         let sets = [list, search, helpers, aliases].iter().any(Option::is_some);
@@ -84,6 +89,9 @@ pub(crate) fn load<'a>(document: &'a Document<'_>, drop_in: bool) -> Result<Load
     }
     Ok(Loaded { registries, settings })
 }
+
+const VERSION_1: &str = "it is written in version 1 of the format ([registries.search] and the like), \
+    which newer releases refuse; write it in version 2";
 
 /// The registries of a list, each by itself.
 pub(crate) fn registries<'a>(list: Option<&'a Item<'_>>) -> Result<Vec<Registry<'a>>, Problem> {
@@ -122,8 +130,8 @@ pub(crate) fn check<'a>(registries: &[&'a Registry<'a>]) -> Result<()> {
         let place = if registry.location.is_empty() { registry.prefix } else { registry.location };
         let Some(first) = by_place.first(place, registry) else { continue };
         let flags = |registry: &Registry<'_>| (registry.insecure, registry.blocked);
-        if flags(first) != flags(registry) || first.proxy != registry.proxy {
-            return Err("two entries for one location differ in insecure, blocked or proxy");
+        if flags(first) != flags(registry) {
+            return Err("two entries for one location differ in insecure or blocked");
         }
     }
     Ok(())
@@ -134,7 +142,8 @@ fn search<'a>(item: Option<&'a Item<'_>>) -> Result<Option<Vec<&'a str>>> {
     for entry in search.iter_mut().flatten() {
         *entry = location(entry)?;
         if !is_domain(entry) {
-            return Err("an entry of unqualified-search-registries is no HOST[:PORT]");
+            return Err("an entry of unqualified-search-registries is no HOST[:PORT]; \
+                        an IPv6 address is none either");
         }
     }
     Ok(search)
@@ -168,7 +177,7 @@ fn aliases<'a>(item: Option<&'a Item<'_>>) -> Result<Names<'a, Option<Cow<'a, st
 }
 
 fn registry<'a>(table: &'a Section<'_>) -> Result<Registry<'a>> {
-    let [place, prefix, by_digest, pull, insecure, own_proxy, blocked, mirrors] = fields(
+    let [place, prefix, by_digest, pull, insecure, proxy, blocked, mirrors] = fields(
         table,
         [
             "location",
@@ -176,7 +185,7 @@ fn registry<'a>(table: &'a Section<'_>) -> Result<Registry<'a>> {
             "mirror-by-digest-only",
             "pull-from-mirror",
             "insecure",
-            "proxy",
+            "namespace-proxy",
             "blocked",
             "mirror",
         ],
@@ -193,7 +202,7 @@ fn registry<'a>(table: &'a Section<'_>) -> Result<Registry<'a>> {
     if !text(pull)?.is_empty() {
         return Err("pull-from-mirror is for mirrors, not for the registry itself");
     }
-    let (insecure, proxy, blocked) = (boolean(insecure)?, proxy(own_proxy)?, boolean(blocked)?);
+    let (insecure, proxy, blocked) = (boolean(insecure)?, text(proxy)?, boolean(blocked)?);
     let mut all = Vec::new();
     let mut restricted = false;
     each_table(mirrors, |_, table| {
@@ -218,8 +227,8 @@ fn registry<'a>(table: &'a Section<'_>) -> Result<Registry<'a>> {
 
 /// A mirror, and whether it says itself what it is used for.
 fn mirror<'a>(table: &'a Section<'_>) -> Result<(Mirror<'a>, bool)> {
-    let [place, pull, insecure, own_proxy] =
-        fields(table, ["location", "pull-from-mirror", "insecure", "proxy"])?;
+    let [place, pull, insecure, proxy] =
+        fields(table, ["location", "pull-from-mirror", "insecure", "namespace-proxy"])?;
     let location = location(text(place)?)?;
     if location.is_empty() {
         return Err("one of its mirrors has no location");
@@ -231,7 +240,7 @@ fn mirror<'a>(table: &'a Section<'_>) -> Result<(Mirror<'a>, bool)> {
         "tag-only" => Pull::TagOnly,
         _ => return Err("pull-from-mirror must be all, digest-only or tag-only"),
     };
-    let mirror = Mirror { location, insecure: boolean(insecure)?, proxy: proxy(own_proxy)?, pull };
+    let mirror = Mirror { location, insecure: boolean(insecure)?, proxy: text(proxy)?, pull };
     Ok((mirror, !written.is_empty()))
 }
 
@@ -242,15 +251,6 @@ fn location(text: &str) -> Result<&str> {
         return Err("a location is written without http:// or https://");
     }
     Ok(text)
-}
-
-fn proxy<'a>(item: Option<&'a Item<'_>>) -> Result<&'a str> {
-    let proxy = text(item)?;
-    let known = ["http://", "https://", "socks5://", "socks5h://"];
-    if !proxy.is_empty() && !known.iter().any(|scheme| proxy.starts_with(scheme)) {
-        return Err("a proxy is a URL with http, https, socks5 or socks5h");
-    }
-    Ok(proxy)
 }
 
 /// The lists of version 1 of the format: to search, insecure and blocked.
