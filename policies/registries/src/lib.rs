@@ -15,6 +15,7 @@ mod lookup;
 mod name;
 mod names;
 mod probe;
+mod scopes;
 mod signatures;
 
 use compare::{Outcome, compare};
@@ -37,6 +38,9 @@ pub struct Settings {
     /// When to drain for a change of where images are looked up.
     #[serde(default)]
     pub drain: Drain,
+    /// Whether mirrors have whole images.
+    #[serde(default)]
+    pub mirrors: Mirrors,
 }
 
 /// When to drain for a change of where images are looked up.
@@ -50,6 +54,18 @@ pub enum Drain {
     Always,
     /// For none.
     Never,
+}
+
+/// Whether mirrors have whole images: the first one that has an image's manifest
+/// has to have its layers and signatures too, since no other one is asked for them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mirrors {
+    /// They have. One in front of what worked does no harm to pulls by digest.
+    #[default]
+    Trusted,
+    /// They may not have. One in front of what worked is drained for.
+    Untrusted,
 }
 
 const CRIO: &str = "crio.service";
@@ -78,14 +94,14 @@ impl Policy for Registries {
 
     fn schema() -> Option<String> {
         Some(
-            r#"{"type":"object","additionalProperties":false,"properties":{"drain":{"description":"When to drain for a change of where images are looked up: if a pull that worked could now fail or give another image, for every change, or for none.","enum":["when-needed","always","never"],"default":"when-needed"}}}"#
+            r#"{"type":"object","additionalProperties":false,"properties":{"drain":{"description":"When to drain for a change of where images are looked up: if a pull that worked could now fail or give another image, for every change, or for none.","enum":["when-needed","always","never"],"default":"when-needed"},"mirrors":{"description":"Whether every mirror that has an image's manifest has its layers and signatures too; CRI-O asks no other one for them. If untrusted, the node is drained when a mirror is put in front of what worked.","enum":["trusted","untrusted"],"default":"trusted"}}}"#
                 .to_string(),
         )
     }
 
     fn classify(settings: &Settings, change: &Change, context: &Context<'_>) -> Verdict {
         match change.path() {
-            Some(path) if is_lookup(path) => lookup(settings.drain, context),
+            Some(path) if is_lookup(path) => lookup(*settings, context),
             Some(path) => others(path, change),
             None => Verdict::abstain(),
         }
@@ -95,7 +111,7 @@ impl Policy for Registries {
         let mut together = None;
         let mut verdict = |change: &Change| match change.path() {
             Some(path) if is_lookup(path) => {
-                together.get_or_insert_with(|| lookup(settings.drain, context)).clone()
+                together.get_or_insert_with(|| lookup(*settings, context)).clone()
             }
             _ => Self::classify(settings, change, context),
         };
@@ -104,7 +120,8 @@ impl Policy for Registries {
 }
 
 /// The verdict on registries.conf and its drop-ins, which count together.
-fn lookup(drain: Drain, context: &Context<'_>) -> Verdict {
+fn lookup(settings: Settings, context: &Context<'_>) -> Verdict {
+    let drain = settings.drain;
     let files = files(context);
     let mut read_after = read_after(&files);
     let trouble = read_after.trouble.take();
@@ -128,10 +145,15 @@ fn lookup(drain: Drain, context: &Context<'_>) -> Verdict {
         Ok(before) => before,
         Err(trouble) => return not_known(drain, &trouble),
     };
-    match compare(&before, &config_after(&files, &after)) {
+    match compare(&before, &config_after(&files, &after), settings.mirrors) {
         Outcome::Same => decide(drain, false, "every image is looked up as before"),
         Outcome::Safe(news) => {
             decide(drain, false, &["whatever could be pulled still can; ", &news].concat())
+        }
+        Outcome::SafeIfWhole(news) => {
+            let start = "whatever could be pulled still can, if mirrors have the layers and \
+                         signatures of what they have manifests of (the setting mirrors: trusted); ";
+            decide(drain, false, &[start, &news].concat())
         }
         Outcome::Harmful(harm) => decide(drain, true, &harm),
     }

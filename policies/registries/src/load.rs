@@ -4,7 +4,7 @@
 //! As there, keys are found whatever their case, keys that are not known are
 //! passed over, and a value of another type is an error.
 
-use crate::config::{Mirror, Pull, Registry, Settings, ShortNames};
+use crate::config::{Mirror, Pull, Registry, Settings};
 use crate::fields::fields;
 use crate::name::{alias_target, is_domain, is_short};
 use crate::names::Names;
@@ -63,9 +63,9 @@ pub(crate) fn load<'a>(document: &'a Document<'_>, drop_in: bool) -> Result<Load
     let version_1 = version_1(old)?;
     let mut registries = self::registries(list)?;
     check(&registries.iter().collect::<Vec<_>>())?;
+    check_short_name_mode(text(mode)?)?;
     let mut settings = Settings {
         search: self::search(search)?,
-        short_names: short_names(text(mode)?)?,
         aliases: self::aliases(aliases)?,
         credential_helpers: texts(helpers)?,
         layer_store_helper: text(store)?,
@@ -117,14 +117,20 @@ fn check_wildcards(registries: &[Registry<'_>]) -> Result<()> {
 
 /// The same location twice must be blocked and insecure alike.
 pub(crate) fn check<'a>(registries: &[&'a Registry<'a>]) -> Result<()> {
-    let mut by_place = Names::with_capacity(registries.len());
-    for registry in registries.iter().copied() {
-        let place = if registry.location.is_empty() { registry.prefix } else { registry.location };
-        let Some(first) = by_place.first(place, registry) else { continue };
-        let flags = |registry: &Registry<'_>| (registry.insecure, registry.blocked);
-        if flags(first) != flags(registry) || first.proxy != registry.proxy {
-            return Err("two entries for one location differ in insecure, blocked or proxy");
-        }
+    let place = |registry: &Registry<'a>| match registry.location {
+        "" => registry.prefix,
+        location => location,
+    };
+    let mut by_place: Vec<_> =
+        registries.iter().map(|registry| (place(registry), *registry)).collect();
+    by_place.sort_by(|(a, _), (b, _)| words::order(a, b));
+    let flags = |registry: &Registry<'a>| (registry.insecure, registry.blocked, registry.proxy);
+    let differ = |pair: &[(&str, &Registry<'a>)]| match pair {
+        [(a, first), (b, second)] => flags(first) != flags(second) && words::equal(a, b),
+        _ => false,
+    };
+    if by_place.windows(2).any(differ) {
+        return Err("two entries for one location differ in insecure, blocked or proxy");
     }
     Ok(())
 }
@@ -140,11 +146,9 @@ fn search<'a>(item: Option<&'a Item<'_>>) -> Result<Option<Vec<&'a str>>> {
     Ok(search)
 }
 
-fn short_names(mode: &str) -> Result<Option<ShortNames>> {
+fn check_short_name_mode(mode: &str) -> Result<()> {
     match mode {
-        "" => Ok(None),
-        "permissive" | "disabled" => Ok(Some(ShortNames::Ask)),
-        "enforcing" => Ok(Some(ShortNames::Fail)),
+        "" | "permissive" | "disabled" | "enforcing" => Ok(()),
         _ => Err("short-name-mode must be enforcing, permissive or disabled"),
     }
 }

@@ -84,13 +84,13 @@ pub(crate) fn is_canonical(name: &str) -> bool {
 }
 
 /// The complete name of `path` in `registry`: Docker's own images have a
-/// hidden `library/`.
+/// hidden `library/`, and what cannot be a registry is a part of a path there.
 pub(crate) fn complete(registry: &str, path: &str) -> String {
-    let docker = registry == "docker.io" || registry == "index.docker.io";
-    match (docker, path.contains('/')) {
-        (true, false) => ["docker.io/library/", path].concat(),
-        (true, true) => ["docker.io/", path].concat(),
-        (false, _) => [registry, "/", path].concat(),
+    match registry {
+        "docker.io" | "index.docker.io" if path.contains('/') => ["docker.io/", path].concat(),
+        "docker.io" | "index.docker.io" => ["docker.io/library/", path].concat(),
+        host if is_registry(host) => [host, "/", path].concat(),
+        part => ["docker.io/", part, "/", path].concat(),
     }
 }
 
@@ -198,6 +198,7 @@ mod tests {
     fn dockers_own_images_have_a_hidden_part() {
         assert_eq!(complete("docker.io", "alpine"), "docker.io/library/alpine");
         assert_eq!(complete("quay.io", "alpine"), "quay.io/alpine");
+        assert_eq!(complete("host", "alpine"), "docker.io/host/alpine");
         assert_eq!(alias_target("docker.io/alpine").unwrap(), "docker.io/library/alpine");
         assert_eq!(alias_target("host/alpine"), None);
         assert_eq!(alias_target("quay.io/alpine:3"), None);
