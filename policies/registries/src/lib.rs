@@ -17,13 +17,15 @@ mod names;
 mod probe;
 mod scopes;
 mod signatures;
+mod told;
 
-use compare::{Outcome, compare};
+use compare::compare;
 use files::{
     Trouble, config_after, config_before, files, is_lookup, load_after, load_before, read_after,
     read_before,
 };
 use serde::{Deserialize, Serialize};
+use told::Outcome;
 use tread_guest_sdk::{
     Action, Change, Claim, Content, Context, Effect, Policy, State, Verdict, export,
 };

@@ -121,7 +121,7 @@ impl<'w> Probes<'w> {
             self.add_port(&scope);
         }
         if self.words.long
-            && let Some(long) = self.words.filled(&scope)
+            && let Some(long) = self.words.filled(&below)
         {
             self.insert(long);
         }
