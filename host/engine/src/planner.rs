@@ -121,6 +121,7 @@ fn plan_remembering<'a>(
     let start = Instant::now();
     let comparison = compare_digested(old, from, new, to)?;
     let comparing = start.elapsed();
+    let warnings = [warnings, comparison.warnings.clone()].concat();
     let round = Round::new(sandbox, policies, (old, new), &comparison).remembering(answers);
     let Round { statements, reproducible, calls, .. } = round.finished()?;
     let decided = decided(&comparison, statements);
@@ -140,13 +141,19 @@ fn decided<'p>(
     statements: Vec<Vec<Statement<'p>>>,
 ) -> Vec<Decided<'p>> {
     let changes = comparison.changes.iter().zip(statements);
-    changes
-        .map(|(change, statements)| Decided {
-            id: change.id.clone(),
-            edit: change.edit(),
-            statements,
-        })
-        .collect()
+    let changes = changes.map(|(change, statements)| Decided {
+        id: change.id.clone(),
+        edit: change.edit(),
+        statements,
+        settled: None,
+    });
+    let settled = comparison.settled.iter().map(|settled| Decided {
+        id: settled.id.clone(),
+        edit: settled.edit,
+        statements: Vec::new(),
+        settled: Some(settled.reason.clone()),
+    });
+    changes.chain(settled).collect()
 }
 
 /// What came of asking a policy.

@@ -12,6 +12,7 @@ pub mod description;
 pub mod diff;
 pub mod digest;
 pub mod effect;
+mod ignition;
 pub mod mirrors;
 pub mod openshift;
 pub mod operator;

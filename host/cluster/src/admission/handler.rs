@@ -1,5 +1,6 @@
 //! The webhook: an AdmissionReview in, one that allows and warns out.
 
+use super::outline;
 use crate::http::{Limits, Refused, guarded};
 use crate::metrics::Metrics;
 use axum::body::Bytes;
@@ -53,8 +54,15 @@ async fn answer(
             format!("expected an AdmissionReview of admission.k8s.io/v1: {why}"),
         )
     };
-    let review: AdmissionReview<DynamicObject> =
-        serde_json::from_slice(&body).map_err(|error| bad(error.to_string()))?;
+    let review: AdmissionReview<DynamicObject> = match serde_json::from_slice(&body) {
+        Ok(review) => review,
+        Err(error) => {
+            let error = error.to_string();
+            let deep = error.starts_with("recursion limit exceeded");
+            let answer = if deep { outline::answer(&body) } else { None };
+            return answer.map(Json).ok_or_else(|| bad(error));
+        }
+    };
     let request: AdmissionRequest<DynamicObject> =
         review.try_into().map_err(|_| bad("it has no request".to_owned()))?;
     let mut response = AdmissionResponse::from(&request);
@@ -102,7 +110,7 @@ fn clean(warnings: Vec<String>) -> Vec<String> {
     kept
 }
 
-fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     let visible: String = text.chars().map(|c| if deceives(c) { ' ' } else { c }).collect();
     let visible = visible.split_whitespace().collect::<Vec<_>>().join(" ");
     if visible.chars().count() <= LONGEST {

@@ -3,6 +3,7 @@
 
 pub mod certificates;
 pub mod handler;
+mod outline;
 pub mod registration;
 
 pub use certificates::{Certificates, Settings};

@@ -17,6 +17,7 @@ use tread_model::operator::{self, Forecast, Rendered, Topology};
 use tread_model::plan::compare::Shadow;
 use tread_model::plan::{Plan, PlanOutcome};
 use tread_model::read::{self, Input};
+use tread_model::refuse;
 
 /// What a pool's nodes will go through.
 #[derive(Debug, Clone)]
@@ -136,8 +137,8 @@ impl Asked<'_> {
     ) -> Result<WayPlan, String> {
         let side = way.from.as_ref().ok_or_else(|| gone(&way.from_name))?;
         let from = self.texts(side)?;
-        let (mut old, mut new) =
-            read::sides(&inputs(&from), &inputs(to)).map_err(|problems| problems.to_string())?;
+        let (mut old, mut new) = read::sides_in_order(&inputs(&from), &inputs(to))
+            .map_err(|problems| problems.to_string())?;
         for side in [&mut old, &mut new].into_iter().filter(|side| !side.mirrors.is_empty()) {
             mirrors::apply(&mut side.config, &side.mirrors)
                 .map_err(|problems| problems.to_string())?;
@@ -156,7 +157,9 @@ impl Asked<'_> {
                 true => Topology::SingleReplica,
                 false => Topology::HighlyAvailable,
             };
-            operator::forecast(&self.rendered(side, &from), rendered, self.operator, topology)
+            operator::unparsable(&refuse::unparsable(new)).unwrap_or_else(|| {
+                operator::forecast(&self.rendered(side, &from), rendered, self.operator, topology)
+            })
         });
         Ok(WayPlan { plan: planned.plan, operator, shadow })
     }
@@ -183,14 +186,16 @@ pub(super) fn inputs<'t>(texts: &'t [Text<'_>]) -> Vec<Input<'t>> {
 }
 
 fn mean_the_same(one: &[Text<'_>], other: &[Text<'_>]) -> bool {
-    let Ok((mut one, mut other)) = read::sides(&inputs(one), &inputs(other)) else { return false };
+    let Ok((mut one, mut other)) = read::sides_in_order(&inputs(one), &inputs(other)) else {
+        return false;
+    };
     for side in [&mut one, &mut other].into_iter().filter(|side| !side.mirrors.is_empty()) {
         if mirrors::apply(&mut side.config, &side.mirrors).is_err() {
             return false;
         }
     }
     diff::compare(&one.config, &other.config)
-        .is_ok_and(|it| it.changes.is_empty() && it.refusals.is_empty())
+        .is_ok_and(|it| it.changes.is_empty() && it.refusals.is_empty() && it.settled.is_empty())
 }
 
 pub(super) fn gone(name: &str) -> String {
@@ -225,7 +230,7 @@ fn os_image(name: &str, rendered: &[u8]) -> Option<Vec<u8>> {
 
 /// What the mirror objects of a side make of its registries.conf.
 fn registries_conf(texts: &[Text<'_>]) -> Option<String> {
-    let (mut side, _) = read::sides(&inputs(texts), &inputs(texts)).ok()?;
+    let (mut side, _) = read::sides_in_order(&inputs(texts), &inputs(texts)).ok()?;
     mirrors::apply(&mut side.config, &side.mirrors).ok()?;
     let file = side.config.files.iter().find(|file| file.path == REGISTRIES_CONF)?;
     let bytes = tread_model::contents::decode(&file.contents).ok()??;
@@ -283,11 +288,12 @@ fn attributed(
 fn says(body: &Piece, bodies: &Bodies) -> Option<BTreeSet<String>> {
     let bytes = body.bytes(bodies)?;
     let input = [Input { name: body.name(), bytes }];
-    let (side, _) = read::sides(&input, &input).ok()?;
+    let (side, _) = read::sides_in_order(&input, &input).ok()?;
     let comparison = diff::compare(&NodeConfig::default(), &side.config).ok()?;
     let changes = comparison.changes.into_iter().map(|change| change.id);
     let refusals = comparison.refusals.into_iter().map(|refusal| refusal.id);
-    Some(changes.chain(refusals).collect())
+    let settled = comparison.settled.into_iter().map(|settled| settled.id);
+    Some(changes.chain(refusals).chain(settled).collect())
 }
 
 /// How often each policy decided, in the plans of some previews.

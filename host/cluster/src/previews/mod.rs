@@ -11,9 +11,12 @@ mod compute;
 mod effects;
 mod few;
 mod object;
+#[cfg(test)]
+mod openshift;
 mod registries;
 mod side;
 mod warning;
+mod why;
 mod work;
 
 pub use cluster::{Baseline, Change, Cluster, Mirror, MirrorKey, Mirrors, Release};

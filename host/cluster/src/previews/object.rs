@@ -2,16 +2,18 @@
 
 use super::compute::{Preview, WayPlan, WayPlanned};
 use super::effects;
+use super::why::{Why, why};
 use super::work::{Part, Work};
 use crate::api::conditions::{self, Finding};
 use crate::api::disruption_plan::{
-    Cause, CauseEvent, DisruptionPlanStatus, PlanChange, PlanStep, Transition,
+    Cause, CauseEvent, DisruptionPlanStatus, PlanBecause, PlanChange, PlanStep, Transition,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use std::collections::BTreeSet;
 use tread_model::digest::{Digest, Fields};
 use tread_model::effect::Effect;
+use tread_model::operator::Because;
 use tread_model::plan::compare::Shadow;
 use tread_model::plan::{ChangeOutcome, PlanOutcome, PlannedChange, Step};
 
@@ -106,29 +108,33 @@ fn one(
         };
         format!("It is rolled out together with {others}: {whole} says what all of them do.")
     });
-    let mut transitions: Vec<(Effect, Transition)> = preview
+    let mut transitions: Vec<(Effect, Transition, &WayPlanned)> = preview
         .ways
         .iter()
         .filter(|way| {
             let nothing = |plan: &WayPlan| plan.plan.outcome == PlanOutcome::Nothing;
             !way.plan.as_ref().is_ok_and(nothing)
         })
-        .map(|way| transition(work, way, ids, together.as_deref()))
+        .map(|way| {
+            let (effect, transition) = transition(work, way, ids, together.as_deref());
+            (effect, transition, way)
+        })
         .collect();
-    transitions.sort_by(|(one, a), (other, b)| {
+    transitions.sort_by(|(one, a, _), (other, b, _)| {
         (other, b.nodes.count, &a.from).cmp(&(one, a.nodes.count, &b.from))
     });
     let worst = transitions.first();
-    let effect = worst.map_or(Effect::None, |(effect, _)| *effect);
+    let because = worst.and_then(|(.., way)| why(way.plan.as_ref().ok()?, ids)).map(Why::text);
+    let effect = worst.map_or(Effect::None, |(effect, ..)| *effect);
     let (words, tread) = match worst {
-        Some((_, way)) => match &way.operator {
+        Some((_, way, _)) => match &way.operator {
             Some(operator) => (operator.clone(), Some(way.summary.clone())),
             None => (way.summary.clone(), None),
         },
         None => (Effect::None.to_string(), None),
     };
-    let happens = transitions.iter().map(|(effect, way)| (*effect, way.nodes.count)).collect();
-    let transitions: Vec<Transition> = transitions.into_iter().map(|(_, way)| way).collect();
+    let happens = transitions.iter().map(|(effect, way, _)| (*effect, way.nodes.count)).collect();
+    let transitions: Vec<Transition> = transitions.into_iter().map(|(_, way, _)| way).collect();
     let fallback = |change: &&PlanChange| ["fallback", "failed"].contains(&change.verdict.as_str());
     let fallbacks: BTreeSet<&str> = transitions
         .iter()
@@ -141,6 +147,7 @@ fn one(
         cause: Some(part.cause.to_string()),
         effect: Some(words),
         tread,
+        because,
         nodes: Some(transitions.iter().map(|way| way.nodes.count).sum()),
         fallbacks: Some(i64::try_from(fallbacks.len()).unwrap_or(i64::MAX)),
         stale: false,
@@ -248,6 +255,9 @@ fn transition(
     let Some(forecast) = operator else { return (effect, way) };
     let (effect, words) = effects::of_operator(forecast, ids);
     way.operator = Some(words);
+    let mut because: Vec<&Because> = effects::operators_own(forecast, ids).collect();
+    because.sort_by_key(|part| std::cmp::Reverse(part.effect));
+    way.operator_because = because.into_iter().map(PlanBecause::from).collect();
     (effect, way)
 }
 
@@ -301,6 +311,7 @@ pub fn cut(mut status: DisruptionPlanStatus) -> DisruptionPlanStatus {
     };
     shorten(&mut status.effect);
     shorten(&mut status.tread);
+    shorten(&mut status.because);
     for way in &mut status.transitions {
         way.summary = conditions::cut(std::mem::take(&mut way.summary), LONGEST_WORDS);
         shorten(&mut way.operator);
@@ -317,6 +328,9 @@ pub fn cut(mut status: DisruptionPlanStatus) -> DisruptionPlanStatus {
             let left_out = way.changes.len().saturating_sub(most);
             way.changes.truncate(most);
             way.changes_left_out += i64::try_from(left_out).unwrap_or(i64::MAX);
+            let left_out = way.operator_because.len().saturating_sub(most);
+            way.operator_because.truncate(most);
+            way.operator_because_left_out += i64::try_from(left_out).unwrap_or(i64::MAX);
         }
         let size = serde_json::to_vec(&status).map_or(0, |text| text.len());
         if size <= LARGEST {

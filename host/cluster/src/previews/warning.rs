@@ -1,13 +1,15 @@
 //! What `kubectl apply` prints of a change, before anything happens: a line for
 //! each pool.
 
-use super::compute::{Preview, WayPlan};
-use super::effects;
+use super::compute::Preview;
+use super::effects::{self, effect};
+use super::why::{Why, why};
 use crate::api::disruption_plan::Cause;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use tread_model::effect::Effect;
-use tread_model::plan::{Plan, PlanOutcome, causes, in_a_cluster};
+use tread_model::plan::{Plan, PlanOutcome};
+use tread_model::refuse::LOCK_OUT;
 
 /// How many pools are told of.
 const MOST_POOLS: usize = 5;
@@ -28,7 +30,25 @@ pub fn warnings(previews: &[Preview], cause: &Cause) -> Vec<String> {
         let pools = if left_out == 1 { "pool" } else { "pools" };
         lines.push(format!("tread: and {left_out} more {pools} with {}", counted(nodes)));
     }
+    lines.extend(notes(previews, cause));
     lines
+}
+
+/// What there is to know besides of what is applied, and who is locked out by it;
+/// each once, with the first pool that it is true of.
+fn notes(previews: &[Preview], cause: &Cause) -> Vec<String> {
+    let own = format!("{}, ", cause.name);
+    let mut seen = BTreeSet::new();
+    let mut notes = Vec::new();
+    for preview in previews {
+        let plans = preview.ways.iter().filter_map(|way| way.plan.as_ref().ok());
+        for note in plans.flat_map(|way| &way.plan.warnings) {
+            if (note.starts_with(LOCK_OUT) || note.starts_with(&own)) && seen.insert(note) {
+                notes.push(format!("tread: pool {}: {note}", preview.work.pool.name));
+            }
+        }
+    }
+    notes
 }
 
 fn line(preview: &Preview, cause: &Cause) -> Option<(Effect, i64, String)> {
@@ -64,47 +84,12 @@ fn line(preview: &Preview, cause: &Cause) -> Option<(Effect, i64, String)> {
         }
         None => String::new(),
     };
-    let because = because(plan, ids, worst);
-    Some((worst, nodes, format!("{who}: {words}{better}{paused}{because}")))
-}
-
-/// What will happen by whoever rolls it out.
-fn effect(plan: &WayPlan, ids: Option<&BTreeSet<String>>) -> (Effect, String) {
-    match &plan.operator {
-        Some(forecast) => effects::of_operator(forecast, ids),
-        None => effects::of_tread(&plan.plan, ids),
-    }
-}
-
-/// The change that costs most, who says so, and who could avoid it.
-fn because(plan: &WayPlan, ids: Option<&BTreeSet<String>>, worst: Effect) -> String {
-    if worst == Effect::None {
-        return String::new();
-    }
-    if let Some(forecast) = &plan.operator {
-        let own = forecast.because.iter().filter(|part| {
-            part.effect == worst && (part.id == "passwd" || effects::is_of(ids, &part.id))
-        });
-        let own: Vec<_> = own.collect();
-        let Some(first) = own.first() else { return String::new() };
-        let more = match own.len().saturating_sub(1) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        return format!(", because of {}{more} ({})", first.id, first.rule);
-    }
-    let mut own = plan.plan.clone();
-    own.changes.retain(|change| effects::is_of(ids, &change.id));
-    let refused = own.changes.iter().find(|change| {
-        worst == Effect::Refuse && change.outcome == tread_model::plan::ChangeOutcome::Refused
-    });
-    if let Some(refused) = refused {
-        return format!(": {}: {}", refused.id, refused.reason);
-    }
-    match causes(&own, |effect| effect >= worst).first() {
-        Some(cause) => format!(", because of {cause}: {}", in_a_cluster(&cause.way_out())),
+    let because = match why(plan, ids) {
+        Some(Why::Change(why)) => format!(", because of {why}"),
+        Some(Why::Refused(why)) => format!(": {why}"),
         None => String::new(),
-    }
+    };
+    Some((worst, nodes, format!("{who}: {words}{better}{paused}{because}")))
 }
 
 fn counted(nodes: i64) -> String {

@@ -361,7 +361,8 @@ pub fn files(files: &[(&str, &str)]) -> Value {
     let files: Vec<Value> = files
         .iter()
         .map(|(path, text)| {
-            let source = format!("data:,{}", text.replace(' ', "%20").replace('\n', "%0A"));
+            let escaped: String = text.bytes().map(|byte| format!("%{byte:02X}")).collect();
+            let source = format!("data:,{escaped}");
             json!({"path": path, "mode": 0o644, "overwrite": true, "contents": {"source": source}})
         })
         .collect();

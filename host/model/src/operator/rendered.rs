@@ -29,6 +29,7 @@ impl Rendered {
         for mut machine_config in machine_configs {
             let mut spec = taken(&mut machine_config, "spec");
             let mut own = taken(&mut spec, "config");
+            crate::read::leave_out(&mut own);
             prune(&mut own);
             overlay(&mut config, own);
             let spec = &spec;
@@ -46,6 +47,7 @@ impl Rendered {
             rendered.storage = storage;
         }
         rendered.files = keyed(rendered.storage.remove("files"), "path");
+        rendered.files.values_mut().for_each(as_rendered);
         rendered.units = keyed(config.pointer_mut("/systemd/units").map(Value::take), "name");
         rendered.passwd = taken(&mut config, "passwd");
         rendered.ignition_arguments = taken(&mut config, "kernelArguments");
@@ -118,6 +120,18 @@ fn keyed(list: Option<Value>, key: &str) -> BTreeMap<String, Value> {
         Some((name, entry))
     });
     named.collect()
+}
+
+/// What the operator writes into each file when it renders, where nothing else is
+/// said, and what it takes out.
+fn as_rendered(file: &mut Value) {
+    let Value::Object(file) = file else { return };
+    file.entry("overwrite").or_insert(Value::Bool(true));
+    if let Some(Value::Object(contents)) = file.get_mut("contents")
+        && contents.get("compression").is_some_and(|compression| compression == "")
+    {
+        contents.remove("compression");
+    }
 }
 
 /// A field, without a copy of what it holds.

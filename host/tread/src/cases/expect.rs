@@ -255,7 +255,8 @@ mod tests {
     fn fallback() -> Plan {
         let digest = Digest::of(b"");
         let edit = tread_model::change::Edit::Changed;
-        let change = Decided { id: "file:/etc/a".to_owned(), edit, statements: Vec::new() };
+        let (id, statements) = ("file:/etc/a".to_owned(), Vec::new());
+        let change = Decided { id, edit, statements, settled: None };
         build((digest, digest), vec![change], &[], Vec::new(), true)
     }
 

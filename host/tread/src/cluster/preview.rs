@@ -107,6 +107,10 @@ fn not_planned(plan: &Described) -> Option<&str> {
 
 /// The change that costs most, and who could make it cost less.
 fn costliest(plan: &Described) -> String {
+    // Beside OpenShift's operator it is the operator that does it.
+    if let (Some(because), Some(tread)) = (&plan.status.because, &plan.status.tread) {
+        return format!(", because of {because}, by OpenShift's operator; tread would do: {tread}");
+    }
     let ways = plan.status.transitions.iter().filter(|way| way.effect == Some(plan.effect));
     // The most disruptive changes come first.
     let Some(change) = ways.flat_map(|way| &way.changes).next() else { return String::new() };
