@@ -39,7 +39,11 @@ pub(crate) fn of_error(
         return no_room(format!("too many policies run at the same time: {error:#}"));
     }
     let Some(trap) = error.downcast_ref::<Trap>() else {
-        return failure(otherwise, format!("{error:#}"));
+        let text = format!("{error:#}");
+        return match otherwise {
+            FailureKind::BadOutput => failure(otherwise, unreadable(&text)),
+            _ => failure(otherwise, text),
+        };
     };
     match trap {
         Trap::OutOfFuel => failure(
@@ -59,10 +63,43 @@ pub(crate) fn of_error(
         | Trap::ListOutOfBounds
         | Trap::InvalidDiscriminant
         | Trap::UnalignedPointer
-        | Trap::InvalidChar => failure(otherwise, trap.to_string()),
+        | Trap::InvalidChar => failure(otherwise, unreadable(&trap.to_string())),
         trap => match said {
             Some(text) => failure(FailureKind::Trap, text),
             None => failure(FailureKind::Trap, trap.to_string()),
         },
     }
+}
+
+/// What wasmtime says where it cannot read what a policy returned, and what that
+/// means to who wrote the policy.
+const UNREADABLE: [(&str, &str); 7] = [
+    (
+        "too much data",
+        "it takes more memory of the host than an answer may: one verdict for each change, with \
+         one sentence as its reason, is enough",
+    ),
+    (
+        "discriminant",
+        "it holds a case that the contract does not have, of a variant, an enum, an \
+      option or a result: was it built against another wit/policy.wit?",
+    ),
+    ("out of bounds", "an address or a length in it leads out of the policy's memory"),
+    ("aligned", "an address in it is none at which such a value can lie"),
+    ("overflow", "a length in it is more than any memory has"),
+    ("too large", "a length in it is more than any memory has"),
+    ("utf-8", "a text in it is no UTF-8"),
+];
+
+/// The words for an answer that is no value of the contract. Its name does not
+/// depend on what wasmtime says.
+fn unreadable(said: &str) -> String {
+    let found = UNREADABLE.iter().find(|(part, _)| said.contains(part));
+    let why = found.map_or_else(String::new, |(_, why)| format!(": {why}"));
+    // A number in it tells which case, and where a text stops.
+    let said = match said.contains("too much data") {
+        true => String::new(),
+        false => format!(" ({said})"),
+    };
+    format!("what it returned cannot be read as the contract has it{why}{said}")
 }

@@ -12,6 +12,7 @@ use tread_model::claim::{Router, validate_description};
 use tread_model::description::{Claim, Description};
 use tread_model::digest::Digest;
 use tread_model::plan::PolicyIdentity;
+use tread_model::schema::Schema;
 use tread_model::verdict::{Failure, FailureKind, Layer};
 
 /// A policy that takes part in plans: what is known of it without running it,
@@ -220,12 +221,13 @@ fn bad_description(message: String) -> Failure {
     Failure { kind: FailureKind::BadDescription, message }
 }
 
-/// The defaults with the admin's values over them, as canonical JSON.
-fn complete_settings(
+/// The defaults with the admin's values over them, as canonical JSON, which is
+/// what the schema asks for.
+pub fn complete_settings(
     description: &Description,
     wished: &Map<String, Value>,
 ) -> Result<String, Failure> {
-    let invalid = |message: String| Failure { kind: FailureKind::InvalidSettings, message };
+    let invalid = |message: String| failure(FailureKind::InvalidSettings, message);
     let Some(settings) = &description.settings else {
         return match wished.keys().next() {
             None => Ok("{}".to_owned()),
@@ -240,7 +242,10 @@ fn complete_settings(
     for (key, value) in wished {
         complete.insert(key.clone(), value.clone());
     }
-    Ok(Value::Object(complete).to_string())
+    let complete = Value::Object(complete);
+    let schema = Schema::read(&settings.schema).map_err(bad_description)?;
+    schema.check(&complete).map_err(|problems| invalid(problems.join("; ")))?;
+    Ok(complete.to_string())
 }
 
 /// All policies of a plan, in the order of layer and name, with the way from a

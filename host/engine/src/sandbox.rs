@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tread_model::change::{Change, Entry};
 use tread_model::claim::validate_description;
-use tread_model::description::{Claim, Description};
+use tread_model::description::{Claim, Description, Difference};
 use tread_model::digest::Digest;
 use tread_model::verdict::{Failure, FailureKind, Layer, Verdict};
 use wasmtime::component::Component;
@@ -261,14 +261,13 @@ impl Sandbox {
         let exported = self.exported(serving, ready)?;
         let bad = |message: String| failure(FailureKind::BadDescription, message);
         validate_description(&exported).map_err(bad)?;
-        if declared != exported {
-            return Err(bad(format!(
-                "its custom section describes {} {}, and its function describes {} {}, or they \
-                 differ further on: build it again",
-                declared.name, declared.version, exported.name, exported.version
-            )));
+        match declared.difference(&exported) {
+            None => Ok(()),
+            Some(Difference { what, one, two }) => Err(bad(format!(
+                "{what} is {one} in its custom section and {two} by its function `describe`: build \
+                 it again"
+            ))),
         }
-        Ok(())
     }
 
     fn exported(&self, serving: &Serving, ready: &Ready) -> Result<Description, Failure> {

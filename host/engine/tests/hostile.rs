@@ -264,26 +264,42 @@ fn output_that_is_no_value_of_the_contract_is_bad_output() {
             .collect();
         stores + &list(61000, 1)
     };
-    for (what, body) in [
-        ("the address of the answer is out of range", "(i32.const 0x7fffff00)".to_owned()),
-        ("the address of the answer is not aligned", "(i32.const 60001)".to_owned()),
-        ("the list is out of range", list(0x7fff_ff00, 10)),
-        ("the list ends out of range", list(0, 1 << 20)),
-        ("the length of the list overflows", list(0, 0x7fff_ffff)),
-        ("an unknown answer", verdict(3, 0, 0, 0, 0)),
-        ("actions out of range", verdict(1, 0x7fff_0000, 1, 0, 0)),
-        ("a reason out of range", verdict(0, 0, 0, 0x3f_ff00, 0x200)),
+    const OUT: &str = "leads out of the policy's memory";
+    const LARGE: &str = "takes more memory of the host than an answer may";
+    for (what, body, words) in [
+        ("the address of the answer is out of range", "(i32.const 0x7fffff00)".to_owned(), OUT),
+        (
+            "the address of the answer is not aligned",
+            "(i32.const 60001)".to_owned(),
+            "none at which such a value can lie",
+        ),
+        ("the list is out of range", list(0x7fff_ff00, 10), OUT),
+        ("the list ends out of range", list(0, 1 << 20), OUT),
+        ("the length of the list overflows", list(0, 0x7fff_ffff), OUT),
+        (
+            "an unknown answer",
+            verdict(9, 0, 0, 0, 0),
+            "a case that the contract does not have, of a variant, an enum, an option or a \
+             result: was it built against another wit/policy.wit? (unexpected discriminant: 9)",
+        ),
+        ("actions out of range", verdict(1, 0x7fff_0000, 1, 0, 0), OUT),
+        ("a reason out of range", verdict(0, 0, 0, 0x3f_ff00, 0x200), OUT),
         (
             "a reason that is no text",
             verdict(0, 0, 0, 62_000, 2)
                 + "(i32.store (i32.const 62000) (i32.const 0xffff)) (drop) (i32.const 60000)",
+            "a text in it is no UTF-8",
         ),
-        ("a list that is too long", list(65536, 40_000)),
+        ("a list that is too long", list(65536, 40_000), LARGE),
     ] {
         let guest = Guest { pages: 64, ..classifying(&body) };
         let module = shared().load(&guest.component(), None).unwrap();
         let failed = ask(shared(), &module).expect_err(what);
         assert_eq!(failed.failure.kind, FailureKind::BadOutput, "{what}: {}", failed.failure);
+        let message = &failed.failure.message;
+        assert!(message.starts_with("what it returned cannot be read"), "{what}: {message}");
+        assert!(message.contains(words), "{what}: {message}");
+        assert!(!message.contains("hostcall"), "{what}: {message}");
         still_serves(shared());
     }
 }
@@ -295,7 +311,9 @@ fn what_is_lifted_out_of_a_guest_is_bounded_before_the_host_allocates_it() {
         (i32.store (i32.const 60004) (i32.const 400000)) (i32.const 60000)";
     let guest = Guest { pages: 200, ..classifying(body) };
     let failed = fails(shared(), &guest);
-    assert_failure(&failed.failure, FailureKind::BadOutput, "too much data");
+    let words = "takes more memory of the host than an answer may: one verdict for each change";
+    assert_failure(&failed.failure, FailureKind::BadOutput, words);
+    assert!(!failed.failure.message.contains("hostcalls"), "{}", failed.failure);
 }
 
 #[test]

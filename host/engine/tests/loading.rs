@@ -237,7 +237,11 @@ fn the_custom_section_has_to_say_what_the_function_says() {
     for (component, words) in [
         (missing.component(), "no custom section"),
         (broken.component(), "invalid type"),
-        (differs.component(), "build it again"),
+        (
+            differs.component(),
+            "the number of claims is 2 in its custom section and 1 by its function `describe`: \
+             build it again",
+        ),
         (twice, "more than one"),
     ] {
         let failure = is_not_loaded(shared(), &component);

@@ -20,6 +20,7 @@ pub mod problem;
 pub mod read;
 pub mod refuse;
 pub mod rules;
+pub mod schema;
 pub mod secrets;
 pub mod text_diff;
 pub mod unit_name;

@@ -19,8 +19,19 @@ pub fn description(bytes: &[u8], limits: &Limits) -> Result<Description, Failure
             limits.description_bytes
         )));
     }
-    serde_json::from_slice(section)
-        .map_err(|error| bad(format!("the custom section {SECTION}: {error}")))
+    serde_json::from_slice(section).map_err(|error| {
+        let error = error.to_string();
+        // What serde calls by the names of types in here.
+        let error = error
+            .replace("struct Description", "an object with name, version, summary and claims")
+            .replace("struct Claim", "an object with changes, least and most")
+            .replace("struct SettingsDescription", "an object with defaults and schema")
+            .replace("enum Effect", "none, reload, restart, drain, reboot or refuse");
+        bad(format!(
+            "the custom section {SECTION}, which `tread policy build` writes, is no description: \
+             {error}"
+        ))
+    })
 }
 
 fn bad(message: String) -> Failure {

@@ -3,6 +3,7 @@
 use super::{MOST_STEPS, Pattern};
 use crate::description::{Claim, Description, SettingsDescription};
 use crate::read::is_unfit;
+use crate::schema::Schema;
 use std::collections::BTreeSet;
 
 const MOST_CLAIMS: usize = 256;
@@ -22,9 +23,22 @@ pub fn validate_description(description: &Description) -> Result<(), String> {
             "the version {version:?} is no semantic version such as 1.4.0: {error}"
         ));
     }
-    if summary.chars().any(is_unfit) || summary.chars().count() > LONGEST_SUMMARY {
+    if let Some((at, odd)) = summary.chars().enumerate().find(|(_, c)| is_unfit(*c)) {
+        let what = match odd {
+            '\n' | '\r' => "a line break",
+            odd if odd.is_control() => "a control character",
+            _ => "a character that hides or turns text",
+        };
         return Err(format!(
-            "the summary has to be one line of {LONGEST_SUMMARY} characters at most"
+            "the summary holds {what} (U+{:04X}, character {}): write one line without it",
+            u32::from(odd),
+            at + 1
+        ));
+    }
+    let length = summary.chars().count();
+    if length > LONGEST_SUMMARY {
+        return Err(format!(
+            "the summary has {length} characters, and {LONGEST_SUMMARY} are allowed"
         ));
     }
     if claims.is_empty() || claims.len() > MOST_CLAIMS {
@@ -88,12 +102,11 @@ fn check_claim(claim: &Claim) -> Result<Pattern, String> {
 }
 
 fn check_settings(settings: &SettingsDescription) -> Result<(), String> {
-    for (what, text) in [("defaults", &settings.defaults), ("schema", &settings.schema)] {
-        if let Err(error) = serde_json::from_str::<serde_json::Map<_, serde_json::Value>>(text) {
-            return Err(format!("the {what} of the settings are no JSON object: {error}"));
-        }
+    let SettingsDescription { defaults, schema } = settings;
+    if let Err(error) = serde_json::from_str::<serde_json::Map<_, serde_json::Value>>(defaults) {
+        return Err(format!("the defaults of the settings are no JSON object: {error}"));
     }
-    Ok(())
+    Schema::read(schema).map(|_| ())
 }
 
 #[cfg(test)]
@@ -135,9 +148,22 @@ mod tests {
             (Description { name: "Chrony".into(), ..good() }, "name"),
             (Description { name: "a".repeat(64), ..good() }, "name"),
             (Description { version: "1.0".into(), ..good() }, "version"),
-            (Description { summary: "two\nlines".into(), ..good() }, "summary"),
-            (Description { summary: "a".repeat(201), ..good() }, "summary"),
-            (Description { summary: "turned \u{202e}".into(), ..good() }, "summary"),
+            (
+                Description { summary: "two\nlines".into(), ..good() },
+                "the summary holds a line break (U+000A, character 4)",
+            ),
+            (
+                Description { summary: "\u{1b}[31mred".into(), ..good() },
+                "the summary holds a control character (U+001B, character 1)",
+            ),
+            (
+                Description { summary: "turned \u{202e}".into(), ..good() },
+                "the summary holds a character that hides or turns text (U+202E, character 8)",
+            ),
+            (
+                Description { summary: "a".repeat(201), ..good() },
+                "the summary has 201 characters, and 200 are allowed",
+            ),
             (Description { claims: vec![claim("file:/etc/\u{202e}x")], ..good() }, "turns text"),
             (Description { claims: Vec::new(), ..good() }, "0 claims"),
             (Description { claims: many, ..good() }, "257 claims"),
@@ -146,6 +172,13 @@ mod tests {
             (Description { claims: vec![range], ..good() }, "least"),
             (Description { settings: settings("[]", "{}"), ..good() }, "defaults"),
             (Description { settings: settings("{}", "true"), ..good() }, "schema"),
+            (
+                Description {
+                    settings: settings("{}", r#"{"properties":{"a":{"format":"uri"}}}"#),
+                    ..good()
+                },
+                "the schema: properties.a.format: tread does not enforce this keyword",
+            ),
         ] {
             let error = validate_description(&broken).expect_err(word);
             assert!(error.contains(word), "{error}");

@@ -12,6 +12,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use tread_engine::inspect::Inspection;
 use tread_engine::limits::Limits;
+use tread_engine::policy::complete_settings;
 use tread_engine::sandbox::{Sandbox, Spent};
 use tread_model::description::{Claim, Description, SettingsDescription};
 use tread_model::digest::Digest;
@@ -127,8 +128,9 @@ fn load(
 ) -> Result<Spent, Failure> {
     let module = sandbox.load(bytes, None)?;
     let spent = sandbox.empty_call(&module)?;
-    if let Some(settings) = description.and_then(|it| it.settings.as_ref()) {
-        sandbox.check_settings(&module, &settings.defaults)?;
+    if let Some(description) = description.filter(|it| it.settings.is_some()) {
+        let defaults = complete_settings(description, &Map::new())?;
+        sandbox.check_settings(&module, &defaults)?;
     }
     Ok(spent)
 }
