@@ -231,16 +231,8 @@ fn policy(bytes: &[u8], wishes: Wishes, sandbox: &Sandbox) -> Result<Policy> {
 }
 
 fn read_cases(path: &Path) -> Result<Vec<(String, Case)>> {
-    let mut files = vec![path.to_owned()];
-    if path.is_dir() {
-        let entries = std::fs::read_dir(path)?.map(|entry| Ok(entry?.path()));
-        files = entries.collect::<std::io::Result<_>>()?;
-        files.retain(|file| file.extension().is_some_and(|it| it == "yaml" || it == "yml"));
-        files.sort();
-        ensure!(!files.is_empty(), "{} holds no cases: expected .yaml files", path.display());
-    }
     let mut all = Vec::new();
-    for file in files {
+    for file in cases::files(path)? {
         let name = file.display().to_string();
         all.extend(cases::read_file(&file)?.into_iter().map(|case| (name.clone(), case)));
     }

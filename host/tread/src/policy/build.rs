@@ -1,5 +1,6 @@
 //! From a policy's crate to its component: compile, wrap, describe.
 
+use super::in_cluster::check_name;
 use super::toolchain::{self, Toolchain};
 use crate::outputs;
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
@@ -32,6 +33,7 @@ pub struct Built {
 /// `NAME.wasm` in `dir`. The same source gives the same bytes, wherever it is.
 pub fn build(dir: &Path, out: Option<&Path>) -> Result<Built> {
     let (component, description) = built(dir)?;
+    check_name(&description.name, Some(Digest::of(&component)))?;
     let path = match out {
         Some(out) => out.to_owned(),
         None => dir.join(format!("{}.wasm", description.name)),

@@ -1,9 +1,10 @@
 //! From a module that another compiler made to a policy's component.
 
 use super::build::{Built, written};
+use super::in_cluster::check_name;
 use super::inspect::{Examined, read};
 use super::what::what;
-use crate::loading;
+use crate::{loading, outputs};
 use anyhow::{Context as _, Result, anyhow, bail};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,6 +12,7 @@ use tread_engine::inspect::inspect;
 use tread_engine::limits::Limits;
 use tread_engine::sandbox::Sandbox;
 use tread_model::description::SECTION;
+use tread_model::digest::Digest;
 use tread_model::verdict::FailureKind;
 use wasmparser::{Encoding, Parser, Payload};
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
@@ -30,11 +32,14 @@ pub(super) fn build(path: &Path, out: Option<&Path>) -> Result<Built> {
     let component = component(path, read(path)?, &sandbox)?;
     Examined::new(path, &component, &sandbox).check(path)?;
     let description = tread_engine::inspect::description(&component, sandbox.limits())?;
+    check_name(&description.name, Some(Digest::of(&component)))?;
     let own = format!("{}.wasm", description.name);
     let to = out.unwrap_or(Path::new(&own));
-    let same = |a: &Path, b: &Path| std::fs::canonicalize(a).ok() == std::fs::canonicalize(b).ok();
-    if out.is_none() && to.exists() && same(path, to) {
-        bail!("{own} would be written over itself: name another file with -o, or the same one");
+    if outputs::is_same(path, to) {
+        bail!(
+            "{} would be written over what it is made from: name another file with -o",
+            to.display()
+        );
     }
     written(component, description, to)
 }

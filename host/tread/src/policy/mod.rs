@@ -4,6 +4,7 @@ pub mod bench;
 pub mod build;
 mod explain;
 mod from;
+pub(crate) mod in_cluster;
 pub mod inspect;
 pub(crate) mod manifest;
 pub mod new;
@@ -43,6 +44,7 @@ pub fn run_build(
     for claim in &description.claims {
         writeln!(out, "  claims {} ({} to {})", claim.changes, claim.least, claim.most)?;
     }
+    in_cluster::warn_of_wide(&description.claims)?;
     let imports = match built.imports.as_slice() {
         [] => "nothing".to_owned(),
         imports => imports.join(", "),

@@ -36,13 +36,20 @@ pub(crate) fn of_case(case: &Case, policy: &Policy) -> Result<Option<Question>> 
         .changes
         .iter()
         .filter(|change| matches(&all, &change.id))
-        .map(|change| owned_change(&redact(change)))
+        .map(|change| match case.read_secrets {
+            true => owned_change(change),
+            false => owned_change(&redact(change)),
+        })
         .collect();
     if changes.is_empty() {
         return Ok(None);
     }
     let unchanged = unchanged(&old.config, &new.config, |id| matches(&beside, id))?;
-    let unchanged = unchanged.iter().map(|entry| owned_entry(&redact_entry(entry))).collect();
+    let entry = |entry: &Entry<'_>| match case.read_secrets {
+        true => owned_entry(entry),
+        false => owned_entry(&redact_entry(entry)),
+    };
+    let unchanged = unchanged.iter().map(entry).collect();
     Ok(Some(Question { title: case.title.clone(), changes, unchanged }))
 }
 

@@ -34,7 +34,7 @@ fn the_policy_of_the_page_is_built_tested_and_keeps_what_every_policy_must() {
         assert_eq!(ran.code(), 0, "{command}: {}{}", ran.out(), ran.err());
         last = ran.out();
     }
-    assert!(last.ends_with("6 passed, 0 failed\n"), "{last}");
+    assert!(last.ends_with("9 passed, 0 failed\n"), "{last}");
 }
 
 #[test]
