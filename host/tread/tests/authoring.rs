@@ -137,7 +137,10 @@ fn the_unit_tests_of_every_kind_pass_natively_at_once() {
         [(shop.cargo(&["test"]), "cargo test"), (shop.tread(&["policy", "test"]), "policy test")]
     {
         assert_eq!(tested.code(), 0, "{what}: {}\n{}", tested.out(), tested.err());
-        assert!(!tested.err().contains("warning"), "{what}: {}", tested.err());
+        // Some of these claims are as wide as can be, which is told.
+        let err = tested.err();
+        let mut others = err.lines().filter(|line| !line.starts_with("warning: it claims as much"));
+        assert!(!others.any(|line| line.contains("warning")), "{what}: {err}");
     }
 }
 

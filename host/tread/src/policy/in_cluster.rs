@@ -21,7 +21,7 @@ pub(super) fn check_name(name: &str, component: Option<Digest>) -> Result<()> {
 pub(crate) fn taken(name: &str) -> String {
     format!(
         "a policy is named {name}, which is the name of a built-in one: rename it (`NAME` in its \
-         source, which is the crate's name unless it was changed), and build it again"
+         source, mostly the crate's name; `metadata.name` of rules)"
     )
 }
 
