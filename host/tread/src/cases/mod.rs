@@ -134,6 +134,10 @@ pub fn read_each(path: &Path) -> Result<Vec<Result<Case>>> {
 }
 
 fn case(document: Value, dir: &Path) -> Result<Case> {
+    ensure!(
+        document.is_object(),
+        "expected a case: an object with title, old, new and expect, found something else"
+    );
     let written: Written = read(document)?;
     ensure!(!written.title.trim().is_empty(), "title: expected a sentence, found nothing");
     let rules = written.rules.map(|rules| self::rules(rules, dir)).transpose().context("rules")?;
