@@ -3,7 +3,7 @@
 mod answers;
 mod shadow;
 
-pub use answers::Answers;
+pub use answers::{Answers, Unplanned};
 pub use shadow::{Shadows, plan_with_shadows, shadow};
 
 use crate::policy::{Policy, PolicySet};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tread_model::change::{Change, Entry, State};
 use tread_model::config::NodeConfig;
-use tread_model::config_digest::{Digests, digests_of_pair};
+use tread_model::config_digest::{Digests, differences_of_pair, digests_of_pair};
 use tread_model::diff::{Comparison, compare_digested, unchanged};
 use tread_model::digest::Digest;
 use tread_model::plan::compare::Shadow;
@@ -75,7 +75,8 @@ pub fn plan<'a>(
 
 /// One of several plans that are made together: as [`plan`], or
 /// [`plan_with_shadows`], and asks nothing that is answered already. The calls of
-/// both are with the plan.
+/// both are with the plan. It is not made where it has more changes than it may,
+/// nor for somebody who does not wait any more.
 pub fn plan_together<'a>(
     sandbox: &Sandbox,
     policies: &PolicySet,
@@ -83,16 +84,25 @@ pub fn plan_together<'a>(
     answers: &Answers,
     (old, new): (&NodeConfig<'a>, &NodeConfig<'a>),
     warnings: Vec<String>,
-) -> Result<(Planned<'a>, Option<Shadow>), Problems> {
+) -> Result<(Planned<'a>, Option<Shadow>), Unplanned> {
     let start = Instant::now();
-    let (from, to) = digests_of_pair(old, new)?;
-    let (answers, sides) = (Some(answers), ((old, &from), (new, &to)));
-    let mut planned = plan_remembering(sandbox, policies, answers, sides.0, sides.1, warnings)?;
+    answers.check(0)?;
+    let (from, to) = match answers.digests() {
+        true => digests_of_pair(old, new)?,
+        false => differences_of_pair(old, new)?,
+    };
+    let comparison = compare_digested(old, &from, new, &to)?;
+    answers.check(comparison.changes.len())?;
+    let (remembered, sides) = (Some(answers), (old, new));
+    let mut planned = plan_compared(sandbox, policies, remembered, sides, comparison, warnings)?;
     planned.comparing =
         start.elapsed().saturating_sub(planned.calls.iter().map(CallRecord::took).sum());
+    answers.check(0)?;
     let Some(shadows) = shadows else { return Ok((planned, None)) };
+    let sides = ((old, &from), (new, &to));
     let (shadow, calls) =
-        shadow::shadow_remembering(sandbox, shadows, answers, sides.0, sides.1, &planned.plan)?;
+        shadow::shadow_remembering(sandbox, shadows, remembered, sides.0, sides.1, &planned.plan)?;
+    answers.check(0)?;
     planned.calls.extend(calls);
     Ok((planned, Some(shadow)))
 }
@@ -106,22 +116,24 @@ pub fn plan_digested<'a>(
     new: (&NodeConfig<'a>, &Digests),
     warnings: Vec<String>,
 ) -> Result<Planned<'a>, Problems> {
-    plan_remembering(sandbox, policies, None, old, new, warnings)
+    let start = Instant::now();
+    let comparison = compare_digested(old.0, old.1, new.0, new.1)?;
+    let comparing = start.elapsed();
+    let sides = (old.0, new.0);
+    let planned = plan_compared(sandbox, policies, None, sides, comparison, warnings)?;
+    Ok(Planned { comparing, ..planned })
 }
 
-/// As [`plan_digested`], and asks nothing that is answered already.
-fn plan_remembering<'a>(
+/// Plans what differs, and asks nothing that is answered already.
+fn plan_compared<'a>(
     sandbox: &Sandbox,
     policies: &PolicySet,
     answers: Option<&Answers>,
-    (old, from): (&NodeConfig<'a>, &Digests),
-    (new, to): (&NodeConfig<'a>, &Digests),
+    sides: (&NodeConfig<'a>, &NodeConfig<'a>),
+    comparison: Comparison<'a>,
     warnings: Vec<String>,
 ) -> Result<Planned<'a>, Problems> {
-    let start = Instant::now();
-    let comparison = compare_digested(old, from, new, to)?;
-    let comparing = start.elapsed();
-    let round = Round::new(sandbox, policies, (old, new), &comparison).remembering(answers);
+    let round = Round::new(sandbox, policies, sides, &comparison).remembering(answers);
     let Round { statements, reproducible, calls, .. } = round.finished()?;
     let decided = decided(&comparison, statements);
     let plan = build(
@@ -131,7 +143,7 @@ fn plan_remembering<'a>(
         warnings,
         reproducible,
     );
-    Ok(Planned { plan, changes: comparison.changes, comparing, calls })
+    Ok(Planned { plan, changes: comparison.changes, comparing: Duration::ZERO, calls })
 }
 
 /// Each change with what was said of it.
@@ -163,6 +175,17 @@ enum Heard {
 }
 
 impl Heard {
+    /// About what it takes to remember it.
+    fn bytes(&self) -> usize {
+        match self {
+            Heard::Verdicts(verdicts) => {
+                let reasons = verdicts.iter().flatten().map(|verdict| verdict.reason.len());
+                reasons.sum::<usize>().saturating_add(verdicts.len().saturating_mul(128))
+            }
+            Heard::Failure { failure, .. } => failure.message.len(),
+        }
+    }
+
     /// Whether the same question has the same outcome everywhere.
     fn is_reproducible(&self) -> bool {
         !matches!(self, Heard::Failure { reproducible: false, .. })
@@ -256,6 +279,10 @@ impl<'r, 'a> Round<'r, 'a> {
             }
         }
         for (policy, offer) in all.iter().zip(offers) {
+            // Whoever waits no longer gets no plan, whatever was answered.
+            if self.remembered.as_ref().is_some_and(|(answers, _)| answers.has_ended()) {
+                return Ok(());
+            }
             if !offer.is_empty() {
                 self.call(policy, &offer)?;
             }

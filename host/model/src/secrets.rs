@@ -18,6 +18,11 @@ pub fn is_secret(change: &Change<'_>) -> bool {
     secret(&change.id, &change.before) || secret(&change.id, &change.after)
 }
 
+/// Whether a file that is set with this mode holds a secret.
+pub fn is_secret_file(path: &str, mode: Option<u32>) -> bool {
+    mode.is_some_and(|mode| mode & OTHERS_READ == 0) || paths::is_known(path)
+}
+
 /// As [`is_secret`], for what did not change.
 pub fn is_secret_entry(entry: &Entry<'_>) -> bool {
     secret(&entry.id, &entry.state)

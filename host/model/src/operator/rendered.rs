@@ -2,7 +2,7 @@
 //! written, since it compares writing, not meaning.
 
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What several MachineConfigs set together, or what one rendered one sets.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -74,6 +74,17 @@ impl Rendered {
         file.insert("contents".to_owned(), serde_json::json!({ "source": source }));
         self.files.insert(path.to_owned(), Value::Object(file));
         self
+    }
+
+    /// Leaves out these files, and the hashes of passwords.
+    pub fn forget(&mut self, files: &BTreeSet<String>, passwords: bool) {
+        self.files.retain(|path, _| !files.contains(path));
+        let users = self.passwd.get_mut("users").and_then(Value::as_array_mut);
+        for user in users.into_iter().flatten().filter_map(Value::as_object_mut) {
+            if passwords {
+                user.remove("passwordHash");
+            }
+        }
     }
 
     /// The names whose entries are not written alike on both sides.
