@@ -71,6 +71,15 @@ pub struct OfKind {
     pub kind: &'static str,
 }
 
+/// What became of connections for which there was no room.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct Turned {
+    /// plain or tls.
+    pub port: &'static str,
+    /// refused, or closed: it was silent, and made way for another one.
+    pub how: &'static str,
+}
+
 /// All that is measured. Clones share everything.
 #[derive(Debug, Clone)]
 pub struct Metrics {
@@ -102,6 +111,8 @@ pub struct Metrics {
     pub api_errors: Family<ApiError, Counter>,
     /// Objects that were seen and could not be read.
     pub unreadable: Family<OfKind, Counter>,
+    /// Connections for which there was no room.
+    pub turned_away: Family<Turned, Counter>,
     /// 1 on the replica that writes.
     pub leads: Gauge,
 }
@@ -132,6 +143,7 @@ impl Metrics {
             warning_time: micros(),
             api_errors: Family::default(),
             unreadable: Family::default(),
+            turned_away: Family::default(),
             leads: Gauge::default(),
         };
         let mut registry = Registry::with_prefix("tread");
@@ -175,6 +187,11 @@ impl Metrics {
             "unreadable_objects",
             "Objects that were seen and could not be read, and are left out",
             m.unreadable.clone(),
+        );
+        registry.register(
+            "connections_turned_away",
+            "Connections that were refused, or closed while nothing was asked, for lack of room",
+            m.turned_away.clone(),
         );
         registry.register("leads", "1 on the replica that writes", m.leads.clone());
         metrics.registry = Arc::new(registry);
