@@ -22,3 +22,4 @@ pub mod previews;
 pub mod shutdown;
 pub mod told;
 pub mod watching;
+pub mod whole;

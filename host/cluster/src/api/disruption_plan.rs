@@ -1,6 +1,7 @@
 //! What a change will do to the nodes of a pool, before and while it does.
 
 use super::disruption_policy::{EffectWord, Layer};
+use super::shared::Shared;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
@@ -201,7 +202,7 @@ pub struct Transition {
     pub reproducible: bool,
     /// Each difference, the costliest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub changes: Vec<PlanChange>,
+    pub changes: Vec<Shared<PlanChange>>,
     /// How many differences are left out here; tread serves them over HTTP.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub changes_left_out: i64,
@@ -222,7 +223,7 @@ pub struct Nodes {
 }
 
 /// A step of a plan, or an action of a change.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanStep {
     /// drain, write, update-ca-trust, daemon-reload, reload, restart, reboot or
@@ -234,7 +235,7 @@ pub struct PlanStep {
 }
 
 /// One difference, and what was decided on it. It never holds contents.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanChange {
     /// `file:/etc/chrony.conf`, `kernel-arguments`, …
@@ -257,7 +258,7 @@ pub struct PlanChange {
 }
 
 /// Which policy it was, to the byte.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanPolicy {
     /// Its name.

@@ -30,7 +30,8 @@ pub fn configuration(reached: &Reached) -> ValidatingWebhookConfiguration {
             let service = ServiceReference {
                 name: super::NAME.to_owned(),
                 namespace: namespace.clone(),
-                path: Some(PATH.to_owned()),
+                // Filled in by tread, like whom to trust.
+                path: None,
                 port: Some(443),
             };
             (Some(service), None)

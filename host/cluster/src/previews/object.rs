@@ -2,11 +2,12 @@
 
 use super::compute::{Preview, WayPlan, WayPlanned};
 use super::effects;
-use super::work::{Part, Work};
+use super::work::{Part, Way, Work};
 use crate::api::conditions::{self, Finding};
 use crate::api::disruption_plan::{
     Cause, CauseEvent, DisruptionPlanStatus, PlanChange, PlanStep, Transition,
 };
+use crate::api::shared::Shared;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use std::collections::BTreeSet;
@@ -106,7 +107,7 @@ fn one(
         };
         format!("It is rolled out together with {others}: {whole} says what all of them do.")
     });
-    let mut transitions: Vec<(Effect, Transition)> = preview
+    let transitions: Vec<(Effect, Transition)> = preview
         .ways
         .iter()
         .filter(|way| {
@@ -115,54 +116,79 @@ fn one(
         })
         .map(|way| transition(work, way, ids, together.as_deref()))
         .collect();
-    transitions.sort_by(|(one, a), (other, b)| {
-        (other, b.nodes.count, &a.from).cmp(&(one, a.nodes.count, &b.from))
-    });
-    let worst = transitions.first();
-    let effect = worst.map_or(Effect::None, |(effect, _)| *effect);
-    let (words, tread) = match worst {
-        Some((_, way)) => match &way.operator {
-            Some(operator) => (operator.clone(), Some(way.summary.clone())),
-            None => (way.summary.clone(), None),
-        },
-        None => (Effect::None.to_string(), None),
-    };
-    let happens = transitions.iter().map(|(effect, way)| (*effect, way.nodes.count)).collect();
-    let transitions: Vec<Transition> = transitions.into_iter().map(|(_, way)| way).collect();
-    let fallback = |change: &&PlanChange| ["fallback", "failed"].contains(&change.verdict.as_str());
+    let fallback =
+        |change: &&Shared<PlanChange>| ["fallback", "failed"].contains(&change.verdict.as_str());
     let fallbacks: BTreeSet<&str> = transitions
         .iter()
-        .flat_map(|way| &way.changes)
+        .flat_map(|(_, way)| &way.changes)
         .filter(fallback)
         .map(|change| change.id.as_str())
         .collect();
     let mut status = DisruptionPlanStatus {
         observed_generation: Some(1),
         cause: Some(part.cause.to_string()),
-        effect: Some(words),
-        tread,
-        nodes: Some(transitions.iter().map(|way| way.nodes.count).sum()),
+        effect: None,
+        tread: None,
+        nodes: None,
         fallbacks: Some(i64::try_from(fallbacks.len()).unwrap_or(i64::MAX)),
         stale: false,
         inputs: Some(inputs.to_string()),
         planned_at: Some(Time(now)),
         transitions_left_out: 0,
         conditions: Vec::new(),
-        transitions,
+        transitions: Vec::new(),
     };
     let problem = preview.ways.iter().find_map(|way| way.plan.as_ref().err());
     for finding in findings(work, problem) {
         conditions::set(&mut status.conditions, finding, 1, now);
     }
     let (name, pool) = (name(work, &part.cause), work.pool.name.clone());
-    Described {
+    let mut described = Described {
         name,
         pool,
         cause: part.cause.clone(),
-        effect,
+        effect: Effect::None,
         status,
-        happens,
+        happens: Vec::new(),
         left_out: BTreeSet::new(),
+    };
+    described.goes(transitions);
+    described
+}
+
+impl Described {
+    /// Takes the ways that nodes go, the most disruptive first.
+    fn goes(&mut self, mut transitions: Vec<(Effect, Transition)>) {
+        transitions.sort_by(|(one, a), (other, b)| {
+            (other, b.nodes.count, &a.from).cmp(&(one, a.nodes.count, &b.from))
+        });
+        let worst = transitions.first();
+        self.effect = worst.map_or(Effect::None, |(effect, _)| *effect);
+        let (words, tread) = match worst {
+            Some((_, way)) => match &way.operator {
+                Some(operator) => (operator.clone(), Some(way.summary.clone())),
+                None => (way.summary.clone(), None),
+            },
+            None => (Effect::None.to_string(), None),
+        };
+        self.happens = transitions.iter().map(|(effect, way)| (*effect, way.nodes.count)).collect();
+        self.status.effect = Some(words);
+        self.status.tread = tread;
+        self.status.nodes = Some(transitions.iter().map(|(_, way)| way.nodes.count).sum());
+        self.status.transitions = transitions.into_iter().map(|(_, way)| way).collect();
+    }
+
+    /// Nodes came, went or moved on; nothing else is another.
+    pub fn moved(&mut self, ways: &[Way]) {
+        let effects = std::mem::take(&mut self.happens).into_iter().map(|(effect, _)| effect);
+        let mut transitions: Vec<(Effect, Transition)> =
+            effects.zip(std::mem::take(&mut self.status.transitions)).collect();
+        for (_, transition) in &mut transitions {
+            if let Some(way) = ways.iter().find(|way| way.from_name == transition.from) {
+                transition.nodes = way.nodes.clone();
+            }
+        }
+        self.goes(transitions);
     }
 }
 
@@ -240,7 +266,7 @@ fn transition(
     let mut own: Vec<&PlannedChange> =
         plan.changes.iter().filter(|change| effects::is_of(ids, &change.id)).collect();
     own.sort_by_cached_key(|change| (std::cmp::Reverse(cost(change)), change.id.clone()));
-    way.changes = own.into_iter().map(PlanChange::from).collect();
+    way.changes = own.into_iter().map(|change| PlanChange::from(change).into()).collect();
     way.warnings.extend(plan.warnings.iter().cloned());
     if let Some(shadow) = shadow.as_ref().filter(|it| it.differs()) {
         way.warnings.push(conditions::cut(tried(shadow), LONGEST_WARNING));

@@ -12,26 +12,65 @@ use tread_model::plan::{Plan, PlanOutcome, causes, in_a_cluster};
 /// How many pools are told of.
 const MOST_POOLS: usize = 5;
 
+/// What a change does to a pool, in a line.
+#[derive(Debug)]
+pub struct Line {
+    effect: Effect,
+    nodes: i64,
+    text: String,
+    /// What is a secret, and counts as changed.
+    secrets: BTreeSet<String>,
+}
+
 /// A line for each pool that a change concerns: the most disturbed ones first,
 /// five at most, and how many others there are.
 pub fn warnings(previews: &[Preview], cause: &Cause) -> Vec<String> {
-    let mut lines: Vec<(Effect, i64, String)> =
-        previews.iter().filter_map(|preview| line(preview, cause)).collect();
+    lines(previews.iter().filter_map(|preview| line(preview, cause)))
+}
+
+/// As [`warnings`], of lines that were made one by one.
+pub fn lines(lines: impl IntoIterator<Item = Line>) -> Vec<String> {
+    let mut lines: Vec<Line> = lines.into_iter().collect();
     lines.sort_by(|a, b| {
-        (Reverse(a.0), Reverse(a.1), &a.2).cmp(&(Reverse(b.0), Reverse(b.1), &b.2))
+        (Reverse(a.effect), Reverse(a.nodes), &a.text).cmp(&(
+            Reverse(b.effect),
+            Reverse(b.nodes),
+            &b.text,
+        ))
     });
+    let secrets: BTreeSet<&str> =
+        lines.iter().flat_map(|line| &line.secrets).map(String::as_str).collect();
+    let secrets = of_secrets(&secrets);
     let left_out = lines.len().saturating_sub(MOST_POOLS);
-    let nodes: i64 = lines.iter().skip(MOST_POOLS).map(|(_, nodes, _)| nodes).sum();
-    let mut lines: Vec<String> =
-        lines.into_iter().take(MOST_POOLS).map(|(_, _, line)| line).collect();
+    let nodes: i64 = lines.iter().skip(MOST_POOLS).map(|line| line.nodes).sum();
+    let mut lines: Vec<String> = lines.into_iter().take(MOST_POOLS).map(|line| line.text).collect();
     if left_out > 0 {
         let pools = if left_out == 1 { "pool" } else { "pools" };
         lines.push(format!("tread: and {left_out} more {pools} with {}", counted(nodes)));
     }
+    lines.extend(secrets);
     lines
 }
 
-fn line(preview: &Preview, cause: &Cause) -> Option<(Effect, i64, String)> {
+/// That secrets count as changed.
+fn of_secrets(secrets: &BTreeSet<&str>) -> Option<String> {
+    let first = secrets.first()?;
+    let more = match secrets.len().saturating_sub(1) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    Some(format!(
+        "tread: whether {first}{more} changes is not told, since it is a secret: it counts as new"
+    ))
+}
+
+/// What a change does to the pool of a preview; None: nothing.
+pub fn line(preview: &Preview, cause: &Cause) -> Option<Line> {
+    let (effect, nodes, text) = of_pool(preview, cause)?;
+    Some(Line { effect, nodes, text, secrets: preview.secrets.clone() })
+}
+
+fn of_pool(preview: &Preview, cause: &Cause) -> Option<(Effect, i64, String)> {
     let parts = preview.work.parts.iter().zip(&preview.ids);
     let mut mine =
         parts.filter(|(part, _)| part.cause.kind == cause.kind && part.cause.name == cause.name);

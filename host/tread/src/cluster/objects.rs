@@ -131,6 +131,7 @@ fn step(step: &PlanStep) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tread_cluster::api::shared::Shared;
 
     #[test]
     fn what_stands_in_a_plan_drives_no_terminal_and_passes_for_no_line_of_its_own() {
@@ -141,7 +142,7 @@ mod tests {
             digest: Some(odd()),
             warnings: vec![odd()],
             steps: vec![PlanStep { r#do: odd(), unit: Some(odd()) }],
-            changes: vec![PlanChange {
+            changes: vec![Shared::from(PlanChange {
                 id: odd(),
                 edit: odd(),
                 verdict: odd(),
@@ -149,7 +150,7 @@ mod tests {
                 policy: None,
                 reason: odd(),
                 advice: Some(odd()),
-            }],
+            })],
             ..Transition::default()
         };
         let status = DisruptionPlanStatus {

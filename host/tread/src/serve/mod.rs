@@ -52,8 +52,8 @@ Examples:
 
 Answers:
   --listen        /healthz, /readyz (with a line for each check) and /metrics
-  --listen-tls    /warn, for the API server; /v1/plans, /v1/plans/NAME and /v1/policies, as JSON, for
-                  whoever may read DisruptionPlans and DisruptionPolicies:
+  --listen-tls    /warn/PATH, which only the API server is told; /v1/plans, /v1/plans/NAME and
+                  /v1/policies, as JSON, for whoever may read DisruptionPlans and DisruptionPolicies:
                   Authorization: Bearer TOKEN
 
 SIGTERM or SIGINT stops it in order; a second one at once.";
@@ -194,13 +194,14 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
         readiness(leading, certificates.clone(), shutdown.clone(), known)
     };
     let reviewer = Reviewer::new(client, metrics.clone());
-    let asked: Router =
-        webhook(warn_by(previewer), metrics.clone()).merge(lists(reviewer, Arc::new(listed)));
+    let asked: Router = webhook(warn_by(previewer), metrics.clone(), certificates.paths())
+        .merge(lists(reviewer, Arc::new(listed)));
     tracing::info!(
         namespace, replica,
         plain = %plain_port.address(), tls = %tls_port.address(),
         "serves, and advises only",
     );
+    let (plain_port, tls_port) = (plain_port.counting(&metrics), tls_port.counting(&metrics));
     others.spawn(plain_port.serve(plain(readiness, metrics), until()));
     others.spawn(tls_port.serve_tls(certificates.tls(), asked, until()));
 
@@ -333,6 +334,6 @@ fn election_check(leading: &Leading) -> Check {
 fn warn_by(previewer: Previewer) -> Warn {
     Arc::new(move |request| {
         let previewer = previewer.clone();
-        async move { previewer.warnings(&request).await }.boxed()
+        async move { previewer.warnings(request).await }.boxed()
     })
 }

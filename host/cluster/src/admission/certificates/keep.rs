@@ -1,6 +1,7 @@
 //! Follows the Secret and the webhook's configuration; the leader keeps both.
 
 use super::material::{Due, Lives, Material, due};
+use super::paths::{self, Paths};
 use super::serving::Serving;
 use super::{State, lock};
 use crate::admission::registration::{self, Registration};
@@ -49,6 +50,7 @@ pub(super) struct Keeper {
     pub(super) metrics: Metrics,
     pub(super) provider: Arc<CryptoProvider>,
     pub(super) serving: Arc<Serving>,
+    pub(super) paths: Paths,
     pub(super) state: Arc<Mutex<State>>,
 }
 
@@ -101,7 +103,10 @@ impl Keeper {
             let kept = secret.as_ref().and_then(|secret| self.usable(secret));
             let found = seen.configuration.as_ref().map(Option::as_ref);
             let bundle = kept.as_ref().map(Material::bundle).unwrap_or_default();
-            let registration = registration::look(found, &bundle);
+            let now = seconds();
+            let kept_paths = kept.as_ref().map_or(&[][..], Material::paths);
+            let path = paths::told(kept_paths, now, &self.lives);
+            let registration = registration::look(found, &bundle, &path);
             lock(&self.state).registration = registration.to_string();
             match registration::host(found.flatten()) {
                 Some(host) if !self.names.contains(&host) => self.problem(
@@ -116,7 +121,6 @@ impl Keeper {
             if !self.leading.now() {
                 return LOOK;
             }
-            let now = seconds();
             match due(kept.as_ref(), &self.names, registration.is_known(), now, &self.lives) {
                 Err(error) => {
                     self.problem("Secret", &error.to_string());
@@ -159,13 +163,14 @@ impl Keeper {
         };
         let served = read(secret).and_then(|material| {
             let served = material.certified(&self.provider, seconds());
-            Ok((served.map_err(|error| error.to_string())?, material.ends()))
+            Ok((served.map_err(|error| error.to_string())?, material))
         });
         match served {
-            Ok((served, ends)) => {
+            Ok((served, material)) => {
                 self.serving.set(served);
+                self.paths.set(material.paths());
                 let mut state = lock(&self.state);
-                state.ends = Some(ends);
+                state.ends = Some(material.ends());
                 state.problems.remove("Secret");
             }
             Err(error) => {
@@ -222,7 +227,7 @@ impl Keeper {
         let patched = self.answer("patch", WEBHOOKS, patched)?;
         tracing::info!(
             configuration = CONFIGURATION,
-            "told the API server which authority to trust"
+            "told the API server which authority to trust, and where to ask"
         );
         Some(patched)
     }

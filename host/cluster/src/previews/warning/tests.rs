@@ -76,7 +76,8 @@ fn preview(pool: &str, nodes: i64, reboots: bool, operator: Option<Effect>) -> P
         since: String::new(),
     };
     let plan = Ok(WayPlan { plan, operator, shadow: None });
-    Preview { work, ways: vec![WayPlanned { way, plan }], ids: vec![None], calls: Vec::new() }
+    let ways = vec![WayPlanned { way, plan }];
+    Preview { work, ways, ids: vec![None], calls: Vec::new(), secrets: BTreeSet::new() }
 }
 
 #[test]
