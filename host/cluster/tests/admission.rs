@@ -20,9 +20,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::watch;
 use tread_cluster::admission::certificates::{Lives, service_names};
-use tread_cluster::admission::{
-    CONFIGURATION, Certificates, SECRET, Settings, WEBHOOK, Warn, webhook,
-};
+use tread_cluster::admission::{Certificates, SECRET, Settings, WEBHOOK, Warn, webhook};
 use tread_cluster::api::crds;
 use tread_cluster::http::Port;
 use tread_cluster::leadership::{Election, Leading, Timings};
@@ -36,6 +34,7 @@ const TIMINGS: Timings = Timings {
     renew: Duration::from_millis(400),
     retry: Duration::from_millis(150),
     request: Duration::from_millis(1500),
+    longest: Duration::from_secs(600),
 };
 
 /// One replica, until it is dropped.
@@ -133,13 +132,13 @@ fn plane() -> ControlPlane {
 }
 
 fn install(plane: &ControlPlane, at: SocketAddr) {
-    let configuration = configuration(&Reached::At(format!("https://{at}")));
+    let configuration = configuration("default", &Reached::At(format!("https://{at}")));
     plane.apply(&serde_saphyr::to_string(&configuration).unwrap()).unwrap();
 }
 
 async fn bundle(client: &Client) -> Option<String> {
     let api = Api::<ValidatingWebhookConfiguration>::all(client.clone());
-    let configuration = api.get(CONFIGURATION).await.unwrap();
+    let configuration = api.get("tread.default").await.unwrap();
     let webhooks = configuration.webhooks.unwrap();
     let bundle = webhooks[0].client_config.ca_bundle.clone()?;
     Some(String::from_utf8(bundle.0).unwrap()).filter(|bundle| !bundle.is_empty())
@@ -227,7 +226,7 @@ async fn whoever_applies_or_deletes_a_change_is_warned() {
                 metadata: {name: worker}\nspec: {}\n";
     assert!(!dry_run(&plane, pool).stderr.contains("Warning"));
     let counted = replica.metrics.text().unwrap();
-    assert!(counted.contains("tread_warning_time_microseconds_count"), "{counted}");
+    assert!(counted.contains("tread_warning_time_seconds_count"), "{counted}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -430,13 +429,13 @@ async fn what_somebody_takes_away_is_put_back() {
     let params = PatchParams::default();
     let path = "/webhooks/0/clientConfig/caBundle";
     let emptied = serde_json::from_value(json!([{"op": "remove", "path": path}])).unwrap();
-    configurations.patch(CONFIGURATION, &params, &Patch::Json::<()>(emptied)).await.unwrap();
+    configurations.patch("tread.default", &params, &Patch::Json::<()>(emptied)).await.unwrap();
     eventually("put back", async || bundle(&client).await.filter(|b| *b == first)).await;
-    configurations.delete(CONFIGURATION, &DeleteParams::default()).await.unwrap();
+    configurations.delete("tread.default", &DeleteParams::default()).await.unwrap();
     install(&plane, leader.at);
     eventually("put back", async || bundle(&client).await.filter(|b| *b == first)).await;
     // Nothing else in it was written.
-    let configuration = configurations.get(CONFIGURATION).await.unwrap();
+    let configuration = configurations.get("tread.default").await.unwrap();
     let managers = configuration.metadata.managed_fields.unwrap();
     let ours = managers.iter().find(|entry| entry.manager.as_deref() == Some("tread")).unwrap();
     let fields = serde_json::to_string(ours.fields_v1.as_ref().unwrap()).unwrap();

@@ -76,8 +76,7 @@ async fn answer(
             tracing::warn!(%kind, %name, "no warnings within {DEADLINE:?}: allowed without");
         }
     }
-    let micros = u32::try_from(begun.elapsed().as_micros()).unwrap_or(u32::MAX);
-    service.metrics.warning_time.observe(f64::from(micros));
+    service.metrics.warning_time.observe(begun.elapsed().as_secs_f64());
     Ok(Json(response.into_review()))
 }
 

@@ -8,8 +8,12 @@ pub mod registration;
 pub use certificates::{Certificates, Settings};
 pub use handler::{Warn, webhook};
 
-/// The ValidatingWebhookConfiguration that `tread manifests` installs.
-pub const CONFIGURATION: &str = "tread";
+/// The ValidatingWebhookConfiguration that `tread manifests` installs for the
+/// tread of a namespace.
+pub fn configuration(namespace: &str) -> String {
+    crate::manifests::of_installation(namespace)
+}
+
 /// The webhook in it.
 pub const WEBHOOK: &str = "warn.tread.dev";
 /// Where the API server asks.

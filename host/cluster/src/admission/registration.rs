@@ -31,7 +31,7 @@ impl fmt::Display for Registration {
         f.write_str(match self {
             Registration::Unknown => "whether warnings are asked for is not known yet",
             Registration::Missing => {
-                "nobody is warned at admission: the ValidatingWebhookConfiguration tread is missing, \
+                "nobody is warned at admission: tread's ValidatingWebhookConfiguration is missing, \
                  which tread manifests prints"
             }
             Registration::Current => "warnings are asked for",

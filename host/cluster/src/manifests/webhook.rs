@@ -1,7 +1,7 @@
 //! What the API server asks tread about.
 
 use super::words::named;
-use crate::admission::{CONFIGURATION, PATH, WEBHOOK};
+use crate::admission::{self, PATH, WEBHOOK};
 use k8s_openapi::api::admissionregistration::v1::{
     MatchCondition, RuleWithOperations, ServiceReference, ValidatingWebhook,
     ValidatingWebhookConfiguration, WebhookClientConfig,
@@ -24,7 +24,7 @@ const ASKED: [(&str, &str, &[&str]); 3] = [
 ];
 
 /// A webhook that only warns: an API server that cannot reach it goes on.
-pub fn configuration(reached: &Reached) -> ValidatingWebhookConfiguration {
+pub fn configuration(namespace: &str, reached: &Reached) -> ValidatingWebhookConfiguration {
     let (service, url) = match reached {
         Reached::InNamespace(namespace) => {
             let service = ServiceReference {
@@ -62,6 +62,6 @@ pub fn configuration(reached: &Reached) -> ValidatingWebhookConfiguration {
         timeout_seconds: Some(2),
         ..ValidatingWebhook::default()
     };
-    let metadata = named(CONFIGURATION, None);
+    let metadata = named(&admission::configuration(namespace), None);
     ValidatingWebhookConfiguration { metadata, webhooks: Some(vec![webhook]) }
 }

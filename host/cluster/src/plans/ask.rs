@@ -134,7 +134,7 @@ impl Previewer {
         let planning =
             self.planners.run(move || compute(work, &bodies, &current, &rules, &sandbox, &answers));
         let preview = planning.await.ok_or("planning was interrupted")?;
-        self.metrics.preview_time.observe(begun.elapsed().as_secs_f64() * 1e6);
+        self.metrics.preview_time.observe(begun.elapsed().as_secs_f64());
         self.measure(&preview);
         Ok(preview)
     }
@@ -148,7 +148,7 @@ impl Previewer {
         for call in &preview.calls {
             self.metrics.measures(&call.policy);
             let labels = OfPolicy { policy: call.policy.clone() };
-            let time = call.call.as_secs_f64() * 1e6;
+            let time = call.call.as_secs_f64();
             self.metrics.sandbox_time.get_or_create(&labels).observe(time);
             #[expect(clippy::cast_precision_loss, reason = "a histogram counts in floats")]
             self.metrics.fuel.get_or_create(&labels).observe(call.fuel as f64);

@@ -4,7 +4,7 @@
 use super::ask::{Previewer, inputs};
 use super::compared::{Compared, Deciders};
 use super::state::Standing;
-use super::write::{OfPool, Wrote, mark_stale, write};
+use super::write::{Kept, OfPool, Wrote, mark_stale, write};
 use super::{Settings, told};
 use crate::metrics::WithEffect;
 use crate::policies::current::Current;
@@ -35,6 +35,8 @@ pub(super) struct Memory {
     untold: Vec<told::Untold>,
     /// Pools of which plans were not written, and why.
     unwritten: BTreeMap<String, String>,
+    /// What the API server kept of what was written.
+    kept: Kept,
 }
 
 #[derive(Debug, Clone)]
@@ -134,6 +136,7 @@ pub(super) async fn look(
                 standing: &look.standing,
                 known_since: look.known_since,
                 keep: settings.keep,
+                kept: &memory.kept,
             };
             let Wrote { failed, overtaken } = write(&settings, of_pool).await;
             if let Some(why) = &failed {

@@ -4,7 +4,7 @@ use super::material::{Due, Lives, Material, due};
 use super::serving::Serving;
 use super::{State, lock};
 use crate::admission::registration::{self, Registration};
-use crate::admission::{CONFIGURATION, SECRET};
+use crate::admission::{SECRET, configuration};
 use crate::api::words::MANAGER;
 use crate::leadership::Leading;
 use crate::metrics::{ApiError, Metrics};
@@ -62,9 +62,10 @@ struct Seen {
 impl Keeper {
     pub(super) async fn run(self, stop: impl Future<Output = ()>) {
         let mut stop = pin!(stop);
+        let name = configuration(&self.namespace);
         let mut secrets = pin!(watch_object(self.secrets.clone(), SECRET).default_backoff());
         let mut configurations =
-            pin!(watch_object(self.configurations.clone(), CONFIGURATION).default_backoff());
+            pin!(watch_object(self.configurations.clone(), &name).default_backoff());
         let mut leads = self.leading.watch();
         let mut election = true;
         let mut seen = Seen::default();
@@ -84,7 +85,7 @@ impl Keeper {
                         self.solved(WEBHOOKS);
                         seen.configuration = Some(configuration);
                     }
-                    Err(error) => self.watch_failed(WEBHOOKS, CONFIGURATION, &error),
+                    Err(error) => self.watch_failed(WEBHOOKS, &name, &error),
                 },
                 changed = leads.changed(), if election => election = changed.is_ok(),
                 () = sleep_until(wake) => {}
@@ -164,6 +165,7 @@ impl Keeper {
         match served {
             Ok((served, ends)) => {
                 self.serving.set(served);
+                self.metrics.certificate_ends.set(i64::try_from(ends).unwrap_or(i64::MAX));
                 let mut state = lock(&self.state);
                 state.ends = Some(ends);
                 state.problems.remove("Secret");
@@ -217,13 +219,11 @@ impl Keeper {
         let params =
             PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
         let patch = Patch::Json::<()>(patch);
-        let patched = self.configurations.patch(CONFIGURATION, &params, &patch);
+        let name = configuration(&self.namespace);
+        let patched = self.configurations.patch(&name, &params, &patch);
         let patched = timeout(ANSWER, patched).await;
         let patched = self.answer("patch", WEBHOOKS, patched)?;
-        tracing::info!(
-            configuration = CONFIGURATION,
-            "told the API server which authority to trust"
-        );
+        tracing::info!(configuration = name, "told the API server which authority to trust");
         Some(patched)
     }
 

@@ -6,16 +6,19 @@ use super::entry::{
 };
 use super::jobs::{Done, shown};
 use super::read::Policy as Read;
-use super::write::{Write, writes};
+use super::sweep::Sweep;
+use super::write::{Wanted, Write};
 use super::{Registry, doubled};
 use crate::api::DisruptionPolicy;
 use crate::api::disruption_policy::{Mode, State};
 use crate::policies::choose::{
     Attempt, Choice, Deciding, Version, choose, choose_unreadable, has_to_wait,
 };
-use crate::policies::load::{Body, Loaded, Terms};
-use crate::policies::register::{Registration, config_map_of, register};
+use crate::policies::kept;
+use crate::policies::load::{Body, Loaded, Retry, Terms};
+use crate::policies::register::{Ignored, Registration, config_map_of, register};
 use crate::policies::snapshot::Snapshot;
+use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,6 +26,7 @@ use std::time::Duration;
 use tokio::task::JoinError;
 use tokio::time::Instant;
 use tread_engine::policy::Policy;
+use tread_model::digest::Digest;
 use tread_model::verdict::{Failure, FailureKind};
 
 /// Before a version that failed for lack of time or room is tried again: at
@@ -32,8 +36,12 @@ const TRY_AGAIN: (Duration, Duration) = (Duration::from_secs(30), Duration::from
 /// The same of the last good version: without it, what it claims costs reboots.
 const RESTORE_AGAIN: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(600));
 
-/// So many ConfigMaps that are gone may be remembered as told of.
-const MOST_TOLD: usize = 4096;
+/// Before it is told of a namespace again that it has ConfigMaps that are no
+/// policies, where there are others than before.
+const TOLD_AGAIN: Duration = Duration::from_secs(600);
+
+/// A policy that is not loaded by then is said to wait for it.
+const SAID_TO_WAIT: Duration = Duration::from_secs(3);
 
 /// Before a copy that could not be written is tried again.
 const COPY_AGAIN: Duration = Duration::from_secs(30);
@@ -53,6 +61,8 @@ pub(super) struct Listed {
     pub(super) kept: Option<(Version, String)>,
     /// Whether the status may say so already.
     pub(super) is_final: bool,
+    /// When the newest version is tried again, where it failed to compile.
+    pub(super) retry: Option<Retry>,
 }
 
 impl Registry {
@@ -68,7 +78,7 @@ impl Registry {
             object.spec.source.as_ref().is_none_or(|source| source.builtin.is_none())
         });
         let over = self.beyond_room(&snapshot);
-        let mut listed = Vec::new();
+        let (mut listed, mut waiting) = (Vec::new(), Vec::new());
         let all: Vec<Read> = self.policies.now().values().cloned().collect();
         for read in all {
             let name = read.object.name_any();
@@ -78,34 +88,56 @@ impl Registry {
             }
             let Some(uid) = read.object.uid() else { continue };
             let mut entry = self.entries.remove(&uid).unwrap_or_default();
+            let since = *entry.since.get_or_insert_with(Instant::now);
             let found = match registration.idle.get(&name) {
                 None => self.consider(&snapshot, &read, &mut entry, over.get(&uid)),
                 Some(why) => {
-                    entry = Entry::default();
+                    entry.forget();
                     Some(idle(&read.object, why))
                 }
             };
             self.entries.insert(uid, entry);
-            settled &= found.is_some() || self.was_settled && is_new(&read.object);
+            settled &= found.is_some() || is_new(&read.object);
+            if found.is_none() && is_new(&read.object) {
+                match since + SAID_TO_WAIT {
+                    due if due <= Instant::now() => waiting.push(Arc::clone(&read.object)),
+                    due => self.look_by(due),
+                }
+            }
             listed.extend(found);
         }
-        self.was_settled |= settled;
         self.give_names(&mut listed);
         self.publish(&listed, settled);
-        self.count(&listed);
+        self.count(&listed, &waiting);
         if !self.leads() {
+            self.swept = Sweep::default();
             // Whoever leads says what waits to be written.
             self.settings.watches.unwritten("policies", None);
             return Vec::new();
         }
-        let Registration { create, withdraw, ignored, .. } = registration;
-        if self.told.len() > MOST_TOLD {
-            let there: BTreeSet<(&str, &str)> =
-                ignored.iter().map(|it| (it.uid.as_str(), it.reason)).collect();
-            self.told.retain(|(uid, reason)| there.contains(&(uid.as_str(), *reason)));
-        }
-        let writes = writes(&snapshot, create, withdraw, ignored, &self.told, &listed);
+        let untold = self.untold(&registration.ignored);
+        let Registration { create, withdraw, .. } = registration;
+        let mut writes =
+            self.writes(&snapshot, Wanted { create, withdraw, listed, waiting, untold });
+        writes.extend(self.sweep(&snapshot));
         self.due(writes)
+    }
+
+    /// What was not told yet: of a namespace once, and again when there is more,
+    /// but not often.
+    fn untold(&mut self, ignored: &[Ignored]) -> Vec<Ignored> {
+        let key = |it: &Ignored| (it.namespace.clone(), it.reason.word());
+        let there: BTreeSet<_> = ignored.iter().map(key).collect();
+        self.told.retain(|key, _| there.contains(key));
+        let mut untold = Vec::new();
+        for it in ignored {
+            match self.told.get(&key(it)) {
+                Some((uid, _)) if *uid == it.uid => {}
+                Some((_, at)) if at.elapsed() < TOLD_AGAIN => self.look_by(*at + TOLD_AGAIN),
+                _ => untold.push(it.clone()),
+            }
+        }
+        untold
     }
 
     /// What is chosen for one policy; None: that is not known yet.
@@ -125,14 +157,15 @@ impl Registry {
             name: object.name_any(),
             kept: None,
             is_final: true,
+            retry: None,
         };
         let claims = config_map_of(object).and_then(|it| snapshot.claims_of(&it.namespace));
         if let Some(failure) = &read.unreadable {
-            *entry = Entry::default();
+            entry.forget();
             return Some(listed(Loaded::bad(failure.clone()).attempt, choose_unreadable(object)));
         }
         if object.spec.mode == Mode::Disabled {
-            *entry = Entry::default();
+            entry.forget();
             let failure = Failure { kind: FailureKind::Missing, message: String::new() };
             let attempt = Loaded::bad(failure).attempt;
             let choice = choose(object, &attempt, None, claims);
@@ -140,7 +173,7 @@ impl Registry {
         }
         let recipe = self.recipe(snapshot, object);
         self.load(object, entry, &recipe);
-        let attempt = attempt(entry, &recipe, over)?;
+        let attempt = attempt(entry, &recipe, over).or_else(|| as_it_was_said(object))?;
         let mut is_final = entry.newest.as_ref().is_some_and(|(tried, _)| *tried == recipe);
         let cannot_decide = match &attempt {
             Attempt::Bad { failure, .. } => failure.kind != FailureKind::Missing,
@@ -190,7 +223,8 @@ impl Registry {
                 }
             }
         }
-        let found = Listed { decides, kept, is_final, ..listed(attempt, choice) };
+        let retry = entry.newest.as_ref().and_then(|(_, loaded)| loaded.retry);
+        let found = Listed { decides, kept, is_final, retry, ..listed(attempt, choice) };
         entry.before = Some(found.clone());
         Some(found)
     }
@@ -221,7 +255,13 @@ impl Registry {
         }
         let Some(uid) = object.uid() else { return };
         let module = entry.module();
-        let job = self.hands.clone().load(uid, object.name_any(), recipe.clone(), module);
+        let mut takes_long = entry.newest.as_ref().is_some_and(|(_, it)| it.retry.is_some());
+        if let Some(said) = object.status.as_ref().and_then(|status| status.failure.as_ref()) {
+            self.hands.hopeless.learn(said, Timestamp::now());
+            takes_long |= said.retry_at.is_some();
+        }
+        let hands = self.hands.clone();
+        let job = hands.load(uid, object.name_any(), recipe.clone(), module, takes_long);
         let task = self.jobs.spawn(job);
         entry.loading = Some(Running { what: recipe.clone(), task });
         entry.outdated = false;
@@ -254,7 +294,9 @@ impl Registry {
         }
         if entry.restoring.as_ref().is_none_or(|running| running.what != sought) {
             let uid = object.uid().unwrap_or_default();
-            let job = self.hands.clone().restore(uid, object.name_any(), sought.clone());
+            let namespace = config_map_of(object).map(|it| it.namespace);
+            let hands = self.hands.clone();
+            let job = hands.restore(uid, object.name_any(), namespace, sought.clone());
             let task = self.jobs.spawn(job);
             entry.restoring = Some(Running { what: sought, task });
         }
@@ -269,6 +311,12 @@ impl Registry {
             return;
         };
         if entry.copying.as_ref().is_some_and(|running| running.what == *version) {
+            return;
+        }
+        // What is being swept away is written anew after that.
+        let place = object.uid().map(|uid| kept::place(&uid, version));
+        if place.is_some_and(|place| self.swept.holds(&place)) {
+            self.look_by(Instant::now() + COPY_AGAIN);
             return;
         }
         let (origin, settings) = (recipe.origin.clone(), policy.settings.clone());
@@ -296,8 +344,12 @@ impl Registry {
                     entry.loading = None;
                     return;
                 }
-                entry.again = match &loaded.attempt {
-                    Attempt::Bad { failure, .. } if may_pass(failure) => {
+                entry.again = match (&loaded.attempt, loaded.retry) {
+                    (_, Some(retry)) => {
+                        let wait = retry.at.duration_since(Timestamp::now());
+                        Some(Instant::now() + Duration::try_from(wait).unwrap_or_default())
+                    }
+                    (Attempt::Bad { failure, .. }, _) if may_pass(failure) => {
                         entry.tries = entry.tries.saturating_add(1);
                         let times = 2_u32.saturating_pow(entry.tries.min(16)) / 2;
                         let wait = TRY_AGAIN.0.saturating_mul(times).min(TRY_AGAIN.1);
@@ -321,6 +373,7 @@ impl Registry {
                     }
                 }
             }
+            Ok(Done::Swept(found)) => self.swept.found(found),
             Ok(Done::Copied { uid, version, place }) => {
                 let Some(entry) = self.entries.get_mut(&uid) else { return };
                 entry.copying = None;
@@ -433,6 +486,7 @@ fn idle(object: &Arc<DisruptionPolicy>, why: &str) -> Listed {
         name: object.name_any(),
         kept: None,
         is_final: true,
+        retry: None,
     }
 }
 
@@ -440,7 +494,19 @@ fn idle(object: &Arc<DisruptionPolicy>, why: &str) -> Listed {
 /// it, however long it takes to load.
 fn is_new(object: &DisruptionPolicy) -> bool {
     let state = object.status.as_ref().and_then(|status| status.state);
-    config_map_of(object).is_some() && matches!(state, None | Some(State::NeedsApproval))
+    let undecided = matches!(state, None | Some(State::NeedsApproval | State::Loading));
+    config_map_of(object).is_some() && undecided
+}
+
+/// How the newest version did, as the status says: until it was tried here, what
+/// could not decide before does not, and nobody waits for it.
+fn as_it_was_said(object: &DisruptionPolicy) -> Option<Attempt> {
+    config_map_of(object)?;
+    let said = object.status.as_ref()?.failure.as_ref()?;
+    let kind = *FailureKind::ALL.iter().find(|kind| kind.name() == said.name)?;
+    let failure = Failure { kind, message: said.message.clone() };
+    let digest = said.digest.as_deref().and_then(Digest::parse);
+    Some(Attempt::Bad { failure, digest, claims: Vec::new() })
 }
 
 /// It is still being found out.
