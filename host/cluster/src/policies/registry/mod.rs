@@ -9,7 +9,9 @@ mod mirror;
 mod pass;
 mod publish;
 pub(crate) mod read;
+mod recipe;
 mod sweep;
+mod taken;
 mod turns;
 mod write;
 

@@ -1,14 +1,12 @@
 //! One look at everything: start what has to be loaded, choose who decides, have
 //! that published, and say what has to be written.
 
-use super::entry::{
-    Copy, Entry, Good, NotCopied, NotRestored, Origin, Recipe, Running, Sought, may_pass,
-};
-use super::jobs::{Done, shown};
+use super::Registry;
+use super::entry::{Copy, Entry, Good, NotCopied, Origin, Recipe, Running, Sought};
 use super::read::Policy as Read;
 use super::sweep::Sweep;
+use super::taken::COPY_AGAIN;
 use super::write::{Wanted, Write};
-use super::{Registry, doubled};
 use crate::api::DisruptionPolicy;
 use crate::api::disruption_policy::{Mode, State};
 use crate::policies::choose::{
@@ -20,21 +18,13 @@ use crate::policies::register::{Ignored, Registration, config_map_of, register};
 use crate::policies::snapshot::Snapshot;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt as _;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::task::JoinError;
 use tokio::time::Instant;
 use tread_engine::policy::Policy;
 use tread_model::digest::Digest;
 use tread_model::verdict::{Failure, FailureKind};
-
-/// Before a version that failed for lack of time or room is tried again: at
-/// first, and at most.
-const TRY_AGAIN: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(3600));
-
-/// The same of the last good version: without it, what it claims costs reboots.
-const RESTORE_AGAIN: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(600));
 
 /// Before it is told of a namespace again that it has ConfigMaps that are no
 /// policies, where there are others than before.
@@ -42,9 +32,6 @@ const TOLD_AGAIN: Duration = Duration::from_secs(600);
 
 /// A policy that is not loaded by then is said to wait for it.
 const SAID_TO_WAIT: Duration = Duration::from_secs(3);
-
-/// Before a copy that could not be written is tried again.
-const COPY_AGAIN: Duration = Duration::from_secs(30);
 
 /// A policy with what was chosen for it.
 #[derive(Debug, Clone)]
@@ -324,150 +311,6 @@ impl Registry {
         let job = self.hands.clone().copy(object, origin, version.clone(), settings);
         let task = self.jobs.spawn(job);
         entry.copying = Some(Running { what: version, task });
-    }
-
-    /// Notes what a job found.
-    pub(super) fn take(&mut self, done: Result<Done, JoinError>) {
-        match done {
-            // It was not needed any more.
-            Err(error) if error.is_cancelled() => {}
-            Err(error) => tracing::error!("work on a policy was cut off: {error}"),
-            Ok(Done::Loaded { uid, recipe, loaded }) => {
-                let Some(entry) = self.entries.get_mut(&uid) else { return };
-                if entry.loading.as_ref().is_none_or(|running| running.what != *recipe) {
-                    return;
-                }
-                // It may only be bad since its ConfigMap was written meanwhile.
-                let is_bad = matches!(loaded.attempt, Attempt::Bad { .. });
-                let before = entry.newest.as_ref().map(|(before, _)| before);
-                if entry.outdated && is_bad && before.is_some_and(|it| it.is_as_before(&recipe)) {
-                    entry.loading = None;
-                    return;
-                }
-                entry.again = match (&loaded.attempt, loaded.retry) {
-                    (_, Some(retry)) => {
-                        let wait = retry.at.duration_since(Timestamp::now());
-                        Some(Instant::now() + Duration::try_from(wait).unwrap_or_default())
-                    }
-                    (Attempt::Bad { failure, .. }, _) if may_pass(failure) => {
-                        entry.tries = entry.tries.saturating_add(1);
-                        let times = 2_u32.saturating_pow(entry.tries.min(16)) / 2;
-                        let wait = TRY_AGAIN.0.saturating_mul(times).min(TRY_AGAIN.1);
-                        Some(Instant::now() + wait)
-                    }
-                    _ => None,
-                };
-                entry.tried(*recipe, *loaded);
-            }
-            Ok(Done::Restored { uid, sought, good }) => {
-                let Some(entry) = self.entries.get_mut(&uid) else { return };
-                entry.restoring = None;
-                let before = entry.not_restored.take().filter(|(what, ..)| *what == sought);
-                match good {
-                    Ok(good) => entry.last = Some(*good),
-                    Err(NotRestored::Lost) => entry.lost = Some(sought),
-                    Err(NotRestored::NotNow(_)) => {
-                        let tries = before.map_or(0, |(_, _, tries)| tries);
-                        let again = Instant::now() + doubled(RESTORE_AGAIN, tries);
-                        entry.not_restored = Some((sought, again, tries.saturating_add(1)));
-                    }
-                }
-            }
-            Ok(Done::Swept(found)) => self.swept.found(found),
-            Ok(Done::Copied { uid, version, place }) => {
-                let Some(entry) = self.entries.get_mut(&uid) else { return };
-                entry.copying = None;
-                entry.copy = Some(match place {
-                    Ok(place) => Copy::Written { version: *version, place },
-                    Err(why) => {
-                        let again = Instant::now() + COPY_AGAIN;
-                        Copy::Failed { version: *version, again, why }
-                    }
-                });
-            }
-        }
-    }
-
-    /// What a policy's newest version is made of.
-    fn recipe(&self, snapshot: &Snapshot, object: &DisruptionPolicy) -> Recipe {
-        let spec = &object.spec;
-        let terms = Terms {
-            layer: spec.layer().into(),
-            limits: spec.limits.clone(),
-            may_relax: spec.may_relax,
-            read_secrets: spec.read_secrets,
-        };
-        Recipe {
-            origin: self.origin(snapshot, object),
-            settings: spec.settings.clone().unwrap_or_default(),
-            pin: spec.digest.clone(),
-            terms,
-        }
-    }
-
-    fn origin(&self, snapshot: &Snapshot, object: &DisruptionPolicy) -> Origin {
-        let missing = |message| Origin::Nothing(Failure { kind: FailureKind::Missing, message });
-        if let Some(source) = config_map_of(object) {
-            let place = (source.namespace, source.name);
-            let Some(map) = snapshot.config_maps.get(&place) else {
-                return missing(format!(
-                    "there is no ConfigMap {} with the label tread.dev/policy=true: restore it, \
-                     or delete this policy",
-                    shown(&place)
-                ));
-            };
-            return Origin::ConfigMap {
-                place,
-                uid: map.uid.clone(),
-                resource_version: map.resource_version.clone(),
-                key: source.key.or_else(|| map.key.clone()),
-            };
-        }
-        let Some(source) = &object.spec.source else {
-            let rules = serde_json::to_value(&object.spec.rules);
-            return Origin::Here(Body::Rules(rules.unwrap_or_default()));
-        };
-        match (&source.builtin, self.node_disruption_policy()) {
-            (Some(name), _) => Origin::Here(Body::Builtin(name.clone())),
-            (None, Some(rules)) => Origin::Here(Body::NodeDisruptionPolicy(rules.clone())),
-            (None, None) => {
-                missing("MachineConfiguration/cluster has no nodeDisruptionPolicy".to_owned())
-            }
-        }
-    }
-
-    /// The policies whose modules are more than there is room for: who came
-    /// first stays.
-    fn beyond_room(&self, snapshot: &Snapshot) -> BTreeMap<String, Failure> {
-        let mut modules: Vec<_> = snapshot
-            .policies
-            .values()
-            .filter_map(|object| {
-                let source = config_map_of(object)?;
-                let place = (source.namespace, source.name);
-                let created = snapshot.config_maps.get(&place)?.created;
-                let uid = object.uid()?;
-                let (_, loaded) = self.entries.get(&uid)?.newest.as_ref()?;
-                Some((created, place, uid, loaded.policy.as_ref()?.size))
-            })
-            .collect();
-        modules.sort();
-        let most = snapshot.room.bytes;
-        let mut bytes = 0_usize;
-        let mut over = BTreeMap::new();
-        for (_, _, uid, size) in modules {
-            let sum = bytes.saturating_add(size);
-            if sum <= most {
-                bytes = sum;
-                continue;
-            }
-            let message = format!(
-                "all modules together may have {most} bytes, and with the {size} of this one they \
-                 would have {sum}: remove another policy, or make this one smaller"
-            );
-            over.insert(uid, Failure { kind: FailureKind::TooLarge, message });
-        }
-        over
     }
 }
 
