@@ -5,7 +5,7 @@
 /// ```
 /// use tread_guest_sdk::Content;
 /// // Of a secret only this much is known: whether it is the same.
-/// let (before, after) = (Content::Digest("sha256:01".into()), Content::Digest("sha256:02".into()));
+/// let (before, after) = (Content::Digest("secret:1".into()), Content::Digest("secret:2".into()));
 /// assert!(before != after && before.text().is_none());
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,8 +14,9 @@ pub enum Content {
     Absent,
     /// Decoded: no data URL, no base64, no gzip.
     Bytes(Vec<u8>),
-    /// `sha256:HEX` of bytes that are a secret on the node. Equal digests mean
-    /// equal bytes.
+    /// A token in place of bytes that are a secret on the node: `secret:1`,
+    /// `secret:2`, … in order within the call. Equal tokens mean equal bytes, and
+    /// nothing else can be known of them.
     Digest(String),
 }
 
@@ -121,7 +122,7 @@ pub enum State {
     List(Vec<String>),
     /// Of `kernel-type`, `os-image`, and `password:USER` where the policy may see it.
     Text(String),
-    /// `sha256:HEX` of a text that the policy may not see.
+    /// A token in place of a text that the policy may not see, as in [`Content`].
     Digest(String),
 }
 

@@ -2,6 +2,7 @@
 
 use crate::{Change, Context, Entry, Policy, settings};
 use bindings::exports::tread::policy::classifier::Guest;
+use bindings::exports::tread::policy::declarations::{Declared, Guest as Declaring};
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 
@@ -41,22 +42,27 @@ pub mod wire {
     }
 }
 
-// Lifting and lowering reads and writes raw memory by the canonical ABI; the
-// code is generated from the contract.
-#[allow(unsafe_code, missing_docs, unreachable_pub, clippy::all)]
-pub mod bindings {
-    wit_bindgen::generate!({
-        path: "../wit",
-        world: "policy",
-        with: { "tread:policy/types@1.0.0": crate::component::wire },
-        export_macro_name: "export_component",
-        pub_export_macro: true,
-        default_bindings_module: "tread_guest_sdk::component::bindings",
-    });
-}
+// Lifting and lowering reads and writes raw memory by the canonical ABI. The
+// code is generated from the contract, by a tool that no policy has to compile:
+// `tests/bindings.rs` holds it against what the tool makes.
+#[rustfmt::skip]
+#[allow(unsafe_code, missing_docs, unreachable_pub, clippy::all, clippy::pedantic)]
+pub mod bindings;
+#[allow(unsafe_code)]
+pub mod rt;
 
 /// The component of the policy `P`.
 pub struct Component<P>(PhantomData<P>);
+
+impl<P: Policy> Declaring for Component<P> {
+    fn declare() -> Declared {
+        carry_panics_out();
+        Declared {
+            needs_secrets: P::NEEDS_SECRETS,
+            reasons: P::REASONS.iter().map(ToString::to_string).collect(),
+        }
+    }
+}
 
 impl<P: Policy> Guest for Component<P> {
     fn describe() -> wire::Description {

@@ -59,8 +59,8 @@
 //!   all that was offered, and the panic's text reaches the admin.
 //! - There is no clock, no file and no network in there, and nothing is
 //!   remembered from one call to the next.
-//! - Of files that others on the node cannot read a policy mostly sees the digest
-//!   only: see [`Content`].
+//! - In place of files that others on the node cannot read a policy mostly sees a
+//!   token: see [`Content`], [`Policy::NEEDS_SECRETS`] and [`Policy::REASONS`].
 //!
 //! # The crate's manifest
 //!

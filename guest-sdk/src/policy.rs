@@ -155,6 +155,14 @@ pub trait Policy {
     /// What the policy wants to see: at least one claim, 256 at most.
     const CLAIMS: &'static [Claim];
 
+    /// Whether it can say nothing of a secret without reading it: of files that
+    /// others on the node cannot read, and of passwords. A plan says then what an
+    /// admin can allow.
+    const NEEDS_SECRETS: bool = false;
+    /// Reasons that hold no contents, word by word as the verdicts say them. Of a
+    /// call in which the policy could read a secret only these are shown.
+    const REASONS: &'static [&'static str] = &[];
+
     /// The JSON Schema of the settings. Without one of your own, it is made
     /// from the types of the defaults.
     ///

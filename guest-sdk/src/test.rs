@@ -215,32 +215,29 @@ fn accept<P: Policy>(change: &Change, verdict: &Verdict) -> Result<(), &'static 
         _ => true,
     };
     if !verdict.actions().iter().all(is_unit) {
-        return Err("an action names something that is no unit");
+        return Err(
+            "an action names something that is no unit, or no unit that a policy may touch",
+        );
     }
     Ok(())
 }
 
-/// Whether systemd would take this for the name of a unit.
+/// Whether a policy may name this unit.
 fn unit_name(name: &str) -> bool {
-    const TYPES: [&str; 11] = [
-        "service",
-        "socket",
-        "device",
-        "mount",
-        "automount",
-        "swap",
-        "target",
-        "path",
-        "timer",
-        "slice",
-        "scope",
-    ];
+    const TYPES: [&str; 5] = ["service", "socket", "path", "timer", "mount"];
     let fine = |c: char| c.is_ascii_alphanumeric() || ":-_.\\@".contains(c);
+    let Some((stem, kind)) = name.rsplit_once('.') else { return false };
+    let prefix = stem.split_once('@').map_or(stem, |(prefix, _)| prefix);
+    let ends_the_system =
+        |unit: &str| include_str!("../../wit/system-units.txt").lines().any(|line| line == unit);
     name.len() <= 255
         && name.chars().all(fine)
-        && name
-            .rsplit_once('.')
-            .is_some_and(|(stem, kind)| !stem.is_empty() && TYPES.contains(&kind))
+        && !stem.starts_with(['.', '@', '-'])
+        && !stem.is_empty()
+        && !stem.split_once('@').is_some_and(|(_, instance)| instance.is_empty())
+        && TYPES.contains(&kind)
+        && !ends_the_system(stem)
+        && !ends_the_system(prefix)
 }
 
 /// Every verdict that `P` may give is at most `most`: for a test that keeps a

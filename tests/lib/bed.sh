@@ -77,7 +77,7 @@ need_go() {
   if has_go; then return 0; fi
   install_go "$place"
   if ! has_go; then
-    echo "The control plane of the tests needs Go 1.$go_minimum or newer, and pip did not bring it." >&2
+    echo "The tests need Go 1.$go_minimum or newer, and pip did not bring it." >&2
     return 1
   fi
 }

@@ -19,7 +19,7 @@ suite_install_tools() {
   if wanted fmt; then cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt; fi
   if wanted clippy; then cargo clippy --version >/dev/null 2>&1 || rustup component add clippy; fi
   if wanted guests || wanted examples || wanted demo; then install_wasm_target; fi
-  if wanted cluster || wanted demo; then need_go; fi
+  if wanted cluster || wanted demo || wanted oracle; then need_go; fi
 }
 
 # install_packages WHY PACKAGE...

@@ -6,7 +6,7 @@
 # and in no other; without a control plane they fail.
 need_bed=(tread-cluster tread-test-bed)
 
-suites=(leftovers fmt clippy build guests policies model tests doc deny readme examples cluster demo)
+suites=(leftovers fmt clippy build guests policies oracle model tests doc deny readme examples cluster demo)
 
 is_suite() {
   contains "$1" "${suites[@]}"
@@ -20,6 +20,7 @@ list_suites() {
   build      the host, in the release profile
   guests     the built-in policies, rebuilt from source; the committed ones are not stale
   policies   the built-in policies' own tests, native
+  oracle     the policy registries against the container runtime's own library, in short (tests/oracle/run)
   model      the tests of the model and the SDK, with overflow checks
   tests      all tests of the host, and every case against the policies in the sandbox
   doc        the documentation has no dead links
@@ -65,7 +66,7 @@ suite_fmt() {
 suite_clippy() {
   cargo clippy --locked --workspace --all-targets --test service --features tread-guest-sdk/toml \
     -- -D warnings
-  cargo clippy --locked --workspace --all-targets --manifest-path policies/Cargo.toml -- -D warnings
+  cargo clippy --locked --workspace --all-targets --test oracle --manifest-path policies/Cargo.toml -- -D warnings
 }
 
 suite_build() {
@@ -118,6 +119,14 @@ guests_do_not_depend_on_where_they_are_built() {
 
 suite_policies() {
   cargo test --no-fail-fast --locked --workspace --manifest-path policies/Cargo.toml
+}
+
+# Where the host is built by now, some of it is planned by the binary too.
+suite_oracle() {
+  local tread=()
+  if [ "$(outcome build)" = ok ]; then tread=(--tread "$(target_dir)/release/tread"); fi
+  build_oracle
+  ask_oracle --pairs 300 --seed "$PROPTEST_RNG_SEED" ${tread[@]+"${tread[@]}"}
 }
 
 suite_model() {

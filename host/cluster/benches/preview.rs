@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 use tread_cluster::api::disruption_plan::{Cause, CauseEvent};
 use tread_cluster::policies::current::Current;
 use tread_cluster::pools::Pool;
-use tread_cluster::previews::{Bodies, BodyKey, Part, Piece, Side, Way, Work, compute};
+use tread_cluster::previews::{
+    Asked, Bodies, BodyKey, Parsed, Part, Piece, Side, Way, Work, compute,
+};
 use tread_engine::planner::Answers;
 use tread_engine::policy::{Policy, PolicySet, Wishes};
 use tread_engine::sandbox::{Options, Sandbox};
@@ -136,20 +138,34 @@ fn main() {
     let silent = Current::new(PolicySet::new(Vec::new()).unwrap(), None, true);
     let asked = Current::new(policies(&sandbox), None, true);
     let rules = operator::Policies::of(None);
+    let parsed = Parsed::default();
     let plan = |work: &Work, current: &Current, answers: &Answers| {
-        compute(work.clone(), &bodies, current, &rules, &sandbox, answers)
+        let asked = Asked {
+            bodies: &bodies,
+            current,
+            operator: &rules,
+            sandbox: &sandbox,
+            answers,
+            parsed: &parsed,
+            hides_secrets: true,
+        };
+        compute(work.clone(), &asked)
     };
     let all: [&dyn Fn(); 4] = [
         &|| works.iter().for_each(|work| floor(work, &bodies)),
         &|| {
-            let answers = Answers::default();
+            let answers = Answers::default().without_digests();
             works.iter().for_each(|work| drop(plan(work, &silent, &answers)));
         },
         &|| {
-            let answers = Answers::default();
+            let answers = Answers::default().without_digests();
             works.iter().for_each(|work| drop(plan(work, &asked, &answers)));
         },
-        &|| works.iter().for_each(|work| drop(plan(work, &asked, &Answers::default()))),
+        &|| {
+            works
+                .iter()
+                .for_each(|work| drop(plan(work, &asked, &Answers::default().without_digests())))
+        },
     ];
     let mut times = all.map(|_| Vec::new());
     for _ in 0..ROUNDS {

@@ -8,9 +8,11 @@
 
 pub mod admission;
 pub mod api;
+pub mod clean;
 pub mod client;
 pub mod events;
 pub mod http;
+pub mod installations;
 pub mod leadership;
 pub mod listed;
 pub mod manifests;
@@ -22,3 +24,4 @@ pub mod previews;
 pub mod shutdown;
 pub mod told;
 pub mod watching;
+pub mod whole;

@@ -1,11 +1,17 @@
 //! What Prometheus can ask: names are a promise, so they all stand here.
 
-use prometheus_client::encoding::EncodeLabelSet;
+mod process;
+
+use crate::api::disruption_policy::State;
+use process::Process;
 use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{EncodeLabelSet, EncodeMetric as _};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -46,6 +52,15 @@ pub struct InState {
     pub state: &'static str,
 }
 
+/// The state of a policy, by the name of its object.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
+pub struct StateOf {
+    /// The name of its DisruptionPolicy.
+    pub name: String,
+    /// Loaded, LastGood, Failed, …
+    pub state: &'static str,
+}
+
 /// What plans cost.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct WithEffect {
@@ -71,6 +86,15 @@ pub struct OfKind {
     pub kind: &'static str,
 }
 
+/// What became of connections for which there was no room.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct Turned {
+    /// plain or tls.
+    pub port: &'static str,
+    /// refused, or closed: it was silent, and made way for another one.
+    pub how: &'static str,
+}
+
 /// All that is measured. Clones share everything.
 #[derive(Debug, Clone)]
 pub struct Metrics {
@@ -79,7 +103,7 @@ pub struct Metrics {
     measured: Arc<Mutex<BTreeSet<String>>>,
     /// Changes by who decided on them, and how.
     pub decisions: Family<Decided, Counter>,
-    /// How long calls of policies took, in µs.
+    /// How long calls of policies took, in seconds.
     pub sandbox_time: Family<OfPolicy, Histogram, fn() -> Histogram>,
     /// What calls of policies used.
     pub fuel: Family<OfPolicy, Histogram, fn() -> Histogram>,
@@ -87,6 +111,10 @@ pub struct Metrics {
     pub failures: Family<Failed, Counter>,
     /// Policies by state.
     pub policies: Family<InState, Gauge>,
+    /// 1 for the state that a policy is in.
+    pub states: Family<StateOf, Gauge>,
+    /// What [`Metrics::states`] has.
+    stated: Arc<Mutex<BTreeSet<StateOf>>>,
     /// Pending plans by effect.
     pub plans: Family<WithEffect, Gauge>,
     /// Nodes in pending plans that will not reboot, which "reboot always" would
@@ -94,16 +122,20 @@ pub struct Metrics {
     pub reboots_avoided: Gauge,
     /// Nodes in pending plans that will.
     pub reboots: Gauge,
-    /// How long previews took, in µs, with fetching what is compared.
+    /// How long previews took, in seconds, with fetching what is compared.
     pub preview_time: Histogram,
-    /// How long warnings at admission took, in µs.
+    /// How long warnings at admission took, in seconds.
     pub warning_time: Histogram,
     /// What the API server was asked for in vain.
     pub api_errors: Family<ApiError, Counter>,
     /// Objects that were seen and could not be read.
     pub unreadable: Family<OfKind, Counter>,
+    /// Connections for which there was no room.
+    pub turned_away: Family<Turned, Counter>,
     /// 1 on the replica that writes.
     pub leads: Gauge,
+    /// Until when what is served by TLS is certified, in seconds since 1970.
+    pub certificate_ends: Gauge,
 }
 
 impl Default for Metrics {
@@ -115,70 +147,123 @@ impl Default for Metrics {
 impl Metrics {
     /// Everything at zero.
     pub fn new() -> Metrics {
-        let micros: fn() -> Histogram = || Histogram::new(exponential_buckets(8.0, 2.0, 20));
+        let seconds: fn() -> Histogram = || Histogram::new(exponential_buckets(8e-6, 2.0, 20));
         let fuel: fn() -> Histogram = || Histogram::new(exponential_buckets(1000.0, 4.0, 12));
         let mut metrics = Metrics {
             registry: Arc::default(),
             measured: Arc::default(),
             decisions: Family::default(),
-            sandbox_time: Family::new_with_constructor(micros),
+            sandbox_time: Family::new_with_constructor(seconds),
             fuel: Family::new_with_constructor(fuel),
             failures: Family::default(),
             policies: Family::default(),
+            states: Family::default(),
+            stated: Arc::default(),
             plans: Family::default(),
             reboots_avoided: Gauge::default(),
             reboots: Gauge::default(),
-            preview_time: micros(),
-            warning_time: micros(),
+            preview_time: seconds(),
+            warning_time: seconds(),
             api_errors: Family::default(),
             unreadable: Family::default(),
+            turned_away: Family::default(),
             leads: Gauge::default(),
+            certificate_ends: Gauge::default(),
         };
-        let mut registry = Registry::with_prefix("tread");
-        let m = &metrics;
-        registry.register(
-            "decisions",
-            "Changes by who decided on them, and how",
-            m.decisions.clone(),
-        );
-        registry.register(
-            "sandbox_time_microseconds",
-            "How long calls of policies took",
-            m.sandbox_time.clone(),
-        );
-        registry.register("sandbox_fuel", "What calls of policies used", m.fuel.clone());
-        registry.register("policy_failures", "Failures of policies by name", m.failures.clone());
-        registry.register("policies", "Policies by state", m.policies.clone());
-        registry.register("pending_plans", "Pending plans by effect", m.plans.clone());
-        registry.register(
-            "reboots_avoided",
-            "Nodes in pending plans that are spared the reboot of every change",
-            m.reboots_avoided.clone(),
-        );
-        registry.register("reboots", "Nodes in pending plans that reboot", m.reboots.clone());
-        registry.register(
-            "preview_time_microseconds",
-            "How long previews took, with fetching what is compared",
-            m.preview_time.clone(),
-        );
-        registry.register(
-            "warning_time_microseconds",
-            "How long warnings at admission took",
-            m.warning_time.clone(),
-        );
-        registry.register(
-            "api_errors",
-            "What the API server was asked for in vain",
-            m.api_errors.clone(),
-        );
-        registry.register(
-            "unreadable_objects",
-            "Objects that were seen and could not be read, and are left out",
-            m.unreadable.clone(),
-        );
-        registry.register("leads", "1 on the replica that writes", m.leads.clone());
+        let mut registry = Registry::default();
+        metrics.register(&mut registry);
+        registry.register_collector(Box::new(Process::now()));
         metrics.registry = Arc::new(registry);
         metrics
+    }
+
+    /// Registers each by its name, without what Prometheus adds for its kind, and
+    /// with what it means.
+    fn register(&self, registry: &mut Registry) -> Vec<(&'static str, &'static str, MetricType)> {
+        let mut all = Vec::new();
+        macro_rules! register {
+            ($($name:literal, $help:literal, $metric:expr;)*) => {
+                $(
+                    let metric = $metric;
+                    all.push(($name, $help, metric.metric_type()));
+                    registry.register($name, $help, metric);
+                )*
+            };
+        }
+        register! {
+            "tread_decisions",
+            "Changes in plans by the policy that decided (empty: nobody) and outcome: decided, \
+             fallback, failed, refused",
+            self.decisions.clone();
+            "tread_sandbox_time_seconds",
+            "How long calls of a policy took",
+            self.sandbox_time.clone();
+            "tread_sandbox_fuel",
+            "What calls of a policy used",
+            self.fuel.clone();
+            "tread_policy_failures",
+            "Failures of a policy by stable name",
+            self.failures.clone();
+            "tread_policies",
+            "DisruptionPolicies by state",
+            self.policies.clone();
+            "tread_policy_state",
+            "1 for the state that a DisruptionPolicy is in",
+            self.states.clone();
+            "tread_pending_plans",
+            "Pending plans by effect",
+            self.plans.clone();
+            "tread_reboots_avoided",
+            "Nodes in pending plans that are spared the reboot of every change",
+            self.reboots_avoided.clone();
+            "tread_reboots",
+            "Nodes in pending plans that reboot",
+            self.reboots.clone();
+            "tread_preview_time_seconds",
+            "How long previews took, with fetching what is compared",
+            self.preview_time.clone();
+            "tread_warning_time_seconds",
+            "How long warnings at admission took",
+            self.warning_time.clone();
+            "tread_api_errors",
+            "What the API server was asked for in vain, by verb, kind and code (0: no answer)",
+            self.api_errors.clone();
+            "tread_unreadable_objects",
+            "Objects that were seen and could not be read, and are left out",
+            self.unreadable.clone();
+            "tread_connections_turned_away",
+            "Connections that were refused, or closed while nothing was asked, for lack of room",
+            self.turned_away.clone();
+            "tread_leads",
+            "1 on the replica that writes",
+            self.leads.clone();
+            "tread_certificate_not_after_timestamp_seconds",
+            "Until when the certificate of the TLS port is good; 0: there is none yet",
+            self.certificate_ends.clone();
+            "tread_build",
+            "Which version this is",
+            Info::new([("version", env!("CARGO_PKG_VERSION"))]);
+        }
+        all
+    }
+
+    /// All of them as a table, for people.
+    pub fn table() -> String {
+        let mut table = String::from("| metric | what |\n| --- | --- |\n");
+        let own = Metrics::new().register(&mut Registry::default());
+        let own = own.into_iter().map(|(name, help, kind)| {
+            let more = match kind {
+                MetricType::Counter => "_total",
+                MetricType::Info => "_info",
+                _ => "",
+            };
+            (format!("{name}{more}"), help)
+        });
+        let process = process::ALL.iter().map(|(name, help)| ((*name).to_owned(), *help));
+        for (name, help) in own.chain(process) {
+            table.push_str(&format!("| `{name}` | {help} |\n"));
+        }
+        table
     }
 
     /// The text that Prometheus reads.
@@ -209,6 +294,24 @@ impl Metrics {
         });
     }
 
+    /// Says the state of each policy, and of no other.
+    pub fn set_states(&self, now: impl Iterator<Item = (String, &'static str)>) {
+        let now: BTreeSet<StateOf> = now.map(|(name, state)| StateOf { name, state }).collect();
+        let mut before = self.stated.lock().unwrap_or_else(PoisonError::into_inner);
+        for gone in before.difference(&now) {
+            self.states.remove(gone);
+        }
+        for new in now.difference(&before) {
+            self.states.get_or_create(new).set(1);
+        }
+        for (_, state) in State::ALL {
+            let count = now.iter().filter(|it| it.state == state).count();
+            let gauge = self.policies.get_or_create(&InState { state });
+            gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
+        }
+        *before = now;
+    }
+
     fn forget(&self, policy: &str) {
         let policy = policy.to_owned();
         let of_policy = OfPolicy { policy: policy.clone() };
@@ -236,6 +339,27 @@ impl Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_state_of_each_policy_is_said_and_no_state_that_it_was_in_before() {
+        let metrics = Metrics::new();
+        let set = |all: &[(&str, &'static str)]| {
+            metrics.set_states(all.iter().map(|(name, state)| ((*name).to_owned(), *state)));
+            metrics.text().unwrap()
+        };
+        set(&[("apps.a", "Failed"), ("apps.b", "Loaded")]);
+        let text = set(&[("apps.a", "Loaded")]);
+        let states: Vec<&str> =
+            text.lines().filter(|line| line.starts_with("tread_policy_state{")).collect();
+        assert_eq!(states, ["tread_policy_state{name=\"apps.a\",state=\"Loaded\"} 1"]);
+        assert!(text.contains("tread_policies{state=\"Failed\"} 0"), "{text}");
+        for name in
+            ["tread_build_info{version=\"", "process_cpu_seconds_total ", "process_open_fds "]
+        {
+            assert!(text.contains(name), "{name}: {text}");
+        }
+        assert!(!text.contains("microseconds"), "{text}");
+    }
 
     #[test]
     fn policies_that_come_and_go_leave_nothing_behind() {

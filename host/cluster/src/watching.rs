@@ -1,6 +1,7 @@
 //! Watches that go on whatever happens, and say how it stands with them.
 
 mod installed;
+mod outdated;
 mod reading;
 pub(crate) mod seen;
 mod writing;
@@ -52,12 +53,15 @@ pub struct Watches {
     reads: watch::Sender<reading::All>,
     /// What could not be written, and why.
     unwritten: watch::Sender<BTreeMap<&'static str, String>>,
+    /// What the API server drops of what is written.
+    dropped: watch::Sender<outdated::Dropped>,
 }
 
 impl Default for Watches {
     fn default() -> Watches {
         let (all, reads) = (watch::Sender::default(), watch::Sender::default());
-        Watches { all, reads, unwritten: watch::Sender::default() }
+        let (unwritten, dropped) = (watch::Sender::default(), watch::Sender::default());
+        Watches { all, reads, unwritten, dropped }
     }
 }
 
@@ -297,7 +301,11 @@ impl<K> Follower<K, K> {
         }
         let name = metadata.name.unwrap_or_default();
         let namespace = metadata.namespace.unwrap_or_default();
-        tracing::warn!(kind = self.name, namespace, name, "cannot be read, and is left out: {why}");
+        tracing::warn!(
+            // Also for those who are not told of watches.
+            target: "tread_cluster::left_out",
+            kind = self.name, namespace, name, "cannot be read, and is left out: {why}"
+        );
         self.metrics.unreadable.get_or_create(&OfKind { kind: self.name }).inc();
         None
     }

@@ -18,10 +18,11 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tokio::io::AsyncWriteExt as _;
 use tokio::sync::watch;
 use tread_cluster::admission::certificates::{Lives, service_names};
 use tread_cluster::admission::{
-    CONFIGURATION, Certificates, SECRET, Settings, WEBHOOK, Warn, webhook,
+    Certificates, PATH, Paths, SECRET, Settings, WEBHOOK, Warn, webhook,
 };
 use tread_cluster::api::crds;
 use tread_cluster::http::Port;
@@ -36,6 +37,7 @@ const TIMINGS: Timings = Timings {
     renew: Duration::from_millis(400),
     retry: Duration::from_millis(150),
     request: Duration::from_millis(1500),
+    longest: Duration::from_secs(600),
 };
 
 /// One replica, until it is dropped.
@@ -79,7 +81,8 @@ impl Replica {
         let (certificates, kept) = Certificates::start(settings, until()).unwrap();
         let port = Port::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let at = port.address();
-        let served = port.serve_tls(certificates.tls(), webhook(warn, metrics.clone()), until());
+        let router = webhook(warn, metrics.clone(), certificates.paths());
+        let served = port.serve_tls(certificates.tls(), router, until());
         tokio::spawn(elected);
         tokio::spawn(kept);
         tokio::spawn(served);
@@ -90,8 +93,9 @@ impl Replica {
         eventually("a certificate", async || self.certificates.check().ok.then_some(())).await;
     }
 
-    /// Sends something by TLS, with whom the API server is told to trust.
-    async fn send(&self, bundle: &str, body: Vec<u8>) -> (u16, String) {
+    /// Sends something by TLS, with whom the API server is told to trust, and where
+    /// it is told to ask.
+    async fn send(&self, (bundle, path): &(String, String), body: Vec<u8>) -> (u16, String) {
         let url = format!("https://{}", self.at).parse().unwrap();
         let mut config = kube::Config::new(url);
         let roots = rustls::pki_types::pem::PemObject::pem_slice_iter(bundle.as_bytes())
@@ -99,7 +103,7 @@ impl Replica {
         config.root_cert = Some(roots.collect());
         config.default_retry = false;
         let client = Client::try_from(config).unwrap();
-        let request = Request::post("/warn").body(kube::client::Body::from(body)).unwrap();
+        let request = Request::post(path).body(kube::client::Body::from(body)).unwrap();
         let response = client.send(request).await.unwrap();
         let status = response.status().as_u16();
         let body = response.into_body().collect_bytes().await.unwrap();
@@ -116,7 +120,7 @@ impl Drop for Replica {
 fn says(text: &'static str) -> Warn {
     Arc::new(move |request| {
         let operation = format!("{:?}", request.operation).to_uppercase();
-        let line = format!("{text} {operation} {} {}", request.kind.kind, request.name);
+        let line = format!("{text} {operation} {} {}", request.kind, request.name);
         Box::pin(async move { vec![line] })
     })
 }
@@ -133,13 +137,21 @@ fn plane() -> ControlPlane {
 }
 
 fn install(plane: &ControlPlane, at: SocketAddr) {
-    let configuration = configuration(&Reached::At(format!("https://{at}")));
+    let configuration = configuration("default", &Reached::At(format!("https://{at}")));
     plane.apply(&serde_saphyr::to_string(&configuration).unwrap()).unwrap();
+}
+
+/// Whom the API server is told to trust, and where to ask.
+async fn told(client: &Client) -> Option<(String, String)> {
+    let api = Api::<ValidatingWebhookConfiguration>::all(client.clone());
+    let webhooks = api.get("tread.default").await.unwrap().webhooks.unwrap();
+    let url: axum::http::Uri = webhooks[0].client_config.url.clone()?.parse().unwrap();
+    Some((bundle(client).await?, url.path().to_owned())).filter(|(_, path)| path != PATH)
 }
 
 async fn bundle(client: &Client) -> Option<String> {
     let api = Api::<ValidatingWebhookConfiguration>::all(client.clone());
-    let configuration = api.get(CONFIGURATION).await.unwrap();
+    let configuration = api.get("tread.default").await.unwrap();
     let webhooks = configuration.webhooks.unwrap();
     let bundle = webhooks[0].client_config.ca_bundle.clone()?;
     Some(String::from_utf8(bundle.0).unwrap()).filter(|bundle| !bundle.is_empty())
@@ -227,7 +239,7 @@ async fn whoever_applies_or_deletes_a_change_is_warned() {
                 metadata: {name: worker}\nspec: {}\n";
     assert!(!dry_run(&plane, pool).stderr.contains("Warning"));
     let counted = replica.metrics.text().unwrap();
-    assert!(counted.contains("tread_warning_time_microseconds_count"), "{counted}");
+    assert!(counted.contains("tread_warning_time_seconds_count"), "{counted}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -297,7 +309,7 @@ async fn what_is_no_review_is_refused_with_a_sentence() {
     let replica = Replica::start(client.clone(), "default", Lives::default(), says("asked"));
     replica.ready().await;
     install(&plane, replica.at);
-    let bundle = eventually("whom to trust", async || bundle(&client).await).await;
+    let told = eventually("whom to trust", async || told(&client).await).await;
     let review = |object: serde_json::Value| {
         json!({
             "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
@@ -310,7 +322,7 @@ async fn what_is_no_review_is_refused_with_a_sentence() {
         })
     };
     let good = review(json!({"apiVersion": "g/v1", "kind": "K", "metadata": {"name": "a"}}));
-    let (status, body) = replica.send(&bundle, good.to_string().into()).await;
+    let (status, body) = replica.send(&told, good.to_string().into()).await;
     assert_eq!(status, 200, "{body}");
     let answer: serde_json::Value = serde_json::from_str(&body).unwrap();
     assert_eq!(answer["response"]["allowed"], true);
@@ -335,8 +347,96 @@ async fn what_is_no_review_is_refused_with_a_sentence() {
         // has been sent whole, and who still sends may not get to read why.
         (vec![b' '; 4 * 1024 * 1024 + 1], 413),
     ] {
-        let (status, body) = replica.send(&bundle, bad).await;
+        let (status, body) = replica.send(&told, bad).await;
         assert_eq!(status, expected, "{body}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_but_the_api_server_is_answered_and_nothing_is_done_for_others() {
+    let plane = plane();
+    let client = plane.client().await.unwrap();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = asked.clone();
+    let warn: Warn = Arc::new(move |_| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        Box::pin(async { vec!["asked".to_owned()] })
+    });
+    let replica = Replica::start(client.clone(), "default", Lives::default(), warn);
+    replica.ready().await;
+    install(&plane, replica.at);
+    warned(&plane, "Warning: asked").await;
+    let (bundle, path) = told(&client).await.unwrap();
+    let review = json!({
+        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+        "request": {"uid": "1", "operation": "DELETE", "name": "a", "kind": {"kind": "K"}},
+    });
+    let before = asked.load(Ordering::SeqCst);
+    let guesses = [
+        "/warn".to_owned(),
+        "/warn/".to_owned(),
+        "/warn/guessed".to_owned(),
+        format!("/warn/{}", "0".repeat(40)),
+        format!("{path}0"),
+        format!("{path}/"),
+        path.to_uppercase(),
+        path.replace("/warn/", "/warn//"),
+    ];
+    for guess in guesses {
+        let to = (bundle.clone(), guess.clone());
+        // Whether it is a review is not looked at.
+        for body in [review.to_string(), "no review".to_owned()] {
+            let (status, said) = replica.send(&to, body.into_bytes()).await;
+            assert_eq!((status, said.contains("nothing at this path")), (404, true), "{guess}");
+        }
+    }
+    assert_eq!(asked.load(Ordering::SeqCst), before);
+    let (status, _) = replica.send(&(bundle, path), review.to_string().into_bytes()).await;
+    assert_eq!((status, asked.load(Ordering::SeqCst)), (200, before + 1));
+}
+
+/// Says when it is dropped.
+struct Dropped(Arc<AtomicBool>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_nobody_waits_for_any_more_is_not_worked_on() {
+    let (begun, ended) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+    let (began, ends) = (begun.clone(), ended.clone());
+    let warn: Warn = Arc::new(move |_| {
+        let dropped = Dropped(ends.clone());
+        began.fetch_add(1, Ordering::SeqCst);
+        Box::pin(async move {
+            std::future::pending::<()>().await;
+            drop(dropped);
+            Vec::new()
+        })
+    });
+    let router = webhook(warn, Metrics::new(), Paths::of(&["/warn/known"]));
+    let port = Port::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let at = port.address();
+    tokio::spawn(port.serve(router, std::future::pending()));
+    let review = json!({"request": {"uid": "1", "operation": "CREATE", "kind": {"kind": "K"}}});
+    let request = format!(
+        "POST /warn/known HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n{review}",
+        review.to_string().len()
+    );
+    // Whoever asked goes away; then it takes too long for whoever waits.
+    for goes_away in [true, false] {
+        ended.store(false, Ordering::SeqCst);
+        let before = begun.load(Ordering::SeqCst);
+        let mut stream = tokio::net::TcpStream::connect(at).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        eventually("it is asked", async || (begun.load(Ordering::SeqCst) > before).then_some(()))
+            .await;
+        let kept = (!goes_away).then_some(stream);
+        eventually("it ended", async || ended.load(Ordering::SeqCst).then_some(())).await;
+        drop(kept);
     }
 }
 
@@ -387,6 +487,7 @@ async fn certificates_are_exchanged_while_both_replicas_serve() {
         times
     });
     let first = eventually("whom to trust", async || bundle(&client).await).await;
+    let mut paths = std::collections::BTreeSet::new();
     let count = |bundle: &str| bundle.matches("BEGIN CERTIFICATE").count();
     let mut seen = vec![first.clone()];
     eventually("two authorities after the first", async || {
@@ -395,8 +496,10 @@ async fn certificates_are_exchanged_while_both_replicas_serve() {
         if seen.last() != Some(&now) {
             seen.push(now.clone());
         }
+        paths.extend(told(&client).await.map(|(_, path)| path));
         // one, old and new, new, …
-        (seen.iter().filter(|bundle| count(bundle) == 1).count() >= 2).then_some(())
+        let exchanged = seen.iter().filter(|bundle| count(bundle) == 1).count() >= 2;
+        (exchanged && paths.len() >= 2).then_some(())
     })
     .await;
     assert!(seen.iter().any(|bundle| count(bundle) == 2), "the old one went at once");
@@ -405,7 +508,7 @@ async fn certificates_are_exchanged_while_both_replicas_serve() {
     let missed = missed.load(Ordering::SeqCst);
     assert!(missed <= gave_up() - earlier, "{missed} of {times} requests were not warned of");
     // Both serve what the newest bundle trusts, and not what the first one did.
-    let last = bundle(&client).await.unwrap();
+    let last = told(&client).await.unwrap();
     for replica in [&leader, &follower] {
         assert_eq!(replica.send(&last, Vec::new()).await.0, 400);
     }
@@ -430,17 +533,17 @@ async fn what_somebody_takes_away_is_put_back() {
     let params = PatchParams::default();
     let path = "/webhooks/0/clientConfig/caBundle";
     let emptied = serde_json::from_value(json!([{"op": "remove", "path": path}])).unwrap();
-    configurations.patch(CONFIGURATION, &params, &Patch::Json::<()>(emptied)).await.unwrap();
+    configurations.patch("tread.default", &params, &Patch::Json::<()>(emptied)).await.unwrap();
     eventually("put back", async || bundle(&client).await.filter(|b| *b == first)).await;
-    configurations.delete(CONFIGURATION, &DeleteParams::default()).await.unwrap();
+    configurations.delete("tread.default", &DeleteParams::default()).await.unwrap();
     install(&plane, leader.at);
     eventually("put back", async || bundle(&client).await.filter(|b| *b == first)).await;
     // Nothing else in it was written.
-    let configuration = configurations.get(CONFIGURATION).await.unwrap();
+    let configuration = configurations.get("tread.default").await.unwrap();
     let managers = configuration.metadata.managed_fields.unwrap();
     let ours = managers.iter().find(|entry| entry.manager.as_deref() == Some("tread")).unwrap();
     let fields = serde_json::to_string(ours.fields_v1.as_ref().unwrap()).unwrap();
-    assert!(fields.contains("f:caBundle") && fields.matches("\"f:").count() <= 3, "{fields}");
+    assert!(fields.contains("f:caBundle") && fields.matches("\"f:").count() <= 4, "{fields}");
     // The Secret: spoilt, then deleted.
     let secrets = Api::<Secret>::namespaced(client.clone(), "default");
     let spoilt = json!({"stringData": {"certificates.json": "PRIVATE"}});

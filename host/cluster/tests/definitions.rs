@@ -111,7 +111,7 @@ fn the_columns_are_those_that_people_were_promised() {
     let shown =
         ["POOL", "CAUSE", "EFFECT", "TREAD", "NODES", "FALLBACKS", "STALE", "PENDING", "AGE"];
     assert_eq!(columns(plan, false), shown);
-    assert_eq!(columns(plan, true), [""; 0]);
+    assert_eq!(columns(plan, true), ["BECAUSE"]);
     for (crd, short) in [(policy, "dpol"), (plan, "dplan")] {
         assert_eq!(crd.spec.names.short_names, Some(vec![short.to_owned()]));
         assert_eq!((crd.spec.group.as_str(), crd.spec.scope.as_str()), ("tread.dev", "Cluster"));

@@ -34,7 +34,11 @@ struct Served {
 
 impl Served {
     fn start(router: Router) -> Served {
-        let port = Port::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        Served::counting(router, &Metrics::new())
+    }
+
+    fn counting(router: Router, metrics: &Metrics) -> Served {
+        let port = Port::bind("127.0.0.1:0".parse().unwrap()).unwrap().counting(metrics);
         let at = port.address();
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(port.serve(router, async {
@@ -304,46 +308,122 @@ async fn a_panic_is_one_failed_answer_and_a_slow_one_is_given_up() {
     assert_eq!(web::send(served.at, half.as_bytes()).await.unwrap().status, 503);
 }
 
+const PROBE: &[u8] = b"GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+
+/// A connection of a peer of its own.
+async fn connected(from: u8, to: SocketAddr) -> TcpStream {
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind(SocketAddr::from(([127, 0, 0, from], 0))).unwrap();
+    socket.connect(to).await.unwrap()
+}
+
+/// What it answers to this; empty if it closes without.
+async fn answered(mut stream: TcpStream, request: &[u8]) -> String {
+    // It may be closed at any time.
+    let _ = stream.write_all(request).await;
+    let mut answer = String::new();
+    let _ = stream.read_to_string(&mut answer).await;
+    answer
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn there_is_room_again_when_connections_end() {
-    let served = Served::start(plain(Arc::new(Vec::new), Metrics::new()));
-    let mut open = Vec::new();
-    for _ in 0..300 {
-        open.push(TcpStream::connect(served.at).await.unwrap());
+async fn silent_connections_of_one_peer_or_of_many_keep_nobody_out_and_are_counted() {
+    let metrics = Metrics::new();
+    let served = Served::counting(plain(Arc::new(Vec::new), metrics.clone()), &metrics);
+    let mut silent = Vec::new();
+    for peer in 1..=6 {
+        for _ in 0..70 {
+            silent.push(connected(peer, served.at).await);
+        }
+        // Also for that peer itself: the kubelet may have its address.
+        for from in [peer, 99] {
+            let answer = answered(connected(from, served.at).await, PROBE).await;
+            assert!(answer.starts_with("HTTP/1.1 200"), "{peer} {from}: {answer:?}");
+        }
     }
-    // The last ones are closed without an answer.
-    let mut closed = open.pop().unwrap();
-    let mut buffer = [0; 1];
-    assert_eq!(closed.read(&mut buffer).await.unwrap_or(0), 0);
-    drop(open);
+    let text = web::get(served.at, "/metrics", None).await.body;
+    let closed = text.lines().find(|line| line.contains("port=\"plain\",how=\"closed\""));
+    let closed = closed.unwrap_or_else(|| panic!("{text}")).rsplit_once(' ').unwrap().1;
+    assert!(closed.parse::<u32>().unwrap() >= 6 * 6, "{closed}");
+    // The others end by themselves, soon.
+    let begun = std::time::Instant::now();
+    for stream in &mut silent {
+        let _ = stream.read(&mut [0; 512]).await;
+    }
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_all_connections_are_being_answered_probes_are_answered_too() {
+    let metrics = Metrics::new();
+    let hangs = Arc::new(AtomicUsize::new(0));
+    let entered = hangs.clone();
+    let hang = get(async move || {
+        entered.fetch_add(1, Ordering::SeqCst);
+        std::future::pending::<()>().await;
+    });
+    let router =
+        plain(Arc::new(Vec::new), metrics.clone()).merge(Router::new().route("/hang", hang));
+    let served = Served::counting(router, &metrics);
+    let mut busy = Vec::new();
+    for peer in 1..=4 {
+        for _ in 0..64 {
+            let mut stream = connected(peer, served.at).await;
+            stream.write_all(b"GET /hang HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+            busy.push(stream);
+        }
+    }
+    eventually("all of them are being answered", async || {
+        (hangs.load(Ordering::SeqCst) == 256).then_some(())
+    })
+    .await;
+    let request = b"GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    let answer = answered(connected(99, served.at).await, request).await;
+    assert!(answer.contains("too many connections are open"), "{answer:?}");
+    for _ in 0..100 {
+        for from in [1, 99] {
+            let answer = answered(connected(from, served.at).await, PROBE).await;
+            assert!(answer.starts_with("HTTP/1.1 200"), "{from}: {answer:?}");
+        }
+    }
+    drop(busy);
     eventually("room", async || {
-        let request = b"GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
-        web::send(served.at, request).await.filter(|answer| answer.status == 200)
+        let answer = web::get(served.at, "/metrics", None).await;
+        (answer.status == 200).then_some(())
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_peer_that_opens_all_connections_there_are_does_not_keep_others_out() {
-    let served = Served::start(plain(Arc::new(Vec::new), Metrics::new()));
-    let mut open = Vec::new();
-    for _ in 0..300 {
-        open.push(TcpStream::connect(served.at).await.unwrap());
+async fn made_up_tokens_of_one_peer_cost_few_reviews_and_do_not_keep_others_out() {
+    let plane = ControlPlane::options().with_audit_log().with_user("alice", &[]).start().unwrap();
+    let served = tread(plane.client().await.unwrap());
+    let alice = token(plane.user("alice").unwrap());
+    let begun = std::time::Instant::now();
+    let ask = async |from: u8, token: &str| {
+        let request = format!(
+            "GET /v1/plans HTTP/1.1\r\nHost: a\r\nConnection: close\r\nAuthorization: Bearer \
+             {token}\r\n\r\n"
+        );
+        answered(connected(from, served.at).await, request.as_bytes()).await
+    };
+    let mut refused = 0;
+    for number in 0..300 {
+        let answer = ask(1, &format!("made-up-{number}")).await;
+        let is_refused = answer.starts_with("HTTP/1.1 429") && answer.contains("ask again in");
+        assert!(is_refused || answer.starts_with("HTTP/1.1 401"), "{answer}");
+        refused += u32::from(is_refused);
     }
-    // Until the last one was looked at.
-    let mut buffer = [0; 1];
-    assert_eq!(open.last_mut().unwrap().read(&mut buffer).await.unwrap_or(0), 0);
-    let socket = tokio::net::TcpSocket::new_v4().unwrap();
-    socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
-    let mut other = socket.connect(served.at).await.unwrap();
-    other
-        .write_all(b"GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
-        .await
-        .unwrap();
-    let mut answer = String::new();
-    // One that is closed at once may be reset.
-    let _ = other.read_to_string(&mut answer).await;
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer:?}");
+    let most = 10 + begun.elapsed().as_secs() + 1;
+    assert!(refused >= 300 - u32::try_from(most).unwrap(), "{refused} of 300 were refused");
+    // Whoever asks from elsewhere is told what she may, and what was known stays known.
+    assert!(ask(2, &alice).await.starts_with("HTTP/1.1 403"));
+    assert!(ask(1, &alice).await.starts_with("HTTP/1.1 403"), "it was answered already");
+    let log = std::fs::read_to_string(plane.audit_log()).unwrap();
+    let reviews = log.lines().filter(|line| line.contains("\"resource\":\"tokenreviews\""));
+    let reviews = reviews.filter(|line| line.contains("ResponseComplete")).count();
+    let most = 10 + usize::try_from(begun.elapsed().as_secs()).unwrap() + 2;
+    assert!(reviews <= most, "{reviews} reviews, and not {most}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

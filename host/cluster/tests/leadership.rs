@@ -11,7 +11,7 @@
 
 use crate::support::proxy::{Proxy, Way};
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::api::{Patch, PatchParams};
+use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::json;
 use std::sync::Arc;
@@ -33,6 +33,7 @@ const TIMINGS: Timings = Timings {
     renew: Duration::from_millis(400),
     retry: Duration::from_millis(150),
     request: Duration::from_millis(1500),
+    longest: Duration::from_secs(8),
 };
 
 struct Candidate {
@@ -124,6 +125,14 @@ impl Drop for Referee {
     }
 }
 
+/// The Lease as `tread manifests` brings it: held by nobody.
+async fn bring_lease(client: &Client, namespace: &str) {
+    let api = Api::<Lease>::namespaced(client.clone(), namespace);
+    let mut lease = Lease::default();
+    lease.metadata.name = Some("tread".to_owned());
+    api.create(&PostParams::default(), &lease).await.unwrap();
+}
+
 async fn lease(client: &Client, namespace: &str) -> Lease {
     Api::<Lease>::namespaced(client.clone(), namespace).get("tread").await.unwrap()
 }
@@ -135,6 +144,7 @@ async fn the_next_one_leads_at_once_when_the_leader_stops() {
     let namespace = plane.namespace("lease").unwrap();
     // Whoever had to wait for the end of the Lease would wait in vain.
     let slow = Timings { lease: Duration::from_secs(600), ..TIMINGS };
+    bring_lease(&client, &namespace).await;
     let a = Candidate::start(client.clone(), &namespace, "a", slow);
     a.leads("the only candidate").await;
     let b = Candidate::start(client.clone(), &namespace, "b", slow);
@@ -219,13 +229,69 @@ async fn whoever_loses_the_lease_to_another_stops_and_waits_for_its_turn() {
     api.patch("tread", &PatchParams::default(), &Patch::Merge(&taken)).await.unwrap();
     a.follows("taken away").await;
     a.leads("nobody renews for the admin").await;
-    api.delete("tread", &kube::api::DeleteParams::default()).await.unwrap();
+    api.delete("tread", &DeleteParams::default()).await.unwrap();
     eventually("a new Lease", async || {
         let lease = api.get_opt("tread").await.unwrap()?;
         (lease.spec?.holder_identity? == a.leading.identity()).then_some(())
     })
     .await;
     a.leads("a new Lease").await;
+    a.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lease_that_is_deleted_from_under_a_leader_never_gives_two() {
+    let plane = BED.get().unwrap();
+    let client = plane.client().await.unwrap();
+    let namespace = plane.namespace("lease").unwrap();
+    bring_lease(&client, &namespace).await;
+    // It renews late, and so learns late that its Lease is gone.
+    let slow = Timings { renew: Duration::from_secs(1), ..TIMINGS };
+    let a = Candidate::start(client.clone(), &namespace, "a", slow);
+    a.leads("the only candidate").await;
+    let b = Candidate::start(client.clone(), &namespace, "b", slow);
+    eventually("b sees who leads", async || b.leading.holder()).await;
+    let api = Api::<Lease>::namespaced(client.clone(), &namespace);
+    for _ in 0..3 {
+        api.delete("tread", &DeleteParams::default()).await.unwrap();
+        // One that starts now does not know what there was.
+        let c = Candidate::start(client.clone(), &namespace, "c", slow);
+        let referee = Referee::watch(&[&a, &b, &c]);
+        let all = [&a, &b, &c];
+        eventually("a new Lease", async || api.get_opt("tread").await.unwrap()).await;
+        eventually("one leads", async || all.iter().any(|it| it.leading.now()).then_some(())).await;
+        drop(referee);
+        c.stop().await;
+    }
+    a.stop().await;
+    b.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_waits_for_a_strangers_lease_longer_than_there_is_to_wait() {
+    let plane = BED.get().unwrap();
+    let client = plane.client().await.unwrap();
+    let namespace = plane.namespace("lease").unwrap();
+    let api = Api::<Lease>::namespaced(client.clone(), &namespace);
+    let strangers: Lease = serde_json::from_value(json!({"metadata": {"name": "tread"}, "spec": {
+        "holderIdentity": "a stranger", "leaseDurationSeconds": i32::MAX, "leaseTransitions": i32::MAX,
+    }}))
+    .unwrap();
+    // The API server itself takes no longer one.
+    let kind = ApiResource::erase::<Lease>(&());
+    let any: Api<DynamicObject> = Api::namespaced_with(client.clone(), &namespace, &kind);
+    let mut longer = serde_json::to_value(&strangers).unwrap();
+    longer["spec"]["leaseDurationSeconds"] = json!(1_u64 << 31);
+    let longer: DynamicObject = serde_json::from_value(longer).unwrap();
+    any.create(&PostParams::default(), &longer).await.unwrap_err();
+    api.create(&PostParams::default(), &strangers).await.unwrap();
+    let begun = Instant::now();
+    let a = Candidate::start(client.clone(), &namespace, "a", TIMINGS);
+    a.leads("the stranger is gone").await;
+    assert!(begun.elapsed() >= TIMINGS.longest - TIMINGS.request, "{:?}", begun.elapsed());
+    // The next one counts by what stands there now.
+    let spec = lease(&client, &namespace).await.spec.unwrap();
+    assert_eq!(spec.lease_duration_seconds, Some(4));
     a.stop().await;
 }
 

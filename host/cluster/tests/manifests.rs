@@ -21,6 +21,7 @@ fn options() -> Options {
         namespace: "tread-system".to_owned(),
         image: "registry.example.com/tread:1".to_owned(),
         with_inputs: false,
+        without_definitions: false,
         with_monitoring: false,
         outside: None,
     }

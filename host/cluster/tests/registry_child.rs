@@ -10,6 +10,7 @@
 mod support;
 
 use std::ffi::OsString;
+use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::time::Duration;
 use support::*;
@@ -32,6 +33,7 @@ fn main() {
             }
             return serve(&Limits::default()).unwrap();
         }
+        Some("some-take-long") => return some_take_long(),
         _ => {}
     }
     // As every test, they do not run where others are asked for.
@@ -48,9 +50,34 @@ fn main() {
     run("a_module_that_cannot_be_compiled_in_time_holds_up_nobody", &mut || {
         runtime.block_on(a_module_that_cannot_be_compiled_in_time_holds_up_nobody());
     });
+    run("a_namespace_whose_modules_compile_too_long_holds_up_no_other", &mut || {
+        runtime.block_on(a_namespace_whose_modules_compile_too_long_holds_up_no_other());
+    });
     run("a_last_good_version_that_cannot_be_loaded_for_a_moment_is_tried_again", &mut || {
         runtime.block_on(a_last_good_version_that_cannot_be_loaded_for_a_moment_is_tried_again());
     });
+}
+
+/// In the name of a policy that this compiler never ends with.
+const TAKES_LONG: &[u8] = b"slo";
+
+/// A compiler that does not come to an end with some modules. Each of those adds a
+/// byte to the file that is named.
+fn some_take_long() {
+    let mut job = Vec::new();
+    std::io::stdin().lock().read_to_end(&mut job).unwrap();
+    if job.windows(TAKES_LONG.len()).any(|it| it == TAKES_LONG) {
+        let tried = std::env::args().nth(2).unwrap();
+        let mut tried = std::fs::File::options().create(true).append(true).open(tried).unwrap();
+        tried.write_all(b".").unwrap();
+        loop {
+            std::hint::spin_loop();
+        }
+    }
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+    let mut child = child.arg("serve").stdin(std::process::Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(&job).unwrap();
+    child.wait().unwrap();
 }
 
 fn compiled_by(arg: &str, limits: Limits) -> Sandbox {
@@ -69,7 +96,7 @@ async fn a_module_that_cannot_be_compiled_in_time_holds_up_nobody() {
     for name in ["one1", "two1", "tre1"] {
         put(&client, &namespace, name, policy(name, 1)).await;
     }
-    let few = Limits { compile_time: Duration::from_secs(1), ..Limits::default() };
+    let few = Limits { compile_time: Duration::from_secs(1), patience: 1, ..Limits::default() };
     let stuck = replica_with(plane, true, Room::default(), compiled_by("hang", few));
     for name in ["one1", "two1", "tre1"] {
         let status = until_state(&client, &format!("{namespace}.{name}"), State::Failed).await;
@@ -92,6 +119,52 @@ async fn a_module_that_cannot_be_compiled_in_time_holds_up_nobody() {
     until(&client, &format!("{namespace}.one1"), |it| it.kept_in.is_some()).await;
 }
 
+async fn a_namespace_whose_modules_compile_too_long_holds_up_no_other() {
+    const MANY: usize = 10;
+    let plane = ready(ControlPlane::options().start().unwrap());
+    let client = plane.client().await.unwrap();
+    let (many, other) = (allowed(plane), allowed(plane));
+    let slow: Vec<String> = (0..MANY).map(|number| format!("slo{number}")).collect();
+    for name in &slow {
+        put(&client, &many, name, policy(name, 1)).await;
+    }
+    let tried =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("tried-{}", std::process::id()));
+    std::fs::write(&tried, "").unwrap();
+    let tries = || std::fs::metadata(&tried).unwrap().len();
+    let few = Limits { compile_time: Duration::from_secs(5), ..Limits::default() };
+    let sandbox =
+        || compiled_with(vec!["some-take-long".into(), tried.clone().into()], few.clone());
+    let first = replica_with(plane, true, Room::default(), sandbox());
+    // They are all waiting, or being tried, when somebody else ships one.
+    until_current(&first, |it| it.settled && has(it, "registries")).await;
+    put(&client, &other, "good", policy("good", 1)).await;
+    until_state(&client, &format!("{other}.good"), State::Loaded).await;
+    assert!(tries() < MANY as u64, "all {} others came first", tries());
+    until_state(&client, &format!("{many}.{}", slow[MANY - 1]), State::Loading).await;
+    let mut retried_at = Vec::new();
+    for name in &slow {
+        let status = until_state(&client, &format!("{many}.{name}"), State::Failed).await;
+        let failure = status.failure.unwrap();
+        assert_eq!((failure.name.as_str(), failure.tries >= Some(1)), ("compile-timeout", true));
+        assert_eq!(failure.digest, status.newest_digest);
+        retried_at.push(failure.retry_at.unwrap().0);
+    }
+    drop(first);
+
+    // One that starts again knows which bytes are of no use yet, and waits for none.
+    let before = tries();
+    let next = replica_with(plane, true, Room::default(), sandbox());
+    let current = until_current(&next, |it| it.settled && has(it, "good")).await;
+    let now = k8s_openapi::jiff::Timestamp::now();
+    let due = retried_at.iter().filter(|at| **at <= now).count() as u64;
+    assert!(tries() <= before + due, "{} were tried again, and {due} were due", tries() - before);
+    // What they claim costs reboots meanwhile.
+    assert_eq!(cost(&current, "/etc/slo1/none", ""), "drain, reboot");
+    assert_eq!(cost(&current, "/etc/good/none", ""), "");
+    std::fs::remove_file(&tried).unwrap();
+}
+
 async fn a_last_good_version_that_cannot_be_loaded_for_a_moment_is_tried_again() {
     let plane = ready(ControlPlane::options().start().unwrap());
     let client = plane.client().await.unwrap();
@@ -108,7 +181,7 @@ async fn a_last_good_version_that_cannot_be_loaded_for_a_moment_is_tried_again()
     // A replica that starts while nothing can be compiled.
     let busy = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("busy-{}", std::process::id()));
     std::fs::write(&busy, "").unwrap();
-    let few = Limits { compile_time: Duration::from_secs(5), ..Limits::default() };
+    let few = Limits { compile_time: Duration::from_secs(5), patience: 1, ..Limits::default() };
     let sandbox = compiled_with(vec!["hang-while".into(), busy.clone().into()], few);
     let started = replica_with(plane, true, Room::default(), sandbox);
     let current = until_current(&started, |it| it.settled && has(it, "good")).await;

@@ -12,7 +12,7 @@ mod support;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 use support::{Guest, changes, claim};
-use tread_engine::sandbox::{Call, Module, Options, Sandbox};
+use tread_engine::sandbox::{Call, Module, Options, Sandbox, Speaker, Words};
 use tread_model::change::Change;
 use tread_model::effect::Effect;
 use tread_model::verdict::Layer;
@@ -61,7 +61,15 @@ fn ask(
     changes: &[&Change<'_>],
     claims: &[tread_model::description::Claim],
 ) {
-    let call = Call { settings: "{}", changes, unchanged: &[], claims, layer: Layer::Builtin };
+    let call = Call {
+        settings: "{}",
+        changes,
+        unchanged: &[],
+        claims,
+        layer: Layer::Builtin,
+        speaker: Speaker::Policy,
+        words: &Words::default(),
+    };
     let _ = black_box(sandbox.classify(module, black_box(&call)));
 }
 

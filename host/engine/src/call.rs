@@ -1,5 +1,6 @@
 //! One call of a policy: a fresh instance, a budget, and an end.
 
+use crate::clock::{Stopwatch, Time};
 use crate::failure::{failure, is_reproducible, no_room, of_error};
 use crate::guest_log::GuestLog;
 use crate::limits::{Budget, Limiter, Limits};
@@ -9,12 +10,12 @@ use crate::slots::Slot;
 use crate::ticker::{Ticking, ticks};
 use crate::v1;
 use tread_model::verdict::{Failure, FailureKind};
-use wasmtime::Store;
 use wasmtime::component::{
     Component, ComponentExportIndex, ComponentNamedList, InstancePre, Lift, Lower, TypedFunc,
 };
+use wasmtime::{Store, UpdateDeadline};
 
-/// How long a call waits for others to end, in deadlines.
+/// How many calls that hang a call waits for.
 const PATIENCE: u32 = 10;
 
 /// A component that can be called.
@@ -23,6 +24,8 @@ pub(crate) struct Ready {
     pub(crate) describe: ComponentExportIndex,
     pub(crate) check_settings: ComponentExportIndex,
     pub(crate) classify: ComponentExportIndex,
+    /// None: it was built against a contract without declarations.
+    pub(crate) declare: Option<ComponentExportIndex>,
 }
 
 impl Ready {
@@ -44,6 +47,9 @@ impl Ready {
             describe: function("describe")?,
             check_settings: function("check-settings")?,
             classify: function("classify")?,
+            declare: component
+                .get_export_index(None, v1::DECLARATIONS)
+                .and_then(|interface| component.get_export_index(Some(&interface), "declare")),
             pre,
         })
     }
@@ -63,12 +69,16 @@ impl Ready {
     pub(crate) fn check_types(&self, serving: &Serving, limits: &Limits) -> Result<(), Failure> {
         type Describe = TypedFunc<(), (v1::Description,)>;
         type CheckSettings<'a> = TypedFunc<(&'a str,), (Result<(), Vec<String>>,)>;
+        type Declare = TypedFunc<(), (v1::Declared,)>;
         type Classify<'a> = TypedFunc<v1::ClassifyParams<'a>, (Vec<v1::Verdict>,)>;
         let mut running = Running::begin(serving, limits, limits.budget(0, 0))?;
         let store = &mut running.store;
         let checked = self.pre.instantiate(&mut *store).and_then(|instance| {
             let _: Describe = instance.get_typed_func(&mut *store, self.describe)?;
             let _: CheckSettings<'_> = instance.get_typed_func(&mut *store, self.check_settings)?;
+            if let Some(declare) = self.declare {
+                let _: Declare = instance.get_typed_func(&mut *store, declare)?;
+            }
             let _: Classify<'_> = instance.get_typed_func(&mut *store, self.classify)?;
             Ok(())
         });
@@ -92,7 +102,7 @@ impl Running<'_> {
         limits: &Limits,
         budget: Budget,
     ) -> Result<Running<'s>, Failure> {
-        let slot = serving.slots.take(limits.deadline.saturating_mul(PATIENCE));
+        let slot = serving.slots.take(limits.budget(0, 0).time.wall.saturating_mul(PATIENCE));
         let slot = slot.ok_or_else(|| no_room("too many policies run at the same time"))?;
         let ticking = serving
             .ticker
@@ -102,10 +112,20 @@ impl Running<'_> {
         let mut store = Store::new(&serving.engine, guest);
         store.limiter(|guest| &mut guest.limiter);
         store.set_fuel(budget.fuel).map_err(|error| no_room(format!("{error:#}")))?;
-        store.set_epoch_deadline(ticks(budget.deadline));
+        end_in_time(&mut store, budget.time);
         store.set_hostcall_fuel(budget.output_bytes);
         Ok(Running { store, _ticking: ticking, _slot: slot })
     }
+}
+
+/// Looks at the clocks of this thread whenever the call could have taken all of
+/// its time, and ends it when it has.
+fn end_in_time(store: &mut Store<Guest>, time: Time) {
+    let watch = Stopwatch::start();
+    store.set_epoch_deadline(ticks(time.processor.min(time.wall)));
+    store.epoch_deadline_callback(move |_| {
+        Ok(UpdateDeadline::Continue(ticks(time.left(watch.taken())?)))
+    });
 }
 
 /// What a call came to.

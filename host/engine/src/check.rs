@@ -10,7 +10,7 @@ use tread_model::claim::Router;
 use tread_model::description::Claim;
 use tread_model::effect::Effect;
 use tread_model::plan::effect_of;
-use tread_model::unit_name::can_be_restarted;
+use tread_model::touch::{touch, touch_gently};
 use tread_model::verdict::{Action, Answer, Failure, FailureKind, Layer, Verdict};
 
 /// The range of answers that claims allow.
@@ -45,12 +45,22 @@ impl Ranges {
     }
 }
 
+/// Whose words an answer holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Speaker {
+    /// A policy's own.
+    Policy,
+    /// An admin's, who wrote rules: they may name more units.
+    AdminsRules,
+}
+
 /// Who answers, and what was offered.
 #[derive(Debug)]
 pub(crate) struct Offer<'o, 'a> {
     pub(crate) changes: &'o [&'o Change<'a>],
     pub(crate) ranges: &'o Ranges,
     pub(crate) layer: Layer,
+    pub(crate) speaker: Speaker,
     pub(crate) limits: &'o Limits,
 }
 
@@ -138,15 +148,16 @@ impl Offer<'_, '_> {
         let actions: Vec<Action> = actions.into_iter().map(convert::action).collect();
         for (number, action) in actions.iter().enumerate() {
             match action {
-                Action::Reload(unit) | Action::Restart(unit) if !can_be_restarted(unit) => {
-                    return Err(failure(
-                        FailureKind::InvalidUnit,
-                        format!(
-                            "for {id} action {number} of `act` names {:?}, which is no complete \
-                             unit name such as crio.service",
-                            clean(unit, 128)
-                        ),
-                    ));
+                Action::Reload(unit) | Action::Restart(unit) => {
+                    self.may_touch(unit).map_err(|why| {
+                        failure(
+                            FailureKind::InvalidUnit,
+                            format!(
+                                "for {id} action {number} of `act` names {:?}, which {why}",
+                                clean(unit, 128)
+                            ),
+                        )
+                    })?;
                 }
                 Action::RebootUndrained if self.layer != Layer::Admin => {
                     return Err(failure(
@@ -161,6 +172,13 @@ impl Offer<'_, '_> {
             }
         }
         Ok(actions)
+    }
+
+    fn may_touch(&self, unit: &str) -> Result<(), &'static str> {
+        match self.speaker {
+            Speaker::Policy => touch_gently(unit),
+            Speaker::AdminsRules => touch(unit).map(|_| ()),
+        }
     }
 }
 

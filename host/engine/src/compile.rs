@@ -4,29 +4,32 @@
 //! works on an engine of its own, which is thrown away, and best in a process
 //! of its own, which can be killed: [`Compiler::Child`] and [`serve`].
 
+use crate::clock::{self, Taken, Time, TooLong};
 use crate::failure::failure;
 use crate::limits::Limits;
 use crate::serving::{Allocator, shared_config};
 use anyhow::Context as _;
-use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::process::{Pid, Resource, Rlimit, setrlimit};
+use rustix::thread::gettid;
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::Duration;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 use tread_model::verdict::{Failure, FailureKind};
 use wasmtime::{Engine, OptLevel, Strategy};
 
 /// Where components are compiled.
 #[derive(Debug, Clone, Default)]
 pub enum Compiler {
-    /// In a thread. One that takes too long cannot be stopped, only left
-    /// behind: for components that come with tread, and on a user's machine.
+    /// In threads of their own. Those that take too long cannot be stopped, only
+    /// left behind: for components that come with tread, and on a user's machine.
     #[default]
     InProcess,
     /// In a process that runs [`serve`] on its standard input and output. It
-    /// is killed when it takes too long, and cannot take more memory than
+    /// is killed when it takes too much processor time, and cannot take more memory than
     /// [`Limits`] say.
     Child {
         /// The program, usually tread itself.
@@ -45,7 +48,7 @@ impl Compiler {
         limits: &Limits,
     ) -> Result<Vec<u8>, Failure> {
         match self {
-            Compiler::InProcess => in_thread(component, allocator, limits),
+            Compiler::InProcess => in_threads(component, allocator, limits),
             Compiler::Child { program, args } => {
                 let mut command = Command::new(program);
                 in_child(command.args(args), component, allocator, limits)
@@ -66,6 +69,9 @@ pub fn serve(limits: &Limits) -> anyhow::Result<()> {
     let limit = Rlimit { current: Some(memory), maximum: Some(memory) };
     // What it writes to: a cluster counts that, and no address space.
     setrlimit(Resource::Data, limit)?;
+    // For one whose parent is gone, and does not end it.
+    let seconds = Some(limits.compile_time.as_secs().saturating_add(1));
+    setrlimit(Resource::Cpu, Rlimit { current: seconds, maximum: seconds })?;
     // One thread needs less memory, and as much on a machine with many cores.
     let answer = match compile(&component, allocator, Threads::One) {
         Ok(compiled) => [&[COMPILED], compiled.as_slice()].concat(),
@@ -125,21 +131,60 @@ fn compile(component: &[u8], allocator: Allocator, threads: Threads) -> Result<V
         .map_err(|error| format!("{error:#}"))
 }
 
-fn in_thread(component: &[u8], allocator: Allocator, limits: &Limits) -> Result<Vec<u8>, Failure> {
+fn in_threads(component: &[u8], allocator: Allocator, limits: &Limits) -> Result<Vec<u8>, Failure> {
+    let not_started =
+        |error: &dyn std::error::Error| failed(format!("the compiler cannot be started: {error}"));
+    // The compiler spreads its work over the threads of the pool that it is in.
+    let threads: Arc<Mutex<Vec<Pid>>> = Arc::default();
+    let started = Arc::clone(&threads);
+    let pool = rayon::ThreadPoolBuilder::new()
+        .thread_name(|_| "tread-compiler".to_owned())
+        .stack_size(COMPILER_STACK)
+        .start_handler(move |_| {
+            started.lock().unwrap_or_else(PoisonError::into_inner).push(gettid());
+        })
+        .build()
+        .map_err(|error| not_started(&error))?;
     let (sender, receiver) = mpsc::channel();
     let component = component.to_vec();
     std::thread::Builder::new()
         .name("tread-compiler".to_owned())
-        .stack_size(COMPILER_STACK)
         .spawn(move || {
             // Nobody listens any more if this took too long.
-            let _ = sender.send(compile(&component, allocator, Threads::OfEachCore));
+            let _ =
+                sender.send(pool.install(|| compile(&component, allocator, Threads::OfEachCore)));
         })
-        .map_err(|error| failed(format!("the compiler cannot be started: {error}")))?;
-    match receiver.recv_timeout(limits.compile_time) {
-        Ok(compiled) => compiled.map_err(failed),
-        Err(RecvTimeoutError::Timeout) => Err(too_slow(limits.compile_time)),
-        Err(RecvTimeoutError::Disconnected) => Err(failed("the compiler crashed")),
+        .map_err(|error| not_started(&error))?;
+    let threads = || threads.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let at_once = || u32::try_from(threads().len()).unwrap_or(u32::MAX);
+    let taken = || threads().into_iter().map(clock::of_thread).sum();
+    match answer_in_time(&receiver, limits.time_to_compile(), at_once, taken) {
+        Ok(Some(compiled)) => compiled.map_err(failed),
+        Ok(None) => Err(failed("the compiler crashed")),
+        Err(too_long) => Err(too_slow(too_long)),
+    }
+}
+
+/// No look at what was taken is sooner after the one before.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Waits for an answer of as many threads as `at_once` says, which have `taken`
+/// so much processor time. None: they end without one.
+fn answer_in_time<T>(
+    receiver: &Receiver<T>,
+    time: Time,
+    at_once: impl Fn() -> u32,
+    taken: impl Fn() -> Duration,
+) -> Result<Option<T>, TooLong> {
+    let begun = Instant::now();
+    loop {
+        let left = time.left(Taken { processor: taken(), wall: begun.elapsed() })?;
+        let wait = left.checked_div(at_once()).unwrap_or(left).max(LOOK);
+        match receiver.recv_timeout(wait.min(time.wall)) {
+            Ok(answer) => return Ok(Some(answer)),
+            Err(RecvTimeoutError::Disconnected) => return Ok(None),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
     }
 }
 
@@ -171,15 +216,18 @@ fn in_child(
             let read = output.take(memory).read_to_end(&mut answer);
             let _ = sender.send(read.map(|_| answer));
         });
-        let answer = receiver.recv_timeout(limits.compile_time);
+        let process = child.0.id();
+        let taken = || clock::of_process(process);
+        let answer = answer_in_time(&receiver, limits.time_to_compile(), || 1, taken);
         // Whatever the answer is, it ends here, and with it both threads.
         child.kill();
         answer
     });
     match answer {
-        Err(_) => Err(too_slow(limits.compile_time)),
-        Ok(Err(error)) => Err(failed(format!("the compiler cannot be reached: {error}"))),
-        Ok(Ok(mut answer)) => match answer.first() {
+        Err(too_long) => Err(too_slow(too_long)),
+        Ok(None) => Err(failed("the compiler's answer cannot be read")),
+        Ok(Some(Err(error))) => Err(failed(format!("the compiler cannot be reached: {error}"))),
+        Ok(Some(Ok(mut answer))) => match answer.first() {
             Some(&COMPILED) => {
                 answer.remove(0);
                 Ok(answer)
@@ -218,9 +266,14 @@ fn failed(message: impl AsRef<str>) -> Failure {
     failure(FailureKind::CompileFailed, message)
 }
 
-fn too_slow(limit: Duration) -> Failure {
-    let message = format!("compiling it took longer than {} s", limit.as_secs_f64());
-    failure(FailureKind::CompileTimeout, message)
+fn too_slow(too_long: TooLong) -> Failure {
+    let what = match too_long {
+        TooLong::Processor(limit) => format!("took longer than {} s of", limit.as_secs_f64()),
+        TooLong::Wall(limit) => {
+            format!("took longer than {} s, though little", limit.as_secs_f64())
+        }
+    };
+    failure(FailureKind::CompileTimeout, format!("compiling it {what} processor time"))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::v1;
 use tread_model::change::{Change, Content, Entry, State, UnitState};
-use tread_model::description::{Claim, Description, SettingsDescription};
+use tread_model::description::{Claim, Declarations, Description, SettingsDescription};
 use tread_model::effect::Effect;
 use tread_model::verdict::Action;
 
@@ -26,7 +26,7 @@ fn state<'a>(state: &'a State<'_>) -> v1::State<'a> {
         State::Unit(it) => v1::State::Unit(unit(it)),
         State::List(list) => v1::State::List(list.iter().map(AsRef::as_ref).collect()),
         State::Text(text) => v1::State::Text(text),
-        State::Digest(digest) => v1::State::Digest(digest.to_string()),
+        State::Token(token) => v1::State::Digest(token.to_string()),
     }
 }
 
@@ -46,7 +46,7 @@ fn content<'a>(content: &'a Content<'_>) -> v1::Content<'a> {
     match content {
         Content::Absent => v1::Content::Absent,
         Content::Bytes(bytes) => v1::Content::Bytes(bytes),
-        Content::Digest(digest) => v1::Content::Digest(digest.to_string()),
+        Content::Token(token) => v1::Content::Digest(token.to_string()),
     }
 }
 
@@ -62,7 +62,7 @@ fn state_bytes(state: &v1::State<'_>) -> usize {
         }
         v1::State::List(list) => list.iter().map(|it| it.len()).sum(),
         v1::State::Text(text) => text.len(),
-        v1::State::Digest(digest) => digest.len(),
+        v1::State::Digest(token) => token.len(),
     }
 }
 
@@ -70,7 +70,7 @@ fn content_bytes(content: &v1::Content<'_>) -> usize {
     match content {
         v1::Content::Absent => 0,
         v1::Content::Bytes(bytes) => bytes.len(),
-        v1::Content::Digest(digest) => digest.len(),
+        v1::Content::Digest(token) => token.len(),
     }
 }
 
@@ -111,6 +111,10 @@ pub(crate) fn description(description: v1::Description) -> Description {
             .settings
             .map(|it| SettingsDescription { defaults: it.defaults, schema: it.schema }),
     }
+}
+
+pub(crate) fn declarations(declared: v1::Declared) -> Declarations {
+    Declarations { needs_secrets: declared.needs_secrets, reasons: declared.reasons }
 }
 
 fn effect(effect: v1::Effect) -> Effect {

@@ -1,6 +1,7 @@
 //! From what wasmtime reports to failures with stable names: by type, never by
 //! the text of an error.
 
+use crate::clock::TooLong;
 use crate::limits::Exceeded;
 use crate::text::clean;
 use tread_model::verdict::{Failure, FailureKind};
@@ -35,11 +36,18 @@ pub(crate) fn of_error(
     if let Some(exceeded) = error.downcast_ref::<Exceeded>() {
         return failure(FailureKind::Memory, &exceeded.0);
     }
+    if let Some(too_long) = error.downcast_ref::<TooLong>() {
+        return failure(FailureKind::Deadline, too_long.to_string());
+    }
     if error.downcast_ref::<PoolConcurrencyLimitError>().is_some() {
         return no_room(format!("too many policies run at the same time: {error:#}"));
     }
     let Some(trap) = error.downcast_ref::<Trap>() else {
-        return failure(otherwise, format!("{error:#}"));
+        let text = format!("{error:#}");
+        return match otherwise {
+            FailureKind::BadOutput => failure(otherwise, unreadable(&text)),
+            _ => failure(otherwise, text),
+        };
     };
     match trap {
         Trap::OutOfFuel => failure(
@@ -47,9 +55,7 @@ pub(crate) fn of_error(
             "it used all the fuel that its input allows: look for a loop that does not end, \
              or for work that grows faster than the input",
         ),
-        Trap::Interrupt => {
-            failure(FailureKind::Deadline, "it ran longer than the wall clock allows")
-        }
+        Trap::Interrupt => failure(FailureKind::Deadline, "it was interrupted"),
         Trap::StackOverflow => failure(
             FailureKind::Stack,
             "its calls went too deep for its stack: look for a function that calls itself without \
@@ -59,10 +65,43 @@ pub(crate) fn of_error(
         | Trap::ListOutOfBounds
         | Trap::InvalidDiscriminant
         | Trap::UnalignedPointer
-        | Trap::InvalidChar => failure(otherwise, trap.to_string()),
+        | Trap::InvalidChar => failure(otherwise, unreadable(&trap.to_string())),
         trap => match said {
             Some(text) => failure(FailureKind::Trap, text),
             None => failure(FailureKind::Trap, trap.to_string()),
         },
     }
+}
+
+/// What wasmtime says where it cannot read what a policy returned, and what that
+/// means to who wrote the policy.
+const UNREADABLE: [(&str, &str); 7] = [
+    (
+        "too much data",
+        "it takes more memory of the host than an answer may: one verdict for each change, with \
+         one sentence as its reason, is enough",
+    ),
+    (
+        "discriminant",
+        "it holds a case that the contract does not have, of a variant, an enum, an \
+      option or a result: was it built against another wit/policy.wit?",
+    ),
+    ("out of bounds", "an address or a length in it leads out of the policy's memory"),
+    ("aligned", "an address in it is none at which such a value can lie"),
+    ("overflow", "a length in it is more than any memory has"),
+    ("too large", "a length in it is more than any memory has"),
+    ("utf-8", "a text in it is no UTF-8"),
+];
+
+/// The words for an answer that is no value of the contract. Its name does not
+/// depend on what wasmtime says.
+fn unreadable(said: &str) -> String {
+    let found = UNREADABLE.iter().find(|(part, _)| said.contains(part));
+    let why = found.map_or_else(String::new, |(_, why)| format!(": {why}"));
+    // A number in it tells which case, and where a text stops.
+    let said = match said.contains("too much data") {
+        true => String::new(),
+        false => format!(" ({said})"),
+    };
+    format!("what it returned cannot be read as the contract has it{why}{said}")
 }

@@ -3,12 +3,12 @@
 mod description;
 mod shape;
 
-pub use description::description;
+pub use description::{declarations, description};
 
 use crate::failure::failure;
 use crate::limits::Limits;
 use shape::Shape;
-use tread_model::description::Description;
+use tread_model::description::{Declarations, Description};
 use tread_model::digest::Digest;
 use tread_model::verdict::{Failure, FailureKind};
 
@@ -30,6 +30,8 @@ pub struct Inspection {
     pub contract: Option<String>,
     /// What it says of itself in its custom section.
     pub description: Option<Description>,
+    /// What it declares beside that.
+    pub declarations: Declarations,
     /// Why it cannot be loaded, as far as that can be seen from outside.
     pub problems: Vec<Failure>,
 }
@@ -38,7 +40,7 @@ pub struct Inspection {
 pub fn inspect(bytes: &[u8], limits: &Limits) -> Inspection {
     let mut problems: Vec<Failure> = check_size(bytes, limits).err().into_iter().collect();
     let mut shape = Shape::default();
-    let mut described = None;
+    let (mut described, mut declared) = (None, Declarations::default());
     if problems.is_empty() {
         match Shape::read(bytes) {
             Ok(read) => {
@@ -46,6 +48,10 @@ pub fn inspect(bytes: &[u8], limits: &Limits) -> Inspection {
                 shape = read;
                 match description(bytes, limits) {
                     Ok(description) => described = Some(description),
+                    Err(problem) => problems.push(problem),
+                }
+                match declarations(bytes, limits) {
+                    Ok(declarations) => declared = declarations,
                     Err(problem) => problems.push(problem),
                 }
             }
@@ -60,6 +66,7 @@ pub fn inspect(bytes: &[u8], limits: &Limits) -> Inspection {
         imports: shape.imports.into_iter().map(|import| import.name).collect(),
         exports: shape.exports,
         description: described,
+        declarations: declared,
         problems,
     }
 }

@@ -7,8 +7,10 @@
 mod cache;
 mod call;
 mod check;
+mod clock;
 pub mod compile;
 mod convert;
+mod discretion;
 mod failure;
 mod guest_log;
 pub mod inspect;
@@ -22,3 +24,4 @@ mod slots;
 mod text;
 mod ticker;
 mod v1;
+mod words;

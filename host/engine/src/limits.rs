@@ -1,19 +1,21 @@
 //! What a policy may use.
 
+use crate::clock::Time;
 use std::time::Duration;
 use wasmtime::ResourceLimiter;
 
 /// What a policy may use. Reaching a limit is a failure with a name of its own.
 ///
 /// What depends on the input grows with it, so that fuel always runs out
-/// before the clock does: a result is the same on a fast and on a slow machine.
+/// before the clock does: a result is the same on a fast and on a slow machine,
+/// and, because the time of its own thread is what counts, on a busy one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// The size of a component. `too-large`
     pub module_bytes: usize,
     /// The size of its description as JSON. `bad-description`
     pub description_bytes: usize,
-    /// Compiling it. `compile-timeout`
+    /// Processor time of compiling it. `compile-timeout`
     pub compile_time: Duration,
     /// The memory of the process that compiles it, where that is one of its own.
     /// `compile-failed`
@@ -34,10 +36,13 @@ pub struct Limits {
     pub fuel: u64,
     /// Fuel for each offered byte on top.
     pub fuel_per_byte: u64,
-    /// Wall clock of a call. `deadline`
+    /// Processor time of a call. `deadline`
     pub deadline: Duration,
-    /// Wall clock for each offered MiB on top.
+    /// Processor time for each offered MiB on top.
     pub deadline_per_mib: Duration,
+    /// The wall clock of a call and of compiling, in multiples of the processor
+    /// time that they may take. It only ends what hangs.
+    pub patience: u32,
     /// What an answer may take in the host's memory. `bad-output`
     pub output_bytes: usize,
     /// The same for each offered change on top.
@@ -69,6 +74,7 @@ impl Default for Limits {
             fuel_per_byte: 100,
             deadline: Duration::from_secs(1),
             deadline_per_mib: Duration::from_millis(500),
+            patience: 10,
             output_bytes: 1 << 20,
             output_bytes_per_change: 1 << 10,
             actions: 64,
@@ -83,11 +89,16 @@ impl Default for Limits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Budget {
     pub(crate) fuel: u64,
-    pub(crate) deadline: Duration,
+    pub(crate) time: Time,
     pub(crate) output_bytes: usize,
 }
 
 impl Limits {
+    /// How long compiling may take.
+    pub(crate) fn time_to_compile(&self) -> Time {
+        Time::new(self.compile_time, self.patience)
+    }
+
     /// For compiling a component of so many bytes.
     pub(crate) fn memory_to_compile(&self, bytes: usize) -> u64 {
         let extra = self.compile_memory_per_byte.saturating_mul(bytes as u64);
@@ -101,7 +112,7 @@ impl Limits {
         let extra = Duration::from_nanos(u64::try_from(extra).unwrap_or(u64::MAX));
         Budget {
             fuel: self.fuel.saturating_add(self.fuel_per_byte.saturating_mul(bytes)),
-            deadline: self.deadline.saturating_add(extra),
+            time: Time::new(self.deadline.saturating_add(extra), self.patience),
             output_bytes: self
                 .output_bytes
                 .saturating_add(self.output_bytes_per_change.saturating_mul(changes)),
@@ -202,9 +213,10 @@ mod tests {
         let limits = Limits { fuel: 10, fuel_per_byte: 3, ..Limits::default() };
         assert_eq!(limits.budget(0, 0).fuel, 10);
         assert_eq!(limits.budget(5, 1).fuel, 25);
-        assert_eq!(limits.budget(0, 0).deadline, limits.deadline);
+        assert_eq!(limits.budget(0, 0).time, Time::new(limits.deadline, limits.patience));
         let two = limits.budget(2 << 20, 3);
-        assert_eq!(two.deadline, limits.deadline + 2 * limits.deadline_per_mib);
+        assert_eq!(two.time.processor, limits.deadline + 2 * limits.deadline_per_mib);
+        assert_eq!(two.time.wall, two.time.processor * 10);
         assert_eq!(two.output_bytes, limits.output_bytes + 3 * limits.output_bytes_per_change);
         assert_eq!(limits.budget(usize::MAX, usize::MAX).fuel, u64::MAX);
     }

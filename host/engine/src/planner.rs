@@ -3,7 +3,7 @@
 mod answers;
 mod shadow;
 
-pub use answers::Answers;
+pub use answers::{Answers, Unplanned};
 pub use shadow::{Shadows, plan_with_shadows, shadow};
 
 use crate::policy::{Policy, PolicySet};
@@ -13,13 +13,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tread_model::change::{Change, Entry, State};
 use tread_model::config::NodeConfig;
-use tread_model::config_digest::{Digests, digests_of_pair};
+use tread_model::config_digest::{Digests, differences_of_pair, digests_of_pair};
 use tread_model::diff::{Comparison, compare_digested, unchanged};
 use tread_model::digest::Digest;
 use tread_model::plan::compare::Shadow;
 use tread_model::plan::{Decided, Plan, Said, Statement, build};
 use tread_model::problem::Problems;
-use tread_model::secrets::{is_secret, is_secret_entry, redact, redact_entry};
+use tread_model::secrets::{Tokens, is_secret};
 use tread_model::verdict::{Answer, Failure, FailureKind, Layer, Verdict};
 
 /// A plan, and what making it took.
@@ -75,7 +75,8 @@ pub fn plan<'a>(
 
 /// One of several plans that are made together: as [`plan`], or
 /// [`plan_with_shadows`], and asks nothing that is answered already. The calls of
-/// both are with the plan.
+/// both are with the plan. It is not made where it has more changes than it may,
+/// nor for somebody who does not wait any more.
 pub fn plan_together<'a>(
     sandbox: &Sandbox,
     policies: &PolicySet,
@@ -83,16 +84,25 @@ pub fn plan_together<'a>(
     answers: &Answers,
     (old, new): (&NodeConfig<'a>, &NodeConfig<'a>),
     warnings: Vec<String>,
-) -> Result<(Planned<'a>, Option<Shadow>), Problems> {
+) -> Result<(Planned<'a>, Option<Shadow>), Unplanned> {
     let start = Instant::now();
-    let (from, to) = digests_of_pair(old, new)?;
-    let (answers, sides) = (Some(answers), ((old, &from), (new, &to)));
-    let mut planned = plan_remembering(sandbox, policies, answers, sides.0, sides.1, warnings)?;
+    answers.check(0)?;
+    let (from, to) = match answers.digests() {
+        true => digests_of_pair(old, new)?,
+        false => differences_of_pair(old, new)?,
+    };
+    let comparison = compare_digested(old, &from, new, &to)?;
+    answers.check(comparison.changes.len())?;
+    let (remembered, sides) = (Some(answers), (old, new));
+    let mut planned = plan_compared(sandbox, policies, remembered, sides, comparison, warnings)?;
     planned.comparing =
         start.elapsed().saturating_sub(planned.calls.iter().map(CallRecord::took).sum());
+    answers.check(0)?;
     let Some(shadows) = shadows else { return Ok((planned, None)) };
+    let sides = ((old, &from), (new, &to));
     let (shadow, calls) =
-        shadow::shadow_remembering(sandbox, shadows, answers, sides.0, sides.1, &planned.plan)?;
+        shadow::shadow_remembering(sandbox, shadows, remembered, sides.0, sides.1, &planned.plan)?;
+    answers.check(0)?;
     planned.calls.extend(calls);
     Ok((planned, Some(shadow)))
 }
@@ -106,22 +116,25 @@ pub fn plan_digested<'a>(
     new: (&NodeConfig<'a>, &Digests),
     warnings: Vec<String>,
 ) -> Result<Planned<'a>, Problems> {
-    plan_remembering(sandbox, policies, None, old, new, warnings)
+    let start = Instant::now();
+    let comparison = compare_digested(old.0, old.1, new.0, new.1)?;
+    let comparing = start.elapsed();
+    let sides = (old.0, new.0);
+    let planned = plan_compared(sandbox, policies, None, sides, comparison, warnings)?;
+    Ok(Planned { comparing, ..planned })
 }
 
-/// As [`plan_digested`], and asks nothing that is answered already.
-fn plan_remembering<'a>(
+/// Plans what differs, and asks nothing that is answered already.
+fn plan_compared<'a>(
     sandbox: &Sandbox,
     policies: &PolicySet,
     answers: Option<&Answers>,
-    (old, from): (&NodeConfig<'a>, &Digests),
-    (new, to): (&NodeConfig<'a>, &Digests),
+    sides: (&NodeConfig<'a>, &NodeConfig<'a>),
+    comparison: Comparison<'a>,
     warnings: Vec<String>,
 ) -> Result<Planned<'a>, Problems> {
-    let start = Instant::now();
-    let comparison = compare_digested(old, from, new, to)?;
-    let comparing = start.elapsed();
-    let round = Round::new(sandbox, policies, (old, new), &comparison).remembering(answers);
+    let warnings = [warnings, comparison.warnings.clone()].concat();
+    let round = Round::new(sandbox, policies, sides, &comparison).remembering(answers);
     let Round { statements, reproducible, calls, .. } = round.finished()?;
     let decided = decided(&comparison, statements);
     let plan = build(
@@ -131,7 +144,7 @@ fn plan_remembering<'a>(
         warnings,
         reproducible,
     );
-    Ok(Planned { plan, changes: comparison.changes, comparing, calls })
+    Ok(Planned { plan, changes: comparison.changes, comparing: Duration::ZERO, calls })
 }
 
 /// Each change with what was said of it.
@@ -140,13 +153,19 @@ fn decided<'p>(
     statements: Vec<Vec<Statement<'p>>>,
 ) -> Vec<Decided<'p>> {
     let changes = comparison.changes.iter().zip(statements);
-    changes
-        .map(|(change, statements)| Decided {
-            id: change.id.clone(),
-            edit: change.edit(),
-            statements,
-        })
-        .collect()
+    let changes = changes.map(|(change, statements)| Decided {
+        id: change.id.clone(),
+        edit: change.edit(),
+        statements,
+        settled: None,
+    });
+    let settled = comparison.settled.iter().map(|settled| Decided {
+        id: settled.id.clone(),
+        edit: settled.edit,
+        statements: Vec::new(),
+        settled: Some(settled.reason.clone()),
+    });
+    changes.chain(settled).collect()
 }
 
 /// What came of asking a policy.
@@ -163,6 +182,17 @@ enum Heard {
 }
 
 impl Heard {
+    /// About what it takes to remember it.
+    fn bytes(&self) -> usize {
+        match self {
+            Heard::Verdicts(verdicts) => {
+                let reasons = verdicts.iter().flatten().map(|verdict| verdict.reason.len());
+                reasons.sum::<usize>().saturating_add(verdicts.len().saturating_mul(128))
+            }
+            Heard::Failure { failure, .. } => failure.message.len(),
+        }
+    }
+
     /// Whether the same question has the same outcome everywhere.
     fn is_reproducible(&self) -> bool {
         !matches!(self, Heard::Failure { reproducible: false, .. })
@@ -256,6 +286,10 @@ impl<'r, 'a> Round<'r, 'a> {
             }
         }
         for (policy, offer) in all.iter().zip(offers) {
+            // Whoever waits no longer gets no plan, whatever was answered.
+            if self.remembered.as_ref().is_some_and(|(answers, _)| answers.has_ended()) {
+                return Ok(());
+            }
             if !offer.is_empty() {
                 self.call(policy, &offer)?;
             }
@@ -307,49 +341,44 @@ impl<'r, 'a> Round<'r, 'a> {
         offer: &[usize],
         entries: &[Entry<'a>],
     ) -> (Heard, CallRecord) {
-        let blind = is_blind(policy);
+        let mut tokens = policy.is_blind().then(Tokens::default);
         let changes = offer.iter().filter_map(|index| self.comparison.changes.get(*index));
         let changes: Vec<Cow<'_, Change<'a>>> = changes
-            .map(|change| if blind { redact(change) } else { Cow::Borrowed(change) })
+            .map(|change| match &mut tokens {
+                Some(tokens) => tokens.redact(change),
+                None => Cow::Borrowed(change),
+            })
             .collect();
         let offers: Vec<&Change<'a>> = changes.iter().map(AsRef::as_ref).collect();
+        let entries: Cow<'_, [Entry<'a>]> = match &mut tokens {
+            Some(tokens) => {
+                entries.iter().map(|entry| tokens.redact_entry(entry).into_owned()).collect()
+            }
+            None => Cow::Borrowed(entries),
+        };
         let start = Instant::now();
         let call = Call {
             settings: &policy.settings,
             changes: &offers,
-            unchanged: entries,
+            unchanged: &entries,
             claims: &policy.claims,
             layer: policy.identity.layer,
+            speaker: policy.speaker(),
+            words: policy.words(),
         };
         let limits = policy.limits().unwrap_or_else(|| self.sandbox.limits());
         let reply = self.sandbox.classify_within(module, &call, limits);
         let record = CallRecord { call: start.elapsed(), ..CallRecord::of(policy, offer) };
         match reply {
             Ok(reply) => {
-                let mut verdicts = reply.verdicts;
-                // It saw the files, and may quote them.
-                for (change, verdict) in offers.iter().zip(&mut verdicts) {
-                    if let Some(verdict) = verdict
-                        && !(blind || verdict.reason.is_empty())
-                        && is_secret_file(change)
-                    {
-                        verdict.reason = UNSHOWN.to_owned();
-                    }
-                }
+                let verdicts = offers.iter().zip(reply.verdicts);
+                let verdicts = verdicts.map(|(change, verdict)| told_why(policy, change, verdict));
                 (
-                    Heard::Verdicts(verdicts),
+                    Heard::Verdicts(verdicts.collect()),
                     CallRecord { fuel: reply.fuel, log: reply.log, ..record },
                 )
             }
-            Err(failed) => {
-                let CallFailure { mut failure, fuel, log, reproducible } = failed;
-                // Its last words may quote any of what it saw.
-                let saw_secrets = !blind
-                    && (offers.iter().any(|change| is_secret(change))
-                        || entries.iter().any(is_secret_entry));
-                if saw_secrets && may_quote(failure.kind) {
-                    failure.message = UNTOLD.to_owned();
-                }
+            Err(CallFailure { failure, fuel, log, reproducible }) => {
                 let record = CallRecord { fuel, log, failure: Some(failure.kind), ..record };
                 (Heard::Failure { failure, reproducible }, record)
             }
@@ -395,33 +424,27 @@ impl<'r, 'a> Round<'r, 'a> {
             }
         }
         entries.sort_unstable_by(|a, b| a.id.cmp(&b.id));
-        if !is_blind(policy) {
-            return Ok(entries);
-        }
-        Ok(entries.iter().map(|entry| redact_entry(entry).into_owned()).collect())
+        Ok(entries)
     }
 }
 
-/// In place of a reason that might quote a secret.
-const UNSHOWN: &str = "This file is a secret, so the reason, which might quote it, is not shown.";
-
-/// In place of the message of a failure that might quote a secret.
-const UNTOLD: &str =
-    "It was offered secrets, so what it said, which might quote them, is not shown.";
-
-/// Whether a failure tells in the policy's own words, or only what it used up.
-fn may_quote(kind: FailureKind) -> bool {
-    use FailureKind::{Deadline, Memory, NoRoom, OutOfFuel, Stack};
-    !matches!(kind, Deadline | Memory | NoRoom | OutOfFuel | Stack)
-}
-
-/// Whether secrets are kept from a policy (law 10).
-fn is_blind(policy: &Policy) -> bool {
-    policy.identity.layer == Layer::Template && !policy.read_secrets
-}
-
-fn is_secret_file(change: &Change<'_>) -> bool {
-    change.id.starts_with("file:") && is_secret(change)
+/// Of a policy that needs secrets and may not read them: why it has no opinion on
+/// this one, and who can change that.
+fn told_why(policy: &Policy, change: &Change<'_>, said: Option<Verdict>) -> Option<Verdict> {
+    let silent = said.as_ref().is_none_or(|verdict| verdict.answer == Answer::Abstain);
+    if !(silent && policy.misses_secrets() && is_secret(change)) {
+        return said;
+    }
+    let what = if change.id.starts_with("file:") { "file" } else { "secret" };
+    let mut reason = format!(
+        "it may not read this {what}: `--read-secrets {}`, in a cluster `spec.readSecrets: true`, \
+         lets it",
+        policy.identity.policy
+    );
+    if let Some(own) = said.map(|verdict| verdict.reason).filter(|own| !own.is_empty()) {
+        reason = format!("{reason}; it says: {own}");
+    }
+    Some(Verdict { answer: Answer::Abstain, reason })
 }
 
 fn statement(policy: &Policy, said: Said) -> Statement<'_> {

@@ -3,15 +3,16 @@
 use crate::failure::failure;
 use crate::inspect;
 use crate::limits::Limits;
-use crate::sandbox::{Module, Sandbox};
+use crate::sandbox::{Module, Sandbox, Speaker, Words};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
-use tread_model::claim::{Router, validate_description};
-use tread_model::description::{Claim, Description};
+use tread_model::claim::{Router, validate_declarations, validate_description};
+use tread_model::description::{Claim, Declarations, Description};
 use tread_model::digest::Digest;
 use tread_model::plan::PolicyIdentity;
+use tread_model::schema::Schema;
 use tread_model::verdict::{Failure, FailureKind, Layer};
 
 /// A policy that takes part in plans: what is known of it without running it,
@@ -30,8 +31,15 @@ pub struct Policy {
     pub may_relax: bool,
     /// Whether it may read what others on the node cannot (law 10).
     pub read_secrets: bool,
+    /// What it declares on secrets.
+    pub declarations: Declarations,
     /// The size of its component.
     pub size: usize,
+    /// Of its description.
+    texts: Vec<String>,
+    words: OnceLock<Words>,
+    /// Whether its settings are rules, and so its answers their author's words.
+    by_rules: bool,
     with_unchanged: Router,
     limits: Option<Limits>,
     body: Body,
@@ -74,11 +82,14 @@ impl Policy {
     ) -> Result<Policy, Failure> {
         let description = inspect::description(&component, limits)?;
         validate_description(&description).map_err(bad_description)?;
+        let declarations = inspect::declarations(&component, limits)?;
+        validate_declarations(&declarations).map_err(bad_description)?;
         let digest = digest.unwrap_or_else(|| Digest::of(&component));
         let (settings, body) = match complete_settings(&description, &wishes.settings) {
             Ok(settings) => (settings, None),
             Err(failure) => ("{}".to_owned(), Some(Body::Broken(failure))),
         };
+        let texts = texts_of(&description);
         let Description { name, version, summary, claims, .. } = description;
         Ok(Policy {
             identity: PolicyIdentity {
@@ -89,11 +100,15 @@ impl Policy {
                 settings_digest: Digest::of(settings.as_bytes()),
             },
             summary,
+            by_rules: false,
             with_unchanged: with_unchanged(&claims)?,
             claims,
             settings,
             may_relax: wishes.may_relax && layer == Layer::Template,
             read_secrets: wishes.read_secrets,
+            declarations,
+            texts,
+            words: OnceLock::new(),
             size: component.len(),
             limits: None,
             body: body.unwrap_or(Body::Component(component)),
@@ -122,11 +137,15 @@ impl Policy {
         Ok(Policy {
             identity,
             summary: String::new(),
+            by_rules: false,
             with_unchanged: with_unchanged(&claims)?,
             claims,
             settings: "{}".to_owned(),
             may_relax: false,
             read_secrets: false,
+            declarations: Declarations::default(),
+            texts: Vec::new(),
+            words: OnceLock::new(),
             size: 0,
             limits: None,
             body: Body::Broken(failure),
@@ -141,6 +160,36 @@ impl Policy {
         self.summary = summary;
         self.claims = claims;
         self
+    }
+
+    /// The same policy, whose settings are rules: it answers in the words of
+    /// whoever wrote them.
+    pub fn by_rules(mut self) -> Policy {
+        self.by_rules = true;
+        self
+    }
+
+    /// Whether secrets are kept from it (law 10).
+    pub fn is_blind(&self) -> bool {
+        self.identity.layer == Layer::Template && !self.read_secrets
+    }
+
+    /// Whether it needs secrets that are kept from it.
+    pub fn misses_secrets(&self) -> bool {
+        self.is_blind() && self.declarations.needs_secrets
+    }
+
+    /// What it can say when it is offered a secret.
+    pub fn words(&self) -> &Words {
+        self.words.get_or_init(|| Words::new(&self.declarations, &self.texts, &self.settings))
+    }
+
+    /// Whose words its answers hold.
+    pub fn speaker(&self) -> Speaker {
+        match self.by_rules && self.identity.layer == Layer::Admin {
+            true => Speaker::AdminsRules,
+            false => Speaker::Policy,
+        }
     }
 
     /// The same policy with a module that was loaded from its component before:
@@ -216,16 +265,25 @@ fn with_unchanged(claims: &[Claim]) -> Result<Router, Failure> {
     Router::new([(0, claims.as_slice())]).map_err(bad_description)
 }
 
+/// What may name the units that it restarts.
+fn texts_of(description: &Description) -> Vec<String> {
+    let settings = description.settings.iter();
+    let settings = settings.flat_map(|it| [it.defaults.clone(), it.schema.clone()]);
+    let claims = description.claims.iter().map(|claim| claim.changes.clone());
+    settings.chain(claims).chain([description.summary.clone()]).collect()
+}
+
 fn bad_description(message: String) -> Failure {
     Failure { kind: FailureKind::BadDescription, message }
 }
 
-/// The defaults with the admin's values over them, as canonical JSON.
-fn complete_settings(
+/// The defaults with the admin's values over them, as canonical JSON, which is
+/// what the schema asks for.
+pub fn complete_settings(
     description: &Description,
     wished: &Map<String, Value>,
 ) -> Result<String, Failure> {
-    let invalid = |message: String| Failure { kind: FailureKind::InvalidSettings, message };
+    let invalid = |message: String| failure(FailureKind::InvalidSettings, message);
     let Some(settings) = &description.settings else {
         return match wished.keys().next() {
             None => Ok("{}".to_owned()),
@@ -240,7 +298,10 @@ fn complete_settings(
     for (key, value) in wished {
         complete.insert(key.clone(), value.clone());
     }
-    Ok(Value::Object(complete).to_string())
+    let complete = Value::Object(complete);
+    let schema = Schema::read(&settings.schema).map_err(bad_description)?;
+    schema.check(&complete).map_err(|problems| invalid(problems.join("; ")))?;
+    Ok(complete.to_string())
 }
 
 /// All policies of a plan, in the order of layer and name, with the way from a

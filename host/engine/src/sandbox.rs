@@ -8,6 +8,7 @@ use crate::cache::Cache;
 use crate::call::{Done, Ready, call};
 use crate::check::{Offer, Ranges};
 use crate::compile::Compiler;
+use crate::discretion::Discretion;
 use crate::failure::{failure, no_room};
 use crate::limits::Limits;
 use crate::room::{Room, Taken};
@@ -17,13 +18,15 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tread_model::change::{Change, Entry};
-use tread_model::claim::validate_description;
-use tread_model::description::{Claim, Description};
+use tread_model::claim::{validate_declarations, validate_description};
+use tread_model::description::{Claim, DECLARATIONS, Declarations, Description, Difference};
 use tread_model::digest::Digest;
 use tread_model::verdict::{Failure, FailureKind, Layer, Verdict};
 use wasmtime::component::Component;
 
+pub use crate::check::Speaker;
 pub use crate::serving::Allocator;
+pub use crate::words::Words;
 
 /// How a sandbox is set up.
 #[derive(Debug, Clone)]
@@ -105,6 +108,10 @@ pub struct Call<'c, 'a> {
     pub claims: &'c [Claim],
     /// In which layer it speaks.
     pub layer: Layer,
+    /// Whose words its answers hold.
+    pub speaker: Speaker,
+    /// What it can say when it is offered a secret.
+    pub words: &'c Words,
 }
 
 /// What a policy answered.
@@ -258,20 +265,30 @@ impl Sandbox {
     /// functions of the right types, and is what it says it is.
     fn verify(&self, serving: &Serving, component: &[u8], ready: &Ready) -> Result<(), Failure> {
         let declared = inspect::description(component, self.limits())?;
-        let exported = self.exported(serving, ready)?;
+        let (exported, declarations) = self.exported(serving, ready)?;
         let bad = |message: String| failure(FailureKind::BadDescription, message);
         validate_description(&exported).map_err(bad)?;
-        if declared != exported {
+        validate_declarations(&declarations).map_err(bad)?;
+        if inspect::declarations(component, self.limits())? != declarations {
             return Err(bad(format!(
-                "its custom section describes {} {}, and its function describes {} {}, or they \
-                 differ further on: build it again",
-                declared.name, declared.version, exported.name, exported.version
+                "its custom section {DECLARATIONS} and its function declare different things: \
+                 build it again"
             )));
         }
-        Ok(())
+        match declared.difference(&exported) {
+            None => Ok(()),
+            Some(Difference { what, one, two }) => Err(bad(format!(
+                "{what} is {one} in its custom section and {two} by its function `describe`: build \
+                 it again"
+            ))),
+        }
     }
 
-    fn exported(&self, serving: &Serving, ready: &Ready) -> Result<Description, Failure> {
+    fn exported(
+        &self,
+        serving: &Serving,
+        ready: &Ready,
+    ) -> Result<(Description, Declarations), Failure> {
         let limits = self.limits();
         let budget = limits.budget(0, 0);
         let fail = |failed: CallFailure| failed.failure;
@@ -279,19 +296,28 @@ impl Sandbox {
         ready.check_types(serving, limits)?;
         let done: Done<v1::Description> =
             call(serving, limits, ready, &ready.describe, (), budget).map_err(fail)?;
-        Ok(convert::description(done.value))
+        let declarations = match &ready.declare {
+            None => Declarations::default(),
+            Some(declare) => {
+                let done: Done<v1::Declared> =
+                    call(serving, limits, ready, declare, (), budget).map_err(fail)?;
+                convert::declarations(done.value)
+            }
+        };
+        Ok((convert::description(done.value), declarations))
     }
 
-    /// What a component exports as its description, whatever its custom
-    /// section says: for whoever builds one.
-    pub fn describe(&self, component: &[u8]) -> Result<Description, Failure> {
+    /// What a component exports as its description and its declarations,
+    /// whatever its custom sections say: for whoever builds one.
+    pub fn describe(&self, component: &[u8]) -> Result<(Description, Declarations), Failure> {
         let serving = self.serving()?;
         let compiled = self.compile(&self.0.options.compiler, serving, component)?;
         let ready = self.readied(serving, &compiled)?;
-        let exported = self.exported(serving, &ready)?;
+        let (exported, declarations) = self.exported(serving, &ready)?;
         validate_description(&exported)
+            .and_then(|()| validate_declarations(&declarations))
             .map_err(|message| failure(FailureKind::BadDescription, message))?;
-        Ok(exported)
+        Ok((exported, declarations))
     }
 
     /// Lets a policy check its settings: one complete JSON object.
@@ -336,13 +362,23 @@ impl Sandbox {
             log: Vec::new(),
             reproducible: true,
         })?;
+        let discretion = Discretion::of(call);
         let changes: Vec<_> = call.changes.iter().map(|change| convert::change(change)).collect();
         let unchanged: Vec<_> = call.unchanged.iter().map(convert::entry).collect();
         let params: v1::ClassifyParams<'_> = (call.settings, &changes, &unchanged);
         let budget = limits.budget(convert::offered_bytes(params), changes.len());
-        let offer = Offer { changes: call.changes, ranges: &ranges, layer: call.layer, limits };
-        let done = crate::call::call(serving, limits, ready, &ready.classify, params, budget)?
-            .and_then(|verdicts| offer.check(verdicts))?;
+        let offer = Offer {
+            changes: call.changes,
+            ranges: &ranges,
+            layer: call.layer,
+            speaker: call.speaker,
+            limits,
+        };
+        let done = crate::call::call(serving, limits, ready, &ready.classify, params, budget)
+            .and_then(|done| done.and_then(|verdicts| offer.check(verdicts)))
+            .map_err(|failed| discretion.of_failure(failed))?
+            .and_then(|verdicts| discretion.of_verdicts(call.changes, verdicts))?;
+        let done = Done { log: discretion.of_log(done.log), ..done };
         Ok(Reply { verdicts: done.value, fuel: done.fuel, memory: done.memory, log: done.log })
     }
 }

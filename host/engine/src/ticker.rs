@@ -1,12 +1,12 @@
-//! The clock behind deadlines: a thread that moves the engine's epoch on while
-//! policies run.
+//! What makes a call look at its clocks: a thread that moves the engine's epoch
+//! on while policies run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use wasmtime::EngineWeak;
 
-/// How exact a deadline is.
+/// How often a call can look at its clocks.
 const TICK: Duration = Duration::from_millis(10);
 
 /// After so many ticks without a call the thread ends.
@@ -53,7 +53,7 @@ impl Ticker {
     }
 }
 
-/// The number of ticks after which a deadline has passed for sure.
+/// The number of ticks after which a time has passed for sure.
 pub(crate) fn ticks(deadline: Duration) -> u64 {
     let ticks = deadline.as_nanos().div_ceil(TICK.as_nanos()).saturating_add(1);
     u64::try_from(ticks).unwrap_or(u64::MAX >> 1).min(u64::MAX >> 1)

@@ -1,4 +1,4 @@
-//! The words of `tread:policy@1.0.0` as they cross the border of the sandbox.
+//! The words of `tread:policy@1` as they cross the border of the sandbox.
 //!
 //! Written by hand and not generated, so that what a policy is offered is
 //! borrowed from the configs all the way: contents are copied once, into the
@@ -11,6 +11,9 @@ pub(crate) const VERSIONS: &str = "^1.0";
 
 /// What a policy exports; wasmtime finds any 1.x by this name.
 pub(crate) const CLASSIFIER: &str = "tread:policy/classifier@1.0.0";
+
+/// What a policy may export beside it.
+pub(crate) const DECLARATIONS: &str = "tread:policy/declarations@1.1.0";
 
 /// What a policy may import.
 pub(crate) const HOST: &str = "tread:policy/host@1.0.0";
@@ -141,6 +144,15 @@ pub(crate) struct Description {
     pub(crate) summary: String,
     pub(crate) claims: Vec<Claim>,
     pub(crate) settings: Option<SettingsDescription>,
+}
+
+/// `declared`
+#[derive(Debug, ComponentType, Lift)]
+#[component(record)]
+pub(crate) struct Declared {
+    #[component(name = "needs-secrets")]
+    pub(crate) needs_secrets: bool,
+    pub(crate) reasons: Vec<String>,
 }
 
 /// `action`

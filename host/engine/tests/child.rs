@@ -21,6 +21,9 @@ fn main() {
         Some("hang") => loop {
             std::thread::park();
         },
+        Some("compute") => loop {
+            std::hint::spin_loop();
+        },
         _ => {}
     }
     let tests: [(&str, fn()); 6] = [
@@ -61,8 +64,15 @@ fn what_the_compiler_refuses_it_refuses() {
 
 fn a_child_that_takes_too_long_is_killed() {
     let limits = Limits { compile_time: Duration::from_millis(50), ..Limits::default() };
-    let failure = this("hang", limits).load(&Guest::default().component(), None).unwrap_err();
-    assert_failure(&failure, FailureKind::CompileTimeout, "0.05 s");
+    let hangs = Limits { patience: 2, ..limits.clone() };
+    let computes = Limits { patience: 10_000, ..limits };
+    for (arg, limits, what) in [
+        ("hang", hangs, "longer than 0.1 s, though little"),
+        ("compute", computes, "longer than 0.05 s of processor time"),
+    ] {
+        let failure = this(arg, limits).load(&Guest::default().component(), None).unwrap_err();
+        assert_failure(&failure, FailureKind::CompileTimeout, what);
+    }
 }
 
 /// Of one function with so many calls the compiler makes two gigabytes, and

@@ -73,7 +73,7 @@ fn what_fuel_does_not_stop_the_clock_stops() {
     let limits =
         Limits { fuel: u64::MAX >> 1, deadline: Duration::from_millis(30), ..Limits::default() };
     let failed = fails(&sandbox(limits), &classifying(LOOP));
-    assert_failure(&failed.failure, FailureKind::Deadline, "wall clock");
+    assert_failure(&failed.failure, FailureKind::Deadline, "processor time");
     assert!(!failed.reproducible);
 }
 
@@ -201,6 +201,14 @@ fn answers_that_break_the_rules_void_the_call() {
         (vec![good(), good()], FailureKind::BadOutput, "two verdicts for file:/etc/0000.conf"),
         (vec![good(), act(1, &[Reload("crio")])], FailureKind::InvalidUnit, "crio"),
         (vec![act(0, &[Restart("a@.service")])], FailureKind::InvalidUnit, "a@.service"),
+        (vec![act(0, &[Restart("reboot.target")])], FailureKind::InvalidUnit, "ends or isolates"),
+        (vec![act(0, &[Reload("systemd-kexec.service")])], FailureKind::InvalidUnit, "ends or"),
+        (
+            vec![act(0, &[Restart("multi-user.target")])],
+            FailureKind::InvalidUnit,
+            "none of services",
+        ),
+        (vec![act(0, &[Restart("-.mount")])], FailureKind::InvalidUnit, "begins with -"),
         (vec![act(0, &[Restart("x y.service; rm")])], FailureKind::InvalidUnit, "0000.conf"),
         (vec![act(0, &[Drain])], FailureKind::BeyondClaim, "none to restart"),
         (vec![act(0, &[Reload("a.service"), Reboot])], FailureKind::BeyondClaim, "reboot"),
@@ -264,26 +272,42 @@ fn output_that_is_no_value_of_the_contract_is_bad_output() {
             .collect();
         stores + &list(61000, 1)
     };
-    for (what, body) in [
-        ("the address of the answer is out of range", "(i32.const 0x7fffff00)".to_owned()),
-        ("the address of the answer is not aligned", "(i32.const 60001)".to_owned()),
-        ("the list is out of range", list(0x7fff_ff00, 10)),
-        ("the list ends out of range", list(0, 1 << 20)),
-        ("the length of the list overflows", list(0, 0x7fff_ffff)),
-        ("an unknown answer", verdict(3, 0, 0, 0, 0)),
-        ("actions out of range", verdict(1, 0x7fff_0000, 1, 0, 0)),
-        ("a reason out of range", verdict(0, 0, 0, 0x3f_ff00, 0x200)),
+    const OUT: &str = "leads out of the policy's memory";
+    const LARGE: &str = "takes more memory of the host than an answer may";
+    for (what, body, words) in [
+        ("the address of the answer is out of range", "(i32.const 0x7fffff00)".to_owned(), OUT),
+        (
+            "the address of the answer is not aligned",
+            "(i32.const 60001)".to_owned(),
+            "none at which such a value can lie",
+        ),
+        ("the list is out of range", list(0x7fff_ff00, 10), OUT),
+        ("the list ends out of range", list(0, 1 << 20), OUT),
+        ("the length of the list overflows", list(0, 0x7fff_ffff), OUT),
+        (
+            "an unknown answer",
+            verdict(9, 0, 0, 0, 0),
+            "a case that the contract does not have, of a variant, an enum, an option or a \
+             result: was it built against another wit/policy.wit? (unexpected discriminant: 9)",
+        ),
+        ("actions out of range", verdict(1, 0x7fff_0000, 1, 0, 0), OUT),
+        ("a reason out of range", verdict(0, 0, 0, 0x3f_ff00, 0x200), OUT),
         (
             "a reason that is no text",
             verdict(0, 0, 0, 62_000, 2)
                 + "(i32.store (i32.const 62000) (i32.const 0xffff)) (drop) (i32.const 60000)",
+            "a text in it is no UTF-8",
         ),
-        ("a list that is too long", list(65536, 40_000)),
+        ("a list that is too long", list(65536, 40_000), LARGE),
     ] {
         let guest = Guest { pages: 64, ..classifying(&body) };
         let module = shared().load(&guest.component(), None).unwrap();
         let failed = ask(shared(), &module).expect_err(what);
         assert_eq!(failed.failure.kind, FailureKind::BadOutput, "{what}: {}", failed.failure);
+        let message = &failed.failure.message;
+        assert!(message.starts_with("what it returned cannot be read"), "{what}: {message}");
+        assert!(message.contains(words), "{what}: {message}");
+        assert!(!message.contains("hostcall"), "{what}: {message}");
         still_serves(shared());
     }
 }
@@ -295,7 +319,9 @@ fn what_is_lifted_out_of_a_guest_is_bounded_before_the_host_allocates_it() {
         (i32.store (i32.const 60004) (i32.const 400000)) (i32.const 60000)";
     let guest = Guest { pages: 200, ..classifying(body) };
     let failed = fails(shared(), &guest);
-    assert_failure(&failed.failure, FailureKind::BadOutput, "too much data");
+    let words = "takes more memory of the host than an answer may: one verdict for each change";
+    assert_failure(&failed.failure, FailureKind::BadOutput, words);
+    assert!(!failed.failure.message.contains("hostcalls"), "{}", failed.failure);
 }
 
 #[test]
@@ -315,7 +341,7 @@ fn a_realloc_that_lies_is_bad_output() {
 
 #[test]
 fn an_admin_may_reboot_undrained_within_the_claims() {
-    use tread_engine::sandbox::Call;
+    use tread_engine::sandbox::{Call, Speaker, Words};
     use tread_model::effect::Effect;
     let guest = answering(vec![act(0, &[Action::RebootUndrained])]);
     let module = shared().load(&guest.component(), None).unwrap();
@@ -323,8 +349,16 @@ fn an_admin_may_reboot_undrained_within_the_claims() {
     let changes: Vec<_> = changes.iter().collect();
     // Claims that the host computed take the place of the declared ones.
     let claims = [claim("file:/etc/**", Effect::Reboot, Effect::Reboot)];
-    let call =
-        |layer| Call { settings: "{}", changes: &changes, unchanged: &[], claims: &claims, layer };
+    let words = Words::default();
+    let call = |layer| Call {
+        settings: "{}",
+        changes: &changes,
+        unchanged: &[],
+        claims: &claims,
+        layer,
+        speaker: Speaker::Policy,
+        words: &words,
+    };
     assert!(shared().classify(&module, &call(Layer::Admin)).is_ok());
     let failed = shared().classify(&module, &call(Layer::Template)).unwrap_err();
     assert_failure(&failed.failure, FailureKind::BeyondClaim, "admin");

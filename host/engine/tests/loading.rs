@@ -10,7 +10,7 @@ use support::*;
 use tread_engine::inspect::{description, inspect};
 use tread_engine::limits::Limits;
 use tread_engine::sandbox::{Allocator, Options, Sandbox};
-use tread_model::description::SettingsDescription;
+use tread_model::description::{Declarations, SettingsDescription};
 use tread_model::digest::Digest;
 use tread_model::effect::Effect;
 use tread_model::verdict::FailureKind;
@@ -42,7 +42,7 @@ fn a_policy_is_inspected_without_running_it() {
 #[test]
 fn what_describe_returns_is_what_a_builder_writes() {
     let guest = Guest { section: None, ..Guest::default() };
-    assert_eq!(shared().describe(&guest.component()), Ok(described()));
+    assert_eq!(shared().describe(&guest.component()), Ok((described(), Declarations::default())));
 }
 
 #[test]
@@ -237,7 +237,11 @@ fn the_custom_section_has_to_say_what_the_function_says() {
     for (component, words) in [
         (missing.component(), "no custom section"),
         (broken.component(), "invalid type"),
-        (differs.component(), "build it again"),
+        (
+            differs.component(),
+            "the number of claims is 2 in its custom section and 1 by its function `describe`: \
+             build it again",
+        ),
         (twice, "more than one"),
     ] {
         let failure = is_not_loaded(shared(), &component);
@@ -266,7 +270,7 @@ fn a_whole_description_crosses_the_border() {
     full.settings = Some(SettingsDescription { defaults: text("{\"a\":1}"), schema: text("{}") });
     let section = Some(serde_json::to_vec(&full).unwrap());
     let guest = Guest { exported: full.clone(), section, ..Guest::default() };
-    assert_eq!(shared().describe(&guest.component()), Ok(full));
+    assert_eq!(shared().describe(&guest.component()), Ok((full, Declarations::default())));
     assert!(shared().load(&guest.component(), None).is_ok());
 }
 

@@ -8,7 +8,7 @@ mod support;
 use std::time::Duration;
 use support::{Guest, classifying, sandbox};
 use tread_engine::limits::Limits;
-use tread_engine::planner::{Answers, CallRecord, Shadows, plan, plan_together};
+use tread_engine::planner::{Answers, CallRecord, Shadows, Unplanned, plan, plan_together};
 use tread_engine::policy::{Policy, PolicySet, Wishes};
 use tread_engine::sandbox::Sandbox;
 use tread_model::plan::Plan;
@@ -143,4 +143,77 @@ fn those_who_ask_the_same_at_the_same_time_share_one_call() {
         all.into_iter().map(|it| it.join().unwrap()).sum()
     });
     assert_eq!(calls, 1);
+}
+
+#[test]
+fn a_plan_of_more_changes_than_it_may_have_is_not_made_and_nobody_is_asked() {
+    let (sandbox, policies) = (sandbox(Limits::default()), set(vec![policy(ACTS)]));
+    let made = |answers: &Answers| {
+        let (old, new) =
+            (config(&[]), config(&[("/etc/acts/reload", "a.service"), ("/etc/b", "b")]));
+        let input = |text| [Input { name: "a.json", bytes: str::as_bytes(text) }];
+        let (old, new) = (input(&old), input(&new));
+        let (old, new) = sides(&old, &new).unwrap();
+        let sides = (&old.config, &new.config);
+        plan_together(&sandbox, &policies, None, answers, sides, Vec::new())
+            .map(|(planned, _)| planned.calls.len())
+    };
+    assert_eq!(made(&Answers::to_at_most(2)), Ok(1));
+    let too_many = made(&Answers::to_at_most(1)).unwrap_err();
+    assert_eq!(too_many, Unplanned::TooMany { changes: 2, most: 1 });
+    assert!(too_many.to_string().starts_with("2 changes: planned as a reboot"), "{too_many}");
+    let ended = Answers::default();
+    ended.end();
+    assert_eq!(made(&ended), Err(Unplanned::Ended));
+}
+
+#[test]
+fn when_nobody_waits_any_more_no_other_policy_is_asked() {
+    let slow =
+        Limits { fuel: u64::MAX >> 1, deadline: Duration::from_millis(300), ..Limits::default() };
+    let sandbox = sandbox(slow);
+    let guest: Guest = classifying("(loop $again (br $again)) (unreachable)");
+    let component = guest.component();
+    let name = |number: usize| {
+        let policy = policy(&component);
+        let claims = policy.claims.clone();
+        policy.named(format!("slow-{number}"), String::new(), claims)
+    };
+    let policies = set((0..100).map(name).collect());
+    let (old, new) = (config(&[]), config(&[("/etc/a", "a")]));
+    let input = |text| [Input { name: "a.json", bytes: str::as_bytes(text) }];
+    let (old, new) = (input(&old), input(&new));
+    let (old, new) = sides(&old, &new).unwrap();
+    let answers = Answers::default();
+    let begun = std::time::Instant::now();
+    let (sides, all) = ((&old.config, &new.config), &answers);
+    let made = std::thread::scope(|scope| {
+        let making = scope
+            .spawn(|| plan_together(&sandbox, &policies, None, all, sides, Vec::new()).map(|_| ()));
+        std::thread::sleep(Duration::from_millis(50));
+        answers.end();
+        making.join().unwrap()
+    });
+    assert_eq!(made, Err(Unplanned::Ended));
+    // All of them would take a hundred times their deadline.
+    assert!(begun.elapsed() < Duration::from_millis(300) * 50, "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_plan_whose_digest_nobody_looks_at_is_the_same_but_for_that() {
+    let (sandbox, policies) = (sandbox(Limits::default()), set(vec![policy(ACTS)]));
+    let own = ("/etc/own", "one");
+    for new in [
+        vec![own],
+        vec![own, ("/etc/acts/reload", "a.service")],
+        vec![("/etc/own", "two"), ("/etc/b", "b")],
+        vec![],
+    ] {
+        let sides = [config(&[own]), config(&new)];
+        let sides = [sides[0].as_str(), &sides[1]];
+        let answers = Answers::default().without_digests();
+        let (alone, together, ..) = both(&sandbox, &policies, None, &answers, sides);
+        let without = |plan: Plan| (plan.outcome, plan.steps, plan.changes, plan.summary);
+        assert_eq!(without(together), without(alone), "{new:?}");
+    }
 }

@@ -1,7 +1,7 @@
 //! A difference between two node configs, as it is offered to policies.
 
-use crate::digest::Digest;
 use std::borrow::Cow;
+use std::fmt;
 
 /// One difference between two node configs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -60,8 +60,8 @@ pub enum State<'a> {
     List(Vec<Cow<'a, str>>),
     /// Of `kernel-type`, `os-image` and `password:USER`.
     Text(Cow<'a, str>),
-    /// The digest of a text that whoever sees this may not see.
-    Digest(Digest),
+    /// Of `password:USER` for whoever may not see it.
+    Token(Token),
 }
 
 /// The bytes of a file, as far as whoever sees this may see them.
@@ -71,8 +71,19 @@ pub enum Content<'a> {
     Absent,
     /// Decoded: no data URL, no base64, no gzip.
     Bytes(Cow<'a, [u8]>),
-    /// The digest of bytes that are a secret on the node.
-    Digest(Digest),
+    /// In place of bytes that are a secret on the node.
+    Token(Token),
+}
+
+/// Stands for a secret in all that one call offers: equal exactly where the
+/// contents are, and saying nothing else. Written `secret:1`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Token(pub u32);
+
+impl fmt::Display for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "secret:{}", self.0)
+    }
 }
 
 /// A file as it stands on the node.

@@ -11,7 +11,7 @@ mod glob;
 mod router;
 mod shape;
 
-pub use description::{check_size, usable_claims, validate_description};
+pub use description::{check_size, usable_claims, validate_declarations, validate_description};
 pub use router::Router;
 pub use shape::{Shape, is_below};
 

@@ -35,8 +35,24 @@ pub struct NodeConfig<'a> {
     pub fips: bool,
     /// What only provisioning can set, and a running node can never change.
     pub fixed: Vec<Fixed>,
+    /// What Ignition's parser rejects of the documents that it was read from.
+    pub faults: Vec<Fault>,
+    /// What an admin should know of these documents, in sentences.
+    pub notes: Vec<String>,
     /// The documents that it was read from, as [`Origin::document`] counts them.
     pub places: Vec<Place>,
+}
+
+/// What can be read, and compared, but is rejected by Ignition's parser: no node
+/// can get it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// The id of the change that it is refused as: `file:/etc/foo`, …
+    pub id: String,
+    /// The path of the field: `spec.config.storage.files[3].path`.
+    pub field: String,
+    /// Why, and the way out.
+    pub reason: String,
 }
 
 /// Where a document stands.

@@ -37,7 +37,34 @@ pub fn digests_of_pair(
     old: &NodeConfig<'_>,
     new: &NodeConfig<'_>,
 ) -> Result<(Digests, Digests), Problems> {
-    let mut files = Entries::new(old.files.len(), new.files.len());
+    of_pair(old, new, Shared::Hashed)
+}
+
+/// As [`digests_of_pair`], where it only matters what differs: what is equal as
+/// written is read, and not hashed. So the digests tell the entries of the two
+/// configs apart, and are those of nothing.
+pub fn differences_of_pair(
+    old: &NodeConfig<'_>,
+    new: &NodeConfig<'_>,
+) -> Result<(Digests, Digests), Problems> {
+    of_pair(old, new, Shared::Read)
+}
+
+/// What becomes of entries that are equal as written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shared {
+    /// They share a digest.
+    Hashed,
+    /// They have none.
+    Read,
+}
+
+fn of_pair(
+    old: &NodeConfig<'_>,
+    new: &NodeConfig<'_>,
+    equal: Shared,
+) -> Result<(Digests, Digests), Problems> {
+    let mut files = Entries::new(old.files.len(), new.files.len(), equal);
     let mut decoder = Decoder::default();
     let mut problems = (Vec::new(), Vec::new());
     for pair in canonical::join(old.files.iter(), new.files.iter(), |file| file.path.as_ref()) {
@@ -55,7 +82,7 @@ pub fn digests_of_pair(
             },
         );
     }
-    let mut units = Entries::new(old.units.len(), new.units.len());
+    let mut units = Entries::new(old.units.len(), new.units.len(), equal);
     for pair in canonical::join(old.units.iter(), new.units.iter(), |unit| unit.name.as_ref()) {
         let same = |old, new| canonical::units_look_equal(old, new);
         units.add(pair, same, write_unit, |_, never: Infallible| match never {});
@@ -147,6 +174,9 @@ struct Entries {
     new: Vec<Digest>,
     /// How many of each side were added.
     added: (usize, usize),
+    equal: Shared,
+    /// What is read and not hashed.
+    read: Message,
 }
 
 /// Where a digest belongs, by index.
@@ -156,9 +186,16 @@ struct Slot {
 }
 
 impl Entries {
-    fn new(old: usize, new: usize) -> Entries {
+    fn new(old: usize, new: usize, equal: Shared) -> Entries {
         let none = Digest([0; 32]);
-        Entries { lanes: Lanes::new(), old: vec![none; old], new: vec![none; new], added: (0, 0) }
+        Entries {
+            lanes: Lanes::new(),
+            old: vec![none; old],
+            new: vec![none; new],
+            added: (0, 0),
+            equal,
+            read: Message::default(),
+        }
     }
 
     /// Takes the next entry of one side, or of both; `same` says whether both
@@ -174,11 +211,15 @@ impl Entries {
         let (old_at, new_at) = self.added;
         self.added = (old_at + usize::from(old.is_some()), new_at + usize::from(new.is_some()));
         let shared = old.zip(new).is_some_and(|(old, new)| same(old, new));
-        let Entries { lanes, old: old_digests, new: new_digests, .. } = self;
+        let Entries { lanes, old: old_digests, new: new_digests, equal, read, .. } = self;
         let mut done = |slot, digest| place(old_digests, new_digests, slot, digest);
         if let Some(entry) = old {
             let slot = Slot { old: Some(old_at), new: shared.then_some(new_at) };
-            if let Err(error) = lanes.add(slot, |message| write(entry, message), &mut done) {
+            let written = match shared && *equal == Shared::Read {
+                true => write(entry, read),
+                false => lanes.add(slot, |message| write(entry, message), &mut done),
+            };
+            if let Err(error) = written {
                 if let Some(entry) = new.filter(|_| shared) {
                     failed(Owner::New(entry), error.clone());
                 }

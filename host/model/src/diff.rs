@@ -11,8 +11,9 @@ use crate::config_digest::{self, Digests};
 use crate::contents::Decoder;
 use crate::digest::Digest;
 use crate::problem::Problems;
-use crate::refuse::{self, Inapplicable, Refusal};
+use crate::refuse::{self, Inapplicable, Own, Refusal, Settled};
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 /// What two node configs differ in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +23,11 @@ pub struct Comparison<'a> {
     /// What a running node cannot take, in the order of the ids' bytes. Nothing
     /// here is among the changes.
     pub refusals: Vec<Refusal>,
+    /// What costs no node anything, in the order of the ids' bytes. Nothing here is
+    /// among the others.
+    pub settled: Vec<Settled>,
+    /// What an admin should know besides, in sentences.
+    pub warnings: Vec<String>,
     /// The digest of the old config.
     pub from: Digest,
     /// The digest of the new config.
@@ -44,19 +50,25 @@ pub fn compare_digested<'a>(
     to: &Digests,
 ) -> Result<Comparison<'a>, Problems> {
     let mut changes = Vec::new();
-    let mut refusals = Vec::new();
-    files((old, from), (new, to), &mut changes, &mut refusals)?;
+    let mut own = Own::default();
+    files((old, from), (new, to), &mut changes, &mut own.refusals)?;
     units((old, from), (new, to), &mut changes);
     for ((id, before), (_, after)) in settings(old).into_iter().zip(settings(new)) {
         if !settings_equal(id, &before, &after) {
             changes.push(Change { id: id.to_owned(), before, after });
         }
     }
-    refuse::differences(old, new, &mut refusals);
+    refuse::differences(old, new, &mut own);
+    refuse::faulty(old, new, &mut own);
+    let Own { mut refusals, settled, warnings } = own;
+    if !new.faults.is_empty() {
+        let refused: BTreeSet<&str> = refusals.iter().map(|refusal| refusal.id.as_str()).collect();
+        changes.retain(|change| !refused.contains(change.id.as_str()));
+    }
 
     changes.sort_unstable_by(|a, b| a.id.cmp(&b.id));
     refusals.sort_by(|a, b| (&a.id, &a.field).cmp(&(&b.id, &b.field)));
-    Ok(Comparison { changes, refusals, from: from.config, to: to.config })
+    Ok(Comparison { changes, refusals, settled, warnings, from: from.config, to: to.config })
 }
 
 /// What is equal on both sides, of that whose id `matches`; in the order of the
@@ -126,7 +138,7 @@ fn files<'a>(
     changes: &mut Vec<Change<'a>>,
     refusals: &mut Vec<Refusal>,
 ) -> Result<(), Problems> {
-    let mut inapplicable = Inapplicable::default();
+    let mut inapplicable = Inapplicable::of(new);
     let mut problems = Vec::new();
     let mut state = |config, file: Option<&File<'a>>| match file {
         None => State::Absent,

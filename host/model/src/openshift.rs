@@ -11,6 +11,7 @@ pub(crate) use convert::clean;
 use crate::claim::{Pattern, escaped};
 use crate::read::fields::{Fields, Report, unknown};
 use crate::rules::{RuleAction, RulesPolicy};
+use crate::touch::touch;
 use crate::unit_name::{can_be_restarted, is_unit_name};
 use crate::verdict::Layer;
 use convert::{Actions, Entry, convert};
@@ -149,8 +150,8 @@ fn read_actions(entry: &Fields<'_>, report: &mut Report) -> Actions {
         };
         let (reload, restart) = (service("reload", report), service("restart", report));
         let action = match kind {
-            "Reload" => reload.map(|unit| RuleAction::Reload { unit }),
-            "Restart" => restart.map(|unit| RuleAction::Restart { unit }),
+            "Reload" => reload.map(|unit| touching(unit, |unit| RuleAction::Reload { unit })),
+            "Restart" => restart.map(|unit| touching(unit, |unit| RuleAction::Restart { unit })),
             "DaemonReload" => Some(RuleAction::DaemonReload),
             "Drain" => Some(RuleAction::Drain),
             "Reboot" => Some(RuleAction::Reboot),
@@ -168,12 +169,24 @@ fn read_actions(entry: &Fields<'_>, report: &mut Report) -> Actions {
         let message = format!("{count} actions: OpenShift takes {MOST_ACTIONS} at most");
         report.problem(entry.at("actions"), message);
     }
+    if actions.contains(&RuleAction::Reboot) {
+        actions = vec![RuleAction::Reboot];
+    }
     for alone in ["Reboot", "None"] {
         if types.contains(&alone) && types.len() > 1 {
             report.problem(entry.at("actions"), format!("{alone} has to stand alone"));
         }
     }
     Actions { actions, is_empty: count == 0 }
+}
+
+/// OpenShift takes the name of any unit. One that ends the system is the reboot
+/// that it comes to.
+fn touching(unit: String, action: impl FnOnce(String) -> RuleAction) -> RuleAction {
+    match touch(&unit) {
+        Ok(_) => action(unit),
+        Err(_) => RuleAction::Reboot,
+    }
 }
 
 fn read_service(action: &Fields<'_>, of: &str, report: &mut Report) -> Option<String> {

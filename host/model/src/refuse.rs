@@ -1,10 +1,19 @@
 //! What a running node cannot take. The host refuses it before any policy is
 //! asked, with the way out.
 
+mod links;
+
 use crate::canonical::{self, CORE, Pair};
 use crate::change::Edit;
-use crate::config::{File, Fixed, NodeConfig, User};
+use crate::config::{Fault, File, Fixed, NodeConfig, Unit, User};
 use crate::contents;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How the warning begins that nobody can log in to nodes any more.
+pub const LOCK_OUT: &str = "lock-out: ";
+
+/// The id of the links of a config.
+const LINKS: &str = "storage:links";
 
 /// The file that makes OpenShift's operator write everything again and reboot.
 const FORCE_FILES: [&str; 2] =
@@ -33,6 +42,26 @@ impl Refusal {
     }
 }
 
+/// A difference that costs no node anything, whatever policies there are: nobody
+/// is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settled {
+    /// The id of the change.
+    pub id: String,
+    /// What was done to it.
+    pub edit: Edit,
+    /// Why nothing has to be done.
+    pub reason: String,
+}
+
+/// What the host itself says of the differences of two configs.
+#[derive(Debug, Default)]
+pub(crate) struct Own {
+    pub(crate) refusals: Vec<Refusal>,
+    pub(crate) settled: Vec<Settled>,
+    pub(crate) warnings: Vec<String>,
+}
+
 fn edit<T>(old: Option<T>, new: Option<T>) -> Edit {
     match (old, new) {
         (None, _) => Edit::Added,
@@ -42,12 +71,14 @@ fn edit<T>(old: Option<T>, new: Option<T>) -> Edit {
 }
 
 /// Differences that only provisioning a node could make.
-pub(crate) fn differences(old: &NodeConfig<'_>, new: &NodeConfig<'_>, out: &mut Vec<Refusal>) {
+pub(crate) fn differences(old: &NodeConfig<'_>, new: &NodeConfig<'_>, own: &mut Own) {
+    own.warnings.extend(new.notes.iter().cloned());
+    own.warnings.extend(locked_out(old, new));
     for pair in canonical::join(old.fixed.iter(), new.fixed.iter(), |fixed| fixed.field.as_str()) {
-        fixed(pair, out);
+        fixed(pair, own);
     }
     for pair in canonical::join(canonical::users(old), canonical::users(new), |u| u.name.as_ref()) {
-        user((old, new), pair, out);
+        user((old, new), pair, &mut own.refusals);
     }
     if old.fips != new.fips {
         let reason = match new.fips {
@@ -60,17 +91,42 @@ pub(crate) fn differences(old: &NodeConfig<'_>, new: &NodeConfig<'_>, out: &mut 
                  or provision the nodes anew without it."
             }
         };
-        out.push(Refusal::new("fips", Edit::Changed, "spec.fips", reason));
+        own.refusals.push(Refusal::new("fips", Edit::Changed, "spec.fips", reason));
     }
 }
 
-fn fixed(pair: Pair<&Fixed>, out: &mut Vec<Refusal>) {
+/// Whether nobody can log in to a node any more, and somebody could.
+fn locked_out(old: &NodeConfig<'_>, new: &NodeConfig<'_>) -> Option<String> {
+    let opens = |config: &NodeConfig<'_>| {
+        let mut core = config.users.iter().filter(|user| user.name == CORE);
+        core.any(|user| !user.ssh_keys.is_empty() || canonical::password(user).is_some())
+    };
+    (opens(old) && !opens(new)).then(|| {
+        format!(
+            "{LOCK_OUT}core loses its last SSH key and has no password, so nobody can log in to \
+             these nodes; only `oc debug node/NODE` is left, while the cluster runs. Leave core a \
+             key or a password."
+        )
+    })
+}
+
+fn fixed(pair: Pair<&Fixed>, own: &mut Own) {
     let (old, new) = pair.sides();
     if old == new {
         return;
     }
-    if let Some(fixed) = new.or(old) {
-        out.push(Refusal::new(&fixed.id, edit(old, new), &fixed.field, why_fixed(&fixed.id)));
+    if let (Some(old), None) = (old, new)
+        && old.id == LINKS
+    {
+        let (id, reason) = (old.id.clone(), links::why_settled(&old.value));
+        own.settled.push(Settled { id, edit: Edit::Removed, reason });
+    } else if let Some(fixed) = new.or(old) {
+        own.refusals.push(Refusal::new(
+            &fixed.id,
+            edit(old, new),
+            &fixed.field,
+            why_fixed(&fixed.id),
+        ));
     }
 }
 
@@ -85,10 +141,11 @@ fn why_fixed(id: &str) -> &'static str {
              and describe the directory in a file below /etc/tmpfiles.d, \
              or provision the nodes anew."
         }
-        "storage:links" => {
+        LINKS => {
             "Ignition makes links only when a node is provisioned. Put the old value back \
              and describe the link in a file below /etc/tmpfiles.d, \
-             or provision the nodes anew."
+             or provision the nodes anew. Only all links together can be removed: OpenShift's \
+             operator rejects a list that changes and is not empty."
         }
         "users:groups" => {
             "Groups are made only when a node is provisioned. Put the old value back, \
@@ -139,15 +196,72 @@ fn user(
     out.push(Refusal::new(&format!("users:{}", user.name), edit(old, new), &field, reason));
 }
 
+/// Refuses what Ignition's parser rejects, by the entries of the new config.
+pub(crate) fn faulty(old: &NodeConfig<'_>, new: &NodeConfig<'_>, own: &mut Own) {
+    let mut by_id: BTreeMap<&str, (&str, Vec<String>)> = BTreeMap::new();
+    for Fault { id, field, reason } in &new.faults {
+        let (first, reasons) = by_id.entry(id).or_insert((field, Vec::new()));
+        // The first field stands before all reasons already.
+        reasons.push(if first == field { reason.clone() } else { format!("{field}: {reason}") });
+    }
+    let places = own.refusals.iter().enumerate().filter(|_| !by_id.is_empty());
+    let places: BTreeMap<String, usize> =
+        places.map(|(index, refusal)| (refusal.id.clone(), index)).collect();
+    for (id, (field, reasons)) in by_id {
+        let reason = reasons.join(" ");
+        match places.get(id).and_then(|index| own.refusals.get_mut(*index)) {
+            Some(refusal) => refusal.reason = format!("{} {field}: {reason}", refusal.reason),
+            None => {
+                let edit = if has(old, id) { Edit::Changed } else { Edit::Added };
+                own.refusals.push(Refusal::new(id, edit, field, &reason));
+            }
+        }
+    }
+}
+
+/// Everything in a config that Ignition's parser rejects: in its documents, and
+/// in all of them together.
+pub fn unparsable(config: &NodeConfig<'_>) -> Vec<Fault> {
+    let mut faults = config.faults.clone();
+    let together = Inapplicable::of(config);
+    for file in &config.files {
+        if let Some(reason) = together.unparsable(config, file) {
+            let index = file.origin.index;
+            let field = config.field(file.origin, &format!("storage.files[{index}].path"));
+            faults.push(Fault { id: format!("file:{}", file.path), field, reason });
+        }
+    }
+    faults
+}
+
+/// Whether a config has such an entry.
+fn has(config: &NodeConfig<'_>, id: &str) -> bool {
+    match id.split_once(':') {
+        Some(("file", path)) => {
+            config.files.binary_search_by(|file| file.path.as_ref().cmp(path)).is_ok()
+        }
+        Some(("unit", name)) => unit(config, name).is_some(),
+        Some((_, name)) => config.users.iter().any(|user| user.name == name),
+        None => false,
+    }
+}
+
 /// The files of a config that cannot be applied whatever a node has now; to be
 /// asked about each file, in order.
-#[derive(Default)]
 pub(crate) struct Inapplicable<'c> {
     /// The paths of which the last one may be a continuation.
     above: Vec<&'c str>,
+    /// The paths of the config's links.
+    links: BTreeSet<String>,
 }
 
 impl<'c> Inapplicable<'c> {
+    pub(crate) fn of(config: &NodeConfig<'_>) -> Inapplicable<'c> {
+        let links = config.fixed.iter().find(|fixed| fixed.id == LINKS);
+        let links = links.map(|fixed| links::paths(&fixed.value).into_iter().collect());
+        Inapplicable { above: Vec::new(), links: links.unwrap_or_default() }
+    }
+
     /// Why a file of the new config is refused.
     pub(crate) fn check(
         &mut self,
@@ -156,10 +270,12 @@ impl<'c> Inapplicable<'c> {
         in_old: bool,
     ) -> Option<Refusal> {
         let above = self.enter(file.path.as_ref());
+        let unparsable = self.unparsable(config, file);
         let foreign = !contents::is_inline(&file.contents);
         let mode = canonical::mode(file);
         let forces = FORCE_FILES.contains(&file.path.as_ref());
-        if above.is_none() && !foreign && mode <= 0o777 && !forces && !file.appends {
+        let at_rest = above.is_none() && unparsable.is_none();
+        if at_rest && !foreign && mode <= 0o777 && !forces && !file.appends {
             return None;
         }
 
@@ -170,6 +286,7 @@ impl<'c> Inapplicable<'c> {
         if let Some(above) = above {
             faults.push(("path", why_nested(above)));
         }
+        faults.extend(unparsable.map(|why| ("path", why)));
         if file.appends {
             faults.push(("append", why_append().to_owned()));
         }
@@ -187,16 +304,67 @@ impl<'c> Inapplicable<'c> {
         Some(Refusal { id: format!("file:{}", file.path), edit, field, reason: reasons.join(" ") })
     }
 
+    /// Why Ignition's parser rejects a file of the config for what else is in it.
+    fn unparsable(&self, config: &NodeConfig<'_>, file: &File<'_>) -> Option<String> {
+        let link = self.link_above(&file.path).map(why_below_link);
+        link.or_else(|| unit_at(config, &file.path).map(why_unit))
+    }
+
+    /// The link, if any, that a path leads through.
+    fn link_above(&self, path: &str) -> Option<&str> {
+        if self.links.is_empty() {
+            return None;
+        }
+        let above = path.match_indices('/').filter_map(|(end, _)| path.get(..end));
+        above.filter_map(|above| self.links.get(above)).map(String::as_str).next()
+    }
+
     /// The file, if any, that stands where `path` needs a directory. Paths come
     /// in order of their bytes, so that all that start with one path follow
     /// it, but not at once: `/etc/a`, `/etc/a-b`, `/etc/a/b`.
     fn enter(&mut self, path: &'c str) -> Option<&'c str> {
         while self.above.pop_if(|above| !path.starts_with(*above)).is_some() {}
-        let below = |above: &&&str| path.as_bytes().get(above.len()) == Some(&b'/');
-        let found = self.above.iter().rev().find(below).copied();
+        let found = self.above.iter().rev().find(|above| is_below(path, above)).copied();
         self.above.push(path);
         found
     }
+}
+
+/// Whether a path leads through another one.
+fn is_below(path: &str, above: &str) -> bool {
+    path.strip_prefix(above).is_some_and(|rest| rest.starts_with('/'))
+}
+
+fn unit<'c, 'a>(config: &'c NodeConfig<'a>, name: &str) -> Option<&'c Unit<'a>> {
+    let at = config.units.binary_search_by(|unit| unit.name.as_ref().cmp(name)).ok()?;
+    config.units.get(at)
+}
+
+/// The unit of the config that is, or has a drop-in, at this path.
+fn unit_at<'c>(config: &'c NodeConfig<'_>, path: &str) -> Option<&'c str> {
+    let name = path.strip_prefix("/etc/systemd/system/")?;
+    let is_there = |text: &Option<_>| canonical::text(text).is_some();
+    let unit = match name.split_once('/') {
+        None => unit(config, name).filter(|unit| is_there(&unit.contents)),
+        Some((directory, name)) => unit(config, directory.strip_suffix(".d")?).filter(|unit| {
+            unit.dropins.iter().any(|dropin| dropin.name == name && is_there(&dropin.contents))
+        }),
+    };
+    unit.map(|unit| unit.name.as_ref())
+}
+
+fn why_below_link(link: &str) -> String {
+    format!(
+        "{link} is a link in the same config, and Ignition rejects files below it. Write the path \
+         that the link leads to."
+    )
+}
+
+fn why_unit(unit: &str) -> String {
+    format!(
+        "The unit {unit} of the same config (systemd.units) is written to this path, and Ignition \
+         rejects a file there. Remove one of them."
+    )
 }
 
 fn why_force() -> &'static str {

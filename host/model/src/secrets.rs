@@ -4,9 +4,10 @@
 
 mod paths;
 
-use crate::change::{Change, Content, Entry, FileState, State};
+use crate::change::{Change, Content, Entry, FileState, State, Token};
 use crate::digest::Digest;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 /// The permission bit that lets everybody on a node read a file.
 const OTHERS_READ: u32 = 0o004;
@@ -18,27 +19,71 @@ pub fn is_secret(change: &Change<'_>) -> bool {
     secret(&change.id, &change.before) || secret(&change.id, &change.after)
 }
 
+/// Whether a file that is set with this mode holds a secret.
+pub fn is_secret_file(path: &str, mode: Option<u32>) -> bool {
+    mode.is_some_and(|mode| mode & OTHERS_READ == 0) || paths::is_known(path)
+}
+
 /// As [`is_secret`], for what did not change.
 pub fn is_secret_entry(entry: &Entry<'_>) -> bool {
     secret(&entry.id, &entry.state)
 }
 
-/// The change for someone who may not see secrets: digests stand for the
-/// contents, on both sides. Equal digests still mean equal contents.
-pub fn redact<'c, 'a>(change: &'c Change<'a>) -> Cow<'c, Change<'a>> {
-    if !is_secret(change) {
-        return Cow::Borrowed(change);
-    }
-    let (before, after) = (hide(&change.before), hide(&change.after));
-    Cow::Owned(Change { id: change.id.clone(), before, after })
+/// Whether a change tells a secret to whoever sees it: it is one, and no token
+/// stands in its place.
+pub fn tells_secret(change: &Change<'_>) -> bool {
+    is_secret(change) && (tells(&change.before) || tells(&change.after))
 }
 
-/// As [`redact`], for what did not change.
-pub fn redact_entry<'c, 'a>(entry: &'c Entry<'a>) -> Cow<'c, Entry<'a>> {
-    if !is_secret_entry(entry) {
-        return Cow::Borrowed(entry);
+/// As [`tells_secret`], for what did not change.
+pub fn tells_secret_entry(entry: &Entry<'_>) -> bool {
+    is_secret_entry(entry) && tells(&entry.state)
+}
+
+/// What stands for secrets in all that one call offers to someone who may not
+/// see them. They are numbered in the order in which they come, so that the same
+/// offer looks the same everywhere, and no contents can be guessed from it.
+#[derive(Debug, Default)]
+pub struct Tokens(BTreeMap<Digest, Token>);
+
+impl Tokens {
+    /// The change for someone who may not see secrets.
+    pub fn redact<'c, 'a>(&mut self, change: &'c Change<'a>) -> Cow<'c, Change<'a>> {
+        if !is_secret(change) {
+            return Cow::Borrowed(change);
+        }
+        let (before, after) = (self.hide(&change.before), self.hide(&change.after));
+        Cow::Owned(Change { id: change.id.clone(), before, after })
     }
-    Cow::Owned(Entry { id: entry.id.clone(), state: hide(&entry.state) })
+
+    /// As [`Tokens::redact`], for what did not change.
+    pub fn redact_entry<'c, 'a>(&mut self, entry: &'c Entry<'a>) -> Cow<'c, Entry<'a>> {
+        if !is_secret_entry(entry) {
+            return Cow::Borrowed(entry);
+        }
+        Cow::Owned(Entry { id: entry.id.clone(), state: self.hide(&entry.state) })
+    }
+
+    fn hide<'a>(&mut self, state: &State<'a>) -> State<'a> {
+        match state {
+            State::File(file) => State::File(FileState {
+                content: match &file.content {
+                    Content::Bytes(bytes) => Content::Token(self.token(bytes)),
+                    other => other.clone(),
+                },
+                mode: file.mode,
+                user: file.user.clone(),
+                group: file.group.clone(),
+            }),
+            State::Text(text) => State::Token(self.token(text.as_bytes())),
+            other => other.clone(),
+        }
+    }
+
+    fn token(&mut self, secret: &[u8]) -> Token {
+        let next = u32::try_from(self.0.len()).unwrap_or(u32::MAX).saturating_add(1);
+        *self.0.entry(Digest::of(secret)).or_insert(Token(next))
+    }
 }
 
 fn secret(id: &str, state: &State<'_>) -> bool {
@@ -51,19 +96,11 @@ fn secret(id: &str, state: &State<'_>) -> bool {
     }
 }
 
-fn hide<'a>(state: &State<'a>) -> State<'a> {
+fn tells(state: &State<'_>) -> bool {
     match state {
-        State::File(file) => State::File(FileState {
-            content: match &file.content {
-                Content::Bytes(bytes) => Content::Digest(Digest::of(bytes)),
-                other => other.clone(),
-            },
-            mode: file.mode,
-            user: file.user.clone(),
-            group: file.group.clone(),
-        }),
-        State::Text(text) => State::Digest(Digest::of(text.as_bytes())),
-        other => other.clone(),
+        State::File(file) => matches!(file.content, Content::Bytes(_)),
+        State::Text(_) => true,
+        State::Absent | State::Unit(_) | State::List(_) | State::Token(_) => false,
     }
 }
 
@@ -102,12 +139,12 @@ mod tests {
         ] {
             let change = change("file:/etc/a", file(b"one", before), file(b"two", after));
             assert_eq!(is_secret(&change), expected, "{before:o} {after:o}");
-            let redacted = redact(&change);
+            let redacted = Tokens::default().redact(&change).into_owned();
             match expected {
-                false => assert_eq!(*redacted, change),
+                false => assert_eq!(redacted, change),
                 true => {
-                    assert_eq!(*content(&redacted.before), Content::Digest(Digest::of(b"one")));
-                    assert_eq!(*content(&redacted.after), Content::Digest(Digest::of(b"two")));
+                    assert_eq!(*content(&redacted.before), Content::Token(Token(1)));
+                    assert_eq!(*content(&redacted.after), Content::Token(Token(2)));
                 }
             }
         }
@@ -119,19 +156,20 @@ mod tests {
             let id = "file:/var/lib/kubelet/config.json";
             let pull_secret = change(id, file(b"one", mode), file(b"two", mode));
             assert!(is_secret(&pull_secret), "{mode:o}");
-            let hidden = redact(&pull_secret);
-            assert_eq!(*content(&hidden.after), Content::Digest(Digest::of(b"two")));
+            let mut tokens = Tokens::default();
+            let hidden = tokens.redact(&pull_secret);
+            assert_eq!(*content(&hidden.after), Content::Token(Token(2)));
             let entry = Entry { id: id.to_owned(), state: file(b"one", mode) };
-            assert_eq!(*content(&redact_entry(&entry).state), Content::Digest(Digest::of(b"one")));
+            assert_eq!(*content(&tokens.redact_entry(&entry).state), Content::Token(Token(1)));
         }
     }
 
     #[test]
     fn a_secret_file_that_comes_is_hidden_too() {
         let redacted = change("file:/etc/a", State::Absent, file(b"one", 0o400));
-        let redacted = redact(&redacted);
+        let redacted = Tokens::default().redact(&redacted).into_owned();
         assert_eq!(redacted.before, State::Absent);
-        assert_eq!(*content(&redacted.after), Content::Digest(Digest::of(b"one")));
+        assert_eq!(*content(&redacted.after), Content::Token(Token(1)));
     }
 
     #[test]
@@ -139,8 +177,8 @@ mod tests {
         let text = |text: &'static str| State::Text(Cow::Borrowed(text));
         let password = change("password:core", text("$6$x"), State::Absent);
         assert!(is_secret(&password));
-        assert_eq!(redact(&password).before, State::Digest(Digest::of(b"$6$x")));
-        assert_eq!(redact(&password).after, State::Absent);
+        let hidden = Tokens::default().redact(&password).into_owned();
+        assert_eq!((hidden.before, hidden.after), (State::Token(Token(1)), State::Absent));
         assert!(!is_secret(&change("os-image", text("a"), text("b"))));
         let keys = State::List(vec!["ssh-ed25519 AAAA".into()]);
         assert!(!is_secret(&change("ssh-keys:core", State::Absent, keys)));
@@ -150,9 +188,38 @@ mod tests {
     fn an_entry_is_hidden_by_the_same_rule() {
         let entry = |mode| Entry { id: "file:/etc/a".to_owned(), state: file(b"one", mode) };
         assert!(!is_secret_entry(&entry(0o644)));
-        assert_eq!(*redact_entry(&entry(0o644)), entry(0o644));
+        assert_eq!(*Tokens::default().redact_entry(&entry(0o644)), entry(0o644));
         assert!(is_secret_entry(&entry(0o600)));
-        let hidden = entry(0o600);
-        assert_eq!(*content(&redact_entry(&hidden).state), Content::Digest(Digest::of(b"one")));
+        let hidden = Tokens::default().redact_entry(&entry(0o600)).into_owned();
+        assert_eq!(*content(&hidden.state), Content::Token(Token(1)));
+    }
+
+    #[test]
+    fn tokens_are_numbered_in_order_within_a_call_and_equal_where_contents_are() {
+        let mut tokens = Tokens::default();
+        let secret = |id: &str, before, after| change(id, file(before, 0o600), file(after, 0o600));
+        let numbers = |change: &Change<'_>| {
+            [&change.before, &change.after].map(|state| match content(state) {
+                Content::Token(Token(number)) => *number,
+                other => panic!("{other:?} is no token"),
+            })
+        };
+        let mut next = |change| numbers(&tokens.redact(&change));
+        assert_eq!(next(secret("file:/etc/a", b"one", b"two")), [1, 2]);
+        assert_eq!(next(secret("file:/etc/b", b"three", b"one")), [3, 1]);
+        assert_eq!(next(secret("file:/etc/c", b"two", b"four")), [2, 4]);
+        let password = change("password:core", State::Text("one".into()), State::Absent);
+        assert_eq!(tokens.redact(&password).before, State::Token(Token(1)));
+        let entry = Entry { id: "file:/etc/d".to_owned(), state: file(b"five", 0o600) };
+        assert_eq!(*content(&tokens.redact_entry(&entry).state), Content::Token(Token(5)));
+        assert_eq!(Token(5).to_string(), "secret:5");
+    }
+
+    #[test]
+    fn a_token_tells_no_secret() {
+        let secret = change("file:/etc/a", State::Absent, file(b"one", 0o600));
+        assert!(tells_secret(&secret));
+        assert!(!tells_secret(&Tokens::default().redact(&secret)));
+        assert!(!tells_secret(&change("file:/etc/a", State::Absent, file(b"one", 0o644))));
     }
 }

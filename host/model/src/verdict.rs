@@ -113,7 +113,7 @@ macro_rules! failure_kinds {
 failure_kinds! {
     /// It used up its fuel.
     OutOfFuel => "out-of-fuel",
-    /// It ran longer than the wall clock allows: the backstop behind fuel.
+    /// It took too much time: the backstop behind fuel.
     Deadline => "deadline",
     /// It asked for more memory or table space than it may have.
     Memory => "memory",

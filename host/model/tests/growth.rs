@@ -170,7 +170,7 @@ fn files_and_units_are_read_and_compared() {
 #[test]
 fn files_that_begin_with_each_other_are_compared() {
     let config = |size: usize| {
-        let file = |n: usize| format!("{{\"path\":\"/etc/{}/{}\"}}", "a/".repeat(n % 40), n);
+        let file = |n: usize| format!("{{\"path\":\"/etc/{}{}\"}}", "a/".repeat(n % 40), n);
         machine_config("a", &format!(",\"storage\":{{\"files\":[{}]}}", list(size, file)))
     };
     is_steady(1_000, config, |text| {

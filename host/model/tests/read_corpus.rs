@@ -1,5 +1,6 @@
-//! Replays the files in `tests/corpus/read`: those named `ok-…` are read
-//! without a word, those named `bad-…` with exactly the problems that stand in
+//! Replays the files in `tests/corpus/read`: those named `ok-…` are read, with
+//! the notes and refusals that stand in the file of the same name that ends in
+//! `.notes`, or without a word where there is none; those named `bad-…` with exactly the problems that stand in
 //! the file of the same name that ends in `.problems`.
 //!
 //! `TREAD_BLESS=1` writes these files anew; read them before you commit them.
@@ -19,7 +20,9 @@ fn inputs() -> Vec<(String, Vec<u8>)> {
     let mut inputs: Vec<(String, Vec<u8>)> = fs::read_dir(corpus())
         .unwrap()
         .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_none_or(|extension| extension != "problems"))
+        .filter(|path| {
+            path.extension().is_none_or(|extension| extension != "problems" && extension != "notes")
+        })
         .map(|path| {
             let name = path.file_name().unwrap().to_str().unwrap().to_owned();
             (name, fs::read(path).unwrap())
@@ -39,18 +42,27 @@ fn every_file_is_read_as_its_name_says() {
         let found = match sides(&input, &other) {
             Ok((side, _)) => {
                 assert!(name.starts_with("ok-"), "{name} was accepted: {side:?}");
+                let faults = side.config.faults.iter();
+                let faults =
+                    faults.map(|it| format!("{} refused: {}: {}\n", it.id, it.field, it.reason));
+                let notes = side.config.notes.iter().map(|note| format!("{note}\n"));
+                compare(&format!("{name}.notes"), &faults.chain(notes).collect::<String>(), bless);
                 continue;
             }
             Err(problems) => format!("{problems}\n"),
         };
         assert!(name.starts_with("bad-"), "{name} was refused: {found}");
-        let expected = corpus().join(format!("{name}.problems"));
-        if bless {
-            fs::write(&expected, &found).unwrap();
-        }
-        let expected = fs::read_to_string(&expected).unwrap_or_default();
-        assert_eq!(found, expected, "{name}");
+        compare(&format!("{name}.problems"), &found, bless);
     }
+}
+
+fn compare(name: &str, found: &str, bless: bool) {
+    let expected = corpus().join(name);
+    if bless && (!found.is_empty() || expected.exists()) {
+        fs::write(&expected, found).unwrap();
+    }
+    let expected = fs::read_to_string(&expected).unwrap_or_default();
+    assert_eq!(found, expected, "{name}");
 }
 
 #[test]

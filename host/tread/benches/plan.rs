@@ -17,7 +17,7 @@ use tread::builtins;
 use tread_engine::limits::Limits;
 use tread_engine::planner;
 use tread_engine::policy::{PolicySet, Wishes};
-use tread_engine::sandbox::{Call, Options, Sandbox};
+use tread_engine::sandbox::{Call, Options, Sandbox, Speaker};
 use tread_model::change::{Change, Content, FileState, State};
 use tread_model::config_digest::digests_of_pair;
 use tread_model::read::{self, Input};
@@ -125,6 +125,8 @@ fn measure_calls(sandbox: &Sandbox, policies: &PolicySet) {
                 unchanged: &[],
                 claims: &policy.claims,
                 layer: Layer::Builtin,
+                speaker: Speaker::Policy,
+                words: policy.words(),
             };
             let run = || {
                 black_box(sandbox.classify(&module, black_box(&call)).unwrap());

@@ -2,7 +2,8 @@
 
 use anyhow::{Context as _, Result, bail};
 use std::fs;
-use std::io::Read as _;
+use std::io::{self, Read as _};
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// A file as the user named it, with its bytes.
@@ -64,7 +65,7 @@ pub fn read(path: &Path) -> Result<Found> {
         );
     }
     files.sort();
-    let files = files.iter().map(|file| read_file(file)).collect::<Result<_>>()?;
+    let files = files.iter().map(|file| read_found(file)).collect::<Result<_>>()?;
     Ok(Found { files, is_directory: true, left_out })
 }
 
@@ -91,10 +92,43 @@ fn named(paths: &[PathBuf]) -> String {
     }
 }
 
-/// Reads one file, whole.
+/// Whether something that nobody named, but that was found in a directory or
+/// stands in another file, is a file. A pipe has no end until somebody writes
+/// into it, and a device perhaps none at all.
+pub fn check_is_file(path: &Path) -> Result<()> {
+    let name = path.display();
+    let found = fs::metadata(path).with_context(|| format!("cannot read {name}"))?.file_type();
+    let what = if found.is_file() {
+        return Ok(());
+    } else if found.is_dir() {
+        "a directory"
+    } else if found.is_fifo() {
+        "a pipe"
+    } else if found.is_socket() {
+        "a socket"
+    } else {
+        "a device"
+    };
+    bail!("{name} is {what}, and no file: take it away, or name the files that are meant")
+}
+
+/// Reads a file that nobody named, whole.
+pub fn read_found(path: &Path) -> Result<NamedBytes> {
+    check_is_file(path)?;
+    // Should a pipe have taken its place meanwhile, opening it does not wait.
+    let mut options = fs::OpenOptions::new();
+    let file = options.read(true).custom_flags(libc::O_NONBLOCK).open(path);
+    read_open(path, file)
+}
+
+/// Reads one file, whole. It was named: a pipe is read to its end.
 pub fn read_file(path: &Path) -> Result<NamedBytes> {
+    read_open(path, fs::File::open(path))
+}
+
+fn read_open(path: &Path, file: io::Result<fs::File>) -> Result<NamedBytes> {
     let name = path.display().to_string();
-    let file = fs::File::open(path).with_context(|| format!("cannot read {name}"))?;
+    let file = file.with_context(|| format!("cannot read {name}"))?;
     let size = file.metadata().with_context(|| format!("cannot read {name}"))?.len();
     check_size(&name, size)?;
     let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0).saturating_add(1));
@@ -207,6 +241,25 @@ mod tests {
         let told = super::left_out(dir.path(), &read.left_out).unwrap();
         assert!(told.contains("#a.yaml#") && told.contains("and 4 more"), "{told}");
         assert_eq!(super::left_out(dir.path(), &[]), None);
+    }
+
+    #[test]
+    fn what_is_no_file_is_an_error_where_nobody_named_it() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("a.yaml"), "a").unwrap();
+        let odd = dir.path().join("b.yaml");
+        let _listening = std::os::unix::net::UnixListener::bind(&odd).unwrap();
+        let error = read(dir.path()).unwrap_err().to_string();
+        assert!(error.contains("b.yaml is a socket, and no file"), "{error}");
+        fs::remove_file(&odd).unwrap();
+        for (to, what) in [("/dev/null", "a device"), (".", "a directory")] {
+            std::os::unix::fs::symlink(to, &odd).unwrap();
+            let error = check_is_file(&odd).unwrap_err().to_string();
+            assert!(error.contains(what), "{error}");
+            fs::remove_file(&odd).unwrap();
+        }
+        std::os::unix::fs::symlink("a.yaml", &odd).unwrap();
+        assert_eq!(read(dir.path()).unwrap().files.len(), 2);
     }
 
     #[test]

@@ -133,10 +133,14 @@ fn start_log(serves: bool) -> Result<(), UsageError> {
     let coloured = terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     // What fails there tread says itself, in its own words.
     let others = if level >= LevelFilter::DEBUG { level } else { LevelFilter::OFF };
+    // Whoever asks once is told in one sentence, and not for each watch.
+    let asked = if serves || level >= LevelFilter::DEBUG { level } else { LevelFilter::OFF };
     let spoken = Targets::new().with_default(level).with_targets([
         ("kube_client", others),
         ("kube_runtime", others),
         ("tower", others),
+        ("tread_cluster::watching", asked),
+        ("tread_cluster::policies::registry::jobs", asked),
     ]);
     let log = tracing_subscriber::fmt::layer().with_writer(io::stderr);
     let log = match (serves, terminal) {

@@ -7,6 +7,7 @@ mod shadow;
 pub use shadow::policies_and_shadows;
 
 use crate::cli::PolicyArgs;
+use crate::policy::in_cluster;
 use crate::{UsageError, builtins, inputs};
 use anyhow::{Context as _, Result, anyhow, bail};
 use given::Given;
@@ -54,8 +55,14 @@ fn policies_of(
 struct Read {
     settings: Settings,
     given: Vec<Given>,
-    rules: Vec<RulesPolicy>,
+    rules: Vec<GivenRules>,
     warnings: Vec<String>,
+}
+
+/// Rules, and the file that they stand in.
+struct GivenRules {
+    place: String,
+    rules: RulesPolicy,
 }
 
 impl Read {
@@ -86,7 +93,7 @@ impl Read {
                 .map_err(|failure| anyhow!("{place}: {failure}"))?;
             all.push(policy);
         }
-        for rules in self.rules.into_iter().filter(|rules| wanted(rules.layer)) {
+        for GivenRules { rules, .. } in self.rules.into_iter().filter(|it| wanted(it.rules.layer)) {
             let (policy, more) = rules_policy(rules, limits)?;
             warnings.extend(more);
             all.push(policy);
@@ -129,7 +136,7 @@ fn rules_policy(read: RulesPolicy, limits: &Limits) -> Result<(Policy, Vec<Strin
     let wishes =
         Wishes { settings: object(read.settings), may_relax: read.may_relax, read_secrets: false };
     let policy = builtins::load_rules(read.layer, wishes, limits)?;
-    Ok((policy.named(read.name, "Rules of an admin".to_owned(), read.claims), warnings))
+    Ok((policy.named(read.name, "Rules of an admin".to_owned(), read.claims).by_rules(), warnings))
 }
 
 /// Settings and trust have to be for policies that can take them: those that
@@ -138,17 +145,68 @@ fn check(
     args: &PolicyArgs,
     read: &Read,
     tried: &[Given],
-    tried_rules: &[RulesPolicy],
+    tried_rules: &[GivenRules],
     limits: &Limits,
 ) -> Result<()> {
+    check_names(read, tried, tried_rules)?;
     let given: Vec<&Given> = read.given.iter().chain(tried).collect();
-    let rules: Vec<&RulesPolicy> = read.rules.iter().chain(tried_rules).collect();
+    let rules: Vec<&RulesPolicy> =
+        read.rules.iter().chain(tried_rules).map(|given| &given.rules).collect();
     check_settings(&read.settings, &given, &rules, limits)?;
     check_trust(args, &given, &rules)?;
     Ok(())
 }
 
-fn read_rules(paths: &[PathBuf]) -> Result<Vec<RulesPolicy>> {
+/// Every policy has a name of its own, among those that decide and among those
+/// that are tried. One that is tried may stand for one of its layer.
+fn check_names(read: &Read, tried: &[Given], tried_rules: &[GivenRules]) -> Result<(), UsageError> {
+    let of = |given: &[Given], rules: &[GivenRules], tried: bool| -> Vec<Named> {
+        let given = given.iter().map(|it| Named {
+            name: it.description.name.clone(),
+            layer: Layer::Template,
+            place: it.place.clone(),
+            tried,
+        });
+        let rules = rules.iter().map(|it| Named {
+            name: it.rules.name.clone(),
+            layer: it.rules.layer,
+            place: it.place.clone(),
+            tried,
+        });
+        given.chain(rules).collect()
+    };
+    let mut all = of(&read.given, &read.rules, false);
+    if let Some(one) =
+        all.iter().find(|one| builtins::BUILTINS.iter().any(|it| it.name == one.name))
+    {
+        return Err(UsageError(format!("{}: {}", one.place, in_cluster::taken(&one.name))));
+    }
+    all.extend(of(tried, tried_rules, true));
+    all.sort();
+    let mut pairs = all.iter().zip(all.iter().skip(1));
+    let same = pairs.find(|(one, other)| {
+        one.name == other.name && (one.tried == other.tried || one.layer != other.layer)
+    });
+    match same {
+        None => Ok(()),
+        Some((one, other)) => Err(UsageError(format!(
+            "two policies are named {}: one in {} ({} layer) and one in {} ({} layer): rename one \
+             (`NAME` in its source, `metadata.name` of rules), or leave one out",
+            one.name, one.place, one.layer, other.place, other.layer
+        ))),
+    }
+}
+
+/// Who a policy is, and where it comes from.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Named {
+    name: String,
+    tried: bool,
+    layer: Layer,
+    place: String,
+}
+
+fn read_rules(paths: &[PathBuf]) -> Result<Vec<GivenRules>> {
     let mut all = Vec::new();
     for path in paths {
         let file = inputs::read_file(path)?;
@@ -156,7 +214,8 @@ fn read_rules(paths: &[PathBuf]) -> Result<Vec<RulesPolicy>> {
             bail!("{}: is WebAssembly, and no rules: give a policy with --policy", file.name);
         }
         let read = rules::read(&Input { name: &file.name, bytes: &file.bytes });
-        all.extend(read.map_err(with_hints)?);
+        let place = |rules| GivenRules { place: file.name.clone(), rules };
+        all.extend(read.map_err(with_hints)?.into_iter().map(place));
     }
     Ok(all)
 }

@@ -20,6 +20,8 @@ Examples:
       What would an upgrade change?
   tread manifests --image IMAGE | kubectl delete --ignore-not-found -f -
       Removes it, with all DisruptionPolicies and DisruptionPlans.
+  tread manifests --without-definitions --image IMAGE | kubectl delete --ignore-not-found -f -
+      Removes it, and leaves the admins' DisruptionPolicies for the next time.
   tread manifests --outside https://192.0.2.1:8443 | kubectl apply -f -
       For a service that runs outside of the cluster.";
 
@@ -55,6 +57,10 @@ pub struct ManifestsArgs {
     /// clusters that have none
     #[arg(long)]
     pub with_inputs: bool,
+    /// Leave out the definitions of DisruptionPolicy and DisruptionPlan: what is
+    /// removed without them leaves the admins' DisruptionPolicies there
+    #[arg(long)]
+    pub without_definitions: bool,
     /// Include a ServiceMonitor and alerts, for Prometheus' operator
     #[arg(long)]
     pub with_monitoring: bool,
@@ -80,6 +86,7 @@ pub fn run(args: &ManifestsArgs, out: &mut impl Write) -> Result<Exit> {
         namespace: args.namespace.clone(),
         image: args.image.clone().unwrap_or(default),
         with_inputs: args.with_inputs,
+        without_definitions: args.without_definitions,
         with_monitoring: args.with_monitoring,
         outside: args.outside.clone(),
     };

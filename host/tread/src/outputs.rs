@@ -37,6 +37,12 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
+/// Whether two paths lead to one file, by links of either kind too.
+pub fn is_same(one: &Path, other: &Path) -> bool {
+    let file = |path: &Path| fs::metadata(path).map(|it| (it.dev(), it.ino())).ok();
+    file(one).is_some_and(|one| file(other) == Some(one))
+}
+
 /// A file of its own in a directory, open to others as any new file is.
 fn aside(directory: &Path) -> io::Result<NamedTempFile> {
     let mut builder = Builder::new();

@@ -43,6 +43,9 @@ struct Row<'p> {
     size: usize,
     digest: Digest,
     settings: Option<serde_json::Value>,
+    /// Whether it says that it needs secrets, and whether it may read them.
+    needs_secrets: bool,
+    reads_secrets: bool,
     /// `Loaded` or `Failed`.
     state: &'static str,
     /// The stable name of the failure.
@@ -63,6 +66,8 @@ fn row<'p>(policy: &'p Policy, sandbox: &Sandbox) -> Row<'p> {
         size: policy.size,
         digest: policy.identity.digest,
         settings: serde_json::from_str(&policy.settings).ok(),
+        needs_secrets: policy.declarations.needs_secrets,
+        reads_secrets: !policy.is_blind(),
         state: if failure.is_some() { "Failed" } else { "Loaded" },
         failure: failure.map(|failure| failure.kind.name()),
         message: failure.map(|failure| failure.message.as_str()),
@@ -72,6 +77,9 @@ fn row<'p>(policy: &'p Policy, sandbox: &Sandbox) -> Row<'p> {
 fn state(row: &Row<'_>) -> String {
     match row.failure {
         Some(failure) => format!("{} ({failure})", row.state),
+        None if row.needs_secrets && !row.reads_secrets => {
+            format!("{}; needs --read-secrets {}", row.state, row.name)
+        }
         None => row.state.to_owned(),
     }
 }

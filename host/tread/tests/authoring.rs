@@ -85,15 +85,15 @@ fn from_a_name_to_a_policy_that_is_tested_packed_and_plans() {
     let shop = Workshop::new("clock", &["file:/etc/clock.conf", "unit:clockd.service"]);
     let tested = shop.cargo(&["test"]);
     assert_eq!(tested.code(), 0, "{}\n{}", tested.out(), tested.err());
-    assert!(tested.out().contains("test result: ok. 6 passed"), "{}", tested.out());
+    assert!(tested.out().contains("test result: ok. 5 passed"), "{}", tested.out());
 
     let component = shop.build();
     let cases = shop.tread(&["policy", "test"]);
     assert_eq!(cases.code(), 0, "{}\n{}", cases.out(), cases.err());
-    assert_eq!(last_line(&cases), "10 passed, 0 failed", "{}", cases.out());
+    assert_eq!(last_line(&cases), "13 passed, 0 failed", "{}", cases.out());
     // The same of the component alone, without its source.
     let cases = shop.tread(&["policy", "test", &component]);
-    assert_eq!(last_line(&cases), "10 passed, 0 failed", "{}", cases.err());
+    assert_eq!(last_line(&cases), "13 passed, 0 failed", "{}", cases.err());
 
     let manifest = shop.tread(&["policy", "pack", &component, "-n", "clocks", "--name", "clock"]);
     assert_eq!(manifest.code(), 0, "{}", manifest.err());
@@ -104,7 +104,7 @@ fn from_a_name_to_a_policy_that_is_tested_packed_and_plans() {
     let without = shop.tread(&["plan", "old.yaml", "new.yaml"]);
     assert!(without.first_line().contains("reboot"), "{}", without.out());
     let with = shop.tread(&["plan", "--policy", &component, "old.yaml", "new.yaml"]);
-    assert_eq!(with.first_line(), "restart clockd.service; no drain, no reboot", "{}", with.err());
+    assert_eq!(with.first_line(), "reload clockd.service; no drain, no reboot", "{}", with.err());
 }
 
 #[test]
@@ -137,7 +137,10 @@ fn the_unit_tests_of_every_kind_pass_natively_at_once() {
         [(shop.cargo(&["test"]), "cargo test"), (shop.tread(&["policy", "test"]), "policy test")]
     {
         assert_eq!(tested.code(), 0, "{what}: {}\n{}", tested.out(), tested.err());
-        assert!(!tested.err().contains("warning"), "{what}: {}", tested.err());
+        // Some of these claims are as wide as can be, which is told.
+        let err = tested.err();
+        let mut others = err.lines().filter(|line| !line.starts_with("warning: it claims as much"));
+        assert!(!others.any(|line| line.contains("warning")), "{what}: {err}");
     }
 }
 
@@ -269,7 +272,7 @@ fn mistakes_of_a_policy_are_told_in_its_authors_words() {
         (
             "every change that it claims gets an answer",
             &[
-                "from text 1 of the cases to nothing",
+                "from nothing to text 1 of the cases",
                 "panicked at src/lib.rs:15",
                 ".unwrap()",
                 "more like it",
@@ -405,7 +408,7 @@ fn updated_cases_pass_and_keep_what_else_was_written() {
     let component = shop.build();
     let failed = shop.tread(&["policy", "test", &component]);
     assert_eq!(failed.code(), 1);
-    assert_eq!(last_line(&failed), "6 passed, 1 failed");
+    assert_eq!(last_line(&failed), "9 passed, 1 failed");
     let found = "asked for restart updated.service, expected restart other.service";
     assert!(failed.out().contains(found), "{}", failed.out());
     let updated = shop.tread(&["policy", "test", &component, "--update"]);
@@ -438,12 +441,12 @@ fn a_case_that_expects_nothing_yet_fails_until_update_writes_what_is_answered() 
     shop.write("cases/open.yaml", &broken);
     let failed = shop.tread(&["policy", "test", &component]);
     assert_eq!(failed.code(), 1);
-    assert_eq!(last_line(&failed), "7 passed, 5 failed", "{}", failed.out());
+    assert_eq!(last_line(&failed), "10 passed, 5 failed", "{}", failed.out());
     for part in [
         "document 4 (Four): unknown field `expected`",
         "let --update write down what it answers",
         "settings: reload is neither open nor a built-in policy: settings stand below the name",
-        "file:/etc/open.conf: act (restart open.service): the service has to read the file",
+        "file:/etc/open.conf: act (reload open.service): the service has to read the file",
     ] {
         assert!(failed.out().contains(part), "{part:?} in {}", failed.out());
     }
@@ -456,9 +459,9 @@ fn a_case_that_expects_nothing_yet_fails_until_update_writes_what_is_answered() 
     let updated = shop.tread(&["policy", "test", &component, "--update"]);
     assert_eq!(updated.code(), 0, "{}", updated.out());
     let now = fs::read_to_string(shop.path("cases/open.yaml")).unwrap();
-    let expected = "    file:/etc/open.conf: {answer: act, actions: [restart open.service], reason: \"the service has to read";
+    let expected = "    file:/etc/open.conf: {answer: act, actions: [reload open.service], reason: \"the service has to read";
     assert_eq!(now.matches(expected).count(), 3, "{now}");
-    assert!(now.contains("{answer: abstain, reason: \"only its digest is known"), "{now}");
+    assert!(now.contains("{answer: abstain, reason: \"it is a secret, of which"), "{now}");
     assert_eq!(shop.tread(&["policy", "test", &component]).code(), 0, "{now}");
 }
 
@@ -511,7 +514,7 @@ fn a_hundred_cases_load_the_policy_once() {
             };
             let text = format!("level = {number}\n");
             let expect = format!(
-                "{{plan: restart {service}, verdicts: {{file:/etc/hundred.conf: {{actions: [restart {service}]}}}}}}"
+                "{{plan: reload {service}, verdicts: {{file:/etc/hundred.conf: {{actions: [reload {service}]}}}}}}"
             );
             settings + &case(&format!("Case {number}"), "/etc/hundred.conf", &text, &expect)
         })

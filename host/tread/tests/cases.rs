@@ -97,7 +97,7 @@ fn policies(case: &Case) -> anyhow::Result<(PolicySet, Vec<String>)> {
                 None => builtins::load_rules(read.layer, wishes, &limits)?,
             };
             warnings.extend(read.warnings);
-            policies.push(policy.named(read.name, String::new(), read.claims));
+            policies.push(policy.named(read.name, String::new(), read.claims).by_rules());
         }
     }
     assert!(policies.iter().any(|policy| policy.identity.layer == Layer::Builtin));

@@ -30,13 +30,12 @@ fn component(name: &str) -> Vec<u8> {
 }
 
 /// The same policy with so many bytes, the last ones in a section of their own.
-fn of_size(name: &str, size: usize) -> Vec<u8> {
-    let component = component(name);
+fn of_size(component: &[u8], size: usize) -> Vec<u8> {
     // The section's length takes one to five bytes.
     (0..=5)
         .map(|less| size - component.len() - less)
         .find_map(|content| {
-            let mut padded = component.clone();
+            let mut padded = component.to_vec();
             written::append_section(&mut padded, "padding", &vec![7; content.checked_sub(9)?]);
             (padded.len() == size).then_some(padded)
         })
@@ -69,7 +68,7 @@ fn every_policy_comes_out_of_its_manifest_byte_for_byte() {
         bench.write("in.wasm", &bytes);
         let ran = pack(&bench, "in.wasm", &["-o", "m.yaml"]);
         assert_eq!(ran.code(), 0, "{name}: {}", ran.err());
-        let fits = if ran.err().is_empty() { "" } else { " --server-side" };
+        let fits = if ran.err().contains("--server-side") { " --server-side" } else { "" };
         let command = format!("kubectl apply{fits} -f m.yaml");
         assert!(format!("{}{}", ran.out(), ran.err()).contains(&command), "{}", ran.out());
 
@@ -114,7 +113,8 @@ fn without_a_file_to_write_to_the_manifest_goes_to_standard_output() {
 #[test]
 fn what_kubectl_or_the_api_server_cannot_carry_is_said_before_anybody_tries() {
     let bench = Bench::new();
-    bench.write("large.wasm", of_size("ssh-keys", 200_000));
+    let own = written::Guest::default().component();
+    bench.write("large.wasm", of_size(&own, 200_000));
     let ran = pack(&bench, "large.wasm", &["-o", "large.yaml"]);
     assert_eq!(ran.code(), 0, "{}", ran.err());
     for words in ["262,144", "kubectl apply --server-side -f large.yaml", "kubectl create"] {
@@ -122,14 +122,14 @@ fn what_kubectl_or_the_api_server_cannot_carry_is_said_before_anybody_tries() {
     }
     assert!(ran.out().contains("kubectl apply --server-side -f large.yaml"), "{}", ran.out());
 
-    bench.write("most.wasm", of_size("ssh-keys", 1 << 20));
+    bench.write("most.wasm", of_size(&own, 1 << 20));
     bench.write("settings.yaml", "{}");
     let ran = pack(&bench, "most.wasm", &["-o", "most.yaml"]);
     assert_eq!(ran.code(), 0, "{}", ran.err());
     let ran = bench.tread(&["policy", "unpack", "most.yaml", "-o", "-"]);
     assert_eq!(ran.0.stdout.len(), 1 << 20);
 
-    bench.write("more.wasm", of_size("ssh-keys", (1 << 20) + 1));
+    bench.write("more.wasm", of_size(&own, (1 << 20) + 1));
     for arguments in [vec!["more.wasm"], vec!["most.wasm", "--settings", "settings.yaml"]] {
         let ran = pack(&bench, arguments[0], &[&arguments[1..], &["-o", "more.yaml"]].concat());
         assert_eq!((ran.code(), ran.out().as_str()), (1, ""), "{arguments:?}");
@@ -317,20 +317,24 @@ fn inspect_shows_all_that_a_policy_declares() {
     assert_eq!(found["problems"], json!([]));
     assert_eq!(found["digest"], Digest::of(&bytes).to_string());
     assert_eq!(found["size"], bytes.len());
-    assert_eq!(found["contract"], "1.0.0");
-    assert_eq!(found["settings"]["defaults"], json!({"drain": "when-needed"}));
+    assert_eq!(found["contract"], "1.1.0");
+    assert_eq!(
+        found["settings"]["defaults"],
+        json!({"drain": "when-needed", "mirrors": "trusted"})
+    );
     assert_eq!(found["settings"]["schema"]["properties"]["drain"]["default"], "when-needed");
     assert_eq!(found["claims"][0]["changes"], "file:/etc/containers/registries.conf");
     assert_eq!(found["claims"][0]["least"], "reload");
-    assert_eq!(found["imports"][0], "tread:policy/host@1.0.0#log");
-    assert_eq!(found["exports"], json!(["tread:policy/classifier@1.0.0"]));
+    assert_eq!(found["imports"][0], "tread:policy/host@1.1.0#log");
+    let exports = ["tread:policy/declarations@1.1.0", "tread:policy/classifier@1.1.0"];
+    assert_eq!(found["exports"], json!(exports));
     assert_eq!(found["emptyCall"]["function"], "describe");
     assert!(found["emptyCall"]["fuel"].as_u64().unwrap() > 0);
 
     let human = bench.tread(&["policy", "inspect", "in.wasm"]).out();
     for words in [
         "registries 0.1.0: Reloads CRI-O",
-        "tread:policy@1.0.0",
+        "tread:policy@1.1.0",
         &format!("{} bytes", thousands(bytes.len())),
         "file:/etc/containers/registries.conf ",
         "reload..refuse",
@@ -379,7 +383,12 @@ fn inspect_says_what_a_foreign_or_broken_file_is_and_what_is_wrong_with_it() {
         (wat(other_world), "component", "wrong-world", "wasi:cli/run@0.2.0"),
         (good[..good.len() - 10].to_vec(), "broken-wasm", "not-a-component", "broken"),
         (good[..good.len() / 2].to_vec(), "broken-wasm", "not-a-component", "broken"),
-        (of_size("ssh-keys", (8 << 20) + 1), "component", "too-large", "8388608 are allowed"),
+        (
+            of_size(&component("ssh-keys"), (8 << 20) + 1),
+            "component",
+            "too-large",
+            "8388608 are allowed",
+        ),
         (undescribed.component(), "policy", "bad-description", "tread policy build"),
         (newer.component(), "policy", "wrong-world", "version 2.0.0"),
     ] {

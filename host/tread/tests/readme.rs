@@ -37,6 +37,25 @@ fn the_table_of_what_tread_may_do_is_what_the_roles_are_made_of() {
 }
 
 #[test]
+fn the_page_for_operators_names_every_metric_condition_event_and_state() {
+    use tread_cluster::api::conditions;
+    use tread_cluster::api::disruption_policy::State;
+    use tread_cluster::{events, metrics};
+    let page = "examples/install/OPERATE.md";
+    for (name, table) in [
+        ("conditions", conditions::table()),
+        ("events", events::table()),
+        ("metrics", metrics::Metrics::table()),
+    ] {
+        compare(page, &format!("<!-- {name} -->\n"), &format!("<!-- end of {name} -->"), &table);
+    }
+    let text = std::fs::read_to_string(tree().join(page)).unwrap();
+    for (_, state) in State::ALL {
+        assert!(text.contains(&format!("| `{state}` |")), "{state}");
+    }
+}
+
+#[test]
 fn the_commands_of_the_install_page_are_commands() {
     let page = std::fs::read_to_string(tree().join("examples/install/README.md")).unwrap();
     let mut commands = 0;

@@ -30,6 +30,19 @@ const CRIO: &str = "crio.service";
 const KUBELET: &str = "kubelet.service";
 const IRI: &str = "iri-registry.service";
 
+// Why, of files that are or may be secrets.
+const KUBELET_CA_GONE: &str =
+    "the kubelet goes on with the client CA that it knows, and does not start without one";
+const KUBELET_CA_READ: &str = "the kubelet reads its client CA again when it changes";
+const PULL_SECRET_GONE: &str =
+    "nothing is known of a node without its pull secret; pulls that worked may fail";
+const PULL_SECRET_READ: &str = "the pull secret is read at each pull";
+const PROVIDERS_READ: &str = "the kubelet reads its credential providers when it starts";
+const IRI_FILES_READ: &str = "the internal release image registry reads its files when it starts";
+const REGISTRY_CERT_GONE: &str = "certificates of registries are read at each pull, and without this one a pull that worked may fail";
+const REGISTRY_CERTS_READ: &str = "certificates of registries are read at each pull";
+const NOT_COMPARED: &str = "the file may hold something other than plain certificates in PEM, so it is not known whether a CA loses its trust; programs that are running would go on trusting it";
+
 impl Policy for Certificates {
     type Settings = ();
     const NAME: &'static str = "certificates";
@@ -51,6 +64,18 @@ impl Policy for Certificates {
         Claim::on("file:/etc/{docker,containers}/certs.d/**", Effect::None, Effect::Drain),
     ];
 
+    const REASONS: &'static [&'static str] = &[
+        KUBELET_CA_GONE,
+        KUBELET_CA_READ,
+        PULL_SECRET_GONE,
+        PULL_SECRET_READ,
+        PROVIDERS_READ,
+        IRI_FILES_READ,
+        REGISTRY_CERT_GONE,
+        REGISTRY_CERTS_READ,
+        NOT_COMPARED,
+    ];
+
     fn classify((): &(), change: &Change, _: &Context<'_>) -> Verdict {
         if change.id == "unit:iri-registry.service" {
             return iri_unit(change);
@@ -64,15 +89,10 @@ impl Policy for Certificates {
                 "the CA of the internal release image registry is trusted as soon as the trust \
                  store is updated",
             ),
-            KUBELET_CA if is_gone(&change.after) => Verdict::reboot(
-                "the kubelet goes on with the client CA that it knows, and does not start without \
-                 one",
-            ),
-            KUBELET_CA => Verdict::nothing("the kubelet reads its client CA again when it changes"),
-            PULL_SECRET if is_gone(&change.after) => Verdict::reboot(
-                "nothing is known of a node without its pull secret; pulls that worked may fail",
-            ),
-            PULL_SECRET => Verdict::nothing("the pull secret is read at each pull"),
+            KUBELET_CA if is_gone(&change.after) => Verdict::reboot(KUBELET_CA_GONE),
+            KUBELET_CA => Verdict::nothing(KUBELET_CA_READ),
+            PULL_SECRET if is_gone(&change.after) => Verdict::reboot(PULL_SECRET_GONE),
+            PULL_SECRET => Verdict::nothing(PULL_SECRET_READ),
             PROVIDER_DROPIN if !dropin::is_about_providers(change) => Verdict::reboot(
                 "this drop-in of the kubelet sets more than the environment for credential \
                  providers; nothing gentler than a reboot is known for that",
@@ -86,21 +106,12 @@ impl Policy for Certificates {
                 "the script runs when the internal release image registry starts",
             ),
             _ if glob::matches(ANCHORS, path) => anchor(change),
-            _ if glob::matches(PROVIDERS, path) => Verdict::restart(
-                KUBELET,
-                "the kubelet reads its credential providers when it starts",
-            ),
-            _ if glob::matches(IRI_FILES, path) => Verdict::restart(
-                IRI,
-                "the internal release image registry reads its files when it starts",
-            ),
-            _ if glob::matches(REGISTRY_CERTS, path) && is_gone(&change.after) => Verdict::drain(
-                "certificates of registries are read at each pull, and without this one a pull \
-                 that worked may fail",
-            ),
-            _ if glob::matches(REGISTRY_CERTS, path) => {
-                Verdict::nothing("certificates of registries are read at each pull")
+            _ if glob::matches(PROVIDERS, path) => Verdict::restart(KUBELET, PROVIDERS_READ),
+            _ if glob::matches(IRI_FILES, path) => Verdict::restart(IRI, IRI_FILES_READ),
+            _ if glob::matches(REGISTRY_CERTS, path) && is_gone(&change.after) => {
+                Verdict::drain(REGISTRY_CERT_GONE)
             }
+            _ if glob::matches(REGISTRY_CERTS, path) => Verdict::nothing(REGISTRY_CERTS_READ),
             _ => Verdict::abstain(),
         }
     }
@@ -132,10 +143,7 @@ fn anchor(change: &Change) -> Verdict {
 }
 
 fn not_compared() -> Verdict {
-    Verdict::reboot(
-        "the file may hold something other than plain certificates in PEM, so it is not known \
-         whether a CA loses its trust; programs that are running would go on trusting it",
-    )
+    Verdict::reboot(NOT_COMPARED)
 }
 
 /// Whether nothing is left of a file.

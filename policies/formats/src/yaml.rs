@@ -16,53 +16,91 @@ use crate::{Table, Value};
 /// Collections inside each other, at most.
 pub(crate) const DEPTH: usize = 64;
 
-/// Reads a document whose root is a mapping, or that is empty. `None`: it is
-/// not one, or not written in the subset above.
+/// Why a text is not read. It quotes nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Error {
+    /// The line, counted from 1.
+    pub line: usize,
+    /// A part of a sentence.
+    pub what: &'static str,
+}
+
+/// As [`read`], for whoever does not ask why.
 pub fn parse(text: &str) -> Option<Table> {
-    if !is_plain(text) {
-        return None;
+    read(text).ok()
+}
+
+/// Reads a document whose root is a mapping, or that is empty.
+///
+/// # Errors
+/// It is not one, or not written in the subset above.
+pub fn read(text: &str) -> Result<Table, Error> {
+    if let Some(line) = odd_line(text) {
+        return Err(Error { line, what: "a character that not every reader of YAML takes" });
     }
     if text.trim_start_matches([' ', '\t', '\n', '\r']).starts_with('{') {
         let mut cursor = Cursor::json(text);
-        let value = cursor.value(0)?;
-        return if cursor.only_space() { into_table(value) } else { None };
+        let value = cursor.value(0).filter(|_| cursor.only_space());
+        let what = "what starts with { has to be JSON, without a key that is there twice";
+        return value.and_then(into_table).ok_or(Error { line: 1, what });
     }
-    if text.contains('\t') {
-        return None;
-    }
-    let mut lines = Lines { lines: Vec::new(), at: 0 };
-    for (number, line) in text.lines().enumerate() {
+    let mut lines = Lines { lines: Vec::new(), at: 0, last: 1 };
+    let mut documents = 0;
+    for (number, line) in (1..).zip(text.lines()) {
         let line = line.trim_end_matches(' ');
         let content = line.trim_start_matches(' ');
-        if content.is_empty() || content.starts_with('#') || (number == 0 && line == "---") {
+        if content.is_empty() || content.starts_with('#') {
             continue;
         }
-        if line.starts_with('%') || line.starts_with("---") || line.starts_with("...") {
-            return None;
+        if line == "---" && documents == 0 && lines.lines.is_empty() {
+            documents = 1;
+            continue;
         }
-        lines.lines.push(Line { indent: line.len() - content.len(), content });
+        if content.contains('\t') {
+            return Err(Error { line: number, what: "a tab; YAML is indented by spaces" });
+        }
+        if line.starts_with('%') || line.starts_with("---") || line.starts_with("...") {
+            return Err(Error { line: number, what: "more than one document, or a directive" });
+        }
+        lines.lines.push(Line { number, indent: line.len() - content.len(), content });
     }
-    let Some(first) = lines.peek() else { return Some(Table::new()) };
-    let value = lines.block(first.indent, 0)?;
-    if lines.peek().is_some() { None } else { into_table(value) }
+    let Some(first) = lines.peek() else { return Ok(Table::new()) };
+    let value = lines.block(first.indent, 0).map_err(|what| Error { line: lines.last, what })?;
+    if let Some(line) = lines.peek() {
+        return Err(Error { line: line.number, what: INDENTED });
+    }
+    into_table(value).ok_or(Error { line: first.number, what: "the whole is no mapping" })
 }
 
-/// Whether a text has no character that YAML forbids, and no end of a line but
-/// `\n` and `\r\n`: YAML 1.1 knows more of them, with which a comment could end.
-fn is_plain(text: &str) -> bool {
+const INDENTED: &str = "indented as no line above it is";
+const DEEP: &str = "collections are too deep inside each other";
+const KEY: &str = "no key with a colon and a space behind it, or one that readers differ on";
+const VALUE: &str = "a value that is not on one line, has an anchor or a tag, or that readers \
+    differ on";
+const TWICE: &str = "this key is there twice";
+
+/// The first line with a character that YAML forbids, or with an end of a line
+/// but `\n` and `\r\n`: YAML 1.1 knows more of them, with which a comment
+/// could end.
+fn odd_line(text: &str) -> Option<usize> {
+    let mut line = 1;
     let mut characters = text.chars().peekable();
     while let Some(character) = characters.next() {
         let plain = match character {
-            '\n' | '\t' | ' '..='~' => true,
+            '\n' => {
+                line += 1;
+                true
+            }
+            '\t' | ' '..='~' => true,
             '\r' => characters.peek() == Some(&'\n'),
             '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}' => false,
             character => character >= '\u{a0}',
         };
         if !plain {
-            return false;
+            return Some(line);
         }
     }
-    true
+    None
 }
 
 fn into_table(value: Value) -> Option<Table> {
@@ -74,6 +112,7 @@ fn into_table(value: Value) -> Option<Table> {
 
 #[derive(Clone, Copy)]
 struct Line<'a> {
+    number: usize,
     indent: usize,
     content: &'a str,
 }
@@ -81,30 +120,36 @@ struct Line<'a> {
 struct Lines<'a> {
     lines: Vec<Line<'a>>,
     at: usize,
+    /// The number of the line that was read last.
+    last: usize,
 }
+
+type Result<T, E = &'static str> = std::result::Result<T, E>;
 
 impl<'a> Lines<'a> {
     fn peek(&self) -> Option<Line<'a>> {
         self.lines.get(self.at).copied()
     }
 
-    fn peek_at(&self, indent: usize) -> Option<&'a str> {
-        self.peek().filter(|line| line.indent == indent).map(|line| line.content)
+    fn peek_at(&mut self, indent: usize) -> Option<&'a str> {
+        let line = self.peek().filter(|line| line.indent == indent)?;
+        self.last = line.number;
+        Some(line.content)
     }
 
     /// A mapping or a sequence whose lines start at `indent`.
-    fn block(&mut self, indent: usize, depth: usize) -> Option<Value> {
+    fn block(&mut self, indent: usize, depth: usize) -> Result<Value> {
         if depth == DEPTH {
-            return None;
+            return Err(DEEP);
         }
-        if item(self.peek_at(indent)?).is_some() {
+        if item(self.peek_at(indent).ok_or(INDENTED)?).is_some() {
             self.sequence(indent, depth).map(Value::List)
         } else {
             self.mapping(indent, depth).map(Value::Table)
         }
     }
 
-    fn sequence(&mut self, indent: usize, depth: usize) -> Option<Vec<Value>> {
+    fn sequence(&mut self, indent: usize, depth: usize) -> Result<Vec<Value>> {
         let mut items = Vec::new();
         while let Some(content) = self.peek_at(indent) {
             let Some(rest) = item(content) else { break };
@@ -113,7 +158,7 @@ impl<'a> Lines<'a> {
                 // A collection that starts on the line of its dash.
                 let start = indent + content.len() - rest.len();
                 if let Some(line) = self.lines.get_mut(self.at) {
-                    *line = Line { indent: start, content: rest };
+                    *line = Line { number: line.number, indent: start, content: rest };
                 }
                 items.push(self.block(start, depth + 1)?);
             } else {
@@ -121,23 +166,24 @@ impl<'a> Lines<'a> {
                 items.push(self.after(rest, indent, false, depth)?);
             }
         }
-        Some(items)
+        Ok(items)
     }
 
-    fn mapping(&mut self, indent: usize, depth: usize) -> Option<Table> {
+    fn mapping(&mut self, indent: usize, depth: usize) -> Result<Table> {
         let mut table = Table::new();
         while let Some(content) = self.peek_at(indent) {
             if item(content).is_some() {
                 break;
             }
-            let (key, rest) = key(content)?;
+            let (key, rest) = key(content).ok_or(KEY)?;
+            if table.contains_key(&key) {
+                return Err(TWICE);
+            }
             self.at += 1;
             let value = self.after(rest, indent, true, depth)?;
-            if !table.add(key, value) {
-                return None;
-            }
+            table.insert(key, value);
         }
-        Some(table)
+        Ok(table)
     }
 
     /// What follows a colon or a dash: on its line, or in deeper lines.
@@ -147,22 +193,19 @@ impl<'a> Lines<'a> {
         indent: usize,
         in_mapping: bool,
         depth: usize,
-    ) -> Option<Value> {
+    ) -> Result<Value> {
         if !rest.is_empty() && !rest.starts_with('#') {
-            let value = scalar(rest)?;
+            let value = scalar(rest).ok_or(VALUE)?;
             // A deeper line would go on with this scalar.
-            return if self.peek().is_some_and(|next| next.indent > indent) {
-                None
-            } else {
-                Some(value)
-            };
+            let goes_on = self.peek().is_some_and(|next| next.indent > indent);
+            return if goes_on { Err(VALUE) } else { Ok(value) };
         }
         match self.peek() {
             Some(next) if next.indent > indent => self.block(next.indent, depth + 1),
             Some(next) if in_mapping && next.indent == indent && item(next.content).is_some() => {
                 self.sequence(indent, depth + 1).map(Value::List)
             }
-            _ => Some(null()),
+            _ => Ok(null()),
         }
     }
 }
@@ -182,8 +225,12 @@ fn key(content: &str) -> Option<(String, &str)> {
         let key = cursor.quoted()?;
         (key, cursor.rest().trim_start_matches(' ').strip_prefix(':')?)
     } else {
-        let (key, rest) = content.split_once(':')?;
-        let bare = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
+        // A colon is a part of the key if no space is behind it: `host:5000:`.
+        let (key, rest) = match content.split_once(": ") {
+            Some((key, _)) => (key, content.get(key.len() + 1..)?),
+            None => (content.strip_suffix(':')?, ""),
+        };
+        let bare = |c: char| c.is_ascii_alphanumeric() || "_-./:".contains(c);
         if !key.chars().all(bare) {
             return None;
         }

@@ -95,10 +95,16 @@ impl<'a> Cursor<'a> {
         (!self.json || !self.rest.starts_with(end)).then_some(())
     }
 
-    /// A scalar without quotes, inside a flow collection.
+    /// A scalar without quotes, inside a flow collection. A colon is a part of
+    /// it if something else follows that is: `host:5000`, `https://host`.
     fn bare(&mut self) -> Option<&'a str> {
         let bare = |c: char| c.is_ascii_alphanumeric() || "_-./+%".contains(c);
-        let end = self.rest.find(|c| !bare(c)).unwrap_or(self.rest.len());
+        let colon = |at: usize| {
+            let mut rest = self.rest.get(at..).unwrap_or_default().chars();
+            !self.json && rest.next() == Some(':') && rest.next().is_some_and(bare)
+        };
+        let ends = |(at, c): &(usize, char)| !bare(*c) && !colon(*at);
+        let end = self.rest.char_indices().find(ends).map_or(self.rest.len(), |(at, _)| at);
         let (text, rest) = self.rest.split_at_checked(end)?;
         self.rest = rest;
         (!text.is_empty()).then_some(text)
@@ -227,7 +233,7 @@ pub(crate) fn plain(text: &str) -> Option<Value> {
         "" | "~" | "null" | "Null" | "NULL" => null(),
         "true" | "True" | "TRUE" => Value::Bool(true),
         "false" | "False" | "FALSE" => Value::Bool(false),
-        _ if is_word(text) || (text.starts_with(starts_number) && !is_quantity(text)) => {
+        _ if is_word(text) || (text.starts_with(starts_number) && !is_surely_text(text)) => {
             Value::Other(text.to_string())
         }
         _ => Value::Text(text.to_string()),
@@ -257,6 +263,18 @@ fn is_number(text: &str) -> bool {
         && all_digits(whole)
         && all_digits(fraction)
         && fraction.ends_with(|c: char| ('1'..='9').contains(&c))
+}
+
+/// What starts like a number, and is a text for every reader.
+fn is_surely_text(text: &str) -> bool {
+    text.contains('/') || is_quantity(text) || is_address(text)
+}
+
+/// `10.0.0.1`, `10.0.0.1:5000`.
+fn is_address(text: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let (host, port) = text.split_once(':').unwrap_or((text, "0"));
+    digits(port) && host.split('.').count() == 4 && host.split('.').all(digits)
 }
 
 /// `10s`, `1m30s`, `100Mi`, `10%`: digits are followed by a unit, so this is a

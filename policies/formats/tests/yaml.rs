@@ -50,6 +50,39 @@ fn nothing_but_comments_is_an_empty_mapping() {
 }
 
 #[test]
+fn hosts_with_ports_and_urls_are_texts() {
+    let text = "\
+# A comment in front of the document.
+---
+localhost:5000: {url: https://a.io/x, at: 10.0.0.1:5000}
+10.0.0.1: {}
+10.0.0.1:5000/team:
+  a.io:80: 1.2.3.4/5
+";
+    let read = yaml::parse(text).unwrap();
+    assert_eq!(Some(blur_table(read.clone())), reference(text));
+    assert_eq!(read.keys().count(), 3);
+}
+
+#[test]
+fn the_line_is_told_that_is_not_read() {
+    for (text, line) in [
+        ("a: 1\n# x\na: 2", 3),
+        ("a:\n\tb: 1", 2),
+        ("a: 1\n  b: 2", 1),
+        ("a:\n    b: 1\n  c: 2", 3),
+        ("a: 1\n\nb: &x 2\nc: 3", 3),
+        ("a: 1\nb", 2),
+        ("a: 1\n---\nb: 2", 2),
+        ("a: 1\nb: \u{feff}", 2),
+        ("- a", 1),
+        ("{\"a\": 1,}", 1),
+    ] {
+        assert_eq!(yaml::read(text).err().map(|error| error.line), Some(line), "{text:?}");
+    }
+}
+
+#[test]
 fn what_is_not_sure_is_not_read() {
     for text in [
         "a: &x 1",

@@ -10,6 +10,10 @@ const NMSTATE: &str = "/etc/nmstate/openshift/**";
 const NETWORK_MANAGER: &str = "/etc/NetworkManager/**";
 const IFCFG: &str = "/etc/sysconfig/network-scripts/**";
 
+// Why; connections hold passwords.
+const NMSTATE_READ: &str = "nmstate files are read when the node's network is first configured; on a running node they are for the next installation only";
+const CONNECTIONS_STAY: &str = "connections that are up keep their old settings, and activating them again would cut the node off in the middle of the change; at boot they all start anew";
+
 impl Policy for Network {
     type Settings = ();
     const NAME: &'static str = "network";
@@ -22,19 +26,15 @@ impl Policy for Network {
         Claim::on("file:/etc/sysconfig/network-scripts/**", Effect::Reboot, Effect::Reboot),
     ];
 
+    const REASONS: &'static [&'static str] = &[NMSTATE_READ, CONNECTIONS_STAY];
+
     fn classify((): &(), change: &Change, _: &Context<'_>) -> Verdict {
         let Some(path) = change.path() else { return Verdict::abstain() };
         if glob::matches(NMSTATE, path) {
-            return Verdict::nothing(
-                "nmstate files are read when the node's network is first configured; \
-                 on a running node they are for the next installation only",
-            );
+            return Verdict::nothing(NMSTATE_READ);
         }
         if glob::matches(NETWORK_MANAGER, path) || glob::matches(IFCFG, path) {
-            return Verdict::reboot(
-                "connections that are up keep their old settings, and activating them again \
-                 would cut the node off in the middle of the change; at boot they all start anew",
-            );
+            return Verdict::reboot(CONNECTIONS_STAY);
         }
         Verdict::abstain()
     }

@@ -10,6 +10,8 @@ pub(crate) struct Difference<'a> {
     pub(crate) path: Vec<&'a str>,
     /// How many of these, from the outermost, are there afterwards.
     pub(crate) kept: usize,
+    /// The value afterwards.
+    pub(crate) after: Option<&'a Value>,
 }
 
 /// All keys that differ, in order. Tables are compared key by key, lists as a
@@ -64,7 +66,7 @@ impl<'a> Walk<'a> {
             (Some(Value::Table(_)), None) | (None, Some(Value::Table(_)))
                 if self.service.is_section(&self.path) => {}
             _ => {
-                self.found.push(Difference { path: self.path.clone(), kept });
+                self.found.push(Difference { path: self.path.clone(), kept, after });
                 // One side is no table, so the service knows no key in the other.
                 let table = |value: Option<&'a Value>| match value {
                     Some(Value::Table(table)) => Some(table),

@@ -14,7 +14,7 @@ mod service;
 use difference::{Difference, differences};
 use service::{Cost, Service};
 use tread_guest_sdk::{
-    Change, Claim, Content, Context, Edit, Effect, Policy, State, Verdict, export,
+    Action, Change, Claim, Content, Context, Edit, Effect, Policy, State, Verdict, export,
 };
 use tread_policy_formats::{Table, toml, yaml};
 
@@ -108,6 +108,11 @@ fn verdict(service: Service, differences: &[Difference]) -> Verdict {
         }
         Cost::Restart => {
             Verdict::restart(unit, [&names, is, " read when ", name, " starts"].concat())
+        }
+        Cost::Drain => {
+            let tail = ", and with it images with short names may no longer be pulled";
+            Verdict::drain([&names, is, " read when ", name, " starts", tail].concat())
+                .and(Action::restart(unit))
         }
         Cost::Reboot => Verdict::reboot(
             ["nothing gentler than a reboot is known for ", names.as_str()].concat(),

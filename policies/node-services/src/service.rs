@@ -5,12 +5,15 @@
 //! the next version does know: a reboot, both.
 
 use crate::difference::Difference;
+use tread_policy_formats::Value;
 
 /// What makes a key take effect, from the least disruptive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Cost {
     Reload,
     Restart,
+    /// A restart, after which a pull that worked may fail.
+    Drain,
     Reboot,
 }
 
@@ -130,7 +133,7 @@ const CRIO_RUNTIME_RESTART: [&str; 45] = [
     "timezone",
     "workloads",
 ];
-const CRIO_IMAGE_RESTART: [&str; 13] = [
+const CRIO_IMAGE_RESTART: [&str; 12] = [
     "auto_reload_registries",
     "big_files_temporary_dir",
     "default_transport",
@@ -141,7 +144,6 @@ const CRIO_IMAGE_RESTART: [&str; 13] = [
     "oci_artifact_mount_support",
     "pinned_images",
     "pull_progress_timeout",
-    "short_name_mode",
     "signature_policy",
     "signature_policy_dir",
 ];
@@ -164,6 +166,12 @@ fn crio(difference: &Difference) -> Cost {
         ["crio", "runtime", "runtimes", ..] => return Cost::Reload,
         ["crio", "runtime", "workloads", ..] => return Cost::Restart,
         ["crio", "runtime", _] => (&CRIO_RUNTIME_RELOAD, &CRIO_RUNTIME_RESTART),
+        // With another mode short names that several registries may know cannot be
+        // pulled. Without the key CRI-O has such a mode, or another file says it.
+        ["crio", "image", "short_name_mode"] => {
+            let asks_all = difference.after.and_then(Value::as_text) == Some("disabled");
+            return if asks_all { Cost::Restart } else { Cost::Drain };
+        }
         ["crio", "image", _] => (&CRIO_IMAGE_RELOAD, &CRIO_IMAGE_RESTART),
         ["crio", "metrics", _] => (&[], &CRIO_METRICS_RESTART),
         ["crio", "network", _] => (&[], &CRIO_NETWORK_RESTART),

@@ -12,6 +12,29 @@ fn of(path: &str, before: &str, after: &str) -> Verdict {
 }
 
 #[test]
+fn another_mode_for_short_names_is_drained_for_unless_all_registries_are_asked() {
+    let mode = |mode: &str| format!("[crio.image]\nshort_name_mode = {mode:?}");
+    let (disabled, enforcing) = (mode("disabled"), mode("enforcing"));
+    for (before, after, drains) in [
+        (enforcing.as_str(), disabled.as_str(), false),
+        ("", &disabled, false),
+        (&disabled, &enforcing, true),
+        (&disabled, &mode("permissive"), true),
+        (&disabled, "", true),
+        ("", &enforcing, true),
+    ] {
+        let verdict = of(DROP_IN, before, after);
+        let restart = Action::restart("crio.service");
+        let expected = if drains { vec![Action::Drain, restart] } else { vec![restart] };
+        assert_eq!(verdict.actions(), expected, "{before} to {after}: {}", verdict.reason());
+        assert!(verdict.reason().contains("crio.image.short_name_mode is"), "{}", verdict.reason());
+        assert_eq!(verdict.reason().contains("short names may no longer"), drains);
+    }
+    let removed = test::verdict::<NodeServices>(test::file_removed(DROP_IN, &disabled));
+    assert!(removed.actions().contains(&Action::Drain), "{}", removed.reason());
+}
+
+#[test]
 fn each_key_costs_what_the_table_says() {
     let (reload, restart, reboot) = (Effect::Reload, Effect::Restart, Effect::Reboot);
     for (path, text, effect, names) in [

@@ -1,352 +1,301 @@
 //! What changes for the pulls of a node when its registries change.
 
-use crate::config::{Config, Registry};
-use crate::law::{Harm, harm};
-use crate::lookup::{By, Source};
-use crate::names::{Names, side_by_side};
-use crate::probe::Probes;
-use tread_policy_formats::words;
+use crate::Mirrors;
+use crate::config::{Config, searched};
+use crate::law::harm;
+use crate::lookup::{By, Match, Side, Source, is_alike};
+use crate::probe::{Probes, Words, any_shorts};
+use crate::scopes::{Difference, is_same};
+use crate::told::{Found, Outcome, describe, gain};
 
-/// What a change of the registries does to pulls.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    /// Every image is looked up as before.
-    Same,
-    /// Every pull that worked works as before; the text says what is new.
-    Safe(String),
-    /// Some pull may not; the text says which.
-    Harmful(String),
-}
-
-/// Names longer than this are cut in texts.
-const LONGEST: usize = 90;
+/// More names than this, and one more for so many entries of both sides, are not
+/// looked up one by one: it would take longer than a policy has.
+const MOST: usize = 2_000;
+const ENTRIES_FOR_A_NAME: usize = 4;
 
 /// Compares two configurations by where each image is looked for.
-pub(crate) fn compare<'a>(before: &Config<'a>, after: &Config<'a>) -> Outcome {
-    let difference = Difference::between(before, after);
+pub(crate) fn compare<'a>(before: &Config<'a>, after: &Config<'a>, mirrors: Mirrors) -> Outcome {
+    let sides = [&Side::of(before), &Side::of(after)];
+    let difference = Difference::between(sides);
     if difference.prefixes.is_empty() && before.settings == after.settings {
         return Outcome::Same;
     }
-    let narrow = difference.is_narrow(before, after);
-    compare_names(before, after, &difference, narrow)
+    let words = Words::of([before, after]);
+    let most = MOST + (before.registries.len() + after.registries.len()) / ENTRIES_FOR_A_NAME;
+    let mut comparison =
+        Comparison { sides, mirrors, difference, words, most, found: Found::default() };
+    let looked_up = comparison.names().and_then(|moved| comparison.shorts(&moved));
+    if looked_up.is_none() {
+        let text = "too many names may be concerned to look all of them up";
+        return Outcome::Harmful(text.to_string());
+    }
+    comparison.helpers();
+    comparison.found.outcome()
 }
 
-/// The entries in which two configurations differ.
-struct Difference<'a> {
-    /// Those of both sides.
-    all: Names<'a, ()>,
-    /// Those with another entry, or none, on the other side.
-    prefixes: Vec<&'a str>,
+struct Comparison<'s, 'a> {
+    sides: [&'s Side<'s, 'a>; 2],
+    mirrors: Mirrors,
+    difference: Difference<'a>,
+    words: Words,
+    most: usize,
+    found: Found,
 }
 
-/// More prefixes than this are not looked for one by one.
-const FEW: usize = 16;
-
-impl<'a> Difference<'a> {
-    fn between(before: &Config<'a>, after: &Config<'a>) -> Difference<'a> {
-        let mut all = Names::with_capacity(0);
-        let mut prefixes = Vec::new();
-        for (prefix, old, new) in side_by_side(&before.registries, &after.registries) {
-            all.put(prefix, ());
-            if !old.zip(new).is_some_and(|(old, new)| is_same(old, new)) {
-                prefixes.push(prefix);
+impl<'s, 'a> Comparison<'s, 'a> {
+    /// Compares complete names. Returns those whose first sources are others than
+    /// before, or none if there are too many names.
+    fn names(&mut self) -> Option<Vec<String>> {
+        let sides = self.sides;
+        let words = self.words.clone();
+        let mut probes = Probes::new(&words);
+        let mut moved = Vec::new();
+        for (scope, entries) in self.difference.scopes(sides) {
+            let name = words.name(scope);
+            let mut found = [None, None];
+            for ((found, side), entry) in found.iter_mut().zip(sides).zip(entries) {
+                // A wildcard may be as long as a host, and no longer than anything else.
+                *found = match entry {
+                    Some(entry) if scope.contains('/') || !side.config.wildcards => {
+                        Some((scope.len(), entry))
+                    }
+                    _ => side.find(&name),
+                };
+            }
+            let [old, new] = found;
+            let mut alike = !words.is_long() && is_alike(&name, new);
+            self.difference.pull_back(scope, &name, new, &mut probes);
+            if !is_found_alike(old, new) {
+                alike = alike && is_alike(&name, old);
+                self.difference.pull_back(scope, &name, old, &mut probes);
+            }
+            if !alike {
+                probes.add(scope);
+            } else if self.look_up(&name, found, Side::sources_of_all) {
+                moved.push(words.below(&name));
+            }
+            if alike && !name.contains(['/', ':']) {
+                probes.add_port(&name);
+            }
+            if probes.len() > self.most {
+                return None;
             }
         }
-        Difference { all, prefixes }
-    }
-
-    /// Whether only names below the prefixes that differ can be looked up
-    /// elsewhere: nothing is blocked, which would reach into other entries, and
-    /// no short name stands for one of them.
-    fn is_narrow(&self, before: &Config<'_>, after: &Config<'_>) -> bool {
-        let (old, new) = (&before.settings, &after.settings);
-        let mut searched = before.search().iter().map(|registry| match *registry {
-            "index.docker.io" => "docker.io",
-            registry => registry,
-        });
-        !before.blocks
-            && !after.blocks
-            && self.prefixes.len() <= FEW
-            && old.search == new.search
-            && old.short_names == new.short_names
-            && old.aliases.is_empty()
-            && new.aliases.is_empty()
-            && !searched.any(|registry| self.may_reach(registry))
-    }
-
-    /// Whether a name below `prefix` may be one below a prefix that differs.
-    fn may_reach(&self, prefix: &str) -> bool {
-        self.prefixes.iter().any(|other| {
-            [*other, prefix].iter().any(|prefix| prefix.starts_with('*'))
-                || words::starts_with(other, prefix)
-                || words::starts_with(prefix, other)
-        })
-    }
-}
-
-fn is_same(a: &Registry<'_>, b: &Registry<'_>) -> bool {
-    std::ptr::eq(a, b) || a == b
-}
-
-fn compare_names<'a>(
-    before: &Config<'a>,
-    after: &Config<'a>,
-    difference: &Difference<'a>,
-    narrow: bool,
-) -> Outcome {
-    let counts = |prefix: &str| !narrow || difference.may_reach(prefix);
-    let mut probes = Probes::new(before, after, &difference.all, counts);
-    if !narrow {
-        probes.add_shorts([before, after]);
-    }
-    let mut found =
-        Found { probes: &probes, harms: Findings::default(), news: Findings::default() };
-    // What one entry blocks may be a source of any other.
-    let blocks = before.blocks || after.blocks;
-    for name in probes.names.keys() {
-        if !blocks && is_found_alike(before.find(name), after.find(name)) {
-            continue;
+        for name in probes.into_names() {
+            let found = sides.map(|side| side.find(&name));
+            if self.look_up(&name, found, Side::sources) {
+                moved.push(name);
+            }
         }
+        Some(moved)
+    }
+
+    /// Compares the sources of a name. Returns whether the first ones are others.
+    fn look_up<'n>(
+        &mut self,
+        name: &'n str,
+        found: [Match<'a>; 2],
+        sources: impl Fn(&Side<'s, 'a>, &'n str, Match<'a>, By) -> Vec<Source<'n>>,
+    ) -> bool {
+        let [before, after] = self.sides;
+        let [old, new] = found;
+        // What one entry blocks may be a source of any other.
+        if !before.config.blocks && !after.config.blocks && is_found_alike(old, new) {
+            return false;
+        }
+        let mut moves = false;
         for by in [By::Tag, By::Digest] {
-            let (old, new) = (before.sources(name, by), after.sources(name, by));
-            found.note(|| probes.scope(name), by, &old, &new);
+            let (was, is) = (sources(before, name, old, by), sources(after, name, new, by));
+            if was == is {
+                continue;
+            }
+            moves |= self.is_ordered(by);
+            // Only the first harm is told.
+            let told = is.is_empty() && self.found.harms.is_empty();
+            let spoiler = if told { after.spoiler(name, by) } else { None };
+            let scope = self.words.scope(name);
+            self.note(scope, by, &was, &is, spoiler);
         }
+        moves
     }
-    for short in probes.shorts.keys() {
-        let scope = || match probes.is_any(short) {
-            true => "short names".to_string(),
-            false => ["the short name ", short].concat(),
+
+    /// Whether it matters which source is asked first.
+    fn is_ordered(&self, by: By) -> bool {
+        by == By::Tag || self.mirrors == Mirrors::Untrusted
+    }
+
+    /// Compares short names: their sources are those of all names that they may
+    /// stand for, one after the other. Only as long as no complete name comes to
+    /// harm, and only those that may when no complete name does.
+    fn shorts(&mut self, moved: &[String]) -> Option<()> {
+        if !self.found.harms.is_empty() {
+            return Some(());
+        }
+        let [before, after] = self.sides.map(|side| side.config);
+        let aliases = |side: &Config<'a>, other: &Config<'a>| -> Vec<String> {
+            let others = &other.settings.aliases;
+            let differs = |(short, target): &(&str, &_)| others.get(short) != Some(*target);
+            side.settings
+                .aliases
+                .iter()
+                .filter(differs)
+                .map(|(short, _)| short.to_string())
+                .collect()
         };
-        for by in [By::Tag, By::Digest] {
-            let sources = |side: &Config<'a>| -> Vec<Source<'a>> {
-                side.candidates(short).iter().flat_map(|name| side.sources(name, by)).collect()
+        self.look_up_shorts([aliases(before, after), aliases(after, before)].concat());
+        let mut scopes: Vec<&str> = Vec::new();
+        if before.search() != after.search() {
+            self.look_up_shorts(any_shorts(&self.words));
+            if !self.found.harms.is_empty() {
+                return Some(());
+            }
+            let [old, new] = [before, after].map(|config| self.answering(config.search()));
+            if !new.starts_with(&old) {
+                scopes.push("");
+            }
+        } else if before.search().len() <= 1 {
+            return Some(());
+        }
+        let starts = self.starts();
+        for start in &starts {
+            let met = moved.iter().filter_map(|name| self.words.within(start, name));
+            // Of Docker's own images every short name may be meant.
+            scopes.extend(met.map(|scope| if scope == "library" { "" } else { scope }));
+        }
+        scopes.sort_unstable();
+        scopes.dedup();
+        let shorts = self.below(&scopes, &starts)?;
+        self.look_up_shorts(shorts);
+        Some(())
+    }
+
+    /// The search registries without those that have no image for anybody.
+    fn answering(&self, search: &[&'a str]) -> Vec<&'a str> {
+        let answers = |registry: &&&str| {
+            let start = searched(registry);
+            let mut probes = Probes::new(&self.words);
+            let scope = start.trim_end_matches('/');
+            self.difference.probe(self.sides, &self.words, scope, &mut probes);
+            let names = probes.into_names();
+            self.sides.iter().any(|side| {
+                let mut inside = side.config.registries.with_start(&start);
+                let has_sources = |name: &String| {
+                    let found = side.find(name);
+                    [By::Tag, By::Digest]
+                        .iter()
+                        .any(|by| !side.sources(name, found, *by).is_empty())
+                };
+                inside.next().is_some() || names.iter().any(has_sources)
+            })
+        };
+        search.iter().filter(answers).copied().collect()
+    }
+
+    /// What the names start with that short names may stand for.
+    fn starts(&self) -> Vec<String> {
+        let lists = self.sides.map(|side| side.config.search());
+        let mut starts: Vec<String> = lists.concat().into_iter().map(searched).collect();
+        starts.sort_unstable();
+        starts.dedup();
+        starts
+    }
+
+    /// The short names in the scopes, or none if there are too many.
+    fn below(&self, scopes: &[&str], starts: &[String]) -> Option<Vec<String>> {
+        let mut shorts = Vec::new();
+        for start in starts {
+            let mut probes = Probes::new(&self.words);
+            for short in scopes {
+                let scope = [start.as_str(), short].concat();
+                let scope = scope.trim_end_matches('/');
+                self.difference.probe(self.sides, &self.words, scope, &mut probes);
+                let inside = [scope, "/"].concat();
+                for side in self.sides {
+                    for scope in side.config.registries.with_start(&inside) {
+                        self.difference.probe(self.sides, &self.words, scope, &mut probes);
+                    }
+                    if probes.len() + shorts.len() > self.most {
+                        return None;
+                    }
+                }
+            }
+            for name in probes.into_names() {
+                let Some(short) = name.strip_prefix(start.as_str()) else { continue };
+                // Docker's own images may be written without their `library/`.
+                let library = short
+                    .strip_prefix("library/")
+                    .filter(|short| start == "docker.io/" && !short.contains('/'));
+                shorts.extend(library.map(str::to_string));
+                shorts.push(short.to_string());
+            }
+        }
+        Some(shorts)
+    }
+
+    fn look_up_shorts(&mut self, mut shorts: Vec<String>) {
+        shorts.sort_unstable();
+        shorts.dedup();
+        for short in shorts {
+            let scope = match self.words.written(&short) {
+                "" => "short names".to_string(),
+                _ => ["the short name ", &self.words.scope(&short)].concat(),
             };
-            found.note(scope, by, &sources(before), &sources(after));
+            let [old, new] = self.sides.map(|side| (side, side.config.candidates(&short)));
+            for by in [By::Tag, By::Digest] {
+                let [was, is] = [&old, &new].map(|(side, names)| -> Vec<Source<'_>> {
+                    names.iter().flat_map(|name| side.sources(name, side.find(name), by)).collect()
+                });
+                if was != is {
+                    self.note(scope.clone(), by, &was, &is, None);
+                }
+            }
         }
     }
-    let Found { mut harms, news, .. } = found;
-    if before.credential_helpers() != after.credential_helpers() {
-        let text = "credentials come from other helpers".to_string();
-        harms.add("the credential helpers".to_string(), || text);
+
+    /// Notes what the sources of a name, that are others than before, bring.
+    fn note(
+        &mut self,
+        scope: String,
+        by: By,
+        before: &[Source<'_>],
+        after: &[Source<'_>],
+        spoiler: Option<&str>,
+    ) {
+        let words = &self.words;
+        match harm(by, self.mirrors, before, after) {
+            Some(harm) => {
+                let text = |scope: &str| describe(words, scope, by, &harm, spoiler);
+                self.found.harms.add(scope, text);
+            }
+            None => {
+                let found = &mut self.found;
+                found.if_whole = found.if_whole
+                    || by == By::Digest && harm(by, Mirrors::Untrusted, before, after).is_some();
+                self.found.news.add(scope, |scope| gain(words, scope, by, before, after));
+            }
+        }
     }
-    if before.settings.layer_store_helper != after.settings.layer_store_helper {
-        let text = "the layer store gets credentials from another helper".to_string();
-        harms.add("the layer store".to_string(), || text);
-    }
-    if !harms.scopes.is_empty() {
-        Outcome::Harmful(harms.text())
-    } else if !news.scopes.is_empty() {
-        Outcome::Safe(news.text())
-    } else {
-        Outcome::Same
+
+    fn helpers(&mut self) {
+        let [before, after] = self.sides.map(|side| side.config);
+        let harms = &mut self.found.harms;
+        if before.credential_helpers() != after.credential_helpers() {
+            harms.add("the credential helpers".to_string(), |_| {
+                "credentials come from other helpers".to_string()
+            });
+        }
+        if before.settings.layer_store_helper != after.settings.layer_store_helper {
+            harms.add("the layer store".to_string(), |_| {
+                "the layer store gets credentials from another helper".to_string()
+            });
+        }
     }
 }
-
-type Match<'a> = Option<(usize, &'a Registry<'a>)>;
 
 fn is_found_alike(before: Match<'_>, after: Match<'_>) -> bool {
     match (before, after) {
         (None, None) => true,
         (Some((old_end, old)), Some((new_end, new))) => old_end == new_end && is_same(old, new),
         _ => false,
-    }
-}
-
-/// What was found so far.
-struct Found<'a> {
-    probes: &'a Probes,
-    harms: Findings,
-    news: Findings,
-}
-
-impl Found<'_> {
-    fn note(
-        &mut self,
-        scope: impl Fn() -> String,
-        by: By,
-        before: &[Source<'_>],
-        after: &[Source<'_>],
-    ) {
-        if before == after {
-            return;
-        }
-        let (probes, scope) = (self.probes, scope());
-        match harm(by, before, after) {
-            Some(harm) => self.harms.add(scope.clone(), || describe(probes, &scope, by, &harm)),
-            None => self.news.add(scope.clone(), || gain(probes, &scope, by, before, after)),
-        }
-    }
-}
-
-/// What was found, told for the first scope and counted for the others.
-#[derive(Default)]
-struct Findings {
-    first: String,
-    scopes: Vec<String>,
-}
-
-impl Findings {
-    fn add(&mut self, scope: String, text: impl FnOnce() -> String) {
-        if self.scopes.is_empty() {
-            self.first = text();
-        }
-        if !self.scopes.contains(&scope) {
-            self.scopes.push(scope);
-        }
-    }
-
-    fn text(self) -> String {
-        match self.scopes.len() {
-            0 | 1 => self.first,
-            2 => [&self.first, "; 1 more scope changes"].concat(),
-            count => [&self.first, "; ", &(count - 1).to_string(), " more scopes change"].concat(),
-        }
-    }
-}
-
-fn describe(probes: &Probes, scope: &str, by: By, harm: &Harm<'_>) -> String {
-    let what = what(by, scope);
-    let place = |source: &Source<'_>| short(&probes.scope(&source.name));
-    match harm {
-        Harm::Nowhere => [what.as_str(), " can no longer be pulled"].concat(),
-        Harm::Gone(source) => [&what, " are no longer looked up at ", &place(source)].concat(),
-        Harm::Instead(now, was) => {
-            [&what, " are now looked up at ", &place(now), " before ", &place(was)].concat()
-        }
-        Harm::Secured(source) => {
-            ["for ", &what, ", ", &place(source), " must now have a valid certificate"].concat()
-        }
-        Harm::Trusted(source) => {
-            ["for ", &what, ", ", &place(source), " may now answer without a valid certificate"]
-                .concat()
-        }
-    }
-}
-
-fn gain(
-    probes: &Probes,
-    scope: &str,
-    by: By,
-    before: &[Source<'_>],
-    after: &[Source<'_>],
-) -> String {
-    let what = what(by, scope);
-    let new = after.iter().find(|source| !before.iter().any(|other| other.name == source.name));
-    match new {
-        Some(_) if before.is_empty() => [what.as_str(), " can be pulled now"].concat(),
-        Some(new) => {
-            [&what, " are now looked up at ", &short(&probes.scope(&new.name)), " too"].concat()
-        }
-        None => [what.as_str(), " are looked up at the same places"].concat(),
-    }
-}
-
-fn what(by: By, scope: &str) -> String {
-    let kind = match by {
-        By::Tag => "tags of ",
-        By::Digest => "digests of ",
-    };
-    [kind, &short(scope)].concat()
-}
-
-fn short(name: &str) -> String {
-    match name.char_indices().nth(LONGEST) {
-        Some((end, _)) => [name.get(..end).unwrap_or_default(), "…"].concat(),
-        None => name.to_string(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::{Mirror, Pull, Settings};
-    use proptest::prelude::*;
-
-    const PREFIXES: &[&str] = &[
-        "a.io",
-        "a.io/p",
-        "a.io/pq",
-        "a.io/p/q",
-        "b.io",
-        "m.io/p",
-        "*.w.io",
-        "c.w.io",
-        "docker.io",
-        "docker.io/library/x",
-        "a.io:5000",
-        "*.io",
-    ];
-    const PLACES: &[&str] = &["a.io", "a.io/p", "m.io", "m.io/p", "docker.io", "c.w.io", ""];
-
-    fn registry() -> impl Strategy<Value = Registry<'static>> {
-        let mirror = (proptest::sample::select(PLACES), any::<bool>(), 0..3_usize).prop_map(
-            |(location, insecure, pull)| Mirror {
-                location: if location.is_empty() { "n.io" } else { location },
-                insecure,
-                proxy: "",
-                pull: [Pull::All, Pull::DigestOnly, Pull::TagOnly][pull],
-            },
-        );
-        let rarely = || proptest::bool::weighted(0.1);
-        let mirrors = proptest::collection::vec(mirror, 0..3);
-        (
-            proptest::sample::select(PREFIXES),
-            proptest::sample::select(PLACES),
-            rarely(),
-            rarely(),
-            mirrors,
-        )
-            .prop_map(|(prefix, place, insecure, blocked, mirrors)| Registry {
-                prefix,
-                location: if place.is_empty() && !prefix.starts_with('*') { prefix } else { place },
-                insecure,
-                proxy: "",
-                blocked,
-                mirror_by_digest_only: false,
-                mirrors,
-            })
-    }
-
-    type Side = (Vec<Registry<'static>>, Vec<&'static str>);
-
-    fn pair() -> impl Strategy<Value = (Side, Side)> {
-        let registries = |most| proptest::collection::vec(registry(), 0..most);
-        let search =
-            || proptest::sample::subsequence(&["a.io", "index.docker.io", "z.io"][..], 0..3);
-        (
-            registries(5),
-            registries(2),
-            registries(2),
-            search(),
-            search(),
-            proptest::bool::weighted(0.8),
-        )
-            .prop_map(|(both, old, new, search, other, same)| {
-                let side = |mut own: Vec<_>| {
-                    own.extend(both.clone());
-                    own
-                };
-                let other = if same { search.clone() } else { other };
-                ((side(old), search), (side(new), other))
-            })
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..Default::default() })]
-
-        #[test]
-        fn looking_only_at_what_differs_finds_the_same((old, new) in pair()) {
-            fn config(side: &Side) -> Config<'_> {
-                let settings = Settings { search: Some(side.1.clone()), ..Settings::default() };
-                Config::of(side.0.iter().collect(), settings)
-            }
-            let (old, new) = (config(&old), config(&new));
-            let difference = Difference::between(&old, &new);
-            let all = compare_names(&old, &new, &difference, false);
-            if difference.is_narrow(&old, &new) {
-                prop_assert_eq!(&compare_names(&old, &new, &difference, true), &all);
-            }
-            prop_assert_eq!(&compare(&old, &new), &all);
-        }
     }
 }

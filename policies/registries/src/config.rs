@@ -1,5 +1,7 @@
 //! What registries.conf and its drop-ins say together.
 
+use crate::lookup::is_name;
+use crate::name::complete;
 use crate::names::Names;
 use std::borrow::Cow;
 
@@ -8,6 +10,8 @@ use std::borrow::Cow;
 pub(crate) struct Mirror<'a> {
     pub(crate) location: &'a str,
     pub(crate) insecure: bool,
+    /// `namespace-proxy`: for which registry this one answers. Older releases
+    /// pass it over.
     pub(crate) proxy: &'a str,
     pub(crate) pull: Pull,
 }
@@ -33,22 +37,14 @@ pub(crate) struct Registry<'a> {
     pub(crate) mirrors: Vec<Mirror<'a>>,
 }
 
-/// What is done about a short name that several registries may know.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ShortNames {
-    /// All are asked in turn: `disabled`, and `permissive` without a terminal.
-    Ask,
-    /// `enforcing`: without a terminal, the pull fails.
-    Fail,
-}
-
-/// All but the registries that a file sets.
+/// All but the registries that a file sets. `short-name-mode` is not among them:
+/// CRI-O asks all registries of the search list in turn, or does what its own
+/// configuration says.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Settings<'a> {
     /// `unqualified-search-registries`; a file that does not set it leaves it
     /// as it is.
     pub(crate) search: Option<Vec<&'a str>>,
-    pub(crate) short_names: Option<ShortNames>,
     /// A short name's complete one; `None` takes back what an earlier file set.
     pub(crate) aliases: Names<'a, Option<Cow<'a, str>>>,
     pub(crate) credential_helpers: Option<Vec<&'a str>>,
@@ -61,7 +57,7 @@ pub(crate) struct Config<'a> {
     /// By prefix.
     pub(crate) registries: Names<'a, &'a Registry<'a>>,
     pub(crate) settings: Settings<'a>,
-    /// Whether there is a registry that is blocked…
+    /// Whether any file has a registry that is blocked…
     pub(crate) blocks: bool,
     /// … and one whose prefix has a wildcard.
     pub(crate) wildcards: bool,
@@ -76,51 +72,50 @@ impl<'a> Config<'a> {
 
     /// What the main file says.
     pub(crate) fn of(registries: Vec<&'a Registry<'a>>, settings: Settings<'a>) -> Config<'a> {
-        let registries = first_of_each(registries);
-        let mut config = Config { registries, settings, blocks: false, wildcards: false };
-        config.look_over();
+        let mut config =
+            Config { registries: Names::default(), settings, blocks: false, wildcards: false };
+        config.add(registries);
         config
     }
 
     /// Adds a drop-in, which wins.
     pub(crate) fn merge(&mut self, registries: Vec<&'a Registry<'a>>, later: Settings<'a>) {
-        for (prefix, registry) in first_of_each(registries).into_entries() {
-            self.registries.put(prefix, registry);
-        }
+        self.add(registries);
         let settings = &mut self.settings;
         for (short, name) in later.aliases.into_entries() {
             settings.aliases.put(short, name);
         }
         settings.search = later.search.or(settings.search.take());
-        settings.short_names = later.short_names.or(settings.short_names);
         settings.credential_helpers =
             later.credential_helpers.or(settings.credential_helpers.take());
         if !later.layer_store_helper.is_empty() {
             settings.layer_store_helper = later.layer_store_helper;
         }
-        self.look_over();
     }
 
-    fn look_over(&mut self) {
-        self.blocks = self.registries.values().any(|registry| registry.blocked);
-        self.wildcards = self.registries.values().any(|registry| registry.prefix.starts_with("*."));
+    /// Adds what one file says. Of several entries with the same prefix the first
+    /// one counts.
+    fn add(&mut self, registries: Vec<&'a Registry<'a>>) {
+        self.blocks |= registries.iter().any(|registry| registry.blocked);
+        self.wildcards |= registries.iter().any(|registry| registry.prefix.starts_with("*."));
+        let entries = registries.into_iter().map(|registry| (registry.prefix, registry)).collect();
+        self.registries.merge(Names::first_of_each(entries));
     }
 
     /// The registries that are asked for a short name without an alias.
     pub(crate) fn search(&self) -> &[&'a str] {
-        match self.settings.search.as_deref() {
-            Some([_, _, ..]) if self.settings.short_names == Some(ShortNames::Fail) => &[],
-            Some(search) => search,
-            None => &[],
-        }
+        self.settings.search.as_deref().unwrap_or_default()
     }
 
-    /// The names that a short name may stand for, in order.
+    /// The names that a short name may stand for, in order. None if no pull can
+    /// succeed: a registry of which no name can be made spoils it for all.
     pub(crate) fn candidates(&self, short: &str) -> Vec<String> {
         if let Some(Some(name)) = self.settings.aliases.get(short) {
             return vec![name.to_string()];
         }
-        self.search().iter().map(|registry| crate::name::complete(registry, short)).collect()
+        let names: Vec<String> =
+            self.search().iter().map(|registry| complete(registry, short)).collect();
+        if names.iter().all(|name| is_name(name)) { names } else { Vec::new() }
     }
 
     /// Who is asked for credentials: the runtime's own files, unless set.
@@ -130,11 +125,10 @@ impl<'a> Config<'a> {
     }
 }
 
-/// The first of several with the same prefix counts.
-fn first_of_each<'a>(registries: Vec<&'a Registry<'a>>) -> Names<'a, &'a Registry<'a>> {
-    let mut names = Names::with_capacity(registries.len());
-    for registry in registries {
-        names.first(registry.prefix, registry);
-    }
-    names
+/// What the names start with that a registry of the search list makes of short
+/// ones. Docker's own images have a `library/` behind it.
+pub(crate) fn searched(registry: &str) -> String {
+    let mut start = complete(registry, "/");
+    start.pop();
+    start
 }

@@ -26,13 +26,13 @@ pub(crate) enum Trouble<'a> {
 
 /// A file on both sides.
 pub(crate) struct File<'a> {
-    path: &'a str,
+    pub(crate) path: &'a str,
     before: Option<&'a Content>,
-    after: Option<&'a Content>,
+    pub(crate) after: Option<&'a Content>,
 }
 
-/// The files, in the order in which the runtime reads them.
-pub(crate) fn files<'a>(context: &Context<'a>) -> Vec<File<'a>> {
+/// The files that are `wanted`, in the order in which the runtime reads them.
+pub(crate) fn files<'a>(context: &Context<'a>, wanted: impl Fn(&str) -> bool) -> Vec<File<'a>> {
     let content = |state: &'a State| state.as_file().map(|file| &file.content);
     let unchanged = context.unchanged.iter().map(|entry| {
         let content = content(&entry.state);
@@ -45,7 +45,7 @@ pub(crate) fn files<'a>(context: &Context<'a>) -> Vec<File<'a>> {
     let mut files: Vec<File<'a>> = unchanged
         .chain(changed)
         .filter_map(|(path, before, after)| Some(File { path: path?, before, after }))
-        .filter(|file| is_lookup(file.path))
+        .filter(|file| wanted(file.path))
         .collect();
     // The main file's path comes before those of its drop-ins.
     files.sort_by(|a, b| a.path.cmp(b.path));
@@ -53,7 +53,10 @@ pub(crate) fn files<'a>(context: &Context<'a>) -> Vec<File<'a>> {
 }
 
 /// The bytes of a side, if it has any.
-fn bytes<'a>(path: &'a str, side: Option<&'a Content>) -> Result<Option<&'a [u8]>, Trouble<'a>> {
+pub(crate) fn bytes<'a>(
+    path: &'a str,
+    side: Option<&'a Content>,
+) -> Result<Option<&'a [u8]>, Trouble<'a>> {
     match side {
         None | Some(Content::Absent) => Ok(None),
         Some(Content::Digest(_)) => Err(Trouble::Hidden(path)),
@@ -135,9 +138,9 @@ pub(crate) fn load_after<'a>(
 ) -> Result<Vec<Option<Loaded<'a>>>, Trouble<'a>> {
     let load = |(file, document): (&File<'a>, &'a Option<Document<'_>>)| match document {
         None => Ok(None),
-        Some(document) => load(document, file.path != MAIN)
-            .map(Some)
-            .map_err(|problem| Trouble::Broken(file.path, problem)),
+        Some(document) => {
+            load(document, false).map(Some).map_err(|problem| Trouble::Broken(file.path, problem))
+        }
     };
     files.iter().zip(&read.files).map(load).collect()
 }
@@ -152,7 +155,7 @@ pub(crate) fn load_before<'a>(
             None => return Ok(None),
             Some(Old::Same) => Ok(Before::Same),
             Some(Old::Read(Beside::Whole(document))) => {
-                load(document, file.path != MAIN).map(Before::Whole)
+                load(document, file.path == MAIN).map(Before::Whole)
             }
             Some(Old::Read(Beside::Part { first, middle, last })) => registries_of(middle)
                 .map(|middle| Before::Part(*first, middle, *last))

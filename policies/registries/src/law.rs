@@ -4,7 +4,10 @@
 //! not known here, so the answer must hold for any of them being up or down:
 //!
 //! - **By digest** the bytes are the same wherever they come from. Safe if
-//!   every source of before is still one, in whatever order.
+//!   every source of before is still one, in whatever order. But the first
+//!   source that has the manifest has to have the layers and signatures too: no
+//!   other one is asked for them. So that holds of mirrors that are trusted to
+//!   have whole images; of others only what holds by tag is safe.
 //! - **By tag** each source may have another image under the tag. Safe if the
 //!   sources of before are still the first ones, in their order: then the
 //!   first that answers is the same one.
@@ -14,25 +17,27 @@
 //!
 //! | what changes | by digest | by tag |
 //! | --- | --- | --- |
-//! | a mirror is added in front of the source | safe | drain |
+//! | a mirror is added in front of the source | safe if trusted | drain |
 //! | a mirror is taken away | drain | drain |
-//! | mirrors change places | safe | drain |
+//! | mirrors change places | safe if trusted | drain |
 //! | a scope is blocked that could be pulled | drain | drain |
 //! | a scope is unblocked | safe | safe |
 //! | `insecure` is taken back | drain | drain |
 //! | `insecure` is given to the only source | safe | safe |
-//! | `insecure` is given to a source with others behind it | safe | drain |
+//! | `insecure` is given to a source with others behind it | safe if trusted | drain |
 //! | a narrower entry hides the mirrors of a broader one | drain | drain |
+//! | a location of which no name can be made is added | drain | drain |
 //! | a search registry is added at the end | safe | safe |
 //! | the search registries change otherwise | drain | drain |
 //!
 //! Short names need no rule of their own: their sources are those of all the
 //! names that they may stand for, one after the other.
 
+use crate::Mirrors;
 use crate::lookup::{By, Source};
 
 /// The first thing about a pull that may go wrong.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub(crate) enum Harm<'a> {
     /// No source is left.
     Nowhere,
@@ -49,25 +54,23 @@ pub(crate) enum Harm<'a> {
 /// Compares the sources of one name. `None`: whatever worked works as before.
 pub(crate) fn harm<'a>(
     by: By,
+    mirrors: Mirrors,
     before: &'a [Source<'a>],
     after: &'a [Source<'a>],
 ) -> Option<Harm<'a>> {
     if after.is_empty() && !before.is_empty() {
         return Some(Harm::Nowhere);
     }
-    match by {
-        By::Digest => before.iter().find_map(|source| lost(source, after)),
-        By::Tag => reordered(&distinct(before), &distinct(after)),
+    match (by, mirrors) {
+        (By::Digest, Mirrors::Trusted) => before.iter().find_map(|source| lost(source, after)),
+        (By::Digest, Mirrors::Untrusted) | (By::Tag, _) => {
+            reordered(&distinct(before), &distinct(after))
+        }
     }
 }
 
-/// Places that are the same but for how far they are trusted.
-fn same(a: &Source<'_>, b: &Source<'_>) -> bool {
-    a.name == b.name && a.proxy == b.proxy
-}
-
 fn lost<'a>(source: &'a Source<'a>, after: &'a [Source<'a>]) -> Option<Harm<'a>> {
-    let mut found = after.iter().filter(|other| same(source, other)).peekable();
+    let mut found = after.iter().filter(|other| source.is_at(other)).peekable();
     if found.peek().is_none() {
         return Some(Harm::Gone(source));
     }
@@ -78,8 +81,8 @@ fn lost<'a>(source: &'a Source<'a>, after: &'a [Source<'a>]) -> Option<Harm<'a>>
 fn reordered<'a>(before: &[&'a Source<'a>], after: &[&'a Source<'a>]) -> Option<Harm<'a>> {
     for (position, source) in before.iter().enumerate() {
         let Some(now) = after.get(position) else { return Some(Harm::Gone(source)) };
-        if !same(source, now) {
-            let stays = after.iter().any(|other| same(source, other));
+        if !source.is_at(now) {
+            let stays = after.iter().any(|other| source.is_at(other));
             return Some(if stays { Harm::Instead(now, source) } else { Harm::Gone(source) });
         }
         if source.insecure && !now.insecure {
@@ -98,12 +101,12 @@ fn distinct<'a>(sources: &'a [Source<'a>]) -> Vec<&'a Source<'a>> {
     let mut kept: Vec<&Source<'_>> = Vec::new();
     for source in sources {
         let tried =
-            |other: &&Source<'_>| same(other, source) && (other.insecure || !source.insecure);
+            |other: &&Source<'_>| other.is_at(source) && (other.insecure || !source.insecure);
         if kept.iter().any(tried) {
             continue;
         }
         // The same place twice in a row counts as its more trusting try.
-        if kept.last().is_some_and(|last| same(last, source)) {
+        if kept.last().is_some_and(|last| last.is_at(source)) {
             kept.pop();
         }
         kept.push(source);
@@ -118,7 +121,7 @@ mod tests {
     /// `m!` is insecure.
     fn sources(names: &str) -> Vec<Source<'static>> {
         let source = |name: &str| Source {
-            name: name.trim_end_matches('!').to_string(),
+            name: name.trim_end_matches('!').to_string().into(),
             insecure: name.ends_with('!'),
             proxy: "",
         };
@@ -149,12 +152,15 @@ mod tests {
             ("a b a!", "a b", false, false),
         ] {
             let (before, after) = (sources(before), sources(after));
-            let safe = |by| harm(by, &before, &after).is_none();
+            let safe = |by, mirrors| harm(by, mirrors, &before, &after).is_none();
             assert_eq!(
-                (safe(By::Digest), safe(By::Tag)),
+                (safe(By::Digest, Mirrors::Trusted), safe(By::Tag, Mirrors::Trusted)),
                 (digest_safe, tag_safe),
                 "{before:?} {after:?}"
             );
+            for by in [By::Digest, By::Tag] {
+                assert_eq!(safe(by, Mirrors::Untrusted), tag_safe, "{before:?} {after:?}");
+            }
         }
     }
 
@@ -162,8 +168,8 @@ mod tests {
     fn the_harm_is_named() {
         let (before, after) = (sources("m n s"), sources("x m n s"));
         let (m, x) = (&before[0], &after[0]);
-        assert_eq!(harm(By::Tag, &before, &after), Some(Harm::Instead(x, m)));
-        assert_eq!(harm(By::Tag, &before, &after[2..]), Some(Harm::Gone(m)));
-        assert_eq!(harm(By::Digest, &before, &[]), Some(Harm::Nowhere));
+        assert_eq!(harm(By::Tag, Mirrors::Trusted, &before, &after), Some(Harm::Instead(x, m)));
+        assert_eq!(harm(By::Tag, Mirrors::Trusted, &before, &after[2..]), Some(Harm::Gone(m)));
+        assert_eq!(harm(By::Digest, Mirrors::Trusted, &before, &[]), Some(Harm::Nowhere));
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! CRI-O re-reads all of this when it is reloaded, so it is always reloaded.
 //! The node is drained first only if a pull that worked could now fail or give
-//! another image: see the table in `law.rs`. What CRI-O would not load is
-//! refused.
+//! another image: see the table in `law.rs`. What CRI-O, or a release of it,
+//! would not load is refused.
 
 mod compare;
 mod config;
@@ -11,18 +11,22 @@ mod fields;
 mod files;
 mod law;
 mod load;
+mod lookaside;
 mod lookup;
 mod name;
 mod names;
 mod probe;
+mod scopes;
 mod signatures;
+mod told;
 
-use compare::{Outcome, compare};
+use compare::compare;
 use files::{
     Trouble, config_after, config_before, files, is_lookup, load_after, load_before, read_after,
     read_before,
 };
 use serde::{Deserialize, Serialize};
+use told::Outcome;
 use tread_guest_sdk::{
     Action, Change, Claim, Content, Context, Effect, Policy, State, Verdict, export,
 };
@@ -37,6 +41,9 @@ pub struct Settings {
     /// When to drain for a change of where images are looked up.
     #[serde(default)]
     pub drain: Drain,
+    /// Whether mirrors have whole images.
+    #[serde(default)]
+    pub mirrors: Mirrors,
 }
 
 /// When to drain for a change of where images are looked up.
@@ -50,6 +57,18 @@ pub enum Drain {
     Always,
     /// For none.
     Never,
+}
+
+/// Whether mirrors have whole images: the first one that has an image's manifest
+/// has to have its layers and signatures too, since no other one is asked for them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mirrors {
+    /// They have. One in front of what worked does no harm to pulls by digest.
+    #[default]
+    Trusted,
+    /// They may not have. One in front of what worked is drained for.
+    Untrusted,
 }
 
 const CRIO: &str = "crio.service";
@@ -67,7 +86,8 @@ impl Policy for Registries {
         Claim::on("file:/etc/containers/registries.conf.d/*.conf", Effect::Reload, Effect::Refuse)
             .with_unchanged(),
         Claim::on("file:/etc/containers/policy.json", Effect::Reload, Effect::Refuse),
-        Claim::on("file:/etc/containers/registries.d/**", Effect::None, Effect::Reload),
+        Claim::on("file:/etc/containers/registries.d/**", Effect::None, Effect::Refuse)
+            .with_unchanged(),
         Claim::on("file:/etc/crio/policies/**", Effect::Reload, Effect::Refuse),
         Claim::on(
             "file:/etc/machine-config-daemon/no-reboot/containers-gpg.pub",
@@ -78,24 +98,28 @@ impl Policy for Registries {
 
     fn schema() -> Option<String> {
         Some(
-            r#"{"type":"object","additionalProperties":false,"properties":{"drain":{"description":"When to drain for a change of where images are looked up: if a pull that worked could now fail or give another image, for every change, or for none.","enum":["when-needed","always","never"],"default":"when-needed"}}}"#
+            r#"{"type":"object","additionalProperties":false,"properties":{"drain":{"description":"When to drain for a change of where images are looked up: if a pull that worked could now fail or give another image, for every change, or for none.","enum":["when-needed","always","never"],"default":"when-needed"},"mirrors":{"description":"Whether every mirror that has an image's manifest has its layers and signatures too; CRI-O asks no other one for them. If untrusted, the node is drained when a mirror is put in front of what worked.","enum":["trusted","untrusted"],"default":"trusted"}}}"#
                 .to_string(),
         )
     }
 
     fn classify(settings: &Settings, change: &Change, context: &Context<'_>) -> Verdict {
         match change.path() {
-            Some(path) if is_lookup(path) => lookup(settings.drain, context),
+            Some(path) if is_lookup(path) => lookup(*settings, context),
+            Some(path) if lookaside::is_read(path) => lookaside(settings.drain, context),
             Some(path) => others(path, change),
             None => Verdict::abstain(),
         }
     }
 
     fn classify_all(settings: &Settings, context: &Context<'_>) -> Vec<Verdict> {
-        let mut together = None;
+        let (mut registries, mut signatures) = (None, None);
         let mut verdict = |change: &Change| match change.path() {
             Some(path) if is_lookup(path) => {
-                together.get_or_insert_with(|| lookup(settings.drain, context)).clone()
+                registries.get_or_insert_with(|| lookup(*settings, context)).clone()
+            }
+            Some(path) if lookaside::is_read(path) => {
+                signatures.get_or_insert_with(|| lookaside(settings.drain, context)).clone()
             }
             _ => Self::classify(settings, change, context),
         };
@@ -104,8 +128,9 @@ impl Policy for Registries {
 }
 
 /// The verdict on registries.conf and its drop-ins, which count together.
-fn lookup(drain: Drain, context: &Context<'_>) -> Verdict {
-    let files = files(context);
+fn lookup(settings: Settings, context: &Context<'_>) -> Verdict {
+    let drain = settings.drain;
+    let files = files(context, is_lookup);
     let mut read_after = read_after(&files);
     let trouble = read_after.trouble.take();
     let after = match load_after(&files, &read_after) {
@@ -128,12 +153,31 @@ fn lookup(drain: Drain, context: &Context<'_>) -> Verdict {
         Ok(before) => before,
         Err(trouble) => return not_known(drain, &trouble),
     };
-    match compare(&before, &config_after(&files, &after)) {
+    match compare(&before, &config_after(&files, &after), settings.mirrors) {
         Outcome::Same => decide(drain, false, "every image is looked up as before"),
         Outcome::Safe(news) => {
             decide(drain, false, &["whatever could be pulled still can; ", &news].concat())
         }
+        Outcome::SafeIfWhole(news) => {
+            let start = "whatever could be pulled still can, if mirrors have the layers and \
+                         signatures of what they have manifests of (the setting mirrors: trusted); ";
+            decide(drain, false, &[start, &news].concat())
+        }
         Outcome::Harmful(harm) => decide(drain, true, &harm),
+    }
+}
+
+/// The verdict on the files of registries.d, which count together too.
+fn lookaside(drain: Drain, context: &Context<'_>) -> Verdict {
+    match lookaside::check(&files(context, lookaside::is_read)) {
+        Ok(()) => {
+            Verdict::reload(CRIO, "CRI-O reads where signatures are kept when it is reloaded")
+        }
+        Err(lookaside::Trouble::Broken(path, what)) => {
+            let tail = "; pulls fail if CRI-O cannot use a file of registries.d. Correct it";
+            Verdict::refuse([path, ": ", &what, tail].concat())
+        }
+        Err(lookaside::Trouble::Hidden(path)) => unknown(drain, path, "is to come"),
     }
 }
 
@@ -181,13 +225,8 @@ fn decide(drain: Drain, needed: bool, reason: &str) -> Verdict {
 
 /// The verdict on what decides which images are trusted.
 fn others(path: &str, change: &Change) -> Verdict {
-    if path.starts_with("/etc/containers/registries.d/") {
-        let is_read = path.ends_with(".yaml")
-            && path.strip_prefix("/etc/containers/registries.d/").is_some_and(|n| !n.contains('/'));
-        if !is_read {
-            return Verdict::nothing("only *.yaml files right in registries.d are read");
-        }
-        return Verdict::reload(CRIO, "CRI-O reads where signatures are kept when it is reloaded");
+    if path.starts_with(lookaside::DIR) {
+        return Verdict::nothing("only *.yaml files right in registries.d are read");
     }
     if path.ends_with(".json")
         && let State::File(file) = &change.after

@@ -1,10 +1,11 @@
 //! From the text of one file to what it says, as strict as the container
-//! runtime: what is refused here would keep CRI-O from starting.
+//! runtime: what is refused here would keep CRI-O from starting. Where its
+//! releases differ, the strictest counts.
 //!
 //! As there, keys are found whatever their case, keys that are not known are
 //! passed over, and a value of another type is an error.
 
-use crate::config::{Mirror, Pull, Registry, Settings, ShortNames};
+use crate::config::{Mirror, Pull, Registry, Settings};
 use crate::fields::fields;
 use crate::name::{alias_target, is_domain, is_short};
 use crate::names::Names;
@@ -46,8 +47,12 @@ pub(crate) struct Loaded<'a> {
     pub(crate) settings: Settings<'a>,
 }
 
-/// Loads registries.conf, or one of its drop-ins.
-pub(crate) fn load<'a>(document: &'a Document<'_>, drop_in: bool) -> Result<Loaded<'a>, Problem> {
+/// Loads registries.conf, or one of its drop-ins. Version 1 of the format is
+/// loaded by older releases only, and never in a drop-in.
+pub(crate) fn load<'a>(
+    document: &'a Document<'_>,
+    takes_version_1: bool,
+) -> Result<Loaded<'a>, Problem> {
     let [list, search, helpers, mode, store, aliases, old] = fields(
         &document.root,
         [
@@ -63,17 +68,17 @@ pub(crate) fn load<'a>(document: &'a Document<'_>, drop_in: bool) -> Result<Load
     let version_1 = version_1(old)?;
     let mut registries = self::registries(list)?;
     check(&registries.iter().collect::<Vec<_>>())?;
+    check_short_name_mode(text(mode)?)?;
     let mut settings = Settings {
         search: self::search(search)?,
-        short_names: short_names(text(mode)?)?,
         aliases: self::aliases(aliases)?,
         credential_helpers: texts(helpers)?,
         layer_store_helper: text(store)?,
     };
     check_wildcards(&registries)?;
     if let Some(lists) = version_1 {
-        if drop_in {
-            return Err("a drop-in cannot be written in version 1 of the format".into());
+        if !takes_version_1 {
+            return Err(VERSION_1.into());
         }
         let says = |item: Option<&Item<'_>>| text(item).is_ok_and(|text| !text.is_empty());
         let sets = [list, search, helpers, aliases].iter().any(Option::is_some);
@@ -84,6 +89,9 @@ pub(crate) fn load<'a>(document: &'a Document<'_>, drop_in: bool) -> Result<Load
     }
     Ok(Loaded { registries, settings })
 }
+
+const VERSION_1: &str = "it is written in version 1 of the format ([registries.search] and the like), \
+    which newer releases refuse; write it in version 2";
 
 /// The registries of a list, each by itself.
 pub(crate) fn registries<'a>(list: Option<&'a Item<'_>>) -> Result<Vec<Registry<'a>>, Problem> {
@@ -117,14 +125,20 @@ fn check_wildcards(registries: &[Registry<'_>]) -> Result<()> {
 
 /// The same location twice must be blocked and insecure alike.
 pub(crate) fn check<'a>(registries: &[&'a Registry<'a>]) -> Result<()> {
-    let mut by_place = Names::with_capacity(registries.len());
-    for registry in registries.iter().copied() {
-        let place = if registry.location.is_empty() { registry.prefix } else { registry.location };
-        let Some(first) = by_place.first(place, registry) else { continue };
-        let flags = |registry: &Registry<'_>| (registry.insecure, registry.blocked);
-        if flags(first) != flags(registry) || first.proxy != registry.proxy {
-            return Err("two entries for one location differ in insecure, blocked or proxy");
-        }
+    let place = |registry: &Registry<'a>| match registry.location {
+        "" => registry.prefix,
+        location => location,
+    };
+    let mut by_place: Vec<_> =
+        registries.iter().map(|registry| (place(registry), *registry)).collect();
+    by_place.sort_by(|(a, _), (b, _)| words::order(a, b));
+    let flags = |registry: &Registry<'a>| (registry.insecure, registry.blocked);
+    let differ = |pair: &[(&str, &Registry<'a>)]| match pair {
+        [(a, first), (b, second)] => flags(first) != flags(second) && words::equal(a, b),
+        _ => false,
+    };
+    if by_place.windows(2).any(differ) {
+        return Err("two entries for one location differ in insecure or blocked");
     }
     Ok(())
 }
@@ -134,17 +148,16 @@ fn search<'a>(item: Option<&'a Item<'_>>) -> Result<Option<Vec<&'a str>>> {
     for entry in search.iter_mut().flatten() {
         *entry = location(entry)?;
         if !is_domain(entry) {
-            return Err("an entry of unqualified-search-registries is no HOST[:PORT]");
+            return Err("an entry of unqualified-search-registries is no HOST[:PORT]; \
+                        an IPv6 address is none either");
         }
     }
     Ok(search)
 }
 
-fn short_names(mode: &str) -> Result<Option<ShortNames>> {
+fn check_short_name_mode(mode: &str) -> Result<()> {
     match mode {
-        "" => Ok(None),
-        "permissive" | "disabled" => Ok(Some(ShortNames::Ask)),
-        "enforcing" => Ok(Some(ShortNames::Fail)),
+        "" | "permissive" | "disabled" | "enforcing" => Ok(()),
         _ => Err("short-name-mode must be enforcing, permissive or disabled"),
     }
 }
@@ -168,7 +181,7 @@ fn aliases<'a>(item: Option<&'a Item<'_>>) -> Result<Names<'a, Option<Cow<'a, st
 }
 
 fn registry<'a>(table: &'a Section<'_>) -> Result<Registry<'a>> {
-    let [place, prefix, by_digest, pull, insecure, own_proxy, blocked, mirrors] = fields(
+    let [place, prefix, by_digest, pull, insecure, proxy, blocked, mirrors] = fields(
         table,
         [
             "location",
@@ -176,7 +189,7 @@ fn registry<'a>(table: &'a Section<'_>) -> Result<Registry<'a>> {
             "mirror-by-digest-only",
             "pull-from-mirror",
             "insecure",
-            "proxy",
+            "namespace-proxy",
             "blocked",
             "mirror",
         ],
@@ -193,7 +206,7 @@ fn registry<'a>(table: &'a Section<'_>) -> Result<Registry<'a>> {
     if !text(pull)?.is_empty() {
         return Err("pull-from-mirror is for mirrors, not for the registry itself");
     }
-    let (insecure, proxy, blocked) = (boolean(insecure)?, proxy(own_proxy)?, boolean(blocked)?);
+    let (insecure, proxy, blocked) = (boolean(insecure)?, text(proxy)?, boolean(blocked)?);
     let mut all = Vec::new();
     let mut restricted = false;
     each_table(mirrors, |_, table| {
@@ -218,8 +231,8 @@ fn registry<'a>(table: &'a Section<'_>) -> Result<Registry<'a>> {
 
 /// A mirror, and whether it says itself what it is used for.
 fn mirror<'a>(table: &'a Section<'_>) -> Result<(Mirror<'a>, bool)> {
-    let [place, pull, insecure, own_proxy] =
-        fields(table, ["location", "pull-from-mirror", "insecure", "proxy"])?;
+    let [place, pull, insecure, proxy] =
+        fields(table, ["location", "pull-from-mirror", "insecure", "namespace-proxy"])?;
     let location = location(text(place)?)?;
     if location.is_empty() {
         return Err("one of its mirrors has no location");
@@ -231,7 +244,7 @@ fn mirror<'a>(table: &'a Section<'_>) -> Result<(Mirror<'a>, bool)> {
         "tag-only" => Pull::TagOnly,
         _ => return Err("pull-from-mirror must be all, digest-only or tag-only"),
     };
-    let mirror = Mirror { location, insecure: boolean(insecure)?, proxy: proxy(own_proxy)?, pull };
+    let mirror = Mirror { location, insecure: boolean(insecure)?, proxy: text(proxy)?, pull };
     Ok((mirror, !written.is_empty()))
 }
 
@@ -242,15 +255,6 @@ fn location(text: &str) -> Result<&str> {
         return Err("a location is written without http:// or https://");
     }
     Ok(text)
-}
-
-fn proxy<'a>(item: Option<&'a Item<'_>>) -> Result<&'a str> {
-    let proxy = text(item)?;
-    let known = ["http://", "https://", "socks5://", "socks5h://"];
-    if !proxy.is_empty() && !known.iter().any(|scheme| proxy.starts_with(scheme)) {
-        return Err("a proxy is a URL with http, https, socks5 or socks5h");
-    }
-    Ok(proxy)
 }
 
 /// The lists of version 1 of the format: to search, insecure and blocked.

@@ -2,18 +2,18 @@
 
 use std::borrow::Cow;
 
-/// `host[:port]`, the host a name or an IPv6 address in brackets.
+/// Names of repositories are not longer.
+const LONGEST: usize = 255;
+
+/// `host[:port]`, the host a name or an IPv4 address. The runtime's grammar of
+/// names has no IPv6 addresses.
 pub(crate) fn is_domain(text: &str) -> bool {
     let (host, port) = match text.bytes().rposition(|byte| byte == b':') {
-        Some(colon) if !text.ends_with(']') => text.split_at_checked(colon).unwrap_or((text, "")),
-        _ => (text, ":0"),
+        Some(colon) => text.split_at_checked(colon).unwrap_or((text, "")),
+        None => (text, ":0"),
     };
     if port.len() < 2 || !port.bytes().skip(1).all(|byte| byte.is_ascii_digit()) {
         return false;
-    }
-    if let Some(address) = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-        let part = |byte: u8| byte.is_ascii_hexdigit() || byte == b':';
-        return !address.is_empty() && address.bytes().all(part);
     }
     // Labels of letters, digits and dashes, with no dash at an end.
     let mut before = b'.';
@@ -84,29 +84,31 @@ pub(crate) fn is_canonical(name: &str) -> bool {
 }
 
 /// The complete name of `path` in `registry`: Docker's own images have a
-/// hidden `library/`.
+/// hidden `library/`, and what cannot be a registry is a part of a path there.
 pub(crate) fn complete(registry: &str, path: &str) -> String {
-    let docker = registry == "docker.io" || registry == "index.docker.io";
-    match (docker, path.contains('/')) {
-        (true, false) => ["docker.io/library/", path].concat(),
-        (true, true) => ["docker.io/", path].concat(),
-        (false, _) => [registry, "/", path].concat(),
+    match registry {
+        "docker.io" | "index.docker.io" if path.contains('/') => ["docker.io/", path].concat(),
+        "docker.io" | "index.docker.io" => ["docker.io/library/", path].concat(),
+        host if is_registry(host) => [host, "/", path].concat(),
+        part => ["docker.io/", part, "/", path].concat(),
     }
 }
 
 /// The complete name that an alias stands for, if it may stand for one.
 pub(crate) fn alias_target(value: &str) -> Option<Cow<'_, str>> {
     let (domain, path) = value.split_once('/')?;
-    let fine = is_registry(domain) && is_domain(domain) && is_path(path);
-    fine.then(|| complete(domain, path).into())
+    let fine = is_registry(domain) && is_domain(domain) && is_path(path) && value.len() <= LONGEST;
+    let name = fine.then(|| complete(domain, path))?;
+    (name.len() <= LONGEST).then(|| name.into())
 }
 
 /// A name without registry, tag and digest.
 pub(crate) fn is_short(name: &str) -> bool {
-    match name.split_once('/') {
-        Some((first, rest)) => !is_registry(first) && is_domain(first) && is_path(rest),
-        None => is_path(name),
-    }
+    let is_name = match name.split_once('/') {
+        Some((first, rest)) if is_domain(first) && is_path(rest) => !is_registry(first),
+        _ => is_path(name),
+    };
+    is_name && name.len() <= LONGEST
 }
 
 /// Whether an image can be named so; a registry that is left out is Docker's.
@@ -119,32 +121,33 @@ pub(crate) fn is_tagged(text: &str) -> bool {
     tagged(text) == Some(true)
 }
 
+/// `ALGORITHM:HEX`, with an algorithm that is known.
+pub(crate) fn is_digest(digest: &str) -> bool {
+    let (algorithm, hex) = digest.split_once(':').unwrap_or_default();
+    let length = match algorithm {
+        "sha256" => 64,
+        "sha384" => 96,
+        "sha512" => 128,
+        _ => return false,
+    };
+    hex.len() == length && hex.bytes().all(is_lower_hex)
+}
+
+fn is_lower_hex(byte: u8) -> bool {
+    matches!(byte, b'0'..=b'9' | b'a'..=b'f')
+}
+
 /// Whether a reference has a tag or a digest; none for what is no reference.
 fn tagged(text: &str) -> Option<bool> {
-    let is_lower_hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     if text.len() == 64 && text.bytes().all(is_lower_hex) {
         return None;
     }
     let (domain, rest) = match text.split_once('/') {
-        Some((first, rest))
-            if is_registry(first) || first.bytes().any(|byte| byte.is_ascii_uppercase()) =>
-        {
-            (first, rest)
-        }
+        Some((first, rest)) if is_registry(first) => (first, rest),
         _ => ("docker.io", text),
     };
     let (rest, digest) = rest.split_once('@').map_or((rest, None), |(rest, d)| (rest, Some(d)));
     let (path, tag) = rest.split_once(':').map_or((rest, None), |(path, tag)| (path, Some(tag)));
-    let is_digest = |digest: &str| {
-        let (algorithm, hex) = digest.split_once(':').unwrap_or_default();
-        let length = match algorithm {
-            "sha256" => 64,
-            "sha384" => 96,
-            "sha512" => 128,
-            _ => return false,
-        };
-        hex.len() == length && hex.bytes().all(is_lower_hex)
-    };
     let is_tag = |tag: &str| {
         let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
         tag.len() <= 128
@@ -157,7 +160,7 @@ fn tagged(text: &str) -> Option<bool> {
     };
     let fine = is_domain(domain)
         && is_path(path)
-        && name <= 255
+        && name <= LONGEST
         && digest.is_none_or(is_digest)
         && tag.is_none_or(is_tag);
     fine.then_some(digest.is_some() || tag.is_some())
@@ -169,14 +172,13 @@ mod tests {
 
     #[test]
     fn domains_paths_and_names() {
-        for domain in
-            ["quay.io", "a", "localhost:5000", "A-b.c", "[fd00::1]:80", "[::1]", "1.2.3.4"]
-        {
+        for domain in ["quay.io", "a", "localhost:5000", "A-b.c", "1.2.3.4", "1.2.3.4:80"] {
             assert!(is_domain(domain), "{domain}");
         }
-        for domain in
-            ["", "a..b", "-a", "a-", "a_b", "a:", "a:x", "a/b", "[]", "[g]", "*.a", "a:1:2"]
-        {
+        for domain in [
+            "", "a..b", "-a", "a-", "a_b", "a:", "a:x", "a/b", "*.a", "a:1:2", "[::1]", "[::1]:80",
+            "::1",
+        ] {
             assert!(!is_domain(domain), "{domain}");
         }
         for path in ["a", "a/b", "a.b", "a_b", "a__b", "a---b", "0/1"] {
@@ -198,9 +200,19 @@ mod tests {
     fn dockers_own_images_have_a_hidden_part() {
         assert_eq!(complete("docker.io", "alpine"), "docker.io/library/alpine");
         assert_eq!(complete("quay.io", "alpine"), "quay.io/alpine");
+        assert_eq!(complete("host", "alpine"), "docker.io/host/alpine");
         assert_eq!(alias_target("docker.io/alpine").unwrap(), "docker.io/library/alpine");
         assert_eq!(alias_target("host/alpine"), None);
         assert_eq!(alias_target("quay.io/alpine:3"), None);
+    }
+
+    #[test]
+    fn a_name_without_a_registry_is_in_lower_case() {
+        for (name, fine) in
+            [("app", true), ("org/app:1", true), ("Org/app", false), ("a.io/app", true)]
+        {
+            assert_eq!(is_reference(name), fine, "{name}");
+        }
     }
 
     #[test]
@@ -211,6 +223,10 @@ mod tests {
             ("quay.io/a", false),
             ("a:1", false),
             ("localhost/a", false),
+            ("Org/app", true),
+            ("a_b/c", true),
+            ("a.b_c/d", true),
+            ("a_B/c", false),
         ] {
             assert_eq!(is_short(name), short, "{name}");
         }

@@ -3,6 +3,9 @@
 use std::cmp::Ordering;
 use tread_policy_formats::words;
 
+/// So many times fewer names are added one by one.
+const FEW: usize = 64;
+
 /// Names in their order, and what belongs to them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Names<'a, V> {
@@ -16,8 +19,40 @@ impl<V> Default for Names<'_, V> {
 }
 
 impl<'a, V> Names<'a, V> {
-    pub(crate) fn with_capacity(count: usize) -> Names<'a, V> {
-        Names { entries: Vec::with_capacity(count) }
+    /// Names in any order; of several that are the same the first one counts.
+    pub(crate) fn first_of_each(mut entries: Vec<(&'a str, V)>) -> Names<'a, V> {
+        let follows = |pair: &[(&str, V)]| match pair {
+            [(a, _), (b, _)] => words::order(a, b) == Ordering::Less,
+            _ => true,
+        };
+        // Most files are in order.
+        if !entries.windows(2).all(follows) {
+            entries.sort_by(|(a, _), (b, _)| words::order(a, b));
+            entries.dedup_by(|(later, _), (first, _)| words::equal(later, first));
+        }
+        Names { entries }
+    }
+
+    /// Names that are in order, each once.
+    pub(crate) fn in_order(entries: Vec<(&'a str, V)>) -> Names<'a, V> {
+        Names { entries }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Adds all of `later`, which wins.
+    pub(crate) fn merge(&mut self, later: Names<'a, V>) {
+        if self.is_empty() {
+            self.entries = later.entries;
+        } else if later.len() < self.len() / FEW {
+            later.entries.into_iter().for_each(|(name, value)| self.put(name, value));
+        } else {
+            let mut entries = later.entries;
+            entries.append(&mut self.entries);
+            *self = Names::first_of_each(entries);
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -129,6 +164,25 @@ mod tests {
         assert_eq!(map.get("d"), Some(&9));
         assert_eq!(names("a ab abc b aa").with_start("ab").collect::<Vec<_>>(), ["ab", "abc"]);
         assert_eq!(names("a b").with_start("").count(), 2);
+        let entries = "b a c b".split(' ').enumerate().map(|(number, name)| (name, number));
+        let first = Names::first_of_each(entries.collect());
+        assert_eq!(first.iter().collect::<Vec<_>>(), [("a", &1), ("b", &0), ("c", &2)]);
+    }
+
+    #[test]
+    fn of_two_maps_the_later_one_wins() {
+        for (before, later) in [("", "a b"), ("a c", "b"), ("a b c d", "d b a"), ("b", "")] {
+            let mut merged = names(before);
+            merged.merge(names(later));
+            let mut one_by_one = names(before);
+            names(later).into_entries().into_iter().for_each(|(name, it)| one_by_one.put(name, it));
+            assert_eq!(merged, one_by_one, "{before} and {later}");
+        }
+        let many: Vec<String> = (0..1000).map(|n| format!("n{n:03}")).collect();
+        let many = many.join(" ");
+        let mut merged = names(&many);
+        merged.merge(names("n500x n500 a"));
+        assert_eq!((merged.len(), merged.get("n500"), merged.get("a")), (1002, Some(&1), Some(&2)));
     }
 
     #[test]

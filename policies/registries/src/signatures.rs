@@ -1,7 +1,7 @@
 //! Whether the runtime would take a signature policy: as strict as it is,
 //! which refuses what it does not know.
 
-use crate::name::{is_domain, is_path, is_reference, is_tagged};
+use crate::name::{is_digest, is_domain, is_path, is_reference, is_tagged};
 use std::collections::BTreeMap;
 use tread_guest_sdk::json;
 
@@ -31,19 +31,66 @@ fn policy(text: &str) -> Result<()> {
         return Err("it may have \"default\" and \"transports\" only");
     }
     if let Some(transports) = fields.get("transports") {
-        for scopes in object(transports)
+        for (transport, scopes) in object(transports)
             .map_err(|_| "its \"transports\" is no object, or sets a key twice")?
-            .values()
         {
-            for scope in object(scopes)
+            for (scope, wanted) in object(scopes)
                 .map_err(|_| "one of its transports is no object, or sets a key twice")?
-                .values()
             {
-                requirements(scope)?;
+                if !scope.is_empty() && !is_scope(&transport, &scope) {
+                    return Err("a transport has a scope that is not of its form");
+                }
+                requirements(wanted)?;
             }
         }
     }
     requirements(default)
+}
+
+/// Whether a transport may have a scope. Those of transports that are not known,
+/// and of `docker`, are not looked at: one that is no name holds for no image.
+fn is_scope(transport: &str, scope: &str) -> bool {
+    match transport {
+        "dir" | "oci" | "oci-archive" | "sif" => is_clean_path(scope),
+        "docker-archive" | "tarball" => false,
+        "docker-daemon" => !is_digest(scope),
+        "atomic" => is_stream(scope),
+        "containers-storage" => is_store(scope),
+        _ => true,
+    }
+}
+
+/// An absolute path as tools write it, and not the root.
+fn is_clean_path(path: &str) -> bool {
+    path.strip_prefix('/')
+        .is_some_and(|rest| !rest.split('/').any(|part| matches!(part, "" | "." | "..")))
+}
+
+/// A part of `HOST/NAMESPACE/STREAM:TAG`, from the left.
+fn is_stream(scope: &str) -> bool {
+    let mut parts = scope.split('/').skip(1);
+    let (namespace, stream) = (parts.next().unwrap_or(""), parts.next().unwrap_or(""));
+    parts.next().is_none() && !namespace.contains(':') && stream.split(':').count() <= 2
+}
+
+/// A place where containers are stored, whole: `[DRIVER@PATH]`.
+fn is_store(scope: &str) -> bool {
+    let Some((store, name)) = scope.strip_prefix('[').and_then(|rest| rest.split_once(']')) else {
+        return false;
+    };
+    let path = store.split_once('@').map_or(store, |(driver, path)| match driver {
+        "" => "",
+        _ => path,
+    });
+    let ids: Vec<&str> = name.split('@').skip(1).collect();
+    let is_id = |id: &str| is_digest(&["sha256:", id].concat());
+    let is_name = match ids.as_slice() {
+        [] => true,
+        [id] => is_id(id) || is_digest(id),
+        [digest, id] => is_digest(digest) && is_id(id),
+        _ => false,
+    };
+    path.starts_with('/') && is_name
 }
 
 fn requirements(text: &str) -> Result<()> {
@@ -349,6 +396,9 @@ mod tests {
             r#"{"default":[{"type":"signedBy","keyType":"GPGKeys","keyPath":"/x","signedIdentity":null}]}"#,
             r#"{"default":[{"type":"signedBy","keyType":"GPGKeys","keyPath":"/x","signedIdentity":{"type":"exactReference","dockerReference":"quay.io/a"}}]}"#,
             r#"{"default":[{"type":"signedBaseLayer"}]}"#,
+            r#"{"default":[{"type":"signedBaseLayer","baseLayerIdentity":{"type":"exactRepository","dockerRepository":"Org/app"}}]}"#,
+            r#"{"default":[{"type":"signedBaseLayer","baseLayerIdentity":{"type":"exactReference","dockerReference":"[fd00::1]:5000/a:1"}}]}"#,
+            r#"{"default":[{"type":"signedBaseLayer","baseLayerIdentity":{"type":"remapIdentity","prefix":"[fd00::1]","signedPrefix":"a.io"}}]}"#,
             r#"{"default":[{"type":"sigstoreSigned"}]}"#,
             r#"{"default":[{"type":"sigstoreSigned","keyPaths":[]}]}"#,
             r#"{"default":[{"type":"sigstoreSigned","keyPath":"/x","rekorPublicKeyPath":"/r","rekorPublicKeyData":"Zm9v"}]}"#,
@@ -357,6 +407,40 @@ mod tests {
             r#"{"default":[{"type":"sigstoreSigned","pki":{"caRootsPath":"/c"}}]}"#,
         ] {
             assert!(fault(policy.as_bytes()).is_some(), "{policy}");
+        }
+    }
+
+    #[test]
+    fn scopes_are_of_the_form_of_their_transport() {
+        let digest = ["sha256:", &"0".repeat(64)].concat();
+        for (transport, scope, fine) in [
+            ("docker", "[fd00::1]:5000/no:name", true),
+            ("unknown", "anything", true),
+            ("dir", "", true),
+            ("dir", "/var/lib/images", true),
+            ("dir", "/", false),
+            ("dir", "images", false),
+            ("oci", "/var/../lib", false),
+            ("oci-archive", "/var//lib", false),
+            ("sif", "/var/lib/", false),
+            ("docker-archive", "/a", false),
+            ("tarball", "a", false),
+            ("docker-daemon", "a:1", true),
+            ("docker-daemon", &digest, false),
+            ("atomic", "host:5000/namespace/stream:tag", true),
+            ("atomic", "host/name:space", false),
+            ("atomic", "host/namespace/stream:tag/more", false),
+            ("containers-storage", "[overlay@/var/lib/containers]", true),
+            ("containers-storage", "[/var/lib/containers]docker.io/library/a:1", true),
+            ("containers-storage", &format!("[/var]a@{digest}"), true),
+            ("containers-storage", "[/var]a@1", false),
+            ("containers-storage", "[overlay@var]", false),
+            ("containers-storage", "docker.io/library/a", false),
+        ] {
+            let policy = format!(
+                r#"{{"default":[{{"type":"reject"}}],"transports":{{"{transport}":{{"{scope}":[{{"type":"reject"}}]}}}}}}"#
+            );
+            assert_eq!(fault(policy.as_bytes()).is_none(), fine, "{transport} {scope}");
         }
     }
 

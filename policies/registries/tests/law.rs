@@ -12,89 +12,140 @@
 
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 use tread_guest_sdk::{Action, Context, Policy, test};
-use tread_policy_registries::{Registries, Settings};
+use tread_policy_registries::{Mirrors, Registries, Settings};
 
-const PREFIXES: &[&str] =
-    &["a.io", "a.io/p", "a.io/p/q", "b.io", "m.io", "m.io/p", "*.w.io", "c.w.io", "*.c.w.io"];
-const PLACES: &[&str] = &["a.io", "a.io/p", "b.io", "m.io", "m.io/p", "c.w.io", "n.io/x"];
-/// Names for each way in which the prefixes and places above can overlap.
-const NAMES: &[&str] = &[
-    "a.io/r",
-    "a.io/r/s",
+/// A name that is as long as any that counts: the runtime takes 255 characters.
+const LONGEST: usize = 128;
+/// So much longer than a prefix that only short names fit behind it.
+const LONG_PLACE: &str = "n.io/long-1234567890-1234567890-1234567890-1234567890-1234567890-1234567890\
+    -1234567890-1234567890-1234567890-1234567890-1234567890-1234567890-1234567890-1234567890-12345";
+const LONG_HOST: &str = "s.long-1234567890-1234567890-1234567890-1234567890-1234567890-1234567890\
+    -1234567890-1234567890-1234567890-1234567890-1234567890-1234567890-1234567890-1234567890-12345";
+
+const PREFIXES: &[&str] = &[
+    "a.io",
     "a.io/p",
-    "a.io/p/r",
-    "a.io/p/r/s",
-    "a.io/p/p",
-    "a.io/p/p/r",
     "a.io/p/q",
-    "a.io/p/q/r",
-    "a.io/p/q/r/s",
-    "a.io/p/q/p",
-    "a.io/q",
-    "a.io/q/r",
-    "a.io/p/p/q",
-    "a.io/p/p/q/r",
-    "a.io/p/q/q",
-    "a.io/p/q/p/r",
-    "a.io/p/q/p/q",
-    "a.io/p/q/p/q/r",
-    "a.io/p/q/q/r",
-    "a.io/q/r/s",
-    "b.io/r",
-    "b.io/r/s",
-    "b.io/p",
-    "b.io/p/r",
-    "b.io/p/q",
-    "b.io/p/q/r",
-    "b.io/q",
-    "b.io/q/r",
-    "m.io/r",
-    "m.io/r/s",
+    "a.io:5",
+    "b.io",
+    "m.io",
     "m.io/p",
-    "m.io/p/r",
-    "m.io/p/r/s",
-    "m.io/p/p",
-    "m.io/p/p/r",
-    "m.io/p/q",
-    "m.io/p/q/r",
-    "m.io/p/p/q",
-    "m.io/p/p/q/r",
-    "m.io/q",
-    "m.io/q/r",
-    "m.io/p/q/p",
-    "c.w.io/r",
-    "c.w.io/r/s",
-    "c.w.io/p",
-    "c.w.io/p/r",
-    "c.w.io/p/q",
-    "c.w.io/p/q/r",
-    "c.w.io/q",
-    "c.w.io/q/r",
-    "d.w.io/r",
-    "d.w.io/r/s",
-    "d.w.io/p",
-    "d.w.io/p/r",
-    "d.w.io/p/q",
-    "d.w.io/p/q/r",
-    "d.w.io/q",
-    "d.w.io/q/r",
-    "d.c.w.io/r",
-    "d.c.w.io/r/s",
-    "d.c.w.io/p",
-    "d.c.w.io/p/r",
-    "d.c.w.io/p/q",
-    "d.c.w.io/p/q/r",
-    "d.c.w.io/q",
-    "d.c.w.io/q/r",
-    "n.io/x",
-    "z.io/r",
+    "m.io:5",
+    "*.w.io",
+    "c.w.io",
+    "*.c.w.io",
+    "docker.io",
+    "docker.io/library/p",
 ];
+/// Most of them a few times, so that they meet often.
+const PLACES: &[&str] = &[
+    "a.io",
+    "a.io/p",
+    "b.io",
+    "m.io",
+    "m.io/p",
+    "c.w.io",
+    "a.io",
+    "a.io/p",
+    "b.io",
+    "m.io",
+    "m.io/p",
+    "c.w.io",
+    "n.io/x",
+    "m.io:5",
+    "docker.io",
+    "a.io/p:v",
+    "x_y.io/p",
+    LONG_PLACE,
+];
+const SEARCH: &[&str] = &["a.io", "m.io", "d.w.io", "docker.io", "h", LONG_HOST];
+
+/// Hosts, and paths, for each way in which the prefixes and places above can
+/// overlap. No entry names `z.io`, port 7, `r` and `s`.
+const HOSTS: &[&str] = &[
+    "a.io",
+    "a.io:5",
+    "a.io:7",
+    "b.io",
+    "b.io:5",
+    "b.io:7",
+    "m.io",
+    "m.io:5",
+    "m.io:7",
+    "c.w.io",
+    "c.w.io:5",
+    "c.w.io:7",
+    "d.w.io",
+    "d.w.io:5",
+    "d.w.io:7",
+    "d.c.w.io",
+    "d.c.w.io:5",
+    "d.c.w.io:7",
+    "docker.io",
+    "docker.io:5",
+    "docker.io:7",
+    "z.io",
+];
+const PATHS: &[&str] = &[
+    "r",
+    "r/s",
+    "p",
+    "p/r",
+    "p/r/s",
+    "p/p",
+    "p/p/r",
+    "p/q",
+    "p/q/r",
+    "p/q/r/s",
+    "p/q/p",
+    "p/p/q",
+    "p/p/q/r",
+    "p/q/q",
+    "p/q/p/r",
+    "p/q/p/q",
+    "p/q/p/q/r",
+    "p/q/q/r",
+    "q",
+    "q/r",
+    "q/r/s",
+    "library/r",
+    "library/p",
+    "library/p/r",
+    "library/p/r/s",
+    "library/p/p",
+    "library/p/p/r",
+    "library/p/p/q",
+    "library/p/p/q/r",
+    "library/p/q",
+    "library/p/q/r",
+    "library/p/library/p",
+    "library/p/library/p/r",
+    "p/library/p",
+    "p/library/p/r",
+    "p/q/library/p",
+    "p/q/library/p/r",
+];
+
+/// The complete names of images.
+static NAMES: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let path = |host: &&str, path: &&str| format!("{host}/{path}");
+    let mut names: Vec<String> =
+        HOSTS.iter().flat_map(|host| PATHS.iter().map(move |it| path(host, it))).collect();
+    for start in HOSTS.iter().map(ToString::to_string).chain(names.clone()) {
+        names.push(format!("{start}/{}", "r".repeat(LONGEST - start.len() - 1)));
+    }
+    // Docker's own images have no other name than the one with `library/`.
+    names.retain(|name| parsed(name).is_some());
+    names
+});
+
 /// Every path that a name above has may be asked for without a registry too.
-fn shorts() -> impl Iterator<Item = &'static str> {
-    let paths = NAMES.iter().filter_map(|name| name.split_once('/'));
-    paths.map(|(_, path)| path).collect::<BTreeSet<_>>().into_iter()
-}
+static SHORTS: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let long = "r".repeat(LONGEST);
+    PATHS.iter().map(ToString::to_string).chain([long]).collect()
+});
 
 #[derive(Debug, Clone, PartialEq)]
 struct Place {
@@ -153,9 +204,9 @@ fn registry() -> impl Strategy<Value = (&'static str, Registry)> {
 }
 
 fn side() -> impl Strategy<Value = Side> {
-    let search = proptest::sample::subsequence(&["a.io", "m.io", "d.w.io"][..], 0..3);
+    let search = proptest::sample::subsequence(SEARCH, 0..3).prop_shuffle();
     let mode = proptest::sample::select(&["", "", "permissive", "enforcing"][..]);
-    let short = proptest::sample::select(&["r", "p/q"][..]);
+    let short = proptest::sample::select(&["r", "p/q", "library/r"][..]);
     let target = proptest::sample::select(&["a.io/r", "m.io/p/q", "z.io/r", ""][..]);
     (
         proptest::collection::vec(registry(), 0..4),
@@ -265,14 +316,95 @@ fn find<'a>(side: &'a Side, name: &str) -> Option<(usize, &'a Registry)> {
     best.map(|(_, end, registry)| (end, registry))
 }
 
-fn is_canonical(name: &str) -> bool {
-    name.split_once('/').is_some_and(|(host, path)| host.contains(['.', ':']) && !path.is_empty())
+/// `HOST[:PORT]`, as `reference.DomainRegexp` has it.
+fn is_domain(text: &str) -> bool {
+    let (host, port) = text.split_once(':').unwrap_or((text, "0"));
+    let is_label = |label: &str| {
+        let fine = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        !label.is_empty()
+            && label.chars().all(fine)
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    host.split('.').all(is_label) && !port.is_empty() && port.chars().all(|c| c.is_ascii_digit())
+}
+
+/// A component of a path: letters and digits, joined by `.`, `_`, `__` or dashes.
+fn is_component(text: &str) -> bool {
+    let is_word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    text.starts_with(is_word)
+        && text.ends_with(is_word)
+        && text
+            .split(is_word)
+            .all(|s| matches!(s, "" | "." | "_" | "__") || s.trim_matches('-').is_empty())
+}
+
+/// A reference that was read: its registry, its name, and what it ends with.
+#[derive(Debug, Clone, PartialEq)]
+struct Named {
+    domain: String,
+    name: String,
+    tag: Option<String>,
+    digest: Option<String>,
+}
+
+/// `reference.Parse`
+fn parse(text: &str) -> Option<Named> {
+    let (rest, digest) = text.split_once('@').map_or((text, None), |(rest, d)| (rest, Some(d)));
+    let last = rest.rfind('/').map_or(0, |at| at + 1);
+    let (name, tag) = match rest[last..].split_once(':') {
+        Some((component, tag)) => (&rest[..last + component.len()], Some(tag)),
+        None => (rest, None),
+    };
+    let is_tag = |tag: &str| !tag.is_empty() && tag.len() <= 128 && !tag.contains(':');
+    let domain = name.split_once('/').map_or("", |(first, _)| first);
+    let domain = if is_domain(domain) { domain } else { "" };
+    let path = if domain.is_empty() { name } else { &name[domain.len() + 1..] };
+    (path.split('/').all(is_component) && name.len() <= 255 && tag.is_none_or(is_tag)).then(|| {
+        Named {
+            domain: domain.to_string(),
+            name: name.to_string(),
+            tag: tag.map(ToString::to_string),
+            digest: digest.map(ToString::to_string),
+        }
+    })
+}
+
+/// `reference.ParseNormalizedNamed`
+fn normalized(text: &str) -> Option<Named> {
+    let (mut domain, mut rest) = match text.split_once('/') {
+        Some((first, rest)) if first.contains(['.', ':']) || first == "localhost" => {
+            (first, rest.to_string())
+        }
+        _ => ("docker.io", text.to_string()),
+    };
+    if domain == "index.docker.io" {
+        domain = "docker.io";
+    }
+    if domain == "docker.io" && !rest.contains('/') {
+        rest = format!("library/{rest}");
+    }
+    parse(&format!("{domain}/{rest}"))
+}
+
+/// `reference.ParseNamed`: as it is, or not at all.
+fn parsed(text: &str) -> Option<Named> {
+    let named = normalized(text)?;
+    let end = |mark: char, end: &Option<String>| {
+        end.as_ref().map_or(String::new(), |end| format!("{mark}{end}"))
+    };
+    let again = format!("{}{}{}", named.name, end(':', &named.tag), end('@', &named.digest));
+    (again == text).then_some(named)
 }
 
 type Source = (String, bool);
 
+const DIGEST: &str = "@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
+/// `Registry.PullSourcesFromReference`, and then what each source is worth.
 fn sources(side: &Side, name: &str, digest: bool) -> Vec<Source> {
     let Some((end, registry)) = find(side, name) else { return vec![(name.to_string(), false)] };
+    let reference = format!("{name}{}", if digest { DIGEST } else { ":tag" });
     let mut places = Vec::new();
     for mirror in &registry.mirrors {
         let used = if registry.by_digest_only {
@@ -291,31 +423,41 @@ fn sources(side: &Side, name: &str, digest: bool) -> Vec<Source> {
     places.push(&registry.own);
     let mut found = Vec::new();
     for place in places {
-        let location =
-            if place.location.is_empty() { &name[..end] } else { place.location.as_str() };
-        let physical = format!("{location}{}", &name[end..]);
-        if !is_canonical(&physical) {
-            return Vec::new();
-        }
-        if !find(side, &physical).is_some_and(|(_, found)| found.blocked) {
-            found.push((physical, place.insecure));
+        let rewritten = if place.location.is_empty() {
+            reference.clone()
+        } else {
+            format!("{}{}", place.location, &reference[end..])
+        };
+        // One that is no reference fails the pull before any source is tried.
+        let Some(named) = parsed(&rewritten) else { return Vec::new() };
+        // The transport takes no tag beside a digest, and there is no host to ask.
+        let fails = named.tag.is_some() && named.digest.is_some() || named.domain.is_empty();
+        if !fails && !find(side, &named.name).is_some_and(|(_, found)| found.blocked) {
+            found.push((named.name, place.insecure));
         }
     }
     found
 }
 
+/// `shortnames.Resolve`, without regard to `short-name-mode`: CRI-O has one of
+/// its own, which OpenShift sets to `disabled`.
 fn short_sources(side: &Side, short: &str, digest: bool) -> Vec<Source> {
-    let names: Vec<String> = match side.aliases.get(short) {
-        Some(target) if !target.is_empty() => vec![target.to_string()],
-        _ if side.mode == "enforcing" && side.search.len() > 1 => vec![],
-        _ => side.search.iter().map(|registry| format!("{registry}/{short}")).collect(),
+    let names: Option<Vec<String>> = match side.aliases.get(short) {
+        Some(target) if !target.is_empty() => Some(vec![target.to_string()]),
+        _ => side
+            .search
+            .iter()
+            .map(|registry| normalized(&format!("{registry}/{short}")).map(|named| named.name))
+            .collect(),
     };
-    names.iter().flat_map(|name| sources(side, name, digest)).collect()
+    // One that is no name fails the pull before any is tried.
+    names.unwrap_or_default().iter().flat_map(|name| sources(side, name, digest)).collect()
 }
 
 /// Whether a pull goes on as before, whatever is down (0), up without a valid
-/// certificate (1), or up (2).
-fn goes_on(before: &[Source], after: &[Source], digest: bool) -> bool {
+/// certificate (1), or up (2). Of a mirror that is not trusted it may be that it
+/// has the manifest only: then the pull fails, and no other source is tried.
+fn goes_on(before: &[Source], after: &[Source], digest: bool, trusted: bool) -> bool {
     let places: Vec<&str> = before
         .iter()
         .chain(after)
@@ -324,34 +466,52 @@ fn goes_on(before: &[Source], after: &[Source], digest: bool) -> bool {
         .into_iter()
         .collect();
     assert!(places.len() <= 14, "too many worlds to try all of them");
+    let bare: Vec<Option<&str>> = if digest && !trusted {
+        [None].into_iter().chain(places.iter().copied().map(Some)).collect()
+    } else {
+        vec![None]
+    };
     (0..3_u32.pow(places.len() as u32)).all(|world| {
         let state = |name: &str| {
             let at = places.iter().position(|place| *place == name).unwrap();
             world / 3_u32.pow(at as u32) % 3
         };
-        let pull = |sources: &[Source]| {
+        let first = |sources: &[Source]| {
             let answers = |source: &&Source| state(&source.0) + u32::from(source.1) >= 2;
             sources.iter().find(answers).map(|source| source.0.clone())
         };
-        match (pull(before), pull(after)) {
-            (None, _) => true,
-            (Some(_), None) => false,
-            (Some(was), Some(is)) => digest || was == is,
-        }
+        let (was, is) = (first(before), first(after));
+        bare.iter().all(|bare| {
+            let whole =
+                |place: &Option<String>| place.clone().filter(|it| Some(it.as_str()) != *bare);
+            match (whole(&was), whole(&is)) {
+                (None, _) => true,
+                (Some(_), None) => false,
+                (Some(was), Some(is)) => digest || was == is,
+            }
+        })
     })
 }
 
 /// The first pull that does not go on as before.
-fn victim(before: &Side, after: &Side) -> Option<String> {
+fn victim(before: &Side, after: &Side, trusted: bool) -> Option<String> {
+    // Only to save time: most names, and long ones where nothing else is long.
+    let blocks = [before, after].iter().any(|side| side.registries.values().any(|it| it.blocked));
+    let some_long = format!("{before:?}{after:?}").contains("-1234567890");
+    let unconcerned = |name: &str| {
+        let same = !blocks && find(before, name) == find(after, name);
+        same || (!some_long && name.len() >= LONGEST)
+    };
     for digest in [false, true] {
-        let broken =
-            |old: Vec<Source>, new: Vec<Source>| old != new && !goes_on(&old, &new, digest);
-        for name in NAMES {
+        let broken = |old: Vec<Source>, new: Vec<Source>| {
+            old != new && !goes_on(&old, &new, digest, trusted)
+        };
+        for name in NAMES.iter().filter(|name| !unconcerned(name)) {
             if broken(sources(before, name, digest), sources(after, name, digest)) {
                 return Some(format!("{name}, by digest: {digest}"));
             }
         }
-        for short in shorts() {
+        for short in SHORTS.iter() {
             if broken(short_sources(before, short, digest), short_sources(after, short, digest)) {
                 return Some(format!("{short}, by digest: {digest}"));
             }
@@ -362,29 +522,32 @@ fn victim(before: &Side, after: &Side) -> Option<String> {
 
 // ---- the law --------------------------------------------------------------
 
-fn drains(before: &str, after: &str) -> (bool, String) {
+fn drains(before: &str, after: &str, mirrors: Mirrors) -> (bool, String) {
     let change = test::file("/etc/containers/registries.conf", before, after);
-    let verdict = test::verdict::<Registries>(change);
+    let settings = Settings { mirrors, ..Settings::default() };
+    let verdict = test::verdicts::<Registries>(&settings, vec![change], vec![]).remove(0);
     let reload = Action::reload("crio.service");
     assert!(verdict.actions().contains(&reload), "always reloaded: {}", verdict.reason());
     (verdict.actions().contains(&Action::Drain), verdict.reason().to_string())
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 4_000, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig { cases: 3_000, failure_persistence: None, ..Default::default() })]
 
     #[test]
-    fn a_node_is_drained_exactly_if_a_pull_may_suffer((before, after) in pair()) {
-        let (drains, reason) = drains(&toml(&before), &toml(&after));
-        prop_assert_eq!(drains, victim(&before, &after).is_some(),
-            "{}\n{:?}\n--- before\n{}\n--- after\n{}",
-            reason, victim(&before, &after), toml(&before), toml(&after));
+    fn a_node_is_drained_exactly_if_a_pull_may_suffer((before, after) in pair(), trusted: bool) {
+        let mirrors = if trusted { Mirrors::Trusted } else { Mirrors::Untrusted };
+        let (drains, reason) = drains(&toml(&before), &toml(&after), mirrors);
+        let victim = victim(&before, &after, trusted);
+        prop_assert_eq!(drains, victim.is_some(),
+            "{}\n{:?}, mirrors {:?}\n--- before\n{}\n--- after\n{}",
+            reason, victim, mirrors, toml(&before), toml(&after));
     }
 
     #[test]
     fn what_means_the_same_never_drains(side in side()) {
         let same = format!("# another comment\nunknown = 1\n{}", toml(&side));
-        prop_assert!(!drains(&toml(&side), &same).0);
+        prop_assert!(!drains(&toml(&side), &same, Mirrors::Untrusted).0);
     }
 
     /// Where the entries stand, in the main file or in a drop-in, is the same.

@@ -178,16 +178,28 @@ fn short_names_count() {
         ),
         ("the list is no longer set", "unqualified-search-registries = ['a.io']", "", true),
         (
-            "enforcing with two registries fails",
+            "CRI-O does not take the mode from here",
             "unqualified-search-registries = ['a.io', 'b.io']",
             "unqualified-search-registries = ['a.io', 'b.io']\nshort-name-mode = 'enforcing'",
+            false,
+        ),
+        (
+            "so that a list that is swapped counts beside it too",
+            "unqualified-search-registries = ['a.io', 'b.io']\nshort-name-mode = 'enforcing'",
+            "unqualified-search-registries = ['b.io', 'a.io']\nshort-name-mode = 'enforcing'",
             true,
         ),
         (
-            "enforcing with one does not",
-            "unqualified-search-registries = ['a.io']",
+            "and one that is cut",
+            "unqualified-search-registries = ['a.io', 'b.io']\nshort-name-mode = 'enforcing'",
             "unqualified-search-registries = ['a.io']\nshort-name-mode = 'enforcing'",
-            false,
+            true,
+        ),
+        (
+            "a registry without a dot is a part of a path of Docker's",
+            "unqualified-search-registries = ['team']\n[[registry]]\nlocation = 'docker.io/team'",
+            "unqualified-search-registries = ['team']\n[[registry]]\nlocation = 'docker.io/team'\nblocked = true",
+            true,
         ),
         (
             "permissive is as disabled without a terminal",
@@ -236,7 +248,7 @@ fn short_names_count() {
 }
 
 fn settings(drain: Drain) -> Settings {
-    Settings { drain }
+    Settings { drain, ..Settings::default() }
 }
 
 fn both(changes: Vec<Change>, unchanged: Vec<tread_guest_sdk::Entry>) -> Vec<Verdict> {
@@ -382,7 +394,7 @@ fn signature_policies_keys_and_stores_reload() {
 
 #[test]
 fn reasons_stay_short_whatever_the_names() {
-    let name = "x".repeat(300);
+    let name = "x".repeat(100);
     let (before, after) = (
         conf(&format!("{name}.io/{name} {name}.io/{name} m.io/{name}=all")),
         conf(&format!("{name}.io/{name} {name}.io/{name} n.io/{name}=all m.io/{name}=all")),

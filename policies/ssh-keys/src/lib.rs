@@ -6,6 +6,9 @@ use tread_guest_sdk::{Change, Claim, Context, Effect, Policy, Verdict, export};
 /// The policy `ssh-keys`.
 pub struct SshKeys;
 
+const KEYS_READ: &str = "sshd reads the authorized keys at every login";
+const HASH_READ: &str = "the password hash is read at every login";
+
 impl Policy for SshKeys {
     type Settings = ();
     const NAME: &'static str = "ssh-keys";
@@ -16,10 +19,12 @@ impl Policy for SshKeys {
         Claim::on("password:*", Effect::None, Effect::None),
     ];
 
+    const REASONS: &'static [&'static str] = &[KEYS_READ, HASH_READ];
+
     fn classify((): &(), change: &Change, _: &Context<'_>) -> Verdict {
         match change.kind() {
-            "ssh-keys" => Verdict::nothing("sshd reads the authorized keys at every login"),
-            "password" => Verdict::nothing("the password hash is read at every login"),
+            "ssh-keys" => Verdict::nothing(KEYS_READ),
+            "password" => Verdict::nothing(HASH_READ),
             _ => Verdict::abstain(),
         }
     }
@@ -43,12 +48,12 @@ mod tests {
     }
 
     #[test]
-    fn a_new_password_needs_nothing_though_it_is_seen_as_a_digest_only() {
-        let digest = |text: &str| State::Digest(text.to_string());
+    fn a_new_password_needs_nothing_though_it_is_seen_as_a_token_only() {
+        let token = |text: &str| State::Digest(text.to_string());
         let change = Change {
             id: "password:core".to_string(),
-            before: digest("sha256:aa"),
-            after: digest("sha256:bb"),
+            before: token("secret:1"),
+            after: token("secret:2"),
         };
         assert_eq!(test::verdict::<SshKeys>(change).effect(), Some(Effect::None));
     }

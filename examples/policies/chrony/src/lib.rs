@@ -118,7 +118,7 @@ fn directives(change: &Change) -> Answer {
     })
 }
 
-/// The keys, of which mostly only the digest is known: others must not read them.
+/// The keys, of which mostly only a token is known: others must not read them.
 fn keys(change: &Change) -> Answer {
     let lines = match (&change.before, &change.after) {
         (State::File(before), State::File(after)) if before.content == after.content => {
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn of_secret_keys_the_digests_are_compared() {
+    fn of_secret_keys_the_tokens_are_compared() {
         let state = |text: &str, mode: u32| {
             let mut state = test::file_state("");
             if let State::File(file) = &mut state {

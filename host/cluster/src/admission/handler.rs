@@ -1,17 +1,21 @@
 //! The webhook: an AdmissionReview in, one that allows and warns out.
 
-use crate::http::{Limits, Refused, guarded};
+use super::certificates::Paths;
+use super::review::Asked;
+use crate::http::{Limits, Refused, guarded, not_found};
 use crate::metrics::Metrics;
 use axum::body::Bytes;
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 use axum::{Json, Router};
 use futures::future::BoxFuture;
-use kube::core::DynamicObject;
-use kube::core::admission::{AdmissionRequest, AdmissionResponse, AdmissionReview};
+use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
 /// The API server waits for 2 s, and whoever applies something waits with it.
@@ -25,9 +29,9 @@ const LONGEST: usize = 256;
 /// The API server cuts what is more than this, in bytes.
 const ALL: usize = 4096;
 
-/// Says what a request will do, one line for each warning.
-pub type Warn =
-    Arc<dyn Fn(AdmissionRequest<DynamicObject>) -> BoxFuture<'static, Vec<String>> + Send + Sync>;
+/// Says what a request will do, one line for each warning. Dropped: nobody waits
+/// for it any more.
+pub type Warn = Arc<dyn Fn(Asked) -> BoxFuture<'static, Vec<String>> + Send + Sync>;
 
 #[derive(Clone)]
 struct Service {
@@ -35,50 +39,49 @@ struct Service {
     metrics: Metrics,
 }
 
-/// `POST /warn`.
-pub fn webhook(warn: Warn, metrics: Metrics) -> Router {
-    let router =
-        Router::new().route(super::PATH, post(answer)).with_state(Service { warn, metrics });
-    guarded(router, LIMITS)
+/// `POST /warn/…`, for whoever knows the rest of the path: the API server.
+pub fn webhook(warn: Warn, metrics: Metrics, paths: Paths) -> Router {
+    let router = Router::new()
+        .route(&format!("{}/{{path}}", super::PATH), post(answer))
+        .with_state(Service { warn, metrics });
+    // Before anything else: nobody else is answered, nor takes a place.
+    guarded(router, LIMITS).layer(from_fn_with_state(paths, only_there))
 }
 
-async fn answer(
-    State(service): State<Service>,
-    body: Bytes,
-) -> Result<Json<AdmissionReview<DynamicObject>>, Refused> {
+/// Everybody else is told what is told of any path at which there is nothing.
+async fn only_there(State(paths): State<Paths>, request: Request, next: Next) -> Response {
+    match paths.has(request.uri().path()) {
+        true => next.run(request).await,
+        false => not_found().await.into_response(),
+    }
+}
+
+async fn answer(State(service): State<Service>, body: Bytes) -> Result<Json<Value>, Refused> {
     let begun = Instant::now();
-    let bad = |why: String| {
+    let asked = Asked::read(&body).map_err(|why| {
         Refused::new(
             StatusCode::BAD_REQUEST,
             format!("expected an AdmissionReview of admission.k8s.io/v1: {why}"),
         )
-    };
-    let review: AdmissionReview<DynamicObject> =
-        serde_json::from_slice(&body).map_err(|error| bad(error.to_string()))?;
-    let request: AdmissionRequest<DynamicObject> =
-        review.try_into().map_err(|_| bad("it has no request".to_owned()))?;
-    let mut response = AdmissionResponse::from(&request);
-    response.allowed = true;
-    let (kind, name) = (request.kind.kind.clone(), request.name.clone());
+    })?;
+    drop(body);
+    let (uid, kind, name) = (asked.uid.clone(), asked.kind.clone(), asked.name.clone());
+    let mut warnings = Vec::new();
     // In a task of its own, so that neither a panic nor a computation that does
-    // not pause takes the answer with it.
-    let mut warned = tokio::spawn((service.warn)(request));
-    match timeout_at(begun + DEADLINE, &mut warned).await {
-        Ok(Ok(warnings)) => {
-            let warnings = clean(warnings);
-            response.warnings = (!warnings.is_empty()).then_some(warnings);
-        }
-        Ok(Err(_)) => {
+    // not pause takes the answer with it. It ends with this, whatever ends this.
+    let mut warned = JoinSet::new();
+    warned.spawn(async move { (service.warn)(asked).await });
+    match timeout_at(begun + DEADLINE, warned.join_next()).await {
+        Ok(Some(Ok(lines))) => warnings = clean(lines),
+        Ok(_) => {
             tracing::error!(%kind, %name, "a panic instead of warnings; please report it")
         }
         Err(_) => {
-            warned.abort();
             tracing::warn!(%kind, %name, "no warnings within {DEADLINE:?}: allowed without");
         }
     }
-    let micros = u32::try_from(begun.elapsed().as_micros()).unwrap_or(u32::MAX);
-    service.metrics.warning_time.observe(f64::from(micros));
-    Ok(Json(response.into_review()))
+    service.metrics.warning_time.observe(begun.elapsed().as_secs_f64());
+    Ok(Json(Asked::allowed(&uid, &warnings)))
 }
 
 /// What the API server passes on and a terminal can take.

@@ -4,15 +4,22 @@
 pub mod certificates;
 pub mod handler;
 pub mod registration;
+pub mod review;
 
-pub use certificates::{Certificates, Settings};
+pub use certificates::{Certificates, Paths, Settings};
 pub use handler::{Warn, webhook};
+pub use review::Asked;
 
-/// The ValidatingWebhookConfiguration that `tread manifests` installs.
-pub const CONFIGURATION: &str = "tread";
+/// The ValidatingWebhookConfiguration that `tread manifests` installs for the
+/// tread of a namespace.
+pub fn configuration(namespace: &str) -> String {
+    crate::manifests::of_installation(namespace)
+}
+
 /// The webhook in it.
 pub const WEBHOOK: &str = "warn.tread.dev";
-/// Where the API server asks.
+/// What the path begins with at which the API server asks; the rest cannot be
+/// guessed.
 pub const PATH: &str = "/warn";
 /// The Secret that holds the certificates, in tread's own namespace.
 pub const SECRET: &str = "tread-webhook";

@@ -1,8 +1,11 @@
 //! The webhook's configuration: `tread manifests` installs it, and only whom to
-//! trust is filled in here, and again when somebody takes it away.
+//! trust and at which path to ask is filled in here, and again when somebody takes
+//! it away.
 
-use super::WEBHOOK;
-use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
+use super::{PATH, WEBHOOK};
+use k8s_openapi::api::admissionregistration::v1::{
+    ValidatingWebhookConfiguration, WebhookClientConfig,
+};
 use serde_json::{Value, json};
 use std::fmt;
 
@@ -13,7 +16,7 @@ pub enum Registration {
     Unknown,
     /// There is none, or none with the webhook in it: nobody is warned.
     Missing,
-    /// The API server was told whom to trust.
+    /// The API server was told whom to trust, and where to ask.
     Current,
     /// This patch tells it.
     Differs(Value),
@@ -31,11 +34,13 @@ impl fmt::Display for Registration {
         f.write_str(match self {
             Registration::Unknown => "whether warnings are asked for is not known yet",
             Registration::Missing => {
-                "nobody is warned at admission: the ValidatingWebhookConfiguration tread is missing, \
+                "nobody is warned at admission: tread's ValidatingWebhookConfiguration is missing, \
                  which tread manifests prints"
             }
             Registration::Current => "warnings are asked for",
-            Registration::Differs(_) => "the leader has to tell the API server whom to trust",
+            Registration::Differs(_) => {
+                "the leader has to tell the API server whom to trust and where to ask"
+            }
         })
     }
 }
@@ -48,9 +53,13 @@ pub fn host(found: Option<&ValidatingWebhookConfiguration>) -> Option<String> {
     Some(url.host()?.trim_matches(['[', ']']).to_owned())
 }
 
-/// Compares what there is with what clients are to trust. `found`: None if it
-/// was not seen yet.
-pub fn look(found: Option<Option<&ValidatingWebhookConfiguration>>, bundle: &str) -> Registration {
+/// Compares what there is with what clients are to trust, and with the path at
+/// which they are to ask. `found`: None if it was not seen yet.
+pub fn look(
+    found: Option<Option<&ValidatingWebhookConfiguration>>,
+    bundle: &str,
+    path: &str,
+) -> Registration {
     let Some(found) = found else { return Registration::Unknown };
     let webhooks = found.and_then(|found| found.webhooks.as_deref()).unwrap_or_default();
     let ours = webhooks.iter().enumerate().filter(|(_, webhook)| webhook.name == WEBHOOK);
@@ -59,14 +68,22 @@ pub fn look(found: Option<Option<&ValidatingWebhookConfiguration>>, bundle: &str
     for (at, webhook) in ours {
         any = true;
         let told = webhook.client_config.ca_bundle.as_ref();
-        if told.is_some_and(|told| told.0 == bundle.as_bytes()) {
+        let is_told = told.is_some_and(|told| told.0 == bundle.as_bytes());
+        let asks = elsewhere(&webhook.client_config, path);
+        if is_told && asks.is_none() {
             continue;
         }
-        let bundle = k8s_openapi::ByteString(bundle.as_bytes().to_vec());
         // The list may have changed since.
         patch.push(json!({"op": "test", "path": format!("/webhooks/{at}/name"), "value": WEBHOOK}));
-        let path = format!("/webhooks/{at}/clientConfig/caBundle");
-        patch.push(json!({"op": "add", "path": path, "value": bundle}));
+        if !is_told {
+            let bundle = k8s_openapi::ByteString(bundle.as_bytes().to_vec());
+            let path = format!("/webhooks/{at}/clientConfig/caBundle");
+            patch.push(json!({"op": "add", "path": path, "value": bundle}));
+        }
+        if let Some((field, value)) = asks {
+            let path = format!("/webhooks/{at}/clientConfig/{field}");
+            patch.push(json!({"op": "add", "path": path, "value": value}));
+        }
     }
     // Who was stopped before it is sent does not write over what the next leader did.
     let seen = found.and_then(|found| found.metadata.resource_version.as_ref());
@@ -80,16 +97,34 @@ pub fn look(found: Option<Option<&ValidatingWebhookConfiguration>>, bundle: &str
     }
 }
 
+/// The field that says where to ask, and what it has to say, unless it does.
+fn elsewhere(config: &WebhookClientConfig, path: &str) -> Option<(&'static str, String)> {
+    if let Some(service) = &config.service {
+        let is_there = service.path.as_deref() == Some(path);
+        return (!is_there).then(|| ("service/path", path.to_owned()));
+    }
+    let url = config.url.as_deref()?;
+    let parsed: axum::http::Uri = url.parse().ok()?;
+    // What stands before it is an admin's.
+    let before = parsed.path().rsplit_once(PATH).map_or("", |(before, _)| before);
+    let wanted = format!("{}://{}{before}{path}", parsed.scheme_str()?, parsed.authority()?);
+    (url != wanted).then_some(("url", wanted))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use k8s_openapi::ByteString;
-    use k8s_openapi::api::admissionregistration::v1::ValidatingWebhook;
+    use k8s_openapi::api::admissionregistration::v1::{ServiceReference, ValidatingWebhook};
+
+    const ASKED: &str = "/warn/0123";
 
     fn configured(webhooks: &[(&str, Option<&str>)]) -> ValidatingWebhookConfiguration {
         let webhooks = webhooks.iter().map(|(name, bundle)| {
             let mut webhook = ValidatingWebhook { name: (*name).to_owned(), ..Default::default() };
             webhook.client_config.ca_bundle = bundle.map(|b| ByteString(b.as_bytes().to_vec()));
+            webhook.client_config.service =
+                Some(ServiceReference { path: Some(ASKED.to_owned()), ..Default::default() });
             webhook
         });
         ValidatingWebhookConfiguration { webhooks: Some(webhooks.collect()), ..Default::default() }
@@ -116,7 +151,7 @@ mod tests {
         for told in [None, Some(""), Some("another")] {
             let mut found = configured(&[("other.example.com", None), (WEBHOOK, told)]);
             found.metadata.resource_version = Some("7".to_owned());
-            let Registration::Differs(patch) = look(Some(Some(&found)), "ca") else {
+            let Registration::Differs(patch) = look(Some(Some(&found)), "ca", ASKED) else {
                 panic!("{told:?}")
             };
             assert_eq!(
@@ -129,17 +164,50 @@ mod tests {
             );
         }
         assert_eq!(
-            look(Some(Some(&configured(&[(WEBHOOK, Some("ca"))]))), "ca"),
+            look(Some(Some(&configured(&[(WEBHOOK, Some("ca"))]))), "ca", ASKED),
             Registration::Current
         );
     }
 
     #[test]
+    fn where_it_is_asked_is_written_and_what_stands_before_it_stays() {
+        let mut found = configured(&[(WEBHOOK, Some("ca"))]);
+        let at = |found: &mut ValidatingWebhookConfiguration, service: Option<&str>, url: &str| {
+            let config = &mut found.webhooks.as_mut().unwrap()[0].client_config;
+            config.service = service.map(|path| ServiceReference {
+                path: Some(path.to_owned()).filter(|path| !path.is_empty()),
+                ..ServiceReference::default()
+            });
+            config.url = Some(url.to_owned()).filter(|url| !url.is_empty());
+            match look(Some(Some(found)), "ca", ASKED) {
+                Registration::Differs(patch) => patch[1].clone(),
+                other => json!(other.to_string()),
+            }
+        };
+        for path in ["", "/warn", "/warn/4567"] {
+            let add = json!({
+                "op": "add", "path": "/webhooks/0/clientConfig/service/path", "value": ASKED,
+            });
+            assert_eq!(at(&mut found, Some(path), ""), add);
+        }
+        for (url, wanted) in [
+            ("https://a.example:8443/warn", "https://a.example:8443/warn/0123"),
+            ("https://a.example:8443/warn/4567", "https://a.example:8443/warn/0123"),
+            ("https://[::1]:8443", "https://[::1]:8443/warn/0123"),
+            ("https://a.example/tread/warn/4567", "https://a.example/tread/warn/0123"),
+        ] {
+            let add = json!({"op": "add", "path": "/webhooks/0/clientConfig/url", "value": wanted});
+            assert_eq!(at(&mut found, None, url), add);
+            assert_eq!(at(&mut found, None, wanted), "warnings are asked for");
+        }
+    }
+
+    #[test]
     fn what_is_not_installed_is_missing_and_what_was_not_seen_is_not_known() {
-        assert_eq!(look(None, "ca"), Registration::Unknown);
-        assert_eq!(look(Some(None), "ca"), Registration::Missing);
+        assert_eq!(look(None, "ca", ASKED), Registration::Unknown);
+        assert_eq!(look(Some(None), "ca", ASKED), Registration::Missing);
         let others = configured(&[("other.example.com", None)]);
-        assert_eq!(look(Some(Some(&others)), "ca"), Registration::Missing);
+        assert_eq!(look(Some(Some(&others)), "ca", ASKED), Registration::Missing);
         assert!(!Registration::Unknown.is_known());
         assert!(Registration::Missing.is_known());
     }

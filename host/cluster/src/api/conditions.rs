@@ -2,9 +2,44 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
+use tread_model::verdict::FailureKind;
 
 /// The API server takes no longer message.
 const LONGEST_MESSAGE: usize = 32_768;
+
+/// Each condition that tread writes: on what, its type, and what it says.
+pub const ALL: [(&str, &str, &str); 4] = [
+    (
+        "DisruptionPolicy",
+        "Loaded",
+        "Whether the newest version was loaded and checked. True: `Loaded`. Unknown: `Waiting` (for its turn \
+         to be compiled), `Disabled`. False: how it failed, see below. The message names its digest",
+    ),
+    (
+        "DisruptionPolicy",
+        "Approved",
+        "Whether an admin has to approve what it claims: `Approved`, `NeedsApproval`",
+    ),
+    ("DisruptionPlan", "Planned", "Whether it could be planned: `Planned`, `CannotBeRead`"),
+    (
+        "DisruptionPlan",
+        "Pending",
+        "Whether it is still to happen. True: `NotRendered`, `NotRolledOut`, `Paused`. False: `Over`, \
+         `Withdrawn`. Unknown: `NotKnown`, `LeftOut`",
+    ),
+];
+
+/// All of them as a table, for people, and how a version may fail.
+pub fn table() -> String {
+    let mut table = String::from("| on | condition | what |\n| --- | --- | --- |\n");
+    for (kind, type_, what) in ALL {
+        table.push_str(&format!("| {kind} | {type_} | {what} |\n"));
+    }
+    let reasons = FailureKind::ALL.iter().map(|kind| format!("`{}`", reason(kind.name())));
+    let reasons: Vec<String> = reasons.collect();
+    table.push_str(&format!("\nA version fails by one of: {}.\n", reasons.join(", ")));
+    table
+}
 
 /// A condition as it is found now; [`set`] knows when it became so.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,6 +142,52 @@ mod tests {
             assert!(reason.chars().all(|c| c.is_ascii_alphanumeric()), "{reason}");
         }
         assert_eq!(reason("out-of-fuel"), "OutOfFuel");
+    }
+
+    /// What follows a word in the sources of this crate, in quotes.
+    fn quoted_after(dir: &std::path::Path, word: &str, found: &mut Vec<String>) {
+        for entry in std::fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                quoted_after(&path, word, found);
+                continue;
+            }
+            if path.ends_with("tests.rs") {
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            let source = text.split("#[cfg(test)]").next().unwrap_or_default().to_owned();
+            found.extend(
+                source
+                    .split(word)
+                    .skip(1)
+                    .filter_map(|rest| Some(rest.strip_prefix('"')?.split('"').next()?.to_owned())),
+            );
+        }
+    }
+
+    #[test]
+    fn the_page_names_every_condition_that_is_written_and_its_reasons() {
+        let sources = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let (mut types, mut reasons) = (Vec::new(), Vec::new());
+        quoted_after(&sources, "type_: ", &mut types);
+        quoted_after(&sources, "find(", &mut types);
+        quoted_after(&sources, "reason: ", &mut reasons);
+        quoted_after(&sources, "(Some(false), ", &mut reasons);
+        quoted_after(&sources, "(Some(true), ", &mut reasons);
+        for words in [&mut types, &mut reasons] {
+            words.retain(|it| it.starts_with(|c: char| c.is_ascii_uppercase()));
+        }
+        assert!(types.len() > 4 && reasons.len() > 6, "{types:?} {reasons:?}");
+        let table = table();
+        for word in
+            types.iter().filter(|it| !["RollingUpdate", "RuntimeDefault"].contains(&it.as_str()))
+        {
+            assert!(ALL.iter().any(|(_, type_, _)| type_ == word), "{word}");
+        }
+        for word in reasons {
+            assert!(table.contains(&format!("`{word}`")), "{word}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What a change will do to the nodes of a pool, before and while it does.
 
 use super::disruption_policy::{EffectWord, Layer};
+use super::shared::Shared;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
@@ -37,6 +38,13 @@ use tread_model::effect::Effect;
         type_ = "string",
         json_path = ".status.tread",
         description = "What tread would do instead, beside OpenShift's operator"
+    ),
+    printcolumn(
+        name = "Because",
+        type_ = "string",
+        json_path = ".status.because",
+        description = "The change that costs most, and why, by the rules of whoever rolls it out",
+        priority = 1
     ),
     printcolumn(name = "Nodes", type_ = "integer", json_path = ".status.nodes"),
     printcolumn(
@@ -132,6 +140,9 @@ pub struct DisruptionPlanStatus {
     /// What tread would do, where OpenShift's operator rolls it out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tread: Option<String>,
+    /// The change that costs most, and why, by the rules of whoever rolls it out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub because: Option<String>,
     /// How many nodes it touches.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nodes: Option<i64>,
@@ -186,6 +197,13 @@ pub struct Transition {
     /// rolls this out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operator: Option<String>,
+    /// What each difference costs by the rules of OpenShift's operator, where it
+    /// rolls this out; the costliest first. It counts others than tread does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub operator_because: Vec<PlanBecause>,
+    /// How many of these are left out here; tread serves them over HTTP.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub operator_because_left_out: i64,
     /// What tread does, in order; never cut.
     #[serde(default)]
     pub steps: Vec<PlanStep>,
@@ -201,13 +219,28 @@ pub struct Transition {
     pub reproducible: bool,
     /// Each difference, the costliest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub changes: Vec<PlanChange>,
+    pub changes: Vec<Shared<PlanChange>>,
     /// How many differences are left out here; tread serves them over HTTP.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub changes_left_out: i64,
     /// What an admin should know besides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+}
+
+/// What a difference costs by the rules of OpenShift's operator.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PlanBecause {
+    /// `file:/etc/chrony.conf`, `kernel-arguments`, …; `passwd` stands for keys and
+    /// passwords of all users.
+    pub id: String,
+    /// What the operator does for it; refuse: it rejects the config, and the pool
+    /// degrades.
+    #[schemars(with = "EffectWord")]
+    pub effect: Effect,
+    /// By which rule.
+    pub rule: String,
 }
 
 /// Some nodes: how many, and the first of them by name.
@@ -222,7 +255,7 @@ pub struct Nodes {
 }
 
 /// A step of a plan, or an action of a change.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanStep {
     /// drain, write, update-ca-trust, daemon-reload, reload, restart, reboot or
@@ -234,7 +267,7 @@ pub struct PlanStep {
 }
 
 /// One difference, and what was decided on it. It never holds contents.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanChange {
     /// `file:/etc/chrony.conf`, `kernel-arguments`, …
@@ -246,7 +279,8 @@ pub struct PlanChange {
     /// What it asks for, before it is merged with the others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub actions: Vec<PlanStep>,
-    /// Who decided; nobody did of a fallback, and of what tread itself refuses.
+    /// Who decided; nobody did of a fallback, and of what tread itself refuses or
+    /// knows to cost nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<PlanPolicy>,
     /// Why, in a sentence.
@@ -257,7 +291,7 @@ pub struct PlanChange {
 }
 
 /// Which policy it was, to the byte.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanPolicy {
     /// Its name.
@@ -291,6 +325,13 @@ impl From<&tread_model::plan::Step> for PlanStep {
             Step::Uncordon => ("uncordon", None),
         };
         PlanStep { r#do: word.to_owned(), unit: unit.cloned() }
+    }
+}
+
+impl From<&tread_model::operator::Because> for PlanBecause {
+    fn from(because: &tread_model::operator::Because) -> PlanBecause {
+        let tread_model::operator::Because { id, effect, rule } = because.clone();
+        PlanBecause { id, effect, rule }
     }
 }
 

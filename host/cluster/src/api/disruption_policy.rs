@@ -163,7 +163,7 @@ pub struct ConfigMapSource {
 }
 
 /// Who speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Layer {
     /// A cluster admin.
@@ -194,7 +194,7 @@ pub struct PolicyLimits {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10_000_000_000_i64))]
     pub fuel: Option<i64>,
-    /// Wall clock of a call, the backstop behind fuel.
+    /// Processor time of a call, the backstop behind fuel.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 60_000))]
     pub deadline_milliseconds: Option<i64>,
@@ -212,8 +212,8 @@ pub struct DisruptionPolicyStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// Loaded, LastGood (a new version is bad or waits for approval, the one before
-    /// decides), Failed (what it claims costs a reboot), NeedsApproval, Disabled or
-    /// Invalid.
+    /// decides), Failed (what it claims costs a reboot), NeedsApproval, Disabled,
+    /// Invalid, or Loading (it never decided, and waits to be compiled).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<State>,
     /// Who speaks.
@@ -234,6 +234,10 @@ pub struct DisruptionPolicyStatus {
     /// The sha256 digest of the module that decides.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
+    /// The sha256 digest of the newest module that was tried, whether or not it
+    /// decides: the condition Loaded says how it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub newest_digest: Option<String>,
     /// The sha256 digest of the settings with which it decides.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settings_digest: Option<String>,
@@ -284,6 +288,21 @@ pub enum State {
     Disabled,
     /// The object itself says nothing that could be followed.
     Invalid,
+    /// It never decided, and waits for its turn to be fetched and compiled.
+    Loading,
+}
+
+impl State {
+    /// All of them, as they are written.
+    pub const ALL: [(State, &'static str); 7] = [
+        (State::Loaded, "Loaded"),
+        (State::LastGood, "LastGood"),
+        (State::Failed, "Failed"),
+        (State::NeedsApproval, "NeedsApproval"),
+        (State::Disabled, "Disabled"),
+        (State::Invalid, "Invalid"),
+        (State::Loading, "Loading"),
+    ];
 }
 
 /// Changes that a policy wants to see, and the range of its answers.
@@ -330,6 +349,13 @@ pub struct FailureStatus {
     /// When it was found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Time>,
+    /// How often these bytes failed to compile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tries: Option<i64>,
+    /// When they are tried again: not before that, also after a restart. Other
+    /// bytes are tried at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_at: Option<Time>,
 }
 
 impl From<Layer> for tread_model::verdict::Layer {

@@ -14,6 +14,7 @@ pub mod mirrors;
 pub mod openshift;
 pub mod rules;
 mod schemas;
+pub mod shared;
 pub mod words;
 
 pub use crds::crds;

@@ -33,7 +33,7 @@ impl IntoResponse for Refused {
 }
 
 /// For a path that means nothing.
-pub(super) async fn not_found() -> Refused {
+pub(crate) async fn not_found() -> Refused {
     Refused::new(StatusCode::NOT_FOUND, "there is nothing at this path")
 }
 

@@ -2,9 +2,9 @@
 
 use super::answer::Refused;
 use super::guard::{Limits, guarded};
-use super::review::{Asked, Reviewer};
+use super::review::{Asked, Reviewer, Sender};
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
@@ -43,15 +43,15 @@ pub fn lists(reviewer: Reviewer, lists: Arc<dyn Lists>) -> Router {
     guarded(router, LIMITS)
 }
 
-async fn plans(State(service): State<Service>, headers: HeaderMap) -> Result<Response, Refused> {
-    service.reviewer.allow(&headers, Asked::list("disruptionplans")).await?;
+async fn plans(State(service): State<Service>, from: Sender) -> Result<Response, Refused> {
+    service.reviewer.allow(&from, Asked::list("disruptionplans")).await?;
     Ok(Json(json!({ "items": service.lists.plans() })).into_response())
 }
 
 async fn plan(
     State(service): State<Service>,
     Path(name): Path<String>,
-    headers: HeaderMap,
+    from: Sender,
 ) -> Result<Response, Refused> {
     // Nothing is asked for a name that no object can have.
     let possible = name.len() <= LONGEST_NAME
@@ -62,7 +62,7 @@ async fn plan(
         let sentence = "this is no name of a plan: kubectl get dplan lists them";
         return Err(Refused::new(StatusCode::BAD_REQUEST, sentence));
     }
-    service.reviewer.allow(&headers, Asked::get("disruptionplans", &name)).await?;
+    service.reviewer.allow(&from, Asked::get("disruptionplans", &name)).await?;
     let plan = service.lists.plan(&name).ok_or_else(|| {
         let sentence = format!("there is no plan {name}: /v1/plans lists them");
         Refused::new(StatusCode::NOT_FOUND, sentence)
@@ -70,7 +70,7 @@ async fn plan(
     Ok(Json(plan).into_response())
 }
 
-async fn policies(State(service): State<Service>, headers: HeaderMap) -> Result<Response, Refused> {
-    service.reviewer.allow(&headers, Asked::list("disruptionpolicies")).await?;
+async fn policies(State(service): State<Service>, from: Sender) -> Result<Response, Refused> {
+    service.reviewer.allow(&from, Asked::list("disruptionpolicies")).await?;
     Ok(Json(json!({ "items": service.lists.policies() })).into_response())
 }

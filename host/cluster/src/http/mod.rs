@@ -9,18 +9,21 @@ mod connections;
 mod guard;
 mod lists;
 mod plain;
+mod rates;
 mod review;
 
 pub use answer::Refused;
+pub(crate) use answer::not_found;
 pub use guard::{Limits, guarded};
 pub use lists::{Lists, lists};
 pub use plain::{Check, Readiness, plain};
-pub use review::{Asked, Reviewer};
+pub use review::{Asked, Reviewer, Sender};
 
+use crate::metrics::Metrics;
 use axum::Router;
 use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
 use axum_server::{Handle, Server};
-use connections::Bounded;
+use connections::{Bounded, Most};
 use hyper_util::rt::TokioTimer;
 use std::future::Future;
 use std::io;
@@ -29,19 +32,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How long headers may take to come, on a new connection or a resting one.
-const HEADERS: Duration = Duration::from_secs(30);
+const HEADERS: Duration = Duration::from_secs(5);
+/// The same by TLS: the API server keeps connections, and a handshake costs time.
+const HEADERS_BY_TLS: Duration = Duration::from_secs(15);
 /// How long a TLS handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 /// How long requests may go on after tread was told to stop.
 const GRACE: Duration = Duration::from_secs(5);
-/// How many connections a port takes at a time.
-const CONNECTIONS: usize = 256;
+/// How many connections the plain port takes at a time, and how many probes besides.
+const CONNECTIONS: Most = Most { common: 256, probes: 32 };
+/// How many the port with TLS takes, where nobody probes.
+const CONNECTIONS_BY_TLS: Most = Most { common: 256, probes: 0 };
 
 /// A port that is bound, and answers from [`Port::serve`] on.
 #[derive(Debug)]
 pub struct Port {
     listener: TcpListener,
     address: SocketAddr,
+    metrics: Metrics,
 }
 
 impl Port {
@@ -53,7 +61,13 @@ impl Port {
         })?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
-        Ok(Port { listener, address })
+        Ok(Port { listener, address, metrics: Metrics::new() })
+    }
+
+    /// Counts there what is turned away.
+    #[must_use]
+    pub fn counting(self, metrics: &Metrics) -> Port {
+        Port { metrics: metrics.clone(), ..self }
     }
 
     /// Where it listens.
@@ -68,9 +82,9 @@ impl Port {
         stop: impl Future<Output = ()> + Send + 'static,
     ) -> io::Result<()> {
         let server = axum_server::from_tcp(self.listener)?
-            .acceptor(Bounded::new(CONNECTIONS))
+            .acceptor(Bounded::new(CONNECTIONS, &self.metrics, "plain"))
             .handle(handle(stop));
-        bounded(server).serve(whole(router).into_make_service()).await
+        bounded(server, HEADERS).serve(whole(router).into_make_service()).await
     }
 
     /// The same by TLS, with the certificate that `config` gives at each handshake.
@@ -82,19 +96,19 @@ impl Port {
     ) -> io::Result<()> {
         let tls =
             RustlsAcceptor::new(RustlsConfig::from_config(config)).handshake_timeout(HANDSHAKE);
-        let acceptor = tls.acceptor(Bounded::new(CONNECTIONS));
+        let acceptor = tls.acceptor(Bounded::new(CONNECTIONS_BY_TLS, &self.metrics, "tls"));
         let server = axum_server::from_tcp(self.listener)?.acceptor(acceptor).handle(handle(stop));
-        bounded(server).serve(whole(router).into_make_service()).await
+        bounded(server, HEADERS_BY_TLS).serve(whole(router).into_make_service()).await
     }
 }
 
 /// With bounds on what a connection may send before a request is there.
-fn bounded<A>(mut server: Server<SocketAddr, A>) -> Server<SocketAddr, A> {
+fn bounded<A>(mut server: Server<SocketAddr, A>, headers: Duration) -> Server<SocketAddr, A> {
     server
         .http_builder()
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEADERS)
+        .header_read_timeout(headers)
         .max_headers(64);
     server.http1_only()
 }

@@ -44,11 +44,12 @@ pub type Readiness = Arc<dyn Fn() -> Vec<Check> + Send + Sync>;
 
 /// `/healthz`, `/readyz` and `/metrics`.
 pub fn plain(readiness: Readiness, metrics: Metrics) -> Router {
-    let router = Router::new()
+    let probes = Router::new()
         .route("/healthz", get(async || "ok\n"))
-        .route("/readyz", get(async move || ready(&readiness())))
-        .route("/metrics", get(async move || measured(&metrics)));
-    guarded(router, LIMITS)
+        .route("/readyz", get(async move || ready(&readiness())));
+    let measures = Router::new().route("/metrics", get(async move || measured(&metrics)));
+    // Each by itself: probes do not wait for what is measured.
+    guarded(probes, LIMITS).merge(guarded(measures, LIMITS))
 }
 
 /// One line for each check; what fails comes first.

@@ -1,9 +1,13 @@
 //! Who may read: whoever the API server says may read the objects themselves.
 
 use super::answer::Refused;
+use super::connections::Peer;
+use super::rates::{self, Rates};
 use crate::api::words::{GROUP, VERSION};
 use crate::metrics::Metrics;
 use crate::told::told;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, UserInfo};
 use k8s_openapi::api::authorization::v1::{
@@ -12,7 +16,9 @@ use k8s_openapi::api::authorization::v1::{
 use kube::api::PostParams;
 use kube::{Api, Client};
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::hash::Hash;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Semaphore;
@@ -51,6 +57,24 @@ impl Asked {
     }
 }
 
+/// Who asks: from where, and with which headers.
+#[derive(Debug, Clone)]
+pub struct Sender {
+    peer: IpAddr,
+    headers: HeaderMap,
+}
+
+impl<S: Sync> FromRequestParts<S> for Sender {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Sender, Infallible> {
+        // Requests that came by no connection are of one peer.
+        let nowhere = IpAddr::from(Ipv6Addr::UNSPECIFIED);
+        let peer = parts.extensions.get::<Peer>().map_or(nowhere, |peer| peer.0);
+        Ok(Sender { peer, headers: parts.headers.clone() })
+    }
+}
+
 /// Asks the API server, and remembers for a moment. Clones share what they know.
 #[derive(Clone)]
 pub struct Reviewer(Arc<Inner>);
@@ -65,8 +89,14 @@ struct Inner {
     client: Client,
     metrics: Metrics,
     room: Semaphore,
-    users: Mutex<Kept<Digest, Option<UserInfo>>>,
-    rights: Mutex<Kept<(Digest, Asked), bool>>,
+    /// How often each peer may be wrong.
+    rates: Mutex<Rates<IpAddr>>,
+    users: Mutex<Kept<Digest, UserInfo>>,
+    /// Tokens that nobody knows: by themselves, so that made-up ones do not push
+    /// out those that are known.
+    unknown: Mutex<Kept<Digest, ()>>,
+    allowed: Mutex<Kept<(Digest, Asked), ()>>,
+    denied: Mutex<Kept<(Digest, Asked), ()>>,
 }
 
 impl Reviewer {
@@ -77,18 +107,21 @@ impl Reviewer {
             client,
             metrics,
             room: Semaphore::new(AT_A_TIME),
+            rates: Mutex::default(),
             users: Mutex::default(),
-            rights: Mutex::default(),
+            unknown: Mutex::default(),
+            allowed: Mutex::default(),
+            denied: Mutex::default(),
         }))
     }
 
     /// Whether whoever sent these headers may read this.
-    pub async fn allow(&self, headers: &HeaderMap, asked: Asked) -> Result<(), Refused> {
-        let token = bearer(headers)?;
+    pub async fn allow(&self, from: &Sender, asked: Asked) -> Result<(), Refused> {
+        let token = bearer(&from.headers)?;
         // Tokens themselves are not kept.
         let key = Digest::of(token.as_bytes());
-        let user = self.user(key, token).await?;
-        if self.may(key, &user, &asked).await? {
+        let user = self.user(from, key, token).await?;
+        if self.may(from, key, &user, &asked).await? {
             return Ok(());
         }
         let who = user.username.unwrap_or_default();
@@ -101,28 +134,50 @@ impl Reviewer {
         Err(Refused::new(StatusCode::FORBIDDEN, sentence))
     }
 
-    async fn user(&self, key: Digest, token: &str) -> Result<UserInfo, Refused> {
+    async fn user(&self, from: &Sender, key: Digest, token: &str) -> Result<UserInfo, Refused> {
         let unknown = || {
             let sentence =
                 "the API server does not know this token: take one of kubectl create token";
             Refused::new(StatusCode::UNAUTHORIZED, sentence)
         };
-        if let Some(kept) = find(&self.0.users, &key) {
-            return kept.ok_or_else(unknown);
+        if let Some(user) = find(&self.0.users, &key) {
+            return Ok(user);
         }
+        if find(&self.0.unknown, &key).is_some() {
+            return Err(unknown());
+        }
+        self.take(from)?;
         let spec = TokenReviewSpec { token: Some(token.to_owned()), audiences: None };
         let review = TokenReview { spec, ..TokenReview::default() };
         let status = self.ask("TokenReview", review).await?.status.unwrap_or_default();
-        let user = status.user.filter(|_| status.authenticated == Some(true));
-        keep(&self.0.users, key, user.clone());
-        user.ok_or_else(unknown)
+        match status.user.filter(|_| status.authenticated == Some(true)) {
+            Some(user) => {
+                self.give_back(from);
+                keep(&self.0.users, key, user.clone());
+                Ok(user)
+            }
+            None => {
+                keep(&self.0.unknown, key, ());
+                Err(unknown())
+            }
+        }
     }
 
-    async fn may(&self, key: Digest, user: &UserInfo, asked: &Asked) -> Result<bool, Refused> {
+    async fn may(
+        &self,
+        from: &Sender,
+        key: Digest,
+        user: &UserInfo,
+        asked: &Asked,
+    ) -> Result<bool, Refused> {
         let key = (key, asked.clone());
-        if let Some(kept) = find(&self.0.rights, &key) {
-            return Ok(kept);
+        if find(&self.0.allowed, &key).is_some() {
+            return Ok(true);
         }
+        if find(&self.0.denied, &key).is_some() {
+            return Ok(false);
+        }
+        self.take(from)?;
         let attributes = ResourceAttributes {
             group: Some(GROUP.to_owned()),
             version: Some(VERSION.to_owned()),
@@ -142,8 +197,29 @@ impl Reviewer {
         let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
         let allowed =
             self.ask("SubjectAccessReview", review).await?.status.is_some_and(|s| s.allowed);
-        keep(&self.0.rights, key, allowed);
+        if allowed {
+            self.give_back(from);
+        }
+        keep(if allowed { &self.0.allowed } else { &self.0.denied }, key, ());
         Ok(allowed)
+    }
+
+    /// Counts a question that the API server may answer with no.
+    fn take(&self, from: &Sender) -> Result<(), Refused> {
+        let mut rates = self.0.rates.lock().unwrap_or_else(PoisonError::into_inner);
+        if rates.take(from.peer, Instant::now()) {
+            return Ok(());
+        }
+        let sentence = format!(
+            "too many questions of this address were answered with no; ask again in {} s",
+            rates::PAUSE.as_secs()
+        );
+        Err(Refused::new(StatusCode::TOO_MANY_REQUESTS, sentence))
+    }
+
+    /// It was answered with yes.
+    fn give_back(&self, from: &Sender) {
+        self.0.rates.lock().unwrap_or_else(PoisonError::into_inner).give_back(from.peer);
     }
 
     async fn ask<K>(&self, kind: &'static str, review: K) -> Result<K, Refused>

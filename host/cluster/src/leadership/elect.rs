@@ -76,7 +76,7 @@ impl Candidate {
         loop {
             let free = seen
                 .as_ref()
-                .map(|seen| seen.free_at(&self.identity, self.timings.lease).max(not_before));
+                .map(|seen| seen.free_at(&self.identity, &self.timings).max(not_before));
             tokio::select! {
                 () = stop.as_mut() => return None,
                 change = changes.next() => match change {

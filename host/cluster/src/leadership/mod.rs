@@ -6,6 +6,8 @@
 //! So nobody's wall clock matters, and a leader whose requests are cut, or that
 //! was paused, has stopped before another one starts. Every write says which
 //! version of the Lease it replaces: a late or lost answer can only cost time.
+//! `tread manifests` brings the Lease, held by nobody: one that is missing was
+//! deleted, perhaps from under a leader, and is waited for as if it were held.
 
 mod elect;
 mod record;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Nobody waits longer for a holder that is gone, whatever the Lease says.
+/// No Lease of tread lasts longer.
 const LONGEST: Duration = Duration::from_secs(600);
 
 /// How fast an election is.
@@ -24,6 +24,8 @@ pub struct Timings {
     pub retry: Duration,
     /// How long an answer may take.
     pub request: Duration,
+    /// Nobody waits longer for a holder that is gone, whatever the Lease says.
+    pub longest: Duration,
 }
 
 impl Default for Timings {
@@ -34,6 +36,7 @@ impl Default for Timings {
             renew: Duration::from_secs(3),
             retry: Duration::from_secs(1),
             request: Duration::from_secs(3),
+            longest: LONGEST,
         }
     }
 }
@@ -73,7 +76,7 @@ pub enum TimingsError {
 
 impl Timings {
     pub(super) fn check(&self) -> Result<(), TimingsError> {
-        let Timings { lease, deadline, renew, retry, request } = *self;
+        let Timings { lease, deadline, renew, retry, request, longest } = *self;
         if lease.subsec_nanos() != 0 || lease.is_zero() || lease > LONGEST {
             return Err(TimingsError::NotWholeSeconds(lease));
         }
@@ -84,7 +87,7 @@ impl Timings {
         if renew * 2 > deadline {
             return Err(TimingsError::NoLeader { renew, deadline });
         }
-        if retry.is_zero() || request.is_zero() || renew.is_zero() {
+        if [retry, request, renew, longest].iter().any(Duration::is_zero) {
             return Err(TimingsError::Zero);
         }
         Ok(())
@@ -110,17 +113,18 @@ impl Seen {
     }
 
     /// From when on this candidate may try to take it.
-    pub(super) fn free_at(&self, identity: &str, own: Duration) -> Instant {
-        let Some(spec) = self.lease.as_ref().and_then(|lease| lease.spec.as_ref()) else {
-            return self.since;
-        };
+    pub(super) fn free_at(&self, identity: &str, timings: &Timings) -> Instant {
+        let own = timings.lease;
+        // Whoever held one that was deleted does not know it yet.
+        let Some(lease) = &self.lease else { return self.since + own };
+        let Some(spec) = &lease.spec else { return self.since };
         match spec.holder_identity.as_deref() {
             None | Some("") => self.since,
             // A write of ours came through after we had given up on it.
             Some(holder) if holder == identity => self.since,
             Some(_) => {
                 let theirs = spec.lease_duration_seconds.and_then(|s| u64::try_from(s).ok());
-                let theirs = theirs.map_or(own, Duration::from_secs).min(LONGEST);
+                let theirs = theirs.map_or(own, Duration::from_secs).min(timings.longest);
                 self.since + theirs.max(own)
             }
         }
@@ -165,6 +169,9 @@ pub(super) fn held(
     let mine = holder(&lease) == Some(identity);
     let spec = lease.spec.get_or_insert_default();
     if !mine {
+        // By which a stranger would have the API server's own controller choose.
+        spec.strategy = None;
+        spec.preferred_holder = None;
         spec.acquire_time = Some(MicroTime(now));
         let earlier = spec.lease_transitions.unwrap_or_default();
         spec.lease_transitions = Some(earlier.saturating_add(1));
@@ -190,6 +197,10 @@ mod tests {
 
     const NAME: (&str, &str) = ("tread-system", "tread");
     const OWN: Duration = Duration::from_secs(15);
+
+    fn free_at(seen: &Seen) -> Instant {
+        seen.free_at("a", &Timings::default())
+    }
 
     fn taken(by: &str, second: i64) -> Lease {
         held(None, NAME, by, OWN, Timestamp::from_second(second).unwrap())
@@ -221,29 +232,39 @@ mod tests {
         // Whatever the time in it says: long ago, or in the future.
         for second in [0, 4_000_000_000] {
             let seen = Seen::note(None, Some(taken("b", second)), start);
-            assert_eq!(seen.free_at("a", OWN), start + OWN);
+            assert_eq!(free_at(&seen), start + OWN);
             let later = start + Duration::from_secs(5);
             let again = Seen::note(Some(seen.clone()), Some(taken("b", second)), later);
-            assert_eq!(again.free_at("a", OWN), start + OWN, "seeing it again renews nothing");
+            assert_eq!(free_at(&again), start + OWN, "seeing it again renews nothing");
             let renewed = Seen::note(Some(seen), Some(taken("b", second + 1)), later);
-            assert_eq!(renewed.free_at("a", OWN), later + OWN);
+            assert_eq!(free_at(&renewed), later + OWN);
         }
     }
 
     #[test]
-    fn nobody_holds_a_missing_a_released_and_an_own_lease() {
+    fn nobody_holds_a_released_and_an_own_lease() {
         let now = Instant::now();
         let mut labelled = released(taken("b", 1));
         labelled.spec.as_mut().unwrap().holder_identity = Some(String::new());
         for lease in [
-            None,
             Some(released(taken("b", 1))),
             Some(labelled),
             Some(taken("a", 1)),
             Some(Lease::default()),
         ] {
-            assert_eq!(Seen::note(None, lease.clone(), now).free_at("a", OWN), now, "{lease:?}");
+            assert_eq!(free_at(&Seen::note(None, lease.clone(), now)), now, "{lease:?}");
         }
+    }
+
+    #[test]
+    fn whoever_held_a_lease_that_was_deleted_may_go_on_for_as_long_as_it_lasts() {
+        let start = Instant::now();
+        let later = start + Duration::from_secs(5);
+        let held = Seen::note(None, Some(taken("b", 1)), start);
+        let gone = Seen::note(Some(held), None, later);
+        assert_eq!(free_at(&gone), later + OWN);
+        // Who starts now does not know what there was.
+        assert_eq!(free_at(&Seen::note(None, None, start)), start + OWN);
     }
 
     #[test]
@@ -254,7 +275,7 @@ mod tests {
         {
             let mut lease = taken("b", 1);
             lease.spec.as_mut().unwrap().lease_duration_seconds = theirs;
-            let free = Seen::note(None, Some(lease), now).free_at("a", OWN);
+            let free = free_at(&Seen::note(None, Some(lease), now));
             assert_eq!(free, now + Duration::from_secs(expected), "{theirs:?}");
         }
     }

@@ -1,9 +1,9 @@
 //! What tread may do, each with its reason. The roles are made of this list, and
 //! so is the test that proves each verb needed.
 
-use super::NAME;
 use super::words::named;
-use crate::admission::{CONFIGURATION, SECRET};
+use super::{NAME, of_installation};
+use crate::admission::SECRET;
 use crate::api::words::GROUP;
 use k8s_openapi::api::rbac::v1::{
     ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject,
@@ -44,6 +44,11 @@ const MACHINES: &str = "machineconfiguration.openshift.io";
 const CONFIG: &str = "config.openshift.io";
 const OPERATOR: &str = "operator.openshift.io";
 const HOOKS: &str = "admissionregistration.k8s.io";
+
+/// What stands for tread's own namespace in a name.
+const NAMESPACE: &str = "NAMESPACE";
+/// The webhook's configuration.
+const CONFIGURATION: &str = "tread.NAMESPACE";
 
 /// Of the kinds that a cluster may have, and may get later.
 const DEFINITIONS: &[&str] = &[
@@ -210,7 +215,10 @@ pub fn table() -> String {
     table
 }
 
-fn policy_rules(wanted: Scope) -> Vec<PolicyRule> {
+fn policy_rules(wanted: Scope, namespace: &str) -> Vec<PolicyRule> {
+    let named = |names: &[&str]| {
+        names.iter().map(|name| name.replace(NAMESPACE, namespace)).collect::<Vec<_>>()
+    };
     let owned = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
     rules()
         .into_iter()
@@ -219,17 +227,17 @@ fn policy_rules(wanted: Scope) -> Vec<PolicyRule> {
             api_groups: Some(vec![grant.group.to_owned()]),
             resources: Some(vec![grant.resource.to_owned()]),
             verbs: owned(grant.verbs),
-            resource_names: (!grant.names.is_empty()).then(|| owned(grant.names)),
+            resource_names: (!grant.names.is_empty()).then(|| named(grant.names)),
             non_resource_urls: None,
         })
         .collect()
 }
 
-fn reference(kind: &str) -> RoleRef {
+fn reference(kind: &str, name: &str) -> RoleRef {
     RoleRef {
         api_group: "rbac.authorization.k8s.io".to_owned(),
         kind: kind.to_owned(),
-        name: NAME.to_owned(),
+        name: name.to_owned(),
     }
 }
 
@@ -242,35 +250,39 @@ fn service_account(namespace: &str) -> Vec<Subject> {
     }]
 }
 
-pub(super) fn cluster_role() -> ClusterRole {
-    let rules = Some(policy_rules(Scope::Cluster));
-    ClusterRole { metadata: named(NAME, None), rules, aggregation_rule: None }
+pub(super) fn cluster_role(namespace: &str) -> ClusterRole {
+    let rules = Some(policy_rules(Scope::Cluster, namespace));
+    let metadata = named(&of_installation(namespace), None);
+    ClusterRole { metadata, rules, aggregation_rule: None }
 }
 
 pub(super) fn cluster_role_binding(namespace: &str) -> ClusterRoleBinding {
     ClusterRoleBinding {
-        metadata: named(NAME, None),
-        role_ref: reference("ClusterRole"),
+        metadata: named(&of_installation(namespace), None),
+        role_ref: reference("ClusterRole", &of_installation(namespace)),
         subjects: Some(service_account(namespace)),
     }
 }
 
 pub(super) fn role(namespace: &str) -> Role {
-    Role { metadata: named(NAME, Some(namespace)), rules: Some(policy_rules(Scope::Own)) }
+    Role {
+        metadata: named(NAME, Some(namespace)),
+        rules: Some(policy_rules(Scope::Own, namespace)),
+    }
 }
 
 pub(super) fn role_binding(namespace: &str) -> RoleBinding {
     RoleBinding {
         metadata: named(NAME, Some(namespace)),
-        role_ref: reference("Role"),
+        role_ref: reference("Role", NAME),
         subjects: Some(service_account(namespace)),
     }
 }
 
 /// For people: whoever has the role `view` of the whole cluster may read plans
 /// and policies, by kubectl and by HTTP.
-pub(super) fn view() -> ClusterRole {
-    let mut metadata = named("tread-view", None);
+pub(super) fn view(namespace: &str) -> ClusterRole {
+    let mut metadata = named(&format!("tread-view.{namespace}"), None);
     let labels = metadata.labels.get_or_insert_default();
     for role in ["view", "cluster-reader"] {
         labels.insert(format!("rbac.authorization.k8s.io/aggregate-to-{role}"), "true".to_owned());

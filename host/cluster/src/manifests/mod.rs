@@ -14,6 +14,12 @@ use webhook::Reached;
 /// What everything is called.
 pub const NAME: &str = "tread";
 
+/// What belongs to no namespace is called after the one that it is for, so that
+/// two installations do not take each other's.
+pub fn of_installation(namespace: &str) -> String {
+    format!("{NAME}.{namespace}")
+}
+
 /// What tread does in a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
@@ -43,6 +49,9 @@ pub struct Options {
     /// With the definitions of MachineConfig and MachineConfigPool, for clusters
     /// that have none.
     pub with_inputs: bool,
+    /// Without the definitions of tread's own objects: what is removed without
+    /// them leaves all DisruptionPolicies there.
+    pub without_definitions: bool,
     /// With what Prometheus' operator takes.
     pub with_monitoring: bool,
     /// Where it runs outside of the cluster, as `https://HOST:PORT`: then only
@@ -54,8 +63,10 @@ pub struct Options {
 pub fn all(options: &Options) -> Result<Vec<Value>, serde_json::Error> {
     let namespace = options.namespace.as_str();
     let mut all = vec![value(&workload::namespace(options))?];
-    for crd in crds::own() {
-        all.push(value(&crd)?);
+    if !options.without_definitions {
+        for crd in crds::own() {
+            all.push(value(&crd)?);
+        }
     }
     if options.with_inputs {
         for crd in crds::inputs() {
@@ -64,11 +75,12 @@ pub fn all(options: &Options) -> Result<Vec<Value>, serde_json::Error> {
     }
     all.extend([
         value(&workload::service_account(options))?,
-        value(&grants::cluster_role())?,
+        value(&grants::cluster_role(namespace))?,
         value(&grants::cluster_role_binding(namespace))?,
         value(&grants::role(namespace))?,
         value(&grants::role_binding(namespace))?,
-        value(&grants::view())?,
+        value(&grants::view(namespace))?,
+        value(&workload::lease(options))?,
     ]);
     let reached = match &options.outside {
         Some(url) => Reached::At(url.clone()),
@@ -85,7 +97,7 @@ pub fn all(options: &Options) -> Result<Vec<Value>, serde_json::Error> {
             all.extend([monitoring::service_monitor(options), monitoring::alerts(options)]);
         }
     }
-    all.push(value(&webhook::configuration(&reached))?);
+    all.push(value(&webhook::configuration(namespace, &reached))?);
     Ok(all)
 }
 

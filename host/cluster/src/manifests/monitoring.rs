@@ -38,10 +38,11 @@ const ALERTS: &[Alert] = &[
     ),
     (
         "TreadPolicyFailed",
-        "max(tread_policies{state=\"Failed\"}) > 0",
+        "max by (name, state) (tread_policy_state{state=~\"Failed|Invalid\"}) > 0",
         "15m",
         "warning",
-        "A policy cannot decide: what it claims costs reboots. kubectl get dpol shows which one, and why.",
+        "The policy {{ $labels.name }} cannot decide ({{ $labels.state }}): what it claims costs reboots. \
+         kubectl get dpol {{ $labels.name }} -o yaml says why.",
     ),
     (
         "TreadPolicyLastGood",
@@ -86,13 +87,13 @@ pub(super) fn alerts(options: &Options) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::{ApiError, InState, Metrics};
+    use crate::metrics::{ApiError, Metrics};
 
     #[test]
     fn alerts_ask_only_for_what_tread_counts() {
         let metrics = Metrics::new();
         metrics.leads.set(1);
-        metrics.policies.get_or_create(&InState { state: "Failed" }).set(1);
+        metrics.set_states([("a".to_owned(), "Failed")].into_iter());
         metrics.api_errors.get_or_create(&ApiError { verb: "get", kind: "Lease", code: 0 }).inc();
         let text = metrics.text().unwrap();
         for (name, expression, ..) in ALERTS {

@@ -1,7 +1,7 @@
 //! What the API server asks tread about.
 
 use super::words::named;
-use crate::admission::{CONFIGURATION, PATH, WEBHOOK};
+use crate::admission::{self, PATH, WEBHOOK};
 use k8s_openapi::api::admissionregistration::v1::{
     MatchCondition, RuleWithOperations, ServiceReference, ValidatingWebhook,
     ValidatingWebhookConfiguration, WebhookClientConfig,
@@ -24,13 +24,14 @@ const ASKED: [(&str, &str, &[&str]); 3] = [
 ];
 
 /// A webhook that only warns: an API server that cannot reach it goes on.
-pub fn configuration(reached: &Reached) -> ValidatingWebhookConfiguration {
+pub fn configuration(namespace: &str, reached: &Reached) -> ValidatingWebhookConfiguration {
     let (service, url) = match reached {
         Reached::InNamespace(namespace) => {
             let service = ServiceReference {
                 name: super::NAME.to_owned(),
                 namespace: namespace.clone(),
-                path: Some(PATH.to_owned()),
+                // Filled in by tread, like whom to trust.
+                path: None,
                 port: Some(443),
             };
             (Some(service), None)
@@ -62,6 +63,6 @@ pub fn configuration(reached: &Reached) -> ValidatingWebhookConfiguration {
         timeout_seconds: Some(2),
         ..ValidatingWebhook::default()
     };
-    let metadata = named(CONFIGURATION, None);
+    let metadata = named(&admission::configuration(namespace), None);
     ValidatingWebhookConfiguration { metadata, webhooks: Some(vec![webhook]) }
 }

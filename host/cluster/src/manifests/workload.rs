@@ -1,10 +1,12 @@
 //! The Deployment, and what belongs to it.
 
+use super::grants::LEASE;
 use super::words::{labels, named, selector};
 use super::{NAME, Options};
 use k8s_openapi::api::apps::v1::{
     Deployment, DeploymentSpec, DeploymentStrategy, RollingUpdateDeployment,
 };
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::core::v1::{
     Affinity, Capabilities, Container, ContainerPort, EmptyDirVolumeSource, EnvVar, EnvVarSource,
     HTTPGetAction, Namespace, ObjectFieldSelector, PodAffinityTerm, PodAntiAffinity,
@@ -43,6 +45,12 @@ pub(super) fn namespace(options: &Options) -> Namespace {
 
 pub(super) fn service_account(options: &Options) -> ServiceAccount {
     ServiceAccount { metadata: named(NAME, Some(&options.namespace)), ..ServiceAccount::default() }
+}
+
+/// The Lease of the leader, held by nobody: whoever finds none waits as if it
+/// had been deleted from under a leader.
+pub(super) fn lease(options: &Options) -> Lease {
+    Lease { metadata: named(LEASE, Some(&options.namespace)), spec: Some(LeaseSpec::default()) }
 }
 
 pub(super) fn service(options: &Options) -> Service {

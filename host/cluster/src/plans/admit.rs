@@ -1,26 +1,28 @@
 //! What a request to the API server would change.
 
 use super::Previewer;
+use crate::admission::Asked;
 use crate::api::disruption_plan::{Cause, CauseEvent};
-use crate::pools::POOL_KIND;
-use crate::previews::{Change, warnings};
-use kube::ResourceExt as _;
+use crate::previews::{Change, line, lines};
+use crate::whole::Whole;
 use kube::core::DynamicObject;
-use kube::core::admission::{AdmissionRequest, Operation};
+use kube::core::admission::Operation;
+use std::sync::Arc;
 
 /// The kinds of objects that redirect image pulls.
 pub const MIRROR_KINDS: [&str; 3] =
     ["ImageContentSourcePolicy", "ImageDigestMirrorSet", "ImageTagMirrorSet"];
 
 impl Previewer {
-    /// What a request would do to nodes: a line for each pool.
-    pub async fn warnings(&self, request: &AdmissionRequest<DynamicObject>) -> Vec<String> {
-        let deleted = request.operation == Operation::Delete;
-        let object = if deleted { request.old_object.as_ref() } else { request.object.as_ref() };
-        let Some(object) = object else { return Vec::new() };
-        let Some((change, cause)) = change(&request.kind.kind, object, deleted) else {
+    /// What a request would do to nodes: a line for each pool. Whoever drops this
+    /// ends the work for it.
+    pub async fn warnings(&self, asked: Asked) -> Vec<String> {
+        let deleted = asked.operation == Operation::Delete;
+        let Some(object) = asked.object else { return Vec::new() };
+        let Some((change, cause)) = change_of(&asked.kind, &object, deleted) else {
             return Vec::new();
         };
+        drop(object);
         if !self.is_ready() {
             return vec![
                 "tread: still starting, so what this does to nodes is not known".to_owned(),
@@ -29,8 +31,8 @@ impl Previewer {
         if let Some(why) = self.unselected(&change) {
             return vec![format!("tread: {why}")];
         }
-        match self.preview(&[change]).await {
-            Ok(previews) => warnings(&previews, &cause),
+        match self.told(change, Arc::new(move |preview| line(&preview, &cause))).await {
+            Ok(all) => lines(all.into_iter().flatten()),
             Err(why) => vec![format!("tread: what this does to nodes is not known: {why}")],
         }
     }
@@ -39,35 +41,32 @@ impl Previewer {
 /// What an object changes that is written, or deleted; None if it is none that
 /// nodes follow.
 pub fn change(kind: &str, object: &DynamicObject, deleted: bool) -> Option<(Change, Cause)> {
-    let mut name = object.name_any();
+    change_of(kind, &Whole::of(object).ok()?, deleted)
+}
+
+fn change_of(kind: &str, object: &Whole, deleted: bool) -> Option<(Change, Cause)> {
+    let mut name = object.name.clone();
     if name.is_empty() {
         // The API server makes one up later.
-        name = format!("{}…", object.metadata.generate_name.as_deref().unwrap_or_default());
+        name = format!("{}…", object.generate_name);
     }
-    let body = || {
-        let mut object = object.clone();
-        object.metadata.managed_fields = None;
-        serde_json::to_vec(&object).ok()
-    };
+    let body = || Arc::clone(&object.body);
     let event = if deleted { CauseEvent::Deleted } else { CauseEvent::Changed };
     let cause = Cause { kind: kind.to_owned(), name: name.clone(), event };
     if let Some(kind) = MIRROR_KINDS.iter().find(|known| **known == kind) {
         let key = (*kind, name);
         let change = match deleted {
             true => Change::NoMirror(key),
-            false => Change::Mirror(key, body()?.into()),
+            false => Change::Mirror(key, body()),
         };
         return Some((change, cause));
     }
-    let rendered = object.owner_references().iter().any(|owner| owner.kind == POOL_KIND);
-    if kind != "MachineConfig" || rendered {
+    if kind != "MachineConfig" || object.is_of_pool {
         return None;
     }
     let change = match deleted {
         true => Change::NoMachineConfig(name),
-        false => {
-            Change::MachineConfig { name, labels: object.labels().clone(), body: body()?.into() }
-        }
+        false => Change::MachineConfig { name, labels: object.labels.clone(), body: body() },
     };
     Some((change, cause))
 }

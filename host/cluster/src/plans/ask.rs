@@ -3,12 +3,14 @@
 
 use super::Settings;
 use super::bodies::BodyCache;
+use super::budget::{Budget, Cost, Counted, keys, most_changes, too_much};
 use super::planners::Planners;
 use crate::metrics::{Decided, Failed, Metrics, OfPolicy};
 use crate::policies::current::{Current, Published};
 use crate::pools::pools_of;
 use crate::previews::{
-    Baseline, Change, Cluster, Described, Piece, Preview, Side, Work, compute, mirror_pieces, work,
+    Asked, Baseline, Change, Cluster, Described, Once, Parsed, Piece, Preview, Side, Work, compute,
+    mirror_pieces, work,
 };
 use kube::Client;
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,7 +37,33 @@ pub struct Previewer {
     policies: Published,
     metrics: Metrics,
     planners: Planners,
+    budget: Budget,
+    parsed: Arc<Parsed>,
+    /// What plans say of changes.
+    pub(super) once: Arc<Once>,
     ready: Arc<watch::Sender<bool>>,
+}
+
+/// What becomes of a preview as soon as it is made.
+pub(super) type Take<T> = Arc<dyn Fn(Preview) -> T + Send + Sync>;
+
+/// Plans that are made together.
+pub(super) struct Together<'t> {
+    pub(super) cluster: &'t Cluster,
+    pub(super) current: &'t Arc<Current>,
+    pub(super) answers: &'t Arc<Answers>,
+    /// As [`Asked::hides_secrets`].
+    pub(super) hides_secrets: bool,
+    pub(super) counted: Counted,
+}
+
+/// Ends the work for plans when nobody waits for them any more.
+struct Ends(Arc<Answers>);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.0.end();
+    }
 }
 
 impl Previewer {
@@ -49,6 +77,9 @@ impl Previewer {
             policies: settings.policies.clone(),
             metrics: settings.metrics.clone(),
             planners: Planners::start(),
+            budget: Budget::default(),
+            parsed: Arc::default(),
+            once: Arc::default(),
             ready: Arc::new(watch::Sender::new(false)),
         }
     }
@@ -87,6 +118,25 @@ impl Previewer {
 
     /// What changes would do to the pools, together with all that is pending.
     pub async fn preview(&self, changes: &[Change]) -> Result<Vec<Preview>, String> {
+        self.previewed(changes, false, Arc::new(|preview| preview)).await
+    }
+
+    /// What a change would do, for whoever may not read what is there; each preview
+    /// is gone when it has been told of.
+    pub(super) async fn told<T: Send + 'static>(
+        &self,
+        change: Change,
+        take: Take<T>,
+    ) -> Result<Vec<T>, String> {
+        self.previewed(&[change], true, take).await
+    }
+
+    async fn previewed<T: Send + 'static>(
+        &self,
+        changes: &[Change],
+        hides_secrets: bool,
+        take: Take<T>,
+    ) -> Result<Vec<T>, String> {
         let before = self.snapshot();
         let after = changes.iter().fold(before.clone(), |cluster, change| cluster.with(change));
         let current = self.policies.borrow().clone();
@@ -102,41 +152,77 @@ impl Previewer {
             let why = why.map_or_else(String::new, |why| format!(": {why}"));
             return Err(format!("what the nodes of pool {pool} have is not known yet{why}"));
         }
-        let answers = Arc::default();
+        let answers = match hides_secrets {
+            // Nor is anybody told more than a line for each pool.
+            true => Arc::new(self.answers(&after).without_digests()),
+            false => Arc::new(self.answers(&after)),
+        };
+        let _ends = Ends(Arc::clone(&answers));
+        let together = Together {
+            cluster: &after,
+            current: &current,
+            answers: &answers,
+            hides_secrets,
+            counted: Counted::default(),
+        };
         let mut waiting = Vec::new();
         for work in pools.iter().filter_map(|pool| work(&after, pool)) {
-            let asked = self.compute(work, &after, &current, &answers);
-            waiting.push(asked);
+            waiting.push(self.compute(work, &together, &take));
         }
         let all = futures::future::join_all(waiting).await;
         all.into_iter().collect()
     }
 
+    /// What is shared by plans that are made together.
+    pub(super) fn answers(&self, cluster: &Cluster) -> Answers {
+        let policies = self.policies.borrow().policies.policies().len();
+        Answers::to_at_most(most_changes(cluster.pools.len(), policies))
+    }
+
     /// Plans what has to be compared, beside the threads that serve.
-    pub(super) async fn compute(
+    pub(super) async fn compute<T: Send + 'static>(
         &self,
         work: Work,
-        cluster: &Cluster,
-        current: &Arc<Current>,
-        answers: &Arc<Answers>,
-    ) -> Result<Preview, String> {
+        together: &Together<'_>,
+        take: &Take<T>,
+    ) -> Result<T, String> {
         let begun = Instant::now();
-        let sides = work.ways.iter().filter_map(|way| way.from.as_ref()).chain([&work.to]);
-        let mut keys: BTreeSet<_> = sides.flat_map(Side::keys).cloned().collect();
-        keys.extend(work.parts.iter().filter_map(|part| match &part.body {
-            Some(Piece::Stored(key)) => Some(key.clone()),
-            _ => None,
-        }));
-        let bodies = self.bodies.get(&self.client, &self.metrics, keys).await?;
-        let rules = operator::Policies::of(cluster.machine_configuration.as_deref());
-        let (current, sandbox) = (Arc::clone(current), self.sandbox.clone());
-        let answers = Arc::clone(answers);
-        let planning =
-            self.planners.run(move || compute(work, &bodies, &current, &rules, &sandbox, &answers));
-        let preview = planning.await.ok_or("planning was interrupted")?;
-        self.metrics.preview_time.observe(begun.elapsed().as_secs_f64() * 1e6);
-        self.measure(&preview);
-        Ok(preview)
+        let keys = keys(&work);
+        let (bodies, fetched) = match self.bodies.at_hand(&keys) {
+            Some(bodies) => (bodies, None),
+            None => {
+                let room = self.budget.to_fetch().await;
+                match self.bodies.get(&self.client, &self.metrics, keys).await? {
+                    Some(bodies) => (bodies, Some(room)),
+                    None => return Ok(take(Preview::unplanned(work, &too_much()))),
+                }
+            }
+        };
+        let room = match self.budget.room(Cost::of(&work, &bodies, &together.counted)).await {
+            Ok(room) => room,
+            Err(why) => return Ok(take(Preview::unplanned(work, &why))),
+        };
+        drop(fetched);
+        let rules = operator::Policies::of(together.cluster.machine_configuration.as_deref());
+        let (current, answers) = (Arc::clone(together.current), Arc::clone(together.answers));
+        let (this, take, hides_secrets) = (self.clone(), Arc::clone(take), together.hides_secrets);
+        let planning = self.planners.run(move || {
+            let asked = Asked {
+                bodies: &bodies,
+                current: &current,
+                operator: &rules,
+                sandbox: &this.sandbox,
+                answers: &answers,
+                parsed: &this.parsed,
+                hides_secrets,
+            };
+            let preview = compute(work, &asked);
+            drop(room);
+            this.metrics.preview_time.observe(begun.elapsed().as_secs_f64());
+            this.measure(&preview);
+            take(preview)
+        });
+        planning.await.ok_or_else(|| "planning was interrupted".to_owned())
     }
 
     /// Whether there is such a MachineConfig.
@@ -148,7 +234,7 @@ impl Previewer {
         for call in &preview.calls {
             self.metrics.measures(&call.policy);
             let labels = OfPolicy { policy: call.policy.clone() };
-            let time = call.call.as_secs_f64() * 1e6;
+            let time = call.call.as_secs_f64();
             self.metrics.sandbox_time.get_or_create(&labels).observe(time);
             #[expect(clippy::cast_precision_loss, reason = "a histogram counts in floats")]
             self.metrics.fuel.get_or_create(&labels).observe(call.fuel as f64);
@@ -185,8 +271,9 @@ impl Previewer {
             .iter()
             .filter_map(|name| Some(((*name).to_owned(), versions.get(*name)?.clone())));
         let keys: Vec<_> = keys.collect();
-        let bodies =
-            self.bodies.get(&self.client, &self.metrics, keys.iter().cloned().collect()).await?;
+        let asked = keys.iter().cloned().collect();
+        let bodies = self.bodies.get(&self.client, &self.metrics, asked).await?;
+        let bodies = bodies.ok_or_else(too_much)?;
         let mut fields = Fields::new("tread baseline 1");
         let mut configs = Vec::new();
         for key in &keys {
@@ -238,7 +325,7 @@ fn concerned(change: &Change, before: &Cluster, after: &Cluster) -> BTreeSet<Str
 
 /// Covers everything that the plans of a pool are made of, nodes aside.
 pub(super) fn inputs(work: &Work, cluster: &Cluster, current: &Current) -> Digest {
-    let mut fields = Fields::new("tread plan inputs 1");
+    let mut fields = Fields::new("tread plan inputs 2");
     let mut side = |side: &Side| {
         for piece in side.configs.iter().chain(&side.mirrors) {
             fields.field(piece.name().as_bytes());
@@ -258,6 +345,9 @@ pub(super) fn inputs(work: &Work, cluster: &Cluster, current: &Current) -> Diges
         side(way.from.as_ref().unwrap_or(&Side::default()));
     }
     fields.field(work.to_name.as_bytes());
+    // What plans are called by.
+    fields.field(work.pool.uid.as_bytes());
+    fields.field(work.since.as_bytes());
     let target = work.target.as_ref().map(|(name, _)| name.as_str());
     fields.field(target.unwrap_or_default().as_bytes());
     for part in &work.parts {

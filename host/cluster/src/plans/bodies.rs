@@ -6,16 +6,18 @@ use crate::api::MachineConfig;
 use crate::metrics::Metrics;
 use crate::previews::{Bodies, BodyKey};
 use crate::told::told;
+use crate::whole::Whole;
 use futures::{StreamExt as _, stream};
 use kube::api::Request;
 use kube::core::Resource as _;
 use kube::{Api, Client};
-use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// How much is kept at hand.
 const ROOM: usize = 48 << 20;
+/// What is compared for one plan has so many bytes at most.
+pub(super) const MOST: usize = 32 << 20;
 /// How many are fetched at the same time.
 const AT_ONCE: usize = 8;
 
@@ -40,13 +42,19 @@ pub(super) enum Unfetched {
 }
 
 impl BodyCache {
-    /// What these MachineConfigs hold. One that is gone is not among them.
+    /// What these MachineConfigs hold, if all of it is at hand.
+    pub(super) fn at_hand(&self, keys: &BTreeSet<BodyKey>) -> Option<Bodies> {
+        keys.iter().map(|key| Some((key.clone(), self.kept(key)?))).collect()
+    }
+
+    /// What these MachineConfigs hold. One that is gone is not among them. None: it
+    /// is more than is compared.
     pub(super) async fn get(
         &self,
         client: &Client,
         metrics: &Metrics,
         keys: BTreeSet<BodyKey>,
-    ) -> Result<Bodies, String> {
+    ) -> Result<Option<Bodies>, String> {
         let mut bodies = Bodies::new();
         let mut missing = Vec::new();
         for key in keys {
@@ -57,6 +65,7 @@ impl BodyCache {
                 None => missing.push(key),
             }
         }
+        let mut bytes: usize = bodies.values().map(|body| body.len()).sum();
         let mut fetched = stream::iter(missing)
             .map(async |key: BodyKey| (fetch(client, metrics, &key).await, key))
             .buffer_unordered(AT_ONCE);
@@ -64,6 +73,7 @@ impl BodyCache {
             match result {
                 Ok(body) => {
                     self.keep(key.clone(), Arc::clone(&body));
+                    bytes = bytes.saturating_add(body.len());
                     bodies.insert(key, body);
                 }
                 Err(Unfetched::Gone) => {}
@@ -71,8 +81,11 @@ impl BodyCache {
                     return Err(format!("MachineConfig {}: {why}", key.0));
                 }
             }
+            if bytes > MOST {
+                return Ok(None);
+            }
         }
-        Ok(bodies)
+        Ok(Some(bodies))
     }
 
     fn kept(&self, key: &BodyKey) -> Option<Arc<[u8]>> {
@@ -134,19 +147,14 @@ async fn fetch(
             later(told(&error))
         }
     })?;
-    // Nested too deep, for example: its reader says what is wrong with it.
-    let Ok(mut value) = serde_json::from_str::<Value>(&text) else {
+    // Its reader says what is wrong with it.
+    let Ok(whole) = Whole::read(&text) else {
         return Ok(text.into_bytes().into());
     };
-    drop(text);
-    if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
-        if metadata.get("resourceVersion").and_then(Value::as_str) != Some(version) {
-            return Err(later("was written again in the meantime".to_owned()));
-        }
-        // As much again as the rest, and nobody's business here.
-        metadata.remove("managedFields");
+    if whole.version.as_ref() != Some(version) {
+        return Err(later("was written again in the meantime".to_owned()));
     }
-    Ok(value.to_string().into_bytes().into())
+    Ok(whole.body)
 }
 
 #[cfg(test)]

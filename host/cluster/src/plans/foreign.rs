@@ -4,7 +4,7 @@ use super::Settings;
 use super::state::{Standing, standing};
 use super::write::{CONFLICT, answered};
 use crate::api::DisruptionPlan;
-use crate::events::Note;
+use crate::events::{Note, Reason};
 use crate::pools::Pool;
 use crate::previews::Described;
 use crate::watching::seen::{Seen, each_by_itself};
@@ -73,6 +73,6 @@ pub(super) async fn remove(
         uid,
         ..ObjectReference::default()
     };
-    settings.events.tell(&about, &Note { reason: "PlanReplaced", warns: true, text }).await;
+    settings.events.tell(&about, &Note { reason: Reason::PlanReplaced, warns: true, text }).await;
     Ok(())
 }

@@ -1,19 +1,18 @@
 //! A look at some pools: what their nodes will go through, and what has to be
 //! written for it.
 
-use super::ask::{Previewer, inputs};
+use super::ask::{Previewer, Take, Together, inputs};
+use super::budget::Counted;
 use super::compared::{Compared, Deciders};
 use super::state::Standing;
-use super::write::{OfPool, Wrote, mark_stale, write};
+use super::write::{Kept, OfPool, Wrote, mark_stale, write};
 use super::{Settings, told};
 use crate::metrics::WithEffect;
-use crate::policies::current::Current;
 use crate::previews::{Cluster, Described, Preview, decisions, describe, few, work};
 use futures::{StreamExt as _, stream};
 use k8s_openapi::jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
-use tread_engine::planner::Answers;
 use tread_model::digest::Digest;
 use tread_model::effect::Effect;
 
@@ -35,13 +34,18 @@ pub(super) struct Memory {
     untold: Vec<told::Untold>,
     /// Pools of which plans were not written, and why.
     unwritten: BTreeMap<String, String>,
+    /// What the API server kept of what was written.
+    kept: Kept,
 }
 
 #[derive(Debug, Clone)]
 struct Remembered {
     inputs: Digest,
-    preview: Preview,
-    at: Timestamp,
+    /// What the ways of its nodes begin with.
+    from: BTreeSet<String>,
+    plans: Vec<Described>,
+    /// How often each policy decides in them.
+    decisions: BTreeMap<String, i64>,
 }
 
 /// What a look is at.
@@ -80,13 +84,20 @@ pub(super) async fn look(
         !unheard.is_empty() && !unknown.contains_key(name)
     };
     let known: BTreeSet<String> = look.pools.iter().filter(|it| !waits(it)).cloned().collect();
-    let answers = Arc::default();
+    let answers = Arc::new(previewer.answers(&cluster));
+    let together = Together {
+        cluster: &cluster,
+        current: &current,
+        answers: &answers,
+        hides_secrets: false,
+        counted: Counted::default(),
+    };
     let found: Vec<(String, Result<Found, String>)> = stream::iter(known)
         .map(async |name: String| {
             let known = memory.pools.get(&name);
             let found = match unknown.get(&name) {
                 Some(why) => Err(why.clone()),
-                None => one(&previewer, &cluster, (&current, &answers), &name, known).await,
+                None => one(&previewer, &together, &name, known).await,
             };
             (name, found)
         })
@@ -115,6 +126,7 @@ pub(super) async fn look(
         }
     }
     publish(&previewer, &cluster, &wanted);
+    previewer.once.forget();
     let deciders = Arc::new(Deciders::of(&current));
     memory.compared.note(&deciders, &wanted);
     memory.compared.keep(|pool| cluster.pools.contains_key(pool));
@@ -134,6 +146,7 @@ pub(super) async fn look(
                 standing: &look.standing,
                 known_since: look.known_since,
                 keep: settings.keep,
+                kept: &memory.kept,
             };
             let Wrote { failed, overtaken } = write(&settings, of_pool).await;
             if let Some(why) = &failed {
@@ -147,7 +160,7 @@ pub(super) async fn look(
         }
         let about = told::Plans { standing: &look.standing, described: &previewer.plans() };
         told::troubles(&settings, &cluster, &mut memory.told).await;
-        let counts = decisions(memory.pools.values().map(|it| &it.preview));
+        let counts = sum(memory.pools.values().map(|it| &it.decisions));
         if memory.decisions.as_ref() != Some(&counts) {
             match told::decisions(&settings, &counts).await {
                 true => memory.decisions = Some(counts),
@@ -181,34 +194,45 @@ struct Found {
 #[tracing::instrument(name = "plan", skip_all, fields(pool = name))]
 async fn one(
     previewer: &Previewer,
-    cluster: &Cluster,
-    (current, answers): (&Arc<Current>, &Arc<Answers>),
+    together: &Together<'_>,
     name: &str,
     known: Option<&Remembered>,
 ) -> Result<Found, String> {
+    let Together { cluster, current, .. } = together;
     let Some(work) = work(cluster, name) else {
         return Ok(Found { described: Vec::new(), remembered: None });
     };
     let inputs = inputs(&work, cluster, current);
+    let from: BTreeSet<String> = work.ways.iter().map(|way| way.from_name.clone()).collect();
     let remembered = match known {
         // Only nodes came, went or moved on.
-        Some(known) if known.inputs == inputs && known.preview.ways.len() == work.ways.len() => {
+        Some(known) if known.inputs == inputs && known.from == from => {
             let mut known = known.clone();
-            for (planned, way) in known.preview.ways.iter_mut().zip(&work.ways) {
-                planned.way = way.clone();
-            }
-            let to_name = std::mem::take(&mut known.preview.work.to_name);
-            known.preview.work = work;
-            known.preview.work.to_name = to_name;
+            known.plans.iter_mut().for_each(|plan| plan.moved(&work.ways));
             known
         }
         _ => {
-            let preview = previewer.compute(work, cluster, current, answers).await?;
-            Remembered { inputs, preview, at: Timestamp::now() }
+            let once = Arc::clone(&previewer.once);
+            // What a preview holds besides goes at once.
+            let take: Take<_> = Arc::new(move |preview: Preview| {
+                let mut plans = few(describe(&preview, inputs, Timestamp::now()));
+                once.share(&mut plans);
+                (plans, decisions([&preview]))
+            });
+            let (plans, decisions) = previewer.compute(work, together, &take).await?;
+            Remembered { inputs, from, plans, decisions }
         }
     };
-    let described = few(describe(&remembered.preview, inputs, remembered.at));
-    Ok(Found { described, remembered: Some(remembered) })
+    Ok(Found { described: remembered.plans.clone(), remembered: Some(remembered) })
+}
+
+/// How often each policy decides, of several counts.
+fn sum<'c>(counts: impl IntoIterator<Item = &'c BTreeMap<String, i64>>) -> BTreeMap<String, i64> {
+    let mut all = BTreeMap::new();
+    for (policy, count) in counts.into_iter().flatten() {
+        *all.entry(policy.clone()).or_default() += count;
+    }
+    all
 }
 
 /// The cluster as it is now, with what has to be asked for. Of pools that nobody

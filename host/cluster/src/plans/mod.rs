@@ -4,6 +4,7 @@
 mod admit;
 mod ask;
 mod bodies;
+mod budget;
 mod compared;
 mod foreign;
 mod look;

@@ -26,6 +26,10 @@ use tokio::time::{Instant, sleep_until};
 const TOGETHER: Duration = Duration::from_millis(100);
 /// How long is waited after a failure, at first and at most.
 const WAITS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+/// How many objects are listed at a time: of small ones, and of those that may have
+/// a megabyte.
+const PAGES: u32 = 500;
+const PAGE: u32 = 20;
 /// How often plans are looked through for those that are too old.
 const TIDY: Duration = Duration::from_secs(60 * 60);
 
@@ -201,7 +205,7 @@ fn watches(settings: &Settings) -> impl futures::Stream<Item = News> + Send + Un
     let all = vec![
         followed::<MachineConfigPool>(settings, "machineconfigpools", News::Pool),
         followed::<PartialObjectMeta<Node>>(settings, "nodes", News::Node),
-        followed::<PartialObjectMeta<MachineConfig>>(settings, "machineconfigs", News::Config),
+        paged::<PartialObjectMeta<MachineConfig>>(settings, "machineconfigs", 100, News::Config),
         mirrors::<ImageContentSourcePolicy>(
             settings,
             "imagecontentsourcepolicies",
@@ -213,7 +217,8 @@ fn watches(settings: &Settings) -> impl futures::Stream<Item = News> + Send + Un
             .map(News::MachineConfiguration)
             .boxed(),
         followed::<ClusterVersion>(settings, "clusterversions", News::Release),
-        followed::<DisruptionPlan>(settings, "disruptionplans", News::Plan),
+        // They are large, and little is kept of them.
+        paged::<DisruptionPlan>(settings, "disruptionplans", PAGE, News::Plan),
     ];
     select_all(all)
 }
@@ -234,8 +239,28 @@ where
         + Send
         + 'static,
 {
+    paged(settings, name, PAGES, news)
+}
+
+/// The same, with so many in a list at a time.
+fn paged<K>(
+    settings: &Settings,
+    name: &'static str,
+    page: u32,
+    news: fn(kube::runtime::watcher::Event<K>) -> News,
+) -> BoxStream<'static, News>
+where
+    K: Resource<DynamicType = ()>
+        + Clone
+        + serde::de::DeserializeOwned
+        + std::fmt::Debug
+        + Send
+        + 'static,
+{
     let api: Api<K> = Api::all(settings.client.clone());
-    follow(api, Config::default(), name, &settings.watches, &settings.metrics).map(news).boxed()
+    follow(api, Config::default().page_size(page), name, &settings.watches, &settings.metrics)
+        .map(news)
+        .boxed()
 }
 
 fn mirrors<K: Resource<DynamicType = ()>>(
@@ -253,7 +278,8 @@ fn dynamic<K: Resource<DynamicType = ()>>(
 ) -> BoxStream<'static, kube::runtime::watcher::Event<DynamicObject>> {
     let kind = ApiResource::erase::<K>(&());
     let api: Api<DynamicObject> = Api::all_with(settings.client.clone(), &kind);
-    follow(api, Config::default(), name, &settings.watches, &settings.metrics).boxed()
+    let config = Config::default().page_size(PAGE);
+    follow(api, config, name, &settings.watches, &settings.metrics).boxed()
 }
 
 #[cfg(test)]

@@ -7,7 +7,8 @@ use super::state::Standing;
 use super::write::answered;
 use crate::api::DisruptionPolicy;
 use crate::api::words::MANAGER;
-use crate::events::Note;
+use crate::clean::cleaned;
+use crate::events::{Note, Reason};
 use crate::pools::POOL_KIND;
 use crate::previews::{Cluster, Described};
 use crate::told::told;
@@ -57,7 +58,7 @@ pub(super) async fn troubles(
             let text = format!("{problem}: it counts as not set until that is mended.");
             let kind = ("machineconfiguration.openshift.io/v1", POOL_KIND);
             let about = about(kind, &pool.name, &pool.uid);
-            notes.push((about, "PoolUnreadable", text));
+            notes.push((about, Reason::PoolUnreadable, text));
         }
     }
     for (node, pools) in cluster.members.in_doubt().take(NODES_TOLD_OF) {
@@ -67,7 +68,7 @@ pub(super) async fn troubles(
             pools.join(", ")
         );
         // Where kubectl looks for what is told of a node.
-        notes.push((about(("v1", "Node"), node, node), "InSeveralPools", text));
+        notes.push((about(("v1", "Node"), node, node), Reason::InSeveralPools, text));
     }
     let mut still = BTreeSet::new();
     for (about, reason, text) in notes {
@@ -77,7 +78,7 @@ pub(super) async fn troubles(
             if !settings.leads.now() {
                 return;
             }
-            tracing::warn!(name, reason, "{text}");
+            tracing::warn!(name, reason = reason.word(), "{text}");
             settings.events.tell(&about, &Note { reason, warns: true, text }).await;
         }
         still.insert(trouble);
@@ -152,7 +153,7 @@ pub(super) async fn policies_changed(
             }
             let effect = plan.status.effect.as_deref().unwrap_or_default();
             let text = format!("{word} than before, {effect}, since this changed: {policies}");
-            let note = Note { reason: "PlanChanged", warns: word == "harsher", text };
+            let note = Note { reason: Reason::PlanChanged, warns: word == "harsher", text };
             let uid = plans.standing.get(&plan.name).map_or("", |it| it.uid.as_str());
             let about = about(("tread.dev/v1alpha1", "DisruptionPlan"), &plan.name, uid);
             settings.events.tell(&about, &note).await;
@@ -181,7 +182,7 @@ pub(super) async fn on_policies(settings: &Settings, untold: Vec<Untold>) -> Vec
         };
         match found.filter(|_| told) {
             Some(object) => {
-                let note = Note { reason: "PlansChanged", warns: it.warns, text: it.text };
+                let note = Note { reason: Reason::PlansChanged, warns: it.warns, text: it.text };
                 settings.events.tell(&object.object_ref(&()), &note).await;
             }
             None if it.tries < MOST_TRIES => {
@@ -225,6 +226,7 @@ async fn list(settings: &Settings) -> Option<Vec<DisruptionPolicy>> {
 
 async fn patch(settings: &Settings, object: &DisruptionPolicy, status: Value) -> bool {
     let api: Api<DisruptionPolicy> = Api::all(settings.client.clone());
+    let status = cleaned(status);
     let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
     let name = object.name_any();
     let mut version = object.resource_version();

@@ -6,6 +6,7 @@ use super::{Retention, Settings, foreign};
 use crate::api::conditions::{self, Finding, cut};
 use crate::api::words::MANAGER;
 use crate::api::{DisruptionPlan, DisruptionPlanSpec, DisruptionPlanStatus};
+use crate::clean::cleaned;
 use crate::pools::{POOL_KIND, Pool};
 use crate::previews::{self, Described};
 use crate::told::told;
@@ -15,8 +16,9 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, ResourceExt as _};
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tread_model::digest::Digest;
 
 const PENDING: &str = "Pending";
@@ -54,6 +56,40 @@ pub(super) fn says(status: &DisruptionPlanStatus) -> Digest {
     Digest::of(value.to_string().as_bytes())
 }
 
+/// What the API server did not keep is written again after that: its definition
+/// may be a newer one by then.
+const KEPT_AGAIN: Duration = Duration::from_secs(1800);
+
+/// What was written as a status, and what the API server kept of it, by the name
+/// of the plan: one whose definition is older drops what it does not know.
+#[derive(Debug, Default)]
+pub(super) struct Kept(Mutex<BTreeMap<String, (Digest, Digest, Instant)>>);
+
+impl Kept {
+    /// Whether a plan stands there as it was written.
+    fn stands(&self, name: &str, wanted: Digest, standing: Digest) -> bool {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_known = |it: &(Digest, Digest, Instant)| {
+            (it.0, it.1) == (wanted, standing) && it.2.elapsed() < KEPT_AGAIN
+        };
+        wanted == standing || all.get(name).is_some_and(is_known)
+    }
+
+    fn note(&self, name: &str, wanted: Digest, kept: Digest) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match wanted == kept {
+            true => all.remove(name),
+            false => all.insert(name.to_owned(), (wanted, kept, Instant::now())),
+        };
+    }
+
+    /// Forgets the plans of a pool that are not among these.
+    fn keep(&self, names: impl Fn(&str) -> bool) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|name, _| names(name));
+    }
+}
+
 /// The DisruptionPlans of a pool, as they have to be and as they are.
 pub(super) struct OfPool<'p> {
     pub(super) name: &'p str,
@@ -64,6 +100,8 @@ pub(super) struct OfPool<'p> {
     /// Since when it is known what a pool has that nobody renders.
     pub(super) known_since: i64,
     pub(super) keep: Retention,
+    /// What the API server kept of what was written.
+    pub(super) kept: &'p Kept,
 }
 
 /// How writing went.
@@ -100,8 +138,11 @@ pub(super) async fn write(settings: &Settings, of_pool: OfPool<'_>) -> Wrote {
     let leads = || settings.leads.now();
     for wanted in of_pool.wanted.iter().filter(|_| leads()) {
         let standing = of_pool.standing.get(&wanted.name);
-        note("update", &wanted.name, put(settings, &api, (pool, wanted), standing).await);
+        let put = put(settings, &api, (pool, wanted), standing, of_pool.kept);
+        note("update", &wanted.name, put.await);
     }
+    let is_wanted = |name: &str| of_pool.wanted.iter().any(|it| it.name == name);
+    of_pool.kept.keep(|name| is_wanted(name) || !of_pool.standing.contains_key(name));
     let now = Timestamp::now();
     let mut ended = Vec::new();
     for (name, standing) in of_pool.standing.iter().filter(|(_, it)| it.pool == of_pool.name) {
@@ -144,8 +185,10 @@ async fn put(
     api: &Api<DisruptionPlan>,
     (pool, wanted): (&Pool, &Described),
     standing: Option<&Standing>,
+    kept: &Kept,
 ) -> kube::Result<()> {
-    let mut status = previews::cut(wanted.status.clone());
+    let mut status = cleaned(previews::cut(wanted.status.clone()));
+    let says_now = says(&status);
     let standing = match standing {
         Some(standing) if !foreign::is_ours(standing, pool, wanted) => {
             foreign::remove(settings, api, pool, wanted).await?;
@@ -154,7 +197,7 @@ async fn put(
         standing => standing,
     };
     let version = match standing {
-        Some(standing) if standing.says == says(&status) => return Ok(()),
+        Some(standing) if kept.stands(&wanted.name, says_now, standing.says) => return Ok(()),
         Some(standing) => {
             keep_times(&mut status, standing);
             standing.version.clone()
@@ -184,7 +227,14 @@ async fn put(
     object.metadata.resource_version = Some(version);
     object.status = Some(status);
     let params = PostParams::default();
-    answered(api.replace_status(&wanted.name, &params, &object)).await.map(|_| ())
+    let there = answered(api.replace_status(&wanted.name, &params, &object)).await?;
+    let there = there.status.unwrap_or_default();
+    let json =
+        |status: Option<&DisruptionPlanStatus>| serde_json::to_value(status).unwrap_or_default();
+    let (whole, left) = (json(object.status.as_ref()), json(Some(&there)));
+    settings.watches.kept("disruptionplans", &whole, &left);
+    kept.note(&wanted.name, says_now, says(&there));
+    Ok(())
 }
 
 /// What did not change keeps its time.
@@ -286,6 +336,27 @@ fn owner(pool: &Pool) -> OwnerReference {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_plan_of_which_the_api_server_drops_a_part_is_not_written_again_and_again() {
+        let kept = Kept::default();
+        let status = |tread: Option<&str>| DisruptionPlanStatus {
+            effect: Some("reload".to_owned()),
+            tread: tread.map(str::to_owned),
+            ..DisruptionPlanStatus::default()
+        };
+        let (wanted, left) = (says(&status(Some("new"))), says(&status(None)));
+        assert!(!kept.stands("a", wanted, left), "it was never written");
+        kept.note("a", wanted, left);
+        assert!(kept.stands("a", wanted, left));
+        assert!(!kept.stands("a", says(&status(Some("other"))), left), "it says something else");
+        assert!(!kept.stands("a", wanted, says(&status(Some("others")))), "somebody wrote it");
+        kept.note("a", wanted, wanted);
+        assert!(!kept.stands("a", wanted, left), "the definition is newer by now");
+        kept.note("b", wanted, left);
+        kept.keep(|name| name != "b");
+        assert!(!kept.stands("b", wanted, left));
+    }
 
     #[tokio::test]
     async fn a_request_that_nobody_answers_ends() {

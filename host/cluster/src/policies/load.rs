@@ -4,6 +4,7 @@
 use super::choose::{Attempt, Version};
 use super::material::Material;
 use crate::api::disruption_policy::PolicyLimits;
+use k8s_openapi::jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
@@ -90,13 +91,24 @@ pub struct Loaded {
     pub policy: Option<Arc<Policy>>,
     /// Its module, where it is a stranger's.
     pub module: Option<Module>,
+    /// When it is tried again, where it failed to compile.
+    pub retry: Option<Retry>,
+}
+
+/// When bytes that failed to compile are tried again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retry {
+    /// Not before that.
+    pub at: Timestamp,
+    /// How often they failed.
+    pub tries: u32,
 }
 
 impl Loaded {
     /// A version that cannot decide.
     pub fn bad(failure: Failure) -> Loaded {
         let attempt = Attempt::Bad { failure, digest: None, claims: Vec::new() };
-        Loaded { attempt, policy: None, module: None }
+        Loaded { attempt, policy: None, module: None, retry: None }
     }
 }
 
@@ -143,14 +155,22 @@ impl Loader {
                     warnings: known.warnings,
                 };
                 let policy = Some(Arc::new(policy));
-                Loaded { attempt: Attempt::Good(version), policy, module }
+                Loaded { attempt: Attempt::Good(version), policy, module, retry: None }
             }
             Err(failure) => {
                 let Known { digest, claims, .. } = known;
                 let attempt = Attempt::Bad { failure, digest, claims };
-                Loaded { attempt, policy: None, module: None }
+                Loaded { attempt, policy: None, module: None, retry: None }
             }
         }
+    }
+
+    /// A module that is known to fail, and is not tried.
+    pub fn not_tried(&self, component: &[u8], digest: Digest, failure: Failure) -> Loaded {
+        let description = inspect::description(component, self.sandbox.limits());
+        let claims = description.map(|it| it.claims).unwrap_or_default();
+        let attempt = Attempt::Bad { failure, digest: Some(digest), claims };
+        Loaded { attempt, policy: None, module: None, retry: None }
     }
 
     fn try_load(&self, job: Job, known: &mut Known) -> Result<(Policy, Option<Module>), Failure> {
@@ -210,6 +230,12 @@ impl Loader {
             None => policy,
         };
         policy.check(&self.sandbox).map_err(Clone::clone)?;
+        if policy.misses_secrets() {
+            known.warnings.push(
+                "It needs to read secrets, and abstains on them: `spec.readSecrets: true` lets it."
+                    .to_owned(),
+            );
+        }
         Ok((policy, module))
     }
 
@@ -232,7 +258,8 @@ impl Loader {
         let limits = self.sandbox.limits();
         let component = Cow::Borrowed(component);
         let policy = Policy::new(component, Some(digest), read.layer, wishes, limits)?;
-        let policy = policy.named(read.name, "Rules of an admin".to_owned(), read.claims);
+        let policy =
+            policy.named(read.name, "Rules of an admin".to_owned(), read.claims).by_rules();
         Ok(policy.with_module(module))
     }
 }

@@ -4,6 +4,7 @@ use super::snapshot::{Place, PolicyMap, Snapshot};
 use crate::api::disruption_policy::{ConfigMapSource, Layer, Mode, Source};
 use crate::api::words::{MANAGER, POLICIES_LABEL, REGISTERED_BY_LABEL};
 use crate::api::{DisruptionPolicy, DisruptionPolicySpec, openshift};
+use crate::events::Reason;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,8 +24,35 @@ pub struct Registration {
     /// Objects that stand for nothing, by name with the reason, and stay for what
     /// an admin said in them.
     pub idle: BTreeMap<String, String>,
-    /// ConfigMaps that are labelled as policies, and are none.
+    /// ConfigMaps that are labelled as policies, and are none: for each namespace
+    /// and reason.
     pub ignored: Vec<Ignored>,
+}
+
+impl Registration {
+    /// Notes a ConfigMap that is none. Those of a namespace come one after the
+    /// other, the newest last: nobody is told of each of thousands.
+    fn ignore(&mut self, of: &Place, uid: &str, reason: Reason, message: impl FnOnce() -> String) {
+        let (namespace, name) = of;
+        let found =
+            self.ignored.iter_mut().find(|it| it.namespace == *namespace && it.reason == reason);
+        match found {
+            Some(before) => {
+                before.newest.clone_from(name);
+                uid.clone_into(&mut before.uid);
+                before.message = message();
+                before.others = before.others.saturating_add(1);
+            }
+            None => self.ignored.push(Ignored {
+                namespace: namespace.clone(),
+                newest: name.clone(),
+                uid: uid.to_owned(),
+                reason,
+                message: message(),
+                others: 0,
+            }),
+        }
+    }
 }
 
 /// An object that stands for nothing any more.
@@ -38,17 +66,21 @@ pub struct Withdrawal {
     pub why: String,
 }
 
-/// A ConfigMap that is labelled as a policy, and is none.
+/// ConfigMaps of a namespace that are labelled as policies, and are none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ignored {
-    /// Its namespace and name.
-    pub place: Place,
+    /// Their namespace.
+    pub namespace: String,
+    /// The newest of them, whose owner is told.
+    pub newest: String,
     /// Which one of that name.
     pub uid: String,
-    /// A stable word, for an Event.
-    pub reason: &'static str,
+    /// For an Event.
+    pub reason: Reason,
     /// Why, and what to do, for an Event.
     pub message: String,
+    /// How many there are besides.
+    pub others: usize,
 }
 
 /// What has to be done so that the objects are those that there have to be.
@@ -60,15 +92,14 @@ pub fn register(snapshot: &Snapshot) -> Registration {
     for (name, (place, map)) in &wanted {
         match snapshot.policies.get(name) {
             None => out.create.push(of_config_map(name, place, map)),
-            Some(object) if registered_by(object).is_none() => out.ignored.push(Ignored {
-                place: (*place).clone(),
-                uid: map.uid.clone(),
-                reason: "NameTaken",
-                message: format!(
-                    "A DisruptionPolicy that did not come from a ConfigMap is named {name} already: \
-                     rename this ConfigMap"
-                ),
-            }),
+            Some(object) if registered_by(object).is_none() => {
+                out.ignore(place, &map.uid, Reason::NameTaken, || {
+                    format!(
+                        "A DisruptionPolicy that did not come from a ConfigMap is named {name} \
+                         already: rename this ConfigMap"
+                    )
+                });
+            }
             // What is withdrawn below comes again when it is gone.
             Some(_) => {}
         }
@@ -87,6 +118,9 @@ pub fn register(snapshot: &Snapshot) -> Registration {
         }
         let uid = object.metadata.uid.clone().unwrap_or_default();
         out.withdraw.push(Withdrawal { name: name.clone(), uid, why });
+    }
+    for it in out.ignored.iter_mut().filter(|it| it.others > 0) {
+        it.message.push_str(&format!(". So it is with {} more ConfigMaps here", it.others));
     }
     out
 }
@@ -139,44 +173,39 @@ fn self_registered<'s>(
         if named.contains(place) {
             continue;
         }
-        let mut ignore = |reason, message| {
-            let (place, uid) = (place.clone(), map.uid.clone());
-            out.ignored.push(Ignored { place, uid, reason, message });
-        };
         if !snapshot.allows(namespace) {
-            ignore(
-                "NamespaceNotAllowed",
+            out.ignore(place, &map.uid, Reason::NamespaceNotAllowed, || {
                 format!(
                     "Policies from the namespace {namespace} are not loaded: an admin can allow \
                      them with `kubectl label namespace {namespace} {POLICIES_LABEL}=allowed`"
-                ),
-            );
+                )
+            });
             continue;
         }
         let object = format!("{namespace}.{name}");
         if object.len() > LONGEST_NAME {
-            ignore(
-                "NameTooLong",
+            out.ignore(place, &map.uid, Reason::NameTooLong, || {
                 format!(
                     "The policy would be listed as NAMESPACE.NAME with {} characters, and \
                      {LONGEST_NAME} are allowed: give the ConfigMap a shorter name",
                     object.len()
-                ),
-            );
+                )
+            });
             continue;
         }
         let count = of_namespace.entry(namespace).or_default();
         if *count >= snapshot.room.registered_of_namespace {
             let most = snapshot.room.registered_of_namespace;
-            ignore(
-                "TooManyPolicies",
-                format!("The namespace {namespace} has {most} policies already, which is the most"),
-            );
+            out.ignore(place, &map.uid, Reason::TooManyPolicies, || {
+                format!("The namespace {namespace} has {most} policies already, which is the most")
+            });
             continue;
         }
         if wanted.len() >= snapshot.room.registered {
             let most = snapshot.room.registered;
-            ignore("TooManyPolicies", format!("There are {most} policies already, the most"));
+            out.ignore(place, &map.uid, Reason::TooManyPolicies, || {
+                format!("There are {most} policies already, the most")
+            });
             continue;
         }
         match wanted.entry(object) {
@@ -187,10 +216,9 @@ fn self_registered<'s>(
             // Dots in names can make two places read alike.
             Entry::Occupied(other) => {
                 let object = other.key().clone();
-                ignore(
-                    "NameTaken",
-                    format!("Another ConfigMap is listed as {object} already: rename this one"),
-                );
+                out.ignore(place, &map.uid, Reason::NameTaken, || {
+                    format!("Another ConfigMap is listed as {object} already: rename this one")
+                });
             }
         }
     }

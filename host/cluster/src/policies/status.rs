@@ -1,16 +1,22 @@
 //! What the status of a DisruptionPolicy says, and which Events tell of it.
 
 use super::choose::{Attempt, Choice, Deciding, Version, claim_of};
+use super::load::Retry;
 use super::register::config_map_of;
 use crate::api::conditions::{self, Finding};
 use crate::api::disruption_policy::{ClaimStatus, FailureStatus, State};
 use crate::api::{DisruptionPolicy, DisruptionPolicyStatus};
-use crate::events::Note;
+use crate::clean::cleaned;
+use crate::events::{Note, Reason};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use tread_model::description::Claim;
+use tread_model::digest::Digest;
 use tread_model::effect::Effect;
 use tread_model::verdict::{Failure, FailureKind};
+
+/// The reason of a policy that waits to be loaded.
+pub const WAITING: &str = "Waiting";
 
 /// What a column has room for.
 const LONGEST_SUMMARY: usize = 60;
@@ -26,6 +32,8 @@ pub struct Found<'f> {
     pub kept: Option<(&'f Version, &'f str)>,
     /// What it is called in plans.
     pub name: &'f str,
+    /// When the newest version is tried again, where it failed to compile.
+    pub retry: Option<Retry>,
 }
 
 /// The status of a policy, and what to tell of it if that is new.
@@ -35,7 +43,7 @@ pub fn status(
     now: Timestamp,
 ) -> (DisruptionPolicyStatus, Option<Note>) {
     let before = object.status.clone().unwrap_or_default();
-    let Found { choice, newest, kept, name } = found;
+    let Found { choice, newest, kept, name, retry } = found;
     let generation = object.metadata.generation.unwrap_or_default();
     let version = match (&choice.deciding, newest) {
         (Deciding::LastGood, _) => kept.map(|(version, _)| version),
@@ -57,6 +65,7 @@ pub fn status(
         version: version.map(|version| version.version.clone()),
         summary: version.map(|version| version.summary.clone()),
         digest: version.map(|version| version.digest.to_string()),
+        newest_digest: newest_digest(object, newest).map(|digest| digest.to_string()),
         settings_digest: version.map(|version| version.settings_digest.to_string()),
         kept_in: kept_in(&before, version.filter(|_| decides), kept),
         claims: claims.iter().map(ClaimStatus::from).collect(),
@@ -93,7 +102,7 @@ pub fn status(
         Attempt::Good(version) => {
             let said = ["It was loaded and checked."].into_iter();
             let said: Vec<&str> = said.chain(version.warnings.iter().map(String::as_str)).collect();
-            (Some(true), "Loaded".to_owned(), said.join(" "))
+            (Some(true), "Loaded".to_owned(), said.join(" ") + &named(object, newest))
         }
         Attempt::Bad { failure, digest, .. } => {
             let same = |earlier: &&FailureStatus| {
@@ -106,8 +115,11 @@ pub fn status(
                 message: failure.message.clone(),
                 digest: digest.map(|digest| digest.to_string()),
                 since: since.or(Some(Time(now))),
+                tries: retry.map(|retry| retry.tries.into()),
+                retry_at: retry.map(|retry| Time(retry.at)),
             });
-            (Some(false), failure.kind.name().to_owned(), consequence(failure, choice, version))
+            let message = consequence(failure, choice, version) + &named(object, newest);
+            (Some(false), failure.kind.name().to_owned(), message)
         }
     };
     let mut find = |type_, (status_, reason, message): (Option<bool>, String, String)| {
@@ -126,8 +138,52 @@ pub fn status(
     if !same_decision(&before, &status) {
         status.last_change = Some(Time(now));
     }
+    let status = cleaned(status);
     let note = note(&before, &status);
     (status, note)
+}
+
+/// The status of a policy that never decided, and waits to be loaded behind so
+/// many others.
+pub fn waiting(object: &DisruptionPolicy, others: usize, now: Timestamp) -> DisruptionPolicyStatus {
+    let mut status = object.status.clone().unwrap_or_default();
+    let is_said = status.state == Some(State::Loading)
+        && status.observed_generation == object.metadata.generation;
+    // How many others wait changes all the time: it is said once.
+    if is_said {
+        return status;
+    }
+    let generation = object.metadata.generation.unwrap_or_default();
+    status.observed_generation = Some(generation);
+    status.state = Some(State::Loading);
+    status.layer = Some(object.spec.layer());
+    status.source = Some(source(object));
+    let finding = Finding {
+        type_: "Loaded",
+        status: None,
+        reason: WAITING.to_owned(),
+        message: format!(
+            "It waits for its turn to be fetched and compiled; {others} others wait. Until then it \
+             decides nothing, and costs nothing."
+        ),
+    };
+    conditions::set(&mut status.conditions, finding, generation, now);
+    cleaned(status)
+}
+
+/// Of the module that was tried, where it comes from a ConfigMap.
+fn newest_digest(object: &DisruptionPolicy, newest: &Attempt) -> Option<Digest> {
+    config_map_of(object)?;
+    match newest {
+        Attempt::Good(version) => Some(version.digest),
+        Attempt::Bad { digest, .. } => *digest,
+    }
+}
+
+/// Which module a condition is about.
+fn named(object: &DisruptionPolicy, newest: &Attempt) -> String {
+    let digest = newest_digest(object, newest);
+    digest.map(|digest| format!(" Its digest is {digest}.")).unwrap_or_default()
 }
 
 /// Whether its ConfigMap is gone, which takes it away: what is switched off was
@@ -254,20 +310,21 @@ fn note(before: &DisruptionPolicyStatus, after: &DisruptionPolicyStatus) -> Opti
         let name = after.failure.as_ref().map_or("", |failure| failure.name.as_str());
         format!("{name}: {}", said("Loaded"))
     };
-    let waits = || ("PolicyNeedsApproval", true, said("Approved"));
+    let waits = || (Reason::PolicyNeedsApproval, true, said("Approved"));
     let (reason, warns, text) = match after.state? {
         State::Loaded => {
             let version = after.version.as_deref().unwrap_or_default();
             let name = after.name.as_deref().unwrap_or_default();
             let loaded = said("Loaded");
             let loaded = loaded.strip_prefix("It ").unwrap_or(&loaded);
-            ("PolicyLoaded", false, format!("{name} {version} {loaded}"))
+            (Reason::PolicyLoaded, false, format!("{name} {version} {loaded}"))
         }
         State::LastGood if after.failure.is_none() => waits(),
-        State::LastGood => ("PolicyLastGood", true, failed()),
-        State::Failed | State::Invalid => ("PolicyFailed", true, failed()),
+        State::LastGood => (Reason::PolicyLastGood, true, failed()),
+        State::Failed | State::Invalid => (Reason::PolicyFailed, true, failed()),
         State::NeedsApproval => waits(),
-        State::Disabled => ("PolicyDisabled", false, said("Loaded")),
+        State::Disabled => (Reason::PolicyDisabled, false, said("Loaded")),
+        State::Loading => return None,
     };
     Some(Note { reason, warns, text })
 }

@@ -1,13 +1,16 @@
 //! From what has to be compared to plans. It takes as long as comparing and
 //! asking the policies does, and blocks.
 
+use super::parsed::Parsed;
 use super::registries;
+use super::secrets::Guessed;
 use super::side::{Bodies, Piece, Side};
 use super::work::{Part, Way, Work};
 use crate::policies::current::Current;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use tread_engine::planner::{self, Answers, CallRecord};
 use tread_engine::sandbox::Sandbox;
 use tread_model::config::NodeConfig;
@@ -17,6 +20,7 @@ use tread_model::operator::{self, Forecast, Rendered, Topology};
 use tread_model::plan::compare::Shadow;
 use tread_model::plan::{Plan, PlanOutcome};
 use tread_model::read::{self, Input};
+use tread_model::refuse;
 
 /// What a pool's nodes will go through.
 #[derive(Debug, Clone)]
@@ -30,6 +34,8 @@ pub struct Preview {
     pub ids: Vec<Option<BTreeSet<String>>>,
     /// Each call of a policy.
     pub calls: Vec<CallRecord>,
+    /// The ids of secrets that count as new, whether they are or not.
+    pub secrets: BTreeSet<String>,
 }
 
 /// A way that some nodes go, and the plan for it.
@@ -52,18 +58,44 @@ pub struct WayPlan {
     pub shadow: Option<Shadow>,
 }
 
-/// Plans what has to be compared. `answers` are those of all plans that are made
-/// together, with the same policies.
-pub fn compute(
-    mut work: Work,
-    bodies: &Bodies,
-    current: &Current,
-    operator: &operator::Policies,
-    sandbox: &Sandbox,
-    answers: &Answers,
-) -> Preview {
-    let mut calls = Vec::new();
-    let asked = Asked { bodies, current, operator, sandbox, answers };
+/// With what is planned.
+pub struct Asked<'w> {
+    /// What MachineConfigs hold.
+    pub bodies: &'w Bodies,
+    /// The policies.
+    pub current: &'w Current,
+    /// The operator's own rules.
+    pub operator: &'w operator::Policies,
+    /// Where policies run.
+    pub sandbox: &'w Sandbox,
+    /// Those of all plans that are made together, with the same policies.
+    pub answers: &'w Answers,
+    /// What is parsed already.
+    pub parsed: &'w Parsed,
+    /// Whether secrets that are asked about count as new.
+    pub hides_secrets: bool,
+}
+
+impl std::fmt::Debug for Asked<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Asked").field("hides_secrets", &self.hides_secrets).finish_non_exhaustive()
+    }
+}
+
+impl Preview {
+    /// Of what is not planned, for a reason.
+    pub fn unplanned(work: Work, why: &str) -> Preview {
+        let unplanned = |way: &Way| WayPlanned { way: way.clone(), plan: Err(why.to_owned()) };
+        let ways = work.ways.iter().map(unplanned).collect();
+        let ids = vec![None; work.parts.len()];
+        Preview { work, ways, ids, calls: Vec::new(), secrets: BTreeSet::new() }
+    }
+}
+
+/// Plans what has to be compared.
+pub fn compute(mut work: Work, asked: &Asked<'_>) -> Preview {
+    let (mut calls, mut secrets) = (Vec::new(), BTreeSet::new());
+    let bodies = asked.bodies;
     let anew = registries::anew(&work.to, bodies);
     let (side, doubts) = match &anew {
         Ok(anew) => (&anew.side, anew.doubts.as_slice()),
@@ -75,14 +107,18 @@ pub fn compute(
     };
     let rendered = work.operated.then(|| to.as_ref().ok().map(|to| asked.rendered(side, to)));
     let rendered = rendered.flatten();
+    let guessed = asked.hides_secrets.then(|| Guessed::of(&work.to, bodies));
     let ways = work.ways.iter().map(|way| {
-        let plan = to
-            .as_ref()
-            .map_err(Clone::clone)
-            .and_then(|to| asked.plan(&work, way, to, (rendered.as_ref(), doubts), &mut calls));
+        let plan = to.as_ref().map_err(Clone::clone).and_then(|to| {
+            let with = With { rendered: rendered.as_ref(), doubts, guessed: guessed.as_ref() };
+            asked.plan(&work, way, to, &with, (&mut calls, &mut secrets))
+        });
         WayPlanned { way: way.clone(), plan }
     });
     let ways: Vec<WayPlanned> = ways.collect();
+    if asked.answers.has_ended() {
+        return Preview::unplanned(work, "nobody waits for it any more");
+    }
     let ids = attributed(&work.parts, &ways, bodies);
     // The operator may have rendered it in the same second.
     if let (Some((name, side)), Ok(to)) = (&work.target, &to) {
@@ -95,15 +131,17 @@ pub fn compute(
             work.to_name.clone_from(name);
         }
     }
-    Preview { work, ways, ids, calls }
+    Preview { work, ways, ids, calls, secrets }
 }
 
-struct Asked<'w> {
-    bodies: &'w Bodies,
-    current: &'w Current,
-    operator: &'w operator::Policies,
-    sandbox: &'w Sandbox,
-    answers: &'w Answers,
+/// What is the same for all ways.
+struct With<'w> {
+    /// What they go to, as the operator's daemon sees it.
+    rendered: Option<&'w Rendered>,
+    /// What could not be told of it.
+    doubts: &'w [String],
+    /// What is hidden of where they come from.
+    guessed: Option<&'w Guessed>,
 }
 
 /// What an object is called, and what it holds.
@@ -131,43 +169,57 @@ impl Asked<'_> {
         work: &Work,
         way: &Way,
         to: &[Text<'_>],
-        (rendered, doubts): (Option<&Rendered>, &[String]),
-        calls: &mut Vec<CallRecord>,
+        with: &With<'_>,
+        (calls, secrets): (&mut Vec<CallRecord>, &mut BTreeSet<String>),
     ) -> Result<WayPlan, String> {
         let side = way.from.as_ref().ok_or_else(|| gone(&way.from_name))?;
         let from = self.texts(side)?;
-        let (mut old, mut new) =
-            read::sides(&inputs(&from), &inputs(to)).map_err(|problems| problems.to_string())?;
+        let (mut old, mut new) = read::sides_in_order(&inputs(&from), &inputs(to))
+            .map_err(|problems| problems.to_string())?;
         for side in [&mut old, &mut new].into_iter().filter(|side| !side.mirrors.is_empty()) {
             mirrors::apply(&mut side.config, &side.mirrors)
                 .map_err(|problems| problems.to_string())?;
+        }
+        let mut rendered = with.rendered.map(|to| (self.rendered(side, &from), to));
+        if let Some(guessed) = with.guessed {
+            let rendered = rendered.as_mut().map(|(from, _)| from);
+            secrets.extend(guessed.hide(&mut old.config, &new.config, rendered));
         }
         let (old, new) = (&old.config, &new.config);
         let Current { policies, shadows, .. } = self.current;
         let (shadows, answers) = (shadows.as_ref(), self.answers);
         let sides = (old, new);
-        let warnings = doubts.to_vec();
+        let warnings = with.doubts.to_vec();
         let planned =
             planner::plan_together(self.sandbox, policies, shadows, answers, sides, warnings);
-        let (planned, shadow) = planned.map_err(|problems| problems.to_string())?;
+        let (planned, shadow) = planned.map_err(|why| why.to_string())?;
         calls.extend(planned.calls);
-        let operator = rendered.map(|rendered| {
+        let operator = rendered.map(|(from, to)| {
             let topology = match work.single_replica {
                 true => Topology::SingleReplica,
                 false => Topology::HighlyAvailable,
             };
-            operator::forecast(&self.rendered(side, &from), rendered, self.operator, topology)
+            operator::unparsable(&refuse::unparsable(new))
+                .unwrap_or_else(|| operator::forecast(&from, to, self.operator, topology))
         });
         Ok(WayPlan { plan: planned.plan, operator, shadow })
     }
 
     /// A side as the operator's daemon sees it.
     fn rendered(&self, side: &Side, texts: &[Text<'_>]) -> Rendered {
-        let configs = texts.len().saturating_sub(side.mirrors.len());
-        let configs = texts.iter().take(configs);
-        let rendered = Rendered::of(
-            configs.filter_map(|(_, bytes)| serde_json::from_slice::<Value>(bytes).ok()),
-        );
+        let parse = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).ok();
+        let first = side.os_image_of.as_ref().and_then(|key| {
+            let (name, bytes) = texts.first().filter(|(name, _)| *name == key.0)?;
+            side.configs.iter().all(|piece| piece.name() != name).then(|| parse(bytes)).flatten()
+        });
+        let configs = side.configs.iter().filter_map(|piece| match piece {
+            Piece::Stored(key) => {
+                let value = self.parsed.value(key, piece.bytes(self.bodies)?)?;
+                Some(Arc::unwrap_or_clone(value))
+            }
+            piece => parse(piece.bytes(self.bodies)?),
+        });
+        let rendered = Rendered::of(first.into_iter().chain(configs));
         if side.mirrors.is_empty() {
             return rendered;
         }
@@ -183,14 +235,16 @@ pub(super) fn inputs<'t>(texts: &'t [Text<'_>]) -> Vec<Input<'t>> {
 }
 
 fn mean_the_same(one: &[Text<'_>], other: &[Text<'_>]) -> bool {
-    let Ok((mut one, mut other)) = read::sides(&inputs(one), &inputs(other)) else { return false };
+    let Ok((mut one, mut other)) = read::sides_in_order(&inputs(one), &inputs(other)) else {
+        return false;
+    };
     for side in [&mut one, &mut other].into_iter().filter(|side| !side.mirrors.is_empty()) {
         if mirrors::apply(&mut side.config, &side.mirrors).is_err() {
             return false;
         }
     }
     diff::compare(&one.config, &other.config)
-        .is_ok_and(|it| it.changes.is_empty() && it.refusals.is_empty())
+        .is_ok_and(|it| it.changes.is_empty() && it.refusals.is_empty() && it.settled.is_empty())
 }
 
 pub(super) fn gone(name: &str) -> String {
@@ -225,7 +279,7 @@ fn os_image(name: &str, rendered: &[u8]) -> Option<Vec<u8>> {
 
 /// What the mirror objects of a side make of its registries.conf.
 fn registries_conf(texts: &[Text<'_>]) -> Option<String> {
-    let (mut side, _) = read::sides(&inputs(texts), &inputs(texts)).ok()?;
+    let (mut side, _) = read::sides_in_order(&inputs(texts), &inputs(texts)).ok()?;
     mirrors::apply(&mut side.config, &side.mirrors).ok()?;
     let file = side.config.files.iter().find(|file| file.path == REGISTRIES_CONF)?;
     let bytes = tread_model::contents::decode(&file.contents).ok()??;
@@ -283,11 +337,12 @@ fn attributed(
 fn says(body: &Piece, bodies: &Bodies) -> Option<BTreeSet<String>> {
     let bytes = body.bytes(bodies)?;
     let input = [Input { name: body.name(), bytes }];
-    let (side, _) = read::sides(&input, &input).ok()?;
+    let (side, _) = read::sides_in_order(&input, &input).ok()?;
     let comparison = diff::compare(&NodeConfig::default(), &side.config).ok()?;
     let changes = comparison.changes.into_iter().map(|change| change.id);
     let refusals = comparison.refusals.into_iter().map(|refusal| refusal.id);
-    Some(changes.chain(refusals).collect())
+    let settled = comparison.settled.into_iter().map(|settled| settled.id);
+    Some(changes.chain(refusals).chain(settled).collect())
 }
 
 /// How often each policy decided, in the plans of some previews.

@@ -1,9 +1,10 @@
 //! What a plan does, in the words of the columns: `none`, `reload crio.service`,
 //! `drain + reboot`.
 
+use super::compute::WayPlan;
 use std::collections::{BTreeMap, BTreeSet};
 use tread_model::effect::Effect;
-use tread_model::operator::Forecast;
+use tread_model::operator::{Because, Forecast};
 use tread_model::plan::{
     ChangeOutcome, Plan, PlanOutcome, PlannedChange, Step, needs_daemon_reload,
 };
@@ -83,24 +84,46 @@ pub(super) fn of_tread(plan: &Plan, ids: Option<&BTreeSet<String>>) -> (Effect, 
     (effect, words(&steps))
 }
 
+/// What will happen by whoever rolls it out.
+pub(super) fn effect(plan: &WayPlan, ids: Option<&BTreeSet<String>>) -> (Effect, String) {
+    match &plan.operator {
+        Some(forecast) => of_operator(forecast, ids),
+        None => of_tread(&plan.plan, ids),
+    }
+}
+
 /// What OpenShift's operator does, for a column. What some of the changes cost
 /// by themselves is told by its kind.
 pub(super) fn of_operator(forecast: &Forecast, ids: Option<&BTreeSet<String>>) -> (Effect, String) {
-    let Some(ids) = ids else { return (forecast.effect, forecast.summary.clone()) };
-    let is_of = |id: &str| match id {
-        // The operator looks at all users at once.
-        "passwd" => ids
-            .iter()
-            .any(|id| ["ssh-keys:", "password:", "users:"].iter().any(|kind| id.starts_with(kind))),
-        id => ids.contains(id),
-    };
-    let own = forecast.because.iter().filter(|part| is_of(&part.id));
-    let effect = own.map(|part| part.effect).max().unwrap_or(Effect::None);
+    // What it rejects it rejects as a whole.
+    if ids.is_none() || forecast.effect == Effect::Refuse {
+        return (forecast.effect, forecast.summary.clone());
+    }
+    let effect = operators_own(forecast, ids).map(|part| part.effect).max();
+    let effect = effect.unwrap_or(Effect::None);
     let words = match effect {
         Effect::Reboot if forecast.drain => "drain + reboot".to_owned(),
         effect => effect.to_string(),
     };
     (effect, words)
+}
+
+/// What the operator counts of some changes. Of a config that it rejects that is
+/// all that it rejects, whoever is the cause.
+pub(super) fn operators_own<'f>(
+    forecast: &'f Forecast,
+    ids: Option<&'f BTreeSet<String>>,
+) -> impl Iterator<Item = &'f Because> {
+    let of_users =
+        |id: &str| ["ssh-keys:", "password:", "users:"].iter().any(|kind| id.starts_with(kind));
+    let is_own = move |id: &str| match ids {
+        _ if forecast.effect == Effect::Refuse => true,
+        None => true,
+        // The operator looks at all users at once.
+        Some(ids) if id == "passwd" => ids.iter().any(|id| of_users(id)),
+        Some(ids) => ids.contains(id),
+    };
+    forecast.because.iter().filter(move |part| is_own(&part.id))
 }
 
 #[cfg(test)]

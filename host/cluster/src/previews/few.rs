@@ -61,6 +61,7 @@ mod tests {
                 ..DisruptionPlanStatus::default()
             },
             happens: Vec::new(),
+            reasons: Vec::new(),
             left_out: BTreeSet::new(),
         }
     }

@@ -11,15 +11,23 @@ mod compute;
 mod effects;
 mod few;
 mod object;
+mod once;
+#[cfg(test)]
+mod openshift;
+mod parsed;
 mod registries;
+mod secrets;
 mod side;
 mod warning;
+mod why;
 mod work;
 
 pub use cluster::{Baseline, Change, Cluster, Mirror, MirrorKey, Mirrors, Release};
-pub use compute::{Preview, WayPlan, WayPlanned, compute, decisions};
+pub use compute::{Asked, Preview, WayPlan, WayPlanned, compute, decisions};
 pub use few::{MOST_CAUSES, few};
 pub use object::{Described, cut, describe};
+pub use once::Once;
+pub use parsed::Parsed;
 pub use side::{Bodies, BodyKey, Generated, Piece, Side};
-pub use warning::warnings;
+pub use warning::{Line, line, lines, warnings};
 pub use work::{Part, Way, Work, mirror_pieces, work};

@@ -2,16 +2,19 @@
 
 use super::compute::{Preview, WayPlan, WayPlanned};
 use super::effects;
-use super::work::{Part, Work};
+use super::why::{Why, why};
+use super::work::{Part, Way, Work};
 use crate::api::conditions::{self, Finding};
 use crate::api::disruption_plan::{
-    Cause, CauseEvent, DisruptionPlanStatus, PlanChange, PlanStep, Transition,
+    Cause, CauseEvent, DisruptionPlanStatus, PlanBecause, PlanChange, PlanStep, Transition,
 };
+use crate::api::shared::Shared;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use std::collections::BTreeSet;
 use tread_model::digest::{Digest, Fields};
 use tread_model::effect::Effect;
+use tread_model::operator::Because;
 use tread_model::plan::compare::Shadow;
 use tread_model::plan::{ChangeOutcome, PlanOutcome, PlannedChange, Step};
 
@@ -46,6 +49,9 @@ pub struct Described {
     /// out, and to how many nodes.
     #[serde(skip)]
     pub happens: Vec<(Effect, i64)>,
+    /// Why it is not less, on each of these ways.
+    #[serde(skip)]
+    pub reasons: Vec<Option<String>>,
     /// The names of plans that there are too many of: this one says so.
     #[serde(skip)]
     pub left_out: BTreeSet<String>,
@@ -106,63 +112,111 @@ fn one(
         };
         format!("It is rolled out together with {others}: {whole} says what all of them do.")
     });
-    let mut transitions: Vec<(Effect, Transition)> = preview
+    let transitions: Vec<Gone> = preview
         .ways
         .iter()
         .filter(|way| {
             let nothing = |plan: &WayPlan| plan.plan.outcome == PlanOutcome::Nothing;
             !way.plan.as_ref().is_ok_and(nothing)
         })
-        .map(|way| transition(work, way, ids, together.as_deref()))
+        .map(|way| {
+            let (effect, transition) = transition(work, way, ids, together.as_deref());
+            let because = way.plan.as_ref().ok().and_then(|plan| why(plan, ids)).map(Why::text);
+            Gone { effect, because, transition }
+        })
         .collect();
-    transitions.sort_by(|(one, a), (other, b)| {
-        (other, b.nodes.count, &a.from).cmp(&(one, a.nodes.count, &b.from))
-    });
-    let worst = transitions.first();
-    let effect = worst.map_or(Effect::None, |(effect, _)| *effect);
-    let (words, tread) = match worst {
-        Some((_, way)) => match &way.operator {
-            Some(operator) => (operator.clone(), Some(way.summary.clone())),
-            None => (way.summary.clone(), None),
-        },
-        None => (Effect::None.to_string(), None),
-    };
-    let happens = transitions.iter().map(|(effect, way)| (*effect, way.nodes.count)).collect();
-    let transitions: Vec<Transition> = transitions.into_iter().map(|(_, way)| way).collect();
-    let fallback = |change: &&PlanChange| ["fallback", "failed"].contains(&change.verdict.as_str());
+    let fallback =
+        |change: &&Shared<PlanChange>| ["fallback", "failed"].contains(&change.verdict.as_str());
     let fallbacks: BTreeSet<&str> = transitions
         .iter()
-        .flat_map(|way| &way.changes)
+        .flat_map(|way| &way.transition.changes)
         .filter(fallback)
         .map(|change| change.id.as_str())
         .collect();
     let mut status = DisruptionPlanStatus {
         observed_generation: Some(1),
         cause: Some(part.cause.to_string()),
-        effect: Some(words),
-        tread,
-        nodes: Some(transitions.iter().map(|way| way.nodes.count).sum()),
+        effect: None,
+        tread: None,
+        because: None,
+        nodes: None,
         fallbacks: Some(i64::try_from(fallbacks.len()).unwrap_or(i64::MAX)),
         stale: false,
         inputs: Some(inputs.to_string()),
         planned_at: Some(Time(now)),
         transitions_left_out: 0,
         conditions: Vec::new(),
-        transitions,
+        transitions: Vec::new(),
     };
     let problem = preview.ways.iter().find_map(|way| way.plan.as_ref().err());
     for finding in findings(work, problem) {
         conditions::set(&mut status.conditions, finding, 1, now);
     }
     let (name, pool) = (name(work, &part.cause), work.pool.name.clone());
-    Described {
+    let mut described = Described {
         name,
         pool,
         cause: part.cause.clone(),
-        effect,
+        effect: Effect::None,
         status,
-        happens,
+        happens: Vec::new(),
+        reasons: Vec::new(),
         left_out: BTreeSet::new(),
+    };
+    described.goes(transitions);
+    described
+}
+
+/// A way that nodes go.
+struct Gone {
+    /// By whoever rolls it out.
+    effect: Effect,
+    /// Why it is not less.
+    because: Option<String>,
+    transition: Transition,
+}
+
+impl Described {
+    /// Takes the ways that nodes go, the most disruptive first.
+    fn goes(&mut self, mut ways: Vec<Gone>) {
+        ways.sort_by(|one, other| {
+            let (a, b) = (&one.transition, &other.transition);
+            (other.effect, b.nodes.count, &a.from).cmp(&(one.effect, a.nodes.count, &b.from))
+        });
+        let worst = ways.first();
+        self.effect = worst.map_or(Effect::None, |way| way.effect);
+        let (words, tread) = match worst.map(|way| &way.transition) {
+            Some(way) => match &way.operator {
+                Some(operator) => (operator.clone(), Some(way.summary.clone())),
+                None => (way.summary.clone(), None),
+            },
+            None => (Effect::None.to_string(), None),
+        };
+        self.status.effect = Some(words);
+        self.status.tread = tread;
+        self.status.because = worst.and_then(|way| way.because.clone());
+        self.status.nodes = Some(ways.iter().map(|way| way.transition.nodes.count).sum());
+        self.happens = ways.iter().map(|way| (way.effect, way.transition.nodes.count)).collect();
+        (self.reasons, self.status.transitions) =
+            ways.into_iter().map(|way| (way.because, way.transition)).unzip();
+    }
+
+    /// Nodes came, went or moved on; nothing else is another.
+    pub fn moved(&mut self, ways: &[Way]) {
+        let effects = std::mem::take(&mut self.happens).into_iter().map(|(effect, _)| effect);
+        let reasons = std::mem::take(&mut self.reasons);
+        let transitions = std::mem::take(&mut self.status.transitions);
+        let mut gone: Vec<Gone> = effects
+            .zip(reasons)
+            .zip(transitions)
+            .map(|((effect, because), transition)| Gone { effect, because, transition })
+            .collect();
+        for Gone { transition, .. } in &mut gone {
+            if let Some(way) = ways.iter().find(|way| way.from_name == transition.from) {
+                transition.nodes = way.nodes.clone();
+            }
+        }
+        self.goes(gone);
     }
 }
 
@@ -240,7 +294,7 @@ fn transition(
     let mut own: Vec<&PlannedChange> =
         plan.changes.iter().filter(|change| effects::is_of(ids, &change.id)).collect();
     own.sort_by_cached_key(|change| (std::cmp::Reverse(cost(change)), change.id.clone()));
-    way.changes = own.into_iter().map(PlanChange::from).collect();
+    way.changes = own.into_iter().map(|change| PlanChange::from(change).into()).collect();
     way.warnings.extend(plan.warnings.iter().cloned());
     if let Some(shadow) = shadow.as_ref().filter(|it| it.differs()) {
         way.warnings.push(conditions::cut(tried(shadow), LONGEST_WARNING));
@@ -248,6 +302,9 @@ fn transition(
     let Some(forecast) = operator else { return (effect, way) };
     let (effect, words) = effects::of_operator(forecast, ids);
     way.operator = Some(words);
+    let mut because: Vec<&Because> = effects::operators_own(forecast, ids).collect();
+    because.sort_by_key(|part| std::cmp::Reverse(part.effect));
+    way.operator_because = because.into_iter().map(PlanBecause::from).collect();
     (effect, way)
 }
 
@@ -301,6 +358,7 @@ pub fn cut(mut status: DisruptionPlanStatus) -> DisruptionPlanStatus {
     };
     shorten(&mut status.effect);
     shorten(&mut status.tread);
+    shorten(&mut status.because);
     for way in &mut status.transitions {
         way.summary = conditions::cut(std::mem::take(&mut way.summary), LONGEST_WORDS);
         shorten(&mut way.operator);
@@ -317,6 +375,9 @@ pub fn cut(mut status: DisruptionPlanStatus) -> DisruptionPlanStatus {
             let left_out = way.changes.len().saturating_sub(most);
             way.changes.truncate(most);
             way.changes_left_out += i64::try_from(left_out).unwrap_or(i64::MAX);
+            let left_out = way.operator_because.len().saturating_sub(most);
+            way.operator_because.truncate(most);
+            way.operator_because_left_out += i64::try_from(left_out).unwrap_or(i64::MAX);
         }
         let size = serde_json::to_vec(&status).map_or(0, |text| text.len());
         if size <= LARGEST {

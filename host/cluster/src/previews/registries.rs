@@ -65,7 +65,7 @@ fn render(generated: &Generated, bodies: &Bodies) -> Result<(Value, Vec<String>)
     let read = match texts.is_empty() {
         true => None,
         false => {
-            let both = read::sides(&inputs(&texts), &inputs(&texts));
+            let both = read::sides_in_order(&inputs(&texts), &inputs(&texts));
             Some(both.map_err(|problems| problems.to_string())?.0)
         }
     };

@@ -66,6 +66,11 @@ impl Piece {
         }
     }
 
+    /// Whether it is at hand, whatever the cluster holds.
+    pub(crate) fn is_given(&self) -> bool {
+        matches!(self, Piece::Given(..))
+    }
+
     /// It, or what it is rendered of.
     pub fn parts(&self) -> Vec<&Piece> {
         match self {

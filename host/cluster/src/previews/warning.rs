@@ -1,37 +1,100 @@
 //! What `kubectl apply` prints of a change, before anything happens: a line for
 //! each pool.
 
-use super::compute::{Preview, WayPlan};
-use super::effects;
+use super::compute::Preview;
+use super::effects::{self, effect};
+use super::why::{Why, why};
 use crate::api::disruption_plan::Cause;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use tread_model::effect::Effect;
-use tread_model::plan::{Plan, PlanOutcome, causes, in_a_cluster};
+use tread_model::plan::{Plan, PlanOutcome};
+use tread_model::refuse::LOCK_OUT;
 
 /// How many pools are told of.
 const MOST_POOLS: usize = 5;
 
+/// What a change does to a pool, and what there is to know besides.
+#[derive(Debug)]
+pub struct Line {
+    pool: String,
+    told: Option<Told>,
+    /// What is a secret, and counts as changed.
+    secrets: BTreeSet<String>,
+    notes: BTreeSet<String>,
+}
+
+/// What happens, to how many nodes, in words.
+type Told = (Effect, i64, String);
+
 /// A line for each pool that a change concerns: the most disturbed ones first,
 /// five at most, and how many others there are.
 pub fn warnings(previews: &[Preview], cause: &Cause) -> Vec<String> {
-    let mut lines: Vec<(Effect, i64, String)> =
-        previews.iter().filter_map(|preview| line(preview, cause)).collect();
-    lines.sort_by(|a, b| {
-        (Reverse(a.0), Reverse(a.1), &a.2).cmp(&(Reverse(b.0), Reverse(b.1), &b.2))
+    lines(previews.iter().filter_map(|preview| line(preview, cause)))
+}
+
+/// As [`warnings`], of lines that were made one by one.
+pub fn lines(lines: impl IntoIterator<Item = Line>) -> Vec<String> {
+    let lines: Vec<Line> = lines.into_iter().collect();
+    let secrets: BTreeSet<&str> =
+        lines.iter().flat_map(|line| &line.secrets).map(String::as_str).collect();
+    let secrets = of_secrets(&secrets);
+    // Each once, with the first pool that it is true of.
+    let mut seen = BTreeSet::new();
+    let notes = lines.iter().flat_map(|line| line.notes.iter().map(move |note| (note, &line.pool)));
+    let notes: Vec<String> = notes
+        .filter(|(note, _)| seen.insert(*note))
+        .map(|(note, pool)| format!("tread: pool {pool}: {note}"))
+        .collect();
+    let mut told: Vec<Told> = lines.into_iter().filter_map(|line| line.told).collect();
+    told.sort_by(|(effect, nodes, text), (other, more, words)| {
+        (Reverse(effect), Reverse(nodes), text).cmp(&(Reverse(other), Reverse(more), words))
     });
-    let left_out = lines.len().saturating_sub(MOST_POOLS);
-    let nodes: i64 = lines.iter().skip(MOST_POOLS).map(|(_, nodes, _)| nodes).sum();
-    let mut lines: Vec<String> =
-        lines.into_iter().take(MOST_POOLS).map(|(_, _, line)| line).collect();
+    let left_out = told.len().saturating_sub(MOST_POOLS);
+    let nodes: i64 = told.iter().skip(MOST_POOLS).map(|(_, nodes, _)| nodes).sum();
+    let mut lines: Vec<String> = told.into_iter().take(MOST_POOLS).map(|(.., text)| text).collect();
     if left_out > 0 {
         let pools = if left_out == 1 { "pool" } else { "pools" };
         lines.push(format!("tread: and {left_out} more {pools} with {}", counted(nodes)));
     }
+    lines.extend(secrets);
+    lines.extend(notes);
     lines
 }
 
-fn line(preview: &Preview, cause: &Cause) -> Option<(Effect, i64, String)> {
+/// What there is to know besides of what is applied, and who is locked out by it.
+fn notes(preview: &Preview, cause: &Cause) -> BTreeSet<String> {
+    let own = format!("{}, ", cause.name);
+    let plans = preview.ways.iter().filter_map(|way| way.plan.as_ref().ok());
+    let notes = plans.flat_map(|way| &way.plan.warnings);
+    notes.filter(|note| note.starts_with(LOCK_OUT) || note.starts_with(&own)).cloned().collect()
+}
+
+/// That secrets count as changed.
+fn of_secrets(secrets: &BTreeSet<&str>) -> Option<String> {
+    let first = secrets.first()?;
+    let more = match secrets.len().saturating_sub(1) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    Some(format!(
+        "tread: whether {first}{more} changes is not told, since it is a secret: it counts as new"
+    ))
+}
+
+/// What a change does to the pool of a preview; None: nothing, and there is
+/// nothing to know besides.
+pub fn line(preview: &Preview, cause: &Cause) -> Option<Line> {
+    let told = of_pool(preview, cause);
+    let notes = notes(preview, cause);
+    if told.is_none() && notes.is_empty() {
+        return None;
+    }
+    let secrets = if told.is_some() { preview.secrets.clone() } else { BTreeSet::new() };
+    Some(Line { pool: preview.work.pool.name.clone(), told, secrets, notes })
+}
+
+fn of_pool(preview: &Preview, cause: &Cause) -> Option<Told> {
     let parts = preview.work.parts.iter().zip(&preview.ids);
     let mut mine =
         parts.filter(|(part, _)| part.cause.kind == cause.kind && part.cause.name == cause.name);
@@ -64,47 +127,12 @@ fn line(preview: &Preview, cause: &Cause) -> Option<(Effect, i64, String)> {
         }
         None => String::new(),
     };
-    let because = because(plan, ids, worst);
-    Some((worst, nodes, format!("{who}: {words}{better}{paused}{because}")))
-}
-
-/// What will happen by whoever rolls it out.
-fn effect(plan: &WayPlan, ids: Option<&BTreeSet<String>>) -> (Effect, String) {
-    match &plan.operator {
-        Some(forecast) => effects::of_operator(forecast, ids),
-        None => effects::of_tread(&plan.plan, ids),
-    }
-}
-
-/// The change that costs most, who says so, and who could avoid it.
-fn because(plan: &WayPlan, ids: Option<&BTreeSet<String>>, worst: Effect) -> String {
-    if worst == Effect::None {
-        return String::new();
-    }
-    if let Some(forecast) = &plan.operator {
-        let own = forecast.because.iter().filter(|part| {
-            part.effect == worst && (part.id == "passwd" || effects::is_of(ids, &part.id))
-        });
-        let own: Vec<_> = own.collect();
-        let Some(first) = own.first() else { return String::new() };
-        let more = match own.len().saturating_sub(1) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        return format!(", because of {}{more} ({})", first.id, first.rule);
-    }
-    let mut own = plan.plan.clone();
-    own.changes.retain(|change| effects::is_of(ids, &change.id));
-    let refused = own.changes.iter().find(|change| {
-        worst == Effect::Refuse && change.outcome == tread_model::plan::ChangeOutcome::Refused
-    });
-    if let Some(refused) = refused {
-        return format!(": {}: {}", refused.id, refused.reason);
-    }
-    match causes(&own, |effect| effect >= worst).first() {
-        Some(cause) => format!(", because of {cause}: {}", in_a_cluster(&cause.way_out())),
+    let because = match why(plan, ids) {
+        Some(Why::Change(why)) => format!(", because of {why}"),
+        Some(Why::Refused(why)) => format!(": {why}"),
         None => String::new(),
-    }
+    };
+    Some((worst, nodes, format!("{who}: {words}{better}{paused}{because}")))
 }
 
 fn counted(nodes: i64) -> String {

@@ -5,8 +5,9 @@ use super::{REBOOT, status, tread_ready};
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use tread_cluster::admission::Asked;
 use tread_cluster::api::mirrors::ImageDigestMirrorSet;
-use tread_cluster::api::{DisruptionPlan, MachineConfigPool};
+use tread_cluster::api::{DisruptionPlan, MachineConfig, MachineConfigPool};
 use tread_test_bed::{ControlPlane, eventually};
 
 /// Whoever may do everything that planning needs, but get these MachineConfigs
@@ -219,4 +220,86 @@ async fn a_pool_that_cannot_be_planned_while_policies_change_is_told_of_when_it_
         .await;
     eventually("the other is told of", async || (changed(&a) == 1).then_some(())).await;
     assert_eq!(changed(&b), 1, "what was told is not told again");
+}
+
+/// A MachineConfig of so many files, in as few bytes as possible.
+fn of_files(count: usize) -> Value {
+    let files: Vec<Value> =
+        (0..count).map(|number| json!({"path": format!("/a{number}")})).collect();
+    json!({"config": {"ignition": {"version": "3.4.0"}, "storage": {"files": files}}})
+}
+
+/// What the API server asks of a MachineConfig that somebody creates.
+fn asked(name: &str, spec: &Value) -> Asked {
+    let review = json!({"request": {
+        "uid": "1", "operation": "CREATE", "kind": {"kind": "MachineConfig"}, "name": name,
+        "object": {
+            "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
+            "metadata": {"name": name,
+                "labels": {"machineconfiguration.openshift.io/role": "worker"}},
+            "spec": spec,
+        },
+    }});
+    Asked::read(review.to_string().as_bytes()).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn too_many_changes_and_too_much_to_compare_are_a_reboot_that_says_so() {
+    let cluster = Cluster::settled(ControlPlane::options()).await;
+    let tread = Tread::start(&cluster.client);
+    tread.previewer.ready().await;
+    // Asked about, and made.
+    for (name, count, words) in [
+        ("50-many", 2001, "2001 changes: planned as a reboot"),
+        ("50-too-many", 60_000, "entries have to be compared: planned as a reboot"),
+    ] {
+        let spec = of_files(count);
+        let lines = tread.previewer.warnings(asked(name, &spec)).await;
+        assert!(lines.iter().any(|line| line.contains(words)), "{lines:?}");
+        cluster.config(name, "worker", spec).await;
+        let plan = cluster
+            .plan(&format!("MachineConfig/{name} created"), |plan| {
+                condition(plan, "Planned").0 == "False"
+            })
+            .await;
+        let said = plan.status.as_ref().unwrap();
+        let planned = said.conditions.iter().find(|it| it.type_ == "Planned").unwrap();
+        assert!(planned.message.contains(words), "{}", planned.message);
+        let steps: Vec<&str> =
+            said.transitions[0].steps.iter().map(|step| step.r#do.as_str()).collect();
+        assert_eq!(steps, ["drain", "write", "reboot", "uncordon"]);
+        cluster.delete::<MachineConfig>(name).await;
+        cluster
+            .plan(&format!("MachineConfig/{name} created"), |plan| {
+                condition(plan, "Pending").0 == "False"
+            })
+            .await;
+    }
+    // What fits is planned as it was.
+    let lines = tread.previewer.warnings(asked("50-few", &of_files(2))).await;
+    assert!(lines.iter().any(|line| line.contains("file:/a0 and 1 more")), "{lines:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_learns_a_secret_by_asking_and_whoever_may_read_it_is_told() {
+    let cluster = Cluster::settled(ControlPlane::options()).await;
+    let secret = |text: &str| {
+        json!({"config": {"ignition": {"version": "3.4.0"}, "storage": {"files": [
+            {"path": "/etc/secret", "mode": 0o600, "overwrite": true,
+                "contents": {"source": format!("data:,{text}")}}]}}})
+    };
+    cluster.config("50-secret", "worker", secret("right")).await;
+    cluster.render("worker").await;
+    cluster.settle("worker").await;
+    let tread = Tread::start(&cluster.client);
+    tread.previewer.ready().await;
+    let mut said = Vec::new();
+    for guess in ["right", "wrong"] {
+        for name in ["50-secret", "99-guess"] {
+            said.push(tread.previewer.warnings(asked(name, &secret(guess))).await);
+        }
+    }
+    assert_eq!(said[..2], said[2..]);
+    let note = said[0].last().unwrap();
+    assert!(note.contains("whether file:/etc/secret changes is not told"), "{said:?}");
 }

@@ -323,7 +323,9 @@ pub fn current(rules: &[&str]) -> Current {
     let rules = rules.map(|read| {
         let Value::Object(settings) = read.settings else { panic!("settings are an object") };
         let wishes = Wishes { settings, may_relax: read.may_relax, read_secrets: false };
-        load("rules", read.layer, wishes).named(read.name, "Rules".to_owned(), read.claims)
+        load("rules", read.layer, wishes)
+            .named(read.name, "Rules".to_owned(), read.claims)
+            .by_rules()
     });
     Current::new(PolicySet::new(builtins.chain(rules).collect()).unwrap(), None, true)
 }
@@ -361,7 +363,8 @@ pub fn files(files: &[(&str, &str)]) -> Value {
     let files: Vec<Value> = files
         .iter()
         .map(|(path, text)| {
-            let source = format!("data:,{}", text.replace(' ', "%20").replace('\n', "%0A"));
+            let escaped: String = text.bytes().map(|byte| format!("%{byte:02X}")).collect();
+            let source = format!("data:,{escaped}");
             json!({"path": path, "mode": 0o644, "overwrite": true, "contents": {"source": source}})
         })
         .collect();

@@ -319,7 +319,7 @@ async fn a_policy_that_changes_says_which_plans_it_made_gentler() {
     let text = tread.metrics.text().unwrap();
     let failed = "tread_policy_failures_total{policy=\"ours\",failure=\"compile-timeout\"}";
     assert!(text.contains(failed), "{text}");
-    assert!(!text.contains("tread_preview_time_microseconds_count 0\n"), "{text}");
+    assert!(!text.contains("tread_preview_time_seconds_count 0\n"), "{text}");
     let name = after.name_any();
     let selector = format!("involvedObject.name={name}");
     let args = [

@@ -15,4 +15,5 @@ mod faults;
 mod maps;
 mod rules;
 mod support;
+mod tenants;
 mod versions;

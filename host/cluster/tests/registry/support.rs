@@ -209,8 +209,15 @@ pub struct Map<'m> {
 impl Map<'_> {
     /// Makes it like this, whatever it was.
     pub async fn put(&self, client: &Client) {
+        let maps: Api<ConfigMap> = Api::namespaced(client.clone(), self.namespace);
+        let params = PatchParams::apply("test").force();
+        maps.patch(self.name, &params, &Patch::Apply(&self.object())).await.unwrap();
+    }
+
+    /// The object.
+    pub fn object(&self) -> ConfigMap {
         let pair = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
-        let map = ConfigMap {
+        ConfigMap {
             metadata: ObjectMeta {
                 name: Some(self.name.to_owned()),
                 labels: Some([(POLICY_LABEL.to_owned(), "true".to_owned())].into()),
@@ -225,10 +232,7 @@ impl Map<'_> {
             ),
             data: self.settings.map(|text| [("settings".to_owned(), text.to_owned())].into()),
             ..ConfigMap::default()
-        };
-        let maps: Api<ConfigMap> = Api::namespaced(client.clone(), self.namespace);
-        let params = PatchParams::apply("test").force();
-        maps.patch(self.name, &params, &Patch::Apply(&map)).await.unwrap();
+        }
     }
 }
 

@@ -26,7 +26,8 @@ fn check(
     let changes: Vec<_> = ids.iter().map(|id| change(id)).collect();
     let changes: Vec<_> = changes.iter().collect();
     let (ranges, limits) = (Ranges::new(claims).unwrap(), Limits::default());
-    Offer { changes: &changes, ranges: &ranges, layer, limits: &limits }.check(verdicts)
+    Offer { changes: &changes, ranges: &ranges, layer, speaker: Speaker::Policy, limits: &limits }
+        .check(verdicts)
 }
 
 #[test]

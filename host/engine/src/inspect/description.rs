@@ -3,7 +3,8 @@
 use super::{check_size, core_module, unreadable};
 use crate::failure::failure;
 use crate::limits::Limits;
-use tread_model::description::{Description, SECTION};
+use serde::de::DeserializeOwned;
+use tread_model::description::{DECLARATIONS, Declarations, Description, SECTION};
 use tread_model::verdict::{Failure, FailureKind};
 use wasmparser::{Chunk, Parser, Payload};
 
@@ -11,24 +12,49 @@ use wasmparser::{Chunk, Parser, Payload};
 /// read, and no rule but the form of the section is checked.
 pub fn description(bytes: &[u8], limits: &Limits) -> Result<Description, Failure> {
     check_size(bytes, limits)?;
-    let section = section(bytes)?;
+    let section = section(bytes, SECTION)?.ok_or_else(|| {
+        bad(format!("it has no custom section {SECTION}, which `tread policy build` writes"))
+    })?;
+    read(section, SECTION, limits)
+}
+
+/// What a component declares in its custom section beside its description:
+/// nothing, if it was built against a contract that has no such thing.
+pub fn declarations(bytes: &[u8], limits: &Limits) -> Result<Declarations, Failure> {
+    check_size(bytes, limits)?;
+    let section = section(bytes, DECLARATIONS)?;
+    section.map_or_else(|| Ok(Declarations::default()), |it| read(it, DECLARATIONS, limits))
+}
+
+fn read<T: DeserializeOwned>(section: &[u8], name: &str, limits: &Limits) -> Result<T, Failure> {
     if section.len() > limits.description_bytes {
         return Err(bad(format!(
-            "its description has {} bytes, and {} are allowed",
+            "the custom section {name} has {} bytes, and {} are allowed",
             section.len(),
             limits.description_bytes
         )));
     }
-    serde_json::from_slice(section)
-        .map_err(|error| bad(format!("the custom section {SECTION}: {error}")))
+    serde_json::from_slice(section).map_err(|error| {
+        let error = error.to_string();
+        // What serde calls by the names of types in here.
+        let error = error
+            .replace("struct Description", "an object with name, version, summary and claims")
+            .replace("struct Declarations", "an object with needsSecrets and reasons")
+            .replace("struct Claim", "an object with changes, least and most")
+            .replace("struct SettingsDescription", "an object with defaults and schema")
+            .replace("enum Effect", "none, reload, restart, drain, reboot or refuse");
+        bad(format!(
+            "the custom section {name}, which `tread policy build` writes, cannot be read: {error}"
+        ))
+    })
 }
 
 fn bad(message: String) -> Failure {
     failure(FailureKind::BadDescription, message)
 }
 
-/// The content of the one custom section that holds the description.
-fn section(bytes: &[u8]) -> Result<&[u8], Failure> {
+/// The content of the one custom section of this name.
+fn section<'b>(bytes: &'b [u8], name: &str) -> Result<Option<&'b [u8]>, Failure> {
     let mut parser = Parser::new(0);
     let mut rest = bytes;
     let mut found = Vec::new();
@@ -43,7 +69,7 @@ fn section(bytes: &[u8]) -> Result<&[u8], Failure> {
             Payload::Version { encoding: wasmparser::Encoding::Module, .. } => {
                 return Err(failure(FailureKind::NotAComponent, core_module()));
             }
-            Payload::CustomSection(custom) if custom.name() == SECTION => {
+            Payload::CustomSection(custom) if custom.name() == name => {
                 found.push(custom.data());
             }
             // What is nested is not looked into.
@@ -59,10 +85,8 @@ fn section(bytes: &[u8]) -> Result<&[u8], Failure> {
             .ok_or_else(|| failure(FailureKind::NotAComponent, "it ends too early"))?;
     }
     match found.as_slice() {
-        [one] => Ok(one),
-        [] => Err(bad(format!(
-            "it has no custom section {SECTION}, which `tread policy build` writes"
-        ))),
-        _ => Err(bad(format!("it has more than one custom section {SECTION}"))),
+        [one] => Ok(Some(one)),
+        [] => Ok(None),
+        _ => Err(bad(format!("it has more than one custom section {name}"))),
     }
 }

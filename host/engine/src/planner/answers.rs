@@ -1,22 +1,61 @@
-//! What policies answered, so that none is asked the same twice where several
-//! plans are made at a time: for many pools that get one change, say.
+//! What plans share that are made at a time, for many pools that get one change
+//! say: what policies answered, so that none is asked the same twice; how many
+//! changes one of them may have; and whether anybody still waits for them.
 
 use super::Heard;
 use crate::policy::Policy;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tread_model::change::{Change, Entry};
 use tread_model::digest::Digest;
+use tread_model::problem::Problems;
 
-/// How many answers are remembered; more are asked for again.
-const REMEMBERED: usize = 10_000;
+/// How many answers are remembered, and how many bytes of them; more are asked for
+/// again.
+const REMEMBERED: (usize, usize) = (10_000, 16 << 20);
 
 /// What policies answered while plans were made that belong together.
 ///
 /// A policy has nothing but the question to answer from, so it makes no
 /// difference to a plan whether its policies were asked for it.
-#[derive(Debug, Default)]
-pub struct Answers(Mutex<HashMap<Question, Answered>>);
+#[derive(Debug)]
+pub struct Answers {
+    heard: Mutex<HashMap<Question, Answered>>,
+    /// How many bytes the answers take.
+    bytes: AtomicUsize,
+    most_changes: usize,
+    digests: bool,
+    ended: AtomicBool,
+}
+
+impl Default for Answers {
+    fn default() -> Answers {
+        Answers::to_at_most(usize::MAX)
+    }
+}
+
+/// Why a plan was not made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unplanned {
+    /// What is compared cannot be.
+    #[error(transparent)]
+    Problems(#[from] Problems),
+    /// There are more changes than there is room for.
+    #[error(
+        "{changes} changes: planned as a reboot, since more than {most} at once are not looked at \
+         one by one"
+    )]
+    TooMany {
+        /// So many.
+        changes: usize,
+        /// So many would be planned.
+        most: usize,
+    },
+    /// Nobody waits for it any more.
+    #[error("nobody waits for this plan any more")]
+    Ended,
+}
 
 /// What a policy is asked. The policy is told by where it stands in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -33,6 +72,50 @@ struct Answered {
 }
 
 impl Answers {
+    /// For plans of which none has more changes than these: one that would is not
+    /// made.
+    pub fn to_at_most(most_changes: usize) -> Answers {
+        Answers {
+            heard: Mutex::default(),
+            bytes: AtomicUsize::new(0),
+            most_changes,
+            digests: true,
+            ended: AtomicBool::new(false),
+        }
+    }
+
+    /// For plans whose digests nobody looks at: they are of nothing.
+    #[must_use]
+    pub fn without_digests(self) -> Answers {
+        Answers { digests: false, ..self }
+    }
+
+    /// Whether somebody looks at the plans' digests.
+    pub(super) fn digests(&self) -> bool {
+        self.digests
+    }
+
+    /// Nobody waits for these plans any more: no policy is asked after this.
+    pub fn end(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether nobody waits for these plans any more.
+    pub fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
+    }
+
+    /// Whether a plan of so many changes is made.
+    pub(super) fn check(&self, changes: usize) -> Result<(), Unplanned> {
+        match self.has_ended() {
+            true => Err(Unplanned::Ended),
+            false if changes > self.most_changes => {
+                Err(Unplanned::TooMany { changes, most: self.most_changes })
+            }
+            false => Ok(()),
+        }
+    }
+
     /// What the policy answers to this, asked now if it was not yet. Whoever asks
     /// the same meanwhile waits for the answer.
     pub(super) fn to(
@@ -45,17 +128,28 @@ impl Answers {
         let offer = Digest::of_value(&(changes, unchanged));
         let question = Question { policy: Arc::as_ptr(policy).addr(), offer };
         let Some(place) = self.place(question, policy) else { return ask() };
-        let heard = place.get_or_init(ask).clone();
-        if !heard.is_reproducible() {
+        let mut is_new = false;
+        let heard = place.get_or_init(|| {
+            is_new = true;
+            ask()
+        });
+        let has_room = !is_new || self.has_room(heard.bytes());
+        if !(heard.is_reproducible() && has_room) {
             // It is for those who waited, and the next one asks anew.
             self.lock().remove(&question);
         }
-        heard
+        heard.clone()
+    }
+
+    /// Whether there is room for so many bytes; they take it if so.
+    fn has_room(&self, bytes: usize) -> bool {
+        let more = |taken: usize| taken.checked_add(bytes).filter(|all| *all <= REMEMBERED.1);
+        self.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
 
     fn place(&self, question: Question, policy: &Arc<Policy>) -> Option<Arc<OnceLock<Heard>>> {
         let mut all = self.lock();
-        if all.len() >= REMEMBERED && !all.contains_key(&question) {
+        if all.len() >= REMEMBERED.0 && !all.contains_key(&question) {
             return None;
         }
         let answered = all
@@ -65,7 +159,7 @@ impl Answers {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Question, Answered>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Action, Answer, Says};
 use std::fmt::Write as _;
-use tread_model::description::Description;
+use tread_model::description::{Declarations, Description};
 
 /// A piece of memory that is filled from its start.
 pub struct Memory {
@@ -76,6 +76,17 @@ impl Memory {
             }
         }
         self.words(&fields)
+    }
+
+    pub fn declarations(&mut self, declarations: &Declarations) -> u32 {
+        let mut list = Vec::new();
+        for reason in &declarations.reasons {
+            let (at, len) = self.blob(reason.as_bytes());
+            list.extend([at, len]);
+        }
+        let at = self.words(&list);
+        let needs = u32::from(declarations.needs_secrets);
+        self.words(&[needs, at, declarations.reasons.len() as u32])
     }
 
     pub fn settings_result(&mut self, errors: &[&str]) -> u32 {

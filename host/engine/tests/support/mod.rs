@@ -8,9 +8,9 @@ mod memory;
 use memory::Memory;
 use std::path::Path;
 use tread_engine::limits::Limits;
-use tread_engine::sandbox::{Call, CallFailure, Module, Options, Reply, Sandbox};
+use tread_engine::sandbox::{Call, CallFailure, Module, Options, Reply, Sandbox, Speaker, Words};
 use tread_model::change::{Change, Content, FileState, State};
-use tread_model::description::{Claim, Description, SECTION};
+use tread_model::description::{Claim, DECLARATIONS, Declarations, Description, SECTION};
 use tread_model::effect::Effect;
 use tread_model::verdict::{Failure, FailureKind, Layer};
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
@@ -65,6 +65,8 @@ pub struct Guest {
     pub pages: u32,
     /// The version of the contract.
     pub version: &'static str,
+    /// What `declare` returns, and the custom section says. None: neither is there.
+    pub declares: Option<Declarations>,
 }
 
 pub fn claim(changes: &str, least: Effect, most: Effect) -> Claim {
@@ -93,6 +95,7 @@ impl Default for Guest {
             fields: String::new(),
             pages: 2,
             version: "1.0.0",
+            declares: None,
         }
     }
 }
@@ -118,15 +121,20 @@ impl Guest {
 
     pub fn component(&self) -> Vec<u8> {
         let mut module = self.module();
-        let contract = CONTRACT.replace("@1.0.0", &format!("@{}", self.version));
+        let contract = CONTRACT.replace("@1.1.0", &format!("@{}", self.version));
         let mut resolve = wit_parser::Resolve::default();
         let package = resolve.push_str(Path::new("policy.wit"), &contract).expect("the contract");
-        let world = resolve.select_world(&[package], Some("policy")).expect("the world");
+        let world = self.declares.as_ref().map_or("policy", |_| "declaring-policy");
+        let world = resolve.select_world(&[package], Some(world)).expect("the world");
         embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).unwrap();
         let mut encoder = ComponentEncoder::default().module(&module).unwrap().validate(true);
         let mut component = encoder.encode().expect("a component");
         if let Some(section) = &self.section {
             append_section(&mut component, SECTION, section);
+        }
+        if let Some(declarations) = &self.declares {
+            let section = serde_json::to_vec(declarations).unwrap();
+            append_section(&mut component, DECLARATIONS, &section);
         }
         component
     }
@@ -142,7 +150,15 @@ impl Guest {
             Some(body) => body.clone(),
             None => format!("(i32.const {})", memory.verdicts(&self.verdicts)),
         };
-        let (version, pages, fields) = (self.version, self.pages, &self.fields);
+        let (version, pages) = (self.version, self.pages);
+        let declare = self.declares.as_ref().map_or_else(String::new, |it| {
+            let at = memory.declarations(it);
+            format!(
+                r#"(func (export "tread:policy/declarations@{version}#declare") (result i32)
+                (i32.const {at}))"#
+            )
+        });
+        let fields = format!("{declare} {}", self.fields);
         let (base, data, heap) = (memory.base(), memory.text(), memory.end());
         format!(
             r#"(module
@@ -241,7 +257,15 @@ pub fn ask_as(
     let changes: Vec<&Change<'_>> = changes.iter().collect();
     let claims = described().claims;
     let settings = "{}";
-    let call = Call { settings, changes: &changes, unchanged: &[], claims: &claims, layer };
+    let call = Call {
+        settings,
+        changes: &changes,
+        unchanged: &[],
+        claims: &claims,
+        layer,
+        speaker: Speaker::Policy,
+        words: &Words::default(),
+    };
     sandbox.classify(module, &call)
 }
 

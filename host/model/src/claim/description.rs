@@ -1,12 +1,16 @@
 //! What a description has to keep.
 
 use super::{MOST_STEPS, Pattern};
-use crate::description::{Claim, Description, SettingsDescription};
+use crate::description::{Claim, Declarations, Description, SettingsDescription};
 use crate::read::is_unfit;
+use crate::schema::Schema;
 use std::collections::BTreeSet;
 
 const MOST_CLAIMS: usize = 256;
 const LONGEST_SUMMARY: usize = 200;
+const MOST_REASONS: usize = 256;
+/// As long as a reason may be in a verdict.
+const LONGEST_REASON: usize = 512;
 
 /// Checks what a policy says of itself; the error is for its author.
 pub fn validate_description(description: &Description) -> Result<(), String> {
@@ -22,9 +26,22 @@ pub fn validate_description(description: &Description) -> Result<(), String> {
             "the version {version:?} is no semantic version such as 1.4.0: {error}"
         ));
     }
-    if summary.chars().any(is_unfit) || summary.chars().count() > LONGEST_SUMMARY {
+    if let Some((at, odd)) = summary.chars().enumerate().find(|(_, c)| is_unfit(*c)) {
+        let what = match odd {
+            '\n' | '\r' => "a line break",
+            odd if odd.is_control() => "a control character",
+            _ => "a character that hides or turns text",
+        };
         return Err(format!(
-            "the summary has to be one line of {LONGEST_SUMMARY} characters at most"
+            "the summary holds {what} (U+{:04X}, character {}): write one line without it",
+            u32::from(odd),
+            at + 1
+        ));
+    }
+    let length = summary.chars().count();
+    if length > LONGEST_SUMMARY {
+        return Err(format!(
+            "the summary has {length} characters, and {LONGEST_SUMMARY} are allowed"
         ));
     }
     if claims.is_empty() || claims.len() > MOST_CLAIMS {
@@ -41,6 +58,23 @@ pub fn validate_description(description: &Description) -> Result<(), String> {
     }
     check_size(&patterns)?;
     settings.as_ref().map_or(Ok(()), check_settings)
+}
+
+/// Checks what a policy declares beside its description.
+pub fn validate_declarations(declarations: &Declarations) -> Result<(), String> {
+    let reasons = &declarations.reasons;
+    if reasons.len() > MOST_REASONS {
+        return Err(format!("{} reasons: {MOST_REASONS} are allowed", reasons.len()));
+    }
+    for reason in reasons {
+        let fine = !reason.trim().is_empty() && reason.len() <= LONGEST_REASON;
+        if !fine || reason.chars().any(is_unfit) {
+            return Err(format!(
+                "the reason {reason:?}: expected one line of {LONGEST_REASON} bytes at most"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Checks that all patterns of a policy together are not too much to match.
@@ -88,12 +122,11 @@ fn check_claim(claim: &Claim) -> Result<Pattern, String> {
 }
 
 fn check_settings(settings: &SettingsDescription) -> Result<(), String> {
-    for (what, text) in [("defaults", &settings.defaults), ("schema", &settings.schema)] {
-        if let Err(error) = serde_json::from_str::<serde_json::Map<_, serde_json::Value>>(text) {
-            return Err(format!("the {what} of the settings are no JSON object: {error}"));
-        }
+    let SettingsDescription { defaults, schema } = settings;
+    if let Err(error) = serde_json::from_str::<serde_json::Map<_, serde_json::Value>>(defaults) {
+        return Err(format!("the defaults of the settings are no JSON object: {error}"));
     }
-    Ok(())
+    Schema::read(schema).map(|_| ())
 }
 
 #[cfg(test)]
@@ -135,9 +168,22 @@ mod tests {
             (Description { name: "Chrony".into(), ..good() }, "name"),
             (Description { name: "a".repeat(64), ..good() }, "name"),
             (Description { version: "1.0".into(), ..good() }, "version"),
-            (Description { summary: "two\nlines".into(), ..good() }, "summary"),
-            (Description { summary: "a".repeat(201), ..good() }, "summary"),
-            (Description { summary: "turned \u{202e}".into(), ..good() }, "summary"),
+            (
+                Description { summary: "two\nlines".into(), ..good() },
+                "the summary holds a line break (U+000A, character 4)",
+            ),
+            (
+                Description { summary: "\u{1b}[31mred".into(), ..good() },
+                "the summary holds a control character (U+001B, character 1)",
+            ),
+            (
+                Description { summary: "turned \u{202e}".into(), ..good() },
+                "the summary holds a character that hides or turns text (U+202E, character 8)",
+            ),
+            (
+                Description { summary: "a".repeat(201), ..good() },
+                "the summary has 201 characters, and 200 are allowed",
+            ),
             (Description { claims: vec![claim("file:/etc/\u{202e}x")], ..good() }, "turns text"),
             (Description { claims: Vec::new(), ..good() }, "0 claims"),
             (Description { claims: many, ..good() }, "257 claims"),
@@ -146,6 +192,13 @@ mod tests {
             (Description { claims: vec![range], ..good() }, "least"),
             (Description { settings: settings("[]", "{}"), ..good() }, "defaults"),
             (Description { settings: settings("{}", "true"), ..good() }, "schema"),
+            (
+                Description {
+                    settings: settings("{}", r#"{"properties":{"a":{"format":"uri"}}}"#),
+                    ..good()
+                },
+                "the schema: properties.a.format: tread does not enforce this keyword",
+            ),
         ] {
             let error = validate_description(&broken).expect_err(word);
             assert!(error.contains(word), "{error}");

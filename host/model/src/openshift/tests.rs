@@ -436,3 +436,13 @@ fn the_rules_decide_as_openshift_does() {
     }
     assert!(compared > 5_000, "only {compared}");
 }
+
+#[test]
+fn a_unit_that_ends_the_system_is_the_reboot_that_it_comes_to() {
+    for unit in ["reboot.target", "systemd-kexec.service", "runlevel6.target"] {
+        let policy = files(&[("/etc/a", unit)]);
+        assert_eq!(actions(&policy, "file:/etc/a"), Some(vec![RuleAction::Reboot]), "{unit}");
+        let claim = policy.claims.iter().find(|claim| claim.changes.contains("/etc/a"));
+        assert_eq!(claim.map(|claim| claim.least), Some(crate::effect::Effect::Reboot), "{unit}");
+    }
+}

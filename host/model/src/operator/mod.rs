@@ -13,7 +13,9 @@ mod rendered;
 pub use policies::Policies;
 pub use rendered::Rendered;
 
+use crate::config::Fault;
 use crate::effect::Effect;
+use crate::plan::listed;
 use policies::{Entry, OperatorAction};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -116,6 +118,20 @@ pub fn forecast(
     Forecast { effect, summary, drain, reboot, actions, because }
 }
 
+/// What the operator makes of a config that Ignition's parser rejects: it reads
+/// none that has such faults.
+pub fn unparsable(faults: &[Fault]) -> Option<Forecast> {
+    let because = faults.iter().map(|fault| Because {
+        id: fault.id.clone(),
+        effect: Effect::Refuse,
+        rule: format!("the parser of the operator rejects it: {}: {}", fault.field, fault.reason),
+    });
+    let mut because: Vec<Because> = because.collect();
+    because.sort_by(|a, b| a.id.cmp(&b.id));
+    because.dedup_by(|later, first| later.id == first.id);
+    (!because.is_empty()).then(|| refused(because))
+}
+
 /// The most disruptive among actions, the drain left aside.
 fn worst(taken: &[&OperatorAction]) -> Effect {
     let others = taken.iter().filter(|action| ***action != OperatorAction::Drain);
@@ -124,7 +140,7 @@ fn worst(taken: &[&OperatorAction]) -> Effect {
 
 fn refused(because: Vec<Because>) -> Forecast {
     let ids: Vec<&str> = because.iter().map(|part| part.id.as_str()).collect();
-    let summary = format!("rejected, the pool degrades: {}", ids.join(", "));
+    let summary = format!("rejected, the pool degrades: {}", listed(&ids));
     Forecast {
         effect: Effect::Refuse,
         summary,

@@ -34,6 +34,11 @@ pub(super) fn rejections(old: &Rendered, new: &Rendered) -> Vec<Because> {
             reject(id(), "`append` cannot be applied again");
         } else if path == FORCE_FILE {
             reject(id(), "it would make every node write everything again");
+        } else if !has_source(file) && file.get("overwrite") != Some(&Value::Bool(false)) {
+            reject(
+                id(),
+                "it has no contents.source, and the operator sets `overwrite`, which needs one",
+            );
         } else if file.get("mode").and_then(Value::as_i64).is_some_and(|mode| mode > 0o777) {
             reject(id(), "the mode is larger than 0777");
         }
@@ -43,6 +48,10 @@ pub(super) fn rejections(old: &Rendered, new: &Rendered) -> Vec<Because> {
     }
     rejected.sort_by(|a, b| a.id.cmp(&b.id));
     rejected
+}
+
+fn has_source(file: &Value) -> bool {
+    file.pointer("/contents/source").is_some_and(Value::is_string)
 }
 
 fn users(old: &Value, new: &Value) -> Option<(String, &'static str)> {

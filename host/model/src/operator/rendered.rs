@@ -2,7 +2,7 @@
 //! written, since it compares writing, not meaning.
 
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What several MachineConfigs set together, or what one rendered one sets.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -29,6 +29,7 @@ impl Rendered {
         for mut machine_config in machine_configs {
             let mut spec = taken(&mut machine_config, "spec");
             let mut own = taken(&mut spec, "config");
+            crate::read::leave_out(&mut own);
             prune(&mut own);
             overlay(&mut config, own);
             let spec = &spec;
@@ -46,6 +47,7 @@ impl Rendered {
             rendered.storage = storage;
         }
         rendered.files = keyed(rendered.storage.remove("files"), "path");
+        rendered.files.values_mut().for_each(as_rendered);
         rendered.units = keyed(config.pointer_mut("/systemd/units").map(Value::take), "name");
         rendered.passwd = taken(&mut config, "passwd");
         rendered.ignition_arguments = taken(&mut config, "kernelArguments");
@@ -74,6 +76,17 @@ impl Rendered {
         file.insert("contents".to_owned(), serde_json::json!({ "source": source }));
         self.files.insert(path.to_owned(), Value::Object(file));
         self
+    }
+
+    /// Leaves out these files, and the hashes of passwords.
+    pub fn forget(&mut self, files: &BTreeSet<String>, passwords: bool) {
+        self.files.retain(|path, _| !files.contains(path));
+        let users = self.passwd.get_mut("users").and_then(Value::as_array_mut);
+        for user in users.into_iter().flatten().filter_map(Value::as_object_mut) {
+            if passwords {
+                user.remove("passwordHash");
+            }
+        }
     }
 
     /// The names whose entries are not written alike on both sides.
@@ -118,6 +131,18 @@ fn keyed(list: Option<Value>, key: &str) -> BTreeMap<String, Value> {
         Some((name, entry))
     });
     named.collect()
+}
+
+/// What the operator writes into each file when it renders, where nothing else is
+/// said, and what it takes out.
+fn as_rendered(file: &mut Value) {
+    let Value::Object(file) = file else { return };
+    file.entry("overwrite").or_insert(Value::Bool(true));
+    if let Some(Value::Object(contents)) = file.get_mut("contents")
+        && contents.get("compression").is_some_and(|compression| compression == "")
+    {
+        contents.remove("compression");
+    }
 }
 
 /// A field, without a copy of what it holds.

@@ -22,6 +22,8 @@ pub struct Decided<'p> {
     pub edit: Edit,
     /// What the policies said, in any order.
     pub statements: Vec<Statement<'p>>,
+    /// Why the host itself says that nothing has to be done; nobody was asked.
+    pub settled: Option<String>,
 }
 
 /// Merges everything into the plan that leads from one config to the other.
@@ -38,7 +40,10 @@ pub fn build(
     // Keyed as they are shown and digested; the flag says whether one decided.
     let mut policies: BTreeMap<_, (&PolicyIdentity, bool)> = BTreeMap::new();
     for change in &changes {
-        let decision = decide(&change.id, &change.statements);
+        let decision = match &change.settled {
+            Some(reason) => Decision::settled(reason.clone()),
+            None => decide(&change.id, &change.statements),
+        };
         for (index, statement) in change.statements.iter().enumerate() {
             let key = (statement.policy.layer, &statement.policy.policy);
             let entry = policies.entry(key).or_insert((statement.policy, false));
@@ -134,7 +139,7 @@ fn refusals(changes: &[PlannedChange]) -> String {
 }
 
 /// The first few, and how many more there are.
-pub(super) fn listed(ids: &[&str]) -> String {
+pub(crate) fn listed(ids: &[&str]) -> String {
     const MOST: usize = 5;
     let shown: Vec<&str> = ids.iter().copied().take(MOST).collect();
     match ids.len().saturating_sub(MOST) {

@@ -59,6 +59,7 @@ fn cause<'p>(
         return Some(match (&change.decided_by, change.outcome) {
             (Some(policy), ChangeOutcome::Failed) => By::Failure(policy),
             (Some(policy), _) => By::Answer(policy),
+            (None, ChangeOutcome::Decided) => return None,
             (None, _) => By::Nobody,
         });
     }

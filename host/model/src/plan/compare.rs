@@ -246,6 +246,7 @@ mod tests {
         let decided = answers.iter().map(|(id, answer)| Decided {
             id: (*id).to_owned(),
             edit: Edit::Changed,
+            settled: None,
             statements: answer
                 .iter()
                 .map(|answer| Statement {

@@ -42,6 +42,20 @@ pub struct Decision {
     pub overruled: Vec<usize>,
 }
 
+impl Decision {
+    /// What the host itself says costs nothing.
+    pub(super) fn settled(reason: String) -> Decision {
+        Decision {
+            outcome: ChangeOutcome::Decided,
+            actions: Vec::new(),
+            by: None,
+            reason,
+            also: Vec::new(),
+            overruled: Vec::new(),
+        }
+    }
+}
+
 /// Decides on one change from all that was said of it, in any order.
 ///
 /// The higher layer decides (law 3); template and built-in policies combine as

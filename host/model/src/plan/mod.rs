@@ -10,6 +10,7 @@ mod decide;
 mod digest;
 mod steps;
 
+pub(crate) use build::listed;
 pub use build::{Decided, build, given_answers};
 pub use cause::{By, Cause, causes, in_a_cluster};
 pub use decide::{Decision, Said, Statement, decide};
@@ -86,7 +87,8 @@ pub struct PlannedChange {
     pub outcome: ChangeOutcome,
     /// What this change asks for, before it is merged with the others.
     pub actions: Vec<Step>,
-    /// Who decided; null for a fallback and for what the host refuses.
+    /// Who decided; null for a fallback, for what the host refuses, and for what it
+    /// says costs nothing.
     pub decided_by: Option<PolicyIdentity>,
     /// Why, in a sentence; what others ask for besides follows, in a sentence
     /// for each.

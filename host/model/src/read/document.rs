@@ -10,6 +10,9 @@ use serde_json::Value;
 /// end of the stack.
 const YAML_DEPTH: usize = 40;
 
+/// How deep JSON may be nested, which its reader decides.
+pub const JSON_DEPTH: usize = 127;
+
 /// More anchors, aliases and merge keys than anybody writes; what aliases add
 /// up to is limited besides.
 const YAML_ANCHORS: usize = 100_000;
@@ -200,7 +203,10 @@ fn json(text: &str) -> Result<Vec<Value>, Fault> {
         .map_err(|error| {
             let whole = error.to_string();
             let position = format!(" at line {} column {}", error.line(), error.column());
-            let message = whole.strip_suffix(&position).unwrap_or(&whole);
+            let message = match whole.strip_suffix(&position).unwrap_or(&whole) {
+                "recursion limit exceeded" => &format!("it is nested more than {JSON_DEPTH} deep"),
+                message => message,
+            };
             Fault {
                 at: (error.line() > 0).then_some((error.line() as u64, error.column() as u64)),
                 message: format!("cannot be read as JSON: {message}"),

@@ -1,6 +1,7 @@
 //! Walking through a parsed document by the names of its fields, collecting
 //! every problem on the way with the path of the field.
 
+use crate::config::Fault;
 use crate::problem::{Problem, Problems};
 use serde_json::{Map, Value};
 
@@ -11,13 +12,15 @@ const LISTED: usize = 100;
 /// takes to be wrong.
 const KEPT: usize = 1000;
 
-/// The problems of one document.
+/// What there is to be told of one document: its problems first of all.
 #[derive(Debug)]
 pub struct Report {
     file: String,
     document: String,
     problems: Vec<Problem>,
     more: usize,
+    faults: Vec<Fault>,
+    notes: Vec<String>,
 }
 
 impl Report {
@@ -28,7 +31,32 @@ impl Report {
             document: document.to_owned(),
             problems: Vec::new(),
             more: 0,
+            faults: Vec::new(),
+            notes: Vec::new(),
         }
+    }
+
+    /// Adds what can be read, but not be applied to any node: of the change with
+    /// this `id`, with the field at `path`.
+    pub(super) fn fault(&mut self, id: String, path: String, reason: impl Into<String>) {
+        if self.faults.len() < KEPT {
+            self.faults.push(Fault { id, field: path, reason: reason.into() });
+        }
+    }
+
+    /// Adds what an admin should know.
+    pub(super) fn note(&mut self, note: String) {
+        self.notes.push(note);
+    }
+
+    /// The faults so far.
+    pub(super) fn take_faults(&mut self) -> Vec<Fault> {
+        std::mem::take(&mut self.faults)
+    }
+
+    /// The notes so far.
+    pub(super) fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
     }
 
     /// Adds a problem with the field at `path`.
@@ -52,7 +80,7 @@ impl Report {
 
     /// All problems, in the order in which they were found.
     pub fn into_problems(self) -> Vec<Problem> {
-        let Report { file, document, mut problems, more } = self;
+        let Report { file, document, mut problems, more, .. } = self;
         if more > 0 {
             let message = format!("… and {more} more problems in this document");
             problems.push(Problem { file, document, path: String::new(), message });

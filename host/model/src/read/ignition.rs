@@ -2,20 +2,15 @@
 
 use super::fields::{Fields, Report, expected};
 use super::layer::{Layer, LayerUnit, LayerUser, Part};
-use super::normal;
+use super::{left_out, normal};
 use crate::config::{Dropin, File, Origin, Source, Unit, User};
+use crate::contents::Decoder;
+use crate::ignition;
 use crate::unit_name::is_unit_name;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-const CONFIG: [&str; 5] = ["ignition", "kernelArguments", "passwd", "storage", "systemd"];
-const IGNITION: [&str; 5] = ["config", "proxy", "security", "timeouts", "version"];
-const STORAGE: [&str; 7] =
-    ["directories", "disks", "files", "filesystems", "links", "luks", "raid"];
-const FILE: [&str; 7] = ["append", "contents", "group", "mode", "overwrite", "path", "user"];
-const CONTENTS: [&str; 4] = ["compression", "httpHeaders", "source", "verification"];
-const UNIT: [&str; 5] = ["contents", "dropins", "enabled", "mask", "name"];
 const USER_REST: [&str; 11] = [
     "gecos",
     "groups",
@@ -32,7 +27,34 @@ const USER_REST: [&str; 11] = [
 
 /// Whether this is a version of Ignition configs that tread reads.
 pub(super) fn is_supported(version: &str) -> bool {
-    matches!(version, "3.0.0" | "3.1.0" | "3.2.0" | "3.3.0" | "3.4.0" | "3.5.0")
+    minor(version).is_some()
+}
+
+/// The number in the middle of a version that tread reads.
+fn minor(version: &str) -> Option<u8> {
+    let versions = ["3.0.0", "3.1.0", "3.2.0", "3.3.0", "3.4.0", "3.5.0"];
+    let minors = (0u8..).zip(versions);
+    minors.into_iter().find(|(_, known)| *known == version).map(|(minor, _)| minor)
+}
+
+/// Takes out of a document what its version of Ignition does not know, if it is
+/// a MachineConfig or an Ignition config.
+pub(super) fn leave_out_of_document(document: &mut Value, report: &mut Report) {
+    match document.get("kind").is_some() {
+        true => {
+            let config = document.pointer_mut("/spec/config");
+            config.into_iter().for_each(|config| leave_out(config, "spec.config", report));
+        }
+        false => leave_out(document, "", report),
+    }
+}
+
+/// The same for an Ignition config that stands at `path`.
+pub(super) fn leave_out(config: &mut Value, path: &str, report: &mut Report) {
+    let version = config.pointer("/ignition/version").and_then(Value::as_str);
+    if let Some(minor) = version.and_then(minor) {
+        left_out::leave_out(config, minor, path, report);
+    }
 }
 
 /// Reads a config into a layer; `document` is its number on its side.
@@ -47,8 +69,6 @@ pub(super) fn read(config: &Fields<'_>, document: u32, layer: &mut Layer, report
         // The fields of another version mean something else.
         return;
     }
-    ignition.only(&IGNITION, report);
-    config.only(&CONFIG, report);
     for (name, part) in [
         ("config", Part::Config),
         ("proxy", Part::Proxy),
@@ -62,7 +82,6 @@ pub(super) fn read(config: &Fields<'_>, document: u32, layer: &mut Layer, report
         read_storage(&storage, document, layer, report);
     }
     if let Some(systemd) = config.child("systemd", report) {
-        systemd.only(&["units"], report);
         let units = systemd.objects("units", report);
         let units = units.into_iter().filter_map(|(index, fields)| {
             Some((fields.path().to_owned(), unit(&fields, Origin { document, index }, report)?))
@@ -71,7 +90,6 @@ pub(super) fn read(config: &Fields<'_>, document: u32, layer: &mut Layer, report
         layer.units = without_twins(units, "unit", |unit| &unit.unit.name, report);
     }
     if let Some(passwd) = config.child("passwd", report) {
-        passwd.only(&["groups", "users"], report);
         fixed(&passwd, "groups", Part::Groups, layer, report);
         let users = passwd.objects("users", report);
         let users = users.into_iter().filter_map(|(index, fields)| {
@@ -80,6 +98,8 @@ pub(super) fn read(config: &Fields<'_>, document: u32, layer: &mut Layer, report
         let users = users.collect();
         layer.users = without_twins(users, "user", |user| &user.user.name, report);
     }
+    layer.faults = report.take_faults();
+    layer.notes = report.take_notes();
 }
 
 fn version(ignition: &Fields<'_>, report: &mut Report) -> bool {
@@ -100,7 +120,6 @@ fn version(ignition: &Fields<'_>, report: &mut Report) -> bool {
 }
 
 fn read_storage(storage: &Fields<'_>, document: u32, layer: &mut Layer, report: &mut Report) {
-    storage.only(&STORAGE, report);
     for (name, part) in [
         ("directories", Part::Directories),
         ("disks", Part::Disks),
@@ -112,8 +131,10 @@ fn read_storage(storage: &Fields<'_>, document: u32, layer: &mut Layer, report: 
         fixed(storage, name, part, layer, report);
     }
     let files = storage.objects("files", report);
+    let mut decoder = Decoder::default();
     let files = files.into_iter().filter_map(|(index, fields)| {
-        Some((fields.path().to_owned(), file(&fields, Origin { document, index }, report)?))
+        let origin = Origin { document, index };
+        Some((fields.path().to_owned(), file(&fields, origin, &mut decoder, report)?))
     });
     let files = files.collect();
     layer.files = without_twins(files, "path", |file| &file.path, report);
@@ -136,35 +157,55 @@ fn other_nodes(storage: &Fields<'_>, layer: &Layer, report: &mut Report) {
     }
 }
 
-fn file(fields: &Fields<'_>, origin: Origin, report: &mut Report) -> Option<File<'static>> {
-    fields.only(&FILE, report);
-    fields.boolean("overwrite", report);
+fn file(
+    fields: &Fields<'_>,
+    origin: Origin,
+    decoder: &mut Decoder,
+    report: &mut Report,
+) -> Option<File<'static>> {
+    let overwrites = fields.boolean("overwrite", report) == Some(true);
     let mode = fields.integer("mode", report).and_then(|number| {
         let mode = normal::mode(number);
         mode.map_err(|message| report.problem(fields.at("mode"), message)).ok()
     });
     let user = owner(fields, "user", report);
     let group = owner(fields, "group", report);
+    let mut faults = Vec::new();
     let contents = fields.child("contents", report);
-    let contents = contents.map(|contents| source(&contents, report)).unwrap_or_default();
+    let has_source = contents.as_ref().is_some_and(|it| it.get("source").is_some());
+    let contents = contents.map(|contents| source(&contents, decoder, &mut faults, report));
+    let contents = contents.unwrap_or_default();
     let appended = fields.objects("append", report);
     for (_, contents) in &appended {
-        source(contents, report);
+        source(contents, decoder, &mut faults, report);
     }
     let appends = !appended.is_empty();
-    let path = normal::path(fields.required_string("path", report)?);
+    let text = fields.required_string("path", report)?;
+    let path = normal::path(text);
     let path = path.map_err(|message| report.problem(fields.at("path"), message)).ok()?;
+    if path != text {
+        faults.push((fields.at("path"), ignition::why_dirty(&path)));
+    }
+    if overwrites && !has_source {
+        faults.push((fields.at("overwrite"), ignition::OVERWRITE.to_owned()));
+    }
+    for (field, reason) in faults {
+        report.fault(format!("file:{path}"), field, reason);
+    }
     let path = Cow::Owned(path.into_owned());
     Some(File { path, contents, mode, user, group, appends, raw: &[], origin })
 }
 
-fn source(contents: &Fields<'_>, report: &mut Report) -> Source<'static> {
-    contents.only(&CONTENTS, report);
-    if let Some(verification) = contents.child("verification", report) {
-        verification.only(&["hash"], report);
-        verification.string("hash", report);
-    }
-    contents.objects("httpHeaders", report);
+/// Reads where contents come from; what Ignition rejects is added to `faults`,
+/// by field.
+fn source(
+    contents: &Fields<'_>,
+    decoder: &mut Decoder,
+    faults: &mut Vec<(String, String)>,
+    report: &mut Report,
+) -> Source<'static> {
+    let verification = contents.child("verification", report);
+    let hash = verification.as_ref().and_then(|it| Some((it, it.string("hash", report)?)));
     let gzip = match contents.string("compression", report) {
         Some("gzip") => true,
         None | Some("") => false,
@@ -174,13 +215,31 @@ fn source(contents: &Fields<'_>, report: &mut Report) -> Source<'static> {
             false
         }
     };
-    Source { url: contents.string("source", report).map(|url| Cow::Owned(url.to_owned())), gzip }
+    let url = contents.string("source", report).map(|url| Cow::Owned(url.to_owned()));
+    let is_http = |url: &str| url.starts_with("http:") || url.starts_with("https:");
+    let headers = contents.objects("httpHeaders", report);
+    if !headers.is_empty() && !url.as_deref().is_some_and(is_http) {
+        faults.push((contents.at("httpHeaders"), ignition::HEADERS.to_owned()));
+    }
+    if url.as_deref().is_some_and(|url| !ignition::takes_url(url)) {
+        faults.push((contents.at("source"), ignition::URL.to_owned()));
+    }
+    let source = Source { url, gzip };
+    if let Some((verification, hash)) = hash {
+        // What cannot be decoded is told when it is compared.
+        let bytes = decoder.decode(&source).ok().flatten();
+        let fault = match &source.url {
+            None => Some(ignition::HASH_OF_NOTHING.to_owned()),
+            Some(_) => ignition::hash_fault(hash, bytes),
+        };
+        faults.extend(fault.map(|why| (verification.at("hash"), why)));
+    }
+    source
 }
 
 /// The name of an owner, or its number in decimal; empty if it is not set.
 fn owner(fields: &Fields<'_>, name: &str, report: &mut Report) -> Cow<'static, str> {
     let Some(owner) = fields.child(name, report) else { return Cow::Borrowed("") };
-    owner.only(&["id", "name"], report);
     let id = owner.integer("id", report);
     let at = owner.at("name");
     let name = owner.string("name", report).filter(|name| !name.is_empty());
@@ -201,14 +260,14 @@ fn owner(fields: &Fields<'_>, name: &str, report: &mut Report) -> Cow<'static, s
 }
 
 fn unit(fields: &Fields<'_>, origin: Origin, report: &mut Report) -> Option<LayerUnit> {
-    fields.only(&UNIT, report);
     let enabled = fields.boolean("enabled", report);
     let mask = fields.boolean("mask", report);
-    let contents = owned(fields.string("contents", report));
+    let mut faults = Vec::new();
+    let contents = unit_text(fields, &mut faults, report);
     let dropins = fields.objects("dropins", report);
-    let dropins = dropins
-        .into_iter()
-        .filter_map(|(_, fields)| Some((fields.path().to_owned(), dropin(&fields, report)?)));
+    let dropins = dropins.into_iter().filter_map(|(_, fields)| {
+        Some((fields.path().to_owned(), dropin(&fields, &mut faults, report)?))
+    });
     let dropins = dropins.collect();
     let dropins = without_twins(dropins, "drop-in", |dropin: &Dropin<'_>| &dropin.name, report);
     let name = fields.required_string("name", report)?;
@@ -216,14 +275,20 @@ fn unit(fields: &Fields<'_>, origin: Origin, report: &mut Report) -> Option<Laye
         report.problem(fields.at("name"), format!("{}; found {name:?}", normal::UNIT_NAME));
         return None;
     }
+    for (field, reason) in faults {
+        report.fault(format!("unit:{name}"), field, reason);
+    }
     let name = Cow::Owned(name.to_owned());
     let unit = Unit { name, contents, enabled, mask: false, dropins, raw: &[], origin };
     Some(LayerUnit { unit, mask })
 }
 
-fn dropin(fields: &Fields<'_>, report: &mut Report) -> Option<Dropin<'static>> {
-    fields.only(&["contents", "name"], report);
-    let contents = owned(fields.string("contents", report));
+fn dropin(
+    fields: &Fields<'_>,
+    faults: &mut Vec<(String, String)>,
+    report: &mut Report,
+) -> Option<Dropin<'static>> {
+    let contents = unit_text(fields, faults, report);
     let name = fields.required_string("name", report)?;
     if !normal::is_dropin_name(name) {
         report.problem(fields.at("name"), format!("{}; found {name:?}", normal::DROPIN_NAME));
@@ -232,10 +297,19 @@ fn dropin(fields: &Fields<'_>, report: &mut Report) -> Option<Dropin<'static>> {
     Some(Dropin { name: Cow::Owned(name.to_owned()), contents })
 }
 
+/// The text of a unit or of a drop-in; what Ignition rejects is added to
+/// `faults`, by field.
+fn unit_text(
+    fields: &Fields<'_>,
+    faults: &mut Vec<(String, String)>,
+    report: &mut Report,
+) -> Option<Cow<'static, str>> {
+    let text = fields.string("contents", report)?;
+    faults.extend(ignition::unit_fault(text).map(|why| (fields.at("contents"), why)));
+    Some(Cow::Owned(text.to_owned()))
+}
+
 fn user(fields: &Fields<'_>, origin: Origin, report: &mut Report) -> Option<LayerUser> {
-    let mut known = USER_REST.to_vec();
-    known.extend(["name", "passwordHash", "sshAuthorizedKeys"]);
-    fields.only(&known, report);
     let keys = fields.strings("sshAuthorizedKeys", report);
     let rest =
         USER_REST.iter().filter_map(|name| Some(((*name).to_owned(), fields.get(name)?.clone())));
@@ -245,6 +319,13 @@ fn user(fields: &Fields<'_>, origin: Origin, report: &mut Report) -> Option<Laye
     if let Err(message) = normal::check_account(name) {
         report.problem(fields.at("name"), message);
         return None;
+    }
+    let mut seen = BTreeSet::new();
+    for (index, key) in &keys {
+        if !seen.insert(*key) {
+            let at = format!("{}[{index}]", fields.at("sshAuthorizedKeys"));
+            report.fault(format!("ssh-keys:{name}"), at, ignition::KEY_TWICE);
+        }
     }
     let user = User {
         name: Cow::Owned(name.to_owned()),

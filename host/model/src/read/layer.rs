@@ -3,7 +3,7 @@
 
 use super::makeup::Makeup;
 use super::normal;
-use crate::config::{Dropin, File, Fixed, KernelType, NodeConfig, Unit, User};
+use crate::config::{Dropin, Fault, File, Fixed, KernelType, NodeConfig, Unit, User};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,6 +27,8 @@ pub(super) struct Layer {
     pub(super) extensions: Vec<Cow<'static, str>>,
     pub(super) fips: bool,
     pub(super) fixed: BTreeMap<Part, Value>,
+    pub(super) faults: Vec<Fault>,
+    pub(super) notes: Vec<String>,
 }
 
 /// A unit; its own `mask` counts nothing here.
@@ -117,6 +119,9 @@ pub(super) fn merge(layers: Vec<Layer>) -> NodeConfig<'static> {
         node.kernel_type = layer.kernel_type.unwrap_or(node.kernel_type);
         node.os_image = layer.os_image.map_or(node.os_image, Cow::Owned);
         node.fips |= layer.fips;
+        // Each config is parsed by itself, whatever stands over it.
+        node.faults.extend(layer.faults);
+        node.notes.extend(layer.notes.iter().map(|note| format!("{}, {note}", layer.name)));
         for (part, value) in layer.fixed {
             fixed.entry(part).or_insert_with(Vec::new).push(value);
         }

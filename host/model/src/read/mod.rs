@@ -5,6 +5,7 @@ mod fast;
 pub mod fields;
 mod ignition;
 mod layer;
+mod left_out;
 mod machine_config;
 mod makeup;
 mod normal;
@@ -42,6 +43,42 @@ pub fn sides<'a>(old: &[Input<'a>], new: &[Input<'a>]) -> Result<(Side<'a>, Side
     diagnosed(old, new)
 }
 
+/// As [`sides`], of a pool whose MachineConfigs are known, and are given in the
+/// order in which they are merged, whatever roles they say.
+pub fn sides_in_order<'a>(
+    old: &[Input<'a>],
+    new: &[Input<'a>],
+) -> Result<(Side<'a>, Side<'a>), Problems> {
+    match fast::sides(old, new) {
+        Some(sides) => Ok(sides),
+        None => both(old, new, Order::AsGiven),
+    }
+}
+
+/// The order in which the configs of a side are merged.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Order {
+    /// As the operator does it for the one pool whose roles they say.
+    ByRole,
+    AsGiven,
+}
+
+fn both(
+    old: &[Input<'_>],
+    new: &[Input<'_>],
+    order: Order,
+) -> Result<(Side<'static>, Side<'static>), Problems> {
+    let mut problems = Vec::new();
+    let old = side::read("old", old, order, &mut problems);
+    let new = side::read("new", new, order, &mut problems);
+    fields::unless(problems, (old, new))
+}
+
+/// Takes out of an Ignition config what its version does not know.
+pub(crate) fn leave_out(config: &mut serde_json::Value) {
+    ignition::leave_out(config, "", &mut fields::Report::new("", ""));
+}
+
 /// As [`sides`], by the reader that takes its time and finds every problem.
 ///
 /// It is public for the tests that hold the fast reader against it.
@@ -50,10 +87,7 @@ pub fn diagnosed(
     old: &[Input<'_>],
     new: &[Input<'_>],
 ) -> Result<(Side<'static>, Side<'static>), Problems> {
-    let mut problems = Vec::new();
-    let old = side::read("old", old, &mut problems);
-    let new = side::read("new", new, &mut problems);
-    fields::unless(problems, (old, new))
+    both(old, new, Order::ByRole)
 }
 
 /// The fast reader alone, for the same tests: `None` if it is in any doubt.

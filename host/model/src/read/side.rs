@@ -4,7 +4,7 @@ use super::document::{Document, Input, MirrorKind, MirrorObject, documents_and_p
 use super::fields::{Fields, Report, unknown};
 use super::layer::{Layer, merge};
 use super::makeup::Makeup;
-use super::{Side, ignition, machine_config};
+use super::{Order, Side, ignition, machine_config};
 use crate::config::Place;
 use crate::problem::Problem;
 use std::collections::BTreeMap;
@@ -33,7 +33,12 @@ enum Kind {
 
 /// Reads one side; adds what is wrong with it to `problems`, and then returns
 /// whatever could be read.
-pub(super) fn read(what: &str, inputs: &[Input<'_>], problems: &mut Vec<Problem>) -> Side<'static> {
+pub(super) fn read(
+    what: &str,
+    inputs: &[Input<'_>],
+    order: Order,
+    problems: &mut Vec<Problem>,
+) -> Side<'static> {
     let mut reading = Reading::default();
     if inputs.is_empty() {
         problems.push(Problem {
@@ -46,11 +51,12 @@ pub(super) fn read(what: &str, inputs: &[Input<'_>], problems: &mut Vec<Problem>
     for input in inputs {
         let (documents, mut problems) = documents_and_problems(input, NOTHING);
         reading.problems.append(&mut problems);
-        documents.iter().for_each(|document| reading.document(input.name, document));
+        documents.into_iter().for_each(|document| reading.document(input.name, document));
     }
     reading.check_names();
     let makeup = match reading.check_rendered() {
         Some(pool) => Makeup::Rendered(pool),
+        None if order == Order::AsGiven => reading.makeup(is_base),
         None => reading.sort_by_role(),
     };
     problems.append(&mut reading.problems);
@@ -75,7 +81,7 @@ struct Reading {
 }
 
 impl Reading {
-    fn document(&mut self, file: &str, document: &Document) {
+    fn document(&mut self, file: &str, mut document: Document) {
         let number = self.places.len();
         let mut place = Place {
             file: file.to_owned(),
@@ -84,6 +90,7 @@ impl Reading {
         };
         let origin = u32::try_from(number).unwrap_or(u32::MAX);
         let mut report = Report::new(file, &document.label);
+        ignition::leave_out_of_document(&mut document.value, &mut report);
         let fields = Fields::object(&document.value, "", &mut report);
         match fields.as_ref().and_then(|fields| Some((fields, kind(fields, &mut report)?))) {
             Some((fields, Kind::MachineConfig)) => {
@@ -148,7 +155,6 @@ impl Reading {
             None | Some("") => "worker".to_owned(),
             Some(role) => role.to_owned(),
         };
-        let is_base = |role: &str| matches!(role, "worker" | "master");
         self.layers.sort_by_cached_key(|(layer, _)| {
             let role = role(layer);
             (!is_base(&role), layer.name.clone(), role)
@@ -223,6 +229,11 @@ impl Reading {
         }
         Some(pool)
     }
+}
+
+/// Whether a role is of a pool that others build upon.
+fn is_base(role: &str) -> bool {
+    matches!(role, "worker" | "master")
 }
 
 /// The first names of many.

@@ -139,6 +139,9 @@ fn odd_unit(action: &RuleAction) -> Option<String> {
         ("reload", kind) => {
             Some(format!("systemd reloads services and mounts, and {unit} is a {kind}"))
         }
+        (_, "target" | "swap" | "automount") => Some(format!(
+            "restarting {unit} may stop much more than it says: a {kind} takes others with it"
+        )),
         (_, "device" | "scope" | "slice") => {
             Some(format!("restarting {unit} applies no configuration: it is a {kind}"))
         }

@@ -5,6 +5,7 @@ use super::{Rule, RuleAction, RulesPolicy, Then, Use};
 use crate::claim::{Pattern, check_size};
 use crate::read::fields::{Fields, Report, join, unknown};
 use crate::read::is_unfit;
+use crate::touch::{touch, touch_gently};
 use crate::unit_name::{is_template, is_unit_name};
 use crate::verdict::Layer;
 
@@ -225,7 +226,7 @@ fn read_actions(rule: &Fields<'_>, layer: Layer, report: &mut Report) -> Vec<Rul
         return actions;
     }
     for (_, fields) in rule.objects("actions", report) {
-        if let Some(action) = read_action(&fields, report) {
+        if let Some(action) = read_action(&fields, layer, report) {
             if actions.contains(&action) {
                 report.problem(fields.path(), "stands there twice");
             }
@@ -262,12 +263,12 @@ fn read_actions(rule: &Fields<'_>, layer: Layer, report: &mut Report) -> Vec<Rul
     actions
 }
 
-fn read_action(fields: &Fields<'_>, report: &mut Report) -> Option<RuleAction> {
+fn read_action(fields: &Fields<'_>, layer: Layer, report: &mut Report) -> Option<RuleAction> {
     fields.only(&["do", "unit"], report);
     let word = fields.required_string("do", report)?;
     let action = match word {
-        "reload" => RuleAction::Reload { unit: read_unit(fields, word, report)? },
-        "restart" => RuleAction::Restart { unit: read_unit(fields, word, report)? },
+        "reload" => RuleAction::Reload { unit: read_unit(fields, word, layer, report)? },
+        "restart" => RuleAction::Restart { unit: read_unit(fields, word, layer, report)? },
         "daemon-reload" => RuleAction::DaemonReload,
         "drain" => RuleAction::Drain,
         "reboot" => RuleAction::Reboot,
@@ -290,7 +291,7 @@ fn read_action(fields: &Fields<'_>, report: &mut Report) -> Option<RuleAction> {
     Some(action)
 }
 
-fn read_unit(fields: &Fields<'_>, word: &str, report: &mut Report) -> Option<String> {
+fn read_unit(fields: &Fields<'_>, word: &str, layer: Layer, report: &mut Report) -> Option<String> {
     let Some(unit) = fields.string("unit", report) else {
         if fields.get("unit").is_none() {
             let message =
@@ -307,6 +308,11 @@ fn read_unit(fields: &Fields<'_>, word: &str, report: &mut Report) -> Option<Str
     if is_template(unit) {
         let message = format!("{unit:?} is a template: name an instance, such as app@blue.service");
         report.problem(fields.at("unit"), message);
+        return None;
+    }
+    let touched = if layer == Layer::Admin { touch(unit).map(|_| ()) } else { touch_gently(unit) };
+    if let Err(why) = touched {
+        report.problem(fields.at("unit"), format!("{unit:?} {why}"));
         return None;
     }
     Some(unit.to_owned())

@@ -304,6 +304,27 @@ fn a_pattern_that_never_decides_is_a_warning() {
 }
 
 #[test]
+fn only_an_admin_names_units_that_take_others_with_them_and_nobody_one_that_ends_the_system() {
+    let rules = |layer: &str, unit: &str| {
+        with_spec(&format!(
+            "{{layer: {layer}, rules: [{{match: [\"file:/etc/a\"], reason: why, \
+             actions: [{{do: restart, unit: {unit:?}}}]}}]}}"
+        ))
+    };
+    for unit in ["reboot.target", "systemd-poweroff.service", "ctrl-alt-del.target", "-.mount"] {
+        for layer in ["admin", "template"] {
+            let found = problems(&rules(layer, unit));
+            assert!(found.iter().any(|it| it.contains(unit)), "{layer} {unit}: {found:?}");
+        }
+    }
+    let found = problems(&rules("template", "multi-user.target"));
+    assert!(found[0].contains("none of services, sockets"), "{found:?}");
+    let warned = warnings(&one(&rules("admin", "multi-user.target")));
+    assert!(warned[0].contains("takes others with it"), "{warned:?}");
+    assert_eq!(warnings(&one(&rules("admin", "a.service"))), [""; 0]);
+}
+
+#[test]
 fn all_problems_of_all_documents_are_reported_with_their_place() {
     let text = format!(
         "{}---\n{}",

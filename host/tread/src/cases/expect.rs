@@ -41,7 +41,7 @@ pub struct Reason {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object with verdicts or plan")]
 pub(super) struct Written {
     plan: Option<String>,
     changes: Option<BTreeMap<String, Value>>,
@@ -49,7 +49,7 @@ pub(super) struct Written {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object with some of by, outcome, actions and reason")]
 struct WrittenChange {
     by: Option<String>,
     outcome: Option<String>,
@@ -108,7 +108,7 @@ impl Expect {
 
 impl ExpectedChange {
     fn new(written: Value) -> Result<ExpectedChange> {
-        let written: WrittenChange = serde_json::from_value(written)?;
+        let written: WrittenChange = super::read(written)?;
         for action in written.actions.iter().flatten() {
             check_word(action).context("actions")?;
         }
@@ -255,7 +255,8 @@ mod tests {
     fn fallback() -> Plan {
         let digest = Digest::of(b"");
         let edit = tread_model::change::Edit::Changed;
-        let change = Decided { id: "file:/etc/a".to_owned(), edit, statements: Vec::new() };
+        let (id, statements) = ("file:/etc/a".to_owned(), Vec::new());
+        let change = Decided { id, edit, statements, settled: None };
         build((digest, digest), vec![change], &[], Vec::new(), true)
     }
 

@@ -8,6 +8,7 @@
 //! title: A log level is changed
 //! costs: CRI-O's log level                # optional: a row of the README's table
 //! settings: {registries: {drain: always}} # optional: by policy
+//! readSecrets: true                       # optional: the policy that is tested may read secrets
 //! rules: rules.yaml                       # optional: what --rules takes
 //! old: {files: {/etc/crio/crio.conf.d/01-log: "[crio.runtime]\nlog_level = \"info\"\n"}}
 //! new: {files: {/etc/crio/crio.conf.d/01-log: "[crio.runtime]\nlog_level = \"debug\"\n"}}
@@ -34,11 +35,13 @@ pub use expect::{Expect, ExpectedChange, Reason, plan_line};
 pub use verdict::{ExpectedVerdict, Given, action_line};
 
 use crate::inputs::{self, NamedBytes};
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use tread_model::read::{Input, document_values};
 
 /// A change of configuration, and what it is expected to cost.
@@ -50,6 +53,8 @@ pub struct Case {
     pub costs: Option<String>,
     /// Settings, by the name of their policy.
     pub settings: BTreeMap<String, Value>,
+    /// Whether the policy that is tested may read secrets.
+    pub read_secrets: bool,
     /// DisruptionPolicies with rules, and MachineConfigurations.
     pub rules: Vec<Value>,
     /// The objects that say what the node has.
@@ -61,16 +66,45 @@ pub struct Case {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(expecting = "a case: an object with title, old, new and expect")]
 struct Written {
     title: String,
     costs: Option<String>,
     #[serde(default)]
     settings: BTreeMap<String, Value>,
+    #[serde(default)]
+    read_secrets: bool,
     rules: Option<Value>,
     old: Value,
     new: Value,
     expect: Option<expect::Written>,
+}
+
+/// The files with cases that a path names: itself, or those of a folder that end
+/// in .yaml or .yml, in order of name.
+pub fn files(path: &Path) -> Result<Vec<PathBuf>> {
+    let shown = path.display();
+    let metadata = fs::metadata(path)
+        .with_context(|| format!("there are no cases at {shown}: name them with --cases"))?;
+    if !metadata.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut files = Vec::new();
+    for entry in fs::read_dir(path).with_context(|| format!("cannot read {shown}"))? {
+        let path = entry.with_context(|| format!("cannot read {shown}"))?.path();
+        if path.extension().is_some_and(|it| it == "yaml" || it == "yml") {
+            inputs::check_is_file(&path)?;
+            files.push(path);
+        }
+    }
+    files.sort();
+    ensure!(
+        !files.is_empty(),
+        "{shown} holds no cases: write one into a file there that ends in .yaml, as tread policy \
+         test --help shows it"
+    );
+    Ok(files)
 }
 
 /// Reads all the cases of a file, in their order.
@@ -81,7 +115,7 @@ pub fn read_file(path: &Path) -> Result<Vec<Case>> {
 /// The cases of a file, in their order, or what is wrong with each.
 pub fn read_each(path: &Path) -> Result<Vec<Result<Case>>> {
     let name = path.display().to_string();
-    let documents = documents(path)?;
+    let documents = documents(inputs::read_file(path)?)?;
     let mut titles = BTreeSet::new();
     let mut cases = Vec::with_capacity(documents.len());
     for (number, document) in (1usize..).zip(documents) {
@@ -100,17 +134,34 @@ pub fn read_each(path: &Path) -> Result<Vec<Result<Case>>> {
 }
 
 fn case(document: Value, dir: &Path) -> Result<Case> {
-    let written: Written = serde_json::from_value(document)?;
+    ensure!(
+        document.is_object(),
+        "expected a case: an object with title, old, new and expect, found something else"
+    );
+    let written: Written = read(document)?;
     ensure!(!written.title.trim().is_empty(), "title: expected a sentence, found nothing");
     let rules = written.rules.map(|rules| self::rules(rules, dir)).transpose().context("rules")?;
     Ok(Case {
         title: written.title,
         costs: written.costs,
         settings: written.settings,
+        read_secrets: written.read_secrets,
         rules: rules.unwrap_or_default(),
         old: side(written.old, dir).context("old")?,
         new: side(written.new, dir).context("new")?,
         expect: Expect::new(written.expect.unwrap_or_default()).context("expect")?,
+    })
+}
+
+/// A piece of a case; what is wrong with it is told with the name of its field.
+fn read<T: DeserializeOwned>(value: Value) -> Result<T> {
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let (path, inner) = (error.path().to_string(), error.inner().to_string());
+        // An unknown field is named already.
+        match path == "." || inner.starts_with("unknown field") {
+            true => anyhow!(inner),
+            false => anyhow!("{path}: {inner}"),
+        }
     })
 }
 
@@ -136,7 +187,7 @@ fn objects(
     object: &dyn Fn(Value) -> Result<Vec<Value>>,
 ) -> Result<Vec<Value>> {
     match value {
-        Value::String(path) => documents(&dir.join(path)),
+        Value::String(path) => documents(inputs::read_found(&dir.join(path))?),
         Value::Object(_) => object(value),
         Value::Array(list) => {
             let mut all = Vec::with_capacity(list.len());
@@ -151,8 +202,7 @@ fn objects(
 }
 
 /// The documents of a file; the items of lists stand in for them.
-fn documents(path: &Path) -> Result<Vec<Value>> {
-    let NamedBytes { name, bytes } = inputs::read_file(path)?;
+fn documents(NamedBytes { name, bytes }: NamedBytes) -> Result<Vec<Value>> {
     let documents = document_values(&Input { name: &name, bytes: &bytes })?;
     Ok(documents.into_iter().map(|document| document.value).collect())
 }
@@ -160,7 +210,6 @@ fn documents(path: &Path) -> Result<Vec<Value>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
 
     /// The cases of a file `cases.yaml` with this text, beside the other files.
     fn read(text: &str, others: &[(&str, &str)]) -> Result<Vec<Case>> {
@@ -225,6 +274,36 @@ mod tests {
             ("title: Two\nold: {}\nexpect: {plan: nothing}", vec!["(Two)", "new"]),
             ("title: Two\nold: {}\nnew: {}\nexpects: {}", vec!["expects"]),
             ("title: Two\nold: {fles: {}}\nnew: {}\nexpect: {plan: nothing}", vec!["old", "fles"]),
+            ("- 1", vec!["expected a case: an object with title, old, new and expect"]),
+            (
+                "title: [a]\nold: {}\nnew: {}",
+                vec!["title: invalid type: sequence, expected a string"],
+            ),
+            (
+                "title: Two\nold: {files: 3}\nnew: {}",
+                vec!["old: files: invalid type: integer `3`, expected a map"],
+            ),
+            (
+                "title: Two\nold: {sshKeys: [3]}\nnew: {}",
+                vec!["old: sshKeys[0]: invalid type: integer `3`, expected a string"],
+            ),
+            (
+                "title: Two\nold: {files: {/a: {mode: rw}}}\nnew: {}",
+                vec!["old: files: /a: mode: invalid type: string \"rw\""],
+            ),
+            ("title: Two\nold: {}\nnew: {}\nexpect: no", vec!["expect: ", "verdicts or plan"]),
+            (
+                "title: Two\nold: {}\nnew: {}\nexpect: {plan: nothing, changes: {x: 1}}",
+                vec!["changes: x: ", "by, outcome, actions and reason"],
+            ),
+            (
+                "title: Two\nold: {}\nnew: {}\nexpect: {verdicts: {x: act}}",
+                vec!["verdicts: x: ", "answer, actions and reason"],
+            ),
+            (
+                "title: Two\nold: {}\nnew: {}\nreadSecrets: mine",
+                vec!["readSecrets: invalid type: string \"mine\", expected a boolean"],
+            ),
             ("title: Two\nold: {}\nnew: nope.yaml\nexpect: {plan: nothing}", vec!["new", "nope"]),
             ("title: Two\nold: {}\nnew: [1]\nexpect: {plan: nothing}", vec!["new: [0]"]),
             ("title: ''\nold: {}\nnew: {}\nexpect: {plan: nothing}", vec!["title"]),
@@ -236,6 +315,8 @@ mod tests {
             for part in parts {
                 assert!(message.contains(part), "{part:?} in {message}");
             }
+            // A type of this program is nothing that an author knows.
+            assert!(!message.contains("struct "), "{message}");
         }
     }
 

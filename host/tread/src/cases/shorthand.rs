@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(expecting = "a path, or an object such as {files: {/etc/a: \"text\"}}")]
 struct Short {
     #[serde(default)]
     files: BTreeMap<String, Value>,
@@ -59,7 +60,7 @@ struct ShortUnit {
 
 /// The MachineConfig that is meant, and the objects beside it.
 pub(super) fn expand(value: Value) -> Result<Vec<Value>> {
-    let short: Short = serde_json::from_value(value)?;
+    let short: Short = super::read(value)?;
     let files = each(short.files, "files", file)?;
     let units = each(short.units, "units", unit)?;
     let config = object([
@@ -159,7 +160,7 @@ fn core_user(keys: Vec<String>, password_hash: Option<String>) -> Option<Value> 
 
 fn strict<T: DeserializeOwned>(value: Value) -> Result<T> {
     anyhow::ensure!(value.is_object(), "expected a text or an object");
-    Ok(serde_json::from_value(value)?)
+    super::read(value)
 }
 
 fn data_url(text: &str) -> String {

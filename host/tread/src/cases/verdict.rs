@@ -84,7 +84,7 @@ pub fn action_line(action: &Action) -> String {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object with some of answer, actions and reason")]
 struct Written {
     answer: Option<String>,
     actions: Option<Vec<String>>,
@@ -101,7 +101,7 @@ pub(super) fn read(written: BTreeMap<String, Value>) -> Result<BTreeMap<String, 
 }
 
 fn verdict(value: Value) -> Result<ExpectedVerdict> {
-    let Written { answer, actions, reason } = serde_json::from_value(value)?;
+    let Written { answer, actions, reason } = super::read(value)?;
     ensure!(
         answer.is_some() || actions.is_some() || reason.is_some(),
         "expected answer, actions or reason"

@@ -23,8 +23,15 @@ pub(super) fn plan(
     let word = |value: &Option<String>| value.clone().unwrap_or_default();
     writeln!(out, "Pool {}: {}", line(pool), word(&status.effect))?;
     writeln!(out, "  cause: {}", word(&status.cause))?;
-    if let Some(tread) = &status.tread {
-        writeln!(out, "  by OpenShift's operator; tread would do: {tread}")?;
+    match (&status.tread, &status.because) {
+        (Some(tread), Some(because)) => {
+            writeln!(out, "  by OpenShift's operator, because of {because}")?;
+            writeln!(out, "  tread would do: {tread}")?;
+        }
+        (Some(tread), None) => {
+            writeln!(out, "  by OpenShift's operator; tread would do: {tread}")?;
+        }
+        _ => {}
     }
     if status.stale {
         writeln!(out, "  stale: its policies or configs have changed since")?;
@@ -86,7 +93,19 @@ fn transition(out: &mut impl Write, way: &Transition) -> io::Result<()> {
     writeln!(out, "    from {} to {to}", way.from)?;
     let steps: Vec<String> = way.steps.iter().map(step).collect();
     let steps = if steps.is_empty() { "none".to_owned() } else { steps.join(", ") };
-    writeln!(out, "    steps: {steps}")?;
+    match &way.operator {
+        None => writeln!(out, "    steps: {steps}")?,
+        Some(operator) => {
+            writeln!(out, "    OpenShift's operator: {operator}")?;
+            for because in &way.operator_because {
+                writeln!(out, "      {}: {}: {}", because.id, because.effect, because.rule)?;
+            }
+            if let more @ 1.. = way.operator_because_left_out {
+                writeln!(out, "      and {more} more")?;
+            }
+            writeln!(out, "    steps of tread, if it rolled this out: {steps}")?;
+        }
+    }
     if let Some(digest) = &way.digest {
         writeln!(out, "    digest: {digest}")?;
     }
@@ -96,7 +115,7 @@ fn transition(out: &mut impl Write, way: &Transition) -> io::Result<()> {
     let rows = way.changes.iter().map(|change| {
         let by = match (&change.policy, change.verdict.as_str()) {
             (Some(policy), verdict) => format!("{verdict} by {}", policy.name),
-            (None, "refused") => "refused by tread".to_owned(),
+            (None, "refused" | "decided") => format!("{} by tread", change.verdict),
             (None, verdict) => format!("{verdict}: no policy answers"),
         };
         let actions: Vec<String> = change.actions.iter().map(step).collect();
@@ -131,6 +150,9 @@ fn step(step: &PlanStep) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tread_cluster::api::disruption_plan::PlanBecause;
+    use tread_cluster::api::shared::Shared;
+    use tread_model::effect::Effect;
 
     #[test]
     fn what_stands_in_a_plan_drives_no_terminal_and_passes_for_no_line_of_its_own() {
@@ -141,7 +163,9 @@ mod tests {
             digest: Some(odd()),
             warnings: vec![odd()],
             steps: vec![PlanStep { r#do: odd(), unit: Some(odd()) }],
-            changes: vec![PlanChange {
+            operator: Some(odd()),
+            operator_because: vec![PlanBecause { id: odd(), effect: Effect::Reboot, rule: odd() }],
+            changes: vec![Shared::from(PlanChange {
                 id: odd(),
                 edit: odd(),
                 verdict: odd(),
@@ -149,13 +173,14 @@ mod tests {
                 policy: None,
                 reason: odd(),
                 advice: Some(odd()),
-            }],
+            })],
             ..Transition::default()
         };
         let status = DisruptionPlanStatus {
             cause: Some(odd()),
             effect: Some(odd()),
             tread: Some(odd()),
+            because: Some(odd()),
             transitions: vec![way],
             ..DisruptionPlanStatus::default()
         };

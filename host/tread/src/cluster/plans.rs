@@ -4,7 +4,7 @@ use super::connect::{ClusterArgs, client, failed, wait_for};
 use super::{objects, unreadable};
 use crate::Exit;
 use crate::cli::ListOutput;
-use crate::render::{json, table, yaml};
+use crate::render::{json, line, table, yaml};
 use anyhow::{Result, anyhow};
 use clap::Args;
 use kube::ResourceExt as _;
@@ -88,6 +88,7 @@ pub fn run(args: &PlansArgs, out: &mut impl Write) -> Result<Exit> {
             let wide = args.output == ListOutput::Wide;
             let mut heads = vec!["NAME", "POOL", "CAUSE", "EFFECT", "TREAD", "NODES", "FALLBACKS"];
             heads.extend(wide.then_some(["STALE", "PENDING"]).into_iter().flatten());
+            heads.push("BECAUSE OF");
             table::print(
                 out,
                 &table::with_heads(&heads, plans.iter().map(|it| row(&it.object, wide))),
@@ -117,5 +118,6 @@ fn row(plan: &DisruptionPlan, wide: bool) -> Vec<String> {
         row.push(status.stale.to_string());
         row.push(objects::pending(plan).map_or("", |(_, reason)| reason).to_owned());
     }
+    row.push(line(&status.because.unwrap_or_default()));
     row
 }

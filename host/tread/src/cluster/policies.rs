@@ -4,11 +4,12 @@ use super::connect::{ClusterArgs, client, failed, wait_for};
 use super::unreadable;
 use crate::Exit;
 use crate::cli::ListOutput;
-use crate::render::{json, line, table, yaml};
+use crate::render::{json, table, yaml};
 use anyhow::Result;
 use kube::ResourceExt as _;
 use std::io::Write;
 use tread_cluster::api::DisruptionPolicy;
+use tread_cluster::clean::clean;
 use tread_cluster::listed::{self, Listed};
 
 /// Lists the policies of a cluster, as `kubectl get disruptionpolicies` does,
@@ -64,7 +65,26 @@ fn unwell(out: &mut impl Write, policy: &DisruptionPolicy) -> Result<()> {
     let conditions = policy.status.iter().flat_map(|status| &status.conditions);
     for condition in conditions.filter(|condition| condition.status == "False") {
         let text = format!("{}: {}: {}", policy.name_any(), condition.reason, condition.message);
-        writeln!(out, "\n{}", line(&text))?;
+        // Line breaks become sentences; whoever wrote it may have been an older tread.
+        writeln!(out, "\n{}", clean(&text))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_condition_of_several_lines_is_one_line_without_holes() {
+        let object = json!({"metadata": {"name": "a"}, "spec": {}, "status": {"conditions": [{
+            "type": "Loaded", "status": "False", "reason": "BadOutput",
+            "message": "two problems:\n  one.\n  two\u{1b}[31m", "lastTransitionTime": "2026-01-02T03:04:05Z",
+        }]}});
+        let mut out = Vec::new();
+        unwell(&mut out, &serde_json::from_value(object).unwrap()).unwrap();
+        let out = String::from_utf8(out).unwrap();
+        assert_eq!(out, "\na: BadOutput: two problems: one. two [31m\n");
+    }
 }

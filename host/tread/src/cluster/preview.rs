@@ -7,7 +7,7 @@ use super::waiting::{may_not_read, until_ready};
 use crate::cli::{PlanArgs, PlanOutput};
 use crate::render::{json, line, table, yaml};
 use crate::{Exit, UsageError, builtins, inputs, loading, warn};
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use kube::core::DynamicObject;
@@ -107,6 +107,10 @@ fn not_planned(plan: &Described) -> Option<&str> {
 
 /// The change that costs most, and who could make it cost less.
 fn costliest(plan: &Described) -> String {
+    // Beside OpenShift's operator it is the operator that does it.
+    if let (Some(because), Some(tread)) = (&plan.status.because, &plan.status.tread) {
+        return format!(", because of {because}, by OpenShift's operator; tread would do: {tread}");
+    }
     let ways = plan.status.transitions.iter().filter(|way| way.effect == Some(plan.effect));
     // The most disruptive changes come first.
     let Some(change) = ways.flat_map(|way| &way.changes).next() else { return String::new() };
@@ -158,8 +162,13 @@ fn read(args: &PlanArgs) -> Result<Vec<(Change, Cause)>> {
         for file in inputs::read(path)?.files {
             let input = Input { name: &file.name, bytes: &file.bytes };
             for document in document_values(&input)? {
-                let object: DynamicObject = serde_json::from_value(document.value)
-                    .with_context(|| format!("{}: is no Kubernetes object", file.name))?;
+                let object: DynamicObject =
+                    serde_json::from_value(document.value).map_err(|_| {
+                        anyhow!(
+                            "{}: is no Kubernetes object: expected apiVersion, kind and metadata",
+                            file.name
+                        )
+                    })?;
                 let kind = object.types.as_ref().map_or("", |types| types.kind.as_str());
                 let change = plans::change(kind, &object, args.delete).ok_or_else(|| {
                     anyhow!(

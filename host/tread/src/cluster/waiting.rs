@@ -121,7 +121,7 @@ fn is_allowed(watches: &Watches, wait_until: Instant) -> Result<()> {
 pub(super) fn may_not_read(forbidden: &[String]) -> String {
     let mut text = format!(
         "you may not read what tread reads, which `tread plan -f` plans with: an admin can bind \
-         the ClusterRole tread to you; `tread plans` and warnings need no such rights:\n  {}",
+         tread's ClusterRole (tread.NAMESPACE) to you; `tread plans` and warnings need no such rights:\n  {}",
         forbidden.join("\n  ")
     );
     let mut ask: Vec<String> = forbidden.iter().filter_map(|error| can_i(error)).collect();

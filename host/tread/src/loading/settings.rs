@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use tread_model::description::SettingsDescription;
 use tread_model::read::fields::unknown;
+use tread_model::schema::Schema;
 
 /// Settings by policy.
 pub(super) type Settings = BTreeMap<String, Map<String, Value>>;
@@ -87,37 +88,17 @@ fn check_one(taker: &Taker<'_>, key: &str, value: &Value) -> Result<(), String> 
     if !known.contains(&key) {
         // A schema may say that it takes anything.
         let open = schema.get("additionalProperties").is_some_and(|more| *more != false);
-        return if open || known.is_empty() {
-            Ok(())
-        } else {
-            Err(unknown(&format!("setting of {}", taker.name), key, &known))
-        };
+        if !open && !known.is_empty() {
+            return Err(unknown(&format!("setting of {}", taker.name), key, &known));
+        }
     }
-    properties.and_then(|properties| properties.get(key)).map_or(Ok(()), |it| fits(it, value))
-}
-
-/// The plain parts of a schema. All else is for the policy itself to check.
-fn fits(schema: &Value, value: &Value) -> Result<(), String> {
-    if let Some(allowed) = schema.get("enum").and_then(Value::as_array) {
-        let words: Vec<String> = allowed
-            .iter()
-            .map(|it| it.as_str().map_or_else(|| it.to_string(), str::to_owned))
-            .collect();
-        return match allowed.contains(value) {
-            true => Ok(()),
-            false => Err(format!("expected one of {}, found {value}", words.join(", "))),
-        };
-    }
-    let expected = match schema.get("type").and_then(Value::as_str) {
-        Some("string") if !value.is_string() => "text (quoted, where it looks like something else)",
-        Some("boolean") if !value.is_boolean() => "true or false",
-        Some("integer") if !value.is_i64() && !value.is_u64() => "a whole number",
-        Some("number") if !value.is_number() => "a number",
-        Some("array") if !value.is_array() => "a list, such as [\"a\", \"b\"]",
-        Some("object") if !value.is_object() => "an object, such as {\"a\": 1}",
-        _ => return Ok(()),
-    };
-    Err(format!("expected {expected}, found {value}"))
+    let problems = Schema::read(&description.schema)?.check_setting(key, value);
+    problems.map_err(|problems| {
+        // The setting is named before them.
+        let named = format!("{key}: ");
+        let problems = problems.iter().map(|it| it.strip_prefix(&named).unwrap_or(it));
+        problems.collect::<Vec<_>>().join("; ")
+    })
 }
 
 #[cfg(test)]
@@ -130,9 +111,9 @@ mod tests {
             "additionalProperties": false,
             "properties": {
                 "drain": {"enum": ["when-needed", "always"]},
-                "limit": {"type": "integer"},
-                "name": {"type": "string"},
-                "hosts": {"type": "array"},
+                "limit": {"type": "integer", "maximum": 9},
+                "name": {"type": "string", "pattern": "^[a-z0-9]+$"},
+                "hosts": {"type": "array", "items": {"type": "string"}},
                 "strict": {"type": "boolean"},
             },
         });
@@ -193,6 +174,9 @@ mod tests {
             ("mine.name=5", "expected text"),
             ("mine.hosts=a", "expected a list"),
             ("mine.strict=yes", "expected true or false"),
+            ("mine.limit=10", "--set mine.limit: expected at most 9, found 10"),
+            ("mine.name=X", "expected text that matches /^[a-z0-9]+$/, found \"X\""),
+            ("mine.hosts=[\"a\",1]", "--set mine.hosts: hosts[1]: expected text"),
         ] {
             let error = checked(bad).unwrap_err();
             assert!(error.contains(words) && error.starts_with("--set "), "{bad}: {error}");
@@ -200,8 +184,8 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_that_cannot_be_read_or_takes_anything_leaves_it_to_the_policy() {
-        for schema in ["", "{}", r#"{"additionalProperties": true, "properties": {"a": {}}}"#] {
+    fn a_schema_that_takes_anything_leaves_it_to_the_policy() {
+        for schema in ["{}", r#"{"additionalProperties": true, "properties": {"a": {}}}"#] {
             let description =
                 SettingsDescription { defaults: "{}".to_owned(), schema: schema.to_owned() };
             let takers = [Taker { name: "mine", settings: Some(&description) }];

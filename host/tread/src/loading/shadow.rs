@@ -1,8 +1,9 @@
 //! The policies that are only tried, beside those that decide.
 
 use super::given::Given;
-use super::{Read, check, component, rules_policy, with_hints};
+use super::{GivenRules, Read, check, component, rules_policy, with_hints};
 use crate::cli::PolicyArgs;
+use crate::policy::in_cluster;
 use crate::policy::inspect::no_directory;
 use crate::{UsageError, builtins, inputs};
 use anyhow::Result;
@@ -37,7 +38,8 @@ pub fn policies_and_shadows(
         let file = inputs::read_file(path)?;
         if is_manifest(path, &file.bytes) {
             let read = rules::read_shadow(&Input { name: &file.name, bytes: &file.bytes });
-            given_rules.extend(read.map_err(with_hints)?);
+            let place = |rules| GivenRules { place: file.name.clone(), rules };
+            given_rules.extend(read.map_err(with_hints)?.into_iter().map(place));
             continue;
         }
         match inspect::description(&file.bytes, limits) {
@@ -64,7 +66,7 @@ pub fn policies_and_shadows(
             Err(failure) => broken.push(broken_policy(place, digest, failure)),
         }
     }
-    for rules in given_rules {
+    for GivenRules { rules, .. } in given_rules {
         let (policy, more) = rules_policy(rules, limits)?;
         notes.extend(more);
         tried.push(policy);
@@ -89,13 +91,8 @@ pub fn policies_and_shadows(
 /// error; of one that is only tried, the plan must not depend.
 fn taken(name: &str) -> Option<Failure> {
     let is_taken = builtins::BUILTINS.iter().any(|builtin| builtin.name == name);
-    is_taken.then(|| Failure {
-        kind: FailureKind::BadDescription,
-        message: format!(
-            "it is named {name}, which is the name of a built-in one: rename it (`NAME` in its \
-             source), and build it again"
-        ),
-    })
+    is_taken
+        .then(|| Failure { kind: FailureKind::BadDescription, message: in_cluster::taken(name) })
 }
 
 /// It costs nothing that it cannot be loaded: it is only tried.

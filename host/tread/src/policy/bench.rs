@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tread_engine::limits::Limits;
 use tread_engine::policy::{Policy, Wishes};
-use tread_engine::sandbox::{Call, Module, Sandbox};
+use tread_engine::sandbox::{Call, Module, Sandbox, Speaker};
 use tread_model::change::Change;
 use tread_model::digest::Digest;
 use tread_model::verdict::{Failure, Layer};
@@ -231,16 +231,8 @@ fn policy(bytes: &[u8], wishes: Wishes, sandbox: &Sandbox) -> Result<Policy> {
 }
 
 fn read_cases(path: &Path) -> Result<Vec<(String, Case)>> {
-    let mut files = vec![path.to_owned()];
-    if path.is_dir() {
-        let entries = std::fs::read_dir(path)?.map(|entry| Ok(entry?.path()));
-        files = entries.collect::<std::io::Result<_>>()?;
-        files.retain(|file| file.extension().is_some_and(|it| it == "yaml" || it == "yml"));
-        files.sort();
-        ensure!(!files.is_empty(), "{} holds no cases: expected .yaml files", path.display());
-    }
     let mut all = Vec::new();
-    for file in files {
+    for file in cases::files(path)? {
         let name = file.display().to_string();
         all.extend(cases::read_file(&file)?.into_iter().map(|case| (name.clone(), case)));
     }
@@ -285,6 +277,8 @@ fn row(
         unchanged: &question.unchanged,
         claims: &policy.claims,
         layer: Layer::Template,
+        speaker: Speaker::Policy,
+        words: policy.words(),
     };
     let source = crate_of(component);
     let scene = Scene { claims: &policy.claims, source };

@@ -1,5 +1,6 @@
 //! From a policy's crate to its component: compile, wrap, describe.
 
+use super::in_cluster::check_name;
 use super::toolchain::{self, Toolchain};
 use crate::outputs;
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
@@ -8,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tread_engine::limits::Limits;
 use tread_engine::sandbox::{Options, Sandbox};
-use tread_model::claim::validate_description;
-use tread_model::description::{Description, SECTION};
+use tread_model::claim::{validate_declarations, validate_description};
+use tread_model::description::{DECLARATIONS, Declarations, Description, SECTION};
 use tread_model::digest::Digest;
 use tread_model::verdict::FailureKind;
 
@@ -26,33 +27,52 @@ pub struct Built {
     pub imports: Vec<String>,
     /// What the policy says of itself.
     pub description: Description,
+    /// What it declares beside that.
+    pub declarations: Declarations,
 }
 
 /// Builds the crate in `dir` into a component, and writes it to `out`, or to
 /// `NAME.wasm` in `dir`. The same source gives the same bytes, wherever it is.
 pub fn build(dir: &Path, out: Option<&Path>) -> Result<Built> {
-    let (component, description) = built(dir)?;
+    let (component, description, declarations) = built(dir)?;
+    if !is_of_tread(dir) {
+        check_name(&description.name, Some(Digest::of(&component)))?;
+    }
     let path = match out {
         Some(out) => out.to_owned(),
         None => dir.join(format!("{}.wasm", description.name)),
     };
-    written(component, description, &path)
+    written(component, description, declarations, &path)
+}
+
+/// Whether the crate is a built-in policy's own, which lies beside the components
+/// that come with tread.
+fn is_of_tread(dir: &Path) -> bool {
+    let dir = dir.canonicalize().ok();
+    let beside = dir.as_deref().and_then(Path::parent);
+    beside.is_some_and(|it| it.join("prebuilt/manifest.json").is_file())
 }
 
 /// Writes a component that was built.
-pub(super) fn written(component: Vec<u8>, description: Description, path: &Path) -> Result<Built> {
+pub(super) fn written(
+    component: Vec<u8>,
+    description: Description,
+    declarations: Declarations,
+    path: &Path,
+) -> Result<Built> {
     outputs::write(path, &component)
         .with_context(|| format!("the component cannot be written to {}", path.display()))?;
     let imports = tread_engine::inspect::inspect(&component, &Limits::default()).imports;
     let (size, digest) = (component.len(), Digest::of(&component));
-    Ok(Built { path: path.to_owned(), size, digest, imports, description })
+    Ok(Built { path: path.to_owned(), size, digest, imports, description, declarations })
 }
 
 /// As [`build`], without writing anything but what cargo writes.
-pub(super) fn built(dir: &Path) -> Result<(Vec<u8>, Description)> {
+pub(super) fn built(dir: &Path) -> Result<(Vec<u8>, Description, Declarations)> {
     let component = component(dir)?;
-    let description = describe(&component)?;
-    Ok((with_description(component, &description)?, description))
+    let (description, declarations) = describe(&component)?;
+    let component = with_description(component, &description, &declarations)?;
+    Ok((component, description, declarations))
 }
 
 const NOT_EXPORTED: &str = "the crate was compiled, but makes no policy; is there one `tread_guest_sdk::export!(…)` in it?";
@@ -98,27 +118,37 @@ fn lock(toolchain: &Toolchain, dir: &Path) -> Result<()> {
 }
 
 /// What the policy says of itself, which must be what tread takes.
-fn describe(component: &[u8]) -> Result<Description> {
+fn describe(component: &[u8]) -> Result<(Description, Declarations)> {
     let sandbox = Sandbox::new(Options { slots: 1, ..Options::default() })?;
-    let description = sandbox.describe(component).map_err(|failure| match failure.kind {
-        FailureKind::WrongWorld => anyhow!(NOT_EXPORTED),
-        _ => anyhow!(failure).context("the policy was compiled, but cannot be loaded"),
-    })?;
-    if let Err(message) = validate_description(&description) {
+    let (description, declarations) =
+        sandbox.describe(component).map_err(|failure| match failure.kind {
+            FailureKind::WrongWorld => anyhow!(NOT_EXPORTED),
+            _ => anyhow!(failure).context("the policy was compiled, but cannot be loaded"),
+        })?;
+    let valid =
+        validate_description(&description).and_then(|()| validate_declarations(&declarations));
+    if let Err(message) = valid {
         bail!("the policy was compiled, but what it says of itself is not valid: {message}");
     }
-    Ok(description)
+    Ok((description, declarations))
 }
 
-/// Appends the description, from which tread lists a policy without running it.
+/// Appends the description, from which tread lists a policy without running it,
+/// and what it declares, if that is anything.
 pub(super) fn with_description(
     mut component: Vec<u8>,
     description: &Description,
+    declarations: &Declarations,
 ) -> Result<Vec<u8>> {
     use wasm_encoder::ComponentSection as _;
-    let json = serde_json::to_vec(description)?;
-    wasm_encoder::CustomSection { name: SECTION.into(), data: json.into() }
-        .append_to_component(&mut component);
+    let mut append = |name: &str, json: Vec<u8>| {
+        wasm_encoder::CustomSection { name: name.into(), data: json.into() }
+            .append_to_component(&mut component);
+    };
+    append(SECTION, serde_json::to_vec(description)?);
+    if *declarations != Declarations::default() {
+        append(DECLARATIONS, serde_json::to_vec(declarations)?);
+    }
     Ok(component)
 }
 
@@ -257,7 +287,8 @@ mod tests {
             settings: None,
         };
         let empty = wasm_encoder::Component::new().finish();
-        let component = with_description(empty.clone(), &description).unwrap();
+        let component =
+            with_description(empty.clone(), &description, &Declarations::default()).unwrap();
         let added = component.strip_prefix(empty.as_slice()).unwrap();
         let json = serde_json::to_vec(&description).unwrap();
         assert!(added.ends_with(&json));

@@ -151,10 +151,10 @@ pub(super) fn shortened<'n>(names: impl Iterator<Item = &'n str>) -> String {
 fn size(change: &Change<'_>) -> usize {
     let content = |content: &Content<'_>| match content {
         Content::Bytes(bytes) => bytes.len(),
-        Content::Absent | Content::Digest(_) => 0,
+        Content::Absent | Content::Token(_) => 0,
     };
     let state = |state: &State<'_>| match state {
-        State::Absent | State::Digest(_) => 0,
+        State::Absent | State::Token(_) => 0,
         State::File(file) => content(&file.content),
         State::Unit(unit) => {
             let dropins = unit.dropins.iter().map(|dropin| content(&dropin.contents));

@@ -1,9 +1,10 @@
 //! From a module that another compiler made to a policy's component.
 
 use super::build::{Built, written};
+use super::in_cluster::check_name;
 use super::inspect::{Examined, read};
 use super::what::what;
-use crate::loading;
+use crate::{loading, outputs};
 use anyhow::{Context as _, Result, anyhow, bail};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,6 +12,7 @@ use tread_engine::inspect::inspect;
 use tread_engine::limits::Limits;
 use tread_engine::sandbox::Sandbox;
 use tread_model::description::SECTION;
+use tread_model::digest::Digest;
 use tread_model::verdict::FailureKind;
 use wasmparser::{Encoding, Parser, Payload};
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
@@ -18,7 +20,9 @@ use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 /// The contract, for modules that do not bring it along.
 const CONTRACT: &str = include_str!("../../../../wit/policy.wit");
 
-const VERSION: &str = "1.0.0";
+/// The version of it, and the one that a module is taken for that names none.
+const VERSION: &str = "1.1.0";
+const OLDEST: &str = "1.0.0";
 
 /// What a module exports to be a policy's, beside its memory.
 const FUNCTIONS: [&str; 3] = ["describe", "check-settings", "classify"];
@@ -30,13 +34,17 @@ pub(super) fn build(path: &Path, out: Option<&Path>) -> Result<Built> {
     let component = component(path, read(path)?, &sandbox)?;
     Examined::new(path, &component, &sandbox).check(path)?;
     let description = tread_engine::inspect::description(&component, sandbox.limits())?;
+    check_name(&description.name, Some(Digest::of(&component)))?;
     let own = format!("{}.wasm", description.name);
     let to = out.unwrap_or(Path::new(&own));
-    let same = |a: &Path, b: &Path| std::fs::canonicalize(a).ok() == std::fs::canonicalize(b).ok();
-    if out.is_none() && to.exists() && same(path, to) {
-        bail!("{own} would be written over itself: name another file with -o, or the same one");
+    if outputs::is_same(path, to) {
+        bail!(
+            "{} would be written over what it is made from: name another file with -o",
+            to.display()
+        );
     }
-    written(component, description, to)
+    let declarations = tread_engine::inspect::declarations(&component, sandbox.limits())?;
+    written(component, description, declarations, to)
 }
 
 /// The component, with its description.
@@ -60,13 +68,14 @@ fn component(path: &Path, bytes: Vec<u8>, sandbox: &Sandbox) -> Result<Vec<u8>> 
     if sections(&component).with_context(|| format!("{name} cannot become a policy"))? > 0 {
         return Ok(component);
     }
-    let description = sandbox.describe(&component).map_err(|failure| match failure.kind {
-        FailureKind::WrongWorld | FailureKind::ForbiddenImport => {
-            anyhow!("{name} cannot become a policy: {}", failure.message)
-        }
-        _ => anyhow!("{name} cannot become a policy; it was asked what it is, and: {failure}"),
-    })?;
-    super::build::with_description(component, &description)
+    let (description, declarations) =
+        sandbox.describe(&component).map_err(|failure| match failure.kind {
+            FailureKind::WrongWorld | FailureKind::ForbiddenImport => {
+                anyhow!("{name} cannot become a policy: {}", failure.message)
+            }
+            _ => anyhow!("{name} cannot become a policy; it was asked what it is, and: {failure}"),
+        })?;
+    super::build::with_description(component, &description, &declarations)
 }
 
 /// A component of a core module that was built against the contract, whether it
@@ -83,7 +92,7 @@ fn of_module(bytes: &[u8]) -> Result<Vec<u8>> {
     let foreign = grouped(foreign.map(|(from, name)| (from.as_str(), name.as_str())));
     if !foreign.is_empty() {
         bail!(
-            "it imports {}: a policy can import nothing but tread:policy/host@{VERSION}#log",
+            "it imports {}: a policy can import nothing but tread:policy/host@{OLDEST}#log",
             in_words(&foreign)
         );
     }
@@ -98,8 +107,16 @@ fn of_module(bytes: &[u8]) -> Result<Vec<u8>> {
     let mut bytes = bytes.to_vec();
     if !module.has_types {
         let mut resolve = wit_parser::Resolve::default();
-        let package = resolve.push_str("policy.wit", CONTRACT)?;
-        let world = resolve.select_world(&[package], Some("policy"))?;
+        // The words of 1.0.0 are the same in all that came after it.
+        let contract =
+            CONTRACT.replace(&format!("@{VERSION};"), &format!("@{};", module.version()));
+        let package = resolve.push_str("policy.wit", &contract)?;
+        let declares = |export: &String| export.starts_with("tread:policy/declarations@");
+        let world = match module.exports.iter().any(declares) {
+            true => "declaring-policy",
+            false => "policy",
+        };
+        let world = resolve.select_world(&[package], Some(world))?;
         embed_component_metadata(&mut bytes, &resolve, world, StringEncoding::UTF8)?;
     }
     ComponentEncoder::default()
@@ -172,14 +189,20 @@ impl Module {
         Ok(module)
     }
 
-    /// What it has to export and does not. Of a module that says its types
-    /// itself, the encoder knows better.
-    fn missing(&self) -> Vec<String> {
+    /// The version of the contract whose functions it exports.
+    fn version(&self) -> &str {
         let version = self.exports.iter().find_map(|export| {
             let rest = export.strip_prefix("tread:policy/classifier@")?;
             rest.split_once('#').map(|(version, _)| version)
         });
-        let version = version.filter(|_| self.has_types).unwrap_or(VERSION);
+        let known = |version: &&str| self.has_types || [OLDEST, VERSION].contains(version);
+        version.filter(known).unwrap_or(OLDEST)
+    }
+
+    /// What it has to export and does not. Of a module that says its types
+    /// itself, the encoder knows better.
+    fn missing(&self) -> Vec<String> {
+        let version = self.version();
         let functions =
             FUNCTIONS.map(|function| format!("tread:policy/classifier@{version}#{function}"));
         let memory = ["memory", "cabi_realloc"].map(str::to_owned);

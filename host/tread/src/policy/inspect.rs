@@ -12,8 +12,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use tread_engine::inspect::Inspection;
 use tread_engine::limits::Limits;
+use tread_engine::policy::complete_settings;
 use tread_engine::sandbox::{Sandbox, Spent};
-use tread_model::description::{Claim, Description, SettingsDescription};
+use tread_model::description::{Claim, Declarations, Description, SettingsDescription};
 use tread_model::digest::Digest;
 use tread_model::verdict::Failure;
 
@@ -127,8 +128,9 @@ fn load(
 ) -> Result<Spent, Failure> {
     let module = sandbox.load(bytes, None)?;
     let spent = sandbox.empty_call(&module)?;
-    if let Some(settings) = description.and_then(|it| it.settings.as_ref()) {
-        sandbox.check_settings(&module, &settings.defaults)?;
+    if let Some(description) = description.filter(|it| it.settings.is_some()) {
+        let defaults = complete_settings(description, &Map::new())?;
+        sandbox.check_settings(&module, &defaults)?;
     }
     Ok(spent)
 }
@@ -162,12 +164,16 @@ struct Report<'e> {
 
 /// What it says of itself.
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Described<'e> {
     name: &'e str,
     version: &'e str,
     summary: &'e str,
     claims: &'e [Claim],
     settings: Option<Settings>,
+    needs_secrets: bool,
+    /// That it declares.
+    reasons: &'e [String],
 }
 
 #[derive(Serialize)]
@@ -205,7 +211,10 @@ impl<'e> Report<'e> {
                 .map(|it| Problem { failure: it.kind.name(), message: &it.message })
                 .collect(),
             advice: what.advice.as_deref(),
-            described: inspection.description.as_ref().map(described),
+            described: inspection
+                .description
+                .as_ref()
+                .map(|it| described(it, &inspection.declarations)),
             contract: inspection.contract.as_deref(),
             imports: &inspection.imports,
             exports: &inspection.exports,
@@ -218,9 +227,13 @@ impl<'e> Report<'e> {
     }
 }
 
-fn described(description: &Description) -> Described<'_> {
+fn described<'e>(
+    description: &'e Description,
+    Declarations { needs_secrets, reasons }: &'e Declarations,
+) -> Described<'e> {
     let Description { name, version, summary, claims, settings } = description;
-    Described { name, version, summary, claims, settings: settings.as_ref().map(settings_of) }
+    let settings = settings.as_ref().map(settings_of);
+    Described { name, version, summary, claims, settings, needs_secrets: *needs_secrets, reasons }
 }
 
 /// Texts that are no objects are a problem that stands elsewhere.
@@ -274,6 +287,20 @@ fn human(out: &mut impl Write, report: &Report<'_>, limits: &Limits) -> Result<(
             vec![format!("  {}", claim.changes), effects(claim), beside.to_owned()]
         });
         table::print(out, &claims.collect::<Vec<_>>())?;
+        if described.needs_secrets {
+            writeln!(
+                out,
+                "\nIt needs to read secrets: `--read-secrets {}` lets it, in a cluster \
+                 `spec.readSecrets: true`.",
+                render::line(described.name)
+            )?;
+        }
+        if !described.reasons.is_empty() {
+            writeln!(out, "\nreasons that are shown also where it was offered a secret")?;
+            for reason in described.reasons {
+                writeln!(out, "  {}", render::line(reason))?;
+            }
+        }
         if let Some(settings) = &described.settings {
             writeln!(out, "\nsettings, with their defaults")?;
             table::print(out, &settings_table(settings))?;

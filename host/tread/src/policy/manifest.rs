@@ -71,11 +71,6 @@ impl Manifest<'_> {
         Ok(out)
     }
 
-    /// What the API server counts against [`MOST_DATA`].
-    pub(crate) fn data_bytes(&self) -> usize {
-        self.module.len() + self.settings.map_or(0, str::len)
-    }
-
     /// What the API server would count against [`MOST_ANNOTATIONS`] after a
     /// `kubectl apply` that keeps the object in an annotation.
     pub(crate) fn applied_bytes(&self) -> usize {

@@ -4,6 +4,7 @@ pub mod bench;
 pub mod build;
 mod explain;
 mod from;
+pub(crate) mod in_cluster;
 pub mod inspect;
 pub(crate) mod manifest;
 pub mod new;
@@ -18,10 +19,12 @@ pub(crate) mod what;
 
 use crate::Exit;
 use anyhow::Result;
+use serde_json::Map;
 use std::io::{self, Write};
 use std::path::Path;
 use tread_engine::compile;
 use tread_engine::limits::Limits;
+use tread_engine::policy::complete_settings;
 use tread_engine::sandbox::{Options, Sandbox};
 use tread_model::verdict::Failure;
 
@@ -41,6 +44,10 @@ pub fn run_build(
     for claim in &description.claims {
         writeln!(out, "  claims {} ({} to {})", claim.changes, claim.least, claim.most)?;
     }
+    if built.declarations.needs_secrets {
+        writeln!(out, "  needs to read secrets")?;
+    }
+    in_cluster::warn_of_wide(&description.claims)?;
     let imports = match built.imports.as_slice() {
         [] => "nothing".to_owned(),
         imports => imports.join(", "),
@@ -60,11 +67,17 @@ pub fn run_build(
 
 /// Why a policy does not take its default settings.
 fn refused_defaults(built: &build::Built) -> Result<Option<Failure>> {
-    let Some(settings) = &built.description.settings else { return Ok(None) };
+    if built.description.settings.is_none() {
+        return Ok(None);
+    }
+    let defaults = match complete_settings(&built.description, &Map::new()) {
+        Ok(defaults) => defaults,
+        Err(failure) => return Ok(Some(failure)),
+    };
     let bytes = inspect::read(&built.path)?;
     let sandbox = Sandbox::new(Options { slots: 1, ..Options::default() })?;
     let module = sandbox.load(&bytes, None)?;
-    Ok(sandbox.check_settings(&module, &settings.defaults).err())
+    Ok(sandbox.check_settings(&module, &defaults).err())
 }
 
 /// Builds the built-in policies of a source tree again, or checks them.

@@ -3,6 +3,7 @@
 mod kinds;
 mod sdk;
 
+use super::in_cluster;
 use crate::{Exit, UsageError};
 use anyhow::{Context as _, Result};
 use kinds::{Claimed, Fragment};
@@ -49,13 +50,14 @@ pub struct NewArgs {
 /// Makes the crate in the current directory.
 pub fn run(args: &NewArgs, out: &mut impl Write) -> Result<Exit> {
     let here = std::env::current_dir().context("the current directory cannot be found")?;
-    claims(args).map_err(UsageError)?;
+    let claims = claims(args).map_err(UsageError)?;
     let sdk = sdk::dependency(args.sdk.as_deref(), &sdk::Places::of_this_process(&here));
     let sdk = sdk.map_err(UsageError)?;
     let files = files(args, &sdk).map_err(UsageError)?;
     let dir = here.join(&args.name);
     write(&dir, &files)?;
     format(&dir);
+    in_cluster::warn_of_wide(&claims.iter().map(Claimed::claim).collect::<Vec<_>>())?;
     let name = &args.name;
     writeln!(out, "{name}: a policy to start from, in {}", dir.display())?;
     for (path, _) in &files {
@@ -178,6 +180,7 @@ fn lib(claims: &[Claimed], values: &mut Values) -> String {
     values.insert("DEFAULTS", join(Fragment::defaults, values));
     values.insert("CHECK", join(Fragment::check, values));
     values.insert("CONSTANTS", kinds::constants(claims));
+    values.insert("UNITEFFECT", kinds::unit_effect(claims).to_owned());
 
     let mut source = fill(include_str!("template/lib.rs"), values);
     source += &join(Fragment::answer, values);
@@ -284,6 +287,7 @@ fn check_name(name: &str) -> Result<(), String> {
              with a letter first and no - last, such as chrony"
         ));
     }
+    in_cluster::check_name(name, None).map_err(|error| error.to_string())?;
     if TAKEN.contains(&name) {
         return Err(format!(
             "a crate cannot be named {name}, which means something to the compiler: take a longer \

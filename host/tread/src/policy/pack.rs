@@ -1,5 +1,6 @@
 //! `tread policy pack`: a policy as a manifest that `kubectl` can carry.
 
+use super::in_cluster;
 use super::inspect::{self, Examined, thousands};
 use super::manifest::{self, LABEL, MOST_ANNOTATIONS, MOST_DATA, Manifest};
 use crate::{Exit, UsageError, inputs, loading, outputs};
@@ -48,7 +49,10 @@ pub fn run(args: &PackArgs, out: &mut impl Write) -> Result<Exit> {
     check_arguments(args)?;
     let module = inspect::read(&args.file)?;
     let settings = args.settings.as_deref().map(read_settings).transpose()?;
+    check_fits(module.len(), settings.as_ref().map_or(0, |it| it.text.len()))?;
     let policy = load(args, &module, settings.as_ref())?;
+    in_cluster::check_name(&policy.identity.policy, Some(policy.identity.digest))?;
+    in_cluster::warn_of_wide(&policy.claims)?;
     let manifest = Manifest {
         namespace: &args.namespace,
         name: &args.name,
@@ -58,7 +62,6 @@ pub fn run(args: &PackArgs, out: &mut impl Write) -> Result<Exit> {
         module: &module,
         settings: settings.as_ref().map(|settings| settings.text.as_str()),
     };
-    check_fits(&manifest)?;
     let yaml = manifest.yaml()?;
     check_round_trip(&manifest, &yaml)?;
 
@@ -93,13 +96,12 @@ fn check_arguments(args: &PackArgs) -> Result<()> {
              {listed} characters, and {LONGEST_NAME} are allowed: take a shorter --name"
         ));
     }
-    let same = |path: &Path| match (path.canonicalize(), args.file.canonicalize()) {
-        (Ok(one), Ok(other)) => one == other,
-        _ => false,
-    };
-    if let Some(output) = args.output.as_deref().filter(|path| same(path)) {
-        let shown = output.display();
-        return usage(format!("-o {shown}: the manifest would be written over the module"));
+    for (what, input) in [("module", Some(&args.file)), ("settings", args.settings.as_ref())] {
+        let (Some(output), Some(input)) = (&args.output, input) else { continue };
+        if outputs::is_same(output, input) {
+            let shown = output.display();
+            return usage(format!("-o {shown}: the manifest would be written over the {what}"));
+        }
     }
     Ok(())
 }
@@ -151,18 +153,23 @@ fn template(
     Ok(policy)
 }
 
-fn check_fits(manifest: &Manifest<'_>) -> Result<()> {
-    let bytes = manifest.data_bytes();
+/// Whether the API server takes so many bytes; what to make smaller is what has
+/// the most of them.
+fn check_fits(module: usize, settings: usize) -> Result<()> {
+    const SMALLER_MODULE: &str = "Make the module smaller: opt-level = \"s\", lto = true, \
+        codegen-units = 1, panic = \"abort\" and strip = true in [profile.release], and fewer \
+        dependencies";
+    const FEWER_SETTINGS: &str = "Write fewer or shorter settings";
+    let bytes = module.saturating_add(settings);
     ensure!(
         bytes <= MOST_DATA,
         "the API server takes no ConfigMap with more than {} bytes of data, and this one would \
-         have {} ({} of the module, {} of settings). Nothing was written. Make the module \
-         smaller: opt-level = \"s\", lto = true, codegen-units = 1, panic = \"abort\" and strip = \
-         true in [profile.release], and fewer dependencies",
+         have {} ({} of the module, {} of settings). Nothing was written. {}",
         thousands(MOST_DATA as u64),
         thousands(bytes as u64),
-        thousands(manifest.module.len() as u64),
-        thousands(manifest.settings.map_or(0, str::len) as u64),
+        thousands(module as u64),
+        thousands(settings as u64),
+        if settings > module { FEWER_SETTINGS } else { SMALLER_MODULE },
     );
     Ok(())
 }
@@ -285,14 +292,18 @@ mod tests {
 
     #[test]
     fn what_the_api_server_takes_is_packed_to_the_last_byte() {
-        let module = vec![0; MOST_DATA + 1];
-        assert!(check_fits(&manifest(&module[1..])).is_ok());
-        let error = check_fits(&manifest(&module)).unwrap_err().to_string();
-        for words in ["1,048,576", "1,048,577", "opt-level"] {
-            assert!(error.contains(words), "{words} in {error}");
+        assert!(check_fits(MOST_DATA, 0).is_ok());
+        assert!(check_fits(1000, MOST_DATA - 1000).is_ok());
+        for (module, settings, words) in [
+            (MOST_DATA + 1, 0, ["1,048,576", "1,048,577", "opt-level"]),
+            (MOST_DATA, 4, ["1,048,580", "4 of settings", "Make the module smaller"]),
+            (60_000, 10_000_000, ["60,000 of the module", "10,000,000 of", "shorter settings"]),
+        ] {
+            let error = check_fits(module, settings).unwrap_err().to_string();
+            for words in words {
+                assert!(error.contains(words), "{words} in {error}");
+            }
         }
-        let with = Manifest { settings: Some("a: 1"), ..manifest(&module[1..]) };
-        assert!(check_fits(&with).is_err(), "settings count as well");
     }
 
     #[test]

@@ -6,13 +6,13 @@ use anyhow::{Result, bail};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use tread_engine::policy::Policy;
-use tread_model::change::{Change, Content, Entry, FileState, State, UnitState};
+use tread_model::change::{Change, Content, Entry, FileState, State, Token, UnitState};
 use tread_model::claim::{Kind, Pattern};
 use tread_model::description::Claim;
 use tread_model::diff::{compare, unchanged};
 use tread_model::mirrors;
 use tread_model::read::{self, Input};
-use tread_model::secrets::{redact, redact_entry};
+use tread_model::secrets::Tokens;
 
 /// All that is offered to a policy in one call.
 #[derive(Debug)]
@@ -32,17 +32,25 @@ pub(crate) fn of_case(case: &Case, policy: &Policy) -> Result<Option<Question>> 
     let all = patterns(&policy.claims, |_| true)?;
     let beside = patterns(&policy.claims, |claim| claim.with_unchanged)?;
     let matches = |patterns: &[Pattern], id: &str| patterns.iter().any(|it| it.matches(id));
+    let mut tokens = Tokens::default();
     let changes: Vec<Change<'static>> = comparison
         .changes
         .iter()
         .filter(|change| matches(&all, &change.id))
-        .map(|change| owned_change(&redact(change)))
+        .map(|change| match case.read_secrets {
+            true => owned_change(change),
+            false => owned_change(&tokens.redact(change)),
+        })
         .collect();
     if changes.is_empty() {
         return Ok(None);
     }
     let unchanged = unchanged(&old.config, &new.config, |id| matches(&beside, id))?;
-    let unchanged = unchanged.iter().map(|entry| owned_entry(&redact_entry(entry))).collect();
+    let entry = |entry: &Entry<'_>| match case.read_secrets {
+        true => owned_entry(entry),
+        false => owned_entry(&tokens.redact_entry(entry)),
+    };
+    let unchanged = unchanged.iter().map(entry).collect();
     Ok(Some(Question { title: case.title.clone(), changes, unchanged }))
 }
 
@@ -98,7 +106,7 @@ fn owned(state: &State<'_>) -> State<'static> {
         }),
         State::List(list) => State::List(list.iter().map(|item| text(item)).collect()),
         State::Text(it) => State::Text(text(it)),
-        State::Digest(digest) => State::Digest(*digest),
+        State::Token(token) => State::Token(*token),
     }
 }
 
@@ -106,7 +114,7 @@ fn owned_content(content: &Content<'_>) -> Content<'static> {
     match content {
         Content::Absent => Content::Absent,
         Content::Bytes(bytes) => Content::Bytes(bytes.to_vec().into()),
-        Content::Digest(digest) => Content::Digest(*digest),
+        Content::Token(token) => Content::Token(*token),
     }
 }
 
@@ -231,8 +239,8 @@ fn state(kind: Kind, side: &'static str, bytes: usize) -> State<'static> {
         Kind::KernelType => {
             State::Text(if side == "after" { "realtime" } else { "default" }.into())
         }
-        // A template policy sees digests of passwords.
-        Kind::Password => State::Digest(tread_model::digest::Digest::of(side.as_bytes())),
+        // A template policy sees tokens of passwords.
+        Kind::Password => State::Token(Token(if side == "after" { 2 } else { 1 })),
         Kind::OsImage => {
             let digest = tread_model::digest::Digest::of(side.as_bytes());
             State::Text(format!("registry.example.com/os@{digest}").into())

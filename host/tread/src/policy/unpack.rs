@@ -59,6 +59,10 @@ pub fn run(args: &UnpackArgs, out: &mut impl Write) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     let shown = target.display();
+    ensure!(
+        !outputs::is_same(path, &target),
+        "-o {shown}: the module would be written over the manifest: name another file"
+    );
     outputs::write(&target, &entry.bytes)
         .with_context(|| format!("the module cannot be written to {shown}"))?;
     writeln!(out, "{shown}: {} bytes, {digest}", thousands(entry.bytes.len() as u64))?;
@@ -129,9 +133,10 @@ fn default_target(entry: &Entry) -> Result<PathBuf> {
         entry.name
     );
     let target = Path::new(&format!("{}.wasm", entry.name)).to_owned();
-    if let Ok(found) = std::fs::read(&target) {
+    if target.exists() {
+        let same = inputs::read_found(&target).is_ok_and(|found| found.bytes == entry.bytes);
         ensure!(
-            found == entry.bytes,
+            same,
             "{} is there already, and is another file: name it with -o to write over it",
             target.display()
         );

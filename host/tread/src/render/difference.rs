@@ -136,7 +136,7 @@ fn text_of(state: &State<'_>) -> Shown {
         State::Absent | State::Unit(_) => Shown::Text(String::new()),
         State::List(items) => Shown::Text(items.iter().map(|item| format!("{item}\n")).collect()),
         State::Text(text) => Shown::Text(format!("{text}\n")),
-        State::Digest(digest) => Shown::Text(format!("{digest}\n")),
+        State::Token(token) => Shown::Text(format!("{token}\n")),
         State::File(file) => content(&file.content),
     }
 }
@@ -144,7 +144,7 @@ fn text_of(state: &State<'_>) -> Shown {
 fn content(content: &Content<'_>) -> Shown {
     match content {
         Content::Absent => Shown::Text(String::new()),
-        Content::Digest(digest) => Shown::Text(digest.to_string()),
+        Content::Token(token) => Shown::Text(token.to_string()),
         Content::Bytes(bytes) => match std::str::from_utf8(bytes) {
             Ok(text) if !text.contains('\0') => Shown::Text(text.to_owned()),
             _ => Shown::Bytes(bytes.len()),

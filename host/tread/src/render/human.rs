@@ -176,6 +176,7 @@ fn explanation(
         (Some(policy), ChangeOutcome::Refused) => format!("refused by {}", Named(policy)),
         (Some(policy), _) => format!("decided by {}", Named(policy)),
         (None, ChangeOutcome::Refused) => "refused by tread itself".to_owned(),
+        (None, ChangeOutcome::Decided) => "decided by tread itself".to_owned(),
         (None, _) => "decided by nobody: fallback".to_owned(),
     };
     dim(out, look, &who)?;

@@ -77,7 +77,7 @@ fn fate(fate: &Fate) -> String {
             format!("failed: {} {}", policy.policy, policy.version)
         }
         (Some(policy), _) => format!("{} {}", policy.policy, policy.version),
-        (None, ChangeOutcome::Refused) => "tread itself".to_owned(),
+        (None, ChangeOutcome::Refused | ChangeOutcome::Decided) => "tread itself".to_owned(),
         (None, _) => "fallback".to_owned(),
     };
     format!("{asks} ({by})")

@@ -20,6 +20,7 @@ use tread_cluster::admission::certificates::{Lives, service_names};
 use tread_cluster::admission::{Certificates, Settings, Warn, webhook};
 use tread_cluster::events::Events;
 use tread_cluster::http::{Check, Port, Readiness, Reviewer, lists, plain};
+use tread_cluster::installations::{Met, until_alone};
 use tread_cluster::leadership::{Election, Leading, Timings};
 use tread_cluster::manifests::workload::{HTTP, HTTPS};
 use tread_cluster::manifests::{NAME, grants::LEASE};
@@ -52,8 +53,8 @@ Examples:
 
 Answers:
   --listen        /healthz, /readyz (with a line for each check) and /metrics
-  --listen-tls    /warn, for the API server; /v1/plans, /v1/plans/NAME and /v1/policies, as JSON, for
-                  whoever may read DisruptionPlans and DisruptionPolicies:
+  --listen-tls    /warn/PATH, which only the API server is told; /v1/plans, /v1/plans/NAME and
+                  /v1/policies, as JSON, for whoever may read DisruptionPlans and DisruptionPolicies:
                   Authorization: Bearer TOKEN
 
 SIGTERM or SIGINT stops it in order; a second one at once.";
@@ -129,7 +130,19 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
         // Dropping the sender says the same.
         let _ = all_written.await;
     })?;
-    let mut elected = tokio::spawn(elected);
+    let met = Met::default();
+    let mut elected = {
+        let (client, namespace) = (client.clone(), namespace.clone());
+        let (metrics, met, stop) = (metrics.clone(), met.clone(), shutdown.begun());
+        tokio::spawn(async move {
+            // Whoever never led has nothing to give up.
+            tokio::select! {
+                () = until_alone(client, &namespace, &metrics, &met) => {}
+                () = stop => return,
+            }
+            elected.await;
+        })
+    };
     let certificates = {
         let mut names = service_names(NAME, &namespace);
         names.extend(args.tls_name.iter().cloned());
@@ -190,17 +203,18 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
         }
     };
     let readiness = {
-        let known = Known { watches, policies, previewer: previewer.clone() };
+        let known = Known { watches, policies, previewer: previewer.clone(), met };
         readiness(leading, certificates.clone(), shutdown.clone(), known)
     };
     let reviewer = Reviewer::new(client, metrics.clone());
-    let asked: Router =
-        webhook(warn_by(previewer), metrics.clone()).merge(lists(reviewer, Arc::new(listed)));
+    let asked: Router = webhook(warn_by(previewer), metrics.clone(), certificates.paths())
+        .merge(lists(reviewer, Arc::new(listed)));
     tracing::info!(
         namespace, replica,
         plain = %plain_port.address(), tls = %tls_port.address(),
         "serves, and advises only",
     );
+    let (plain_port, tls_port) = (plain_port.counting(&metrics), tls_port.counting(&metrics));
     others.spawn(plain_port.serve(plain(readiness, metrics), until()));
     others.spawn(tls_port.serve_tls(certificates.tls(), asked, until()));
 
@@ -262,10 +276,11 @@ struct Known {
     watches: Watches,
     policies: Published,
     previewer: Previewer,
+    met: Met,
 }
 
 impl Known {
-    fn checks(&self) -> [Check; 4] {
+    fn checks(&self) -> [Check; 5] {
         let (waiting, failing) = (self.watches.waiting(), self.watches.failing());
         [
             match (waiting.as_slice(), failing.as_slice()) {
@@ -293,11 +308,27 @@ impl Known {
             },
             match self.watches.not_written().as_slice() {
                 [] => Check::good("writes", "nothing waits to be written"),
+                // Until somebody grants it nothing is written at all.
+                waiting if waiting.iter().any(|it| is_without_rights(it)) => {
+                    Check::bad("writes", format!("forbidden: {}", waiting.join("; ")))
+                }
                 // Whoever asks is answered all the same.
                 waiting => Check::good("writes", format!("tried again: {}", waiting.join("; "))),
             },
+            match self.watches.outdated().as_slice() {
+                [] => Check::good("definitions", "the API server keeps all that is written"),
+                // What it keeps is of use.
+                old => Check::good("definitions", old.join("; ")),
+            },
         ]
     }
+}
+
+/// Whether the API server refuses something because of tread's own roles: an
+/// admission policy of the cluster's, which may refuse a single object, has other
+/// words.
+fn is_without_rights(why: &str) -> bool {
+    why.contains(" is forbidden: User \"") && why.contains(" cannot ")
 }
 
 fn readiness(
@@ -307,7 +338,11 @@ fn readiness(
     known: Known,
 ) -> Readiness {
     Arc::new(move || {
-        let mut checks = vec![election_check(&leading), certificates.check()];
+        let leader = match known.met.another() {
+            Some(another) => Check::bad("leader", another),
+            None => election_check(&leading),
+        };
+        let mut checks = vec![leader, certificates.check()];
         checks.extend(known.checks());
         if shutdown.has_begun() {
             checks.push(Check::bad("running", "stops: another replica answers"));
@@ -333,6 +368,6 @@ fn election_check(leading: &Leading) -> Check {
 fn warn_by(previewer: Previewer) -> Warn {
     Arc::new(move |request| {
         let previewer = previewer.clone();
-        async move { previewer.warnings(&request).await }.boxed()
+        async move { previewer.warnings(request).await }.boxed()
     })
 }

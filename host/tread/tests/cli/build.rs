@@ -60,6 +60,10 @@ fn the_policy_of_the_readme_is_tested_built_and_used_by_a_stranger() {
     let source = std::fs::read_to_string(dir.join("src/lib.rs")).unwrap();
     let shown = block(AUTHORS, "rust");
     assert!(words(&source).contains(&words(&shown)), "{shown}\nis not in\n{source}");
+    // As the README says: chronyd has no reload.
+    let (asks, takes) = ("restart: false,", "restart: true,");
+    assert_eq!(source.matches(asks).count(), 1, "{source}");
+    std::fs::write(dir.join("src/lib.rs"), source.replace(asks, takes)).unwrap();
     let mut test = Command::new(env!("CARGO"));
     test.args(["test", "--quiet", "--lib"]).current_dir(&dir).env("CARGO_TARGET_DIR", target());
     let ran = run(test, b"");

@@ -34,7 +34,7 @@ fn the_policy_of_the_page_is_built_tested_and_keeps_what_every_policy_must() {
         assert_eq!(ran.code(), 0, "{command}: {}{}", ran.out(), ran.err());
         last = ran.out();
     }
-    assert!(last.ends_with("6 passed, 0 failed\n"), "{last}");
+    assert!(last.ends_with("9 passed, 0 failed\n"), "{last}");
 }
 
 #[test]
@@ -71,5 +71,5 @@ fn the_layout_of_each_record_is_that_of_the_contract() {
             other => panic!("{name} is {other:?}"),
         }
     }
-    assert_eq!(seen, 11);
+    assert_eq!(seen, 12);
 }

@@ -142,14 +142,20 @@ fn what_is_missing_is_named() {
 }
 
 #[test]
-fn a_module_is_not_written_over_by_its_policy_unless_that_is_said() {
+fn a_module_is_not_written_over_by_its_policy() {
     let bench = Bench::new();
-    bench.write("by-hand.wasm", guest().module());
-    let ran = build(&bench, &["by-hand.wasm"]);
-    assert_eq!(ran.code(), 1);
-    assert!(ran.err().contains("name another file with -o"), "{}", ran.err());
-    assert_eq!(std::fs::read(bench.dir.path().join("by-hand.wasm")).unwrap(), guest().module());
-    assert_eq!(build(&bench, &["by-hand.wasm", "-o", "by-hand.wasm"]).code(), 0);
+    let path = bench.write("by-hand.wasm", guest().module());
+    let dir = bench.dir.path();
+    std::os::unix::fs::symlink("by-hand.wasm", dir.join("link.wasm")).unwrap();
+    std::fs::hard_link(&path, dir.join("hard.wasm")).unwrap();
+    for out in [&[][..], &["-o", "by-hand.wasm"], &["-o", "link.wasm"], &["-o", "hard.wasm"]] {
+        let ran = build(&bench, &[&["by-hand.wasm"], out].concat());
+        assert_eq!(ran.code(), 1, "{out:?}");
+        let words = "would be written over what it is made from: name another file with -o";
+        assert!(ran.err().contains(words), "{}", ran.err());
+        assert_eq!(std::fs::read(&path).unwrap(), guest().module());
+    }
+    assert_eq!(build(&bench, &["by-hand.wasm", "-o", "other.wasm"]).code(), 0);
     let both = bench.tread(&["policy", "build", "dir", "--from", "by-hand.wasm"]);
     assert_eq!(both.code(), 2);
 }

@@ -41,10 +41,6 @@ fn an_error_names_file_document_field_and_what_was_expected() {
             file(json!({"path": "/etc/b", "mode": "0644"})),
             &["spec.config.storage.files[1].mode: expected a whole number, found a string"][..],
         ),
-        (
-            file(json!({"path": "/etc/b", "content": {}})),
-            &["spec.config.storage.files[1].content: unknown field", "did you mean \"contents\"?"],
-        ),
         (file(json!({"path": "etc/b"})), &["spec.config.storage.files[1].path: "]),
         (file(json!({"path": "/etc/a"})), &["files[1]", "already in spec.config.storage.files[0]"]),
         (

@@ -155,7 +155,9 @@ fn a_policy_with_the_name_of_a_built_in_is_a_usage_error_that_says_what_to_do() 
     ] {
         let ran = bench.plan(files(&[]), files(&[]), &args);
         assert_eq!(ran.code(), 2);
-        let words = format!("is named {name}, which is the name of a built-in one: rename yours");
+        let words = format!(
+            "{name}.wasm: a policy is named {name}, which is the name of a built-in one: rename it"
+        );
         assert!(ran.err().contains(&words), "{}", ran.err());
     }
 }
@@ -167,11 +169,9 @@ fn two_template_policies_of_one_name_are_a_usage_error() {
     let args = ["--policy", "gentle.wasm", "--policy", "gentle.wasm"];
     let ran = bench.plan(files(&[]), files(&[]), &args);
     assert_eq!(ran.code(), 2);
-    assert!(
-        ran.err().contains("two policies of the template layer are named gentle"),
-        "{}",
-        ran.err()
-    );
+    let words = "two policies are named gentle: one in gentle.wasm (template layer) and one in \
+                 gentle.wasm (template layer)";
+    assert!(ran.err().contains(words), "{}", ran.err());
 }
 
 #[test]

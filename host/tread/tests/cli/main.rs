@@ -7,6 +7,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod authors;
 mod build;
 mod by_hand;
 mod cache;

@@ -111,7 +111,8 @@ fn several_objects_and_files_of_rules_decide_together() {
     let args = ["--rules", "three.json", "--rules", "three.json"];
     let ran = bench.plan(files(&[]), files(&[]), &args);
     assert_eq!(ran.code(), 2);
-    assert!(ran.err().contains("two policies of the admin layer are named three"), "{}", ran.err());
+    let words = "two policies are named three: one in three.json (admin layer) and one in three";
+    assert!(ran.err().contains(words), "{}", ran.err());
 }
 
 #[test]

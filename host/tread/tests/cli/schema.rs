@@ -172,8 +172,9 @@ fn change(change: &Value, policies: &[Value]) -> Checked {
     actions(&change["actions"])?;
     match &change["decidedBy"] {
         Value::Null => ensure(
-            ["fallback", "refused"].iter().any(|it| change["outcome"] == *it),
-            "only a fallback and the host's refusals are decided by nobody",
+            ["fallback", "refused"].iter().any(|it| change["outcome"] == *it)
+                || change["actions"] == serde_json::json!([]),
+            "only a fallback, and what the host refuses or settles, are decided by nobody",
         )?,
         by => {
             identity(by)?;

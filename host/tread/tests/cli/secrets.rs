@@ -154,7 +154,7 @@ fn a_policy_that_tells_all_it_sees_cannot_tell_a_secret() {
         let ran = bench.plan(spec("old"), spec("new"), &args);
         assert_silent(&ran, output);
         let out = one_line(&ran.out());
-        assert!(out.contains("trap: sha256:"), "it sees a digest: {out}");
+        assert!(out.contains("trap: secret:"), "it sees a token: {out}");
     }
 }
 
@@ -323,4 +323,33 @@ fn a_file_that_is_known_to_hold_a_secret_is_one_whatever_its_mode() {
             assert_silent(&ran, path);
         }
     }
+}
+
+#[test]
+fn a_policy_that_needs_secrets_says_so_until_it_may_read_them() {
+    let bench = Bench::new();
+    let component = crate::support::tree().join("tests/contract/1.1.0/declares.wasm");
+    let component = component.to_str().unwrap();
+    let with =
+        |text: &str| config(json!({"storage": {"files": [file("/etc/declares/a", text, 0o600)]}}));
+    let plan = |more: &[&str]| {
+        let args = [&["--policy", component], more].concat();
+        let ran = bench.plan(with("secret-1"), with("secret-2"), &args);
+        assert!(!everything(&ran).contains("secret-"), "{}", ran.out());
+        one_line(&ran.out())
+    };
+    let blind = plan(&[]);
+    let says = "it may not read this file: `--read-secrets declares`, in a cluster \
+                `spec.readSecrets: true`, lets it";
+    assert!(blind.contains(says), "{blind}");
+    let seeing = plan(&["--read-secrets", "declares"]);
+    assert!(seeing.starts_with("restart declares.service; no drain, no reboot"), "{seeing}");
+    assert!(seeing.contains("declares.service reads it when it starts"), "{seeing}");
+
+    let listed = bench.tread(&["policies", "--policy", component]);
+    assert!(listed.out().contains("Loaded; needs --read-secrets declares"), "{}", listed.out());
+    let args = ["policies", "--policy", component, "--read-secrets", "declares"];
+    assert!(!bench.tread(&args).out().contains("needs --read-secrets"));
+    let inspected = bench.tread(&["policy", "inspect", component]);
+    assert!(inspected.out().contains("It needs to read secrets"), "{}", inspected.out());
 }

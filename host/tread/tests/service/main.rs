@@ -5,6 +5,7 @@
 
 mod busy;
 mod front;
+mod installations;
 mod listed;
 mod plugin;
 mod preview;

@@ -54,27 +54,150 @@ async fn several_changes_are_one_rollout_with_the_digest_that_it_has_in_the_clus
 
 /// Renders the pool `worker` as OpenShift's operator does, and has it rolled out.
 fn operated(plane: &ControlPlane) {
-    let uid = ["get", "mcp", "worker", "-o", "jsonpath={.metadata.uid}"];
-    let uid = plane.kubectl(&uid).unwrap().success().unwrap();
     let rendered = json!({
         "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
-        "metadata": {"name": "rendered-worker-1", "ownerReferences": [{
-            "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigPool",
-            "name": "worker", "uid": uid, "controller": true}]},
-        "spec": {"config": {"ignition": {"version": "3.4.0"}, "storage": {"files": [
-            {"path": "/etc/motd", "mode": 0o644, "contents": {"source": "data:,hello"}}]}}},
+        "metadata": {"name": "rendered-worker-1"},
+        "spec": {"osImageURL": "quay.example/os@sha256:1", "config": {"ignition": {"version": "3.4.0"},
+            "storage": {"files": [{"path": "/etc/motd", "mode": 0o644, "overwrite": true,
+                "contents": {"source": "data:,hello"}}]}}},
     });
+    settle(plane, "worker", rendered, &["00-worker"]);
+}
+
+/// Gives all nodes of a pool a config that was rendered for it.
+fn settle(plane: &ControlPlane, pool: &str, mut rendered: Value, sources: &[&str]) {
+    let uid = ["get", "mcp", pool, "-o", "jsonpath={.metadata.uid}"];
+    let uid = plane.kubectl(&uid).unwrap().success().unwrap();
+    rendered["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigPool",
+        "name": pool, "uid": uid, "controller": true}]);
     plane.apply(&rendered.to_string()).unwrap();
-    let current = "machineconfiguration.openshift.io/currentConfig=rendered-worker-1";
-    plane.kubectl(&["annotate", "nodes", "--all", current]).unwrap().success().unwrap();
-    let configuration = json!({"configuration":
-        {"name": "rendered-worker-1", "source": [{"name": "00-worker"}]}});
-    let to = ["patch", "mcp", "worker", "--type=merge", "-p"];
+    let name = rendered["metadata"]["name"].as_str().unwrap();
+    let current = format!("machineconfiguration.openshift.io/currentConfig={name}");
+    let nodes = format!("node-role.kubernetes.io/{pool}");
+    plane.kubectl(&["annotate", "nodes", "-l", &nodes, &current]).unwrap().success().unwrap();
+    let sources: Vec<Value> = sources.iter().map(|name| json!({"name": name})).collect();
+    let configuration = json!({"configuration": {"name": name, "source": sources}});
+    let to = ["patch", "mcp", pool, "--type=merge", "-p"];
     let status = json!({"status": configuration}).to_string();
     let spec = json!({"spec": configuration}).to_string();
     for patch in [&[status.as_str(), "--subresource=status"][..], &[spec.as_str()]] {
         plane.kubectl(&[&to[..], patch].concat()).unwrap().success().unwrap();
     }
+}
+
+fn corpus(name: &str) -> Value {
+    let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus/openshift");
+    serde_json::from_slice(&std::fs::read(dir.join(name)).unwrap()).unwrap()
+}
+
+/// A pool with a node, and what OpenShift's operator made of `role` rolled out.
+fn openshift(plane: &ControlPlane, pool: &str, role: &str, selector: &Value) {
+    let label = format!("node-role.kubernetes.io/{pool}");
+    let node = json!({"apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": format!("{pool}-0"), "labels": {&label: ""}}});
+    plane.apply(&node.to_string()).unwrap();
+    let object = json!({
+        "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigPool",
+        "metadata": {"name": pool},
+        "spec": {"machineConfigSelector": selector, "nodeSelector": {"matchLabels": {label: ""}}},
+    });
+    plane.apply(&object.to_string()).unwrap();
+    let configs = corpus(&format!("{role}.json"));
+    plane.apply(&configs.to_string()).unwrap();
+    let items = configs["items"].as_array().unwrap();
+    let sources: Vec<&str> =
+        items.iter().map(|it| it["metadata"]["name"].as_str().unwrap()).collect();
+    let mut rendered = corpus(&format!("rendered-{role}.json"));
+    rendered["metadata"]["name"] = json!(format!("rendered-{pool}-1"));
+    settle(plane, pool, rendered, &sources);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_control_plane_and_pools_of_several_roles_are_previewed() {
+    const ROLE: &str = "machineconfiguration.openshift.io/role";
+    let plane = ControlPlane::start().unwrap();
+    let _replica = cluster(&plane).await;
+    openshift(&plane, "worker", "worker", &json!({"matchLabels": {ROLE: "worker"}}));
+    openshift(&plane, "master", "master", &json!({"matchLabels": {ROLE: "master"}}));
+    let roles = json!({"matchExpressions": [
+        {"key": ROLE, "operator": "In", "values": ["worker", "gpu", "gpu-a100"]}]});
+    openshift(&plane, "gpu", "worker", &roles);
+    let of_role = |role: &str, name: &str| {
+        config(name, name, "1").replace("role: worker", &format!("role: {role}"))
+    };
+    let changed = |text: &str| {
+        let file = written("openshift.yaml", text);
+        let (code, out, err) = tread(&plane, &["plan", "-o", "json", "-f", file.to_str().unwrap()]);
+        assert_eq!(code, 0, "{out}{err}");
+        let said: Value = serde_json::from_str(&out).unwrap();
+        let of = |plan: &Value| {
+            let way = &plan["status"]["transitions"][0];
+            let ids = |list: &Value| -> Vec<String> {
+                let all = list.as_array().unwrap().iter();
+                all.map(|it| it["id"].as_str().unwrap().to_owned()).collect()
+            };
+            assert_eq!(ids(&way["changes"]), ids(&way["operatorBecause"]), "{plan}");
+            (plan["pool"].as_str().unwrap().to_owned(), ids(&way["changes"]))
+        };
+        said["plans"].as_array().unwrap().iter().map(of).collect::<Vec<_>>()
+    };
+    let one = |pool: &str, id: &str| vec![(pool.to_owned(), vec![id.to_owned()])];
+    assert_eq!(changed(&of_role("master", "a")), one("master", "file:/etc/a"));
+    assert_eq!(changed(&of_role("gpu", "b")), one("gpu", "file:/etc/b"));
+    plane.apply(&of_role("gpu", "50-b")).unwrap();
+    plan(&plane, "MachineConfig/50-b created").await;
+    let both = changed(&of_role("gpu-a100", "c"));
+    assert_eq!(both.last(), one("gpu", "file:/etc/c").first(), "{both:?}");
+
+    let mirrors = "apiVersion: config.openshift.io/v1\nkind: ImageDigestMirrorSet\nmetadata: \
+        {name: quay}\nspec: {imageDigestMirrors: [{source: quay.example/a, mirrors: [m.example/a]}]}\n";
+    let registries = "file:/etc/containers/registries.conf".to_owned();
+    let all = changed(mirrors);
+    for pool in ["master", "worker", "gpu"] {
+        assert!(all.contains(&(pool.to_owned(), vec![registries.clone()])), "{pool}: {all:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn beside_the_operator_both_truths_are_told_with_their_reasons() {
+    let plane = ControlPlane::start().unwrap();
+    let _replica = cluster(&plane).await;
+    operated(&plane);
+    let text = "%5Bcrio.runtime%5D%0Alog_level%20%3D%20%22debug%22%0A";
+    let change = config("50-log", "crio/crio.conf.d/01-log", text);
+    let file = written("log.yaml", &change);
+    let args = ["plan", "--max", "restart", "-f", file.to_str().unwrap()];
+    let (code, out, err) = tread(&plane, &args);
+    let id = "file:/etc/crio/crio.conf.d/01-log";
+    let rule = "no entry of the nodeDisruptionPolicy matches";
+    assert_eq!(code, 3, "{err}");
+    assert!(err.contains(&format!("because of {id} ({rule}")), "{err}");
+    assert!(err.contains("by OpenShift's operator; tread would do: reload crio.service"), "{err}");
+    for part in [
+        "Pool worker: drain + reboot\n",
+        &format!("\n  by OpenShift's operator, because of {id} ({rule}"),
+        "\n  tread would do: reload crio.service\n",
+        &format!("\n    OpenShift's operator: drain + reboot\n      {id}: reboot: {rule}"),
+        "\n    steps of tread, if it rolled this out: write, reload crio.service\n",
+        &format!("\n    {id}: "),
+    ] {
+        assert!(out.contains(part), "{part:?} in {out}");
+    }
+
+    plane.apply(&change).unwrap();
+    let made = plan(&plane, "MachineConfig/50-log created").await;
+    let status = serde_json::to_value(made.status.as_ref().unwrap()).unwrap();
+    let because = &status["transitions"][0]["operatorBecause"];
+    assert_eq!(
+        (because[0]["id"].as_str(), because[0]["effect"].as_str()),
+        (Some(id), Some("reboot"))
+    );
+    assert!(status["because"].as_str().unwrap().contains(rule), "{status}");
+    let (_, out, _) = tread(&plane, &["plans"]);
+    assert!(out.contains(&format!("{id} ({rule}")), "{out}");
+    let (_, out, _) = tread(&plane, &["plans", &made.name_any()]);
+    assert!(out.contains(&format!("{id}: reboot: {rule}")), "{out}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

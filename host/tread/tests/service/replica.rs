@@ -32,8 +32,17 @@ impl<'a> Replica<'a> {
 
     /// The same with these variables set.
     pub fn start_with(plane: &'a ControlPlane, variables: &[(&str, &str)]) -> Replica<'a> {
+        Replica::start_in(plane, NAMESPACE, variables)
+    }
+
+    /// The same in this namespace.
+    pub fn start_in(
+        plane: &'a ControlPlane,
+        namespace: &str,
+        variables: &[(&str, &str)],
+    ) -> Replica<'a> {
         let (name, plain, tls) = (unique("tread"), free(), free());
-        let access = plane.service_account(NAMESPACE, "tread").unwrap();
+        let access = plane.service_account(namespace, "tread").unwrap();
         let (listen, listen_tls) = (plain.to_string(), tls.to_string());
         let set: Vec<String> =
             variables.iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -41,7 +50,7 @@ impl<'a> Replica<'a> {
             TREAD,
             "serve",
             "--namespace",
-            NAMESPACE,
+            namespace,
             "--listen",
             &listen,
             "--listen-tls",

@@ -33,7 +33,7 @@ async fn the_rights_of_the_manifests_are_enough_and_one_of_two_replicas_leads() 
         plane.apply(config).unwrap();
         plane.kubectl(&["delete", "mc", "99-a"]).unwrap().success().unwrap();
         let (_, text) = a.get("/metrics").await.unwrap();
-        (!text.contains("tread_warning_time_microseconds_count 0")).then_some(())
+        (!text.contains("tread_warning_time_seconds_count 0")).then_some(())
     })
     .await;
     // The log is for machines, and nothing was refused.

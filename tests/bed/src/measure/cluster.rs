@@ -162,6 +162,54 @@ impl Cluster {
         self.ask(object).await
     }
 
+    /// A request that asks for as much as one can: it names 150,000 files.
+    pub(crate) async fn hostile_request(&self, number: usize) -> Result<(Duration, bool)> {
+        self.ask(many_files(&format!("hostile-{number}"), 150_000)?).await
+    }
+
+    /// Makes objects for all pools that hold as much as one can: two that name 60,000
+    /// files each, and one with 5,000. Gives their names.
+    pub(crate) async fn hostile_objects(&self) -> Result<Vec<String>> {
+        let mut names = Vec::new();
+        for (number, files) in [5000, 60_000, 60_000].into_iter().enumerate() {
+            let name = format!("99-hostile-{number}");
+            let object = many_files(&name, files)?;
+            self.configs().create(&PostParams::default(), &object).await?;
+            self.planned(&name).await?;
+            names.push(name);
+        }
+        Ok(names)
+    }
+
+    /// Waits until every pool has a plan for a MachineConfig.
+    async fn planned(&self, name: &str) -> Result<()> {
+        let plans = self.api("tread.dev", "v1alpha1", "DisruptionPlan");
+        let begun = Instant::now();
+        loop {
+            let all = plans.list(&ListParams::default()).await?;
+            let is_its = |plan: &&DynamicObject| {
+                let cause = plan.data.pointer("/spec/cause/name").and_then(Value::as_str);
+                cause == Some(name) && plan.data.pointer("/status/effect").is_some()
+            };
+            let count = all.iter().filter(is_its).count();
+            if count >= self.pools {
+                return Ok(());
+            }
+            if begun.elapsed() > Duration::from_secs(300) {
+                anyhow::bail!("{count} of {} pools have a plan for {name}", self.pools);
+            }
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+    }
+
+    /// Removes MachineConfigs.
+    pub(crate) async fn remove(&self, names: &[String]) -> Result<()> {
+        for name in names {
+            self.configs().delete(name, &DeleteParams::default()).await?;
+        }
+        Ok(())
+    }
+
     async fn ask(&self, object: DynamicObject) -> Result<(Duration, bool)> {
         let request = kube::core::Request::new(format!("/apis/{GROUP}/v1/machineconfigs"));
         let params = PostParams { dry_run: true, ..PostParams::default() };
@@ -238,6 +286,16 @@ fn config(number: usize, role: &str) -> Value {
         "metadata": {"name": name_of(number), "labels": {ROLE: role}},
         "spec": {"config": {"ignition": {"version": "3.4.0"}, "storage": {"files": files(number)}}},
     })
+}
+
+/// A config of every pool with as many files as possible in as many bytes.
+fn many_files(name: &str, count: usize) -> Result<DynamicObject> {
+    let files: Vec<Value> = (0..count).map(|n| json!({"path": format!("/a{n}")})).collect();
+    Ok(serde_json::from_value(json!({
+        "apiVersion": format!("{GROUP}/v1"), "kind": "MachineConfig",
+        "metadata": {"name": name, "labels": {ROLE: "worker"}},
+        "spec": {"config": {"ignition": {"version": "3.4.0"}, "storage": {"files": files}}},
+    }))?)
 }
 
 /// A config that every measured policy is asked about.

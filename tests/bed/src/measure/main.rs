@@ -103,6 +103,7 @@ async fn run(arguments: &Arguments) -> Result<()> {
         }
     }
     let at_end = tread.memory()?;
+    let hostile = Hostile::measured(&cluster, &tread, arguments.times).await?;
 
     writeln!(out, "| {:<44} | {:>10} | {:>10} |", "what", "measured", "limit")?;
     writeln!(out, "| {:-<44} | {:->10} | {:->10} |", "", "", "")?;
@@ -120,12 +121,64 @@ async fn run(arguments: &Arguments) -> Result<()> {
     row("preview, p99", milliseconds(percentile(&mut previews, 99)), "2000 ms")?;
     row("warning, of one pool, median", milliseconds(percentile(&mut warnings, 50)), "")?;
     row("warning, of one pool, p99", milliseconds(percentile(&mut warnings, 99)), "100 ms")?;
-    row("warning, of every pool, p99", milliseconds(percentile(&mut wide, 99)), "")?;
+    row("warning, of every pool, median", milliseconds(percentile(&mut wide, 50)), "")?;
+    row("warning, of every pool, p99", milliseconds(percentile(&mut wide, 99)), "100 ms")?;
     row("the same without tread, p99", milliseconds(percentile(&mut without, 99)), "")?;
+    let ratio = |percent| {
+        let (with, without) =
+            (percentile(&mut wide.clone(), percent), percentile(&mut without.clone(), percent));
+        format!("{:.1}", with.as_secs_f64() / without.as_secs_f64())
+    };
+    row("every pool / without tread, median", ratio(50), "")?;
+    row("every pool / without tread, p99", ratio(99), "3")?;
+    row("resident at its peak, hostile requests", megabytes(hostile.requests.peak), "400 MB")?;
+    row("resident at its peak, hostile objects", megabytes(hostile.objects.peak), "400 MB")?;
+    row("resident after them", megabytes(hostile.after.resident), "")?;
+    row("warned meanwhile, of others", hostile.warned.clone(), "")?;
     for (what, count) in requests.others {
         writeln!(out, "at rest: {count} × {what}")?;
     }
+    // Of what is shown above, what has to be so wherever it is measured.
+    if hostile.objects.peak > 400 * 1024 || hostile.missed > 0 {
+        bail!("hostile objects take too much, or keep {} warnings from others", hostile.missed);
+    }
     Ok(())
+}
+
+/// What it takes while somebody asks for as much as one can.
+struct Hostile {
+    requests: process::Memory,
+    objects: process::Memory,
+    after: process::Memory,
+    /// How many others were warned meanwhile.
+    warned: String,
+    missed: usize,
+}
+
+impl Hostile {
+    async fn measured(cluster: &Cluster, tread: &Tread, times: usize) -> Result<Hostile> {
+        say("asking for too much");
+        let (mut asked, mut missed) = (0, 0);
+        for round in 0..4 {
+            let all = (0..4).map(|number| cluster.hostile_request(round * 4 + number));
+            futures::future::try_join_all(all).await?;
+            missed += usize::from(!cluster.warning(times + round).await?.1);
+            asked += 1;
+        }
+        let requests = tread.memory()?;
+        say("making objects that hold too much");
+        let names = cluster.hostile_objects().await?;
+        for number in 0..4 {
+            missed += usize::from(!cluster.warning(2 * times + number).await?.1);
+            asked += 1;
+        }
+        let objects = tread.memory()?;
+        cluster.remove(&names).await?;
+        tread.ready().await?;
+        let after = tread.memory()?;
+        let warned = format!("{} of {asked}", asked - missed);
+        Ok(Hostile { requests, objects, after, warned, missed })
+    }
 }
 
 fn say(what: &str) {

@@ -1,10 +1,11 @@
 //! Follows the Secret and the webhook's configuration; the leader keeps both.
 
 use super::material::{Due, Lives, Material, due};
+use super::paths::{self, Paths};
 use super::serving::Serving;
 use super::{State, lock};
 use crate::admission::registration::{self, Registration};
-use crate::admission::{CONFIGURATION, SECRET};
+use crate::admission::{SECRET, configuration};
 use crate::api::words::MANAGER;
 use crate::leadership::Leading;
 use crate::metrics::{ApiError, Metrics};
@@ -49,6 +50,7 @@ pub(super) struct Keeper {
     pub(super) metrics: Metrics,
     pub(super) provider: Arc<CryptoProvider>,
     pub(super) serving: Arc<Serving>,
+    pub(super) paths: Paths,
     pub(super) state: Arc<Mutex<State>>,
 }
 
@@ -62,9 +64,10 @@ struct Seen {
 impl Keeper {
     pub(super) async fn run(self, stop: impl Future<Output = ()>) {
         let mut stop = pin!(stop);
+        let name = configuration(&self.namespace);
         let mut secrets = pin!(watch_object(self.secrets.clone(), SECRET).default_backoff());
         let mut configurations =
-            pin!(watch_object(self.configurations.clone(), CONFIGURATION).default_backoff());
+            pin!(watch_object(self.configurations.clone(), &name).default_backoff());
         let mut leads = self.leading.watch();
         let mut election = true;
         let mut seen = Seen::default();
@@ -84,7 +87,7 @@ impl Keeper {
                         self.solved(WEBHOOKS);
                         seen.configuration = Some(configuration);
                     }
-                    Err(error) => self.watch_failed(WEBHOOKS, CONFIGURATION, &error),
+                    Err(error) => self.watch_failed(WEBHOOKS, &name, &error),
                 },
                 changed = leads.changed(), if election => election = changed.is_ok(),
                 () = sleep_until(wake) => {}
@@ -101,7 +104,10 @@ impl Keeper {
             let kept = secret.as_ref().and_then(|secret| self.usable(secret));
             let found = seen.configuration.as_ref().map(Option::as_ref);
             let bundle = kept.as_ref().map(Material::bundle).unwrap_or_default();
-            let registration = registration::look(found, &bundle);
+            let now = seconds();
+            let kept_paths = kept.as_ref().map_or(&[][..], Material::paths);
+            let path = paths::told(kept_paths, now, &self.lives);
+            let registration = registration::look(found, &bundle, &path);
             lock(&self.state).registration = registration.to_string();
             match registration::host(found.flatten()) {
                 Some(host) if !self.names.contains(&host) => self.problem(
@@ -116,7 +122,6 @@ impl Keeper {
             if !self.leading.now() {
                 return LOOK;
             }
-            let now = seconds();
             match due(kept.as_ref(), &self.names, registration.is_known(), now, &self.lives) {
                 Err(error) => {
                     self.problem("Secret", &error.to_string());
@@ -159,13 +164,16 @@ impl Keeper {
         };
         let served = read(secret).and_then(|material| {
             let served = material.certified(&self.provider, seconds());
-            Ok((served.map_err(|error| error.to_string())?, material.ends()))
+            Ok((served.map_err(|error| error.to_string())?, material))
         });
         match served {
-            Ok((served, ends)) => {
+            Ok((served, material)) => {
                 self.serving.set(served);
+                self.paths.set(material.paths());
+                let ends = i64::try_from(material.ends()).unwrap_or(i64::MAX);
+                self.metrics.certificate_ends.set(ends);
                 let mut state = lock(&self.state);
-                state.ends = Some(ends);
+                state.ends = Some(material.ends());
                 state.problems.remove("Secret");
             }
             Err(error) => {
@@ -217,12 +225,13 @@ impl Keeper {
         let params =
             PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
         let patch = Patch::Json::<()>(patch);
-        let patched = self.configurations.patch(CONFIGURATION, &params, &patch);
+        let name = configuration(&self.namespace);
+        let patched = self.configurations.patch(&name, &params, &patch);
         let patched = timeout(ANSWER, patched).await;
         let patched = self.answer("patch", WEBHOOKS, patched)?;
         tracing::info!(
-            configuration = CONFIGURATION,
-            "told the API server which authority to trust"
+            configuration = name,
+            "told the API server which authority to trust, and where to ask"
         );
         Some(patched)
     }

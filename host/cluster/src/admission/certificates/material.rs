@@ -5,6 +5,7 @@
 //! old one in what clients trust; when they know it, the server's certificate
 //! is signed by it; when that is served everywhere, the old one goes.
 
+use super::paths::{self, Asked};
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
     Issuer, KeyPair, KeyUsagePurpose, date_time_ymd,
@@ -102,6 +103,9 @@ pub struct Material {
     dates: Dates,
     certificate: String,
     key: String,
+    /// Where the API server asks, the newest first.
+    #[serde(default)]
+    paths: Vec<Asked>,
 }
 
 impl std::fmt::Debug for Material {
@@ -136,6 +140,11 @@ impl Material {
     /// The server's key, as PEM.
     pub fn key(&self) -> &str {
         &self.key
+    }
+
+    /// Where the API server may ask.
+    pub(super) fn paths(&self) -> &[Asked] {
+        &self.paths
     }
 
     /// Until when it is good, in seconds since 1970.
@@ -223,6 +232,7 @@ impl Material {
             dates: Dates { made: 0, ends: 0 },
             certificate: String::new(),
             key: String::new(),
+            paths: vec![Asked::fresh(now)?],
         };
         material.add_authority(now, lives)?;
         material.sign(names, now, lives)?;
@@ -231,7 +241,7 @@ impl Material {
 }
 
 /// What is due with what is kept. `trusted`: clients were told to trust all
-/// authorities that are kept.
+/// authorities that are kept, and where to ask.
 pub fn due(
     kept: Option<&Material>,
     names: &[String],
@@ -277,7 +287,12 @@ pub fn due(
         next.authorities.truncate(1);
         return Ok(Due::Write(Box::new(next), "the old authority signs nothing any more"));
     }
+    if let Some((paths, why)) = paths::due(&kept.paths, trusted, now, lives)? {
+        next.paths = paths;
+        return Ok(Due::Write(Box::new(next), why));
+    }
     let mut times = vec![kept.dates.ends, newest.dates.ends];
+    times.extend(paths::until(&kept.paths, now, lives));
     if signs {
         times.extend([newest.dates.due(), kept.dates.due()]);
         times.extend((kept.authorities.len() > 1).then_some(served));

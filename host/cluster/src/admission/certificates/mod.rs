@@ -1,12 +1,14 @@
-//! The webhook's certificates: in a Secret of tread's own namespace, so that all
-//! replicas serve the same. The leader makes and exchanges them; every replica
+//! The webhook's certificates, and the path at which it is asked: in a Secret of
+//! tread's own namespace, so that all replicas serve the same. The leader makes and exchanges them; every replica
 //! follows the Secret, and serves what is in it from the next handshake on.
 
 mod keep;
 mod material;
+mod paths;
 mod serving;
 
 pub use material::{CertificateError, Due, Lives, Material, due};
+pub use paths::Paths;
 
 use crate::http::Check;
 use crate::leadership::Leading;
@@ -54,6 +56,7 @@ pub fn service_names(service: &str, namespace: &str) -> Vec<String> {
 #[derive(Debug, Clone)]
 pub struct Certificates {
     serving: Arc<Serving>,
+    paths: Paths,
     tls: Arc<rustls::ServerConfig>,
     state: Arc<Mutex<State>>,
 }
@@ -83,7 +86,13 @@ impl Certificates {
         let serving = Arc::new(Serving::default());
         let tls = Arc::new(serving::config(provider.clone(), serving.clone())?);
         let state = Arc::new(Mutex::new(State::default()));
-        let certificates = Certificates { serving: serving.clone(), tls, state: state.clone() };
+        let paths = Paths::default();
+        let certificates = Certificates {
+            serving: serving.clone(),
+            paths: paths.clone(),
+            tls,
+            state: state.clone(),
+        };
         let keeper = keep::Keeper {
             secrets: Api::namespaced(settings.client.clone(), &settings.namespace),
             configurations: Api::all(settings.client),
@@ -94,6 +103,7 @@ impl Certificates {
             metrics: settings.metrics,
             provider,
             serving,
+            paths,
             state,
         };
         Ok((certificates, keeper.run(stop)))
@@ -102,6 +112,11 @@ impl Certificates {
     /// For the server. It stays the same when the certificates change.
     pub fn tls(&self) -> Arc<rustls::ServerConfig> {
         self.tls.clone()
+    }
+
+    /// Where the API server asks. They change like the certificates.
+    pub fn paths(&self) -> Paths {
+        self.paths.clone()
     }
 
     /// How it stands: not ready without a certificate that can be served.

@@ -52,7 +52,7 @@ fn a_config_map_of_an_allowed_namespace_registers_itself_once() {
 fn a_config_map_of_another_namespace_is_ignored_and_told_how_to_be_allowed() {
     let found = register(&with_map(snapshot(), "other", "chrony", "1", 0));
     assert!(found.create.is_empty());
-    assert_eq!(found.ignored[0].reason, "NamespaceNotAllowed");
+    assert_eq!(found.ignored[0].reason, Reason::NamespaceNotAllowed);
     assert_eq!(found.ignored[0].uid, "1");
     let words = "kubectl label namespace other tread.dev/policies=allowed";
     assert!(found.ignored[0].message.contains(words), "{found:?}");
@@ -126,7 +126,7 @@ fn a_config_map_whose_name_an_admins_object_has_is_told_so() {
     let rules = DisruptionPolicy::new("apps.chrony", DisruptionPolicySpec::default());
     let found = register(&with_map(with_object(snapshot(), rules), "apps", "chrony", "1", 0));
     assert_eq!((found.create.len(), found.withdraw.len()), (0, 0));
-    assert_eq!(found.ignored[0].reason, "NameTaken");
+    assert_eq!(found.ignored[0].reason, Reason::NameTaken);
 }
 
 #[test]
@@ -197,8 +197,8 @@ fn who_came_first_stays_when_there_is_no_room() {
     let found = register(&full);
     let names: Vec<_> = found.create.iter().filter_map(|it| it.metadata.name.as_deref()).collect();
     assert_eq!(names, ["apps.a", "apps.b", "tread.e"]);
-    let ignored: Vec<_> = found.ignored.iter().map(|it| (it.place.1.as_str(), it.reason)).collect();
-    assert_eq!(ignored, [("c", "TooManyPolicies"), ("d", "TooManyPolicies")]);
+    let ignored: Vec<_> = found.ignored.iter().map(|it| (it.newest.as_str(), it.reason)).collect();
+    assert_eq!(ignored, [("c", Reason::TooManyPolicies), ("d", Reason::TooManyPolicies)]);
     // And goes on to stay when others come.
     let later = with_map(done(full), "apps", "0", "0", 9);
     assert_eq!(register(&later).withdraw, []);
@@ -207,13 +207,28 @@ fn who_came_first_stays_when_there_is_no_room() {
 #[test]
 fn a_name_that_is_too_long_or_reads_like_another_is_ignored() {
     let long = with_map(snapshot(), "apps", &"a".repeat(250), "1", 0);
-    assert_eq!(register(&long).ignored[0].reason, "NameTooLong");
+    assert_eq!(register(&long).ignored[0].reason, Reason::NameTooLong);
     let mut both = with_map(snapshot(), "a", "b.c", "1", 0);
     both = with_map(both, "a.b", "c", "2", 1);
     for namespace in ["a", "a.b"] {
         both.allowed.insert(namespace.to_owned(), Allowed::default());
     }
     let found = register(&both);
-    assert_eq!((found.create.len(), found.ignored[0].reason), (1, "NameTaken"));
-    assert_eq!(found.ignored[0].place.0, "a.b");
+    assert_eq!((found.create.len(), found.ignored[0].reason), (1, Reason::NameTaken));
+    assert_eq!(found.ignored[0].namespace, "a.b");
+}
+
+#[test]
+fn of_thousands_that_are_ignored_in_a_namespace_one_is_told_of() {
+    let mut many = snapshot();
+    for number in 0..3000 {
+        let name = format!("m{number}");
+        many = with_map(many, "elsewhere", &name, &name, number);
+    }
+    many = with_map(many, "other", "a", "a", 0);
+    let mut found = register(&many).ignored;
+    found.sort_by_key(|it| it.others);
+    let told: Vec<_> = found.iter().map(|it| (it.newest.as_str(), it.others)).collect();
+    assert_eq!(told, [("a", 0), ("m2999", 2999)]);
+    assert!(found[1].message.ends_with(". So it is with 2999 more ConfigMaps here"), "{found:?}");
 }

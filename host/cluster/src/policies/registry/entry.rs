@@ -121,6 +121,8 @@ impl<T> Drop for Running<T> {
 /// What the registry knows of one policy.
 #[derive(Debug, Default)]
 pub(super) struct Entry {
+    /// Since when the object is known.
+    pub(super) since: Option<Instant>,
     /// The newest version that was tried.
     pub(super) newest: Option<(Recipe, Loaded)>,
     pub(super) loading: Option<Running<Recipe>>,
@@ -140,6 +142,8 @@ pub(super) struct Entry {
     pub(super) not_restored: Option<(Sought, Instant, u32)>,
     pub(super) copy: Option<Copy>,
     pub(super) copying: Option<Running<Version>>,
+    /// The status as it was written last, and what the API server kept of it.
+    pub(super) written: Option<Kept>,
     /// What was chosen at the last look.
     pub(super) before: Option<Listed>,
     /// What was published, as long as it is made of the same.
@@ -149,7 +153,22 @@ pub(super) struct Entry {
 
 type Broken = (Failure, Arc<Policy>);
 
+/// A status as it was written, and what the API server kept of it: one whose
+/// definition is older drops what it does not know.
+#[derive(Debug, Clone)]
+pub(super) struct Kept {
+    pub(super) wanted: DisruptionPolicyStatus,
+    pub(super) kept: DisruptionPolicyStatus,
+    pub(super) at: Instant,
+}
+
 impl Entry {
+    /// Forgets all versions; what was written stays known.
+    pub(super) fn forget(&mut self) {
+        let (since, written) = (self.since, self.written.take());
+        *self = Entry { since, written, ..Entry::default() };
+    }
+
     /// Notes a version that was tried. A good one that it takes the place of
     /// stays at hand, as long as the newest is bad.
     pub(super) fn tried(&mut self, recipe: Recipe, loaded: Loaded) {
@@ -160,7 +179,7 @@ impl Entry {
         if is_good {
             self.last = None;
             self.tries = 0;
-        } else if let Some((recipe, Loaded { attempt: Attempt::Good(version), policy, module })) =
+        } else if let Some((recipe, Loaded { attempt: Attempt::Good(version), policy, module, .. })) =
             before
             && let Some(policy) = policy
         {

@@ -1,6 +1,9 @@
 //! What goes on in the background: fetching, loading, keeping copies.
 
 use super::entry::{Good, NotCopied, NotRestored, Origin, Recipe, Sought, may_pass};
+use super::hopeless::Hopeless;
+use super::sweep::Leftovers;
+use super::turns::{Turn, Turns};
 use crate::api::DisruptionPolicy;
 use crate::api::words::{KEY_ANNOTATION, MANAGER};
 use crate::metrics::Metrics;
@@ -13,12 +16,12 @@ use crate::told::told;
 use crate::watching::Watches;
 use crate::watching::seen::{Seen, each_by_itself};
 use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::jiff::Timestamp;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::Map;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tread_engine::sandbox::Module;
 use tread_model::digest::Digest;
@@ -39,6 +42,8 @@ pub(super) enum Done {
     Restored { uid: String, sought: Sought, good: Result<Box<Good>, NotRestored> },
     /// A copy was written, under this name, or not.
     Copied { uid: String, version: Box<Version>, place: Result<String, NotCopied> },
+    /// The copies that there are, and those that are named, were listed, or not.
+    Swept(Option<Leftovers>),
 }
 
 /// What jobs work with. Clones share everything.
@@ -47,8 +52,10 @@ pub(super) struct Hands {
     pub(super) client: Client,
     pub(super) namespace: String,
     pub(super) loader: Arc<Loader>,
-    /// So many versions are compiled at the same time.
-    pub(super) slots: Arc<Semaphore>,
+    /// Whose turn it is to be fetched and compiled.
+    pub(super) turns: Turns,
+    /// What is not compiled again soon.
+    pub(super) hopeless: Hopeless,
     pub(super) metrics: Metrics,
     /// Where it is noted what is being read.
     pub(super) watches: Watches,
@@ -63,46 +70,81 @@ impl Hands {
         object: String,
         recipe: Recipe,
         module: Option<Module>,
+        takes_long: bool,
     ) -> Done {
-        let loaded = match self.body(&recipe.origin).await {
-            Ok(body) => {
-                self.blocking(Job {
-                    object,
-                    body,
-                    settings: recipe.settings.clone(),
-                    pin: recipe.pin.clone(),
-                    terms: recipe.terms.clone(),
-                    loaded: module,
-                })
-                .await
+        let job = |body| Job {
+            object,
+            body,
+            settings: recipe.settings.clone(),
+            pin: recipe.pin.clone(),
+            terms: recipe.terms.clone(),
+            loaded: module,
+        };
+        let loaded = match &recipe.origin {
+            Origin::Here(body) => {
+                let turn = self.turns.take(None, false).await;
+                self.blocking(job(body.clone()), turn).await
             }
-            Err(failure) => Loaded::bad(failure),
+            Origin::Nothing(failure) => Loaded::bad(failure.clone()),
+            Origin::ConfigMap { place, key, .. } => {
+                let (map, turn) = self.fetched_in_turn(place, takes_long).await;
+                match material(&map, key.as_deref()) {
+                    Ok(found) => self.compiled(job(Body::Module(found)), turn).await,
+                    Err(failure) => Loaded::bad(failure),
+                }
+            }
         };
         Done::Loaded { uid, recipe: Box::new(recipe), loaded: Box::new(loaded) }
     }
 
-    async fn body(&self, origin: &Origin) -> Result<Body, Failure> {
-        match origin {
-            Origin::Here(body) => Ok(body.clone()),
-            Origin::Nothing(failure) => Err(failure.clone()),
-            Origin::ConfigMap { place, key, .. } => {
-                let mut wait = WAITS.0;
+    /// The ConfigMap, once it is its namespace's turn: as many modules are in
+    /// memory as are compiled at the same time. Whoever is not answered gives the
+    /// turn back before the next try.
+    async fn fetched_in_turn(&self, place: &Place, takes_long: bool) -> (ConfigMap, Turn) {
+        let (namespace, name) = place;
+        let maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), namespace);
+        let reading = self.watches.reading(format!("configmaps {namespace}/{name}"));
+        let mut wait = WAITS.0;
+        loop {
+            let turn = self.turns.take(Some(namespace), takes_long).await;
+            match self.asked(&maps, namespace, name).await {
+                Ok(Some(map)) => return (map, turn),
                 // When it is gone the watch says so, and this job ends.
-                let map = loop {
-                    match self.fetch(&place.0, &place.1).await {
-                        Some(map) => break map,
-                        None => wait = pause(wait).await,
-                    }
-                };
-                Ok(Body::Module(material(&map, key.as_deref())?))
+                Ok(None) => {}
+                Err(why) => reading.failed(why),
             }
+            drop(turn);
+            wait = pause(wait).await;
         }
+    }
+
+    /// Loads a module, unless its bytes failed to compile a short while ago.
+    async fn compiled(&self, job: Job, turn: Turn) -> Loaded {
+        let Body::Module(found) = &job.body else { return self.blocking(job, turn).await };
+        let digest = Digest::of(&found.component);
+        if let Some((failure, retry)) = self.hopeless.why(&digest, Timestamp::now()) {
+            let loaded = self.loader.not_tried(&found.component, digest, failure);
+            return Loaded { retry: Some(retry), ..loaded };
+        }
+        let loaded = self.blocking(job, turn).await;
+        let failure = match &loaded.attempt {
+            Attempt::Bad { failure, .. } => Some(failure),
+            Attempt::Good(_) => None,
+        };
+        let retry = self.hopeless.note(digest, failure, Timestamp::now());
+        Loaded { retry, ..loaded }
     }
 
     /// Loads a last good version from its copy.
     #[tracing::instrument(name = "restore", skip_all, fields(policy = object))]
-    pub(super) async fn restore(self, uid: String, object: String, sought: Sought) -> Done {
-        let good = self.restored(object, &sought).await.map(Box::new);
+    pub(super) async fn restore(
+        self,
+        uid: String,
+        object: String,
+        namespace: Option<String>,
+        sought: Sought,
+    ) -> Done {
+        let good = self.restored(object, namespace.as_deref(), &sought).await.map(Box::new);
         match &good {
             Ok(_) => {}
             Err(NotRestored::Lost) => {
@@ -116,7 +158,12 @@ impl Hands {
         Done::Restored { uid, sought, good }
     }
 
-    async fn restored(&self, object: String, sought: &Sought) -> Result<Good, NotRestored> {
+    async fn restored(
+        &self,
+        object: String,
+        namespace: Option<&str>,
+        sought: &Sought,
+    ) -> Result<Good, NotRestored> {
         let map = self.fetch(&self.namespace, &sought.place).await.ok_or(NotRestored::Lost)?;
         let body = kept::read(&map).ok_or(NotRestored::Lost)?;
         // Nothing else is even compiled.
@@ -124,7 +171,8 @@ impl Hands {
         // The settings of then, not those that came with the bad version.
         let (settings, terms) = (Map::new(), sought.terms.clone());
         let job = Job { object, body, settings, pin, terms, loaded: None };
-        let Loaded { attempt, policy, module } = self.blocking(job).await;
+        let turn = self.turns.take(namespace, false).await;
+        let Loaded { attempt, policy, module, .. } = self.blocking(job, turn).await;
         let (version, policy) = match (attempt, policy) {
             (Attempt::Good(version), Some(policy)) => (version, policy),
             (Attempt::Bad { failure, .. }, _) if may_pass(&failure) => {
@@ -192,41 +240,46 @@ impl Hands {
     /// The ConfigMap, or None if there is none; asked for until there is an answer.
     async fn fetch(&self, namespace: &str, name: &str) -> Option<ConfigMap> {
         let maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), namespace);
-        let maps = each_by_itself(maps);
         let reading = self.watches.reading(format!("configmaps {namespace}/{name}"));
         let mut wait = WAITS.0;
         loop {
-            match timeout(PATIENCE, maps.get_opt(name)).await {
-                Ok(Ok(None)) => return None,
-                Ok(Ok(Some(Seen::Read(found)))) => return Some(found),
-                Ok(Ok(Some(Seen::Unreadable(_, why)))) => {
-                    tracing::warn!("the ConfigMap {namespace}/{name} cannot be read: {why}");
-                    reading.failed(why);
-                }
-                Ok(Err(error)) => {
-                    self.metrics.api_error("get", "configmaps", &error);
-                    let why = told(&error);
-                    tracing::warn!("the ConfigMap {namespace}/{name} cannot be read: {why}");
-                    reading.failed(why);
-                }
-                Err(_) => {
-                    tracing::warn!("the ConfigMap {namespace}/{name}: no answer");
-                    reading.failed("the API server does not answer".to_owned());
-                }
+            match self.asked(&maps, namespace, name).await {
+                Ok(found) => return found,
+                Err(why) => reading.failed(why),
             }
             wait = pause(wait).await;
         }
     }
 
-    async fn blocking(&self, job: Job) -> Loaded {
-        let no_room = |message: String| Loaded::bad(Failure { kind: FailureKind::NoRoom, message });
-        let Ok(slot) = Arc::clone(&self.slots).acquire_owned().await else {
-            return no_room("tread is going down".to_owned());
+    /// Asks for it once; None: there is none.
+    async fn asked(
+        &self,
+        maps: &Api<ConfigMap>,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<ConfigMap>, String> {
+        let maps = each_by_itself(maps.clone());
+        let why = match timeout(PATIENCE, maps.get_opt(name)).await {
+            Ok(Ok(None)) => return Ok(None),
+            Ok(Ok(Some(Seen::Read(found)))) => return Ok(Some(found)),
+            Ok(Ok(Some(Seen::Unreadable(_, why)))) => why,
+            Ok(Err(error)) => {
+                self.metrics.api_error("get", "configmaps", &error);
+                told(&error)
+            }
+            Err(_) => "the API server does not answer".to_owned(),
         };
+        tracing::warn!("the ConfigMap {namespace}/{name} cannot be read: {why}");
+        Err(why)
+    }
+
+    async fn blocking(&self, job: Job, turn: Turn) -> Loaded {
+        let no_room = |message: String| Loaded::bad(Failure { kind: FailureKind::NoRoom, message });
         let loader = Arc::clone(&self.loader);
+        // Its turn lasts for as long as it does, also if nobody waits for it any more.
         let work = tokio::task::spawn_blocking(move || {
             let loaded = loader.load(job);
-            drop(slot);
+            drop(turn);
             loaded
         });
         work.await.unwrap_or_else(|error| no_room(format!("loading it was cut off: {error}")))

@@ -1,12 +1,18 @@
 //! The registry: watches the cluster, loads in the background, and publishes the
 //! policies that decide. Every replica runs one; only the leader writes.
 
+mod carry;
 mod entry;
+mod hopeless;
 mod jobs;
 mod mirror;
 mod pass;
 mod publish;
 pub(crate) mod read;
+mod recipe;
+mod sweep;
+mod taken;
+mod turns;
 mod write;
 
 use super::current::{Current, Published};
@@ -18,10 +24,12 @@ use crate::events::Events;
 use crate::leadership::Leading;
 use crate::metrics::Metrics;
 use crate::watching::{Watches, follow};
-use entry::Entry;
+use carry::{Written, carry_out};
+use entry::{Entry, Kept};
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, select_all};
 use futures::{FutureExt as _, StreamExt as _};
+use hopeless::Hopeless;
 use jobs::{Done, Hands};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{ApiResource, DynamicObject, PartialObjectMeta};
@@ -33,12 +41,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Semaphore, watch};
+use sweep::Sweep;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tread_engine::policy::PolicySet;
 use tread_engine::sandbox::Sandbox;
-use write::{Write, Written, carry_out};
+use turns::Turns;
+use write::Write;
 
 /// So many versions are compiled at the same time.
 const COMPILED_AT_ONCE: usize = 2;
@@ -47,6 +57,10 @@ const COMPILED_AT_ONCE: usize = 2;
 /// 256 KiB each, and whoever may write ConfigMaps somewhere can make many: all at
 /// once would take more memory than tread has.
 const AT_A_TIME: u32 = 50;
+
+/// So much is written in one round, of each namespace in turn. What became due
+/// meanwhile is looked at before the next round.
+const WRITTEN_AT_ONCE: usize = 40;
 
 /// So many events are taken in before the next look at everything.
 const AT_ONCE: usize = 512;
@@ -117,12 +131,13 @@ struct Registry {
     node_disruption_policy: Mirror<String, Option<Value>>,
     /// By the UID of the DisruptionPolicy.
     entries: BTreeMap<String, Entry>,
-    /// Each policy was loaded once, or known to be bad.
-    was_settled: bool,
     jobs: JoinSet<Done>,
     publish: watch::Sender<Arc<Current>>,
-    /// The ConfigMaps, by UID, whose owners were told that they are no policies.
-    told: BTreeSet<(String, &'static str)>,
+    /// Of which namespaces it was told why they have ConfigMaps that are no
+    /// policies: the newest one by UID, and when.
+    told: BTreeMap<(String, &'static str), (String, Instant)>,
+    /// Copies that nobody needs any more.
+    swept: Sweep,
     /// Nothing is written before that.
     write_after: Instant,
     /// So many rounds of writing got no answer in a row.
@@ -208,7 +223,8 @@ impl Registry {
             client: settings.client.clone(),
             namespace: settings.namespace.clone(),
             loader: Arc::new(loader),
-            slots: Arc::new(Semaphore::new(COMPILED_AT_ONCE)),
+            turns: Turns::new(COMPILED_AT_ONCE),
+            hopeless: Hopeless::default(),
             metrics: settings.metrics.clone(),
             watches: settings.watches.clone(),
         };
@@ -220,10 +236,10 @@ impl Registry {
             namespaces: Mirror::new(),
             node_disruption_policy: Mirror::new(),
             entries: BTreeMap::new(),
-            was_settled: false,
             jobs: JoinSet::new(),
             publish,
-            told: BTreeSet::new(),
+            told: BTreeMap::new(),
+            swept: Sweep::default(),
             write_after: Instant::now(),
             failures: 0,
             refused: BTreeMap::new(),
@@ -293,7 +309,14 @@ impl Registry {
     /// Notes how a round of writing ended.
     fn wrote(&mut self, written: Written) {
         let now = Instant::now();
-        self.told.extend(written.told);
+        let told = written.told.into_iter();
+        self.told.extend(told.map(|(key, uid)| (key, (uid, now))));
+        for (uid, wanted, kept) in written.kept {
+            let Some(entry) = self.entries.get_mut(&uid) else { continue };
+            entry.written = Some(Kept { wanted, kept, at: now });
+        }
+        self.swept.settled(&written.done);
+        self.swept.settled(&written.refused);
         if written.why.is_some() || !written.done.is_empty() {
             self.unwritten = written.why;
         }
@@ -321,6 +344,7 @@ impl Registry {
             self.look_by(first);
         }
         writes.retain(|it| self.refused.get(&it.name()).is_none_or(|(again, _)| *again <= now));
+        writes.truncate(WRITTEN_AT_ONCE);
         writes
     }
 }

@@ -1,42 +1,37 @@
 //! One look at everything: start what has to be loaded, choose who decides, have
 //! that published, and say what has to be written.
 
-use super::entry::{
-    Copy, Entry, Good, NotCopied, NotRestored, Origin, Recipe, Running, Sought, may_pass,
-};
-use super::jobs::{Done, shown};
+use super::Registry;
+use super::entry::{Copy, Entry, Good, NotCopied, Origin, Recipe, Running, Sought};
 use super::read::Policy as Read;
-use super::write::{Write, writes};
-use super::{Registry, doubled};
+use super::sweep::Sweep;
+use super::taken::COPY_AGAIN;
+use super::write::{Wanted, Write};
 use crate::api::DisruptionPolicy;
 use crate::api::disruption_policy::{Mode, State};
 use crate::policies::choose::{
     Attempt, Choice, Deciding, Version, choose, choose_unreadable, has_to_wait,
 };
-use crate::policies::load::{Body, Loaded, Terms};
-use crate::policies::register::{Registration, config_map_of, register};
+use crate::policies::kept;
+use crate::policies::load::{Body, Loaded, Retry, Terms};
+use crate::policies::register::{Ignored, Registration, config_map_of, register};
 use crate::policies::snapshot::Snapshot;
+use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt as _;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::task::JoinError;
 use tokio::time::Instant;
 use tread_engine::policy::Policy;
+use tread_model::digest::Digest;
 use tread_model::verdict::{Failure, FailureKind};
 
-/// Before a version that failed for lack of time or room is tried again: at
-/// first, and at most.
-const TRY_AGAIN: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(3600));
+/// Before it is told of a namespace again that it has ConfigMaps that are no
+/// policies, where there are others than before.
+const TOLD_AGAIN: Duration = Duration::from_secs(600);
 
-/// The same of the last good version: without it, what it claims costs reboots.
-const RESTORE_AGAIN: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(600));
-
-/// So many ConfigMaps that are gone may be remembered as told of.
-const MOST_TOLD: usize = 4096;
-
-/// Before a copy that could not be written is tried again.
-const COPY_AGAIN: Duration = Duration::from_secs(30);
+/// A policy that is not loaded by then is said to wait for it.
+const SAID_TO_WAIT: Duration = Duration::from_secs(3);
 
 /// A policy with what was chosen for it.
 #[derive(Debug, Clone)]
@@ -53,6 +48,8 @@ pub(super) struct Listed {
     pub(super) kept: Option<(Version, String)>,
     /// Whether the status may say so already.
     pub(super) is_final: bool,
+    /// When the newest version is tried again, where it failed to compile.
+    pub(super) retry: Option<Retry>,
 }
 
 impl Registry {
@@ -68,7 +65,7 @@ impl Registry {
             object.spec.source.as_ref().is_none_or(|source| source.builtin.is_none())
         });
         let over = self.beyond_room(&snapshot);
-        let mut listed = Vec::new();
+        let (mut listed, mut waiting) = (Vec::new(), Vec::new());
         let all: Vec<Read> = self.policies.now().values().cloned().collect();
         for read in all {
             let name = read.object.name_any();
@@ -78,34 +75,56 @@ impl Registry {
             }
             let Some(uid) = read.object.uid() else { continue };
             let mut entry = self.entries.remove(&uid).unwrap_or_default();
+            let since = *entry.since.get_or_insert_with(Instant::now);
             let found = match registration.idle.get(&name) {
                 None => self.consider(&snapshot, &read, &mut entry, over.get(&uid)),
                 Some(why) => {
-                    entry = Entry::default();
+                    entry.forget();
                     Some(idle(&read.object, why))
                 }
             };
             self.entries.insert(uid, entry);
-            settled &= found.is_some() || self.was_settled && is_new(&read.object);
+            settled &= found.is_some() || is_new(&read.object);
+            if found.is_none() && is_new(&read.object) {
+                match since + SAID_TO_WAIT {
+                    due if due <= Instant::now() => waiting.push(Arc::clone(&read.object)),
+                    due => self.look_by(due),
+                }
+            }
             listed.extend(found);
         }
-        self.was_settled |= settled;
         self.give_names(&mut listed);
         self.publish(&listed, settled);
-        self.count(&listed);
+        self.count(&listed, &waiting);
         if !self.leads() {
+            self.swept = Sweep::default();
             // Whoever leads says what waits to be written.
             self.settings.watches.unwritten("policies", None);
             return Vec::new();
         }
-        let Registration { create, withdraw, ignored, .. } = registration;
-        if self.told.len() > MOST_TOLD {
-            let there: BTreeSet<(&str, &str)> =
-                ignored.iter().map(|it| (it.uid.as_str(), it.reason)).collect();
-            self.told.retain(|(uid, reason)| there.contains(&(uid.as_str(), *reason)));
-        }
-        let writes = writes(&snapshot, create, withdraw, ignored, &self.told, &listed);
+        let untold = self.untold(&registration.ignored);
+        let Registration { create, withdraw, .. } = registration;
+        let mut writes =
+            self.writes(&snapshot, Wanted { create, withdraw, listed, waiting, untold });
+        writes.extend(self.sweep(&snapshot));
         self.due(writes)
+    }
+
+    /// What was not told yet: of a namespace once, and again when there is more,
+    /// but not often.
+    fn untold(&mut self, ignored: &[Ignored]) -> Vec<Ignored> {
+        let key = |it: &Ignored| (it.namespace.clone(), it.reason.word());
+        let there: BTreeSet<_> = ignored.iter().map(key).collect();
+        self.told.retain(|key, _| there.contains(key));
+        let mut untold = Vec::new();
+        for it in ignored {
+            match self.told.get(&key(it)) {
+                Some((uid, _)) if *uid == it.uid => {}
+                Some((_, at)) if at.elapsed() < TOLD_AGAIN => self.look_by(*at + TOLD_AGAIN),
+                _ => untold.push(it.clone()),
+            }
+        }
+        untold
     }
 
     /// What is chosen for one policy; None: that is not known yet.
@@ -125,14 +144,15 @@ impl Registry {
             name: object.name_any(),
             kept: None,
             is_final: true,
+            retry: None,
         };
         let claims = config_map_of(object).and_then(|it| snapshot.claims_of(&it.namespace));
         if let Some(failure) = &read.unreadable {
-            *entry = Entry::default();
+            entry.forget();
             return Some(listed(Loaded::bad(failure.clone()).attempt, choose_unreadable(object)));
         }
         if object.spec.mode == Mode::Disabled {
-            *entry = Entry::default();
+            entry.forget();
             let failure = Failure { kind: FailureKind::Missing, message: String::new() };
             let attempt = Loaded::bad(failure).attempt;
             let choice = choose(object, &attempt, None, claims);
@@ -140,7 +160,7 @@ impl Registry {
         }
         let recipe = self.recipe(snapshot, object);
         self.load(object, entry, &recipe);
-        let attempt = attempt(entry, &recipe, over)?;
+        let attempt = attempt(entry, &recipe, over).or_else(|| as_it_was_said(object))?;
         let mut is_final = entry.newest.as_ref().is_some_and(|(tried, _)| *tried == recipe);
         let cannot_decide = match &attempt {
             Attempt::Bad { failure, .. } => failure.kind != FailureKind::Missing,
@@ -190,7 +210,8 @@ impl Registry {
                 }
             }
         }
-        let found = Listed { decides, kept, is_final, ..listed(attempt, choice) };
+        let retry = entry.newest.as_ref().and_then(|(_, loaded)| loaded.retry);
+        let found = Listed { decides, kept, is_final, retry, ..listed(attempt, choice) };
         entry.before = Some(found.clone());
         Some(found)
     }
@@ -221,7 +242,13 @@ impl Registry {
         }
         let Some(uid) = object.uid() else { return };
         let module = entry.module();
-        let job = self.hands.clone().load(uid, object.name_any(), recipe.clone(), module);
+        let mut takes_long = entry.newest.as_ref().is_some_and(|(_, it)| it.retry.is_some());
+        if let Some(said) = object.status.as_ref().and_then(|status| status.failure.as_ref()) {
+            self.hands.hopeless.learn(said, Timestamp::now());
+            takes_long |= said.retry_at.is_some();
+        }
+        let hands = self.hands.clone();
+        let job = hands.load(uid, object.name_any(), recipe.clone(), module, takes_long);
         let task = self.jobs.spawn(job);
         entry.loading = Some(Running { what: recipe.clone(), task });
         entry.outdated = false;
@@ -254,7 +281,9 @@ impl Registry {
         }
         if entry.restoring.as_ref().is_none_or(|running| running.what != sought) {
             let uid = object.uid().unwrap_or_default();
-            let job = self.hands.clone().restore(uid, object.name_any(), sought.clone());
+            let namespace = config_map_of(object).map(|it| it.namespace);
+            let hands = self.hands.clone();
+            let job = hands.restore(uid, object.name_any(), namespace, sought.clone());
             let task = self.jobs.spawn(job);
             entry.restoring = Some(Running { what: sought, task });
         }
@@ -271,150 +300,17 @@ impl Registry {
         if entry.copying.as_ref().is_some_and(|running| running.what == *version) {
             return;
         }
+        // What is being swept away is written anew after that.
+        let place = object.uid().map(|uid| kept::place(&uid, version));
+        if place.is_some_and(|place| self.swept.holds(&place)) {
+            self.look_by(Instant::now() + COPY_AGAIN);
+            return;
+        }
         let (origin, settings) = (recipe.origin.clone(), policy.settings.clone());
         let (version, object) = (version.clone(), Arc::clone(object));
         let job = self.hands.clone().copy(object, origin, version.clone(), settings);
         let task = self.jobs.spawn(job);
         entry.copying = Some(Running { what: version, task });
-    }
-
-    /// Notes what a job found.
-    pub(super) fn take(&mut self, done: Result<Done, JoinError>) {
-        match done {
-            // It was not needed any more.
-            Err(error) if error.is_cancelled() => {}
-            Err(error) => tracing::error!("work on a policy was cut off: {error}"),
-            Ok(Done::Loaded { uid, recipe, loaded }) => {
-                let Some(entry) = self.entries.get_mut(&uid) else { return };
-                if entry.loading.as_ref().is_none_or(|running| running.what != *recipe) {
-                    return;
-                }
-                // It may only be bad since its ConfigMap was written meanwhile.
-                let is_bad = matches!(loaded.attempt, Attempt::Bad { .. });
-                let before = entry.newest.as_ref().map(|(before, _)| before);
-                if entry.outdated && is_bad && before.is_some_and(|it| it.is_as_before(&recipe)) {
-                    entry.loading = None;
-                    return;
-                }
-                entry.again = match &loaded.attempt {
-                    Attempt::Bad { failure, .. } if may_pass(failure) => {
-                        entry.tries = entry.tries.saturating_add(1);
-                        let times = 2_u32.saturating_pow(entry.tries.min(16)) / 2;
-                        let wait = TRY_AGAIN.0.saturating_mul(times).min(TRY_AGAIN.1);
-                        Some(Instant::now() + wait)
-                    }
-                    _ => None,
-                };
-                entry.tried(*recipe, *loaded);
-            }
-            Ok(Done::Restored { uid, sought, good }) => {
-                let Some(entry) = self.entries.get_mut(&uid) else { return };
-                entry.restoring = None;
-                let before = entry.not_restored.take().filter(|(what, ..)| *what == sought);
-                match good {
-                    Ok(good) => entry.last = Some(*good),
-                    Err(NotRestored::Lost) => entry.lost = Some(sought),
-                    Err(NotRestored::NotNow(_)) => {
-                        let tries = before.map_or(0, |(_, _, tries)| tries);
-                        let again = Instant::now() + doubled(RESTORE_AGAIN, tries);
-                        entry.not_restored = Some((sought, again, tries.saturating_add(1)));
-                    }
-                }
-            }
-            Ok(Done::Copied { uid, version, place }) => {
-                let Some(entry) = self.entries.get_mut(&uid) else { return };
-                entry.copying = None;
-                entry.copy = Some(match place {
-                    Ok(place) => Copy::Written { version: *version, place },
-                    Err(why) => {
-                        let again = Instant::now() + COPY_AGAIN;
-                        Copy::Failed { version: *version, again, why }
-                    }
-                });
-            }
-        }
-    }
-
-    /// What a policy's newest version is made of.
-    fn recipe(&self, snapshot: &Snapshot, object: &DisruptionPolicy) -> Recipe {
-        let spec = &object.spec;
-        let terms = Terms {
-            layer: spec.layer().into(),
-            limits: spec.limits.clone(),
-            may_relax: spec.may_relax,
-            read_secrets: spec.read_secrets,
-        };
-        Recipe {
-            origin: self.origin(snapshot, object),
-            settings: spec.settings.clone().unwrap_or_default(),
-            pin: spec.digest.clone(),
-            terms,
-        }
-    }
-
-    fn origin(&self, snapshot: &Snapshot, object: &DisruptionPolicy) -> Origin {
-        let missing = |message| Origin::Nothing(Failure { kind: FailureKind::Missing, message });
-        if let Some(source) = config_map_of(object) {
-            let place = (source.namespace, source.name);
-            let Some(map) = snapshot.config_maps.get(&place) else {
-                return missing(format!(
-                    "there is no ConfigMap {} with the label tread.dev/policy=true: restore it, \
-                     or delete this policy",
-                    shown(&place)
-                ));
-            };
-            return Origin::ConfigMap {
-                place,
-                uid: map.uid.clone(),
-                resource_version: map.resource_version.clone(),
-                key: source.key.or_else(|| map.key.clone()),
-            };
-        }
-        let Some(source) = &object.spec.source else {
-            let rules = serde_json::to_value(&object.spec.rules);
-            return Origin::Here(Body::Rules(rules.unwrap_or_default()));
-        };
-        match (&source.builtin, self.node_disruption_policy()) {
-            (Some(name), _) => Origin::Here(Body::Builtin(name.clone())),
-            (None, Some(rules)) => Origin::Here(Body::NodeDisruptionPolicy(rules.clone())),
-            (None, None) => {
-                missing("MachineConfiguration/cluster has no nodeDisruptionPolicy".to_owned())
-            }
-        }
-    }
-
-    /// The policies whose modules are more than there is room for: who came
-    /// first stays.
-    fn beyond_room(&self, snapshot: &Snapshot) -> BTreeMap<String, Failure> {
-        let mut modules: Vec<_> = snapshot
-            .policies
-            .values()
-            .filter_map(|object| {
-                let source = config_map_of(object)?;
-                let place = (source.namespace, source.name);
-                let created = snapshot.config_maps.get(&place)?.created;
-                let uid = object.uid()?;
-                let (_, loaded) = self.entries.get(&uid)?.newest.as_ref()?;
-                Some((created, place, uid, loaded.policy.as_ref()?.size))
-            })
-            .collect();
-        modules.sort();
-        let most = snapshot.room.bytes;
-        let mut bytes = 0_usize;
-        let mut over = BTreeMap::new();
-        for (_, _, uid, size) in modules {
-            let sum = bytes.saturating_add(size);
-            if sum <= most {
-                bytes = sum;
-                continue;
-            }
-            let message = format!(
-                "all modules together may have {most} bytes, and with the {size} of this one they \
-                 would have {sum}: remove another policy, or make this one smaller"
-            );
-            over.insert(uid, Failure { kind: FailureKind::TooLarge, message });
-        }
-        over
     }
 }
 
@@ -433,6 +329,7 @@ fn idle(object: &Arc<DisruptionPolicy>, why: &str) -> Listed {
         name: object.name_any(),
         kept: None,
         is_final: true,
+        retry: None,
     }
 }
 
@@ -440,7 +337,19 @@ fn idle(object: &Arc<DisruptionPolicy>, why: &str) -> Listed {
 /// it, however long it takes to load.
 fn is_new(object: &DisruptionPolicy) -> bool {
     let state = object.status.as_ref().and_then(|status| status.state);
-    config_map_of(object).is_some() && matches!(state, None | Some(State::NeedsApproval))
+    let undecided = matches!(state, None | Some(State::NeedsApproval | State::Loading));
+    config_map_of(object).is_some() && undecided
+}
+
+/// How the newest version did, as the status says: until it was tried here, what
+/// could not decide before does not, and nobody waits for it.
+fn as_it_was_said(object: &DisruptionPolicy) -> Option<Attempt> {
+    config_map_of(object)?;
+    let said = object.status.as_ref()?.failure.as_ref()?;
+    let kind = *FailureKind::ALL.iter().find(|kind| kind.name() == said.name)?;
+    let failure = Failure { kind, message: said.message.clone() };
+    let digest = said.digest.as_deref().and_then(Digest::parse);
+    Some(Attempt::Bad { failure, digest, claims: Vec::new() })
 }
 
 /// It is still being found out.

@@ -3,8 +3,8 @@
 use super::Registry;
 use super::entry::Entry;
 use super::pass::Listed;
+use crate::api::DisruptionPolicy;
 use crate::api::disruption_policy::{Mode, State};
-use crate::metrics::InState;
 use crate::policies::choose::{Attempt, Deciding};
 use crate::policies::current::Current;
 use crate::policies::names::{Named, names};
@@ -101,21 +101,15 @@ impl Registry {
         self.settings.metrics.keep_policies(&names);
     }
 
-    /// Counts policies by state.
-    pub(super) fn count(&self, listed: &[Listed]) {
-        use State::{Disabled, Failed, Invalid, LastGood, Loaded, NeedsApproval};
-        for (state, name) in [
-            (Loaded, "Loaded"),
-            (LastGood, "LastGood"),
-            (Failed, "Failed"),
-            (NeedsApproval, "NeedsApproval"),
-            (Disabled, "Disabled"),
-            (Invalid, "Invalid"),
-        ] {
-            let count = listed.iter().filter(|it| it.choice.state == state).count();
-            let gauge = self.settings.metrics.policies.get_or_create(&InState { state: name });
-            gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
-        }
+    /// Counts policies by state, and says the state of each.
+    pub(super) fn count(&self, listed: &[Listed], waiting: &[Arc<DisruptionPolicy>]) {
+        let of_listed = listed.iter().map(|it| (it.object.name_any(), it.choice.state));
+        let of_waiting = waiting.iter().map(|object| (object.name_any(), State::Loading));
+        let states: BTreeMap<String, State> = of_listed.chain(of_waiting).collect();
+        self.settings.metrics.set_states(states.into_iter().map(|(name, state)| {
+            let word = State::ALL.iter().find(|(it, _)| *it == state).map_or("", |(_, word)| word);
+            (name, word)
+        }));
     }
 }
 

@@ -55,7 +55,7 @@ fn seen(
 ) -> (DisruptionPolicy, Option<Note>) {
     let choice = choose(object, newest, kept, None);
     let kept = kept.map(|version| (version, "tread-last-good-1"));
-    let found = Found { choice: &choice, newest, kept, name: "chrony" };
+    let found = Found { choice: &choice, newest, kept, name: "chrony", retry: None };
     let (status, note) = status(object, found, Timestamp::from_second(second).unwrap());
     let mut after = object.clone();
     after.status = Some(status);
@@ -85,8 +85,10 @@ fn a_version_that_was_loaded_fills_the_columns() {
     assert_eq!(condition(&after, "Loaded").0, "True");
     assert_eq!(condition(&after, "Approved").0, "True");
     let note = note.unwrap();
-    assert_eq!((note.reason, note.warns), ("PolicyLoaded", false));
-    assert_eq!(note.text, "chrony 1.0.0 was loaded and checked.");
+    assert_eq!((note.reason.word(), note.warns), ("PolicyLoaded", false));
+    let named = format!(" Its digest is {}.", version("1.0.0").digest);
+    assert_eq!(note.text, format!("chrony 1.0.0 was loaded and checked.{named}"));
+    assert_eq!(status.newest_digest, status.digest);
 }
 
 #[test]
@@ -94,7 +96,8 @@ fn what_its_author_should_look_at_again_is_said_and_told() {
     let warnings = vec!["Rule 1 matches nothing.".to_owned()];
     let newest = Attempt::Good(Version { warnings, ..version("1.0.0") });
     let (after, note) = seen(&object(), &newest, None, 1);
-    let said = "was loaded and checked. Rule 1 matches nothing.";
+    let digest = version("1.0.0").digest;
+    let said = format!("was loaded and checked. Rule 1 matches nothing. Its digest is {digest}.");
     assert_eq!(condition(&after, "Loaded").2, format!("It {said}"));
     assert_eq!(note.unwrap().text, format!("chrony 1.0.0 {said}"));
 }
@@ -118,16 +121,19 @@ fn a_bad_new_version_says_who_decides_and_tells_its_author() {
     assert_eq!(status.version.as_deref(), Some("1.0.0"), "the one that decides");
     let (value, reason, message) = condition(&after, "Loaded");
     assert_eq!((value, reason), ("False", "OutOfFuel"));
-    assert_eq!(message, "it loops. The version before, 1.0.0, goes on deciding.");
+    let digest = Digest::of(b"it loops").to_string();
+    let named = format!(" Its digest is {digest}.");
+    assert_eq!(message, format!("it loops. The version before, 1.0.0, goes on deciding.{named}"));
+    assert_eq!(status.newest_digest, Some(digest), "and not the one that decides");
     assert_eq!(status.failure.as_ref().unwrap().name, "out-of-fuel");
     let note = note.unwrap();
-    assert_eq!((note.reason, note.warns), ("PolicyLastGood", true));
+    assert_eq!((note.reason.word(), note.warns), ("PolicyLastGood", true));
     assert!(note.text.starts_with("out-of-fuel: it loops."), "{note:?}");
     // Another bad version is told of, too; and so is the good one at last.
     let (again, note) = seen(&after, &bad("it loops again"), Some(&version("1.0.0")), 3);
-    assert_eq!(note.unwrap().reason, "PolicyLastGood");
+    assert_eq!(note.unwrap().reason.word(), "PolicyLastGood");
     let (mended, note) = seen(&again, &Attempt::Good(version("1.0.1")), None, 4);
-    assert_eq!(note.unwrap().reason, "PolicyLoaded");
+    assert_eq!(note.unwrap().reason.word(), "PolicyLoaded");
     assert_eq!(mended.status.unwrap().failure, None);
 }
 
@@ -140,9 +146,9 @@ fn without_a_good_version_it_says_that_claims_cost_reboots() {
     assert_eq!(status.claims.len(), 1, "what it claimed is still known");
     assert_eq!(status.effects.as_deref(), Some("reboot"), "whatever it might have answered");
     assert!(condition(&after, "Loaded").2.contains("every change that it claims costs a reboot"));
-    assert_eq!(note.unwrap().reason, "PolicyFailed");
+    assert_eq!(note.unwrap().reason.word(), "PolicyFailed");
     let (never, _) = seen(&object(), &bad("it loops"), None, 1);
-    assert!(condition(&never, "Loaded").2.ends_with("It decides nothing."));
+    assert!(condition(&never, "Loaded").2.contains("It decides nothing."));
 }
 
 #[test]
@@ -154,7 +160,7 @@ fn an_approval_that_is_missing_says_how_to_give_it() {
     assert_eq!((value, reason), ("False", "NeedsApproval"));
     let command = "kubectl patch disruptionpolicy apps.chrony --type merge -p '{\"spec\":{\"approved\":true}}'";
     assert!(message.contains(command), "{message}");
-    assert_eq!(note.unwrap().reason, "PolicyNeedsApproval");
+    assert_eq!(note.unwrap().reason.word(), "PolicyNeedsApproval");
 }
 
 #[test]
@@ -224,7 +230,7 @@ fn a_disabled_policy_is_known_as_such() {
     object.spec.mode = Mode::Disabled;
     let (after, note) = seen(&object, &Attempt::Good(version("1.0.0")), None, 1);
     assert_eq!(condition(&after, "Loaded").0, "Unknown");
-    assert_eq!(note.unwrap().reason, "PolicyDisabled");
+    assert_eq!(note.unwrap().reason.word(), "PolicyDisabled");
 }
 
 #[test]
@@ -258,4 +264,26 @@ fn the_last_change_is_when_what_decides_became_another_and_what_others_wrote_sta
         assert_eq!(status.decisions, Some(7));
         assert_eq!(status.pending_plans.as_deref(), Some("2 gentler"));
     }
+}
+
+#[test]
+fn what_waits_to_be_loaded_says_so_once_and_when_it_fails_when_it_is_tried_again() {
+    let mut waits = object();
+    let first = waiting(&waits, 7, Timestamp::from_second(1).unwrap());
+    assert_eq!(first.state, Some(State::Loading));
+    waits.status = Some(first.clone());
+    let (value, reason, message) = condition(&waits, "Loaded");
+    assert_eq!((value, reason), ("Unknown", WAITING));
+    assert!(message.contains("7 others wait"), "{message}");
+    assert_eq!(waiting(&waits, 3, Timestamp::from_second(9).unwrap()), first);
+    // A version that failed to compile is not tried again at once.
+    let newest = bad("it takes too long");
+    let choice = choose(&waits, &newest, None, None);
+    let at = Timestamp::from_second(100).unwrap();
+    let retry = Some(Retry { at, tries: 2 });
+    let found = Found { choice: &choice, newest: &newest, kept: None, name: "chrony", retry };
+    let (status, note) = status(&waits, found, Timestamp::from_second(40).unwrap());
+    let failure = status.failure.unwrap();
+    assert_eq!((failure.tries, failure.retry_at), (Some(2), Some(Time(at))));
+    assert_eq!(note.unwrap().reason, Reason::PolicyFailed);
 }

@@ -1,7 +1,7 @@
 use super::*;
 
-fn change(id: usize, verdict: &str) -> PlanChange {
-    PlanChange {
+fn change(id: usize, verdict: &str) -> Shared<PlanChange> {
+    Shared::from(PlanChange {
         id: format!("file:/etc/{id}"),
         edit: "added".to_owned(),
         verdict: verdict.to_owned(),
@@ -9,7 +9,7 @@ fn change(id: usize, verdict: &str) -> PlanChange {
         policy: None,
         reason: "r".repeat(1000),
         advice: None,
-    }
+    })
 }
 
 fn status(ways: usize, changes: usize) -> DisruptionPlanStatus {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::api::disruption_plan::{CauseEvent, Nodes};
 use crate::pools::Pool;
-use crate::previews::{Part, Side, Way, WayPlanned, Work};
+use crate::previews::{Part, Side, Way, WayPlan, WayPlanned, Work};
 use std::sync::Arc;
 use tread_model::change::Edit;
 use tread_model::digest::Digest;
@@ -76,7 +76,8 @@ fn preview(pool: &str, nodes: i64, reboots: bool, operator: Option<Effect>) -> P
         since: String::new(),
     };
     let plan = Ok(WayPlan { plan, operator, shadow: None });
-    Preview { work, ways: vec![WayPlanned { way, plan }], ids: vec![None], calls: Vec::new() }
+    let ways = vec![WayPlanned { way, plan }];
+    Preview { work, ways, ids: vec![None], calls: Vec::new(), secrets: BTreeSet::new() }
 }
 
 #[test]
@@ -102,6 +103,24 @@ fn beside_the_operator_a_line_says_what_the_operator_does_and_what_would_be_gent
     );
     let lines = warnings(&[preview("worker", 3, true, Some(Effect::None))], &cause());
     assert_eq!(lines, ["tread: pool worker, 3 nodes: none"]);
+}
+
+#[test]
+fn what_is_left_out_of_the_change_and_who_is_locked_out_is_told_once_and_nothing_else() {
+    let noted = |pool: &str| {
+        let mut preview = preview(pool, 3, true, None);
+        if let Ok(way) = &mut preview.ways[0].plan {
+            way.plan.warnings = ["99-a, spec.config.x: is left out", "50-b, spec.config.y", "else"]
+                .map(str::to_owned)
+                .into();
+            way.plan.warnings.push(format!("{LOCK_OUT}core"));
+        }
+        preview
+    };
+    let lines = warnings(&[noted("a"), noted("b")], &cause());
+    let expected =
+        ["tread: pool a: 99-a, spec.config.x: is left out", "tread: pool a: lock-out: core"];
+    assert_eq!(lines[2..], expected);
 }
 
 #[test]

@@ -23,7 +23,7 @@ fn abstains(policy: &PolicyIdentity) -> Statement<'_> {
 }
 
 fn changed<'p>(id: &str, statements: Vec<Statement<'p>>) -> Decided<'p> {
-    Decided { id: id.to_owned(), edit: Edit::Changed, statements }
+    Decided { id: id.to_owned(), edit: Edit::Changed, statements, settled: None }
 }
 
 fn built(changes: Vec<Decided<'_>>) -> Plan {

@@ -22,7 +22,12 @@ fn acts<'p>(policy: &'p PolicyIdentity, action: Action) -> Statement<'p> {
 fn plan(changes: Vec<(&str, Vec<Statement<'_>>)>) -> Plan {
     let changes = changes
         .into_iter()
-        .map(|(id, statements)| Decided { id: id.to_owned(), edit: Edit::Changed, statements })
+        .map(|(id, statements)| Decided {
+            id: id.to_owned(),
+            edit: Edit::Changed,
+            statements,
+            settled: None,
+        })
         .collect();
     build((Digest::of(b"a"), Digest::of(b"b")), changes, &[], Vec::new(), true)
 }

@@ -2,6 +2,7 @@
 
 use super::cursor::Cursor;
 use crate::config::{Dropin, File, Origin, Source, Unit, User};
+use crate::ignition;
 use crate::read::normal;
 use crate::unit_name::is_unit_name;
 use std::borrow::Cow;
@@ -99,38 +100,46 @@ pub(super) fn list<'a, T: Entry<'a>>(cursor: &mut Cursor<'a>, mut known: &[T]) -
 fn file<'a>(cursor: &mut Cursor<'a>, origin: Origin) -> Option<File<'a>> {
     const FIELDS: [&str; 7] = ["path", "contents", "mode", "overwrite", "user", "group", "append"];
     let start = cursor.rest();
-    let (mut path, mut contents, mut mode) = (None, Source::default(), None);
+    let (mut path, mut contents, mut mode) = (None, (Source::default(), false), None);
+    let mut overwrites = false;
     let (mut user, mut group) = (Cow::Borrowed("root"), Cow::Borrowed("root"));
     cursor.object(&FIELDS, |cursor, field| {
         match field {
             0 => path = Some(clean(cursor.text()?)?),
             1 => contents = source(cursor)?,
             2 => mode = Some(normal::mode(cursor.number()?).ok()?),
-            3 => _ = cursor.boolean()?,
+            3 => overwrites = cursor.boolean()?,
             4 => user = owner(cursor)?,
             5 => group = owner(cursor)?,
             _ => cursor.empty_list()?,
         }
         Some(())
     })?;
+    let (contents, has_source) = contents;
+    if overwrites && !has_source {
+        return None;
+    }
     let mode = normal::mode_if_special(mode);
     let raw = cursor.since(start)?;
     Some(File { path: path?, contents, mode, user, group, appends: false, raw, origin })
 }
 
+/// A path that is written as it has to be.
 fn clean(path: Cow<'_, str>) -> Option<Cow<'_, str>> {
-    match path {
-        Cow::Borrowed(path) => normal::path(path).ok(),
-        Cow::Owned(path) => Some(Cow::Owned(normal::path(&path).ok()?.into_owned())),
-    }
+    let is_clean = normal::path(&path).is_ok_and(|clean| clean == path);
+    is_clean.then_some(path)
 }
 
-fn source<'a>(cursor: &mut Cursor<'a>) -> Option<Source<'a>> {
+/// Where contents come from, and whether that is said at all.
+fn source<'a>(cursor: &mut Cursor<'a>) -> Option<(Source<'a>, bool)> {
     const FIELDS: [&str; 4] = ["source", "compression", "verification", "httpHeaders"];
-    let mut source = Source::default();
+    let (mut source, mut is_said) = (Source::default(), false);
     cursor.object(&FIELDS, |cursor, field| {
         match field {
-            0 => source.url = Some(cursor.text()?).filter(|url| !url.is_empty()),
+            0 => {
+                is_said = true;
+                source.url = Some(cursor.text()?).filter(|url| !url.is_empty());
+            }
             1 => match cursor.text()?.as_ref() {
                 "" => {}
                 "gzip" => source.gzip = true,
@@ -142,7 +151,8 @@ fn source<'a>(cursor: &mut Cursor<'a>) -> Option<Source<'a>> {
         Some(())
     })?;
     source.gzip &= source.url.is_some();
-    Some(source)
+    let taken = source.url.as_deref().is_none_or(ignition::takes_url);
+    taken.then_some((source, is_said))
 }
 
 fn owner<'a>(cursor: &mut Cursor<'a>) -> Option<Cow<'a, str>> {
@@ -170,7 +180,7 @@ fn unit<'a>(cursor: &mut Cursor<'a>, origin: Origin) -> Option<Unit<'a>> {
     cursor.object(&FIELDS, |cursor, field| {
         match field {
             0 => name = Some(cursor.text()?),
-            1 => contents = Some(cursor.text()?).filter(|text| !text.is_empty()),
+            1 => contents = unit_text(cursor)?,
             2 => enabled = Some(cursor.boolean()?),
             3 => mask = cursor.boolean()?,
             _ => cursor.list(|cursor, _| {
@@ -191,12 +201,21 @@ fn dropin<'a>(cursor: &mut Cursor<'a>) -> Option<Dropin<'a>> {
     cursor.object(&["name", "contents"], |cursor, field| {
         match field {
             0 => name = Some(cursor.text()?),
-            _ => contents = Some(cursor.text()?).filter(|text| !text.is_empty()),
+            _ => contents = unit_text(cursor)?,
         }
         Some(())
     })?;
     let name = name.filter(|name| normal::is_dropin_name(name))?;
     Some(Dropin { name, contents })
+}
+
+/// The text of a unit, if there is any.
+fn unit_text<'a>(cursor: &mut Cursor<'a>) -> Option<Option<Cow<'a, str>>> {
+    let text = cursor.text()?;
+    match ignition::unit_fault(&text) {
+        None => Some(Some(text).filter(|text| !text.is_empty())),
+        Some(_) => None,
+    }
 }
 
 /// Users; what only provisioning can set is left to the slow reader.
@@ -208,7 +227,7 @@ pub(super) fn users<'a>(cursor: &mut Cursor<'a>) -> Option<Vec<User<'a>>> {
         cursor.object(&FIELDS, |cursor, field| {
             match field {
                 0 => user.name = cursor.text()?,
-                1 => user.ssh_keys = texts(cursor)?,
+                1 => user.ssh_keys = different(texts(cursor)?)?,
                 _ => user.password_hash = Some(cursor.text()?),
             }
             Some(())
@@ -219,6 +238,14 @@ pub(super) fn users<'a>(cursor: &mut Cursor<'a>) -> Option<Vec<User<'a>>> {
         Some(())
     })?;
     Some(users)
+}
+
+/// Texts of which no two are the same.
+fn different(texts: Vec<Cow<'_, str>>) -> Option<Vec<Cow<'_, str>>> {
+    let mut sorted: Vec<&str> = texts.iter().map(AsRef::as_ref).collect();
+    sorted.sort_unstable();
+    let different = sorted.is_sorted_by(|a, b| a < b);
+    different.then_some(texts)
 }
 
 /// A list of texts.

@@ -1,8 +1,9 @@
-//! The common case, fast: one JSON document on each side.
+//! The common case, fast: one JSON document on each side, or several in which
+//! nothing has to be merged.
 //!
-//! A pull reader over the bytes that runs over both sides in lockstep: where
-//! the new side has an entry with the very text of the old side's, it takes
-//! over what was read there and skips the bytes.
+//! A pull reader over the bytes. Over one document on each side it runs in
+//! lockstep: where the new side has an entry with the very text of the old
+//! side's, it takes over what was read there and skips the bytes.
 //!
 //! It is strict: whatever it accepts, the diagnosing reader accepts too, and
 //! with the same result. Where it is in any doubt it returns `None`, and the
@@ -11,6 +12,7 @@
 mod config;
 mod cursor;
 mod entries;
+mod several;
 
 use super::{Input, Side};
 use crate::config::NodeConfig;
@@ -19,7 +21,9 @@ use entries::Known;
 
 /// Reads both sides; `None` if in doubt.
 pub(super) fn sides<'a>(old: &[Input<'a>], new: &[Input<'a>]) -> Option<(Side<'a>, Side<'a>)> {
-    let ([old], [new]) = (old, new) else { return None };
+    let ([old], [new]) = (old, new) else {
+        return Some((several::side(old)?, several::side(new)?));
+    };
     let mut first = config::read(old, &Known::default())?;
     let known = Known { files: &first.config.files, units: &first.config.units };
     let mut second = config::read(new, &known)?;

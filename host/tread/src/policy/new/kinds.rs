@@ -6,6 +6,7 @@ use crate::policy::test::scalar;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use tread_model::claim::{Kind, Pattern};
+use tread_model::description::Claim;
 use tread_model::effect::Effect;
 use tread_model::unit_name::is_template;
 
@@ -72,10 +73,27 @@ impl Claimed {
         }
     }
 
+    /// As the policy will declare it.
+    pub(super) fn claim(&self) -> Claim {
+        let (least, most) = self.fragment.range();
+        Claim { changes: self.pattern.clone(), least, most, with_unchanged: false }
+    }
+
     /// As the source has it.
     pub(super) fn source(&self) -> String {
         let (least, most) = self.fragment.range();
         format!("Claim::on({:?}, Effect::{least:?}, Effect::{most:?})", self.pattern)
+    }
+
+    /// What its cases expect where its command changes.
+    fn unit_answer(&self, name: &str) -> String {
+        match can_be_started_anew(name) {
+            true => {
+                let restart = scalar(&format!("restart {name}"));
+                format!("{{answer: act, actions: [{restart}], reason: keys}}")
+            }
+            false => "{answer: abstain}".to_owned(),
+        }
     }
 
     /// What its cases are filled with.
@@ -101,7 +119,7 @@ impl Claimed {
             ("ID", scalar(&self.id)),
             ("PATH", scalar(name)),
             ("UNIT", scalar(name)),
-            ("UNITRESTART", scalar(&format!("restart {name}"))),
+            ("UNITANSWER", self.unit_answer(name)),
             ("LISTFIELD", field.to_owned()),
             ("TEXTFIELD", field.to_owned()),
             ("GOODTEXT", good),
@@ -264,6 +282,21 @@ pub(super) fn constants(claims: &[Claimed]) -> String {
         let _ = writeln!(source, "    const {constant}: &str = {value:?};");
     }
     source
+}
+
+/// What the unit tests expect where the command of their unit changes.
+pub(super) fn unit_effect(claims: &[Claimed]) -> &'static str {
+    let unit = claims.iter().find(|claim| claim.fragment == Fragment::Unit);
+    match unit.is_none_or(|claim| can_be_started_anew(&claim.id)) {
+        true => "Some(Effect::Restart)",
+        false => "None",
+    }
+}
+
+/// Whether the example restarts a unit of this name.
+fn can_be_started_anew(name: &str) -> bool {
+    let kind = name.rsplit_once('.').map_or("", |(_, kind)| kind);
+    ["service", "socket", "path", "timer", "mount"].contains(&kind)
 }
 
 /// The range of answers in words.

@@ -1,5 +1,6 @@
 //! Where the SDK comes from, as a line of Cargo.toml.
 
+use crate::inputs;
 use std::path::{Path, PathBuf};
 
 const NAME: &str = "tread-guest-sdk";
@@ -136,8 +137,10 @@ fn git(sdk: &str) -> Result<String, String> {
 }
 
 fn is_sdk(dir: &Path) -> bool {
-    std::fs::read_to_string(dir.join("Cargo.toml"))
-        .is_ok_and(|text| text.contains(&format!("name = \"{NAME}\"")))
+    let manifest = inputs::read_found(&dir.join("Cargo.toml")).ok();
+    manifest
+        .and_then(|file| String::from_utf8(file.bytes).ok())
+        .is_some_and(|text| text.contains(&format!("name = \"{NAME}\"")))
 }
 
 /// `1`, `0.1` or `1.4.0-rc.1`.

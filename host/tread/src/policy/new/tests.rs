@@ -64,6 +64,7 @@ fn the_manifest_stands_alone_and_names_the_sdk() {
         "[workspace]".to_owned(),
         "crate-type = [\"cdylib\", \"rlib\"]".to_owned(),
         "panic = \"abort\"".to_owned(),
+        "overflow-checks = true".to_owned(),
         format!("tread-guest-sdk = {SDK}"),
     ] {
         assert!(manifest.lines().any(|found| found == line), "{line}\n{manifest}");
@@ -100,6 +101,7 @@ fn names_and_claims_that_cannot_be_are_errors_that_say_why() {
         ("chrony-", &[], "no - last"),
         ("../chrony", &[], "lower-case"),
         ("test", &[], "longer name"),
+        ("registries", &[], "the name of a built-in one"),
         ("chrony", &["file:etc/chrony.conf"], "begins with /"),
         ("chrony", &["files:/etc/chrony.conf"], "did you mean \"file\""),
         ("chrony", &["file:/etc/a", "file:/etc/a"], "twice"),

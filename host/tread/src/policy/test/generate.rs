@@ -2,10 +2,9 @@
 //! and cases always give the same changes.
 
 use std::borrow::Cow;
-use tread_model::change::{Change, Content, DropinState, FileState, State, UnitState};
+use tread_model::change::{Change, Content, DropinState, FileState, State, Token, UnitState};
 use tread_model::claim::Kind;
-use tread_model::digest::Digest;
-use tread_model::secrets::redact;
+use tread_model::secrets::Tokens;
 
 /// A generated change, and what is odd about it.
 #[derive(Debug)]
@@ -18,6 +17,9 @@ pub(super) struct Sample {
 const RANDOM: usize = 120;
 /// The bytes of a large content.
 const LARGE: usize = 256 << 10;
+
+/// A secret that nothing else here is equal to.
+const HIDDEN: Token = Token(1_000);
 
 type Labelled<T> = (String, T);
 
@@ -35,7 +37,7 @@ pub(super) fn samples(kind: Kind, ids: &[String], seeds: &[String]) -> Vec<Sampl
         let Some(id) = ids.get(number % ids.len().max(1)) else { return };
         let change = Change { id: id.clone(), before: before.1.clone(), after: after.1.clone() };
         // As a policy sees it that may not read secrets, and as one that may.
-        let change = match (number % 4, redact(&change)) {
+        let change = match (number % 4, Tokens::default().redact(&change)) {
             (0, _) | (_, Cow::Borrowed(_)) => change,
             (_, Cow::Owned(redacted)) => redacted,
         };
@@ -77,7 +79,7 @@ fn states(kind: Kind, seeds: &[String], random: &mut Random) -> Vec<Labelled<Sta
         Kind::KernelType | Kind::OsImage | Kind::Password => texts(kind)
             .into_iter()
             .map(|(label, text)| (label, State::Text(Cow::Owned(text))))
-            .chain([("a digest".to_owned(), State::Digest(Digest::of(b"secret")))])
+            .chain([("a secret".to_owned(), State::Token(HIDDEN))])
             .collect(),
     }
 }
@@ -141,7 +143,7 @@ fn contents(seeds: &[String]) -> Vec<Labelled<Content<'static>>> {
         seeds.into_iter().map(|(label, text)| (label, bytes(text))).collect();
     all.extend(texts.drain(..).map(|(label, text)| (label.to_owned(), bytes(text))));
     all.push(("no content".to_owned(), Content::Absent));
-    all.push(("a digest".to_owned(), Content::Digest(Digest::of(b"secret"))));
+    all.push(("a secret".to_owned(), Content::Token(HIDDEN)));
     all
 }
 
@@ -166,7 +168,7 @@ fn unit(contents: Content<'static>, random: &mut Random) -> UnitState<'static> {
     for number in 0..random.below(3) {
         let contents = match random.below(4) {
             0 => Content::Absent,
-            1 => Content::Digest(Digest::of(b"secret")),
+            1 => Content::Token(HIDDEN),
             2 => Content::Bytes(Cow::Borrowed(&[0xff, 0x00])),
             _ => Content::Bytes(Cow::Borrowed(b"[Service]\nExecStart=\nExecStart=/bin/x\n")),
         };
@@ -346,7 +348,7 @@ mod tests {
         assert!(bytes.iter().any(|it| it.len() >= LARGE));
         assert!(bytes.iter().any(|it| std::str::from_utf8(it).is_err()));
         assert!(bytes.contains(&&b"mine\n"[..]), "texts of the cases are used");
-        assert!(files.iter().any(|file| matches!(file.content, Content::Digest(_))));
+        assert!(files.iter().any(|file| matches!(file.content, Content::Token(_))));
         assert!(files.iter().any(|file| file.content == Content::Absent));
         assert!(files.iter().any(|file| file.mode != 0o644 && file.user != "root"));
         assert!(made.iter().any(|sample| sample.change.before == State::Absent));

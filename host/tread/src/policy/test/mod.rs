@@ -2,11 +2,13 @@
 
 mod generate;
 mod properties;
+mod quotes;
 mod report;
 mod run;
+mod together;
 mod update;
 
-use super::{build, explain};
+use super::{build, explain, in_cluster};
 use crate::cases::{self, Case};
 use crate::{Exit, inputs, loading, outputs, unless_nobody_reads};
 use anyhow::{Context as _, Result, ensure};
@@ -31,7 +33,8 @@ Examples:
 
 A case is a YAML document; a file holds several, with --- between them:
   title: A server is added
-  settings: {chrony: {reload: true}}     # optional, by policy
+  settings: {chrony: {restart: true}}    # optional, by policy
+  readSecrets: true                      # optional: this policy may read secrets
   old: {files: {/etc/chrony.conf: \"server a\\n\"}}
   new: {files: {/etc/chrony.conf: \"server a\\nserver b\\n\"}}
   expect:
@@ -52,8 +55,9 @@ that changes nothing that the policy claims fails.
 --update rewrites the block `expect:` of cases that are not as expected, and nothing
 else; comments within that block are lost. Failures are never written.
 
-Besides, the policy is asked about some hundred made-up changes for each claim: it must
-answer them all, twice the same, within its limits and its claims.
+Besides, the policy is asked about some hundred made-up changes for each claim, one by one
+and several in one call: it must answer them all, twice the same, within its limits and its
+claims, with a reason that quotes nothing of what it was offered.
 
 Exit codes:
   0  everything passed
@@ -90,7 +94,7 @@ pub fn run(args: &TestArgs, out: &mut impl Write) -> Result<Exit> {
     if args.policy.is_dir() {
         build::check_crate(&args.policy)?;
     }
-    let files = files(&folder(args))?;
+    let files = cases::files(&folder(args))?;
     let (component, source) = match args.policy.is_dir() {
         true => (build::built(&args.policy)?.0, Some(fs::canonicalize(&args.policy)?)),
         false => {
@@ -103,6 +107,9 @@ pub fn run(args: &TestArgs, out: &mut impl Write) -> Result<Exit> {
     let subject = Subject::new(component, source, sandbox)
         .with_context(|| format!("{name} cannot be loaded: see tread policy inspect {name}"))?;
     let load_nanos = nanos(start);
+    let identity = &subject.policy.identity;
+    in_cluster::check_name(&identity.policy, Some(identity.digest))?;
+    in_cluster::warn_of_wide(&subject.policy.claims)?;
 
     let start = Instant::now();
     let mut results = Vec::new();
@@ -149,30 +156,6 @@ fn folder(args: &TestArgs) -> PathBuf {
         (None, true) => args.policy.join("cases"),
         (None, false) => args.policy.parent().unwrap_or(Path::new("")).join("cases"),
     }
-}
-
-/// The files of a folder, in order of name; or the one that was named.
-fn files(folder: &Path) -> Result<Vec<PathBuf>> {
-    let shown = folder.display();
-    let metadata = fs::metadata(folder)
-        .with_context(|| format!("there are no cases at {shown}: name them with --cases"))?;
-    if !metadata.is_dir() {
-        return Ok(vec![folder.to_owned()]);
-    }
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder).with_context(|| format!("cannot read {shown}"))? {
-        let path = entry.with_context(|| format!("cannot read {shown}"))?.path();
-        if path.extension().is_some_and(|it| it == "yaml" || it == "yml") {
-            files.push(path);
-        }
-    }
-    files.sort();
-    ensure!(
-        !files.is_empty(),
-        "{shown} holds no cases: write one into a file there that ends in .yaml, as tread policy \
-         test --help shows it"
-    );
-    Ok(files)
 }
 
 /// All cases of a file; one failed result where it cannot be read.

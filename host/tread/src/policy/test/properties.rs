@@ -2,17 +2,21 @@
 //! changes of all that it claims.
 
 use super::generate::{Sample, samples};
+use super::quotes;
 use super::run::Subject;
+use super::together::{Offered, Pool, calls};
 use crate::cases::Case;
 use crate::policy::questions::{inputs, instance, objects};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
-use tread_engine::sandbox::{Call, CallFailure, Reply};
+use tread_engine::sandbox::{Call, CallFailure, Reply, Speaker};
 use tread_model::change::{Change, Content, Entry, State};
 use tread_model::claim::Pattern;
 use tread_model::diff::compare;
 use tread_model::read;
-use tread_model::verdict::{Failure, FailureKind, Layer};
+use tread_model::secrets::Tokens;
+use tread_model::verdict::{Answer, Failure, FailureKind, Layer, Verdict};
 
 /// A property, and what breaks it.
 #[derive(Debug)]
@@ -26,9 +30,9 @@ const ANSWERS: &str = "every change that it claims gets an answer";
 const AGREES: &str = "the same change gets the same answer twice";
 const FUEL: &str = "every answer takes less than the limits of fuel, time and memory";
 const RANGE: &str = "no answer goes beyond its claim";
-
-/// The changes of a call that offers several at once.
-const AT_ONCE: usize = 64;
+const TOGETHER: &str = "several changes in one call get their answers too";
+const REASONS: &str = "every answer has a reason";
+const QUOTES: &str = "no reason, no line of the log and no panic quotes contents";
 
 /// Calls that ran into a limit, each of which takes long: then no more are made.
 const ENOUGH: usize = 8;
@@ -41,19 +45,20 @@ pub(super) fn check(subject: &Subject, cases: &[Case]) -> Vec<Property> {
     if let Err(failure) = subject.policy.check(&subject.sandbox) {
         let mut problems = vec!["with its default settings it cannot be asked anything".to_owned()];
         problems.extend(subject.scene().failure(failure, &[]));
-        return vec![Property { title: titled(ANSWERS, 0), problems }];
+        return vec![Property { title: ANSWERS.to_owned(), problems }];
     }
     let seeds = seeds(cases);
-    let mut run = Run { subject, broken: Broken::default(), asked: 0, beside: Vec::new() };
-    let mut at_once: Vec<Vec<Sample>> = Vec::new();
+    let mut run = Run::new(subject);
+    let mut pools: Vec<Pool> = Vec::new();
     for claim in &subject.policy.claims {
         let ids = ids(&claim.changes);
         let Ok(pattern) = Pattern::parse(&claim.changes) else { continue };
-        let samples = samples(pattern.kind(), &ids, &seeds);
+        let mut samples = samples(pattern.kind(), &ids, &seeds);
         if samples.is_empty() {
             let line = format!("no change could be made up for the claim on {}", claim.changes);
             run.broken.answers.add(vec![line, "a simpler glob can be tested".to_owned()]);
         }
+        samples.extend(quotes::samples(pattern.kind(), &ids, &seeds));
         if claim.with_unchanged {
             // The last of several names, so that the others have it beside them.
             let last = samples.iter().filter(|sample| Some(&sample.change.id) == ids.last());
@@ -61,28 +66,38 @@ pub(super) fn check(subject: &Subject, cases: &[Case]) -> Vec<Property> {
             run.beside.extend(known.map(|it| Entry { id: it.id.clone(), state: it.after.clone() }));
         }
         samples.iter().for_each(|sample| run.ask(sample));
-        at_once.push(samples);
+        pools.push(Pool { ids, samples });
     }
     run.beside.sort_by(|a, b| a.id.cmp(&b.id));
     run.beside.dedup_by(|a, b| a.id == b.id);
-    for round in 0..AT_ONCE {
-        run.ask_at_once(&at_once, round);
-    }
-    let Run { broken, asked, .. } = run;
-    let Broken { answers, agrees, fuel, range } = broken;
-    [(ANSWERS, answers), (AGREES, agrees), (FUEL, fuel), (RANGE, range)]
-        .map(|(title, found)| Property { title: titled(title, asked), problems: found.lines() })
-        .into()
-}
-
-fn titled(title: &str, asked: usize) -> String {
-    format!("{title} ({asked} made-up changes)")
+    calls(&pools).iter().for_each(|call| run.ask_together(call));
+    let Run { broken, asked, together, .. } = run;
+    let Broken { answers, together: several, agrees, fuel, range, reasons, quotes } = broken;
+    let one = format!("{asked} made-up changes");
+    let all = format!("{one}, {together} calls with several");
+    [
+        (ANSWERS, &one, answers),
+        (TOGETHER, &format!("{together} calls"), several),
+        (AGREES, &all, agrees),
+        (FUEL, &all, fuel),
+        (RANGE, &all, range),
+        (REASONS, &all, reasons),
+        (QUOTES, &all, quotes),
+    ]
+    .map(|(title, of, found)| Property {
+        title: format!("{title} ({of})"),
+        problems: found.lines(),
+    })
+    .into()
 }
 
 struct Run<'s> {
     subject: &'s Subject,
     broken: Broken,
+    /// Changes that were asked about one by one.
     asked: usize,
+    /// Calls with several.
+    together: usize,
     /// What is claimed `with-unchanged`.
     beside: Vec<Entry<'static>>,
 }
@@ -91,9 +106,12 @@ struct Run<'s> {
 #[derive(Default)]
 struct Broken {
     answers: Counted,
+    together: Counted,
     agrees: Counted,
     fuel: Counted,
     range: Counted,
+    reasons: Counted,
+    quotes: Counted,
 }
 
 /// The first of several, and how many there are.
@@ -119,7 +137,11 @@ impl Counted {
     }
 }
 
-impl Run<'_> {
+impl<'s> Run<'s> {
+    fn new(subject: &'s Subject) -> Run<'s> {
+        Run { subject, broken: Broken::default(), asked: 0, together: 0, beside: Vec::new() }
+    }
+
     fn ask(&mut self, sample: &Sample) {
         if self.broken.fuel.count >= ENOUGH {
             return;
@@ -129,32 +151,40 @@ impl Run<'_> {
         self.call(&what, &[&sample.change]);
     }
 
-    /// One change of each claim in one call, as a plan offers them.
-    fn ask_at_once(&mut self, all: &[Vec<Sample>], round: usize) {
+    /// Several changes, as a plan offers them.
+    fn ask_together(&mut self, offered: &Offered) {
         if self.broken.fuel.count >= ENOUGH {
             return;
         }
-        let mut ids = BTreeSet::new();
-        let mut changes: Vec<&Change<'_>> = all
-            .iter()
-            .filter_map(|samples| samples.get((round * 7) % samples.len().max(1)))
-            .map(|sample| &sample.change)
-            .filter(|change| ids.insert(change.id.clone()))
-            .collect();
-        if changes.len() < 2 {
-            return;
-        }
-        changes.sort_by(|a, b| a.id.cmp(&b.id));
-        self.call(&format!("{} changes at once", changes.len()), &changes);
+        self.together += 1;
+        let changes: Vec<&Change<'_>> = offered.changes.iter().collect();
+        self.call(&offered.label, &changes);
     }
 
     fn call(&mut self, what: &str, changes: &[&Change<'_>]) {
-        match self.classify(changes) {
+        let asked = self.classify(changes);
+        if let Some(quoted) = quotes::quoted(&asked) {
+            self.broken.quotes.add(vec![
+                format!("{what}: contents that were offered stand in {quoted}"),
+                "reasons are shown in the cluster: they name keys and count, and quote nothing"
+                    .to_owned(),
+            ]);
+        }
+        match asked {
             Err(CallFailure { failure, .. }) => self.note(what, &failure, changes),
-            Ok(one) => match self.classify(changes) {
-                Ok(two) if two.verdicts == one.verdicts => {}
-                _ => self.broken.agrees.add(vec![format!("{what}: two answers that differ")]),
-            },
+            Ok(one) => {
+                let silent = changes.iter().zip(&one.verdicts).find(|(_, it)| is_silent(it));
+                if let Some((change, _)) = silent {
+                    self.broken.reasons.add(vec![
+                        format!("{what}: the answer for {} has none", change.id),
+                        "a reason is what a plan shows to whoever asks why".to_owned(),
+                    ]);
+                }
+                match self.classify(changes) {
+                    Ok(two) if two.verdicts == one.verdicts => {}
+                    _ => self.broken.agrees.add(vec![format!("{what}: two answers that differ")]),
+                }
+            }
         }
     }
 
@@ -163,12 +193,22 @@ impl Run<'_> {
         let changed = |id: &str| changes.iter().any(|change| change.id == id);
         let beside: Vec<Entry<'_>> =
             self.beside.iter().filter(|entry| !changed(&entry.id)).cloned().collect();
+        // As it will be offered them.
+        let mut tokens = (!policy.declarations.needs_secrets).then(Tokens::default);
+        let mut seen = |change| match &mut tokens {
+            Some(tokens) => tokens.redact(change),
+            None => Cow::Borrowed(change),
+        };
+        let changes: Vec<Cow<'_, Change<'_>>> = changes.iter().map(|it| seen(it)).collect();
+        let changes: Vec<&Change<'_>> = changes.iter().map(AsRef::as_ref).collect();
         let call = Call {
             settings: &policy.settings,
-            changes,
+            changes: &changes,
             unchanged: &beside,
             claims: &policy.claims,
             layer: Layer::Template,
+            speaker: Speaker::Policy,
+            words: policy.words(),
         };
         sandbox.classify(module, &call)
     }
@@ -182,10 +222,17 @@ impl Run<'_> {
             | FailureKind::Memory
             | FailureKind::Stack => &mut self.broken.fuel,
             FailureKind::BeyondClaim => &mut self.broken.range,
+            _ if changes.len() > 1 => &mut self.broken.together,
             _ => &mut self.broken.answers,
         };
         property.add(lines);
     }
+}
+
+/// Whether an answer says nothing of why. Without an opinion there is nothing to say.
+fn is_silent(verdict: &Option<Verdict>) -> bool {
+    let opinion = verdict.as_ref().filter(|it| it.answer != Answer::Abstain);
+    opinion.is_some_and(|it| it.reason.is_empty())
 }
 
 /// Changes that a claim matches.

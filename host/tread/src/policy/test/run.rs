@@ -14,14 +14,14 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use tread_engine::planner;
 use tread_engine::policy::{Policy, PolicySet, Wishes};
-use tread_engine::sandbox::{Call, Module, Sandbox};
+use tread_engine::sandbox::{Call, Module, Sandbox, Speaker};
 use tread_model::change::Change;
 use tread_model::diff::{compare, unchanged};
 use tread_model::mirrors;
 use tread_model::plan::{ChangeOutcome, Plan};
 use tread_model::read::{self, Input};
 use tread_model::rules;
-use tread_model::secrets::{redact, redact_entry};
+use tread_model::secrets::Tokens;
 use tread_model::verdict::{Failure, Layer};
 
 /// The policy that is tested, loaded once.
@@ -77,9 +77,9 @@ impl Subject {
         Scene { claims: &self.policy.claims, source: self.source.as_deref() }
     }
 
-    /// The policy with settings of a case.
-    fn with(&self, settings: Map<String, Value>) -> Result<Policy, Failure> {
-        let wishes = Wishes { settings, ..Wishes::default() };
+    /// The policy as a case has it.
+    fn with(&self, settings: Map<String, Value>, read_secrets: bool) -> Result<Policy, Failure> {
+        let wishes = Wishes { settings, read_secrets, ..Wishes::default() };
         let component = Cow::Owned(self.component.clone());
         let digest = Some(self.module.digest());
         let policy =
@@ -115,8 +115,12 @@ impl Subject {
         let comparison = compare(&old, &new)?;
         let claims = &self.policy.claims;
         let claimed = |id: &str| claims.iter().any(|claim| matches(claim, id));
-        let changes: Vec<Cow<'_, Change<'_>>> =
-            comparison.changes.iter().filter(|it| claimed(&it.id)).map(redact).collect();
+        let mut tokens = Tokens::default();
+        let offered = comparison.changes.iter().filter(|it| claimed(&it.id));
+        let changes: Vec<Cow<'_, Change<'_>>> = match case.read_secrets {
+            true => offered.map(Cow::Borrowed).collect(),
+            false => offered.map(|it| tokens.redact(it)).collect(),
+        };
         let changes: Vec<&Change<'_>> = changes.iter().map(AsRef::as_ref).collect();
         ensure!(!changes.is_empty(), "{}", self.nothing_offered(&comparison.changes));
         let beside = |id: &str| claims.iter().any(|it| it.with_unchanged && matches(it, id));
@@ -124,9 +128,12 @@ impl Subject {
             true => unchanged(&old, &new, beside)?,
             false => Vec::new(),
         };
-        let entries: Vec<_> = entries.iter().map(|it| redact_entry(it).into_owned()).collect();
+        let entries: Vec<_> = match case.read_secrets {
+            true => entries,
+            false => entries.iter().map(|it| tokens.redact_entry(it).into_owned()).collect(),
+        };
 
-        let policy = self.with(settings_of(case, self.name())?)?;
+        let policy = self.with(settings_of(case, self.name())?, case.read_secrets)?;
         let asked = match policy.check(&self.sandbox) {
             Err(failure) => Err(failure.clone()),
             Ok(()) => {
@@ -136,6 +143,8 @@ impl Subject {
                     unchanged: &entries,
                     claims,
                     layer: Layer::Template,
+                    speaker: Speaker::Policy,
+                    words: policy.words(),
                 };
                 self.sandbox.classify(&self.module, &call).map_err(|failed| failed.failure)
             }
@@ -153,6 +162,10 @@ impl Subject {
             problems.extend(nothing_expected(&given));
         }
         self.compare_verdicts(case, &given, &comparison.changes, &mut problems);
+        let silent = given.iter().filter(|(_, it)| it.reason.is_empty() && it.answer != "abstain");
+        problems.extend(silent.map(|(id, it)| {
+            format!("{id}: answered {} without a reason, which a plan would show", it.answer)
+        }));
         let plan = match case.expect.plan.is_some() {
             true => Some(self.plan(case, &old, &new)?),
             false => None,
@@ -221,7 +234,7 @@ impl Subject {
 
     /// The other built-in policies, those of the case's rules, and this one.
     fn set(&self, case: &Case) -> Result<Rc<WithWarnings>> {
-        let key = serde_json::to_string(&(&case.settings, &case.rules))?;
+        let key = serde_json::to_string(&(&case.settings, &case.rules, case.read_secrets))?;
         if let Some(set) = self.sets.borrow().get(&key) {
             return Ok(Rc::clone(set));
         }
@@ -233,7 +246,7 @@ impl Subject {
         let mut all = builtins::load(limits, wishes)?;
         // A built-in policy that is tested stands in its own place.
         all.retain(|builtin| builtin.identity.policy != self.name());
-        all.push(self.with(settings_of(case, self.name())?)?);
+        all.push(self.with(settings_of(case, self.name())?, case.read_secrets)?);
         let mut warnings = Vec::new();
         for rule in &case.rules {
             let bytes = serde_json::to_vec(rule)?;
@@ -244,7 +257,7 @@ impl Subject {
                     read_secrets: false,
                 };
                 let policy = builtins::load_rules(read.layer, wishes, limits)?;
-                all.push(policy.named(read.name, String::new(), read.claims));
+                all.push(policy.named(read.name, String::new(), read.claims).by_rules());
                 warnings.extend(read.warnings);
             }
         }

@@ -1,9 +1,10 @@
 
-/// A configuration file: what its lines say decides, not its bytes.
+/// A configuration file: what its lines say decides, not its bytes. A reload is
+/// asked for as long as nobody says that the service takes a restart.
 fn file(settings: &Settings, change: &Change) -> Verdict {
-    let act = |reason: &str| match settings.reload {
-        true => Verdict::reload(&settings.service, reason),
-        false => Verdict::restart(&settings.service, reason),
+    let act = |reason: &str| match settings.restart {
+        true => Verdict::restart(&settings.service, reason),
+        false => Verdict::reload(&settings.service, reason),
     };
     let (Some(before), Some(after)) = (change.before.as_file(), change.after.as_file()) else {
         return act("the file came or went, and the service has to read it anew");
@@ -13,9 +14,9 @@ fn file(settings: &Settings, change: &Change) -> Verdict {
         return act("who may read the file changed: better to see now whether the service can");
     }
     let (Some(before), Some(after)) = (before.content.text(), after.content.text()) else {
-        // A secret is only known by its digest, and other bytes are no text:
+        // A secret is only known by a token, and other bytes are no text:
         // better to have no opinion than to guess.
-        return Verdict::abstain_because("only its digest is known, as of a secret, or it is no text");
+        return Verdict::abstain_because("it is a secret, of which only a token is known, or no text");
     };
     let lines = diff::lines_without(before, after, &["#"]);
     if lines.is_empty() {

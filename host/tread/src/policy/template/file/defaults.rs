@@ -1,2 +1,2 @@
             service: "@SERVICE@".to_owned(),
-            reload: false,
+            restart: false,

@@ -1,4 +1,5 @@
     /// The service that reads the file.
     pub service: String,
-    /// Whether a reload is enough for it.
-    pub reload: bool,
+    /// Whether it takes a restart: one that has no reload, or that reads the file
+    /// only when it starts.
+    pub restart: bool,

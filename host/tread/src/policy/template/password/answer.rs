@@ -1,5 +1,5 @@
 
-/// A password: it counts from the next login on. Only digests of it reach a
+/// A password: it counts from the next login on. Only tokens of it reach a
 /// policy, so that all it can see is whether there is one.
 fn password(settings: &Settings, change: &Change) -> Verdict {
     match change.edit() {

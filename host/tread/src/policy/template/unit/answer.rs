@@ -19,12 +19,19 @@ fn unit(settings: &Settings, change: &Change) -> Verdict {
     let keys = diff::keys(&before, &after, '=');
     let changed: Vec<&str> =
         keys.iter().filter(|key| counts(key)).map(|key| key.key.as_str()).collect();
-    match changed.len() {
-        0 => Verdict::nothing("nothing changed that the running unit depends on"),
-        count => Verdict::restart(
-            change.name(),
-            format!("the unit takes up {count} changed keys when it starts anew"),
-        ),
+    let why = format!("the unit takes up what changed in it, keys: {}", changed.len());
+    match change.name().rsplit('.').next() {
+        _ if changed.is_empty() => {
+            Verdict::nothing("nothing changed that the running unit depends on")
+        }
+        // systemd mounts it again with its new options, and ends nothing that uses it.
+        Some("mount") if changed == ["Mount.Options"] => Verdict::reload(change.name(), why),
+        // A reload reads the configuration of a service anew, and not the unit's own.
+        Some("service" | "socket" | "path" | "timer" | "mount") => {
+            Verdict::restart(change.name(), why)
+        }
+        // A target, a slice and the like are nothing that a policy may restart.
+        _ => Verdict::abstain(),
     }
 }
 

@@ -1,13 +1,13 @@
 
     #[test]
-    fn a_description_needs_nothing_and_a_command_restarts_the_unit() {
+    fn a_description_needs_nothing_and_a_command_starts_it_anew() {
         let old = "[Unit]\nDescription=a\n[Service]\nExecStart=/bin/a\n";
         for (new, effect) in [
-            ("[Unit]\nDescription=b\n[Service]\nExecStart=/bin/a\n", Effect::None),
-            ("[Unit]\nDescription=a\n[Service]\nExecStart=/bin/b\n", Effect::Restart),
+            ("[Unit]\nDescription=b\n[Service]\nExecStart=/bin/a\n", Some(Effect::None)),
+            ("[Unit]\nDescription=a\n[Service]\nExecStart=/bin/b\n", @UNITEFFECT@),
         ] {
             let verdict = test::verdict::<@TYPE@>(test::unit(UNIT, old, new));
-            assert_eq!(verdict.effect(), Some(effect), "{new}");
+            assert_eq!(verdict.effect(), effect, "{new}");
         }
     }
 

@@ -1,0 +1,219 @@
+//! One budget for all plans that are made at the same time. What a plan takes is
+//! counted before it is begun: the bytes that are compared, and the entries in
+//! them. Most plans share a part of the budget; of those that need more, one is
+//! made at a time, so that there is always a thread for the others; and what does
+//! not fit at all is not planned, in a sentence.
+
+use crate::previews::{Bodies, Piece, Side, Work};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// What reading and comparing takes, for each byte.
+const PER_BYTE: usize = 3;
+/// The same for each entry, however short it is.
+const PER_ENTRY: usize = 2 << 10;
+/// Up to so many bytes entries are not counted.
+const UNCOUNTED: usize = 512 << 10;
+/// What all plans of a usual size may take together, and one of them.
+const SHARED: usize = 64 << 20;
+const USUAL: usize = 16 << 20;
+/// What a plan may take.
+const LARGEST: usize = 96 << 20;
+/// The unit in which it is counted.
+const UNIT: usize = 1 << 10;
+
+/// Of so many changes in all pools together it is kept what plans say.
+const CHANGES: usize = 50_000;
+/// So many answers are put together in one plan: of each policy to each change.
+const ANSWERS: usize = 100_000;
+/// One plan has so many changes at most, and so many whatever else there is.
+const OF_ONE: (usize, usize) = (100, 2000);
+
+/// How many changes a plan may have in a cluster with so many pools and policies.
+/// With more it is planned as a reboot, the same in each replica.
+pub(super) fn most_changes(pools: usize, policies: usize) -> usize {
+    let (least, most) = OF_ONE;
+    (CHANGES / pools.max(1)).min(ANSWERS / policies.max(1)).clamp(least, most)
+}
+
+/// What a plan takes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Cost {
+    bytes: usize,
+    entries: usize,
+}
+
+impl Cost {
+    /// Of what is compared: the ways of a pool one by one, each with where it goes.
+    pub(super) fn of(work: &Work, bodies: &Bodies, counted: &Counted) -> Cost {
+        let of_side = |side: &Side| Cost::of_side(side, bodies, counted);
+        let target = work.target.as_ref().map(|(_, side)| side);
+        let from = work.ways.iter().filter_map(|way| way.from.as_ref()).chain(target);
+        let from = from.map(of_side).max_by_key(Cost::takes).unwrap_or_default();
+        let to = of_side(&work.to);
+        Cost { bytes: from.bytes + to.bytes, entries: from.entries + to.entries }
+    }
+
+    fn of_side(side: &Side, bodies: &Bodies, counted: &Counted) -> Cost {
+        let pieces = side.configs.iter().chain(&side.mirrors).flat_map(Piece::parts);
+        let all: Vec<(&Piece, &[u8])> =
+            pieces.filter_map(|piece| Some((piece, piece.bytes(bodies)?))).collect();
+        let bytes = all.iter().map(|(_, bytes)| bytes.len()).sum();
+        let entries = match bytes > UNCOUNTED {
+            true => all.iter().map(|(piece, bytes)| counted.entries(piece, bytes)).sum(),
+            false => 0,
+        };
+        Cost { bytes, entries }
+    }
+
+    fn takes(&self) -> usize {
+        self.bytes.saturating_mul(PER_BYTE).saturating_add(self.entries.saturating_mul(PER_ENTRY))
+    }
+}
+
+/// How many entries are in what the plans of many pools have, counted once: it
+/// stays where it is for as long as they are made.
+#[derive(Debug, Default)]
+pub(super) struct Counted(Mutex<BTreeMap<usize, usize>>);
+
+impl Counted {
+    fn entries(&self, piece: &Piece, bytes: &[u8]) -> usize {
+        let count = || bytes.iter().filter(|byte| **byte == b'{').count();
+        if !piece.is_given() {
+            return count();
+        }
+        let mut counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *counted.entry(bytes.as_ptr().addr()).or_insert_with(count)
+    }
+}
+
+/// What all plans that are made at the same time may take. Clones share it.
+#[derive(Debug, Clone)]
+pub(super) struct Budget {
+    shared: Arc<Semaphore>,
+    large: Arc<Semaphore>,
+    /// Of those that hold what they compare, and wait.
+    waiting: Arc<Semaphore>,
+}
+
+/// Room in the budget, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Room {
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Default for Budget {
+    fn default() -> Budget {
+        Budget {
+            shared: Arc::new(Semaphore::new(SHARED / UNIT)),
+            large: Arc::new(Semaphore::new(1)),
+            waiting: Arc::new(Semaphore::new(WAITING)),
+        }
+    }
+}
+
+/// How many plans hold what was fetched for them while they wait.
+const WAITING: usize = 2;
+
+/// Why what has to be fetched for a plan is not.
+pub(super) fn too_much() -> String {
+    format!(
+        "more than {} MB have to be compared: planned as a reboot, since so much is not looked at",
+        super::bodies::MOST >> 20
+    )
+}
+
+impl Budget {
+    /// Waits until there is room for what has to be fetched. It has to be dropped
+    /// when the plan has room itself.
+    pub(super) async fn to_fetch(&self) -> Room {
+        Room { _permit: Arc::clone(&self.waiting).acquire_owned().await.ok() }
+    }
+
+    /// Waits until there is room for a plan; or says why there never is.
+    pub(super) async fn room(&self, cost: Cost) -> Result<Room, String> {
+        let takes = cost.takes();
+        let waits = if takes <= USUAL {
+            let units = u32::try_from(takes.div_ceil(UNIT)).unwrap_or(u32::MAX);
+            Arc::clone(&self.shared).acquire_many_owned(units).await
+        } else if takes <= LARGEST {
+            Arc::clone(&self.large).acquire_owned().await
+        } else {
+            return Err(format!(
+                "{} KB with {} entries have to be compared: planned as a reboot, since so much is \
+                 not looked at",
+                cost.bytes / 1024,
+                cost.entries
+            ));
+        };
+        // Closed never.
+        Ok(Room { _permit: waits.ok() })
+    }
+}
+
+/// What has to be fetched for a plan.
+pub(super) fn keys(work: &Work) -> BTreeSet<crate::previews::BodyKey> {
+    let sides = work.ways.iter().filter_map(|way| way.from.as_ref()).chain([&work.to]);
+    let mut keys: BTreeSet<_> = sides.flat_map(Side::keys).cloned().collect();
+    keys.extend(work.parts.iter().filter_map(|part| match &part.body {
+        Some(Piece::Stored(key)) => Some(key.clone()),
+        _ => None,
+    }));
+    keys
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::FutureExt as _;
+
+    fn cost(megabytes: usize, entries: usize) -> Cost {
+        Cost { bytes: megabytes << 20, entries }
+    }
+
+    #[test]
+    fn what_usual_plans_take_is_shared_and_waited_for() {
+        let budget = Budget::default();
+        let room = |cost| budget.room(cost).now_or_never();
+        let rooms: Vec<_> = (0..4).map(|_| room(cost(5, 0)).unwrap().unwrap()).collect();
+        assert!(room(cost(5, 0)).is_none());
+        assert!(room(cost(1, 0)).is_some(), "there is a little left");
+        drop(rooms);
+        assert!(room(cost(5, 0)).is_some());
+    }
+
+    #[test]
+    fn of_large_ones_one_is_made_at_a_time_and_others_do_not_wait_for_it() {
+        let budget = Budget::default();
+        let room = |cost| budget.room(cost).now_or_never();
+        let large = room(cost(3, 40_000)).unwrap().unwrap();
+        assert!(room(cost(3, 40_000)).is_none());
+        assert!(room(cost(3, 100)).is_some());
+        drop(large);
+        assert!(room(cost(3, 40_000)).is_some());
+    }
+
+    #[test]
+    fn what_never_fits_is_told_at_once() {
+        let budget = Budget::default();
+        let why = budget.room(cost(2, 150_000)).now_or_never().unwrap().unwrap_err();
+        assert!(why.starts_with("2048 KB with 150000 entries have to be compared"), "{why}");
+        assert!(why.contains("planned as a reboot"), "{why}");
+        assert!(budget.room(cost(usize::MAX >> 20, 0)).now_or_never().unwrap().is_err());
+    }
+
+    #[test]
+    fn the_more_pools_and_policies_there_are_the_fewer_changes_a_plan_may_have() {
+        for ((pools, policies), most) in [
+            ((0, 0), 2000),
+            ((3, 14), 2000),
+            ((25, 50), 2000),
+            ((50, 14), 1000),
+            ((3, 200), 500),
+            ((5000, 14), 100),
+        ] {
+            assert_eq!(most_changes(pools, policies), most, "{pools} {policies}");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+use crate::api::disruption_plan::{Cause, CauseEvent, Nodes};
+use crate::policies::current::Current;
+use crate::pools::Pool;
+use crate::previews::{Asked, Bodies, Parsed, Part, Piece, Side, Way, Work, compute, warnings};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tread_engine::planner::Answers;
+use tread_engine::policy::PolicySet;
+use tread_engine::sandbox::{Options, Sandbox};
+use tread_model::operator;
+
+const NEW: &str = "50-guess";
+
+fn config(name: &str, spec: &Value) -> Arc<[u8]> {
+    let object = json!({
+        "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
+        "metadata": {"name": name}, "spec": {"config": spec},
+    });
+    object.to_string().into_bytes().into()
+}
+
+fn file(path: &str, mode: u32, text: &str) -> Value {
+    let source = format!("data:,{text}");
+    json!({"ignition": {"version": "3.4.0"}, "storage": {"files": [
+        {"path": path, "mode": mode, "overwrite": true, "contents": {"source": source}}]}})
+}
+
+fn password(hash: &str) -> Value {
+    json!({"ignition": {"version": "3.4.0"},
+        "passwd": {"users": [{"name": "core", "passwordHash": hash}]}})
+}
+
+/// What is said of a config by which nodes that have one are to get another.
+fn said(there: &Value, asked: &Value, operated: bool, hides_secrets: bool) -> Vec<String> {
+    let key = ("rendered-worker-1".to_owned(), "1".to_owned());
+    let bodies = Bodies::from([(key.clone(), config(&key.0, there))]);
+    let given = Piece::Given(NEW.to_owned(), config(NEW, asked));
+    let cause = Cause {
+        kind: "MachineConfig".to_owned(),
+        name: NEW.to_owned(),
+        event: CauseEvent::Changed,
+    };
+    let nodes = Nodes { count: 3, first: Vec::new() };
+    let work = Work {
+        pool: Arc::new(Pool { name: "worker".to_owned(), ..Pool::default() }),
+        ways: vec![Way { from: Some(Side::rendered(key.clone())), from_name: key.0, nodes }],
+        to: Side { configs: vec![given.clone()], ..Side::default() },
+        to_name: String::new(),
+        target: None,
+        parts: vec![Part { cause: cause.clone(), body: Some(given), mirrors: false }],
+        operated,
+        single_replica: false,
+        since: String::new(),
+    };
+    let current = Current::new(PolicySet::new(Vec::new()).unwrap(), None, true);
+    let sandbox = Sandbox::new(Options::default()).unwrap();
+    let asked = Asked {
+        bodies: &bodies,
+        current: &current,
+        operator: &operator::Policies::of(None),
+        sandbox: &sandbox,
+        answers: &Answers::default(),
+        parsed: &Parsed::default(),
+        hides_secrets,
+    };
+    warnings(&[compute(work, &asked)], &cause)
+}
+
+#[test]
+fn whether_a_guess_is_right_is_not_told_of_a_secret() {
+    const PULL_SECRET: &str = "/var/lib/kubelet/config.json";
+    let cases: [(&str, [Value; 3]); 4] = [
+        ("file:/etc/a", ["right", "right", "wrong"].map(|text| file("/etc/a", 0o600, text))),
+        // Whoever asks may give it another mode.
+        (
+            "file:/etc/a",
+            [(0o600, "right"), (0o644, "right"), (0o644, "wrong")]
+                .map(|(mode, text)| file("/etc/a", mode, text)),
+        ),
+        (
+            "file:/var/lib/kubelet/config.json",
+            ["right", "right", "wrong"].map(|text| file(PULL_SECRET, 0o644, text)),
+        ),
+        ("password:core", ["$6$right", "$6$right", "$6$wrong"].map(password)),
+    ];
+    for (id, [there, right, wrong]) in cases {
+        for operated in [true, false] {
+            let hidden = [&right, &wrong].map(|asked| said(&there, asked, operated, true));
+            assert_eq!(hidden[0], hidden[1], "{id} {operated}");
+            let [line, note] = hidden[0].as_slice() else { panic!("{id}: {hidden:?}") };
+            assert!(line.contains("pool worker, 3 nodes"), "{line}");
+            assert!(note.contains(&format!("whether {id} changes is not told")), "{note}");
+        }
+        if there != right {
+            continue;
+        }
+        // Whoever may read what is there is told.
+        assert_ne!(said(&there, &right, true, false), said(&there, &wrong, true, false), "{id}");
+    }
+}
+
+#[test]
+fn of_what_is_no_secret_it_is_told_whether_it_changes() {
+    let [there, same, other] = ["a", "a", "b"].map(|text| file("/etc/a", 0o644, text));
+    assert_eq!(said(&there, &same, true, true), Vec::<String>::new());
+    let [line] = said(&there, &other, true, true).try_into().unwrap();
+    assert!(line.contains("file:/etc/a") && !line.contains("secret"), "{line}");
+    // Nor is anything hidden that nobody asks about.
+    let there = file("/etc/secret", 0o600, "a");
+    let lines = said(&there, &other, false, true);
+    assert!(!lines.iter().any(|line| line.contains("secret:")), "{lines:?}");
+}

@@ -1,0 +1,95 @@
+//! What becomes of the words of a policy that was offered a secret: they are
+//! shown nowhere, unless they were there before it was asked (law 10).
+
+use crate::failure::failure;
+use crate::sandbox::{Call, CallFailure, Words};
+use tread_model::change::Change;
+use tread_model::secrets::{tells_secret, tells_secret_entry};
+use tread_model::verdict::{Action, Answer, Failure, FailureKind, Layer, Verdict};
+
+/// In place of a reason that might quote a secret.
+const UNSHOWN: &str = "The policy was offered a secret, so its reason, which might quote it, is not \
+                       shown: it can declare the sentence as one of its `reasons`.";
+
+/// In place of the message of a failure that might quote a secret.
+const UNTOLD: &str =
+    "It was offered secrets, so what it said, which might quote them, is not shown.";
+
+/// How far a policy's words go in one call.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Discretion<'w> {
+    /// It was offered no secret.
+    Free,
+    /// It was offered one: only words that it had before go further. Units are
+    /// such words too, unless it comes with the program.
+    Bound { words: &'w Words, units: bool },
+}
+
+impl<'w> Discretion<'w> {
+    pub(crate) fn of(call: &Call<'w, '_>) -> Discretion<'w> {
+        let told = call.changes.iter().any(|change| tells_secret(change))
+            || call.unchanged.iter().any(tells_secret_entry);
+        match told {
+            true => Discretion::Bound { words: call.words, units: call.layer != Layer::Builtin },
+            false => Discretion::Free,
+        }
+    }
+
+    pub(crate) fn of_log(self, log: Vec<String>) -> Vec<String> {
+        match self {
+            Discretion::Free => log,
+            Discretion::Bound { .. } => Vec::new(),
+        }
+    }
+
+    /// A failure's message may be the policy's own last words.
+    pub(crate) fn of_failure(self, failed: CallFailure) -> CallFailure {
+        let CallFailure { mut failure, fuel, log, reproducible } = failed;
+        if matches!(self, Discretion::Bound { .. }) && may_quote(failure.kind) {
+            failure.message = UNTOLD.to_owned();
+        }
+        CallFailure { failure, fuel, log: self.of_log(log), reproducible }
+    }
+
+    /// Reasons that were not there before are left out. So cannot be a unit,
+    /// whose name would then be a word on what the secret is.
+    pub(crate) fn of_verdicts(
+        self,
+        changes: &[&Change<'_>],
+        mut verdicts: Vec<Option<Verdict>>,
+    ) -> Result<Vec<Option<Verdict>>, Failure> {
+        let Discretion::Bound { words, units } = self else { return Ok(verdicts) };
+        for (change, verdict) in changes.iter().zip(&mut verdicts) {
+            let Some(verdict) = verdict else { continue };
+            if !(verdict.reason.is_empty() || words.know_reason(&verdict.reason)) {
+                verdict.reason = UNSHOWN.to_owned();
+            }
+            let Answer::Act(actions) = &verdict.answer else { continue };
+            if units && !actions.iter().all(|action| is_known(action, words)) {
+                return Err(failure(
+                    FailureKind::InvalidUnit,
+                    format!(
+                        "it was offered secrets, and for {} it names a unit that is written \
+                         neither in its description nor in its settings: make the unit's name a \
+                         setting, or name it in a claim or in a reason that it declares",
+                        change.id
+                    ),
+                ));
+            }
+        }
+        Ok(verdicts)
+    }
+}
+
+fn is_known(action: &Action, words: &Words) -> bool {
+    match action {
+        Action::Reload(unit) | Action::Restart(unit) => words.know_unit(unit),
+        Action::DaemonReload | Action::Drain | Action::Reboot | Action::RebootUndrained => true,
+    }
+}
+
+/// Whether a failure tells in the policy's own words, or only what it used up.
+fn may_quote(kind: FailureKind) -> bool {
+    use FailureKind::{Deadline, Memory, NoRoom, OutOfFuel, Stack};
+    !matches!(kind, Deadline | Memory | NoRoom | OutOfFuel | Stack)
+}

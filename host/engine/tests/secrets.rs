@@ -1,0 +1,219 @@
+//! What a policy that was offered a secret can say: only what it could have said
+//! before (law 10).
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+#[path = "support/mod.rs"]
+mod support;
+
+use std::borrow::Cow;
+use support::*;
+use tread_engine::limits::Limits;
+use tread_engine::planner::{Planned, plan};
+use tread_engine::policy::{Policy, PolicySet, Wishes};
+use tread_engine::sandbox::{Call, CallFailure, Reply, Sandbox, Speaker, Words};
+use tread_model::change::{Change, Content, FileState, State};
+use tread_model::config::NodeConfig;
+use tread_model::description::Declarations;
+use tread_model::read::{self, Input};
+use tread_model::verdict::{FailureKind, Layer};
+
+fn with_mode(mode: u32) -> Vec<Change<'static>> {
+    let file = |text: &'static str, mode| {
+        State::File(FileState {
+            content: Content::Bytes(text.as_bytes().into()),
+            mode,
+            user: "root".into(),
+            group: "root".into(),
+        })
+    };
+    let change = |id: &str, mode| Change {
+        id: id.to_owned(),
+        before: file("one", mode),
+        after: file("two", mode),
+    };
+    vec![change("file:/etc/a", mode), change("file:/etc/b", 0o644)]
+}
+
+const OPEN: u32 = 0o644;
+const SECRET: u32 = 0o600;
+
+/// Asks about a file of this mode and one that everybody may read.
+fn asked(guest: &Guest, mode: u32, words: &Words) -> Result<Reply, CallFailure> {
+    let sandbox = sandbox(Limits::default());
+    let module = sandbox.load(&guest.component(), None).expect("it can be loaded");
+    let changes = with_mode(mode);
+    let changes: Vec<&Change<'_>> = changes.iter().collect();
+    let claims = described().claims;
+    let call = Call {
+        settings: "{}",
+        changes: &changes,
+        unchanged: &[],
+        claims: &claims,
+        layer: Layer::Template,
+        speaker: Speaker::Policy,
+        words,
+    };
+    sandbox.classify(&module, &call)
+}
+
+fn declared(reasons: &[&str]) -> Words {
+    let reasons = reasons.iter().map(|&reason| reason.to_owned()).collect();
+    Words::new(&Declarations { needs_secrets: true, reasons }, &[], "{}")
+}
+
+fn both(unit: &'static str) -> Guest {
+    answering(vec![act(0, &[]), act(1, &[Action::Restart(unit)])])
+}
+
+fn reasons(reply: &Reply) -> Vec<&str> {
+    let reasons = reply.verdicts.iter().map(|it| it.as_ref().unwrap().reason.as_str());
+    reasons.collect()
+}
+
+#[test]
+fn no_reason_of_a_call_with_a_secret_is_shown_unless_it_was_declared() {
+    let known = |reasons: &[&str]| declared(&[reasons, &["a.service"]].concat());
+    let reply = asked(&both("a.service"), SECRET, &known(&[])).unwrap();
+    for reason in reasons(&reply) {
+        assert!(reason.starts_with("The policy was offered a secret"), "{reason}");
+    }
+    let reply = asked(&both("a.service"), SECRET, &known(&["because"])).unwrap();
+    assert_eq!(reasons(&reply), ["because", "because"]);
+    let reply = asked(&both("a.service"), OPEN, &Words::default()).unwrap();
+    assert_eq!(reasons(&reply), ["because", "because"]);
+}
+
+#[test]
+fn what_an_admin_wrote_in_the_settings_is_shown() {
+    let settings = r#"{"rules": [{"reason": "because", "unit": "a.service"}]}"#;
+    let words = Words::new(&Declarations::default(), &[], settings);
+    assert_eq!(
+        reasons(&asked(&both("a.service"), SECRET, &words).unwrap()),
+        ["because", "because"]
+    );
+}
+
+#[test]
+fn a_unit_that_nobody_wrote_down_is_a_failure_that_does_not_name_it() {
+    let failed = asked(&both("hunter2.service"), SECRET, &declared(&["because"])).unwrap_err();
+    assert_failure(&failed.failure, FailureKind::InvalidUnit, "neither in its description");
+    assert!(failed.failure.message.contains("file:/etc/b"), "{}", failed.failure);
+    assert!(!failed.failure.message.contains("hunter2"), "{}", failed.failure);
+    assert!(failed.reproducible);
+    asked(&both("hunter2.service"), OPEN, &Words::default()).unwrap();
+}
+
+#[test]
+fn neither_a_panic_nor_a_log_nor_a_broken_answer_of_such_a_call_is_told() {
+    let fields = r#"(data (i32.const 120000) "hunter2")"#.to_owned();
+    let says = "(call $log (i32.const 120000) (i32.const 7))";
+    let panics = Guest { fields: fields.clone(), ..classifying(&format!("{says} (unreachable)")) };
+    let no_unit = answering(vec![act(0, &[Action::Restart("hunter2")])]);
+    for (guest, kind) in [(panics, FailureKind::Trap), (no_unit, FailureKind::InvalidUnit)] {
+        let told = asked(&guest, OPEN, &Words::default()).unwrap_err();
+        assert_failure(&told.failure, kind, "hunter2");
+        let untold = asked(&guest, SECRET, &Words::default()).unwrap_err();
+        assert_failure(&untold.failure, kind, "It was offered secrets");
+        assert_eq!(untold.log, [""; 0]);
+    }
+    let body = format!(
+        "{says} (i32.store (i32.const 0) (i32.const 0))
+        (i32.store (i32.const 4) (i32.const 0)) (i32.const 0)"
+    );
+    let speaks = Guest { fields, ..classifying(&body) };
+    assert_eq!(asked(&speaks, OPEN, &Words::default()).unwrap().log, ["hunter2"]);
+    assert_eq!(asked(&speaks, SECRET, &Words::default()).unwrap().log, [""; 0]);
+}
+
+fn declaring(declares: Declarations) -> Guest {
+    let verdicts = vec![Says { change: 0, answer: Answer::Abstain, reason: b"" }];
+    Guest { declares: Some(declares), version: "1.1.0", ..answering(verdicts) }
+}
+
+fn needy() -> Declarations {
+    Declarations { needs_secrets: true, reasons: vec!["it is read when it starts".to_owned()] }
+}
+
+#[test]
+fn what_a_component_declares_has_to_be_what_its_section_says() {
+    let sandbox = sandbox(Limits::default());
+    let component = declaring(needy()).component();
+    sandbox.load(&component, None).unwrap();
+    let policy = Policy::new(
+        Cow::Owned(component),
+        None,
+        Layer::Template,
+        Wishes::default(),
+        &Limits::default(),
+    );
+    assert_eq!(policy.unwrap().declarations, needy());
+
+    let mut says_more = Guest { version: "1.1.0", ..Guest::default() }.component();
+    let section = serde_json::to_vec(&needy()).unwrap();
+    append_section(&mut says_more, "tread:declarations", &section);
+    let failure = sandbox.load(&says_more, None).unwrap_err();
+    assert_failure(&failure, FailureKind::BadDescription, "declare different things");
+
+    for reason in ["", "two\nlines", &"x".repeat(513)] {
+        let declares = Declarations { needs_secrets: false, reasons: vec![reason.to_owned()] };
+        let failure = sandbox.load(&declaring(declares).component(), None).unwrap_err();
+        assert_failure(&failure, FailureKind::BadDescription, "one line of 512 bytes");
+    }
+}
+
+fn machine_config(text: &str) -> String {
+    let source = format!("data:,{text}");
+    serde_json::json!({
+        "apiVersion": "machineconfiguration.openshift.io/v1",
+        "kind": "MachineConfig",
+        "metadata": {"name": "a", "labels": {"machineconfiguration.openshift.io/role": "worker"}},
+        "spec": {"config": {"ignition": {"version": "3.4.0"}, "storage": {"files": [
+            {"path": "/etc/a", "mode": 0o600, "contents": {"source": source}},
+        ]}}},
+    })
+    .to_string()
+}
+
+fn planned(policy: Policy) -> String {
+    let sides = [machine_config("one"), machine_config("two")];
+    let input = |text: &'static str| [Input { name: "a", bytes: text.as_bytes() }];
+    let [old, new] = sides.map(|text| input(text.leak()));
+    let (old, new) = read::sides(&old, &new).unwrap();
+    let (old, new): (NodeConfig<'_>, NodeConfig<'_>) = (old.config, new.config);
+    let sandbox: Sandbox = sandbox(Limits::default());
+    let policies = PolicySet::new(vec![policy]).unwrap();
+    let Planned { plan, .. } = plan(&sandbox, &policies, &old, &new, Vec::new()).unwrap();
+    serde_json::to_string(&plan).unwrap()
+}
+
+#[test]
+fn a_policy_that_needs_secrets_and_may_not_read_them_says_who_can_change_that() {
+    let policy = |declares, read_secrets| {
+        let component = Cow::Owned(declaring(declares).component());
+        let wishes = Wishes { read_secrets, ..Wishes::default() };
+        Policy::new(component, None, Layer::Template, wishes, &Limits::default()).unwrap()
+    };
+    let sentence = "it may not read this file: `--read-secrets test`, in a cluster \
+                    `spec.readSecrets: true`, lets it";
+    assert!(policy(needy(), false).misses_secrets());
+    let told = planned(policy(needy(), false));
+    assert!(told.contains(sentence), "{told}");
+    for (declares, reads) in [(needy(), true), (Declarations::default(), false)] {
+        let told = planned(policy(declares, reads));
+        assert!(!told.contains("may not read"), "{told}");
+    }
+}
+
+/// It says what it sees of the new side in the reason of a verdict.
+#[test]
+fn a_policy_sees_tokens_that_say_nothing() {
+    let body = "(call $log (i32.load offset=52 (local.get $changes))
+        (i32.load offset=56 (local.get $changes))) (unreachable)";
+    let guest = classifying(body).component();
+    let wishes = Wishes::default();
+    let policy =
+        Policy::new(Cow::Owned(guest), None, Layer::Template, wishes, &Limits::default()).unwrap();
+    let told = planned(policy);
+    assert!(told.contains("trap: secret:2"), "{told}");
+}

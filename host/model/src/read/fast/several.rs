@@ -1,0 +1,84 @@
+//! A side of several MachineConfigs, of which no two say anything of the same
+//! thing: what has to be merged is left to the diagnosing reader.
+
+use super::config;
+use super::entries::Known;
+use crate::config::{KernelType, NodeConfig, Place};
+use crate::read::{Input, Makeup, Side};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+/// Reads one side; `None` if in doubt.
+pub(super) fn side<'a>(inputs: &[Input<'a>]) -> Option<Side<'a>> {
+    if let [input] = inputs {
+        let mut document = config::read(input, &Known::default())?;
+        super::sort(&mut document.config)?;
+        return Some(super::side(input, document));
+    }
+    let (mut configs, mut places) = (Vec::new(), Vec::new());
+    for (number, input) in (0..).zip(inputs) {
+        let config::Document { mut config, path, makeup } = config::read(input, &Known::default())?;
+        // Nothing stands beside a rendered config, and an Ignition config has
+        // another name than its own.
+        let Makeup::Single(role) = makeup else { return None };
+        config.files.iter_mut().for_each(|file| file.origin.document = number);
+        config.units.iter_mut().for_each(|unit| unit.origin.document = number);
+        config.users.iter_mut().for_each(|user| user.origin.document = number);
+        configs.push((role, config));
+        places.push(Place { file: input.name.to_owned(), document: String::new(), config: path });
+    }
+    configs.sort_by(|a, b| order(a).cmp(&order(b)));
+    let names: BTreeSet<&str> = configs.iter().map(|(_, config)| config.name.as_ref()).collect();
+    let roles: BTreeSet<&str> = configs.iter().map(|(role, _)| role_of(role.as_ref())).collect();
+    let base = roles.iter().filter(|role| is_base(role)).count();
+    if configs.is_empty() || names.len() < configs.len() || base > 1 || roles.len() - base > 1 {
+        return None;
+    }
+    let named = || configs.iter().filter_map(|(role, _)| role.as_ref());
+    let pool = named().find(|role| !is_base(role)).or_else(|| named().next()).cloned();
+    let config = merged(configs.into_iter().map(|(_, config)| config), places)?;
+    Some(Side { config, mirrors: Vec::new(), makeup: Makeup::Single(pool) })
+}
+
+/// In which order the operator merges configs for a pool.
+fn order<'c>((role, config): &'c (Option<String>, NodeConfig<'_>)) -> (bool, &'c str, &'c str) {
+    let role = role_of(role.as_ref());
+    (!is_base(role), config.name.as_ref(), role)
+}
+
+/// A config that says nothing is for every node.
+fn role_of(role: Option<&String>) -> &str {
+    role.map_or("worker", String::as_str)
+}
+
+fn is_base(role: &str) -> bool {
+    matches!(role, "worker" | "master")
+}
+
+/// All of them together; `None` if two have something of the same name.
+fn merged<'a>(
+    configs: impl Iterator<Item = NodeConfig<'a>>,
+    places: Vec<Place>,
+) -> Option<NodeConfig<'a>> {
+    let mut all = NodeConfig { places, ..NodeConfig::default() };
+    let mut names = Vec::new();
+    for config in configs {
+        // Whether a config says "default", or nothing, is not known any more.
+        if config.kernel_type != KernelType::Default || !config.fixed.is_empty() {
+            return None;
+        }
+        names.push(config.name);
+        all.files.extend(config.files);
+        all.units.extend(config.units);
+        all.users.extend(config.users);
+        all.kernel_arguments.extend(config.kernel_arguments);
+        all.extensions.extend(config.extensions);
+        all.fips |= config.fips;
+        if !config.os_image.is_empty() {
+            all.os_image = config.os_image;
+        }
+    }
+    all.name = Cow::Owned(names.join("+"));
+    super::sort(&mut all)?;
+    Some(all)
+}

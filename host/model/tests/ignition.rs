@@ -1,0 +1,305 @@
+//! What Ignition's parser rejects is refused with its field, what it leaves out
+//! is left out with a warning, and what OpenShift's operator renders reads as
+//! what it was rendered from.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by these")]
+
+use serde_json::{Value, json};
+use std::path::Path;
+use tread_model::diff::{Comparison, compare};
+use tread_model::effect::Effect;
+use tread_model::operator::{Policies, Rendered, Topology, forecast, unparsable};
+use tread_model::read::{Input, sides, sides_in_order};
+use tread_model::refuse;
+
+fn machine_config(name: &str, config: Value) -> Vec<u8> {
+    let mut config = config;
+    if config.get("ignition").is_none() {
+        config["ignition"] = json!({"version": "3.5.0"});
+    }
+    let object = json!({
+        "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
+        "metadata": {"name": name}, "spec": {"config": config},
+    });
+    object.to_string().into_bytes()
+}
+
+/// What becomes of a node that goes from one config to the other.
+fn compared(old: Value, new: Value) -> Comparison<'static> {
+    let [old, new] = [old, new].map(|config| machine_config("50-a", config));
+    let [old, new] = [&old, &new].map(|bytes| Input { name: "a.json", bytes });
+    let (old, new) = sides(&[old], &[new]).unwrap();
+    let found = compare(&old.config, &new.config).unwrap();
+    let owned = Comparison { changes: Vec::new(), ..found };
+    assert!(owned.refusals.is_sorted_by(|a, b| a.id < b.id), "{:?}", owned.refusals);
+    owned
+}
+
+fn file(fields: Value) -> Value {
+    let mut file = json!({"path": "/etc/a", "contents": {"source": "data:,a"}});
+    file.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    json!({"storage": {"files": [file]}})
+}
+
+fn unit(contents: &str) -> Value {
+    json!({"systemd": {"units": [{"name": "a.service", "contents": contents}]}})
+}
+
+#[test]
+fn what_ignition_rejects_is_refused_with_the_field_whatever_was_there_before() {
+    let hash = |hash: &str| {
+        file(json!({"contents": {"source": "data:,a", "verification": {"hash": hash}}}))
+    };
+    let right = "sha256-ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb";
+    let source = |source: &str| file(json!({"contents": {"source": source}}));
+    let in_files = "spec.config.storage.files[0]";
+    let in_units = "spec.config.systemd.units[0]";
+    for (config, id, field, why) in [
+        (source("data:,a b"), "file:/etc/a", "contents.source", "a space as %20"),
+        (source("data:,a\nb"), "file:/etc/a", "contents.source", "a line break as %0A"),
+        (source("data:font/x,a"), "file:/etc/a", "contents.source", "data URL"),
+        (source("data:text/plain; x=y,a"), "file:/etc/a", "contents.source", "data URL"),
+        (hash("sha256-00"), "file:/etc/a", "contents.verification.hash", "needs 64"),
+        (hash("md5-00"), "file:/etc/a", "contents.verification.hash", "no such hash"),
+        (hash("00"), "file:/etc/a", "contents.verification.hash", "of this form"),
+        (
+            hash(&right.replace("ca97", "ca98")),
+            "file:/etc/a",
+            "contents.verification.hash",
+            "do not have",
+        ),
+        (
+            file(json!({"contents": {"verification": {"hash": right}}})),
+            "file:/etc/a",
+            "contents.verification.hash",
+            "without `contents.source`",
+        ),
+        (
+            file(
+                json!({"contents": {"source": "data:,a", "httpHeaders": [{"name": "a", "value": "b"}]}}),
+            ),
+            "file:/etc/a",
+            "contents.httpHeaders",
+            "HTTP",
+        ),
+        (file(json!({"path": "/etc//a"})), "file:/etc/a", "path", "Write /etc/a."),
+        (file(json!({"path": "/etc/./a/"})), "file:/etc/a", "path", "Write /etc/a."),
+        (
+            file(json!({"overwrite": true, "contents": {}})),
+            "file:/etc/a",
+            "overwrite",
+            "needs `contents.source`",
+        ),
+    ] {
+        for old in [json!({}), config.clone()] {
+            let found = compared(old, config.clone());
+            let [refusal] = found.refusals.as_slice() else { panic!("{config}: {found:?}") };
+            assert_eq!(refusal.id, id, "{config}");
+            assert_eq!(refusal.field, format!("{in_files}.{field}"), "{config}");
+            assert!(refusal.reason.contains(why), "{config}: {}", refusal.reason);
+        }
+    }
+    let long = format!("[Service]\nExecStart=/bin/a {}\n", "x".repeat(2048));
+    for (text, why) in [
+        ("[Service]\nExecStart", "neither `NAME=VALUE`"),
+        ("[Service] x\n", "behind the section's name"),
+        ("[Service", "has no `]`"),
+        (&long, "2048 bytes or more"),
+    ] {
+        let found = compared(json!({}), unit(text));
+        let [refusal] = found.refusals.as_slice() else { panic!("{text}: {found:?}") };
+        assert_eq!(
+            (refusal.id.as_str(), &refusal.field),
+            ("unit:a.service", &format!("{in_units}.contents"))
+        );
+        assert!(refusal.reason.contains(why), "{text}: {}", refusal.reason);
+        let dropin = json!({"systemd": {"units": [{"name": "a.service",
+            "dropins": [{"name": "a.conf", "contents": text}]}]}});
+        let found = compared(json!({}), dropin);
+        assert_eq!(found.refusals[0].field, format!("{in_units}.dropins[0].contents"));
+    }
+    for config in [
+        hash(right),
+        source("data:,a%20b%0A"),
+        source(""),
+        file(json!({"overwrite": true, "contents": {"source": ""}})),
+        file(json!({"overwrite": false, "contents": {}})),
+        unit("[Service]\nExecStart=/bin/a \\\n  b\n"),
+    ] {
+        assert_eq!(compared(json!({}), config.clone()).refusals, [], "{config}");
+    }
+}
+
+#[test]
+fn an_ssh_key_twice_in_one_config_is_refused_and_in_two_configs_it_is_one() {
+    let keys =
+        |keys: &[&str]| json!({"passwd": {"users": [{"name": "core", "sshAuthorizedKeys": keys}]}});
+    let found = compared(json!({}), keys(&["ssh-rsa a", "ssh-rsa b", "ssh-rsa a"]));
+    assert_eq!(found.refusals[0].id, "ssh-keys:core");
+    assert_eq!(found.refusals[0].field, "spec.config.passwd.users[0].sshAuthorizedKeys[2]");
+    let one = machine_config("50-a", keys(&["ssh-rsa a"]));
+    let two = machine_config("60-a", keys(&["ssh-rsa a"]));
+    let inputs = [Input { name: "a", bytes: &one }, Input { name: "b", bytes: &two }];
+    let (side, _) = sides(&inputs, &inputs).unwrap();
+    assert_eq!((side.config.faults.as_slice(), side.config.users[0].ssh_keys.len()), (&[][..], 1));
+}
+
+#[test]
+fn a_file_where_the_same_config_writes_a_unit_or_has_a_link_is_refused() {
+    let with = |path: &str, unit: Value| {
+        let mut config = file(json!({"path": path}));
+        config["systemd"] = json!({"units": [unit]});
+        config
+    };
+    let text = "[Service]\nExecStart=/bin/a\n";
+    let whole = json!({"name": "a.service", "contents": text});
+    let dropin = |text: &str| json!({"name": "a.service", "dropins": [{"name": "b.conf", "contents": text}]});
+    let unit_path = "/etc/systemd/system/a.service";
+    let dropin_path = "/etc/systemd/system/a.service.d/b.conf";
+    for (config, refused) in [
+        (with(unit_path, whole.clone()), true),
+        (with(dropin_path, dropin("[Service]\n")), true),
+        (with(unit_path, json!({"name": "a.service", "enabled": true})), false),
+        (with(unit_path, json!({"name": "a.service", "contents": ""})), false),
+        (with(dropin_path, dropin("")), false),
+        (with(dropin_path, whole), false),
+        (with("/usr/lib/systemd/system/a.service", dropin("[Service]\n")), false),
+    ] {
+        let found = compared(json!({}), config.clone());
+        assert_eq!(found.refusals.len(), usize::from(refused), "{config}");
+        if let [refusal] = found.refusals.as_slice() {
+            assert!(refusal.field.ends_with("storage.files[0].path"), "{}", refusal.field);
+            assert!(refusal.reason.contains("a.service"), "{}", refusal.reason);
+        }
+    }
+    let links = json!({"storage": {"links": [{"path": "/etc/l", "target": "/etc/t"}]}});
+    let mut below = file(json!({"path": "/etc/l/a"}));
+    below["storage"]["links"] = links["storage"]["links"].clone();
+    let found = compared(links.clone(), below);
+    assert!(found.refusals[0].reason.contains("/etc/l is a link"), "{:?}", found.refusals);
+}
+
+#[test]
+fn the_operator_rejects_whatever_its_parser_rejects() {
+    let bad = machine_config("50-a", unit("[Service"));
+    let input = [Input { name: "a.json", bytes: &bad }];
+    let (side, _) = sides(&input, &input).unwrap();
+    let forecast = unparsable(&refuse::unparsable(&side.config)).unwrap();
+    assert_eq!(forecast.effect, Effect::Refuse);
+    assert_eq!(forecast.because[0].id, "unit:a.service");
+    assert!(forecast.because[0].rule.contains("has no `]`"), "{:?}", forecast.because);
+    let good = machine_config("50-a", unit("[Service]"));
+    let input = [Input { name: "a.json", bytes: &good }];
+    let (side, _) = sides(&input, &input).unwrap();
+    assert_eq!(unparsable(&refuse::unparsable(&side.config)), None);
+}
+
+#[test]
+fn links_that_are_removed_cost_nothing_and_stay_and_others_are_refused() {
+    let links = |paths: &[&str]| {
+        let links: Vec<Value> =
+            paths.iter().map(|path| json!({"path": path, "target": "/x"})).collect();
+        json!({"storage": {"links": links}})
+    };
+    let gone = compared(links(&["/a", "/b"]), links(&[]));
+    assert_eq!(gone.refusals, []);
+    let [settled] = gone.settled.as_slice() else { panic!("{gone:?}") };
+    assert_eq!(settled.id, "storage:links");
+    assert!(settled.reason.contains("keep the links (/a, /b)"), "{}", settled.reason);
+    for (old, new) in [(&["/a"][..], &["/a", "/b"][..]), (&[], &["/a"]), (&["/a", "/b"], &["/a"])] {
+        let found = compared(links(old), links(new));
+        assert_eq!((found.settled.len(), found.refusals.len()), (0, 1), "{old:?} {new:?}");
+        // So does the operator.
+        let rendered = [links(old), links(new)]
+            .map(|config| Rendered::of([json!({"spec": {"config": config}})]));
+        let [old, new] = rendered;
+        let said = forecast(&old, &new, &Policies::of(None), Topology::HighlyAvailable);
+        assert_eq!(said.effect, Effect::Refuse);
+    }
+}
+
+#[test]
+fn who_is_locked_out_of_a_node_is_told_beside_the_operators_refusal() {
+    let core = |keys: &[&str], hash: Option<&str>| json!({"passwd": {"users": [{"name": "core", "sshAuthorizedKeys": keys, "passwordHash": hash}]}});
+    for (old, new, told, rejected) in [
+        (core(&["ssh-rsa a"], None), core(&[], None), true, true),
+        (core(&["ssh-rsa a"], None), json!({}), true, false),
+        (core(&[], Some("$6$x")), core(&[], Some("")), true, false),
+        (core(&["ssh-rsa a"], None), core(&[], Some("$6$x")), false, false),
+        (core(&["ssh-rsa a"], None), core(&["ssh-rsa b"], None), false, false),
+        (core(&[], None), json!({}), false, false),
+        (json!({}), core(&["ssh-rsa a"], None), false, false),
+    ] {
+        let found = compared(old.clone(), new.clone());
+        let lock_out = found.warnings.iter().any(|it| it.starts_with(refuse::LOCK_OUT));
+        assert_eq!(lock_out, told, "{old} {new}: {:?}", found.warnings);
+        assert_eq!(found.refusals, [], "{old} {new}");
+        let [old, new] =
+            [old, new].map(|config| Rendered::of([json!({"spec": {"config": config}})]));
+        let said = forecast(&old, &new, &Policies::of(None), Topology::HighlyAvailable);
+        assert_eq!(said.effect == Effect::Refuse, rejected, "{said:?}");
+    }
+}
+
+#[test]
+fn what_ignition_leaves_out_is_left_out_and_told_of_the_new_config() {
+    let old =
+        json!({"ignition": {"version": "3.2.0"}, "networkd": {"units": [{"name": "a.network"}]}});
+    let mut new = file(json!({"filesystem": "root"}));
+    new["ignition"] = json!({"version": "3.2.0"});
+    new["kernelArguments"] = json!({"shouldExist": ["a"]});
+    let found = compared(old.clone(), new);
+    assert_eq!(found.refusals, []);
+    let [files, arguments] = found.warnings.as_slice() else { panic!("{:?}", found.warnings) };
+    assert!(
+        files.starts_with("50-a, spec.config.storage.files[0].filesystem: is left out")
+            || arguments.starts_with("50-a, spec.config.storage.files[0].filesystem: is left out"),
+        "{:?}",
+        found.warnings
+    );
+    assert_eq!(compared(old, json!({})).warnings, [""; 0]);
+}
+
+fn corpus(name: &str) -> Vec<u8> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus/openshift");
+    std::fs::read(dir.join(name)).unwrap()
+}
+
+#[test]
+fn a_rendered_config_of_openshift_is_what_it_was_rendered_from() {
+    for pool in ["worker", "master"] {
+        let rendered = corpus(&format!("rendered-{pool}.json"));
+        let single = corpus(&format!("{pool}.json"));
+        let old = [Input { name: "rendered.json", bytes: &rendered }];
+        let new = [Input { name: "single.json", bytes: &single }];
+        let (old, new) = sides_in_order(&old, &new).unwrap();
+        let found = compare(&old.config, &new.config).unwrap();
+        let ids: Vec<&str> = found.changes.iter().map(|change| change.id.as_str()).collect();
+        assert_eq!((ids.as_slice(), found.refusals.as_slice()), (&[][..], &[][..]), "{pool}");
+        assert_eq!(found.warnings.len(), 1, "{:?}", found.warnings);
+
+        let list: Value = serde_json::from_slice(&single).unwrap();
+        let single = Rendered::of(list["items"].as_array().unwrap().clone());
+        let rendered = Rendered::of([serde_json::from_slice(&rendered).unwrap()]);
+        let said = forecast(&rendered, &single, &Policies::of(None), Topology::HighlyAvailable);
+        assert_eq!((said.effect, said.because.as_slice()), (Effect::None, &[][..]), "{pool}");
+    }
+}
+
+#[test]
+fn configs_of_one_pool_with_several_roles_are_merged_in_the_order_given() {
+    let of = |name: &str, role: &str, text: &str| {
+        let mut config: Value = serde_json::from_slice(&machine_config(
+            name,
+            file(json!({"contents": {"source": format!("data:,{text}")}})),
+        ))
+        .unwrap();
+        config["metadata"]["labels"] = json!({"machineconfiguration.openshift.io/role": role});
+        config.to_string().into_bytes()
+    };
+    let all = [of("z", "worker", "z"), of("b", "gpu", "b"), of("a", "gpu-a100", "a")];
+    let inputs: Vec<Input<'_>> = all.iter().map(|bytes| Input { name: "x", bytes }).collect();
+    assert!(sides(&inputs, &inputs).is_err(), "who gives files names one pool");
+    let (side, _) = sides_in_order(&inputs, &inputs).unwrap();
+    assert_eq!(side.config.files[0].contents.url.as_deref(), Some("data:,a"));
+}

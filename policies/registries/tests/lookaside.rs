@@ -1,0 +1,113 @@
+//! registries.d: which files the container runtime loads, all together.
+
+use tread_guest_sdk::{Action, Change, Effect, Entry, Verdict, test};
+use tread_policy_registries::{Registries, Settings};
+
+fn path(name: &str) -> String {
+    format!("/etc/containers/registries.d/{name}")
+}
+
+fn added(name: &str, text: &str) -> Change {
+    test::file_added(&path(name), text)
+}
+
+fn verdicts(changes: Vec<Change>, unchanged: Vec<Entry>) -> Vec<Verdict> {
+    test::verdicts::<Registries>(&Settings::default(), changes, unchanged)
+}
+
+#[test]
+fn a_file_that_crio_does_not_load_is_refused() {
+    for (text, says) in [
+        ("docker:\n\ta.io: {}", "line 2 is not plain YAML: a tab"),
+        ("docker:\n  a.io:\n lookaside: https://a.io", "line 3 is not plain YAML"),
+        ("docker: {\n", "line 1 is not plain YAML"),
+        ("text", "line 1 is not plain YAML"),
+        ("- docker", "line 1 is not plain YAML: the whole is no mapping"),
+        ("default-docker: &a {}", "line 1 is not plain YAML: a value that"),
+        ("docker:\n  a.io: {}\n  a.io: {}", "line 3 is not plain YAML: this key is there twice"),
+        ("docker: {}\ndocker: {}", "line 2 is not plain YAML: this key is there twice"),
+        ("docker: [a.io]", "docker is no mapping"),
+        ("docker: a.io", "docker is no mapping"),
+        ("default-docker: https://a.io", "default-docker is no mapping"),
+        ("docker: {a.io: https://a.io}", "namespace a.io: it is no mapping"),
+        ("docker: {a.io: {lookaside: [x]}}", "namespace a.io: lookaside is no URL"),
+        ("docker: {a.io: {sigstore: /var/lib/x}}", "namespace a.io: sigstore is no URL"),
+        ("default-docker: {lookaside: 'https://[::1'}", "default-docker: lookaside is no URL"),
+        ("default-docker: {lookaside-staging: {}}", "lookaside-staging is no text"),
+        ("docker: {a.io: {use-sigstore-attachments: 1}}", "neither true nor false"),
+        ("\u{feff}docker: {}", "line 1 is not plain YAML: a character"),
+    ] {
+        let verdict = &verdicts(vec![added("a.yaml", text)], vec![])[0];
+        assert_eq!(verdict.effect(), Some(Effect::Refuse), "{text}: {}", verdict.reason());
+        let reason = verdict.reason();
+        assert!(reason.starts_with(&path("a.yaml")) && reason.contains(says), "{text}: {reason}");
+    }
+}
+
+#[test]
+fn a_file_that_crio_does_load_is_reloaded() {
+    for text in [
+        "",
+        "# nothing\n",
+        "# first\n---\ndocker:\n",
+        "default-docker:\n#  lookaside: file:///var\n",
+        "docker:\n     registry.redhat.io:\n         sigstore: https://registry.redhat.io/containers/sigstore\n",
+        "docker:\n  a.io:5000/team: {use-sigstore-attachments: yes}\n  10.0.0.1:5000:\n  10.0.0.2: {}\n",
+        "docker: {localhost:5000: {lookaside: http://localhost:8080/x}}",
+        "other: [1, {a: b}]\ndefault-docker: {lookaside-staging: 1, unknown: {}}",
+        "{\"docker\": {\"a.io\": {\"use-sigstore-attachments\": true}}}",
+    ] {
+        let verdict = &verdicts(vec![added("a.yaml", text)], vec![])[0];
+        let reload = [Action::reload("crio.service")];
+        assert_eq!(verdict.actions(), reload, "{text}: {}", verdict.reason());
+    }
+}
+
+/// With one namespace in two files every pull of the node fails.
+#[test]
+fn all_files_count_together() {
+    let a = "docker:\n  a.io: {use-sigstore-attachments: true}\n";
+    let default = "default-docker: {lookaside: https://a.io}\n";
+    for (one, two, says) in [
+        (a, a, Some("b.yaml: it has the namespace a.io, and so does a.yaml")),
+        (a, "docker: {\"a.io\": }", Some("not plain YAML")),
+        (a, "docker:\n  a.io:\n", Some("the namespace a.io")),
+        (default, default, Some("b.yaml: it sets default-docker, and so does a.yaml")),
+        (default, "default-docker: {}", Some("default-docker")),
+        (default, "default-docker:\n", None),
+        (a, default, None),
+        (a, "docker:\n  a.io/b: {}\n", None),
+    ] {
+        let unchanged = vec![test::unchanged_file(&path("b.yaml"), two)];
+        for (changes, unchanged) in [
+            (vec![added("a.yaml", one), added("b.yaml", two)], vec![]),
+            (vec![added("a.yaml", one)], unchanged),
+        ] {
+            for verdict in verdicts(changes, unchanged) {
+                let refused = verdict.effect() == Some(Effect::Refuse);
+                assert_eq!(refused, says.is_some(), "{one}{two}{}", verdict.reason());
+                assert!(
+                    verdict.reason().contains(says.unwrap_or_default()),
+                    "{}",
+                    verdict.reason()
+                );
+            }
+        }
+        // What goes in the same change says nothing any more.
+        let moved = vec![test::file_removed(&path("a.yaml"), one), added("c.yaml", one)];
+        for verdict in verdicts(moved, vec![]) {
+            assert_eq!(verdict.actions(), [Action::reload("crio.service")]);
+        }
+    }
+}
+
+#[test]
+fn what_is_not_read_there_is_not_refused() {
+    for name in ["a.yml", "README", "more/a.yaml", "a.yaml.bak"] {
+        let verdict = &verdicts(vec![added(name, "[")], vec![])[0];
+        assert_eq!(verdict.effect(), Some(Effect::None), "{name}");
+    }
+    let both = verdicts(vec![added("a.yaml", "docker: {}"), added("a.yml", "[")], vec![]);
+    assert_eq!(both[0].actions(), [Action::reload("crio.service")]);
+    assert_eq!(both[1].actions(), []);
+}
