@@ -46,6 +46,13 @@ pub struct InState {
     pub state: &'static str,
 }
 
+/// What is said of boot images.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct WithVerdict {
+    /// Passes, Warns, Waits or Blocks.
+    pub verdict: &'static str,
+}
+
 /// What plans cost.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct WithEffect {
@@ -104,6 +111,12 @@ pub struct Metrics {
     pub unreadable: Family<OfKind, Counter>,
     /// 1 on the replica that writes.
     pub leads: Gauge,
+    /// Machine resources by what is said of their boot images.
+    pub boot_images: Family<WithVerdict, Gauge>,
+    /// 1: boot images are too old for an update.
+    pub boot_images_block: Gauge,
+    /// 1: an admin takes the risk of boot images that are too old.
+    pub boot_images_none: Gauge,
 }
 
 impl Default for Metrics {
@@ -133,6 +146,9 @@ impl Metrics {
             api_errors: Family::default(),
             unreadable: Family::default(),
             leads: Gauge::default(),
+            boot_images: Family::default(),
+            boot_images_block: Gauge::default(),
+            boot_images_none: Gauge::default(),
         };
         let mut registry = Registry::with_prefix("tread");
         let m = &metrics;
@@ -177,6 +193,21 @@ impl Metrics {
             m.unreadable.clone(),
         );
         registry.register("leads", "1 on the replica that writes", m.leads.clone());
+        registry.register(
+            "boot_images",
+            "Machine resources by what is said of their boot images",
+            m.boot_images.clone(),
+        );
+        registry.register(
+            "boot_images_block",
+            "1: boot images are too old for an update",
+            m.boot_images_block.clone(),
+        );
+        registry.register(
+            "boot_images_none",
+            "1: an admin takes the risk of boot images that are too old",
+            m.boot_images_none.clone(),
+        );
         metrics.registry = Arc::new(registry);
         metrics
     }

@@ -193,6 +193,38 @@ impl Catalogue {
     }
 }
 
+/// What tread reads of stream metadata, which is worth keeping: a fraction of it.
+pub fn essence(text: &str) -> Option<Value> {
+    let stream: Value = serde_json::from_str(text).ok()?;
+    let mut kept = serde_json::Map::new();
+    for (name, architecture) in field_at(&stream, "/architectures").as_object()? {
+        let part = |path: &str| field_at(architecture, path).clone();
+        let mut artifacts = serde_json::Map::new();
+        for (platform, artifact) in
+            field_at(architecture, "/artifacts").as_object().into_iter().flatten()
+        {
+            let formats = field_at(artifact, "/formats").as_object();
+            let formats: serde_json::Map<String, Value> = formats
+                .into_iter()
+                .flatten()
+                .map(|(name, format)| {
+                    let url = field_at(format, "/disk/location");
+                    (name.clone(), json!({"disk": {"location": url}}))
+                })
+                .collect();
+            let release = field_at(artifact, "/release");
+            artifacts.insert(platform.clone(), json!({"release": release, "formats": formats}));
+        }
+        let architecture = json!({
+            "artifacts": artifacts,
+            "images": {"aws": part("/images/aws"), "gcp": part("/images/gcp")},
+            "rhel-coreos-extensions": part("/rhel-coreos-extensions"),
+        });
+        kept.insert(name.clone(), architecture);
+    }
+    Some(json!({ "architectures": kept }))
+}
+
 /// GCP takes names with the address of its API in front.
 fn short_of(platform: Platform, id: &str) -> Option<String> {
     if platform != Platform::Gcp {
