@@ -13,7 +13,7 @@ pub mod news;
 pub mod report;
 mod run;
 pub mod status;
-mod write;
+pub mod write;
 
 use crate::events::Events;
 use crate::leadership::Leading;

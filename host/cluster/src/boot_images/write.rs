@@ -86,7 +86,7 @@ async fn create(settings: &Settings) -> Result<(), String> {
 
 /// The patch that keeps the stream metadata of the running release, and lets go
 /// of the oldest; none: it is kept already.
-pub(super) fn to_keep(facts: &Facts) -> Option<Value> {
+pub fn to_keep(facts: &Facts) -> Option<Value> {
     let (catalogues, _) = current(facts);
     let stamped = facts.current.as_ref().filter(|_| !catalogues.is_empty())?;
     let release = stamped.release.clone()?;

@@ -15,6 +15,7 @@ use tread_cluster::boot_images::kinds::{CLUSTER_VERSION, MACHINE_CONFIGURATION};
 use tread_cluster::boot_images::news::{Fold, Map, News};
 use tread_cluster::boot_images::report::{Report, report};
 use tread_cluster::boot_images::status::status;
+use tread_cluster::boot_images::write::to_keep;
 
 use super::fixture::{RUNNING, aws, stream};
 
@@ -398,4 +399,37 @@ fn whoever_sends_a_cluster_to_a_release_that_its_images_are_too_old_for_is_warne
     assert_eq!(report.verdict.outcome.as_str(), "Warns");
     let next = report.to(tread_model::boot_images::Release::parse("4.22.0"));
     assert_eq!(next.outcome.as_str(), "Blocks");
+}
+
+#[test]
+fn of_former_stream_metadata_the_last_twenty_are_kept() {
+    let mut fold = openshift();
+    let kept = |count: usize, fold: &mut Fold| {
+        let one = r#"[{"architectures": {"x86_64": {}}}]"#;
+        let data: serde_json::Map<String, Value> =
+            (0..count).map(|at| (format!("4.9.{at}"), json!(one))).collect();
+        let map: ConfigMap = serde_json::from_value(
+            json!({"metadata": {"name": "tread-boot-images"}, "data": data}),
+        )
+        .unwrap();
+        fold.take(News::Map(Map::Kept, Event::Apply(map)));
+        to_keep(&fold.facts).unwrap()["data"].as_object().unwrap().clone()
+    };
+    let patch = kept(19, &mut fold);
+    assert_eq!(patch.keys().collect::<Vec<_>>(), [RUNNING], "there is room");
+    let patch = kept(22, &mut fold);
+    let gone: Vec<&String> =
+        patch.iter().filter(|(_, it)| it.is_null()).map(|(key, _)| key).collect();
+    assert_eq!(gone, ["4.9.0", "4.9.1", "4.9.2"], "the oldest, by their numbers");
+    // What is kept is a fraction, and says the same.
+    let text = patch[RUNNING].as_str().unwrap();
+    assert!(text.len() < stream().len(), "{}", text.len());
+    let map: ConfigMap = serde_json::from_value(
+        json!({"metadata": {"name": "tread-boot-images"}, "data": {RUNNING: text}}),
+    )
+    .unwrap();
+    fold.take(News::Map(Map::Kept, Event::Apply(map)));
+    assert_eq!(to_keep(&fold.facts), None, "it is kept already");
+    let current = fold.facts.current.as_ref().unwrap().catalogues.as_ref().unwrap();
+    assert_eq!(fold.facts.kept[RUNNING], *current);
 }
