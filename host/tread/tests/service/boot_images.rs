@@ -1,9 +1,9 @@
 //! `tread bootimages` against a real API server.
 
-use crate::story::tread;
+use crate::story::{cluster, tread, warned};
 use serde_json::{Value, json};
 use tread_cluster::api::{crds, machines};
-use tread_test_bed::ControlPlane;
+use tread_test_bed::{ControlPlane, eventually};
 
 const MACHINES: &str = "openshift-machine-api";
 
@@ -133,4 +133,38 @@ fn what_cannot_be_told_ends_with_one_and_says_why() {
     let (code, out, _) = tread(&plane, &["bootimages", "check", "--to", "4.22.0"]);
     assert_eq!(code, 1, "{out}");
     assert!(out.contains("not stamped for 4.21.9"), "{out}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_service_judges_with_its_own_rights_and_warns_whoever_makes_old_machines() {
+    let plane = openshift();
+    let replica = cluster(&plane).await;
+    let get = ["get", "bimg", "cluster", "-o", "json"];
+    let status = eventually("the images are judged", async || {
+        let ran = plane.kubectl(&get).unwrap();
+        let object: Value = serde_json::from_str(&ran.stdout).ok()?;
+        let conditions = object["status"]["conditions"].as_array()?.clone();
+        let within = conditions.into_iter().find(|it| it["type"] == "SkewWithinLimit")?;
+        (within["reason"] == "BelowLimit").then(|| object["status"].clone())
+    })
+    .await;
+    assert_eq!(status["count"], 2, "{status}");
+
+    let old = json!({"apiVersion": "machine.openshift.io/v1beta1", "kind": "MachineSet",
+    "metadata": {"name": "worker-c", "namespace": MACHINES},
+    "spec": {"replicas": 1, "template": {"spec": {"providerSpec": {"value": {
+        "kind": "GCPMachineProviderSpec",
+        "disks": [{"boot": true, "image": "rhcos-412-86-202308081056-0-gcp-x86-64"}],
+    }}}}}});
+    let said = warned(&plane, &old.to_string(), "boots new machines from an image").await;
+    assert!(said.contains("openshift-machine-api/worker-c"), "{said}");
+    let update = json!({"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion",
+        "metadata": {"name": "version"}, "spec": {"desiredUpdate": {"version": "4.22.0"}}});
+    let said = warned(&plane, &update.to_string(), "too old for 4.22.0").await;
+    assert!(said.contains("openshift-machine-api/worker-b"), "{said}");
+
+    let (_, metrics) = replica.get("/metrics").await.unwrap();
+    assert!(metrics.contains("tread_boot_images{verdict=\"Warns\"} 1"), "{metrics}");
+    let forbidden = metrics.lines().find(|line| line.contains("code=\"403\""));
+    assert_eq!(forbidden, None, "its own rights are enough");
 }
