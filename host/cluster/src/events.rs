@@ -85,6 +85,12 @@ reasons! {
     PoolUnreadable,
     /// On a Node: it is in several pools, and nobody can say which config it is to have.
     InSeveralPools,
+    /// On BootImages: images are too old for an update of the cluster.
+    BootImagesTooOld,
+    /// On BootImages: no image is too old any more.
+    BootImagesWithinLimit,
+    /// On BootImages: an admin does not want to be told.
+    BootImagesNotJudged,
 }
 
 /// All reasons as a table, for people.

@@ -8,6 +8,7 @@
 
 pub mod admission;
 pub mod api;
+pub mod boot_images;
 pub mod clean;
 pub mod client;
 pub mod events;

@@ -61,6 +61,13 @@ pub struct StateOf {
     pub state: &'static str,
 }
 
+/// What is said of boot images.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct WithVerdict {
+    /// Passes, Warns, Waits or Blocks.
+    pub verdict: &'static str,
+}
+
 /// What plans cost.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct WithEffect {
@@ -136,6 +143,12 @@ pub struct Metrics {
     pub leads: Gauge,
     /// Until when what is served by TLS is certified, in seconds since 1970.
     pub certificate_ends: Gauge,
+    /// Machine resources by what is said of their boot images.
+    pub boot_images: Family<WithVerdict, Gauge>,
+    /// 1: boot images are too old for an update.
+    pub boot_images_block: Gauge,
+    /// 1: an admin takes the risk of boot images that are too old.
+    pub boot_images_none: Gauge,
 }
 
 impl Default for Metrics {
@@ -169,6 +182,9 @@ impl Metrics {
             turned_away: Family::default(),
             leads: Gauge::default(),
             certificate_ends: Gauge::default(),
+            boot_images: Family::default(),
+            boot_images_block: Gauge::default(),
+            boot_images_none: Gauge::default(),
         };
         let mut registry = Registry::default();
         metrics.register(&mut registry);
@@ -240,6 +256,15 @@ impl Metrics {
             "tread_certificate_not_after_timestamp_seconds",
             "Until when the certificate of the TLS port is good; 0: there is none yet",
             self.certificate_ends.clone();
+            "tread_boot_images",
+            "Machine resources by what is said of their boot images",
+            self.boot_images.clone();
+            "tread_boot_images_block",
+            "1: boot images are too old for an update",
+            self.boot_images_block.clone();
+            "tread_boot_images_none",
+            "1: an admin takes the risk of boot images that are too old",
+            self.boot_images_none.clone();
             "tread_build",
             "Which version this is",
             Info::new([("version", env!("CARGO_PKG_VERSION"))]);

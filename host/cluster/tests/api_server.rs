@@ -48,7 +48,7 @@ fn every_definition_is_established() {
             .success()
             .unwrap();
     }
-    plane().kubectl(&["get", "dpol,dplan"]).unwrap().success().unwrap();
+    plane().kubectl(&["get", "dpol,dplan,bimg"]).unwrap().success().unwrap();
 }
 
 #[test]
@@ -128,6 +128,90 @@ fn what_makes_none_is_refused_with_its_field_and_a_sentence() {
         assert!(!taken, "{spec} was taken");
         let found =
             text.lines().any(|line| line.contains(&format!("{field}: ")) && line.contains(words));
+        assert!(found, "{spec}: expected {field} … {words}, found {text}");
+    }
+}
+
+/// What `kubectl create` says of a BootImages; nothing is made.
+fn said_of_images(name: &str, spec: &str) -> (bool, String) {
+    let object = format!(
+        "apiVersion: tread.dev/v1alpha1\nkind: BootImages\nmetadata: {{name: {name}}}\nspec: {spec}\n"
+    );
+    let args = ["create", "--dry-run=server", "-o", "jsonpath={.spec}", "-f", "-"];
+    let ran = plane().admin().kubectl_with_input(&args, &object).unwrap();
+    (ran.code == 0, format!("{}{}", ran.stdout, ran.stderr))
+}
+
+#[test]
+fn how_boot_images_are_judged_is_taken_in_the_words_of_openshift() {
+    for spec in [
+        "{}",
+        "{mode: Automatic}",
+        "{mode: None}",
+        "{mode: Manual, manual: {mode: OCPVersion, ocpVersion: 4.16.3}}",
+        "{mode: Manual, manual: {mode: RHCOSVersion, rhcosVersion: 9.4.20240115-0}}",
+        "{mode: Manual, manual: {mode: RHCOSVersion, rhcosVersion: 414.92.202402051952-0}}",
+        "{limits: [{ocpVersion: 4.16.0, rhelVersion: \"9.4\"}, {stream: rhel-10, rhelVersion: \"10.1\"}]}",
+    ] {
+        let (taken, text) = said_of_images("cluster", spec);
+        assert!(taken, "{spec}: {text}");
+        assert!(text.contains("\"mode\":"), "{spec}: the mode has a default: {text}");
+    }
+}
+
+#[test]
+fn how_boot_images_are_judged_is_refused_with_its_field_and_a_sentence() {
+    for (name, spec, field, words) in [
+        ("worker", "{}", "BootImages", "its name is cluster"),
+        ("cluster", "{mode: Manual}", "spec.manual", "which boot image in use is the oldest"),
+        ("cluster", "{mode: none}", "spec.mode", "supported values: \"Automatic\""),
+        (
+            "cluster",
+            "{manual: {mode: OCPVersion, ocpVersion: 4.16.3}}",
+            "spec.manual",
+            "only the mode Manual reads this",
+        ),
+        (
+            "cluster",
+            "{mode: Manual, manual: {mode: OCPVersion}}",
+            "spec.manual.ocpVersion",
+            "is missing",
+        ),
+        (
+            "cluster",
+            "{mode: Manual, manual: {mode: RHCOSVersion, ocpVersion: 4.16.3}}",
+            "spec.manual.ocpVersion",
+            "only the mode OCPVersion reads this",
+        ),
+        (
+            "cluster",
+            "{mode: Manual, manual: {mode: OCPVersion, ocpVersion: 4.16}}",
+            "spec.manual.ocpVersion",
+            "must be of type string",
+        ),
+        (
+            "cluster",
+            "{mode: Manual, manual: {mode: OCPVersion, ocpVersion: v4.16.3}}",
+            "spec.manual.ocpVersion",
+            "expected three numbers with dots",
+        ),
+        (
+            "cluster",
+            "{mode: Manual, manual: {mode: RHCOSVersion, rhcosVersion: 9.4.2024011500-0}}",
+            "spec.manual.rhcosVersion",
+            "expected one as in 9.4.20240115-0",
+        ),
+        ("cluster", "{limits: [{stream: rhel-10}]}", "spec.limits[0]", "asks for nothing"),
+        (
+            "cluster",
+            "{limits: [{rhelVersion: \"9.4.1\"}]}",
+            "spec.limits[0].rhelVersion",
+            "expected two numbers with a dot",
+        ),
+    ] {
+        let (taken, text) = said_of_images(name, spec);
+        assert!(!taken, "{spec} was taken");
+        let found = text.lines().any(|line| line.contains(field) && line.contains(words));
         assert!(found, "{spec}: expected {field} … {words}, found {text}");
     }
 }

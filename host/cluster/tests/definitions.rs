@@ -104,7 +104,7 @@ fn columns(crd: &CustomResourceDefinition, wide: bool) -> Vec<String> {
 #[test]
 fn the_columns_are_those_that_people_were_promised() {
     let own = crds::own();
-    let [policy, plan] = own.as_slice() else { panic!("two of our own") };
+    let [policy, plan, images] = own.as_slice() else { panic!("three of our own") };
     let shown = ["LAYER", "SOURCE", "VERSION", "STATE", "MODE", "CLAIMS", "AGE", "EFFECTS"];
     assert_eq!(columns(policy, false), shown);
     assert_eq!(columns(policy, true), ["DIGEST", "DECISIONS"]);
@@ -112,7 +112,9 @@ fn the_columns_are_those_that_people_were_promised() {
         ["POOL", "CAUSE", "EFFECT", "TREAD", "NODES", "FALLBACKS", "STALE", "PENDING", "AGE"];
     assert_eq!(columns(plan, false), shown);
     assert_eq!(columns(plan, true), ["BECAUSE"]);
-    for (crd, short) in [(policy, "dpol"), (plan, "dplan")] {
+    assert_eq!(columns(images, false), ["MODE", "OLDEST", "LIMIT", "UPGRADEABLE", "AGE"]);
+    assert_eq!(columns(images, true), [""; 0]);
+    for (crd, short) in [(policy, "dpol"), (plan, "dplan"), (images, "bimg")] {
         assert_eq!(crd.spec.names.short_names, Some(vec![short.to_owned()]));
         assert_eq!((crd.spec.group.as_str(), crd.spec.scope.as_str()), ("tread.dev", "Cluster"));
         assert!(crd.spec.versions[0].subresources.as_ref().unwrap().status.is_some());

@@ -63,6 +63,10 @@ impl Lists for Known {
     fn policies(&self) -> Vec<Value> {
         vec![json!({"metadata": {"name": "registries"}})]
     }
+
+    fn boot_images(&self) -> Vec<Value> {
+        vec![json!({"name": "worker-a"})]
+    }
 }
 
 fn tread(client: kube::Client) -> Served {
@@ -118,7 +122,13 @@ async fn whoever_may_read_the_objects_may_read_them_here() {
     let plane = BED.get().unwrap();
     let served = tread(plane.client().await.unwrap());
     let alice = token(plane.user("alice").unwrap());
-    for path in ["/v1/plans", "/v1/plans/worker.99-chrony", "/v1/plans/no-such", "/v1/policies"] {
+    for path in [
+        "/v1/plans",
+        "/v1/plans/worker.99-chrony",
+        "/v1/plans/no-such",
+        "/v1/policies",
+        "/v1/bootimages",
+    ] {
         let answer = web::get(served.at, path, Some(&alice)).await;
         assert_eq!(answer.status, 403, "{path}: a name must not be told to her");
         assert!(answer.error().contains("alice may not "), "{}", answer.error());

@@ -3,6 +3,7 @@
 
 mod admission;
 mod api_server;
+mod boot_images;
 mod definitions;
 mod http;
 mod leadership;

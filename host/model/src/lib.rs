@@ -2,6 +2,7 @@
 //! them, route changes to policies, and merge the policies' verdicts into a
 //! plan. No I/O, no clock, no async, no sandbox and no Kubernetes in here.
 
+pub mod boot_images;
 mod canonical;
 pub mod change;
 pub mod claim;

@@ -43,6 +43,7 @@ Examples:
   tread plan old.yaml new.yaml            what would this change do to a node?
   tread plan --max reload old/ new/       fail a pipeline that disturbs more
   tread policies                          who decides, and on what
+  tread bootimages                        do new nodes boot from images that are too old?
   tread manifests | kubectl apply -f -    install tread in a cluster
 
 Environment:
@@ -60,6 +61,9 @@ pub enum Command {
     Plans(crate::cluster::plans::PlansArgs),
     /// Lists the policies that decide.
     Policies(PoliciesArgs),
+    /// Says which images new nodes boot from, and whether they are too old.
+    #[command(name = "bootimages")]
+    BootImages(crate::cluster::boot_images::BootImagesArgs),
     /// Makes, tests and ships policies, and checks rules that need no code.
     #[command(after_help = POLICY_EXAMPLES)]
     Policy {

@@ -7,6 +7,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+/// The group of MachineConfigs and their pools.
+const CONFIGS: &str = "machineconfiguration.openshift.io";
+
 /// What somebody is about to do.
 #[derive(Debug, Clone)]
 pub struct Asked {
@@ -16,10 +19,20 @@ pub struct Asked {
     pub operation: Operation,
     /// The kind of the object.
     pub kind: String,
+    /// The group of the API.
+    pub group: String,
+    /// What such objects are called in its paths.
+    pub resource: String,
+    /// A part of the object that is asked for by itself, such as `scale`.
+    pub subresource: Option<String>,
+    /// The namespace of the object; empty if it is in none.
+    pub namespace: String,
     /// Its name, as far as it is known.
     pub name: String,
     /// The object as it will be; of one that goes, as it is.
     pub object: Option<Whole>,
+    /// What it replaces; not read of configs of nodes, which are large.
+    pub before: Option<Whole>,
 }
 
 #[derive(Deserialize)]
@@ -34,6 +47,12 @@ struct Request<'b> {
     uid: String,
     kind: Kind,
     #[serde(default)]
+    resource: Resource,
+    #[serde(default)]
+    sub_resource: Option<String>,
+    #[serde(default)]
+    namespace: String,
+    #[serde(default)]
     name: String,
     operation: Operation,
     #[serde(borrow, default)]
@@ -47,6 +66,13 @@ struct Kind {
     kind: String,
 }
 
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Resource {
+    group: String,
+    resource: String,
+}
+
 impl Asked {
     /// Reads an AdmissionReview; or says what is wrong with it.
     pub fn read(review: &[u8]) -> Result<Asked, String> {
@@ -57,13 +83,25 @@ impl Asked {
             Operation::Delete => request.old_object,
             _ => request.object,
         };
-        let object = object.map(|text| Whole::read(text.get())).transpose();
+        let before = match request.operation {
+            Operation::Update if request.resource.group != CONFIGS => request.old_object,
+            _ => None,
+        };
+        let read = |object: Option<&RawValue>| {
+            let object = object.map(|text| Whole::read(text.get())).transpose();
+            object.map_err(|error| format!("its object: {error}"))
+        };
         Ok(Asked {
+            object: read(object)?,
+            before: read(before)?,
             uid: request.uid,
             operation: request.operation,
             kind: request.kind.kind,
+            group: request.resource.group,
+            resource: request.resource.resource,
+            subresource: request.sub_resource,
+            namespace: request.namespace,
             name: request.name,
-            object: object.map_err(|error| format!("its object: {error}"))?,
         })
     }
 

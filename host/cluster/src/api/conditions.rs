@@ -8,7 +8,7 @@ use tread_model::verdict::FailureKind;
 const LONGEST_MESSAGE: usize = 32_768;
 
 /// Each condition that tread writes: on what, its type, and what it says.
-pub const ALL: [(&str, &str, &str); 4] = [
+pub const ALL: [(&str, &str, &str); 8] = [
     (
         "DisruptionPolicy",
         "Loaded",
@@ -26,6 +26,27 @@ pub const ALL: [(&str, &str, &str); 4] = [
         "Pending",
         "Whether it is still to happen. True: `NotRendered`, `NotRolledOut`, `Paused`. False: `Over`, \
          `Withdrawn`. Unknown: `NotKnown`, `LeftOut`",
+    ),
+    (
+        "BootImages",
+        "SkewWithinLimit",
+        "Whether new machines boot images that are new enough. Unknown: the mode is None, or it cannot \
+         be told yet",
+    ),
+    (
+        "BootImages",
+        "Upgradeable",
+        "Whether the images are new enough for an update to the next version; the message says what to do",
+    ),
+    (
+        "BootImages",
+        "Degraded",
+        "Whether something that says of images cannot be read: `Unreadable`",
+    ),
+    (
+        "BootImages",
+        "OtherStreamsWithinLimit",
+        "The same of machine resources of another stream than the cluster's, which hold nothing back",
     ),
 ];
 

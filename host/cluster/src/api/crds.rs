@@ -1,7 +1,7 @@
 //! The definitions that the API server needs.
 
 use super::{
-    ClusterVersion, DisruptionPlan, DisruptionPolicy, ImageContentSourcePolicy,
+    BootImages, ClusterVersion, DisruptionPlan, DisruptionPolicy, ImageContentSourcePolicy,
     ImageDigestMirrorSet, ImageTagMirrorSet, MachineConfig, MachineConfigPool,
     MachineConfiguration,
 };
@@ -15,7 +15,7 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
 
 /// tread's own objects.
 pub fn own() -> Vec<CustomResourceDefinition> {
-    vec![DisruptionPolicy::crd(), DisruptionPlan::crd()]
+    vec![DisruptionPolicy::crd(), DisruptionPlan::crd(), BootImages::crd()]
 }
 
 /// OpenShift's objects that tread cannot do without: for clusters that have none.

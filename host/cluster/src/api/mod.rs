@@ -5,11 +5,13 @@
 // KubeSchema repeats each struct inside of a function.
 #![allow(unreachable_pub)]
 
+pub mod boot_images;
 pub mod conditions;
 pub mod crds;
 pub mod disruption_plan;
 pub mod disruption_policy;
 pub mod machine_config;
+pub mod machines;
 pub mod mirrors;
 pub mod openshift;
 pub mod rules;
@@ -17,6 +19,7 @@ mod schemas;
 pub mod shared;
 pub mod words;
 
+pub use boot_images::{BootImages, BootImagesSpec, BootImagesStatus};
 pub use crds::crds;
 pub use disruption_plan::{DisruptionPlan, DisruptionPlanSpec, DisruptionPlanStatus};
 pub use disruption_policy::{DisruptionPolicy, DisruptionPolicySpec, DisruptionPolicyStatus};

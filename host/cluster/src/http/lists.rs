@@ -25,6 +25,8 @@ pub trait Lists: Send + Sync + 'static {
     fn plan(&self, name: &str) -> Option<Value>;
     /// All policies, as they are in the cluster.
     fn policies(&self) -> Vec<Value>;
+    /// What all machine resources boot.
+    fn boot_images(&self) -> Vec<Value>;
 }
 
 #[derive(Clone)]
@@ -33,12 +35,13 @@ struct Service {
     lists: Arc<dyn Lists>,
 }
 
-/// `/v1/plans`, `/v1/plans/{name}` and `/v1/policies`.
+/// `/v1/plans`, `/v1/plans/{name}`, `/v1/policies` and `/v1/bootimages`.
 pub fn lists(reviewer: Reviewer, lists: Arc<dyn Lists>) -> Router {
     let router = Router::new()
         .route("/v1/plans", get(plans))
         .route("/v1/plans/{name}", get(plan))
         .route("/v1/policies", get(policies))
+        .route("/v1/bootimages", get(boot_images))
         .with_state(Service { reviewer, lists });
     guarded(router, LIMITS)
 }
@@ -73,4 +76,9 @@ async fn plan(
 async fn policies(State(service): State<Service>, from: Sender) -> Result<Response, Refused> {
     service.reviewer.allow(&from, Asked::list("disruptionpolicies")).await?;
     Ok(Json(json!({ "items": service.lists.policies() })).into_response())
+}
+
+async fn boot_images(State(service): State<Service>, from: Sender) -> Result<Response, Refused> {
+    service.reviewer.allow(&from, Asked::list("bootimages")).await?;
+    Ok(Json(json!({ "items": service.lists.boot_images() })).into_response())
 }

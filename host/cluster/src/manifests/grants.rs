@@ -43,6 +43,10 @@ const WATCH: &[&str] = &["list", "watch"];
 const MACHINES: &str = "machineconfiguration.openshift.io";
 const CONFIG: &str = "config.openshift.io";
 const OPERATOR: &str = "operator.openshift.io";
+const MACHINE: &str = "machine.openshift.io";
+const CLUSTER_API: &str = "cluster.x-k8s.io";
+const TEMPLATES: &str = "infrastructure.cluster.x-k8s.io";
+const WHAT_MACHINES_BOOT: &str = "which images new nodes boot from";
 const HOOKS: &str = "admissionregistration.k8s.io";
 
 /// What stands for tread's own namespace in a name.
@@ -52,15 +56,27 @@ const CONFIGURATION: &str = "tread.NAMESPACE";
 
 /// Of the kinds that a cluster may have, and may get later.
 const DEFINITIONS: &[&str] = &[
+    "awsmachinetemplates.infrastructure.cluster.x-k8s.io",
+    "azuremachinetemplates.infrastructure.cluster.x-k8s.io",
+    "bootimages.tread.dev",
     "clusterversions.config.openshift.io",
+    "controlplanemachinesets.machine.openshift.io",
     "disruptionplans.tread.dev",
     "disruptionpolicies.tread.dev",
+    "gcpmachinetemplates.infrastructure.cluster.x-k8s.io",
     "imagecontentsourcepolicies.operator.openshift.io",
     "imagedigestmirrorsets.config.openshift.io",
     "imagetagmirrorsets.config.openshift.io",
+    "infrastructures.config.openshift.io",
     "machineconfigpools.machineconfiguration.openshift.io",
     "machineconfigs.machineconfiguration.openshift.io",
     "machineconfigurations.operator.openshift.io",
+    "machinedeployments.cluster.x-k8s.io",
+    "machinesets.cluster.x-k8s.io",
+    "machinesets.machine.openshift.io",
+    "metal3machinetemplates.infrastructure.cluster.x-k8s.io",
+    "provisionings.metal3.io",
+    "vspheremachinetemplates.infrastructure.cluster.x-k8s.io",
 ];
 
 const fn cluster(
@@ -111,6 +127,22 @@ pub fn rules() -> Vec<Grant> {
             "its nodeDisruptionPolicy is an admin's policy",
         ),
         cluster(CONFIG, "clusterversions", WATCH, "an update brings new configs"),
+        cluster(CONFIG, "infrastructures", WATCH, "a single node makes no machines"),
+        cluster(MACHINE, "controlplanemachinesets", WATCH, WHAT_MACHINES_BOOT),
+        cluster(MACHINE, "machinesets", WATCH, WHAT_MACHINES_BOOT),
+        cluster(CLUSTER_API, "machinedeployments", WATCH, WHAT_MACHINES_BOOT),
+        cluster(CLUSTER_API, "machinesets", WATCH, WHAT_MACHINES_BOOT),
+        cluster(TEMPLATES, "awsmachinetemplates", WATCH, WHAT_MACHINES_BOOT),
+        cluster(TEMPLATES, "azuremachinetemplates", WATCH, WHAT_MACHINES_BOOT),
+        cluster(TEMPLATES, "gcpmachinetemplates", WATCH, WHAT_MACHINES_BOOT),
+        cluster(TEMPLATES, "metal3machinetemplates", WATCH, WHAT_MACHINES_BOOT),
+        cluster(TEMPLATES, "vspheremachinetemplates", WATCH, WHAT_MACHINES_BOOT),
+        cluster(
+            "metal3.io",
+            "provisionings",
+            WATCH,
+            "whether bare metal boots an image of its own",
+        ),
         Grant {
             scope: Scope::Cluster,
             group: "apiextensions.k8s.io",
@@ -133,6 +165,13 @@ pub fn rules() -> Vec<Grant> {
             "each change is previewed as an object",
         ),
         cluster(GROUP, "disruptionplans/status", &["patch", "update"], "what each change will do"),
+        cluster(
+            GROUP,
+            "bootimages",
+            &["create", "list", "watch"],
+            "boot images are judged as one object, made once; its spec is the admin's",
+        ),
+        cluster(GROUP, "bootimages/status", &["patch"], "whether boot images are too old"),
         cluster(
             "events.k8s.io",
             "events",
@@ -164,7 +203,7 @@ pub fn rules() -> Vec<Grant> {
             "configmaps",
             &["create", "delete", "patch"],
             &[],
-            "the last good version of each policy is kept",
+            "the last good version of each policy is kept, and former stream metadata",
         ),
         own(
             "coordination.k8s.io",
@@ -289,7 +328,9 @@ pub(super) fn view(namespace: &str) -> ClusterRole {
     }
     let rule = PolicyRule {
         api_groups: Some(vec![GROUP.to_owned()]),
-        resources: Some(["disruptionplans", "disruptionpolicies"].map(str::to_owned).to_vec()),
+        resources: Some(
+            ["bootimages", "disruptionplans", "disruptionpolicies"].map(str::to_owned).to_vec(),
+        ),
         verbs: READ.iter().map(|&verb| verb.to_owned()).collect(),
         ..PolicyRule::default()
     };
@@ -328,7 +369,8 @@ mod tests {
 
     #[test]
     fn every_kind_that_has_a_definition_can_be_waited_for() {
-        let all = [crds::crds(), crds::openshift()].concat();
+        let machines = crate::api::machines::definitions().unwrap();
+        let all = [crds::crds(), crds::openshift(), machines].concat();
         let mut names: Vec<_> = all.into_iter().filter_map(|crd| crd.metadata.name).collect();
         names.sort();
         assert_eq!(names, DEFINITIONS);

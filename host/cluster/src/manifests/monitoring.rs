@@ -61,6 +61,22 @@ const ALERTS: &[Alert] = &[
         "The API server refuses what tread asks for, or does not answer. The labels verb, kind and code of \
          tread_api_errors_total say what; /readyz says what that means.",
     ),
+    (
+        "TreadBootImagesTooOld",
+        "max(tread_boot_images_block) > 0",
+        "15m",
+        "warning",
+        "Boot images are too old for an update to the next minor version: new machines may not start after \
+         it. tread bootimages lists them, and tread bootimages patch RESOURCE says what to do.",
+    ),
+    (
+        "TreadBootImagesNotJudged",
+        "max(tread_boot_images_none) > 0",
+        "1h",
+        "info",
+        "spec.mode of BootImages cluster is None: nothing is held back for boot images that are too old, and \
+         new machines may not start.",
+    ),
 ];
 
 pub(super) fn alerts(options: &Options) -> Value {

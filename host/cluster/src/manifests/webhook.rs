@@ -23,6 +23,32 @@ const ASKED: [(&str, &str, &[&str]); 3] = [
     ("operator.openshift.io", "v1alpha1", &["imagecontentsourcepolicies"]),
 ];
 
+/// The resources whose machines may boot an image that is too old.
+const MACHINES: [(&str, &str, &[&str]); 3] = [
+    ("machine.openshift.io", "v1beta1", &["machinesets", "machinesets/scale"]),
+    ("machine.openshift.io", "v1", &["controlplanemachinesets", "controlplanemachinesets/scale"]),
+    (
+        "cluster.x-k8s.io",
+        "v1beta1",
+        &["machinedeployments", "machinedeployments/scale", "machinesets", "machinesets/scale"],
+    ),
+];
+
+fn asked(
+    (group, version, resources): (&str, &str, &[&str]),
+    operations: &[&str],
+    scope: &str,
+) -> RuleWithOperations {
+    let owned = |words: &[&str]| Some(words.iter().map(|&word| word.to_owned()).collect());
+    RuleWithOperations {
+        api_groups: owned(&[group]),
+        api_versions: owned(&[version]),
+        operations: owned(operations),
+        resources: owned(resources),
+        scope: Some(scope.to_owned()),
+    }
+}
+
 /// A webhook that only warns: an API server that cannot reach it goes on.
 pub fn configuration(namespace: &str, reached: &Reached) -> ValidatingWebhookConfiguration {
     let (service, url) = match reached {
@@ -38,13 +64,10 @@ pub fn configuration(namespace: &str, reached: &Reached) -> ValidatingWebhookCon
         }
         Reached::At(url) => (None, Some(format!("{}{PATH}", url.trim_end_matches('/')))),
     };
-    let rules = ASKED.map(|(group, version, resources)| RuleWithOperations {
-        api_groups: Some(vec![group.to_owned()]),
-        api_versions: Some(vec![version.to_owned()]),
-        operations: Some(["CREATE", "UPDATE", "DELETE"].map(str::to_owned).to_vec()),
-        resources: Some(resources.iter().map(|&resource| resource.to_owned()).collect()),
-        scope: Some("Cluster".to_owned()),
-    });
+    let mut rules = ASKED.map(|it| asked(it, &["CREATE", "UPDATE", "DELETE"], "Cluster")).to_vec();
+    rules.extend(MACHINES.map(|it| asked(it, &["CREATE", "UPDATE"], "Namespaced")));
+    let releases: &[&str] = &["clusterversions"];
+    rules.push(asked(("config.openshift.io", "v1", releases), &["UPDATE"], "Cluster"));
     let webhook = ValidatingWebhook {
         admission_review_versions: vec!["v1".to_owned()],
         // Whom to trust is filled in by tread.
@@ -58,7 +81,7 @@ pub fn configuration(namespace: &str, reached: &Reached) -> ValidatingWebhookCon
         }]),
         match_policy: Some("Equivalent".to_owned()),
         name: WEBHOOK.to_owned(),
-        rules: Some(rules.to_vec()),
+        rules: Some(rules),
         side_effects: "None".to_owned(),
         timeout_seconds: Some(2),
         ..ValidatingWebhook::default()

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::{Arc, PoisonError, RwLock};
 use tread_cluster::api::DisruptionPolicy;
+use tread_cluster::boot_images::Known as BootImagesKnown;
 use tread_cluster::http::Lists;
 use tread_cluster::listed::{self, follow_policies};
 use tread_cluster::metrics::Metrics;
@@ -17,6 +18,7 @@ use tread_cluster::watching::Watches;
 /// The plans as they were made, and the policies as they stand in the cluster.
 pub(super) struct Listed {
     previewer: Previewer,
+    boot_images: BootImagesKnown,
     policies: Arc<RwLock<BTreeMap<String, Value>>>,
 }
 
@@ -24,13 +26,15 @@ impl Listed {
     /// What is listed, and what keeps it up to date for as long as it is polled.
     pub(super) fn new(
         previewer: Previewer,
+        boot_images: BootImagesKnown,
         client: Client,
         watches: &Watches,
         metrics: &Metrics,
     ) -> (Listed, impl Future<Output = ()> + Send + use<>) {
         let policies: Arc<RwLock<BTreeMap<String, Value>>> = Arc::default();
         let events = follow_policies(client, "disruptionpolicies to list", watches, metrics);
-        (Listed { previewer, policies: Arc::clone(&policies) }, keep(events, policies))
+        let listed = Listed { previewer, boot_images, policies: Arc::clone(&policies) };
+        (listed, keep(events, policies))
     }
 }
 
@@ -69,6 +73,12 @@ impl Lists for Listed {
         let plans = self.previewer.plans();
         let plan = plans.iter().find(|plan| plan.name == name)?;
         serde_json::to_value(plan).ok()
+    }
+
+    fn boot_images(&self) -> Vec<Value> {
+        let Some(known) = self.boot_images.now() else { return Vec::new() };
+        let all = known.1.resources.iter();
+        all.filter_map(|it| serde_json::to_value(&it.shown).ok()).collect()
     }
 
     fn policies(&self) -> Vec<Value> {

@@ -18,6 +18,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tread_cluster::admission::certificates::{Lives, service_names};
 use tread_cluster::admission::{Certificates, Settings, Warn, webhook};
+use tread_cluster::boot_images;
 use tread_cluster::events::Events;
 use tread_cluster::http::{Check, Port, Readiness, Reviewer, lists, plain};
 use tread_cluster::installations::{Met, until_alone};
@@ -53,9 +54,9 @@ Examples:
 
 Answers:
   --listen        /healthz, /readyz (with a line for each check) and /metrics
-  --listen-tls    /warn/PATH, which only the API server is told; /v1/plans, /v1/plans/NAME and
-                  /v1/policies, as JSON, for whoever may read DisruptionPlans and DisruptionPolicies:
-                  Authorization: Bearer TOKEN
+  --listen-tls    /warn/PATH, which only the API server is told; /v1/plans, /v1/plans/NAME,
+                  /v1/policies and /v1/bootimages, as JSON, for whoever may read DisruptionPlans,
+                  DisruptionPolicies and BootImages: Authorization: Bearer TOKEN
 
 SIGTERM or SIGINT stops it in order; a second one at once.";
 
@@ -183,8 +184,17 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
         events: Events::new(client.clone(), &replica, "Plan"),
         keep: Retention::default(),
     });
-    let (listed, listing) = Listed::new(previewer.clone(), client.clone(), &watches, &metrics);
-    for part in [registry.boxed(), planning.boxed(), listing.boxed()] {
+    let (boot_images, judging) = boot_images::start(boot_images::Settings {
+        client: client.clone(),
+        namespace: namespace.clone(),
+        leads: leading.clone(),
+        watches: watches.clone(),
+        metrics: metrics.clone(),
+        events: Events::new(client.clone(), &replica, "Judge"),
+    });
+    let (listed, listing) =
+        Listed::new(previewer.clone(), boot_images.clone(), client.clone(), &watches, &metrics);
+    for part in [registry.boxed(), planning.boxed(), judging.boxed(), listing.boxed()] {
         let stop = shutdown.begun();
         writers.spawn(async move {
             tokio::select! {
@@ -207,7 +217,8 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
         readiness(leading, certificates.clone(), shutdown.clone(), known)
     };
     let reviewer = Reviewer::new(client, metrics.clone());
-    let asked: Router = webhook(warn_by(previewer), metrics.clone(), certificates.paths())
+    let warn = warn_by(previewer, boot_images);
+    let asked: Router = webhook(warn, metrics.clone(), certificates.paths())
         .merge(lists(reviewer, Arc::new(listed)));
     tracing::info!(
         namespace, replica,
@@ -365,9 +376,14 @@ fn election_check(leading: &Leading) -> Check {
 }
 
 /// Says what a request would do to nodes.
-fn warn_by(previewer: Previewer) -> Warn {
+fn warn_by(previewer: Previewer, boot_images: boot_images::Known) -> Warn {
     Arc::new(move |request| {
-        let previewer = previewer.clone();
-        async move { previewer.warnings(request).await }.boxed()
+        let (previewer, boot_images) = (previewer.clone(), boot_images.clone());
+        async move {
+            let mut warnings = boot_images.warnings(&request);
+            warnings.extend(previewer.warnings(request).await);
+            warnings
+        }
+        .boxed()
     })
 }

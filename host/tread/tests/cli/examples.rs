@@ -9,9 +9,10 @@ fn examples() -> Vec<PathBuf> {
     let entries = std::fs::read_dir(tree().join("examples")).unwrap();
     let mut dirs: Vec<PathBuf> =
         entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect();
-    // Those are policies, which the suite `examples` builds and tests, and the
-    // install page, which the test `readme` reads.
-    dirs.retain(|path| !path.ends_with("policies") && !path.ends_with("install"));
+    // Those are policies, which the suite `examples` builds and tests, and pages:
+    // the install page, which the test `readme` reads, and one on boot images.
+    let pages = ["policies", "install", "bootimages"];
+    dirs.retain(|path| !pages.iter().any(|page| path.ends_with(page)));
     dirs.sort();
     assert!(dirs.len() >= 6, "{dirs:?}");
     dirs

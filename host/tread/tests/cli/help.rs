@@ -89,7 +89,14 @@ fn the_examples_of_the_help_are_command_lines_that_tread_takes() {
     bench.write("chrony.wasm", &policy);
     bench.write("my.wasm", &policy);
     let mut ran = 0;
-    for command in [&[][..], &["plan"], &["policies"], &["manifests"]] {
+    for command in [
+        &[][..],
+        &["plan"],
+        &["policies"],
+        &["manifests"],
+        &["bootimages"],
+        &["bootimages", "check"],
+    ] {
         let help = bench.tread(&[command, &["--help"]].concat()).out();
         let examples = help.split("Examples:\n").nth(1).unwrap().split("\n\n").next().unwrap();
         for line in examples.lines().filter_map(|line| line.split("tread ").nth(1)) {
@@ -99,7 +106,8 @@ fn the_examples_of_the_help_are_command_lines_that_tread_takes() {
             let args: Vec<&str> = line.split_whitespace().collect();
             let done = bench.tread_with(&args, worker.as_bytes());
             // There is no cluster here; everything before that is taken.
-            if args.contains(&"-f") || args.contains(&"--cluster") {
+            let asks = ["-f", "--cluster", "bootimages"];
+            if args.iter().any(|arg| asks.contains(arg)) {
                 assert!(done.err().contains("no cluster to ask"), "tread {line}: {}", done.err());
             } else {
                 assert_eq!(done.code(), 0, "tread {line}: {}", done.err());

@@ -43,8 +43,8 @@ fn each_part_is_there_when_it_is_asked_for() {
     let definitions =
         |kinds: &[String]| kinds.iter().filter(|k| *k == "CustomResourceDefinition").count();
     let plain = of(&[]);
-    assert_eq!(definitions(&plain), 2);
-    assert_eq!(definitions(&of(&["--with-inputs"])), 4);
+    assert_eq!(definitions(&plain), 3);
+    assert_eq!(definitions(&of(&["--with-inputs"])), 5);
     assert!(!plain.contains(&"PrometheusRule".to_owned()));
     let monitored = of(&["--with-monitoring"]);
     assert!(

@@ -3,6 +3,7 @@
 #![allow(unreachable_pub, reason = "modules of one test")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod boot_images;
 mod busy;
 mod front;
 mod installations;

@@ -1,0 +1,103 @@
+//! The kinds of others that say what new nodes boot. tread reads a few of their
+//! fields, and knows them by this table alone: for watches, for what it waits for
+//! where they are not installed, and for the minimal definitions of tests.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::core::ApiResource;
+use serde_json::json;
+
+/// A kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kind {
+    /// What it is called in checks: `machinesets.machine.openshift.io`.
+    pub name: &'static str,
+    /// Its group.
+    pub group: &'static str,
+    /// The version that is read.
+    pub version: &'static str,
+    /// Its kind.
+    pub kind: &'static str,
+    /// In lower case and plural.
+    pub plural: &'static str,
+    /// Whether each object is in a namespace.
+    pub namespaced: bool,
+}
+
+impl Kind {
+    /// As kube asks for it.
+    pub fn resource(&self) -> ApiResource {
+        ApiResource {
+            group: self.group.to_owned(),
+            version: self.version.to_owned(),
+            api_version: format!("{}/{}", self.group, self.version),
+            kind: self.kind.to_owned(),
+            plural: self.plural.to_owned(),
+        }
+    }
+}
+
+macro_rules! kinds {
+    ($($id:ident: $kind:literal, $plural:literal, $group:literal, $version:literal, $namespaced:literal;)*) => {
+        $(
+            #[doc = concat!("`", $plural, ".", $group, "`")]
+            pub const $id: Kind = Kind {
+                name: concat!($plural, ".", $group),
+                group: $group,
+                version: $version,
+                kind: $kind,
+                plural: $plural,
+                namespaced: $namespaced,
+            };
+        )*
+        /// All of them.
+        pub const ALL: &[Kind] = &[$($id),*];
+    };
+}
+
+kinds! {
+    MACHINE_SET: "MachineSet", "machinesets", "machine.openshift.io", "v1beta1", true;
+    CONTROL_PLANE_MACHINE_SET: "ControlPlaneMachineSet", "controlplanemachinesets", "machine.openshift.io", "v1", true;
+    CAPI_MACHINE_SET: "MachineSet", "machinesets", "cluster.x-k8s.io", "v1beta1", true;
+    CAPI_MACHINE_DEPLOYMENT: "MachineDeployment", "machinedeployments", "cluster.x-k8s.io", "v1beta1", true;
+    AWS_TEMPLATE: "AWSMachineTemplate", "awsmachinetemplates", "infrastructure.cluster.x-k8s.io", "v1beta2", true;
+    AZURE_TEMPLATE: "AzureMachineTemplate", "azuremachinetemplates", "infrastructure.cluster.x-k8s.io", "v1beta1", true;
+    GCP_TEMPLATE: "GCPMachineTemplate", "gcpmachinetemplates", "infrastructure.cluster.x-k8s.io", "v1beta1", true;
+    VSPHERE_TEMPLATE: "VSphereMachineTemplate", "vspheremachinetemplates", "infrastructure.cluster.x-k8s.io", "v1beta1", true;
+    METAL3_TEMPLATE: "Metal3MachineTemplate", "metal3machinetemplates", "infrastructure.cluster.x-k8s.io", "v1beta1", true;
+    INFRASTRUCTURE: "Infrastructure", "infrastructures", "config.openshift.io", "v1", false;
+    PROVISIONING: "Provisioning", "provisionings", "metal3.io", "v1alpha1", false;
+}
+
+/// Minimal definitions, which take anything: for tests, and for trying tread out.
+pub fn definitions() -> Result<Vec<CustomResourceDefinition>, serde_json::Error> {
+    ALL.iter().map(definition).collect()
+}
+
+fn definition(kind: &Kind) -> Result<CustomResourceDefinition, serde_json::Error> {
+    let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    serde_json::from_value(json!({
+        "metadata": {
+            "name": kind.name,
+            // The API server asks for it of groups below k8s.io.
+            "annotations": {"api-approved.kubernetes.io": "unapproved, minimal definition for tests"},
+        },
+        "spec": {
+            "group": kind.group,
+            "names": {
+                "kind": kind.kind,
+                "plural": kind.plural,
+                "singular": kind.kind.to_ascii_lowercase(),
+            },
+            "scope": if kind.namespaced { "Namespaced" } else { "Cluster" },
+            "versions": [{
+                "name": kind.version,
+                "served": true,
+                "storage": true,
+                "schema": {"openAPIV3Schema": {
+                    "type": "object",
+                    "properties": {"spec": anything, "status": anything},
+                }},
+            }],
+        },
+    }))
+}

@@ -1,0 +1,105 @@
+//! What is said of a request to the API server: a machine resource that would
+//! make machines from an image that is too old, and an update that the images
+//! are too old for. Nothing is refused.
+
+use super::Known;
+use super::facts::Facts;
+use super::kinds::CLUSTER_VERSION;
+use super::machine::{Key, Machine, makes_machines};
+use super::report::{Report, name_of};
+use crate::admission::Asked;
+use crate::api::machines::{self, Kind};
+use crate::whole::Whole;
+use kube::core::DynamicObject;
+use kube::core::admission::Operation;
+use serde_json::Value;
+use tread_model::boot_images::{Outcome, Release, Verdict, shown};
+
+impl Known {
+    /// What to say of a request: nothing, or one line.
+    pub fn warnings(&self, asked: &Asked) -> Vec<String> {
+        let known = self.now();
+        let Some(known) = known.as_deref() else { return Vec::new() };
+        warning(&known.0, &known.1, asked).into_iter().collect()
+    }
+}
+
+/// The one line that is said of a request, if there is any.
+pub fn warning(facts: &Facts, report: &Report, asked: &Asked) -> Option<String> {
+    let is = |kind: &Kind| kind.group == asked.group && kind.plural == asked.resource;
+    let kind = machines::ALL.iter().find(|kind| makes_machines(kind) && is(kind));
+    if kind.is_none() && !is(&CLUSTER_VERSION) {
+        return None;
+    }
+    let object = &read(asked.object.as_ref()?)?;
+    let before = asked.before.as_ref().and_then(read);
+    let Some(kind) = kind else { return update(report, object, before.as_ref()) };
+    let key = Key {
+        kind: kind.name,
+        namespace: asked.namespace.clone(),
+        name: match asked.name.as_str() {
+            "" => object.metadata.generate_name.clone().unwrap_or_default(),
+            name => name.to_owned(),
+        },
+    };
+    let replicas =
+        |object: &DynamicObject| object.data.pointer("/spec/replicas").and_then(Value::as_i64);
+    // What says nothing of replicas gets one machine.
+    let wanted = replicas(object).unwrap_or(1);
+    let had = match asked.operation {
+        Operation::Create => 0,
+        Operation::Update => before.as_ref().and_then(replicas).unwrap_or(1),
+        _ => return None,
+    };
+    if wanted <= had {
+        return None;
+    }
+    let machine = match asked.subresource.as_deref() {
+        Some("scale") => facts.machines.get(&key)?.clone(),
+        Some(_) => return None,
+        None => Machine::read(kind, object),
+    };
+    if machine.left_out.is_some() {
+        return None;
+    }
+    let verdict = report.of(facts, &key, &machine);
+    too_old(&verdict).then(|| {
+        format!(
+            "tread: {} boots new machines from an image that is too old, and they may not become \
+             nodes: {}; `tread bootimages patch {}` says what to do",
+            shown(&name_of(&key)),
+            verdict.message,
+            shown(&name_of(&key))
+        )
+    })
+}
+
+/// What is nested too deep is not read, and nothing is said of it.
+fn read(object: &Whole) -> Option<DynamicObject> {
+    serde_json::from_slice(&object.body).ok()
+}
+
+fn too_old(verdict: &Verdict) -> bool {
+    matches!(verdict.outcome, Outcome::Blocks | Outcome::Warns)
+}
+
+fn update(report: &Report, object: &DynamicObject, old: Option<&DynamicObject>) -> Option<String> {
+    let target = |object: &DynamicObject| {
+        let version = object.data.pointer("/spec/desiredUpdate/version")?.as_str()?;
+        (!version.is_empty()).then(|| version.to_owned())
+    };
+    let wanted = target(object)?;
+    if old.and_then(target).as_ref() == Some(&wanted) {
+        return None;
+    }
+    let release = Release::parse(&wanted)?;
+    let verdict = report.to(Some(release));
+    too_old(&verdict).then(|| {
+        format!(
+            "tread: boot images are too old for {}, and new machines may not become nodes: {}; \
+             `tread bootimages` lists them",
+            shown(&wanted),
+            verdict.message
+        )
+    })
+}

@@ -1,0 +1,225 @@
+//! All that is known about boot images, folded from what watches or lists say.
+
+use super::kinds::{CLUSTER_VERSION, MACHINE_CONFIGURATION};
+use super::machine::{Key, Machine, makes_machines, read_template};
+use crate::api::BootImages;
+use crate::api::machines::{INFRASTRUCTURE, Kind, PROVISIONING};
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt as _;
+use kube::core::DynamicObject;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use tread_model::boot_images::catalogue::essence;
+use tread_model::boot_images::{Boots, Catalogue, Release, shown};
+
+/// A release, as it is written and as it is compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// As it is written.
+    pub text: String,
+    /// As it is compared, if it can be.
+    pub release: Option<Release>,
+}
+
+impl Written {
+    fn of(text: &str) -> Written {
+        Written { text: shown(text), release: Release::parse(text) }
+    }
+}
+
+/// What ClusterVersion says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Versions {
+    /// The release that was completed last.
+    pub running: Option<Written>,
+    /// The release that was completed first, and when that was.
+    pub installed: Option<(Written, Option<Timestamp>)>,
+}
+
+/// Stream metadata in a ConfigMap.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stamped {
+    /// The release that it is of; none: nobody stamped it.
+    pub release: Option<String>,
+    /// What it holds, or why that cannot be read.
+    pub catalogues: Result<Vec<Catalogue>, String>,
+    /// What is worth keeping of it.
+    pub essence: String,
+}
+
+/// All that is known.
+#[derive(Debug, Clone, Default)]
+pub struct Facts {
+    /// BootImages `cluster`.
+    pub object: Option<BootImages>,
+    /// Machine resources.
+    pub machines: BTreeMap<Key, Machine>,
+    /// Infrastructure templates.
+    pub templates: BTreeMap<Key, Result<Boots, String>>,
+    /// Releases.
+    pub versions: Option<Versions>,
+    /// The status of MachineConfiguration `cluster`, as an object.
+    pub operator: Option<Value>,
+    /// Why there is nothing to judge, by Infrastructure.
+    single_node: bool,
+    bare_metal: bool,
+    provisions_by_url: bool,
+    /// The stream metadata of the running release.
+    pub current: Option<Stamped>,
+    /// What tread keeps, by the release.
+    pub kept: BTreeMap<String, Vec<Catalogue>>,
+    /// What an admin gave, by the ConfigMap's name.
+    pub given: BTreeMap<String, Stamped>,
+}
+
+impl Facts {
+    /// Takes an object of one of the others' kinds.
+    pub fn take(&mut self, kind: &Kind, object: &DynamicObject) {
+        let data = &object.data;
+        let text = |path: &str| data.pointer(path).and_then(Value::as_str).unwrap_or_default();
+        match kind.name {
+            _ if makes_machines(kind) => {
+                self.machines.insert(Key::of(kind, object), Machine::read(kind, object));
+            }
+            name if name == CLUSTER_VERSION.name => {
+                if object.name_any() == "version" {
+                    self.versions = Some(versions(data));
+                }
+            }
+            name if name == MACHINE_CONFIGURATION.name => {
+                if object.name_any() == "cluster" {
+                    self.operator = Some(operator(data));
+                }
+            }
+            name if name == INFRASTRUCTURE.name => {
+                if object.name_any() == "cluster" {
+                    self.single_node = text("/status/controlPlaneTopology") == "SingleReplica";
+                    self.bare_metal = text("/status/platformStatus/type") == "BareMetal";
+                }
+            }
+            name if name == PROVISIONING.name => {
+                self.provisions_by_url = !text("/spec/provisioningOSDownloadURL").is_empty();
+            }
+            _ => {
+                self.templates.insert(Key::of(kind, object), read_template(kind, object));
+            }
+        }
+    }
+
+    /// Forgets the one object of a kind that has only one that counts.
+    pub fn forget(&mut self, kind: &Kind) {
+        match kind.name {
+            name if name == CLUSTER_VERSION.name => self.versions = None,
+            name if name == MACHINE_CONFIGURATION.name => self.operator = None,
+            name if name == PROVISIONING.name => self.provisions_by_url = false,
+            name if name == INFRASTRUCTURE.name => {
+                (self.single_node, self.bare_metal) = (false, false);
+            }
+            _ => {}
+        }
+    }
+
+    /// Keeps of a kind only what a whole list had.
+    pub fn retain(&mut self, kind: &Kind, listed: impl Fn(&Key) -> bool) {
+        let keep = |key: &Key| key.kind != kind.name || listed(key);
+        self.machines.retain(|key, _| keep(key));
+        self.templates.retain(|key, _| keep(key));
+    }
+
+    /// Why there is nothing to judge, as OpenShift has it.
+    pub fn nothing(&self) -> Option<&'static str> {
+        if self.bare_metal && !self.provisions_by_url {
+            return Some(
+                "machines are installed from images that come with each release: this bare metal \
+                 cluster names no provisioningOSDownloadURL",
+            );
+        }
+        self.single_node.then_some("the cluster has a single node, and makes no machines")
+    }
+
+    /// The release that the cluster runs.
+    pub fn running(&self) -> Option<&Written> {
+        self.versions.as_ref()?.running.as_ref()
+    }
+
+    /// The release that the cluster was installed with.
+    pub fn installed(&self) -> Option<&(Written, Option<Timestamp>)> {
+        self.versions.as_ref()?.installed.as_ref()
+    }
+}
+
+fn versions(data: &Value) -> Versions {
+    let history = data.pointer("/status/history").and_then(Value::as_array);
+    let completed =
+        |entry: &&Value| entry.get("state").and_then(Value::as_str) == Some("Completed");
+    let written = |entry: &Value| {
+        Written::of(entry.get("version").and_then(Value::as_str).unwrap_or_default())
+    };
+    let mut all = history.into_iter().flatten().filter(completed);
+    let running = all.next();
+    let installed = all.next_back().or(running);
+    let at = |entry: &Value| {
+        let text = entry.get("completionTime").and_then(Value::as_str)?;
+        text.parse::<Timestamp>().ok()
+    };
+    Versions {
+        running: running.map(written),
+        installed: installed.map(|entry| (written(entry), at(entry))),
+    }
+}
+
+/// Only what is read of it.
+fn operator(data: &Value) -> Value {
+    let part = |name: &str| data.pointer(&format!("/status/{name}")).cloned().unwrap_or_default();
+    json!({"status": {
+        "conditions": part("conditions"),
+        "managedBootImagesStatus": part("managedBootImagesStatus"),
+        "bootImageSkewEnforcementStatus": part("bootImageSkewEnforcementStatus"),
+    }})
+}
+
+/// What a ConfigMap says that holds stream metadata. `stamps` names the keys that
+/// say of which release it is: the first has to be there, and the others, where
+/// they are, have to say the same.
+pub fn stamped(map: &ConfigMap, stamps: &[&str]) -> Stamped {
+    let empty = BTreeMap::new();
+    let data = map.data.as_ref().unwrap_or(&empty);
+    let said = stamps.first().and_then(|key| data.get(*key));
+    let agreed =
+        |said: &&String| stamps.iter().filter_map(|key| data.get(*key)).all(|it| it == *said);
+    let stamp = said.filter(agreed).map(|text| shown(text));
+    let parsed = stamp.as_deref().and_then(Release::parse);
+    let streams =
+        data.iter().filter(|(key, text)| *key == "stream" || text.contains("\"architectures\""));
+    let name = map.name_any();
+    let catalogues = match parsed {
+        None => Ok(Vec::new()),
+        Some(release) => streams
+            .clone()
+            .map(|(key, text)| {
+                Catalogue::parse(text, release)
+                    .map_err(|why| format!("{name}, {}: {why}", shown(key)))
+            })
+            .collect::<Result<Vec<_>, _>>()
+            .and_then(|all| match all.is_empty() {
+                true => {
+                    Err(format!("{name} holds no stream metadata: expected it in the key stream"))
+                }
+                false => Ok(all),
+            }),
+    };
+    let essence = streams.filter_map(|(_, text)| essence(text)).collect::<Vec<_>>();
+    Stamped { release: stamp, catalogues, essence: Value::Array(essence).to_string() }
+}
+
+/// What tread kept: by release, a list of stream metadata.
+pub fn kept(map: &ConfigMap) -> BTreeMap<String, Vec<Catalogue>> {
+    let read = |(text, streams): (&String, &String)| {
+        let release = Release::parse(text)?;
+        let streams: Vec<Value> = serde_json::from_str(streams).ok()?;
+        let all = streams.iter().filter_map(|it| Catalogue::parse(&it.to_string(), release).ok());
+        Some((text.clone(), all.collect()))
+    };
+    map.data.iter().flatten().filter_map(read).collect()
+}

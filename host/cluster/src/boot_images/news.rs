@@ -1,0 +1,213 @@
+//! What the watches say, in one stream, and how it is folded into the facts.
+
+use super::facts::{Facts, kept, stamped};
+use super::kinds::{self, CATALOGUE, CATALOGUE_NAMESPACE, GIVEN_LABEL, KEPT};
+use super::machine::Key;
+use crate::api::BootImages;
+use crate::api::boot_images::BOOT_IMAGES;
+use crate::api::machines::Kind;
+use crate::metrics::Metrics;
+use crate::watching::{Watches, follow};
+use futures::StreamExt as _;
+use futures::stream::{BoxStream, select_all};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::core::DynamicObject;
+use kube::runtime::watcher::{Config, Event};
+use kube::{Api, Client, ResourceExt as _};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Which ConfigMap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Map {
+    /// OpenShift's.
+    Current,
+    /// tread's own.
+    Kept,
+    /// An admin's.
+    Given,
+}
+
+/// Something that a watch says.
+#[derive(Debug)]
+pub enum News {
+    /// Of an object of others.
+    Of(Kind, Event<DynamicObject>),
+    /// Of a ConfigMap.
+    Map(Map, Event<ConfigMap>),
+    /// Of the BootImages.
+    Images(Event<BootImages>),
+}
+
+const CURRENT_MAPS: &str = "configmaps with the stream metadata of the release";
+const KEPT_MAPS: &str = "configmaps with former stream metadata";
+const GIVEN_MAPS: &str = "configmaps with stream metadata by admins";
+const IMAGES: &str = "bootimages";
+
+/// The keys that say of which release stream metadata is: the machine config
+/// operator's stamp, and what came with the images.
+const STAMPS: &[&str] = &["MCOReleaseImageVersion", "releaseVersion"];
+/// The same where an admin gives it.
+const GIVEN_STAMPS: &[&str] = &["release"];
+
+/// All watches.
+pub fn watches(
+    client: &Client,
+    namespace: &str,
+    watches: &Watches,
+    metrics: &Metrics,
+) -> BoxStream<'static, News> {
+    let mut all: Vec<BoxStream<'static, News>> = kinds::all()
+        .map(|kind| {
+            let api: Api<DynamicObject> = Api::all_with(client.clone(), &kind.resource());
+            let events = follow(api, Config::default(), kind.name, watches, metrics);
+            events.map(move |event| News::Of(kind, event)).boxed()
+        })
+        .collect();
+    let maps = [
+        (
+            Map::Current,
+            CATALOGUE_NAMESPACE,
+            CURRENT_MAPS,
+            Config::default().fields(&format!("metadata.name={CATALOGUE}")),
+        ),
+        (
+            Map::Kept,
+            namespace,
+            KEPT_MAPS,
+            Config::default().fields(&format!("metadata.name={KEPT}")),
+        ),
+        (Map::Given, namespace, GIVEN_MAPS, Config::default().labels(GIVEN_LABEL)),
+    ];
+    for (map, namespace, name, config) in maps {
+        let api: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
+        let events = follow(api, config, name, watches, metrics);
+        all.push(events.map(move |event| News::Map(map, event)).boxed());
+    }
+    let api: Api<BootImages> = Api::all(client.clone());
+    all.push(follow(api, Config::default(), IMAGES, watches, metrics).map(News::Images).boxed());
+    select_all(all).boxed()
+}
+
+/// The facts, and what of them was not listed yet.
+#[derive(Debug, Default)]
+pub struct Fold {
+    /// What is known.
+    pub facts: Facts,
+    /// What was listed.
+    listed: BTreeSet<&'static str>,
+    /// What a list that is under way had so far.
+    listing: BTreeMap<&'static str, BTreeSet<Key>>,
+    /// The same of ConfigMaps, and whether it had the BootImages.
+    seen: BTreeMap<&'static str, BTreeSet<String>>,
+    images_seen: bool,
+}
+
+impl Fold {
+    /// What was not listed yet, by the names of the watches.
+    pub fn unlisted(&self) -> Vec<&'static str> {
+        let names = kinds::all().map(|kind| kind.name);
+        let all = names.chain([CURRENT_MAPS, KEPT_MAPS, GIVEN_MAPS, IMAGES]);
+        all.filter(|name| !self.listed.contains(name)).collect()
+    }
+
+    /// Takes something in.
+    pub fn take(&mut self, news: News) {
+        match news {
+            News::Of(kind, event) => self.object(&kind, event),
+            News::Map(map, event) => self.map(map, event),
+            News::Images(event) => self.images(event),
+        }
+    }
+
+    fn object(&mut self, kind: &Kind, event: Event<DynamicObject>) {
+        match event {
+            Event::Init => {
+                self.listing.insert(kind.name, BTreeSet::new());
+            }
+            Event::InitApply(object) => {
+                self.listing.entry(kind.name).or_default().insert(Key::of(kind, &object));
+                self.facts.take(kind, &object);
+            }
+            Event::InitDone => {
+                let listed = self.listing.remove(kind.name).unwrap_or_default();
+                self.facts.retain(kind, |key| listed.contains(key));
+                if listed.is_empty() {
+                    self.facts.forget(kind);
+                }
+                self.listed.insert(kind.name);
+            }
+            Event::Apply(object) => self.facts.take(kind, &object),
+            Event::Delete(object) => {
+                let key = Key::of(kind, &object);
+                self.facts.retain(kind, |other| *other != key);
+                self.facts.forget(kind);
+            }
+        }
+    }
+
+    fn map(&mut self, which: Map, event: Event<ConfigMap>) {
+        let name = match which {
+            Map::Current => CURRENT_MAPS,
+            Map::Kept => KEPT_MAPS,
+            Map::Given => GIVEN_MAPS,
+        };
+        match event {
+            Event::Init => {
+                self.seen.insert(name, BTreeSet::new());
+            }
+            Event::InitApply(map) => {
+                self.seen.entry(name).or_default().insert(map.name_any());
+                self.take_map(which, &map);
+            }
+            Event::Apply(map) => self.take_map(which, &map),
+            Event::InitDone => {
+                let seen = self.seen.remove(name).unwrap_or_default();
+                self.retain_maps(which, |name| seen.contains(name));
+                self.listed.insert(name);
+            }
+            Event::Delete(map) => {
+                let gone = map.name_any();
+                self.retain_maps(which, |name| name != gone);
+            }
+        }
+    }
+
+    fn take_map(&mut self, which: Map, map: &ConfigMap) {
+        let facts = &mut self.facts;
+        match which {
+            Map::Current => facts.current = Some(stamped(map, STAMPS)),
+            Map::Kept => facts.kept = kept(map),
+            Map::Given => {
+                facts.given.insert(map.name_any(), stamped(map, GIVEN_STAMPS));
+            }
+        }
+    }
+
+    fn retain_maps(&mut self, which: Map, there: impl Fn(&str) -> bool) {
+        match which {
+            Map::Current if !there(CATALOGUE) => self.facts.current = None,
+            Map::Kept if !there(KEPT) => self.facts.kept.clear(),
+            Map::Given => self.facts.given.retain(|name, _| there(name)),
+            Map::Current | Map::Kept => {}
+        }
+    }
+
+    fn images(&mut self, event: Event<BootImages>) {
+        match event {
+            Event::Init => self.images_seen = false,
+            Event::InitApply(object) | Event::Apply(object) => {
+                if object.name_any() == BOOT_IMAGES {
+                    self.images_seen = true;
+                    self.facts.object = Some(object);
+                }
+            }
+            Event::Delete(_) => self.facts.object = None,
+            Event::InitDone => {
+                if !self.images_seen {
+                    self.facts.object = None;
+                }
+                self.listed.insert(IMAGES);
+            }
+        }
+    }
+}

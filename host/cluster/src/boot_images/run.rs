@@ -1,0 +1,88 @@
+//! The controller: folds what the watches say, judges, publishes, and writes as
+//! the leader.
+
+use super::news::{Fold, watches};
+use super::report::{Report, report};
+use super::write::write;
+use super::{Known, Settings};
+use crate::api::boot_images::SkewMode;
+use crate::metrics::WithVerdict;
+use futures::StreamExt as _;
+use std::time::Duration;
+use tokio::time::{Instant, sleep_until};
+use tread_model::boot_images::Outcome;
+
+/// One command often changes several objects: they are judged together.
+const TOGETHER: Duration = Duration::from_millis(100);
+/// How long is waited after a failure, at first and at most.
+const WAITS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+
+/// All outcomes that are counted.
+const OUTCOMES: [Outcome; 4] = [Outcome::Passes, Outcome::Warns, Outcome::Waits, Outcome::Blocks];
+
+/// Runs for as long as it is polled.
+pub(super) async fn run(settings: Settings, known: Known) {
+    let mut news =
+        watches(&settings.client, &settings.namespace, &settings.watches, &settings.metrics);
+    let mut leads = settings.leads.watch();
+    let mut fold = Fold::default();
+    let mut due = Some(Instant::now() + TOGETHER);
+    let mut failures = 0_u32;
+    loop {
+        let at = due.unwrap_or_else(Instant::now);
+        tokio::select! {
+            Some(event) = news.next() => {
+                fold.take(event);
+                due.get_or_insert_with(|| Instant::now() + TOGETHER);
+                continue;
+            }
+            Ok(()) = leads.changed() => due = Some(Instant::now()),
+            () = sleep_until(at), if due.is_some() => due = None,
+        }
+        if due.is_some() {
+            continue;
+        }
+        let waits = waits(&settings, &fold);
+        let made = report(&fold.facts, &waits);
+        measure(&settings, &made);
+        known.publish(&fold.facts, &made);
+        // What is not listed may be there: nothing is made anew or said too early.
+        if !fold.unlisted().is_empty() || !settings.leads.now() {
+            continue;
+        }
+        let written = write(&settings, &fold.facts, &made).await;
+        settings.watches.unwritten("boot images", written.as_ref().err().cloned());
+        match written {
+            Ok(()) => failures = 0,
+            Err(problem) => {
+                tracing::warn!("not written: {problem}");
+                let wait =
+                    WAITS.0.saturating_mul(2_u32.saturating_pow(failures.min(16))).min(WAITS.1);
+                failures = failures.saturating_add(1);
+                due = Some(Instant::now() + wait);
+            }
+        }
+    }
+}
+
+/// What was not listed yet, with what the API server says of it.
+fn waits(settings: &Settings, fold: &Fold) -> Vec<String> {
+    let unlisted = fold.unlisted();
+    let said = settings.watches.waiting();
+    let of = |name: &str| said.iter().find(|line| line.starts_with(&format!("{name}:"))).cloned();
+    unlisted
+        .into_iter()
+        .map(|name| of(name).unwrap_or_else(|| format!("{name}: not listed yet")))
+        .collect()
+}
+
+fn measure(settings: &Settings, report: &Report) {
+    for outcome in OUTCOMES {
+        let count = report.resources.iter().filter(|it| it.verdict.outcome == outcome).count();
+        let gauge =
+            settings.metrics.boot_images.get_or_create(&WithVerdict { verdict: outcome.as_str() });
+        gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+    settings.metrics.boot_images_block.set(i64::from(report.verdict.outcome == Outcome::Blocks));
+    settings.metrics.boot_images_none.set(i64::from(report.mode == SkewMode::None));
+}

@@ -1,0 +1,143 @@
+//! What the leader writes: the object, its status, and the stream metadata that
+//! the cluster would forget.
+
+use super::Settings;
+use super::facts::Facts;
+use super::kinds::{KEPT, MOST_KEPT};
+use super::report::{Report, current};
+use super::status::{news, status};
+use crate::api::boot_images::BOOT_IMAGES;
+use crate::api::words::MANAGER;
+use crate::api::{BootImages, BootImagesSpec};
+use crate::clean::cleaned;
+use crate::told::told;
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::{Api, Resource as _};
+use serde_json::{Map, Value, json};
+use tread_model::boot_images::Release;
+
+/// Writes what is not there yet. The error says what was not written, and why.
+pub(super) async fn write(
+    settings: &Settings,
+    facts: &Facts,
+    report: &Report,
+) -> Result<(), String> {
+    keep(settings, facts).await?;
+    let Some(object) = &facts.object else { return create(settings).await };
+    let before = object.status.clone().unwrap_or_default();
+    let generation = object.metadata.generation.unwrap_or_default();
+    let after = cleaned(status(report, &before, generation, Timestamp::now()));
+    if after == before {
+        return Ok(());
+    }
+    let mut patch = json!({ "status": after });
+    if let (Some(fields), Ok(Value::Object(old))) =
+        (patch.pointer_mut("/status").and_then(Value::as_object_mut), serde_json::to_value(&before))
+    {
+        // A merge patch keeps what it does not name.
+        for name in
+            old.keys().filter(|name| !fields.contains_key(*name)).cloned().collect::<Vec<_>>()
+        {
+            fields.insert(name, Value::Null);
+        }
+    }
+    let based_on = json!({"resourceVersion": object.metadata.resource_version});
+    if let Some(fields) = patch.as_object_mut() {
+        fields.insert("metadata".to_owned(), based_on);
+    }
+    if !settings.leads.now() {
+        return Ok(());
+    }
+    let api: Api<BootImages> = Api::all(settings.client.clone());
+    let written =
+        api.patch_status(BOOT_IMAGES, &PatchParams::default(), &Patch::Merge(patch)).await;
+    match written {
+        Ok(_) => {}
+        // Somebody wrote in between: the watch brings what, and it is looked at again.
+        Err(kube::Error::Api(status)) if status.code == 409 => return Ok(()),
+        Err(error) => {
+            settings.metrics.api_error("patch", "bootimages", &error);
+            return Err(format!("the status of BootImages {BOOT_IMAGES}: {}", told(&error)));
+        }
+    }
+    if let Some(note) = news(&before, &after) {
+        settings.events.tell(&object.object_ref(&()), &note).await;
+    }
+    Ok(())
+}
+
+async fn create(settings: &Settings) -> Result<(), String> {
+    if !settings.leads.now() {
+        return Ok(());
+    }
+    let api: Api<BootImages> = Api::all(settings.client.clone());
+    let object = BootImages::new(BOOT_IMAGES, BootImagesSpec::default());
+    let params = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
+    match api.create(&params, &object).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
+        Err(error) => {
+            settings.metrics.api_error("create", "bootimages", &error);
+            Err(format!("BootImages {BOOT_IMAGES}: {}", told(&error)))
+        }
+    }
+}
+
+/// The patch that keeps the stream metadata of the running release, and lets go
+/// of the oldest; none: it is kept already.
+pub fn to_keep(facts: &Facts) -> Option<Value> {
+    let (catalogues, _) = current(facts);
+    let stamped = facts.current.as_ref().filter(|_| !catalogues.is_empty())?;
+    let release = stamped.release.clone()?;
+    if facts.kept.get(&release).is_some_and(|kept| kept.len() == catalogues.len()) {
+        return None;
+    }
+    let mut data = Map::new();
+    data.insert(release.clone(), json!(stamped.essence));
+    let mut kept: Vec<&String> = facts.kept.keys().filter(|it| **it != release).collect();
+    kept.sort_by_key(|text| Release::parse(text));
+    let too_many = (kept.len() + 1).saturating_sub(MOST_KEPT);
+    for oldest in kept.into_iter().take(too_many) {
+        data.insert(oldest.clone(), Value::Null);
+    }
+    Some(json!({ "data": data }))
+}
+
+async fn keep(settings: &Settings, facts: &Facts) -> Result<(), String> {
+    let Some(patch) = to_keep(facts).filter(|_| settings.leads.now()) else { return Ok(()) };
+    let api: Api<ConfigMap> = Api::namespaced(settings.client.clone(), &settings.namespace);
+    let params = PatchParams::default();
+    let mut written = api.patch(KEPT, &params, &Patch::Merge(&patch)).await.map(drop);
+    if matches!(&written, Err(kube::Error::Api(status)) if status.code == 404) {
+        let map = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": KEPT, "namespace": settings.namespace},
+        });
+        written = match serde_json::from_value::<ConfigMap>(map) {
+            Ok(map) => {
+                let map = ConfigMap { data: strings(&patch), ..map };
+                api.create(&PostParams::default(), &map).await.map(drop)
+            }
+            Err(error) => Err(kube::Error::SerdeError(error)),
+        };
+    }
+    match written {
+        Ok(()) => Ok(()),
+        Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
+        Err(error) => {
+            settings.metrics.api_error("patch", "configmaps", &error);
+            Err(format!("ConfigMap {KEPT}, which keeps former stream metadata: {}", told(&error)))
+        }
+    }
+}
+
+fn strings(patch: &Value) -> Option<std::collections::BTreeMap<String, String>> {
+    let data = patch.get("data")?.as_object()?;
+    Some(
+        data.iter()
+            .filter_map(|(key, text)| Some((key.clone(), text.as_str()?.to_owned())))
+            .collect(),
+    )
+}

@@ -1,0 +1,157 @@
+//! Boot images on a real API server, with minimal definitions of the machine
+//! APIs and stream metadata in OpenShift's form.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a helper of a test fails the test"
+)]
+
+mod fixture;
+mod judged;
+
+use fixture::{Cluster, RUNNING, aws};
+use serde_json::json;
+use tread_cluster::boot_images::gather::gather;
+use tread_cluster::boot_images::machine::Key;
+use tread_cluster::boot_images::report::{remedy_of, report};
+use tread_test_bed::ControlPlane;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_admin_who_reads_only_the_messages_gets_from_blocked_to_upgradeable() {
+    let cluster = Cluster::openshift().await;
+    cluster.machine_set("worker-a", json!({}), &aws("ami-0554dc0c838511ba9"));
+    cluster.machine_set("worker-b", json!({}), &aws("ami-old"));
+    let running = cluster.run();
+
+    // Blocked: the message names what blocks, the limit and what to do.
+    let status = cluster.until("Upgradeable", "False", "VersionUnknown").await;
+    let message = Cluster::message(&status, "Upgradeable");
+    for word in [
+        "openshift-machine-api/worker-b",
+        "OpenShift 4.13.0, RHEL 9.2",
+        "Patch updates within this version are not held back",
+        "tread.dev/boot-image",
+    ] {
+        assert!(message.contains(word), "{word}: {message}");
+    }
+    assert_eq!((status.count, status.oldest.as_deref()), (Some(2), Some("unknown")));
+    assert_eq!(status.limit.as_deref(), Some("OpenShift 4.13.0, RHEL 9.2"));
+    assert_eq!(status.resources[0].name, "worker-b", "the oldest first");
+    assert_eq!(status.resources[1].known_by, "Catalogue");
+    assert_eq!(running.known.now().unwrap().1.resources.len(), 2, "what /v1/bootimages answers");
+    assert_eq!(
+        status.resources[1].version.as_deref(),
+        Some("9.8.20260428-0 (OpenShift 4.22.0, RHEL 9.8)")
+    );
+    let columns = cluster.kubectl(&["get", "bimg", "cluster"]);
+    assert!(
+        columns.contains("Automatic   unknown   OpenShift 4.13.0, RHEL 9.2   False"),
+        "{columns}"
+    );
+    cluster.event("BootImagesTooOld").await;
+
+    // The annotation is believed, and does not help an image that is too old.
+    cluster.annotate("worker-b", "412.86.202308081056-0");
+    let status = cluster.until("Upgradeable", "False", "BelowLimit").await;
+    let message = Cluster::message(&status, "Upgradeable");
+    assert!(message.contains("tread bootimages patch"), "{message}");
+    assert_eq!(
+        status.oldest.as_deref(),
+        Some("412.86.202308081056-0 (OpenShift 4.12.0, RHEL 8.6)")
+    );
+
+    // What it says to do is what helps, once the annotation is not true any more.
+    let (facts, waits) = gather(&cluster.client, &cluster.namespace).await;
+    assert_eq!(waits, Vec::<String>::new());
+    assert_eq!(
+        report(&facts, &waits).verdict.message,
+        status.conditions.iter().find(|it| it.type_ == "SkewWithinLimit").unwrap().message
+    );
+    let key = Key {
+        kind: "machinesets.machine.openshift.io",
+        namespace: "openshift-machine-api".to_owned(),
+        name: "worker-b".to_owned(),
+    };
+    let remedy = remedy_of(&facts, &key, &facts.machines[&key]);
+    cluster.shell(&remedy.command.unwrap());
+    cluster.kubectl(&[
+        "-n",
+        "openshift-machine-api",
+        "annotate",
+        "machinesets.machine.openshift.io",
+        "worker-b",
+        "tread.dev/boot-image-",
+    ]);
+    cluster.until("Upgradeable", "True", "WithinLimit").await;
+    cluster.event("BootImagesWithinLimit").await;
+
+    // A record that is too old, and the risk that an admin takes.
+    cluster.spec(r#"{"mode": "Manual", "manual": {"mode": "OCPVersion", "ocpVersion": "4.10.0"}}"#);
+    let status = cluster.until("Upgradeable", "False", "BelowLimit").await;
+    assert_eq!(status.oldest.as_deref(), Some("4.10.0"));
+    cluster.spec(r#"{"mode": "Manual", "manual": {"mode": "OCPVersion", "ocpVersion": "4.16.0"}}"#);
+    cluster.until("Upgradeable", "True", "WithinLimit").await;
+    cluster.spec(r#"{"mode": "None", "manual": null}"#);
+    let status = cluster.until("Upgradeable", "True", "ModeNone").await;
+    assert!(Cluster::message(&status, "Upgradeable").contains("the risk is an admin's"));
+    cluster.event("BootImagesNotJudged").await;
+    let text = cluster.metrics.text().unwrap();
+    assert!(text.contains("tread_boot_images_none 1"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_cluster_would_forget_of_a_release_is_kept_and_the_object_is_put_back() {
+    let cluster = Cluster::openshift().await;
+    cluster.machine_set("worker-a", json!({}), &aws("ami-0554dc0c838511ba9"));
+    let _running = cluster.run();
+    cluster.until("Upgradeable", "True", "WithinLimit").await;
+    let release = cluster.kept_releases().await;
+    assert_eq!(release, [RUNNING]);
+
+    // The next release: first the images are replaced, then the stamp, and then
+    // the release is there. In between the last verdict stays.
+    let none = r#"{"architectures": {"x86_64": {}}}"#;
+    cluster.catalogue("4.23.1", RUNNING, none);
+    cluster.machine_set("worker-c", json!({}), &aws("ami-of-another-release"));
+    let status = cluster.until("SkewWithinLimit", "Unknown", "NotKnownYet").await;
+    let message = Cluster::message(&status, "SkewWithinLimit");
+    assert!(message.contains("is not stamped for 4.22.0 yet"), "{message}");
+    cluster.catalogue("4.23.1", "4.23.1", none);
+    cluster.says("SkewWithinLimit", "is stamped for 4.23.1").await;
+    let status = cluster.until("SkewWithinLimit", "Unknown", "NotKnownYet").await;
+    let message = Cluster::message(&status, "SkewWithinLimit");
+    assert!(message.contains("is stamped for 4.23.1, and the cluster runs 4.22.0"), "{message}");
+    assert_eq!(Cluster::condition(&status, "Upgradeable").status, "True");
+    let known = status.resources.iter().find(|it| it.name == "worker-a").unwrap();
+    assert_eq!(known.known_by, "Catalogue", "what was kept is known");
+
+    cluster.version(&["4.23.1", RUNNING, "4.12.0"]);
+    let status = cluster.until("Upgradeable", "False", "VersionUnknown").await;
+    let known = status.resources.iter().find(|it| it.name == "worker-a").unwrap();
+    assert_eq!(known.version.as_deref(), Some("9.8.20260428-0 (OpenShift 4.22.0, RHEL 9.8)"));
+
+    // Older stream metadata by an admin.
+    cluster.given("older", "4.14.3", "ami-of-another-release");
+    let status = cluster.until("Upgradeable", "True", "WithinLimit").await;
+    let known = status.resources.iter().find(|it| it.name == "worker-c").unwrap();
+    assert_eq!(
+        known.version.as_deref(),
+        Some("414.92.202402051952-0 (OpenShift 4.14.0, RHEL 9.2)")
+    );
+
+    cluster.kubectl(&["delete", "bimg", "cluster"]);
+    let status = cluster.until("Upgradeable", "True", "WithinLimit").await;
+    assert_eq!(status.count, Some(2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_machine_apis_and_without_openshift_there_is_nothing_to_hold_back() {
+    let plane = ControlPlane::start().unwrap();
+    let cluster = Cluster::bare(plane).await;
+    let _running = cluster.run();
+    let status = cluster.until("Upgradeable", "True", "WithinLimit").await;
+    assert_eq!((status.count, status.limit), (Some(0), None));
+    assert!(status.openshift.is_none());
+}

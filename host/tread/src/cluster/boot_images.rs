@@ -1,0 +1,312 @@
+//! `tread bootimages`
+
+use super::connect::{ClusterArgs, client, wait_for};
+use crate::Exit;
+use crate::cli::ListOutput;
+use crate::render::{json, line, table, yaml};
+use anyhow::{Result, anyhow};
+use clap::{Args, Subcommand};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::{Api, Client};
+use serde_json::json;
+use std::io::Write;
+use tread_cluster::boot_images::facts::Facts;
+use tread_cluster::boot_images::gather::gather;
+use tread_cluster::boot_images::kinds::CATALOGUE_NAMESPACE;
+use tread_cluster::boot_images::machine::{Key, Machine};
+use tread_cluster::boot_images::report::{Report, boots, name_of, remedy_of, report};
+use tread_cluster::told::told;
+use tread_model::boot_images::{Outcome, Release, Verdict, user_data};
+
+const EXAMPLES: &str = "\
+Examples:
+  tread bootimages
+      What does each machine resource boot, and is that too old? The oldest comes first.
+  tread bootimages check --to 4.22.0
+      Would an update to this release find the images too old? For a pipeline.
+  tread bootimages patch worker-a
+      What gives this machine resource a newer image? Nothing is changed.
+
+Exit codes:
+  0  done; check: the images are new enough
+  1  something went wrong; check: it cannot be told
+  2  the command line is wrong
+  3  check: the images are too old";
+
+const CHECK_EXAMPLES: &str = "\
+Examples:
+  tread bootimages check --to 4.22.0
+      Would an update to this release find the images too old?
+  tread bootimages check -o json
+      Are they too old for the release that runs?
+
+Exit codes:
+  0  the images are new enough, or too old in a release that holds nothing up for it
+  1  it cannot be told, or something else went wrong
+  2  the command line is wrong
+  3  the images are too old";
+
+const PATCH_EXAMPLES: &str = "\
+Examples:
+  tread bootimages patch worker-a
+      One command where the stream metadata has a newer image, else the steps. Nothing is changed.
+  tread bootimages patch openshift-machine-api/worker-a -o json
+      The same with the patch as JSON.";
+
+/// The arguments of `tread bootimages`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+pub struct BootImagesArgs {
+    /// What to do; none: list them.
+    #[command(subcommand)]
+    pub command: Option<BootImagesCommand>,
+    /// How and of what.
+    #[command(flatten)]
+    pub asked: Asked,
+}
+
+/// What every form of it takes.
+#[derive(Debug, Args)]
+pub struct Asked {
+    /// How to print it
+    #[arg(short, long, value_enum, default_value_t = ListOutput::Human)]
+    pub output: ListOutput,
+    /// Where tread runs in the cluster
+    #[arg(short, long, value_name = "NAMESPACE", default_value = "tread-system")]
+    pub namespace: String,
+    /// Which cluster.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+}
+
+/// What can be done besides listing.
+#[derive(Debug, Subcommand)]
+pub enum BootImagesCommand {
+    /// Says whether boot images are too old for a release.
+    #[command(after_help = CHECK_EXAMPLES)]
+    Check {
+        /// The release to go to, such as 4.22.0 [default: the one that runs]
+        #[arg(long, value_name = "VERSION", value_parser = target)]
+        to: Option<Release>,
+        /// How and of what.
+        #[command(flatten)]
+        asked: Asked,
+    },
+    /// Says how to give a machine resource a newer image.
+    #[command(after_help = PATCH_EXAMPLES)]
+    Patch {
+        /// Its name, or NAMESPACE/NAME, or KIND/NAMESPACE/NAME where several have that name
+        #[arg(value_name = "RESOURCE")]
+        resource: String,
+        /// How and of what.
+        #[command(flatten)]
+        asked: Asked,
+    },
+}
+
+fn target(text: &str) -> Result<Release, String> {
+    Release::parse_target(text).ok_or_else(|| "expected a release, such as 4.22.0".to_owned())
+}
+
+/// Lists, checks or says what to do.
+pub fn run(args: &BootImagesArgs, out: &mut impl Write) -> Result<Exit> {
+    match &args.command {
+        None => list(&args.asked, out),
+        Some(BootImagesCommand::Check { to, asked }) => check(*to, asked, out),
+        Some(BootImagesCommand::Patch { resource, asked }) => patch(resource, asked, out),
+    }
+}
+
+async fn known(asked: &Asked) -> Result<(Client, Facts, Report)> {
+    let client = client(&asked.cluster).await?;
+    let (facts, waits) = gather(&client, &asked.namespace).await;
+    let report = report(&facts, &waits);
+    for problem in waits.iter().chain(&report.problems) {
+        crate::warn(problem);
+    }
+    Ok((client, facts, report))
+}
+
+fn list(asked: &Asked, out: &mut impl Write) -> Result<Exit> {
+    let (_, _, report) = wait_for(known(asked))?;
+    let rows: Vec<_> = report.resources.iter().map(|it| &it.shown).collect();
+    match asked.output {
+        ListOutput::Json => json(out, &rows)?,
+        ListOutput::Yaml => yaml(out, &rows)?,
+        ListOutput::Human | ListOutput::Wide => {
+            let wide = asked.output == ListOutput::Wide;
+            let mut heads = vec!["RESOURCE", "VERSION", "KNOWN BY", "STREAM", "VERDICT", "REASON"];
+            heads.extend(wide.then_some(["KIND", "IMAGE"]).into_iter().flatten());
+            let cells = rows.iter().map(|it| {
+                let mut cells = vec![
+                    format!("{}/{}", it.namespace, it.name),
+                    it.version.clone().unwrap_or_else(|| "unknown".to_owned()),
+                    it.known_by.clone(),
+                    it.stream.clone(),
+                    it.verdict.clone(),
+                    it.reason.clone(),
+                ];
+                if wide {
+                    cells.extend([it.kind.clone(), it.image.clone().unwrap_or_default()]);
+                }
+                cells
+            });
+            table::print(out, &table::with_heads(&heads, cells))?;
+            for left in &report.left_out {
+                writeln!(out, "not judged: {}", line(left))?;
+            }
+            writeln!(out, "\n{}", line(&sentence(&report, &report.verdict, report.running)))?;
+            if let Some(theirs) = &report.openshift {
+                let does = if theirs.blocks { "holds updates back" } else { "lets updates pass" };
+                let mode = if theirs.mode.is_empty() { "unset" } else { &theirs.mode };
+                let text = format!(
+                    "OpenShift's own check (mode {mode}, version {}) {does}: {}",
+                    if theirs.version.is_empty() { "none" } else { &theirs.version },
+                    theirs.message
+                );
+                writeln!(out, "{}", line(&text))?;
+            }
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn sentence(report: &Report, verdict: &Verdict, to: Option<Release>) -> String {
+    let release = to.map(|release| format!(" of {release}")).unwrap_or_default();
+    let limit = match report.limit.as_str() {
+        "" => String::new(),
+        limit => format!(" (the limit{release} is {limit})"),
+    };
+    let told = match verdict.outcome {
+        Outcome::Passes => "The boot images are new enough",
+        Outcome::Warns => "Boot images are too old, which holds nothing up in this release",
+        Outcome::Waits => "Whether boot images are too old cannot be told yet",
+        Outcome::Blocks => "Boot images are too old",
+    };
+    format!("{told}{limit}: {}", verdict.message)
+}
+
+fn check(to: Option<Release>, asked: &Asked, out: &mut impl Write) -> Result<Exit> {
+    let (_, _, report) = wait_for(known(asked))?;
+    let to = to.or(report.running);
+    let verdict = report.to(to);
+    match asked.output {
+        ListOutput::Json => json(out, &checked(to, &verdict))?,
+        ListOutput::Yaml => yaml(out, &checked(to, &verdict))?,
+        ListOutput::Human | ListOutput::Wide => {
+            writeln!(out, "{}", line(&sentence(&report, &verdict, to)))?;
+        }
+    }
+    Ok(match verdict.outcome {
+        Outcome::Passes | Outcome::Warns => Exit::Done,
+        Outcome::Waits => Exit::Error,
+        Outcome::Blocks => Exit::TooDisruptive,
+    })
+}
+
+fn checked(to: Option<Release>, verdict: &Verdict) -> serde_json::Value {
+    json!({
+        "to": to.map(|release| release.to_string()),
+        "verdict": verdict.outcome.as_str(),
+        "reason": verdict.reason.as_str(),
+        "message": verdict.message,
+    })
+}
+
+/// The one resource that a person names.
+fn named<'f>(facts: &'f Facts, name: &str) -> Result<(&'f Key, &'f Machine)> {
+    let parts: Vec<&str> = name.split('/').collect();
+    let fits = |(key, machine): &(&Key, &Machine)| match parts.as_slice() {
+        [name] => key.name == *name,
+        [namespace, name] => key.namespace == *namespace && key.name == *name,
+        [kind, namespace, name] => {
+            machine.kind.eq_ignore_ascii_case(kind)
+                && key.namespace == *namespace
+                && key.name == *name
+        }
+        _ => false,
+    };
+    let found: Vec<_> = facts.machines.iter().filter(fits).collect();
+    match found.as_slice() {
+        [one] => Ok(*one),
+        [] => {
+            Err(anyhow!("there is no machine resource {}: tread bootimages lists them", line(name)))
+        }
+        several => {
+            let names: Vec<String> = several
+                .iter()
+                .map(|(key, machine)| format!("{}/{}", machine.kind, name_of(key)))
+                .collect();
+            Err(anyhow!("several have that name: write one of {}", names.join(", ")))
+        }
+    }
+}
+
+fn patch(name: &str, asked: &Asked, out: &mut impl Write) -> Result<Exit> {
+    let (remedy, stub) = wait_for(async {
+        let (client, facts, _) = known(asked).await?;
+        let (key, machine) = named(&facts, name)?;
+        let boots = boots(&facts, key, machine);
+        let secret = boots.as_ref().ok().and_then(|boots| boots.user_data.as_deref());
+        let stub = match secret {
+            Some(secret) => stub(&client, &key.namespace, secret).await,
+            None => None,
+        };
+        Ok((remedy_of(&facts, key, machine), stub))
+    })?;
+    match asked.output {
+        ListOutput::Json => json(out, &json!({ "userData": stub, "remedy": remedy }))?,
+        ListOutput::Yaml => yaml(out, &json!({ "userData": stub, "remedy": remedy }))?,
+        ListOutput::Human | ListOutput::Wide => {
+            if let Some(problem) = &stub {
+                writeln!(out, "# First: {}", line(problem))?;
+            }
+            for step in &remedy.steps {
+                writeln!(out, "# {}", line(step))?;
+            }
+            if let Some(command) = &remedy.command {
+                writeln!(out, "{command}")?;
+            }
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// What is wrong with the user data that new machines would get, read with the
+/// rights of whoever asks.
+async fn stub(client: &Client, namespace: &str, name: &str) -> Option<String> {
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), namespace);
+    let secret = match secrets.get(name).await {
+        Ok(secret) => secret,
+        Err(error) => {
+            return Some(format!(
+                "the user data in Secret {namespace}/{name} could not be read, so whether it fits a \
+                 new image is not known: {}",
+                told(&error)
+            ));
+        }
+    };
+    let data = secret.data.unwrap_or_default();
+    let text = data.get("userData").map(|it| it.0.as_slice()).unwrap_or_default();
+    let problem = user_data::problem(text, &authorities(client).await);
+    problem.map(|problem| format!("Secret {namespace}/{name}: {problem}"))
+}
+
+/// Where the machine config server's CA is; the second is where older releases
+/// have it.
+const AUTHORITIES: [(&str, &str, &str); 2] = [
+    (CATALOGUE_NAMESPACE, "machine-config-server-ca", "ca-bundle.crt"),
+    ("kube-system", "root-ca", "ca.crt"),
+];
+
+/// What machines are to trust; empty if nobody says.
+async fn authorities(client: &Client) -> String {
+    for (namespace, name, key) in AUTHORITIES {
+        let maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
+        let found = maps.get_opt(name).await.ok().flatten();
+        if let Some(text) = found.and_then(|map| map.data?.remove(key)) {
+            return text;
+        }
+    }
+    String::new()
+}

@@ -1,0 +1,170 @@
+//! `tread bootimages` against a real API server.
+
+use crate::story::{cluster, tread, warned};
+use serde_json::{Value, json};
+use tread_cluster::api::{crds, machines};
+use tread_test_bed::{ControlPlane, eventually};
+
+const MACHINES: &str = "openshift-machine-api";
+
+/// A cluster of OpenShift on AWS with two MachineSets, one of an old image.
+fn openshift() -> ControlPlane {
+    let plane = ControlPlane::start().unwrap();
+    for crd in [crds::crds(), crds::openshift(), machines::definitions().unwrap()].concat() {
+        plane.apply(&serde_saphyr::to_string(&crd).unwrap()).unwrap();
+    }
+    let kubectl = |args: &[&str]| plane.kubectl(args).unwrap().success().unwrap();
+    kubectl(&["wait", "--for=condition=Established", "--timeout=120s", "crd", "--all"]);
+    for namespace in [MACHINES, "openshift-machine-config-operator", "tread-system"] {
+        kubectl(&["create", "namespace", namespace]);
+    }
+    let apply = |object: Value| plane.apply(&object.to_string()).unwrap();
+    apply(json!({"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion",
+        "metadata": {"name": "version"}, "spec": {}}));
+    let status = json!({"status": {"history": [
+        {"state": "Completed", "version": "4.21.9"}, {"state": "Completed", "version": "4.12.0"}]}});
+    let patch =
+        ["patch", "clusterversion", "version", "--subresource=status", "--type=merge", "-p"];
+    kubectl(&[&patch[..], &[status.to_string().as_str()]].concat());
+    let stream = crate::support::tree().join("tests/cases/boot-images/stream.json");
+    apply(json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "coreos-bootimages", "namespace": "openshift-machine-config-operator"},
+        "data": {"stream": std::fs::read_to_string(stream).unwrap(), "releaseVersion": "4.21.9",
+            "MCOReleaseImageVersion": "4.21.9"}}));
+    for (name, ami, annotations) in [
+        ("worker-a", "ami-0554dc0c838511ba9", json!({})),
+        (
+            "worker-b",
+            "ami-'old\u{1b}[31m",
+            json!({"tread.dev/boot-image": "412.86.202308081056-0"}),
+        ),
+    ] {
+        apply(json!({"apiVersion": "machine.openshift.io/v1beta1", "kind": "MachineSet",
+        "metadata": {"name": name, "namespace": MACHINES, "annotations": annotations},
+        "spec": {"replicas": 1, "template": {"spec": {"providerSpec": {"value": {
+            "kind": "AWSMachineProviderConfig", "ami": {"id": ami},
+            "placement": {"region": "eu-west-1"}, "userDataSecret": {"name": "worker-user-data"},
+        }}}}}}));
+    }
+    plane
+}
+
+/// The user data that new machines get.
+fn user_data(plane: &ControlPlane, stub: &str) {
+    plane
+        .apply(
+            &json!({"apiVersion": "v1", "kind": "Secret",
+            "metadata": {"name": "worker-user-data", "namespace": MACHINES},
+            "stringData": {"userData": stub}})
+            .to_string(),
+        )
+        .unwrap();
+}
+
+#[test]
+fn an_admin_lists_checks_and_patches_by_what_tread_prints() {
+    let plane = openshift();
+    let ran = |args: &[&str]| tread(&plane, &[&["bootimages"], args].concat());
+    let (code, out, err) = ran(&["-o", "wide"]);
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    let rows: Vec<&str> = out.lines().collect();
+    assert!(rows[1].contains("worker-b") && rows[1].contains("BelowLimit"), "{out}");
+    assert!(rows[2].contains("worker-a") && rows[2].contains("Catalogue"), "{out}");
+    assert!(out.contains("holds nothing up in this release"), "{out}");
+    assert!(!out.contains('\u{1b}'), "{out:?}");
+    let (_, out, _) = ran(&["-o", "json"]);
+    let listed: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(listed[0]["version"], "412.86.202308081056-0 (OpenShift 4.12.0, RHEL 8.6)");
+
+    // Now it only warns; the next release would hold updates back.
+    assert_eq!(ran(&["check"]).0, 0);
+    let (code, out, _) = ran(&["check", "--to", "4.22.0"]);
+    assert_eq!(code, 3, "{out}");
+    assert!(out.contains("worker-b") && out.contains("OpenShift 4.13.0, RHEL 9.2"), "{out}");
+    let (code, out, _) = ran(&["check", "--to", "4.22", "-o", "json"]);
+    let checked: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, &checked["reason"]), (3, &json!("BelowLimit")));
+    assert_eq!(ran(&["check", "--to", "soon"]).0, 2);
+
+    // User data that a new image could not boot with comes first, and is not shown.
+    user_data(
+        &plane,
+        r#"{"ignition": {"version": "2.2.0", "config": {"append": [{"source": "s3cret"}]}}}"#,
+    );
+    let (code, out, err) = ran(&["patch", "worker-b"]);
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    assert!(out.starts_with("# First: ") && out.contains("Ignition 2"), "{out}");
+    assert!(!out.contains("s3cret") && !out.contains('\u{1b}'), "{out:?}");
+    user_data(&plane, r#"{"ignition": {"version": "3.2.0"}}"#);
+    let (_, out, _) = ran(&["patch", "worker-b"]);
+    assert_eq!(out.lines().count(), 1, "{out}");
+    let mut shell = std::process::Command::new("sh");
+    plane.prepare(&mut shell);
+    let patched = shell.args(["-c", &out]).output().unwrap();
+    assert!(patched.status.success(), "{}", String::from_utf8_lossy(&patched.stderr));
+    let remove = [
+        "-n",
+        MACHINES,
+        "annotate",
+        "machinesets.machine.openshift.io",
+        "worker-b",
+        "tread.dev/boot-image-",
+    ];
+    plane.kubectl(&remove).unwrap().success().unwrap();
+    let (code, out, _) = ran(&["check", "--to", "4.22.0"]);
+    assert_eq!(code, 0, "{out}");
+    let (_, _, err) = ran(&["patch", "worker-z"]);
+    assert!(err.contains("there is no machine resource worker-z"), "{err}");
+}
+
+#[test]
+fn what_cannot_be_told_ends_with_one_and_says_why() {
+    let plane = openshift();
+    let name = "machinesets.machine.openshift.io";
+    plane
+        .kubectl(&["-n", MACHINES, "annotate", name, "worker-b", "tread.dev/boot-image-"])
+        .unwrap()
+        .success()
+        .unwrap();
+    let patch = r#"{"data": {"MCOReleaseImageVersion": "4.21.8"}}"#;
+    let map =
+        ["-n", "openshift-machine-config-operator", "patch", "configmap", "coreos-bootimages"];
+    plane.kubectl(&[&map[..], &["--type=merge", "-p", patch]].concat()).unwrap().success().unwrap();
+    let (code, out, _) = tread(&plane, &["bootimages", "check", "--to", "4.22.0"]);
+    assert_eq!(code, 1, "{out}");
+    assert!(out.contains("not stamped for 4.21.9"), "{out}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_service_judges_with_its_own_rights_and_warns_whoever_makes_old_machines() {
+    let plane = openshift();
+    let replica = cluster(&plane).await;
+    let get = ["get", "bimg", "cluster", "-o", "json"];
+    let status = eventually("the images are judged", async || {
+        let ran = plane.kubectl(&get).unwrap();
+        let object: Value = serde_json::from_str(&ran.stdout).ok()?;
+        let conditions = object["status"]["conditions"].as_array()?.clone();
+        let within = conditions.into_iter().find(|it| it["type"] == "SkewWithinLimit")?;
+        (within["reason"] == "BelowLimit").then(|| object["status"].clone())
+    })
+    .await;
+    assert_eq!(status["count"], 2, "{status}");
+
+    let old = json!({"apiVersion": "machine.openshift.io/v1beta1", "kind": "MachineSet",
+    "metadata": {"name": "worker-c", "namespace": MACHINES},
+    "spec": {"replicas": 1, "template": {"spec": {"providerSpec": {"value": {
+        "kind": "GCPMachineProviderSpec",
+        "disks": [{"boot": true, "image": "rhcos-412-86-202308081056-0-gcp-x86-64"}],
+    }}}}}});
+    let said = warned(&plane, &old.to_string(), "boots new machines from an image").await;
+    assert!(said.contains("openshift-machine-api/worker-c"), "{said}");
+    let update = json!({"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion",
+        "metadata": {"name": "version"}, "spec": {"desiredUpdate": {"version": "4.22.0"}}});
+    let said = warned(&plane, &update.to_string(), "too old for 4.22.0").await;
+    assert!(said.contains("openshift-machine-api/worker-b"), "{said}");
+
+    let (_, metrics) = replica.get("/metrics").await.unwrap();
+    assert!(metrics.contains("tread_boot_images{verdict=\"Warns\"} 1"), "{metrics}");
+    let forbidden = metrics.lines().find(|line| line.contains("code=\"403\""));
+    assert_eq!(forbidden, None, "its own rights are enough");
+}
