@@ -260,6 +260,17 @@ fn what_ignition_leaves_out_is_left_out_and_told_of_the_new_config() {
     assert_eq!(compared(old, json!({})).warnings, [""; 0]);
 }
 
+#[test]
+fn the_name_of_a_field_that_is_left_out_is_cut_where_it_is_long() {
+    let mut new = json!({"ignition": {"version": "3.2.0"}});
+    for letter in ["ä", "b", "c"] {
+        new[letter.repeat(90_000)] = json!(1);
+    }
+    let found = compared(json!({}), new);
+    assert_eq!(found.warnings.len(), 3, "{:?}", found.warnings);
+    assert!(found.warnings.iter().all(|it| it.chars().count() < 300), "{:?}", found.warnings);
+}
+
 fn corpus(name: &str) -> Vec<u8> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus/openshift");
     std::fs::read(dir.join(name)).unwrap()

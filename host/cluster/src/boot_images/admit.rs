@@ -44,11 +44,13 @@ pub fn warning(facts: &Facts, report: &Report, asked: &Asked) -> Option<String> 
     };
     let replicas =
         |object: &DynamicObject| object.data.pointer("/spec/replicas").and_then(Value::as_i64);
-    // What says nothing of replicas gets one machine.
-    let wanted = replicas(object).unwrap_or(1);
+    // A machine resource that says nothing of replicas gets one machine.
+    // A Scale that says nothing means none.
+    let unsaid = if asked.subresource.is_some() { 0 } else { 1 };
+    let wanted = replicas(object).unwrap_or(unsaid);
     let had = match asked.operation {
         Operation::Create => 0,
-        Operation::Update => before.as_ref().and_then(replicas).unwrap_or(1),
+        Operation::Update => before.as_ref().and_then(replicas).unwrap_or(unsaid),
         _ => return None,
     };
     if wanted <= had {
@@ -64,12 +66,12 @@ pub fn warning(facts: &Facts, report: &Report, asked: &Asked) -> Option<String> 
     }
     let verdict = report.of(facts, &key, &machine);
     too_old(&verdict).then(|| {
+        let name = name_of(&key);
+        let name = shown(&name);
         format!(
-            "tread: {} boots new machines from an image that is too old, and they may not become \
-             nodes: {}; `tread bootimages patch {}` says what to do",
-            shown(&name_of(&key)),
-            verdict.message,
-            shown(&name_of(&key))
+            "tread: {name} boots new machines from an image that is too old (`tread bootimages patch \
+             {name}` says what to do): {}",
+            verdict.message
         )
     })
 }
@@ -96,8 +98,7 @@ fn update(report: &Report, object: &DynamicObject, old: Option<&DynamicObject>) 
     let verdict = report.to(Some(release));
     too_old(&verdict).then(|| {
         format!(
-            "tread: boot images are too old for {}, and new machines may not become nodes: {}; \
-             `tread bootimages` lists them",
+            "tread: boot images are too old for {} (`tread bootimages` lists them): {}",
             shown(&wanted),
             verdict.message
         )

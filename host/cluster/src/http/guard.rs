@@ -38,7 +38,8 @@ pub fn guarded(router: Router, limits: Limits) -> Router {
 }
 
 async fn watch_over(State(guard): State<Guard>, request: Request, next: Next) -> Response {
-    let path = request.uri().path().to_owned();
+    // The rest of a path may be what only the API server is told.
+    let path = request.uri().path().split('/').nth(1).unwrap_or_default().to_owned();
     let answer = async {
         // Closed never: the answer is then given without a bound.
         let _room = guard.room.acquire().await;

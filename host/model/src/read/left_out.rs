@@ -14,6 +14,9 @@ const TOLD: usize = 10;
 /// More than these are only counted.
 const KEPT: usize = 1000;
 
+/// A longer name of a field is cut: what is told of it goes into many plans.
+const LONGEST: usize = 100;
+
 /// Takes out of a config what Ignition 3.`minor` does not know. `path` is where
 /// the config stands.
 pub(super) fn leave_out(config: &mut Value, minor: u8, path: &str, report: &mut Report) {
@@ -139,8 +142,12 @@ impl Walk<'_> {
     }
 
     fn note(&mut self, name: &str, what: String, path: &str, kind: &str) {
-        let first = || LeftOut { first: join(path, name), what, times: 0 };
-        let field = format!("{kind}.{name}");
+        let shown = match name.char_indices().nth(LONGEST) {
+            Some((end, _)) => format!("{}…", name.get(..end).unwrap_or_default()),
+            None => name.to_owned(),
+        };
+        let first = || LeftOut { first: join(path, &shown), what, times: 0 };
+        let field = format!("{kind}.{shown}");
         if self.found.len() >= KEPT && !self.found.contains_key(&field) {
             self.more += 1;
             return;
