@@ -309,6 +309,17 @@ async fn every_right_of_the_manifests_is_needed() {
         (Scope::Own, "leases", "get"),
         // After somebody deleted it: the same.
         (Scope::Own, "leases", "create"),
+        // Kinds that are not installed here: host/tread/tests/service/boot_images.rs.
+        (Scope::Cluster, "infrastructures", "watch"),
+        (Scope::Cluster, "provisionings", "watch"),
+        (Scope::Cluster, "machinesets", "watch"),
+        (Scope::Cluster, "controlplanemachinesets", "watch"),
+        (Scope::Cluster, "machinedeployments", "watch"),
+        (Scope::Cluster, "awsmachinetemplates", "watch"),
+        (Scope::Cluster, "azuremachinetemplates", "watch"),
+        (Scope::Cluster, "gcpmachinetemplates", "watch"),
+        (Scope::Cluster, "metal3machinetemplates", "watch"),
+        (Scope::Cluster, "vspheremachinetemplates", "watch"),
     ];
     let mut idle = Vec::new();
     for grant in grants::rules() {
