@@ -4,7 +4,7 @@
 
 # The packages whose tests need a control plane. They run in the suite cluster
 # and in no other; without a control plane they fail.
-need_bed=(tread-cluster tread-test-bed)
+need_bed=(tread-kube tread-cluster tread-front tread-test-bed)
 
 suites=(leftovers fmt clippy build guests policies oracle model tests doc deny readme examples cluster demo)
 
@@ -161,7 +161,7 @@ cluster_selection() {
   local package file
   selection=(--locked --release --package tread)
   for package in "${need_bed[@]}"; do selection+=(--package "$package"); done
-  targets=(--lib --bins --test cluster --test registry_child --test service)
+  targets=(--lib --bins --test kube --test cluster --test front --test registry_child --test service)
   for file in tests/bed/tests/*.rs; do targets+=(--test "$(basename "$file" .rs)"); done
 }
 

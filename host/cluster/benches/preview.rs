@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tread_cluster::api::disruption_plan::{Cause, CauseEvent};
 use tread_cluster::policies::current::Current;
 use tread_cluster::pools::Pool;
 use tread_cluster::previews::{
@@ -19,6 +18,7 @@ use tread_cluster::previews::{
 use tread_engine::planner::Answers;
 use tread_engine::policy::{Policy, PolicySet, Wishes};
 use tread_engine::sandbox::{Options, Sandbox};
+use tread_kube::api::disruption_plan::{Cause, CauseEvent};
 use tread_model::operator;
 use tread_model::read::{self, Input};
 use tread_model::verdict::Layer;

@@ -1,14 +1,7 @@
 //! Policies and plans as they are listed for people and scripts: an object that
 //! cannot be read hides no other, and says itself what is wrong with it.
 
-use crate::api::conditions::{self, Finding};
-use crate::api::disruption_plan::Cause;
-use crate::api::disruption_policy::State;
-use crate::api::{DisruptionPlan, DisruptionPlanSpec, DisruptionPlanStatus, DisruptionPolicy};
-use crate::metrics::Metrics;
 use crate::policies::registry::read;
-use crate::watching::seen::{Seen, each_by_itself};
-use crate::watching::{Watches, follow_all};
 use futures::{Stream, StreamExt as _};
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{ApiResource, DynamicObject, ListParams};
@@ -18,6 +11,13 @@ use kube::{Api, Client, Resource};
 use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
+use tread_kube::api::conditions::{self, Finding};
+use tread_kube::api::disruption_plan::Cause;
+use tread_kube::api::disruption_policy::State;
+use tread_kube::api::{DisruptionPlan, DisruptionPlanSpec, DisruptionPlanStatus, DisruptionPolicy};
+use tread_kube::metrics::Metrics;
+use tread_kube::watching::seen::{Seen, each_by_itself};
+use tread_kube::watching::{Watches, follow_all};
 use tread_model::verdict::FailureKind;
 
 /// An object as it is listed.
@@ -96,7 +96,7 @@ fn opened<K: Resource<DynamicType = ()>>(
 fn policy(seen: Seen<DynamicObject>) -> Listed<DisruptionPolicy> {
     let (whole, deep) = opened::<DisruptionPolicy>(seen);
     let mut value = serde_json::to_value(&whole).unwrap_or_default();
-    let status = problem::<crate::api::DisruptionPolicyStatus>(&whole.data, "status");
+    let status = problem::<tread_kube::api::DisruptionPolicyStatus>(&whole.data, "status");
     let raw_status = whole.data.get("status").cloned();
     let read::Policy { object, unreadable } = read::policy(whole);
     let mut object = std::sync::Arc::unwrap_or_clone(object);

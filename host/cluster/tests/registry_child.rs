@@ -14,11 +14,11 @@ use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::time::Duration;
 use support::*;
-use tread_cluster::api::disruption_policy::State;
 use tread_cluster::policies::snapshot::Room;
 use tread_engine::compile::{Compiler, serve};
 use tread_engine::limits::Limits;
 use tread_engine::sandbox::{Options, Sandbox};
+use tread_kube::api::disruption_policy::State;
 use tread_test_bed::ControlPlane;
 
 fn main() {

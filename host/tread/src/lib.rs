@@ -140,7 +140,7 @@ fn start_log(serves: bool) -> Result<(), UsageError> {
         ("kube_client", others),
         ("kube_runtime", others),
         ("tower", others),
-        ("tread_cluster::watching", asked),
+        ("tread_kube::watching", asked),
         ("tread_cluster::policies::registry::jobs", asked),
     ]);
     let log = tracing_subscriber::fmt::layer().with_writer(io::stderr);

@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use std::io::Write;
-use tread_cluster::manifests::{self, Options};
+use tread_front::manifests::{self, Options};
 
 const EXAMPLES: &str = "\
 Examples:

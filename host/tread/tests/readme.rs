@@ -27,7 +27,7 @@ fn the_table_of_what_costs_what_is_what_the_cases_say() {
 
 #[test]
 fn the_table_of_what_tread_may_do_is_what_the_roles_are_made_of() {
-    let table = tread_cluster::manifests::grants::table();
+    let table = tread_front::manifests::grants::table();
     compare(
         "examples/install/README.md",
         "<!-- what it may do -->\n",
@@ -38,9 +38,9 @@ fn the_table_of_what_tread_may_do_is_what_the_roles_are_made_of() {
 
 #[test]
 fn the_page_for_operators_names_every_metric_condition_event_and_state() {
-    use tread_cluster::api::conditions;
-    use tread_cluster::api::disruption_policy::State;
-    use tread_cluster::{events, metrics};
+    use tread_kube::api::conditions;
+    use tread_kube::api::disruption_policy::State;
+    use tread_kube::{events, metrics};
     let page = "examples/install/OPERATE.md";
     for (name, table) in [
         ("conditions", conditions::table()),

@@ -7,12 +7,12 @@ use super::facts::Facts;
 use super::kinds::CLUSTER_VERSION;
 use super::machine::{Key, Machine, makes_machines};
 use super::report::{Report, name_of};
-use crate::admission::Asked;
-use crate::api::machines::{self, Kind};
-use crate::whole::Whole;
 use kube::core::DynamicObject;
 use kube::core::admission::Operation;
 use serde_json::Value;
+use tread_kube::api::machines::{self, Kind};
+use tread_kube::review::Asked;
+use tread_kube::whole::Whole;
 use tread_model::boot_images::{Outcome, Release, Verdict, shown};
 
 impl Known {

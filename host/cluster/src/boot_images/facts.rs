@@ -2,14 +2,14 @@
 
 use super::kinds::{CLUSTER_VERSION, MACHINE_CONFIGURATION};
 use super::machine::{Key, Machine, makes_machines, read_template};
-use crate::api::BootImages;
-use crate::api::machines::{INFRASTRUCTURE, Kind, PROVISIONING};
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt as _;
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use tread_kube::api::BootImages;
+use tread_kube::api::machines::{INFRASTRUCTURE, Kind, PROVISIONING};
 use tread_model::boot_images::catalogue::essence;
 use tread_model::boot_images::{Boots, Catalogue, Release, shown};
 

@@ -4,9 +4,6 @@
 use super::facts::Facts;
 use super::kinds::{self, CATALOGUE, CATALOGUE_NAMESPACE, GIVEN_LABEL, KEPT};
 use super::news::{Fold, Map, News};
-use crate::api::BootImages;
-use crate::told::told;
-use crate::watching::seen::{Seen, each_by_itself};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::ListParams;
 use kube::core::DynamicObject;
@@ -15,6 +12,9 @@ use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use std::fmt::Debug;
 use std::time::Duration;
+use tread_kube::api::BootImages;
+use tread_kube::told::told;
+use tread_kube::watching::seen::{Seen, each_by_itself};
 
 /// What is known, and what cannot be listed, in words.
 pub async fn gather(client: &Client, namespace: &str) -> (Facts, Vec<String>) {

@@ -1,6 +1,6 @@
 //! Everything that is read for boot images, and where it is.
 
-use crate::api::machines::{self, Kind};
+use tread_kube::api::machines::{self, Kind};
 
 /// Which release the cluster runs, and with which it was installed.
 pub const CLUSTER_VERSION: Kind = Kind {

@@ -1,14 +1,14 @@
 //! A machine resource, as far as it says what its machines boot.
 
 use super::kinds::{ANNOTATION, STREAM_LABEL};
-use crate::api::machines::{
-    CAPI_MACHINE_DEPLOYMENT, CAPI_MACHINE_SET, CONTROL_PLANE_MACHINE_SET, Kind, MACHINE_SET,
-};
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt as _;
 use kube::core::DynamicObject;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use tread_kube::api::machines::{
+    CAPI_MACHINE_DEPLOYMENT, CAPI_MACHINE_SET, CONTROL_PLANE_MACHINE_SET, Kind, MACHINE_SET,
+};
 use tread_model::boot_images::provider::{self, Boots};
 use tread_model::boot_images::{shown, template};
 

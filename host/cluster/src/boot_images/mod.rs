@@ -15,15 +15,15 @@ mod run;
 pub mod status;
 pub mod write;
 
-use crate::events::Events;
-use crate::leadership::Leading;
-use crate::metrics::Metrics;
-use crate::watching::Watches;
 use facts::Facts;
 use kube::Client;
 use report::Report;
 use std::future::Future;
 use std::sync::{Arc, PoisonError, RwLock};
+use tread_kube::events::Events;
+use tread_kube::leadership::Leading;
+use tread_kube::metrics::Metrics;
+use tread_kube::watching::Watches;
 
 /// What the controller needs.
 #[derive(Clone)]

@@ -3,11 +3,6 @@
 use super::facts::{Facts, kept, stamped};
 use super::kinds::{self, CATALOGUE, CATALOGUE_NAMESPACE, GIVEN_LABEL, KEPT};
 use super::machine::Key;
-use crate::api::BootImages;
-use crate::api::boot_images::BOOT_IMAGES;
-use crate::api::machines::Kind;
-use crate::metrics::Metrics;
-use crate::watching::{Watches, follow};
 use futures::StreamExt as _;
 use futures::stream::{BoxStream, select_all};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -15,6 +10,11 @@ use kube::core::DynamicObject;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, ResourceExt as _};
 use std::collections::{BTreeMap, BTreeSet};
+use tread_kube::api::BootImages;
+use tread_kube::api::boot_images::BOOT_IMAGES;
+use tread_kube::api::machines::Kind;
+use tread_kube::metrics::Metrics;
+use tread_kube::watching::{Watches, follow};
 
 /// Which ConfigMap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

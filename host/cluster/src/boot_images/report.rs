@@ -4,10 +4,10 @@
 use super::facts::Facts;
 use super::kinds::CATALOGUE;
 use super::machine::{Image, Key, Machine};
-use crate::api::boot_images::{BootImage, RecordedBy, SkewMode};
-use crate::api::machines::{CAPI_MACHINE_SET, MACHINE_SET};
 use k8s_openapi::jiff::Timestamp;
 use std::collections::BTreeSet;
+use tread_kube::api::boot_images::{BootImage, RecordedBy, SkewMode};
+use tread_kube::api::machines::{CAPI_MACHINE_SET, MACHINE_SET};
 use tread_model::boot_images::operator::{self, Check};
 use tread_model::boot_images::patch::{Remedy, Resource, remedy};
 use tread_model::boot_images::rule::{Question, Recorded, Updater, by_age, judge, judge_cluster};

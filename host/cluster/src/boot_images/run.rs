@@ -5,11 +5,11 @@ use super::news::{Fold, watches};
 use super::report::{Report, report};
 use super::write::write;
 use super::{Known, Settings};
-use crate::api::boot_images::SkewMode;
-use crate::metrics::WithVerdict;
 use futures::StreamExt as _;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
+use tread_kube::api::boot_images::SkewMode;
+use tread_kube::metrics::WithVerdict;
 use tread_model::boot_images::Outcome;
 
 /// One command often changes several objects: they are judged together.

@@ -1,10 +1,10 @@
 //! What the status of BootImages says, and what is told of.
 
 use super::report::Report;
-use crate::api::boot_images::{BootImagesStatus, LISTED, OpenshiftCheck, SkewMode};
-use crate::api::conditions::{Finding, set};
-use crate::events::{self, Note};
 use k8s_openapi::jiff::Timestamp;
+use tread_kube::api::boot_images::{BootImagesStatus, LISTED, OpenshiftCheck, SkewMode};
+use tread_kube::api::conditions::{Finding, set};
+use tread_kube::events::{self, Note};
 use tread_model::boot_images::{Outcome, Reason, Verdict};
 
 /// What an admin does, in words, for a verdict that holds updates back.

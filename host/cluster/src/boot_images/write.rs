@@ -6,16 +6,16 @@ use super::facts::Facts;
 use super::kinds::{KEPT, MOST_KEPT};
 use super::report::{Report, current};
 use super::status::{news, status};
-use crate::api::boot_images::BOOT_IMAGES;
-use crate::api::words::MANAGER;
-use crate::api::{BootImages, BootImagesSpec};
-use crate::clean::cleaned;
-use crate::told::told;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Resource as _};
 use serde_json::{Map, Value, json};
+use tread_kube::api::boot_images::BOOT_IMAGES;
+use tread_kube::api::words::MANAGER;
+use tread_kube::api::{BootImages, BootImagesSpec};
+use tread_kube::clean::cleaned;
+use tread_kube::told::told;
 use tread_model::boot_images::Release;
 
 /// Writes what is not there yet. The error says what was not written, and why.

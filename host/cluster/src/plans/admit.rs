@@ -1,13 +1,13 @@
 //! What a request to the API server would change.
 
 use super::Previewer;
-use crate::admission::Asked;
-use crate::api::disruption_plan::{Cause, CauseEvent};
 use crate::previews::{Change, line, lines};
-use crate::whole::Whole;
 use kube::core::DynamicObject;
 use kube::core::admission::Operation;
 use std::sync::Arc;
+use tread_kube::api::disruption_plan::{Cause, CauseEvent};
+use tread_kube::review::Asked;
+use tread_kube::whole::Whole;
 
 /// The kinds of objects that redirect image pulls.
 pub const MIRROR_KINDS: [&str; 3] =

@@ -5,7 +5,6 @@ use super::Settings;
 use super::bodies::BodyCache;
 use super::budget::{Budget, Cost, Counted, keys, most_changes, too_much};
 use super::planners::Planners;
-use crate::metrics::{Decided, Failed, Metrics, OfPolicy};
 use crate::policies::current::{Current, Published};
 use crate::pools::pools_of;
 use crate::previews::{
@@ -19,6 +18,7 @@ use std::time::Instant;
 use tokio::sync::watch;
 use tread_engine::planner::Answers;
 use tread_engine::sandbox::Sandbox;
+use tread_kube::metrics::{Decided, Failed, Metrics, OfPolicy};
 use tread_model::digest::{Digest, Fields};
 use tread_model::operator;
 use tread_model::plan::ChangeOutcome;
@@ -365,10 +365,10 @@ pub(super) fn inputs(work: &Work, cluster: &Cluster, current: &Current) -> Diges
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::MachineConfigPool;
-    use crate::api::machine_config::ROLE_LABEL;
     use crate::pools::Pool;
     use serde_json::json;
+    use tread_kube::api::MachineConfigPool;
+    use tread_kube::api::machine_config::ROLE_LABEL;
 
     #[test]
     fn a_config_that_no_pool_selects_is_told_of_and_one_that_a_pool_loses_is_not() {

@@ -2,17 +2,17 @@
 //! there is room.
 
 use super::write::answered;
-use crate::api::MachineConfig;
-use crate::metrics::Metrics;
 use crate::previews::{Bodies, BodyKey};
-use crate::told::told;
-use crate::whole::Whole;
 use futures::{StreamExt as _, stream};
 use kube::api::Request;
 use kube::core::Resource as _;
 use kube::{Api, Client};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
+use tread_kube::api::MachineConfig;
+use tread_kube::metrics::Metrics;
+use tread_kube::told::told;
+use tread_kube::whole::Whole;
 
 /// How much is kept at hand.
 const ROOM: usize = 48 << 20;

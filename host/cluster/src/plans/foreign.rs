@@ -3,15 +3,15 @@
 use super::Settings;
 use super::state::{Standing, standing};
 use super::write::{CONFLICT, answered};
-use crate::api::DisruptionPlan;
-use crate::events::{Note, Reason};
 use crate::pools::Pool;
 use crate::previews::Described;
-use crate::watching::seen::{Seen, each_by_itself};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Preconditions};
 use kube::core::Status;
+use tread_kube::api::DisruptionPlan;
+use tread_kube::events::{Note, Reason};
+use tread_kube::watching::seen::{Seen, each_by_itself};
 
 /// Whether a plan is the one that tread makes: for the same, and owned by the
 /// pool, with which it goes.

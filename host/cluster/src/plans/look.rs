@@ -7,12 +7,12 @@ use super::compared::{Compared, Deciders};
 use super::state::Standing;
 use super::write::{Kept, OfPool, Wrote, mark_stale, write};
 use super::{Settings, told};
-use crate::metrics::WithEffect;
 use crate::previews::{Cluster, Described, Preview, decisions, describe, few, work};
 use futures::{StreamExt as _, stream};
 use k8s_openapi::jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
+use tread_kube::metrics::WithEffect;
 use tread_model::digest::Digest;
 use tread_model::effect::Effect;
 

@@ -17,14 +17,14 @@ mod write;
 pub use admit::{MIRROR_KINDS, change};
 pub use ask::Previewer;
 
-use crate::events::Events;
-use crate::leadership::Leading;
-use crate::metrics::Metrics;
 use crate::policies::current::Published;
-use crate::watching::Watches;
 use kube::Client;
 use std::future::Future;
 use tread_engine::sandbox::Sandbox;
+use tread_kube::events::Events;
+use tread_kube::leadership::Leading;
+use tread_kube::metrics::Metrics;
+use tread_kube::watching::Watches;
 
 /// What the controller of plans works with.
 #[derive(Clone)]

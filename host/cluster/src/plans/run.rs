@@ -4,11 +4,6 @@ use super::Settings;
 use super::ask::Previewer;
 use super::look::{Look, Looked, Memory, look};
 use super::state::{News, State, Touched};
-use crate::api::mirrors::{ImageContentSourcePolicy, ImageDigestMirrorSet, ImageTagMirrorSet};
-use crate::api::{
-    ClusterVersion, DisruptionPlan, MachineConfig, MachineConfigPool, MachineConfiguration,
-};
-use crate::watching::follow;
 use futures::StreamExt as _;
 use futures::stream::{BoxStream, select_all};
 use k8s_openapi::api::core::v1::Node;
@@ -21,6 +16,11 @@ use std::sync::PoisonError;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
+use tread_kube::api::mirrors::{ImageContentSourcePolicy, ImageDigestMirrorSet, ImageTagMirrorSet};
+use tread_kube::api::{
+    ClusterVersion, DisruptionPlan, MachineConfig, MachineConfigPool, MachineConfiguration,
+};
+use tread_kube::watching::follow;
 
 /// One command often changes several objects: they are looked at together.
 const TOGETHER: Duration = Duration::from_millis(100);

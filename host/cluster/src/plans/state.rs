@@ -1,9 +1,6 @@
 //! What the watches say of the cluster, put together.
 
-use crate::api::conditions::reason;
-use crate::api::disruption_plan::Cause;
-use crate::api::{ClusterVersion, DisruptionPlan, MachineConfig, MachineConfigPool};
-use crate::pools::{ConfigMeta, Node, POOL_KIND, Pool, modified, pools_of};
+use crate::pools::{ConfigMeta, Node, Pool, modified, pools_of};
 use crate::previews::{Cluster, Mirror, MirrorKey, Release};
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -13,6 +10,10 @@ use kube::core::{DynamicObject, PartialObjectMeta};
 use kube::runtime::watcher::Event;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use tread_kube::api::POOL_KIND;
+use tread_kube::api::conditions::reason;
+use tread_kube::api::disruption_plan::Cause;
+use tread_kube::api::{ClusterVersion, DisruptionPlan, MachineConfig, MachineConfigPool};
 use tread_model::digest::Digest;
 
 /// What the watches say.

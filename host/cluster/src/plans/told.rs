@@ -5,19 +5,19 @@ use super::Settings;
 use super::compared::{Compared, Deciders, Made};
 use super::state::Standing;
 use super::write::answered;
-use crate::api::DisruptionPolicy;
-use crate::api::words::MANAGER;
-use crate::clean::cleaned;
-use crate::events::{Note, Reason};
-use crate::pools::POOL_KIND;
 use crate::previews::{Cluster, Described};
-use crate::told::told;
-use crate::watching::seen::{Seen, each_by_itself};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, Resource as _, ResourceExt as _};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use tread_kube::api::DisruptionPolicy;
+use tread_kube::api::POOL_KIND;
+use tread_kube::api::words::MANAGER;
+use tread_kube::clean::cleaned;
+use tread_kube::events::{Note, Reason};
+use tread_kube::told::told;
+use tread_kube::watching::seen::{Seen, each_by_itself};
 
 /// How many plans are named.
 const NAMED: usize = 3;

@@ -3,13 +3,8 @@
 
 use super::state::Standing;
 use super::{Retention, Settings, foreign};
-use crate::api::conditions::{self, Finding, cut};
-use crate::api::words::MANAGER;
-use crate::api::{DisruptionPlan, DisruptionPlanSpec, DisruptionPlanStatus};
-use crate::clean::cleaned;
-use crate::pools::{POOL_KIND, Pool};
+use crate::pools::Pool;
 use crate::previews::{self, Described};
-use crate::told::told;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
@@ -19,6 +14,12 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
+use tread_kube::api::POOL_KIND;
+use tread_kube::api::conditions::{self, Finding, cut};
+use tread_kube::api::words::MANAGER;
+use tread_kube::api::{DisruptionPlan, DisruptionPlanSpec, DisruptionPlanStatus};
+use tread_kube::clean::cleaned;
+use tread_kube::told::told;
 use tread_model::digest::Digest;
 
 const PENDING: &str = "Pending";

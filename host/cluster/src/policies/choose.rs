@@ -2,8 +2,8 @@
 
 use super::approval;
 use super::register::config_map_of;
-use crate::api::DisruptionPolicy;
-use crate::api::disruption_policy::{ClaimStatus, Layer, Mode, State};
+use tread_kube::api::DisruptionPolicy;
+use tread_kube::api::disruption_policy::{ClaimStatus, Layer, Mode, State};
 use tread_model::claim::usable_claims;
 use tread_model::description::Claim;
 use tread_model::digest::Digest;

@@ -5,13 +5,13 @@
 use super::choose::Version;
 use super::load::Body;
 use super::material::{Material, SETTINGS};
-use crate::api::DisruptionPolicy;
-use crate::api::words::LAST_GOOD_LABEL;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Resource as _;
 use kube::core::ObjectMeta;
 use serde_json::Value;
+use tread_kube::api::DisruptionPolicy;
+use tread_kube::api::words::LAST_GOOD_LABEL;
 use tread_model::digest::Fields;
 
 /// Where `tread policy pack` puts a module.
@@ -87,8 +87,8 @@ pub fn read(map: &ConfigMap) -> Option<Body> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::words::POLICY_LABEL;
     use serde_json::json;
+    use tread_kube::api::words::POLICY_LABEL;
     use tread_model::digest::Digest;
 
     fn version() -> Version {

@@ -3,7 +3,6 @@
 
 use super::choose::{Attempt, Version};
 use super::material::Material;
-use crate::api::disruption_policy::PolicyLimits;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
@@ -13,6 +12,7 @@ use tread_engine::inspect;
 use tread_engine::limits::Limits;
 use tread_engine::policy::{Policy, Wishes};
 use tread_engine::sandbox::{Module, Sandbox};
+use tread_kube::api::disruption_policy::PolicyLimits;
 use tread_model::description::Claim;
 use tread_model::digest::Digest;
 use tread_model::read::Input;
@@ -220,7 +220,7 @@ impl Loader {
             Body::NodeDisruptionPolicy(rules) => {
                 let spec = json!({"nodeDisruptionPolicy": rules});
                 let (group, kind) = ("operator.openshift.io/v1", "MachineConfiguration");
-                let name = crate::api::openshift::MACHINE_CONFIGURATION;
+                let name = tread_kube::api::openshift::MACHINE_CONFIGURATION;
                 (self.rules(&manifest(group, kind, name, &spec), known)?, None)
             }
         };

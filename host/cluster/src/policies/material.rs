@@ -1,8 +1,8 @@
 //! What a version of a policy is made of, taken out of a ConfigMap.
 
-use crate::api::conditions::cut;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Map, Value};
+use tread_kube::api::conditions::cut;
 use tread_model::read::{Input, document_values};
 use tread_model::verdict::{Failure, FailureKind};
 
@@ -37,7 +37,7 @@ pub fn material(map: &ConfigMap, key: Option<&str>) -> Result<Material, Failure>
                 format!(
                     "binaryData has the keys {}: name that of the module in the annotation {}",
                     several.join(", "),
-                    crate::api::words::KEY_ANNOTATION
+                    tread_kube::api::words::KEY_ANNOTATION
                 ),
                 512,
             )));

@@ -1,12 +1,12 @@
 //! Which DisruptionPolicy objects there have to be.
 
 use super::snapshot::{Place, PolicyMap, Snapshot};
-use crate::api::disruption_policy::{ConfigMapSource, Layer, Mode, Source};
-use crate::api::words::{MANAGER, POLICIES_LABEL, REGISTERED_BY_LABEL};
-use crate::api::{DisruptionPolicy, DisruptionPolicySpec, openshift};
-use crate::events::Reason;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
+use tread_kube::api::disruption_policy::{ConfigMapSource, Layer, Mode, Source};
+use tread_kube::api::words::{MANAGER, POLICIES_LABEL, REGISTERED_BY_LABEL};
+use tread_kube::api::{DisruptionPolicy, DisruptionPolicySpec, openshift};
+use tread_kube::events::Reason;
 
 /// The name of the object for the cluster's own nodeDisruptionPolicy.
 pub const NODE_DISRUPTION_POLICY: &str = "node-disruption-policy";

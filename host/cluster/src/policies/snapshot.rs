@@ -1,10 +1,10 @@
 //! What the cluster says of policies, at one moment.
 
-use crate::api::DisruptionPolicy;
-use crate::api::conditions::cut;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use tread_kube::api::DisruptionPolicy;
+use tread_kube::api::conditions::cut;
 
 /// Of a key in a ConfigMap, in bytes.
 const LONGEST_KEY: usize = 253;
@@ -78,7 +78,8 @@ impl PolicyMap {
             resource_version: metadata.resource_version.clone().unwrap_or_default(),
             created: metadata.creation_timestamp.as_ref().map_or(0, |time| time.0.as_second()),
             // No key is longer, and anybody may write here what they like.
-            key: annotation(crate::api::words::KEY_ANNOTATION).map(|key| cut(key, LONGEST_KEY)),
+            key: annotation(tread_kube::api::words::KEY_ANNOTATION)
+                .map(|key| cut(key, LONGEST_KEY)),
         }
     }
 }
@@ -89,7 +90,7 @@ impl Allowed {
         let annotations = metadata.annotations.as_ref();
         Allowed {
             claims: annotations
-                .and_then(|it| it.get(crate::api::words::CLAIMS_ANNOTATION))
+                .and_then(|it| it.get(tread_kube::api::words::CLAIMS_ANNOTATION))
                 .cloned(),
         }
     }
@@ -114,7 +115,7 @@ mod tests {
     #[test]
     fn what_is_kept_of_a_config_map_is_small_whatever_is_written_into_it() {
         let key = |text: &str| {
-            let annotation = (crate::api::words::KEY_ANNOTATION.to_owned(), text.to_owned());
+            let annotation = (tread_kube::api::words::KEY_ANNOTATION.to_owned(), text.to_owned());
             let metadata =
                 ObjectMeta { annotations: Some([annotation].into()), ..ObjectMeta::default() };
             PolicyMap::of(&metadata).key.unwrap()

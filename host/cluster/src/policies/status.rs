@@ -3,13 +3,13 @@
 use super::choose::{Attempt, Choice, Deciding, Version, claim_of};
 use super::load::Retry;
 use super::register::config_map_of;
-use crate::api::conditions::{self, Finding};
-use crate::api::disruption_policy::{ClaimStatus, FailureStatus, State};
-use crate::api::{DisruptionPolicy, DisruptionPolicyStatus};
-use crate::clean::cleaned;
-use crate::events::{Note, Reason};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
+use tread_kube::api::conditions::{self, Finding};
+use tread_kube::api::disruption_policy::{ClaimStatus, FailureStatus, State};
+use tread_kube::api::{DisruptionPolicy, DisruptionPolicyStatus};
+use tread_kube::clean::cleaned;
+use tread_kube::events::{Note, Reason};
 use tread_model::description::Claim;
 use tread_model::digest::Digest;
 use tread_model::effect::Effect;
@@ -327,17 +327,6 @@ fn note(before: &DisruptionPolicyStatus, after: &DisruptionPolicyStatus) -> Opti
         State::Loading => return None,
     };
     Some(Note { reason, warns, text })
-}
-
-impl From<&Claim> for ClaimStatus {
-    fn from(claim: &Claim) -> ClaimStatus {
-        ClaimStatus {
-            changes: claim.changes.clone(),
-            least: claim.least,
-            most: claim.most,
-            with_unchanged: claim.with_unchanged,
-        }
-    }
 }
 
 #[cfg(test)]

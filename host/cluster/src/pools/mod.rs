@@ -8,6 +8,5 @@ mod sources;
 pub use members::Members;
 pub use node::{Node, is_name};
 pub use pool::{Configuration, Pool, Pools};
-pub use sources::POOL_KIND;
 pub(crate) use sources::modified;
 pub use sources::{ConfigMeta, Configs, GENERATED_REGISTRIES, place, pools_of, sources};

@@ -1,12 +1,12 @@
 //! What has to be known of a MachineConfigPool.
 
 use super::node::Node;
-use crate::api::MachineConfigPool;
-use crate::api::machine_config::PoolConfiguration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::core::{Selector, SelectorExt as _};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use tread_kube::api::MachineConfigPool;
+use tread_kube::api::machine_config::PoolConfiguration;
 
 /// The pools, by name.
 pub type Pools = BTreeMap<String, Arc<Pool>>;

@@ -1,18 +1,17 @@
 //! Which MachineConfigs a pool is made of, in the order in which they are merged.
 
 use super::pool::{Pool, Pools};
-use crate::api::machine_config::ROLE_LABEL;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::SelectorExt as _;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use tread_kube::api::POOL_KIND;
+use tread_kube::api::machine_config::ROLE_LABEL;
 
 /// The name of the MachineConfig in which OpenShift's operator renders mirrors
 /// is `99-`, the pool's name, and this.
 pub const GENERATED_REGISTRIES: &str = "-generated-registries";
 
-/// What a pool is called.
-pub const POOL_KIND: &str = "MachineConfigPool";
 const GENERATED_BY: &str = "machineconfiguration.openshift.io/generated-by-controller-version";
 
 /// The MachineConfigs, by name, without what they hold.

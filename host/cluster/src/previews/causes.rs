@@ -2,9 +2,9 @@
 
 use super::cluster::{Baseline, Cluster, MirrorKey};
 use super::work::{Part, is_since, piece};
-use crate::api::disruption_plan::{Cause, CauseEvent};
 use crate::pools::{Configuration, GENERATED_REGISTRIES, Pool};
 use std::collections::BTreeSet;
+use tread_kube::api::disruption_plan::{Cause, CauseEvent};
 
 const MACHINE_CONFIG: &str = "MachineConfig";
 const CLUSTER_VERSION: &str = "ClusterVersion";
@@ -70,7 +70,7 @@ pub(super) fn causes(
 
 /// The rollout of a pool as a whole.
 pub(super) fn whole(pool: &Pool, event: CauseEvent) -> Part {
-    part(crate::pools::POOL_KIND, &pool.name, event)
+    part(tread_kube::api::POOL_KIND, &pool.name, event)
 }
 
 /// What became of a pool since tread saw it first.

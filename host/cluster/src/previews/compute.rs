@@ -316,7 +316,7 @@ fn attributed(
     let claimed = |id: &str| parts.iter().zip(&said).any(|(part, said)| is_of(part, said, id));
     let open: BTreeSet<&str> =
         all.iter().copied().filter(|id| !(claimed(id) || mirrored && *id == registries)).collect();
-    let is_whole = |part: &Part| part.cause.kind == crate::pools::POOL_KIND;
+    let is_whole = |part: &Part| part.cause.kind == tread_kube::api::POOL_KIND;
     // What is gone, or what a release brings, cannot be asked what it says.
     let silent: Vec<bool> =
         parts.iter().map(|part| part.body.is_none() && !part.mirrors && !is_whole(part)).collect();

@@ -2,9 +2,9 @@
 //! together, those that cost most have plans of their own.
 
 use super::object::Described;
-use crate::pools::POOL_KIND;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
+use tread_kube::api::POOL_KIND;
 
 /// So many causes of a pool have plans of their own.
 pub const MOST_CAUSES: usize = 20;
@@ -42,8 +42,8 @@ pub fn few(mut plans: Vec<Described>) -> Vec<Described> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::DisruptionPlanStatus;
-    use crate::api::disruption_plan::{Cause, CauseEvent, Transition};
+    use tread_kube::api::DisruptionPlanStatus;
+    use tread_kube::api::disruption_plan::{Cause, CauseEvent, Transition};
     use tread_model::effect::Effect;
 
     fn plan(kind: &str, name: &str, effect: Effect) -> Described {

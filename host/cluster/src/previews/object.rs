@@ -4,14 +4,14 @@ use super::compute::{Preview, WayPlan, WayPlanned};
 use super::effects;
 use super::why::{Why, why};
 use super::work::{Part, Way, Work};
-use crate::api::conditions::{self, Finding};
-use crate::api::disruption_plan::{
-    Cause, CauseEvent, DisruptionPlanStatus, PlanBecause, PlanChange, PlanStep, Transition,
-};
-use crate::api::shared::Shared;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use std::collections::BTreeSet;
+use tread_kube::api::conditions::{self, Finding};
+use tread_kube::api::disruption_plan::{
+    Cause, CauseEvent, DisruptionPlanStatus, PlanBecause, PlanChange, PlanStep, Transition,
+};
+use tread_kube::api::shared::Shared;
 use tread_model::digest::{Digest, Fields};
 use tread_model::effect::Effect;
 use tread_model::operator::Because;
@@ -93,7 +93,7 @@ pub fn describe(preview: &Preview, inputs: Digest, now: Timestamp) -> Vec<Descri
 }
 
 fn is_pool(part: &Part) -> bool {
-    part.cause.kind == crate::pools::POOL_KIND
+    part.cause.kind == tread_kube::api::POOL_KIND
 }
 
 fn one(

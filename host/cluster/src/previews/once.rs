@@ -2,10 +2,10 @@
 //! pools, it stands in the plans of each.
 
 use super::object::Described;
-use crate::api::disruption_plan::PlanChange;
-use crate::api::shared::Shared;
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
+use tread_kube::api::disruption_plan::PlanChange;
+use tread_kube::api::shared::Shared;
 
 /// What plans say of changes, each once.
 #[derive(Debug, Default)]
@@ -41,9 +41,9 @@ impl Once {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::DisruptionPlanStatus;
-    use crate::api::disruption_plan::{Cause, CauseEvent, Transition};
     use std::collections::BTreeSet;
+    use tread_kube::api::DisruptionPlanStatus;
+    use tread_kube::api::disruption_plan::{Cause, CauseEvent, Transition};
     use tread_model::effect::Effect;
 
     fn plan(pool: &str, ids: &[&str]) -> Described {

@@ -2,9 +2,6 @@
 //! names an OS image, and pools have the roles that they have there.
 
 use super::*;
-use crate::api::MachineConfigPool;
-use crate::api::disruption_plan::{Cause, CauseEvent};
-use crate::api::machine_config::ROLE_LABEL;
 use crate::policies::current::Current;
 use crate::pools::{ConfigMeta, GENERATED_REGISTRIES, Node, Pool};
 use serde_json::{Value, json};
@@ -14,6 +11,9 @@ use std::sync::Arc;
 use tread_engine::planner::Answers;
 use tread_engine::policy::PolicySet;
 use tread_engine::sandbox::{Options, Sandbox};
+use tread_kube::api::MachineConfigPool;
+use tread_kube::api::disruption_plan::{Cause, CauseEvent};
+use tread_kube::api::machine_config::ROLE_LABEL;
 use tread_model::effect::Effect;
 use tread_model::operator;
 use tread_model::plan::PlanOutcome;

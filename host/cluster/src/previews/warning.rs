@@ -4,9 +4,9 @@
 use super::compute::Preview;
 use super::effects::{self, effect};
 use super::why::{Why, why};
-use crate::api::disruption_plan::Cause;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
+use tread_kube::api::disruption_plan::Cause;
 use tread_model::effect::Effect;
 use tread_model::plan::{Plan, PlanOutcome};
 use tread_model::refuse::LOCK_OUT;

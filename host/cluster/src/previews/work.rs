@@ -4,10 +4,10 @@
 use super::causes::causes;
 use super::cluster::Cluster;
 use super::side::{BodyKey, Generated, Piece, Side};
-use crate::api::disruption_plan::{Cause, Nodes};
 use crate::pools::{Configuration, GENERATED_REGISTRIES, Pool, place, sources};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use tread_kube::api::disruption_plan::{Cause, Nodes};
 
 /// How many nodes a plan names.
 const NAMED_NODES: usize = 10;

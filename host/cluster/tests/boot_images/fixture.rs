@@ -5,12 +5,12 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tread_cluster::api::{BootImages, BootImagesStatus, crds, machines};
 use tread_cluster::boot_images::{self, Known, Settings};
-use tread_cluster::events::Events;
-use tread_cluster::leadership::Leading;
-use tread_cluster::metrics::Metrics;
-use tread_cluster::watching::Watches;
+use tread_kube::api::{BootImages, BootImagesStatus, crds, machines};
+use tread_kube::events::Events;
+use tread_kube::leadership::Leading;
+use tread_kube::metrics::Metrics;
+use tread_kube::watching::Watches;
 use tread_test_bed::{ControlPlane, eventually};
 
 pub(crate) const RUNNING: &str = "4.22.0";

@@ -4,20 +4,20 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::core::DynamicObject;
 use kube::runtime::watcher::Event;
 use serde_json::{Value, json};
-use tread_cluster::api::BootImagesStatus;
-use tread_cluster::api::machines::{
-    AWS_TEMPLATE, CAPI_MACHINE_DEPLOYMENT, CAPI_MACHINE_SET, CONTROL_PLANE_MACHINE_SET,
-    INFRASTRUCTURE, Kind, MACHINE_SET, PROVISIONING,
-};
 use tread_cluster::boot_images::admit::warning;
 use tread_cluster::boot_images::kinds::{CLUSTER_VERSION, MACHINE_CONFIGURATION};
 use tread_cluster::boot_images::news::{Fold, Map, News};
 use tread_cluster::boot_images::report::{Report, report};
 use tread_cluster::boot_images::status::status;
 use tread_cluster::boot_images::write::to_keep;
+use tread_kube::api::BootImagesStatus;
+use tread_kube::api::machines::{
+    AWS_TEMPLATE, CAPI_MACHINE_DEPLOYMENT, CAPI_MACHINE_SET, CONTROL_PLANE_MACHINE_SET,
+    INFRASTRUCTURE, Kind, MACHINE_SET, PROVISIONING,
+};
 
 use super::fixture::{RUNNING, aws, stream};
-use tread_cluster::admission::Asked;
+use tread_kube::review::Asked;
 
 fn take(fold: &mut Fold, kind: Kind, object: Value) {
     let object: DynamicObject = serde_json::from_value(object).unwrap();

@@ -5,9 +5,9 @@ use super::{REBOOT, status, tread_ready};
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use tread_cluster::admission::Asked;
-use tread_cluster::api::mirrors::ImageDigestMirrorSet;
-use tread_cluster::api::{DisruptionPlan, MachineConfig, MachineConfigPool};
+use tread_kube::api::mirrors::ImageDigestMirrorSet;
+use tread_kube::api::{DisruptionPlan, MachineConfig, MachineConfigPool};
+use tread_kube::review::Asked;
 use tread_test_bed::{ControlPlane, eventually};
 
 /// Whoever may do everything that planning needs, but get these MachineConfigs
@@ -54,7 +54,7 @@ async fn a_config_that_may_not_be_read_concerns_its_pool_only_until_it_may() {
     cluster.config("00-infra", "infra", files(&[("/etc/motd", "hello\n")])).await;
     let infra = cluster.render("infra").await;
     cluster.settle("infra").await;
-    let worker = cluster.api::<tread_cluster::api::MachineConfigPool>().get("worker").await;
+    let worker = cluster.api::<tread_kube::api::MachineConfigPool>().get("worker").await;
     let worker = worker.unwrap().spec.configuration.unwrap().name.unwrap();
     let readable = ["00-worker", "00-infra", "50-b", &worker, &infra];
     let tread = Tread::start(&limited(&cluster, &readable).await);

@@ -5,7 +5,7 @@ use super::{REBOOT, status};
 use kube::ResourceExt as _;
 use kube::api::PostParams;
 use serde_json::{Value, json};
-use tread_cluster::api::{DisruptionPlan, MachineConfigPool};
+use tread_kube::api::{DisruptionPlan, MachineConfigPool};
 use tread_test_bed::{ControlPlane, eventually};
 
 const CAUSE: &str = "MachineConfig/50-a created";

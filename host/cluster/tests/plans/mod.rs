@@ -17,13 +17,13 @@ use fixture::{Cluster, Tread, broken, condition, current, files, shadowed};
 use kube::ResourceExt as _;
 use serde_json::json;
 use std::sync::Arc;
-use tread_cluster::api::mirrors::ImageDigestMirrorSet;
-use tread_cluster::api::{DisruptionPlan, MachineConfig, MachineConfiguration};
 use tread_cluster::plans::Retention;
 use tread_cluster::previews::MOST_CAUSES;
+use tread_kube::api::mirrors::ImageDigestMirrorSet;
+use tread_kube::api::{DisruptionPlan, MachineConfig, MachineConfiguration};
 use tread_test_bed::{ControlPlane, eventually};
 
-fn status(plan: &DisruptionPlan) -> &tread_cluster::api::DisruptionPlanStatus {
+fn status(plan: &DisruptionPlan) -> &tread_kube::api::DisruptionPlanStatus {
     plan.status.as_ref().unwrap()
 }
 
@@ -33,8 +33,7 @@ const REBOOT: &str = "drain + reboot";
 async fn a_new_config_is_planned_before_it_is_rendered_and_alike_when_it_is() {
     let cluster = Cluster::settled(ControlPlane::options()).await;
     let tread = Tread::start(&cluster.client);
-    let before =
-        cluster.api::<tread_cluster::api::MachineConfigPool>().get("worker").await.unwrap();
+    let before = cluster.api::<tread_kube::api::MachineConfigPool>().get("worker").await.unwrap();
     let from = before.spec.configuration.unwrap().name.unwrap();
 
     cluster.config("50-chrony", "worker", files(&[("/etc/foo.conf", "server a\n")])).await;

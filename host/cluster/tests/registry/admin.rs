@@ -5,10 +5,10 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::DeleteParams;
 use serde_json::json;
-use tread_cluster::api::disruption_policy::{Layer, State};
-use tread_cluster::api::words::CLAIMS_ANNOTATION;
 use tread_cluster::policies::current::Current;
 use tread_cluster::policies::snapshot::Room;
+use tread_kube::api::disruption_policy::{Layer, State};
+use tread_kube::api::words::CLAIMS_ANNOTATION;
 use tread_model::verdict::Layer as Speaks;
 
 #[tokio::test]

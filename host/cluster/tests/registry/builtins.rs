@@ -4,9 +4,9 @@ use super::support::*;
 use kube::Api;
 use kube::api::DeleteParams;
 use serde_json::json;
-use tread_cluster::api::DisruptionPolicy;
-use tread_cluster::api::disruption_policy::State;
 use tread_cluster::policies::current::Current;
+use tread_kube::api::DisruptionPolicy;
+use tread_kube::api::disruption_policy::State;
 
 #[tokio::test]
 async fn what_comes_with_tread_is_listed_and_comes_back_when_it_is_deleted() {

@@ -1,7 +1,7 @@
 //! What goes wrong around the registry: each on a control plane of its own.
 
 use super::support::*;
-use axum::http::Request;
+use http::Request;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
-use tread_cluster::api::crds;
-use tread_cluster::api::disruption_policy::State;
-use tread_cluster::api::words::POLICY_LABEL;
 use tread_cluster::policies::current::Current;
 use tread_cluster::policies::snapshot::Room;
-use tread_cluster::watching::Watched;
 use tread_engine::sandbox::{Options, Sandbox};
+use tread_kube::api::crds;
+use tread_kube::api::disruption_policy::State;
+use tread_kube::api::words::POLICY_LABEL;
+use tread_kube::watching::Watched;
 use tread_test_bed::{ControlPlane, Part};
 
 /// The requests that were made in the meantime, watches and leases aside.

@@ -6,11 +6,11 @@ use kube::Api;
 use kube::api::{DeleteParams, ListParams};
 use kube::runtime::wait::await_condition;
 use serde_json::json;
-use tread_cluster::api::DisruptionPolicy;
-use tread_cluster::api::DisruptionPolicyStatus;
-use tread_cluster::api::disruption_policy::{Layer, State};
-use tread_cluster::api::words::KEY_ANNOTATION;
 use tread_cluster::policies::current::Current;
+use tread_kube::api::DisruptionPolicy;
+use tread_kube::api::DisruptionPolicyStatus;
+use tread_kube::api::disruption_policy::{Layer, State};
+use tread_kube::api::words::KEY_ANNOTATION;
 
 #[tokio::test]
 async fn a_labelled_config_map_registers_itself_and_goes_with_its_policy() {

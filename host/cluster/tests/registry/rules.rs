@@ -1,9 +1,9 @@
 //! Policies that need no module.
 
 use super::support::*;
-use tread_cluster::api::DisruptionPolicyStatus;
-use tread_cluster::api::disruption_policy::{Layer, State};
 use tread_cluster::policies::snapshot::Room;
+use tread_kube::api::DisruptionPolicyStatus;
+use tread_kube::api::disruption_policy::{Layer, State};
 
 fn object(name: &str, pattern: &str) -> String {
     format!(

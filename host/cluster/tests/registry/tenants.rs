@@ -12,10 +12,10 @@ use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use tread_cluster::api::disruption_policy::State;
-use tread_cluster::api::words::{KEY_ANNOTATION, LAST_GOOD_LABEL, POLICY_LABEL};
-use tread_cluster::api::{DisruptionPolicy, crds};
 use tread_cluster::policies::snapshot::Room;
+use tread_kube::api::disruption_policy::State;
+use tread_kube::api::words::{KEY_ANNOTATION, LAST_GOOD_LABEL, POLICY_LABEL};
+use tread_kube::api::{DisruptionPolicy, crds};
 use tread_model::read::is_unfit;
 use tread_test_bed::{ControlPlane, eventually};
 

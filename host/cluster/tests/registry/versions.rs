@@ -6,9 +6,9 @@ use kube::Api;
 use kube::api::DeleteParams;
 use kube::runtime::wait::await_condition;
 use serde_json::json;
-use tread_cluster::api::DisruptionPolicyStatus;
-use tread_cluster::api::disruption_policy::State;
 use tread_cluster::policies::snapshot::Room;
+use tread_kube::api::DisruptionPolicyStatus;
+use tread_kube::api::disruption_policy::State;
 
 #[tokio::test]
 async fn a_good_version_takes_over_and_a_bad_one_leaves_the_last_good_one_deciding() {

@@ -15,7 +15,7 @@ use tread_cluster::boot_images::gather::gather;
 use tread_cluster::boot_images::kinds::CATALOGUE_NAMESPACE;
 use tread_cluster::boot_images::machine::{Key, Machine};
 use tread_cluster::boot_images::report::{Report, boots, name_of, remedy_of, report};
-use tread_cluster::told::told;
+use tread_kube::told::told;
 use tread_model::boot_images::{Outcome, Release, Verdict, user_data};
 
 const EXAMPLES: &str = "\

@@ -33,7 +33,7 @@ pub(super) async fn client(args: &ClusterArgs) -> Result<Client> {
         "no cluster to ask: set KUBECONFIG, or name a kubeconfig with --kubeconfig and a context \
          of it with --context",
     )?;
-    tread_cluster::client::client(config).context("the kubeconfig cannot be used")
+    tread_kube::client::client(config).context("the kubeconfig cannot be used")
 }
 
 /// Runs what waits for a cluster.
@@ -53,6 +53,6 @@ pub(super) fn failed(what: &str, error: &kube::Error) -> anyhow::Error {
             "cannot list {what}: this cluster has none of that kind; install tread with \
              `tread manifests | kubectl apply --server-side -f -`"
         ),
-        error => anyhow::anyhow!("cannot list {what}: {}", tread_cluster::told::told(error)),
+        error => anyhow::anyhow!("cannot list {what}: {}", tread_kube::told::told(error)),
     }
 }

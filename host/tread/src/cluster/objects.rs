@@ -3,8 +3,8 @@
 use crate::render::{line, table};
 use serde_json::Value;
 use std::io::{self, Write};
-use tread_cluster::api::disruption_plan::{PlanChange, PlanStep, Transition};
-use tread_cluster::api::{DisruptionPlan, DisruptionPlanStatus};
+use tread_kube::api::disruption_plan::{PlanChange, PlanStep, Transition};
+use tread_kube::api::{DisruptionPlan, DisruptionPlanStatus};
 
 /// Whether a plan is still to come, and why so.
 pub(super) fn pending(plan: &DisruptionPlan) -> Option<(&str, &str)> {
@@ -150,8 +150,8 @@ fn step(step: &PlanStep) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tread_cluster::api::disruption_plan::PlanBecause;
-    use tread_cluster::api::shared::Shared;
+    use tread_kube::api::disruption_plan::PlanBecause;
+    use tread_kube::api::shared::Shared;
     use tread_model::effect::Effect;
 
     #[test]

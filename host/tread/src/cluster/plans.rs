@@ -10,8 +10,8 @@ use clap::Args;
 use kube::ResourceExt as _;
 use kube::api::ListParams;
 use std::io::Write;
-use tread_cluster::api::DisruptionPlan;
 use tread_cluster::listed;
+use tread_kube::api::DisruptionPlan;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -8,9 +8,9 @@ use crate::render::{json, table, yaml};
 use anyhow::Result;
 use kube::ResourceExt as _;
 use std::io::Write;
-use tread_cluster::api::DisruptionPolicy;
-use tread_cluster::clean::clean;
 use tread_cluster::listed::{self, Listed};
+use tread_kube::api::DisruptionPolicy;
+use tread_kube::clean::clean;
 
 /// Lists the policies of a cluster, as `kubectl get disruptionpolicies` does,
 /// and says what is wrong with those that are not well.

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tread_cluster::listed;
 use tread_cluster::plans::Previewer;
 use tread_cluster::policies::current::Published;
-use tread_cluster::watching::Watches;
+use tread_kube::watching::Watches;
 
 /// When somebody who waits is told for what, and how long after that again, if
 /// it is something else by then.

@@ -7,13 +7,13 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::{Arc, PoisonError, RwLock};
-use tread_cluster::api::DisruptionPolicy;
 use tread_cluster::boot_images::Known as BootImagesKnown;
-use tread_cluster::http::Lists;
 use tread_cluster::listed::{self, follow_policies};
-use tread_cluster::metrics::Metrics;
 use tread_cluster::plans::Previewer;
-use tread_cluster::watching::Watches;
+use tread_front::http::Lists;
+use tread_kube::api::DisruptionPolicy;
+use tread_kube::metrics::Metrics;
+use tread_kube::watching::Watches;
 
 /// The plans as they were made, and the policies as they stand in the cluster.
 pub(super) struct Listed {

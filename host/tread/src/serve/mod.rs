@@ -16,23 +16,23 @@ use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
-use tread_cluster::admission::certificates::{Lives, service_names};
-use tread_cluster::admission::{Certificates, Settings, Warn, webhook};
 use tread_cluster::boot_images;
-use tread_cluster::events::Events;
-use tread_cluster::http::{Check, Port, Readiness, Reviewer, lists, plain};
-use tread_cluster::installations::{Met, until_alone};
-use tread_cluster::leadership::{Election, Leading, Timings};
-use tread_cluster::manifests::workload::{HTTP, HTTPS};
-use tread_cluster::manifests::{NAME, grants::LEASE};
-use tread_cluster::metrics::Metrics;
 use tread_cluster::plans::{self, Previewer, Retention};
 use tread_cluster::policies::current::Published;
 use tread_cluster::policies::registry;
 use tread_cluster::policies::snapshot::Room;
-use tread_cluster::shutdown::Shutdown;
-use tread_cluster::watching::Watches;
 use tread_engine::limits::Limits;
+use tread_front::admission::certificates::{Lives, service_names};
+use tread_front::admission::{Certificates, Settings, Warn, webhook};
+use tread_front::http::{Check, Port, Readiness, Reviewer, lists, plain};
+use tread_front::installations::{Met, until_alone};
+use tread_front::manifests::workload::{HTTP, HTTPS};
+use tread_front::manifests::{NAME, grants::LEASE};
+use tread_front::shutdown::Shutdown;
+use tread_kube::events::Events;
+use tread_kube::leadership::{Election, Leading, Timings};
+use tread_kube::metrics::Metrics;
+use tread_kube::watching::Watches;
 
 /// In a pod, so long the API server may still send requests here after the pod
 /// was told to stop.
@@ -100,7 +100,7 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
     let plain_port = bind(args.listen, HTTP)?;
     let tls_port = bind(args.listen_tls, HTTPS)?;
     // Its text tells of both ways that were tried; its causes would tell it again.
-    let config = tread_cluster::client::config().await.map_err(|error| {
+    let config = tread_kube::client::config().await.map_err(|error| {
         anyhow!(
             "no cluster: set KUBECONFIG, name a context in ~/.kube/config, or run in a pod with a \
              service account: {error}"
@@ -111,7 +111,7 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
         .clone()
         .or_else(|| variable("POD_NAMESPACE"))
         .unwrap_or_else(|| config.default_namespace.clone());
-    let client = tread_cluster::client::client(config).context("the kubeconfig cannot be used")?;
+    let client = tread_kube::client::client(config).context("the kubeconfig cannot be used")?;
     let replica = replica();
     let metrics = Metrics::new();
 

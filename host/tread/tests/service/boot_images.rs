@@ -2,7 +2,7 @@
 
 use crate::story::{cluster, tread, warned};
 use serde_json::{Value, json};
-use tread_cluster::api::{crds, machines};
+use tread_kube::api::{crds, machines};
 use tread_test_bed::{ControlPlane, eventually};
 
 const MACHINES: &str = "openshift-machine-api";

@@ -4,7 +4,7 @@ use crate::replica::{NAMESPACE, Replica};
 use crate::story::{self, cluster, config, plan, written};
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
-use tread_cluster::api::crds;
+use tread_kube::api::crds;
 use tread_test_bed::{ControlPlane, eventually};
 
 /// Takes away what the API server checks of a spec, applies objects, and brings

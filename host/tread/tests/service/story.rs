@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::Command;
-use tread_cluster::api::{DisruptionPlan, DisruptionPolicy, crds};
-use tread_cluster::manifests::grants::{self, Scope};
+use tread_front::manifests::grants::{self, Scope};
+use tread_kube::api::{DisruptionPlan, DisruptionPolicy, crds};
 use tread_test_bed::{ControlPlane, eventually};
 
 const CONFIG: &str = "apiVersion: machineconfiguration.openshift.io/v1\nkind: MachineConfig\n\
@@ -301,11 +301,11 @@ async fn every_right_of_the_manifests_is_needed() {
     let used = used(&plane);
     // What is needed, and cannot be seen here.
     let elsewhere = [
-        // host/cluster/tests/admission.rs exchanges certificates.
+        // host/front/tests/admission.rs exchanges certificates.
         (Scope::Own, "secrets", "update"),
         // A patch that makes an object needs both, and is logged as a patch.
         (Scope::Own, "configmaps", "create"),
-        // After an update that was not answered: host/cluster/tests/leadership.rs.
+        // After an update that was not answered: host/kube/tests/leadership.rs.
         (Scope::Own, "leases", "get"),
         // After somebody deleted it: the same.
         (Scope::Own, "leases", "create"),

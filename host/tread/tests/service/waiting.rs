@@ -5,7 +5,7 @@ use crate::story::{cluster, config, ship, written};
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Command, Stdio};
-use tread_cluster::manifests::grants::{self, Scope};
+use tread_front::manifests::grants::{self, Scope};
 use tread_test_bed::ControlPlane;
 
 /// A user who may do what tread may, but not this.

@@ -1,6 +1,6 @@
 use super::*;
-use crate::api::disruption_policy::{ConfigMapSource, Source};
-use crate::api::{DisruptionPolicySpec, DisruptionPolicyStatus};
+use tread_kube::api::disruption_policy::{ConfigMapSource, Source};
+use tread_kube::api::{DisruptionPolicySpec, DisruptionPolicyStatus};
 use tread_model::effect::Effect;
 
 fn claim(changes: &str) -> Claim {

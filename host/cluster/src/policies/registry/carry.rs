@@ -4,12 +4,6 @@
 use super::Settings;
 use super::jobs::PATIENCE;
 use super::write::{NewStatus, Write};
-use crate::api::{DisruptionPolicy, DisruptionPolicyStatus};
-use crate::events::{Events, Note, Told};
-use crate::leadership::Leading;
-use crate::metrics::Metrics;
-use crate::told::told;
-use crate::watching::Watches;
 use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference};
 use kube::api::{
     ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions,
@@ -17,6 +11,12 @@ use kube::api::{
 use kube::{Api, ResourceExt as _};
 use serde::Deserialize as _;
 use tokio::time::timeout;
+use tread_kube::api::{DisruptionPolicy, DisruptionPolicyStatus};
+use tread_kube::events::{Events, Note, Told};
+use tread_kube::leadership::Leading;
+use tread_kube::metrics::Metrics;
+use tread_kube::told::told;
+use tread_kube::watching::Watches;
 
 /// How a round of writing ended.
 #[derive(Debug, Default)]
@@ -243,9 +243,9 @@ mod tests {
     use super::*;
     use crate::policies::load::{AllShipped, Shipped};
     use crate::policies::snapshot::Room;
-    use crate::watching::Watches;
     use kube::Client;
     use tread_engine::sandbox::{Options, Sandbox};
+    use tread_kube::watching::Watches;
     use tread_model::digest::Digest;
 
     #[tokio::test]

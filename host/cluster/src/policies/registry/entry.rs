@@ -1,8 +1,6 @@
 //! What the registry knows of one policy.
 
 use super::pass::Listed;
-use crate::api::DisruptionPolicy;
-use crate::api::disruption_policy::DisruptionPolicyStatus;
 use crate::policies::choose::{Attempt, Version};
 use crate::policies::load::{Body, Loaded, Terms};
 use crate::policies::snapshot::Place;
@@ -12,6 +10,8 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tread_engine::policy::Policy;
 use tread_engine::sandbox::Module;
+use tread_kube::api::DisruptionPolicy;
+use tread_kube::api::disruption_policy::DisruptionPolicyStatus;
 use tread_model::description::Claim;
 use tread_model::plan::PolicyIdentity;
 use tread_model::verdict::{Failure, FailureKind};

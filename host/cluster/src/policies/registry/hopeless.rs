@@ -1,11 +1,11 @@
 //! Modules that failed to compile: by their digest, so that nobody tries the
 //! same bytes again soon, whoever ships them, and also not after a restart.
 
-use crate::api::disruption_policy::FailureStatus;
 use crate::policies::load::Retry;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use tread_kube::api::disruption_policy::FailureStatus;
 use tread_model::digest::Digest;
 use tread_model::verdict::{Failure, FailureKind};
 

@@ -7,8 +7,6 @@ use super::read::Policy as Read;
 use super::sweep::Sweep;
 use super::taken::COPY_AGAIN;
 use super::write::{Wanted, Write};
-use crate::api::DisruptionPolicy;
-use crate::api::disruption_policy::{Mode, State};
 use crate::policies::choose::{
     Attempt, Choice, Deciding, Version, choose, choose_unreadable, has_to_wait,
 };
@@ -23,6 +21,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use tread_engine::policy::Policy;
+use tread_kube::api::DisruptionPolicy;
+use tread_kube::api::disruption_policy::{Mode, State};
 use tread_model::digest::Digest;
 use tread_model::verdict::{Failure, FailureKind};
 

@@ -3,8 +3,6 @@
 use super::Registry;
 use super::entry::Entry;
 use super::pass::Listed;
-use crate::api::DisruptionPolicy;
-use crate::api::disruption_policy::{Mode, State};
 use crate::policies::choose::{Attempt, Deciding};
 use crate::policies::current::Current;
 use crate::policies::names::{Named, names};
@@ -13,6 +11,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tread_engine::planner::Shadows;
 use tread_engine::policy::{Policy, PolicySet};
+use tread_kube::api::DisruptionPolicy;
+use tread_kube::api::disruption_policy::{Mode, State};
 use tread_model::digest::Digest;
 use tread_model::plan::PolicyIdentity;
 use tread_model::plan::compare::ShadowPolicy;

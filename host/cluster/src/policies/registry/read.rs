@@ -1,12 +1,12 @@
 //! Reading DisruptionPolicy objects, those included that say nothing that could
 //! be followed.
 
-use crate::api::disruption_policy::{Layer, Mode, Source};
-use crate::api::{DisruptionPolicy, DisruptionPolicySpec};
 use kube::core::DynamicObject;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::sync::Arc;
+use tread_kube::api::disruption_policy::{Layer, Mode, Source};
+use tread_kube::api::{DisruptionPolicy, DisruptionPolicySpec};
 use tread_model::verdict::{Failure, FailureKind};
 
 /// A DisruptionPolicy as it stands in the cluster.

@@ -3,12 +3,12 @@
 use super::Registry;
 use super::entry::{Origin, Recipe};
 use super::jobs::shown;
-use crate::api::DisruptionPolicy;
 use crate::policies::load::{Body, Terms};
 use crate::policies::register::config_map_of;
 use crate::policies::snapshot::Snapshot;
 use kube::ResourceExt as _;
 use std::collections::BTreeMap;
+use tread_kube::api::DisruptionPolicy;
 use tread_model::verdict::{Failure, FailureKind};
 
 impl Registry {

@@ -5,12 +5,8 @@ use super::Registry;
 use super::entry::Copy;
 use super::jobs::{Done, Hands};
 use super::write::Write;
-use crate::api::DisruptionPolicy;
-use crate::api::words::LAST_GOOD_LABEL;
 use crate::policies::kept;
 use crate::policies::snapshot::Snapshot;
-use crate::told::told;
-use crate::watching::seen::{Seen, each_by_itself};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{ApiResource, DynamicObject, ListParams, PartialObjectMeta, Preconditions};
 use kube::{Api, ResourceExt as _};
@@ -18,6 +14,10 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
+use tread_kube::api::DisruptionPolicy;
+use tread_kube::api::words::LAST_GOOD_LABEL;
+use tread_kube::told::told;
+use tread_kube::watching::seen::{Seen, each_by_itself};
 
 /// What the leader before sent may arrive until then, a status that names a copy
 /// for example: no request takes longer.

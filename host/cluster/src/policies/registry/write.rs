@@ -4,8 +4,6 @@
 use super::Registry;
 use super::entry::Kept;
 use super::pass::Listed;
-use crate::api::{DisruptionPolicy, DisruptionPolicyStatus};
-use crate::events::{Note, Reason};
 use crate::policies::register::{Ignored, Withdrawal, config_map_of};
 use crate::policies::snapshot::{Place, Snapshot};
 use crate::policies::status::{self, Found};
@@ -17,6 +15,8 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use tread_kube::api::{DisruptionPolicy, DisruptionPolicyStatus};
+use tread_kube::events::{Note, Reason};
 
 /// What the API server did not keep of a status is written again after that: its
 /// definition may be a newer one by then.

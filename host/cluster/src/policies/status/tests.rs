@@ -1,7 +1,7 @@
 use super::*;
-use crate::api::DisruptionPolicySpec;
-use crate::api::disruption_policy::{ConfigMapSource, Layer, Mode, Source};
 use crate::policies::choose::choose;
+use tread_kube::api::DisruptionPolicySpec;
+use tread_kube::api::disruption_policy::{ConfigMapSource, Layer, Mode, Source};
 use tread_model::digest::Digest;
 use tread_model::effect::Effect;
 

@@ -1,7 +1,7 @@
 use super::*;
-use crate::api::MachineConfigPool;
 use crate::pools::Pool;
 use std::sync::Arc;
+use tread_kube::api::MachineConfigPool;
 
 fn pools(names: &[&str]) -> Pools {
     let pool = |name: &str| {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::api::MachineConfigPool;
+use tread_kube::api::MachineConfigPool;
 
 fn configs(all: &[(&str, &str)]) -> Configs {
     let config = |role: &str| ConfigMeta {

@@ -1,4 +1,3 @@
-use crate::api::disruption_plan::{Cause, CauseEvent, Nodes};
 use crate::policies::current::Current;
 use crate::pools::Pool;
 use crate::previews::{Asked, Bodies, Parsed, Part, Piece, Side, Way, Work, compute, warnings};
@@ -7,6 +6,7 @@ use std::sync::Arc;
 use tread_engine::planner::Answers;
 use tread_engine::policy::PolicySet;
 use tread_engine::sandbox::{Options, Sandbox};
+use tread_kube::api::disruption_plan::{Cause, CauseEvent, Nodes};
 use tread_model::operator;
 
 const NEW: &str = "50-guess";

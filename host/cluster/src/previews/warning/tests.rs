@@ -1,8 +1,8 @@
 use super::*;
-use crate::api::disruption_plan::{CauseEvent, Nodes};
 use crate::pools::Pool;
 use crate::previews::{Part, Side, Way, WayPlan, WayPlanned, Work};
 use std::sync::Arc;
+use tread_kube::api::disruption_plan::{CauseEvent, Nodes};
 use tread_model::change::Edit;
 use tread_model::digest::Digest;
 use tread_model::operator::{Because, Forecast};

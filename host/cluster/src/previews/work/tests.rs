@@ -1,9 +1,9 @@
 use super::*;
-use crate::api::MachineConfigPool;
-use crate::api::machine_config::ROLE_LABEL;
 use crate::pools::{ConfigMeta, Node, Pool};
 use crate::previews::{Change, Mirror, Release};
 use serde_json::json;
+use tread_kube::api::MachineConfigPool;
+use tread_kube::api::machine_config::ROLE_LABEL;
 
 /// A pool `worker`, of `00` and `50`, rendered and settled at second 100, with
 /// one node.

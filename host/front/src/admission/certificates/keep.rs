@@ -1,0 +1,293 @@
+//! Follows the Secret and the webhook's configuration; the leader keeps both.
+
+use super::material::{Due, Lives, Material, due};
+use super::paths::{self, Paths};
+use super::serving::Serving;
+use super::{State, lock};
+use crate::admission::registration::{self, Registration};
+use crate::admission::{SECRET, configuration};
+use futures::StreamExt as _;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
+use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Api;
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::watch_object;
+use rustls::crypto::CryptoProvider;
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::time::{Instant, sleep_until, timeout};
+use tread_kube::api::words::MANAGER;
+use tread_kube::leadership::Leading;
+use tread_kube::metrics::{ApiError, Metrics};
+use tread_kube::told::{told, told_by_watch};
+
+/// The key in the Secret.
+const KEY: &str = "certificates.json";
+/// The kind of the webhook's configuration.
+const WEBHOOKS: &str = "ValidatingWebhookConfiguration";
+/// How long an answer may take.
+const ANSWER: Duration = Duration::from_secs(5);
+/// How long to wait after a request that failed.
+const RETRY: Duration = Duration::from_secs(2);
+/// Dates are compared with the clock at least so often: clocks are set.
+const LOOK: Duration = Duration::from_secs(3600);
+/// No more steps at once are ever due.
+const STEPS: usize = 4;
+
+pub(super) struct Keeper {
+    pub(super) secrets: Api<Secret>,
+    pub(super) configurations: Api<ValidatingWebhookConfiguration>,
+    pub(super) namespace: String,
+    pub(super) names: Vec<String>,
+    pub(super) lives: Lives,
+    pub(super) leading: Leading,
+    pub(super) metrics: Metrics,
+    pub(super) provider: Arc<CryptoProvider>,
+    pub(super) serving: Arc<Serving>,
+    pub(super) paths: Paths,
+    pub(super) state: Arc<Mutex<State>>,
+}
+
+/// What was seen; None: not yet.
+#[derive(Default)]
+struct Seen {
+    secret: Option<Option<Secret>>,
+    configuration: Option<Option<ValidatingWebhookConfiguration>>,
+}
+
+impl Keeper {
+    pub(super) async fn run(self, stop: impl Future<Output = ()>) {
+        let mut stop = pin!(stop);
+        let name = configuration(&self.namespace);
+        let mut secrets = pin!(watch_object(self.secrets.clone(), SECRET).default_backoff());
+        let mut configurations =
+            pin!(watch_object(self.configurations.clone(), &name).default_backoff());
+        let mut leads = self.leading.watch();
+        let mut election = true;
+        let mut seen = Seen::default();
+        let mut wake = Instant::now() + LOOK;
+        loop {
+            tokio::select! {
+                () = stop.as_mut() => return,
+                Some(change) = secrets.next() => match change {
+                    Ok(secret) => {
+                        self.serve(secret.as_ref());
+                        seen.secret = Some(secret);
+                    }
+                    Err(error) => self.watch_failed("Secret", SECRET, &error),
+                },
+                Some(change) = configurations.next() => match change {
+                    Ok(configuration) => {
+                        self.solved(WEBHOOKS);
+                        seen.configuration = Some(configuration);
+                    }
+                    Err(error) => self.watch_failed(WEBHOOKS, &name, &error),
+                },
+                changed = leads.changed(), if election => election = changed.is_ok(),
+                () = sleep_until(wake) => {}
+            }
+            wake = Instant::now() + self.act(&mut seen).await;
+        }
+    }
+
+    /// Does what is due, if this is the leader. Gives the time until it is to look again.
+    #[tracing::instrument(name = "certificates", skip_all)]
+    async fn act(&self, seen: &mut Seen) -> Duration {
+        for _ in 0..STEPS {
+            let Some(secret) = seen.secret.as_ref() else { return LOOK };
+            let kept = secret.as_ref().and_then(|secret| self.usable(secret));
+            let found = seen.configuration.as_ref().map(Option::as_ref);
+            let bundle = kept.as_ref().map(Material::bundle).unwrap_or_default();
+            let now = seconds();
+            let kept_paths = kept.as_ref().map_or(&[][..], Material::paths);
+            let path = paths::told(kept_paths, now, &self.lives);
+            let registration = registration::look(found, &bundle, &path);
+            lock(&self.state).registration = registration.to_string();
+            match registration::host(found.flatten()) {
+                Some(host) if !self.names.contains(&host) => self.problem(
+                    "address",
+                    &format!(
+                        "nobody is warned: the API server asks at {host}, and the certificate is \
+                         not for that: start tread with --tls-name {host}"
+                    ),
+                ),
+                _ => self.solved("address"),
+            }
+            if !self.leading.now() {
+                return LOOK;
+            }
+            match due(kept.as_ref(), &self.names, registration.is_known(), now, &self.lives) {
+                Err(error) => {
+                    self.problem("Secret", &error.to_string());
+                    return RETRY;
+                }
+                Ok(Due::Write(next, why)) => match self.write(secret.as_ref(), &next, why).await {
+                    Some(written) => {
+                        self.serve(Some(&written));
+                        seen.secret = Some(Some(written));
+                    }
+                    None => return RETRY,
+                },
+                Ok(Due::NothingUntil(time)) => {
+                    let Registration::Differs(patch) = registration else {
+                        return Duration::from_secs(time.saturating_sub(now).max(1)).min(LOOK);
+                    };
+                    match self.register(patch).await {
+                        Some(patched) => seen.configuration = Some(Some(patched)),
+                        None => return RETRY,
+                    }
+                }
+            }
+        }
+        RETRY
+    }
+
+    /// What is in the Secret, unless it is spoilt; what has only ended is not.
+    fn usable(&self, secret: &Secret) -> Option<Material> {
+        let material = read(secret).ok()?;
+        let now = seconds();
+        let good = material.ends() <= now || material.certified(&self.provider, now).is_ok();
+        good.then_some(material)
+    }
+
+    /// Serves what is in the Secret from now on; what cannot be served changes nothing.
+    fn serve(&self, secret: Option<&Secret>) {
+        let Some(secret) = secret else {
+            return self
+                .problem("Secret", &format!("there is no Secret {}/{SECRET} yet", self.namespace));
+        };
+        let served = read(secret).and_then(|material| {
+            let served = material.certified(&self.provider, seconds());
+            Ok((served.map_err(|error| error.to_string())?, material))
+        });
+        match served {
+            Ok((served, material)) => {
+                self.serving.set(served);
+                self.paths.set(material.paths());
+                let ends = i64::try_from(material.ends()).unwrap_or(i64::MAX);
+                self.metrics.certificate_ends.set(ends);
+                let mut state = lock(&self.state);
+                state.ends = Some(material.ends());
+                state.problems.remove("Secret");
+            }
+            Err(error) => {
+                self.problem(
+                    "Secret",
+                    &format!("the Secret {}/{SECRET} cannot be used: {error}", self.namespace),
+                );
+            }
+        }
+    }
+
+    async fn write(
+        &self,
+        earlier: Option<&Secret>,
+        material: &Material,
+        why: &str,
+    ) -> Option<Secret> {
+        let Ok(json) = serde_json::to_vec(material) else { return None };
+        let mut secret = earlier.cloned().unwrap_or_else(|| Secret {
+            metadata: ObjectMeta {
+                name: Some(SECRET.to_owned()),
+                namespace: Some(self.namespace.clone()),
+                labels: Some(BTreeMap::from([(
+                    "app.kubernetes.io/part-of".to_owned(),
+                    MANAGER.to_owned(),
+                )])),
+                ..ObjectMeta::default()
+            },
+            ..Secret::default()
+        });
+        secret.data = Some(BTreeMap::from([(KEY.to_owned(), ByteString(json))]));
+        let params =
+            PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
+        let written = if earlier.is_some() {
+            let replaced = self.secrets.replace(SECRET, &params, &secret);
+            self.answer("update", "Secret", timeout(ANSWER, replaced).await)
+        } else {
+            let created = self.secrets.create(&params, &secret);
+            self.answer("create", "Secret", timeout(ANSWER, created).await)
+        };
+        if written.is_some() {
+            tracing::info!(secret = SECRET, "made a new certificate: {why}");
+        }
+        written
+    }
+
+    async fn register(&self, patch: serde_json::Value) -> Option<ValidatingWebhookConfiguration> {
+        let Ok(patch) = serde_json::from_value(patch) else { return None };
+        let params =
+            PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+        let patch = Patch::Json::<()>(patch);
+        let name = configuration(&self.namespace);
+        let patched = self.configurations.patch(&name, &params, &patch);
+        let patched = timeout(ANSWER, patched).await;
+        let patched = self.answer("patch", WEBHOOKS, patched)?;
+        tracing::info!(
+            configuration = name,
+            "told the API server which authority to trust, and where to ask"
+        );
+        Some(patched)
+    }
+
+    fn answer<T>(
+        &self,
+        verb: &'static str,
+        kind: &'static str,
+        answer: Result<Result<T, kube::Error>, tokio::time::error::Elapsed>,
+    ) -> Option<T> {
+        match answer {
+            Ok(Ok(answer)) => return Some(answer),
+            // Somebody was faster: the watch brings what it is now.
+            Ok(Err(kube::Error::Api(status))) if status.code == 409 => {}
+            Ok(Err(error)) => {
+                self.metrics.api_error(verb, kind, &error);
+                self.problem(kind, &format!("{verb} of {kind}: {}", told(&error)));
+            }
+            Err(_) => {
+                self.metrics.api_errors.get_or_create(&ApiError { verb, kind, code: 0 }).inc();
+                self.problem(kind, &format!("{verb} of {kind}: the API server does not answer"));
+            }
+        }
+        None
+    }
+
+    fn watch_failed(&self, kind: &'static str, name: &str, error: &kube::runtime::watcher::Error) {
+        if let kube::runtime::watcher::Error::InitialListFailed(error)
+        | kube::runtime::watcher::Error::WatchStartFailed(error) = error
+        {
+            self.metrics.api_error("watch", kind, error);
+        }
+        self.problem(kind, &format!("{kind} {name} cannot be watched: {}", told_by_watch(error)));
+    }
+
+    /// Says what is wrong, once.
+    fn problem(&self, kind: &'static str, problem: &str) {
+        let mut state = lock(&self.state);
+        if state.problems.get(kind).is_none_or(|known| known != problem) {
+            tracing::warn!("{problem}");
+            state.problems.insert(kind, problem.to_owned());
+        }
+    }
+
+    fn solved(&self, kind: &'static str) {
+        lock(&self.state).problems.remove(kind);
+    }
+}
+
+fn read(secret: &Secret) -> Result<Material, String> {
+    let json = secret.data.as_ref().and_then(|data| data.get(KEY));
+    let json = json.ok_or_else(|| format!("it has no key {KEY}"))?;
+    // An error of serde would show what it found: that may be a key.
+    serde_json::from_slice(&json.0).map_err(|_| format!("{KEY} is not what tread writes"))
+}
+
+fn seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}

@@ -1,0 +1,130 @@
+//! What tread answers by HTTP: how it is and what it counts, on a plain port;
+//! warnings at admission, and plans and policies for other tools, by TLS.
+//!
+//! Whoever reaches a port may send anything. So connections, requests at a time,
+//! headers, bodies and times are bounded, and a panic answers one request.
+
+mod answer;
+mod connections;
+mod guard;
+mod lists;
+mod plain;
+mod rates;
+mod review;
+
+pub use answer::Refused;
+pub(crate) use answer::not_found;
+pub use guard::{Limits, guarded};
+pub use lists::{Lists, lists};
+pub use plain::{Check, Readiness, plain};
+pub use review::{Asked, Reviewer, Sender};
+
+use axum::Router;
+use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
+use axum_server::{Handle, Server};
+use connections::{Bounded, Most};
+use hyper_util::rt::TokioTimer;
+use std::future::Future;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+use tread_kube::metrics::Metrics;
+
+/// How long headers may take to come, on a new connection or a resting one.
+const HEADERS: Duration = Duration::from_secs(5);
+/// The same by TLS: the API server keeps connections, and a handshake costs time.
+const HEADERS_BY_TLS: Duration = Duration::from_secs(15);
+/// How long a TLS handshake may take.
+const HANDSHAKE: Duration = Duration::from_secs(5);
+/// How long requests may go on after tread was told to stop.
+const GRACE: Duration = Duration::from_secs(5);
+/// How many connections the plain port takes at a time, and how many probes besides.
+const CONNECTIONS: Most = Most { common: 256, probes: 32 };
+/// How many the port with TLS takes, where nobody probes.
+const CONNECTIONS_BY_TLS: Most = Most { common: 256, probes: 0 };
+
+/// A port that is bound, and answers from [`Port::serve`] on.
+#[derive(Debug)]
+pub struct Port {
+    listener: TcpListener,
+    address: SocketAddr,
+    metrics: Metrics,
+}
+
+impl Port {
+    /// Binds an address; port 0 is any free one.
+    pub fn bind(address: SocketAddr) -> io::Result<Port> {
+        let listener = TcpListener::bind(address).map_err(|error| {
+            let text = format!("cannot listen on {address}: {error}; name another address, or end what listens there");
+            io::Error::new(error.kind(), text)
+        })?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        Ok(Port { listener, address, metrics: Metrics::new() })
+    }
+
+    /// Counts there what is turned away.
+    #[must_use]
+    pub fn counting(self, metrics: &Metrics) -> Port {
+        Port { metrics: metrics.clone(), ..self }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Answers until `stop`, and then finishes what was begun.
+    pub async fn serve(
+        self,
+        router: Router,
+        stop: impl Future<Output = ()> + Send + 'static,
+    ) -> io::Result<()> {
+        let server = axum_server::from_tcp(self.listener)?
+            .acceptor(Bounded::new(CONNECTIONS, &self.metrics, "plain"))
+            .handle(handle(stop));
+        bounded(server, HEADERS).serve(whole(router).into_make_service()).await
+    }
+
+    /// The same by TLS, with the certificate that `config` gives at each handshake.
+    pub async fn serve_tls(
+        self,
+        config: Arc<rustls::ServerConfig>,
+        router: Router,
+        stop: impl Future<Output = ()> + Send + 'static,
+    ) -> io::Result<()> {
+        let tls =
+            RustlsAcceptor::new(RustlsConfig::from_config(config)).handshake_timeout(HANDSHAKE);
+        let acceptor = tls.acceptor(Bounded::new(CONNECTIONS_BY_TLS, &self.metrics, "tls"));
+        let server = axum_server::from_tcp(self.listener)?.acceptor(acceptor).handle(handle(stop));
+        bounded(server, HEADERS_BY_TLS).serve(whole(router).into_make_service()).await
+    }
+}
+
+/// With bounds on what a connection may send before a request is there.
+fn bounded<A>(mut server: Server<SocketAddr, A>, headers: Duration) -> Server<SocketAddr, A> {
+    server
+        .http_builder()
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(headers)
+        .max_headers(64);
+    server.http1_only()
+}
+
+/// With an answer to what no route takes.
+fn whole(router: Router) -> Router {
+    router.fallback(answer::not_found).method_not_allowed_fallback(answer::wrong_method)
+}
+
+/// What ends a server.
+fn handle(stop: impl Future<Output = ()> + Send + 'static) -> Handle<SocketAddr> {
+    let handle = Handle::new();
+    let stopped = handle.clone();
+    tokio::spawn(async move {
+        stop.await;
+        stopped.graceful_shutdown(Some(GRACE));
+    });
+    handle
+}

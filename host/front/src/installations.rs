@@ -1,0 +1,131 @@
+//! More than one tread in a cluster: policies and plans belong to no namespace, so
+//! the one that came first writes them, and any other waits until it is alone.
+
+use crate::manifests::NAME;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{ListParams, PartialObjectMeta};
+use kube::{Api, Client, ResourceExt as _};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::{sleep, timeout};
+use tread_kube::metrics::Metrics;
+use tread_kube::told::told;
+
+/// How long an answer may take.
+const ANSWER: Duration = Duration::from_secs(5);
+/// Before it is asked again whether the other one is gone.
+const AGAIN: Duration = Duration::from_secs(10);
+/// The same where no answer came.
+const UNANSWERED: Duration = Duration::from_secs(1);
+
+/// Whom this tread met. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct Met(Arc<Mutex<Option<String>>>);
+
+impl Met {
+    /// Why this one does not write, if another one was there first.
+    pub fn another(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set(&self, said: Option<String>) {
+        let mut before = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match (&*before, &said) {
+            (known, Some(said)) if known.as_ref() != Some(said) => tracing::warn!("{said}"),
+            (Some(_), None) => tracing::info!("the other tread is gone: this one goes on"),
+            _ => {}
+        }
+        *before = said;
+    }
+}
+
+/// A namespace that tread was installed into, and since when it is there.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Installed {
+    since: i64,
+    namespace: String,
+}
+
+/// Waits until no other tread was there before this one. Whoever may not see
+/// namespaces cannot know.
+pub async fn until_alone(client: Client, namespace: &str, metrics: &Metrics, met: &Met) {
+    loop {
+        let wait = match timeout(ANSWER, before(&client, namespace)).await {
+            Ok(Ok(others)) if others.is_empty() => return met.set(None),
+            Ok(Ok(others)) => {
+                met.set(Some(said(namespace, &others)));
+                AGAIN
+            }
+            Ok(Err(error)) => {
+                metrics.api_error("list", "namespaces", &error);
+                tracing::debug!(
+                    "whether another tread is installed is not known: {}",
+                    told(&error)
+                );
+                if matches!(error, kube::Error::Api(_)) {
+                    return met.set(None);
+                }
+                UNANSWERED
+            }
+            Err(_) => UNANSWERED,
+        };
+        sleep(wait).await;
+    }
+}
+
+/// The namespaces that `tread manifests` made, and that are older than this one.
+async fn before(client: &Client, namespace: &str) -> kube::Result<Vec<Installed>> {
+    let namespaces: Api<PartialObjectMeta<Namespace>> = Api::all(client.clone());
+    let label = format!("app.kubernetes.io/name={NAME},app.kubernetes.io/part-of={NAME}");
+    let labelled = namespaces.list_metadata(&ListParams::default().labels(&label)).await?.items;
+    let own = ListParams::default().fields(&format!("metadata.name={namespace}"));
+    let own = namespaces.list_metadata(&own).await?.items;
+    let installed = |it: &PartialObjectMeta<_>| Installed {
+        since: it.creation_timestamp().map_or(i64::MAX, |time| time.0.as_second()),
+        namespace: it.name_any(),
+    };
+    let there = |it: &&PartialObjectMeta<_>| it.metadata.deletion_timestamp.is_none();
+    let labelled = labelled.iter().filter(there).map(installed).collect();
+    Ok(earlier(own.first().map(installed), labelled, namespace))
+}
+
+fn earlier(own: Option<Installed>, mut all: Vec<Installed>, namespace: &str) -> Vec<Installed> {
+    all.retain(|it| it.namespace != namespace && own.as_ref().is_none_or(|own| it < own));
+    all.sort();
+    all
+}
+
+fn said(namespace: &str, others: &[Installed]) -> String {
+    let names: Vec<&str> = others.iter().map(|it| it.namespace.as_str()).collect();
+    let names = names.join(", ");
+    format!(
+        "another tread is installed in the namespace {names}, before this one in {namespace}: a \
+         cluster has room for one, so this one writes nothing until that is removed. Where none runs \
+         there any more: `kubectl label namespace {} app.kubernetes.io/part-of-`",
+        others.first().map_or("", |it| it.namespace.as_str())
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_two_the_one_that_came_first_goes_on() {
+        let at = |since: i64, namespace: &str| Installed { since, namespace: namespace.to_owned() };
+        let all = || vec![at(2, "b"), at(1, "a"), at(2, "c")];
+        for (own, met) in [
+            (at(1, "a"), &[][..]),
+            (at(2, "b"), &["a"]),
+            (at(2, "c"), &["a", "b"]),
+            // Not installed by manifests, and so without the label.
+            (at(9, "mine"), &["a", "b", "c"]),
+            (at(0, "mine"), &[]),
+        ] {
+            let found = earlier(Some(own.clone()), all(), &own.namespace);
+            let names: Vec<&str> = found.iter().map(|it| it.namespace.as_str()).collect();
+            assert_eq!(names, met, "{own:?}");
+        }
+        assert!(said("b", &[at(1, "a")]).contains("in the namespace a, before this one in b"));
+    }
+}

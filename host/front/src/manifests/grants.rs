@@ -1,0 +1,399 @@
+//! What tread may do, each with its reason. The roles are made of this list, and
+//! so is the test that proves each verb needed.
+
+use super::words::named;
+use super::{NAME, of_installation};
+use crate::admission::SECRET;
+use k8s_openapi::api::rbac::v1::{
+    ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject,
+};
+use tread_kube::api::words::GROUP;
+
+/// The Lease of the leader.
+pub const LEASE: &str = "tread";
+
+/// Where something is granted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// Everywhere.
+    Cluster,
+    /// In tread's own namespace.
+    Own,
+}
+
+/// Something that tread may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Grant {
+    /// Where.
+    pub scope: Scope,
+    /// The API group; empty is the core.
+    pub group: &'static str,
+    /// The resource, with its subresource.
+    pub resource: &'static str,
+    /// What may be done with it.
+    pub verbs: &'static [&'static str],
+    /// With which ones; none: with all.
+    pub names: &'static [&'static str],
+    /// What for.
+    pub why: &'static str,
+}
+
+const READ: &[&str] = &["get", "list", "watch"];
+const WATCH: &[&str] = &["list", "watch"];
+const MACHINES: &str = "machineconfiguration.openshift.io";
+const CONFIG: &str = "config.openshift.io";
+const OPERATOR: &str = "operator.openshift.io";
+const MACHINE: &str = "machine.openshift.io";
+const CLUSTER_API: &str = "cluster.x-k8s.io";
+const TEMPLATES: &str = "infrastructure.cluster.x-k8s.io";
+const WHAT_MACHINES_BOOT: &str = "which images new nodes boot from";
+const HOOKS: &str = "admissionregistration.k8s.io";
+
+/// What stands for tread's own namespace in a name.
+const NAMESPACE: &str = "NAMESPACE";
+/// The webhook's configuration.
+const CONFIGURATION: &str = "tread.NAMESPACE";
+
+/// Of the kinds that a cluster may have, and may get later.
+const DEFINITIONS: &[&str] = &[
+    "awsmachinetemplates.infrastructure.cluster.x-k8s.io",
+    "azuremachinetemplates.infrastructure.cluster.x-k8s.io",
+    "bootimages.tread.dev",
+    "clusterversions.config.openshift.io",
+    "controlplanemachinesets.machine.openshift.io",
+    "disruptionplans.tread.dev",
+    "disruptionpolicies.tread.dev",
+    "gcpmachinetemplates.infrastructure.cluster.x-k8s.io",
+    "imagecontentsourcepolicies.operator.openshift.io",
+    "imagedigestmirrorsets.config.openshift.io",
+    "imagetagmirrorsets.config.openshift.io",
+    "infrastructures.config.openshift.io",
+    "machineconfigpools.machineconfiguration.openshift.io",
+    "machineconfigs.machineconfiguration.openshift.io",
+    "machineconfigurations.operator.openshift.io",
+    "machinedeployments.cluster.x-k8s.io",
+    "machinesets.cluster.x-k8s.io",
+    "machinesets.machine.openshift.io",
+    "metal3machinetemplates.infrastructure.cluster.x-k8s.io",
+    "provisionings.metal3.io",
+    "vspheremachinetemplates.infrastructure.cluster.x-k8s.io",
+];
+
+const fn cluster(
+    group: &'static str,
+    resource: &'static str,
+    verbs: &'static [&'static str],
+    why: &'static str,
+) -> Grant {
+    Grant { scope: Scope::Cluster, group, resource, verbs, names: &[], why }
+}
+
+const fn own(
+    group: &'static str,
+    resource: &'static str,
+    verbs: &'static [&'static str],
+    names: &'static [&'static str],
+    why: &'static str,
+) -> Grant {
+    Grant { scope: Scope::Own, group, resource, verbs, names, why }
+}
+
+/// All that tread may do in the mode `advise`.
+pub fn rules() -> Vec<Grant> {
+    vec![
+        cluster(
+            "",
+            "configmaps",
+            READ,
+            "policies are ConfigMaps with a label in any allowed namespace: their metadata is watched by \
+             that label, and their bytes are read; a role cannot be bound to a label",
+        ),
+        cluster(
+            "",
+            "namespaces",
+            WATCH,
+            "an admin allows policies in a namespace by a label on it",
+        ),
+        cluster("", "nodes", WATCH, "plans say how many nodes go from which config"),
+        cluster(MACHINES, "machineconfigs", READ, "what nodes have and are to get"),
+        cluster(MACHINES, "machineconfigpools", WATCH, "which nodes get what, and what is paused"),
+        cluster(OPERATOR, "imagecontentsourcepolicies", WATCH, "mirrors become files on nodes"),
+        cluster(CONFIG, "imagedigestmirrorsets", WATCH, "mirrors become files on nodes"),
+        cluster(CONFIG, "imagetagmirrorsets", WATCH, "mirrors become files on nodes"),
+        cluster(
+            OPERATOR,
+            "machineconfigurations",
+            WATCH,
+            "its nodeDisruptionPolicy is an admin's policy",
+        ),
+        cluster(CONFIG, "clusterversions", WATCH, "an update brings new configs"),
+        cluster(CONFIG, "infrastructures", WATCH, "a single node makes no machines"),
+        cluster(MACHINE, "controlplanemachinesets", WATCH, WHAT_MACHINES_BOOT),
+        cluster(MACHINE, "machinesets", WATCH, WHAT_MACHINES_BOOT),
+        cluster(CLUSTER_API, "machinedeployments", WATCH, WHAT_MACHINES_BOOT),
+        cluster(CLUSTER_API, "machinesets", WATCH, WHAT_MACHINES_BOOT),
+        cluster(TEMPLATES, "awsmachinetemplates", WATCH, WHAT_MACHINES_BOOT),
+        cluster(TEMPLATES, "azuremachinetemplates", WATCH, WHAT_MACHINES_BOOT),
+        cluster(TEMPLATES, "gcpmachinetemplates", WATCH, WHAT_MACHINES_BOOT),
+        cluster(TEMPLATES, "metal3machinetemplates", WATCH, WHAT_MACHINES_BOOT),
+        cluster(TEMPLATES, "vspheremachinetemplates", WATCH, WHAT_MACHINES_BOOT),
+        cluster(
+            "metal3.io",
+            "provisionings",
+            WATCH,
+            "whether bare metal boots an image of its own",
+        ),
+        Grant {
+            scope: Scope::Cluster,
+            group: "apiextensions.k8s.io",
+            resource: "customresourcedefinitions",
+            verbs: WATCH,
+            names: DEFINITIONS,
+            why: "a kind that is not installed is waited for, and found as soon as it is",
+        },
+        cluster(
+            GROUP,
+            "disruptionpolicies",
+            &["create", "delete", "list", "watch"],
+            "each policy is listed as an object, made and taken away with its ConfigMap; its spec is the admin's",
+        ),
+        cluster(GROUP, "disruptionpolicies/status", &["patch"], "how it stands with each policy"),
+        cluster(
+            GROUP,
+            "disruptionplans",
+            &["create", "delete", "list", "watch"],
+            "each change is previewed as an object",
+        ),
+        cluster(GROUP, "disruptionplans/status", &["patch", "update"], "what each change will do"),
+        cluster(
+            GROUP,
+            "bootimages",
+            &["create", "list", "watch"],
+            "boot images are judged as one object, made once; its spec is the admin's",
+        ),
+        cluster(GROUP, "bootimages/status", &["patch"], "whether boot images are too old"),
+        cluster(
+            "events.k8s.io",
+            "events",
+            &["create", "patch"],
+            "authors are told on their ConfigMap, in its namespace, what became of it",
+        ),
+        cluster(
+            "authentication.k8s.io",
+            "tokenreviews",
+            &["create"],
+            "who asks for plans and policies by HTTP",
+        ),
+        cluster(
+            "authorization.k8s.io",
+            "subjectaccessreviews",
+            &["create"],
+            "whether whoever asks by HTTP may read the objects",
+        ),
+        Grant {
+            scope: Scope::Cluster,
+            group: HOOKS,
+            resource: "validatingwebhookconfigurations",
+            verbs: &["list", "patch", "watch"],
+            names: &[CONFIGURATION],
+            why: "the API server is told which certificates to trust, in tread's own configuration",
+        },
+        own(
+            "",
+            "configmaps",
+            &["create", "delete", "patch"],
+            &[],
+            "the last good version of each policy is kept, and former stream metadata",
+        ),
+        own(
+            "coordination.k8s.io",
+            "leases",
+            &["create"],
+            &[],
+            "one replica leads; names cannot be given here",
+        ),
+        own(
+            "coordination.k8s.io",
+            "leases",
+            &["get", "list", "update", "watch"],
+            &[LEASE],
+            "one replica leads",
+        ),
+        own(
+            "",
+            "secrets",
+            &["create"],
+            &[],
+            "the webhook's certificates; names cannot be given here",
+        ),
+        own(
+            "",
+            "secrets",
+            &["list", "update", "watch"],
+            &[SECRET],
+            "the webhook's certificates, which all replicas serve",
+        ),
+    ]
+}
+
+/// The list as a table, for people.
+pub fn table() -> String {
+    let mut table =
+        String::from("| where | what | may be | what for |\n| --- | --- | --- | --- |\n");
+    for Grant { scope, group, resource, verbs, names, why } in rules() {
+        let place = match scope {
+            Scope::Cluster => "everywhere",
+            Scope::Own => "own namespace",
+        };
+        let group = if group.is_empty() { String::new() } else { format!(".{group}") };
+        let names =
+            if names.is_empty() { String::new() } else { format!(" `{}`", names.join("`, `")) };
+        let verbs = verbs.join(", ");
+        table.push_str(&format!("| {place} | {resource}{group}{names} | {verbs} | {why} |\n"));
+    }
+    table
+}
+
+fn policy_rules(wanted: Scope, namespace: &str) -> Vec<PolicyRule> {
+    let named = |names: &[&str]| {
+        names.iter().map(|name| name.replace(NAMESPACE, namespace)).collect::<Vec<_>>()
+    };
+    let owned = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
+    rules()
+        .into_iter()
+        .filter(|grant| grant.scope == wanted)
+        .map(|grant| PolicyRule {
+            api_groups: Some(vec![grant.group.to_owned()]),
+            resources: Some(vec![grant.resource.to_owned()]),
+            verbs: owned(grant.verbs),
+            resource_names: (!grant.names.is_empty()).then(|| named(grant.names)),
+            non_resource_urls: None,
+        })
+        .collect()
+}
+
+fn reference(kind: &str, name: &str) -> RoleRef {
+    RoleRef {
+        api_group: "rbac.authorization.k8s.io".to_owned(),
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+    }
+}
+
+fn service_account(namespace: &str) -> Vec<Subject> {
+    vec![Subject {
+        kind: "ServiceAccount".to_owned(),
+        name: NAME.to_owned(),
+        namespace: Some(namespace.to_owned()),
+        api_group: None,
+    }]
+}
+
+pub(super) fn cluster_role(namespace: &str) -> ClusterRole {
+    let rules = Some(policy_rules(Scope::Cluster, namespace));
+    let metadata = named(&of_installation(namespace), None);
+    ClusterRole { metadata, rules, aggregation_rule: None }
+}
+
+pub(super) fn cluster_role_binding(namespace: &str) -> ClusterRoleBinding {
+    ClusterRoleBinding {
+        metadata: named(&of_installation(namespace), None),
+        role_ref: reference("ClusterRole", &of_installation(namespace)),
+        subjects: Some(service_account(namespace)),
+    }
+}
+
+pub(super) fn role(namespace: &str) -> Role {
+    Role {
+        metadata: named(NAME, Some(namespace)),
+        rules: Some(policy_rules(Scope::Own, namespace)),
+    }
+}
+
+pub(super) fn role_binding(namespace: &str) -> RoleBinding {
+    RoleBinding {
+        metadata: named(NAME, Some(namespace)),
+        role_ref: reference("Role", NAME),
+        subjects: Some(service_account(namespace)),
+    }
+}
+
+/// For people: whoever has the role `view` of the whole cluster may read plans
+/// and policies, by kubectl and by HTTP.
+pub(super) fn view(namespace: &str) -> ClusterRole {
+    let mut metadata = named(&format!("tread-view.{namespace}"), None);
+    let labels = metadata.labels.get_or_insert_default();
+    for role in ["view", "cluster-reader"] {
+        labels.insert(format!("rbac.authorization.k8s.io/aggregate-to-{role}"), "true".to_owned());
+    }
+    let rule = PolicyRule {
+        api_groups: Some(vec![GROUP.to_owned()]),
+        resources: Some(
+            ["bootimages", "disruptionplans", "disruptionpolicies"].map(str::to_owned).to_vec(),
+        ),
+        verbs: READ.iter().map(|&verb| verb.to_owned()).collect(),
+        ..PolicyRule::default()
+    };
+    ClusterRole { metadata, rules: Some(vec![rule]), aggregation_rule: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tread_kube::api::crds;
+
+    const WRITES: &[&str] = &[
+        "create",
+        "update",
+        "patch",
+        "delete",
+        "deletecollection",
+        "bind",
+        "escalate",
+        "impersonate",
+        "*",
+    ];
+
+    #[test]
+    fn in_advise_mode_nothing_of_the_clusters_nodes_pools_and_configs_may_be_written() {
+        let own = [GROUP, "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io", HOOKS];
+        for grant in rules().into_iter().filter(|grant| grant.scope == Scope::Cluster) {
+            let writes: Vec<_> = grant.verbs.iter().filter(|verb| WRITES.contains(verb)).collect();
+            assert!(writes.is_empty() || own.contains(&grant.group), "{grant:?}");
+            assert!(
+                writes.is_empty() || grant.group != HOOKS || grant.names == [CONFIGURATION],
+                "{grant:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_kind_that_has_a_definition_can_be_waited_for() {
+        let machines = tread_kube::api::machines::definitions().unwrap();
+        let all = [crds::crds(), crds::openshift(), machines].concat();
+        let mut names: Vec<_> = all.into_iter().filter_map(|crd| crd.metadata.name).collect();
+        names.sort();
+        assert_eq!(names, DEFINITIONS);
+    }
+
+    #[test]
+    fn nothing_is_granted_by_a_wildcard_or_without_a_reason_or_twice() {
+        let mut seen = Vec::new();
+        for grant in rules() {
+            assert!(!grant.why.is_empty() && !grant.verbs.is_empty(), "{grant:?}");
+            let words = [grant.verbs, grant.names, &[grant.group, grant.resource]].concat();
+            assert!(!words.iter().any(|word| word.contains('*')), "{grant:?}");
+            assert!(grant.verbs.is_sorted(), "{grant:?}");
+            for verb in grant.verbs {
+                let one = (grant.scope, grant.group, grant.resource, *verb);
+                assert!(!seen.contains(&one), "{one:?} is granted twice");
+                seen.push(one);
+            }
+        }
+        // Nobody's secrets but the own one, and nobody's pods.
+        assert!(
+            rules().iter().all(|grant| grant.scope == Scope::Own || grant.resource != "secrets")
+        );
+        assert!(rules().iter().all(|grant| !grant.resource.starts_with("pods")));
+    }
+}

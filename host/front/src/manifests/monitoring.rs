@@ -1,0 +1,129 @@
+//! What Prometheus' operator takes: what to scrape, and what to wake somebody for.
+
+use super::words::{named, selector};
+use super::{NAME, Options};
+use serde_json::{Value, json};
+
+pub(super) fn service_monitor(options: &Options) -> Value {
+    json!({
+        "apiVersion": "monitoring.coreos.com/v1",
+        "kind": "ServiceMonitor",
+        "metadata": named(NAME, Some(&options.namespace)),
+        "spec": {
+            "selector": {"matchLabels": selector()},
+            "endpoints": [{"port": "http", "path": "/metrics", "interval": "30s"}],
+        },
+    })
+}
+
+/// Name, expression, for how long, severity, and what to do.
+type Alert = (&'static str, &'static str, &'static str, &'static str, &'static str);
+
+const ALERTS: &[Alert] = &[
+    (
+        "TreadDown",
+        "absent(up{job=\"tread\"} == 1)",
+        "10m",
+        "warning",
+        "No replica of tread answers: nothing is previewed and nobody is warned. Nothing is blocked by that. \
+         See kubectl -n {{namespace}} get pods, and the log of the one that fails.",
+    ),
+    (
+        "TreadNoLeader",
+        "sum(tread_leads) < 1",
+        "5m",
+        "warning",
+        "No replica of tread leads, so none writes plans or states of policies. /readyz of each says why; \
+         see also kubectl -n {{namespace}} get lease tread.",
+    ),
+    (
+        "TreadPolicyFailed",
+        "max by (name, state) (tread_policy_state{state=~\"Failed|Invalid\"}) > 0",
+        "15m",
+        "warning",
+        "The policy {{ $labels.name }} cannot decide ({{ $labels.state }}): what it claims costs reboots. \
+         kubectl get dpol {{ $labels.name }} -o yaml says why.",
+    ),
+    (
+        "TreadPolicyLastGood",
+        "max(tread_policies{state=\"LastGood\"}) > 0",
+        "1h",
+        "info",
+        "The newest version of a policy is bad, and the one before it decides. kubectl get dpol shows which \
+         one, and why.",
+    ),
+    (
+        "TreadApiErrors",
+        // Of a kind that is not installed it is asked from time to time.
+        "sum(rate(tread_api_errors_total{code!=\"404\"}[10m])) > 0.1",
+        "30m",
+        "warning",
+        "The API server refuses what tread asks for, or does not answer. The labels verb, kind and code of \
+         tread_api_errors_total say what; /readyz says what that means.",
+    ),
+    (
+        "TreadBootImagesTooOld",
+        "max(tread_boot_images_block) > 0",
+        "15m",
+        "warning",
+        "Boot images are too old for an update to the next minor version: new machines may not start after \
+         it. tread bootimages lists them, and tread bootimages patch RESOURCE says what to do.",
+    ),
+    (
+        "TreadBootImagesNotJudged",
+        "max(tread_boot_images_none) > 0",
+        "1h",
+        "info",
+        "spec.mode of BootImages cluster is None: nothing is held back for boot images that are too old, and \
+         new machines may not start.",
+    ),
+];
+
+pub(super) fn alerts(options: &Options) -> Value {
+    let rules: Vec<Value> = ALERTS
+        .iter()
+        .map(|(name, expression, lasts, severity, text)| {
+            json!({
+                "alert": name,
+                "expr": expression,
+                "for": lasts,
+                "labels": {"severity": severity},
+                "annotations": {"summary": text.replace("{{namespace}}", &options.namespace)},
+            })
+        })
+        .collect();
+    json!({
+        "apiVersion": "monitoring.coreos.com/v1",
+        "kind": "PrometheusRule",
+        "metadata": named(NAME, Some(&options.namespace)),
+        "spec": {"groups": [{"name": NAME, "rules": rules}]},
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tread_kube::metrics::{ApiError, Metrics};
+
+    #[test]
+    fn alerts_ask_only_for_what_tread_counts() {
+        let metrics = Metrics::new();
+        metrics.leads.set(1);
+        metrics.set_states([("a".to_owned(), "Failed")].into_iter());
+        metrics.api_errors.get_or_create(&ApiError { verb: "get", kind: "Lease", code: 0 }).inc();
+        let text = metrics.text().unwrap();
+        for (name, expression, ..) in ALERTS {
+            let mut words = expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+            let asked = words.find(|word| word.starts_with("tread_"));
+            assert!(
+                asked.is_none_or(|asked| {
+                    text.lines().any(|line| {
+                        line.split(['{', ' ']).next().is_some_and(|found| found == asked)
+                    })
+                }),
+                "{name}: {asked:?} is not in\n{text}"
+            );
+            assert!(asked.is_some() || expression.contains("up{job=\"tread\"}"), "{name}");
+        }
+    }
+}

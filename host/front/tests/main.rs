@@ -1,0 +1,7 @@
+//! What others reach: ports, warnings and manifests, against a real API server, in
+//! one binary, since each would build its own clients for all kinds.
+
+mod admission;
+mod http;
+mod manifests;
+mod support;

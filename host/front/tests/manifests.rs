@@ -1,0 +1,183 @@
+//! What is installed: what is committed is what the code makes, and a real API
+//! server takes it.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a helper of a test fails the test"
+)]
+
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use tread_front::manifests::{Mode, Options, all};
+use tread_test_bed::{ControlPlane, Shared, eventually};
+
+static BED: Shared = Shared::new(ControlPlane::options);
+
+fn options() -> Options {
+    Options {
+        mode: Mode::Advise,
+        namespace: "tread-system".to_owned(),
+        image: "registry.example.com/tread:1".to_owned(),
+        with_inputs: false,
+        without_definitions: false,
+        with_monitoring: false,
+        outside: None,
+    }
+}
+
+fn variants() -> [(&'static str, Options); 3] {
+    [
+        ("advise", options()),
+        ("monitored", Options { with_monitoring: true, with_inputs: true, ..options() }),
+        ("outside", Options { outside: Some("https://192.0.2.1:8443".to_owned()), ..options() }),
+    ]
+}
+
+fn yaml(objects: &[Value]) -> String {
+    objects
+        .iter()
+        .map(|object| format!("---\n{}", serde_saphyr::to_string(object).unwrap()))
+        .collect()
+}
+
+fn find<'a>(objects: &'a [Value], kind: &str) -> &'a Value {
+    let mut found = objects.iter().filter(|object| object["kind"] == kind);
+    found.next().unwrap_or_else(|| panic!("no {kind}"))
+}
+
+#[test]
+fn a_change_of_what_is_installed_is_seen_in_review() {
+    let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/manifests");
+    for (name, options) in variants() {
+        let objects = all(&options).unwrap();
+        assert_eq!(objects, all(&options).unwrap());
+        // Definitions are long, and held by another test.
+        let made: Vec<Value> = objects
+            .into_iter()
+            .map(|object| match object["kind"].as_str() {
+                Some("CustomResourceDefinition") => {
+                    json!({"kind": object["kind"], "metadata": object["metadata"]})
+                }
+                _ => object,
+            })
+            .collect();
+        let made = yaml(&made);
+        let path = dir.join(format!("{name}.yaml"));
+        if std::env::var_os("TREAD_UPDATE").is_some() {
+            std::fs::write(&path, &made).unwrap();
+        }
+        let committed = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            committed == made,
+            "{} is not what the code makes: run the test again with TREAD_UPDATE=1, and look at \
+             the difference",
+            path.display()
+        );
+    }
+    assert_eq!(std::fs::read_dir(dir).unwrap().count(), variants().len());
+}
+
+#[test]
+fn everything_can_be_found_by_its_label_and_what_has_a_namespace_is_in_the_given_one() {
+    let options = Options { namespace: "elsewhere".to_owned(), with_monitoring: true, ..options() };
+    for object in all(&options).unwrap() {
+        let kind = object["kind"].as_str().unwrap();
+        if kind != "CustomResourceDefinition" {
+            assert_eq!(
+                object["metadata"]["labels"]["app.kubernetes.io/part-of"], "tread",
+                "{kind}"
+            );
+        }
+        let text = object.to_string();
+        assert!(!text.contains("tread-system"), "{kind}: {text}");
+        assert!(object["status"].is_null(), "{kind}");
+    }
+}
+
+#[test]
+fn nobody_waits_for_the_webhook_and_nobody_is_blocked_by_it() {
+    let objects = all(&options()).unwrap();
+    let webhook = &find(&objects, "ValidatingWebhookConfiguration")["webhooks"][0];
+    assert_eq!(webhook["failurePolicy"], "Ignore");
+    assert_eq!(webhook["timeoutSeconds"], 2);
+    assert_eq!(webhook["sideEffects"], "None");
+    assert_eq!(webhook["matchPolicy"], "Equivalent");
+    assert!(webhook["clientConfig"]["caBundle"].is_null());
+}
+
+#[test]
+fn the_pod_has_no_rights_that_it_does_not_need() {
+    let objects = all(&options()).unwrap();
+    let deployment = find(&objects, "Deployment");
+    assert_eq!(deployment["spec"]["replicas"], 2);
+    let pod = &deployment["spec"]["template"]["spec"];
+    assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
+    let container = &pod["containers"][0];
+    assert_eq!(
+        container["securityContext"],
+        json!({
+            "allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": true,
+        })
+    );
+    // The only place that it may write to is the cache, in a directory of its own.
+    let mounts = container["volumeMounts"].as_array().unwrap();
+    assert_eq!(mounts.len(), 1);
+    let cache =
+        container["env"].as_array().unwrap().iter().find(|set| set["name"] == "TREAD_CACHE_DIR");
+    let cache = cache.unwrap()["value"].as_str().unwrap();
+    assert!(cache.starts_with(&format!("{}/", mounts[0]["mountPath"].as_str().unwrap())));
+}
+
+#[tokio::test]
+async fn a_real_api_server_takes_all_of_it_and_warns_of_nothing() {
+    let plane = BED.get().unwrap();
+    let wanted = Options { with_inputs: true, ..options() };
+    let objects = all(&wanted).unwrap();
+    let applied = plane.admin().kubectl_with_input(&["apply", "-f", "-"], &yaml(&objects)).unwrap();
+    assert_eq!((applied.code, applied.stderr.as_str()), (0, ""));
+    // Once more changes nothing: what is sent is what is kept.
+    let again = plane.admin().kubectl_with_input(&["apply", "-f", "-"], &yaml(&objects)).unwrap();
+    assert_eq!((again.code, again.stderr.as_str()), (0, ""));
+    // The selector of a disruption budget is one that kubectl always sends.
+    let same = |line: &str| line.ends_with("unchanged") || line.starts_with("poddisruptionbudget.");
+    assert!(again.stdout.lines().all(same), "{}", again.stdout);
+    // As JSON it is the same.
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string();
+    let json = plane.admin().kubectl_with_input(&["apply", "-f", "-"], &list).unwrap();
+    assert!(json.stdout.lines().all(same), "{}", json.stdout);
+    // The namespace takes only pods that are restricted; this is one.
+    let template = &find(&objects, "Deployment")["spec"]["template"];
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "one", "namespace": "tread-system", "labels": template["metadata"]["labels"]},
+        "spec": template["spec"],
+    });
+    let args = ["create", "--dry-run=server", "-f", "-"];
+    let made = plane.admin().kubectl_with_input(&args, &pod.to_string()).unwrap();
+    assert_eq!((made.code, made.stderr.as_str()), (0, ""));
+    let mut loose = pod;
+    loose["spec"]["securityContext"] = Value::Null;
+    let refused = plane.admin().kubectl_with_input(&args, &loose.to_string()).unwrap();
+    assert!(
+        refused.stderr.contains("restricted"),
+        "the namespace takes anything: {}",
+        refused.stderr
+    );
+    // All of it goes as it came.
+    let gone = plane
+        .admin()
+        .kubectl_with_input(
+            &["delete", "--wait=false", "--ignore-not-found", "-f", "-"],
+            &yaml(&objects),
+        )
+        .unwrap();
+    assert_eq!(gone.code, 0, "{}", gone.stderr);
+    eventually("nothing is left", async || {
+        let kinds = "clusterrole,clusterrolebinding,crd";
+        let left = plane.kubectl(&["get", kinds, "-o", "name"]).unwrap().success().unwrap();
+        (!left.contains("tread")).then_some(())
+    })
+    .await;
+}

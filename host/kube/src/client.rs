@@ -1,0 +1,105 @@
+//! The client that everything in the service uses.
+
+use http::{Request, Response, StatusCode, header};
+use hyper_timeout::TimeoutConnector;
+use hyper_util::client::legacy::Client as Http;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use kube::client::{Body, ConfigExt as _};
+use kube::config::InferConfigError;
+use kube::{Client, Config};
+use std::time::Duration;
+use tower::{BoxError, ServiceBuilder, service_fn};
+
+/// A watch is silent for up to 290 seconds.
+const SILENCE: Duration = Duration::from_secs(300);
+const CONNECT: Duration = Duration::from_secs(5);
+/// No API server that is busy is waited for longer than this, whatever it says.
+const BUSY: Duration = Duration::from_secs(10);
+
+/// Where Leases are kept.
+const LEASES: &str = "/apis/coordination.k8s.io/";
+
+/// From the kubeconfig, or in a pod from its service account.
+pub async fn config() -> Result<Config, InferConfigError> {
+    Config::infer().await.map(bounded)
+}
+
+/// One that waits no longer than it has to, and tries nothing again by itself.
+fn bounded(mut config: Config) -> Config {
+    // kube waits without end for answers, and tries again by itself for minutes.
+    config.default_retry = false;
+    config.connect_timeout = Some(CONNECT);
+    config.read_timeout = Some(SILENCE);
+    config.reset_reader_on_write = true;
+    config
+}
+
+/// The client. It tries nothing again by itself, waits as long as a busy API
+/// server says, and sends what it has at once: that of kube leaves it to the
+/// system, which holds back the rest of a request until the other side has
+/// confirmed what came first, 40 ms for each object that is written.
+///
+/// # Errors
+/// The configuration cannot be used.
+pub fn client(config: Config) -> kube::Result<Client> {
+    let config = bounded(config);
+    if config.proxy_url.is_some() {
+        return Client::try_from(config);
+    }
+    let mut sockets = HttpConnector::new();
+    sockets.enforce_http(false);
+    sockets.set_nodelay(true);
+    let mut connector =
+        TimeoutConnector::new(config.rustls_https_connector_with_connector(sockets)?);
+    connector.set_connect_timeout(config.connect_timeout);
+    connector.set_read_timeout(config.read_timeout);
+    connector.set_write_timeout(config.write_timeout);
+    connector.set_reset_reader_on_write(config.reset_reader_on_write);
+    let http: Http<_, Body> = Http::builder(TokioExecutor::new()).build(connector);
+    let patient = service_fn(move |request: Request<Body>| {
+        // Who leads must not lose the Lease by waiting.
+        let waits = !request.uri().path().contains(LEASES);
+        let asked = http.request(request);
+        async move {
+            let answer = asked.await?;
+            if let Some(wait) = wait(&answer).filter(|_| waits) {
+                tokio::time::sleep(wait).await;
+            }
+            Ok::<_, BoxError>(answer)
+        }
+    });
+    let service = ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .option_layer(config.auth_layer()?)
+        .layer(config.extra_headers_layer()?)
+        .map_err(BoxError::from)
+        .service(patient);
+    Ok(Client::new(service, config.default_namespace))
+}
+
+/// How long the API server asks to be left alone.
+fn wait<B>(answer: &Response<B>) -> Option<Duration> {
+    let is_busy =
+        [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE].contains(&answer.status());
+    let said = answer.headers().get(header::RETRY_AFTER).filter(|_| is_busy)?;
+    let seconds = said.to_str().ok()?.parse().ok()?;
+    Some(Duration::from_secs(seconds).min(BUSY))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_busy_is_waited_for_as_long_as_it_says_and_no_longer_than_bearable() {
+        let answer = |status: u16, after: &str| {
+            let answer = Response::builder().status(status).header(header::RETRY_AFTER, after);
+            wait(&answer.body(()).unwrap())
+        };
+        assert_eq!(answer(429, "2"), Some(Duration::from_secs(2)));
+        assert_eq!(answer(503, "99999999"), Some(BUSY));
+        assert_eq!(answer(429, "Wed, 21 Oct 2026 07:28:00 GMT"), None);
+        assert_eq!(answer(200, "2"), None);
+    }
+}

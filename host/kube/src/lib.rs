@@ -1,0 +1,18 @@
+//! What talks to an API server: the objects as types, watching and writing them,
+//! Leases, Events and metrics.
+
+#![allow(
+    clippy::duplicated_attributes,
+    reason = "each printer column of a custom resource has its own"
+)]
+
+pub mod api;
+pub mod clean;
+pub mod client;
+pub mod events;
+pub mod leadership;
+pub mod metrics;
+pub mod review;
+pub mod told;
+pub mod watching;
+pub mod whole;

@@ -1,0 +1,345 @@
+//! Watches that go on whatever happens, and say how it stands with them.
+
+mod installed;
+mod outdated;
+mod reading;
+pub mod seen;
+mod writing;
+
+use crate::metrics::{Metrics, OfKind};
+use crate::told::told;
+use futures::stream::{BoxStream, unfold};
+use futures::{Stream, StreamExt as _};
+use installed::Definition;
+use kube::runtime::watcher::{Config, Error, Event, watcher};
+use kube::{Api, Resource};
+use seen::{Seen, each_by_itself, kind_at};
+use serde::de::DeserializeOwned;
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt::Debug;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// How long is waited after a failure: at first, and at most.
+const WAITS: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
+
+/// The same where the API server does not know a kind whose definition is there.
+const ALMOST_WAITS: (Duration, Duration) = (WAITS.0, Duration::from_secs(120));
+
+/// The same where it does not say whether the definition is there.
+const BLIND_WAITS: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(120));
+
+/// A watch without bad news for so long goes well again.
+const QUIET: Duration = Duration::from_secs(15);
+
+/// How it stands with one watch.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Watched {
+    /// All that there is was seen once.
+    pub synced: bool,
+    /// The API server knows no such kind: there are none, until its definition is
+    /// installed.
+    pub not_installed: bool,
+    /// What went wrong, until it goes well again.
+    pub error: Option<String>,
+}
+
+/// How it stands with all watches, by the names that they were given. Clones
+/// share everything.
+#[derive(Debug, Clone)]
+pub struct Watches {
+    all: watch::Sender<BTreeMap<&'static str, Watched>>,
+    /// What is read besides, one by one.
+    reads: watch::Sender<reading::All>,
+    /// What could not be written, and why.
+    unwritten: watch::Sender<BTreeMap<&'static str, String>>,
+    /// What the API server drops of what is written.
+    dropped: watch::Sender<outdated::Dropped>,
+}
+
+impl Default for Watches {
+    fn default() -> Watches {
+        let (all, reads) = (watch::Sender::default(), watch::Sender::default());
+        let (unwritten, dropped) = (watch::Sender::default(), watch::Sender::default());
+        Watches { all, reads, unwritten, dropped }
+    }
+}
+
+impl Watches {
+    /// All of them, now and whenever one changes.
+    pub fn subscribe(&self) -> watch::Receiver<BTreeMap<&'static str, Watched>> {
+        self.all.subscribe()
+    }
+
+    /// What is not complete yet, in words, with the reason where there is one:
+    /// `configmaps: … is forbidden …`. Empty: all has been seen once.
+    pub fn waiting(&self) -> Vec<String> {
+        let all = self.all.borrow();
+        let waiting = all.iter().filter(|(_, watched)| !watched.synced);
+        waiting
+            .map(|(name, watched)| match &watched.error {
+                Some(error) => format!("{name}: {error}"),
+                None => format!("{name}: not listed yet"),
+            })
+            .collect()
+    }
+
+    /// What was complete once, and fails now, in words.
+    pub fn failing(&self) -> Vec<String> {
+        let all = self.all.borrow();
+        let failing = all.iter().filter(|(_, watched)| watched.synced);
+        failing
+            .filter_map(|(name, watched)| Some(format!("{name}: {}", watched.error.as_ref()?)))
+            .collect()
+    }
+
+    fn note(&self, name: &'static str, change: impl FnOnce(&mut Watched)) {
+        self.all.send_if_modified(|all| {
+            let watched = all.entry(name).or_default();
+            let before = watched.clone();
+            change(watched);
+            *watched != before
+        });
+    }
+}
+
+/// Watches objects, whatever happens. Every failure is noted and counted, and
+/// after a growing pause the watch goes on where it was. `name` is what the
+/// kind is called, in lower case and plural: `configmaps`.
+///
+/// A kind that the API server does not know has no objects; they come when it
+/// is installed, and go when it is removed. An object that cannot be read is
+/// told of in the log and counted, and left out: the others go on.
+pub fn follow<K>(
+    api: Api<K>,
+    config: Config,
+    name: &'static str,
+    watches: &Watches,
+    metrics: &Metrics,
+) -> impl Stream<Item = Event<K>> + Send + Unpin + use<K>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    follow_with(api, config, name, watches, metrics, Follower::read)
+}
+
+/// The same with what cannot be read: it is not told of in the log.
+pub fn follow_all<K>(
+    api: Api<K>,
+    config: Config,
+    name: &'static str,
+    watches: &Watches,
+    metrics: &Metrics,
+) -> impl Stream<Item = Event<Seen<K>>> + Send + Unpin + use<K>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    follow_with(api, config, name, watches, metrics, |_, event| Some(event))
+}
+
+type Take<K, T> = fn(&mut Follower<K, T>, Event<Seen<K>>) -> Option<Event<T>>;
+
+fn follow_with<K, T>(
+    api: Api<K>,
+    config: Config,
+    name: &'static str,
+    watches: &Watches,
+    metrics: &Metrics,
+    take: Take<K, T>,
+) -> BoxStream<'static, Event<T>>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+    T: Send + 'static,
+{
+    watches.note(name, |_| {});
+    let definition = Definition::of(&kind_at(api.resource_url()), api.clone().into_client());
+    let api = each_by_itself(api);
+    let follower = Follower {
+        take,
+        events: watcher(api.clone(), config.clone()).boxed(),
+        again: Box::new(move || watcher(api.clone(), config.clone()).boxed()),
+        definition,
+        name,
+        watches: watches.clone(),
+        metrics: metrics.clone(),
+        failures: 0,
+        absent: false,
+        asked_in_vain: false,
+        queue: VecDeque::new(),
+        wait: Duration::ZERO,
+    };
+    unfold(follower, async |mut it| Some((it.next().await?, it))).boxed()
+}
+
+type Events<K> = BoxStream<'static, Result<Event<Seen<K>>, Error>>;
+
+struct Follower<K, T> {
+    /// What becomes of an event.
+    take: Take<K, T>,
+    events: Events<K>,
+    /// Starts from nothing.
+    again: Box<dyn Fn() -> Events<K> + Send>,
+    /// Of the kind.
+    definition: Definition,
+    name: &'static str,
+    watches: Watches,
+    metrics: Metrics,
+    /// How often it failed in a row.
+    failures: u32,
+    /// The API server knew no such kind when it was asked last.
+    absent: bool,
+    /// It did so just now: the definition comes first.
+    asked_in_vain: bool,
+    /// What goes out before the API server is asked again.
+    queue: VecDeque<Event<T>>,
+    /// How long to wait before that.
+    wait: Duration,
+}
+
+impl<K, T> Follower<K, T> {
+    /// The next event; it never ends.
+    async fn next(&mut self) -> Option<Event<T>> {
+        loop {
+            if let Some(event) = self.queue.pop_front() {
+                return Some(event);
+            }
+            tokio::time::sleep(std::mem::take(&mut self.wait)).await;
+            if std::mem::take(&mut self.asked_in_vain) {
+                self.until_installed().await;
+            }
+            let Ok(news) = tokio::time::timeout(QUIET, self.events.next()).await else {
+                self.watches.note(self.name, |it| {
+                    if it.synced {
+                        it.error = None;
+                    }
+                });
+                continue;
+            };
+            match news? {
+                Ok(event) => {
+                    if !matches!(event, Event::Init | Event::InitApply(_)) {
+                        self.failures = 0;
+                        self.absent = false;
+                        self.watches.note(self.name, |it| {
+                            *it = Watched { synced: true, ..Watched::default() };
+                        });
+                    }
+                    if let Some(event) = (self.take)(self, event) {
+                        return Some(event);
+                    }
+                }
+                Err(error) => self.failed(&error),
+            }
+        }
+    }
+
+    /// Waits until the kind may be known. Whoever may not see its definition asks
+    /// for the kind itself, at long intervals.
+    async fn until_installed(&mut self) {
+        if let Err(error) = self.definition.is_there().await {
+            let (verb, error, _) = counted(&error, "customresourcedefinitions", &self.metrics);
+            tracing::debug!(kind = self.name, verb, "asked for again after a pause: {error}");
+            tokio::time::sleep(pause(BLIND_WAITS, self.failures)).await;
+        }
+    }
+
+    /// Says what is wrong, once for as long as it is.
+    fn warn(&self, verb: &str, error: &str) {
+        let known = self.watches.all.borrow();
+        let known = known.get(self.name).and_then(|it| it.error.as_deref());
+        if known != Some(error) {
+            tracing::warn!(kind = self.name, verb, "the watch goes on after a pause: {error}");
+        }
+    }
+
+    fn failed(&mut self, error: &Error) {
+        let (verb, error, code) = counted(error, self.name, &self.metrics);
+        let mut waits = WAITS;
+        if code == Some(404) {
+            waits = ALMOST_WAITS;
+            self.asked_in_vain = true;
+            if !std::mem::replace(&mut self.absent, true) {
+                tracing::info!(kind = self.name, "the API server knows none of these");
+                self.failures = 0;
+                self.queue.extend([Event::Init, Event::InitDone]);
+            }
+            self.events = (self.again)();
+            self.watches.note(self.name, |it| {
+                *it = Watched { synced: true, not_installed: true, error: None };
+            });
+        } else {
+            match code {
+                // Usual after some time without news.
+                Some(410) => tracing::debug!(kind = self.name, verb, "begins anew: {error}"),
+                _ => self.warn(verb, &error),
+            }
+            self.watches.note(self.name, |it| it.error = Some(error));
+        }
+        self.wait = pause(waits, self.failures);
+        self.failures = self.failures.saturating_add(1);
+    }
+}
+
+impl<K> Follower<K, K> {
+    /// The event, if its object could be read.
+    fn read(&mut self, event: Event<Seen<K>>) -> Option<Event<K>> {
+        let is_gone = matches!(event, Event::Delete(_));
+        let (metadata, why) = match event {
+            Event::Init => return Some(Event::Init),
+            Event::InitDone => return Some(Event::InitDone),
+            Event::InitApply(Seen::Read(object)) => return Some(Event::InitApply(object)),
+            Event::Apply(Seen::Read(object)) => return Some(Event::Apply(object)),
+            Event::Delete(Seen::Read(object)) => return Some(Event::Delete(object)),
+            Event::InitApply(Seen::Unreadable(metadata, why))
+            | Event::Apply(Seen::Unreadable(metadata, why))
+            | Event::Delete(Seen::Unreadable(metadata, why)) => (metadata, why),
+        };
+        if is_gone {
+            // It may have been known from before: a list says which ones are left.
+            self.events = (self.again)();
+            return None;
+        }
+        let name = metadata.name.unwrap_or_default();
+        let namespace = metadata.namespace.unwrap_or_default();
+        tracing::warn!(
+            // Also for those who are not told of watches.
+            target: "tread_kube::left_out",
+            kind = self.name, namespace, name, "cannot be read, and is left out: {why}"
+        );
+        self.metrics.unreadable.get_or_create(&OfKind { kind: self.name }).inc();
+        None
+    }
+}
+
+/// Twice as long each time, and somewhere in the upper half of that, so that
+/// not all come back at once.
+fn pause((first, most): (Duration, Duration), failures: u32) -> Duration {
+    let full = first.saturating_mul(2_u32.saturating_pow(failures.min(16))).min(most);
+    let noise = std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |now| now.subsec_nanos());
+    let half = full / 2;
+    half + half.mul_f64(f64::from(noise % 1000) / 1000.0)
+}
+
+/// What failed, why in words, and with which HTTP status.
+fn counted(
+    error: &Error,
+    kind: &'static str,
+    metrics: &Metrics,
+) -> (&'static str, String, Option<u16>) {
+    let (verb, error) = match error {
+        Error::InitialListFailed(error) => ("list", error),
+        Error::WatchStartFailed(error) | Error::WatchFailed(error) => ("watch", error),
+        Error::WatchError(status) => {
+            let error = kube::Error::Api(status.clone());
+            metrics.api_error("watch", kind, &error);
+            return ("watch", told(&error), Some(status.code));
+        }
+        Error::NoResourceVersion => return ("watch", error.to_string(), None),
+    };
+    metrics.api_error(verb, kind, error);
+    let code = match error {
+        kube::Error::Api(status) => Some(status.code),
+        _ => None,
+    };
+    (verb, told(error), code)
+}

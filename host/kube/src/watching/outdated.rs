@@ -1,0 +1,90 @@
+//! Definitions that are older than this program: the API server drops what they
+//! do not know, and says nothing.
+
+use super::Watches;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is dropped, by the kind of the objects.
+pub(super) type Dropped = BTreeMap<&'static str, BTreeSet<String>>;
+
+/// So many fields are named.
+const NAMED: usize = 5;
+
+impl Watches {
+    /// Notes what the API server kept of a status that was written.
+    pub fn kept(&self, kind: &'static str, wanted: &Value, kept: &Value) {
+        let (wanted, kept) = (fields(wanted), fields(kept));
+        self.dropped.send_if_modified(|all| {
+            let dropped = all.entry(kind).or_default();
+            let before = dropped.clone();
+            dropped.retain(|field| !kept.contains(field));
+            dropped.extend(wanted.difference(&kept).cloned());
+            *dropped != before
+        });
+    }
+
+    /// The definitions that are older than this program, in words. Empty: none is.
+    pub fn outdated(&self) -> Vec<String> {
+        let all = self.dropped.borrow();
+        let old = all.iter().filter(|(_, dropped)| !dropped.is_empty());
+        old.map(|(kind, dropped)| {
+            let named: Vec<&str> = dropped.iter().map(String::as_str).take(NAMED).collect();
+            let more = match dropped.len().saturating_sub(NAMED) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            format!(
+                "the definition of {kind} is older than this tread, and the API server drops {}{more}: \
+                 apply what `tread manifests` of this version prints",
+                named.join(", ")
+            )
+        })
+        .collect()
+    }
+}
+
+/// The way to each value that says something: `status.failure.message`.
+fn fields(status: &Value) -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    add("status", status, &mut all);
+    all
+}
+
+fn add(path: &str, value: &Value, all: &mut BTreeSet<String>) {
+    match value {
+        Value::Null => {}
+        Value::Array(items) => items.iter().for_each(|it| add(&format!("{path}[]"), it, all)),
+        Value::Object(fields) => {
+            fields.iter().for_each(|(name, it)| add(&format!("{path}.{name}"), it, all));
+        }
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            all.insert(path.to_owned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_the_api_server_drops_is_named_until_it_is_kept() {
+        let watches = Watches::default();
+        let whole = json!({"state": "Failed", "failure": {"name": "trap", "tries": 1}, "x": null,
+            "conditions": [{"type": "Loaded"}]});
+        let kept = json!({"state": "Failed", "failure": {"name": "trap"},
+            "conditions": [{"type": "Loaded"}]});
+        watches.kept("disruptionpolicies", &whole, &whole);
+        assert!(watches.outdated().is_empty());
+        watches.kept("disruptionpolicies", &whole, &kept);
+        let [said] = watches.outdated().try_into().unwrap();
+        assert!(said.contains("drops status.failure.tries: apply"), "{said}");
+        // Another object that has no such field says nothing of it.
+        watches.kept("disruptionpolicies", &kept, &kept);
+        assert_eq!(watches.outdated().len(), 1);
+        watches.kept("disruptionpolicies", &whole, &whole);
+        assert!(watches.outdated().is_empty());
+    }
+}
