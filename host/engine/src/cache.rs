@@ -13,7 +13,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tread_model::digest::{Digest, Fields};
+use tread_model::digest::{Contents, Digest, Fields, Sha256};
 
 /// Entries that are kept; the oldest go first.
 const MOST_ENTRIES: usize = 256;
@@ -66,7 +66,7 @@ impl Cache {
     }
 
     /// What was written for this component under this key.
-    pub(crate) fn read(&self, component: &Digest, key: &Digest) -> Option<Vec<u8>> {
+    pub(crate) fn read(&self, component: &Sha256, key: &Digest) -> Option<Vec<u8>> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&self.0, name(component, key), flags, Mode::empty()).ok()?;
         let stat = rustix::fs::fstat(&file).ok()?;
@@ -86,7 +86,7 @@ impl Cache {
     }
 
     /// Keeps what was compiled. A reader sees all of it or nothing.
-    pub(crate) fn write(&self, component: &Digest, key: &Digest, compiled: &[u8]) {
+    pub(crate) fn write(&self, component: &Sha256, key: &Digest, compiled: &[u8]) {
         let digest = seal(component, key, compiled);
         if let Err(error) = self.try_write(&name(component, key), &[compiled, &digest.0]) {
             tracing::debug!("a compiled policy is not kept: {error}");
@@ -149,17 +149,16 @@ fn is_entry(name: &[u8]) -> bool {
     })
 }
 
-fn name(component: &Digest, key: &Digest) -> String {
-    let hex = |digest: &Digest| digest.to_string().trim_start_matches("sha256:").to_owned();
-    format!("{PREFIX}{}-{}", hex(component), key.short())
+fn name(component: &Sha256, key: &Digest) -> String {
+    format!("{PREFIX}{}-{}", component.hex(), key.short())
 }
 
 /// Binds compiled code to what it was made of and for.
-fn seal(component: &Digest, key: &Digest, compiled: &[u8]) -> Digest {
-    let mut seal = Fields::new("tread cache 1");
+fn seal(component: &Sha256, key: &Digest, compiled: &[u8]) -> Digest {
+    let mut seal = Fields::new("tread cache 2");
     seal.digest(component);
     seal.digest(key);
-    seal.field(compiled);
+    seal.contents(&Contents::of(compiled));
     seal.finish()
 }
 
@@ -168,8 +167,8 @@ mod tests {
     use super::*;
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
-    fn digests() -> (Digest, Digest) {
-        (Digest::of(b"component"), Digest::of(b"key"))
+    fn digests() -> (Sha256, Digest) {
+        (Sha256::of(b"component"), Digest::of(b"key"))
     }
 
     #[test]
@@ -179,8 +178,8 @@ mod tests {
         let (component, key) = digests();
         cache.write(&component, &key, b"code");
         assert_eq!(cache.read(&component, &key).as_deref(), Some(&b"code"[..]));
-        assert_eq!(cache.read(&key, &key), None);
-        assert_eq!(cache.read(&component, &component), None);
+        assert_eq!(cache.read(&Sha256::of(b"other"), &key), None);
+        assert_eq!(cache.read(&component, &Digest::of(b"other")), None);
     }
 
     #[test]
@@ -209,9 +208,10 @@ mod tests {
         let cache = Cache::open(&dir.path().join("c")).unwrap();
         let (component, key) = digests();
         cache.write(&component, &key, b"code");
+        let other = Sha256::of(b"other");
         let path = |component| dir.path().join("c").join(name(component, &key));
-        std::fs::rename(path(&component), path(&key)).unwrap();
-        assert_eq!(cache.read(&key, &key), None);
+        std::fs::rename(path(&component), path(&other)).unwrap();
+        assert_eq!(cache.read(&other, &key), None);
     }
 
     #[test]
@@ -260,7 +260,7 @@ mod tests {
         let path = dir.path().join("c");
         let cache = Cache::open(&path).unwrap();
         let (component, key) = digests();
-        let odd = |n: usize| name(&Digest::of(&n.to_le_bytes()), &key);
+        let odd = |n: usize| name(&Sha256::of(&n.to_le_bytes()), &key);
         for n in 0..MOST_ENTRIES + 50 {
             std::fs::create_dir(path.join(format!("policy-{n}"))).unwrap();
             std::fs::create_dir(path.join(odd(n))).unwrap();
@@ -271,7 +271,7 @@ mod tests {
         assert_eq!(cache.read(&component, &key).as_deref(), Some(&b"code"[..]));
         assert_eq!(std::fs::read_dir(&path).unwrap().count(), before + 1);
         // What stands in the very place of an entry stays there too.
-        let taken = Digest::of(&7usize.to_le_bytes());
+        let taken = Sha256::of(&7usize.to_le_bytes());
         cache.write(&taken, &key, b"code");
         assert_eq!(cache.read(&taken, &key), None);
         assert_eq!(std::fs::read_dir(&path).unwrap().count(), before + 1);
@@ -284,7 +284,7 @@ mod tests {
         std::fs::write(dir.path().join("c/README"), "mine").unwrap();
         let key = Digest::of(b"key");
         for n in 0..MOST_ENTRIES + 10 {
-            cache.write(&Digest::of(&n.to_le_bytes()), &key, b"code");
+            cache.write(&Sha256::of(&n.to_le_bytes()), &key, b"code");
         }
         let left = std::fs::read_dir(dir.path().join("c")).unwrap().count();
         assert_eq!(left, MOST_ENTRIES + 1);

@@ -9,7 +9,7 @@ use crate::failure::failure;
 use crate::limits::Limits;
 use shape::Shape;
 use tread_model::description::{Declarations, Description};
-use tread_model::digest::Digest;
+use tread_model::digest::Sha256;
 use tread_model::verdict::{Failure, FailureKind};
 
 /// What can be known of a file without running it, also of one that is broken
@@ -17,7 +17,7 @@ use tread_model::verdict::{Failure, FailureKind};
 #[derive(Debug, Clone)]
 pub struct Inspection {
     /// Its identity.
-    pub digest: Digest,
+    pub digest: Sha256,
     /// In bytes.
     pub size: usize,
     /// Whether it is a component, and not a core module or anything else.
@@ -59,7 +59,7 @@ pub fn inspect(bytes: &[u8], limits: &Limits) -> Inspection {
         }
     }
     Inspection {
-        digest: Digest::of(bytes),
+        digest: Sha256::of(bytes),
         size: bytes.len(),
         is_component: shape.is_component || wasmparser::Parser::is_component(bytes),
         contract: shape.contract().map(str::to_owned),

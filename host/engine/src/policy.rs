@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use tread_model::claim::{Router, validate_declarations, validate_description};
 use tread_model::description::{Claim, Declarations, Description};
-use tread_model::digest::Digest;
+use tread_model::digest::Sha256;
 use tread_model::plan::PolicyIdentity;
 use tread_model::schema::Schema;
 use tread_model::verdict::{Failure, FailureKind, Layer};
@@ -75,7 +75,7 @@ impl Policy {
     /// component that does not even say what it claims is an error.
     pub fn new(
         component: Cow<'static, [u8]>,
-        digest: Option<Digest>,
+        digest: Option<Sha256>,
         layer: Layer,
         wishes: Wishes,
         limits: &Limits,
@@ -84,7 +84,7 @@ impl Policy {
         validate_description(&description).map_err(bad_description)?;
         let declarations = inspect::declarations(&component, limits)?;
         validate_declarations(&declarations).map_err(bad_description)?;
-        let digest = digest.unwrap_or_else(|| Digest::of(&component));
+        let digest = digest.unwrap_or_else(|| Sha256::of(&component));
         let (settings, body) = match complete_settings(&description, &wishes.settings) {
             Ok(settings) => (settings, None),
             Err(failure) => ("{}".to_owned(), Some(Body::Broken(failure))),
@@ -97,7 +97,7 @@ impl Policy {
                 layer,
                 version,
                 digest,
-                settings_digest: Digest::of(settings.as_bytes()),
+                settings_digest: Sha256::of(settings.as_bytes()),
             },
             summary,
             by_rules: false,

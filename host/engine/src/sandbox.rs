@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tread_model::change::{Change, Entry};
 use tread_model::claim::{validate_declarations, validate_description};
 use tread_model::description::{Claim, DECLARATIONS, Declarations, Description, Difference};
-use tread_model::digest::Digest;
+use tread_model::digest::Sha256;
 use tread_model::verdict::{Failure, FailureKind, Layer, Verdict};
 use wasmtime::component::Component;
 
@@ -79,7 +79,7 @@ impl fmt::Debug for Inner {
 pub struct Module(Arc<Loaded>);
 
 struct Loaded {
-    digest: Digest,
+    digest: Sha256,
     serving: Arc<Serving>,
     ready: Ready,
     /// Of the claims of the last call, which are hardly ever others.
@@ -177,14 +177,14 @@ impl Sandbox {
 
     /// Makes a component ready to be asked, from the cache where it was
     /// verified before. `pin` is the digest that it has to have.
-    pub fn load(&self, component: &[u8], pin: Option<&Digest>) -> Result<Module, Failure> {
+    pub fn load(&self, component: &[u8], pin: Option<&Sha256>) -> Result<Module, Failure> {
         let Options { compiler, .. } = &self.0.options;
         self.load_with(compiler, Some(&self.0.room), component, pin)
     }
 
     /// As [`Sandbox::load`], for components that come with the program, and
     /// need no process of their own to be compiled in.
-    pub fn load_own(&self, component: &[u8], pin: Option<&Digest>) -> Result<Module, Failure> {
+    pub fn load_own(&self, component: &[u8], pin: Option<&Sha256>) -> Result<Module, Failure> {
         self.load_with(&Compiler::InProcess, None, component, pin)
     }
 
@@ -193,10 +193,10 @@ impl Sandbox {
         compiler: &Compiler,
         room: Option<&Room>,
         component: &[u8],
-        pin: Option<&Digest>,
+        pin: Option<&Sha256>,
     ) -> Result<Module, Failure> {
         inspect::check_size(component, self.limits())?;
-        let digest = Digest::of(component);
+        let digest = Sha256::of(component);
         if let Some(pin) = pin.filter(|pin| **pin != digest) {
             let message = format!("its digest is {digest}, and {pin} was pinned");
             return Err(failure(FailureKind::DigestMismatch, message));
@@ -226,7 +226,7 @@ impl Sandbox {
     fn cached(
         &self,
         serving: &Serving,
-        digest: &Digest,
+        digest: &Sha256,
         take: impl Fn(&[u8]) -> Result<Option<Taken>, Failure>,
     ) -> Result<Option<(Ready, Option<Taken>)>, Failure> {
         let read = self.cache().and_then(|cache| cache.read(digest, &serving.key));
@@ -245,7 +245,7 @@ impl Sandbox {
         component: &[u8],
     ) -> Result<Vec<u8>, Failure> {
         inspect::check(component, self.limits())?;
-        tracing::debug!("compiling the policy {}", Digest::of(component));
+        tracing::debug!("compiling the policy {}", Sha256::of(component));
         compiler.compile(component, serving.allocator, self.limits())
     }
 
@@ -385,7 +385,7 @@ impl Sandbox {
 
 impl Module {
     /// The sha256 of the component.
-    pub fn digest(&self) -> Digest {
+    pub fn digest(&self) -> Sha256 {
         self.0.digest
     }
 

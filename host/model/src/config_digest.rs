@@ -6,12 +6,10 @@
 //! as written is hashed once.
 
 use crate::canonical::{self, Pair};
-use crate::config::{File, NodeConfig, Unit};
+use crate::config::{File, NodeConfig, Source, Unit};
 use crate::contents::{DecodeError, Decoder};
-use crate::digest::lanes::{Lanes, Message};
-use crate::digest::{Digest, Fields};
+use crate::digest::{Contents, Digest, Fields};
 use crate::problem::{Problem, Problems};
-use std::convert::Infallible;
 
 /// The digests of a node config.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,196 +62,157 @@ fn of_pair(
     new: &NodeConfig<'_>,
     equal: Shared,
 ) -> Result<(Digests, Digests), Problems> {
-    let mut files = Entries::new(old.files.len(), new.files.len(), equal);
-    let mut decoder = Decoder::default();
+    let mut files = (Vec::with_capacity(old.files.len()), Vec::with_capacity(new.files.len()));
     let mut problems = (Vec::new(), Vec::new());
+    let mut reader = Files::new(equal);
     for pair in canonical::join(old.files.iter(), new.files.iter(), |file| file.path.as_ref()) {
-        let same = |old, new| canonical::files_look_equal(old, new);
-        files.add(
-            pair,
-            same,
-            |file, message| write_file(file, &mut decoder, message),
-            |file, error| {
-                let (config, problems) = match file {
-                    Owner::Old(_) => (old, &mut problems.0),
-                    Owner::New(_) => (new, &mut problems.1),
-                };
-                problems.push(undecodable(config, file.entry(), error));
-            },
-        );
-    }
-    let mut units = Entries::new(old.units.len(), new.units.len(), equal);
-    for pair in canonical::join(old.units.iter(), new.units.iter(), |unit| unit.name.as_ref()) {
-        let same = |old, new| canonical::units_look_equal(old, new);
-        units.add(pair, same, write_unit, |_, never: Infallible| match never {});
+        let of = match &pair {
+            Pair::Old(file) => (Some(reader.digest(file)), None),
+            Pair::New(file) => (None, Some(reader.digest(file))),
+            Pair::Both(old, new) => {
+                let (old, new) = reader.digests(old, new);
+                (Some(old), Some(new))
+            }
+        };
+        let (before, after) = pair.sides();
+        for (config, file, digest, digests, problems) in [
+            (old, before, of.0, &mut files.0, &mut problems.0),
+            (new, after, of.1, &mut files.1, &mut problems.1),
+        ] {
+            match file.zip(digest) {
+                Some((_, Ok(digest))) => digests.push(digest),
+                Some((file, Err(error))) => problems.push(undecodable(config, file, error)),
+                None => {}
+            }
+        }
     }
     problems.0.append(&mut problems.1);
     if !problems.0.is_empty() {
         return Err(Problems(problems.0));
     }
-    let ((old_files, new_files), (old_units, new_units)) = (files.finish(), units.finish());
-    Ok((whole(old, old_files, old_units), whole(new, new_files, new_units)))
+    let mut units = (Vec::with_capacity(old.units.len()), Vec::with_capacity(new.units.len()));
+    for pair in canonical::join(old.units.iter(), new.units.iter(), |unit| unit.name.as_ref()) {
+        let (before, after) = match pair {
+            Pair::Both(old, new) if canonical::units_look_equal(old, new) => {
+                let digest = if equal == Shared::Read { Digest::NONE } else { unit_digest(old) };
+                (Some(digest), Some(digest))
+            }
+            pair => {
+                let (old, new) = pair.sides();
+                (old.map(unit_digest), new.map(unit_digest))
+            }
+        };
+        units.0.extend(before);
+        units.1.extend(after);
+    }
+    Ok((whole(old, files.0, units.0), whole(new, files.1, units.1)))
 }
 
 /// The digest of a file: of its path and of everything that stands on the node.
 pub(crate) fn file_digest(file: &File<'_>, decoder: &mut Decoder) -> Result<Digest, DecodeError> {
-    let mut message = Message::default();
-    write_file(file, decoder, &mut message)?;
-    Ok(message.digest())
+    let held = Held::read(&file.contents, decoder)?;
+    let mut fields = Fields::default();
+    Ok(digest_of(file, &held, &mut fields))
 }
 
 /// The digest of a unit with its drop-ins.
 pub(crate) fn unit_digest(unit: &Unit<'_>) -> Digest {
-    let mut message = Message::default();
-    match write_unit(unit, &mut message) {
-        Ok(()) => message.digest(),
-        Err(never) => match never {},
-    }
-}
-
-fn write_file(
-    file: &File<'_>,
-    decoder: &mut Decoder,
-    message: &mut Message,
-) -> Result<(), DecodeError> {
-    message.start("file");
-    message.field(file.path.as_bytes());
-    message.number(canonical::mode(file).into());
-    message.field(file.user.as_bytes());
-    message.field(file.group.as_bytes());
-    message.number(file.appends.into());
-    match decoder.decode(&file.contents)? {
-        Some(bytes) => {
-            message.number(1);
-            message.field(bytes);
-        }
-        // Fetched from elsewhere: all that is known is from where.
-        None => {
-            message.number(2 + u64::from(file.contents.gzip));
-            message.field(file.contents.url.as_deref().unwrap_or_default().as_bytes());
-        }
-    }
-    Ok(())
-}
-
-fn write_unit(unit: &Unit<'_>, message: &mut Message) -> Result<(), Infallible> {
-    let text = |message: &mut Message, text: Option<&str>| {
-        message.number(text.is_some().into());
-        message.field(text.unwrap_or_default().as_bytes());
+    let text = |fields: &mut Fields, text: Option<&str>| {
+        fields.number(text.is_some().into());
+        fields.contents(&Contents::of(text.unwrap_or_default().as_bytes()));
     };
-    message.start("unit");
-    message.field(unit.name.as_bytes());
-    message.number(unit.mask.into());
-    message.number(canonical::enabled(unit).map_or(0, |enabled| 1 + u64::from(enabled)));
-    text(message, canonical::text(&unit.contents));
+    let mut fields = Fields::new("unit");
+    fields.field(unit.name.as_bytes());
+    fields.number(unit.mask.into());
+    fields.number(canonical::enabled(unit).map_or(0, |enabled| 1 + u64::from(enabled)));
+    text(&mut fields, canonical::text(&unit.contents));
     for dropin in &unit.dropins {
-        message.field(dropin.name.as_bytes());
-        text(message, canonical::text(&dropin.contents));
+        fields.field(dropin.name.as_bytes());
+        text(&mut fields, canonical::text(&dropin.contents));
     }
-    Ok(())
+    fields.finish()
 }
 
-/// An entry, and the side that it is of.
-enum Owner<E> {
-    Old(E),
-    New(E),
+/// What a file holds.
+enum Held<'d> {
+    /// Known bytes.
+    Here(Contents<'d>),
+    /// Fetched from elsewhere: all that is known is from where.
+    Elsewhere,
 }
 
-impl<E: Copy> Owner<E> {
-    fn entry(&self) -> E {
-        match self {
-            Owner::Old(entry) | Owner::New(entry) => *entry,
+impl Held<'_> {
+    fn read<'d>(source: &'d Source<'_>, decoder: &'d mut Decoder) -> Result<Held<'d>, DecodeError> {
+        let bytes = decoder.decode(source)?;
+        Ok(bytes.map_or(Held::Elsewhere, |bytes| Held::Here(Contents::of(bytes))))
+    }
+}
+
+fn digest_of(file: &File<'_>, held: &Held<'_>, fields: &mut Fields) -> Digest {
+    fields.start("file");
+    fields.field(file.path.as_bytes());
+    fields.number(canonical::mode(file).into());
+    fields.field(file.user.as_bytes());
+    fields.field(file.group.as_bytes());
+    fields.number(file.appends.into());
+    match held {
+        Held::Here(contents) => {
+            fields.number(1);
+            fields.contents(contents);
+        }
+        Held::Elsewhere => {
+            fields.number(2 + u64::from(file.contents.gzip));
+            fields.field(file.contents.url.as_deref().unwrap_or_default().as_bytes());
         }
     }
+    fields.finish()
 }
 
-/// The digests of one kind of entry on both sides, in the making.
-struct Entries {
-    lanes: Lanes<Slot>,
-    old: Vec<Digest>,
-    new: Vec<Digest>,
-    /// How many of each side were added.
-    added: (usize, usize),
+/// Digests many files, one after another, with one set of buffers.
+struct Files {
+    decoder: Decoder,
+    fields: Fields,
     equal: Shared,
-    /// What is read and not hashed.
-    read: Message,
 }
 
-/// Where a digest belongs, by index.
-struct Slot {
-    old: Option<usize>,
-    new: Option<usize>,
-}
+type FileDigest = Result<Digest, DecodeError>;
 
-impl Entries {
-    fn new(old: usize, new: usize, equal: Shared) -> Entries {
-        let none = Digest([0; 32]);
-        Entries {
-            lanes: Lanes::new(),
-            old: vec![none; old],
-            new: vec![none; new],
-            added: (0, 0),
-            equal,
-            read: Message::default(),
-        }
+impl Files {
+    fn new(equal: Shared) -> Files {
+        Files { decoder: Decoder::default(), fields: Fields::default(), equal }
     }
 
-    /// Takes the next entry of one side, or of both; `same` says whether both
-    /// are equal as written, and share a digest.
-    fn add<'e, E, Error: Clone>(
-        &mut self,
-        pair: Pair<&'e E>,
-        same: impl Fn(&'e E, &'e E) -> bool,
-        mut write: impl FnMut(&'e E, &mut Message) -> Result<(), Error>,
-        mut failed: impl FnMut(Owner<&'e E>, Error),
-    ) {
-        let (old, new) = pair.sides();
-        let (old_at, new_at) = self.added;
-        self.added = (old_at + usize::from(old.is_some()), new_at + usize::from(new.is_some()));
-        let shared = old.zip(new).is_some_and(|(old, new)| same(old, new));
-        let Entries { lanes, old: old_digests, new: new_digests, equal, read, .. } = self;
-        let mut done = |slot, digest| place(old_digests, new_digests, slot, digest);
-        if let Some(entry) = old {
-            let slot = Slot { old: Some(old_at), new: shared.then_some(new_at) };
-            let written = match shared && *equal == Shared::Read {
-                true => write(entry, read),
-                false => lanes.add(slot, |message| write(entry, message), &mut done),
+    fn digest(&mut self, file: &File<'_>) -> FileDigest {
+        let held = Held::read(&file.contents, &mut self.decoder)?;
+        Ok(digest_of(file, &held, &mut self.fields))
+    }
+
+    /// The digests of two files of the same path. What is equal as written is
+    /// decoded and digested once.
+    fn digests(&mut self, old: &File<'_>, new: &File<'_>) -> (FileDigest, FileDigest) {
+        if canonical::files_look_equal(old, new) {
+            let digest = match self.equal {
+                Shared::Hashed => self.digest(old),
+                Shared::Read => self.decoder.decode(&old.contents).map(|_| Digest::NONE),
             };
-            if let Err(error) = written {
-                if let Some(entry) = new.filter(|_| shared) {
-                    failed(Owner::New(entry), error.clone());
-                }
-                failed(Owner::Old(entry), error);
-            }
+            return (digest.clone(), digest);
         }
-        if let Some(entry) = new
-            && !shared
-        {
-            let slot = Slot { old: None, new: Some(new_at) };
-            if let Err(error) = lanes.add(slot, |message| write(entry, message), &mut done) {
-                failed(Owner::New(entry), error);
-            }
+        if old.contents != new.contents {
+            return (self.digest(old), self.digest(new));
         }
-    }
-
-    fn finish(self) -> (Vec<Digest>, Vec<Digest>) {
-        let Entries { lanes, mut old, mut new, .. } = self;
-        lanes.finish(&mut |slot, digest| place(&mut old, &mut new, slot, digest));
-        (old, new)
-    }
-}
-
-fn place(old: &mut [Digest], new: &mut [Digest], slot: Slot, digest: Digest) {
-    for (digests, at) in [(old, slot.old), (new, slot.new)] {
-        if let Some(place) = at.and_then(|at| digests.get_mut(at)) {
-            *place = digest;
+        match Held::read(&old.contents, &mut self.decoder) {
+            Ok(held) => {
+                let mut of = |file| Ok(digest_of(file, &held, &mut self.fields));
+                (of(old), of(new))
+            }
+            Err(error) => (Err(error), Err(error)),
         }
     }
 }
 
 /// The digest of a whole config, of those of its entries and all the rest.
 fn whole(config: &NodeConfig<'_>, files: Vec<Digest>, units: Vec<Digest>) -> Digests {
-    let mut all = Fields::new("tread config 1");
+    let mut all = Fields::new("tread config 2");
     for entries in [&files, &units] {
         all.number(entries.len() as u64);
         entries.iter().for_each(|entry| all.digest(entry));

@@ -1,76 +1,122 @@
-//! sha256 over length-prefixed, versioned fields.
+//! Digests: of what only tread compares, and of what others check too.
 
-pub(crate) mod lanes;
-
-use sha2::{Digest as _, Sha256};
+use sha2::Digest as _;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-/// A sha256 digest; shown as `sha256:HEX`.
+/// BLAKE3 works on parts of 1,024 bytes: what fits into one with its fields is not
+/// worth a digest of its own.
+const SMALL: usize = 800;
+
+/// The digest of what only tread compares: BLAKE3, which is fast on every
+/// processor; shown as `blake3:HEX`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest(pub [u8; 32]);
 
+/// The digest of what others check too: components, pins, settings; shown as
+/// `sha256:HEX`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Sha256(pub [u8; 32]);
+
 impl Digest {
+    /// The digest of nothing that there is: a place for one that comes later.
+    pub(crate) const NONE: Digest = Digest([0; 32]);
+    const ALGORITHM: &str = "blake3:";
+
     /// The digest of plain bytes, without any framing.
     pub fn of(bytes: &[u8]) -> Digest {
-        Digest(Sha256::digest(bytes).into())
+        Digest(blake3::hash(bytes).into())
     }
 
     /// Tells values apart within one run of the program: another build may give
     /// others, so it is neither shown nor kept.
     pub fn of_value(value: &(impl Hash + ?Sized)) -> Digest {
-        let mut fields = ByHash(Sha256::new());
+        let mut fields = ByHash(blake3::Hasher::new());
         value.hash(&mut fields);
         Digest(fields.0.finalize().into())
     }
+}
 
-    /// `sha256:` and this, cut to twelve characters: for people.
-    pub fn short(&self) -> String {
-        let [a, b, c, d, e, f, ..] = self.0;
-        format!("{a:02x}{b:02x}{c:02x}{d:02x}{e:02x}{f:02x}")
+impl Sha256 {
+    const ALGORITHM: &str = "sha256:";
+
+    /// The digest of plain bytes.
+    pub fn of(bytes: &[u8]) -> Sha256 {
+        Sha256(sha2::Sha256::digest(bytes).into())
     }
+}
 
-    /// Reads what [`fmt::Display`] wrote.
-    pub fn parse(text: &str) -> Option<Digest> {
-        let hex = text.strip_prefix("sha256:")?.as_bytes();
-        let (pairs, []) = hex.as_chunks::<2>() else { return None };
-        let mut out = [0u8; 32];
-        if pairs.len() != out.len() {
-            return None;
+/// What both are as text.
+macro_rules! as_text {
+    ($digest:ident) => {
+        impl $digest {
+            /// Reads what [`fmt::Display`] wrote.
+            pub fn parse(text: &str) -> Option<$digest> {
+                read_hex(text.strip_prefix($digest::ALGORITHM)?).map($digest)
+            }
+
+            /// The first twelve of its hexadecimal digits: for people.
+            pub fn short(&self) -> String {
+                let [a, b, c, d, e, f, ..] = self.0;
+                format!("{a:02x}{b:02x}{c:02x}{d:02x}{e:02x}{f:02x}")
+            }
+
+            /// Its hexadecimal digits alone.
+            pub fn hex(&self) -> String {
+                let shown = self.to_string();
+                shown.strip_prefix($digest::ALGORITHM).unwrap_or_default().to_owned()
+            }
         }
-        let nibble = |c: u8| match c {
-            b'0'..=b'9' => Some(c - b'0'),
-            b'a'..=b'f' => Some(c - b'a' + 10),
-            _ => None,
-        };
-        for (byte, [high, low]) in out.iter_mut().zip(pairs) {
-            *byte = nibble(*high)? << 4 | nibble(*low)?;
+
+        impl AsRef<[u8; 32]> for $digest {
+            fn as_ref(&self) -> &[u8; 32] {
+                &self.0
+            }
         }
-        Some(Digest(out))
-    }
+
+        impl fmt::Display for $digest {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str($digest::ALGORITHM)?;
+                self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+            }
+        }
+
+        impl fmt::Debug for $digest {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        }
+
+        impl serde::Serialize for $digest {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+    };
 }
 
-impl fmt::Display for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("sha256:")?;
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
+as_text!(Digest);
+as_text!(Sha256);
 
-impl fmt::Debug for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
+fn read_hex(hex: &str) -> Option<[u8; 32]> {
+    let (pairs, []) = hex.as_bytes().as_chunks::<2>() else { return None };
+    let mut out = [0u8; 32];
+    if pairs.len() != out.len() {
+        return None;
     }
-}
-
-impl serde::Serialize for Digest {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+    let nibble = |c: u8| match c {
+        b'0'..=b'9' => Some(c - b'0'),
+        b'a'..=b'f' => Some(c - b'a' + 10),
+        _ => None,
+    };
+    for (byte, [high, low]) in out.iter_mut().zip(pairs) {
+        *byte = nibble(*high)? << 4 | nibble(*low)?;
     }
+    Some(out)
 }
 
 /// Takes what a value hashes, which tells all its fields apart.
-struct ByHash(Sha256);
+struct ByHash(blake3::Hasher);
 
 impl Hasher for ByHash {
     fn write(&mut self, bytes: &[u8]) {
@@ -78,42 +124,84 @@ impl Hasher for ByHash {
     }
 
     fn finish(&self) -> u64 {
-        let Digest([a, b, c, d, e, f, g, h, ..]) = Digest(self.0.clone().finalize().into());
+        let [a, b, c, d, e, f, g, h, ..] = *self.0.finalize().as_bytes();
         u64::from_le_bytes([a, b, c, d, e, f, g, h])
     }
 }
 
 /// A digest in the making: every field is preceded by its length, so that no
 /// two lists of fields give the same bytes.
-pub struct Fields(Sha256);
+#[derive(Debug, Default)]
+pub struct Fields(Vec<u8>);
 
 impl Fields {
     /// Starts a digest of the kind that `version` names, such as `tread plan 1`.
     pub fn new(version: &str) -> Fields {
-        let mut fields = Fields(Sha256::new());
-        fields.field(version.as_bytes());
+        let mut fields = Fields::default();
+        fields.start(version);
         fields
+    }
+
+    /// Forgets all fields, and starts another digest.
+    pub(crate) fn start(&mut self, version: &str) {
+        self.0.clear();
+        self.field(version.as_bytes());
     }
 
     /// Adds one field.
     pub fn field(&mut self, bytes: &[u8]) {
-        self.0.update((bytes.len() as u64).to_le_bytes());
-        self.0.update(bytes);
+        self.number(bytes.len() as u64);
+        self.0.extend_from_slice(bytes);
+    }
+
+    /// Adds one field that may be large.
+    pub fn contents(&mut self, contents: &Contents<'_>) {
+        match contents {
+            Contents::Small(bytes) => {
+                self.number(0);
+                self.field(bytes);
+            }
+            Contents::Large(digest) => {
+                self.number(1);
+                self.digest(digest);
+            }
+        }
     }
 
     /// Adds a count or a number.
     pub fn number(&mut self, number: u64) {
-        self.0.update(number.to_le_bytes());
+        self.0.extend_from_slice(&number.to_le_bytes());
     }
 
-    /// Adds another digest.
-    pub fn digest(&mut self, digest: &Digest) {
-        self.0.update(digest.0);
+    /// Adds another digest, of either kind.
+    pub fn digest(&mut self, digest: &impl AsRef<[u8; 32]>) {
+        self.0.extend_from_slice(digest.as_ref());
     }
 
     /// The digest of all fields so far.
-    pub fn finish(self) -> Digest {
-        Digest(self.0.finalize().into())
+    pub fn finish(&self) -> Digest {
+        Digest::of(&self.0)
+    }
+}
+
+/// Bytes as a digest takes them: what is large by a digest of its own. That is made
+/// without a copy, of several parts at a time, and once for all that have these
+/// bytes.
+#[derive(Debug)]
+pub enum Contents<'b> {
+    /// As they are.
+    Small(&'b [u8]),
+    /// By their digest.
+    Large(Digest),
+}
+
+impl Contents<'_> {
+    /// Bytes, however many.
+    pub fn of(bytes: &[u8]) -> Contents<'_> {
+        match bytes.len() {
+            ..=SMALL => Contents::Small(bytes),
+            _ => Contents::Large(Digest::of(bytes)),
+        }
     }
 }
 
@@ -125,8 +213,13 @@ mod tests {
     fn a_digest_reads_back_what_it_printed() {
         let digest = Digest::of(b"tread");
         assert_eq!(Digest::parse(&digest.to_string()), Some(digest));
-        assert_eq!(Digest::parse("sha256:00"), None);
+        assert_eq!(Digest::parse("blake3:00"), None);
         assert_eq!(Digest::parse("tread"), None);
+        let pin = Sha256::of(b"tread");
+        assert_eq!(Sha256::parse(&pin.to_string()), Some(pin));
+        assert_eq!(pin.to_string(), format!("sha256:{}", pin.hex()));
+        assert_eq!(Digest::parse(&pin.to_string()), None, "neither is taken for the other");
+        assert_eq!(Sha256::parse(&digest.to_string()), None);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::path::Path;
 use tread_cluster::policies::load::{AllShipped, Shipped};
 use tread_engine::limits::Limits;
 use tread_engine::policy::{Policy, Wishes};
-use tread_model::digest::Digest;
+use tread_model::digest::Sha256;
 use tread_model::verdict::Layer;
 
 /// A component that is part of the binary.
@@ -126,9 +126,9 @@ fn load_one(
 fn digest(
     prebuilt: &Prebuilt,
     digests: &serde_json::Map<String, serde_json::Value>,
-) -> Result<Digest> {
+) -> Result<Sha256> {
     let entry = digests.get(prebuilt.name).and_then(|entry| entry.get("component")?.as_str());
-    entry.and_then(Digest::parse).with_context(|| broken(prebuilt))
+    entry.and_then(Sha256::parse).with_context(|| broken(prebuilt))
 }
 
 fn broken(prebuilt: &Prebuilt) -> String {
@@ -150,7 +150,7 @@ mod tests {
             let layer = Layer::Builtin;
             let policy =
                 load_one(prebuilt, &digests, layer, Wishes::default(), &Limits::default()).unwrap();
-            assert_eq!(policy.identity.digest, Digest::of(prebuilt.component), "{}", prebuilt.name);
+            assert_eq!(policy.identity.digest, Sha256::of(prebuilt.component), "{}", prebuilt.name);
             assert_eq!(policy.identity.policy, prebuilt.name);
         }
     }

@@ -10,7 +10,7 @@ use tread_engine::limits::Limits;
 use tread_engine::policy::Policy;
 use tread_engine::sandbox::Sandbox;
 use tread_model::description::Claim;
-use tread_model::digest::Digest;
+use tread_model::digest::Sha256;
 use tread_model::effect::Effect;
 use tread_model::verdict::Layer;
 
@@ -41,7 +41,7 @@ struct Row<'p> {
     summary: &'p str,
     claims: &'p [Claim],
     size: usize,
-    digest: Digest,
+    digest: Sha256,
     settings: Option<serde_json::Value>,
     /// Whether it says that it needs secrets, and whether it may read them.
     needs_secrets: bool,

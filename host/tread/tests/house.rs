@@ -1,4 +1,5 @@
 //! Which crate may use which: what a crate can do is seen from what it depends on.
+//! And that the tests which the pages name are there.
 
 #![allow(
     clippy::unwrap_used,
@@ -9,6 +10,7 @@
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::process::Command;
 
 /// The crates of the host, and those of them that each may use.
@@ -99,5 +101,45 @@ fn what_decides_is_built_without_what_it_must_not_reach() {
         for unwanted in without {
             assert!(!reached.contains(unwanted), "{name} reaches {unwanted}");
         }
+    }
+}
+
+/// The names of all functions below a folder.
+fn functions(folder: &Path, names: &mut BTreeSet<String>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() && !path.ends_with("target") {
+            functions(&path, names);
+        } else if path.extension().is_some_and(|it| it == "rs") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let declared = text.split("fn ").skip(1).filter_map(|rest| rest.split_once('('));
+            names.extend(declared.map(|(name, _)| name.to_owned()));
+        }
+    }
+}
+
+/// What stands in backticks and reads like the name of a test: many words, and no
+/// metric.
+fn tests_named_in(page: &str) -> impl Iterator<Item = &str> {
+    page.split('`').skip(1).step_by(2).filter(|quoted| {
+        quoted.len() > 24
+            && quoted.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'))
+            && !quoted.starts_with("tread_")
+    })
+}
+
+#[test]
+fn every_test_that_a_page_names_is_there() {
+    let tree = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let mut names = BTreeSet::new();
+    for folder in ["host", "guest-sdk", "policies", "tests"] {
+        functions(&tree.join(folder), &mut names);
+    }
+    for page in ["SECURITY.md", "SPECIFICATION.md", "CONTRIBUTING.md"] {
+        let text = std::fs::read_to_string(tree.join(page)).unwrap();
+        let named: Vec<&str> = tests_named_in(&text).collect();
+        assert!(!named.is_empty(), "{page} names no test");
+        let missing: Vec<&&str> = named.iter().filter(|name| !names.contains(**name)).collect();
+        assert!(missing.is_empty(), "{page} names tests that are not there: {missing:?}");
     }
 }

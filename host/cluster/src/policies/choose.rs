@@ -6,7 +6,7 @@ use tread_kube::api::DisruptionPolicy;
 use tread_kube::api::disruption_policy::{ClaimStatus, Layer, Mode, State};
 use tread_model::claim::usable_claims;
 use tread_model::description::Claim;
-use tread_model::digest::Digest;
+use tread_model::digest::Sha256;
 use tread_model::verdict::{Failure, FailureKind};
 
 /// A version of a policy that was loaded and checked.
@@ -21,9 +21,9 @@ pub struct Version {
     /// What it wants to decide on.
     pub claims: Vec<Claim>,
     /// Of its module.
-    pub digest: Digest,
+    pub digest: Sha256,
     /// Of its settings.
-    pub settings_digest: Digest,
+    pub settings_digest: Sha256,
     /// What its author should look at again.
     pub warnings: Vec<String>,
 }
@@ -38,7 +38,7 @@ pub enum Attempt {
         /// Why.
         failure: Failure,
         /// The digest of the module, where there was one.
-        digest: Option<Digest>,
+        digest: Option<Sha256>,
         /// What it says that it claims, where that can be read.
         claims: Vec<Claim>,
     },
@@ -156,7 +156,7 @@ fn needs_no_approval(object: &DisruptionPolicy) -> bool {
 /// Whether the last good version is still the one that decided, and may.
 fn may_decide_again(object: &DisruptionPolicy, kept: &Version) -> bool {
     let status = object.status.as_ref();
-    let stands = |field: Option<&String>, digest: &Digest| {
+    let stands = |field: Option<&String>, digest: &Sha256| {
         field.is_some_and(|text| *text == digest.to_string())
     };
     let pinned = object.spec.digest.as_deref().is_none_or(|pin| pin == kept.digest.to_string());

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
     use serde_json::json;
     use tread_kube::api::words::POLICY_LABEL;
-    use tread_model::digest::Digest;
+    use tread_model::digest::Sha256;
 
     fn version() -> Version {
         Version {
@@ -97,8 +97,8 @@ mod tests {
             version: "1".to_owned(),
             summary: String::new(),
             claims: Vec::new(),
-            digest: Digest::of(b"1"),
-            settings_digest: Digest::of(b"{}"),
+            digest: Sha256::of(b"1"),
+            settings_digest: Sha256::of(b"{}"),
             warnings: Vec::new(),
         }
     }
@@ -142,7 +142,7 @@ mod tests {
         let first = place(|_| {});
         assert!(first.starts_with("tread-last-good-7-") && first.len() == 30, "{first}");
         assert_eq!(first, place(|it| it.version = "2".to_owned()));
-        assert_ne!(first, place(|it| it.digest = Digest::of(b"2")));
-        assert_ne!(first, place(|it| it.settings_digest = Digest::of(b"2")));
+        assert_ne!(first, place(|it| it.digest = Sha256::of(b"2")));
+        assert_ne!(first, place(|it| it.settings_digest = Sha256::of(b"2")));
     }
 }

@@ -14,7 +14,7 @@ use tread_engine::policy::{Policy, Wishes};
 use tread_engine::sandbox::{Module, Sandbox};
 use tread_kube::api::disruption_policy::PolicyLimits;
 use tread_model::description::Claim;
-use tread_model::digest::Digest;
+use tread_model::digest::Sha256;
 use tread_model::read::Input;
 use tread_model::rules;
 use tread_model::verdict::{Failure, FailureKind, Layer};
@@ -27,7 +27,7 @@ pub struct Shipped {
     /// The component.
     pub component: &'static [u8],
     /// Its sha256.
-    pub digest: Digest,
+    pub digest: Sha256,
 }
 
 /// Everything that comes with tread.
@@ -124,7 +124,7 @@ pub struct Loader {
 /// What is known of a version also when it cannot be loaded.
 #[derive(Default)]
 struct Known {
-    digest: Option<Digest>,
+    digest: Option<Sha256>,
     claims: Vec<Claim>,
     warnings: Vec<String>,
 }
@@ -166,7 +166,7 @@ impl Loader {
     }
 
     /// A module that is known to fail, and is not tried.
-    pub fn not_tried(&self, component: &[u8], digest: Digest, failure: Failure) -> Loaded {
+    pub fn not_tried(&self, component: &[u8], digest: Sha256, failure: Failure) -> Loaded {
         let description = inspect::description(component, self.sandbox.limits());
         let claims = description.map(|it| it.claims).unwrap_or_default();
         let attempt = Attempt::Bad { failure, digest: Some(digest), claims };
@@ -179,7 +179,7 @@ impl Loader {
         let wishes = |settings| Wishes { settings, may_relax, read_secrets };
         let (policy, module) = match job.body {
             Body::Module(Material { component, mut settings }) => {
-                let digest = Digest::of(&component);
+                let digest = Sha256::of(&component);
                 known.digest = Some(digest);
                 if let Ok(description) = inspect::description(&component, limits) {
                     known.claims = description.claims;
@@ -268,8 +268,8 @@ fn manifest(version: &str, kind: &str, name: &str, spec: &Value) -> Value {
     json!({"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec})
 }
 
-fn pin(text: &str) -> Result<Digest, Failure> {
-    Digest::parse(text).ok_or_else(|| {
+fn pin(text: &str) -> Result<Sha256, Failure> {
+    Sha256::parse(text).ok_or_else(|| {
         let message = format!("the digest {text:?} was pinned, which is none");
         Failure { kind: FailureKind::DigestMismatch, message }
     })

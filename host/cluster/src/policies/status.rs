@@ -11,7 +11,7 @@ use tread_kube::api::{DisruptionPolicy, DisruptionPolicyStatus};
 use tread_kube::clean::cleaned;
 use tread_kube::events::{Note, Reason};
 use tread_model::description::Claim;
-use tread_model::digest::Digest;
+use tread_model::digest::Sha256;
 use tread_model::effect::Effect;
 use tread_model::verdict::{Failure, FailureKind};
 
@@ -172,7 +172,7 @@ pub fn waiting(object: &DisruptionPolicy, others: usize, now: Timestamp) -> Disr
 }
 
 /// Of the module that was tried, where it comes from a ConfigMap.
-fn newest_digest(object: &DisruptionPolicy, newest: &Attempt) -> Option<Digest> {
+fn newest_digest(object: &DisruptionPolicy, newest: &Attempt) -> Option<Sha256> {
     config_map_of(object)?;
     match newest {
         Attempt::Good(version) => Some(version.digest),

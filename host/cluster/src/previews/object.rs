@@ -333,8 +333,7 @@ fn name(work: &Work, cause: &Cause) -> String {
         fields.field(text.as_bytes());
     }
     fields.field(cause.event.as_str().as_bytes());
-    let digest = fields.finish().to_string();
-    let digest = digest.trim_start_matches("sha256:").get(..8).unwrap_or_default().to_owned();
+    let digest = fields.finish().hex().get(..8).unwrap_or_default().to_owned();
     let kind = match cause.kind.as_str() {
         "MachineConfig" => "mc".to_owned(),
         "MachineConfigPool" => "mcp".to_owned(),

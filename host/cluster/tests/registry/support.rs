@@ -126,7 +126,7 @@ fn shipped() -> AllShipped {
     static SHIPPED: OnceLock<AllShipped> = OnceLock::new();
     let one = |name: &'static str| {
         let component: &'static [u8] = file(&format!("policies/prebuilt/{name}.wasm")).leak();
-        Shipped { name, component, digest: Digest::of(component) }
+        Shipped { name, component, digest: Sha256::of(component) }
     };
     let all =
         || AllShipped { builtins: vec![one("registries"), one("ssh-keys")], rules: one("rules") };

@@ -180,10 +180,10 @@ pub struct Transition {
     pub from: String,
     /// The one that they are to get; empty if it is not rendered yet.
     pub to: String,
-    /// The sha256 digest of what the nodes have.
+    /// The digest of what the nodes have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from_digest: Option<String>,
-    /// The sha256 digest of what they are to get.
+    /// The digest of what they are to get.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to_digest: Option<String>,
     /// Which nodes.

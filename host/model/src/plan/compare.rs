@@ -2,7 +2,7 @@
 //! that are tried in the shadow, where they decide nothing.
 
 use super::{ChangeOutcome, GivenAnswer, Plan, PlanOutcome, PlannedChange, PolicyIdentity, Step};
-use crate::digest::Digest;
+use crate::digest::{Digest, Sha256};
 use crate::effect::Effect;
 use crate::verdict::{Failure, Layer};
 use serde::Serialize;
@@ -43,10 +43,10 @@ pub struct ShadowPolicy {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// The digest of its component.
-    pub digest: Digest,
+    pub digest: Sha256,
     /// The digest of its settings.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub settings_digest: Option<Digest>,
+    pub settings_digest: Option<Sha256>,
     /// Whether it would replace one of the same name and layer.
     pub replaces: bool,
     /// The stable name of the failure to load it.
@@ -236,8 +236,8 @@ mod tests {
             policy: name.to_owned(),
             layer: Layer::Template,
             version: "1.0.0".to_owned(),
-            digest: Digest::of(name.as_bytes()),
-            settings_digest: Digest::of(b"{}"),
+            digest: Sha256::of(name.as_bytes()),
+            settings_digest: Sha256::of(b"{}"),
         }
     }
 

@@ -16,7 +16,7 @@ pub(super) fn plan_digest(
     deciders: &[&PolicyIdentity],
     steps: &[Step],
 ) -> Digest {
-    let mut fields = Fields::new("tread plan 1");
+    let mut fields = Fields::new("tread plan 2");
     fields.digest(from);
     fields.digest(to);
     fields.number(match outcome {

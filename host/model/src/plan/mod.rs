@@ -18,7 +18,7 @@ pub(crate) use steps::{CA_TRUST_UNIT, UNIT_DIRECTORIES};
 pub use steps::{Step, effect_of, needs_daemon_reload, steps};
 
 use crate::change::Edit;
-use crate::digest::Digest;
+use crate::digest::{Digest, Sha256};
 use crate::effect::Effect;
 use crate::verdict::Layer;
 use serde::Serialize;
@@ -147,9 +147,9 @@ pub struct PolicyIdentity {
     /// Its version.
     pub version: String,
     /// The digest of its component.
-    pub digest: Digest,
+    pub digest: Sha256,
     /// The digest of its settings.
-    pub settings_digest: Digest,
+    pub settings_digest: Sha256,
 }
 
 /// What one policy said of a change.

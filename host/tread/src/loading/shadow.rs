@@ -13,7 +13,7 @@ use tread_engine::inspect;
 use tread_engine::planner::Shadows;
 use tread_engine::policy::{Policy, PolicySet};
 use tread_engine::sandbox::Sandbox;
-use tread_model::digest::Digest;
+use tread_model::digest::Sha256;
 use tread_model::plan::compare::ShadowPolicy;
 use tread_model::read::Input;
 use tread_model::rules;
@@ -49,14 +49,14 @@ pub fn policies_and_shadows(
                 settings: Map::new(),
                 description,
             }),
-            Err(failure) => broken.push(broken_policy(file.name, Digest::of(&file.bytes), failure)),
+            Err(failure) => broken.push(broken_policy(file.name, Sha256::of(&file.bytes), failure)),
         }
     }
     check(args, &read, &given, &given_rules, limits)?;
 
     let (mut tried, mut notes) = (Vec::new(), Vec::new());
     for given in given {
-        let (place, digest) = (given.place.clone(), Digest::of(&given.component));
+        let (place, digest) = (given.place.clone(), Sha256::of(&given.component));
         if let Some(failure) = taken(&given.description.name) {
             broken.push(broken_policy(place, digest, failure));
             continue;
@@ -96,7 +96,7 @@ fn taken(name: &str) -> Option<Failure> {
 }
 
 /// It costs nothing that it cannot be loaded: it is only tried.
-fn broken_policy(name: String, digest: Digest, failure: Failure) -> ShadowPolicy {
+fn broken_policy(name: String, digest: Sha256, failure: Failure) -> ShadowPolicy {
     ShadowPolicy {
         policy: name,
         layer: Layer::Template,

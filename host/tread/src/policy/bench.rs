@@ -16,7 +16,7 @@ use tread_engine::limits::Limits;
 use tread_engine::policy::{Policy, Wishes};
 use tread_engine::sandbox::{Call, Module, Sandbox, Speaker};
 use tread_model::change::Change;
-use tread_model::digest::Digest;
+use tread_model::digest::Sha256;
 use tread_model::verdict::{Failure, Layer};
 
 const EXAMPLES: &str = "\
@@ -77,7 +77,7 @@ pub fn run(args: &BenchArgs, out: &mut impl Write) -> Result<Exit> {
 struct Report {
     policy: String,
     version: String,
-    digest: Digest,
+    digest: Sha256,
     /// Of a call that is offered nothing: what is offered adds to it.
     fuel_limit: u64,
     memory_limit: usize,

@@ -11,7 +11,7 @@ use tread_engine::limits::Limits;
 use tread_engine::sandbox::{Options, Sandbox};
 use tread_model::claim::{validate_declarations, validate_description};
 use tread_model::description::{DECLARATIONS, Declarations, Description, SECTION};
-use tread_model::digest::Digest;
+use tread_model::digest::Sha256;
 use tread_model::verdict::FailureKind;
 
 /// A component that was built.
@@ -22,7 +22,7 @@ pub struct Built {
     /// Its bytes.
     pub size: usize,
     /// Their sha256.
-    pub digest: Digest,
+    pub digest: Sha256,
     /// What it imports.
     pub imports: Vec<String>,
     /// What the policy says of itself.
@@ -36,7 +36,7 @@ pub struct Built {
 pub fn build(dir: &Path, out: Option<&Path>) -> Result<Built> {
     let (component, description, declarations) = built(dir)?;
     if !is_of_tread(dir) {
-        check_name(&description.name, Some(Digest::of(&component)))?;
+        check_name(&description.name, Some(Sha256::of(&component)))?;
     }
     let path = match out {
         Some(out) => out.to_owned(),
@@ -63,7 +63,7 @@ pub(super) fn written(
     outputs::write(path, &component)
         .with_context(|| format!("the component cannot be written to {}", path.display()))?;
     let imports = tread_engine::inspect::inspect(&component, &Limits::default()).imports;
-    let (size, digest) = (component.len(), Digest::of(&component));
+    let (size, digest) = (component.len(), Sha256::of(&component));
     Ok(Built { path: path.to_owned(), size, digest, imports, description, declarations })
 }
 

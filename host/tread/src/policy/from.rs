@@ -12,7 +12,7 @@ use tread_engine::inspect::inspect;
 use tread_engine::limits::Limits;
 use tread_engine::sandbox::Sandbox;
 use tread_model::description::SECTION;
-use tread_model::digest::Digest;
+use tread_model::digest::Sha256;
 use tread_model::verdict::FailureKind;
 use wasmparser::{Encoding, Parser, Payload};
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
@@ -34,7 +34,7 @@ pub(super) fn build(path: &Path, out: Option<&Path>) -> Result<Built> {
     let component = component(path, read(path)?, &sandbox)?;
     Examined::new(path, &component, &sandbox).check(path)?;
     let description = tread_engine::inspect::description(&component, sandbox.limits())?;
-    check_name(&description.name, Some(Digest::of(&component)))?;
+    check_name(&description.name, Some(Sha256::of(&component)))?;
     let own = format!("{}.wasm", description.name);
     let to = out.unwrap_or(Path::new(&own));
     if outputs::is_same(path, to) {

@@ -6,13 +6,13 @@ use anyhow::{Result, ensure};
 use std::io::{self, Write as _};
 use tread_cluster::policies::approval;
 use tread_model::description::Claim;
-use tread_model::digest::Digest;
+use tread_model::digest::Sha256;
 
 /// Whether a policy may have this name. `component` is its digest: a built-in one
 /// has its own name.
-pub(super) fn check_name(name: &str, component: Option<Digest>) -> Result<()> {
+pub(super) fn check_name(name: &str, component: Option<Sha256>) -> Result<()> {
     let builtin = builtins::BUILTINS.iter().find(|builtin| builtin.name == name);
-    let own = builtin.is_none_or(|it| component == Some(Digest::of(it.component)));
+    let own = builtin.is_none_or(|it| component == Some(Sha256::of(it.component)));
     ensure!(own, "{}", taken(name));
     Ok(())
 }
@@ -47,8 +47,8 @@ mod tests {
     fn only_a_built_in_policy_has_the_name_of_one() {
         let own = builtins::BUILTINS.first().unwrap();
         assert!(check_name("chrony", None).is_ok());
-        assert!(check_name(own.name, Some(Digest::of(own.component))).is_ok());
-        for other in [None, Some(Digest::of(b"other"))] {
+        assert!(check_name(own.name, Some(Sha256::of(own.component))).is_ok());
+        for other in [None, Some(Sha256::of(b"other"))] {
             let error = check_name(own.name, other).unwrap_err().to_string();
             assert!(error.contains(own.name) && error.contains("rename it"), "{error}");
         }

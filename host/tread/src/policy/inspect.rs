@@ -15,7 +15,7 @@ use tread_engine::limits::Limits;
 use tread_engine::policy::complete_settings;
 use tread_engine::sandbox::{Sandbox, Spent};
 use tread_model::description::{Claim, Declarations, Description, SettingsDescription};
-use tread_model::digest::Digest;
+use tread_model::digest::Sha256;
 use tread_model::verdict::Failure;
 
 const EXAMPLES: &str = "\
@@ -145,7 +145,7 @@ struct Report<'e> {
     /// The same in words.
     what: &'e str,
     size: usize,
-    digest: Digest,
+    digest: Sha256,
     /// `Loaded` or `Failed`.
     state: &'static str,
     problems: Vec<Problem<'e>>,

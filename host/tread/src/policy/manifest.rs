@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result, bail};
 use base64_simd::STANDARD as BASE64;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
-use tread_model::digest::Digest;
+use tread_model::digest::Sha256;
 use tread_model::read::{Input, document_values};
 
 /// Makes tread load a ConfigMap.
@@ -37,7 +37,7 @@ pub(crate) struct Manifest<'m> {
     pub(crate) name: &'m str,
     /// `chrony 1.0.0`
     pub(crate) version: String,
-    pub(crate) digest: Digest,
+    pub(crate) digest: Sha256,
     pub(crate) claims: Vec<&'m str>,
     pub(crate) module: &'m [u8],
     /// YAML
@@ -222,7 +222,7 @@ mod tests {
             namespace: "node-config",
             name: "chrony",
             version: "chrony 1.0.0".to_owned(),
-            digest: Digest::of(module),
+            digest: Sha256::of(module),
             claims: vec!["file:/etc/chrony.conf", "unit:chronyd.service"],
             module,
             settings,
@@ -249,7 +249,7 @@ mod tests {
                 "labels": {"tread.dev/policy": "true"},
                 "annotations": {
                     "tread.dev/policy-claims": "file:/etc/chrony.conf\nunit:chronyd.service",
-                    "tread.dev/policy-digest": Digest::of(b"\0asm").to_string(),
+                    "tread.dev/policy-digest": Sha256::of(b"\0asm").to_string(),
                     "tread.dev/policy-version": "chrony 1.0.0",
                 },
             },
@@ -291,7 +291,7 @@ mod tests {
             assert_eq!(kinds, ["ConfigMap"]);
             assert_eq!(entries.len(), 1);
             assert_eq!(entries[0].bytes, module);
-            assert_eq!(entries[0].digest, Some(Digest::of(&module).to_string()));
+            assert_eq!(entries[0].digest, Some(Sha256::of(&module).to_string()));
         }
     }
 

@@ -257,14 +257,14 @@ pub(super) fn is_name(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tread_model::digest::Digest;
+    use tread_model::digest::Sha256;
 
     fn manifest(module: &[u8]) -> Manifest<'_> {
         Manifest {
             namespace: "ns",
             name: "chrony",
             version: "chrony 1.0.0".to_owned(),
-            digest: Digest::of(b""),
+            digest: Sha256::of(b""),
             claims: vec!["file:/etc/chrony.conf"],
             module,
             settings: None,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use tread_model::digest::{Digest, Fields};
+use tread_model::digest::{Digest, Fields, Sha256};
 
 /// What the manifest says of one component.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -97,7 +97,7 @@ fn fault(tree: &Path, name: &str, entry: Option<&Entry>) -> Result<Option<&'stat
     let Ok(bytes) = fs::read(component(&tree.join(PLACE), name)) else {
         return Ok(Some("its component is missing"));
     };
-    let same = Digest::of(&bytes).to_string() == entry.component;
+    let same = Sha256::of(&bytes).to_string() == entry.component;
     Ok((!same).then_some("its component is not the one of the manifest"))
 }
 
@@ -149,7 +149,7 @@ fn source(tree: &Path, name: &str) -> Result<Digest> {
         collect(&dir, &mut files)?;
     }
     files.sort();
-    let mut fields = Fields::new("tread prebuilt source 1");
+    let mut fields = Fields::new("tread prebuilt source 2");
     for file in files {
         let name = file.strip_prefix(tree).unwrap_or(&file);
         let bytes =
@@ -209,7 +209,7 @@ mod tests {
             write(tree.path(), file, text);
         }
         let entry = Entry {
-            component: Digest::of(b"component").to_string(),
+            component: Sha256::of(b"component").to_string(),
             source: source(tree.path(), "chrony").unwrap().to_string(),
         };
         let manifest = serde_json::to_string(&Manifest::from([("chrony".into(), entry)])).unwrap();

@@ -8,7 +8,7 @@ use crate::{Exit, inputs, outputs};
 use anyhow::{Context as _, Result, bail, ensure};
 use std::io::{self, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
-use tread_model::digest::Digest;
+use tread_model::digest::Sha256;
 use tread_model::read::Input;
 
 const EXAMPLES: &str = "\
@@ -112,8 +112,8 @@ fn listed(entry: &Entry) -> String {
 }
 
 /// The digest of the module, which has to be the one of the annotation.
-pub(crate) fn check_digest(file: &str, entry: &Entry) -> Result<Digest> {
-    let digest = Digest::of(&entry.bytes);
+pub(crate) fn check_digest(file: &str, entry: &Entry) -> Result<Sha256> {
+    let digest = Sha256::of(&entry.bytes);
     if let Some(noted) = entry.digest.as_ref().filter(|noted| **noted != digest.to_string()) {
         bail!(
             "{file}, {}: the annotation {DIGEST} says {noted}, but the module's digest is \

@@ -74,7 +74,7 @@ fn each_change_names_its_policy_its_reason_and_what_to_do_next() {
         "~ file:/etc/NetworkManager/a.conf: reboot",
         "decided by network 0.1.0 (builtin)",
         "\nsteps: drain, write, reboot, uncordon\n",
-        "\nplan sha256:",
+        "\nplan blake3:",
     ] {
         assert!(out.contains(part), "{part:?} in\n{out}");
     }

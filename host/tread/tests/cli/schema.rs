@@ -59,7 +59,7 @@ fn plan_is_valid(plan: &Value) -> Checked {
     one_of("effect", &plan["effect"], &EFFECTS)?;
     one_of("outcome", &plan["outcome"], &["nothing", "apply", "refuse"])?;
     for name in ["digest", "from", "to"] {
-        digest(name, &plan[name])?;
+        digest(name, &plan[name], "blake3:")?;
     }
     line("summary", &plan["summary"])?;
     ensure(plan["reproducible"].is_boolean(), "reproducible is no boolean")?;
@@ -97,13 +97,13 @@ fn shadow(plan: &Map<String, Value>, shadow: &Value) -> Checked {
         let optional = ["failure", "message", "settingsDigest", "version"];
         let policy = keys("policy", policy, &["digest", "layer", "policy", "replaces"], &optional)?;
         one_of("layer", &policy["layer"], &LAYERS)?;
-        digest("digest", &policy["digest"])?;
+        digest("digest", &policy["digest"], "sha256:")?;
         ensure(policy["replaces"].is_boolean(), "replaces is no boolean")?;
     }
     let required =
         ["digest", "drain", "effect", "outcome", "reboot", "reproducible", "steps", "summary"];
     let would = keys("plan", &shadow["plan"], &required, &[])?;
-    digest("digest", &would["digest"])?;
+    digest("digest", &would["digest"], "blake3:")?;
     steps(would)?;
     let (mine, theirs) = (list("steps", &plan["steps"])?, list("steps", &would["steps"])?);
     let without = |one: &[Value], other: &[Value]| -> Vec<Value> {
@@ -247,8 +247,8 @@ fn identity(policy: &Value) -> Checked {
     one_of("layer", &policy["layer"], &LAYERS)?;
     line("policy", &policy["policy"])?;
     line("version", &policy["version"])?;
-    digest("digest", &policy["digest"])?;
-    digest("settingsDigest", &policy["settingsDigest"])
+    digest("digest", &policy["digest"], "sha256:")?;
+    digest("settingsDigest", &policy["settingsDigest"], "sha256:")
 }
 
 fn keys<'v>(
@@ -282,8 +282,8 @@ fn one_of(what: &str, value: &Value, known: &[&str]) -> Checked {
     ensure(found, &format!("{what} is {value}, which is none of {known:?}"))
 }
 
-fn digest(what: &str, value: &Value) -> Checked {
-    let hex = value.as_str().and_then(|text| text.strip_prefix("sha256:")).unwrap_or_default();
+fn digest(what: &str, value: &Value, algorithm: &str) -> Checked {
+    let hex = value.as_str().and_then(|text| text.strip_prefix(algorithm)).unwrap_or_default();
     let is_hex = hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     ensure(hex.len() == 64 && is_hex, &format!("{what} is no digest"))
 }
@@ -341,7 +341,7 @@ fn the_checker_finds_what_breaks_the_schema() {
         ("/reboot", Value::from(true)),
         ("/effect", Value::from("reload")),
         ("/outcome", Value::from("refuse")),
-        ("/digest", Value::from("sha256:12")),
+        ("/digest", Value::from("blake3:12")),
         ("/steps/0/do", Value::from("reboot")),
         ("/steps/1", serde_json::json!({"do": "write", "unit": "a.service"})),
         ("/changes/0/decidedBy", Value::Null),

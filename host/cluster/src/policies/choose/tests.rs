@@ -18,8 +18,8 @@ fn version(bytes: &str, claims: &[&str]) -> Version {
         version: "1.0.0".to_owned(),
         summary: String::new(),
         claims: claims.iter().map(|it| claim(it)).collect(),
-        digest: Digest::of(bytes.as_bytes()),
-        settings_digest: Digest::of(b"{}"),
+        digest: Sha256::of(bytes.as_bytes()),
+        settings_digest: Sha256::of(b"{}"),
         warnings: Vec::new(),
     }
 }
@@ -31,7 +31,7 @@ fn good() -> Version {
 fn bad(kind: FailureKind, claims: &[&str]) -> Attempt {
     Attempt::Bad {
         failure: Failure { kind, message: "why".to_owned() },
-        digest: Some(Digest::of(b"bad")),
+        digest: Some(Sha256::of(b"bad")),
         claims: claims.iter().map(|it| claim(it)).collect(),
     }
 }
@@ -79,7 +79,7 @@ fn the_last_good_version_decides_while_its_bytes_are_kept_and_its_digest_stands(
         (object.clone(), None),
         (decided(None), Some(good())),
         (decided(Some(&version("another", &["file:/etc/chrony.conf"]))), Some(good())),
-        (object, Some(Version { settings_digest: Digest::of(b"{\"a\":1}"), ..good() })),
+        (object, Some(Version { settings_digest: Sha256::of(b"{\"a\":1}"), ..good() })),
     ] {
         let choice = choose(&object, &trap, kept.as_ref(), None);
         assert_eq!(choice.state, State::Failed);
@@ -95,7 +95,7 @@ fn bytes_that_do_not_match_a_pin_never_decide() {
     object.spec.digest = Some(good().digest.to_string());
     let choice = choose(&object, &mismatch, Some(&good()), None);
     assert_eq!(choice.state, State::LastGood, "the last good one is the one that is pinned");
-    object.spec.digest = Some(Digest::of(b"third").to_string());
+    object.spec.digest = Some(Sha256::of(b"third").to_string());
     let choice = choose(&object, &mismatch, Some(&good()), None);
     assert_eq!(choice.state, State::Failed);
     assert_eq!(reboots(&choice), ["file:/etc/chrony.conf", "file:/etc/other.conf"]);
@@ -152,7 +152,7 @@ fn while_a_new_version_waits_for_approval_the_one_before_goes_on() {
     assert!(waits(&object, Some(&good()), Some("unit:a.service")), "nor may the one before");
     assert!(waits(&decided(None), Some(&good()), None), "it never decided");
     let mut pinned = object.clone();
-    pinned.spec.digest = Some(Digest::of(b"wide").to_string());
+    pinned.spec.digest = Some(Sha256::of(b"wide").to_string());
     assert!(waits(&pinned, Some(&good()), None), "an admin wants the new one");
     let mut approved = object;
     approved.spec.approved = true;
@@ -188,12 +188,12 @@ fn an_object_that_cannot_be_read_costs_reboots_for_what_it_claimed() {
 #[test]
 fn rules_are_the_same_rules_whatever_carries_them_out() {
     let mut object = decided(Some(&good()));
-    let newer = Version { digest: Digest::of(b"a newer tread"), ..good() };
+    let newer = Version { digest: Sha256::of(b"a newer tread"), ..good() };
     let invalid = bad(FailureKind::InvalidSettings, &[]);
     assert_eq!(choose(&object, &invalid, Some(&newer), None).state, State::Failed);
     (object.spec.source, object.spec.rules) = (None, Some(Vec::new()));
     assert_eq!(choose(&object, &invalid, Some(&newer), None).state, State::LastGood);
-    let others = Version { settings_digest: Digest::of(b"[]"), ..newer };
+    let others = Version { settings_digest: Sha256::of(b"[]"), ..newer };
     assert_eq!(choose(&object, &invalid, Some(&others), None).state, State::Failed);
 }
 

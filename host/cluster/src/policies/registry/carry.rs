@@ -246,14 +246,14 @@ mod tests {
     use kube::Client;
     use tread_engine::sandbox::{Options, Sandbox};
     use tread_kube::watching::Watches;
-    use tread_model::digest::Digest;
+    use tread_model::digest::Sha256;
 
     #[tokio::test]
     async fn who_leads_no_longer_or_was_stopped_for_too_long_writes_nothing() {
         let asked = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", asked.local_addr().unwrap());
         let client = Client::try_from(kube::Config::new(url.parse().unwrap())).unwrap();
-        let rules = Shipped { name: "rules", component: b"", digest: Digest::of(b"") };
+        let rules = Shipped { name: "rules", component: b"", digest: Sha256::of(b"") };
         let settings = |leads| Settings {
             events: Events::new(client.clone(), "test", "Load"),
             client: client.clone(),

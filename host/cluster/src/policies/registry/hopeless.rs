@@ -6,7 +6,7 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tread_kube::api::disruption_policy::FailureStatus;
-use tread_model::digest::Digest;
+use tread_model::digest::Sha256;
 use tread_model::verdict::{Failure, FailureKind};
 
 /// Before one is tried again: at first, and at most.
@@ -18,11 +18,11 @@ const MOST: usize = 1024;
 
 /// What failed to compile. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Hopeless(Arc<Mutex<BTreeMap<Digest, (Failure, Retry)>>>);
+pub(super) struct Hopeless(Arc<Mutex<BTreeMap<Sha256, (Failure, Retry)>>>);
 
 impl Hopeless {
     /// Why this module is not tried now, if it is not.
-    pub(super) fn why(&self, digest: &Digest, now: Timestamp) -> Option<(Failure, Retry)> {
+    pub(super) fn why(&self, digest: &Sha256, now: Timestamp) -> Option<(Failure, Retry)> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.get(digest).filter(|(_, retry)| now < retry.at).cloned()
     }
@@ -30,7 +30,7 @@ impl Hopeless {
     /// Notes how a module did; when it is tried again, if it failed to compile.
     pub(super) fn note(
         &self,
-        digest: Digest,
+        digest: Sha256,
         failure: Option<&Failure>,
         now: Timestamp,
     ) -> Option<Retry> {
@@ -53,7 +53,7 @@ impl Hopeless {
     /// Takes over what a status says, which another replica may have written.
     pub(super) fn learn(&self, said: &FailureStatus, now: Timestamp) {
         let kind = FailureKind::ALL.iter().find(|kind| kind.name() == said.name);
-        let digest = said.digest.as_deref().and_then(Digest::parse);
+        let digest = said.digest.as_deref().and_then(Sha256::parse);
         let (Some(&kind), Some(digest), Some(at)) = (kind, digest, &said.retry_at) else { return };
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !is_of_compiling(kind) || all.len() >= MOST || all.contains_key(&digest) {
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn the_same_bytes_are_tried_again_after_longer_and_longer_pauses() {
-        let (hopeless, digest) = (Hopeless::default(), Digest::of(b"a"));
+        let (hopeless, digest) = (Hopeless::default(), Sha256::of(b"a"));
         let mut now = 0;
         for (tries, wait) in [(1, 30), (2, 60), (3, 120), (4, 240)] {
             assert_eq!(hopeless.why(&digest, at(now)), None, "{tries}");
@@ -104,7 +104,7 @@ mod tests {
             hopeless.note(digest, Some(&slow()), at(now));
         }
         assert_eq!(hopeless.note(digest, Some(&slow()), at(now)).unwrap().at, at(now + 3600));
-        assert_eq!(hopeless.why(&Digest::of(b"b"), at(now)), None, "others are tried");
+        assert_eq!(hopeless.why(&Sha256::of(b"b"), at(now)), None, "others are tried");
         // One that compiles, or fails in another way, is not held back.
         let trap = Failure { kind: FailureKind::Trap, message: String::new() };
         for done in [None, Some(&trap)] {
@@ -120,7 +120,7 @@ mod tests {
         let said = |name: &str, at: Option<Timestamp>| FailureStatus {
             name: name.to_owned(),
             message: "it took longer".to_owned(),
-            digest: Some(Digest::of(b"a").to_string()),
+            digest: Some(Sha256::of(b"a").to_string()),
             since: None,
             tries: Some(3),
             retry_at: at.map(Time),
@@ -128,7 +128,7 @@ mod tests {
         let learnt = |said: &FailureStatus| {
             let hopeless = Hopeless::default();
             hopeless.learn(said, at(1000));
-            hopeless.why(&Digest::of(b"a"), at(1000))
+            hopeless.why(&Sha256::of(b"a"), at(1000))
         };
         let found = learnt(&said("compile-timeout", Some(at(1100)))).unwrap();
         assert_eq!(found, (slow(), Retry { at: at(1100), tries: 3 }));

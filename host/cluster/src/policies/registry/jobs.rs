@@ -24,7 +24,7 @@ use tread_kube::metrics::Metrics;
 use tread_kube::told::told;
 use tread_kube::watching::Watches;
 use tread_kube::watching::seen::{Seen, each_by_itself};
-use tread_model::digest::Digest;
+use tread_model::digest::Sha256;
 use tread_model::verdict::{Failure, FailureKind};
 
 /// Before the API server is asked again: at first, and at most.
@@ -121,7 +121,7 @@ impl Hands {
     /// Loads a module, unless its bytes failed to compile a short while ago.
     async fn compiled(&self, job: Job, turn: Turn) -> Loaded {
         let Body::Module(found) = &job.body else { return self.blocking(job, turn).await };
-        let digest = Digest::of(&found.component);
+        let digest = Sha256::of(&found.component);
         if let Some((failure, retry)) = self.hopeless.why(&digest, Timestamp::now()) {
             let loaded = self.loader.not_tried(&found.component, digest, failure);
             return Loaded { retry: Some(retry), ..loaded };
@@ -213,7 +213,7 @@ impl Hands {
                 let map = self.fetch(&namespace, &name).await.ok_or(NotCopied::Moved)?;
                 let key = key.or_else(|| map.annotations().get(KEY_ANNOTATION).cloned());
                 let found = material(&map, key.as_deref()).map_err(|_| NotCopied::Moved)?;
-                if Digest::of(&found.component) != version.digest {
+                if Sha256::of(&found.component) != version.digest {
                     return Err(NotCopied::Moved);
                 }
                 Body::Module(found)

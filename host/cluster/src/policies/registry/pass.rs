@@ -23,7 +23,7 @@ use tokio::time::Instant;
 use tread_engine::policy::Policy;
 use tread_kube::api::DisruptionPolicy;
 use tread_kube::api::disruption_policy::{Mode, State};
-use tread_model::digest::Digest;
+use tread_model::digest::Sha256;
 use tread_model::verdict::{Failure, FailureKind};
 
 /// Before it is told of a namespace again that it has ConfigMaps that are no
@@ -348,7 +348,7 @@ fn as_it_was_said(object: &DisruptionPolicy) -> Option<Attempt> {
     let said = object.status.as_ref()?.failure.as_ref()?;
     let kind = *FailureKind::ALL.iter().find(|kind| kind.name() == said.name)?;
     let failure = Failure { kind, message: said.message.clone() };
-    let digest = said.digest.as_deref().and_then(Digest::parse);
+    let digest = said.digest.as_deref().and_then(Sha256::parse);
     Some(Attempt::Bad { failure, digest, claims: Vec::new() })
 }
 

@@ -13,7 +13,7 @@ use tread_engine::planner::Shadows;
 use tread_engine::policy::{Policy, PolicySet};
 use tread_kube::api::DisruptionPolicy;
 use tread_kube::api::disruption_policy::{Mode, State};
-use tread_model::digest::Digest;
+use tread_model::digest::Sha256;
 use tread_model::plan::PolicyIdentity;
 use tread_model::plan::compare::ShadowPolicy;
 
@@ -126,8 +126,8 @@ fn policy(entry: &mut Entry, it: &Listed) -> Option<Arc<Policy>> {
                 policy: it.name.clone(),
                 layer: it.object.spec.layer().into(),
                 version: String::new(),
-                digest: digest.unwrap_or_else(|| Digest::of(b"")),
-                settings_digest: Digest::of(b"{}"),
+                digest: digest.unwrap_or_else(|| Sha256::of(b"")),
+                settings_digest: Sha256::of(b"{}"),
             };
             (!claims.is_empty()).then(|| entry.broken(identity, claims.clone(), failure))?
         }

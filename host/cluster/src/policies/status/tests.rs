@@ -2,7 +2,7 @@ use super::*;
 use crate::policies::choose::choose;
 use tread_kube::api::DisruptionPolicySpec;
 use tread_kube::api::disruption_policy::{ConfigMapSource, Layer, Mode, Source};
-use tread_model::digest::Digest;
+use tread_model::digest::Sha256;
 use tread_model::effect::Effect;
 
 fn claim(changes: &str, least: Effect, most: Effect) -> Claim {
@@ -15,8 +15,8 @@ fn version(number: &str) -> Version {
         version: number.to_owned(),
         summary: "Restarts chronyd".to_owned(),
         claims: vec![claim("file:/etc/chrony.conf", Effect::None, Effect::Restart)],
-        digest: Digest::of(number.as_bytes()),
-        settings_digest: Digest::of(b"{}"),
+        digest: Sha256::of(number.as_bytes()),
+        settings_digest: Sha256::of(b"{}"),
         warnings: Vec::new(),
     }
 }
@@ -41,7 +41,7 @@ fn object() -> DisruptionPolicy {
 fn bad(message: &str) -> Attempt {
     Attempt::Bad {
         failure: Failure { kind: FailureKind::OutOfFuel, message: message.to_owned() },
-        digest: Some(Digest::of(message.as_bytes())),
+        digest: Some(Sha256::of(message.as_bytes())),
         claims: Vec::new(),
     }
 }
@@ -121,7 +121,7 @@ fn a_bad_new_version_says_who_decides_and_tells_its_author() {
     assert_eq!(status.version.as_deref(), Some("1.0.0"), "the one that decides");
     let (value, reason, message) = condition(&after, "Loaded");
     assert_eq!((value, reason), ("False", "OutOfFuel"));
-    let digest = Digest::of(b"it loops").to_string();
+    let digest = Sha256::of(b"it loops").to_string();
     let named = format!(" Its digest is {digest}.");
     assert_eq!(message, format!("it loops. The version before, 1.0.0, goes on deciding.{named}"));
     assert_eq!(status.newest_digest, Some(digest), "and not the one that decides");
@@ -192,7 +192,7 @@ fn what_is_switched_off_or_pinned_away_for_a_moment_stays_kept_and_known() {
     let Deciding::Reboots(claims) = choice.deciding else { panic!("{choice:?}") };
     assert_eq!(claims[0].changes, "file:/etc/chrony.conf");
     let mut pinned = object;
-    pinned.spec.digest = Some(Digest::of(b"another").to_string());
+    pinned.spec.digest = Some(Sha256::of(b"another").to_string());
     let (pinned, _) = seen(&pinned, &bad("a"), None, 3);
     assert_eq!(known(&pinned), before);
     assert_eq!(columns(&pinned), ("file:/etc/chrony.conf".to_owned(), "reboot".to_owned()));

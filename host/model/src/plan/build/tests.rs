@@ -1,4 +1,5 @@
 use super::*;
+use crate::digest::Sha256;
 use crate::verdict::{Layer, Verdict};
 
 fn policy(name: &str, layer: Layer) -> PolicyIdentity {
@@ -6,8 +7,8 @@ fn policy(name: &str, layer: Layer) -> PolicyIdentity {
         policy: name.to_owned(),
         layer,
         version: "1.0.0".to_owned(),
-        digest: Digest::of(name.as_bytes()),
-        settings_digest: Digest::of(b"{}"),
+        digest: Sha256::of(name.as_bytes()),
+        settings_digest: Sha256::of(b"{}"),
     }
 }
 
@@ -95,7 +96,7 @@ fn the_digest_covers_configs_deciders_and_steps_and_nothing_else() {
     assert_ne!(base.digest, other_steps.digest);
 
     let mut other_settings = one.clone();
-    other_settings.settings_digest = Digest::of(b"{\"drain\":\"always\"}");
+    other_settings.settings_digest = Sha256::of(b"{\"drain\":\"always\"}");
     let other_settings = built(change(vec![acts(&other_settings, &[reload("a.service")])]));
     assert_ne!(base.digest, other_settings.digest);
 

@@ -1,6 +1,6 @@
 use super::*;
 use crate::change::Edit;
-use crate::digest::Digest;
+use crate::digest::{Digest, Sha256};
 use crate::plan::{Decided, Said, Statement, build};
 use crate::verdict::{Action, Answer, Failure, FailureKind, Layer, Verdict};
 
@@ -9,8 +9,8 @@ fn policy(name: &str, layer: Layer) -> PolicyIdentity {
         policy: name.to_owned(),
         layer,
         version: "1.0.0".to_owned(),
-        digest: Digest::of(name.as_bytes()),
-        settings_digest: Digest::of(b"{}"),
+        digest: Sha256::of(name.as_bytes()),
+        settings_digest: Sha256::of(b"{}"),
     }
 }
 

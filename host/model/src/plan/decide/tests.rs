@@ -1,5 +1,5 @@
 use super::*;
-use crate::digest::Digest;
+use crate::digest::Sha256;
 use crate::verdict::FailureKind;
 
 fn policy(name: &str, layer: Layer) -> PolicyIdentity {
@@ -7,8 +7,8 @@ fn policy(name: &str, layer: Layer) -> PolicyIdentity {
         policy: name.to_owned(),
         layer,
         version: "1.0.0".to_owned(),
-        digest: Digest::of(name.as_bytes()),
-        settings_digest: Digest::of(b"{}"),
+        digest: Sha256::of(name.as_bytes()),
+        settings_digest: Sha256::of(b"{}"),
     }
 }
 

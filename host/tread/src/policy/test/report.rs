@@ -4,7 +4,7 @@ use crate::render::{json, line};
 use anyhow::Result;
 use serde::Serialize;
 use std::io::Write;
-use tread_model::digest::Digest;
+use tread_model::digest::Sha256;
 
 /// What came of everything.
 #[derive(Debug, Serialize)]
@@ -12,7 +12,7 @@ use tread_model::digest::Digest;
 pub(super) struct Report {
     pub(super) policy: String,
     pub(super) version: String,
-    pub(super) digest: Digest,
+    pub(super) digest: Sha256,
     pub(super) passed: usize,
     pub(super) failed: usize,
     pub(super) updated: usize,
@@ -158,7 +158,7 @@ mod tests {
         Report {
             policy: "chrony".to_owned(),
             version: "1.0.0".to_owned(),
-            digest: Digest::of(b""),
+            digest: Sha256::of(b""),
             passed: 0,
             failed: 0,
             updated: 0,
