@@ -20,7 +20,7 @@ pub(crate) fn is_lookup(path: &str) -> bool {
 pub(crate) enum Trouble<'a> {
     /// The runtime would not load this file.
     Broken(&'a str, Problem),
-    /// Only the digest of this one is known.
+    /// Of this one only a token is known.
     Hidden(&'a str),
 }
 
@@ -42,13 +42,16 @@ pub(crate) fn files<'a>(context: &Context<'a>, wanted: impl Fn(&str) -> bool) ->
         .changes
         .iter()
         .map(|change| (change.path(), content(&change.before), content(&change.after)));
-    let mut files: Vec<File<'a>> = unchanged
+    let all = unchanged
         .chain(changed)
         .filter_map(|(path, before, after)| Some(File { path: path?, before, after }))
-        .filter(|file| wanted(file.path))
-        .collect();
+        .filter(|file| wanted(file.path));
     // The main file's path comes before those of its drop-ins.
-    files.sort_by(|a, b| a.path.cmp(b.path));
+    let mut files: Vec<File<'a>> = Vec::new();
+    for file in all {
+        let at = files.partition_point(|other| other.path <= file.path);
+        files.insert(at, file);
+    }
     files
 }
 

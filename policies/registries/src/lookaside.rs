@@ -16,7 +16,7 @@ pub(crate) fn is_read(path: &str) -> bool {
 pub(crate) enum Trouble<'a> {
     /// With this file no image can be pulled, for this reason.
     Broken(&'a str, String),
-    /// Only the digest of this one is known.
+    /// Of this one only a token is known.
     Hidden(&'a str),
 }
 

@@ -3,6 +3,7 @@
 use crate::chance::Chance;
 use crate::node::{Node, Pair};
 use std::collections::BTreeSet;
+use tread_policy_registries::Settings;
 
 const FILES: &[&str] =
     &["a.yaml", "b.yaml", "default.yaml", "a.yml", "more/a.yaml", "b.yaml.bak", ".yaml"];
@@ -148,5 +149,5 @@ pub(crate) fn pair(chance: &mut Chance) -> Pair {
     let repositories =
         ["a.io/r", "a.io/p/r", "a.io:5000/p/r", "10.0.0.1:5000/r", "b.io/r", "z.io/r"];
     let names: BTreeSet<String> = repositories.map(|name| format!("{name}:1")).into();
-    Pair { before, after, names }
+    Pair { before, after, names, settings: Settings::default() }
 }

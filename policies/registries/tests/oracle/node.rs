@@ -67,6 +67,7 @@ pub(crate) struct Pair {
     pub(crate) after: Node,
     /// The images that may be pulled.
     pub(crate) names: BTreeSet<String>,
+    pub(crate) settings: Settings,
 }
 
 /// The policy's verdict on a change.
@@ -106,7 +107,7 @@ impl Pair {
             }
         }
         let context = Context { changes: &changes, unchanged: &unchanged };
-        let verdicts = Registries::classify_all(&Settings::default(), &context);
+        let verdicts = Registries::classify_all(&self.settings, &context);
         let ids = changes.iter().map(|change| change.id.clone());
         ids.zip(verdicts).map(|(id, verdict)| Told { id, verdict }).collect()
     }
