@@ -31,6 +31,13 @@ pub(crate) struct File<'a> {
     pub(crate) after: Option<&'a Content>,
 }
 
+impl File<'_> {
+    /// Whether there is such a file after the change.
+    pub(crate) fn is_to_come(&self) -> bool {
+        self.after.is_some_and(|content| *content != Content::Absent)
+    }
+}
+
 /// The files that are `wanted`, in the order in which the runtime reads them.
 pub(crate) fn files<'a>(context: &Context<'a>, wanted: impl Fn(&str) -> bool) -> Vec<File<'a>> {
     let content = |state: &'a State| state.as_file().map(|file| &file.content);
