@@ -330,8 +330,13 @@ fn add_names(chance: &mut Chance, file: &File, longest: usize, names: &mut BTree
         scopes.extend([registry.prefix.as_str(), registry.own.location.as_str()]);
         scopes.extend(registry.mirrors.iter().map(|mirror| mirror.location.as_str()));
     }
-    let mut lengths =
-        |longest: usize| [longest, 1 + chance.below(longest), 1 + chance.below(longest)];
+    let places: Vec<usize> = scopes.iter().map(|scope| scope.len()).collect();
+    // The last that fits behind a place, the next one, and any.
+    let mut lengths = |base: &str, longest: usize| {
+        let fits =
+            if places.is_empty() { 0 } else { 255 + base.len() - chance.of(&places).min(255) };
+        [longest, fits, fits + 1, 1 + chance.below(longest)].map(|length| length.min(longest))
+    };
     for scope in scopes {
         let bases: Vec<String> = match scope.strip_prefix('*') {
             Some(domain) => ["c", "e.c", "d"].map(|host| format!("{host}{domain}")).into(),
@@ -347,14 +352,15 @@ fn add_names(chance: &mut Chance, file: &File, longest: usize, names: &mut BTree
             for below in ["", "/r", "/p/r", "/p/q/s", "/library/x", "/x", "/team_a/r", "/any/r"] {
                 repositories.insert(format!("{base}{below}"));
             }
-            for length in lengths(longest) {
+            for length in lengths(&base, longest) {
                 let more = length.saturating_sub(base.len() + 1);
                 repositories.insert(format!("{base}/{}", "l".repeat(more)));
             }
         }
     }
     repositories.extend(SHORTS.iter().map(ToString::to_string));
-    repositories.extend(lengths(longest - SEARCHED_START.len()).map(|length| "l".repeat(length)));
+    repositories
+        .extend(lengths("", longest - SEARCHED_START.len()).map(|length| "l".repeat(length)));
     repositories.retain(|repository| repository.len() <= longest);
     for repository in repositories {
         names.insert(format!("{repository}:1"));
