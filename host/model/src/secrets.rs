@@ -1,6 +1,6 @@
 //! Secrets stay home: what other users of a node cannot read, what is known to
-//! be a secret by its path, and what is a password, goes further only as a
-//! digest.
+//! be a secret by its path, and what is a password, goes further only as a token,
+//! which says nothing but what is equal.
 
 mod paths;
 

@@ -1,12 +1,17 @@
 //! What changes for the pulls of a node when its registries change.
 
-use crate::Mirrors;
 use crate::config::{Config, searched};
 use crate::law::harm;
-use crate::lookup::{By, Match, Side, Source, is_alike};
+use crate::lengths::Span;
+use crate::lookup::{
+    Asked, By, Match, Side, Source, Spoiler, fits, is_alike, room, room_behind, too_long,
+};
+use crate::name::is_canonical;
+use crate::names::{in_order, pieces_in_order};
 use crate::probe::{Probes, Words, any_shorts};
 use crate::scopes::{Difference, is_same};
-use crate::told::{Found, Outcome, describe, gain};
+use crate::told::{Found, Outcome, Subject, describe, gain};
+use crate::{Mirrors, Settings};
 
 /// More names than this, and one more for so many entries of both sides, are not
 /// looked up one by one: it would take longer than a policy has.
@@ -14,13 +19,14 @@ const MOST: usize = 2_000;
 const ENTRIES_FOR_A_NAME: usize = 4;
 
 /// Compares two configurations by where each image is looked for.
-pub(crate) fn compare<'a>(before: &Config<'a>, after: &Config<'a>, mirrors: Mirrors) -> Outcome {
+pub(crate) fn compare<'a>(before: &Config<'a>, after: &Config<'a>, settings: Settings) -> Outcome {
     let sides = [&Side::of(before), &Side::of(after)];
     let difference = Difference::between(sides);
     if difference.prefixes.is_empty() && before.settings == after.settings {
         return Outcome::Same;
     }
-    let words = Words::of([before, after]);
+    let Settings { mirrors, longest_name, .. } = settings;
+    let words = Words::of([before, after], longest_name.into());
     let most = MOST + (before.registries.len() + after.registries.len()) / ENTRIES_FOR_A_NAME;
     let mut comparison =
         Comparison { sides, mirrors, difference, words, most, found: Found::default() };
@@ -63,15 +69,16 @@ impl<'s, 'a> Comparison<'s, 'a> {
                 };
             }
             let [old, new] = found;
-            let mut alike = !words.is_long() && is_alike(&name, new);
+            let most = words.most_in(&name);
+            let mut alike = is_alike(&name, new, most);
             self.difference.pull_back(scope, &name, new, &mut probes);
             if !is_found_alike(old, new) {
-                alike = alike && is_alike(&name, old);
+                alike = alike && is_alike(&name, old, most);
                 self.difference.pull_back(scope, &name, old, &mut probes);
             }
             if !alike {
                 probes.add(scope);
-            } else if self.look_up(&name, found, Side::sources_of_all) {
+            } else if self.look_up(&name, found, Span::EXACT, Side::sources_of_all) {
                 moved.push(words.below(&name));
             }
             if alike && !name.contains(['/', ':']) {
@@ -82,20 +89,23 @@ impl<'s, 'a> Comparison<'s, 'a> {
             }
         }
         for name in probes.into_names() {
+            let Some(span) = words.span(&name) else { continue };
             let found = sides.map(|side| side.find(&name));
-            if self.look_up(&name, found, Side::sources) {
+            if self.look_up(&name, found, span, Side::sources) {
                 moved.push(name);
             }
         }
         Some(moved)
     }
 
-    /// Compares the sources of a name. Returns whether the first ones are others.
+    /// Compares the sources of a name, which stands for names of all lengths of the
+    /// span. Returns whether the first ones are others.
     fn look_up<'n>(
         &mut self,
         name: &'n str,
         found: [Match<'a>; 2],
-        sources: impl Fn(&Side<'s, 'a>, &'n str, Match<'a>, By) -> Vec<Source<'n>>,
+        span: Span,
+        sources: impl Fn(&Side<'s, 'a>, Asked<'n>, Match<'a>) -> Result<Vec<Source<'n>>, Spoiler<'a>>,
     ) -> bool {
         let [before, after] = self.sides;
         let [old, new] = found;
@@ -104,17 +114,29 @@ impl<'s, 'a> Comparison<'s, 'a> {
             return false;
         }
         let mut moves = false;
-        for by in [By::Tag, By::Digest] {
-            let (was, is) = (sources(before, name, old, by), sources(after, name, new, by));
-            if was == is {
-                continue;
+        for longer in span.tried(found.into_iter().flat_map(|found| room(name, found))) {
+            for by in [By::Tag, By::Digest] {
+                let asked = Asked { name, longer, by };
+                let was = sources(before, asked, old).unwrap_or_default();
+                let is = sources(after, asked, new);
+                let spoiler = is.as_ref().err().copied();
+                let is = is.unwrap_or_default();
+                if was == is {
+                    continue;
+                }
+                if !span.counts(longer) {
+                    moves = true;
+                    continue;
+                }
+                moves |= self.is_ordered(by);
+                let length = self.words.length_of(name, longer);
+                self.note(
+                    Subject { scope: self.words.scope(name), by, length },
+                    &was,
+                    &is,
+                    spoiler,
+                );
             }
-            moves |= self.is_ordered(by);
-            // Only the first harm is told.
-            let told = is.is_empty() && self.found.harms.is_empty();
-            let spoiler = if told { after.spoiler(name, by) } else { None };
-            let scope = self.words.scope(name);
-            self.note(scope, by, &was, &is, spoiler);
         }
         moves
     }
@@ -162,8 +184,7 @@ impl<'s, 'a> Comparison<'s, 'a> {
             // Of Docker's own images every short name may be meant.
             scopes.extend(met.map(|scope| if scope == "library" { "" } else { scope }));
         }
-        scopes.sort_unstable();
-        scopes.dedup();
+        pieces_in_order(&mut scopes);
         let shorts = self.below(&scopes, &starts)?;
         self.look_up_shorts(shorts);
         Some(())
@@ -179,11 +200,14 @@ impl<'s, 'a> Comparison<'s, 'a> {
             let names = probes.into_names();
             self.sides.iter().any(|side| {
                 let mut inside = side.config.registries.with_start(&start);
+                // Of all names the shortest one fits behind most places.
                 let has_sources = |name: &String| {
                     let found = side.find(name);
-                    [By::Tag, By::Digest]
-                        .iter()
-                        .any(|by| !side.sources(name, found, *by).is_empty())
+                    let longer = self.words.span(name).map_or(0, Span::least);
+                    [By::Tag, By::Digest].into_iter().any(|by| {
+                        let sources = side.sources(Asked { name, longer, by }, found);
+                        sources.is_ok_and(|sources| !sources.is_empty())
+                    })
                 };
                 inside.next().is_some() || names.iter().any(has_sources)
             })
@@ -195,8 +219,7 @@ impl<'s, 'a> Comparison<'s, 'a> {
     fn starts(&self) -> Vec<String> {
         let lists = self.sides.map(|side| side.config.search());
         let mut starts: Vec<String> = lists.concat().into_iter().map(searched).collect();
-        starts.sort_unstable();
-        starts.dedup();
+        in_order(&mut starts);
         starts
     }
 
@@ -233,20 +256,35 @@ impl<'s, 'a> Comparison<'s, 'a> {
     }
 
     fn look_up_shorts(&mut self, mut shorts: Vec<String>) {
-        shorts.sort_unstable();
-        shorts.dedup();
+        in_order(&mut shorts);
         for short in shorts {
             let scope = match self.words.written(&short) {
                 "" => "short names".to_string(),
                 _ => ["the short name ", &self.words.scope(&short)].concat(),
             };
-            let [old, new] = self.sides.map(|side| (side, side.config.candidates(&short)));
-            for by in [By::Tag, By::Digest] {
-                let [was, is] = [&old, &new].map(|(side, names)| -> Vec<Source<'_>> {
-                    names.iter().flat_map(|name| side.sources(name, side.find(name), by)).collect()
-                });
-                if was != is {
-                    self.note(scope.clone(), by, &was, &is, None);
+            let names = self.sides.map(|side| {
+                let names = side.config.candidates(&short).into_iter();
+                names.map(|name| (side.find(&name), name)).collect::<Vec<_>>()
+            });
+            let all = || names.iter().flatten();
+            let more = all().map(|(_, name)| name.len().saturating_sub(short.len())).min();
+            let Some(span) = self.words.span_of_short(&short, more.unwrap_or_default()) else {
+                continue;
+            };
+            let rooms =
+                all().flat_map(|(found, name)| room(name, *found).chain([room_behind(name.len())]));
+            let ([before, after], [old, new]) = (self.sides, &names);
+            let tried = span.tried(rooms).into_iter().filter(|longer| span.counts(*longer));
+            for longer in tried {
+                for by in [By::Tag, By::Digest] {
+                    let was = sources_of_short(before, old, longer, by).unwrap_or_default();
+                    let is = sources_of_short(after, new, longer, by);
+                    let spoiler = is.as_ref().err().copied();
+                    let is = is.unwrap_or_default();
+                    if was != is {
+                        let length = self.words.length_of(&short, longer);
+                        self.note(Subject { scope: scope.clone(), by, length }, &was, &is, spoiler);
+                    }
                 }
             }
         }
@@ -255,23 +293,24 @@ impl<'s, 'a> Comparison<'s, 'a> {
     /// Notes what the sources of a name, that are others than before, bring.
     fn note(
         &mut self,
-        scope: String,
-        by: By,
+        subject: Subject,
         before: &[Source<'_>],
         after: &[Source<'_>],
-        spoiler: Option<&str>,
+        spoiler: Option<Spoiler<'_>>,
     ) {
         let words = &self.words;
+        let by = subject.by;
         match harm(by, self.mirrors, before, after) {
             Some(harm) => {
-                let text = |scope: &str| describe(words, scope, by, &harm, spoiler);
-                self.found.harms.add(scope, text);
+                self.found
+                    .harms
+                    .add(subject, |subject| describe(words, subject, &harm, after, spoiler));
             }
             None => {
                 let found = &mut self.found;
                 found.if_whole = found.if_whole
                     || by == By::Digest && harm(by, Mirrors::Untrusted, before, after).is_some();
-                self.found.news.add(scope, |scope| gain(words, scope, by, before, after));
+                self.found.news.add(subject, |subject| gain(words, subject, before, after));
             }
         }
     }
@@ -280,16 +319,31 @@ impl<'s, 'a> Comparison<'s, 'a> {
         let [before, after] = self.sides.map(|side| side.config);
         let harms = &mut self.found.harms;
         if before.credential_helpers() != after.credential_helpers() {
-            harms.add("the credential helpers".to_string(), |_| {
-                "credentials come from other helpers".to_string()
-            });
+            harms.add_other("the credential helpers", "credentials come from other helpers");
         }
         if before.settings.layer_store_helper != after.settings.layer_store_helper {
-            harms.add("the layer store".to_string(), |_| {
-                "the layer store gets credentials from another helper".to_string()
-            });
+            let text = "the layer store gets credentials from another helper";
+            harms.add_other("the layer store", text);
         }
     }
+}
+
+/// The sources of all names that a short one may stand for.
+fn sources_of_short<'n, 'a: 'n>(
+    side: &Side<'_, 'a>,
+    names: &'n [(Match<'a>, String)],
+    longer: isize,
+    by: By,
+) -> Result<Vec<Source<'n>>, Spoiler<'n>> {
+    let is_name = |name: &str| fits(name, longer) && is_canonical(name);
+    if let Some((_, name)) = names.iter().find(|(_, name)| !is_name(name)) {
+        return Err(Spoiler { location: name, too_long: too_long(name, longer) });
+    }
+    // A name without sources leaves the others theirs.
+    let sources = names
+        .iter()
+        .filter_map(|(found, name)| side.sources(Asked { name, longer, by }, *found).ok());
+    Ok(sources.flatten().collect())
 }
 
 fn is_found_alike(before: Match<'_>, after: Match<'_>) -> bool {

@@ -1,6 +1,5 @@
 //! What registries.conf and its drop-ins say together.
 
-use crate::lookup::is_name;
 use crate::name::complete;
 use crate::names::Names;
 use std::borrow::Cow;
@@ -107,15 +106,29 @@ impl<'a> Config<'a> {
         self.settings.search.as_deref().unwrap_or_default()
     }
 
-    /// The names that a short name may stand for, in order. None if no pull can
-    /// succeed: a registry of which no name can be made spoils it for all.
+    /// The names that a short name may stand for, in order. A pull succeeds only if
+    /// all of them are names.
     pub(crate) fn candidates(&self, short: &str) -> Vec<String> {
-        if let Some(Some(name)) = self.settings.aliases.get(short) {
-            return vec![name.to_string()];
+        match self.settings.aliases.get(short) {
+            Some(Some(name)) => vec![name.to_string()],
+            _ => self.search().iter().map(|registry| complete(registry, short)).collect(),
         }
-        let names: Vec<String> =
-            self.search().iter().map(|registry| complete(registry, short)).collect();
-        if names.iter().all(|name| is_name(name)) { names } else { Vec::new() }
+    }
+
+    /// Calls `each` with whatever is written of names.
+    pub(crate) fn each_name<'s>(&'s self, mut each: impl FnMut(&'s str)) {
+        for registry in self.registries.values() {
+            each(registry.prefix);
+            if !std::ptr::eq(registry.prefix, registry.location) {
+                each(registry.location);
+            }
+            registry.mirrors.iter().for_each(|mirror| each(mirror.location));
+        }
+        self.search().iter().for_each(|registry| each(registry));
+        for (short, target) in self.settings.aliases.iter() {
+            each(short);
+            target.iter().for_each(|target| each(target));
+        }
     }
 
     /// Who is asked for credentials: the runtime's own files, unless set.

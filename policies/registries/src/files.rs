@@ -20,7 +20,7 @@ pub(crate) fn is_lookup(path: &str) -> bool {
 pub(crate) enum Trouble<'a> {
     /// The runtime would not load this file.
     Broken(&'a str, Problem),
-    /// Only the digest of this one is known.
+    /// Of this one only a token is known.
     Hidden(&'a str),
 }
 
@@ -29,6 +29,13 @@ pub(crate) struct File<'a> {
     pub(crate) path: &'a str,
     before: Option<&'a Content>,
     pub(crate) after: Option<&'a Content>,
+}
+
+impl File<'_> {
+    /// Whether there is such a file after the change.
+    pub(crate) fn is_to_come(&self) -> bool {
+        self.after.is_some_and(|content| *content != Content::Absent)
+    }
 }
 
 /// The files that are `wanted`, in the order in which the runtime reads them.
@@ -42,13 +49,16 @@ pub(crate) fn files<'a>(context: &Context<'a>, wanted: impl Fn(&str) -> bool) ->
         .changes
         .iter()
         .map(|change| (change.path(), content(&change.before), content(&change.after)));
-    let mut files: Vec<File<'a>> = unchanged
+    let all = unchanged
         .chain(changed)
         .filter_map(|(path, before, after)| Some(File { path: path?, before, after }))
-        .filter(|file| wanted(file.path))
-        .collect();
+        .filter(|file| wanted(file.path));
     // The main file's path comes before those of its drop-ins.
-    files.sort_by(|a, b| a.path.cmp(b.path));
+    let mut files: Vec<File<'a>> = Vec::new();
+    for file in all {
+        let at = files.partition_point(|other| other.path <= file.path);
+        files.insert(at, file);
+    }
     files
 }
 

@@ -27,6 +27,7 @@
 //! | `insecure` is given to a source with others behind it | safe if trusted | drain |
 //! | a narrower entry hides the mirrors of a broader one | drain | drain |
 //! | a location of which no name can be made is added | drain | drain |
+//! | a location behind which some names become too long is added | drain | drain |
 //! | a search registry is added at the end | safe | safe |
 //! | the search registries change otherwise | drain | drain |
 //!

@@ -10,6 +10,7 @@ mod config;
 mod fields;
 mod files;
 mod law;
+mod lengths;
 mod load;
 mod lookaside;
 mod lookup;
@@ -35,15 +36,27 @@ use tread_guest_sdk::{
 pub struct Registries;
 
 /// What an admin can set.
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Settings {
     /// When to drain for a change of where images are looked up.
-    #[serde(default)]
     pub drain: Drain,
     /// Whether mirrors have whole images.
-    #[serde(default)]
     pub mirrors: Mirrors,
+    /// How many characters images' names have at most, without tag and digest.
+    pub longest_name: u8,
+}
+
+/// Half of what the runtime takes, and more than any name has that is in use.
+/// With all of it, hardly any mirror could be added without a drain: behind each
+/// location that is longer than what it stands for, the longest names are too long.
+const LONGEST_NAME: u8 = 128;
+
+impl Default for Settings {
+    fn default() -> Self {
+        let (drain, mirrors) = (Drain::default(), Mirrors::default());
+        Settings { drain, mirrors, longest_name: LONGEST_NAME }
+    }
 }
 
 /// When to drain for a change of where images are looked up.
@@ -98,7 +111,7 @@ impl Policy for Registries {
 
     fn schema() -> Option<String> {
         Some(
-            r#"{"type":"object","additionalProperties":false,"properties":{"drain":{"description":"When to drain for a change of where images are looked up: if a pull that worked could now fail or give another image, for every change, or for none.","enum":["when-needed","always","never"],"default":"when-needed"},"mirrors":{"description":"Whether every mirror that has an image's manifest has its layers and signatures too; CRI-O asks no other one for them. If untrusted, the node is drained when a mirror is put in front of what worked.","enum":["trusted","untrusted"],"default":"trusted"}}}"#
+            r#"{"type":"object","additionalProperties":false,"properties":{"drain":{"description":"When to drain for a change of where images are looked up: if a pull that worked could now fail or give another image, for every change, or for none.","enum":["when-needed","always","never"],"default":"when-needed"},"mirrors":{"description":"Whether every mirror that has an image's manifest has its layers and signatures too; CRI-O asks no other one for them. If untrusted, the node is drained when a mirror is put in front of what worked.","enum":["trusted","untrusted"],"default":"trusted"},"longest-name":{"description":"How many characters images' names have at most, without tag and digest. CRI-O takes 255; behind a location that is longer than what it stands for, such a name becomes too long, and the pull fails. So with 255 the node is drained for each such mirror.","type":"integer","minimum":1,"maximum":255,"default":128}}}"#
                 .to_string(),
         )
     }
@@ -153,7 +166,7 @@ fn lookup(settings: Settings, context: &Context<'_>) -> Verdict {
         Ok(before) => before,
         Err(trouble) => return not_known(drain, &trouble),
     };
-    match compare(&before, &config_after(&files, &after), settings.mirrors) {
+    match compare(&before, &config_after(&files, &after), settings) {
         Outcome::Same => decide(drain, false, "every image is looked up as before"),
         Outcome::Safe(news) => {
             decide(drain, false, &["whatever could be pulled still can; ", &news].concat())

@@ -8,7 +8,7 @@
 use crate::config::{Mirror, Pull, Registry, Settings};
 use crate::fields::fields;
 use crate::name::{alias_target, is_domain, is_short};
-use crate::names::Names;
+use crate::names::{self, Names};
 use std::borrow::Cow;
 use tread_policy_formats::toml::{Document, Error};
 use tread_policy_formats::{Item, Section, words};
@@ -131,7 +131,7 @@ pub(crate) fn check<'a>(registries: &[&'a Registry<'a>]) -> Result<()> {
     };
     let mut by_place: Vec<_> =
         registries.iter().map(|registry| (place(registry), *registry)).collect();
-    by_place.sort_by(|(a, _), (b, _)| words::order(a, b));
+    names::sort(&mut by_place);
     let flags = |registry: &Registry<'a>| (registry.insecure, registry.blocked);
     let differ = |pair: &[(&str, &Registry<'a>)]| match pair {
         [(a, first), (b, second)] => flags(first) != flags(second) && words::equal(a, b),

@@ -16,17 +16,56 @@ pub(crate) fn is_read(path: &str) -> bool {
 pub(crate) enum Trouble<'a> {
     /// With this file no image can be pulled, for this reason.
     Broken(&'a str, String),
-    /// Only the digest of this one is known.
+    /// Of this one only a token is known.
     Hidden(&'a str),
 }
 
 type Result<T, E = String> = std::result::Result<T, E>;
 
+/// What RHCOS comes with: a file's name, and its namespace; without one it sets
+/// `default-docker`. They are taken to be on each node, unless the config has a
+/// file of that name.
+const DELIVERED: [(&str, Option<&str>); 3] = [
+    ("default.yaml", None),
+    ("registry.access.redhat.com.yaml", Some("registry.access.redhat.com")),
+    ("registry.redhat.io.yaml", Some("registry.redhat.io")),
+];
+
+/// The file that says something.
+#[derive(Clone, Copy)]
+struct Origin<'a> {
+    /// Its name, by which it is found beside the other.
+    name: &'a str,
+    is_delivered: bool,
+}
+
+impl Origin<'_> {
+    /// What is wrong with a file that says the same.
+    fn told(self, what: &str) -> String {
+        let start = [what, ", and so does ", cut(self.name)].concat();
+        if !self.is_delivered {
+            return start;
+        }
+        [&start, " (taken to be there, since RHCOS comes with it; a file of that name replaces it)"]
+            .concat()
+    }
+}
+
 /// Whether the runtime loads the files to come, all together.
 pub(crate) fn check<'a>(files: &[File<'a>]) -> Result<(), Trouble<'a>> {
     let mut hidden = None;
-    let mut default: Option<&str> = None;
-    let mut namespaces: Map<&str> = Map::new();
+    let mut default: Option<Origin<'_>> = None;
+    let mut namespaces: Map<Origin<'_>> = Map::new();
+    for (name, namespace) in DELIVERED {
+        if files.iter().any(|file| file.is_to_come() && self::name(file.path) == name) {
+            continue;
+        }
+        let origin = Origin { name, is_delivered: true };
+        match namespace {
+            None => default = Some(origin),
+            Some(namespace) => namespaces.insert(namespace.to_string(), origin),
+        }
+    }
     for file in files {
         let path = file.path;
         let broken = |what| Trouble::Broken(path, what);
@@ -41,24 +80,23 @@ pub(crate) fn check<'a>(files: &[File<'a>]) -> Result<(), Trouble<'a>> {
         let text = text.map_err(|_| broken("it is not written in UTF-8".to_string()))?;
         let table = yaml::read(text).map_err(|error| broken(unread(error)))?;
         let (has_default, names) = says(&table).map_err(broken)?;
-        if has_default && let Some(other) = default.replace(path) {
-            return Err(broken(["it sets default-docker, and so does ", name(other)].concat()));
+        let origin = Origin { name: name(path), is_delivered: false };
+        if has_default && let Some(other) = default.replace(origin) {
+            return Err(broken(other.told("it sets default-docker")));
         }
         for namespace in names {
             if let Some(other) = namespaces.get(namespace) {
-                let namespace = cut(namespace);
-                let what = ["it has the namespace ", namespace, ", and so does ", name(other)];
-                return Err(broken(what.concat()));
+                let what = ["it has the namespace ", cut(namespace)].concat();
+                return Err(broken(other.told(&what)));
             }
-            namespaces.insert(namespace.to_string(), path);
+            namespaces.insert(namespace.to_string(), origin);
         }
     }
     hidden.map_or(Ok(()), |path| Err(Trouble::Hidden(path)))
 }
 
-/// A file's name, by which it is found beside the other.
 fn name(path: &str) -> &str {
-    cut(path.strip_prefix(DIR).unwrap_or(path))
+    path.strip_prefix(DIR).unwrap_or(path)
 }
 
 /// Names longer than this are cut in texts.

@@ -1,13 +1,10 @@
 //! Where the container runtime looks for an image.
 
 use crate::config::{Config, Pull, Registry};
-use crate::name::{is_canonical, is_domain, is_path};
+use crate::name::{LONGEST, is_canonical, is_domain, is_path, is_tag};
 use crate::names::Names;
 use std::borrow::Cow;
 use tread_policy_formats::words;
-
-/// The runtime takes no longer name, without tag and digest.
-const LONGEST_NAME: usize = 255;
 
 /// Whether an image is named by its digest: the same bytes wherever they come
 /// from; or by a tag: whatever the first source that answers has.
@@ -15,6 +12,24 @@ const LONGEST_NAME: usize = 255;
 pub(crate) enum By {
     Tag,
     Digest,
+}
+
+/// A name that is looked up, for itself or for others that are alike.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked<'n> {
+    pub(crate) name: &'n str,
+    /// By how much the paths are longer that its path stands for.
+    pub(crate) longer: isize,
+    pub(crate) by: By,
+}
+
+/// Why no pull can succeed, whatever sources there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Spoiler<'a> {
+    /// The location that makes no name of what is asked for…
+    pub(crate) location: &'a str,
+    /// … because that would be by so much too long, unless zero.
+    pub(crate) too_long: usize,
 }
 
 /// A place where an image is looked for.
@@ -66,39 +81,46 @@ impl<'s, 'a> Side<'s, 'a> {
         Side { config, zones: zones(config) }
     }
 
-    /// The places where the repository `name`, which `found` was found for, is
-    /// looked for, in order. None if no pull can succeed.
-    pub(crate) fn sources<'n>(&self, name: &'n str, found: Match<'a>, by: By) -> Vec<Source<'n>>
+    /// The places where what is asked for, which `found` was found for, is looked
+    /// for, in order.
+    pub(crate) fn sources<'n>(
+        &self,
+        asked: Asked<'n>,
+        found: Match<'a>,
+    ) -> Result<Vec<Source<'n>>, Spoiler<'a>>
     where
         'a: 'n,
     {
-        let Some((matched, registry)) = found else { return vec![as_named(name)] };
-        let rest = name.get(matched..).unwrap_or_default();
+        let Some((matched, registry)) = found else { return Ok(vec![as_named(asked.name)]) };
+        let rest = asked.name.get(matched..).unwrap_or_default();
         let mut sources = Vec::with_capacity(registry.mirrors.len() + 1);
-        for (location, insecure, proxy) in places(registry, by) {
-            match make(name, location, rest, by) {
+        for (location, insecure, proxy) in places(registry, asked.by) {
+            match make(asked, location, rest) {
                 Made::Name(name) => {
                     sources.push(Source { name: Cow::Owned(name), insecure, proxy });
                 }
                 Made::Unusable => {}
-                Made::NoName => return Vec::new(),
+                Made::NoName => {
+                    let made = [location, rest].concat();
+                    return Err(Spoiler { location, too_long: too_long(&made, asked.longer) });
+                }
             }
         }
-        self.without_blocked(name, registry, sources)
+        Ok(self.without_blocked(asked.name, registry, sources))
     }
 
     /// As [`Side::sources`], for all names of a scope at once: what is behind the
     /// scope is behind each place. Only if [`is_alike`] says so.
     pub(crate) fn sources_of_all<'n>(
         &self,
-        scope: &'n str,
+        scope: Asked<'n>,
         found: Match<'a>,
-        by: By,
-    ) -> Vec<Source<'n>>
+    ) -> Result<Vec<Source<'n>>, Spoiler<'a>>
     where
         'a: 'n,
     {
-        let Some((matched, registry)) = found else { return vec![as_named(scope)] };
+        let Asked { name: scope, by, .. } = scope;
+        let Some((matched, registry)) = found else { return Ok(vec![as_named(scope)]) };
         let rest = scope.get(matched..).unwrap_or_default();
         let mut sources = Vec::with_capacity(registry.mirrors.len() + 1);
         for (location, insecure, proxy) in places(registry, by) {
@@ -109,7 +131,7 @@ impl<'s, 'a> Side<'s, 'a> {
             };
             sources.push(Source { name, insecure, proxy });
         }
-        self.without_blocked(scope, registry, sources)
+        Ok(self.without_blocked(scope, registry, sources))
     }
 
     /// Blocked is what the place's own name falls under, be it a mirror or not.
@@ -130,15 +152,6 @@ impl<'s, 'a> Side<'s, 'a> {
             sources.retain(|source| !is_blocked(&source.name));
         }
         sources
-    }
-
-    /// The location of an entry that makes no name of `name`, so that pulls fail.
-    pub(crate) fn spoiler(&self, name: &str, by: By) -> Option<&'a str> {
-        let (matched, registry) = self.find(name)?;
-        let rest = name.get(matched..).unwrap_or_default();
-        places(registry, by)
-            .map(|(location, ..)| location)
-            .find(|location| matches!(make(name, location, rest, by), Made::NoName))
     }
 
     /// The entry for `name`.
@@ -166,22 +179,44 @@ fn places<'a>(
 }
 
 /// Whether the entry that was found for a scope makes names alike of all names in
-/// it, of the scope's own too, if that is one.
-pub(crate) fn is_alike(scope: &str, found: Match<'_>) -> bool {
+/// it, of the scope's own too, if that is one. The longest names are by `most`
+/// longer than the scope.
+pub(crate) fn is_alike(scope: &str, found: Match<'_>, most: isize) -> bool {
     let Some((matched, registry)) = found else { return true };
     let rest = scope.get(matched..).unwrap_or_default();
-    let mirrors = registry.mirrors.iter().map(|mirror| mirror.location);
-    mirrors.chain([registry.location]).all(|location| {
-        location.is_empty()
-            || words::equal(location, registry.prefix)
-            || match rest {
-                "" if !scope.contains('/') && !location.contains('/') => {
-                    is_name(&[location, "/any"].concat())
+    room(scope, found).all(|room| most <= room)
+        && locations(registry).all(|location| {
+            location.is_empty()
+                || words::equal(location, registry.prefix)
+                || match rest {
+                    "" if !scope.contains('/') && !location.contains('/') => {
+                        is_canonical(&[location, "/any"].concat())
+                    }
+                    "" => is_canonical(location),
+                    rest => is_canonical(&[location, rest].concat()),
                 }
-                "" => is_name(location),
-                rest => is_name(&[location, rest].concat()),
-            }
-    })
+        })
+}
+
+/// By how much the path of a name may be longer so that each place still makes a
+/// name of it.
+pub(crate) fn room(name: &str, found: Match<'_>) -> impl Iterator<Item = isize> {
+    let (matched, locations) = match found {
+        Some((matched, registry)) => (matched, Some(locations(registry))),
+        None => (0, None),
+    };
+    let rest = name.len().saturating_sub(matched);
+    let locations = locations.into_iter().flatten().filter(|location| !location.is_empty());
+    locations.map(move |location| room_behind(location.len() + rest))
+}
+
+/// By how much a name of this length may be longer.
+pub(crate) fn room_behind(length: usize) -> isize {
+    0_isize.saturating_add_unsigned(LONGEST).saturating_sub_unsigned(length)
+}
+
+fn locations<'a>(registry: &Registry<'a>) -> impl Iterator<Item = &'a str> {
+    registry.mirrors.iter().map(|mirror| mirror.location).chain([registry.location])
 }
 
 /// The entry for `name`. The longest prefix counts, of two alike the one with the
@@ -239,8 +274,8 @@ fn zones<'a>(config: &Config<'a>) -> Names<'a, &'a Registry<'a>> {
     let mut open: Vec<&str> = Vec::new();
     let mut zones = Vec::new();
     let blocked = config.registries.values().filter(|it| it.blocked && config.wildcards);
-    let wildcards = blocked.map(|it| (it.prefix, ())).filter(|(it, ())| it.starts_with('*'));
-    let wildcards = Names::first_of_each(wildcards.collect());
+    let wildcards = blocked.map(|it| it.prefix).filter(|prefix| prefix.starts_with('*'));
+    let wildcards = Names::of(wildcards.collect());
     for (prefix, registry) in config.registries.iter() {
         while open.last().is_some_and(|start| !words::starts_with(prefix, start)) {
             open.pop();
@@ -271,17 +306,19 @@ fn is_used(registry: &Registry<'_>, pull: Pull, by: By) -> bool {
     }
 }
 
-/// What `location` makes of `name`, of which `rest` is not matched by the prefix.
-fn make(name: &str, location: &str, rest: &str, by: By) -> Made {
+/// What `location` makes of what is asked for, of which `rest` is not matched by
+/// the prefix.
+fn make(asked: Asked<'_>, location: &str, rest: &str) -> Made {
     if location.is_empty() {
-        return Made::Name(name.to_string());
+        return Made::Name(asked.name.to_string());
     }
     let made = [location, rest].concat();
+    let is_name = |name: &str| fits(name, asked.longer) && is_canonical(name);
     if is_name(&made) {
         return Made::Name(made);
     }
     let mut name = made.as_str();
-    if by == By::Digest
+    if asked.by == By::Digest
         && rest.is_empty()
         && let Some((repository, tag)) = made.rsplit_once(':')
         && is_tag(tag)
@@ -293,24 +330,25 @@ fn make(name: &str, location: &str, rest: &str, by: By) -> Made {
         }
         name = repository;
     }
-    if is_without_host(name) { Made::Unusable } else { Made::NoName }
+    let is_unusable = fits(name, asked.longer) && is_without_host(name);
+    if is_unusable { Made::Unusable } else { Made::NoName }
 }
 
-/// Whether an image can be looked up by this name.
-pub(crate) fn is_name(name: &str) -> bool {
-    name.len() <= LONGEST_NAME && is_canonical(name)
+/// Whether the runtime takes names that are by so much longer.
+pub(crate) fn fits(name: &str, longer: isize) -> bool {
+    longer <= room_behind(name.len())
+}
+
+/// By how much names that are by so much longer are too long for the runtime, as
+/// far as that is all that is wrong with them.
+pub(crate) fn too_long(name: &str, longer: isize) -> usize {
+    let beyond = longer.saturating_sub(room_behind(name.len()));
+    if is_canonical(name) { usize::try_from(beyond).unwrap_or_default() } else { 0 }
 }
 
 /// Whether this is a name whose first component looks like a host and is none,
 /// such as `a_b.io`: it parses, and there is nobody to ask.
 fn is_without_host(name: &str) -> bool {
     let Some((first, _)) = name.split_once('/') else { return false };
-    name.len() <= LONGEST_NAME && first.contains('.') && !is_domain(first) && is_path(name)
-}
-
-fn is_tag(tag: &str) -> bool {
-    let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-    tag.len() <= 128
-        && tag.bytes().next().is_some_and(word)
-        && tag.bytes().all(|byte| word(byte) || matches!(byte, b'.' | b'-'))
+    first.contains('.') && !is_domain(first) && is_path(name)
 }

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-/// Names of repositories are not longer.
-const LONGEST: usize = 255;
+/// The runtime takes no longer name, without tag and digest.
+pub(crate) const LONGEST: usize = 255;
 
 /// `host[:port]`, the host a name or an IPv4 address. The runtime's grammar of
 /// names has no IPv6 addresses.
@@ -133,6 +133,13 @@ pub(crate) fn is_digest(digest: &str) -> bool {
     hex.len() == length && hex.bytes().all(is_lower_hex)
 }
 
+pub(crate) fn is_tag(tag: &str) -> bool {
+    let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    tag.len() <= 128
+        && tag.bytes().next().is_some_and(word)
+        && tag.bytes().all(|byte| word(byte) || matches!(byte, b'.' | b'-'))
+}
+
 fn is_lower_hex(byte: u8) -> bool {
     matches!(byte, b'0'..=b'9' | b'a'..=b'f')
 }
@@ -148,12 +155,6 @@ fn tagged(text: &str) -> Option<bool> {
     };
     let (rest, digest) = rest.split_once('@').map_or((rest, None), |(rest, d)| (rest, Some(d)));
     let (path, tag) = rest.split_once(':').map_or((rest, None), |(path, tag)| (path, Some(tag)));
-    let is_tag = |tag: &str| {
-        let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-        tag.len() <= 128
-            && tag.bytes().next().is_some_and(word)
-            && tag.bytes().all(|byte| word(byte) || matches!(byte, b'.' | b'-'))
-    };
     let name = match domain {
         "docker.io" | "index.docker.io" => complete(domain, path).len(),
         _ => domain.len() + 1 + path.len(),

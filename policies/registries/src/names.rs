@@ -12,6 +12,32 @@ pub(crate) struct Names<'a, V> {
     entries: Vec<(&'a str, V)>,
 }
 
+/// Brings names into their order, each once. It is here once, since each sort that
+/// is compiled takes 10 KB.
+pub(crate) fn in_order(names: &mut Vec<String>) {
+    names.sort_unstable_by(|a, b| words::order(a, b));
+    names.dedup();
+}
+
+/// As [`in_order`], of pieces of a text.
+pub(crate) fn pieces_in_order(names: &mut Vec<&str>) {
+    names.sort_unstable_by(|a, b| words::order(a, b));
+    names.dedup();
+}
+
+/// Brings entries into the order of their names; those of one name stay in theirs.
+pub(crate) fn sort<V>(entries: &mut [(&str, V)]) {
+    entries.sort_by(|(a, _), (b, _)| words::order(a, b));
+}
+
+impl<'a> Names<'a, ()> {
+    /// Names in any order.
+    pub(crate) fn of(mut names: Vec<&'a str>) -> Names<'a, ()> {
+        pieces_in_order(&mut names);
+        Names { entries: names.into_iter().map(|name| (name, ())).collect() }
+    }
+}
+
 impl<V> Default for Names<'_, V> {
     fn default() -> Self {
         Names { entries: Vec::new() }
@@ -27,7 +53,7 @@ impl<'a, V> Names<'a, V> {
         };
         // Most files are in order.
         if !entries.windows(2).all(follows) {
-            entries.sort_by(|(a, _), (b, _)| words::order(a, b));
+            sort(&mut entries);
             entries.dedup_by(|(later, _), (first, _)| words::equal(later, first));
         }
         Names { entries }

@@ -5,34 +5,31 @@
 //! port, since the runtime lets the prefix `example.com` match
 //! `example.com:5000` too.
 
-use crate::config::{Config, Registry};
-use crate::lookup::is_name;
+use crate::config::Config;
+use crate::lengths::{Lengths, Span};
+use crate::name::{LONGEST, complete, is_canonical};
+use crate::names::{in_order, pieces_in_order};
 use tread_policy_formats::words;
-
-/// An image's name, as it is written for a pod, is taken to have no more
-/// characters than this: half of what the runtime takes, and more than any that
-/// is in use.
-const LONGEST: usize = 128;
-/// Behind a location that is no longer the runtime takes every such name.
-const SHORT_ENOUGH: usize = 127;
 
 /// Words that are no part of any name of either side.
 #[derive(Debug, Clone)]
 pub(crate) struct Words {
-    /// A component of a path.
+    /// A component of a path, or a host's first label. No component begins with it.
     any: String,
     /// A port.
     port: String,
-    /// Whether a location is so long that long names may not fit behind it.
-    long: bool,
+    lengths: Lengths,
 }
 
 impl Words {
-    pub(crate) fn of(sides: [&Config<'_>; 2]) -> Words {
+    pub(crate) fn of(sides: [&Config<'_>; 2], longest_name: usize) -> Words {
+        let starts = sides.into_iter().flat_map(Config::search).map(|registry| {
+            ["a/a", "a"].map(|short| complete(registry, short).len() - short.len())
+        });
         Words {
-            any: written_nowhere(sides, "any", 'y'),
-            port: written_nowhere(sides, ":9", '9').split_off(1),
-            long: sides.iter().any(|side| is_any_long(side)),
+            any: unwritten(sides, "any", "any"),
+            port: unwritten(sides, ":9", "9"),
+            lengths: Lengths::new(longest_name, starts),
         }
     }
 
@@ -49,15 +46,46 @@ impl Words {
         [name, "/", &self.any].concat()
     }
 
-    /// Whether a location is so long that long names may not fit behind it.
-    pub(crate) fn is_long(&self) -> bool {
-        self.long
+    /// By how much names are longer at most than a scope that they are in, which
+    /// is given as [`Words::name`] has it.
+    pub(crate) fn most_in(&self, scope: &str) -> isize {
+        let length = scope.len() - self.label_of(scope);
+        self.lengths.span(length, length + "/x".len()).map_or(0, Span::reach)
     }
 
-    /// A word that makes the name as long as any.
-    fn filled(&self, start: &str) -> Option<String> {
-        let rest = LONGEST.checked_sub(start.len() + 1)?.checked_sub(self.any.len())?;
-        Some([start, "/", &self.any, &"y".repeat(rest)].concat())
+    /// How many characters the names have that are by so much longer than a probe.
+    pub(crate) fn length_of(&self, probe: &str, longer: isize) -> usize {
+        (probe.len() - self.label_of(probe)).saturating_add_signed(longer)
+    }
+
+    /// How long the names are that a probe stands for. None if there are none.
+    pub(crate) fn span(&self, probe: &str) -> Option<Span> {
+        let (host, path) = probe.split_once('/').unwrap_or((probe, ""));
+        let port = match host.rsplit_once(':') {
+            Some((_, port)) if port == self.port => port.len() - 1,
+            _ => 0,
+        };
+        self.span_of(probe.len() - self.label_of(host), path, port)
+    }
+
+    /// As [`Words::span`], of a short name; the shortest name that it stands for is
+    /// by `more` longer than itself.
+    pub(crate) fn span_of_short(&self, short: &str, more: usize) -> Option<Span> {
+        self.span_of(short.len() + more, short, 0)
+    }
+
+    fn span_of(&self, length: usize, path: &str, mut spare: usize) -> Option<Span> {
+        let words = path.split('/').filter(|part| part.starts_with(&self.any)).count();
+        if words == 0 {
+            return (length <= LONGEST).then_some(Span::EXACT);
+        }
+        spare += words * (self.any.len() - 1);
+        self.lengths.span(length, length - spare)
+    }
+
+    /// What a host's label that stands for others is longer than the shortest one.
+    fn label_of(&self, host: &str) -> usize {
+        if host.starts_with(&self.any) { self.any.len() - 1 } else { 0 }
     }
 
     /// A probe, or a place where one is looked for, as an admin would write it:
@@ -93,7 +121,8 @@ impl Words {
             return Some(self.written(path));
         }
         let (host, path) = probe.split_once('/')?;
-        if host.starts_with(&self.any) || host.ends_with(&self.port) {
+        let is_port = |(_, port): (&str, &str)| port == self.port;
+        if host.starts_with(&self.any) || host.rsplit_once(':').is_some_and(is_port) {
             return Some(self.written(path));
         }
         let above = start.strip_prefix(self.written(probe))?;
@@ -120,11 +149,6 @@ impl<'w> Probes<'w> {
         if !scope.contains(['/', ':']) {
             self.add_port(&scope);
         }
-        if self.words.long
-            && let Some(long) = self.words.filled(&below)
-        {
-            self.insert(long);
-        }
         self.insert(self.words.below(&below));
         self.insert(below);
         self.insert(scope);
@@ -136,8 +160,10 @@ impl<'w> Probes<'w> {
         self.insert(self.words.below(&with_port));
     }
 
+    /// What is no name stands for none. One that is too long may stand for shorter
+    /// ones: see [`Words::span`].
     fn insert(&mut self, name: String) {
-        if is_name(&name) {
+        if is_canonical(&name) {
             self.names.push(name);
         }
     }
@@ -149,53 +175,74 @@ impl<'w> Probes<'w> {
 
     /// All of them, each once and in order.
     pub(crate) fn into_names(mut self) -> Vec<String> {
-        self.names.sort_unstable_by(|a, b| words::order(a, b));
-        self.names.dedup();
+        in_order(&mut self.names);
         self.names
     }
 }
 
 /// Short names that are written nowhere.
 pub(crate) fn any_shorts(words: &Words) -> Vec<String> {
-    let mut shorts = vec![words.any.clone(), words.below(&words.any)];
-    if words.long {
-        shorts.push(
-            [words.any.as_str(), &"y".repeat(LONGEST - words.any.len().min(LONGEST))].concat(),
-        );
+    vec![words.any.clone(), words.below(&words.any)]
+}
+
+/// A word that no component of a name of either side begins with: `word`, or that
+/// and a number. `mark` stands in each text that has such a component.
+fn unwritten(sides: [&Config<'_>; 2], mark: &str, word: &str) -> String {
+    let mut taken: Vec<&str> = Vec::new();
+    for side in sides {
+        side.each_name(|name| {
+            if words::contains(name, mark) {
+                let components = name.split(['/', ':', '.', '@']);
+                taken.extend(components.filter_map(|it| it.strip_prefix(word)));
+            }
+        });
     }
-    shorts
-}
-
-fn is_any_long(side: &Config<'_>) -> bool {
-    let is_long = |text: &str| text.len() > SHORT_ENOUGH;
-    side.search().iter().any(|registry| is_long(registry))
-        || side.registries.values().any(|registry| {
-            is_long(registry.location)
-                || registry.mirrors.iter().any(|mirror| is_long(mirror.location))
-        })
-}
-
-/// A text that is no part of any name of either side: `start`, and as often
-/// `more` as it takes.
-fn written_nowhere(sides: [&Config<'_>; 2], start: &str, more: char) -> String {
-    let mut word = start.to_string();
-    let written = |word: &str| {
-        let holds = |text: &str| words::contains(text, word);
-        let names = |registry: &Registry<'_>| {
-            holds(registry.prefix)
-                || (!std::ptr::eq(registry.prefix, registry.location) && holds(registry.location))
-                || registry.mirrors.iter().any(|mirror| holds(mirror.location))
-        };
-        sides.iter().any(|side| {
-            side.registries.values().any(|registry| names(registry))
-                || side.search().iter().any(|registry| holds(registry))
-                || side.settings.aliases.iter().any(|(short, target)| {
-                    holds(short) || target.as_ref().is_some_and(|target| holds(target))
-                })
-        })
+    if taken.is_empty() {
+        return word.to_string();
+    }
+    // There are more numbers with so many digits than components that begin with one.
+    let width = taken.len().to_string().len();
+    let mut taken: Vec<&str> = taken.into_iter().filter_map(|it| it.get(..width)).collect();
+    pieces_in_order(&mut taken);
+    let numbers = (0..=taken.len()).map(|number| {
+        let digits = number.to_string();
+        [word, &"0".repeat(width.saturating_sub(digits.len())), &digits].concat()
+    });
+    let is_free = |number: &String| {
+        number.strip_prefix(word).is_some_and(|digits| taken.binary_search(&digits).is_err())
     };
-    while written(&word) {
-        word.push(more);
+    numbers.into_iter().find(is_free).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Settings;
+    use crate::names::Names;
+
+    fn word(written: &[String]) -> String {
+        let target = |short: &'_ String| (short.clone(), None);
+        let aliases: Vec<(String, _)> = written.iter().map(target).collect();
+        let aliases = aliases.iter().map(|(short, target)| (short.as_str(), target.clone()));
+        let aliases = Names::first_of_each(aliases.collect());
+        let config = Config::of(Vec::new(), Settings { aliases, ..Settings::default() });
+        unwritten([&config, &Config::base()], "any", "any")
     }
-    word
+
+    #[test]
+    fn a_word_that_is_written_nowhere_is_short_however_much_is_written() {
+        let texts = |all: &[&str]| all.iter().map(ToString::to_string).collect::<Vec<_>>();
+        for (written, expected) in [
+            (texts(&[]), "any"),
+            (texts(&["company", "x-any", "many/any_x"]), "any0"),
+            (texts(&["company", "x-any"]), "any"),
+            (texts(&["any", "any0"]), "any1"),
+            (texts(&["any0/any1", "any2/any3x/any5"]), "any4"),
+            (vec!["any".to_string() + &"y".repeat(300)], "any0"),
+            ((0..100).map(|number| format!("any{number:03}")).collect(), "any100"),
+            ((0..100).map(|number| format!("any{number}")).collect(), "any000"),
+        ] {
+            assert_eq!(word(&written), expected, "{written:?}");
+        }
+    }
 }

@@ -40,11 +40,11 @@ fn entries<'a, 's>(
 impl<'a> Difference<'a> {
     pub(crate) fn between(sides: [&Side<'_, 'a>; 2]) -> Difference<'a> {
         let [before, after] = sides;
-        let mut zones: Vec<(&str, ())> = Vec::new();
+        let mut zones: Vec<&str> = Vec::new();
         for side in sides {
-            zones.extend(side.zones.iter().map(|(prefix, _)| (prefix, ())));
+            zones.extend(side.zones.iter().map(|(prefix, _)| prefix));
         }
-        let zones = Names::first_of_each(zones);
+        let zones = Names::of(zones);
         let (mut prefixes, mut moved) = (Vec::new(), Vec::new());
         for (prefix, entries) in entries(before.config, after.config) {
             let [old, new] = entries;

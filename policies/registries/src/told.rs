@@ -1,7 +1,9 @@
 //! What a comparison has found, in words.
 
 use crate::law::Harm;
-use crate::lookup::{By, Source};
+use crate::lookup::{By, Source, Spoiler};
+use crate::name;
+use crate::names::in_order;
 use crate::probe::Words;
 
 /// What a change of the registries does to pulls.
@@ -55,16 +57,23 @@ impl Findings {
         self.scopes.is_empty()
     }
 
-    pub(crate) fn add(&mut self, scope: String, text: impl FnOnce(&str) -> String) {
+    pub(crate) fn add(&mut self, subject: Subject, text: impl FnOnce(&Subject) -> String) {
         if self.scopes.is_empty() {
-            self.first = text(&scope);
+            self.first = text(&subject);
         }
-        self.scopes.push(scope);
+        self.scopes.push(subject.scope);
+    }
+
+    /// Adds something that is no image.
+    pub(crate) fn add_other(&mut self, scope: &str, text: &str) {
+        if self.scopes.is_empty() {
+            self.first = text.to_string();
+        }
+        self.scopes.push(scope.to_string());
     }
 
     fn text(mut self) -> String {
-        self.scopes.sort_unstable();
-        self.scopes.dedup();
+        in_order(&mut self.scopes);
         match self.scopes.len() {
             0 | 1 => self.first,
             2 => [&self.first, "; 1 more scope changes"].concat(),
@@ -73,30 +82,41 @@ impl Findings {
     }
 }
 
+/// What a finding is about.
+pub(crate) struct Subject {
+    pub(crate) scope: String,
+    pub(crate) by: By,
+    /// How many characters the names have of which this was found.
+    pub(crate) length: usize,
+}
+
 pub(crate) fn describe(
     words: &Words,
-    scope: &str,
-    by: By,
+    subject: &Subject,
     harm: &Harm<'_>,
-    spoiler: Option<&str>,
+    after: &[Source<'_>],
+    spoiler: Option<Spoiler<'_>>,
 ) -> String {
-    let what = what(by, scope);
-    let place = |source: &Source<'_>| short(&words.scope(&source.name));
-    let may_lack = match by {
+    let what = what(subject);
+    let place = |source: &Source<'_>| place(words, source);
+    let may_lack = match subject.by {
         By::Tag => "",
         By::Digest => {
             ", which may lack their layers or signatures (the setting mirrors: untrusted)"
         }
     };
     match harm {
-        Harm::Nowhere => match spoiler {
-            Some(location) => {
-                [&what, " can no longer be pulled: ", &short(location), " makes no name of them"]
+        Harm::Nowhere => {
+            let why = spoiler.map_or(String::new(), |spoiler| spoilt(words, subject, spoiler));
+            [&what, " can no longer be pulled", &why].concat()
+        }
+        Harm::Gone(was) => match after.iter().find(|now| now.name == was.name) {
+            Some(now) => {
+                [&what, " are now looked up at ", &place(now), " in place of ", &place(was)]
                     .concat()
             }
-            None => [what.as_str(), " can no longer be pulled"].concat(),
+            None => [&what, " are no longer looked up at ", &place(was)].concat(),
         },
-        Harm::Gone(source) => [&what, " are no longer looked up at ", &place(source)].concat(),
         Harm::Instead(now, was) => {
             [&what, " are now looked up at ", &place(now), " before ", &place(was), may_lack]
                 .concat()
@@ -111,30 +131,47 @@ pub(crate) fn describe(
     }
 }
 
+fn spoilt(words: &Words, subject: &Subject, spoiler: Spoiler<'_>) -> String {
+    let location = short(words.written(spoiler.location));
+    if spoiler.too_long == 0 {
+        return [": ", &location, " makes no name of them"].concat();
+    }
+    let fits = subject.length.saturating_sub(spoiler.too_long).to_string();
+    let longest = name::LONGEST.to_string();
+    let start = [" where names have more than ", &fits, " characters: behind ", &location].concat();
+    [&start, " they become longer than ", &longest].concat()
+}
+
+/// Where an image is looked for.
+fn place(words: &Words, source: &Source<'_>) -> String {
+    let place = short(&words.scope(&source.name));
+    match source.proxy {
+        "" => place,
+        proxy => [&place, " as a proxy of ", &short(proxy)].concat(),
+    }
+}
+
 pub(crate) fn gain(
     words: &Words,
-    scope: &str,
-    by: By,
+    subject: &Subject,
     before: &[Source<'_>],
     after: &[Source<'_>],
 ) -> String {
-    let what = what(by, scope);
-    let new = after.iter().find(|source| !before.iter().any(|other| other.name == source.name));
+    let what = what(subject);
+    let new = after.iter().find(|source| !before.iter().any(|other| source.is_at(other)));
     match new {
         Some(_) if before.is_empty() => [what.as_str(), " can be pulled now"].concat(),
-        Some(new) => {
-            [&what, " are now looked up at ", &short(&words.scope(&new.name)), " too"].concat()
-        }
+        Some(new) => [&what, " are now looked up at ", &place(words, new), " too"].concat(),
         None => [what.as_str(), " are looked up at the same places"].concat(),
     }
 }
 
-fn what(by: By, scope: &str) -> String {
-    let kind = match by {
+fn what(subject: &Subject) -> String {
+    let kind = match subject.by {
         By::Tag => "tags of ",
         By::Digest => "digests of ",
     };
-    [kind, &short(scope)].concat()
+    [kind, &short(&subject.scope)].concat()
 }
 
 fn short(name: &str) -> String {

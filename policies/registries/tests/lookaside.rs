@@ -46,18 +46,24 @@ fn a_file_that_crio_does_not_load_is_refused() {
 
 #[test]
 fn a_file_that_crio_does_load_is_reloaded() {
-    for text in [
-        "",
-        "# nothing\n",
-        "# first\n---\ndocker:\n",
-        "default-docker:\n#  lookaside: file:///var\n",
-        "docker:\n     registry.redhat.io:\n         sigstore: https://registry.redhat.io/containers/sigstore\n",
-        "docker:\n  a.io:5000/team: {use-sigstore-attachments: yes}\n  10.0.0.1:5000:\n  10.0.0.2: {}\n",
-        "docker: {localhost:5000: {lookaside: http://localhost:8080/x}}",
-        "other: [1, {a: b}]\ndefault-docker: {lookaside-staging: 1, unknown: {}}",
-        "{\"docker\": {\"a.io\": {\"use-sigstore-attachments\": true}}}",
+    for (name, text) in [
+        ("a.yaml", ""),
+        ("a.yaml", "# nothing\n"),
+        ("a.yaml", "# first\n---\ndocker:\n"),
+        ("a.yaml", "default-docker:\n#  lookaside: file:///var\n"),
+        (
+            "registry.redhat.io.yaml",
+            "docker:\n     registry.redhat.io:\n         sigstore: https://registry.redhat.io/containers/sigstore\n",
+        ),
+        (
+            "a.yaml",
+            "docker:\n  a.io:5000/team: {use-sigstore-attachments: yes}\n  10.0.0.1:5000:\n  10.0.0.2: {}\n",
+        ),
+        ("a.yaml", "docker: {localhost:5000: {lookaside: http://localhost:8080/x}}"),
+        ("default.yaml", "other: [1, {a: b}]\ndefault-docker: {lookaside-staging: 1, unknown: {}}"),
+        ("a.yaml", "{\"docker\": {\"a.io\": {\"use-sigstore-attachments\": true}}}"),
     ] {
-        let verdict = &verdicts(vec![added("a.yaml", text)], vec![])[0];
+        let verdict = &verdicts(vec![added(name, text)], vec![])[0];
         let reload = [Action::reload("crio.service")];
         assert_eq!(verdict.actions(), reload, "{text}: {}", verdict.reason());
     }
@@ -68,6 +74,8 @@ fn a_file_that_crio_does_load_is_reloaded() {
 fn all_files_count_together() {
     let a = "docker:\n  a.io: {use-sigstore-attachments: true}\n";
     let default = "default-docker: {lookaside: https://a.io}\n";
+    // In place of what the operating system comes with.
+    let replaced = || test::unchanged_file(&path("default.yaml"), "docker: {}");
     for (one, two, says) in [
         (a, a, Some("b.yaml: it has the namespace a.io, and so does a.yaml")),
         (a, "docker: {\"a.io\": }", Some("not plain YAML")),
@@ -78,9 +86,9 @@ fn all_files_count_together() {
         (a, default, None),
         (a, "docker:\n  a.io/b: {}\n", None),
     ] {
-        let unchanged = vec![test::unchanged_file(&path("b.yaml"), two)];
+        let unchanged = vec![test::unchanged_file(&path("b.yaml"), two), replaced()];
         for (changes, unchanged) in [
-            (vec![added("a.yaml", one), added("b.yaml", two)], vec![]),
+            (vec![added("a.yaml", one), added("b.yaml", two)], vec![replaced()]),
             (vec![added("a.yaml", one)], unchanged),
         ] {
             for verdict in verdicts(changes, unchanged) {
@@ -95,9 +103,47 @@ fn all_files_count_together() {
         }
         // What goes in the same change says nothing any more.
         let moved = vec![test::file_removed(&path("a.yaml"), one), added("c.yaml", one)];
-        for verdict in verdicts(moved, vec![]) {
+        for verdict in verdicts(moved, vec![replaced()]) {
             assert_eq!(verdict.actions(), [Action::reload("crio.service")]);
         }
+    }
+}
+
+/// RHCOS comes with three files, which stay beside those of the config.
+#[test]
+fn the_files_of_the_operating_system_count_too() {
+    let default = "default-docker: {lookaside: https://a.io}\n";
+    let redhat = "docker: {registry.redhat.io: {use-sigstore-attachments: true}}\n";
+    let access = "docker: {registry.access.redhat.com: {use-sigstore-attachments: true}}\n";
+    for (text, delivered, says) in [
+        (default, "default.yaml", "default-docker, and so does default.yaml"),
+        (redhat, "registry.redhat.io.yaml", "registry.redhat.io, and so does registry.redhat.io"),
+        (access, "registry.access.redhat.com.yaml", "and so does registry.access.redhat.com.yaml"),
+    ] {
+        let is_refused = |changes, unchanged| {
+            let verdicts = verdicts(changes, unchanged);
+            let refused = verdicts.iter().all(|it| it.effect() == Some(Effect::Refuse));
+            let told = verdicts.iter().all(|verdict| {
+                let reason = verdict.reason();
+                reason.contains(says)
+                    && reason.contains("taken to be there, since RHCOS comes with it")
+                    && reason.contains("a file of that name replaces it")
+            });
+            assert!(told || !refused, "{text}: {}", verdicts[0].reason());
+            refused
+        };
+        assert!(is_refused(vec![added("a.yaml", text)], vec![]), "{text}");
+        assert!(!is_refused(vec![added(delivered, text)], vec![]), "{text}");
+        let replaced = || test::unchanged_file(&path(delivered), "docker: {a.io: {}}");
+        assert!(!is_refused(vec![added("a.yaml", text)], vec![replaced()]), "{text}");
+        // What replaced it goes: it is there again.
+        let gone = test::file_removed(&path(delivered), "docker: {a.io: {}}");
+        assert!(
+            is_refused(vec![gone], vec![test::unchanged_file(&path("a.yaml"), text)]),
+            "{text}"
+        );
+        let below = added("b.yaml", "docker: {registry.redhat.io/ubi9: {}}\n");
+        assert!(!is_refused(vec![below], vec![]));
     }
 }
 

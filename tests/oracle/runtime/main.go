@@ -218,6 +218,10 @@ func sourcesOf(system *types.SystemContext, image reference.Named, isSigned bool
 		if _, err := docker.NewReference(place.Reference); err != nil {
 			continue
 		}
+		// Such as of a_b.io/app, all of which is a path: there is nobody to ask.
+		if reference.Domain(place.Reference) == "" {
+			continue
+		}
 		// Whoever has the image is asked for its signatures, and nobody after that.
 		if isSigned {
 			if _, err := lookasideOf(system, place.Reference.String()); err != nil {

@@ -17,6 +17,8 @@ pub(crate) fn differs(tread: &Path, pair: &Pair, verdicts: &[Told]) -> Option<St
         std::fs::write(&path, machine_config(node).to_string()).unwrap();
         command.arg(side).arg(path);
     }
+    let longest = format!("registries.longest-name={}", pair.settings.longest_name);
+    command.args(["--set", &longest]);
     let output = command.args(["-o", "json"]).output().unwrap();
     std::fs::remove_dir_all(&dir).unwrap();
     let plan: Value = match serde_json::from_slice(&output.stdout) {

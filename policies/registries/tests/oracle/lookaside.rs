@@ -3,9 +3,18 @@
 use crate::chance::Chance;
 use crate::node::{Node, Pair};
 use std::collections::BTreeSet;
+use tread_policy_registries::Settings;
 
-const FILES: &[&str] =
-    &["a.yaml", "b.yaml", "default.yaml", "a.yml", "more/a.yaml", "b.yaml.bak", ".yaml"];
+const FILES: &[&str] = &[
+    "a.yaml",
+    "b.yaml",
+    "default.yaml",
+    "registry.redhat.io.yaml",
+    "a.yml",
+    "more/a.yaml",
+    "b.yaml.bak",
+    ".yaml",
+];
 const NAMESPACES: &[&str] = &[
     "a.io",
     "a.io/p",
@@ -14,6 +23,7 @@ const NAMESPACES: &[&str] = &[
     "10.0.0.1:5000",
     "10.0.0.1",
     "registry.redhat.io",
+    "registry.access.redhat.com",
     "\"b.io\"",
     "'b.io'",
     "b.io",
@@ -117,7 +127,7 @@ fn yaml(chance: &mut Chance) -> String {
         text += "docker:\n";
     }
     for _ in 0..chance.below(3) {
-        let sane = if chance.percent(85) { 7 } else { NAMESPACES.len() };
+        let sane = if chance.percent(85) { 8 } else { NAMESPACES.len() };
         let name = NAMESPACES[chance.below(sane)];
         match chance.below(8) {
             0 => text += &format!("  {name}: {{}}\n"),
@@ -135,11 +145,11 @@ fn yaml(chance: &mut Chance) -> String {
 pub(crate) fn pair(chance: &mut Chance) -> Pair {
     let mut before = Node::default();
     for _ in 0..chance.below(3) {
-        before.set_lookaside(chance.of(&FILES[..3]), yaml(chance));
+        before.set_lookaside(chance.of(&FILES[..4]), yaml(chance));
     }
     let mut after = before.clone();
     for _ in 0..=chance.below(2) {
-        let known = if chance.percent(90) { 3 } else { FILES.len() };
+        let known = if chance.percent(90) { 4 } else { FILES.len() };
         after.set_lookaside(chance.of(&FILES[..known]), yaml(chance));
     }
     if chance.percent(10) {
@@ -148,5 +158,5 @@ pub(crate) fn pair(chance: &mut Chance) -> Pair {
     let repositories =
         ["a.io/r", "a.io/p/r", "a.io:5000/p/r", "10.0.0.1:5000/r", "b.io/r", "z.io/r"];
     let names: BTreeSet<String> = repositories.map(|name| format!("{name}:1")).into();
-    Pair { before, after, names }
+    Pair { before, after, names, settings: Settings::default() }
 }

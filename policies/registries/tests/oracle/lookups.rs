@@ -3,6 +3,7 @@
 use crate::chance::Chance;
 use crate::node::{Node, Pair};
 use std::collections::{BTreeMap, BTreeSet};
+use tread_policy_registries::Settings;
 
 const HOSTS: &[&str] = &[
     "a.io",
@@ -38,6 +39,15 @@ const ODD: &[&str] = &[
     "*.w.io:5000",
     "index.docker.io",
     "",
+];
+/// As the policy begins what it takes for names that are written nowhere.
+const UNWRITTEN: &[(&str, &str)] = &[
+    ("z.io/any", "y"),
+    ("a.io/any", "0"),
+    ("a.io/any0", "/any1"),
+    ("z.io:9", "9"),
+    ("a.io:9", "0"),
+    ("any.w.io", "/any"),
 ];
 const WILDCARDS: &[&str] = &["*.w.io", "*.io", "*.c.w.io"];
 const SEARCHED: &[&str] =
@@ -118,9 +128,13 @@ fn scope(chance: &mut Chance) -> String {
     if chance.percent(3) {
         return chance.of(ODD).to_string();
     }
-    if chance.percent(1) {
+    if chance.percent(2) {
         // Behind it a name may become longer than the runtime takes.
-        return format!("m.io/{}", "k".repeat(chance.of(&[110, 130, 180, 240, 249, 252])));
+        return format!("m.io/{}", "k".repeat(1 + chance.below(260)));
+    }
+    if chance.percent(2) {
+        let (start, more) = chance.of(UNWRITTEN);
+        return start.to_string() + &more.repeat(chance.of(&[0, 0, 1, 250, 300]));
     }
     chance.of(HOSTS).to_string() + chance.of(PATHS)
 }
@@ -274,8 +288,9 @@ pub(crate) fn pair(chance: &mut Chance) -> Pair {
         agree(chance, file);
     }
     let mut names = BTreeSet::new();
+    let longest = chance.of(&[128, 128, 200, 255]);
     for file in old.iter().chain(&new) {
-        add_names(chance, file, &mut names);
+        add_names(chance, file, longest.into(), &mut names);
     }
     let (mut before, mut after) = (node(&old), node(&new));
     if chance.percent(15) {
@@ -286,7 +301,8 @@ pub(crate) fn pair(chance: &mut Chance) -> Pair {
         let side = if chance.percent(80) { &mut after } else { &mut before };
         side.files.insert(path, text);
     }
-    Pair { before, after, names }
+    let settings = Settings { longest_name: longest, ..Settings::default() };
+    Pair { before, after, names, settings }
 }
 
 fn node(files: &[File]) -> Node {
@@ -302,11 +318,11 @@ fn node(files: &[File]) -> Node {
 
 const DIGEST: &str = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
-/// An image's name, as it is written for a pod, has no more characters.
-const LONGEST: usize = 128;
+/// What stands before a short name at most.
+const SEARCHED_START: &str = "docker.io/library/";
 
 /// Names under every prefix and place that the file has.
-fn add_names(chance: &mut Chance, file: &File, names: &mut BTreeSet<String>) {
+fn add_names(chance: &mut Chance, file: &File, longest: usize, names: &mut BTreeSet<String>) {
     let mut repositories: BTreeSet<String> =
         ["z.io/r", "docker.io/library/x", "docker.io/r/s"].map(str::to_string).into();
     let mut scopes: BTreeSet<&str> = file.search.iter().flatten().copied().collect();
@@ -314,6 +330,13 @@ fn add_names(chance: &mut Chance, file: &File, names: &mut BTreeSet<String>) {
         scopes.extend([registry.prefix.as_str(), registry.own.location.as_str()]);
         scopes.extend(registry.mirrors.iter().map(|mirror| mirror.location.as_str()));
     }
+    let places: Vec<usize> = scopes.iter().map(|scope| scope.len()).collect();
+    // The last that fits behind a place, the next one, and any.
+    let mut lengths = |base: &str, longest: usize| {
+        let fits =
+            if places.is_empty() { 0 } else { 255 + base.len() - chance.of(&places).min(255) };
+        [longest, fits, fits + 1, 1 + chance.below(longest)].map(|length| length.min(longest))
+    };
     for scope in scopes {
         let bases: Vec<String> = match scope.strip_prefix('*') {
             Some(domain) => ["c", "e.c", "d"].map(|host| format!("{host}{domain}")).into(),
@@ -321,20 +344,24 @@ fn add_names(chance: &mut Chance, file: &File, names: &mut BTreeSet<String>) {
         };
         for base in bases {
             if !base.contains([':', '/']) {
-                let port = chance.of(&["5000", "8443"]);
-                repositories.insert(format!("{base}:{port}/r"));
-                repositories.insert(format!("{base}:{port}/p/q/r"));
+                for port in ["5000", "8443", "1"] {
+                    repositories.insert(format!("{base}:{port}/r"));
+                }
+                repositories.insert(format!("{base}:5000/p/q/r"));
             }
-            for below in ["", "/r", "/p/r", "/p/q/s", "/library/x", "/x", "/team_a/r"] {
+            for below in ["", "/r", "/p/r", "/p/q/s", "/library/x", "/x", "/team_a/r", "/any/r"] {
                 repositories.insert(format!("{base}{below}"));
             }
-            let long = chance.of(&[90, 120, LONGEST - 1]).saturating_sub(base.len());
-            repositories.insert(format!("{base}/{}", "l".repeat(long)));
+            for length in lengths(&base, longest) {
+                let more = length.saturating_sub(base.len() + 1);
+                repositories.insert(format!("{base}/{}", "l".repeat(more)));
+            }
         }
     }
     repositories.extend(SHORTS.iter().map(ToString::to_string));
-    repositories.insert("l".repeat(LONGEST));
-    repositories.retain(|repository| repository.len() <= LONGEST);
+    repositories
+        .extend(lengths("", longest - SEARCHED_START.len()).map(|length| "l".repeat(length)));
+    repositories.retain(|repository| repository.len() <= longest);
     for repository in repositories {
         names.insert(format!("{repository}:1"));
         names.insert(format!("{repository}@{DIGEST}"));

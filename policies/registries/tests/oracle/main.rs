@@ -110,5 +110,6 @@ fn show(seed: u64, number: usize, wrong: &str, pair: &Pair, verdicts: &[node::To
     for told in verdicts {
         println!("{}: {:?}: {}", told.id, told.verdict.effect(), told.verdict.reason());
     }
+    println!("---- names of {} characters at most", pair.settings.longest_name);
     println!("---- before\n{}---- after\n{}", pair.before, pair.after);
 }

@@ -39,11 +39,18 @@ impl Node {
             let all = self.files.iter().filter_map(|(path, text)| Some((path, text, name(path)?)));
             all.map(|(path, text, length)| (&path[path.len() - length..], text.as_str())).collect()
         };
+        let mut lookaside = below(LOOKASIDE);
+        // Where it is asked what is said of signatures, what RHCOS says counts too.
+        if !lookaside.is_empty() {
+            for (name, text) in DELIVERED_LOOKASIDE {
+                lookaside.entry(name).or_insert(text);
+            }
+        }
         serde_json::json!({
             // Without the file the runtime has the one that the node is delivered with.
             "main": self.files.get(CONF).map_or(DELIVERED, String::as_str),
             "dropIns": below(&format!("{CONF}.d/")),
-            "lookaside": below(LOOKASIDE),
+            "lookaside": lookaside,
             "policy": self.files.get(POLICY),
             "names": names,
         })
@@ -52,6 +59,18 @@ impl Node {
 
 const DELIVERED: &str =
     "unqualified-search-registries = ['registry.access.redhat.com', 'docker.io']\n";
+
+const DELIVERED_LOOKASIDE: [(&str, &str); 3] = [
+    ("default.yaml", "default-docker:\n  lookaside-staging: file:///var/lib/containers/sigstore\n"),
+    (
+        "registry.access.redhat.com.yaml",
+        "docker:\n  registry.access.redhat.com:\n    sigstore: https://access.redhat.com/x\n",
+    ),
+    (
+        "registry.redhat.io.yaml",
+        "docker:\n  registry.redhat.io:\n    sigstore: https://registry.redhat.io/x\n",
+    ),
+];
 
 impl fmt::Display for Node {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -67,6 +86,7 @@ pub(crate) struct Pair {
     pub(crate) after: Node,
     /// The images that may be pulled.
     pub(crate) names: BTreeSet<String>,
+    pub(crate) settings: Settings,
 }
 
 /// The policy's verdict on a change.
@@ -106,7 +126,7 @@ impl Pair {
             }
         }
         let context = Context { changes: &changes, unchanged: &unchanged };
-        let verdicts = Registries::classify_all(&Settings::default(), &context);
+        let verdicts = Registries::classify_all(&self.settings, &context);
         let ids = changes.iter().map(|change| change.id.clone());
         ids.zip(verdicts).map(|(id, verdict)| Told { id, verdict }).collect()
     }

@@ -4,6 +4,7 @@ use crate::chance::Chance;
 use crate::node::{Node, Pair};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
+use tread_policy_registries::Settings;
 
 const TYPES: &[&str] =
     &["insecureAcceptAnything", "reject", "signedBy", "signedBaseLayer", "sigstoreSigned"];
@@ -199,5 +200,5 @@ pub(crate) fn pair(chance: &mut Chance) -> Pair {
     let (mut before, mut after) = (Node::default(), Node::default());
     before.set_policy("{\"default\": [{\"type\": \"insecureAcceptAnything\"}]}".to_string());
     after.set_policy(policy(chance));
-    Pair { before, after, names: BTreeSet::new() }
+    Pair { before, after, names: BTreeSet::new(), settings: Settings::default() }
 }
