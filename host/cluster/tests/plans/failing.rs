@@ -249,11 +249,14 @@ async fn too_many_changes_and_too_much_to_compare_are_a_reboot_that_says_so() {
     let tread = Tread::start(&cluster.client);
     tread.previewer.ready().await;
     // Asked about, and made.
-    for (name, count, words) in [
-        ("50-many", 2001, "2001 changes: planned as a reboot"),
-        ("50-too-many", 60_000, "entries have to be compared: planned as a reboot"),
+    let too_much = "values have to be compared: planned as a reboot";
+    let list = json!({"config": {"ignition": {"version": "3.4.0"},
+        "storage": {"directories": vec![0; 500_000]}}});
+    for (name, spec, words) in [
+        ("50-many", of_files(2001), "2001 changes: planned as a reboot"),
+        ("50-too-many", of_files(60_000), too_much),
+        ("50-short", list, too_much),
     ] {
-        let spec = of_files(count);
         let lines = tread.previewer.warnings(asked(name, &spec)).await;
         assert!(lines.iter().any(|line| line.contains(words)), "{lines:?}");
         cluster.config(name, "worker", spec).await;
