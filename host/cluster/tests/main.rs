@@ -2,5 +2,6 @@
 //! each would build its own clients for all kinds.
 
 mod boot_images;
+mod installations;
 mod plans;
 mod registry;

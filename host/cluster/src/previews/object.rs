@@ -14,6 +14,7 @@ use tread_kube::api::disruption_plan::{
     Cause, CauseEvent, DisruptionPlanStatus, PlanChange, Transition,
 };
 use tread_kube::api::shared::Shared;
+use tread_kube::clean::clean;
 use tread_model::digest::{Digest, Fields};
 use tread_model::effect::Effect;
 use tread_model::plan::PlanOutcome;
@@ -138,7 +139,7 @@ fn one(
         .map(|(way, said)| {
             let (effect, transition) = transition(work, way, said, ids, together.clone());
             let because = way.plan.as_ref().ok().and_then(|plan| why(plan, ids)).map(Why::text);
-            let because = because.map(|because| conditions::cut(because, LONGEST_WORDS));
+            let because = because.map(|because| conditions::cut(clean(&because), LONGEST_WORDS));
             Gone { effect, because, transition }
         })
         .collect();
@@ -152,7 +153,7 @@ fn one(
         .collect();
     let mut status = DisruptionPlanStatus {
         observed_generation: Some(1),
-        cause: Some(part.cause.to_string()),
+        cause: Some(clean(&part.cause.to_string())),
         effect: None,
         tread: None,
         because: None,
@@ -229,7 +230,7 @@ impl Described {
             .map(|((effect, because), transition)| Gone { effect, because, transition })
             .collect();
         for Gone { transition, .. } in &mut gone {
-            if let Some(way) = ways.iter().find(|way| way.from_name == transition.from) {
+            if let Some(way) = ways.iter().find(|way| clean(&way.from_name) == transition.from) {
                 transition.nodes = way.nodes.clone();
             }
         }
@@ -249,7 +250,7 @@ fn findings(work: &Work, problem: Option<&String>) -> [Finding; 2] {
             type_: "Planned",
             status: Some(false),
             reason: "CannotBeRead".to_owned(),
-            message: problem.clone(),
+            message: clean(problem),
         },
     };
     let (reason, message) = match (work.pool.paused, work.to_name.is_empty()) {

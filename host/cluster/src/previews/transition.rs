@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use tread_kube::api::conditions::cut;
 use tread_kube::api::disruption_plan::{PlanBecause, PlanChange, PlanStep, Transition};
 use tread_kube::api::shared::Shared;
+use tread_kube::clean::{clean, cleaned};
 use tread_model::effect::Effect;
 use tread_model::plan::compare::Shadow;
 use tread_model::plan::{ChangeOutcome, PlanOutcome, PlannedChange, Step};
@@ -53,8 +54,8 @@ impl Said {
         let more_warnings = warnings.len().saturating_sub(MOST_WARNINGS);
         warnings.truncate(MOST_WARNINGS);
         Said {
-            changes: changes.into_iter().map(|it| PlanChange::from(it).into()).collect(),
-            because: because.into_iter().map(|it| PlanBecause::from(it).into()).collect(),
+            changes: changes.into_iter().map(|it| cleaned(PlanChange::from(it)).into()).collect(),
+            because: because.into_iter().map(|it| cleaned(PlanBecause::from(it)).into()).collect(),
             warnings: warnings.into_iter().map(warning).collect(),
             more_warnings,
         }
@@ -67,7 +68,7 @@ pub(super) fn is_grave(warning: &str) -> bool {
 }
 
 fn warning(text: String) -> Shared<String> {
-    cut(text, LONGEST_WARNING).into()
+    cut(clean(&text), LONGEST_WARNING).into()
 }
 
 /// A way, and how disruptive it is by whoever rolls it out.
@@ -79,14 +80,15 @@ pub(super) fn transition(
     together: Option<Shared<String>>,
 ) -> (Effect, Transition) {
     let mut way = Transition {
-        from: planned.way.from_name.clone(),
-        to: work.to_name.clone(),
+        from: clean(&planned.way.from_name),
+        to: clean(&work.to_name),
         nodes: planned.way.nodes.clone(),
         warnings: together.into_iter().chain(said.warnings.iter().cloned()).collect(),
         warnings_left_out: i64::try_from(said.more_warnings).unwrap_or(i64::MAX),
         ..Transition::default()
     };
-    let shared = |steps: &[Step]| steps.iter().map(|it| PlanStep::from(it).into()).collect();
+    let shared =
+        |steps: &[Step]| steps.iter().map(|it| cleaned(PlanStep::from(it)).into()).collect();
     let WayPlan { plan, operator, .. } = match &planned.plan {
         Ok(plan) => plan,
         Err(_) => {
@@ -106,7 +108,7 @@ pub(super) fn transition(
         PlanOutcome::Refuse | PlanOutcome::Apply => "apply",
     }
     .to_owned();
-    way.summary = cut(words, LONGEST_WORDS);
+    way.summary = cut(clean(&words), LONGEST_WORDS);
     way.from_digest = Some(plan.from.to_string());
     way.to_digest = Some(plan.to.to_string());
     way.steps = shared(&effects::steps(plan, ids));
@@ -118,7 +120,7 @@ pub(super) fn transition(
     way.changes = changes.cloned().collect();
     let Some(forecast) = operator else { return (effect, way) };
     let (effect, words) = effects::of_operator(forecast, ids);
-    way.operator = Some(cut(words, LONGEST_WORDS));
+    way.operator = Some(cut(clean(&words), LONGEST_WORDS));
     let because = said.because.iter().filter(|it| effects::is_operators(forecast, ids, &it.id));
     way.operator_because = because.cloned().collect();
     (effect, way)
