@@ -90,7 +90,7 @@ mod tests {
     /// object has nodes of eleven fields, which may be half empty.
     fn holds(value: &Value) -> usize {
         const VALUE: usize = size_of::<Value>();
-        let below = match value {
+        match value {
             Value::String(text) => text.len().max(16),
             Value::Array(items) => {
                 items.capacity() * VALUE + items.iter().map(holds).sum::<usize>()
@@ -101,8 +101,7 @@ mod tests {
                 fields.len().div_ceil(6) * node + own.sum::<usize>()
             }
             _ => 0,
-        };
-        below
+        }
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Who counts as another tread.
 
+#![allow(clippy::unwrap_used, reason = "a helper of a test fails the test")]
+
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::PostParams;
 use kube::{Api, Client};

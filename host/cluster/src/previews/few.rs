@@ -93,7 +93,7 @@ mod tests {
         let preview = pending(MOST_CAUSES, 1);
         let all = object::describe(&preview, Digest::of(b""), Timestamp::UNIX_EPOCH);
         assert_eq!(chosen(&preview), all);
-        assert_eq!((all.len(), &all[MOST_CAUSES].cause.kind[..]), (MOST_CAUSES + 1, POOL_KIND));
+        assert_eq!((all.len(), all[MOST_CAUSES].cause.kind.as_str()), (MOST_CAUSES + 1, POOL_KIND));
     }
 
     #[test]
@@ -106,7 +106,7 @@ mod tests {
         let said = format!("together with {} other pending changes", MOST_CAUSES + 3);
         assert!(others.contains(&said), "{others}");
         let last = left.last().unwrap();
-        assert_eq!((&last.cause.kind[..], last.left_out.len()), (POOL_KIND, 4));
+        assert_eq!((last.cause.kind.as_str(), last.left_out.len()), (POOL_KIND, 4));
         let said = last.status.transitions[0].warnings[0].as_str();
         assert!(said.starts_with("4 more pending changes have no plan of their own"), "{said}");
         assert!(said.ends_with("this one says what all of them do."), "{said}");
