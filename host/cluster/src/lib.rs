@@ -7,3 +7,4 @@ pub mod plans;
 pub mod policies;
 pub mod pools;
 pub mod previews;
+pub mod weight;

@@ -5,7 +5,7 @@
 //! of its own, which can be killed: [`Compiler::Child`] and [`serve`].
 
 use crate::clock::{self, Taken, Time, TooLong};
-use crate::failure::failure;
+use crate::failure::{failure, no_room};
 use crate::limits::Limits;
 use crate::serving::{Allocator, shared_config};
 use anyhow::Context as _;
@@ -133,7 +133,7 @@ fn compile(component: &[u8], allocator: Allocator, threads: Threads) -> Result<V
 
 fn in_threads(component: &[u8], allocator: Allocator, limits: &Limits) -> Result<Vec<u8>, Failure> {
     let not_started =
-        |error: &dyn std::error::Error| failed(format!("the compiler cannot be started: {error}"));
+        |error: &dyn std::error::Error| no_room(format!("the compiler cannot be started: {error}"));
     // The compiler spreads its work over the threads of the pool that it is in.
     let threads: Arc<Mutex<Vec<Pid>>> = Arc::default();
     let started = Arc::clone(&threads);
@@ -198,10 +198,10 @@ fn in_child(
     let mut child = Reaped(
         command
             .spawn()
-            .map_err(|error| failed(format!("the compiler cannot be started: {error}")))?,
+            .map_err(|error| no_room(format!("the compiler cannot be started: {error}")))?,
     );
     let (Some(mut input), Some(output)) = (child.0.stdin.take(), child.0.stdout.take()) else {
-        return Err(failed("the compiler cannot be reached"));
+        return Err(no_room("the compiler cannot be reached"));
     };
     let memory = limits.memory_to_compile(component.len());
     let job = job(allocator, memory);
@@ -226,7 +226,7 @@ fn in_child(
     match answer {
         Err(too_long) => Err(too_slow(too_long)),
         Ok(None) => Err(failed("the compiler's answer cannot be read")),
-        Ok(Some(Err(error))) => Err(failed(format!("the compiler cannot be reached: {error}"))),
+        Ok(Some(Err(error))) => Err(no_room(format!("the compiler cannot be reached: {error}"))),
         Ok(Some(Ok(mut answer))) => match answer.first() {
             Some(&COMPILED) => {
                 answer.remove(0);

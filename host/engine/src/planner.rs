@@ -92,7 +92,9 @@ pub fn plan_together<'a>(
         false => differences_of_pair(old, new)?,
     };
     let comparison = compare_digested(old, &from, new, &to)?;
-    answers.check(comparison.changes.len())?;
+    // What the host itself refuses or settles stands in the plan as well.
+    let Comparison { changes, refusals, settled, .. } = &comparison;
+    answers.check(changes.len() + refusals.len() + settled.len())?;
     let (remembered, sides) = (Some(answers), (old, new));
     let mut planned = plan_compared(sandbox, policies, remembered, sides, comparison, warnings)?;
     planned.comparing =

@@ -99,5 +99,5 @@ fn a_child_that_is_no_compiler_fails() {
 fn a_child_that_is_not_there_fails() {
     let sandbox = with_child("/nowhere/tread", "serve", Limits::default());
     let failure = sandbox.load(&Guest::default().component(), None).unwrap_err();
-    assert_failure(&failure, FailureKind::CompileFailed, "cannot be started");
+    assert_failure(&failure, FailureKind::NoRoom, "cannot be started");
 }

@@ -165,6 +165,20 @@ fn a_plan_of_more_changes_than_it_may_have_is_not_made_and_nobody_is_asked() {
     let ended = Answers::default();
     ended.end();
     assert_eq!(made(&ended), Err(Unplanned::Ended));
+
+    // What the host refuses by itself is as much to tell.
+    let users = (0..50).map(|number| format!("{{\"name\": \"user-{number}\"}}"));
+    let users = users.collect::<Vec<_>>().join(",");
+    let ignition = "\"ignition\": {\"version\": \"3.4.0\"}";
+    let old = format!("{{{ignition}}}");
+    let new = format!("{{{ignition}, \"passwd\": {{\"users\": [{users}]}}}}");
+    let input = |text| [Input { name: "a.json", bytes: str::as_bytes(text) }];
+    let (old, new) = (input(&old), input(&new));
+    let (old, new) = sides(&old, &new).unwrap();
+    let (answers, sides) = (Answers::to_at_most(49), (&old.config, &new.config));
+    let made = plan_together(&sandbox, &policies, None, &answers, sides, Vec::new());
+    let too_many = Unplanned::TooMany { changes: 50, most: 49 };
+    assert_eq!(made.map(|_| ()).unwrap_err(), too_many);
 }
 
 #[test]

@@ -2,12 +2,16 @@
 //! the one that came first writes them, and any other waits until it is alone.
 
 use crate::manifests::NAME;
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
+};
 use k8s_openapi::api::core::v1::Namespace;
-use kube::api::{ListParams, PartialObjectMeta};
+use kube::api::{ListParams, PartialObjectMeta, PostParams};
 use kube::{Api, Client, ResourceExt as _};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
+use tread_kube::api::words::GROUP;
 use tread_kube::metrics::Metrics;
 use tread_kube::told::told;
 
@@ -17,6 +21,9 @@ const ANSWER: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_secs(10);
 /// The same where no answer came.
 const UNANSWERED: Duration = Duration::from_secs(1);
+
+/// Of so many namespaces it is asked what is there, the oldest first.
+const MOST_ASKED: usize = 20;
 
 /// Whom this tread met. Clones share it.
 #[derive(Debug, Clone, Default)]
@@ -73,7 +80,8 @@ pub async fn until_alone(client: Client, namespace: &str, metrics: &Metrics, met
     }
 }
 
-/// The namespaces that `tread manifests` made, and that are older than this one.
+/// The namespaces that `tread manifests` made, that are older than this one, and
+/// whose tread may write.
 async fn before(client: &Client, namespace: &str) -> kube::Result<Vec<Installed>> {
     let namespaces: Api<PartialObjectMeta<Namespace>> = Api::all(client.clone());
     let label = format!("app.kubernetes.io/name={NAME},app.kubernetes.io/part-of={NAME}");
@@ -86,7 +94,38 @@ async fn before(client: &Client, namespace: &str) -> kube::Result<Vec<Installed>
     };
     let there = |it: &&PartialObjectMeta<_>| it.metadata.deletion_timestamp.is_none();
     let labelled = labelled.iter().filter(there).map(installed).collect();
-    Ok(earlier(own.first().map(installed), labelled, namespace))
+    let earlier = earlier(own.first().map(installed), labelled, namespace);
+    let mut others = Vec::new();
+    for it in earlier.into_iter().take(MOST_ASKED) {
+        if may_write(client, &it.namespace).await? {
+            others.push(it);
+        }
+    }
+    Ok(others)
+}
+
+/// Whether what runs in a namespace may write plans. Anybody may label a namespace
+/// of their own; this only an admin grants.
+async fn may_write(client: &Client, namespace: &str) -> kube::Result<bool> {
+    let groups = ["system:serviceaccounts", "system:authenticated"].map(str::to_owned);
+    let own = format!("system:serviceaccounts:{namespace}");
+    let attributes = ResourceAttributes {
+        group: Some(GROUP.to_owned()),
+        resource: Some("disruptionplans".to_owned()),
+        subresource: Some("status".to_owned()),
+        verb: Some("update".to_owned()),
+        ..ResourceAttributes::default()
+    };
+    let spec = SubjectAccessReviewSpec {
+        user: Some(format!("system:serviceaccount:{namespace}:{NAME}")),
+        groups: Some(groups.into_iter().chain([own]).collect()),
+        resource_attributes: Some(attributes),
+        ..SubjectAccessReviewSpec::default()
+    };
+    let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
+    let reviews: Api<SubjectAccessReview> = Api::all(client.clone());
+    let answer = reviews.create(&PostParams::default(), &review).await?;
+    Ok(answer.status.is_some_and(|status| status.allowed))
 }
 
 fn earlier(own: Option<Installed>, mut all: Vec<Installed>, namespace: &str) -> Vec<Installed> {

@@ -319,6 +319,15 @@ async fn what_is_no_review_is_refused_with_a_sentence() {
             },
         })
     };
+    // Nested deeper than JSON is read elsewhere: that is for whoever compares it.
+    let mut nested = json!(0);
+    for _ in 0..900 {
+        nested = json!([nested]);
+    }
+    let deep = review(json!({"apiVersion": "g/v1", "kind": "K", "metadata": {"name": "a"},
+        "spec": nested}));
+    let (status, body) = replica.send(&told, deep.to_string().into()).await;
+    assert!(status == 200 && body.contains("asked CREATE K a"), "{status} {body}");
     let good = review(json!({"apiVersion": "g/v1", "kind": "K", "metadata": {"name": "a"}}));
     let (status, body) = replica.send(&told, good.to_string().into()).await;
     assert_eq!(status, 200, "{body}");

@@ -19,7 +19,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
-use tread_front::http::{Check, Limits, Lists, Port, Reviewer, guarded, lists, plain};
+use tread_front::http::{Check, Items, Limits, Lists, Port, Reviewer, guarded, lists, plain};
 use tread_kube::metrics::Metrics;
 use tread_test_bed::{Access, ControlPlane, Part, Shared, eventually};
 
@@ -51,26 +51,30 @@ impl Served {
 struct Known;
 
 impl Lists for Known {
-    fn plans(&self) -> Vec<Value> {
-        vec![json!({"metadata": {"name": "worker.99-chrony"}})]
+    fn plans(&self) -> Items {
+        items(vec![json!({"metadata": {"name": "worker.99-chrony"}})])
     }
 
-    fn plan(&self, name: &str) -> Option<Value> {
-        (name == "worker.99-chrony")
-            .then(|| json!({"metadata": {"name": name}, "status": {"changes": 9000}}))
+    fn plan(&self, name: &str) -> Option<Vec<u8>> {
+        let plan = || json!({"metadata": {"name": name}, "status": {"changes": 9000}});
+        (name == "worker.99-chrony").then(|| plan().to_string().into_bytes())
     }
 
-    fn policies(&self) -> Vec<Value> {
-        vec![json!({"metadata": {"name": "registries"}})]
+    fn policies(&self) -> Items {
+        items(vec![json!({"metadata": {"name": "registries"}})])
     }
 
-    fn boot_images(&self) -> Vec<Value> {
-        vec![json!({"name": "worker-a"})]
+    fn boot_images(&self) -> Items {
+        items(vec![json!({"name": "worker-a"})])
     }
 }
 
+fn items(all: Vec<Value>) -> Items {
+    Box::new(all.into_iter().map(|it| it.to_string().into_bytes()))
+}
+
 fn tread(client: kube::Client) -> Served {
-    Served::start(lists(Reviewer::new(client, Metrics::new()), Arc::new(Known)))
+    Served::start(lists(Reviewer::new(client, "tread-two", Metrics::new()), Arc::new(Known)))
 }
 
 /// The token in a kubeconfig, or one made for a service account.
@@ -88,7 +92,7 @@ async fn readiness_has_a_line_for_each_check_and_says_why_not() {
     let served = Served::start(plain(readiness, Metrics::new()));
     let ready = web::get(served.at, "/readyz", None).await;
     assert_eq!((ready.status, ready.body.as_str()), (200, "ready\nok policies: 14 loaded\n"));
-    let message = "configmaps is forbidden\nok everything: \u{1b}[32mfine";
+    let message = "configmaps is forbidden\nok everything: \u{1b}[32mfine\u{202e}";
     checks.lock().unwrap().push(Check::bad("watches", message));
     let not = web::get(served.at, "/readyz", None).await;
     assert_eq!(not.status, 503);
@@ -97,7 +101,7 @@ async fn readiness_has_a_line_for_each_check_and_says_why_not() {
         lines,
         [
             "not ready",
-            "failed watches: configmaps is forbidden ok everything:  [32mfine",
+            "failed watches: configmaps is forbidden; ok everything: [32mfine",
             "ok policies: 14 loaded"
         ]
     );
@@ -132,6 +136,8 @@ async fn whoever_may_read_the_objects_may_read_them_here() {
         let answer = web::get(served.at, path, Some(&alice)).await;
         assert_eq!(answer.status, 403, "{path}: a name must not be told to her");
         assert!(answer.error().contains("alice may not "), "{}", answer.error());
+        let role = "bind the ClusterRole tread-view.tread-two";
+        assert!(answer.error().ends_with(role), "{}", answer.error());
         assert!(!answer.body.contains("chrony") || path.contains("chrony"), "{}", answer.body);
     }
     // One who may read one plan by name, and list policies.
@@ -434,6 +440,72 @@ async fn made_up_tokens_of_one_peer_cost_few_reviews_and_do_not_keep_others_out(
     let reviews = reviews.filter(|line| line.contains("ResponseComplete")).count();
     let most = 10 + usize::try_from(begun.elapsed().as_secs()).unwrap() + 2;
     assert!(reviews <= most, "{reviews} reviews, and not {most}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn questions_that_the_api_server_does_not_answer_are_no_made_up_tokens() {
+    // Nobody listens there.
+    let nowhere = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
+    let served = tread(kube::Client::try_from(nowhere).unwrap());
+    for number in 0..40 {
+        let answer = web::get(served.at, "/v1/plans", Some(&format!("token-{number}"))).await;
+        assert_eq!(answer.status, 503, "{number}: {}", answer.body);
+    }
+}
+
+/// A body of which it is known when it is gone.
+struct Noted(Arc<AtomicUsize>);
+
+impl Noted {
+    fn begin(all: &Arc<AtomicUsize>) -> Noted {
+        all.fetch_add(1, Ordering::SeqCst);
+        Noted(Arc::clone(all))
+    }
+}
+
+impl AsRef<[u8]> for Noted {
+    fn as_ref(&self) -> &[u8] {
+        static LARGE: [u8; 64 << 20] = [b'a'; 64 << 20];
+        &LARGE
+    }
+}
+
+impl Drop for Noted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_clients_do_not_read_is_bounded_and_given_up() {
+    const TIME: Duration = Duration::from_secs(3);
+    let bodies: Arc<AtomicUsize> = Arc::default();
+    let all = Arc::clone(&bodies);
+    let large = async move || {
+        let body = axum::body::Bytes::from_owner(Noted::begin(&all));
+        axum::body::Body::from(body)
+    };
+    let router = Router::new().route("/large", get(large));
+    let limits = Limits { at_a_time: 4, time: TIME, body: 1024 };
+    let served = Served::start(guarded(router, limits));
+    let request = b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n";
+    let mut silent = Vec::new();
+    for from in 1..=20 {
+        let mut stream = connected(from, served.at).await;
+        stream.write_all(request).await.unwrap();
+        silent.push(stream);
+    }
+    eventually("as many as may be are sent", async || {
+        (bodies.load(Ordering::SeqCst) == 4).then_some(())
+    })
+    .await;
+    // All of them have been given up, or were told to try again.
+    eventually("none is left", async || (bodies.load(Ordering::SeqCst) == 0).then_some(())).await;
+    // Whoever reads has all of it.
+    let answer = web::get(served.at, "/large", None).await;
+    assert_eq!((answer.status, answer.body.len()), (200, 64 << 20));
+    assert!(answer.headers.contains(&format!("content-length: {}", 64 << 20)), "{answer:?}");
+    drop(silent);
 }
 
 #[tokio::test(flavor = "multi_thread")]

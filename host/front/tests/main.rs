@@ -3,5 +3,6 @@
 
 mod admission;
 mod http;
+mod installations;
 mod manifests;
 mod support;

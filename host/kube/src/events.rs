@@ -144,7 +144,7 @@ impl std::fmt::Debug for Events {
 }
 
 impl Events {
-    /// Events of this replica, about what it does here: `Load`, `Plan`.
+    /// Events of this replica, about what it does here: `Load`, `Plan`, `Judge`.
     pub fn new(client: Client, replica: &str, action: &'static str) -> Events {
         let reporter =
             Reporter { controller: MANAGER.to_owned(), instance: Some(replica.to_owned()) };

@@ -72,8 +72,9 @@ fn edit<T>(old: Option<T>, new: Option<T>) -> Edit {
 
 /// Differences that only provisioning a node could make.
 pub(crate) fn differences(old: &NodeConfig<'_>, new: &NodeConfig<'_>, own: &mut Own) {
-    own.warnings.extend(new.notes.iter().cloned());
+    // The gravest first: what is more than is told is left out behind.
     own.warnings.extend(locked_out(old, new));
+    own.warnings.extend(new.notes.iter().cloned());
     for pair in canonical::join(old.fixed.iter(), new.fixed.iter(), |fixed| fixed.field.as_str()) {
         fixed(pair, own);
     }

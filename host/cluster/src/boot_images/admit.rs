@@ -7,6 +7,7 @@ use super::facts::Facts;
 use super::kinds::CLUSTER_VERSION;
 use super::machine::{Key, Machine, makes_machines};
 use super::report::{Report, name_of};
+use crate::weight::Weight;
 use kube::core::DynamicObject;
 use kube::core::admission::Operation;
 use serde_json::Value;
@@ -76,8 +77,15 @@ pub fn warning(facts: &Facts, report: &Report, asked: &Asked) -> Option<String> 
     })
 }
 
-/// What is nested too deep is not read, and nothing is said of it.
+/// What a machine resource may take as values: a hundred times as much as any does.
+const LARGEST: usize = 4 << 20;
+
+/// What is nested too deep, or holds too much, is not read, and nothing is said of
+/// it.
 fn read(object: &Whole) -> Option<DynamicObject> {
+    if Weight::of(&object.body).takes() > LARGEST {
+        return None;
+    }
     serde_json::from_slice(&object.body).ok()
 }
 

@@ -30,7 +30,7 @@ const LABELS_SAID: usize = 3;
 #[derive(Clone)]
 pub struct Previewer {
     pub(super) cluster: Arc<RwLock<Cluster>>,
-    pub(super) described: Arc<RwLock<BTreeMap<String, Vec<Described>>>>,
+    pub(super) described: Arc<RwLock<BTreeMap<String, Vec<Arc<Described>>>>>,
     pub(super) bodies: BodyCache,
     client: Client,
     sandbox: Sandbox,
@@ -100,7 +100,7 @@ impl Previewer {
     }
 
     /// The pending plans, whole, by pool.
-    pub fn plans(&self) -> Vec<Described> {
+    pub fn plans(&self) -> Vec<Arc<Described>> {
         let plans = self.described.read().unwrap_or_else(PoisonError::into_inner);
         plans.values().flatten().cloned().collect()
     }

@@ -1,23 +1,21 @@
 //! One budget for all plans that are made at the same time. What a plan takes is
-//! counted before it is begun: the bytes that are compared, and the entries in
+//! counted before it is begun: the bytes that are compared, and the values in
 //! them. Most plans share a part of the budget; of those that need more, one is
 //! made at a time, so that there is always a thread for the others; and what does
 //! not fit at all is not planned, in a sentence.
 
 use crate::previews::{Bodies, Piece, Side, Work};
+use crate::weight::Weight;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// What reading and comparing takes, for each byte.
-const PER_BYTE: usize = 3;
-/// The same for each entry, however short it is.
-const PER_ENTRY: usize = 2 << 10;
-/// Up to so many bytes entries are not counted.
-const UNCOUNTED: usize = 512 << 10;
+/// How often what is compared is held as values: as it was read, and as the
+/// operator renders it.
+const TIMES: usize = 2;
 /// What all plans of a usual size may take together, and one of them.
 const SHARED: usize = 64 << 20;
-const USUAL: usize = 16 << 20;
+const USUAL: usize = 32 << 20;
 /// What a plan may take.
 const LARGEST: usize = 96 << 20;
 /// The unit in which it is counted.
@@ -37,54 +35,44 @@ pub(super) fn most_changes(pools: usize, policies: usize) -> usize {
     (CHANGES / pools.max(1)).min(ANSWERS / policies.max(1)).clamp(least, most)
 }
 
-/// What a plan takes.
+/// What is compared for a plan.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Cost {
-    bytes: usize,
-    entries: usize,
-}
+pub(super) struct Cost(Weight);
 
 impl Cost {
     /// Of what is compared: the ways of a pool one by one, each with where it goes.
     pub(super) fn of(work: &Work, bodies: &Bodies, counted: &Counted) -> Cost {
-        let of_side = |side: &Side| Cost::of_side(side, bodies, counted);
+        let of_side = |side: &Side| of_side(side, bodies, counted);
         let target = work.target.as_ref().map(|(_, side)| side);
         let from = work.ways.iter().filter_map(|way| way.from.as_ref()).chain(target);
-        let from = from.map(of_side).max_by_key(Cost::takes).unwrap_or_default();
-        let to = of_side(&work.to);
-        Cost { bytes: from.bytes + to.bytes, entries: from.entries + to.entries }
+        let from = from.map(of_side).max_by_key(Weight::takes).unwrap_or_default();
+        Cost(from.and(of_side(&work.to)))
     }
 
-    fn of_side(side: &Side, bodies: &Bodies, counted: &Counted) -> Cost {
-        let pieces = side.configs.iter().chain(&side.mirrors).flat_map(Piece::parts);
-        let all: Vec<(&Piece, &[u8])> =
-            pieces.filter_map(|piece| Some((piece, piece.bytes(bodies)?))).collect();
-        let bytes = all.iter().map(|(_, bytes)| bytes.len()).sum();
-        let entries = match bytes > UNCOUNTED {
-            true => all.iter().map(|(piece, bytes)| counted.entries(piece, bytes)).sum(),
-            false => 0,
-        };
-        Cost { bytes, entries }
-    }
-
+    /// What a plan takes: values, and the texts that they are read from.
     fn takes(&self) -> usize {
-        self.bytes.saturating_mul(PER_BYTE).saturating_add(self.entries.saturating_mul(PER_ENTRY))
+        self.0.takes().saturating_mul(TIMES).saturating_add(self.0.bytes)
     }
 }
 
-/// How many entries are in what the plans of many pools have, counted once: it
-/// stays where it is for as long as they are made.
+fn of_side(side: &Side, bodies: &Bodies, counted: &Counted) -> Weight {
+    let pieces = side.configs.iter().chain(&side.mirrors).flat_map(Piece::parts);
+    let all = pieces.filter_map(|piece| Some(counted.weight(piece, piece.bytes(bodies)?)));
+    all.fold(Weight::default(), Weight::and)
+}
+
+/// The weight of what the plans of many pools have, counted once: it stays where
+/// it is for as long as they are made.
 #[derive(Debug, Default)]
-pub(super) struct Counted(Mutex<BTreeMap<usize, usize>>);
+pub(super) struct Counted(Mutex<BTreeMap<usize, Weight>>);
 
 impl Counted {
-    fn entries(&self, piece: &Piece, bytes: &[u8]) -> usize {
-        let count = || bytes.iter().filter(|byte| **byte == b'{').count();
+    fn weight(&self, piece: &Piece, bytes: &[u8]) -> Weight {
         if !piece.is_given() {
-            return count();
+            return Weight::of(bytes);
         }
         let mut counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *counted.entry(bytes.as_ptr().addr()).or_insert_with(count)
+        *counted.entry(bytes.as_ptr().addr()).or_insert_with(|| Weight::of(bytes))
     }
 }
 
@@ -141,10 +129,10 @@ impl Budget {
             Arc::clone(&self.large).acquire_owned().await
         } else {
             return Err(format!(
-                "{} KB with {} entries have to be compared: planned as a reboot, since so much is \
+                "{} KB with {} values have to be compared: planned as a reboot, since so much is \
                  not looked at",
-                cost.bytes / 1024,
-                cost.entries
+                cost.0.bytes / 1024,
+                cost.0.values
             ));
         };
         // Closed never.
@@ -168,39 +156,44 @@ mod tests {
     use super::*;
     use futures::FutureExt as _;
 
-    fn cost(megabytes: usize, entries: usize) -> Cost {
-        Cost { bytes: megabytes << 20, entries }
+    fn cost(megabytes: usize, objects: usize, values: usize) -> Cost {
+        Cost(Weight { bytes: megabytes << 20, objects, values })
     }
 
     #[test]
     fn what_usual_plans_take_is_shared_and_waited_for() {
         let budget = Budget::default();
         let room = |cost| budget.room(cost).now_or_never();
-        let rooms: Vec<_> = (0..4).map(|_| room(cost(5, 0)).unwrap().unwrap()).collect();
-        assert!(room(cost(5, 0)).is_none());
-        assert!(room(cost(1, 0)).is_some(), "there is a little left");
+        let rooms: Vec<_> = (0..2).map(|_| room(cost(10, 0, 0)).unwrap().unwrap()).collect();
+        assert!(room(cost(5, 0, 0)).is_none());
+        assert!(room(cost(1, 0, 0)).is_some(), "there is a little left");
         drop(rooms);
-        assert!(room(cost(5, 0)).is_some());
+        assert!(room(cost(5, 0, 0)).is_some());
     }
 
     #[test]
     fn of_large_ones_one_is_made_at_a_time_and_others_do_not_wait_for_it() {
-        let budget = Budget::default();
-        let room = |cost| budget.room(cost).now_or_never();
-        let large = room(cost(3, 40_000)).unwrap().unwrap();
-        assert!(room(cost(3, 40_000)).is_none());
-        assert!(room(cost(3, 100)).is_some());
-        drop(large);
-        assert!(room(cost(3, 40_000)).is_some());
+        for large in [cost(3, 30_000, 60_000), cost(1, 2, 250_000)] {
+            let budget = Budget::default();
+            let room = |cost| budget.room(cost).now_or_never();
+            let held = room(large).unwrap().unwrap();
+            assert!(room(large).is_none());
+            assert!(room(cost(3, 100, 1000)).is_some());
+            drop(held);
+            assert!(room(large).is_some());
+        }
     }
 
     #[test]
     fn what_never_fits_is_told_at_once() {
         let budget = Budget::default();
-        let why = budget.room(cost(2, 150_000)).now_or_never().unwrap().unwrap_err();
-        assert!(why.starts_with("2048 KB with 150000 entries have to be compared"), "{why}");
+        let refused = |cost| budget.room(cost).now_or_never().unwrap().unwrap_err();
+        let why = refused(cost(2, 150_000, 150_000));
+        assert!(why.starts_with("2048 KB with 150000 values have to be compared"), "{why}");
         assert!(why.contains("planned as a reboot"), "{why}");
-        assert!(budget.room(cost(usize::MAX >> 20, 0)).now_or_never().unwrap().is_err());
+        let why = refused(cost(1, 0, 500_000));
+        assert!(why.starts_with("1024 KB with 500000 values"), "a list of short values: {why}");
+        assert!(budget.room(cost(usize::MAX >> 20, 0, 0)).now_or_never().unwrap().is_err());
     }
 
     #[test]

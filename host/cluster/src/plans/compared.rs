@@ -73,7 +73,11 @@ impl Deciders {
 impl Compared {
     /// Notes how some pools are described now. What the policies that changed since
     /// each of them was last described make of its plans has to be told.
-    pub(super) fn note(&mut self, now: &Arc<Deciders>, pools: &BTreeMap<String, Vec<Described>>) {
+    pub(super) fn note(
+        &mut self,
+        now: &Arc<Deciders>,
+        pools: &BTreeMap<String, Vec<Arc<Described>>>,
+    ) {
         for (pool, plans) in pools {
             let effects = plans.iter().map(|plan| (plan.name.clone(), effect(plan))).collect();
             self.pool(now, pool, effects);

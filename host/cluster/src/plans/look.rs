@@ -5,9 +5,9 @@ use super::ask::{Previewer, Take, Together, inputs};
 use super::budget::Counted;
 use super::compared::{Compared, Deciders};
 use super::state::Standing;
-use super::write::{Kept, OfPool, Wrote, mark_stale, write};
+use super::write::{OfPool, Pruned, Wrote, mark_stale, write};
 use super::{Settings, told};
-use crate::previews::{Cluster, Described, Preview, decisions, describe, few, work};
+use crate::previews::{Cluster, Described, Preview, decisions, few, work};
 use futures::{StreamExt as _, stream};
 use k8s_openapi::jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,8 +34,8 @@ pub(super) struct Memory {
     untold: Vec<told::Untold>,
     /// Pools of which plans were not written, and why.
     unwritten: BTreeMap<String, String>,
-    /// What the API server kept of what was written.
-    kept: Kept,
+    /// What the API server left of what was written.
+    pruned: Pruned,
 }
 
 #[derive(Debug, Clone)]
@@ -43,7 +43,7 @@ struct Remembered {
     inputs: Digest,
     /// What the ways of its nodes begin with.
     from: BTreeSet<String>,
-    plans: Vec<Described>,
+    plans: Vec<Arc<Described>>,
     /// How often each policy decides in them.
     decisions: BTreeMap<String, i64>,
 }
@@ -106,7 +106,7 @@ pub(super) async fn look(
         .await;
 
     let (mut again, mut rolled_out) = (BTreeSet::new(), BTreeSet::new());
-    let mut wanted: BTreeMap<String, Vec<Described>> = BTreeMap::new();
+    let mut wanted: BTreeMap<String, Vec<Arc<Described>>> = BTreeMap::new();
     for (name, found) in found {
         match found {
             Ok(found) => {
@@ -146,7 +146,7 @@ pub(super) async fn look(
                 standing: &look.standing,
                 known_since: look.known_since,
                 keep: settings.keep,
-                kept: &memory.kept,
+                pruned: &memory.pruned,
             };
             let Wrote { failed, overtaken } = write(&settings, of_pool).await;
             if let Some(why) = &failed {
@@ -187,7 +187,7 @@ pub(super) async fn look(
 }
 
 struct Found {
-    described: Vec<Described>,
+    described: Vec<Arc<Described>>,
     remembered: Option<Remembered>,
 }
 
@@ -208,15 +208,16 @@ async fn one(
         // Only nodes came, went or moved on.
         Some(known) if known.inputs == inputs && known.from == from => {
             let mut known = known.clone();
-            known.plans.iter_mut().for_each(|plan| plan.moved(&work.ways));
+            known.plans.iter_mut().for_each(|plan| Arc::make_mut(plan).moved(&work.ways));
             known
         }
         _ => {
             let once = Arc::clone(&previewer.once);
             // What a preview holds besides goes at once.
             let take: Take<_> = Arc::new(move |preview: Preview| {
-                let mut plans = few(describe(&preview, inputs, Timestamp::now()));
+                let mut plans = few(&preview, inputs, Timestamp::now());
                 once.share(&mut plans);
+                let plans: Vec<_> = plans.into_iter().map(Arc::new).collect();
                 (plans, decisions([&preview]))
             });
             let (plans, decisions) = previewer.compute(work, together, &take).await?;
@@ -285,7 +286,11 @@ async fn prepared(
     (now.clone(), not_found)
 }
 
-fn publish(previewer: &Previewer, cluster: &Cluster, wanted: &BTreeMap<String, Vec<Described>>) {
+fn publish(
+    previewer: &Previewer,
+    cluster: &Cluster,
+    wanted: &BTreeMap<String, Vec<Arc<Described>>>,
+) {
     let mut described = previewer.described.write().unwrap_or_else(PoisonError::into_inner);
     for (name, plans) in wanted {
         described.insert(name.clone(), plans.clone());

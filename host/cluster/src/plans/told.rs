@@ -11,6 +11,7 @@ use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, Resource as _, ResourceExt as _};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use tread_kube::api::DisruptionPolicy;
 use tread_kube::api::POOL_KIND;
 use tread_kube::api::words::MANAGER;
@@ -99,7 +100,7 @@ fn about((version, kind): (&str, &str), name: &str, uid: &str) -> ObjectReferenc
 /// The plans that are told of.
 pub(super) struct Plans<'p> {
     pub(super) standing: &'p BTreeMap<String, Standing>,
-    pub(super) described: &'p [Described],
+    pub(super) described: &'p [Arc<Described>],
 }
 
 /// What is to be told on a policy.

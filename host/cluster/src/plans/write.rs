@@ -11,7 +11,7 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, ResourceExt as _};
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 use tread_kube::api::POOL_KIND;
@@ -61,12 +61,12 @@ pub(super) fn says(status: &DisruptionPlanStatus) -> Digest {
 /// may be a newer one by then.
 const KEPT_AGAIN: Duration = Duration::from_secs(1800);
 
-/// What was written as a status, and what the API server kept of it, by the name
+/// What was written as a status, and what the API server left of it, by the name
 /// of the plan: one whose definition is older drops what it does not know.
 #[derive(Debug, Default)]
-pub(super) struct Kept(Mutex<BTreeMap<String, (Digest, Digest, Instant)>>);
+pub(super) struct Pruned(Mutex<BTreeMap<String, (Digest, Digest, Instant)>>);
 
-impl Kept {
+impl Pruned {
     /// Whether a plan stands there as it was written.
     fn stands(&self, name: &str, wanted: Digest, standing: Digest) -> bool {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -96,13 +96,13 @@ pub(super) struct OfPool<'p> {
     pub(super) name: &'p str,
     /// None: the pool is gone, and its plans go with it.
     pub(super) pool: Option<&'p Pool>,
-    pub(super) wanted: &'p [Described],
+    pub(super) wanted: &'p [Arc<Described>],
     pub(super) standing: &'p BTreeMap<String, Standing>,
     /// Since when it is known what a pool has that nobody renders.
     pub(super) known_since: i64,
     pub(super) keep: Retention,
-    /// What the API server kept of what was written.
-    pub(super) kept: &'p Kept,
+    /// What the API server left of what was written.
+    pub(super) pruned: &'p Pruned,
 }
 
 /// How writing went.
@@ -139,11 +139,11 @@ pub(super) async fn write(settings: &Settings, of_pool: OfPool<'_>) -> Wrote {
     let leads = || settings.leads.now();
     for wanted in of_pool.wanted.iter().filter(|_| leads()) {
         let standing = of_pool.standing.get(&wanted.name);
-        let put = put(settings, &api, (pool, wanted), standing, of_pool.kept);
+        let put = put(settings, &api, (pool, wanted), standing, of_pool.pruned);
         note("update", &wanted.name, put.await);
     }
     let is_wanted = |name: &str| of_pool.wanted.iter().any(|it| it.name == name);
-    of_pool.kept.keep(|name| is_wanted(name) || !of_pool.standing.contains_key(name));
+    of_pool.pruned.keep(|name| is_wanted(name) || !of_pool.standing.contains_key(name));
     let now = Timestamp::now();
     let mut ended = Vec::new();
     for (name, standing) in of_pool.standing.iter().filter(|(_, it)| it.pool == of_pool.name) {
@@ -186,7 +186,7 @@ async fn put(
     api: &Api<DisruptionPlan>,
     (pool, wanted): (&Pool, &Described),
     standing: Option<&Standing>,
-    kept: &Kept,
+    pruned: &Pruned,
 ) -> kube::Result<()> {
     let mut status = cleaned(previews::cut(wanted.status.clone()));
     let says_now = says(&status);
@@ -198,7 +198,7 @@ async fn put(
         standing => standing,
     };
     let version = match standing {
-        Some(standing) if kept.stands(&wanted.name, says_now, standing.says) => return Ok(()),
+        Some(standing) if pruned.stands(&wanted.name, says_now, standing.says) => return Ok(()),
         Some(standing) => {
             keep_times(&mut status, standing);
             standing.version.clone()
@@ -234,7 +234,7 @@ async fn put(
         |status: Option<&DisruptionPlanStatus>| serde_json::to_value(status).unwrap_or_default();
     let (whole, left) = (json(object.status.as_ref()), json(Some(&there)));
     settings.watches.kept("disruptionplans", &whole, &left);
-    kept.note(&wanted.name, says_now, says(&there));
+    pruned.note(&wanted.name, says_now, says(&there));
     Ok(())
 }
 
@@ -340,23 +340,23 @@ mod tests {
 
     #[test]
     fn a_plan_of_which_the_api_server_drops_a_part_is_not_written_again_and_again() {
-        let kept = Kept::default();
+        let pruned = Pruned::default();
         let status = |tread: Option<&str>| DisruptionPlanStatus {
             effect: Some("reload".to_owned()),
             tread: tread.map(str::to_owned),
             ..DisruptionPlanStatus::default()
         };
         let (wanted, left) = (says(&status(Some("new"))), says(&status(None)));
-        assert!(!kept.stands("a", wanted, left), "it was never written");
-        kept.note("a", wanted, left);
-        assert!(kept.stands("a", wanted, left));
-        assert!(!kept.stands("a", says(&status(Some("other"))), left), "it says something else");
-        assert!(!kept.stands("a", wanted, says(&status(Some("others")))), "somebody wrote it");
-        kept.note("a", wanted, wanted);
-        assert!(!kept.stands("a", wanted, left), "the definition is newer by now");
-        kept.note("b", wanted, left);
-        kept.keep(|name| name != "b");
-        assert!(!kept.stands("b", wanted, left));
+        assert!(!pruned.stands("a", wanted, left), "it was never written");
+        pruned.note("a", wanted, left);
+        assert!(pruned.stands("a", wanted, left));
+        assert!(!pruned.stands("a", says(&status(Some("other"))), left), "it says something else");
+        assert!(!pruned.stands("a", wanted, says(&status(Some("others")))), "somebody wrote it");
+        pruned.note("a", wanted, wanted);
+        assert!(!pruned.stands("a", wanted, left), "the definition is newer by now");
+        pruned.note("b", wanted, left);
+        pruned.keep(|name| name != "b");
+        assert!(!pruned.stands("b", wanted, left));
     }
 
     #[tokio::test]

@@ -108,22 +108,26 @@ pub(super) fn of_operator(forecast: &Forecast, ids: Option<&BTreeSet<String>>) -
     (effect, words)
 }
 
-/// What the operator counts of some changes. Of a config that it rejects that is
-/// all that it rejects, whoever is the cause.
+/// What the operator counts of some changes.
 pub(super) fn operators_own<'f>(
     forecast: &'f Forecast,
     ids: Option<&'f BTreeSet<String>>,
 ) -> impl Iterator<Item = &'f Because> {
+    forecast.because.iter().filter(move |part| is_operators(forecast, ids, &part.id))
+}
+
+/// Whether the operator counts this as one of some changes. Of a config that it
+/// rejects that is all that it rejects, whoever is the cause.
+pub(super) fn is_operators(forecast: &Forecast, ids: Option<&BTreeSet<String>>, id: &str) -> bool {
     let of_users =
         |id: &str| ["ssh-keys:", "password:", "users:"].iter().any(|kind| id.starts_with(kind));
-    let is_own = move |id: &str| match ids {
+    match ids {
         _ if forecast.effect == Effect::Refuse => true,
         None => true,
         // The operator looks at all users at once.
         Some(ids) if id == "passwd" => ids.iter().any(|id| of_users(id)),
         Some(ids) => ids.contains(id),
-    };
-    forecast.because.iter().filter(move |part| is_own(&part.id))
+    }
 }
 
 #[cfg(test)]

@@ -1,30 +1,38 @@
 //! Not more plans than somebody reads: of hundreds of changes that are pending
 //! together, those that cost most have plans of their own.
 
-use super::object::Described;
+use super::compute::Preview;
+use super::object::{self, Described, Own, described};
+use k8s_openapi::jiff::Timestamp;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use tread_kube::api::POOL_KIND;
+use tread_model::digest::Digest;
 
 /// So many causes of a pool have plans of their own.
 pub const MOST_CAUSES: usize = 20;
 
-/// The plans of a pool without those that are too many. The last one, which is
-/// that for all changes together, says how many these are.
-pub fn few(mut plans: Vec<Described>) -> Vec<Described> {
-    let is_whole = plans.last().is_some_and(|plan| plan.cause.kind == POOL_KIND);
-    let own = plans.len().saturating_sub(usize::from(is_whole));
-    let more = own.saturating_sub(MOST_CAUSES);
-    if more == 0 {
-        return plans;
+/// The plans of a preview without those that are too many, which are not even
+/// made. The last one, which is that for all changes together, says how many
+/// these are.
+pub fn few(preview: &Preview, inputs: Digest, now: Timestamp) -> Vec<Described> {
+    let mut parts = object::parts(preview);
+    let all = parts.len();
+    let name = |(part, _): &Own<'_>| object::name(&preview.work, &part.cause);
+    let is_whole = parts.last().is_some_and(|(part, _)| part.cause.kind == POOL_KIND);
+    let own = all.saturating_sub(usize::from(is_whole));
+    let mut left_out = BTreeSet::new();
+    if own > MOST_CAUSES {
+        let order = parts.iter().take(own);
+        let mut order: Vec<_> =
+            order.map(|part| (Reverse(object::effect(preview, part.1)), name(part))).collect();
+        order.sort_unstable();
+        left_out = order.into_iter().skip(MOST_CAUSES).map(|(_, name)| name).collect();
+        parts.retain(|part| !left_out.contains(&name(part)));
     }
-    let mut order: Vec<_> =
-        plans.iter().take(own).map(|plan| (Reverse(plan.effect), plan.name.clone())).collect();
-    order.sort_unstable();
-    let left_out: BTreeSet<String> =
-        order.into_iter().skip(MOST_CAUSES).map(|(_, name)| name).collect();
-    plans.retain(|plan| !left_out.contains(&plan.name));
-    if let Some(last) = plans.last_mut() {
+    let mut plans = described(preview, parts, all, (inputs, now));
+    if let Some(last) = plans.last_mut().filter(|_| !left_out.is_empty()) {
+        let more = left_out.len();
         let covered = if is_whole { ": this one says what all of them do" } else { "" };
         let changes = if more == 1 { "change has" } else { "changes have" };
         let said = format!(
@@ -32,7 +40,7 @@ pub fn few(mut plans: Vec<Described>) -> Vec<Described> {
              have{covered}."
         );
         for way in &mut last.status.transitions {
-            way.warnings.insert(0, said.clone());
+            way.warnings.insert(0, said.clone().into());
         }
         last.left_out = left_out;
     }
@@ -42,64 +50,99 @@ pub fn few(mut plans: Vec<Described>) -> Vec<Described> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tread_kube::api::DisruptionPlanStatus;
-    use tread_kube::api::disruption_plan::{Cause, CauseEvent, Transition};
+    use crate::previews::Part;
+    use crate::previews::warning::tests::preview;
+    use tread_kube::api::disruption_plan::{Cause, CauseEvent};
     use tread_model::effect::Effect;
+    use tread_model::plan::PlannedChange;
 
-    fn plan(kind: &str, name: &str, effect: Effect) -> Described {
-        Described {
-            name: name.to_owned(),
-            pool: "worker".to_owned(),
+    /// So many causes, each of a change that costs nothing; the last ones of one
+    /// that reboots.
+    fn pending(causes: usize, reboots: usize) -> Preview {
+        let mut all = preview("worker", 3, false, None);
+        let harsh = preview("worker", 3, true, None);
+        let change = |of: &Preview, number: usize| {
+            let change = of.ways[0].plan.as_ref().unwrap().plan.changes[0].clone();
+            PlannedChange { id: format!("file:/{number}"), ..change }
+        };
+        let gentle = causes - reboots;
+        let changes = (0..causes)
+            .map(|number| change(if number < gentle { &all } else { &harsh }, number))
+            .collect();
+        all.ways[0].plan.as_mut().unwrap().plan.changes = changes;
+        let part = |number: usize| Part {
             cause: Cause {
-                kind: kind.to_owned(),
-                name: name.to_owned(),
+                kind: "MachineConfig".to_owned(),
+                name: format!("{number:03}"),
                 event: CauseEvent::Created,
             },
-            effect,
-            status: DisruptionPlanStatus {
-                transitions: vec![Transition::default()],
-                ..DisruptionPlanStatus::default()
-            },
-            happens: Vec::new(),
-            reasons: Vec::new(),
-            left_out: BTreeSet::new(),
-        }
+            body: None,
+            mirrors: false,
+        };
+        all.work.parts = (0..causes).map(part).collect();
+        all.ids = (0..causes).map(|number| Some([format!("file:/{number}")].into())).collect();
+        all
     }
 
-    fn plans(count: usize) -> Vec<Described> {
-        (0..count).map(|n| plan("MachineConfig", &format!("{n:03}"), Effect::None)).collect()
+    fn chosen(preview: &Preview) -> Vec<Described> {
+        few(preview, Digest::of(b""), Timestamp::UNIX_EPOCH)
     }
 
     #[test]
-    fn as_many_as_there_is_room_for_stay_as_they_are() {
-        let mut all = plans(MOST_CAUSES);
-        assert_eq!(few(all.clone()), all);
-        all.push(plan(POOL_KIND, "worker", Effect::None));
-        assert_eq!(few(all.clone()), all);
+    fn as_many_as_there_is_room_for_are_all_that_there_are() {
+        let preview = pending(MOST_CAUSES, 1);
+        let all = object::describe(&preview, Digest::of(b""), Timestamp::UNIX_EPOCH);
+        assert_eq!(chosen(&preview), all);
+        assert_eq!((all.len(), all[MOST_CAUSES].cause.kind.as_str()), (MOST_CAUSES + 1, POOL_KIND));
     }
 
     #[test]
     fn those_that_cost_most_stay_and_the_last_one_counts_the_others() {
-        let mut all = plans(MOST_CAUSES + 3);
-        all.push(plan("MachineConfig", "reboots", Effect::Reboot));
-        all.push(plan(POOL_KIND, "worker", Effect::Reboot));
-        let left = few(all);
+        let left = chosen(&pending(MOST_CAUSES + 4, 1));
         assert_eq!(left.len(), MOST_CAUSES + 1);
-        assert!(left.iter().any(|plan| plan.name == "reboots"));
+        let harsh = left.iter().find(|plan| plan.cause.name == "023").unwrap();
+        assert_eq!(harsh.effect, Effect::Reboot);
+        let others = harsh.status.transitions[0].warnings[0].as_str();
+        let said = format!("together with {} other pending changes", MOST_CAUSES + 3);
+        assert!(others.contains(&said), "{others}");
         let last = left.last().unwrap();
-        assert_eq!(last.name, "worker");
-        let said = &last.status.transitions[0].warnings[0];
+        assert_eq!((last.cause.kind.as_str(), last.left_out.len()), (POOL_KIND, 4));
+        let said = last.status.transitions[0].warnings[0].as_str();
         assert!(said.starts_with("4 more pending changes have no plan of their own"), "{said}");
         assert!(said.ends_with("this one says what all of them do."), "{said}");
-        let names: Vec<&str> = last.left_out.iter().map(String::as_str).collect();
-        assert_eq!(names, ["019", "020", "021", "022"]);
+        assert!(left.iter().all(|plan| !last.left_out.contains(&plan.name)));
+        let all = pending(MOST_CAUSES + 4, 1);
+        let all = object::describe(&all, Digest::of(b""), Timestamp::UNIX_EPOCH);
+        assert!(last.left_out.iter().all(|name| all.iter().any(|plan| plan.name == *name)));
     }
 
     #[test]
     fn where_nothing_can_be_told_there_are_no_more_either() {
-        let left = few(plans(MOST_CAUSES + 1));
+        let mut preview = pending(MOST_CAUSES + 1, 0);
+        preview.ways[0].plan = Err("it is gone".to_owned());
+        preview.ids = vec![None; MOST_CAUSES + 1];
+        let left = chosen(&preview);
         assert_eq!(left.len(), MOST_CAUSES);
-        let said = &left.last().unwrap().status.transitions[0].warnings[0];
+        let said = left.last().unwrap().status.transitions[0].warnings[0].as_str();
         assert!(said.starts_with("1 more pending change has no plan"), "{said}");
+    }
+
+    #[test]
+    fn what_the_plans_of_many_causes_say_of_a_way_is_held_once() {
+        let mut preview = pending(MOST_CAUSES, 0);
+        let plan = &mut preview.ways[0].plan.as_mut().unwrap().plan;
+        plan.warnings = vec!["x".repeat(1000); 1000];
+        let ids: BTreeSet<String> = plan.changes.iter().map(|it| it.id.clone()).collect();
+        // What nobody says anything of any more is of all of them.
+        preview.ids = vec![Some(ids); MOST_CAUSES];
+        let plans = chosen(&preview);
+        let first = &plans[0].status.transitions[0];
+        for way in plans.iter().map(|plan| &plan.status.transitions[0]) {
+            assert_eq!(way.changes.len(), MOST_CAUSES);
+            assert!(std::ptr::eq(&*way.changes[0], &*first.changes[0]));
+            let last = way.warnings.last().unwrap();
+            assert!(std::ptr::eq(&**last, &**first.warnings.last().unwrap()));
+            assert!(way.warnings.len() <= 22 && way.warnings_left_out == 980);
+        }
     }
 }

@@ -8,6 +8,7 @@
 mod causes;
 mod cluster;
 mod compute;
+mod cut;
 mod effects;
 mod few;
 mod object;
@@ -18,14 +19,16 @@ mod parsed;
 mod registries;
 mod secrets;
 mod side;
+mod transition;
 mod warning;
 mod why;
 mod work;
 
 pub use cluster::{Baseline, Change, Cluster, Mirror, MirrorKey, Mirrors, Release};
 pub use compute::{Asked, Preview, WayPlan, WayPlanned, compute, decisions};
+pub use cut::cut;
 pub use few::{MOST_CAUSES, few};
-pub use object::{Described, cut, describe};
+pub use object::{Described, describe};
 pub use once::Once;
 pub use parsed::Parsed;
 pub use side::{Bodies, BodyKey, Generated, Piece, Side};

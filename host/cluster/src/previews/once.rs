@@ -1,40 +1,76 @@
-//! What many plans say of the same change is held once: where a change is for many
-//! pools, it stands in the plans of each.
+//! What many plans say is held once: where a change is for many pools, it stands in
+//! the plans of each, and a warning in those of each cause.
 
 use super::object::Described;
 use std::collections::HashSet;
+use std::hash::Hash;
 use std::sync::{Mutex, PoisonError};
-use tread_kube::api::disruption_plan::PlanChange;
+use tread_kube::api::disruption_plan::{PlanBecause, PlanChange, PlanStep};
 use tread_kube::api::shared::Shared;
 
-/// What plans say of changes, each once.
+/// What plans say, each part of it once.
 #[derive(Debug, Default)]
-pub struct Once(Mutex<HashSet<Shared<PlanChange>>>);
+pub struct Once(Mutex<Parts>);
+
+#[derive(Debug, Default)]
+struct Parts {
+    changes: Each<PlanChange>,
+    because: Each<PlanBecause>,
+    steps: Each<PlanStep>,
+    warnings: Each<String>,
+}
+
+#[derive(Debug)]
+struct Each<T>(HashSet<Shared<T>>);
+
+impl<T> Default for Each<T> {
+    fn default() -> Each<T> {
+        Each(HashSet::new())
+    }
+}
+
+impl<T: Eq + Hash> Each<T> {
+    fn share(&mut self, parts: &mut [Shared<T>]) {
+        for part in parts {
+            match self.0.get(part) {
+                Some(there) => *part = there.clone(),
+                None => drop(self.0.insert(part.clone())),
+            }
+        }
+    }
+
+    fn forget(&mut self) {
+        self.0.retain(|part| !part.is_alone());
+        self.0.shrink_to_fit();
+    }
+}
 
 impl Once {
     /// Lets plans have what others have already.
     pub fn share(&self, plans: &mut [Described]) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let ways = plans.iter_mut().flat_map(|plan| &mut plan.status.transitions);
-        for change in ways.flat_map(|way| &mut way.changes) {
-            match all.get(change) {
-                Some(there) => *change = there.clone(),
-                None => drop(all.insert(change.clone())),
-            }
+        for way in plans.iter_mut().flat_map(|plan| &mut plan.status.transitions) {
+            all.changes.share(&mut way.changes);
+            all.because.share(&mut way.operator_because);
+            all.steps.share(&mut way.steps);
+            all.warnings.share(&mut way.warnings);
         }
     }
 
     /// Forgets what no plan says any more.
     pub fn forget(&self) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|change| !change.is_alone());
-        all.shrink_to_fit();
+        all.changes.forget();
+        all.because.forget();
+        all.steps.forget();
+        all.warnings.forget();
     }
 
-    /// How many there are.
+    /// How many parts there are.
     #[cfg(test)]
     fn len(&self) -> usize {
-        self.0.lock().unwrap().len()
+        let all = self.0.lock().unwrap();
+        all.changes.0.len() + all.because.0.len() + all.steps.0.len() + all.warnings.0.len()
     }
 }
 
@@ -58,6 +94,7 @@ mod tests {
         };
         let way = Transition {
             changes: ids.iter().map(|id| change(id).into()).collect(),
+            warnings: vec!["lock-out".to_owned().into()],
             ..Transition::default()
         };
         let (kind, name) = ("MachineConfig".to_owned(), "a".to_owned());
@@ -85,13 +122,15 @@ mod tests {
         for plan in &mut plans {
             once.share(std::slice::from_mut(plan));
         }
-        assert_eq!((once.len(), &plans), (2, &before));
+        assert_eq!((once.len(), &plans), (3, &before));
         let at = |plan: &Described| std::ptr::from_ref(&*plan.status.transitions[0].changes[0]);
         assert!(plans.iter().all(|plan| at(plan) == at(&plans[0])));
+        let told = |plan: &Described| std::ptr::from_ref(&*plan.status.transitions[0].warnings[0]);
+        assert!(plans.iter().all(|plan| told(plan) == told(&plans[0])));
         drop(before);
         plans.truncate(1);
         once.forget();
-        assert_eq!(once.len(), 2);
+        assert_eq!(once.len(), 3);
         plans.clear();
         once.forget();
         assert_eq!(once.len(), 0);

@@ -3,14 +3,13 @@
 //! key.
 
 use super::side::BodyKey;
+use crate::weight::Weight;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How much is kept, and of what: a value takes its bytes, and so many more for
-/// each entry.
+/// How much is kept, and of what.
 const ROOM: usize = 32 << 20;
-const PER_ENTRY: usize = 1 << 10;
 const LARGEST: usize = 1 << 20;
 
 /// MachineConfigs as values, those that were used last.
@@ -31,8 +30,7 @@ impl Parsed {
             return Some(there);
         }
         let value = Arc::new(serde_json::from_slice(bytes).ok()?);
-        let entries = bytes.iter().filter(|byte| **byte == b'{').count();
-        let takes = bytes.len().saturating_add(entries.saturating_mul(PER_ENTRY));
+        let takes = Weight::of(bytes).takes();
         if takes <= LARGEST {
             self.keep(key.clone(), Arc::clone(&value), takes);
         }
@@ -84,9 +82,11 @@ mod tests {
         assert!(parsed.0.lock().unwrap().takes <= ROOM);
         assert!(parsed.value(&key(1000), &large).is_some());
         assert!(parsed.kept(&key(1000)).is_none());
-        let many = format!("[{}{{}}]", "{},".repeat(2000)).into_bytes();
-        assert!(parsed.value(&key(1001), &many).is_some());
-        assert!(parsed.kept(&key(1001)).is_none(), "entries count, however short");
+        for item in ["{}", "0", "[]", "\"\""] {
+            let many = format!("[{}{item}]", format!("{item},").repeat(20_000)).into_bytes();
+            assert!(parsed.value(&key(1001), &many).is_some());
+            assert!(parsed.kept(&key(1001)).is_none(), "{item}: values count, however short");
+        }
         assert!(parsed.value(&key(1002), b"no JSON").is_none());
     }
 }

@@ -3,16 +3,19 @@
 
 use super::compute::Preview;
 use super::effects::{self, effect};
+use super::transition::is_grave;
 use super::why::{Why, why};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use tread_kube::api::disruption_plan::Cause;
 use tread_model::effect::Effect;
 use tread_model::plan::{Plan, PlanOutcome};
-use tread_model::refuse::LOCK_OUT;
 
 /// How many pools are told of.
 const MOST_POOLS: usize = 5;
+
+/// How much there is to know besides: more is in the plan.
+const MOST_NOTES: usize = 10;
 
 /// What a change does to a pool, and what there is to know besides.
 #[derive(Debug)]
@@ -21,7 +24,8 @@ pub struct Line {
     told: Option<Told>,
     /// What is a secret, and counts as changed.
     secrets: BTreeSet<String>,
-    notes: BTreeSet<String>,
+    /// The gravest first, each once.
+    notes: Vec<String>,
 }
 
 /// What happens, to how many nodes, in words.
@@ -42,10 +46,12 @@ pub fn lines(lines: impl IntoIterator<Item = Line>) -> Vec<String> {
     // Each once, with the first pool that it is true of.
     let mut seen = BTreeSet::new();
     let notes = lines.iter().flat_map(|line| line.notes.iter().map(move |note| (note, &line.pool)));
-    let notes: Vec<String> = notes
-        .filter(|(note, _)| seen.insert(*note))
-        .map(|(note, pool)| format!("tread: pool {pool}: {note}"))
-        .collect();
+    let (grave, others): (Vec<_>, Vec<_>) =
+        notes.filter(|(note, _)| seen.insert(*note)).partition(|(note, _)| is_grave(note));
+    let told = |notes: Vec<(&String, &String)>| -> Vec<String> {
+        notes.iter().map(|(note, pool)| format!("tread: pool {pool}: {note}")).collect()
+    };
+    let (grave, others) = (told(grave), told(others));
     let mut told: Vec<Told> = lines.into_iter().filter_map(|line| line.told).collect();
     told.sort_by(|(effect, nodes, text), (other, more, words)| {
         (Reverse(effect), Reverse(nodes), text).cmp(&(Reverse(other), Reverse(more), words))
@@ -57,17 +63,23 @@ pub fn lines(lines: impl IntoIterator<Item = Line>) -> Vec<String> {
         let pools = if left_out == 1 { "pool" } else { "pools" };
         lines.push(format!("tread: and {left_out} more {pools} with {}", counted(nodes)));
     }
+    // The API server cuts what is more than it passes on.
+    lines.extend(grave);
     lines.extend(secrets);
-    lines.extend(notes);
+    lines.extend(others);
     lines
 }
 
 /// What there is to know besides of what is applied, and who is locked out by it.
-fn notes(preview: &Preview, cause: &Cause) -> BTreeSet<String> {
+fn notes(preview: &Preview, cause: &Cause) -> Vec<String> {
     let own = format!("{}, ", cause.name);
     let plans = preview.ways.iter().filter_map(|way| way.plan.as_ref().ok());
+    let mut seen = BTreeSet::new();
     let notes = plans.flat_map(|way| &way.plan.warnings);
-    notes.filter(|note| note.starts_with(LOCK_OUT) || note.starts_with(&own)).cloned().collect()
+    let notes = notes.filter(|note| is_grave(note) || note.starts_with(&own));
+    let mut notes: Vec<&String> = notes.filter(|note| seen.insert(*note)).collect();
+    notes.sort_by_key(|note| !is_grave(note));
+    notes.into_iter().take(MOST_NOTES).cloned().collect()
 }
 
 /// That secrets count as changed.
@@ -143,4 +155,4 @@ fn counted(nodes: i64) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

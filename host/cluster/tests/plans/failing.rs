@@ -8,6 +8,7 @@ use std::sync::Arc;
 use tread_kube::api::mirrors::ImageDigestMirrorSet;
 use tread_kube::api::{DisruptionPlan, MachineConfig, MachineConfigPool};
 use tread_kube::review::Asked;
+use tread_model::read::is_unfit;
 use tread_test_bed::{ControlPlane, eventually};
 
 /// Whoever may do everything that planning needs, but get these MachineConfigs
@@ -249,11 +250,14 @@ async fn too_many_changes_and_too_much_to_compare_are_a_reboot_that_says_so() {
     let tread = Tread::start(&cluster.client);
     tread.previewer.ready().await;
     // Asked about, and made.
-    for (name, count, words) in [
-        ("50-many", 2001, "2001 changes: planned as a reboot"),
-        ("50-too-many", 60_000, "entries have to be compared: planned as a reboot"),
+    let too_much = "values have to be compared: planned as a reboot";
+    let list = json!({"config": {"ignition": {"version": "3.4.0"},
+        "storage": {"directories": vec![0; 500_000]}}});
+    for (name, spec, words) in [
+        ("50-many", of_files(2001), "2001 changes: planned as a reboot"),
+        ("50-too-many", of_files(60_000), too_much),
+        ("50-short", list, too_much),
     ] {
-        let spec = of_files(count);
         let lines = tread.previewer.warnings(asked(name, &spec)).await;
         assert!(lines.iter().any(|line| line.contains(words)), "{lines:?}");
         cluster.config(name, "worker", spec).await;
@@ -275,6 +279,14 @@ async fn too_many_changes_and_too_much_to_compare_are_a_reboot_that_says_so() {
             })
             .await;
     }
+    let mut nested = json!(0);
+    for _ in 0..900 {
+        nested = json!({ "a": nested });
+    }
+    let lines = tread.previewer.warnings(asked("50-nested", &json!({"config": nested}))).await;
+    let told =
+        |line: &String| line.contains("count on drain + reboot") && line.contains("50-nested");
+    assert!(lines.iter().any(told), "{lines:?}");
     // What fits is planned as it was.
     let lines = tread.previewer.warnings(asked("50-few", &of_files(2))).await;
     assert!(lines.iter().any(|line| line.contains("file:/a0 and 1 more")), "{lines:?}");
@@ -302,4 +314,85 @@ async fn nobody_learns_a_secret_by_asking_and_whoever_may_read_it_is_told() {
     assert_eq!(said[..2], said[2..]);
     let note = said[0].last().unwrap();
     assert!(note.contains("whether file:/etc/secret changes is not told"), "{said:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_that_anybody_writes_into_configs_and_pools_drives_a_terminal() {
+    const ODD: &str = "x\u{1b}[31mred\u{1b}]0;title\u{7}\nforged: line\u{202e}turned\u{200b}";
+    let cluster = Cluster::settled(ControlPlane::options()).await;
+    let tread = Tread::start(&cluster.client);
+    tread.previewer.ready().await;
+    let note = json!({"metadata": {"annotations": {"note": ODD}}});
+    cluster.patch_pool("worker", note).await;
+    // Names that Ignition takes and that are shown: kernel arguments, files, units.
+    let of = |config: Value, rest: Value| {
+        let mut spec = json!({"config": {"ignition": {"version": "3.4.0"}}});
+        let put = |into: &mut Value, from: &Value| {
+            for (name, value) in from.as_object().unwrap() {
+                into[name] = value.clone();
+            }
+        };
+        put(&mut spec["config"], &config);
+        put(&mut spec, &rest);
+        spec
+    };
+    let file = json!({"path": "/etc/a", "contents": {"source": format!("data:,{ODD}")}});
+    let specs = [
+        of(json!({}), json!({"kernelArguments": [ODD]})),
+        of(json!({}), json!({"osImageURL": ODD, "kernelType": ODD, "extensions": [ODD]})),
+        of(json!({"storage": {"files": [{"path": format!("/etc/{ODD}")}]}}), json!({})),
+        of(json!({"storage": {"files": [{"path": "/etc/a", ODD: 1}]}}), json!({})),
+        of(json!({"storage": {"files": [file]}}), json!({})),
+        of(json!({"systemd": {"units": [{"name": format!("{ODD}.service")}]}}), json!({})),
+        of(json!({"passwd": {"users": [{"name": ODD}]}, ODD: 1}), json!({})),
+        of(json!({"storage": {"disks": [{"device": ODD}]}}), json!({})),
+    ];
+    let mut texts = Vec::new();
+    for (number, spec) in specs.iter().enumerate() {
+        let name = format!("50-odd-{number}");
+        for line in tread.previewer.warnings(asked(&name, spec)).await {
+            texts.push(tread_kube::clean::clean(&line));
+        }
+        cluster.config(&name, "worker", spec.clone()).await;
+        cluster.plan(&format!("MachineConfig/{name} created"), |_| true).await;
+        for plan in tread.previewer.plans() {
+            all_texts(&serde_json::to_value(&*plan).unwrap(), &mut texts);
+        }
+        for plan in cluster.plans().await {
+            all_texts(&serde_json::to_value(&plan.status).unwrap(), &mut texts);
+        }
+        cluster.delete::<MachineConfig>(&name).await;
+        eventually("it is over", async || tread.previewer.plans().is_empty().then_some(())).await;
+    }
+    // What a node says that it has.
+    cluster.config("50-last", "worker", files(&[("/etc/a", "a")])).await;
+    cluster.roll(&["worker-1"], ODD).await;
+    let last = "MachineConfig/50-last created";
+    cluster.plan(last, |plan| status(plan).transitions.len() == 2).await;
+    for plan in tread.previewer.plans() {
+        all_texts(&serde_json::to_value(&*plan).unwrap(), &mut texts);
+    }
+    for plan in cluster.plans().await {
+        all_texts(&serde_json::to_value(&plan.status).unwrap(), &mut texts);
+    }
+    texts.extend(tread.metrics.text().unwrap().lines().map(str::to_owned));
+    let columns = cluster.plane.kubectl(&["get", "dplan", "-o", "wide"]).unwrap();
+    texts.extend(columns.success().unwrap().lines().map(str::to_owned));
+    let said = texts.iter().filter(|text| text.contains("forged: line")).count();
+    assert!(said > 0, "it is repeated: {texts:#?}");
+    let odd: Vec<&String> = texts.iter().filter(|text| text.chars().any(is_unfit)).collect();
+    assert!(odd.is_empty(), "{odd:#?}");
+}
+
+fn all_texts(value: &Value, texts: &mut Vec<String>) {
+    match value {
+        // The reasons of several policies stand on lines of their own.
+        Value::String(text) => texts.extend(text.split('\n').map(str::to_owned)),
+        Value::Array(all) => all.iter().for_each(|it| all_texts(it, texts)),
+        Value::Object(all) => all.iter().for_each(|(name, it)| {
+            texts.push(name.clone());
+            all_texts(it, texts);
+        }),
+        _ => {}
+    }
 }

@@ -344,7 +344,7 @@ async fn a_policy_in_the_shadow_is_named_with_what_it_would_change() {
     assert_eq!(status(&plan).tread.as_deref(), Some(REBOOT), "it decides nothing");
     let warnings = &status(&plan).transitions[0].warnings;
     let expected = "If ours, in Shadow, decided: saves 3 steps (drain, reboot, uncordon).";
-    assert!(warnings.iter().any(|it| it == expected), "{warnings:?}");
+    assert!(warnings.iter().any(|it| **it == expected), "{warnings:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

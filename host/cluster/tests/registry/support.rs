@@ -27,7 +27,7 @@ use tread_kube::events::Events;
 use tread_kube::leadership::Leading;
 use tread_kube::metrics::Metrics;
 use tread_kube::watching::Watches;
-use tread_model::digest::Digest;
+use tread_model::digest::Sha256;
 use tread_model::plan::Step;
 use tread_model::read::{Input, sides};
 use tread_test_bed::{ControlPlane, unique};
@@ -178,7 +178,7 @@ pub fn spoiled(mut bytes: Vec<u8>) -> Vec<u8> {
 }
 
 pub fn digest(bytes: &[u8]) -> String {
-    Digest::of(bytes).to_string()
+    Sha256::of(bytes).to_string()
 }
 
 /// A name that no other test gives a policy, of four letters.

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
+use tread_kube::clean::clean;
 use tread_kube::metrics::Metrics;
 use tread_kube::review::Asked;
 
@@ -72,7 +73,7 @@ async fn answer(State(service): State<Service>, body: Bytes) -> Result<Json<Valu
     let mut warned = JoinSet::new();
     warned.spawn(async move { (service.warn)(asked).await });
     match timeout_at(begun + DEADLINE, warned.join_next()).await {
-        Ok(Some(Ok(lines))) => warnings = clean(lines),
+        Ok(Some(Ok(lines))) => warnings = passed_on(lines),
         Ok(_) => {
             tracing::error!(%kind, %name, "a panic instead of warnings; please report it")
         }
@@ -85,7 +86,7 @@ async fn answer(State(service): State<Service>, body: Bytes) -> Result<Json<Valu
 }
 
 /// What the API server passes on and a terminal can take.
-fn clean(warnings: Vec<String>) -> Vec<String> {
+fn passed_on(warnings: Vec<String>) -> Vec<String> {
     let lines: Vec<String> =
         warnings.iter().map(|line| one_line(line)).filter(|l| !l.is_empty()).collect();
     let total: usize = lines.iter().map(String::len).sum();
@@ -106,21 +107,15 @@ fn clean(warnings: Vec<String>) -> Vec<String> {
 }
 
 fn one_line(text: &str) -> String {
-    let visible: String = text.chars().map(|c| if deceives(c) { ' ' } else { c }).collect();
-    let visible = visible.split_whitespace().collect::<Vec<_>>().join(" ");
-    if visible.chars().count() <= LONGEST {
+    // No more of it is looked at than may be shown.
+    let (text, rest) = text.split_at(text.floor_char_boundary(LONGEST * 16));
+    let visible = clean(text);
+    if rest.is_empty() && visible.chars().count() <= LONGEST || visible.is_empty() {
         return visible;
     }
     let mut cut: String = visible.chars().take(LONGEST - 1).collect();
     cut.push('…');
     cut
-}
-
-/// Control characters, and those that show text in another order or not at all.
-fn deceives(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 #[cfg(test)]
@@ -129,7 +124,7 @@ mod tests {
 
     #[test]
     fn warnings_are_lines_that_a_terminal_can_take() {
-        let lines = clean(vec![
+        let lines = passed_on(vec![
             "pool worker: \u{1b}[31mreboot\u{1b}[0m\n\r\tof 5 nodes".to_owned(),
             "\n\0\u{202e}".to_owned(),
             "\u{202e}olleh\u{200b}".to_owned(),
@@ -137,14 +132,14 @@ mod tests {
         ]);
         assert_eq!(
             lines,
-            ["pool worker: [31mreboot [0m of 5 nodes", "olleh", "größer als früher → drain"]
+            ["pool worker: [31mreboot [0m; of 5 nodes", "olleh", "größer als früher → drain"]
         );
     }
 
     #[test]
     fn a_warning_has_256_characters_at_most() {
         for (given, shown) in [(255, 255), (256, 256), (257, 256), (100_000, 256)] {
-            let [line] = clean(vec!["ä".repeat(given)]).try_into().unwrap();
+            let [line] = passed_on(vec!["ä".repeat(given)]).try_into().unwrap();
             assert_eq!(line.chars().count(), shown);
             assert_eq!(line.ends_with('…'), given > 256);
         }
@@ -153,12 +148,12 @@ mod tests {
     #[test]
     fn all_warnings_together_have_a_limit_and_the_rest_is_counted() {
         for (count, letter) in [(1000, "a"), (1000, "𝄞"), (17, "a")] {
-            let lines = clean(vec![letter.repeat(300); count]);
+            let lines = passed_on(vec![letter.repeat(300); count]);
             assert!(lines.iter().map(String::len).sum::<usize>() <= ALL);
             let left_out = count - (lines.len() - 1);
             assert_eq!(*lines.last().unwrap(), format!("and {left_out} more warnings"));
         }
-        assert_eq!(clean(vec!["a".repeat(256); 16]).len(), 16);
-        assert!(clean(Vec::new()).is_empty());
+        assert_eq!(passed_on(vec!["a".repeat(256); 16]).len(), 16);
+        assert!(passed_on(Vec::new()).is_empty());
     }
 }

@@ -7,7 +7,7 @@
 mod stream;
 mod watched;
 
-pub(super) use watched::Peer;
+pub(super) use watched::{Connected, Peer};
 
 use axum_server::accept::Accept;
 use std::collections::BTreeMap;
@@ -143,6 +143,13 @@ struct Room {
 }
 
 impl Room {
+    /// Closes the connection.
+    fn close(&self) {
+        if self.of.lock().all.remove(&self.id).is_some() {
+            self.of.turned("closed");
+        }
+    }
+
     /// Notes that a request came, or was answered.
     fn asked(&self, change: impl FnOnce(usize) -> usize) {
         if let Some(it) = self.of.lock().all.get_mut(&self.id) {

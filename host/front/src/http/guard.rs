@@ -1,7 +1,8 @@
-//! What holds for every request: so many at a time, so much, so long; and a
-//! panic is one failed answer.
+//! What holds for every request: so many at a time, so much, so long, until all of
+//! the answer is sent; and a panic is one failed answer.
 
 use super::answer::Refused;
+use super::sending::sent;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::StatusCode;
@@ -12,14 +13,14 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 /// What requests may take.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// How many are answered at a time; the others wait.
     pub at_a_time: usize,
-    /// How long waiting, reading and answering may take together.
+    /// How long waiting, reading, answering and sending may take together.
     pub time: Duration,
     /// How many bytes a body may have.
     pub body: usize,
@@ -40,14 +41,16 @@ pub fn guarded(router: Router, limits: Limits) -> Router {
 async fn watch_over(State(guard): State<Guard>, request: Request, next: Next) -> Response {
     // The rest of a path may be what only the API server is told.
     let path = request.uri().path().split('/').nth(1).unwrap_or_default().to_owned();
+    let ends = Instant::now() + guard.time;
+    let connection = request.extensions().get().cloned();
     let answer = async {
         // Closed never: the answer is then given without a bound.
-        let _room = guard.room.acquire().await;
-        AssertUnwindSafe(next.run(request)).catch_unwind().await
+        let room = Arc::clone(&guard.room).acquire_owned().await.ok();
+        (AssertUnwindSafe(next.run(request)).catch_unwind().await, room)
     };
-    match timeout(guard.time, answer).await {
-        Ok(Ok(response)) => response,
-        Ok(Err(_)) => {
+    match timeout_at(ends, answer).await {
+        Ok((Ok(response), room)) => sent(response, (room, connection), ends),
+        Ok((Err(_), _)) => {
             tracing::error!(%path, "a panic while answering; please report it");
             let sentence = "tread failed to answer; its log says more";
             Refused::new(StatusCode::INTERNAL_SERVER_ERROR, sentence).into_response()

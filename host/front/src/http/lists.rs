@@ -3,12 +3,14 @@
 use super::answer::Refused;
 use super::guard::{Limits, guarded};
 use super::review::{Asked, Reviewer, Sender};
+use axum::Router;
+use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
-use axum::{Json, Router};
-use serde_json::{Value, json};
+use futures::{StreamExt as _, stream};
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,16 +19,19 @@ const LIMITS: Limits = Limits { at_a_time: 16, time: Duration::from_secs(15), bo
 /// The API server takes no longer name.
 const LONGEST_NAME: usize = 253;
 
+/// JSON texts, each made when it is sent.
+pub type Items = Box<dyn Iterator<Item = Vec<u8>> + Send>;
+
 /// What there is to list, without contents (law 10).
 pub trait Lists: Send + Sync + 'static {
-    /// All plans, as they are in the cluster.
-    fn plans(&self) -> Vec<Value>;
-    /// One plan, whole: with what its object leaves out for its size.
-    fn plan(&self, name: &str) -> Option<Value>;
+    /// All plans, whole: with what their objects leave out for their size.
+    fn plans(&self) -> Items;
+    /// One plan, likewise.
+    fn plan(&self, name: &str) -> Option<Vec<u8>>;
     /// All policies, as they are in the cluster.
-    fn policies(&self) -> Vec<Value>;
+    fn policies(&self) -> Items;
     /// What all machine resources boot.
-    fn boot_images(&self) -> Vec<Value>;
+    fn boot_images(&self) -> Items;
 }
 
 #[derive(Clone)]
@@ -48,7 +53,7 @@ pub fn lists(reviewer: Reviewer, lists: Arc<dyn Lists>) -> Router {
 
 async fn plans(State(service): State<Service>, from: Sender) -> Result<Response, Refused> {
     service.reviewer.allow(&from, Asked::list("disruptionplans")).await?;
-    Ok(Json(json!({ "items": service.lists.plans() })).into_response())
+    Ok(listed(service.lists.plans()))
 }
 
 async fn plan(
@@ -70,15 +75,84 @@ async fn plan(
         let sentence = format!("there is no plan {name}: /v1/plans lists them");
         Refused::new(StatusCode::NOT_FOUND, sentence)
     })?;
-    Ok(Json(plan).into_response())
+    Ok(json(Body::from(plan)))
 }
 
 async fn policies(State(service): State<Service>, from: Sender) -> Result<Response, Refused> {
     service.reviewer.allow(&from, Asked::list("disruptionpolicies")).await?;
-    Ok(Json(json!({ "items": service.lists.policies() })).into_response())
+    Ok(listed(service.lists.policies()))
 }
 
 async fn boot_images(State(service): State<Service>, from: Sender) -> Result<Response, Refused> {
     service.reviewer.allow(&from, Asked::list("bootimages")).await?;
-    Ok(Json(json!({ "items": service.lists.boot_images() })).into_response())
+    Ok(listed(service.lists.boot_images()))
+}
+
+fn json(body: Body) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], body).into_response()
+}
+
+/// What is put together before any of it is sent.
+const TOGETHER: usize = 64 << 10;
+
+/// A list. One that is long is made while it is sent, so that whoever reads slowly
+/// holds one item of it.
+fn listed(items: Items) -> Response {
+    let mut items = items.peekable();
+    let mut text = b"{\"items\":[".to_vec();
+    while text.len() < TOGETHER
+        && let Some(item) = items.next()
+    {
+        text.extend(item);
+        text.push(b',');
+    }
+    if items.peek().is_none() {
+        if text.last() == Some(&b',') {
+            text.pop();
+        }
+        text.extend(b"]}");
+        return json(Body::from(text));
+    }
+    let mut end = Some(b"]}".to_vec());
+    let rest = std::iter::from_fn(move || match items.next() {
+        Some(mut item) => {
+            if items.peek().is_some() {
+                item.push(b',');
+            }
+            Some(item)
+        }
+        None => end.take(),
+    });
+    let all = std::iter::once(text).chain(rest).map(Bytes::from);
+    json(Body::from_stream(stream::iter(all).map(Ok::<_, Infallible>)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::body::to_bytes;
+    use serde_json::{Value, json};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    fn items(count: usize, made: &Arc<AtomicUsize>) -> Items {
+        let made = Arc::clone(made);
+        Box::new((0..count).map(move |number| {
+            made.fetch_add(1, Ordering::Relaxed);
+            json!({"number": number, "text": "x".repeat(1000)}).to_string().into_bytes()
+        }))
+    }
+
+    #[tokio::test]
+    async fn a_list_is_the_same_however_long_it_is_and_is_made_while_it_is_sent() {
+        for count in [0, 1, 2, 60, 65, 66, 67, 1000] {
+            let made = Arc::default();
+            let response = listed(items(count, &made));
+            assert!(made.load(Ordering::Relaxed) <= 70, "{count}");
+            let text = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+            let list: Value = serde_json::from_slice(&text).unwrap();
+            let numbers: Vec<_> =
+                list["items"].as_array().unwrap().iter().map(|it| it["number"].clone()).collect();
+            assert_eq!(numbers, (0..count).map(Value::from).collect::<Vec<_>>());
+        }
+    }
 }

@@ -11,11 +11,12 @@ mod lists;
 mod plain;
 mod rates;
 mod review;
+mod sending;
 
 pub use answer::Refused;
 pub(crate) use answer::not_found;
 pub use guard::{Limits, guarded};
-pub use lists::{Lists, lists};
+pub use lists::{Items, Lists, lists};
 pub use plain::{Check, Readiness, plain};
 pub use review::{Asked, Reviewer, Sender};
 
@@ -39,6 +40,8 @@ const HEADERS_BY_TLS: Duration = Duration::from_secs(15);
 const HANDSHAKE: Duration = Duration::from_secs(5);
 /// How long requests may go on after tread was told to stop.
 const GRACE: Duration = Duration::from_secs(5);
+/// How much of what is sent or received a connection holds.
+const HELD: usize = 64 << 10;
 /// How many connections the plain port takes at a time, and how many probes besides.
 const CONNECTIONS: Most = Most { common: 256, probes: 32 };
 /// How many the port with TLS takes, where nobody probes.
@@ -109,6 +112,7 @@ fn bounded<A>(mut server: Server<SocketAddr, A>, headers: Duration) -> Server<So
         .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(headers)
+        .max_buf_size(HELD)
         .max_headers(64);
     server.http1_only()
 }

@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 use tread_kube::api::conditions::cut;
+use tread_kube::clean::clean;
 use tread_kube::metrics::Metrics;
 
 const LIMITS: Limits = Limits { at_a_time: 16, time: Duration::from_secs(5), body: 1024 };
@@ -59,7 +60,7 @@ fn ready(checks: &[Check]) -> Response {
     for wanted in [false, true] {
         for Check { name, ok, message } in checks.iter().filter(|check| check.ok == wanted) {
             let word = if *ok { "ok" } else { "failed" };
-            let message = cut(message.replace(char::is_control, " "), LONGEST_MESSAGE);
+            let (name, message) = (clean(name), cut(clean(message), LONGEST_MESSAGE));
             // Writing to a String does not fail.
             let _ = writeln!(text, "{word} {name}: {message}");
         }

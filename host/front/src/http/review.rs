@@ -3,6 +3,7 @@
 use super::answer::Refused;
 use super::connections::Peer;
 use super::rates::{self, Rates};
+use crate::manifests::grants::view_name;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -87,6 +88,8 @@ impl std::fmt::Debug for Reviewer {
 
 struct Inner {
     client: Client,
+    /// The role that lets people read.
+    view: String,
     metrics: Metrics,
     room: Semaphore,
     /// How often each peer may be wrong.
@@ -100,11 +103,12 @@ struct Inner {
 }
 
 impl Reviewer {
-    /// One that asks with this client; its requests must not be tried again by
-    /// the client itself.
-    pub fn new(client: Client, metrics: Metrics) -> Reviewer {
+    /// One that asks with this client, for the tread in this namespace; its
+    /// requests must not be tried again by the client itself.
+    pub fn new(client: Client, namespace: &str, metrics: Metrics) -> Reviewer {
         Reviewer(Arc::new(Inner {
             client,
+            view: view_name(namespace),
             metrics,
             room: Semaphore::new(AT_A_TIME),
             rates: Mutex::default(),
@@ -129,7 +133,8 @@ impl Reviewer {
         let name = name.map(|name| format!(" {name}")).unwrap_or_default();
         let sentence = format!(
             "{who} may not {verb} {resource}.{GROUP}{name}: an admin can bind the \
-             ClusterRole tread-view"
+             ClusterRole {}",
+            self.0.view
         );
         Err(Refused::new(StatusCode::FORBIDDEN, sentence))
     }
@@ -149,7 +154,7 @@ impl Reviewer {
         self.take(from)?;
         let spec = TokenReviewSpec { token: Some(token.to_owned()), audiences: None };
         let review = TokenReview { spec, ..TokenReview::default() };
-        let status = self.ask("TokenReview", review).await?.status.unwrap_or_default();
+        let status = self.ask(from, "TokenReview", review).await?.status.unwrap_or_default();
         match status.user.filter(|_| status.authenticated == Some(true)) {
             Some(user) => {
                 self.give_back(from);
@@ -195,8 +200,8 @@ impl Reviewer {
             ..SubjectAccessReviewSpec::default()
         };
         let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
-        let allowed =
-            self.ask("SubjectAccessReview", review).await?.status.is_some_and(|s| s.allowed);
+        let review = self.ask(from, "SubjectAccessReview", review).await?;
+        let allowed = review.status.is_some_and(|status| status.allowed);
         if allowed {
             self.give_back(from);
         }
@@ -222,7 +227,7 @@ impl Reviewer {
         self.0.rates.lock().unwrap_or_else(PoisonError::into_inner).give_back(from.peer);
     }
 
-    async fn ask<K>(&self, kind: &'static str, review: K) -> Result<K, Refused>
+    async fn ask<K>(&self, from: &Sender, kind: &'static str, review: K) -> Result<K, Refused>
     where
         K: kube::Resource<DynamicType = ()> + Clone + std::fmt::Debug,
         K: serde::Serialize + serde::de::DeserializeOwned,
@@ -234,6 +239,8 @@ impl Reviewer {
             api.create(&params, &review).await
         };
         let unavailable = |why: &str| {
+            // That is no answer with no.
+            self.give_back(from);
             let sentence = format!("who asks cannot be found out ({kind}: {why}); try again");
             Refused::new(StatusCode::SERVICE_UNAVAILABLE, sentence)
         };

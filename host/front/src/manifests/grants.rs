@@ -188,7 +188,7 @@ pub fn rules() -> Vec<Grant> {
             "authorization.k8s.io",
             "subjectaccessreviews",
             &["create"],
-            "whether whoever asks by HTTP may read the objects",
+            "whether whoever asks by HTTP may read the objects, and whether another tread may write",
         ),
         Grant {
             scope: Scope::Cluster,
@@ -318,10 +318,15 @@ pub(super) fn role_binding(namespace: &str) -> RoleBinding {
     }
 }
 
+/// What the role for people is called.
+pub fn view_name(namespace: &str) -> String {
+    format!("tread-view.{namespace}")
+}
+
 /// For people: whoever has the role `view` of the whole cluster may read plans
 /// and policies, by kubectl and by HTTP.
 pub(super) fn view(namespace: &str) -> ClusterRole {
-    let mut metadata = named(&format!("tread-view.{namespace}"), None);
+    let mut metadata = named(&view_name(namespace), None);
     let labels = metadata.labels.get_or_insert_default();
     for role in ["view", "cluster-reader"] {
         labels.insert(format!("rbac.authorization.k8s.io/aggregate-to-{role}"), "true".to_owned());

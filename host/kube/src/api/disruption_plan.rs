@@ -200,13 +200,13 @@ pub struct Transition {
     /// What each difference costs by the rules of OpenShift's operator, where it
     /// rolls this out; the costliest first. It counts others than tread does.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub operator_because: Vec<PlanBecause>,
+    pub operator_because: Vec<Shared<PlanBecause>>,
     /// How many of these are left out here; tread serves them over HTTP.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub operator_because_left_out: i64,
     /// What tread does, in order; never cut.
     #[serde(default)]
-    pub steps: Vec<PlanStep>,
+    pub steps: Vec<Shared<PlanStep>>,
     /// The most disruptive of the steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<EffectWord>")]
@@ -223,13 +223,16 @@ pub struct Transition {
     /// How many differences are left out here; tread serves them over HTTP.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub changes_left_out: i64,
-    /// What an admin should know besides.
+    /// What an admin should know besides, the gravest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Shared<String>>,
+    /// How many warnings are left out.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub warnings_left_out: i64,
 }
 
 /// What a difference costs by the rules of OpenShift's operator.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanBecause {
     /// `file:/etc/chrony.conf`, `kernel-arguments`, …; `passwd` stands for keys and

@@ -91,7 +91,7 @@ fn transition(out: &mut impl Write, way: &Transition) -> io::Result<()> {
     };
     writeln!(out, "  {nodes}{named}")?;
     writeln!(out, "    from {} to {to}", way.from)?;
-    let steps: Vec<String> = way.steps.iter().map(step).collect();
+    let steps: Vec<String> = way.steps.iter().map(|it| step(it)).collect();
     let steps = if steps.is_empty() { "none".to_owned() } else { steps.join(", ") };
     match &way.operator {
         None => writeln!(out, "    steps: {steps}")?,
@@ -110,7 +110,10 @@ fn transition(out: &mut impl Write, way: &Transition) -> io::Result<()> {
         writeln!(out, "    digest: {digest}")?;
     }
     for warning in &way.warnings {
-        writeln!(out, "    note: {warning}")?;
+        writeln!(out, "    note: {}", **warning)?;
+    }
+    if let more @ 1.. = way.warnings_left_out {
+        writeln!(out, "    and {more} more notes")?;
     }
     let rows = way.changes.iter().map(|change| {
         let by = match (&change.policy, change.verdict.as_str()) {
@@ -161,10 +164,12 @@ mod tests {
             from: odd(),
             to: odd(),
             digest: Some(odd()),
-            warnings: vec![odd()],
-            steps: vec![PlanStep { r#do: odd(), unit: Some(odd()) }],
+            warnings: vec![odd().into()],
+            steps: vec![PlanStep { r#do: odd(), unit: Some(odd()) }.into()],
             operator: Some(odd()),
-            operator_because: vec![PlanBecause { id: odd(), effect: Effect::Reboot, rule: odd() }],
+            operator_because: vec![
+                PlanBecause { id: odd(), effect: Effect::Reboot, rule: odd() }.into(),
+            ],
             changes: vec![Shared::from(PlanChange {
                 id: odd(),
                 edit: odd(),

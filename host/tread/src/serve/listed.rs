@@ -10,7 +10,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use tread_cluster::boot_images::Known as BootImagesKnown;
 use tread_cluster::listed::{self, follow_policies};
 use tread_cluster::plans::Previewer;
-use tread_front::http::Lists;
+use tread_front::http::{Items, Lists};
 use tread_kube::api::DisruptionPolicy;
 use tread_kube::metrics::Metrics;
 use tread_kube::watching::Watches;
@@ -19,7 +19,7 @@ use tread_kube::watching::Watches;
 pub(super) struct Listed {
     previewer: Previewer,
     boot_images: BootImagesKnown,
-    policies: Arc<RwLock<BTreeMap<String, Value>>>,
+    policies: Arc<RwLock<BTreeMap<String, Arc<Value>>>>,
 }
 
 impl Listed {
@@ -31,7 +31,7 @@ impl Listed {
         watches: &Watches,
         metrics: &Metrics,
     ) -> (Listed, impl Future<Output = ()> + Send + use<>) {
-        let policies: Arc<RwLock<BTreeMap<String, Value>>> = Arc::default();
+        let policies: Arc<RwLock<BTreeMap<String, Arc<Value>>>> = Arc::default();
         let events = follow_policies(client, "disruptionpolicies to list", watches, metrics);
         let listed = Listed { previewer, boot_images, policies: Arc::clone(&policies) };
         (listed, keep(events, policies))
@@ -40,13 +40,13 @@ impl Listed {
 
 async fn keep(
     mut events: impl futures::Stream<Item = Event<listed::Listed<DisruptionPolicy>>> + Send + Unpin,
-    policies: Arc<RwLock<BTreeMap<String, Value>>>,
+    policies: Arc<RwLock<BTreeMap<String, Arc<Value>>>>,
 ) {
     let mut listing = BTreeSet::new();
     while let Some(event) = events.next().await {
         let mut policies = policies.write().unwrap_or_else(PoisonError::into_inner);
         let mut put = |it: listed::Listed<DisruptionPolicy>| {
-            policies.insert(it.object.name_any(), it.value);
+            policies.insert(it.object.name_any(), Arc::new(it.value));
         };
         match event {
             Event::Init => listing.clear(),
@@ -64,24 +64,29 @@ async fn keep(
 }
 
 impl Lists for Listed {
-    fn plans(&self) -> Vec<Value> {
+    fn plans(&self) -> Items {
+        Box::new(self.previewer.plans().into_iter().filter_map(|plan| json(&*plan)))
+    }
+
+    fn plan(&self, name: &str) -> Option<Vec<u8>> {
         let plans = self.previewer.plans();
-        plans.iter().filter_map(|plan| serde_json::to_value(plan).ok()).collect()
+        json(&**plans.iter().find(|plan| plan.name == name)?)
     }
 
-    fn plan(&self, name: &str) -> Option<Value> {
-        let plans = self.previewer.plans();
-        let plan = plans.iter().find(|plan| plan.name == name)?;
-        serde_json::to_value(plan).ok()
+    fn boot_images(&self) -> Items {
+        let Some(known) = self.boot_images.now() else { return Box::new(std::iter::empty()) };
+        let all = (0..known.1.resources.len())
+            .filter_map(move |at| known.1.resources.get(at).map(|it| json(&it.shown)));
+        Box::new(all.flatten())
     }
 
-    fn boot_images(&self) -> Vec<Value> {
-        let Some(known) = self.boot_images.now() else { return Vec::new() };
-        let all = known.1.resources.iter();
-        all.filter_map(|it| serde_json::to_value(&it.shown).ok()).collect()
+    fn policies(&self) -> Items {
+        let policies = self.policies.read().unwrap_or_else(PoisonError::into_inner);
+        let all: Vec<Arc<Value>> = policies.values().cloned().collect();
+        Box::new(all.into_iter().filter_map(|it| json(&*it)))
     }
+}
 
-    fn policies(&self) -> Vec<Value> {
-        self.policies.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
-    }
+fn json(of: &impl serde::Serialize) -> Option<Vec<u8>> {
+    serde_json::to_vec(of).ok()
 }

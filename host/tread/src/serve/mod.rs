@@ -216,7 +216,7 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
         let known = Known { watches, policies, previewer: previewer.clone(), met };
         readiness(leading, certificates.clone(), shutdown.clone(), known)
     };
-    let reviewer = Reviewer::new(client, metrics.clone());
+    let reviewer = Reviewer::new(client, &namespace, metrics.clone());
     let warn = warn_by(previewer, boot_images);
     let asked: Router = webhook(warn, metrics.clone(), certificates.paths())
         .merge(lists(reviewer, Arc::new(listed)));

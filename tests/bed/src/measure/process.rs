@@ -1,6 +1,7 @@
 //! The tread that is measured.
 
 use crate::cluster::Cluster;
+use crate::limit::Limit;
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::net::TcpListener;
@@ -17,6 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 pub(crate) struct Tread {
     child: Child,
     port: u16,
+    limit: Option<Limit>,
 }
 
 /// The ports that it answers on.
@@ -50,7 +52,12 @@ pub(crate) struct Memory {
 }
 
 impl Tread {
-    pub(crate) fn start(program: &Path, cluster: &Cluster, ports: Ports) -> Result<Tread> {
+    pub(crate) fn start(
+        program: &Path,
+        cluster: &Cluster,
+        ports: Ports,
+        is_limited: bool,
+    ) -> Result<Tread> {
         let access = cluster.plane.service_account("tread-system", "tread")?;
         let cache = cluster.plane.dir().join("cache");
         let mut command = Command::new(program);
@@ -65,7 +72,11 @@ impl Tread {
             .stderr(log)
             .spawn()
             .context("cannot run tread serve")?;
-        Ok(Tread { child, port: ports.plain })
+        let mut tread = Tread { child, port: ports.plain, limit: None };
+        if is_limited {
+            tread.limit = Some(Limit::of(tread.child.id())?);
+        }
+        Ok(tread)
     }
 
     /// As whom it asks the API server.
@@ -98,6 +109,11 @@ impl Tread {
     }
 
     pub(crate) fn memory(&self) -> Result<Memory> {
+        if let Some(limit) = &self.limit
+            && limit.kills()? > 0
+        {
+            bail!("tread was killed for its memory");
+        }
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))
             .context("tread ended")?;
         let field = |name: &str| {

@@ -44,9 +44,7 @@ impl Hopeless {
             at: now.saturating_add(wait(tries)).unwrap_or(now),
             tries: tries.saturating_add(1),
         };
-        if all.len() < MOST || all.contains_key(&digest) {
-            all.insert(digest, (failure.clone(), retry));
-        }
+        put(&mut all, digest, (failure.clone(), retry));
         Some(retry)
     }
 
@@ -56,13 +54,25 @@ impl Hopeless {
         let digest = said.digest.as_deref().and_then(Sha256::parse);
         let (Some(&kind), Some(digest), Some(at)) = (kind, digest, &said.retry_at) else { return };
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !is_of_compiling(kind) || all.len() >= MOST || all.contains_key(&digest) {
+        if !is_of_compiling(kind) || all.contains_key(&digest) {
             return;
         }
         // No clock of another machine holds it back for longer than it ever is.
         let at = at.0.min(now.saturating_add(AGAIN.1).unwrap_or(now));
         let tries = said.tries.and_then(|it| u32::try_from(it).ok()).unwrap_or(1);
-        all.insert(digest, (Failure { kind, message: said.message.clone() }, Retry { at, tries }));
+        let failure = Failure { kind, message: said.message.clone() };
+        put(&mut all, digest, (failure, Retry { at, tries }));
+    }
+}
+
+/// Remembers one more. Where there are too many, the one that is tried again first
+/// is forgotten.
+fn put(all: &mut BTreeMap<Sha256, (Failure, Retry)>, digest: Sha256, it: (Failure, Retry)) {
+    all.insert(digest, it);
+    while all.len() > MOST {
+        let first = all.iter().min_by_key(|(_, (_, retry))| retry.at);
+        let Some(first) = first.map(|(digest, _)| *digest) else { return };
+        all.remove(&first);
     }
 }
 
@@ -113,6 +123,28 @@ mod tests {
             assert_eq!(hopeless.why(&digest, at(now)), None);
             assert_eq!(hopeless.note(digest, Some(&slow()), at(now)).unwrap().tries, 1);
         }
+    }
+
+    #[test]
+    fn of_very_many_those_that_have_to_wait_longest_are_remembered() {
+        let hopeless = Hopeless::default();
+        let digest = |number: usize| Sha256::of(&number.to_le_bytes());
+        for number in 0..3 * MOST {
+            let now = at(i64::try_from(number).unwrap());
+            hopeless.note(digest(number), Some(&slow()), now);
+            assert!(hopeless.why(&digest(number), now).is_some(), "{number}");
+            assert!(hopeless.0.lock().unwrap().len() <= MOST);
+        }
+        let said = FailureStatus {
+            name: "compile-timeout".to_owned(),
+            message: String::new(),
+            digest: Some(digest(usize::MAX).to_string()),
+            since: None,
+            tries: Some(9),
+            retry_at: Some(Time(at(1_000_000))),
+        };
+        hopeless.learn(&said, at(3100));
+        assert!(hopeless.why(&digest(usize::MAX), at(3100)).is_some(), "what a status says counts");
     }
 
     #[test]

@@ -7,13 +7,14 @@ use tread_model::change::Edit;
 use tread_model::digest::Digest;
 use tread_model::operator::{Because, Forecast};
 use tread_model::plan::{ChangeOutcome, PlannedChange, SCHEMA, Step};
+use tread_model::refuse::LOCK_OUT;
 
 fn cause() -> Cause {
     Cause { kind: "MachineConfig".to_owned(), name: "99-a".to_owned(), event: CauseEvent::Changed }
 }
 
 /// A preview of a change of /etc/a that nobody answers for, or that needs nothing.
-fn preview(pool: &str, nodes: i64, reboots: bool, operator: Option<Effect>) -> Preview {
+pub(crate) fn preview(pool: &str, nodes: i64, reboots: bool, operator: Option<Effect>) -> Preview {
     let action = reboots.then_some(Step::Reboot);
     let steps = match reboots {
         true => vec![Step::Drain, Step::Write, Step::Reboot, Step::Uncordon],
@@ -119,8 +120,18 @@ fn what_is_left_out_of_the_change_and_who_is_locked_out_is_told_once_and_nothing
     };
     let lines = warnings(&[noted("a"), noted("b")], &cause());
     let expected =
-        ["tread: pool a: 99-a, spec.config.x: is left out", "tread: pool a: lock-out: core"];
+        ["tread: pool a: lock-out: core", "tread: pool a: 99-a, spec.config.x: is left out"];
     assert_eq!(lines[2..], expected);
+    // However much there is besides, the gravest is told before the rest is cut.
+    let mut much = noted("a");
+    much.secrets = BTreeSet::from(["file:/etc/a".to_owned()]);
+    if let Ok(way) = &mut much.ways[0].plan {
+        let notes = (0..100).map(|n| format!("99-a, field {n}: is left out"));
+        way.plan.warnings = notes.chain([format!("{LOCK_OUT}core")]).collect();
+    }
+    let lines = warnings(&[much], &cause());
+    assert_eq!(lines[1], "tread: pool a: lock-out: core");
+    assert_eq!(lines.len(), 2 + 1 + MOST_NOTES - 1);
 }
 
 #[test]

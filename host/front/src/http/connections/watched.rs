@@ -6,7 +6,7 @@ use axum::http::{HeaderValue, Request, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use futures::future::BoxFuture;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use tower::Service;
 
@@ -16,6 +16,29 @@ const PROBES: [&str; 2] = ["/healthz", "/readyz"];
 /// Who asks: every request has it among its extensions.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::http) struct Peer(pub(in crate::http) IpAddr);
+
+/// The connection on which something is asked: every request has it among its
+/// extensions, and it counts as being answered until this is dropped.
+#[derive(Debug, Clone)]
+pub(in crate::http) struct Connected(Arc<Asked>);
+
+/// What closes a connection, as long as it is there.
+#[derive(Debug)]
+pub(in crate::http) struct Closes(Weak<Room>);
+
+impl Connected {
+    pub(in crate::http) fn closes(&self) -> Closes {
+        Closes(Arc::downgrade(&self.0.0))
+    }
+}
+
+impl Closes {
+    pub(in crate::http) fn close(&self) {
+        if let Some(room) = self.0.upgrade() {
+            room.close();
+        }
+    }
+}
 
 /// The service of one connection.
 #[derive(Debug, Clone)]
@@ -55,7 +78,8 @@ where
             return Box::pin(async move { Ok(response) });
         }
         request.extensions_mut().insert(Peer(self.peer));
-        let asked = Asked::on(&self.room);
+        let asked = Connected(Arc::new(Asked::on(&self.room)));
+        request.extensions_mut().insert(asked.clone());
         let answer = self.service.call(request);
         Box::pin(async move {
             let answer = answer.await;
@@ -66,6 +90,7 @@ where
 }
 
 /// A request that is being answered, or was given up.
+#[derive(Debug)]
 struct Asked(Arc<Room>);
 
 impl Asked {

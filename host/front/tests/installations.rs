@@ -1,0 +1,58 @@
+//! Who counts as another tread.
+
+#![allow(clippy::unwrap_used, reason = "a helper of a test fails the test")]
+
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::PostParams;
+use kube::{Api, Client};
+use serde_json::json;
+use std::time::Duration;
+use tokio::time::timeout;
+use tread_front::installations::{Met, until_alone};
+use tread_kube::metrics::Metrics;
+use tread_test_bed::{ControlPlane, eventually};
+
+async fn namespace(client: &Client, name: &str) {
+    let label = "app.kubernetes.io/name";
+    let namespace: Namespace = serde_json::from_value(json!({
+        "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {
+            label: "tread", "app.kubernetes.io/part-of": "tread"}}}))
+    .unwrap();
+    let api: Api<Namespace> = Api::all(client.clone());
+    api.create(&PostParams::default(), &namespace).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_namespace_that_somebody_labels_is_no_other_tread_before_an_admin_lets_it_write() {
+    let plane = ControlPlane::start().unwrap();
+    let client = plane.client().await.unwrap();
+    // Of two of the same second the first by name is the older one.
+    namespace(&client, "a-strangers").await;
+    namespace(&client, "b-own").await;
+    let (metrics, met) = (Metrics::new(), Met::default());
+    let alone = until_alone(client.clone(), "b-own", &metrics, &met);
+    timeout(Duration::from_secs(120), alone).await.expect("it waits for a label");
+    assert_eq!(met.another(), None);
+
+    let bind = ["create", "clusterrolebinding", "writes", "--clusterrole=writes"];
+    let bind = [&bind[..], &["--serviceaccount=a-strangers:tread"]].concat();
+    plane
+        .apply(
+            "
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: writes}
+rules: [{apiGroups: [tread.dev], resources: [disruptionplans/status], verbs: [update]}]
+",
+        )
+        .unwrap();
+    plane.kubectl(&bind).unwrap().success().unwrap();
+    let waits = tokio::spawn({
+        let (client, met) = (client.clone(), met.clone());
+        async move { until_alone(client, "b-own", &Metrics::new(), &met).await }
+    });
+    let said = eventually("it says whom it met", async || met.another()).await;
+    assert!(said.contains("in the namespace a-strangers, before this one in b-own"), "{said}");
+    assert!(!waits.is_finished());
+    waits.abort();
+}
