@@ -11,7 +11,7 @@ use tread_engine::inspect::{description, inspect};
 use tread_engine::limits::Limits;
 use tread_engine::sandbox::{Allocator, Options, Sandbox};
 use tread_model::description::{Declarations, SettingsDescription};
-use tread_model::digest::Digest;
+use tread_model::digest::Sha256;
 use tread_model::effect::Effect;
 use tread_model::verdict::FailureKind;
 
@@ -29,7 +29,7 @@ fn a_policy_is_inspected_without_running_it() {
     let component = Guest::default().component();
     let found = inspect(&component, &Limits::default());
     assert_eq!(found.problems, []);
-    assert_eq!(found.digest, Digest::of(&component));
+    assert_eq!(found.digest, Sha256::of(&component));
     assert_eq!(found.size, component.len());
     assert!(found.is_component);
     assert_eq!(found.contract.as_deref(), Some("1.0.0"));
@@ -287,9 +287,9 @@ fn a_description_as_long_as_the_limit_is_read_and_no_longer_one() {
 #[test]
 fn a_pinned_digest_has_to_match() {
     let component = Guest::default().component();
-    let digest = Digest::of(&component);
+    let digest = Sha256::of(&component);
     assert_eq!(shared().load(&component, Some(&digest)).unwrap().digest(), digest);
-    let other = Digest::of(b"other");
+    let other = Sha256::of(b"other");
     let failure = shared().load(&component, Some(&other)).unwrap_err();
     assert_failure(&failure, FailureKind::DigestMismatch, &other.to_string());
 }
