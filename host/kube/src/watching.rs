@@ -11,6 +11,7 @@ use crate::told::told;
 use futures::stream::{BoxStream, unfold};
 use futures::{Stream, StreamExt as _};
 use installed::Definition;
+use kube::core::ObjectMeta;
 use kube::runtime::watcher::{Config, Error, Event, watcher};
 use kube::{Api, Resource};
 use seen::{Seen, each_by_itself, kind_at};
@@ -299,16 +300,21 @@ impl<K> Follower<K, K> {
             self.events = (self.again)();
             return None;
         }
-        let name = metadata.name.unwrap_or_default();
-        let namespace = metadata.namespace.unwrap_or_default();
-        tracing::warn!(
-            // Also for those who are not told of watches.
-            target: "tread_kube::left_out",
-            kind = self.name, namespace, name, "cannot be read, and is left out: {why}"
-        );
-        self.metrics.unreadable.get_or_create(&OfKind { kind: self.name }).inc();
+        left_out(self.name, &metadata, &why, &self.metrics);
         None
     }
+}
+
+/// Tells of an object that cannot be read in the log, and counts it.
+pub fn left_out(kind: &'static str, metadata: &ObjectMeta, why: &str, metrics: &Metrics) {
+    let (name, namespace) = (metadata.name.as_deref(), metadata.namespace.as_deref());
+    tracing::warn!(
+        // Also for those who are not told of watches.
+        target: "tread_kube::left_out",
+        kind, namespace = namespace.unwrap_or_default(), name = name.unwrap_or_default(),
+        "cannot be read, and is left out: {why}"
+    );
+    metrics.unreadable.get_or_create(&OfKind { kind }).inc();
 }
 
 /// Twice as long each time, and somewhere in the upper half of that, so that

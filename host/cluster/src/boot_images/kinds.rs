@@ -1,6 +1,6 @@
 //! Everything that is read for boot images, and where it is.
 
-use tread_kube::api::machines::{self, Kind};
+use tread_kube::api::machines::{self, INFRASTRUCTURE, Kind, PROVISIONING};
 
 /// Which release the cluster runs, and with which it was installed.
 pub const CLUSTER_VERSION: Kind = Kind {
@@ -25,6 +25,17 @@ pub const MACHINE_CONFIGURATION: Kind = Kind {
 /// All kinds of others.
 pub fn all() -> impl Iterator<Item = Kind> {
     machines::ALL.iter().copied().chain([CLUSTER_VERSION, MACHINE_CONFIGURATION])
+}
+
+/// The name of the one object that counts, of a kind that has only one.
+pub fn the_one(kind: &Kind) -> Option<&'static str> {
+    match kind.name {
+        name if name == CLUSTER_VERSION.name => Some("version"),
+        name if name == MACHINE_CONFIGURATION.name => Some("cluster"),
+        name if name == INFRASTRUCTURE.name => Some("cluster"),
+        name if name == PROVISIONING.name => Some("provisioning-configuration"),
+        _ => None,
+    }
 }
 
 /// Where OpenShift keeps the stream metadata of the running release.

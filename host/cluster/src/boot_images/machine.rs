@@ -3,12 +3,13 @@
 use super::kinds::{ANNOTATION, STREAM_LABEL};
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt as _;
-use kube::core::DynamicObject;
+use kube::core::{DynamicObject, ObjectMeta};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use tread_kube::api::machines::{
     CAPI_MACHINE_DEPLOYMENT, CAPI_MACHINE_SET, CONTROL_PLANE_MACHINE_SET, Kind, MACHINE_SET,
 };
+use tread_kube::watching::seen::Seen;
 use tread_model::boot_images::provider::{self, Boots};
 use tread_model::boot_images::{shown, template};
 
@@ -26,11 +27,37 @@ pub struct Key {
 impl Key {
     /// Of an object of this kind.
     pub fn of(kind: &Kind, object: &DynamicObject) -> Key {
+        Key::of_metadata(kind, &object.metadata)
+    }
+
+    /// The same by its metadata.
+    pub fn of_metadata(kind: &Kind, metadata: &ObjectMeta) -> Key {
+        let made_up = || metadata.generate_name.clone().unwrap_or_default();
         Key {
             kind: kind.name,
-            namespace: object.namespace().unwrap_or_default(),
-            name: object.name_any(),
+            namespace: metadata.namespace.clone().unwrap_or_default(),
+            name: metadata.name.clone().unwrap_or_else(made_up),
         }
+    }
+}
+
+/// An object that cannot be read, whoever wrote it.
+#[derive(Debug, Clone)]
+pub struct Unread {
+    /// Its name, namespace and UID: all that is known of it.
+    pub metadata: ObjectMeta,
+    /// Why it cannot.
+    pub why: String,
+}
+
+/// An object as a watch brings it.
+pub type Brought = Result<DynamicObject, Unread>;
+
+/// An object of whom it was read one by one.
+pub(crate) fn brought(seen: Seen<DynamicObject>) -> Brought {
+    match seen {
+        Seen::Read(object) => Ok(object),
+        Seen::Unreadable(metadata, why) => Err(Unread { metadata: *metadata, why }),
     }
 }
 
@@ -146,6 +173,13 @@ impl Machine {
             stood_for: by_deployment,
             authority,
         }
+    }
+
+    /// Of one that cannot be read: nobody knows what its machines boot.
+    pub fn unread(kind: &Kind, metadata: &ObjectMeta, why: String) -> Machine {
+        let metadata = ObjectMeta { name: None, ..metadata.clone() };
+        let bare = DynamicObject { types: None, metadata, data: Value::Null };
+        Machine { image: Image::Here(Err(why)), ..Machine::read(kind, &bare) }
     }
 }
 

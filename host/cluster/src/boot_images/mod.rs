@@ -63,9 +63,10 @@ impl Known {
         self.now.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn publish(&self, facts: &Facts, report: &Report) {
-        let now = Arc::new((facts.clone(), report.clone()));
-        *self.now.write().unwrap_or_else(PoisonError::into_inner) = Some(now);
+    fn publish(&self, facts: &Facts, report: Report) -> Arc<Judged> {
+        let now = Arc::new((facts.clone(), report));
+        *self.now.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&now));
+        now
     }
 }
 

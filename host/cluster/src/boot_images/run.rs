@@ -1,9 +1,11 @@
 //! The controller: folds what the watches say, judges, publishes, and writes as
 //! the leader.
 
+use super::facts::Facts;
 use super::news::{Fold, watches};
 use super::report::{Report, report};
-use super::write::write;
+use super::status::holds_back;
+use super::write::Writer;
 use super::{Known, Settings};
 use futures::StreamExt as _;
 use std::time::Duration;
@@ -28,6 +30,7 @@ pub(super) async fn run(settings: Settings, known: Known) {
     let mut fold = Fold::default();
     let mut due = Some(Instant::now() + TOGETHER);
     let mut failures = 0_u32;
+    let mut writer = Writer::default();
     loop {
         let at = due.unwrap_or_else(Instant::now);
         tokio::select! {
@@ -44,13 +47,13 @@ pub(super) async fn run(settings: Settings, known: Known) {
         }
         let waits = waits(&settings, &fold);
         let made = report(&fold.facts, &waits);
-        measure(&settings, &made);
-        known.publish(&fold.facts, &made);
+        measure(&settings, &fold.facts, &made);
+        let judged = known.publish(&fold.facts, made);
         // What is not listed may be there: nothing is made anew or said too early.
         if !fold.unlisted().is_empty() || !settings.leads.now() {
             continue;
         }
-        let written = write(&settings, &fold.facts, &made).await;
+        let written = writer.write(&settings, &judged.0, &judged.1).await;
         settings.watches.unwritten("boot images", written.as_ref().err().cloned());
         match written {
             Ok(()) => failures = 0,
@@ -76,13 +79,14 @@ fn waits(settings: &Settings, fold: &Fold) -> Vec<String> {
         .collect()
 }
 
-fn measure(settings: &Settings, report: &Report) {
+fn measure(settings: &Settings, facts: &Facts, report: &Report) {
     for outcome in OUTCOMES {
         let count = report.resources.iter().filter(|it| it.verdict.outcome == outcome).count();
         let gauge =
             settings.metrics.boot_images.get_or_create(&WithVerdict { verdict: outcome.as_str() });
         gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
     }
-    settings.metrics.boot_images_block.set(i64::from(report.verdict.outcome == Outcome::Blocks));
+    let before = facts.object.as_deref().and_then(|object| object.status.as_ref());
+    settings.metrics.boot_images_block.set(i64::from(holds_back(report, before)));
     settings.metrics.boot_images_none.set(i64::from(report.mode == SkewMode::None));
 }

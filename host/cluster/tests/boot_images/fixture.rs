@@ -41,6 +41,7 @@ pub(crate) struct Cluster {
 /// The controller, until it is dropped.
 pub(crate) struct Running {
     pub(crate) known: Known,
+    pub(crate) watches: Watches,
     task: JoinHandle<()>,
     _leads: watch::Sender<bool>,
 }
@@ -178,15 +179,16 @@ impl Cluster {
     /// The controller as the leader runs it.
     pub(crate) fn run(&self) -> Running {
         let (leads, told) = watch::channel(true);
+        let watches = Watches::default();
         let (known, run) = boot_images::start(Settings {
             client: self.client.clone(),
             namespace: self.namespace.clone(),
             leads: Leading::told(told, None),
-            watches: Watches::default(),
+            watches: watches.clone(),
             metrics: self.metrics.clone(),
             events: Events::new(self.client.clone(), "test", "Judge"),
         });
-        Running { known, task: tokio::spawn(run), _leads: leads }
+        Running { known, watches, task: tokio::spawn(run), _leads: leads }
     }
 
     pub(crate) fn condition<'s>(status: &'s BootImagesStatus, kind: &str) -> &'s Condition {
