@@ -1,6 +1,7 @@
 //! All that is known about boot images, folded from what watches or lists say.
 
-use super::kinds::{CLUSTER_VERSION, MACHINE_CONFIGURATION, the_one};
+use super::cluster_operator::Standing;
+use super::kinds::{CLUSTER_OPERATOR, CLUSTER_VERSION, MACHINE_CONFIGURATION, the_one};
 use super::machine::{Key, Machine, Unread, makes_machines, read_template};
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::jiff::Timestamp;
@@ -64,6 +65,8 @@ pub struct Facts {
     pub versions: Option<Versions>,
     /// The status of MachineConfiguration `cluster`, as an object.
     pub operator: Option<Arc<Value>>,
+    /// ClusterOperator `tread`.
+    pub cluster_operator: Option<Arc<Standing>>,
     /// Why there is nothing to judge, by Infrastructure.
     single_node: bool,
     bare_metal: bool,
@@ -95,6 +98,9 @@ impl Facts {
             }
             name if name == MACHINE_CONFIGURATION.name => {
                 self.operator = Some(Arc::new(operator(data)));
+            }
+            name if name == CLUSTER_OPERATOR.name => {
+                self.cluster_operator = Some(Arc::new(Standing::read(object)));
             }
             name if name == INFRASTRUCTURE.name => {
                 self.single_node = text("/status/controlPlaneTopology") == "SingleReplica";
@@ -128,6 +134,7 @@ impl Facts {
         match kind.name {
             name if name == CLUSTER_VERSION.name => self.versions = None,
             name if name == MACHINE_CONFIGURATION.name => self.operator = None,
+            name if name == CLUSTER_OPERATOR.name => self.cluster_operator = None,
             name if name == PROVISIONING.name => self.provisions_by_url = false,
             name if name == INFRASTRUCTURE.name => {
                 (self.single_node, self.bare_metal) = (false, false);

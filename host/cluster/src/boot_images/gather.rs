@@ -2,7 +2,7 @@
 //! line.
 
 use super::facts::Facts;
-use super::kinds::{self, CATALOGUE, CATALOGUE_NAMESPACE, GIVEN_LABEL, KEPT};
+use super::kinds::{self, CATALOGUE, CATALOGUE_NAMESPACE, CLUSTER_OPERATOR, GIVEN_LABEL, KEPT};
 use super::machine::brought;
 use super::news::{Fold, Map, News};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -21,7 +21,8 @@ use tread_kube::watching::seen::{Seen, each_by_itself};
 pub async fn gather(client: &Client, namespace: &str) -> (Facts, Vec<String>) {
     let mut fold = Fold::default();
     let mut waits = Vec::new();
-    for kind in kinds::all() {
+    // What tread itself writes says nothing of images.
+    for kind in kinds::all().filter(|kind| *kind != CLUSTER_OPERATOR) {
         let api: Api<DynamicObject> = Api::all_with(client.clone(), &kind.resource());
         match list(api, &ListParams::default()).await {
             Ok(found) => {

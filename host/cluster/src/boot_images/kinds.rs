@@ -1,6 +1,9 @@
 //! Everything that is read for boot images, and where it is.
 
+use tread_front::manifests::NAME;
 use tread_kube::api::machines::{self, INFRASTRUCTURE, Kind, PROVISIONING};
+
+pub use tread_kube::api::machines::CLUSTER_OPERATOR;
 
 /// Which release the cluster runs, and with which it was installed.
 pub const CLUSTER_VERSION: Kind = Kind {
@@ -34,6 +37,7 @@ pub fn the_one(kind: &Kind) -> Option<&'static str> {
         name if name == MACHINE_CONFIGURATION.name => Some("cluster"),
         name if name == INFRASTRUCTURE.name => Some("cluster"),
         name if name == PROVISIONING.name => Some("provisioning-configuration"),
+        name if name == CLUSTER_OPERATOR.name => Some(NAME),
         _ => None,
     }
 }

@@ -5,6 +5,7 @@
 //! same facts once, for the command line.
 
 pub mod admit;
+pub mod cluster_operator;
 pub mod facts;
 pub mod gather;
 pub mod kinds;
@@ -34,6 +35,8 @@ pub struct Settings {
     pub namespace: String,
     /// Whether to write.
     pub leads: Leading,
+    /// Whether an admin wants images that are too old to hold back updates.
+    pub block_upgrades: bool,
     /// Where to note how it stands with watches.
     pub watches: Watches,
     /// Where to count.

@@ -1,7 +1,9 @@
 //! What the watches say, in one stream, and how it is folded into the facts.
 
 use super::facts::{Facts, kept, stamped};
-use super::kinds::{self, CATALOGUE, CATALOGUE_NAMESPACE, GIVEN_LABEL, KEPT, the_one};
+use super::kinds::{
+    self, CATALOGUE, CATALOGUE_NAMESPACE, CLUSTER_OPERATOR, GIVEN_LABEL, KEPT, the_one,
+};
 use super::machine::{Brought, Key, brought};
 use futures::StreamExt as _;
 use futures::stream::{BoxStream, select_all};
@@ -61,7 +63,12 @@ pub fn watches(
     let mut all: Vec<BoxStream<'static, News>> = kinds::all()
         .map(|kind| {
             let api: Api<DynamicObject> = Api::all_with(client.clone(), &kind.resource());
-            let events = follow_all(api, Config::default(), kind.name, watches, metrics);
+            // Of ClusterOperators tread may see its own only.
+            let config = match the_one(&kind).filter(|_| kind == CLUSTER_OPERATOR) {
+                Some(name) => Config::default().fields(&format!("metadata.name={name}")),
+                None => Config::default(),
+            };
+            let events = follow_all(api, config, kind.name, watches, metrics);
             let metrics = metrics.clone();
             events.map(move |event| News::Of(kind, told(&kind, event, &metrics))).boxed()
         })

@@ -1,6 +1,7 @@
 //! What the status of BootImages says, and what is told of.
 
 use super::report::Report;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 use tread_kube::api::boot_images::{BootImagesStatus, LISTED, OpenshiftCheck, SkewMode};
 use tread_kube::api::conditions::{Finding, set};
@@ -122,6 +123,21 @@ pub fn holds_back(report: &Report, before: Option<&BootImagesStatus>) -> bool {
     }
 }
 
+/// Whether the images are new enough for an update. While nothing can be told, it
+/// stays what it was.
+pub fn upgradeable(
+    conditions: &mut Vec<Condition>,
+    report: &Report,
+    generation: i64,
+    now: Timestamp,
+) {
+    let held = held_back(report);
+    let known = conditions.iter().any(|it| it.type_ == "Upgradeable" && it.status != "Unknown");
+    if held.status.is_some() || !known {
+        set(conditions, held, generation, now);
+    }
+}
+
 /// The status as it is to be. What did not change keeps its times; while nothing
 /// can be told, Upgradeable stays what it was.
 pub fn status(
@@ -131,11 +147,7 @@ pub fn status(
     now: Timestamp,
 ) -> BootImagesStatus {
     let mut conditions = before.conditions.clone();
-    let held = held_back(report);
-    let known = conditions.iter().any(|it| it.type_ == "Upgradeable" && it.status != "Unknown");
-    if held.status.is_some() || !known {
-        set(&mut conditions, held, generation, now);
-    }
+    upgradeable(&mut conditions, report, generation, now);
     for finding in [within(report), degraded(report), other_streams(report)] {
         set(&mut conditions, finding, generation, now);
     }

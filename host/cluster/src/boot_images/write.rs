@@ -1,11 +1,11 @@
 //! What the leader writes: the object, its status, and the stream metadata that
 //! the cluster would forget.
 
-use super::Settings;
 use super::facts::Facts;
 use super::kinds::{KEPT, MOST_KEPT};
 use super::report::{Report, current};
 use super::status::{news, status};
+use super::{Settings, cluster_operator};
 use crate::plans::{CONFLICT, answered};
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::jiff::Timestamp;
@@ -52,8 +52,12 @@ impl Writer {
             Some(object) => self.status(settings, object, report).await,
             None => create(settings).await,
         };
-        let problems = [object, keep(settings, facts).await].into_iter().filter_map(Result::err);
-        let problems: Vec<String> = problems.collect();
+        let done = [
+            object,
+            cluster_operator::write(settings, facts, report).await,
+            keep(settings, facts).await,
+        ];
+        let problems: Vec<String> = done.into_iter().filter_map(Result::err).collect();
         if problems.is_empty() { Ok(()) } else { Err(problems.join("; ")) }
     }
 

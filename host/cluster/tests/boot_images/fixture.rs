@@ -64,7 +64,12 @@ impl Cluster {
 
     /// A cluster of OpenShift on AWS that was installed with 4.12.0.
     pub(crate) async fn openshift() -> Cluster {
-        let cluster = Cluster::bare(ControlPlane::start().unwrap()).await;
+        Cluster::openshift_on(ControlPlane::start().unwrap()).await
+    }
+
+    /// The same on this control plane.
+    pub(crate) async fn openshift_on(plane: ControlPlane) -> Cluster {
+        let cluster = Cluster::bare(plane).await;
         let all = [crds::openshift(), machines::definitions().unwrap()].concat();
         cluster.define(&all);
         for namespace in [MCO, MACHINES] {
@@ -178,12 +183,22 @@ impl Cluster {
 
     /// The controller as the leader runs it.
     pub(crate) fn run(&self) -> Running {
+        self.run_so(false)
+    }
+
+    /// The same as an admin runs it who wants updates to be held back.
+    pub(crate) fn run_blocking(&self) -> Running {
+        self.run_so(true)
+    }
+
+    fn run_so(&self, block_upgrades: bool) -> Running {
         let (leads, told) = watch::channel(true);
         let watches = Watches::default();
         let (known, run) = boot_images::start(Settings {
             client: self.client.clone(),
             namespace: self.namespace.clone(),
             leads: Leading::told(told, None),
+            block_upgrades,
             watches: watches.clone(),
             metrics: self.metrics.clone(),
             events: Events::new(self.client.clone(), "test", "Judge"),

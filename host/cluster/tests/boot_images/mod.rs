@@ -9,6 +9,7 @@
 )]
 
 mod fixture;
+mod held;
 mod judged;
 mod modes;
 mod taken;

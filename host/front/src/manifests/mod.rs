@@ -54,6 +54,8 @@ pub struct Options {
     pub without_definitions: bool,
     /// With what Prometheus' operator takes.
     pub with_monitoring: bool,
+    /// With the right to hold back updates of OpenShift for boot images.
+    pub block_upgrades: bool,
     /// Where it runs outside of the cluster, as `https://HOST:PORT`: then only
     /// definitions, rights and the webhook are installed.
     pub outside: Option<String>,
@@ -75,7 +77,7 @@ pub fn all(options: &Options) -> Result<Vec<Value>, serde_json::Error> {
     }
     all.extend([
         value(&workload::service_account(options))?,
-        value(&grants::cluster_role(namespace))?,
+        value(&grants::cluster_role(options))?,
         value(&grants::cluster_role_binding(namespace))?,
         value(&grants::role(namespace))?,
         value(&grants::role_binding(namespace))?,

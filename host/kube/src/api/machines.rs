@@ -66,6 +66,7 @@ kinds! {
     METAL3_TEMPLATE: "Metal3MachineTemplate", "metal3machinetemplates", "infrastructure.cluster.x-k8s.io", "v1beta1", true;
     INFRASTRUCTURE: "Infrastructure", "infrastructures", "config.openshift.io", "v1", false;
     PROVISIONING: "Provisioning", "provisionings", "metal3.io", "v1alpha1", false;
+    CLUSTER_OPERATOR: "ClusterOperator", "clusteroperators", "config.openshift.io", "v1", false;
 }
 
 /// Minimal definitions, which take anything: for tests, and for trying tread out.
@@ -93,6 +94,7 @@ fn definition(kind: &Kind) -> Result<CustomResourceDefinition, serde_json::Error
                 "name": kind.version,
                 "served": true,
                 "storage": true,
+                "subresources": if *kind == CLUSTER_OPERATOR { json!({"status": {}}) } else { json!({}) },
                 "schema": {"openAPIV3Schema": {
                     "type": "object",
                     "properties": {"spec": anything, "status": anything},
