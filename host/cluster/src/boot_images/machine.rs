@@ -93,6 +93,10 @@ pub struct Machine {
     pub owner: Option<String>,
     /// What its machines boot.
     pub image: Image,
+    /// The labels of its machines.
+    pub selector: BTreeMap<String, String>,
+    /// How many machines it is to have, and how many have a node that is ready.
+    pub replicas: (i64, i64),
     /// Where its providerSpec is.
     pub path: &'static str,
     /// Why it is not judged.
@@ -142,6 +146,10 @@ impl Machine {
         } else {
             Image::Here(provider::read(at(path)))
         };
+        let labels = at("/spec/selector/matchLabels").as_object();
+        let label =
+            |(name, value): (&String, &Value)| Some((name.clone(), value.as_str()?.to_owned()));
+        let selector = labels.into_iter().flatten().filter_map(label).collect();
         let owner = object.owner_references().first();
         let by_deployment = kind.name == CAPI_MACHINE_SET.name
             && owner.is_some_and(|owner| owner.kind == CAPI_MACHINE_DEPLOYMENT.kind);
@@ -168,6 +176,11 @@ impl Machine {
             arch: provider::architecture(object.annotations()),
             owner: owner.map(|owner| shown(&format!("{}/{}", owner.kind, owner.name))),
             image,
+            selector,
+            replicas: (
+                at("/spec/replicas").as_i64().unwrap_or(1),
+                at("/status/readyReplicas").as_i64().unwrap_or(0),
+            ),
             path,
             left_out: left_out.map(str::to_owned),
             stood_for: by_deployment,

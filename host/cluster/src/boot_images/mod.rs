@@ -14,6 +14,7 @@ pub mod news;
 pub mod report;
 mod run;
 pub mod status;
+pub mod stuck;
 pub mod write;
 
 use facts::Facts;

@@ -11,7 +11,7 @@ use tread_kube::api::machines::{CAPI_MACHINE_SET, MACHINE_SET};
 use tread_model::boot_images::operator::{self, Check};
 use tread_model::boot_images::patch::{Remedy, Resource, remedy};
 use tread_model::boot_images::rule::{
-    Question, Recorded, Updater, by_age, judge_cluster, judge_resource,
+    Question, Recorded, Updater, by_age, judge, judge_cluster, judge_resource,
 };
 use tread_model::boot_images::sources::Sources;
 use tread_model::boot_images::{
@@ -31,8 +31,17 @@ pub struct Judged {
     pub stream: Stream,
     /// What is wrong with it, or not, for the running release.
     pub verdict: Verdict,
+    /// What is wrong with its image, whatever is asked of it.
+    pub of_image: Verdict,
     /// As it is shown.
     pub shown: BootImage,
+}
+
+impl Judged {
+    /// Whether its image may keep machines from joining.
+    pub fn is_suspect(&self) -> bool {
+        matches!(self.of_image.outcome, Outcome::Warns | Outcome::Blocks)
+    }
 }
 
 /// All that is said of boot images.
@@ -219,6 +228,7 @@ fn judged(facts: &Facts, asked: &Asked, running: Option<Release>) -> (Vec<Judged
         let found = sources(facts, key, machine, &first).best();
         let stream = Stream::of_resource(machine.stream.as_deref(), &asked.stream);
         let verdict = asked.judge(running, &found, &stream);
+        let of_image = judge(&found, &Limits::of(running, &stream, &asked.tighter), &stream);
         let shown = BootImage {
             kind: machine.kind.clone(),
             namespace: key.namespace.clone(),
@@ -233,7 +243,7 @@ fn judged(facts: &Facts, asked: &Asked, running: Option<Release>) -> (Vec<Judged
             owner: machine.owner.clone(),
         };
         let uid = machine.uid.clone();
-        all.push(Judged { key: key.clone(), uid, found, stream, verdict, shown });
+        all.push(Judged { key: key.clone(), uid, found, stream, verdict, of_image, shown });
     }
     all.sort_by(|one, two| by_age(&one.found, &two.found).then_with(|| one.key.cmp(&two.key)));
     (all, left_out)

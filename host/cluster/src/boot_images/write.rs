@@ -5,6 +5,7 @@ use super::facts::Facts;
 use super::kinds::{KEPT, MOST_KEPT};
 use super::report::{Report, current};
 use super::status::{news, status};
+use super::stuck::{self, MACHINES_JOIN, Stuck, machines_join};
 use super::{Settings, cluster_operator};
 use crate::plans::{CONFLICT, answered};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -15,6 +16,7 @@ use serde_json::{Map, Value, json};
 use std::time::Duration;
 use tokio::time::Instant;
 use tread_kube::api::boot_images::BOOT_IMAGES;
+use tread_kube::api::conditions::set;
 use tread_kube::api::words::MANAGER;
 use tread_kube::api::{BootImages, BootImagesSpec, BootImagesStatus};
 use tread_kube::clean::cleaned;
@@ -37,6 +39,7 @@ struct Kept {
 #[derive(Default)]
 pub(super) struct Writer {
     kept: Option<Kept>,
+    machines: stuck::Watcher,
 }
 
 impl Writer {
@@ -48,12 +51,14 @@ impl Writer {
         facts: &Facts,
         report: &Report,
     ) -> Result<(), String> {
+        let (stuck, unlisted) = self.machines.look(settings, facts, report).await;
         let object = match facts.object.as_deref() {
-            Some(object) => self.status(settings, object, report).await,
+            Some(object) => self.status(settings, object, report, &stuck).await,
             None => create(settings).await,
         };
         let done = [
             object,
+            unlisted,
             cluster_operator::write(settings, facts, report).await,
             keep(settings, facts).await,
         ];
@@ -66,10 +71,16 @@ impl Writer {
         settings: &Settings,
         object: &BootImages,
         report: &Report,
+        stuck: &[Stuck],
     ) -> Result<(), String> {
         let before = object.status.clone().unwrap_or_default();
         let generation = object.metadata.generation.unwrap_or_default();
-        let after = cleaned(status(report, &before, generation, Timestamp::now()));
+        let now = Timestamp::now();
+        let mut after = status(report, &before, generation, now);
+        set(&mut after.conditions, machines_join(stuck), generation, now);
+        let after = cleaned(after);
+        let named = before.conditions.iter().find(|it| it.type_ == MACHINES_JOIN);
+        let named = named.map(|it| it.message.clone()).unwrap_or_default();
         if after == before || self.stands(&after, &before) {
             return Ok(());
         }
@@ -92,7 +103,13 @@ impl Writer {
         if let Some(note) = news(&before, &after) {
             settings.events.tell(&object.object_ref(&()), &note).await;
         }
+        self.machines.tell(settings, stuck, &named).await;
         Ok(())
+    }
+
+    /// When it is to be looked again, without news.
+    pub(super) fn again(&self) -> Option<Instant> {
+        self.machines.again()
     }
 
     /// Whether what stands there is all that the API server keeps of this status.

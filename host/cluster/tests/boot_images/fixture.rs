@@ -70,7 +70,8 @@ impl Cluster {
     /// The same on this control plane.
     pub(crate) async fn openshift_on(plane: ControlPlane) -> Cluster {
         let cluster = Cluster::bare(plane).await;
-        let all = [crds::openshift(), machines::definitions().unwrap()].concat();
+        let made = [machines::definition(&machines::MACHINE).unwrap()];
+        let all = [crds::openshift(), machines::definitions().unwrap(), made.to_vec()].concat();
         cluster.define(&all);
         for namespace in [MCO, MACHINES] {
             cluster.kubectl(&["create", "namespace", namespace]);

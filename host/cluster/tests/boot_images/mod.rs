@@ -12,6 +12,7 @@ mod fixture;
 mod held;
 mod judged;
 mod modes;
+mod stuck;
 mod taken;
 
 use fixture::{Cluster, RUNNING, aws};

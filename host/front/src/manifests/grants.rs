@@ -47,6 +47,8 @@ const MACHINE: &str = "machine.openshift.io";
 const CLUSTER_API: &str = "cluster.x-k8s.io";
 const TEMPLATES: &str = "infrastructure.cluster.x-k8s.io";
 const WHAT_MACHINES_BOOT: &str = "which images new nodes boot from";
+const STUCK: &str =
+    "which machines of an old image wait for their node; only where replicas are missing";
 const HOOKS: &str = "admissionregistration.k8s.io";
 
 /// What stands for tread's own namespace in a name.
@@ -139,8 +141,10 @@ pub fn rules() -> Vec<Grant> {
         cluster(CONFIG, "clusterversions", WATCH, "an update brings new configs"),
         cluster(CONFIG, "infrastructures", WATCH, "a single node makes no machines"),
         cluster(MACHINE, "controlplanemachinesets", WATCH, WHAT_MACHINES_BOOT),
+        cluster(MACHINE, "machines", &["list"], STUCK),
         cluster(MACHINE, "machinesets", WATCH, WHAT_MACHINES_BOOT),
         cluster(CLUSTER_API, "machinedeployments", WATCH, WHAT_MACHINES_BOOT),
+        cluster(CLUSTER_API, "machines", &["list"], STUCK),
         cluster(CLUSTER_API, "machinesets", WATCH, WHAT_MACHINES_BOOT),
         cluster(TEMPLATES, "awsmachinetemplates", WATCH, WHAT_MACHINES_BOOT),
         cluster(TEMPLATES, "azuremachinetemplates", WATCH, WHAT_MACHINES_BOOT),

@@ -69,12 +69,31 @@ kinds! {
     CLUSTER_OPERATOR: "ClusterOperator", "clusteroperators", "config.openshift.io", "v1", false;
 }
 
+/// What a resource of OpenShift makes. They are not watched.
+pub const MACHINE: Kind = Kind {
+    name: "machines.machine.openshift.io",
+    group: MACHINE_SET.group,
+    version: MACHINE_SET.version,
+    kind: "Machine",
+    plural: "machines",
+    namespaced: true,
+};
+
+/// The same of Cluster API.
+pub const CAPI_MACHINE: Kind = Kind {
+    name: "machines.cluster.x-k8s.io",
+    group: CAPI_MACHINE_SET.group,
+    version: CAPI_MACHINE_SET.version,
+    ..MACHINE
+};
+
 /// Minimal definitions, which take anything: for tests, and for trying tread out.
 pub fn definitions() -> Result<Vec<CustomResourceDefinition>, serde_json::Error> {
     ALL.iter().map(definition).collect()
 }
 
-fn definition(kind: &Kind) -> Result<CustomResourceDefinition, serde_json::Error> {
+/// The same of one kind.
+pub fn definition(kind: &Kind) -> Result<CustomResourceDefinition, serde_json::Error> {
     let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     serde_json::from_value(json!({
         "metadata": {

@@ -314,6 +314,7 @@ async fn every_right_of_the_manifests_is_needed() {
         (Scope::Cluster, "clusteroperators", "watch"),
         (Scope::Cluster, "infrastructures", "watch"),
         (Scope::Cluster, "provisionings", "watch"),
+        (Scope::Cluster, "machines", "list"),
         (Scope::Cluster, "machinesets", "watch"),
         (Scope::Cluster, "controlplanemachinesets", "watch"),
         (Scope::Cluster, "machinedeployments", "watch"),
