@@ -1,7 +1,9 @@
 //! All that is known about boot images, folded from what watches or lists say.
 
 use super::cluster_operator::Standing;
-use super::kinds::{CLUSTER_OPERATOR, CLUSTER_VERSION, MACHINE_CONFIGURATION, the_one};
+use super::kinds::{
+    CLUSTER_OPERATOR, CLUSTER_VERSION, MACHINE_CONFIGURATION, POOL, STREAM_LABEL, the_one,
+};
 use super::machine::{Key, Machine, Unread, makes_machines, read_template};
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::jiff::Timestamp;
@@ -59,6 +61,8 @@ pub struct Facts {
     pub machines: BTreeMap<Key, Arc<Machine>>,
     /// Infrastructure templates.
     pub templates: BTreeMap<Key, Arc<Result<Boots, String>>>,
+    /// The streams of pools that name one.
+    pub pools: BTreeMap<Key, String>,
     /// What cannot be read, and why.
     pub unread: BTreeMap<Key, String>,
     /// Releases.
@@ -99,6 +103,14 @@ impl Facts {
             name if name == MACHINE_CONFIGURATION.name => {
                 self.operator = Some(Arc::new(operator(data)));
             }
+            name if name == POOL.name => {
+                let label = object.labels().get(STREAM_LABEL).map(String::as_str);
+                let named = label.unwrap_or_else(|| text("/spec/osImageStream/name"));
+                match named {
+                    "" => self.pools.remove(&key),
+                    named => self.pools.insert(key, named.to_owned()),
+                };
+            }
             name if name == CLUSTER_OPERATOR.name => {
                 self.cluster_operator = Some(Arc::new(Standing::read(object)));
             }
@@ -123,7 +135,7 @@ impl Facts {
         if makes_machines(kind) {
             let machine = Machine::unread(kind, &unread.metadata, why.clone());
             self.machines.insert(key.clone(), Arc::new(machine));
-        } else if the_one(kind).is_none() {
+        } else if the_one(kind).is_none() && *kind != POOL {
             self.templates.insert(key.clone(), Arc::new(Err(why.clone())));
         }
         self.unread.insert(key, why);
@@ -149,6 +161,7 @@ impl Facts {
         self.machines.retain(|key, _| keep(key));
         self.templates.retain(|key, _| keep(key));
         self.unread.retain(|key, _| keep(key));
+        self.pools.retain(|key, _| keep(key));
     }
 
     /// Why there is nothing to judge, as OpenShift has it.
@@ -160,6 +173,14 @@ impl Facts {
             );
         }
         self.single_node.then_some("the cluster has a single node, and makes no machines")
+    }
+
+    /// The stream of the pool whose user data new machines get.
+    pub fn stream_of_pool(&self, user_data: &str) -> Option<&str> {
+        let pool = user_data.strip_suffix("-managed").unwrap_or(user_data);
+        let pool = pool.strip_suffix("-user-data")?;
+        let mut pools = self.pools.iter();
+        pools.find(|(key, _)| key.name == pool).map(|(_, stream)| stream.as_str())
     }
 
     /// The release that the cluster runs.

@@ -16,6 +16,7 @@ use std::time::Duration;
 use tread_kube::api::BootImages;
 use tread_kube::told::told;
 use tread_kube::watching::seen::{Seen, each_by_itself};
+use tread_kube::watching::served::served;
 
 /// What is known, and what cannot be listed, in words.
 pub async fn gather(client: &Client, namespace: &str) -> (Facts, Vec<String>) {
@@ -23,7 +24,7 @@ pub async fn gather(client: &Client, namespace: &str) -> (Facts, Vec<String>) {
     let mut waits = Vec::new();
     // What tread itself writes says nothing of images.
     for kind in kinds::all().filter(|kind| *kind != CLUSTER_OPERATOR) {
-        let api: Api<DynamicObject> = Api::all_with(client.clone(), &kind.resource());
+        let api: Api<DynamicObject> = Api::all_with(client.clone(), &served(client, &kind).await);
         match list(api, &ListParams::default()).await {
             Ok(found) => {
                 let all = found.into_iter().map(brought);

@@ -25,9 +25,19 @@ pub const MACHINE_CONFIGURATION: Kind = Kind {
     namespaced: false,
 };
 
+/// Which stream the nodes of a pool are of.
+pub const POOL: Kind = Kind {
+    name: "machineconfigpools.machineconfiguration.openshift.io",
+    group: "machineconfiguration.openshift.io",
+    version: "v1",
+    kind: "MachineConfigPool",
+    plural: "machineconfigpools",
+    namespaced: false,
+};
+
 /// All kinds of others.
 pub fn all() -> impl Iterator<Item = Kind> {
-    machines::ALL.iter().copied().chain([CLUSTER_VERSION, MACHINE_CONFIGURATION])
+    machines::ALL.iter().copied().chain([CLUSTER_VERSION, MACHINE_CONFIGURATION, POOL])
 }
 
 /// The name of the one object that counts, of a kind that has only one.
@@ -56,5 +66,5 @@ pub const MOST_KEPT: usize = 20;
 
 /// On a machine resource: the version of its image, which an admin vouches for.
 pub const ANNOTATION: &str = "tread.dev/boot-image";
-/// On a machine resource: its stream.
+/// On a machine resource or a pool: its stream.
 pub const STREAM_LABEL: &str = "machineconfiguration.openshift.io/osstream";

@@ -18,7 +18,7 @@ use tread_kube::api::boot_images::BOOT_IMAGES;
 use tread_kube::api::machines::Kind;
 use tread_kube::metrics::Metrics;
 use tread_kube::watching::seen::Seen;
-use tread_kube::watching::{Watches, follow, follow_all, left_out};
+use tread_kube::watching::{Watches, follow, follow_served, left_out};
 
 /// Which ConfigMap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,13 +62,12 @@ pub fn watches(
 ) -> BoxStream<'static, News> {
     let mut all: Vec<BoxStream<'static, News>> = kinds::all()
         .map(|kind| {
-            let api: Api<DynamicObject> = Api::all_with(client.clone(), &kind.resource());
             // Of ClusterOperators tread may see its own only.
             let config = match the_one(&kind).filter(|_| kind == CLUSTER_OPERATOR) {
                 Some(name) => Config::default().fields(&format!("metadata.name={name}")),
                 None => Config::default(),
             };
-            let events = follow_all(api, config, kind.name, watches, metrics);
+            let events = follow_served(client, kind, config, watches, metrics);
             let metrics = metrics.clone();
             events.map(move |event| News::Of(kind, told(&kind, event, &metrics))).boxed()
         })

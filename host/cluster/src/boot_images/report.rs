@@ -88,7 +88,7 @@ impl Report {
     /// The verdict on a machine resource as it would be.
     pub fn of(&self, facts: &Facts, key: &Key, machine: &Machine) -> Verdict {
         let found = sources(facts, key, machine, &first_images(facts)).best();
-        let stream = Stream::of_resource(machine.stream.as_deref(), &self.asked.stream);
+        let stream = stream_of(facts, key, machine, &self.asked.stream);
         self.asked.judge(self.running, &found, &stream)
     }
 
@@ -226,7 +226,7 @@ fn judged(facts: &Facts, asked: &Asked, running: Option<Release>) -> (Vec<Judged
             continue;
         }
         let found = sources(facts, key, machine, &first).best();
-        let stream = Stream::of_resource(machine.stream.as_deref(), &asked.stream);
+        let stream = stream_of(facts, key, machine, &asked.stream);
         let verdict = asked.judge(running, &found, &stream);
         let of_image = judge(&found, &Limits::of(running, &stream, &asked.tighter), &stream);
         let shown = BootImage {
@@ -368,12 +368,17 @@ pub fn remedy_of(facts: &Facts, key: &Key, machine: &Machine) -> Remedy {
         [] => Err(nothing.as_str()),
         all => Ok(all),
     };
-    remedy(&resource, boots, machine.arch, catalogues, &stream_of(facts, machine))
+    let stream = stream_of(facts, key, machine, &cluster_stream(facts));
+    remedy(&resource, boots, machine.arch, catalogues, &stream)
 }
 
-/// The stream that a resource is of.
-fn stream_of(facts: &Facts, machine: &Machine) -> Stream {
-    Stream::of_resource(machine.stream.as_deref(), &cluster_stream(facts))
+/// The stream that a resource is of: the one that it names, or that of its pool.
+fn stream_of(facts: &Facts, key: &Key, machine: &Machine, cluster: &Stream) -> Stream {
+    let of_pool = || {
+        let user_data = boots(facts, key, machine).ok()?.user_data.as_deref()?;
+        facts.stream_of_pool(user_data)
+    };
+    Stream::of_resource(machine.stream.as_deref().or_else(of_pool), cluster)
 }
 
 fn cluster_stream(facts: &Facts) -> Stream {

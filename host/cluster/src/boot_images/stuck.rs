@@ -22,6 +22,7 @@ use tread_kube::api::machines::{self, CAPI_MACHINE, Kind, MACHINE, MACHINE_SET};
 use tread_kube::events::{self, Note};
 use tread_kube::told::told;
 use tread_kube::watching::seen::{Seen, each_by_itself};
+use tread_kube::watching::served::served;
 
 /// The condition that names them.
 pub const MACHINES_JOIN: &str = "MachinesJoin";
@@ -176,8 +177,9 @@ fn kind_of_machines(key: &Key) -> Kind {
 
 async fn list(settings: &Settings, key: &Key, machine: &Machine) -> Result<Vec<Waiting>, String> {
     let kind = kind_of_machines(key);
+    let resource = served(&settings.client, &kind).await;
     let api: Api<DynamicObject> =
-        Api::namespaced_with(settings.client.clone(), &key.namespace, &kind.resource());
+        Api::namespaced_with(settings.client.clone(), &key.namespace, &resource);
     let labels = machine.selector.iter().map(|(name, value)| format!("{name}={value}"));
     let params = ListParams::default().labels(&labels.collect::<Vec<_>>().join(","));
     match answered(each_by_itself(api).list(&params)).await {

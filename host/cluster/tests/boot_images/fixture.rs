@@ -82,7 +82,7 @@ impl Cluster {
         cluster
     }
 
-    fn define(
+    pub(crate) fn define(
         &self,
         all: &[k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition],
     ) {

@@ -20,6 +20,7 @@ use serde_json::json;
 use tread_cluster::boot_images::gather::gather;
 use tread_cluster::boot_images::machine::Key;
 use tread_cluster::boot_images::report::{remedy_of, report};
+use tread_kube::api::machines::{self, Kind};
 use tread_test_bed::{ControlPlane, eventually};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -193,6 +194,36 @@ async fn what_cannot_be_written_or_read_holds_up_nothing_else() {
         eventually("it is judged again", async || (known() != judged).then_some(())).await;
     }
     assert_eq!(cluster.kubectl(&get), before, "nothing that it says has changed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cluster_api_is_read_in_the_version_that_is_served() {
+    let cluster = Cluster::bare(ControlPlane::start().unwrap()).await;
+    cluster.kubectl(&["create", "namespace", "capi"]);
+    let _running = cluster.run();
+    cluster.until("Upgradeable", "True", "WithinLimit").await;
+    // Installed later, and only in the newer version.
+    let newer = |kind: &machines::Kind| Kind { version: "v1beta2", ..*kind };
+    let kinds =
+        [machines::CAPI_MACHINE_DEPLOYMENT, machines::VSPHERE_TEMPLATE].map(|it| newer(&it));
+    cluster.define(&kinds.map(|kind| machines::definition(&kind).unwrap()));
+    let reference = json!({"apiGroup": "infrastructure.cluster.x-k8s.io",
+        "kind": "VSphereMachineTemplate", "name": "t"});
+    cluster.apply(&json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachineDeployment",
+        "metadata": {"name": "md", "namespace": "capi"},
+        "spec": {"template": {"spec": {"infrastructureRef": reference}}}}));
+    cluster.apply(&json!({"apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2",
+        "kind": "VSphereMachineTemplate", "metadata": {"name": "t", "namespace": "capi"},
+        "spec": {"template": {"spec": {"template": "rhcos-414.92.202402051952-0-vmware"}}}}));
+    let api: kube::Api<tread_kube::api::BootImages> = kube::Api::all(cluster.client.clone());
+    eventually("it is judged", async || {
+        let status = api.get("cluster").await.ok()?.status?;
+        let [one] = status.resources.as_slice() else { return None };
+        (one.name == "md" && one.known_by == "Name").then_some(())
+    })
+    .await;
+    let (facts, waits) = gather(&cluster.client, &cluster.namespace).await;
+    assert_eq!((facts.machines.len(), waits), (1, Vec::new()));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -7,7 +7,7 @@ use kube::runtime::watcher::Event;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tread_cluster::boot_images::admit::warning;
-use tread_cluster::boot_images::kinds::{CLUSTER_VERSION, MACHINE_CONFIGURATION};
+use tread_cluster::boot_images::kinds::{CLUSTER_VERSION, MACHINE_CONFIGURATION, POOL};
 use tread_cluster::boot_images::machine::Unread;
 use tread_cluster::boot_images::news::{Fold, News};
 use tread_kube::api::machines::{
@@ -120,6 +120,58 @@ fn whoever_makes_machines_of_what_cannot_be_read_is_warned() {
     assert!(said.contains("nested more than 100 deep"), "{said}");
     assert!(warned(request(SETS, "deep", Some(set(1)), set(2), None)).is_some());
     assert_eq!(warned(request(SETS, "deep", Some(set(2)), set(1), None)), None);
+}
+
+#[test]
+fn a_resource_that_names_no_stream_is_of_the_stream_of_its_pool() {
+    let gcp = |pool: &str, suffix: &str| {
+        json!({"kind": "GCPMachineProviderSpec", "userDataSecret": {"name": format!("{pool}-{suffix}")},
+            "disks": [{"boot": true, "image": "rhcos-9-6-20250523-0-gcp"}]})
+    };
+    let mut fold = openshift();
+    let label = json!({"labels": {"machineconfiguration.openshift.io/osstream": "rhel-10"}});
+    take(
+        &mut fold,
+        POOL,
+        serde_json::to_value(object("labelled", &json!({"metadata": label}))).unwrap(),
+    );
+    for (name, stream) in [("ten", json!({"name": "rhel-10"})), ("worker", Value::Null)] {
+        let rest = json!({"metadata": {}, "spec": {"osImageStream": stream}});
+        take(&mut fold, POOL, serde_json::to_value(object(name, &rest)).unwrap());
+    }
+    for (name, provider) in [
+        ("a", gcp("ten", "user-data")),
+        ("b", gcp("ten", "user-data-managed")),
+        ("c", gcp("labelled", "user-data")),
+        ("d", gcp("worker", "user-data")),
+        ("e", gcp("unknown", "user-data")),
+        ("f", gcp("ten", "other")),
+    ] {
+        take(&mut fold, MACHINE_SET, machine_set(name, json!({}), &provider));
+    }
+    let own = json!({"labels": {"machineconfiguration.openshift.io/osstream": "rhel-9"}});
+    take(&mut fold, MACHINE_SET, machine_set("g", own, &gcp("ten", "user-data")));
+    let streams = |fold: &Fold| {
+        let report = judged(fold);
+        let mut all: Vec<(String, String)> = report
+            .resources
+            .iter()
+            .map(|it| (it.key.name.clone(), it.shown.stream.clone()))
+            .collect();
+        all.sort();
+        all.into_iter().filter(|(_, it)| it == "rhel-10").map(|(name, _)| name).collect::<String>()
+    };
+    assert_eq!(streams(&fold), "abc");
+    let report = judged(&fold);
+    assert_eq!(one(&report, "a").1, "Warns", "an image of RHEL 9, and it holds nothing up");
+    assert_eq!(one(&report, "d").1, "Passes");
+    assert_eq!(report.verdict.reason.as_str(), "WithinLimit");
+
+    // The pool goes, or names no stream any more.
+    fold.take(News::Of(POOL, Event::Delete(Ok(object("labelled", &json!({"metadata": {}}))))));
+    assert_eq!(streams(&fold), "ab");
+    take(&mut fold, POOL, json!({"metadata": {"name": "ten"}, "spec": {}}));
+    assert_eq!(streams(&fold), "");
 }
 
 #[test]

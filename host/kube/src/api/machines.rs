@@ -24,6 +24,14 @@ pub struct Kind {
 }
 
 impl Kind {
+    /// The versions in which it can be read, the newest first, if there are several.
+    pub fn versions(&self) -> &'static [&'static str] {
+        match self.group.ends_with("cluster.x-k8s.io") {
+            true => &["v1beta2", "v1beta1"],
+            false => &[],
+        }
+    }
+
     /// As kube asks for it.
     pub fn resource(&self) -> ApiResource {
         ApiResource {
