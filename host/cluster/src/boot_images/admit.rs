@@ -7,8 +7,8 @@ use super::facts::Facts;
 use super::kinds::CLUSTER_VERSION;
 use super::machine::{Brought, Key, Machine, Unread, brought, makes_machines};
 use super::report::{Report, name_of};
+use kube::core::DynamicObject;
 use kube::core::admission::Operation;
-use kube::core::{DynamicObject, ObjectMeta};
 use serde::Deserialize;
 use std::sync::Arc;
 use tread_kube::api::machines::{self, Kind};
@@ -83,10 +83,8 @@ pub fn warning(facts: &Facts, report: &Report, asked: &Asked) -> Option<String> 
 
 /// The object, or why it cannot be read, as a watch would have it.
 fn read(object: &Whole) -> Brought {
-    let unread = |error: serde_json::Error| Unread {
-        metadata: ObjectMeta::default(),
-        why: error.to_string(),
-    };
+    let unread =
+        |error: serde_json::Error| Unread { metadata: Box::default(), why: error.to_string() };
     let mut text = serde_json::Deserializer::from_slice(&object.body);
     Seen::deserialize(&mut text).map_err(unread).and_then(brought)
 }

@@ -45,7 +45,7 @@ impl Key {
 #[derive(Debug, Clone)]
 pub struct Unread {
     /// Its name, namespace and UID: all that is known of it.
-    pub metadata: ObjectMeta,
+    pub metadata: Box<ObjectMeta>,
     /// Why it cannot.
     pub why: String,
 }
@@ -57,7 +57,7 @@ pub type Brought = Result<DynamicObject, Unread>;
 pub(crate) fn brought(seen: Seen<DynamicObject>) -> Brought {
     match seen {
         Seen::Read(object) => Ok(object),
-        Seen::Unreadable(metadata, why) => Err(Unread { metadata: *metadata, why }),
+        Seen::Unreadable(metadata, why) => Err(Unread { metadata, why }),
     }
 }
 

@@ -114,7 +114,7 @@ fn told(kind: &Kind, event: Event<Seen<DynamicObject>>, metrics: &Metrics) -> Ev
 }
 
 fn key_of(kind: &Kind, object: &Brought) -> Key {
-    Key::of_metadata(kind, object.as_ref().map_or_else(|it| &it.metadata, |it| &it.metadata))
+    Key::of_metadata(kind, object.as_ref().map_or_else(|it| &*it.metadata, |it| &it.metadata))
 }
 
 /// The facts, and what of them was not listed yet.

@@ -182,18 +182,30 @@ pub fn report(facts: &Facts, waits: &[String]) -> Report {
             None => "unknown".to_owned(),
         }),
     };
+    let verdict = verdict(&asked, &resources, running);
+    let openshift = operator::check(running, facts.operator.as_deref());
     Report {
         mode: spec.mode,
-        verdict: verdict(&asked, &resources, running),
+        openshift: openshift.map(|check| beside(check, &verdict)),
+        verdict,
         resources,
         left_out,
         limit: limits.in_words(),
         oldest,
-        openshift: operator::check(running, facts.operator.as_deref()),
         problems: problems(facts),
         running,
         asked,
     }
+}
+
+/// What OpenShift's own check does, beside what tread says of it.
+fn beside(check: Check, verdict: &Verdict) -> Check {
+    let more = match verdict.outcome {
+        Outcome::Blocks if check.skipped => "; tread does not let that pass",
+        Outcome::Waits if check.skipped => "; tread waits, and says until then what it said before",
+        _ => "",
+    };
+    Check { message: check.message + more, ..check }
 }
 
 /// What is wrong with what tread reads.

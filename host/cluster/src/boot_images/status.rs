@@ -151,17 +151,11 @@ pub fn status(
     for finding in [within(report), degraded(report), other_streams(report)] {
         set(&mut conditions, finding, generation, now);
     }
-    let openshift = report.openshift.as_ref().map(|check| {
-        let mut message = check.message.clone();
-        if check.skipped && report.verdict.outcome == Outcome::Blocks {
-            message += "; tread does not let that pass";
-        }
-        OpenshiftCheck {
-            mode: check.mode.clone(),
-            version: check.version.clone(),
-            blocks: check.blocks,
-            message,
-        }
+    let openshift = report.openshift.as_ref().map(|check| OpenshiftCheck {
+        mode: check.mode.clone(),
+        version: check.version.clone(),
+        blocks: check.blocks,
+        message: check.message.clone(),
     });
     BootImagesStatus {
         observed_generation: Some(generation),

@@ -120,6 +120,9 @@ impl Writer {
     }
 
     fn note(&mut self, settings: &Settings, wanted: &BootImagesStatus, kept: &BootImagesStatus) {
+        if wanted == kept && self.kept.is_none() {
+            return;
+        }
         let (wanted, kept) = (says(wanted), says(kept));
         settings.watches.kept("bootimages", &wanted, &kept);
         let dropped = wanted != kept;

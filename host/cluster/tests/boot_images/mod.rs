@@ -8,6 +8,7 @@
     reason = "a helper of a test fails the test"
 )]
 
+mod figures;
 mod fixture;
 mod held;
 mod judged;

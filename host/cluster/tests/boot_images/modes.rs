@@ -25,6 +25,9 @@ fn spec(fold: &mut Fold, spec: Value) {
     fold.take(News::Images(Event::Apply(object)));
 }
 
+/// What is so, how it comes to be, the verdict, and whether whoever makes machines is warned.
+type Case = (&'static str, fn(&mut Fold), &'static str, bool);
+
 fn infrastructure(fold: &mut Fold, platform: &str, topology: &str) {
     let status = json!({"platformStatus": {"type": platform}, "controlPlaneTopology": topology});
     take(fold, INFRASTRUCTURE, json!({"metadata": {"name": "cluster"}, "status": status}));
@@ -33,7 +36,7 @@ fn infrastructure(fold: &mut Fold, platform: &str, topology: &str) {
 #[test]
 fn where_nothing_is_asked_nobody_is_warned_and_no_resource_is_too_old() {
     let nothing: fn(&mut Fold) = |_| {};
-    let cases: [(&str, fn(&mut Fold), &str, bool); 5] = [
+    let cases: [Case; 5] = [
         ("Automatic", nothing, "Blocks", true),
         ("None", |fold| spec(fold, json!({"mode": "None"})), "Passes", false),
         ("a single node", |fold| infrastructure(fold, "AWS", "SingleReplica"), "Passes", false),
@@ -137,6 +140,39 @@ fn while_nothing_can_be_told_what_was_held_back_stays_so() {
     assert!(holds_back(&report, Some(&before)), "the alert does not end");
     assert!(!holds_back(&report, None), "nothing was said before");
     assert!(!holds_back(&report, Some(&BootImagesStatus::default())));
+}
+
+#[test]
+fn where_openshift_lets_pass_what_tread_does_not_that_is_said() {
+    let mut fold = openshift();
+    take(&mut fold, MACHINE_SET, machine_set("old", json!({}), &gcp(OLD)));
+    let check = |fold: &Fold| judged(fold).openshift.unwrap();
+    // It has set no mode yet.
+    let unset = check(&fold);
+    assert!(!unset.blocks && unset.message.contains("tread does not let that pass"), "{unset:?}");
+    let enforced = |fold: &mut Fold, mode: Value, progressing: &str| {
+        let manager = json!({"apiGroup": "machine.openshift.io", "resource": "machinesets",
+            "selection": {"mode": "All"}});
+        let status = json!({"bootImageSkewEnforcementStatus": mode,
+            "conditions": [{"type": "BootImageUpdateProgressing", "status": progressing}],
+            "managedBootImagesStatus": {"machineManagers": [manager]}});
+        take(
+            fold,
+            MACHINE_CONFIGURATION,
+            json!({"metadata": {"name": "cluster"}, "status": status}),
+        );
+    };
+    let automatic =
+        |version: &str| json!({"mode": "Automatic", "automatic": {"ocpVersion": version}});
+    enforced(&mut fold, automatic("soon"), "False");
+    let unreadable = check(&fold);
+    assert!(unreadable.message.contains("tread does not let that pass"), "{unreadable:?}");
+    enforced(&mut fold, automatic("4.12.0"), "True");
+    let progressing = check(&fold);
+    assert!(progressing.message.contains("tread waits"), "{progressing:?}");
+    enforced(&mut fold, automatic("4.12.0"), "False");
+    let blocks = check(&fold);
+    assert!(blocks.blocks && !blocks.message.contains("tread"), "{blocks:?}");
 }
 
 #[test]

@@ -63,7 +63,7 @@ fn unread(fold: &mut Fold, kind: Kind, name: &str) {
         ..ObjectMeta::default()
     };
     let why = "it is nested more than 100 deep\u{1b}".to_owned();
-    fold.take(News::Of(kind, Event::Apply(Err(Unread { metadata, why }))));
+    fold.take(News::Of(kind, Event::Apply(Err(Unread { metadata: Box::new(metadata), why }))));
 }
 
 #[test]
