@@ -12,7 +12,7 @@ use tread_engine::planner::plan;
 use tread_engine::policy::{Policy, PolicySet, Wishes};
 use tread_engine::sandbox::{Allocator, Sandbox};
 use tread_model::config::NodeConfig;
-use tread_model::digest::Digest;
+use tread_model::digest::Sha256;
 use tread_model::effect::Effect;
 use tread_model::plan::ChangeOutcome;
 use tread_model::read::{Input, sides};
@@ -74,7 +74,7 @@ fn failing(kind: FailureKind) -> Failure {
             loaded(few, &component)
         }
         FailureKind::DigestMismatch => {
-            sandbox(few).load(&good(), Some(&Digest::of(b"other"))).unwrap_err()
+            sandbox(few).load(&good(), Some(&Sha256::of(b"other"))).unwrap_err()
         }
         FailureKind::WrongWorld => {
             loaded(few, &Guest { version: "2.0.0", ..Guest::default() }.component())

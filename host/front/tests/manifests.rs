@@ -23,14 +23,16 @@ fn options() -> Options {
         with_inputs: false,
         without_definitions: false,
         with_monitoring: false,
+        block_upgrades: false,
         outside: None,
     }
 }
 
-fn variants() -> [(&'static str, Options); 3] {
+fn variants() -> [(&'static str, Options); 4] {
     [
         ("advise", options()),
         ("monitored", Options { with_monitoring: true, with_inputs: true, ..options() }),
+        ("blocking", Options { block_upgrades: true, ..options() }),
         ("outside", Options { outside: Some("https://192.0.2.1:8443".to_owned()), ..options() }),
     ]
 }

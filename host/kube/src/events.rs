@@ -91,6 +91,8 @@ reasons! {
     BootImagesWithinLimit,
     /// On BootImages: an admin does not want to be told.
     BootImagesNotJudged,
+    /// On a Machine and what made it: it has no node for long, and its image may be why.
+    MachineStuck,
 }
 
 /// All reasons as a table, for people.

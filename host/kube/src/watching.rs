@@ -4,17 +4,21 @@ mod installed;
 mod outdated;
 mod reading;
 pub mod seen;
+pub mod served;
 mod writing;
 
+use crate::api::machines::Kind;
 use crate::metrics::{Metrics, OfKind};
 use crate::told::told;
-use futures::stream::{BoxStream, unfold};
+use futures::stream::{BoxStream, once, unfold};
 use futures::{Stream, StreamExt as _};
 use installed::Definition;
+use kube::core::{DynamicObject, ObjectMeta};
 use kube::runtime::watcher::{Config, Error, Event, watcher};
-use kube::{Api, Resource};
+use kube::{Api, Client, Resource};
 use seen::{Seen, each_by_itself, kind_at};
 use serde::de::DeserializeOwned;
+use served::served;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Debug;
 use std::time::Duration;
@@ -137,6 +141,31 @@ where
     follow_with(api, config, name, watches, metrics, |_, event| Some(event))
 }
 
+/// The same of a kind in the newest version that is known and served, whenever it
+/// is listed anew.
+pub fn follow_served(
+    client: &Client,
+    kind: Kind,
+    config: Config,
+    watches: &Watches,
+    metrics: &Metrics,
+) -> impl Stream<Item = Event<Seen<DynamicObject>>> + Send + Unpin + use<> {
+    watches.note(kind.name, |_| {});
+    let definition = Definition::of(&kind.resource(), client.clone());
+    let client = client.clone();
+    let again = move || {
+        let (client, config) = (client.clone(), config.clone());
+        let found = async move {
+            let resource = served(&client, &kind).await;
+            let api: Api<DynamicObject> = Api::all_with(client, &resource);
+            watcher(each_by_itself(api), config)
+        };
+        once(found).flatten().boxed()
+    };
+    let take: Take<DynamicObject, Seen<DynamicObject>> = |_, event| Some(event);
+    Follower::started(Box::new(again), definition, kind.name, watches, metrics, take)
+}
+
 type Take<K, T> = fn(&mut Follower<K, T>, Event<Seen<K>>) -> Option<Event<T>>;
 
 fn follow_with<K, T>(
@@ -154,31 +183,21 @@ where
     watches.note(name, |_| {});
     let definition = Definition::of(&kind_at(api.resource_url()), api.clone().into_client());
     let api = each_by_itself(api);
-    let follower = Follower {
-        take,
-        events: watcher(api.clone(), config.clone()).boxed(),
-        again: Box::new(move || watcher(api.clone(), config.clone()).boxed()),
-        definition,
-        name,
-        watches: watches.clone(),
-        metrics: metrics.clone(),
-        failures: 0,
-        absent: false,
-        asked_in_vain: false,
-        queue: VecDeque::new(),
-        wait: Duration::ZERO,
-    };
-    unfold(follower, async |mut it| Some((it.next().await?, it))).boxed()
+    let again = move || watcher(api.clone(), config.clone()).boxed();
+    Follower::started(Box::new(again), definition, name, watches, metrics, take)
 }
 
 type Events<K> = BoxStream<'static, Result<Event<Seen<K>>, Error>>;
+
+/// Starts from nothing.
+type Again<K> = Box<dyn Fn() -> Events<K> + Send>;
 
 struct Follower<K, T> {
     /// What becomes of an event.
     take: Take<K, T>,
     events: Events<K>,
     /// Starts from nothing.
-    again: Box<dyn Fn() -> Events<K> + Send>,
+    again: Again<K>,
     /// Of the kind.
     definition: Definition,
     name: &'static str,
@@ -194,6 +213,33 @@ struct Follower<K, T> {
     queue: VecDeque<Event<T>>,
     /// How long to wait before that.
     wait: Duration,
+}
+
+impl<K: Send + 'static, T: Send + 'static> Follower<K, T> {
+    fn started(
+        again: Again<K>,
+        definition: Definition,
+        name: &'static str,
+        watches: &Watches,
+        metrics: &Metrics,
+        take: Take<K, T>,
+    ) -> BoxStream<'static, Event<T>> {
+        let follower = Follower {
+            take,
+            events: again(),
+            again,
+            definition,
+            name,
+            watches: watches.clone(),
+            metrics: metrics.clone(),
+            failures: 0,
+            absent: false,
+            asked_in_vain: false,
+            queue: VecDeque::new(),
+            wait: Duration::ZERO,
+        };
+        unfold(follower, async |mut it| Some((it.next().await?, it))).boxed()
+    }
 }
 
 impl<K, T> Follower<K, T> {
@@ -299,16 +345,21 @@ impl<K> Follower<K, K> {
             self.events = (self.again)();
             return None;
         }
-        let name = metadata.name.unwrap_or_default();
-        let namespace = metadata.namespace.unwrap_or_default();
-        tracing::warn!(
-            // Also for those who are not told of watches.
-            target: "tread_kube::left_out",
-            kind = self.name, namespace, name, "cannot be read, and is left out: {why}"
-        );
-        self.metrics.unreadable.get_or_create(&OfKind { kind: self.name }).inc();
+        left_out(self.name, &metadata, &why, &self.metrics);
         None
     }
+}
+
+/// Tells of an object that cannot be read in the log, and counts it.
+pub fn left_out(kind: &'static str, metadata: &ObjectMeta, why: &str, metrics: &Metrics) {
+    let (name, namespace) = (metadata.name.as_deref(), metadata.namespace.as_deref());
+    tracing::warn!(
+        // Also for those who are not told of watches.
+        target: "tread_kube::left_out",
+        kind, namespace = namespace.unwrap_or_default(), name = name.unwrap_or_default(),
+        "cannot be read, and is left out: {why}"
+    );
+    metrics.unreadable.get_or_create(&OfKind { kind }).inc();
 }
 
 /// Twice as long each time, and somewhere in the upper half of that, so that

@@ -16,6 +16,8 @@ Examples:
       Also on a cluster that is not OpenShift, and has no MachineConfigs yet.
   tread manifests --with-monitoring --image IMAGE
       With what Prometheus' operator takes: a ServiceMonitor and alerts.
+  tread manifests --block-upgrades --image IMAGE | kubectl apply -f -
+      Boot images that are too old hold back minor and major updates of OpenShift.
   tread manifests --image IMAGE | kubectl diff -f -
       What would an upgrade change?
   tread manifests --image IMAGE | kubectl delete --ignore-not-found -f -
@@ -64,6 +66,10 @@ pub struct ManifestsArgs {
     /// Include a ServiceMonitor and alerts, for Prometheus' operator
     #[arg(long)]
     pub with_monitoring: bool,
+    /// Let boot images that are too old hold back minor and major updates of
+    /// OpenShift, by ClusterOperator tread
+    #[arg(long)]
+    pub block_upgrades: bool,
     /// tread serve runs outside of the cluster, where the API server reaches it at
     /// this address: only definitions, rights and the webhook are installed
     #[arg(long, value_name = "https://HOST:PORT", conflicts_with_all = ["image", "with_monitoring"], value_parser = address)]
@@ -88,6 +94,7 @@ pub fn run(args: &ManifestsArgs, out: &mut impl Write) -> Result<Exit> {
         with_inputs: args.with_inputs,
         without_definitions: args.without_definitions,
         with_monitoring: args.with_monitoring,
+        block_upgrades: args.block_upgrades,
         outside: args.outside.clone(),
     };
     let objects = manifests::all(&options)?;

@@ -5,14 +5,16 @@
 use super::Known;
 use super::facts::Facts;
 use super::kinds::CLUSTER_VERSION;
-use super::machine::{Key, Machine, makes_machines};
+use super::machine::{Brought, Key, Machine, Unread, brought, makes_machines};
 use super::report::{Report, name_of};
 use crate::weight::Weight;
 use kube::core::DynamicObject;
 use kube::core::admission::Operation;
-use serde_json::Value;
+use serde::Deserialize;
+use std::sync::Arc;
 use tread_kube::api::machines::{self, Kind};
 use tread_kube::review::Asked;
+use tread_kube::watching::seen::Seen;
 use tread_kube::whole::Whole;
 use tread_model::boot_images::{Outcome, Release, Verdict, shown};
 
@@ -32,35 +34,38 @@ pub fn warning(facts: &Facts, report: &Report, asked: &Asked) -> Option<String> 
     if kind.is_none() && !is(&CLUSTER_VERSION) {
         return None;
     }
-    let object = &read(asked.object.as_ref()?)?;
-    let before = asked.before.as_ref().and_then(read);
-    let Some(kind) = kind else { return update(report, object, before.as_ref()) };
+    let object = asked.object.as_ref()?;
+    let before = asked.before.as_ref();
+    let Some(kind) = kind else {
+        return update(report, &read(object).ok()?, before.and_then(|it| read(it).ok()).as_ref());
+    };
     let key = Key {
         kind: kind.name,
         namespace: asked.namespace.clone(),
         name: match asked.name.as_str() {
-            "" => object.metadata.generate_name.clone().unwrap_or_default(),
+            "" => object.generate_name.clone(),
             name => name.to_owned(),
         },
     };
-    let replicas =
-        |object: &DynamicObject| object.data.pointer("/spec/replicas").and_then(Value::as_i64);
     // A machine resource that says nothing of replicas gets one machine.
     // A Scale that says nothing means none.
     let unsaid = if asked.subresource.is_some() { 0 } else { 1 };
     let wanted = replicas(object).unwrap_or(unsaid);
     let had = match asked.operation {
         Operation::Create => 0,
-        Operation::Update => before.as_ref().and_then(replicas).unwrap_or(unsaid),
+        Operation::Update => before.and_then(replicas).unwrap_or(unsaid),
         _ => return None,
     };
     if wanted <= had {
         return None;
     }
     let machine = match asked.subresource.as_deref() {
-        Some("scale") => facts.machines.get(&key)?.clone(),
+        Some("scale") => Arc::clone(facts.machines.get(&key)?),
         Some(_) => return None,
-        None => Machine::read(kind, object),
+        None => Arc::new(match read(object) {
+            Ok(object) => Machine::read(kind, &object),
+            Err(unread) => Machine::unread(kind, &unread.metadata, unread.why),
+        }),
     };
     if machine.left_out.is_some() {
         return None;
@@ -80,13 +85,31 @@ pub fn warning(facts: &Facts, report: &Report, asked: &Asked) -> Option<String> 
 /// What a machine resource may take as values: a hundred times as much as any does.
 const LARGEST: usize = 4 << 20;
 
-/// What is nested too deep, or holds too much, is not read, and nothing is said of
-/// it.
-fn read(object: &Whole) -> Option<DynamicObject> {
+/// The object, or why it cannot be read, as a watch would have it.
+fn read(object: &Whole) -> Brought {
+    let unread = |why: String| Unread { metadata: Box::default(), why };
     if Weight::of(&object.body).takes() > LARGEST {
-        return None;
+        return Err(unread("it holds more values than any machine resource does".to_owned()));
     }
-    serde_json::from_slice(&object.body).ok()
+    let mut text = serde_json::Deserializer::from_slice(&object.body);
+    Seen::deserialize(&mut text).map_err(|error| unread(error.to_string())).and_then(brought)
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Scaled {
+    spec: Spec,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Spec {
+    replicas: Option<i64>,
+}
+
+/// Also of what is nested without end.
+fn replicas(object: &Whole) -> Option<i64> {
+    serde_json::from_slice::<Scaled>(&object.body).ok()?.spec.replicas
 }
 
 fn too_old(verdict: &Verdict) -> bool {
@@ -105,10 +128,12 @@ fn update(report: &Report, object: &DynamicObject, old: Option<&DynamicObject>) 
     let release = Release::parse(&wanted)?;
     let verdict = report.to(Some(release));
     too_old(&verdict).then(|| {
-        format!(
-            "tread: boot images are too old for {} (`tread bootimages` lists them): {}",
-            shown(&wanted),
-            verdict.message
-        )
+        let wanted = shown(&wanted);
+        let what = if verdict.is_of_image() {
+            format!("boot images are too old for {wanted} (`tread bootimages` lists them)")
+        } else {
+            format!("whether boot images are new enough for {wanted} cannot be told")
+        };
+        format!("tread: {what}: {}", verdict.message)
     })
 }

@@ -1,13 +1,17 @@
 //! All that is known about boot images, folded from what watches or lists say.
 
-use super::kinds::{CLUSTER_VERSION, MACHINE_CONFIGURATION};
-use super::machine::{Key, Machine, makes_machines, read_template};
+use super::cluster_operator::Standing;
+use super::kinds::{
+    CLUSTER_OPERATOR, CLUSTER_VERSION, MACHINE_CONFIGURATION, POOL, STREAM_LABEL, the_one,
+};
+use super::machine::{Key, Machine, Unread, makes_machines, read_template};
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt as _;
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use tread_kube::api::BootImages;
 use tread_kube::api::machines::{INFRASTRUCTURE, Kind, PROVISIONING};
 use tread_model::boot_images::catalogue::essence;
@@ -48,63 +52,93 @@ pub struct Stamped {
     pub essence: String,
 }
 
-/// All that is known.
+/// All that is known. A clone shares what is large.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
     /// BootImages `cluster`.
-    pub object: Option<BootImages>,
+    pub object: Option<Arc<BootImages>>,
     /// Machine resources.
-    pub machines: BTreeMap<Key, Machine>,
+    pub machines: BTreeMap<Key, Arc<Machine>>,
     /// Infrastructure templates.
-    pub templates: BTreeMap<Key, Result<Boots, String>>,
+    pub templates: BTreeMap<Key, Arc<Result<Boots, String>>>,
+    /// The streams of pools that name one.
+    pub pools: BTreeMap<Key, String>,
+    /// What cannot be read, and why.
+    pub unread: BTreeMap<Key, String>,
     /// Releases.
     pub versions: Option<Versions>,
     /// The status of MachineConfiguration `cluster`, as an object.
-    pub operator: Option<Value>,
+    pub operator: Option<Arc<Value>>,
+    /// ClusterOperator `tread`.
+    pub cluster_operator: Option<Arc<Standing>>,
     /// Why there is nothing to judge, by Infrastructure.
     single_node: bool,
     bare_metal: bool,
     provisions_by_url: bool,
     /// The stream metadata of the running release.
-    pub current: Option<Stamped>,
+    pub current: Option<Arc<Stamped>>,
     /// What tread keeps, by the release.
-    pub kept: BTreeMap<String, Vec<Catalogue>>,
+    pub kept: Arc<BTreeMap<String, Vec<Catalogue>>>,
     /// What an admin gave, by the ConfigMap's name.
-    pub given: BTreeMap<String, Stamped>,
+    pub given: BTreeMap<String, Arc<Stamped>>,
 }
 
 impl Facts {
     /// Takes an object of one of the others' kinds.
     pub fn take(&mut self, kind: &Kind, object: &DynamicObject) {
+        let key = Key::of(kind, object);
+        self.unread.remove(&key);
+        if the_one(kind).is_some_and(|name| name != key.name) {
+            return;
+        }
         let data = &object.data;
         let text = |path: &str| data.pointer(path).and_then(Value::as_str).unwrap_or_default();
         match kind.name {
             _ if makes_machines(kind) => {
-                self.machines.insert(Key::of(kind, object), Machine::read(kind, object));
+                self.machines.insert(key, Arc::new(Machine::read(kind, object)));
             }
             name if name == CLUSTER_VERSION.name => {
-                if object.name_any() == "version" {
-                    self.versions = Some(versions(data));
-                }
+                self.versions = Some(versions(data));
             }
             name if name == MACHINE_CONFIGURATION.name => {
-                if object.name_any() == "cluster" {
-                    self.operator = Some(operator(data));
-                }
+                self.operator = Some(Arc::new(operator(data)));
+            }
+            name if name == POOL.name => {
+                let label = object.labels().get(STREAM_LABEL).map(String::as_str);
+                let named = label.unwrap_or_else(|| text("/spec/osImageStream/name"));
+                match named {
+                    "" => self.pools.remove(&key),
+                    named => self.pools.insert(key, named.to_owned()),
+                };
+            }
+            name if name == CLUSTER_OPERATOR.name => {
+                self.cluster_operator = Some(Arc::new(Standing::read(object)));
             }
             name if name == INFRASTRUCTURE.name => {
-                if object.name_any() == "cluster" {
-                    self.single_node = text("/status/controlPlaneTopology") == "SingleReplica";
-                    self.bare_metal = text("/status/platformStatus/type") == "BareMetal";
-                }
+                self.single_node = text("/status/controlPlaneTopology") == "SingleReplica";
+                self.bare_metal = text("/status/platformStatus/type") == "BareMetal";
             }
             name if name == PROVISIONING.name => {
                 self.provisions_by_url = !text("/spec/provisioningOSDownloadURL").is_empty();
             }
             _ => {
-                self.templates.insert(Key::of(kind, object), read_template(kind, object));
+                self.templates.insert(key, Arc::new(read_template(kind, object)));
             }
         }
+    }
+
+    /// Takes an object that cannot be read: what makes machines makes them all
+    /// the same, of an image that nobody knows.
+    pub fn take_unread(&mut self, kind: &Kind, unread: &Unread) {
+        let key = Key::of_metadata(kind, &unread.metadata);
+        let why = format!("{} cannot be read: {}", kind.kind, shown(&unread.why));
+        if makes_machines(kind) {
+            let machine = Machine::unread(kind, &unread.metadata, why.clone());
+            self.machines.insert(key.clone(), Arc::new(machine));
+        } else if the_one(kind).is_none() && *kind != POOL {
+            self.templates.insert(key.clone(), Arc::new(Err(why.clone())));
+        }
+        self.unread.insert(key, why);
     }
 
     /// Forgets the one object of a kind that has only one that counts.
@@ -112,6 +146,7 @@ impl Facts {
         match kind.name {
             name if name == CLUSTER_VERSION.name => self.versions = None,
             name if name == MACHINE_CONFIGURATION.name => self.operator = None,
+            name if name == CLUSTER_OPERATOR.name => self.cluster_operator = None,
             name if name == PROVISIONING.name => self.provisions_by_url = false,
             name if name == INFRASTRUCTURE.name => {
                 (self.single_node, self.bare_metal) = (false, false);
@@ -125,6 +160,8 @@ impl Facts {
         let keep = |key: &Key| key.kind != kind.name || listed(key);
         self.machines.retain(|key, _| keep(key));
         self.templates.retain(|key, _| keep(key));
+        self.unread.retain(|key, _| keep(key));
+        self.pools.retain(|key, _| keep(key));
     }
 
     /// Why there is nothing to judge, as OpenShift has it.
@@ -136,6 +173,14 @@ impl Facts {
             );
         }
         self.single_node.then_some("the cluster has a single node, and makes no machines")
+    }
+
+    /// The stream of the pool whose user data new machines get.
+    pub fn stream_of_pool(&self, user_data: &str) -> Option<&str> {
+        let pool = user_data.strip_suffix("-managed").unwrap_or(user_data);
+        let pool = pool.strip_suffix("-user-data")?;
+        let mut pools = self.pools.iter();
+        pools.find(|(key, _)| key.name == pool).map(|(_, stream)| stream.as_str())
     }
 
     /// The release that the cluster runs.

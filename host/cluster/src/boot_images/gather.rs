@@ -2,7 +2,8 @@
 //! line.
 
 use super::facts::Facts;
-use super::kinds::{self, CATALOGUE, CATALOGUE_NAMESPACE, GIVEN_LABEL, KEPT};
+use super::kinds::{self, CATALOGUE, CATALOGUE_NAMESPACE, CLUSTER_OPERATOR, GIVEN_LABEL, KEPT};
+use super::machine::brought;
 use super::news::{Fold, Map, News};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::ListParams;
@@ -15,16 +16,19 @@ use std::time::Duration;
 use tread_kube::api::BootImages;
 use tread_kube::told::told;
 use tread_kube::watching::seen::{Seen, each_by_itself};
+use tread_kube::watching::served::served;
 
 /// What is known, and what cannot be listed, in words.
 pub async fn gather(client: &Client, namespace: &str) -> (Facts, Vec<String>) {
     let mut fold = Fold::default();
     let mut waits = Vec::new();
-    for kind in kinds::all() {
-        let api: Api<DynamicObject> = Api::all_with(client.clone(), &kind.resource());
+    // What tread itself writes says nothing of images.
+    for kind in kinds::all().filter(|kind| *kind != CLUSTER_OPERATOR) {
+        let api: Api<DynamicObject> = Api::all_with(client.clone(), &served(client, &kind).await);
         match list(api, &ListParams::default()).await {
             Ok(found) => {
-                found.into_iter().for_each(|it| fold.take(News::Of(kind, Event::Apply(it))))
+                let all = found.into_iter().map(brought);
+                all.for_each(|it| fold.take(News::Of(kind, Event::Apply(it))));
             }
             Err(why) => waits.push(format!("{}: {why}", kind.name)),
         }
@@ -38,13 +42,17 @@ pub async fn gather(client: &Client, namespace: &str) -> (Facts, Vec<String>) {
         let api: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
         match list(api, &params).await {
             Ok(found) => {
-                found.into_iter().for_each(|it| fold.take(News::Map(map, Event::Apply(it))))
+                let all = found.into_iter().filter_map(Seen::read);
+                all.for_each(|it| fold.take(News::Map(map, Event::Apply(it))));
             }
             Err(why) => waits.push(format!("configmaps of {namespace}: {why}")),
         }
     }
     match list(Api::<BootImages>::all(client.clone()), &ListParams::default()).await {
-        Ok(found) => found.into_iter().for_each(|it| fold.take(News::Images(Event::Apply(it)))),
+        Ok(found) => {
+            let all = found.into_iter().filter_map(Seen::read);
+            all.for_each(|it| fold.take(News::Images(Event::Apply(it))));
+        }
         Err(why) => waits.push(format!("bootimages: {why}")),
     }
     (fold.facts, waits)
@@ -56,7 +64,7 @@ const FIRST_WAIT: Duration = Duration::from_millis(100);
 
 /// A kind that is not installed has no objects. An API server that is busy, as it
 /// is with new definitions, is asked again for half a minute at most.
-async fn list<K>(api: Api<K>, params: &ListParams) -> Result<Vec<K>, String>
+async fn list<K>(api: Api<K>, params: &ListParams) -> Result<Vec<Seen<K>>, String>
 where
     K: Resource + Clone + DeserializeOwned + Debug + 'static,
 {
@@ -64,7 +72,7 @@ where
     let mut tries = 0;
     loop {
         match api.list(params).await {
-            Ok(found) => return Ok(found.items.into_iter().filter_map(Seen::read).collect()),
+            Ok(found) => return Ok(found.items),
             Err(kube::Error::Api(status)) if status.code == 404 => return Ok(Vec::new()),
             Err(kube::Error::Api(status)) if matches!(status.code, 429 | 503) && tries < TRIES => {
                 tokio::time::sleep(FIRST_WAIT * 2_u32.pow(tries)).await;

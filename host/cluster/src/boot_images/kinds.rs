@@ -1,6 +1,9 @@
 //! Everything that is read for boot images, and where it is.
 
-use tread_kube::api::machines::{self, Kind};
+use tread_kube::api::machines::{self, INFRASTRUCTURE, Kind, PROVISIONING};
+use tread_kube::api::words::NAME;
+
+pub use tread_kube::api::machines::CLUSTER_OPERATOR;
 
 /// Which release the cluster runs, and with which it was installed.
 pub const CLUSTER_VERSION: Kind = Kind {
@@ -22,9 +25,31 @@ pub const MACHINE_CONFIGURATION: Kind = Kind {
     namespaced: false,
 };
 
+/// Which stream the nodes of a pool are of.
+pub const POOL: Kind = Kind {
+    name: "machineconfigpools.machineconfiguration.openshift.io",
+    group: "machineconfiguration.openshift.io",
+    version: "v1",
+    kind: "MachineConfigPool",
+    plural: "machineconfigpools",
+    namespaced: false,
+};
+
 /// All kinds of others.
 pub fn all() -> impl Iterator<Item = Kind> {
-    machines::ALL.iter().copied().chain([CLUSTER_VERSION, MACHINE_CONFIGURATION])
+    machines::ALL.iter().copied().chain([CLUSTER_VERSION, MACHINE_CONFIGURATION, POOL])
+}
+
+/// The name of the one object that counts, of a kind that has only one.
+pub fn the_one(kind: &Kind) -> Option<&'static str> {
+    match kind.name {
+        name if name == CLUSTER_VERSION.name => Some("version"),
+        name if name == MACHINE_CONFIGURATION.name => Some("cluster"),
+        name if name == INFRASTRUCTURE.name => Some("cluster"),
+        name if name == PROVISIONING.name => Some("provisioning-configuration"),
+        name if name == CLUSTER_OPERATOR.name => Some(NAME),
+        _ => None,
+    }
 }
 
 /// Where OpenShift keeps the stream metadata of the running release.
@@ -41,5 +66,5 @@ pub const MOST_KEPT: usize = 20;
 
 /// On a machine resource: the version of its image, which an admin vouches for.
 pub const ANNOTATION: &str = "tread.dev/boot-image";
-/// On a machine resource: its stream.
+/// On a machine resource or a pool: its stream.
 pub const STREAM_LABEL: &str = "machineconfiguration.openshift.io/osstream";

@@ -3,12 +3,13 @@
 use super::kinds::{ANNOTATION, STREAM_LABEL};
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt as _;
-use kube::core::DynamicObject;
+use kube::core::{DynamicObject, ObjectMeta};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use tread_kube::api::machines::{
     CAPI_MACHINE_DEPLOYMENT, CAPI_MACHINE_SET, CONTROL_PLANE_MACHINE_SET, Kind, MACHINE_SET,
 };
+use tread_kube::watching::seen::Seen;
 use tread_model::boot_images::provider::{self, Boots};
 use tread_model::boot_images::{shown, template};
 
@@ -26,11 +27,37 @@ pub struct Key {
 impl Key {
     /// Of an object of this kind.
     pub fn of(kind: &Kind, object: &DynamicObject) -> Key {
+        Key::of_metadata(kind, &object.metadata)
+    }
+
+    /// The same by its metadata.
+    pub fn of_metadata(kind: &Kind, metadata: &ObjectMeta) -> Key {
+        let made_up = || metadata.generate_name.clone().unwrap_or_default();
         Key {
             kind: kind.name,
-            namespace: object.namespace().unwrap_or_default(),
-            name: object.name_any(),
+            namespace: metadata.namespace.clone().unwrap_or_default(),
+            name: metadata.name.clone().unwrap_or_else(made_up),
         }
+    }
+}
+
+/// An object that cannot be read, whoever wrote it.
+#[derive(Debug, Clone)]
+pub struct Unread {
+    /// Its name, namespace and UID: all that is known of it.
+    pub metadata: Box<ObjectMeta>,
+    /// Why it cannot.
+    pub why: String,
+}
+
+/// An object as a watch brings it.
+pub type Brought = Result<DynamicObject, Unread>;
+
+/// An object of whom it was read one by one.
+pub(crate) fn brought(seen: Seen<DynamicObject>) -> Brought {
+    match seen {
+        Seen::Read(object) => Ok(object),
+        Seen::Unreadable(metadata, why) => Err(Unread { metadata, why }),
     }
 }
 
@@ -66,6 +93,10 @@ pub struct Machine {
     pub owner: Option<String>,
     /// What its machines boot.
     pub image: Image,
+    /// The labels of its machines.
+    pub selector: BTreeMap<String, String>,
+    /// How many machines it is to have, and how many have a node that is ready.
+    pub replicas: (i64, i64),
     /// Where its providerSpec is.
     pub path: &'static str,
     /// Why it is not judged.
@@ -115,6 +146,10 @@ impl Machine {
         } else {
             Image::Here(provider::read(at(path)))
         };
+        let labels = at("/spec/selector/matchLabels").as_object();
+        let label =
+            |(name, value): (&String, &Value)| Some((name.clone(), value.as_str()?.to_owned()));
+        let selector = labels.into_iter().flatten().filter_map(label).collect();
         let owner = object.owner_references().first();
         let by_deployment = kind.name == CAPI_MACHINE_SET.name
             && owner.is_some_and(|owner| owner.kind == CAPI_MACHINE_DEPLOYMENT.kind);
@@ -141,11 +176,23 @@ impl Machine {
             arch: provider::architecture(object.annotations()),
             owner: owner.map(|owner| shown(&format!("{}/{}", owner.kind, owner.name))),
             image,
+            selector,
+            replicas: (
+                at("/spec/replicas").as_i64().unwrap_or(1),
+                at("/status/readyReplicas").as_i64().unwrap_or(0),
+            ),
             path,
             left_out: left_out.map(str::to_owned),
             stood_for: by_deployment,
             authority,
         }
+    }
+
+    /// Of one that cannot be read: nobody knows what its machines boot.
+    pub fn unread(kind: &Kind, metadata: &ObjectMeta, why: String) -> Machine {
+        let metadata = ObjectMeta { name: None, ..metadata.clone() };
+        let bare = DynamicObject { types: None, metadata, data: Value::Null };
+        Machine { image: Image::Here(Err(why)), ..Machine::read(kind, &bare) }
     }
 }
 

@@ -5,6 +5,7 @@
 //! same facts once, for the command line.
 
 pub mod admit;
+pub mod cluster_operator;
 pub mod facts;
 pub mod gather;
 pub mod kinds;
@@ -13,6 +14,7 @@ pub mod news;
 pub mod report;
 mod run;
 pub mod status;
+pub mod stuck;
 pub mod write;
 
 use facts::Facts;
@@ -34,6 +36,8 @@ pub struct Settings {
     pub namespace: String,
     /// Whether to write.
     pub leads: Leading,
+    /// Whether an admin wants images that are too old to hold back updates.
+    pub block_upgrades: bool,
     /// Where to note how it stands with watches.
     pub watches: Watches,
     /// Where to count.
@@ -63,9 +67,10 @@ impl Known {
         self.now.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn publish(&self, facts: &Facts, report: &Report) {
-        let now = Arc::new((facts.clone(), report.clone()));
-        *self.now.write().unwrap_or_else(PoisonError::into_inner) = Some(now);
+    fn publish(&self, facts: &Facts, report: Report) -> Arc<Judged> {
+        let now = Arc::new((facts.clone(), report));
+        *self.now.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&now));
+        now
     }
 }
 

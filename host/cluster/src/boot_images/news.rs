@@ -1,8 +1,10 @@
 //! What the watches say, in one stream, and how it is folded into the facts.
 
 use super::facts::{Facts, kept, stamped};
-use super::kinds::{self, CATALOGUE, CATALOGUE_NAMESPACE, GIVEN_LABEL, KEPT};
-use super::machine::Key;
+use super::kinds::{
+    self, CATALOGUE, CATALOGUE_NAMESPACE, CLUSTER_OPERATOR, GIVEN_LABEL, KEPT, the_one,
+};
+use super::machine::{Brought, Key, brought};
 use futures::StreamExt as _;
 use futures::stream::{BoxStream, select_all};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -10,11 +12,13 @@ use kube::core::DynamicObject;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, ResourceExt as _};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use tread_kube::api::BootImages;
 use tread_kube::api::boot_images::BOOT_IMAGES;
 use tread_kube::api::machines::Kind;
 use tread_kube::metrics::Metrics;
-use tread_kube::watching::{Watches, follow};
+use tread_kube::watching::seen::Seen;
+use tread_kube::watching::{Watches, follow, follow_served, left_out};
 
 /// Which ConfigMap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +35,7 @@ pub enum Map {
 #[derive(Debug)]
 pub enum News {
     /// Of an object of others.
-    Of(Kind, Event<DynamicObject>),
+    Of(Kind, Event<Brought>),
     /// Of a ConfigMap.
     Map(Map, Event<ConfigMap>),
     /// Of the BootImages.
@@ -58,9 +62,14 @@ pub fn watches(
 ) -> BoxStream<'static, News> {
     let mut all: Vec<BoxStream<'static, News>> = kinds::all()
         .map(|kind| {
-            let api: Api<DynamicObject> = Api::all_with(client.clone(), &kind.resource());
-            let events = follow(api, Config::default(), kind.name, watches, metrics);
-            events.map(move |event| News::Of(kind, event)).boxed()
+            // Of ClusterOperators tread may see its own only.
+            let config = match the_one(&kind).filter(|_| kind == CLUSTER_OPERATOR) {
+                Some(name) => Config::default().fields(&format!("metadata.name={name}")),
+                None => Config::default(),
+            };
+            let events = follow_served(client, kind, config, watches, metrics);
+            let metrics = metrics.clone();
+            events.map(move |event| News::Of(kind, told(&kind, event, &metrics))).boxed()
         })
         .collect();
     let maps = [
@@ -86,6 +95,26 @@ pub fn watches(
     let api: Api<BootImages> = Api::all(client.clone());
     all.push(follow(api, Config::default(), IMAGES, watches, metrics).map(News::Images).boxed());
     select_all(all).boxed()
+}
+
+/// The event, as it is folded. What cannot be read is told of in the log.
+fn told(kind: &Kind, event: Event<Seen<DynamicObject>>, metrics: &Metrics) -> Event<Brought> {
+    if let Event::Apply(Seen::Unreadable(metadata, why))
+    | Event::InitApply(Seen::Unreadable(metadata, why)) = &event
+    {
+        left_out(kind.name, metadata, why, metrics);
+    }
+    match event {
+        Event::Init => Event::Init,
+        Event::InitDone => Event::InitDone,
+        Event::InitApply(seen) => Event::InitApply(brought(seen)),
+        Event::Apply(seen) => Event::Apply(brought(seen)),
+        Event::Delete(seen) => Event::Delete(brought(seen)),
+    }
+}
+
+fn key_of(kind: &Kind, object: &Brought) -> Key {
+    Key::of_metadata(kind, object.as_ref().map_or_else(|it| &*it.metadata, |it| &it.metadata))
 }
 
 /// The facts, and what of them was not listed yet.
@@ -119,29 +148,39 @@ impl Fold {
         }
     }
 
-    fn object(&mut self, kind: &Kind, event: Event<DynamicObject>) {
+    fn object(&mut self, kind: &Kind, event: Event<Brought>) {
         match event {
             Event::Init => {
                 self.listing.insert(kind.name, BTreeSet::new());
             }
             Event::InitApply(object) => {
-                self.listing.entry(kind.name).or_default().insert(Key::of(kind, &object));
-                self.facts.take(kind, &object);
+                self.listing.entry(kind.name).or_default().insert(key_of(kind, &object));
+                self.take_object(kind, &object);
             }
             Event::InitDone => {
                 let listed = self.listing.remove(kind.name).unwrap_or_default();
                 self.facts.retain(kind, |key| listed.contains(key));
-                if listed.is_empty() {
+                let counts = |name: &str| listed.iter().any(|key| key.name == name);
+                if the_one(kind).is_some_and(|name| !counts(name)) {
                     self.facts.forget(kind);
                 }
                 self.listed.insert(kind.name);
             }
-            Event::Apply(object) => self.facts.take(kind, &object),
+            Event::Apply(object) => self.take_object(kind, &object),
             Event::Delete(object) => {
-                let key = Key::of(kind, &object);
+                let key = key_of(kind, &object);
                 self.facts.retain(kind, |other| *other != key);
-                self.facts.forget(kind);
+                if the_one(kind) == Some(key.name.as_str()) {
+                    self.facts.forget(kind);
+                }
             }
+        }
+    }
+
+    fn take_object(&mut self, kind: &Kind, object: &Brought) {
+        match object {
+            Ok(object) => self.facts.take(kind, object),
+            Err(unread) => self.facts.take_unread(kind, unread),
         }
     }
 
@@ -175,10 +214,10 @@ impl Fold {
     fn take_map(&mut self, which: Map, map: &ConfigMap) {
         let facts = &mut self.facts;
         match which {
-            Map::Current => facts.current = Some(stamped(map, STAMPS)),
-            Map::Kept => facts.kept = kept(map),
+            Map::Current => facts.current = Some(Arc::new(stamped(map, STAMPS))),
+            Map::Kept => facts.kept = Arc::new(kept(map)),
             Map::Given => {
-                facts.given.insert(map.name_any(), stamped(map, GIVEN_STAMPS));
+                facts.given.insert(map.name_any(), Arc::new(stamped(map, GIVEN_STAMPS)));
             }
         }
     }
@@ -186,7 +225,7 @@ impl Fold {
     fn retain_maps(&mut self, which: Map, there: impl Fn(&str) -> bool) {
         match which {
             Map::Current if !there(CATALOGUE) => self.facts.current = None,
-            Map::Kept if !there(KEPT) => self.facts.kept.clear(),
+            Map::Kept if !there(KEPT) => self.facts.kept = Arc::default(),
             Map::Given => self.facts.given.retain(|name, _| there(name)),
             Map::Current | Map::Kept => {}
         }
@@ -198,10 +237,14 @@ impl Fold {
             Event::InitApply(object) | Event::Apply(object) => {
                 if object.name_any() == BOOT_IMAGES {
                     self.images_seen = true;
-                    self.facts.object = Some(object);
+                    self.facts.object = Some(Arc::new(object));
                 }
             }
-            Event::Delete(_) => self.facts.object = None,
+            Event::Delete(object) => {
+                if object.name_any() == BOOT_IMAGES {
+                    self.facts.object = None;
+                }
+            }
             Event::InitDone => {
                 if !self.images_seen {
                     self.facts.object = None;

@@ -10,7 +10,9 @@ use tread_kube::api::boot_images::{BootImage, RecordedBy, SkewMode};
 use tread_kube::api::machines::{CAPI_MACHINE_SET, MACHINE_SET};
 use tread_model::boot_images::operator::{self, Check};
 use tread_model::boot_images::patch::{Remedy, Resource, remedy};
-use tread_model::boot_images::rule::{Question, Recorded, Updater, by_age, judge, judge_cluster};
+use tread_model::boot_images::rule::{
+    Question, Recorded, Updater, by_age, judge, judge_cluster, judge_resource,
+};
 use tread_model::boot_images::sources::Sources;
 use tread_model::boot_images::{
     Boots, Catalogue, Found, Limits, Mode, Outcome, Release, Rhel, Stream, Tighter, Verdict, shown,
@@ -29,8 +31,17 @@ pub struct Judged {
     pub stream: Stream,
     /// What is wrong with it, or not, for the running release.
     pub verdict: Verdict,
+    /// What is wrong with its image, whatever is asked of it.
+    pub of_image: Verdict,
     /// As it is shown.
     pub shown: BootImage,
+}
+
+impl Judged {
+    /// Whether its image may keep machines from joining.
+    pub fn is_suspect(&self) -> bool {
+        matches!(self.of_image.outcome, Outcome::Warns | Outcome::Blocks)
+    }
 }
 
 /// All that is said of boot images.
@@ -77,8 +88,8 @@ impl Report {
     /// The verdict on a machine resource as it would be.
     pub fn of(&self, facts: &Facts, key: &Key, machine: &Machine) -> Verdict {
         let found = sources(facts, key, machine, &first_images(facts)).best();
-        let stream = Stream::of_resource(machine.stream.as_deref(), &self.asked.stream);
-        judge(&found, &Limits::of(self.running, &stream, &self.asked.tighter), &stream)
+        let stream = stream_of(facts, key, machine, &self.asked.stream);
+        self.asked.judge(self.running, &found, &stream)
     }
 
     /// The worst verdict on what is of another stream than the cluster's.
@@ -90,6 +101,14 @@ impl Report {
     /// What keeps a resource from being judged as it will be: what it waits for.
     pub fn waits(&self) -> bool {
         self.verdict.outcome == Outcome::Waits
+    }
+}
+
+impl Asked {
+    /// The verdict on one resource.
+    fn judge(&self, running: Option<Release>, found: &Found, stream: &Stream) -> Verdict {
+        let limits = Limits::of(running, stream, &self.tighter);
+        judge_resource(&self.mode, self.nothing, found, &limits, stream)
     }
 }
 
@@ -112,15 +131,17 @@ fn verdict(asked: &Asked, resources: &[Judged], release: Option<Release>) -> Ver
 
 /// As a sentence names it.
 pub fn name_of(key: &Key) -> String {
+    if key.namespace.is_empty() {
+        return key.name.clone();
+    }
     format!("{}/{}", key.namespace, key.name)
 }
 
 /// Judges everything. `waits`: what was not listed yet, in words.
 pub fn report(facts: &Facts, waits: &[String]) -> Report {
-    let spec = facts.object.as_ref().map(|object| object.spec.clone()).unwrap_or_default();
+    let spec = facts.object.as_deref().map(|object| object.spec.clone()).unwrap_or_default();
     let running = facts.running().and_then(|written| written.release);
-    let installed = facts.installed().and_then(|(written, _)| written.release);
-    let stream = Stream::of_cluster(installed.or(running));
+    let stream = cluster_stream(facts);
     let tighter: Vec<Tighter> = spec
         .limits
         .iter()
@@ -147,7 +168,7 @@ pub fn report(facts: &Facts, waits: &[String]) -> Report {
     let asked = Asked {
         mode,
         nothing: facts.nothing(),
-        updater: operator::updater(facts.operator.as_ref()),
+        updater: operator::updater(facts.operator.as_deref()),
         waits,
         stream,
         tighter,
@@ -161,18 +182,30 @@ pub fn report(facts: &Facts, waits: &[String]) -> Report {
             None => "unknown".to_owned(),
         }),
     };
+    let verdict = verdict(&asked, &resources, running);
+    let openshift = operator::check(running, facts.operator.as_deref());
     Report {
         mode: spec.mode,
-        verdict: verdict(&asked, &resources, running),
+        openshift: openshift.map(|check| beside(check, &verdict)),
+        verdict,
         resources,
         left_out,
         limit: limits.in_words(),
         oldest,
-        openshift: operator::check(running, facts.operator.as_ref()),
         problems: problems(facts),
         running,
         asked,
     }
+}
+
+/// What OpenShift's own check does, beside what tread says of it.
+fn beside(check: Check, verdict: &Verdict) -> Check {
+    let more = match verdict.outcome {
+        Outcome::Blocks if check.skipped => "; tread does not let that pass",
+        Outcome::Waits if check.skipped => "; tread waits, and says until then what it said before",
+        _ => "",
+    };
+    Check { message: check.message + more, ..check }
 }
 
 /// What is wrong with what tread reads.
@@ -180,6 +213,8 @@ fn problems(facts: &Facts) -> Vec<String> {
     let current = facts.current.iter();
     let mut found: Vec<String> =
         current.chain(facts.given.values()).filter_map(|it| it.catalogues.clone().err()).collect();
+    let named = |(key, why): (&Key, &String)| format!("{}: {why}", name_of(key));
+    found.extend(facts.unread.iter().map(named));
     let unstamped = facts
         .given
         .iter()
@@ -203,8 +238,9 @@ fn judged(facts: &Facts, asked: &Asked, running: Option<Release>) -> (Vec<Judged
             continue;
         }
         let found = sources(facts, key, machine, &first).best();
-        let stream = Stream::of_resource(machine.stream.as_deref(), &asked.stream);
-        let verdict = judge(&found, &Limits::of(running, &stream, &asked.tighter), &stream);
+        let stream = stream_of(facts, key, machine, &asked.stream);
+        let verdict = asked.judge(running, &found, &stream);
+        let of_image = judge(&found, &Limits::of(running, &stream, &asked.tighter), &stream);
         let shown = BootImage {
             kind: machine.kind.clone(),
             namespace: key.namespace.clone(),
@@ -219,7 +255,7 @@ fn judged(facts: &Facts, asked: &Asked, running: Option<Release>) -> (Vec<Judged
             owner: machine.owner.clone(),
         };
         let uid = machine.uid.clone();
-        all.push(Judged { key: key.clone(), uid, found, stream, verdict, shown });
+        all.push(Judged { key: key.clone(), uid, found, stream, verdict, of_image, shown });
     }
     all.sort_by(|one, two| by_age(&one.found, &two.found).then_with(|| one.key.cmp(&two.key)));
     (all, left_out)
@@ -248,7 +284,7 @@ pub fn boots<'f>(facts: &'f Facts, key: &Key, machine: &'f Machine) -> Result<&'
                     && is_kind(template.kind, kind)
             });
             match found {
-                Some((_, boots)) => boots.as_ref().map_err(Clone::clone),
+                Some((_, boots)) => boots.as_ref().as_ref().map_err(Clone::clone),
                 None => Err(format!(
                     "its infrastructure template {} {} is not there, or of a kind that tread does not know",
                     shown(kind),
@@ -280,7 +316,7 @@ fn sources(facts: &Facts, key: &Key, machine: &Machine, first: &BTreeSet<String>
     let former = facts.kept.values().flatten();
     let given = facts.given.values().filter_map(|it| it.catalogues.as_ref().ok()).flatten();
     let managed = machine.owner.is_none()
-        && operator::manages(facts.operator.as_ref(), machine.plural, &machine.labels)
+        && operator::manages(facts.operator.as_deref(), machine.plural, &machine.labels)
         && machine.kind.ends_with(MACHINE_SET.group);
     let known = boots.as_ref().ok();
     let was_first = known.is_some_and(|boots| boots.images.iter().all(|it| first.contains(&it.id)));
@@ -295,7 +331,7 @@ fn sources(facts: &Facts, key: &Key, machine: &Machine, first: &BTreeSet<String>
             .unwrap_or_default(),
         catalogue_waits: waits,
         names: known.map(|boots| boots.versions()).unwrap_or_default(),
-        updater: if managed { operator::recorded(facts.operator.as_ref()) } else { Vec::new() },
+        updater: if managed { operator::recorded(facts.operator.as_deref()) } else { Vec::new() },
         aleph: None,
         install: facts.installed().filter(|_| was_first).and_then(|(written, _)| written.release),
         problem: boots.as_ref().err().cloned().or_else(|| broken.cloned()),
@@ -340,7 +376,25 @@ pub fn remedy_of(facts: &Facts, key: &Key, machine: &Machine) -> Remedy {
         format!("there is no ConfigMap {CATALOGUE} with the images of the running release")
     });
     let boots = boots.as_ref().map(|boots| *boots).map_err(String::as_str);
-    let mut found = catalogues.iter().map(Ok).chain([Err(nothing.as_str())]);
-    let first = found.next().unwrap_or(Err("there is no stream metadata"));
-    remedy(&resource, boots, machine.arch, first)
+    let catalogues = match catalogues {
+        [] => Err(nothing.as_str()),
+        all => Ok(all),
+    };
+    let stream = stream_of(facts, key, machine, &cluster_stream(facts));
+    remedy(&resource, boots, machine.arch, catalogues, &stream)
+}
+
+/// The stream that a resource is of: the one that it names, or that of its pool.
+fn stream_of(facts: &Facts, key: &Key, machine: &Machine, cluster: &Stream) -> Stream {
+    let of_pool = || {
+        let user_data = boots(facts, key, machine).ok()?.user_data.as_deref()?;
+        facts.stream_of_pool(user_data)
+    };
+    Stream::of_resource(machine.stream.as_deref().or_else(of_pool), cluster)
+}
+
+fn cluster_stream(facts: &Facts) -> Stream {
+    let running = facts.running().and_then(|written| written.release);
+    let installed = facts.installed().and_then(|(written, _)| written.release);
+    Stream::of_cluster(installed.or(running))
 }

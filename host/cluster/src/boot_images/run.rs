@@ -1,9 +1,11 @@
 //! The controller: folds what the watches say, judges, publishes, and writes as
 //! the leader.
 
+use super::facts::Facts;
 use super::news::{Fold, watches};
 use super::report::{Report, report};
-use super::write::write;
+use super::status::holds_back;
+use super::write::Writer;
 use super::{Known, Settings};
 use futures::StreamExt as _;
 use std::time::Duration;
@@ -26,42 +28,52 @@ pub(super) async fn run(settings: Settings, known: Known) {
         watches(&settings.client, &settings.namespace, &settings.watches, &settings.metrics);
     let mut leads = settings.leads.watch();
     let mut fold = Fold::default();
-    let mut due = Some(Instant::now() + TOGETHER);
+    let mut writer = Writer::default();
     let mut failures = 0_u32;
+    // When it is judged for what was heard, when it is tried again what failed, and
+    // when machines are looked at.
+    let mut heard = Some(Instant::now() + TOGETHER);
+    let (mut again, mut look) = (None, None);
     loop {
-        let at = due.unwrap_or_else(Instant::now);
+        let due = [heard, again.or(look)].into_iter().flatten().min();
         tokio::select! {
             Some(event) = news.next() => {
                 fold.take(event);
-                due.get_or_insert_with(|| Instant::now() + TOGETHER);
+                heard.get_or_insert_with(|| Instant::now() + TOGETHER);
                 continue;
             }
-            Ok(()) = leads.changed() => due = Some(Instant::now()),
-            () = sleep_until(at), if due.is_some() => due = None,
+            Ok(()) = leads.changed() => again = None,
+            () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {}
         }
-        if due.is_some() {
-            continue;
-        }
+        heard = None;
         let waits = waits(&settings, &fold);
         let made = report(&fold.facts, &waits);
-        measure(&settings, &made);
-        known.publish(&fold.facts, &made);
+        measure(&settings, &fold.facts, &made);
+        let judged = known.publish(&fold.facts, made);
         // What is not listed may be there: nothing is made anew or said too early.
         if !fold.unlisted().is_empty() || !settings.leads.now() {
+            (again, look) = (None, None);
             continue;
         }
-        let written = write(&settings, &fold.facts, &made).await;
+        if again.is_some_and(|at| at > Instant::now()) {
+            continue;
+        }
+        let written = writer.write(&settings, &judged.0, &judged.1).await;
         settings.watches.unwritten("boot images", written.as_ref().err().cloned());
-        match written {
-            Ok(()) => failures = 0,
+        again = match written {
+            Ok(()) => {
+                failures = 0;
+                None
+            }
             Err(problem) => {
                 tracing::warn!("not written: {problem}");
                 let wait =
                     WAITS.0.saturating_mul(2_u32.saturating_pow(failures.min(16))).min(WAITS.1);
                 failures = failures.saturating_add(1);
-                due = Some(Instant::now() + wait);
+                Some(Instant::now() + wait)
             }
-        }
+        };
+        look = writer.again();
     }
 }
 
@@ -76,13 +88,14 @@ fn waits(settings: &Settings, fold: &Fold) -> Vec<String> {
         .collect()
 }
 
-fn measure(settings: &Settings, report: &Report) {
+fn measure(settings: &Settings, facts: &Facts, report: &Report) {
     for outcome in OUTCOMES {
         let count = report.resources.iter().filter(|it| it.verdict.outcome == outcome).count();
         let gauge =
             settings.metrics.boot_images.get_or_create(&WithVerdict { verdict: outcome.as_str() });
         gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
     }
-    settings.metrics.boot_images_block.set(i64::from(report.verdict.outcome == Outcome::Blocks));
+    let before = facts.object.as_deref().and_then(|object| object.status.as_ref());
+    settings.metrics.boot_images_block.set(i64::from(holds_back(report, before)));
     settings.metrics.boot_images_none.set(i64::from(report.mode == SkewMode::None));
 }

@@ -1,6 +1,7 @@
 //! What the status of BootImages says, and what is told of.
 
 use super::report::Report;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 use tread_kube::api::boot_images::{BootImagesStatus, LISTED, OpenshiftCheck, SkewMode};
 use tread_kube::api::conditions::{Finding, set};
@@ -32,12 +33,20 @@ fn held_back(report: &Report) -> Finding {
         }
         Outcome::Waits => (None, verdict.message.clone()),
         Outcome::Blocks => {
-            let limit = &report.limit;
+            let (limit, message) = (&report.limit, &verdict.message);
+            let what = if verdict.is_of_image() {
+                format!(
+                    "Boot images are too old for an update to the next minor or major version. \
+                     {message}. An image has to be at least {limit}."
+                )
+            } else {
+                format!(
+                    "Whether boot images are new enough for an update to the next minor or major \
+                     version cannot be told. {message}."
+                )
+            };
             let text = format!(
-                "Boot images are too old for an update to the next minor or major version. {}. An \
-                 image has to be at least {limit}. Patch updates within this version are not held \
-                 back. What to do: {}",
-                verdict.message,
+                "{what} Patch updates within this version are not held back. What to do: {}",
                 remedy(verdict)
             );
             (Some(false), text)
@@ -75,12 +84,22 @@ fn degraded(report: &Report) -> Finding {
 
 fn other_streams(report: &Report) -> Finding {
     let (status, reason, message) = match report.others() {
-        None => (true, "NoOtherStream", "no machine resource is of another stream".to_owned()),
-        Some(worst) if worst.verdict.outcome == Outcome::Passes => {
-            (true, "WithinLimit", "what is of another stream boots new enough images".to_owned())
+        None => {
+            (Some(true), "NoOtherStream", "no machine resource is of another stream".to_owned())
         }
+        Some(worst) if worst.verdict.reason == Reason::ModeNone => {
+            (None, Reason::ModeNone.as_str(), worst.verdict.message.clone())
+        }
+        Some(worst) if worst.verdict.reason == Reason::NothingToJudge => {
+            (Some(true), Reason::NothingToJudge.as_str(), worst.verdict.message.clone())
+        }
+        Some(worst) if worst.verdict.outcome == Outcome::Passes => (
+            Some(true),
+            "WithinLimit",
+            "what is of another stream boots new enough images".to_owned(),
+        ),
         Some(worst) => (
-            false,
+            Some(false),
             worst.verdict.reason.as_str(),
             format!(
                 "{}/{}, of the stream {}: {}. That holds no update back",
@@ -89,7 +108,34 @@ fn other_streams(report: &Report) -> Finding {
         ),
     };
     let type_ = "OtherStreamsWithinLimit";
-    Finding { type_, status: Some(status), reason: reason.to_owned(), message }
+    Finding { type_, status, reason: reason.to_owned(), message }
+}
+
+/// Whether images hold updates back. While nothing can be told, what was said
+/// last stays.
+pub fn holds_back(report: &Report, before: Option<&BootImagesStatus>) -> bool {
+    match report.verdict.outcome {
+        Outcome::Blocks => true,
+        Outcome::Passes | Outcome::Warns => false,
+        Outcome::Waits => before.is_some_and(|status| {
+            status.conditions.iter().any(|it| it.type_ == "Upgradeable" && it.status == "False")
+        }),
+    }
+}
+
+/// Whether the images are new enough for an update. While nothing can be told, it
+/// stays what it was.
+pub fn upgradeable(
+    conditions: &mut Vec<Condition>,
+    report: &Report,
+    generation: i64,
+    now: Timestamp,
+) {
+    let held = held_back(report);
+    let known = conditions.iter().any(|it| it.type_ == "Upgradeable" && it.status != "Unknown");
+    if held.status.is_some() || !known {
+        set(conditions, held, generation, now);
+    }
 }
 
 /// The status as it is to be. What did not change keeps its times; while nothing
@@ -101,25 +147,15 @@ pub fn status(
     now: Timestamp,
 ) -> BootImagesStatus {
     let mut conditions = before.conditions.clone();
-    let held = held_back(report);
-    let known = conditions.iter().any(|it| it.type_ == "Upgradeable" && it.status != "Unknown");
-    if held.status.is_some() || !known {
-        set(&mut conditions, held, generation, now);
-    }
+    upgradeable(&mut conditions, report, generation, now);
     for finding in [within(report), degraded(report), other_streams(report)] {
         set(&mut conditions, finding, generation, now);
     }
-    let openshift = report.openshift.as_ref().map(|check| {
-        let mut message = check.message.clone();
-        if check.skipped && report.verdict.outcome == Outcome::Blocks {
-            message += "; tread does not let that pass";
-        }
-        OpenshiftCheck {
-            mode: check.mode.clone(),
-            version: check.version.clone(),
-            blocks: check.blocks,
-            message,
-        }
+    let openshift = report.openshift.as_ref().map(|check| OpenshiftCheck {
+        mode: check.mode.clone(),
+        version: check.version.clone(),
+        blocks: check.blocks,
+        message: check.message.clone(),
     });
     BootImagesStatus {
         observed_generation: Some(generation),

@@ -1,71 +1,160 @@
 //! What the leader writes: the object, its status, and the stream metadata that
 //! the cluster would forget.
 
-use super::Settings;
 use super::facts::Facts;
 use super::kinds::{KEPT, MOST_KEPT};
 use super::report::{Report, current};
 use super::status::{news, status};
+use super::stuck::{self, MACHINES_JOIN, Stuck, machines_join};
+use super::{Settings, cluster_operator};
+use crate::plans::{CONFLICT, answered};
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Resource as _};
 use serde_json::{Map, Value, json};
+use std::time::Duration;
+use tokio::time::Instant;
 use tread_kube::api::boot_images::BOOT_IMAGES;
+use tread_kube::api::conditions::set;
 use tread_kube::api::words::MANAGER;
-use tread_kube::api::{BootImages, BootImagesSpec};
+use tread_kube::api::{BootImages, BootImagesSpec, BootImagesStatus};
 use tread_kube::clean::cleaned;
 use tread_kube::told::told;
 use tread_model::boot_images::Release;
 
-/// Writes what is not there yet. The error says what was not written, and why.
-pub(super) async fn write(
-    settings: &Settings,
-    facts: &Facts,
-    report: &Report,
-) -> Result<(), String> {
-    keep(settings, facts).await?;
-    let Some(object) = &facts.object else { return create(settings).await };
-    let before = object.status.clone().unwrap_or_default();
-    let generation = object.metadata.generation.unwrap_or_default();
-    let after = cleaned(status(report, &before, generation, Timestamp::now()));
-    if after == before {
-        return Ok(());
+/// What the API server did not keep is written again after that: its definition
+/// may be a newer one by then.
+const KEPT_AGAIN: Duration = Duration::from_secs(1800);
+
+/// What was written as a status, what the API server kept of it, and when: one
+/// whose definition is older drops what it does not know.
+struct Kept {
+    wanted: Value,
+    kept: Value,
+    at: Instant,
+}
+
+/// Writes as the leader.
+#[derive(Default)]
+pub(super) struct Writer {
+    kept: Option<Kept>,
+    machines: stuck::Watcher,
+}
+
+impl Writer {
+    /// Writes what is not there yet; what fails holds up nothing else. The error
+    /// says what was not written, and why.
+    pub(super) async fn write(
+        &mut self,
+        settings: &Settings,
+        facts: &Facts,
+        report: &Report,
+    ) -> Result<(), String> {
+        let (stuck, unlisted) = self.machines.look(settings, facts, report).await;
+        let object = match facts.object.as_deref() {
+            Some(object) => self.status(settings, object, report, &stuck).await,
+            None => create(settings).await,
+        };
+        let done = [
+            object,
+            unlisted,
+            cluster_operator::write(settings, facts, report).await,
+            keep(settings, facts).await,
+        ];
+        let problems: Vec<String> = done.into_iter().filter_map(Result::err).collect();
+        if problems.is_empty() { Ok(()) } else { Err(problems.join("; ")) }
     }
-    let mut patch = json!({ "status": after });
+
+    async fn status(
+        &mut self,
+        settings: &Settings,
+        object: &BootImages,
+        report: &Report,
+        stuck: &[Stuck],
+    ) -> Result<(), String> {
+        let before = object.status.clone().unwrap_or_default();
+        let generation = object.metadata.generation.unwrap_or_default();
+        let now = Timestamp::now();
+        let mut after = status(report, &before, generation, now);
+        set(&mut after.conditions, machines_join(stuck), generation, now);
+        let after = cleaned(after);
+        let named = before.conditions.iter().find(|it| it.type_ == MACHINES_JOIN);
+        let named = named.map(|it| it.message.clone()).unwrap_or_default();
+        if after == before || self.stands(&after, &before) {
+            return Ok(());
+        }
+        let patch = Patch::Merge(patch(object, &before, &after));
+        if !settings.leads.now() {
+            return Ok(());
+        }
+        let api: Api<BootImages> = Api::all(settings.client.clone());
+        let params = PatchParams::default();
+        let patched = api.patch_status(BOOT_IMAGES, &params, &patch);
+        match answered(patched).await {
+            Ok(there) => self.note(settings, &after, &there.status.unwrap_or_default()),
+            // Somebody wrote in between: the watch brings what, and it is looked at again.
+            Err(kube::Error::Api(status)) if status.code == CONFLICT => return Ok(()),
+            Err(error) => {
+                settings.metrics.api_error("patch", "bootimages", &error);
+                return Err(format!("the status of BootImages {BOOT_IMAGES}: {}", told(&error)));
+            }
+        }
+        if let Some(note) = news(&before, &after) {
+            settings.events.tell(&object.object_ref(&()), &note).await;
+        }
+        self.machines.tell(settings, stuck, &named).await;
+        Ok(())
+    }
+
+    /// When it is to be looked again, without news.
+    pub(super) fn again(&self) -> Option<Instant> {
+        self.machines.again()
+    }
+
+    /// Whether what stands there is all that the API server keeps of this status.
+    fn stands(&self, wanted: &BootImagesStatus, standing: &BootImagesStatus) -> bool {
+        self.kept.as_ref().is_some_and(|it| {
+            it.at.elapsed() < KEPT_AGAIN && it.wanted == says(wanted) && it.kept == says(standing)
+        })
+    }
+
+    fn note(&mut self, settings: &Settings, wanted: &BootImagesStatus, kept: &BootImagesStatus) {
+        if wanted == kept && self.kept.is_none() {
+            return;
+        }
+        let (wanted, kept) = (says(wanted), says(kept));
+        settings.watches.kept("bootimages", &wanted, &kept);
+        let dropped = wanted != kept;
+        self.kept = dropped.then(|| Kept { wanted, kept, at: Instant::now() });
+    }
+}
+
+/// What a status says, times aside.
+fn says(status: &BootImagesStatus) -> Value {
+    let mut value = serde_json::to_value(status).unwrap_or_default();
+    let conditions = value.get_mut("conditions").and_then(Value::as_array_mut);
+    for condition in conditions.into_iter().flatten().filter_map(Value::as_object_mut) {
+        condition.remove("lastTransitionTime");
+    }
+    value
+}
+
+/// The merge patch from one status to the other, based on what was seen.
+fn patch(object: &BootImages, before: &BootImagesStatus, after: &BootImagesStatus) -> Value {
+    let mut patch = json!({
+        "metadata": {"resourceVersion": object.metadata.resource_version},
+        "status": after,
+    });
     if let (Some(fields), Ok(Value::Object(old))) =
-        (patch.pointer_mut("/status").and_then(Value::as_object_mut), serde_json::to_value(&before))
+        (patch.pointer_mut("/status").and_then(Value::as_object_mut), serde_json::to_value(before))
     {
         // A merge patch keeps what it does not name.
-        for name in
-            old.keys().filter(|name| !fields.contains_key(*name)).cloned().collect::<Vec<_>>()
-        {
-            fields.insert(name, Value::Null);
+        for (name, _) in old {
+            fields.entry(name).or_insert(Value::Null);
         }
     }
-    let based_on = json!({"resourceVersion": object.metadata.resource_version});
-    if let Some(fields) = patch.as_object_mut() {
-        fields.insert("metadata".to_owned(), based_on);
-    }
-    if !settings.leads.now() {
-        return Ok(());
-    }
-    let api: Api<BootImages> = Api::all(settings.client.clone());
-    let written =
-        api.patch_status(BOOT_IMAGES, &PatchParams::default(), &Patch::Merge(patch)).await;
-    match written {
-        Ok(_) => {}
-        // Somebody wrote in between: the watch brings what, and it is looked at again.
-        Err(kube::Error::Api(status)) if status.code == 409 => return Ok(()),
-        Err(error) => {
-            settings.metrics.api_error("patch", "bootimages", &error);
-            return Err(format!("the status of BootImages {BOOT_IMAGES}: {}", told(&error)));
-        }
-    }
-    if let Some(note) = news(&before, &after) {
-        settings.events.tell(&object.object_ref(&()), &note).await;
-    }
-    Ok(())
+    patch
 }
 
 async fn create(settings: &Settings) -> Result<(), String> {
@@ -75,9 +164,9 @@ async fn create(settings: &Settings) -> Result<(), String> {
     let api: Api<BootImages> = Api::all(settings.client.clone());
     let object = BootImages::new(BOOT_IMAGES, BootImagesSpec::default());
     let params = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
-    match api.create(&params, &object).await {
+    match answered(api.create(&params, &object)).await {
         Ok(_) => Ok(()),
-        Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
+        Err(kube::Error::Api(status)) if status.code == CONFLICT => Ok(()),
         Err(error) => {
             settings.metrics.api_error("create", "bootimages", &error);
             Err(format!("BootImages {BOOT_IMAGES}: {}", told(&error)))
@@ -109,7 +198,7 @@ async fn keep(settings: &Settings, facts: &Facts) -> Result<(), String> {
     let Some(patch) = to_keep(facts).filter(|_| settings.leads.now()) else { return Ok(()) };
     let api: Api<ConfigMap> = Api::namespaced(settings.client.clone(), &settings.namespace);
     let params = PatchParams::default();
-    let mut written = api.patch(KEPT, &params, &Patch::Merge(&patch)).await.map(drop);
+    let mut written = answered(api.patch(KEPT, &params, &Patch::Merge(&patch))).await.map(drop);
     if matches!(&written, Err(kube::Error::Api(status)) if status.code == 404) {
         let map = json!({
             "apiVersion": "v1", "kind": "ConfigMap",
@@ -118,14 +207,14 @@ async fn keep(settings: &Settings, facts: &Facts) -> Result<(), String> {
         written = match serde_json::from_value::<ConfigMap>(map) {
             Ok(map) => {
                 let map = ConfigMap { data: strings(&patch), ..map };
-                api.create(&PostParams::default(), &map).await.map(drop)
+                answered(api.create(&PostParams::default(), &map)).await.map(drop)
             }
             Err(error) => Err(kube::Error::SerdeError(error)),
         };
     }
     match written {
         Ok(()) => Ok(()),
-        Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
+        Err(kube::Error::Api(status)) if status.code == CONFLICT => Ok(()),
         Err(error) => {
             settings.metrics.api_error("patch", "configmaps", &error);
             Err(format!("ConfigMap {KEPT}, which keeps former stream metadata: {}", told(&error)))

@@ -16,6 +16,7 @@ mod write;
 
 pub use admit::{MIRROR_KINDS, change};
 pub use ask::Previewer;
+pub(crate) use write::{CONFLICT, answered};
 
 use crate::policies::current::Published;
 use kube::Client;

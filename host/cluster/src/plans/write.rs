@@ -25,14 +25,14 @@ use tread_model::digest::Digest;
 const PENDING: &str = "Pending";
 
 /// The HTTP status of whoever was too late.
-pub(super) const CONFLICT: u16 = 409;
+pub(crate) const CONFLICT: u16 = 409;
 
 /// No request takes so long, unless nobody answers: the client itself would wait
 /// for minutes, and all other plans with it.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The answer, or an error if none comes in time.
-pub(super) async fn answered<T>(asked: impl Future<Output = kube::Result<T>>) -> kube::Result<T> {
+pub(crate) async fn answered<T>(asked: impl Future<Output = kube::Result<T>>) -> kube::Result<T> {
     answered_within(PATIENCE, asked).await
 }
 

@@ -41,6 +41,7 @@ pub(crate) struct Cluster {
 /// The controller, until it is dropped.
 pub(crate) struct Running {
     pub(crate) known: Known,
+    pub(crate) watches: Watches,
     task: JoinHandle<()>,
     _leads: watch::Sender<bool>,
 }
@@ -63,8 +64,14 @@ impl Cluster {
 
     /// A cluster of OpenShift on AWS that was installed with 4.12.0.
     pub(crate) async fn openshift() -> Cluster {
-        let cluster = Cluster::bare(ControlPlane::start().unwrap()).await;
-        let all = [crds::openshift(), machines::definitions().unwrap()].concat();
+        Cluster::openshift_on(ControlPlane::start().unwrap()).await
+    }
+
+    /// The same on this control plane.
+    pub(crate) async fn openshift_on(plane: ControlPlane) -> Cluster {
+        let cluster = Cluster::bare(plane).await;
+        let made = [machines::definition(&machines::MACHINE).unwrap()];
+        let all = [crds::openshift(), machines::definitions().unwrap(), made.to_vec()].concat();
         cluster.define(&all);
         for namespace in [MCO, MACHINES] {
             cluster.kubectl(&["create", "namespace", namespace]);
@@ -75,7 +82,7 @@ impl Cluster {
         cluster
     }
 
-    fn define(
+    pub(crate) fn define(
         &self,
         all: &[k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition],
     ) {
@@ -177,16 +184,27 @@ impl Cluster {
 
     /// The controller as the leader runs it.
     pub(crate) fn run(&self) -> Running {
+        self.run_so(false)
+    }
+
+    /// The same as an admin runs it who wants updates to be held back.
+    pub(crate) fn run_blocking(&self) -> Running {
+        self.run_so(true)
+    }
+
+    fn run_so(&self, block_upgrades: bool) -> Running {
         let (leads, told) = watch::channel(true);
+        let watches = Watches::default();
         let (known, run) = boot_images::start(Settings {
             client: self.client.clone(),
             namespace: self.namespace.clone(),
             leads: Leading::told(told, None),
-            watches: Watches::default(),
+            block_upgrades,
+            watches: watches.clone(),
             metrics: self.metrics.clone(),
             events: Events::new(self.client.clone(), "test", "Judge"),
         });
-        Running { known, task: tokio::spawn(run), _leads: leads }
+        Running { known, watches, task: tokio::spawn(run), _leads: leads }
     }
 
     pub(crate) fn condition<'s>(status: &'s BootImagesStatus, kind: &str) -> &'s Condition {

@@ -19,12 +19,12 @@ use tread_kube::api::machines::{
 use super::fixture::{RUNNING, aws, stream};
 use tread_kube::review::Asked;
 
-fn take(fold: &mut Fold, kind: Kind, object: Value) {
+pub(super) fn take(fold: &mut Fold, kind: Kind, object: Value) {
     let object: DynamicObject = serde_json::from_value(object).unwrap();
-    fold.take(News::Of(kind, Event::Apply(object)));
+    fold.take(News::Of(kind, Event::Apply(Ok(object))));
 }
 
-fn openshift() -> Fold {
+pub(super) fn openshift() -> Fold {
     let mut fold = Fold::default();
     take(
         &mut fold,
@@ -44,7 +44,7 @@ fn openshift() -> Fold {
     fold
 }
 
-fn machine_set(name: &str, metadata: Value, provider: &Value) -> Value {
+pub(super) fn machine_set(name: &str, metadata: Value, provider: &Value) -> Value {
     let mut object = json!({
         "metadata": metadata,
         "spec": {"template": {"spec": {"providerSpec": {"value": provider}}}},
@@ -54,11 +54,11 @@ fn machine_set(name: &str, metadata: Value, provider: &Value) -> Value {
     object
 }
 
-fn judged(fold: &Fold) -> Report {
+pub(super) fn judged(fold: &Fold) -> Report {
     report(&fold.facts, &[])
 }
 
-fn one(report: &Report, name: &str) -> (String, String, String) {
+pub(super) fn one(report: &Report, name: &str) -> (String, String, String) {
     let found = report.resources.iter().find(|it| it.key.name == name).unwrap();
     (found.shown.known_by.clone(), found.shown.verdict.clone(), found.shown.message.clone())
 }
@@ -288,7 +288,7 @@ fn of_five_hundred_resources_all_are_judged_and_the_two_hundred_oldest_listed() 
     assert!(size < 200 * 1024, "{size} bytes");
 }
 
-fn request(
+pub(super) fn request(
     resource: (&str, &str),
     name: &str,
     old: Option<Value>,
@@ -315,7 +315,7 @@ fn request(
     Asked::read(review.to_string().as_bytes()).unwrap()
 }
 
-const SETS: (&str, &str) = ("machine.openshift.io", "machinesets");
+pub(super) const SETS: (&str, &str) = ("machine.openshift.io", "machinesets");
 
 #[test]
 fn whoever_makes_machines_of_an_image_that_is_too_old_is_warned() {

@@ -8,15 +8,21 @@
     reason = "a helper of a test fails the test"
 )]
 
+mod figures;
 mod fixture;
+mod held;
 mod judged;
+mod modes;
+mod stuck;
+mod taken;
 
 use fixture::{Cluster, RUNNING, aws};
 use serde_json::json;
 use tread_cluster::boot_images::gather::gather;
 use tread_cluster::boot_images::machine::Key;
 use tread_cluster::boot_images::report::{remedy_of, report};
-use tread_test_bed::ControlPlane;
+use tread_kube::api::machines::{self, Kind};
+use tread_test_bed::{ControlPlane, eventually};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_admin_who_reads_only_the_messages_gets_from_blocked_to_upgradeable() {
@@ -144,6 +150,81 @@ async fn what_the_cluster_would_forget_of_a_release_is_kept_and_the_object_is_pu
     cluster.kubectl(&["delete", "bimg", "cluster"]);
     let status = cluster.until("Upgradeable", "True", "WithinLimit").await;
     assert_eq!(status.count, Some(2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_written_or_read_holds_up_nothing_else() {
+    let cluster = Cluster::openshift().await;
+    // Nobody can write here, and the stream metadata would be kept here.
+    cluster.apply(&json!({"apiVersion": "v1", "kind": "ConfigMap", "immutable": true,
+        "metadata": {"name": "tread-boot-images", "namespace": cluster.namespace}}));
+    // An older definition, which does not know a field of the status.
+    let field = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/limit";
+    let patch = json!([{"op": "remove", "path": field}]).to_string();
+    cluster.kubectl(&["patch", "crd", "bootimages.tread.dev", "--type=json", "-p", &patch]);
+    let mut deep = json!([]);
+    for _ in 0..200 {
+        deep = json!([deep]);
+    }
+    cluster.machine_set("deep", json!({}), &deep);
+    let running = cluster.run();
+
+    let status = cluster.until("Upgradeable", "False", "VersionUnknown").await;
+    assert_eq!((status.count, status.limit.as_deref()), (Some(1), None));
+    let message = Cluster::message(&status, "Upgradeable");
+    assert!(message.contains("MachineSet cannot be read: it is nested more than 100"), "{message}");
+    let message = Cluster::message(&status, "Degraded");
+    assert!(message.contains("openshift-machine-api/deep"), "{message}");
+    eventually("what was not written is told", async || {
+        let failing = running.watches.not_written().join("\n");
+        failing.contains("tread-boot-images").then_some(())
+    })
+    .await;
+    eventually("the old definition is told of", async || {
+        running.watches.outdated().join("\n").contains("status.limit").then_some(())
+    })
+    .await;
+
+    // What is dropped is not written again. Judged twice: the first look is over.
+    let get = ["get", "bimg", "cluster", "-o", "jsonpath={.metadata.resourceVersion}"];
+    let before = cluster.kubectl(&get);
+    let known = || std::sync::Arc::as_ptr(&running.known.now().unwrap());
+    for version in ["9.6.20250523-0", "9.6.20250523-1"] {
+        let judged = known();
+        cluster.annotate("deep", version);
+        eventually("it is judged again", async || (known() != judged).then_some(())).await;
+    }
+    assert_eq!(cluster.kubectl(&get), before, "nothing that it says has changed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cluster_api_is_read_in_the_version_that_is_served() {
+    let cluster = Cluster::bare(ControlPlane::start().unwrap()).await;
+    cluster.kubectl(&["create", "namespace", "capi"]);
+    let _running = cluster.run();
+    cluster.until("Upgradeable", "True", "WithinLimit").await;
+    // Installed later, and only in the newer version.
+    let newer = |kind: &machines::Kind| Kind { version: "v1beta2", ..*kind };
+    let kinds =
+        [machines::CAPI_MACHINE_DEPLOYMENT, machines::VSPHERE_TEMPLATE].map(|it| newer(&it));
+    cluster.define(&kinds.map(|kind| machines::definition(&kind).unwrap()));
+    let reference = json!({"apiGroup": "infrastructure.cluster.x-k8s.io",
+        "kind": "VSphereMachineTemplate", "name": "t"});
+    cluster.apply(&json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachineDeployment",
+        "metadata": {"name": "md", "namespace": "capi"},
+        "spec": {"template": {"spec": {"infrastructureRef": reference}}}}));
+    cluster.apply(&json!({"apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2",
+        "kind": "VSphereMachineTemplate", "metadata": {"name": "t", "namespace": "capi"},
+        "spec": {"template": {"spec": {"template": "rhcos-414.92.202402051952-0-vmware"}}}}));
+    let api: kube::Api<tread_kube::api::BootImages> = kube::Api::all(cluster.client.clone());
+    eventually("it is judged", async || {
+        let status = api.get("cluster").await.ok()?.status?;
+        let [one] = status.resources.as_slice() else { return None };
+        (one.name == "md" && one.known_by == "Name").then_some(())
+    })
+    .await;
+    let (facts, waits) = gather(&cluster.client, &cluster.namespace).await;
+    assert_eq!((facts.machines.len(), waits), (1, Vec::new()));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,7 +2,7 @@
 //! so is the test that proves each verb needed.
 
 use super::words::named;
-use super::{NAME, of_installation};
+use super::{NAME, Options, of_installation};
 use crate::admission::SECRET;
 use k8s_openapi::api::rbac::v1::{
     ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject,
@@ -47,6 +47,8 @@ const MACHINE: &str = "machine.openshift.io";
 const CLUSTER_API: &str = "cluster.x-k8s.io";
 const TEMPLATES: &str = "infrastructure.cluster.x-k8s.io";
 const WHAT_MACHINES_BOOT: &str = "which images new nodes boot from";
+const STUCK: &str =
+    "which machines of an old image wait for their node; only where replicas are missing";
 const HOOKS: &str = "admissionregistration.k8s.io";
 
 /// What stands for tread's own namespace in a name.
@@ -59,6 +61,7 @@ const DEFINITIONS: &[&str] = &[
     "awsmachinetemplates.infrastructure.cluster.x-k8s.io",
     "azuremachinetemplates.infrastructure.cluster.x-k8s.io",
     "bootimages.tread.dev",
+    "clusteroperators.config.openshift.io",
     "clusterversions.config.openshift.io",
     "controlplanemachinesets.machine.openshift.io",
     "disruptionplans.tread.dev",
@@ -126,11 +129,22 @@ pub fn rules() -> Vec<Grant> {
             WATCH,
             "its nodeDisruptionPolicy is an admin's policy",
         ),
+        Grant {
+            names: &[NAME],
+            ..cluster(
+                CONFIG,
+                "clusteroperators",
+                &["delete", "list", "watch"],
+                "its own, which holds back updates, is removed where nobody asks for it any more",
+            )
+        },
         cluster(CONFIG, "clusterversions", WATCH, "an update brings new configs"),
         cluster(CONFIG, "infrastructures", WATCH, "a single node makes no machines"),
         cluster(MACHINE, "controlplanemachinesets", WATCH, WHAT_MACHINES_BOOT),
+        cluster(MACHINE, "machines", &["list"], STUCK),
         cluster(MACHINE, "machinesets", WATCH, WHAT_MACHINES_BOOT),
         cluster(CLUSTER_API, "machinedeployments", WATCH, WHAT_MACHINES_BOOT),
+        cluster(CLUSTER_API, "machines", &["list"], STUCK),
         cluster(CLUSTER_API, "machinesets", WATCH, WHAT_MACHINES_BOOT),
         cluster(TEMPLATES, "awsmachinetemplates", WATCH, WHAT_MACHINES_BOOT),
         cluster(TEMPLATES, "azuremachinetemplates", WATCH, WHAT_MACHINES_BOOT),
@@ -236,11 +250,34 @@ pub fn rules() -> Vec<Grant> {
     ]
 }
 
+/// What it may do besides with `--block-upgrades`.
+pub fn blocking() -> Vec<Grant> {
+    vec![
+        cluster(
+            CONFIG,
+            "clusteroperators",
+            &["create"],
+            "with `--block-upgrades`: updates are held back while boot images are too old; names \
+             cannot be given here",
+        ),
+        Grant {
+            names: &[NAME],
+            ..cluster(
+                CONFIG,
+                "clusteroperators/status",
+                &["patch"],
+                "with `--block-upgrades`: why updates are held back",
+            )
+        },
+    ]
+}
+
 /// The list as a table, for people.
 pub fn table() -> String {
     let mut table =
         String::from("| where | what | may be | what for |\n| --- | --- | --- | --- |\n");
-    for Grant { scope, group, resource, verbs, names, why } in rules() {
+    for Grant { scope, group, resource, verbs, names, why } in rules().into_iter().chain(blocking())
+    {
         let place = match scope {
             Scope::Cluster => "everywhere",
             Scope::Own => "own namespace",
@@ -254,13 +291,12 @@ pub fn table() -> String {
     table
 }
 
-fn policy_rules(wanted: Scope, namespace: &str) -> Vec<PolicyRule> {
+fn policy_rules(all: Vec<Grant>, wanted: Scope, namespace: &str) -> Vec<PolicyRule> {
     let named = |names: &[&str]| {
         names.iter().map(|name| name.replace(NAMESPACE, namespace)).collect::<Vec<_>>()
     };
     let owned = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
-    rules()
-        .into_iter()
+    all.into_iter()
         .filter(|grant| grant.scope == wanted)
         .map(|grant| PolicyRule {
             api_groups: Some(vec![grant.group.to_owned()]),
@@ -289,8 +325,11 @@ fn service_account(namespace: &str) -> Vec<Subject> {
     }]
 }
 
-pub(super) fn cluster_role(namespace: &str) -> ClusterRole {
-    let rules = Some(policy_rules(Scope::Cluster, namespace));
+pub(super) fn cluster_role(options: &Options) -> ClusterRole {
+    let namespace = options.namespace.as_str();
+    let more = if options.block_upgrades { blocking() } else { Vec::new() };
+    let all = rules().into_iter().chain(more).collect();
+    let rules = Some(policy_rules(all, Scope::Cluster, namespace));
     let metadata = named(&of_installation(namespace), None);
     ClusterRole { metadata, rules, aggregation_rule: None }
 }
@@ -306,7 +345,7 @@ pub(super) fn cluster_role_binding(namespace: &str) -> ClusterRoleBinding {
 pub(super) fn role(namespace: &str) -> Role {
     Role {
         metadata: named(NAME, Some(namespace)),
-        rules: Some(policy_rules(Scope::Own, namespace)),
+        rules: Some(policy_rules(rules(), Scope::Own, namespace)),
     }
 }
 
@@ -364,7 +403,9 @@ mod tests {
         let own = [GROUP, "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io", HOOKS];
         for grant in rules().into_iter().filter(|grant| grant.scope == Scope::Cluster) {
             let writes: Vec<_> = grant.verbs.iter().filter(|verb| WRITES.contains(verb)).collect();
-            assert!(writes.is_empty() || own.contains(&grant.group), "{grant:?}");
+            let is_own = own.contains(&grant.group)
+                || (grant.resource, grant.names) == ("clusteroperators", &[NAME][..]);
+            assert!(writes.is_empty() || is_own, "{grant:?}");
             assert!(
                 writes.is_empty() || grant.group != HOOKS || grant.names == [CONFIGURATION],
                 "{grant:?}"

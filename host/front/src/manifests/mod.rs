@@ -6,13 +6,12 @@ pub mod webhook;
 mod words;
 pub mod workload;
 
+pub use tread_kube::api::words::NAME;
+
 use serde::Serialize;
 use serde_json::Value;
 use tread_kube::api::crds;
 use webhook::Reached;
-
-/// What everything is called.
-pub const NAME: &str = "tread";
 
 /// What belongs to no namespace is called after the one that it is for, so that
 /// two installations do not take each other's.
@@ -54,6 +53,8 @@ pub struct Options {
     pub without_definitions: bool,
     /// With what Prometheus' operator takes.
     pub with_monitoring: bool,
+    /// With the right to hold back updates of OpenShift for boot images.
+    pub block_upgrades: bool,
     /// Where it runs outside of the cluster, as `https://HOST:PORT`: then only
     /// definitions, rights and the webhook are installed.
     pub outside: Option<String>,
@@ -75,7 +76,7 @@ pub fn all(options: &Options) -> Result<Vec<Value>, serde_json::Error> {
     }
     all.extend([
         value(&workload::service_account(options))?,
-        value(&grants::cluster_role(namespace))?,
+        value(&grants::cluster_role(options))?,
         value(&grants::cluster_role_binding(namespace))?,
         value(&grants::role(namespace))?,
         value(&grants::role_binding(namespace))?,

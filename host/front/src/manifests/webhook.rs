@@ -23,15 +23,15 @@ const ASKED: [(&str, &str, &[&str]); 3] = [
     ("operator.openshift.io", "v1alpha1", &["imagecontentsourcepolicies"]),
 ];
 
+const CLUSTER_API: &[&str] =
+    &["machinedeployments", "machinedeployments/scale", "machinesets", "machinesets/scale"];
+
 /// The resources whose machines may boot an image that is too old.
-const MACHINES: [(&str, &str, &[&str]); 3] = [
+const MACHINES: [(&str, &str, &[&str]); 4] = [
     ("machine.openshift.io", "v1beta1", &["machinesets", "machinesets/scale"]),
     ("machine.openshift.io", "v1", &["controlplanemachinesets", "controlplanemachinesets/scale"]),
-    (
-        "cluster.x-k8s.io",
-        "v1beta1",
-        &["machinedeployments", "machinedeployments/scale", "machinesets", "machinesets/scale"],
-    ),
+    ("cluster.x-k8s.io", "v1beta1", CLUSTER_API),
+    ("cluster.x-k8s.io", "v1beta2", CLUSTER_API),
 ];
 
 fn asked(

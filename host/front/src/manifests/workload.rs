@@ -204,7 +204,7 @@ fn container(options: &Options) -> Container {
     Container {
         name: NAME.to_owned(),
         image: Some(options.image.clone()),
-        args: Some(["serve", "--mode", options.mode.name()].map(str::to_owned).to_vec()),
+        args: Some(args(options)),
         env: Some(vec![
             of_pod("POD_NAME", "metadata.name"),
             of_pod("POD_NAMESPACE", "metadata.namespace"),
@@ -248,4 +248,10 @@ fn probe(path: &str, failures: i32) -> Probe {
         failure_threshold: Some(failures),
         ..Probe::default()
     }
+}
+
+fn args(options: &Options) -> Vec<String> {
+    let block = options.block_upgrades.then_some("--block-upgrades");
+    let all = ["serve", "--mode", options.mode.name()].into_iter().chain(block);
+    all.map(str::to_owned).collect()
 }

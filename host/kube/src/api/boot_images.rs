@@ -12,6 +12,9 @@ pub const BOOT_IMAGES: &str = "cluster";
 /// How many machine resources the status lists.
 pub const LISTED: usize = 200;
 
+/// How many minutes a machine may be there without a node.
+pub const STUCK_AFTER: i64 = 20;
+
 /// How boot images are judged. tread makes the object once, and never writes
 /// here again. `mode` and `manual` have the words and formats of
 /// bootImageSkewEnforcement in OpenShift's MachineConfiguration.
@@ -73,6 +76,11 @@ pub struct BootImagesSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20))]
     pub limits: Vec<StreamLimit>,
+    /// For how many minutes a machine may be there without a node before it is
+    /// told of, if its image may be why. Left out: 20.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1440))]
+    pub stuck_after_minutes: Option<i64>,
 }
 
 /// How boot images are judged.
@@ -193,8 +201,8 @@ pub struct BootImagesStatus {
     /// What OpenShift's own check does, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub openshift: Option<OpenshiftCheck>,
-    /// SkewWithinLimit, Upgradeable, Degraded and OtherStreamsWithinLimit, with the
-    /// remedy in words.
+    /// SkewWithinLimit, Upgradeable, Degraded, OtherStreamsWithinLimit and
+    /// MachinesJoin, with the remedy in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
 }

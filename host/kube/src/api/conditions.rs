@@ -8,7 +8,7 @@ use tread_model::verdict::FailureKind;
 const LONGEST_MESSAGE: usize = 32_768;
 
 /// Each condition that tread writes: on what, its type, and what it says.
-pub const ALL: [(&str, &str, &str); 8] = [
+pub const ALL: [(&str, &str, &str); 10] = [
     (
         "DisruptionPolicy",
         "Loaded",
@@ -47,6 +47,18 @@ pub const ALL: [(&str, &str, &str); 8] = [
         "BootImages",
         "OtherStreamsWithinLimit",
         "The same of machine resources of another stream than the cluster's, which hold nothing back",
+    ),
+    (
+        "BootImages",
+        "MachinesJoin",
+        "Whether machines of images that are too old or unknown get their nodes in time. False: \
+         `MachineStuck`; the message names them with the probable cause",
+    ),
+    (
+        "ClusterOperator",
+        "Upgradeable",
+        "With `--block-upgrades`, on ClusterOperator `tread`: False holds back minor and major updates of \
+         OpenShift; the message is that of BootImages",
     ),
 ];
 

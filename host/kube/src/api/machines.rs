@@ -24,6 +24,14 @@ pub struct Kind {
 }
 
 impl Kind {
+    /// The versions in which it can be read, the newest first, if there are several.
+    pub fn versions(&self) -> &'static [&'static str] {
+        match self.group.ends_with("cluster.x-k8s.io") {
+            true => &["v1beta2", "v1beta1"],
+            false => &[],
+        }
+    }
+
     /// As kube asks for it.
     pub fn resource(&self) -> ApiResource {
         ApiResource {
@@ -66,14 +74,34 @@ kinds! {
     METAL3_TEMPLATE: "Metal3MachineTemplate", "metal3machinetemplates", "infrastructure.cluster.x-k8s.io", "v1beta1", true;
     INFRASTRUCTURE: "Infrastructure", "infrastructures", "config.openshift.io", "v1", false;
     PROVISIONING: "Provisioning", "provisionings", "metal3.io", "v1alpha1", false;
+    CLUSTER_OPERATOR: "ClusterOperator", "clusteroperators", "config.openshift.io", "v1", false;
 }
+
+/// What a resource of OpenShift makes. They are not watched.
+pub const MACHINE: Kind = Kind {
+    name: "machines.machine.openshift.io",
+    group: MACHINE_SET.group,
+    version: MACHINE_SET.version,
+    kind: "Machine",
+    plural: "machines",
+    namespaced: true,
+};
+
+/// The same of Cluster API.
+pub const CAPI_MACHINE: Kind = Kind {
+    name: "machines.cluster.x-k8s.io",
+    group: CAPI_MACHINE_SET.group,
+    version: CAPI_MACHINE_SET.version,
+    ..MACHINE
+};
 
 /// Minimal definitions, which take anything: for tests, and for trying tread out.
 pub fn definitions() -> Result<Vec<CustomResourceDefinition>, serde_json::Error> {
     ALL.iter().map(definition).collect()
 }
 
-fn definition(kind: &Kind) -> Result<CustomResourceDefinition, serde_json::Error> {
+/// The same of one kind.
+pub fn definition(kind: &Kind) -> Result<CustomResourceDefinition, serde_json::Error> {
     let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     serde_json::from_value(json!({
         "metadata": {
@@ -93,6 +121,7 @@ fn definition(kind: &Kind) -> Result<CustomResourceDefinition, serde_json::Error
                 "name": kind.version,
                 "served": true,
                 "storage": true,
+                "subresources": if *kind == CLUSTER_OPERATOR { json!({"status": {}}) } else { json!({}) },
                 "schema": {"openAPIV3Schema": {
                     "type": "object",
                     "properties": {"spec": anything, "status": anything},

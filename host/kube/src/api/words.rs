@@ -30,3 +30,6 @@ pub const REGISTERED_BY_LABEL: &str = "tread.dev/registered-by";
 /// On a ConfigMap in tread's own namespace: the DisruptionPolicy whose last good
 /// version it keeps, by UID.
 pub const LAST_GOOD_LABEL: &str = "tread.dev/last-good-of";
+
+/// What everything is called.
+pub const NAME: &str = "tread";

@@ -1,7 +1,7 @@
 //! Stream metadata: which images a release came with.
 
 use super::provider::{Boots, Platform, azure_id};
-use super::version::{ImageVersion, Release, in_name, parse_rhcos};
+use super::version::{ImageVersion, Release, Rhel, in_name, parse_rhcos};
 use super::{field_at, shown};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,6 +29,8 @@ pub struct Offered {
     pub value: Value,
     /// Its version, as the catalogue says it.
     pub version: String,
+    /// Its RHEL, if the version says it.
+    pub rhel: Option<Rhel>,
 }
 
 impl Catalogue {
@@ -84,7 +86,8 @@ impl Catalogue {
     }
 
     fn offer(&mut self, platform: Platform, arch: &str, place: &str, value: Value, version: &str) {
-        let offered = Offered { value, version: shown(version) };
+        let rhel = parse_rhcos(version).or_else(|| in_name(version)).and_then(|it| it.rhel);
+        let offered = Offered { value, version: shown(version), rhel };
         self.offered.insert((platform, arch.to_owned(), place.to_owned()), offered);
     }
 

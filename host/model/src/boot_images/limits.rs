@@ -59,7 +59,7 @@ impl Stream {
     }
 
     /// 9 of `rhel-9`.
-    fn major(&self) -> Option<u32> {
+    pub(super) fn major(&self) -> Option<u32> {
         let digits =
             self.name.strip_prefix("rhel-").or_else(|| self.name.strip_prefix("centos-"))?;
         digits.split(['-', '.']).next()?.parse().ok()

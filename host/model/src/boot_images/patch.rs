@@ -1,7 +1,8 @@
 //! What an admin does about a resource whose image is too old: one command where
 //! the catalogue has the image, else the steps.
 
-use super::catalogue::Catalogue;
+use super::catalogue::{Catalogue, Offered};
+use super::limits::Stream;
 use super::provider::{Boots, Platform};
 use super::shown;
 use serde::{Deserialize, Serialize};
@@ -34,13 +35,14 @@ pub struct Remedy {
     pub steps: Vec<String>,
 }
 
-/// What to do about a resource. `catalogue` is that of the running release, or
-/// why there is none.
+/// What to do about a resource. `catalogues` are those of the running release,
+/// one for each stream, or why there is none.
 pub fn remedy(
     resource: &Resource,
     boots: Result<&Boots, &str>,
     arch: Option<&str>,
-    catalogue: Result<&Catalogue, &str>,
+    catalogues: Result<&[Catalogue], &str>,
+    stream: &Stream,
 ) -> Remedy {
     if let Some(owner) = &resource.owner {
         let step = format!(
@@ -62,11 +64,11 @@ pub fn remedy(
         }
     };
     let arch = arch.unwrap_or("x86_64");
-    let offered = match catalogue {
+    let offered = match catalogues {
         _ if resource.path.is_empty() => {
             Err("infrastructure templates cannot be changed: they are replaced".to_owned())
         }
-        Ok(catalogue) => catalogue.replacement(boots, arch),
+        Ok(catalogues) => of_stream(catalogues, boots, arch, stream),
         Err(why) => Err(why.to_owned()),
     };
     match offered {
@@ -94,6 +96,44 @@ pub fn remedy(
             Remedy { command: Some(command), patch: Some(patch), steps: Vec::new() }
         }
     }
+}
+
+/// The image of the resource's own stream. A cluster takes the images that its
+/// release came with also where they are of an older RHEL than its stream is now.
+fn of_stream(
+    catalogues: &[Catalogue],
+    boots: &Boots,
+    arch: &str,
+    stream: &Stream,
+) -> Result<Offered, String> {
+    let mut why = None;
+    let mut best: Option<(Option<u32>, Offered)> = None;
+    for catalogue in catalogues {
+        let offered = match catalogue.replacement(boots, arch) {
+            Ok(offered) => offered,
+            Err(none) => {
+                why.get_or_insert(none);
+                continue;
+            }
+        };
+        let major = offered.rhel.map(|rhel| rhel.major);
+        let fits = match (stream.major(), major) {
+            (Some(wanted), Some(major)) => major == wanted || stream.own && major < wanted,
+            (None, _) => stream.own,
+            (Some(_), None) => stream.own && catalogues.len() == 1,
+        };
+        if !fits {
+            why = Some(format!(
+                "the stream metadata has an image, {}, and none of the stream {}",
+                offered.version,
+                shown(&stream.name)
+            ));
+        } else if best.as_ref().is_none_or(|(other, _)| major > *other) {
+            best = Some((major, offered));
+        }
+    }
+    let none = || why.unwrap_or_else(|| "there is no stream metadata".to_owned());
+    best.map(|(_, offered)| offered).ok_or_else(none)
 }
 
 fn by_hand(steps: Vec<String>) -> Remedy {

@@ -89,6 +89,12 @@ pub struct Verdict {
 }
 
 impl Verdict {
+    /// Whether it says that an image is too old, or counts as that, and not that
+    /// nobody can tell.
+    pub fn is_of_image(&self) -> bool {
+        self.reason != Reason::UpdaterDegraded
+    }
+
     fn new(outcome: Outcome, reason: Reason, message: String) -> Verdict {
         Verdict { outcome, reason, message }
     }
@@ -148,6 +154,42 @@ pub fn judge(found: &Found, limits: &Limits, stream: &Stream) -> Verdict {
         );
     }
     verdict
+}
+
+/// The verdict on one resource in a cluster whose images are judged so. Where
+/// nobody asks for images nothing is wrong with it. Where an admin recorded the
+/// oldest one in use, that stands in for what is not known, and what is known
+/// holds nothing up.
+pub fn judge_resource(
+    mode: &Mode,
+    nothing: Option<&str>,
+    found: &Found,
+    limits: &Limits,
+    stream: &Stream,
+) -> Verdict {
+    match (mode, nothing) {
+        (Mode::None, _) => {
+            let message = "nothing is asked of it: spec.mode is None, the risk is an admin's";
+            Verdict::new(Outcome::Passes, Reason::ModeNone, message.to_owned())
+        }
+        (Mode::Manual(recorded), _) => match found {
+            Found::Unknown(_) | Found::NotYet(_) if stream.own => {
+                judge_recorded(recorded, limits, stream)
+            }
+            _ => {
+                let verdict = judge(found, limits, stream);
+                let outcome = match verdict.outcome {
+                    Outcome::Blocks => Outcome::Warns,
+                    other => other,
+                };
+                Verdict { outcome, ..verdict }
+            }
+        },
+        (Mode::Automatic, Some(why)) => {
+            Verdict::new(Outcome::Passes, Reason::NothingToJudge, why.to_owned())
+        }
+        (Mode::Automatic, None) => judge(found, limits, stream),
+    }
 }
 
 fn compared(

@@ -1,6 +1,8 @@
 use serde_json::Value;
 use std::path::Path;
-use tread_model::boot_images::rule::{Question, Recorded, Updater, judge, judge_cluster};
+use tread_model::boot_images::rule::{
+    Question, Recorded, Updater, judge, judge_cluster, judge_resource,
+};
 use tread_model::boot_images::version::in_name;
 use tread_model::boot_images::{
     Found, ImageVersion, KnownBy, Limits, Mode, Release, Rhel, Stream, Tighter, operator, rule,
@@ -124,6 +126,23 @@ fn mode(said: &Value) -> Mode {
                 _ => panic!("{other} is no mode"),
             }
         }
+    }
+}
+
+#[test]
+fn a_resource_is_judged_as_the_cases_of_its_cluster_say() {
+    for case in read("resource.yaml", 10) {
+        let (release, _, stream) = streams(&case, Some(("4.22.0", "4.12.0")));
+        let image = text(&case["image"]).map(str::to_owned);
+        let found = Sources { annotation: image, ..Sources::default() }.best();
+        let limits = Limits::of(release, &stream, &[]);
+        let (mode, nothing) = (mode(&case["mode"]), text(&case["nothing"]));
+        let verdict = judge_resource(&mode, nothing, &found, &limits, &stream);
+        let expect = &case["expect"];
+        assert_eq!(verdict.outcome.as_str(), expect["outcome"], "{case}: {verdict:?}");
+        assert_eq!(verdict.reason.as_str(), expect["reason"], "{case}: {verdict:?}");
+        let says = text(&expect["says"]).unwrap_or_default();
+        assert!(verdict.message.contains(says), "{case}: {verdict:?}");
     }
 }
 

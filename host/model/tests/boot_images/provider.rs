@@ -2,7 +2,7 @@ use crate::cases::read as cases;
 use serde_json::{Value, json};
 use std::path::Path;
 use tread_model::boot_images::patch::{Resource, remedy};
-use tread_model::boot_images::{Catalogue, ImageVersion, Release, provider, template};
+use tread_model::boot_images::{Catalogue, ImageVersion, Release, Stream, provider, template};
 
 fn stream() -> String {
     let path = "../../tests/cases/boot-images/stream.json";
@@ -65,7 +65,8 @@ fn what_resources_boot_is_read_and_remedied_as_the_cases_say() {
         assert_eq!(json!(named), json!(expected), "{case}");
 
         let resource = resource(if kind.is_some() { "" } else { PATH });
-        let remedy = remedy(&resource, Ok(&boots), case["arch"].as_str(), Ok(&catalogue));
+        let all = std::slice::from_ref(&catalogue);
+        let remedy = remedy(&resource, Ok(&boots), case["arch"].as_str(), Ok(all), &own());
         match case["steps"].as_str() {
             Some(steps) => {
                 assert_eq!((&remedy.command, &remedy.patch), (&None, &None), "{case}");
@@ -94,6 +95,52 @@ fn what_resources_boot_is_read_and_remedied_as_the_cases_say() {
     }
 }
 
+/// The stream of a cluster that was installed with 4.12.
+fn own() -> Stream {
+    Stream::of_cluster(Some(Release::new(4, 12, 0)))
+}
+
+#[test]
+fn a_patch_names_an_image_of_the_resources_own_stream() {
+    let of = |version: &str, ami: &str| {
+        let image = json!({"release": version, "image": ami});
+        let images = json!({"aws": {"regions": {"eu-west-1": image}}});
+        let text = json!({"architectures": {"x86_64": {"images": images}}}).to_string();
+        Catalogue::parse(&text, Release::new(5, 1, 0)).unwrap()
+    };
+    let (eight, nine, ten) = (
+        of("412.86.202308081056-0", "ami-8"),
+        of("9.8.20260428-0", "ami-9"),
+        of("10.2.20260428-0", "ami-10"),
+    );
+    let label = |name: &str| Stream::of_resource(Some(name), &own());
+    let boots = provider::read(&json!({
+        "kind": "AWSMachineProviderConfig", "ami": {"id": "ami-1"}, "placement": {"region": "eu-west-1"},
+    }))
+    .unwrap();
+    for (all, stream, ami) in [
+        (vec![&ten, &nine], own(), Some("ami-9")),
+        (vec![&nine, &ten], own(), Some("ami-9")),
+        (vec![&nine, &ten], label("rhel-10"), Some("ami-10")),
+        (vec![&ten], own(), None),
+        (vec![&nine], label("rhel-10"), None),
+        (vec![&nine, &ten], label("custom"), None),
+        // A release whose own images are of an older RHEL.
+        (vec![&eight], own(), Some("ami-8")),
+        (vec![&eight, &nine], own(), Some("ami-9")),
+        (vec![&eight], label("rhel-10"), None),
+    ] {
+        let all: Vec<Catalogue> = all.into_iter().cloned().collect();
+        let remedy = remedy(&resource(PATH), Ok(&boots), None, Ok(&all), &stream);
+        let offered = remedy.patch.as_ref().map(|it| it[1]["value"]["id"].as_str().unwrap());
+        assert_eq!(offered, ami, "{stream:?}: {remedy:?}");
+        if ami.is_none() {
+            let steps = remedy.steps.join("\n");
+            assert!(steps.contains(&format!("none of the stream {}", stream.name)), "{steps}");
+        }
+    }
+}
+
 #[test]
 fn a_patch_is_one_command_that_a_shell_takes_as_it_is() {
     let hostile = json!({
@@ -101,7 +148,7 @@ fn a_patch_is_one_command_that_a_shell_takes_as_it_is() {
         "placement": {"region": "eu-west-1"},
     });
     let boots = provider::read(&hostile).unwrap();
-    let remedy = remedy(&resource(PATH), Ok(&boots), None, Ok(&catalogue()));
+    let remedy = remedy(&resource(PATH), Ok(&boots), None, Ok(&[catalogue()]), &own());
     let command = remedy.command.unwrap();
     assert!(!command.chars().any(tread_model::read::is_unfit), "{command:?}");
     let script = format!("kubectl() {{ printf '%s\\n' \"$@\"; }}\n{command}");
@@ -118,7 +165,8 @@ fn the_remedy_of_what_another_one_makes_names_the_other_one() {
     let boots = provider::read(&json!({
         "kind": "AWSMachineProviderConfig", "ami": {"id": "ami-1"}, "placement": {"region": "eu-west-1"},
     }));
-    let remedy = remedy(&owned, boots.as_ref().map_err(String::as_str), None, Ok(&catalogue()));
+    let boots = boots.as_ref().map_err(String::as_str);
+    let remedy = remedy(&owned, boots, None, Ok(&[catalogue()]), &own());
     assert_eq!(remedy.command, None);
     assert!(remedy.steps.join(" ").contains("MachineDeployment/a"), "{remedy:?}");
 }

@@ -179,6 +179,9 @@ fn sentence(report: &Report, verdict: &Verdict, to: Option<Release>) -> String {
     };
     let told = match verdict.outcome {
         Outcome::Passes => "The boot images are new enough",
+        Outcome::Warns | Outcome::Blocks if !verdict.is_of_image() => {
+            "Whether boot images are too old cannot be told"
+        }
         Outcome::Warns => "Boot images are too old, which holds nothing up in this release",
         Outcome::Waits => "Whether boot images are too old cannot be told yet",
         Outcome::Blocks => "Boot images are too old",
@@ -226,7 +229,8 @@ fn named<'f>(facts: &'f Facts, name: &str) -> Result<(&'f Key, &'f Machine)> {
         }
         _ => false,
     };
-    let found: Vec<_> = facts.machines.iter().filter(fits).collect();
+    let all = facts.machines.iter().map(|(key, machine)| (key, &**machine));
+    let found: Vec<_> = all.filter(fits).collect();
     match found.as_slice() {
         [one] => Ok(*one),
         [] => {

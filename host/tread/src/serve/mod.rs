@@ -83,6 +83,10 @@ pub struct ServeArgs {
     /// The Lease by which one of several replicas leads
     #[arg(long, value_name = "NAME", default_value = LEASE)]
     pub lease_name: String,
+    /// Hold back minor and major updates of OpenShift while boot images are too
+    /// old, by ClusterOperator tread; without it that is removed
+    #[arg(long)]
+    pub block_upgrades: bool,
 }
 
 /// Serves until it is told to stop.
@@ -188,6 +192,7 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
         client: client.clone(),
         namespace: namespace.clone(),
         leads: leading.clone(),
+        block_upgrades: args.block_upgrades,
         watches: watches.clone(),
         metrics: metrics.clone(),
         events: Events::new(client.clone(), &replica, "Judge"),

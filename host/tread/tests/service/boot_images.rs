@@ -1,6 +1,8 @@
 //! `tread bootimages` against a real API server.
 
+use crate::replica::{NAMESPACE, Replica, free};
 use crate::story::{cluster, tread, warned};
+use crate::support::Bench;
 use serde_json::{Value, json};
 use tread_kube::api::{crds, machines};
 use tread_test_bed::{ControlPlane, eventually};
@@ -167,4 +169,68 @@ async fn the_service_judges_with_its_own_rights_and_warns_whoever_makes_old_mach
     assert!(metrics.contains("tread_boot_images{verdict=\"Warns\"} 1"), "{metrics}");
     let forbidden = metrics.lines().find(|line| line.contains("code=\"403\""));
     assert_eq!(forbidden, None, "its own rights are enough");
+}
+
+/// The service with the rights that these manifests give it.
+async fn serving<'a>(plane: &'a ControlPlane, more: &[&str]) -> Replica<'a> {
+    let outside = format!("https://{}", free());
+    let manifests = ["manifests", "--with-inputs", "--outside", &outside];
+    plane.apply(&Bench::new().tread(&[&manifests[..], more].concat()).out()).unwrap();
+    let replica = Replica::start_so(plane, NAMESPACE, &[], more);
+    replica.ready().await;
+    replica
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_service_holds_updates_back_and_finds_machines_with_the_rights_that_it_is_given() {
+    let plane = openshift();
+    let kubectl = |args: &[&str]| plane.kubectl(args).unwrap().success().unwrap();
+    let machine = machines::definition(&machines::MACHINE).unwrap();
+    plane.apply(&serde_saphyr::to_string(&machine).unwrap()).unwrap();
+    kubectl(&["wait", "--for=condition=Established", "--timeout=120s", "crd", "--all"]);
+    let stuck = json!({"apiVersion": "machine.openshift.io/v1beta1", "kind": "Machine",
+        "metadata": {"name": "worker-b-1", "namespace": MACHINES, "labels": {"set": "b"}}, "spec": {},
+        "status": {"phase": "Provisioned", "conditions": [{"type": "InstanceExists", "status": "True",
+            "lastTransitionTime": "2026-01-01T00:00:00Z"}]}});
+    plane.apply(&stuck.to_string()).unwrap();
+    let selector = r#"{"spec": {"selector": {"matchLabels": {"set": "b"}}}}"#;
+    let name = "machinesets.machine.openshift.io";
+    kubectl(&["-n", MACHINES, "patch", name, "worker-b", "--type=merge", "-p", selector]);
+    let version = json!({"status": {"history": [
+        {"state": "Completed", "version": "4.22.0"}, {"state": "Completed", "version": "4.12.0"}]}});
+    let patch =
+        ["patch", "clusterversion", "version", "--subresource=status", "--type=merge", "-p"];
+    kubectl(&[&patch[..], &[version.to_string().as_str()]].concat());
+
+    let condition = |kind: &str, name: &str, type_: &str| {
+        let path = format!("-o=jsonpath={{.status.conditions[?(@.type==\"{type_}\")].message}}");
+        let ran = plane.kubectl(&["get", kind, name, &path]).unwrap();
+        (ran.code == 0 && !ran.stdout.is_empty()).then_some(ran.stdout)
+    };
+    let replica = serving(&plane, &["--block-upgrades"]).await;
+    let held = eventually("updates are held back", async || {
+        condition("clusteroperator", "tread", "Upgradeable").filter(|it| it.contains("worker-b"))
+    })
+    .await;
+    assert!(held.contains("Patch updates within this version are not held back"), "{held}");
+    eventually("the machine is named", async || {
+        condition("bimg", "cluster", "MachinesJoin").filter(|it| it.contains("worker-b-1"))
+    })
+    .await;
+    let granted = async |replica: &Replica<'_>| {
+        let (_, metrics) = replica.get("/metrics").await.unwrap();
+        let forbidden = metrics.lines().find(|line| line.contains("code=\"403\""));
+        assert_eq!(forbidden, None, "its own rights are enough");
+    };
+    granted(&replica).await;
+    plane.stop(&replica.name).unwrap();
+
+    // Without the flag it is removed.
+    let replica = serving(&plane, &[]).await;
+    eventually("it is gone", async || {
+        let ran = plane.kubectl(&["get", "clusteroperators", "-o", "name"]).unwrap();
+        (ran.code == 0 && ran.stdout.is_empty()).then_some(())
+    })
+    .await;
+    granted(&replica).await;
 }

@@ -41,6 +41,16 @@ impl<'a> Replica<'a> {
         namespace: &str,
         variables: &[(&str, &str)],
     ) -> Replica<'a> {
+        Replica::start_so(plane, namespace, variables, &[])
+    }
+
+    /// The same with more arguments.
+    pub fn start_so(
+        plane: &'a ControlPlane,
+        namespace: &str,
+        variables: &[(&str, &str)],
+        more: &[&str],
+    ) -> Replica<'a> {
         let (name, plain, tls) = (unique("tread"), free(), free());
         let access = plane.service_account(namespace, "tread").unwrap();
         let (listen, listen_tls) = (plain.to_string(), tls.to_string());
@@ -58,7 +68,8 @@ impl<'a> Replica<'a> {
             "--tls-name",
             "127.0.0.1",
         ];
-        let args: Vec<&str> = set.iter().map(String::as_str).chain(args).collect();
+        let args = set.iter().map(String::as_str).chain(args).chain(more.iter().copied());
+        let args: Vec<&str> = args.collect();
         plane.spawn(&name, &access, Path::new("/usr/bin/env"), &args).unwrap();
         Replica { plane, name, plain, tls }
     }

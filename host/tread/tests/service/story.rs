@@ -310,8 +310,11 @@ async fn every_right_of_the_manifests_is_needed() {
         // After somebody deleted it: the same.
         (Scope::Own, "leases", "create"),
         // Kinds that are not installed here: host/tread/tests/service/boot_images.rs.
+        (Scope::Cluster, "clusteroperators", "delete"),
+        (Scope::Cluster, "clusteroperators", "watch"),
         (Scope::Cluster, "infrastructures", "watch"),
         (Scope::Cluster, "provisionings", "watch"),
+        (Scope::Cluster, "machines", "list"),
         (Scope::Cluster, "machinesets", "watch"),
         (Scope::Cluster, "controlplanemachinesets", "watch"),
         (Scope::Cluster, "machinedeployments", "watch"),

@@ -1,0 +1,181 @@
+//! ClusterOperator `tread`: where an admin asks for it, images that are too old
+//! hold back minor and major updates of OpenShift. Where nobody does, none is
+//! left there.
+
+use super::Settings;
+use super::facts::Facts;
+use super::kinds::CLUSTER_OPERATOR;
+use super::report::Report;
+use super::status::upgradeable;
+use crate::plans::{CONFLICT, answered};
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{
+    DeleteParams, ListParams, PartialObjectMeta, Patch, PatchParams, PostParams, Preconditions,
+};
+use kube::core::DynamicObject;
+use kube::{Api, ResourceExt as _};
+use serde::Deserialize as _;
+use serde_json::{Value, json};
+use tread_kube::api::boot_images::SkewMode;
+use tread_kube::api::conditions::{Finding, set};
+use tread_kube::api::words::MANAGER;
+use tread_kube::api::words::NAME;
+use tread_kube::clean::cleaned;
+use tread_kube::told::told;
+
+/// What says that tread made it.
+const MADE_BY: (&str, &str) = ("app.kubernetes.io/managed-by", NAME);
+
+/// The ClusterOperator as it stands there.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Standing {
+    uid: String,
+    version: String,
+    is_ours: bool,
+    conditions: Vec<Condition>,
+}
+
+impl Standing {
+    /// Reads what counts of it.
+    pub fn read(object: &DynamicObject) -> Standing {
+        let conditions = object.data.pointer("/status/conditions").and_then(Value::as_array);
+        let read = |it: &Value| Condition::deserialize(it).ok();
+        Standing {
+            uid: object.uid().unwrap_or_default(),
+            version: object.resource_version().unwrap_or_default(),
+            is_ours: object.labels().get(MADE_BY.0).is_some_and(|it| it == MADE_BY.1),
+            conditions: conditions.into_iter().flatten().filter_map(read).collect(),
+        }
+    }
+}
+
+/// What is to be done about it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Due {
+    /// All is as it has to be.
+    Nothing,
+    /// It is made.
+    Create,
+    /// It says this from now on.
+    Say(Vec<Condition>),
+    /// It is removed.
+    Delete,
+    /// Somebody else has the name.
+    Foreign,
+}
+
+/// What is to be done about it. `asked`: an admin wants updates to be held back.
+pub fn due(asked: bool, facts: &Facts, report: &Report, now: Timestamp) -> Due {
+    let wanted = asked && report.mode != SkewMode::None;
+    let standing = match facts.cluster_operator.as_deref() {
+        // Nobody reads it where there is no OpenShift.
+        None if wanted && facts.versions.is_some() => return Due::Create,
+        None => return Due::Nothing,
+        Some(standing) => standing,
+    };
+    match (standing.is_ours, wanted) {
+        (false, true) => Due::Foreign,
+        (false, false) => Due::Nothing,
+        (true, false) => Due::Delete,
+        (true, true) => {
+            let wanted = conditions(report, &standing.conditions, now);
+            if wanted == standing.conditions { Due::Nothing } else { Due::Say(wanted) }
+        }
+    }
+}
+
+fn conditions(report: &Report, before: &[Condition], now: Timestamp) -> Vec<Condition> {
+    let mut conditions = before.to_vec();
+    let available = Finding {
+        type_: "Available",
+        status: Some(true),
+        reason: "AsExpected".to_owned(),
+        message: "tread judges boot images: see BootImages cluster".to_owned(),
+    };
+    set(&mut conditions, available, 0, now);
+    upgradeable(&mut conditions, report, 0, now);
+    // Those of OpenShift have no such field.
+    conditions.iter_mut().for_each(|it| it.observed_generation = None);
+    cleaned(conditions)
+}
+
+/// Does it. The error says what could not be done, and why.
+pub(super) async fn write(
+    settings: &Settings,
+    facts: &Facts,
+    report: &Report,
+) -> Result<(), String> {
+    let due = due(settings.block_upgrades, facts, report, Timestamp::now());
+    let standing = facts.cluster_operator.as_deref();
+    if due == Due::Nothing || !settings.leads.now() {
+        return Ok(());
+    }
+    let api: Api<DynamicObject> =
+        Api::all_with(settings.client.clone(), &CLUSTER_OPERATOR.resource());
+    let (verb, done) = match (due, standing) {
+        (Due::Create, _) => ("create", create(settings, &api).await),
+        (Due::Delete, Some(standing)) => {
+            let preconditions =
+                Preconditions { uid: Some(standing.uid.clone()), resource_version: None };
+            let params = DeleteParams::default().preconditions(preconditions);
+            ("delete", answered(api.delete(NAME, &params)).await.map(drop))
+        }
+        (Due::Say(conditions), Some(standing)) => {
+            let patch = Patch::Merge(json!({
+                "metadata": {"resourceVersion": standing.version},
+                "status": {
+                    "conditions": conditions,
+                    "versions": [{"name": "operator", "version": env!("CARGO_PKG_VERSION")}],
+                },
+            }));
+            let params = PatchParams::default();
+            ("patch", answered(api.patch_status(NAME, &params, &patch)).await.map(drop))
+        }
+        (Due::Foreign, _) => {
+            return Err(format!(
+                "ClusterOperator {NAME} is there, and not tread's: nothing holds updates back; \
+                 remove it, and tread makes its own"
+            ));
+        }
+        _ => return Ok(()),
+    };
+    match done {
+        Ok(()) => Ok(()),
+        // The watch brings what is there now.
+        Err(kube::Error::Api(status)) if status.is_not_found() || status.code == CONFLICT => Ok(()),
+        Err(error) => {
+            settings.metrics.api_error(verb, "clusteroperators", &error);
+            Err(format!("ClusterOperator {NAME}: {}", told(&error)))
+        }
+    }
+}
+
+/// It goes with tread's namespace, however that is removed.
+async fn create(settings: &Settings, api: &Api<DynamicObject>) -> kube::Result<()> {
+    let namespaces: Api<PartialObjectMeta<Namespace>> = Api::all(settings.client.clone());
+    let named = ListParams::default().fields(&format!("metadata.name={}", settings.namespace));
+    let found = answered(namespaces.list_metadata(&named)).await?;
+    let owners: Vec<Value> = found
+        .items
+        .iter()
+        .map(|it| {
+            json!({"apiVersion": "v1", "kind": "Namespace", "name": it.name_any(),
+                "uid": it.uid().unwrap_or_default()})
+        })
+        .collect();
+    let object = json!({
+        "apiVersion": format!("{}/{}", CLUSTER_OPERATOR.group, CLUSTER_OPERATOR.version),
+        "kind": CLUSTER_OPERATOR.kind,
+        "metadata": {
+            "name": NAME,
+            "labels": {MADE_BY.0: MADE_BY.1, "app.kubernetes.io/part-of": NAME},
+            "ownerReferences": owners,
+        },
+        "spec": {},
+    });
+    let object = DynamicObject::deserialize(object).map_err(kube::Error::SerdeError)?;
+    let params = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
+    answered(api.create(&params, &object)).await.map(drop)
+}

@@ -1,0 +1,294 @@
+//! Machines that wait long for their node, of an image that may be why. Machines
+//! are listed only of a resource whose replicas lag: when that begins, when its
+//! numbers change, and when the next machine has waited long enough.
+
+use super::Settings;
+use super::facts::Facts;
+use super::machine::{Key, Machine};
+use super::report::{Judged, Report, name_of};
+use crate::plans::answered;
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use kube::api::ListParams;
+use kube::core::DynamicObject;
+use kube::{Api, ResourceExt as _};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use tokio::time::Instant;
+use tread_kube::api::boot_images::STUCK_AFTER;
+use tread_kube::api::conditions::Finding;
+use tread_kube::api::machines::{self, CAPI_MACHINE, Kind, MACHINE, MACHINE_SET};
+use tread_kube::events::{self, Note};
+use tread_kube::told::told;
+use tread_kube::watching::seen::{Seen, each_by_itself};
+use tread_kube::watching::served::served;
+
+/// The condition that names them.
+pub const MACHINES_JOIN: &str = "MachinesJoin";
+
+/// So many machines are named.
+const NAMED: usize = 5;
+
+/// A machine that is there, and whose node is not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    /// Its name.
+    pub name: String,
+    /// Its UID.
+    pub uid: String,
+    /// Since when the machine itself is there.
+    pub since: Timestamp,
+}
+
+/// One that waits for too long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stuck {
+    /// The resource that made it.
+    pub resource: Key,
+    /// The resource's UID.
+    pub resource_uid: String,
+    /// Which one.
+    pub machine: Waiting,
+    /// What is wrong with the image that it boots, in words.
+    pub image: String,
+}
+
+/// What is known of a resource whose replicas lag.
+struct Looked {
+    replicas: (i64, i64),
+    waiting: Vec<Waiting>,
+    /// When it is looked at again, if nothing is heard of it before.
+    again: Instant,
+}
+
+/// What was looked at, and told of.
+#[derive(Default)]
+pub(super) struct Watcher {
+    looked: BTreeMap<Key, Looked>,
+    told: BTreeSet<String>,
+}
+
+impl Watcher {
+    /// Looks where it is due, and says which machines are stuck. What could not be
+    /// listed is the error; what was known of it stays.
+    pub(super) async fn look(
+        &mut self,
+        settings: &Settings,
+        facts: &Facts,
+        report: &Report,
+    ) -> (Vec<Stuck>, Result<(), String>) {
+        let patience = patience(facts);
+        let lagging: Vec<(&Judged, &Machine)> = lagging(facts, report).collect();
+        self.looked.retain(|key, _| lagging.iter().any(|(judged, _)| judged.key == *key));
+        let (mut stuck, mut problems) = (Vec::new(), Vec::new());
+        for (judged, machine) in lagging {
+            let known = self.looked.get(&judged.key);
+            let is_due = known
+                .is_none_or(|it| it.replicas != machine.replicas || it.again <= Instant::now());
+            if is_due {
+                match list(settings, &judged.key, machine).await {
+                    Ok(waiting) => {
+                        let again = Instant::now() + next(&waiting, patience, Timestamp::now());
+                        let replicas = machine.replicas;
+                        self.looked.insert(judged.key.clone(), Looked { replicas, waiting, again });
+                    }
+                    Err(problem) => problems.push(problem),
+                }
+            }
+            let waiting = self.looked.get(&judged.key).map(|it| it.waiting.as_slice());
+            stuck.extend(too_long(judged, waiting.unwrap_or_default(), patience, Timestamp::now()));
+        }
+        self.told.retain(|uid| stuck.iter().any(|it| it.machine.uid == *uid));
+        let listed = if problems.is_empty() { Ok(()) } else { Err(problems.join("; ")) };
+        (stuck, listed)
+    }
+
+    /// When it is to be looked again, without news.
+    pub(super) fn again(&self) -> Option<Instant> {
+        self.looked.values().map(|it| it.again).min()
+    }
+
+    /// Tells of each machine once: on it, and on its resource.
+    pub(super) async fn tell(&mut self, settings: &Settings, stuck: &[Stuck], said: &str) {
+        for it in stuck {
+            // Another leader may have told of it.
+            if !self.told.insert(it.machine.uid.clone()) || said.contains(&name_of_machine(it)) {
+                continue;
+            }
+            for (about, text) in notes(it) {
+                let note = Note { reason: events::Reason::MachineStuck, warns: true, text };
+                settings.events.tell(&about, &note).await;
+            }
+        }
+    }
+}
+
+/// How long a machine may wait.
+fn patience(facts: &Facts) -> SignedDuration {
+    let minutes = facts.object.as_deref().and_then(|object| object.spec.stuck_after_minutes);
+    SignedDuration::from_mins(minutes.unwrap_or(STUCK_AFTER))
+}
+
+/// The resources whose image may be why replicas are missing.
+fn lagging<'f>(
+    facts: &'f Facts,
+    report: &'f Report,
+) -> impl Iterator<Item = (&'f Judged, &'f Machine)> {
+    let suspects = report.resources.iter().filter(|it| it.is_suspect());
+    suspects.filter_map(|judged| {
+        let machine = facts.machines.get(&judged.key)?;
+        let (wanted, ready) = machine.replicas;
+        (ready < wanted && !machine.selector.is_empty()).then_some((judged, &**machine))
+    })
+}
+
+/// How long it is waited for the next one that is stuck. One that was not there
+/// yet cannot be so earlier than after the whole time.
+fn next(waiting: &[Waiting], patience: SignedDuration, now: Timestamp) -> Duration {
+    let left = waiting.iter().map(|it| patience - now.duration_since(it.since));
+    let soonest = left.filter(|left| left.is_positive()).min().unwrap_or(patience);
+    Duration::try_from(soonest.min(patience)).unwrap_or(Duration::from_secs(60))
+}
+
+/// Those that wait for too long.
+pub fn too_long(
+    judged: &Judged,
+    waiting: &[Waiting],
+    patience: SignedDuration,
+    now: Timestamp,
+) -> Vec<Stuck> {
+    let stuck = waiting.iter().filter(|it| now.duration_since(it.since) >= patience);
+    stuck
+        .map(|machine| Stuck {
+            resource: judged.key.clone(),
+            resource_uid: judged.uid.clone(),
+            machine: machine.clone(),
+            image: judged.of_image.message.clone(),
+        })
+        .collect()
+}
+
+/// The kind of the machines that a resource makes.
+fn kind_of_machines(key: &Key) -> Kind {
+    let is_ours = key.kind.ends_with(MACHINE_SET.group);
+    if is_ours { MACHINE } else { CAPI_MACHINE }
+}
+
+async fn list(settings: &Settings, key: &Key, machine: &Machine) -> Result<Vec<Waiting>, String> {
+    let kind = kind_of_machines(key);
+    let resource = served(&settings.client, &kind).await;
+    let api: Api<DynamicObject> =
+        Api::namespaced_with(settings.client.clone(), &key.namespace, &resource);
+    let labels = machine.selector.iter().map(|(name, value)| format!("{name}={value}"));
+    let params = ListParams::default().labels(&labels.collect::<Vec<_>>().join(","));
+    match answered(each_by_itself(api).list(&params)).await {
+        Ok(found) => {
+            let all = found.items.into_iter().filter_map(Seen::read);
+            Ok(all.filter_map(|it| Waiting::read(&it)).collect())
+        }
+        Err(error) => {
+            settings.metrics.api_error("list", kind.name, &error);
+            Err(format!("{} of {}: {}", kind.plural, name_of(key), told(&error)))
+        }
+    }
+}
+
+impl Waiting {
+    /// Of a machine that is Provisioned, and has no node.
+    pub fn read(machine: &DynamicObject) -> Option<Waiting> {
+        let data = &machine.data;
+        if data.pointer("/status/phase")? != "Provisioned"
+            || data.pointer("/status/nodeRef/name").is_some()
+            || machine.metadata.deletion_timestamp.is_some()
+        {
+            return None;
+        }
+        let conditions = data.pointer("/status/conditions").and_then(Value::as_array);
+        let there = conditions.into_iter().flatten().find(|it| {
+            let type_ = it.get("type").and_then(Value::as_str);
+            let is_it = matches!(type_, Some("InstanceExists" | "InfrastructureReady"));
+            is_it && it.get("status").and_then(Value::as_str) == Some("True")
+        });
+        let at = there.and_then(|it| it.get("lastTransitionTime")?.as_str()?.parse().ok());
+        Some(Waiting {
+            name: machine.name_any(),
+            uid: machine.uid().unwrap_or_default(),
+            since: at.or_else(|| machine.creation_timestamp().map(|it| it.0))?,
+        })
+    }
+}
+
+fn name_of_machine(stuck: &Stuck) -> String {
+    format!("{}/{}", stuck.resource.namespace, stuck.machine.name)
+}
+
+const CAUSE: &str = "Probably the image is why: one that is too old boots, and then cannot read its config \
+                     or join";
+
+/// Whether machines get their nodes, in words.
+pub fn machines_join(stuck: &[Stuck]) -> Finding {
+    let (status, reason, message) = match stuck {
+        [] => {
+            (true, "AsExpected", "no machine of an image that is too old waits for its node".into())
+        }
+        [first, ..] => {
+            let named: Vec<String> = stuck
+                .iter()
+                .take(NAMED)
+                .map(|it| {
+                    let name = name_of_machine(it);
+                    let resource = name_of(&it.resource);
+                    let since = it.machine.since;
+                    format!("{name}, made by {resource}, is there since {since} and has no node")
+                })
+                .collect();
+            let more = match stuck.len().saturating_sub(NAMED) {
+                0 => String::new(),
+                more => format!("; and {more} more"),
+            };
+            let (image, resource) = (&first.image, name_of(&first.resource));
+            let text = format!(
+                "{}{more}. {CAUSE}: {image}. `tread bootimages patch {resource}` says what to do; the \
+                 machine's console says what happened",
+                named.join("; ")
+            );
+            (false, "MachineStuck", text)
+        }
+    };
+    Finding { type_: MACHINES_JOIN, status: Some(status), reason: reason.to_owned(), message }
+}
+
+fn reference(kind: &Kind, key: &Key, name: &str, uid: &str) -> ObjectReference {
+    ObjectReference {
+        api_version: Some(format!("{}/{}", kind.group, kind.version)),
+        kind: Some(kind.kind.to_owned()),
+        namespace: Some(key.namespace.clone()),
+        name: Some(name.to_owned()),
+        uid: Some(uid.to_owned()),
+        ..ObjectReference::default()
+    }
+}
+
+/// What is told, and of what.
+fn notes(stuck: &Stuck) -> Vec<(ObjectReference, String)> {
+    let key = &stuck.resource;
+    let (machine, resource) = (&stuck.machine, name_of(key));
+    let cause =
+        format!("{CAUSE}: {}. `tread bootimages patch {resource}` says what to do", stuck.image);
+    let of_machine = (
+        reference(&kind_of_machines(key), key, &machine.name, &machine.uid),
+        format!("It is there since {} and has no node. {cause}", machine.since),
+    );
+    let kind = machines::ALL.iter().find(|kind| kind.name == key.kind);
+    let of_resource = kind.map(|kind| {
+        (
+            reference(kind, key, &key.name, &stuck.resource_uid),
+            format!(
+                "Machine {} is there since {} and has no node. {cause}",
+                machine.name, machine.since
+            ),
+        )
+    });
+    std::iter::once(of_machine).chain(of_resource).collect()
+}
