@@ -17,6 +17,7 @@ mod ignition;
 pub mod mirrors;
 pub mod openshift;
 pub mod operator;
+mod password;
 pub mod plan;
 pub mod problem;
 pub mod read;
