@@ -28,4 +28,6 @@ pub mod secrets;
 pub mod text_diff;
 pub mod touch;
 pub mod unit_name;
+#[path = "../../../guest-sdk/src/units.rs"]
+mod units;
 pub mod verdict;
