@@ -254,7 +254,7 @@ async fn too_many_changes_and_too_much_to_compare_are_a_reboot_that_says_so() {
         ("50-too-many", 60_000, "entries have to be compared: planned as a reboot"),
     ] {
         let spec = of_files(count);
-        let lines = tread.previewer.warnings(asked(name, &spec)).await;
+        let lines = tread.previewer.warnings(asked(name, &spec)).await.lines;
         assert!(lines.iter().any(|line| line.contains(words)), "{lines:?}");
         cluster.config(name, "worker", spec).await;
         let plan = cluster
@@ -276,7 +276,7 @@ async fn too_many_changes_and_too_much_to_compare_are_a_reboot_that_says_so() {
             .await;
     }
     // What fits is planned as it was.
-    let lines = tread.previewer.warnings(asked("50-few", &of_files(2))).await;
+    let lines = tread.previewer.warnings(asked("50-few", &of_files(2))).await.lines;
     assert!(lines.iter().any(|line| line.contains("file:/a0 and 1 more")), "{lines:?}");
 }
 
@@ -296,10 +296,39 @@ async fn nobody_learns_a_secret_by_asking_and_whoever_may_read_it_is_told() {
     let mut said = Vec::new();
     for guess in ["right", "wrong"] {
         for name in ["50-secret", "99-guess"] {
-            said.push(tread.previewer.warnings(asked(name, &secret(guess))).await);
+            said.push(tread.previewer.warnings(asked(name, &secret(guess))).await.lines);
         }
     }
     assert_eq!(said[..2], said[2..]);
     let note = said[0].last().unwrap();
     assert!(note.contains("whether file:/etc/secret changes is not told"), "{said:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_policy_uses_to_which_a_secret_was_offered_is_counted_and_not_measured() {
+    let cluster = Cluster::settled(ControlPlane::options()).await;
+    let tread = Tread::start(&cluster.client);
+    tread.previewer.ready().await;
+    let path = "/var/lib/kubelet/config.json";
+    let spec = |path: &str| {
+        json!({"config": {"ignition": {"version": "3.4.0"}, "storage": {"files": [
+            {"path": path, "mode": 0o600, "overwrite": true, "contents": {"source": "data:,x"}}]}}})
+    };
+    let open = tread.previewer.warnings(asked("50-a", &spec("/etc/unknown"))).await;
+    assert!(!open.offered_secrets && !open.lines.is_empty(), "{open:?}");
+    let before = tread.metrics.text().unwrap();
+    let warned = tread.previewer.warnings(asked("50-b", &spec(path))).await;
+    assert!(warned.offered_secrets && !warned.lines.is_empty(), "{warned:?}");
+    let text = tread.metrics.text().unwrap();
+    let of = |text: &str, name: &str| {
+        let lines = text.lines().filter(|line| line.starts_with(name));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let policy = "{policy=\"node-services\"}";
+    let counted = format!("tread_sandbox_calls_with_secrets_total{policy} 1");
+    assert_eq!(of(&text, "tread_sandbox_calls_with_secrets_total"), [counted]);
+    for measured in ["tread_sandbox_fuel", "tread_sandbox_time", "tread_preview_time"] {
+        assert_eq!(of(&text, measured), of(&before, measured));
+    }
+    assert_eq!(of(&text, "tread_untimed_previews_total"), ["tread_untimed_previews_total 1"]);
 }

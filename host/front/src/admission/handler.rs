@@ -29,9 +29,23 @@ const LONGEST: usize = 256;
 /// The API server cuts what is more than this, in bytes.
 const ALL: usize = 4096;
 
-/// Says what a request will do, one line for each warning. Dropped: nobody waits
-/// for it any more.
-pub type Warn = Arc<dyn Fn(Asked) -> BoxFuture<'static, Vec<String>> + Send + Sync>;
+/// What a request will do.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Warned {
+    /// One for each warning.
+    pub lines: Vec<String>,
+    /// Whether a policy was offered a secret: nobody is told how long it took.
+    pub offered_secrets: bool,
+}
+
+impl From<Vec<String>> for Warned {
+    fn from(lines: Vec<String>) -> Warned {
+        Warned { lines, offered_secrets: false }
+    }
+}
+
+/// Says what a request will do. Dropped: nobody waits for it any more.
+pub type Warn = Arc<dyn Fn(Asked) -> BoxFuture<'static, Warned> + Send + Sync>;
 
 #[derive(Clone)]
 struct Service {
@@ -66,13 +80,13 @@ async fn answer(State(service): State<Service>, body: Bytes) -> Result<Json<Valu
     })?;
     drop(body);
     let (uid, kind, name) = (asked.uid.clone(), asked.kind.clone(), asked.name.clone());
-    let mut warnings = Vec::new();
+    let mut said = Warned::default();
     // In a task of its own, so that neither a panic nor a computation that does
     // not pause takes the answer with it. It ends with this, whatever ends this.
     let mut warned = JoinSet::new();
     warned.spawn(async move { (service.warn)(asked).await });
     match timeout_at(begun + DEADLINE, warned.join_next()).await {
-        Ok(Some(Ok(lines))) => warnings = clean(lines),
+        Ok(Some(Ok(warned))) => said = warned,
         Ok(_) => {
             tracing::error!(%kind, %name, "a panic instead of warnings; please report it")
         }
@@ -80,8 +94,11 @@ async fn answer(State(service): State<Service>, body: Bytes) -> Result<Json<Valu
             tracing::warn!(%kind, %name, "no warnings within {DEADLINE:?}: allowed without");
         }
     }
-    service.metrics.warning_time.observe(begun.elapsed().as_secs_f64());
-    Ok(Json(Asked::allowed(&uid, &warnings)))
+    match said.offered_secrets {
+        true => drop(service.metrics.untimed_warnings.inc()),
+        false => service.metrics.warning_time.observe(begun.elapsed().as_secs_f64()),
+    }
+    Ok(Json(Asked::allowed(&uid, &clean(said.lines))))
 }
 
 /// What the API server passes on and a terminal can take.

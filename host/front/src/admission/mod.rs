@@ -6,7 +6,7 @@ pub mod handler;
 pub mod registration;
 
 pub use certificates::{Certificates, Paths, Settings};
-pub use handler::{Warn, webhook};
+pub use handler::{Warn, Warned, webhook};
 
 /// The ValidatingWebhookConfiguration that `tread manifests` installs for the
 /// tread of a namespace.

@@ -23,7 +23,7 @@ use tread_cluster::policies::registry;
 use tread_cluster::policies::snapshot::Room;
 use tread_engine::limits::Limits;
 use tread_front::admission::certificates::{Lives, service_names};
-use tread_front::admission::{Certificates, Settings, Warn, webhook};
+use tread_front::admission::{Certificates, Settings, Warn, Warned, webhook};
 use tread_front::http::{Check, Port, Readiness, Reviewer, lists, plain};
 use tread_front::installations::{Met, until_alone};
 use tread_front::manifests::workload::{HTTP, HTTPS};
@@ -380,9 +380,10 @@ fn warn_by(previewer: Previewer, boot_images: boot_images::Known) -> Warn {
     Arc::new(move |request| {
         let (previewer, boot_images) = (previewer.clone(), boot_images.clone());
         async move {
-            let mut warnings = boot_images.warnings(&request);
-            warnings.extend(previewer.warnings(request).await);
-            warnings
+            let mut lines = boot_images.warnings(&request);
+            let warned = previewer.warnings(request).await;
+            lines.extend(warned.lines);
+            Warned { lines, ..warned }
         }
         .boxed()
     })
