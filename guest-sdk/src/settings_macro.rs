@@ -114,7 +114,7 @@ mod tests {
     fn what_is_no_setting_or_of_another_type_is_an_error() {
         for (text, words) in [
             (r#"{"mayn": 8}"#, "unknown field `mayn`"),
-            (r#"{"many": "8"}"#, "invalid type"),
+            (r#"{"many": "8"}"#, "expected u32"),
             ("[]", "an object of settings"),
         ] {
             let error = json::read::<Settings>(text).unwrap_err().to_string();

@@ -11,6 +11,8 @@ use crate::failure::failure;
 use crate::policy::{Policy, PolicySet};
 use crate::sandbox::{Call, CallFailure, Module, Sandbox, Speaker, Spent};
 use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tread_model::change::{Change, Entry, State};
@@ -212,12 +214,12 @@ impl Heard {
 
     /// What policies answer is remembered for many configs; what these say of a
     /// unit that it touches is not.
-    fn held_to(
+    fn held_to<'u>(
         self,
         policy: &Policy,
         offer: &[usize],
         comparison: &Comparison<'_>,
-        units: OwnUnits<'_, '_>,
+        units: impl FnOnce() -> &'u OwnUnits<'u>,
     ) -> Heard {
         let Heard::Verdicts(verdicts) = &self else { return self };
         if policy.speaker() == Speaker::AdminsRules {
@@ -238,18 +240,28 @@ impl Heard {
 
 /// Whether the units that a policy touches are touched gently, by what the configs
 /// say of them.
-pub fn touched_gently<'v>(
-    verdicts: impl IntoIterator<Item = (&'v Change<'v>, &'v Option<Verdict>)>,
-    units: OwnUnits<'_, '_>,
+pub fn touched_gently<'v, 'a: 'v, 'u>(
+    verdicts: impl IntoIterator<Item = (&'v Change<'a>, &'v Option<Verdict>)>,
+    units: impl FnOnce() -> &'u OwnUnits<'u>,
 ) -> Result<(), Failure> {
+    // Each unit once, with the first change that it is touched for.
+    let mut touched: BTreeMap<&str, &str> = BTreeMap::new();
     for (change, verdict) in verdicts {
         let Some(Verdict { answer: Answer::Act(actions), .. }) = verdict else { continue };
         for action in actions {
-            let (Action::Reload(unit) | Action::Restart(unit)) = action else { continue };
-            if let Some(why) = units.why_not_gentle(unit) {
-                let message = format!("for {} it names {unit:?}, which {why}", change.id);
-                return Err(failure(FailureKind::InvalidUnit, message));
+            if let Action::Reload(unit) | Action::Restart(unit) = action {
+                touched.entry(unit).or_insert(&change.id);
             }
+        }
+    }
+    if touched.is_empty() {
+        return Ok(());
+    }
+    let units = units();
+    for (unit, id) in touched {
+        if let Some(why) = units.why_not_gentle(unit) {
+            let message = format!("for {id} it names {unit:?}, which {why}");
+            return Err(failure(FailureKind::InvalidUnit, message));
         }
     }
     Ok(())
@@ -278,6 +290,8 @@ struct Round<'r, 'a> {
     statements: Vec<Vec<Statement<'r>>>,
     reproducible: bool,
     calls: Vec<CallRecord>,
+    /// What the configs say of units, once somebody wants to touch one.
+    units: OnceCell<OwnUnits<'r>>,
     offered_secrets: bool,
     /// How long it took.
     asking: Duration,
@@ -302,6 +316,7 @@ impl<'r, 'a> Round<'r, 'a> {
             statements,
             reproducible: true,
             calls,
+            units: OnceCell::new(),
             offered_secrets: false,
             asking: Duration::ZERO,
             remembered: None,
@@ -388,7 +403,8 @@ impl<'r, 'a> Round<'r, 'a> {
             }
         };
         let (before, after) = self.sides;
-        let heard = heard.held_to(policy, offer, self.comparison, OwnUnits::of(before, after));
+        let units = || self.units.get_or_init(|| OwnUnits::of(before, after));
+        let heard = heard.held_to(policy, offer, self.comparison, units);
         if let (Some(record), Heard::Failure { failure, .. }) = (&mut record, &heard) {
             record.failure = Some(failure.kind);
         }

@@ -324,7 +324,7 @@ async fn what_a_policy_uses_to_which_a_secret_was_offered_is_counted_and_not_mea
         let lines = text.lines().filter(|line| line.starts_with(name));
         lines.map(str::to_owned).collect::<Vec<_>>()
     };
-    let policy = "{policy=\"node-services\"}";
+    let policy = "{policy=\"certificates\"}";
     let counted = format!("tread_sandbox_calls_with_secrets_total{policy} 1");
     assert_eq!(of(&text, "tread_sandbox_calls_with_secrets_total"), [counted]);
     for measured in ["tread_sandbox_fuel", "tread_sandbox_time", "tread_preview_time"] {

@@ -26,6 +26,8 @@ const LIMITS: Limits =
     Limits { at_a_time: 8, time: Duration::from_millis(1800), body: 4 * 1024 * 1024 };
 /// Longer warnings are cut by the API server, where nobody chooses where.
 const LONGEST: usize = 256;
+/// How much of a warning is looked at, so that a flood of them is cleaned in time.
+const READ: usize = 16 * LONGEST;
 /// The API server cuts what is more than this, in bytes.
 const ALL: usize = 4096;
 
@@ -123,7 +125,8 @@ fn clean(warnings: Vec<String>) -> Vec<String> {
 }
 
 fn one_line(text: &str) -> String {
-    let visible: String = text.chars().map(|c| if deceives(c) { ' ' } else { c }).collect();
+    let read = text.chars().take(READ);
+    let visible: String = read.map(|c| if deceives(c) { ' ' } else { c }).collect();
     let visible = visible.split_whitespace().collect::<Vec<_>>().join(" ");
     if visible.chars().count() <= LONGEST {
         return visible;

@@ -11,37 +11,61 @@ use crate::unit_name::kind_of_unit;
 use says::{aliases, ends};
 use serde_json::Value;
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What two configs say of their units.
-#[derive(Debug, Clone, Copy)]
-pub struct OwnUnits<'c, 'a>([&'c NodeConfig<'a>; 2]);
+#[derive(Debug, Default)]
+pub struct OwnUnits<'c> {
+    /// Of unit files and drop-ins, by the name that they are written for.
+    texts: BTreeMap<&'c str, Vec<Cow<'c, str>>>,
+    /// Which units have a name as an alias.
+    aliases: BTreeMap<String, Vec<&'c str>>,
+    /// What a name leads to by links: other names of it, and what it starts.
+    links: BTreeMap<String, Vec<String>>,
+}
 
-impl<'c, 'a> OwnUnits<'c, 'a> {
+impl<'c> OwnUnits<'c> {
     /// Of the two configs that are compared.
-    pub fn of(old: &'c NodeConfig<'a>, new: &'c NodeConfig<'a>) -> OwnUnits<'c, 'a> {
-        OwnUnits([old, new])
+    pub fn of(old: &'c NodeConfig<'_>, new: &'c NodeConfig<'_>) -> OwnUnits<'c> {
+        let mut all = OwnUnits::default();
+        for config in [old, new] {
+            for unit in &config.units {
+                texts_of(unit).for_each(|text| all.add(&unit.name, Cow::Borrowed(text)));
+            }
+            files(config).for_each(|(unit, text)| all.add(unit, text));
+            links(config).for_each(|(name, leads_to)| {
+                all.links.entry(name).or_default().push(leads_to);
+            });
+        }
+        all
+    }
+
+    fn add(&mut self, unit: &'c str, text: Cow<'c, str>) {
+        if memchr::memmem::find(text.as_bytes(), b"Alias").is_some() {
+            for alias in aliases(&text) {
+                self.aliases.entry(alias).or_default().push(unit);
+            }
+        }
+        self.texts.entry(unit).or_default().push(text);
     }
 
     /// Why touching a unit would not be gentle, by what either config says of it,
     /// as the rest of a sentence that begins with its name. It quotes nothing.
     pub fn why_not_gentle(&self, name: &str) -> Option<String> {
-        let mut names = BTreeSet::from([name.to_owned()]);
-        names.extend(self.named_by_alias(name));
-        let texts: Vec<(&String, Cow<'_, str>)> =
-            names.iter().flat_map(|of| self.texts(of).map(move |text| (of, text))).collect();
-        for (of, text) in &texts {
+        let by_alias = self.aliases.get(name).into_iter().flatten().copied();
+        let names: BTreeSet<&str> = std::iter::once(name).chain(by_alias).collect();
+        for of in &names {
             let which = match *of == name {
                 true => "its unit".to_owned(),
                 false => format!("{of}, which has it as an alias,"),
             };
-            if let Some(what) = ends(text) {
+            if let Some(what) = self.texts(of).find_map(|text| ends(text)) {
                 return Some(format!("would not be touched gently: {which} {what}"));
             }
         }
-        let also = texts.iter().flat_map(|(_, text)| aliases(text));
-        let linked = names.iter().flat_map(|of| self.linked(of));
-        let mut known = also.chain(linked).chain(names.iter().cloned());
+        let also = names.iter().flat_map(|of| self.texts(of)).flat_map(|text| aliases(text));
+        let linked = names.iter().filter_map(|of| self.links.get(*of)).flatten().cloned();
+        let mut known = also.chain(linked).chain(names.iter().map(|name| (*name).to_owned()));
         known.any(|it| super::touch_gently(&it).is_err() && kind_of_unit(&it).is_some()).then(
             || {
                 "would not be touched gently: the configs make it an alias of what ends the system"
@@ -50,76 +74,39 @@ impl<'c, 'a> OwnUnits<'c, 'a> {
         )
     }
 
-    /// The units that have this name as an alias.
-    fn named_by_alias(&self, name: &str) -> Vec<String> {
-        let has = |text: &str| may_alias(text) && aliases(text).any(|alias| alias == name);
-        let mut found = Vec::new();
-        for config in self.0 {
-            for unit in &config.units {
-                let mut texts = texts_of(unit);
-                if texts.any(has) {
-                    found.push(unit.name.clone().into_owned());
-                }
-            }
-            for (unit, _, text) in files(config) {
-                if has(&text) {
-                    found.push(unit.to_owned());
-                }
-            }
-        }
-        found
-    }
-
-    /// What a unit's links lead to: other names of it.
-    fn linked(&self, name: &str) -> Vec<String> {
-        let mut found = Vec::new();
-        for fixed in self.0.iter().flat_map(|config| &config.fixed) {
-            if fixed.id != crate::refuse::LINKS || !fixed.value.contains("systemd") {
-                continue;
-            }
-            let Ok(Value::Array(links)) = serde_json::from_str(&fixed.value) else { continue };
-            for link in &links {
-                let text = |key: &str| link.get(key).and_then(Value::as_str);
-                let (Some(path), Some(target)) = (text("path"), text("target")) else { continue };
-                let target = target.rsplit('/').next().unwrap_or(target);
-                let Some(place) = in_unit_directory(path) else { continue };
-                match place.split_once('/') {
-                    None if place == name => found.push(target.to_owned()),
-                    None if target == name => found.push(place.to_owned()),
-                    // What it starts.
-                    Some((directory, started)) => {
-                        let of = [".wants", ".requires", ".upholds"]
-                            .iter()
-                            .find_map(|end| directory.strip_suffix(end));
-                        if of == Some(name) {
-                            found.push(started.to_owned());
-                        }
-                    }
-                    None => {}
-                }
-            }
-        }
-        found
-    }
-
-    /// Everything that is written of a unit: the unit file and drop-ins, of it, of
-    /// its template, and of all units whose names begin or end alike.
-    fn texts(&self, name: &str) -> impl Iterator<Item = Cow<'c, str>> + use<'c, 'a> {
+    /// Everything that is written of a unit: of it, of its template, and of all
+    /// units whose names begin or end alike.
+    fn texts(&self, name: &str) -> impl Iterator<Item = &Cow<'c, str>> {
         let names = names_for(name);
-        let mut texts = Vec::new();
-        for config in self.0 {
-            for unit in config.units.iter().filter(|unit| names.iter().any(|it| *it == unit.name)) {
-                texts.extend(texts_of(unit).map(Cow::Borrowed));
-            }
-            let files = files(config).filter(|(unit, ..)| names.iter().any(|it| it == unit));
-            texts.extend(files.map(|(_, _, text)| text));
-        }
-        texts.into_iter()
+        let found: Vec<_> =
+            names.iter().filter_map(|name| self.texts.get(name.as_str())).flatten().collect();
+        found.into_iter()
     }
 }
 
-fn may_alias(text: &str) -> bool {
-    memchr::memmem::find(text.as_bytes(), b"Alias").is_some()
+/// What the links of a config are among units: a name, and one that it leads to, or
+/// that it starts.
+fn links(config: &NodeConfig<'_>) -> impl Iterator<Item = (String, String)> {
+    let fixed = config.fixed.iter().find(|fixed| fixed.id == crate::refuse::LINKS);
+    let all = fixed.and_then(|fixed| serde_json::from_str::<Value>(&fixed.value).ok());
+    let Some(Value::Array(all)) = all else { return Vec::new().into_iter() };
+    let mut found = Vec::new();
+    for link in &all {
+        let text = |key: &str| link.get(key).and_then(Value::as_str);
+        let (Some(path), Some(target)) = (text("path"), text("target")) else { continue };
+        let target = target.rsplit('/').next().unwrap_or(target);
+        let Some(place) = in_unit_directory(path) else { continue };
+        let Some((directory, started)) = place.split_once('/') else {
+            found.push((place.to_owned(), target.to_owned()));
+            found.push((target.to_owned(), place.to_owned()));
+            continue;
+        };
+        let ends = [".wants", ".requires", ".upholds"];
+        if let Some(of) = ends.iter().find_map(|end| directory.strip_suffix(end)) {
+            found.push((of.to_owned(), started.to_owned()));
+        }
+    }
+    found.into_iter()
 }
 
 fn texts_of<'c>(unit: &'c Unit<'_>) -> impl Iterator<Item = &'c str> {
@@ -146,9 +133,9 @@ fn in_unit_directory(path: &str) -> Option<&str> {
     UNIT_DIRECTORIES.iter().find_map(|directory| path.strip_prefix(directory))
 }
 
-/// Files in which systemd finds units and drop-ins: the unit's name, the path and
-/// the text of each.
-fn files<'c>(config: &'c NodeConfig<'_>) -> impl Iterator<Item = (&'c str, &'c str, Cow<'c, str>)> {
+/// Files in which systemd finds units and drop-ins: the unit's name and the text of
+/// each.
+fn files<'c>(config: &'c NodeConfig<'_>) -> impl Iterator<Item = (&'c str, Cow<'c, str>)> {
     config.files.iter().filter_map(|file| {
         let place = in_unit_directory(&file.path)?;
         let unit = match place.split_once('/') {
@@ -160,7 +147,7 @@ fn files<'c>(config: &'c NodeConfig<'_>) -> impl Iterator<Item = (&'c str, &'c s
             Cow::Borrowed(bytes) => String::from_utf8_lossy(bytes),
             Cow::Owned(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
         };
-        Some((unit, file.path.as_ref(), text))
+        Some((unit, text))
     })
 }
 

@@ -151,7 +151,7 @@ impl Subject {
                 let units = OwnUnits::of(&old, &new);
                 reply.map_err(|failed| failed.failure).and_then(|reply| {
                     let verdicts = changes.iter().copied().zip(&reply.verdicts);
-                    planner::touched_gently(verdicts, units).map(|()| reply)
+                    planner::touched_gently(verdicts, || &units).map(|()| reply)
                 })
             }
         };
