@@ -76,7 +76,7 @@ mod tests {
             "$",
             &format!("!{good}"),
             &format!("*{good}"),
-            &good[..good.len() - 1],
+            good.strip_suffix('.').unwrap(),
             &good.replace("$6$", "$9$"),
             "abJnggxhB/yW!",
             "_J9..CCCC",
