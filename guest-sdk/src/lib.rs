@@ -80,6 +80,8 @@ pub mod good_policies {}
 pub mod json;
 mod policy;
 mod settings;
+mod settings_macro;
+pub mod units;
 mod verdict;
 
 #[cfg(target_arch = "wasm32")]
@@ -94,6 +96,8 @@ pub mod toml;
 
 pub use change::{Change, Content, Context, Dropin, Edit, Entry, File, State, Unit};
 pub use policy::{Claim, Policy};
+#[doc(hidden)]
+pub use serde;
 pub use verdict::{Action, Answer, Effect, Verdict};
 
 /// Makes a [`Policy`] what this crate's component exports. Once a crate. On

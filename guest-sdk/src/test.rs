@@ -9,6 +9,7 @@
 //! assert_eq!(change.id, "file:/etc/chrony.conf");
 //! ```
 
+use crate::units::touch_gently;
 use crate::{Change, Content, Context, Effect, Entry, File, Policy, State, Unit, Verdict};
 
 /// A file of root's with mode 0644 whose text changed.
@@ -195,49 +196,27 @@ pub fn verdicts<P: Policy>(
 }
 
 /// What tread would find wrong with a verdict.
-fn accept<P: Policy>(change: &Change, verdict: &Verdict) -> Result<(), &'static str> {
+fn accept<P: Policy>(change: &Change, verdict: &Verdict) -> Result<(), String> {
     let mut claims = P::CLAIMS.iter().filter(|claim| claim.matches(&change.id)).peekable();
     if claims.peek().is_none() {
-        return Err("no claim matches");
+        return Err("no claim matches".to_string());
     }
     let Some(effect) = verdict.effect() else { return Ok(()) };
     if !claims.any(|claim| (claim.least()..=claim.most()).contains(&effect)) {
-        return Err("the answer is beyond the claim");
+        return Err("the answer is beyond the claim".to_string());
     }
     if verdict.reason().is_empty() {
-        return Err("the verdict has no reason");
+        return Err("the verdict has no reason".to_string());
     }
     if verdict.reason().len() > 512 {
-        return Err("the reason is longer than 512 bytes");
+        return Err("the reason is longer than 512 bytes".to_string());
     }
-    let is_unit = |action: &crate::Action| match action {
-        crate::Action::Reload(unit) | crate::Action::Restart(unit) => unit_name(unit),
-        _ => true,
-    };
-    if !verdict.actions().iter().all(is_unit) {
-        return Err(
-            "an action names something that is no unit, or no unit that a policy may touch",
-        );
+    for action in verdict.actions() {
+        if let crate::Action::Reload(unit) | crate::Action::Restart(unit) = action {
+            touch_gently(unit).map_err(|why| format!("an action names {unit:?}, which {why}"))?;
+        }
     }
     Ok(())
-}
-
-/// Whether a policy may name this unit.
-fn unit_name(name: &str) -> bool {
-    const TYPES: [&str; 5] = ["service", "socket", "path", "timer", "mount"];
-    let fine = |c: char| c.is_ascii_alphanumeric() || ":-_.\\@".contains(c);
-    let Some((stem, kind)) = name.rsplit_once('.') else { return false };
-    let prefix = stem.split_once('@').map_or(stem, |(prefix, _)| prefix);
-    let ends_the_system =
-        |unit: &str| include_str!("../../wit/system-units.txt").lines().any(|line| line == unit);
-    name.len() <= 255
-        && name.chars().all(fine)
-        && !stem.starts_with(['.', '@', '-'])
-        && !stem.is_empty()
-        && !stem.split_once('@').is_some_and(|(_, instance)| instance.is_empty())
-        && TYPES.contains(&kind)
-        && !ends_the_system(stem)
-        && !ends_the_system(prefix)
 }
 
 /// Every verdict that `P` may give is at most `most`: for a test that keeps a

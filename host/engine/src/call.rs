@@ -4,7 +4,7 @@ use crate::clock::{Stopwatch, Time};
 use crate::failure::{failure, is_reproducible, no_room, of_error};
 use crate::guest_log::GuestLog;
 use crate::limits::{Budget, Limiter, Limits};
-use crate::sandbox::CallFailure;
+use crate::sandbox::{CallFailure, Spent};
 use crate::serving::{Guest, Serving};
 use crate::slots::Slot;
 use crate::ticker::{Ticking, ticks};
@@ -132,8 +132,7 @@ fn end_in_time(store: &mut Store<Guest>, time: Time) {
 #[derive(Debug)]
 pub(crate) struct Done<T> {
     pub(crate) value: T,
-    pub(crate) fuel: u64,
-    pub(crate) memory: usize,
+    pub(crate) spent: Spent,
     pub(crate) log: Vec<String>,
 }
 
@@ -143,10 +142,12 @@ impl<T> Done<T> {
         self,
         check: impl FnOnce(T) -> Result<U, Failure>,
     ) -> Result<Done<U>, CallFailure> {
-        let Done { value, fuel, memory, log } = self;
+        let Done { value, spent, log } = self;
         match check(value) {
-            Ok(value) => Ok(Done { value, fuel, memory, log }),
-            Err(failure) => Err(CallFailure { failure, fuel, log, reproducible: true }),
+            Ok(value) => Ok(Done { value, spent, log }),
+            Err(failure) => {
+                Err(CallFailure { failure, spent: Some(spent), log, reproducible: true })
+            }
         }
     }
 }
@@ -165,16 +166,16 @@ where
     (Value,): ComponentNamedList + Lift,
 {
     let mut running = Running::begin(serving, limits, budget)
-        .map_err(|failure| CallFailure::new(failure, 0, Vec::new()))?;
+        .map_err(|failure| CallFailure::new(failure, Spent::default(), Vec::new()))?;
     let result = run(&mut running.store, ready, function, params);
     let fuel = budget.fuel.saturating_sub(running.store.get_fuel().unwrap_or(0));
-    let memory = running.store.data().limiter.memory_taken();
+    let spent = Spent { fuel, memory: running.store.data().limiter.memory_taken() };
     let log = std::mem::take(&mut running.store.data_mut().log);
     match result {
-        Ok(value) => Ok(Done { value, fuel, memory, log: log.into_lines() }),
+        Ok(value) => Ok(Done { value, spent, log: log.into_lines() }),
         Err((error, otherwise)) => {
             let failure = of_error(&error, otherwise, log.last());
-            Err(CallFailure::new(failure, fuel, log.into_lines()))
+            Err(CallFailure::new(failure, spent, log.into_lines()))
         }
     }
 }
@@ -199,8 +200,8 @@ where
 }
 
 impl CallFailure {
-    fn new(failure: Failure, fuel: u64, log: Vec<String>) -> CallFailure {
+    pub(crate) fn new(failure: Failure, spent: Spent, log: Vec<String>) -> CallFailure {
         let reproducible = is_reproducible(failure.kind);
-        CallFailure { failure, fuel, log, reproducible }
+        CallFailure { failure, spent: Some(spent), log, reproducible }
     }
 }

@@ -1,9 +1,11 @@
 //! What becomes of the words of a policy that was offered a secret: they are
-//! shown nowhere, unless they were there before it was asked (law 10).
+//! shown nowhere, unless they were there before it was asked (law 10). What it
+//! used is such a word too.
 
+use crate::call::Done;
 use crate::failure::failure;
-use crate::sandbox::{Call, CallFailure, Words};
-use tread_model::change::Change;
+use crate::sandbox::{Call, CallFailure, Reply, Spent, Words};
+use tread_model::change::{Change, Entry};
 use tread_model::secrets::{tells_secret, tells_secret_entry};
 use tread_model::verdict::{Action, Answer, Failure, FailureKind, Layer, Verdict};
 
@@ -27,33 +29,55 @@ pub(crate) enum Discretion<'w> {
 
 impl<'w> Discretion<'w> {
     pub(crate) fn of(call: &Call<'w, '_>) -> Discretion<'w> {
-        let told = call.changes.iter().any(|change| tells_secret(change))
-            || call.unchanged.iter().any(tells_secret_entry);
-        match told {
+        match offers_secret(call.changes, call.unchanged) {
             true => Discretion::Bound { words: call.words, units: call.layer != Layer::Builtin },
             false => Discretion::Free,
         }
     }
 
-    pub(crate) fn of_log(self, log: Vec<String>) -> Vec<String> {
+    /// What is told of an answer.
+    pub(crate) fn of_answer(
+        self,
+        changes: &[&Change<'_>],
+        answer: Result<Done<Vec<Option<Verdict>>>, CallFailure>,
+    ) -> Result<Reply, CallFailure> {
+        let answer = answer.map_err(|failed| self.of_failure(failed));
+        match answer.and_then(|done| done.and_then(|it| self.of_verdicts(changes, it))) {
+            Ok(Done { value, spent, log }) => Ok(Reply {
+                verdicts: value,
+                spent: self.of_spent(Some(spent)),
+                log: self.of_log(log),
+            }),
+            Err(failed) => Err(CallFailure {
+                spent: self.of_spent(failed.spent),
+                log: self.of_log(failed.log),
+                ..failed
+            }),
+        }
+    }
+
+    fn of_log(self, log: Vec<String>) -> Vec<String> {
         match self {
             Discretion::Free => log,
             Discretion::Bound { .. } => Vec::new(),
         }
     }
 
+    fn of_spent(self, spent: Option<Spent>) -> Option<Spent> {
+        spent.filter(|_| matches!(self, Discretion::Free))
+    }
+
     /// A failure's message may be the policy's own last words.
-    pub(crate) fn of_failure(self, failed: CallFailure) -> CallFailure {
-        let CallFailure { mut failure, fuel, log, reproducible } = failed;
-        if matches!(self, Discretion::Bound { .. }) && may_quote(failure.kind) {
-            failure.message = UNTOLD.to_owned();
+    fn of_failure(self, mut failed: CallFailure) -> CallFailure {
+        if matches!(self, Discretion::Bound { .. }) && may_quote(failed.failure.kind) {
+            failed.failure.message = UNTOLD.to_owned();
         }
-        CallFailure { failure, fuel, log: self.of_log(log), reproducible }
+        failed
     }
 
     /// Reasons that were not there before are left out. So cannot be a unit,
     /// whose name would then be a word on what the secret is.
-    pub(crate) fn of_verdicts(
+    fn of_verdicts(
         self,
         changes: &[&Change<'_>],
         mut verdicts: Vec<Option<Verdict>>,
@@ -81,6 +105,11 @@ impl<'w> Discretion<'w> {
     }
 }
 
+/// Whether a secret is in what a policy is offered.
+pub(crate) fn offers_secret(changes: &[&Change<'_>], unchanged: &[Entry<'_>]) -> bool {
+    changes.iter().any(|change| tells_secret(change)) || unchanged.iter().any(tells_secret_entry)
+}
+
 fn is_known(action: &Action, words: &Words) -> bool {
     match action {
         Action::Reload(unit) | Action::Restart(unit) => words.know_unit(unit),
@@ -88,8 +117,9 @@ fn is_known(action: &Action, words: &Words) -> bool {
     }
 }
 
-/// Whether a failure tells in the policy's own words, or only what it used up.
+/// Whether a failure tells in the policy's own words or numbers, such as how much
+/// memory it asked for, or only which limit it reached.
 fn may_quote(kind: FailureKind) -> bool {
-    use FailureKind::{Deadline, Memory, NoRoom, OutOfFuel, Stack};
-    !matches!(kind, Deadline | Memory | NoRoom | OutOfFuel | Stack)
+    use FailureKind::{Deadline, NoRoom, OutOfFuel, Stack};
+    !matches!(kind, Deadline | NoRoom | OutOfFuel | Stack)
 }

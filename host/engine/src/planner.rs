@@ -6,9 +6,13 @@ mod shadow;
 pub use answers::{Answers, Unplanned};
 pub use shadow::{Shadows, plan_with_shadows, shadow};
 
+use crate::discretion::offers_secret;
+use crate::failure::failure;
 use crate::policy::{Policy, PolicySet};
-use crate::sandbox::{Call, CallFailure, Module, Sandbox};
+use crate::sandbox::{Call, CallFailure, Module, Sandbox, Speaker, Spent};
 use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tread_model::change::{Change, Entry, State};
@@ -20,7 +24,8 @@ use tread_model::plan::compare::Shadow;
 use tread_model::plan::{Decided, Plan, Said, Statement, build};
 use tread_model::problem::Problems;
 use tread_model::secrets::{Tokens, is_secret};
-use tread_model::verdict::{Answer, Failure, FailureKind, Layer, Verdict};
+use tread_model::touch::OwnUnits;
+use tread_model::verdict::{Action, Answer, Failure, FailureKind, Layer, Verdict};
 
 /// A plan, and what making it took.
 #[derive(Debug)]
@@ -33,6 +38,10 @@ pub struct Planned<'a> {
     pub comparing: Duration,
     /// Each call of a policy, in the order in which they were made.
     pub calls: Vec<CallRecord>,
+    /// Whether a policy was offered a secret, which it could tell by how long it
+    /// took: nobody is told how long this plan took.
+    pub offered_secrets: bool,
+    asking: Duration,
 }
 
 /// One call of a policy.
@@ -45,16 +54,25 @@ pub struct CallRecord {
     pub offered: usize,
     /// Getting its module ready, compiling included.
     pub load: Duration,
-    /// The call itself.
-    pub call: Duration,
-    /// What it used of its fuel.
-    pub fuel: u64,
+    /// What the call used; None: it was offered a secret, which it could tell by
+    /// what it uses.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub used: Option<Used>,
     /// What it wrote to its log: for its author, and no part of any output.
     #[serde(skip)]
     pub log: Vec<String>,
     /// How it failed. The plan says so, too.
     #[serde(skip)]
     pub failure: Option<FailureKind>,
+}
+
+/// What a call of a policy used.
+#[derive(Debug, Clone, Copy, Default, serde::Serialize)]
+pub struct Used {
+    /// How long it took.
+    pub call: Duration,
+    /// Of its fuel.
+    pub fuel: u64,
 }
 
 /// Plans the way from one config to another.
@@ -68,8 +86,7 @@ pub fn plan<'a>(
     let start = Instant::now();
     let (from, to) = digests_of_pair(old, new)?;
     let mut planned = plan_digested(sandbox, policies, (old, &from), (new, &to), warnings)?;
-    planned.comparing =
-        start.elapsed().saturating_sub(planned.calls.iter().map(CallRecord::took).sum());
+    planned.comparing = start.elapsed().saturating_sub(planned.asking);
     Ok(planned)
 }
 
@@ -97,16 +114,16 @@ pub fn plan_together<'a>(
     answers.check(changes.len() + refusals.len() + settled.len())?;
     let (remembered, sides) = (Some(answers), (old, new));
     let mut planned = plan_compared(sandbox, policies, remembered, sides, comparison, warnings)?;
-    planned.comparing =
-        start.elapsed().saturating_sub(planned.calls.iter().map(CallRecord::took).sum());
+    planned.comparing = start.elapsed().saturating_sub(planned.asking);
     answers.check(0)?;
     let Some(shadows) = shadows else { return Ok((planned, None)) };
     let sides = ((old, &from), (new, &to));
-    let (shadow, calls) =
+    let shadow =
         shadow::shadow_remembering(sandbox, shadows, remembered, sides.0, sides.1, &planned.plan)?;
     answers.check(0)?;
-    planned.calls.extend(calls);
-    Ok((planned, Some(shadow)))
+    planned.calls.extend(shadow.calls);
+    planned.offered_secrets |= shadow.offered_secrets;
+    Ok((planned, Some(shadow.made)))
 }
 
 /// As [`plan`], for configs whose digests are known: the cost follows the
@@ -137,7 +154,8 @@ fn plan_compared<'a>(
 ) -> Result<Planned<'a>, Problems> {
     let warnings = [warnings, comparison.warnings.clone()].concat();
     let round = Round::new(sandbox, policies, sides, &comparison).remembering(answers);
-    let Round { statements, reproducible, calls, .. } = round.finished()?;
+    let Round { statements, reproducible, calls, offered_secrets, asking, .. } =
+        round.finished()?;
     let decided = decided(&comparison, statements);
     let plan = build(
         (comparison.from, comparison.to),
@@ -146,7 +164,8 @@ fn plan_compared<'a>(
         warnings,
         reproducible,
     );
-    Ok(Planned { plan, changes: comparison.changes, comparing: Duration::ZERO, calls })
+    let (changes, comparing) = (comparison.changes, Duration::ZERO);
+    Ok(Planned { plan, changes, comparing, calls, offered_secrets, asking })
 }
 
 /// Each change with what was said of it.
@@ -195,10 +214,59 @@ impl Heard {
         }
     }
 
+    /// What policies answer is remembered for many configs; what these say of a
+    /// unit that it touches is not.
+    fn held_to<'u>(
+        self,
+        policy: &Policy,
+        offer: &[usize],
+        comparison: &Comparison<'_>,
+        units: impl FnOnce() -> &'u OwnUnits<'u>,
+    ) -> Heard {
+        let Heard::Verdicts(verdicts) = &self else { return self };
+        if policy.speaker() == Speaker::AdminsRules {
+            return self;
+        }
+        let changes = offer.iter().filter_map(|index| comparison.changes.get(*index));
+        match touched_gently(changes.zip(verdicts), units) {
+            Ok(()) => self,
+            Err(failure) => Heard::Failure { failure, reproducible: true },
+        }
+    }
+
     /// Whether the same question has the same outcome everywhere.
     fn is_reproducible(&self) -> bool {
         !matches!(self, Heard::Failure { reproducible: false, .. })
     }
+}
+
+/// Whether the units that a policy touches are touched gently, by what the configs
+/// say of them.
+pub fn touched_gently<'v, 'a: 'v, 'u>(
+    verdicts: impl IntoIterator<Item = (&'v Change<'a>, &'v Option<Verdict>)>,
+    units: impl FnOnce() -> &'u OwnUnits<'u>,
+) -> Result<(), Failure> {
+    // Each unit once, with the first change that it is touched for.
+    let mut touched: BTreeMap<&str, &str> = BTreeMap::new();
+    for (change, verdict) in verdicts {
+        let Some(Verdict { answer: Answer::Act(actions), .. }) = verdict else { continue };
+        for action in actions {
+            if let Action::Reload(unit) | Action::Restart(unit) = action {
+                touched.entry(unit).or_insert(&change.id);
+            }
+        }
+    }
+    if touched.is_empty() {
+        return Ok(());
+    }
+    let units = units();
+    for (unit, id) in touched {
+        if let Some(why) = units.why_not_gentle(unit) {
+            let message = format!("for {id} it names {unit:?}, which {why}");
+            return Err(failure(FailureKind::InvalidUnit, message));
+        }
+    }
+    Ok(())
 }
 
 impl CallRecord {
@@ -207,15 +275,10 @@ impl CallRecord {
             policy: policy.identity.policy.clone(),
             offered: offer.len(),
             load: Duration::ZERO,
-            call: Duration::ZERO,
-            fuel: 0,
+            used: Some(Used::default()),
             log: Vec::new(),
             failure: None,
         }
-    }
-
-    fn took(&self) -> Duration {
-        self.load + self.call
     }
 }
 
@@ -229,6 +292,11 @@ struct Round<'r, 'a> {
     statements: Vec<Vec<Statement<'r>>>,
     reproducible: bool,
     calls: Vec<CallRecord>,
+    /// What the configs say of units, once somebody wants to touch one.
+    units: OnceCell<OwnUnits<'r>>,
+    offered_secrets: bool,
+    /// How long it took.
+    asking: Duration,
     /// What was answered before, and the digest of each change.
     remembered: Option<(&'r Answers, Vec<Digest>)>,
 }
@@ -250,6 +318,9 @@ impl<'r, 'a> Round<'r, 'a> {
             statements,
             reproducible: true,
             calls,
+            units: OnceCell::new(),
+            offered_secrets: false,
+            asking: Duration::ZERO,
             remembered: None,
         }
     }
@@ -308,6 +379,9 @@ impl<'r, 'a> Round<'r, 'a> {
         let heard = match module {
             Ok(module) => {
                 let entries = self.neighbours(policy)?;
+                let offers = offer.iter().filter_map(|index| self.comparison.changes.get(*index));
+                self.offered_secrets |=
+                    !policy.is_blind() && offers_secret(&offers.collect::<Vec<_>>(), &entries);
                 let mut ask = || {
                     let (heard, made) = self.hear(policy, module, offer, &entries);
                     record = Some(CallRecord { load, ..made });
@@ -330,7 +404,14 @@ impl<'r, 'a> Round<'r, 'a> {
                 Heard::Failure { failure: failure.clone(), reproducible: true }
             }
         };
+        let (before, after) = self.sides;
+        let units = || self.units.get_or_init(|| OwnUnits::of(before, after));
+        let heard = heard.held_to(policy, offer, self.comparison, units);
+        if let (Some(record), Heard::Failure { failure, .. }) = (&mut record, &heard) {
+            record.failure = Some(failure.kind);
+        }
         self.calls.extend(record);
+        self.asking += start.elapsed();
         self.note(policy, offer, heard);
         Ok(())
     }
@@ -370,18 +451,22 @@ impl<'r, 'a> Round<'r, 'a> {
         };
         let limits = policy.limits().unwrap_or_else(|| self.sandbox.limits());
         let reply = self.sandbox.classify_within(module, &call, limits);
-        let record = CallRecord { call: start.elapsed(), ..CallRecord::of(policy, offer) };
+        let took = start.elapsed();
+        let record = |spent: Option<Spent>| CallRecord {
+            used: spent.map(|Spent { fuel, .. }| Used { call: took, fuel }),
+            ..CallRecord::of(policy, offer)
+        };
         match reply {
             Ok(reply) => {
                 let verdicts = offers.iter().zip(reply.verdicts);
                 let verdicts = verdicts.map(|(change, verdict)| told_why(policy, change, verdict));
                 (
                     Heard::Verdicts(verdicts.collect()),
-                    CallRecord { fuel: reply.fuel, log: reply.log, ..record },
+                    CallRecord { log: reply.log, ..record(reply.spent) },
                 )
             }
-            Err(CallFailure { failure, fuel, log, reproducible }) => {
-                let record = CallRecord { fuel, log, failure: Some(failure.kind), ..record };
+            Err(CallFailure { failure, spent, log, reproducible }) => {
+                let record = CallRecord { log, failure: Some(failure.kind), ..record(spent) };
                 (Heard::Failure { failure, reproducible }, record)
             }
         }

@@ -119,10 +119,9 @@ pub struct Call<'c, 'a> {
 pub struct Reply {
     /// One for each offered change; `None`: it said nothing, and so abstains.
     pub verdicts: Vec<Option<Verdict>>,
-    /// What the call used.
-    pub fuel: u64,
-    /// The linear memory that the call took, at its peak.
-    pub memory: usize,
+    /// What the call used; None: it was offered a secret, which it could tell by
+    /// what it uses.
+    pub spent: Option<Spent>,
     /// What it wrote to its log.
     pub log: Vec<String>,
 }
@@ -132,8 +131,8 @@ pub struct Reply {
 pub struct CallFailure {
     /// What happened.
     pub failure: Failure,
-    /// What the call used.
-    pub fuel: u64,
+    /// As [`Reply::spent`].
+    pub spent: Option<Spent>,
     /// What it wrote to its log.
     pub log: Vec<String>,
     /// Whether the same inputs fail like this on every machine. Not so for the
@@ -344,6 +343,16 @@ impl Sandbox {
         self.classify_within(module, call, self.limits())
     }
 
+    /// As [`Sandbox::classify`], about contents that were made up for the policy's
+    /// author: none of them is a secret, and nothing that it says is kept back.
+    pub fn classify_openly(
+        &self,
+        module: &Module,
+        call: &Call<'_, '_>,
+    ) -> Result<Reply, CallFailure> {
+        ask(module, call, self.limits(), Discretion::Free)
+    }
+
     /// As [`Sandbox::classify`], with other limits on what the call may use. Its
     /// memory can only be less than what the sandbox was set up for.
     pub fn classify_within(
@@ -352,35 +361,39 @@ impl Sandbox {
         call: &Call<'_, '_>,
         limits: &Limits,
     ) -> Result<Reply, CallFailure> {
-        if call.changes.is_empty() {
-            return Ok(Reply { verdicts: Vec::new(), fuel: 0, memory: 0, log: Vec::new() });
-        }
-        let Loaded { serving, ready, .. } = &*module.0;
-        let ranges = module.ranges(call.claims).map_err(|message| CallFailure {
-            failure: failure(FailureKind::BadDescription, message),
-            fuel: 0,
-            log: Vec::new(),
-            reproducible: true,
-        })?;
-        let discretion = Discretion::of(call);
-        let changes: Vec<_> = call.changes.iter().map(|change| convert::change(change)).collect();
-        let unchanged: Vec<_> = call.unchanged.iter().map(convert::entry).collect();
-        let params: v1::ClassifyParams<'_> = (call.settings, &changes, &unchanged);
-        let budget = limits.budget(convert::offered_bytes(params), changes.len());
-        let offer = Offer {
-            changes: call.changes,
-            ranges: &ranges,
-            layer: call.layer,
-            speaker: call.speaker,
-            limits,
-        };
-        let done = crate::call::call(serving, limits, ready, &ready.classify, params, budget)
-            .and_then(|done| done.and_then(|verdicts| offer.check(verdicts)))
-            .map_err(|failed| discretion.of_failure(failed))?
-            .and_then(|verdicts| discretion.of_verdicts(call.changes, verdicts))?;
-        let done = Done { log: discretion.of_log(done.log), ..done };
-        Ok(Reply { verdicts: done.value, fuel: done.fuel, memory: done.memory, log: done.log })
+        ask(module, call, limits, Discretion::of(call))
     }
+}
+
+fn ask(
+    module: &Module,
+    call: &Call<'_, '_>,
+    limits: &Limits,
+    discretion: Discretion<'_>,
+) -> Result<Reply, CallFailure> {
+    if call.changes.is_empty() {
+        let spent = Some(Spent::default());
+        return Ok(Reply { verdicts: Vec::new(), spent, log: Vec::new() });
+    }
+    let Loaded { serving, ready, .. } = &*module.0;
+    let ranges = module.ranges(call.claims).map_err(|message| {
+        let failure = failure(FailureKind::BadDescription, message);
+        CallFailure::new(failure, Spent::default(), Vec::new())
+    })?;
+    let changes: Vec<_> = call.changes.iter().map(|change| convert::change(change)).collect();
+    let unchanged: Vec<_> = call.unchanged.iter().map(convert::entry).collect();
+    let params: v1::ClassifyParams<'_> = (call.settings, &changes, &unchanged);
+    let budget = limits.budget(convert::offered_bytes(params), changes.len());
+    let offer = Offer {
+        changes: call.changes,
+        ranges: &ranges,
+        layer: call.layer,
+        speaker: call.speaker,
+        limits,
+    };
+    let done = crate::call::call(serving, limits, ready, &ready.classify, params, budget)
+        .and_then(|done| done.and_then(|verdicts| offer.check(verdicts)));
+    discretion.of_answer(call.changes, done)
 }
 
 impl Module {

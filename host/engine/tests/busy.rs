@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use support::*;
 use tread_engine::limits::Limits;
 use tread_engine::sandbox::{Call, Speaker, Words};
-use tread_model::verdict::{FailureKind, Layer};
+use tread_model::verdict::{Failure, FailureKind, Layer};
 
 const LOOP: &str = "(loop $again (br $again)) (unreachable)";
 
@@ -32,19 +32,32 @@ fn beside<T>(threads: usize, act: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Tries it beside more and more threads, until it takes longer by the wall
-/// clock than it may compute.
-fn until_it_takes_longer_than(deadline: Duration, mut act: impl FnMut()) {
+/// How often a machine that has other things to do gets another chance to take
+/// longer than the limit, and less than what hangs.
+const CHANCES: usize = 12;
+
+/// Tries it, with the patience that everybody has, beside as many threads as it
+/// takes for it to be longer under way than it may compute. What `act` returns is
+/// whether the wall clock ended it: that is right only after ten times the limit.
+fn longer_than_it_may_compute(limit: Duration, mut act: impl FnMut() -> bool) {
+    let hangs = limit * Limits::default().patience;
     let mut threads = 8;
-    loop {
+    for _ in 0..CHANCES {
         let begun = Instant::now();
-        beside(threads, &mut act);
-        if begun.elapsed() > deadline {
-            return;
+        let was_ended = beside(threads, &mut act);
+        let took = begun.elapsed();
+        assert!(!was_ended || took >= hangs, "ended by the wall clock after {took:?} of {hangs:?}");
+        match was_ended {
+            true => threads = (threads / 4).max(2),
+            false if took > limit => return,
+            false => threads *= 2,
         }
-        assert!(threads < 4096, "{threads} threads do not slow it down");
-        threads *= 2;
     }
+}
+
+/// Whether a failure is the wall clock's.
+fn is_of_the_wall_clock(failure: &Failure) -> bool {
+    failure.message.contains("little processor time")
 }
 
 #[test]
@@ -58,12 +71,31 @@ fn a_loop_is_out_of_fuel_however_long_it_waits_for_a_processor() {
     assert_eq!(ask(&generous, &module).unwrap_err().failure.kind, FailureKind::OutOfFuel);
     let deadline = begun.elapsed() * 4;
 
-    let held = sandbox(Limits { fuel, deadline, patience: 10_000, ..Limits::default() });
+    let held = sandbox(Limits { fuel, deadline, ..Limits::default() });
     let module = held.load(&classifying(LOOP).component(), None).unwrap();
-    until_it_takes_longer_than(deadline, || {
+    longer_than_it_may_compute(deadline, || {
         let failed = ask(&held, &module).unwrap_err();
+        if is_of_the_wall_clock(&failed.failure) {
+            return true;
+        }
         assert_failure(&failed.failure, FailureKind::OutOfFuel, "fuel");
         assert!(failed.reproducible);
+        false
+    });
+}
+
+#[test]
+fn a_loop_that_fuel_does_not_stop_ends_by_its_own_processor_time() {
+    let deadline = Duration::from_millis(50);
+    let held = sandbox(Limits { fuel: u64::MAX >> 1, deadline, ..Limits::default() });
+    let module = held.load(&classifying(LOOP).component(), None).unwrap();
+    longer_than_it_may_compute(deadline, || {
+        let failure = ask(&held, &module).unwrap_err().failure;
+        let of_the_wall_clock = is_of_the_wall_clock(&failure);
+        if !of_the_wall_clock {
+            assert_failure(&failure, FailureKind::Deadline, "of processor time");
+        }
+        of_the_wall_clock
     });
 }
 
@@ -74,9 +106,12 @@ fn compiling_is_not_too_slow_however_long_it_waits_for_a_processor() {
     sandbox(Limits::default()).load(&component, None).unwrap();
     let threads = std::thread::available_parallelism().map_or(1, |it| it.get() as u32);
     let compile_time = begun.elapsed() * threads * 4;
-    let limits = Limits { compile_time, patience: 10_000, ..Limits::default() };
-    until_it_takes_longer_than(compile_time, || {
-        sandbox(limits.clone()).load(&component, None).unwrap();
+    let limits = Limits { compile_time, ..Limits::default() };
+    longer_than_it_may_compute(compile_time, || {
+        let failure = sandbox(limits.clone()).load(&component, None).err();
+        let Some(failure) = failure else { return false };
+        assert!(is_of_the_wall_clock(&failure), "{failure}");
+        true
     });
 }
 

@@ -28,7 +28,7 @@ fn a_good_policy_answers() {
         reason: "because".to_owned(),
     };
     assert_eq!(reply.verdicts, [Some(expected), None]);
-    assert!(reply.fuel > 0);
+    assert!(reply.spent.unwrap().fuel > 0);
     assert_eq!(reply.log, [""; 0]);
 }
 
@@ -65,7 +65,7 @@ fn an_endless_loop_runs_out_of_fuel() {
     let failed = fails(shared(), &classifying(LOOP));
     assert_failure(&failed.failure, FailureKind::OutOfFuel, "fuel");
     assert!(failed.reproducible);
-    assert!(failed.fuel >= 5_000_000, "{}", failed.fuel);
+    assert!(failed.spent.unwrap().fuel >= 5_000_000, "{}", failed.spent.unwrap().fuel);
 }
 
 #[test]

@@ -15,7 +15,7 @@ fn memory_is_counted_from_the_first_page_to_the_last_that_a_call_grows() {
     let sandbox = sandbox(Limits::default());
     let constants = sandbox.load(&Guest::default().component(), None).unwrap();
     let pages = Guest::default().pages as usize;
-    assert_eq!(ask(&sandbox, &constants).unwrap().memory, pages * PAGE);
+    assert_eq!(ask(&sandbox, &constants).unwrap().spent.unwrap().memory, pages * PAGE);
     let growing = classifying(
         "(drop (memory.grow (i32.const 7))) (i32.store (i32.const 60008) (i32.const 0))
          (i32.const 60004)",
@@ -24,7 +24,7 @@ fn memory_is_counted_from_the_first_page_to_the_last_that_a_call_grows() {
     let growing = sandbox.load(&growing.component(), None).unwrap();
     for _ in 0..2 {
         let reply = ask(&sandbox, &growing).unwrap();
-        assert_eq!(reply.memory, (growing_pages + 7) * PAGE);
+        assert_eq!(reply.spent.unwrap().memory, (growing_pages + 7) * PAGE);
     }
 }
 

@@ -67,15 +67,15 @@ fn compare(settings: &str, before: &str, after: &str) -> Took {
     };
     let limits = Limits::default();
     let reply = sandbox.classify(module, &call).unwrap_or_else(|failed| {
-        panic!("{:?} after {} of fuel", failed.failure, failed.fuel);
+        panic!("{:?} after {} of fuel", failed.failure, failed.spent.unwrap().fuel);
     });
     let most = limits.fuel + limits.fuel_per_byte * (before.len() + after.len()) as u64;
     let verdict = reply.verdicts[0].as_ref().expect("an answer");
     let Answer::Act(actions) = &verdict.answer else { panic!("{verdict:?}") };
     Took {
-        share: reply.fuel as f64 / most as f64,
-        fuel: reply.fuel,
-        memory: reply.memory,
+        share: reply.spent.unwrap().fuel as f64 / most as f64,
+        fuel: reply.spent.unwrap().fuel,
+        memory: reply.spent.unwrap().memory,
         drains: actions.contains(&Action::Drain),
         reason: verdict.reason.clone(),
     }

@@ -9,7 +9,7 @@ mod support;
 use std::borrow::Cow;
 use support::*;
 use tread_engine::limits::Limits;
-use tread_engine::planner::{Planned, plan};
+use tread_engine::planner::{Answers, Planned, plan, plan_together};
 use tread_engine::policy::{Policy, PolicySet, Wishes};
 use tread_engine::sandbox::{Call, CallFailure, Reply, Sandbox, Speaker, Words};
 use tread_model::change::{Change, Content, FileState, State};
@@ -216,4 +216,71 @@ fn a_policy_sees_tokens_that_say_nothing() {
         Policy::new(Cow::Owned(guest), None, Layer::Template, wishes, &Limits::default()).unwrap();
     let told = planned(policy);
     assert!(told.contains("trap: secret:2"), "{told}");
+}
+
+/// Another unit of fuel, and of memory, is another letter of an alphabet.
+#[test]
+fn what_a_call_with_a_secret_used_is_told_to_nobody_however_it_ends() {
+    let burns = "(drop (memory.grow (i32.const 7)))
+        (global.set $n (i32.const 100000))
+        (loop $again (global.set $n (i32.sub (global.get $n) (i32.const 1)))
+            (br_if $again (global.get $n)))";
+    let nothing = "(i32.store (i32.const 60008) (i32.const 0)) (i32.const 60004)";
+    let wants = |pages| format!("(drop (memory.grow (i32.const {pages}))) (unreachable)");
+    for (body, fails) in [
+        (format!("{burns} {nothing}"), None),
+        (format!("{burns} (unreachable)"), Some(FailureKind::Trap)),
+        (wants(5000), Some(FailureKind::Memory)),
+        ("(loop $again (br $again)) (unreachable)".to_owned(), Some(FailureKind::OutOfFuel)),
+    ] {
+        let fields = "(global $n (mut i32) (i32.const 0))".to_owned();
+        let guest = Guest { fields, ..classifying(&body) };
+        let spent = |mode| match asked(&guest, mode, &Words::default()) {
+            Ok(reply) => (None, reply.spent, String::new()),
+            Err(failed) => {
+                (Some(failed.failure.kind), failed.spent, failed.failure.message.clone())
+            }
+        };
+        let (open, secret) = (spent(OPEN), spent(SECRET));
+        assert_eq!((open.0, secret.0), (fails, fails), "{body}");
+        assert!(open.1.is_some_and(|spent| spent.fuel > 0 && spent.memory > 0), "{open:?}");
+        assert_eq!(secret.1, None, "{body}");
+        let more = format!("{} more bytes", 5000 << 16);
+        assert_eq!(open.2.contains(&more), fails == Some(FailureKind::Memory), "{open:?}");
+        assert!(!secret.2.contains("more bytes"), "{secret:?}");
+    }
+    // Nor in the answers to what nobody else was asked.
+    let wrong = both("hunter2.service");
+    assert_eq!(asked(&wrong, SECRET, &declared(&["because"])).unwrap_err().spent, None);
+}
+
+#[test]
+fn of_a_plan_for_which_a_policy_was_offered_a_secret_it_is_known_that_it_was() {
+    let policy = |layer, read_secrets| {
+        let verdicts = vec![Says { change: 0, answer: Answer::Abstain, reason: b"" }];
+        let component = Cow::Owned(answering(verdicts).component());
+        let wishes = Wishes { read_secrets, ..Wishes::default() };
+        Policy::new(component, None, layer, wishes, &Limits::default()).unwrap()
+    };
+    for (policy, offered) in [
+        (policy(Layer::Template, false), false),
+        (policy(Layer::Template, true), true),
+        (policy(Layer::Builtin, false), true),
+    ] {
+        let sides = [machine_config("one"), machine_config("two")];
+        let input = |text: &'static str| [Input { name: "a", bytes: text.as_bytes() }];
+        let [old, new] = sides.map(|text| input(text.leak()));
+        let (old, new) = read::sides(&old, &new).unwrap();
+        let sides = (&old.config, &new.config);
+        let sandbox: Sandbox = sandbox(Limits::default());
+        let policies = PolicySet::new(vec![policy]).unwrap();
+        let answers = Answers::default();
+        // The second one is told what the first one was.
+        for calls in [1, 0] {
+            let planned = plan_together(&sandbox, &policies, None, &answers, sides, Vec::new());
+            let (planned, _) = planned.unwrap();
+            assert_eq!((planned.offered_secrets, planned.calls.len()), (offered, calls));
+            assert!(planned.calls.iter().all(|call| call.used.is_none() == offered));
+        }
+    }
 }

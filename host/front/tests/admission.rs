@@ -27,6 +27,7 @@ use tread_front::manifests::webhook::{Reached, configuration};
 use tread_kube::api::crds;
 use tread_kube::leadership::{Election, Leading, Timings};
 use tread_kube::metrics::Metrics;
+use tread_kube::review::Warned;
 use tread_test_bed::{ControlPlane, Part, Ran, eventually};
 
 const TIMINGS: Timings = Timings {
@@ -119,7 +120,7 @@ fn says(text: &'static str) -> Warn {
     Arc::new(move |request| {
         let operation = format!("{:?}", request.operation).to_uppercase();
         let line = format!("{text} {operation} {} {}", request.kind, request.name);
-        Box::pin(async move { vec![line] })
+        Box::pin(async move { vec![line].into() })
     })
 }
 
@@ -252,7 +253,7 @@ async fn nobody_is_blocked_by_a_panic_by_silence_by_floods_or_by_nobody() {
         let mood = *now.lock().unwrap();
         assert!(mood != "panics at once", "on purpose");
         Box::pin(async move {
-            match mood {
+            let lines = match mood {
                 "panics" => panic!("on purpose"),
                 "hangs" => std::future::pending().await,
                 "blocks" => {
@@ -261,7 +262,8 @@ async fn nobody_is_blocked_by_a_panic_by_silence_by_floods_or_by_nobody() {
                 }
                 "floods" => vec!["x\u{1b}[2J".repeat(5000); 5000],
                 _ => vec!["fine".to_owned()],
-            }
+            };
+            lines.into()
         })
     });
     let replica = Replica::start(client.clone(), "default", Lives::default(), warn);
@@ -367,7 +369,7 @@ async fn nobody_but_the_api_server_is_answered_and_nothing_is_done_for_others() 
     let counted = asked.clone();
     let warn: Warn = Arc::new(move |_| {
         counted.fetch_add(1, Ordering::SeqCst);
-        Box::pin(async { vec!["asked".to_owned()] })
+        Box::pin(async { vec!["asked".to_owned()].into() })
     });
     let replica = Replica::start(client.clone(), "default", Lives::default(), warn);
     replica.ready().await;
@@ -403,6 +405,39 @@ async fn nobody_but_the_api_server_is_answered_and_nothing_is_done_for_others() 
 }
 
 /// Says when it is dropped.
+/// How long warnings took that were timed, and how many were not.
+fn timed(metrics: &Metrics) -> (String, String) {
+    let text = metrics.text().unwrap();
+    let value = |name: &str| {
+        text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().trim().to_owned()
+    };
+    (value("tread_warning_time_seconds_count"), value("tread_untimed_warnings_total"))
+}
+
+#[tokio::test]
+async fn nobody_is_told_how_long_a_warning_took_for_which_a_policy_was_offered_a_secret() {
+    let warn: Warn = Arc::new(move |asked| {
+        let offered_secrets = asked.name == "secret";
+        Box::pin(async move { Warned { lines: vec!["asked".to_owned()], offered_secrets } })
+    });
+    let metrics = Metrics::new();
+    let router = webhook(warn, metrics.clone(), Paths::of(&["/warn/known"]));
+    let port = Port::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let at = port.address();
+    tokio::spawn(port.serve(router, std::future::pending()));
+    let client = Client::try_from(kube::Config::new(format!("http://{at}").parse().unwrap()));
+    let client = client.unwrap();
+    for name in ["secret", "open", "secret"] {
+        let review = json!({"request": {
+            "uid": "1", "operation": "CREATE", "name": name, "kind": {"kind": "K"},
+        }});
+        let request = Request::post("/warn/known").body(review.to_string().into_bytes()).unwrap();
+        let answer: serde_json::Value = client.request(request).await.unwrap();
+        assert_eq!(answer["response"]["warnings"], json!(["asked"]));
+    }
+    assert_eq!(timed(&metrics), ("1".to_owned(), "2".to_owned()));
+}
+
 struct Dropped(Arc<AtomicBool>);
 
 impl Drop for Dropped {
@@ -421,7 +456,7 @@ async fn what_nobody_waits_for_any_more_is_not_worked_on() {
         Box::pin(async move {
             std::future::pending::<()>().await;
             drop(dropped);
-            Vec::new()
+            Vec::new().into()
         })
     });
     let router = webhook(warn, Metrics::new(), Paths::of(&["/warn/known"]));

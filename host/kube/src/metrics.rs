@@ -114,6 +114,9 @@ pub struct Metrics {
     pub sandbox_time: Family<OfPolicy, Histogram, fn() -> Histogram>,
     /// What calls of policies used.
     pub fuel: Family<OfPolicy, Histogram, fn() -> Histogram>,
+    /// Calls of policies that were offered a secret, which they could tell by what
+    /// they use: of those there are neither times nor fuel.
+    pub calls_with_secrets: Family<OfPolicy, Counter>,
     /// Failures of policies, by their stable names.
     pub failures: Family<Failed, Counter>,
     /// Policies by state.
@@ -131,8 +134,13 @@ pub struct Metrics {
     pub reboots: Gauge,
     /// How long previews took, in seconds, with fetching what is compared.
     pub preview_time: Histogram,
+    /// Those of which it is not said how long they took, since a policy was offered
+    /// a secret.
+    pub untimed_previews: Counter,
     /// How long warnings at admission took, in seconds.
     pub warning_time: Histogram,
+    /// As [`Metrics::untimed_previews`].
+    pub untimed_warnings: Counter,
     /// What the API server was asked for in vain.
     pub api_errors: Family<ApiError, Counter>,
     /// Objects that were seen and could not be read.
@@ -168,6 +176,7 @@ impl Metrics {
             decisions: Family::default(),
             sandbox_time: Family::new_with_constructor(seconds),
             fuel: Family::new_with_constructor(fuel),
+            calls_with_secrets: Family::default(),
             failures: Family::default(),
             policies: Family::default(),
             states: Family::default(),
@@ -176,7 +185,9 @@ impl Metrics {
             reboots_avoided: Gauge::default(),
             reboots: Gauge::default(),
             preview_time: seconds(),
+            untimed_previews: Counter::default(),
             warning_time: seconds(),
+            untimed_warnings: Counter::default(),
             api_errors: Family::default(),
             unreadable: Family::default(),
             turned_away: Family::default(),
@@ -212,11 +223,14 @@ impl Metrics {
              fallback, failed, refused",
             self.decisions.clone();
             "tread_sandbox_time_seconds",
-            "How long calls of a policy took",
+            "How long calls of a policy took that were offered no secret",
             self.sandbox_time.clone();
             "tread_sandbox_fuel",
-            "What calls of a policy used",
+            "What calls of a policy used that were offered no secret",
             self.fuel.clone();
+            "tread_sandbox_calls_with_secrets",
+            "Calls of a policy that was offered a secret: what they used is shown nowhere",
+            self.calls_with_secrets.clone();
             "tread_policy_failures",
             "Failures of a policy by stable name",
             self.failures.clone();
@@ -238,9 +252,15 @@ impl Metrics {
             "tread_preview_time_seconds",
             "How long previews took, with fetching what is compared",
             self.preview_time.clone();
+            "tread_untimed_previews",
+            "Previews that are not timed, since a policy was offered a secret",
+            self.untimed_previews.clone();
             "tread_warning_time_seconds",
             "How long warnings at admission took",
             self.warning_time.clone();
+            "tread_untimed_warnings",
+            "Warnings at admission that are not timed, since a policy was offered a secret",
+            self.untimed_warnings.clone();
             "tread_api_errors",
             "What the API server was asked for in vain, by verb, kind and code (0: no answer)",
             self.api_errors.clone();
@@ -342,6 +362,7 @@ impl Metrics {
         let of_policy = OfPolicy { policy: policy.clone() };
         self.sandbox_time.remove(&of_policy);
         self.fuel.remove(&of_policy);
+        self.calls_with_secrets.remove(&of_policy);
         for outcome in OUTCOMES {
             self.decisions.remove(&Decided { policy: policy.clone(), outcome });
         }
@@ -397,6 +418,7 @@ mod tests {
             let of_policy = OfPolicy { policy: policy.clone() };
             metrics.sandbox_time.get_or_create(&of_policy).observe(1.0);
             metrics.fuel.get_or_create(&of_policy).observe(1.0);
+            metrics.calls_with_secrets.get_or_create(&of_policy).inc();
             for outcome in OUTCOMES {
                 metrics.decisions.get_or_create(&Decided { policy: policy.clone(), outcome }).inc();
             }

@@ -35,6 +35,21 @@ pub struct Asked {
     pub before: Option<Whole>,
 }
 
+/// What a request will do.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Warned {
+    /// One for each warning.
+    pub lines: Vec<String>,
+    /// Whether a policy was offered a secret: nobody is told how long it took.
+    pub offered_secrets: bool,
+}
+
+impl From<Vec<String>> for Warned {
+    fn from(lines: Vec<String>) -> Warned {
+        Warned { lines, offered_secrets: false }
+    }
+}
+
 #[derive(Deserialize)]
 struct Review<'b> {
     #[serde(borrow)]

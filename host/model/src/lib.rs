@@ -17,6 +17,7 @@ mod ignition;
 pub mod mirrors;
 pub mod openshift;
 pub mod operator;
+mod password;
 pub mod plan;
 pub mod problem;
 pub mod read;
@@ -27,4 +28,6 @@ pub mod secrets;
 pub mod text_diff;
 pub mod touch;
 pub mod unit_name;
+#[path = "../../../guest-sdk/src/units.rs"]
+mod units;
 pub mod verdict;

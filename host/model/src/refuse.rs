@@ -2,18 +2,21 @@
 //! asked, with the way out.
 
 mod links;
+mod nodes;
 
 use crate::canonical::{self, CORE, Pair};
 use crate::change::Edit;
 use crate::config::{Fault, File, Fixed, NodeConfig, Unit, User};
 use crate::contents;
-use std::collections::{BTreeMap, BTreeSet};
+use crate::password::can_match;
+use nodes::Nodes;
+use std::collections::BTreeMap;
 
 /// How the warning begins that nobody can log in to nodes any more.
 pub const LOCK_OUT: &str = "lock-out: ";
 
 /// The id of the links of a config.
-const LINKS: &str = "storage:links";
+pub(crate) const LINKS: &str = "storage:links";
 
 /// The file that makes OpenShift's operator write everything again and reboot.
 const FORCE_FILES: [&str; 2] =
@@ -100,7 +103,8 @@ pub(crate) fn differences(old: &NodeConfig<'_>, new: &NodeConfig<'_>, own: &mut 
 fn locked_out(old: &NodeConfig<'_>, new: &NodeConfig<'_>) -> Option<String> {
     let opens = |config: &NodeConfig<'_>| {
         let mut core = config.users.iter().filter(|user| user.name == CORE);
-        core.any(|user| !user.ssh_keys.is_empty() || canonical::password(user).is_some())
+        let opens = |user: &User<'_>| canonical::password(user).is_some_and(|it| can_match(it));
+        core.any(|user| !user.ssh_keys.is_empty() || opens(user))
     };
     (opens(old) && !opens(new)).then(|| {
         format!(
@@ -200,7 +204,8 @@ fn user(
 /// Refuses what Ignition's parser rejects, by the entries of the new config.
 pub(crate) fn faulty(old: &NodeConfig<'_>, new: &NodeConfig<'_>, own: &mut Own) {
     let mut by_id: BTreeMap<&str, (&str, Vec<String>)> = BTreeMap::new();
-    for Fault { id, field, reason } in &new.faults {
+    let nodes = Nodes::of(new).faults(new);
+    for Fault { id, field, reason } in new.faults.iter().chain(&nodes) {
         let (first, reasons) = by_id.entry(id).or_insert((field, Vec::new()));
         // The first field stands before all reasons already.
         reasons.push(if first == field { reason.clone() } else { format!("{field}: {reason}") });
@@ -225,6 +230,7 @@ pub(crate) fn faulty(old: &NodeConfig<'_>, new: &NodeConfig<'_>, own: &mut Own) 
 pub fn unparsable(config: &NodeConfig<'_>) -> Vec<Fault> {
     let mut faults = config.faults.clone();
     let together = Inapplicable::of(config);
+    faults.extend(together.nodes.faults(config));
     for file in &config.files {
         if let Some(reason) = together.unparsable(config, file) {
             let index = file.origin.index;
@@ -242,6 +248,7 @@ fn has(config: &NodeConfig<'_>, id: &str) -> bool {
             config.files.binary_search_by(|file| file.path.as_ref().cmp(path)).is_ok()
         }
         Some(("unit", name)) => unit(config, name).is_some(),
+        Some(("storage", _)) => config.fixed.iter().any(|fixed| fixed.id == id),
         Some((_, name)) => config.users.iter().any(|user| user.name == name),
         None => false,
     }
@@ -252,15 +259,12 @@ fn has(config: &NodeConfig<'_>, id: &str) -> bool {
 pub(crate) struct Inapplicable<'c> {
     /// The paths of which the last one may be a continuation.
     above: Vec<&'c str>,
-    /// The paths of the config's links.
-    links: BTreeSet<String>,
+    nodes: Nodes,
 }
 
 impl<'c> Inapplicable<'c> {
     pub(crate) fn of(config: &NodeConfig<'_>) -> Inapplicable<'c> {
-        let links = config.fixed.iter().find(|fixed| fixed.id == LINKS);
-        let links = links.map(|fixed| links::paths(&fixed.value).into_iter().collect());
-        Inapplicable { above: Vec::new(), links: links.unwrap_or_default() }
+        Inapplicable { above: Vec::new(), nodes: Nodes::of(config) }
     }
 
     /// Why a file of the new config is refused.
@@ -271,11 +275,12 @@ impl<'c> Inapplicable<'c> {
         in_old: bool,
     ) -> Option<Refusal> {
         let above = self.enter(file.path.as_ref());
+        let nested = above.map(why_nested).or_else(|| self.nested(config, &file.path));
         let unparsable = self.unparsable(config, file);
         let foreign = !contents::is_inline(&file.contents);
         let mode = canonical::mode(file);
         let forces = FORCE_FILES.contains(&file.path.as_ref());
-        let at_rest = above.is_none() && unparsable.is_none();
+        let at_rest = nested.is_none() && unparsable.is_none();
         if at_rest && !foreign && mode <= 0o777 && !forces && !file.appends {
             return None;
         }
@@ -284,9 +289,7 @@ impl<'c> Inapplicable<'c> {
         if forces {
             faults.push(("path", why_force().to_owned()));
         }
-        if let Some(above) = above {
-            faults.push(("path", why_nested(above)));
-        }
+        faults.extend(nested.map(|why| ("path", why)));
         faults.extend(unparsable.map(|why| ("path", why)));
         if file.appends {
             faults.push(("append", why_append().to_owned()));
@@ -307,17 +310,26 @@ impl<'c> Inapplicable<'c> {
 
     /// Why Ignition's parser rejects a file of the config for what else is in it.
     fn unparsable(&self, config: &NodeConfig<'_>, file: &File<'_>) -> Option<String> {
-        let link = self.link_above(&file.path).map(why_below_link);
-        link.or_else(|| unit_at(config, &file.path).map(why_unit))
+        let link = self.nodes.link_above(&file.path).map(why_below_link);
+        let unit = || unit_at(config, &file.path).map(why_unit);
+        link.or_else(unit)
     }
 
-    /// The link, if any, that a path leads through.
-    fn link_above(&self, path: &str) -> Option<&str> {
-        if self.links.is_empty() {
-            return None;
+    /// Why a file and something else of the config that is no file cannot be there
+    /// together: one stands where the other needs a directory.
+    fn nested(&self, config: &NodeConfig<'_>, path: &str) -> Option<String> {
+        if let Some((kind, below)) = self.nodes.below(path) {
+            return Some(why_above(&format!("the {kind} {below}")));
         }
-        let above = path.match_indices('/').filter_map(|(end, _)| path.get(..end));
-        above.filter_map(|above| self.links.get(above)).map(String::as_str).next()
+        if let Some(unit) = nodes::unit_below(config, path) {
+            return Some(why_above(&format!("the unit {unit} (systemd.units)")));
+        }
+        nodes::unit_above(config, path).map(|unit| {
+            format!(
+                "The unit {unit} of the same config (systemd.units) is a file above it, so that \
+                 no file can be below. Remove one of them."
+            )
+        })
     }
 
     /// The file, if any, that stands where `path` needs a directory. Paths come
@@ -359,6 +371,10 @@ fn why_below_link(link: &str) -> String {
         "{link} is a link in the same config, and Ignition rejects files below it. Write the path \
          that the link leads to."
     )
+}
+
+fn why_above(what: &str) -> String {
+    format!("It is a file, so that {what} cannot be below it. Remove one of them.")
 }
 
 fn why_unit(unit: &str) -> String {

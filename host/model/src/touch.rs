@@ -1,70 +1,18 @@
 //! Which units a policy or a rule may have reloaded or restarted.
 //!
 //! `restart` is what a plan calls gentle, so it must not be a way to end the
-//! system. The list of what does is shared with the SDK.
+//! system. What does is known by its name, which is shared with the SDK, or by
+//! what the configs that are compared say of it.
 
-use crate::unit_name::{is_template, is_unit_name, kind_of_unit};
-use std::collections::BTreeSet;
-use std::sync::LazyLock;
+mod own;
 
-/// How touching a unit is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Touch {
-    /// A service, socket, path, timer or mount: any policy may name it.
-    Gentle,
-    /// Of a type that takes others with it: only an admin's rules may name it.
-    Wide,
-}
-
-const GENTLE: [&str; 5] = ["service", "socket", "path", "timer", "mount"];
-
-static SYSTEM_UNITS: LazyLock<BTreeSet<&str>> = LazyLock::new(|| {
-    let lines = include_str!("../../../wit/system-units.txt").lines();
-    lines.filter(|line| !line.is_empty() && !line.starts_with('#')).collect()
-});
-
-/// How touching the unit of this name is; or why nobody may name it, as the rest
-/// of a sentence that begins with the name.
-pub fn touch(name: &str) -> Result<Touch, &'static str> {
-    let kind = kind_of_unit(name).filter(|_| is_unit_name(name));
-    let Some(kind) = kind else {
-        return Err("is no complete unit name such as crio.service");
-    };
-    if is_template(name) {
-        return Err("is a template, which never runs: name an instance, such as app@blue.service");
-    }
-    if name.starts_with('-') {
-        return Err("begins with -, as an option does and the root of all mounts");
-    }
-    if ends_the_system(name) {
-        return Err(
-            "ends or isolates the system, or is an alias of what does: what a change needs \
-                    is a reboot, which is an action of its own",
-        );
-    }
-    Ok(if GENTLE.contains(&kind) { Touch::Gentle } else { Touch::Wide })
-}
-
-/// Whether a policy that is no admin's rules may name it; or why not.
-pub fn touch_gently(name: &str) -> Result<(), &'static str> {
-    match touch(name)? {
-        Touch::Gentle => Ok(()),
-        Touch::Wide => {
-            Err("is none of services, sockets, paths, timers and mounts, which are all \
-                            that a policy can touch")
-        }
-    }
-}
-
-fn ends_the_system(name: &str) -> bool {
-    let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
-    let prefix = stem.split_once('@').map_or(stem, |(prefix, _)| prefix);
-    SYSTEM_UNITS.contains(stem) || SYSTEM_UNITS.contains(prefix)
-}
+pub use crate::units::{Touch, ends_the_system, touch, touch_gently};
+pub use own::OwnUnits;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::unit_name::is_unit_name;
 
     #[test]
     fn services_sockets_paths_timers_and_mounts_are_touched_gently() {
@@ -77,7 +25,8 @@ mod tests {
             "a.socket",
             "a.path",
             "a.timer",
-            "var-lib-containers.mount",
+            "var-lib-app.mount",
+            "mnt-data.mount",
         ] {
             assert_eq!((touch(name), touch_gently(name)), (Ok(Touch::Gentle), Ok(())), "{name}");
         }
@@ -145,31 +94,114 @@ mod tests {
         }
     }
 
-    /// Where systemd's own units are: whatever ends the system here is known.
+    #[test]
+    fn what_the_system_stands_on_is_touched_by_nobody() {
+        for name in [
+            "-.mount",
+            "boot.mount",
+            "boot-efi.mount",
+            "etc.mount",
+            "home.mount",
+            "run.mount",
+            "run-lock.mount",
+            "sys-fs-cgroup.mount",
+            "sysroot.mount",
+            "sysroot-ostree.mount",
+            "tmp.mount",
+            "usr.mount",
+            "usr-local.mount",
+            "var.mount",
+            "var-log.mount",
+            "var-tmp.mount",
+        ] {
+            assert!(touch(name).is_err(), "{name}");
+        }
+        for name in ["boot.service", "run.timer", "home.path", "usr-x.service", "various.mount"] {
+            assert_eq!(touch_gently(name), Ok(()), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_boots_into_another_image_is_touched_by_nobody() {
+        for name in [
+            "bootc-fetch-apply-updates.service",
+            "bootc-fetch-apply-updates.timer",
+            "coreos-kargs-reboot.service",
+            "dnf-automatic.timer",
+            "dnf-system-upgrade.service",
+            "greenboot-healthcheck.service",
+            "machine-config-daemon-firstboot.service",
+            "ostree-finalize-staged.service",
+            "rpm-ostreed-automatic.service",
+            "selinux-autorelabel.service",
+            "zincati.service",
+        ] {
+            assert!(touch(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_takes_much_of_a_node_with_it_is_for_rules_of_an_admin_only() {
+        for name in [
+            "dbus.service",
+            "dbus.socket",
+            "dbus-broker.service",
+            "blk-availability.service",
+            "systemd-cryptsetup@root.service",
+            "crio-wipe.service",
+            "var-lib-containers.mount",
+            "var-lib-kubelet.mount",
+            "var-lib-etcd.mount",
+            "sbd.service",
+        ] {
+            assert_eq!(touch(name), Ok(Touch::Wide), "{name}");
+            let why = touch_gently(name).unwrap_err();
+            assert!(why.starts_with("takes much of a node with it"), "{name}: {why}");
+        }
+    }
+
+    const SYSTEMD: &str = "/usr/lib/systemd/system";
+
+    /// Whatever ends the system that is installed here is known.
     #[test]
     fn the_units_of_a_systemd_that_is_installed_here_are_known() {
-        let dir = std::path::Path::new("/usr/lib/systemd/system");
-        let Ok(entries) = std::fs::read_dir(dir) else { return };
+        let entries = std::fs::read_dir(SYSTEMD).unwrap_or_else(|error| {
+            panic!(
+                "{SYSTEMD}: {error}. This test holds the list of units against those of a real \
+                 systemd, and was not run: install systemd"
+            )
+        });
         let ends = |text: &str| {
-            let exits = ["SuccessAction=", "FailureAction=", "JobTimeoutAction="];
             text.lines().any(|line| {
-                exits.iter().any(|key| line.strip_prefix(key).is_some_and(|it| it != "none"))
-                    || line.starts_with("ExecStart=")
-                        && ["isolate", "switch-root", "systemd-sleep"]
-                            .iter()
-                            .any(|word| line.contains(word))
+                let Some((key, value)) = line.split_once('=') else { return false };
+                match key {
+                    "SuccessAction" | "FailureAction" | "JobTimeoutAction" | "StartLimitAction" => {
+                        value != "none"
+                    }
+                    "OnFailure" | "OnSuccess" => value.split(' ').any(ends_the_system),
+                    "ExecStart" => ["isolate", "switch-root", "systemd-sleep", "--force reboot"]
+                        .iter()
+                        .any(|word| value.contains(word)),
+                    _ => false,
+                }
             })
         };
+        let mut seen = 0;
         for entry in entries {
             let path = entry.unwrap().path();
             let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+            let is_touchable = touch_gently(&name).is_ok();
             let text = std::fs::read_to_string(&path).unwrap_or_default();
             let target = std::fs::read_link(&path).ok();
             let of = target.as_ref().and_then(|it| it.file_name()?.to_str());
-            let alias = of.is_some_and(ends_the_system);
-            if (ends(&text) || alias) && is_unit_name(&name) {
-                assert!(ends_the_system(&name), "{name} ends the system, and is not in the list");
-            }
+            let alias = of.is_some_and(|of| touch_gently(of).is_err() && is_unit_name(of));
+            seen += usize::from(is_unit_name(&name));
+            let own_mount = name.ends_with(".mount");
+            assert!(
+                !(is_touchable && (ends(&text) || alias || own_mount)),
+                "{name} ends the system, and is not in the list"
+            );
         }
+        assert!(seen > 100, "{SYSTEMD} holds {seen} units, which is no systemd");
     }
 }

@@ -1,44 +1,6 @@
 //! Names of systemd units.
 
-const TYPES: [&str; 11] = [
-    "service",
-    "socket",
-    "device",
-    "mount",
-    "automount",
-    "swap",
-    "target",
-    "path",
-    "timer",
-    "slice",
-    "scope",
-];
-
-/// Whether systemd takes this for the name of a unit: `crio.service`, an
-/// instance `app@blue.service`, or a template `app@.service`.
-///
-/// Names that begin with a dot are left out, though systemd knows them: it
-/// never finds them in its directories.
-pub fn is_unit_name(name: &str) -> bool {
-    let fine = |byte: u8| byte.is_ascii_alphanumeric() || b":-_.\\@".contains(&byte);
-    name.len() <= 255
-        && !name.starts_with(['.', '@'])
-        && name.bytes().all(fine)
-        && kind_of_unit(name).is_some()
-}
-
-/// The type of unit that a name ends in, as in `service`.
-pub fn kind_of_unit(name: &str) -> Option<&str> {
-    name.rsplit_once('.').map(|(_, kind)| kind).filter(|kind| TYPES.contains(kind))
-}
-
-/// Whether it is a template without an instance, such as `app@.service`. It
-/// stands for no unit that could run, be reloaded or restarted.
-pub fn is_template(name: &str) -> bool {
-    // The instance is what stands behind the first `@`.
-    let stem = name.rsplit_once('.').map(|(stem, _)| stem);
-    stem.and_then(|stem| stem.split_once('@')).is_some_and(|(_, instance)| instance.is_empty())
-}
+pub use crate::units::{is_template, is_unit_name, kind_of_unit};
 
 /// Whether an action can name it: a unit, and no template.
 pub fn can_be_restarted(name: &str) -> bool {

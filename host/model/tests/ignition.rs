@@ -221,11 +221,17 @@ fn links_that_are_removed_cost_nothing_and_stay_and_others_are_refused() {
 #[test]
 fn who_is_locked_out_of_a_node_is_told_beside_the_operators_refusal() {
     let core = |keys: &[&str], hash: Option<&str>| json!({"passwd": {"users": [{"name": "core", "sshAuthorizedKeys": keys, "passwordHash": hash}]}});
+    let good = format!("$6$salt${}", "x".repeat(86));
+    let good = good.as_str();
     for (old, new, told, rejected) in [
         (core(&["ssh-rsa a"], None), core(&[], None), true, true),
         (core(&["ssh-rsa a"], None), json!({}), true, false),
-        (core(&[], Some("$6$x")), core(&[], Some("")), true, false),
-        (core(&["ssh-rsa a"], None), core(&[], Some("$6$x")), false, false),
+        (core(&[], Some(good)), core(&[], Some("")), true, false),
+        (core(&["ssh-rsa a"], None), core(&[], Some(good)), false, false),
+        (core(&["ssh-rsa a"], None), core(&[], Some("!")), true, false),
+        (core(&["ssh-rsa a"], Some(good)), core(&[], Some("*")), true, false),
+        (core(&[], Some(good)), core(&[], Some(&format!("!{good}"))), true, false),
+        (core(&[], Some("*")), core(&[], Some("!")), false, false),
         (core(&["ssh-rsa a"], None), core(&["ssh-rsa b"], None), false, false),
         (core(&[], None), json!({}), false, false),
         (json!({}), core(&["ssh-rsa a"], None), false, false),
@@ -238,6 +244,96 @@ fn who_is_locked_out_of_a_node_is_told_beside_the_operators_refusal() {
             [old, new].map(|config| Rendered::of([json!({"spec": {"config": config}})]));
         let said = forecast(&old, &new, &Policies::of(None), Topology::HighlyAvailable);
         assert_eq!(said.effect == Effect::Refuse, rejected, "{said:?}");
+    }
+}
+
+#[test]
+fn links_and_directories_are_held_against_every_other_entry() {
+    let link = |path: &str| json!({"path": path, "target": "/x"});
+    let unit = json!([{"name": "a.service", "contents": "[Unit]\n",
+        "dropins": [{"name": "b.conf", "contents": "[Unit]\n"}]}]);
+    for (storage, id, words) in [
+        (
+            json!({"links": [link("/etc/systemd/system/a.service")]}),
+            "storage:links",
+            "unit a.service",
+        ),
+        (
+            json!({"links": [link("/etc/systemd/system/a.service.d/b.conf")]}),
+            "storage:links",
+            "unit a.service",
+        ),
+        (
+            json!({"directories": [{"path": "/etc/systemd/system/a.service"}]}),
+            "storage:directories",
+            "rejects a directory there",
+        ),
+        (json!({"links": [link("/etc/a"), link("/etc/a/b")]}), "storage:links", "/etc/a is a link"),
+        (
+            json!({"links": [link("/etc/a")], "directories": [{"path": "/etc/a/b"}]}),
+            "storage:directories",
+            "the directory /etc/a/b below it",
+        ),
+        (json!({"links": [{"path": "/etc/a"}]}), "storage:links", "no `target`"),
+        (
+            json!({"links": [{"path": "/b", "target": "/a", "hard": true}], "directories": [{"path": "/a"}]}),
+            "storage:links",
+            "hard link",
+        ),
+    ] {
+        let config = json!({"storage": storage, "systemd": {"units": unit}});
+        // Also where it stood there before.
+        for old in [config.clone(), json!({"storage": {"files": []}, "systemd": {"units": unit}})] {
+            let found = compared(old, config.clone());
+            let refusal = found.refusals.iter().find(|it| it.id == id);
+            let refusal = refusal.unwrap_or_else(|| panic!("{config}: {:?}", found.refusals));
+            assert!(refusal.reason.contains(words), "{}", refusal.reason);
+            assert_eq!(refusal.field, format!("spec.config.{}", id.replace(':', ".")));
+        }
+        let input = machine_config("50-a", config.clone());
+        let (side, _) = sides_in_order(
+            &[Input { name: "a", bytes: &input }],
+            &[Input { name: "a", bytes: &input }],
+        )
+        .unwrap();
+        let faults = refuse::unparsable(&side.config);
+        assert!(faults.iter().any(|it| it.id == id && it.reason.contains(words)), "{faults:?}");
+    }
+}
+
+#[test]
+fn a_file_stands_above_no_other_entry_of_its_config() {
+    let files = |path: &str| json!([{"path": path, "contents": {"source": "data:,x"}}]);
+    for (path, more, words) in [
+        (
+            "/etc/a",
+            json!({"links": [{"path": "/etc/a/b/c", "target": "/x"}]}),
+            "the link /etc/a/b/c",
+        ),
+        ("/etc/a", json!({"directories": [{"path": "/etc/a/b"}]}), "the directory /etc/a/b"),
+        ("/etc", json!({}), "the unit a.service"),
+        ("/etc/systemd/system", json!({}), "the unit a.service"),
+        ("/etc/systemd/system/a.service.d", json!({}), "the unit a.service"),
+        ("/etc/systemd/system/a.service/x", json!({}), "is a file above it"),
+    ] {
+        let mut storage = more.clone();
+        storage["files"] = files(path);
+        let unit = json!([{"name": "a.service", "contents": "[Unit]\n",
+            "dropins": [{"name": "b.conf", "contents": "[Unit]\n"}]}]);
+        let config = json!({"storage": storage, "systemd": {"units": unit}});
+        let found = compared(config.clone(), config);
+        let [refusal] = found.refusals.as_slice() else { panic!("{path}: {:?}", found.refusals) };
+        assert_eq!(refusal.id, format!("file:{path}"));
+        assert_eq!(refusal.field, "spec.config.storage.files[0].path");
+        assert!(refusal.reason.contains(words), "{}", refusal.reason);
+    }
+    // What only looks like it.
+    for path in ["/etc/a-b", "/etc/systemd/systemx", "/etc/systemd/system/b.service.d"] {
+        let config = json!({
+            "storage": {"files": files(path), "links": [{"path": "/etc/a/b", "target": "/x"}]},
+            "systemd": {"units": [{"name": "a.service", "contents": "[Unit]\n"}]},
+        });
+        assert_eq!(compared(config.clone(), config).refusals, [], "{path}");
     }
 }
 

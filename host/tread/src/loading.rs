@@ -126,7 +126,7 @@ fn component(
 
 /// A policy of rules, and what an admin should know of it.
 fn rules_policy(read: RulesPolicy, limits: &Limits) -> Result<(Policy, Vec<String>)> {
-    let mut warnings = read.warnings;
+    let mut warnings = rules::warnings(&read);
     if read.may_relax && read.layer == Layer::Admin {
         warnings.push(format!(
             "mayRelax of {} has no effect: rules of the admin layer decide over all others.",

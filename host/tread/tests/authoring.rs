@@ -471,7 +471,7 @@ fn a_policy_that_refuses_its_own_defaults_is_built_with_a_warning() {
     let built = shop.tread(&["policy", "build"]);
     assert!(!built.err().contains("warning: "), "{}", built.err());
     let source = fs::read_to_string(shop.path("src/lib.rs")).unwrap();
-    shop.write("src/lib.rs", &source.replace("service: \"picky.service\"", "service: \"picky\""));
+    shop.write("src/lib.rs", &source.replace("= \"picky.service\"", "= \"picky\""));
     let built = shop.tread(&["policy", "build"]);
     assert_eq!(built.code(), 0, "{}", built.err());
     let warning = "warning: it refuses its own default settings (service: expected a complete";

@@ -1,12 +1,12 @@
 //! What a request to the API server would change.
 
 use super::Previewer;
-use crate::previews::{Change, line, lines};
+use crate::previews::{Change, Preview, line, lines};
 use kube::core::DynamicObject;
 use kube::core::admission::Operation;
 use std::sync::Arc;
 use tread_kube::api::disruption_plan::{Cause, CauseEvent};
-use tread_kube::review::Asked;
+use tread_kube::review::{Asked, Warned};
 use tread_kube::whole::Whole;
 
 /// The kinds of objects that redirect image pulls.
@@ -16,24 +16,27 @@ pub const MIRROR_KINDS: [&str; 3] =
 impl Previewer {
     /// What a request would do to nodes: a line for each pool. Whoever drops this
     /// ends the work for it.
-    pub async fn warnings(&self, asked: Asked) -> Vec<String> {
+    pub async fn warnings(&self, asked: Asked) -> Warned {
         let deleted = asked.operation == Operation::Delete;
-        let Some(object) = asked.object else { return Vec::new() };
+        let Some(object) = asked.object else { return Warned::default() };
         let Some((change, cause)) = change_of(&asked.kind, &object, deleted) else {
-            return Vec::new();
+            return Warned::default();
         };
         drop(object);
         if !self.is_ready() {
-            return vec![
-                "tread: still starting, so what this does to nodes is not known".to_owned(),
-            ];
+            let why = "tread: still starting, so what this does to nodes is not known";
+            return vec![why.to_owned()].into();
         }
         if let Some(why) = self.unselected(&change) {
-            return vec![format!("tread: {why}")];
+            return vec![format!("tread: {why}")].into();
         }
-        match self.told(change, Arc::new(move |preview| line(&preview, &cause))).await {
-            Ok(all) => lines(all.into_iter().flatten()),
-            Err(why) => vec![format!("tread: what this does to nodes is not known: {why}")],
+        let told = move |preview: Preview| (preview.offered_secrets, line(&preview, &cause));
+        match self.told(change, Arc::new(told)).await {
+            Ok(all) => Warned {
+                offered_secrets: all.iter().any(|(offered, _)| *offered),
+                lines: lines(all.into_iter().filter_map(|(_, line)| line)),
+            },
+            Err(why) => vec![format!("tread: what this does to nodes is not known: {why}")].into(),
         }
     }
 }

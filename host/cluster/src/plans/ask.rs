@@ -218,7 +218,10 @@ impl Previewer {
             };
             let preview = compute(work, &asked);
             drop(room);
-            this.metrics.preview_time.observe(begun.elapsed().as_secs_f64());
+            match preview.offered_secrets {
+                true => drop(this.metrics.untimed_previews.inc()),
+                false => this.metrics.preview_time.observe(begun.elapsed().as_secs_f64()),
+            }
             this.measure(&preview);
             take(preview)
         });
@@ -234,10 +237,15 @@ impl Previewer {
         for call in &preview.calls {
             self.metrics.measures(&call.policy);
             let labels = OfPolicy { policy: call.policy.clone() };
-            let time = call.call.as_secs_f64();
-            self.metrics.sandbox_time.get_or_create(&labels).observe(time);
-            #[expect(clippy::cast_precision_loss, reason = "a histogram counts in floats")]
-            self.metrics.fuel.get_or_create(&labels).observe(call.fuel as f64);
+            match call.used {
+                Some(used) => {
+                    let time = used.call.as_secs_f64();
+                    self.metrics.sandbox_time.get_or_create(&labels).observe(time);
+                    #[expect(clippy::cast_precision_loss, reason = "a histogram counts in floats")]
+                    self.metrics.fuel.get_or_create(&labels).observe(used.fuel as f64);
+                }
+                None => drop(self.metrics.calls_with_secrets.get_or_create(&labels).inc()),
+            }
             if let Some(failure) = call.failure {
                 let (policy, failure) = (call.policy.clone(), failure.name().to_owned());
                 self.metrics.failures.get_or_create(&Failed { policy, failure }).inc();

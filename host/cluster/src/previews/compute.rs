@@ -36,6 +36,16 @@ pub struct Preview {
     pub calls: Vec<CallRecord>,
     /// The ids of secrets that count as new, whether they are or not.
     pub secrets: BTreeSet<String>,
+    /// Whether a policy was offered a secret: nobody is told how long it took.
+    pub offered_secrets: bool,
+}
+
+/// What making the plans of all ways came to.
+#[derive(Default)]
+struct Made {
+    calls: Vec<CallRecord>,
+    secrets: BTreeSet<String>,
+    offered_secrets: bool,
 }
 
 /// A way that some nodes go, and the plan for it.
@@ -88,13 +98,23 @@ impl Preview {
         let unplanned = |way: &Way| WayPlanned { way: way.clone(), plan: Err(why.to_owned()) };
         let ways = work.ways.iter().map(unplanned).collect();
         let ids = vec![None; work.parts.len()];
-        Preview { work, ways, ids, calls: Vec::new(), secrets: BTreeSet::new() }
+        Preview::of(work, ways, ids, Made::default())
+    }
+
+    fn of(
+        work: Work,
+        ways: Vec<WayPlanned>,
+        ids: Vec<Option<BTreeSet<String>>>,
+        made: Made,
+    ) -> Preview {
+        let Made { calls, secrets, offered_secrets } = made;
+        Preview { work, ways, ids, calls, secrets, offered_secrets }
     }
 }
 
 /// Plans what has to be compared.
 pub fn compute(mut work: Work, asked: &Asked<'_>) -> Preview {
-    let (mut calls, mut secrets) = (Vec::new(), BTreeSet::new());
+    let mut made = Made::default();
     let bodies = asked.bodies;
     let anew = registries::anew(&work.to, bodies);
     let (side, doubts) = match &anew {
@@ -111,7 +131,7 @@ pub fn compute(mut work: Work, asked: &Asked<'_>) -> Preview {
     let ways = work.ways.iter().map(|way| {
         let plan = to.as_ref().map_err(Clone::clone).and_then(|to| {
             let with = With { rendered: rendered.as_ref(), doubts, guessed: guessed.as_ref() };
-            asked.plan(&work, way, to, &with, (&mut calls, &mut secrets))
+            asked.plan(&work, way, to, &with, &mut made)
         });
         WayPlanned { way: way.clone(), plan }
     });
@@ -131,7 +151,7 @@ pub fn compute(mut work: Work, asked: &Asked<'_>) -> Preview {
             work.to_name.clone_from(name);
         }
     }
-    Preview { work, ways, ids, calls, secrets }
+    Preview::of(work, ways, ids, made)
 }
 
 /// What is the same for all ways.
@@ -170,7 +190,7 @@ impl Asked<'_> {
         way: &Way,
         to: &[Text<'_>],
         with: &With<'_>,
-        (calls, secrets): (&mut Vec<CallRecord>, &mut BTreeSet<String>),
+        made: &mut Made,
     ) -> Result<WayPlan, String> {
         let side = way.from.as_ref().ok_or_else(|| gone(&way.from_name))?;
         let from = self.texts(side)?;
@@ -183,7 +203,7 @@ impl Asked<'_> {
         let mut rendered = with.rendered.map(|to| (self.rendered(side, &from), to));
         if let Some(guessed) = with.guessed {
             let rendered = rendered.as_mut().map(|(from, _)| from);
-            secrets.extend(guessed.hide(&mut old.config, &new.config, rendered));
+            made.secrets.extend(guessed.hide(&mut old.config, &new.config, rendered));
         }
         let (old, new) = (&old.config, &new.config);
         let Current { policies, shadows, .. } = self.current;
@@ -193,7 +213,8 @@ impl Asked<'_> {
         let planned =
             planner::plan_together(self.sandbox, policies, shadows, answers, sides, warnings);
         let (planned, shadow) = planned.map_err(|why| why.to_string())?;
-        calls.extend(planned.calls);
+        made.calls.extend(planned.calls);
+        made.offered_secrets |= planned.offered_secrets;
         let operator = rendered.map(|(from, to)| {
             let topology = match work.single_replica {
                 true => Topology::SingleReplica,

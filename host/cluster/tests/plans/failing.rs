@@ -258,7 +258,7 @@ async fn too_many_changes_and_too_much_to_compare_are_a_reboot_that_says_so() {
         ("50-too-many", of_files(60_000), too_much),
         ("50-short", list, too_much),
     ] {
-        let lines = tread.previewer.warnings(asked(name, &spec)).await;
+        let lines = tread.previewer.warnings(asked(name, &spec)).await.lines;
         assert!(lines.iter().any(|line| line.contains(words)), "{lines:?}");
         cluster.config(name, "worker", spec).await;
         let plan = cluster
@@ -283,12 +283,13 @@ async fn too_many_changes_and_too_much_to_compare_are_a_reboot_that_says_so() {
     for _ in 0..900 {
         nested = json!({ "a": nested });
     }
-    let lines = tread.previewer.warnings(asked("50-nested", &json!({"config": nested}))).await;
+    let lines =
+        tread.previewer.warnings(asked("50-nested", &json!({"config": nested}))).await.lines;
     let told =
         |line: &String| line.contains("count on drain + reboot") && line.contains("50-nested");
     assert!(lines.iter().any(told), "{lines:?}");
     // What fits is planned as it was.
-    let lines = tread.previewer.warnings(asked("50-few", &of_files(2))).await;
+    let lines = tread.previewer.warnings(asked("50-few", &of_files(2))).await.lines;
     assert!(lines.iter().any(|line| line.contains("file:/a0 and 1 more")), "{lines:?}");
 }
 
@@ -308,7 +309,7 @@ async fn nobody_learns_a_secret_by_asking_and_whoever_may_read_it_is_told() {
     let mut said = Vec::new();
     for guess in ["right", "wrong"] {
         for name in ["50-secret", "99-guess"] {
-            said.push(tread.previewer.warnings(asked(name, &secret(guess))).await);
+            said.push(tread.previewer.warnings(asked(name, &secret(guess))).await.lines);
         }
     }
     assert_eq!(said[..2], said[2..]);
@@ -350,7 +351,7 @@ async fn nothing_that_anybody_writes_into_configs_and_pools_drives_a_terminal() 
     let mut texts = Vec::new();
     for (number, spec) in specs.iter().enumerate() {
         let name = format!("50-odd-{number}");
-        for line in tread.previewer.warnings(asked(&name, spec)).await {
+        for line in tread.previewer.warnings(asked(&name, spec)).await.lines {
             texts.push(tread_kube::clean::clean(&line));
         }
         cluster.config(&name, "worker", spec.clone()).await;
@@ -395,4 +396,33 @@ fn all_texts(value: &Value, texts: &mut Vec<String>) {
         }),
         _ => {}
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_policy_uses_to_which_a_secret_was_offered_is_counted_and_not_measured() {
+    let cluster = Cluster::settled(ControlPlane::options()).await;
+    let tread = Tread::start(&cluster.client);
+    tread.previewer.ready().await;
+    let path = "/var/lib/kubelet/config.json";
+    let spec = |path: &str| {
+        json!({"config": {"ignition": {"version": "3.4.0"}, "storage": {"files": [
+            {"path": path, "mode": 0o600, "overwrite": true, "contents": {"source": "data:,x"}}]}}})
+    };
+    let open = tread.previewer.warnings(asked("50-a", &spec("/etc/unknown"))).await;
+    assert!(!open.offered_secrets && !open.lines.is_empty(), "{open:?}");
+    let before = tread.metrics.text().unwrap();
+    let warned = tread.previewer.warnings(asked("50-b", &spec(path))).await;
+    assert!(warned.offered_secrets && !warned.lines.is_empty(), "{warned:?}");
+    let text = tread.metrics.text().unwrap();
+    let of = |text: &str, name: &str| {
+        let lines = text.lines().filter(|line| line.starts_with(name));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let policy = "{policy=\"certificates\"}";
+    let counted = format!("tread_sandbox_calls_with_secrets_total{policy} 1");
+    assert_eq!(of(&text, "tread_sandbox_calls_with_secrets_total"), [counted]);
+    for measured in ["tread_sandbox_fuel", "tread_sandbox_time", "tread_preview_time"] {
+        assert_eq!(of(&text, measured), of(&before, measured));
+    }
+    assert_eq!(of(&text, "tread_untimed_previews_total"), ["tread_untimed_previews_total 1"]);
 }

@@ -36,8 +36,7 @@ pub fn plan_with_shadows<'a>(
     let start = Instant::now();
     let (from, to) = digests_of_pair(old, new)?;
     let mut planned = plan_digested(sandbox, policies, (old, &from), (new, &to), warnings)?;
-    planned.comparing =
-        start.elapsed().saturating_sub(planned.calls.iter().map(CallRecord::took).sum());
+    planned.comparing = start.elapsed().saturating_sub(planned.asking);
     let (shadow, calls) = shadow(sandbox, shadows, (old, &from), (new, &to), &planned.plan)?;
     Ok((planned, shadow, calls))
 }
@@ -52,7 +51,15 @@ pub fn shadow(
     new: (&NodeConfig<'_>, &Digests),
     today: &Plan,
 ) -> Result<(Shadow, Vec<CallRecord>), Problems> {
-    shadow_remembering(sandbox, shadows, None, old, new, today)
+    let InShadow { made, calls, .. } = shadow_remembering(sandbox, shadows, None, old, new, today)?;
+    Ok((made, calls))
+}
+
+/// What came of asking for the shadow.
+pub(super) struct InShadow {
+    pub(super) made: Shadow,
+    pub(super) calls: Vec<CallRecord>,
+    pub(super) offered_secrets: bool,
 }
 
 /// As [`shadow`], and asks nothing that is answered already.
@@ -63,7 +70,7 @@ pub(super) fn shadow_remembering(
     (old, from): (&NodeConfig<'_>, &Digests),
     (new, to): (&NodeConfig<'_>, &Digests),
     today: &Plan,
-) -> Result<(Shadow, Vec<CallRecord>), Problems> {
+) -> Result<InShadow, Problems> {
     let Shadows { with, policies, warnings } = shadows;
     let comparison = compare_digested(old, from, new, to)?;
     let round = Round::new(sandbox, with, (old, new), &comparison).remembering(answers);
@@ -79,11 +86,11 @@ pub(super) fn shadow_remembering(
             heard.answers.insert(change.id.clone(), answers);
         }
     }
-    let Round { statements, reproducible, calls, .. } = round;
+    let Round { statements, reproducible, calls, offered_secrets, .. } = round;
     let changes = decided(&comparison, statements);
     let configs = (comparison.from, comparison.to);
     let would = build(configs, changes, &comparison.refusals, Vec::new(), reproducible);
-    Ok((compare(today, &would, heard), calls))
+    Ok(InShadow { made: compare(today, &would, heard), calls, offered_secrets })
 }
 
 fn tried(policies: &[ShadowPolicy], answer: &GivenAnswer) -> bool {

@@ -6,7 +6,7 @@ use crate::v1;
 use tread_model::verdict::Failure;
 
 /// What a call used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Spent {
     /// Of its fuel.
     pub fuel: u64,
@@ -23,7 +23,7 @@ impl Sandbox {
         let budget = limits.budget(0, 0);
         let done: Done<v1::Description> = call(serving, limits, ready, &ready.describe, (), budget)
             .map_err(|failed| failed.failure)?;
-        Ok(Spent { fuel: done.fuel, memory: done.memory })
+        Ok(done.spent)
     }
 
     /// Makes a fresh instance and gives it back, without asking it anything:

@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 use tread_kube::clean::clean;
 use tread_kube::metrics::Metrics;
-use tread_kube::review::Asked;
+use tread_kube::review::{Asked, Warned};
 
 /// The API server waits for 2 s, and whoever applies something waits with it.
 const DEADLINE: Duration = Duration::from_millis(1500);
@@ -27,12 +27,13 @@ const LIMITS: Limits =
     Limits { at_a_time: 8, time: Duration::from_millis(1800), body: 4 * 1024 * 1024 };
 /// Longer warnings are cut by the API server, where nobody chooses where.
 const LONGEST: usize = 256;
+/// How much of a warning is looked at, so that a flood of them is cleaned in time.
+const READ: usize = 16 * LONGEST;
 /// The API server cuts what is more than this, in bytes.
 const ALL: usize = 4096;
 
-/// Says what a request will do, one line for each warning. Dropped: nobody waits
-/// for it any more.
-pub type Warn = Arc<dyn Fn(Asked) -> BoxFuture<'static, Vec<String>> + Send + Sync>;
+/// Says what a request will do. Dropped: nobody waits for it any more.
+pub type Warn = Arc<dyn Fn(Asked) -> BoxFuture<'static, Warned> + Send + Sync>;
 
 #[derive(Clone)]
 struct Service {
@@ -67,13 +68,13 @@ async fn answer(State(service): State<Service>, body: Bytes) -> Result<Json<Valu
     })?;
     drop(body);
     let (uid, kind, name) = (asked.uid.clone(), asked.kind.clone(), asked.name.clone());
-    let mut warnings = Vec::new();
+    let mut said = Warned::default();
     // In a task of its own, so that neither a panic nor a computation that does
     // not pause takes the answer with it. It ends with this, whatever ends this.
     let mut warned = JoinSet::new();
     warned.spawn(async move { (service.warn)(asked).await });
     match timeout_at(begun + DEADLINE, warned.join_next()).await {
-        Ok(Some(Ok(lines))) => warnings = passed_on(lines),
+        Ok(Some(Ok(warned))) => said = warned,
         Ok(_) => {
             tracing::error!(%kind, %name, "a panic instead of warnings; please report it")
         }
@@ -81,8 +82,11 @@ async fn answer(State(service): State<Service>, body: Bytes) -> Result<Json<Valu
             tracing::warn!(%kind, %name, "no warnings within {DEADLINE:?}: allowed without");
         }
     }
-    service.metrics.warning_time.observe(begun.elapsed().as_secs_f64());
-    Ok(Json(Asked::allowed(&uid, &warnings)))
+    match said.offered_secrets {
+        true => drop(service.metrics.untimed_warnings.inc()),
+        false => service.metrics.warning_time.observe(begun.elapsed().as_secs_f64()),
+    }
+    Ok(Json(Asked::allowed(&uid, &passed_on(said.lines))))
 }
 
 /// What the API server passes on and a terminal can take.
@@ -108,7 +112,7 @@ fn passed_on(warnings: Vec<String>) -> Vec<String> {
 
 fn one_line(text: &str) -> String {
     // No more of it is looked at than may be shown.
-    let (text, rest) = text.split_at(text.floor_char_boundary(LONGEST * 16));
+    let (text, rest) = text.split_at(text.floor_char_boundary(READ));
     let visible = clean(text);
     if rest.is_empty() && visible.chars().count() <= LONGEST || visible.is_empty() {
         return visible;

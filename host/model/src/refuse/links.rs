@@ -7,7 +7,7 @@ use serde_json::Value;
 const NAMED: usize = 3;
 
 /// The paths of the links in a [`crate::config::Fixed`] part.
-pub(super) fn paths(value: &str) -> Vec<String> {
+fn paths(value: &str) -> Vec<String> {
     let Ok(Value::Array(links)) = serde_json::from_str(value) else { return Vec::new() };
     let paths = links.iter().filter_map(|link| link.get("path")?.as_str().map(str::to_owned));
     paths.collect()

@@ -2,6 +2,7 @@
 
 use super::{Rule, RuleAction, RuleSet, RulesPolicy, Then};
 use crate::claim::{Kind, Pattern, Shape, is_below};
+use crate::touch::{Touch, touch};
 use crate::unit_name::kind_of_unit;
 use serde::Deserialize as _;
 use std::collections::BTreeSet;
@@ -129,6 +130,9 @@ fn odd_unit(action: &RuleAction) -> Option<String> {
         | RuleAction::RebootUndrained => return None,
     };
     let kind = kind_of_unit(unit)?;
+    if touch(unit) == Ok(Touch::Wide) && touch(&format!("a.{kind}")) == Ok(Touch::Gentle) {
+        return Some(format!("touching {unit} takes much of a node with it"));
+    }
     if let Some((stem, _)) = unit.rsplit_once('.')
         && let Some(inner) = kind_of_unit(stem)
     {

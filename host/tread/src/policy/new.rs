@@ -169,7 +169,7 @@ fn lib(claims: &[Claimed], values: &mut Values) -> String {
         all.dedup();
         all.join(", ")
     };
-    let base = ["Change", "Claim", "Context", "Effect", "Policy", "Verdict", "export"];
+    let base = ["Change", "Claim", "Context", "Effect", "Policy", "Verdict", "export", "settings"];
     values.insert("IMPORTS", names(Fragment::imports, &base));
     let tests = names(Fragment::test_imports, &["test"]);
     let braces = if tests.contains(',') { format!("{{{tests}}}") } else { tests };
@@ -177,7 +177,6 @@ fn lib(claims: &[Claimed], values: &mut Values) -> String {
     values.insert("CLAIMS", lines);
     values.insert("CLASSIFY", classify(&fragments));
     values.insert("FIELDS", join(Fragment::fields, values));
-    values.insert("DEFAULTS", join(Fragment::defaults, values));
     values.insert("CHECK", join(Fragment::check, values));
     values.insert("CONSTANTS", kinds::constants(claims));
     values.insert("UNITEFFECT", kinds::unit_effect(claims).to_owned());

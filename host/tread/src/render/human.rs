@@ -9,7 +9,7 @@ use anyhow::Result;
 use std::fmt;
 use std::io::Write;
 use std::time::Duration;
-use tread_engine::planner::Planned;
+use tread_engine::planner::{Planned, Used};
 use tread_model::change::Edit;
 use tread_model::effect::Effect;
 use tread_model::plan::compare::Shadow;
@@ -309,15 +309,12 @@ fn print_timings(out: &mut impl Write, timings: &Timings) -> Result<()> {
     let calls = timings.calls.iter().map(|call| ("", call));
     let in_shadow = timings.shadow_calls.iter().map(|call| ("in the shadow, ", call));
     for (place, call) in calls.chain(in_shadow) {
-        writeln!(
-            out,
-            "{place}{}: {}, loading {}, asking {}, fuel {}",
-            call.policy,
-            count(call.offered, "change"),
-            ms(call.load),
-            ms(call.call),
-            call.fuel
-        )?;
+        let used = match &call.used {
+            Some(Used { call, fuel }) => format!("asking {}, fuel {fuel}", ms(*call)),
+            None => "what it used is not shown, since it was offered a secret".to_owned(),
+        };
+        let (offered, load) = (count(call.offered, "change"), ms(call.load));
+        writeln!(out, "{place}{}: {offered}, loading {load}, {used}", call.policy)?;
     }
     Ok(())
 }

@@ -32,6 +32,7 @@ use tread_front::shutdown::Shutdown;
 use tread_kube::events::Events;
 use tread_kube::leadership::{Election, Leading, Timings};
 use tread_kube::metrics::Metrics;
+use tread_kube::review::Warned;
 use tread_kube::watching::Watches;
 
 /// In a pod, so long the API server may still send requests here after the pod
@@ -385,9 +386,10 @@ fn warn_by(previewer: Previewer, boot_images: boot_images::Known) -> Warn {
     Arc::new(move |request| {
         let (previewer, boot_images) = (previewer.clone(), boot_images.clone());
         async move {
-            let mut warnings = boot_images.warnings(&request);
-            warnings.extend(previewer.warnings(request).await);
-            warnings
+            let mut lines = boot_images.warnings(&request);
+            let warned = previewer.warnings(request).await;
+            lines.extend(warned.lines);
+            Warned { lines, ..warned }
         }
         .boxed()
     })

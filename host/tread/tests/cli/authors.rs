@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
-use tread_model::description::SettingsDescription;
+use tread_model::description::{Declarations, SettingsDescription};
 use tread_model::effect::Effect;
 
 /// WebAssembly text that answers for the first change with `act`, and gives what
@@ -105,6 +105,19 @@ fn a_reason_that_quotes_contents_and_one_that_says_nothing_are_found() {
     assert_found(&rows, title, "stand in a line of its log: zq7canary");
     let rows = tested(&bench, &guest("panicking", &format!("{log} (unreachable)")));
     assert_found(&rows, title, "stand in what it failed with: ");
+
+    // Also of a file that others cannot read, which nobody is shown in a plan.
+    let body = format!(
+        "(if (result i32) (i32.and (i32.load offset=60 (local.get $changes)) (i32.const 4))
+           (then (i32.store (i32.const 60008) (i32.const 0)) (i32.const 60004))
+           (else {}))",
+        echo(52, ONE)
+    );
+    let declares = Some(Declarations { needs_secrets: true, reasons: Vec::new() });
+    let rows =
+        tested(&bench, &Guest { declares, version: "1.1.0", ..guest("seeing-secrets", &body) });
+    assert_found(&rows, title, "a secret: ");
+    assert_found(&rows, title, "contents that were offered stand in a reason: zq7canary");
 
     let claims = vec![claim("file:/etc/a", Effect::None, Effect::Restart)];
     let silent = answering("silent", claims, vec![Says { reason: b" \n", ..act(0, &[]) }]);

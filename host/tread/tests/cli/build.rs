@@ -61,7 +61,7 @@ fn the_policy_of_the_readme_is_tested_built_and_used_by_a_stranger() {
     let shown = block(AUTHORS, "rust");
     assert!(words(&source).contains(&words(&shown)), "{shown}\nis not in\n{source}");
     // As the README says: chronyd has no reload.
-    let (asks, takes) = ("restart: false,", "restart: true,");
+    let (asks, takes) = ("restart: bool = false,", "restart: bool = true,");
     assert_eq!(source.matches(asks).count(), 1, "{source}");
     std::fs::write(dir.join("src/lib.rs"), source.replace(asks, takes)).unwrap();
     let mut test = Command::new(env!("CARGO"));

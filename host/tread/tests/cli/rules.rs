@@ -264,3 +264,36 @@ fn a_file_of_rules_that_holds_something_else_says_what_is_expected() {
     let second = format!("{}\n---\nkind: Nonsense\n", cluster(json!({})));
     assert!(failed(&bench, &second).err().contains("rules.yaml, document 2, kind: "));
 }
+
+#[test]
+fn a_unit_that_takes_others_with_it_is_warned_of_wherever_rules_are_given() {
+    let bench = Bench::new();
+    let units = ["multi-user.target", "dbus-broker.service"];
+    let rule_of = |unit: &str| {
+        rule(
+            "mine",
+            json!({"match": ["file:/etc/a"], "actions": [{"do": "restart", "unit": unit}]}),
+        )
+    };
+    let openshift =
+        |unit: &str| cluster(json!({"files": [{"path": "/etc/a", "actions": [restart(unit)]}]}));
+    for unit in units {
+        for rules in [rule_of(unit), openshift(unit)] {
+            bench.write("rules.json", rules.to_string());
+            let words = format!("ing {unit} ");
+            let warned = |text: &str| {
+                let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+                assert!(text.contains(&words), "{words} in {text}");
+            };
+            let plan = planned(&bench, &rules, files(&[("/etc/a", "x")]));
+            warned(&plan["warnings"].to_string());
+            assert_eq!(plan["effect"], "restart", "an admin may");
+            warned(
+                &bench
+                    .plan(files(&[]), files(&[("/etc/a", "x")]), &["--rules", "rules.json"])
+                    .out(),
+            );
+            warned(&bench.tread(&["policies", "--rules", "rules.json"]).err());
+        }
+    }
+}

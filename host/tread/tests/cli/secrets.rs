@@ -197,6 +197,25 @@ fn what_a_policy_logs_goes_no_further_than_the_failure_that_it_explains() {
 }
 
 #[test]
+fn what_a_policy_used_to_which_a_secret_was_offered_is_in_no_output() {
+    let bench = Bench::new();
+    let of = |path: &str, mode| {
+        let with = |text: &str| config(json!({"storage": {"files": [file(path, text, mode)]}}));
+        let plan =
+            |more: &[&str]| bench.plan(with("a"), with("b"), &[&["--timings"], more].concat());
+        (plan(&[]).out(), plan(&["-o", "json"]).json()["timings"]["calls"][0].clone())
+    };
+    let (out, call) = of("/etc/kubernetes/kubelet-ca.crt", 0o644);
+    assert!(out.contains("asking ") && out.contains("fuel "), "{out}");
+    assert!(call["fuel"].as_u64().is_some() && call["call"].is_object(), "{call}");
+    let (out, call) = of("/etc/kubernetes/kubelet-ca.crt", 0o600);
+    assert!(!out.contains("asking ") && !out.contains("fuel "), "{out}");
+    assert!(out.contains("what it used is not shown"), "{out}");
+    assert_eq!((call.get("fuel"), call.get("call")), (None, None), "{call}");
+    assert_eq!(call["policy"], "certificates");
+}
+
+#[test]
 fn no_error_quotes_contents() {
     let bench = Bench::new();
     bench.write("good.yaml", machine_config("good", files(&[])).to_string());

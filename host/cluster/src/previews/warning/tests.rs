@@ -78,7 +78,14 @@ pub(crate) fn preview(pool: &str, nodes: i64, reboots: bool, operator: Option<Ef
     };
     let plan = Ok(WayPlan { plan, operator, shadow: None });
     let ways = vec![WayPlanned { way, plan }];
-    Preview { work, ways, ids: vec![None], calls: Vec::new(), secrets: BTreeSet::new() }
+    Preview {
+        work,
+        ways,
+        ids: vec![None],
+        calls: Vec::new(),
+        secrets: BTreeSet::new(),
+        offered_secrets: false,
+    }
 }
 
 #[test]

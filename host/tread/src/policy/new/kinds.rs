@@ -216,7 +216,6 @@ macro_rules! pieces {
 pieces! {
     answer: "answer.rs"
     fields: "fields.rs"
-    defaults: "defaults.rs"
     tests: "tests.rs"
     cases: "cases.yaml"
 }

@@ -1,22 +1,15 @@
 //! How gently a running node can take a change of what the policy `@NAME@` claims.
 
-use serde::{Deserialize, Serialize};
 use tread_guest_sdk::{@IMPORTS@};
 
 /// The policy.
 pub struct @TYPE@;
 
-/// What an admin can set, with the defaults below.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Settings {
-@FIELDS@}
-
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
-@DEFAULTS@        }
-    }
+settings! {
+    /// What an admin can set, with the defaults.
+    #[derive(Debug)]
+    pub struct Settings {
+@FIELDS@    }
 }
 
 impl Policy for @TYPE@ {

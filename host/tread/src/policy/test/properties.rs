@@ -10,7 +10,7 @@ use crate::policy::questions::{inputs, instance, objects};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use tread_engine::sandbox::{Call, CallFailure, Reply, Speaker};
+use tread_engine::sandbox::{Call, CallFailure, Module, Reply, Sandbox, Speaker};
 use tread_model::change::{Change, Content, Entry, State};
 use tread_model::claim::Pattern;
 use tread_model::diff::compare;
@@ -58,7 +58,8 @@ pub(super) fn check(subject: &Subject, cases: &[Case]) -> Vec<Property> {
             let line = format!("no change could be made up for the claim on {}", claim.changes);
             run.broken.answers.add(vec![line, "a simpler glob can be tested".to_owned()]);
         }
-        samples.extend(quotes::samples(pattern.kind(), &ids, &seeds));
+        let reads_secrets = subject.policy.declarations.needs_secrets;
+        samples.extend(quotes::samples(pattern.kind(), &ids, &seeds, reads_secrets));
         if claim.with_unchanged {
             // The last of several names, so that the others have it beside them.
             let last = samples.iter().filter(|sample| Some(&sample.change.id) == ids.last());
@@ -137,6 +138,9 @@ impl Counted {
     }
 }
 
+/// How a policy is asked.
+type Ask = fn(&Sandbox, &Module, &Call<'_, '_>) -> Result<Reply, CallFailure>;
+
 impl<'s> Run<'s> {
     fn new(subject: &'s Subject) -> Run<'s> {
         Run { subject, broken: Broken::default(), asked: 0, together: 0, beside: Vec::new() }
@@ -162,8 +166,14 @@ impl<'s> Run<'s> {
     }
 
     fn call(&mut self, what: &str, changes: &[&Change<'_>]) {
-        let asked = self.classify(changes);
-        if let Some(quoted) = quotes::quoted(&asked) {
+        let asked = self.classify(changes, Sandbox::classify);
+        let offered_secrets = match &asked {
+            Ok(reply) => reply.spent.is_none(),
+            Err(failed) => failed.spent.is_none(),
+        };
+        // What it says of a secret is shown nowhere, nor to its author above.
+        let openly = offered_secrets.then(|| self.classify(changes, Sandbox::classify_openly));
+        if let Some(quoted) = quotes::quoted(openly.as_ref().unwrap_or(&asked)) {
             self.broken.quotes.add(vec![
                 format!("{what}: contents that were offered stand in {quoted}"),
                 "reasons are shown in the cluster: they name keys and count, and quote nothing"
@@ -180,7 +190,7 @@ impl<'s> Run<'s> {
                         "a reason is what a plan shows to whoever asks why".to_owned(),
                     ]);
                 }
-                match self.classify(changes) {
+                match self.classify(changes, Sandbox::classify) {
                     Ok(two) if two.verdicts == one.verdicts => {}
                     _ => self.broken.agrees.add(vec![format!("{what}: two answers that differ")]),
                 }
@@ -188,7 +198,7 @@ impl<'s> Run<'s> {
         }
     }
 
-    fn classify(&self, changes: &[&Change<'_>]) -> Result<Reply, CallFailure> {
+    fn classify(&self, changes: &[&Change<'_>], ask: Ask) -> Result<Reply, CallFailure> {
         let Subject { sandbox, module, policy, .. } = self.subject;
         let changed = |id: &str| changes.iter().any(|change| change.id == id);
         let beside: Vec<Entry<'_>> =
@@ -210,7 +220,7 @@ impl<'s> Run<'s> {
             speaker: Speaker::Policy,
             words: policy.words(),
         };
-        sandbox.classify(module, &call)
+        ask(sandbox, module, &call)
     }
 
     fn note(&mut self, what: &str, failure: &Failure, changes: &[&Change<'_>]) {

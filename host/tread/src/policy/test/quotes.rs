@@ -17,10 +17,18 @@ const NUMBER: &str = "1918273645";
 /// Texts of cases that get canaries.
 const SEEDS: usize = 8;
 
-/// Changes whose contents hold canaries. `ids` and `seeds` as for all samples.
-pub(super) fn samples(kind: Kind, ids: &[String], seeds: &[String]) -> Vec<Sample> {
+/// Changes whose contents hold canaries. `ids` and `seeds` as for all samples. With
+/// `secrets`, those of files that others on the node cannot read too.
+pub(super) fn samples(kind: Kind, ids: &[String], seeds: &[String], secrets: bool) -> Vec<Sample> {
     let mut pairs: Vec<(String, State<'static>, State<'static>)> = Vec::new();
-    for (label, plain, marked) in states(kind, seeds) {
+    let mut all = states(kind, seeds, 0o644);
+    if secrets && kind == Kind::File {
+        let secret = states(kind, seeds, 0o600).into_iter();
+        all.extend(
+            secret.map(|(what, plain, marked)| (format!("a secret: {what}"), plain, marked)),
+        );
+    }
+    for (label, plain, marked) in all {
         pairs.push((format!("from nothing to {label}"), State::Absent, marked.clone()));
         pairs.push((format!("from {label} to nothing"), marked.clone(), State::Absent));
         if plain != marked {
@@ -56,11 +64,15 @@ fn holds(text: &str) -> bool {
 }
 
 /// Each with what stands there without the canary.
-fn states(kind: Kind, seeds: &[String]) -> Vec<(String, State<'static>, State<'static>)> {
+fn states(
+    kind: Kind,
+    seeds: &[String],
+    mode: u32,
+) -> Vec<(String, State<'static>, State<'static>)> {
     let file = |text: String| {
         State::File(FileState {
             content: Content::Bytes(text.into_bytes().into()),
-            mode: 0o644,
+            mode,
             user: "root".into(),
             group: "root".into(),
         })
@@ -191,7 +203,18 @@ fn replaced(text: &str, places: &[(usize, usize)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tread_model::secrets::is_secret;
     use tread_model::verdict::{Answer, Failure, FailureKind, Verdict};
+
+    #[test]
+    fn files_that_others_cannot_read_have_canaries_for_who_reads_them() {
+        let secrets = |reads| {
+            let made = samples(Kind::File, &["file:/etc/a".to_owned()], &[], reads);
+            made.iter().filter(|it| is_secret(&it.change)).count()
+        };
+        assert_eq!(secrets(false), 0);
+        assert!(secrets(true) > 10);
+    }
 
     #[test]
     fn canaries_stand_in_the_place_of_values_and_never_of_keys() {
@@ -226,7 +249,7 @@ mod tests {
             (Kind::Password, "password:core"),
             (Kind::KernelArguments, "kernel-arguments"),
         ] {
-            let made = samples(kind, &[id.to_owned()], &["server a\n".to_owned()]);
+            let made = samples(kind, &[id.to_owned()], &["server a\n".to_owned()], true);
             assert!(made.len() >= 4, "{id}");
             for sample in made {
                 assert_eq!(sample.change.id, id);
@@ -235,7 +258,7 @@ mod tests {
                 assert!(holds(&seen), "{id}: {}: {seen}", sample.label);
             }
         }
-        assert!(samples(Kind::File, &[], &[]).is_empty());
+        assert!(samples(Kind::File, &[], &[], true).is_empty());
     }
 
     /// With bytes as text.
@@ -260,11 +283,11 @@ mod tests {
         let reply = |reason: &str, log: &str| {
             let verdict = Verdict { answer: Answer::Abstain, reason: reason.to_owned() };
             let log = vec![log.to_owned()];
-            Ok(Reply { verdicts: vec![None, Some(verdict)], fuel: 0, memory: 0, log })
+            Ok(Reply { verdicts: vec![None, Some(verdict)], spent: None, log })
         };
         let failed = |message: &str| {
             let failure = Failure { kind: FailureKind::Trap, message: message.to_owned() };
-            Err(CallFailure { failure, fuel: 0, log: Vec::new(), reproducible: true })
+            Err(CallFailure { failure, spent: None, log: Vec::new(), reproducible: true })
         };
         assert_eq!(quoted(&reply("two lines", "fine")), None);
         assert_eq!(quoted(&failed("index out of bounds")), None);

@@ -22,6 +22,7 @@ use tread_model::plan::{ChangeOutcome, Plan};
 use tread_model::read::{self, Input};
 use tread_model::rules;
 use tread_model::secrets::Tokens;
+use tread_model::touch::OwnUnits;
 use tread_model::verdict::{Failure, Layer};
 
 /// The policy that is tested, loaded once.
@@ -146,7 +147,12 @@ impl Subject {
                     speaker: Speaker::Policy,
                     words: policy.words(),
                 };
-                self.sandbox.classify(&self.module, &call).map_err(|failed| failed.failure)
+                let reply = self.sandbox.classify(&self.module, &call);
+                let units = OwnUnits::of(&old, &new);
+                reply.map_err(|failed| failed.failure).and_then(|reply| {
+                    let verdicts = changes.iter().copied().zip(&reply.verdicts);
+                    planner::touched_gently(verdicts, || &units).map(|()| reply)
+                })
             }
         };
         let ids = changes.iter().map(|change| change.id.clone());
@@ -251,6 +257,7 @@ impl Subject {
         for rule in &case.rules {
             let bytes = serde_json::to_vec(rule)?;
             for read in rules::read(&Input { name: "rules", bytes: &bytes })? {
+                let said = rules::warnings(&read);
                 let wishes = Wishes {
                     settings: read.settings.as_object().cloned().unwrap_or_default(),
                     may_relax: read.may_relax,
@@ -258,7 +265,7 @@ impl Subject {
                 };
                 let policy = builtins::load_rules(read.layer, wishes, limits)?;
                 all.push(policy.named(read.name, String::new(), read.claims).by_rules());
-                warnings.extend(read.warnings);
+                warnings.extend(said);
             }
         }
         let set = PolicySet::new(all).map_err(anyhow::Error::msg)?;

@@ -1,2 +1,2 @@
-    /// Types of SSH keys that must not be added.
-    pub refused_keys: Vec<String>,
+        /// Types of SSH keys that must not be added.
+        pub refused_keys: Vec<String> = vec!["ssh-dss".to_owned()],

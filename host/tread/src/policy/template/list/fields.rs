@@ -1,2 +1,2 @@
-    /// What must not be added.
-    pub forbidden: Vec<String>,
+        /// What must not be added.
+        pub forbidden: Vec<String> = vec!["mitigations=off".to_owned()],

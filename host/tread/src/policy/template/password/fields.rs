@@ -1,2 +1,2 @@
-    /// Whether the password may be taken away.
-    pub may_remove_password: bool,
+        /// Whether the password may be taken away.
+        pub may_remove_password: bool = false,

@@ -1,0 +1,148 @@
+//! Directories and links, which Ignition holds against all other entries of a
+//! config.
+
+use super::{LINKS, is_below, unit_at};
+use crate::canonical;
+use crate::config::{Fault, NodeConfig};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+const DIRECTORIES: &str = "storage:directories";
+
+/// Where Ignition writes units.
+const UNITS: &str = "/etc/systemd/system/";
+
+/// The directories and links of a config, by path.
+#[derive(Debug, Default)]
+pub(super) struct Nodes {
+    links: BTreeMap<String, Link>,
+    directories: BTreeSet<String>,
+}
+
+#[derive(Debug, Default)]
+struct Link {
+    target: Option<String>,
+    hard: bool,
+}
+
+impl Nodes {
+    pub(super) fn of(config: &NodeConfig<'_>) -> Nodes {
+        let mut nodes = Nodes::default();
+        for fixed in &config.fixed {
+            if fixed.id != LINKS && fixed.id != DIRECTORIES {
+                continue;
+            }
+            let Ok(Value::Array(entries)) = serde_json::from_str(&fixed.value) else { continue };
+            for entry in &entries {
+                let text = |key: &str| entry.get(key).and_then(Value::as_str).map(str::to_owned);
+                let Some(path) = text("path") else { continue };
+                if fixed.id == DIRECTORIES {
+                    nodes.directories.insert(path);
+                } else {
+                    let target = text("target").filter(|target| !target.is_empty());
+                    let hard = entry.get("hard") == Some(&Value::Bool(true));
+                    nodes.links.insert(path, Link { target, hard });
+                }
+            }
+        }
+        nodes
+    }
+
+    fn is_empty(&self) -> bool {
+        self.links.is_empty() && self.directories.is_empty()
+    }
+
+    /// The link, if any, that a path leads through.
+    pub(super) fn link_above(&self, path: &str) -> Option<&str> {
+        if self.links.is_empty() {
+            return None;
+        }
+        let mut above = path.match_indices('/').filter_map(|(end, _)| path.get(..end));
+        above.find_map(|above| self.links.get_key_value(above)).map(|(link, _)| link.as_str())
+    }
+
+    /// A directory or link below a path, with what it is.
+    pub(super) fn below(&self, path: &str) -> Option<(&'static str, &str)> {
+        if self.is_empty() {
+            return None;
+        }
+        let begin = format!("{path}/");
+        let link = self.links.range(begin.clone()..).next().map(|(path, _)| ("link", path));
+        let directory = self.directories.range(begin..).next().map(|path| ("directory", path));
+        let mut found = [link, directory].into_iter().flatten();
+        found.find(|(_, it)| is_below(it, path)).map(|(kind, it)| (kind, it.as_str()))
+    }
+
+    /// What Ignition's parser rejects of them.
+    pub(super) fn faults(&self, config: &NodeConfig<'_>) -> Vec<Fault> {
+        if self.is_empty() {
+            return Vec::new();
+        }
+        let mut faults = Vec::new();
+        let mut add = |id: &str, reason: String| {
+            let field = config.fixed.iter().find(|fixed| fixed.id == id);
+            let field = field.map(|fixed| fixed.field.clone()).unwrap_or_default();
+            faults.push(Fault { id: id.to_owned(), field, reason });
+        };
+        let links = self.links.keys().map(|path| (LINKS, "link", path));
+        let directories = self.directories.iter().map(|path| (DIRECTORIES, "directory", path));
+        for (id, kind, path) in links.chain(directories) {
+            if let Some(unit) = unit_at(config, path) {
+                add(
+                    id,
+                    format!(
+                        "The unit {unit} of the same config (systemd.units) is written to {path}, \
+                         and Ignition rejects a {kind} there. Remove one of them."
+                    ),
+                );
+            }
+            if let Some(link) = self.link_above(path) {
+                add(
+                    id,
+                    format!(
+                        "{link} is a link in the same config, and Ignition rejects the {kind} \
+                         {path} below it. Write the path that the link leads to."
+                    ),
+                );
+            }
+        }
+        for (path, Link { target, hard }) in &self.links {
+            match target {
+                None => add(LINKS, format!("The link {path} has no `target`. Write one.")),
+                Some(target) if *hard && self.directories.contains(target) => add(
+                    LINKS,
+                    format!(
+                        "{path} is a hard link to a directory of the same config, which no file \
+                         system has. Leave out `hard`."
+                    ),
+                ),
+                Some(_) => {}
+            }
+        }
+        faults
+    }
+}
+
+/// The unit of the config of which something is written below a path.
+pub(super) fn unit_below<'c>(config: &'c NodeConfig<'_>, path: &str) -> Option<&'c str> {
+    let dropins = |unit: &crate::config::Unit<'_>| {
+        unit.dropins.iter().any(|dropin| canonical::text(&dropin.contents).is_some())
+    };
+    let written =
+        |unit: &crate::config::Unit<'_>| canonical::text(&unit.contents).is_some() || dropins(unit);
+    let found = match path.strip_prefix(UNITS) {
+        Some(name) => {
+            let name = name.strip_suffix(".d")?;
+            config.units.iter().find(|unit| unit.name == name && dropins(unit))
+        }
+        None if is_below(UNITS, path) => config.units.iter().find(|unit| written(unit)),
+        None => None,
+    };
+    found.map(|unit| unit.name.as_ref())
+}
+
+/// The unit of the config whose file stands where `path` needs a directory.
+pub(super) fn unit_above<'c>(config: &'c NodeConfig<'_>, path: &str) -> Option<&'c str> {
+    let (name, _) = path.strip_prefix(UNITS)?.split_once('/')?;
+    unit_at(config, path.get(..UNITS.len() + name.len())?)
+}

@@ -1,2 +1,0 @@
-            service: "@SERVICE@".to_owned(),
-            restart: false,

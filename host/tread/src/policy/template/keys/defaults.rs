@@ -1,1 +1,0 @@
-            refused_keys: vec!["ssh-dss".to_owned()],

@@ -1,1 +1,0 @@
-            forbidden: vec!["mitigations=off".to_owned()],

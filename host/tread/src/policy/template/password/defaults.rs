@@ -1,1 +1,0 @@
-            may_remove_password: false,

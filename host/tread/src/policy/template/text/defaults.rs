@@ -1,1 +1,0 @@
-            forbidden_names: ["realtime", "untrusted.example.com/"].map(str::to_owned).to_vec(),
