@@ -81,6 +81,8 @@ pub mod json;
 mod policy;
 mod settings;
 mod settings_macro;
+// Public for tread, which builds the same file.
+#[doc(hidden)]
 pub mod units;
 mod verdict;
 

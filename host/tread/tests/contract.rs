@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use support::{Bench, tree};
-use tread_model::digest::Digest;
+use tread_model::digest::Sha256;
 use wit_component::{OutputToString, WitPrinter};
 use wit_parser::{Resolve, WorldItem};
 
@@ -50,7 +50,7 @@ fn a_published_component_keeps_its_bytes() {
             .iter()
             .map(|path| {
                 let file = path.file_name().unwrap().to_str().unwrap().to_owned();
-                (file, Digest::of(&fs::read(path).unwrap()).to_string())
+                (file, Sha256::of(&fs::read(path).unwrap()).to_string())
             })
             .collect();
         assert_eq!(found, written, "{}: published bytes never change", dir.display());

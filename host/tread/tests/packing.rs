@@ -10,7 +10,7 @@ mod written;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use support::{Bench, Ran, tree};
-use tread_model::digest::Digest;
+use tread_model::digest::Sha256;
 use tread_model::read::{Input, document_values};
 
 /// The components that come with tread, by name.
@@ -76,7 +76,7 @@ fn every_policy_comes_out_of_its_manifest_byte_for_byte() {
         let object = documents(&yaml).remove(0);
         assert_eq!(object["metadata"]["labels"], json!({"tread.dev/policy": "true"}));
         let annotations = &object["metadata"]["annotations"];
-        assert_eq!(annotations["tread.dev/policy-digest"], Digest::of(&bytes).to_string());
+        assert_eq!(annotations["tread.dev/policy-digest"], Sha256::of(&bytes).to_string());
         let version = annotations["tread.dev/policy-version"].as_str().unwrap();
         assert!(version.starts_with(&name), "{version}");
         let inspected = bench.tread(&["policy", "inspect", "in.wasm", "-o", "json"]).json();
@@ -254,7 +254,7 @@ fn what_is_no_manifest_or_was_changed_is_not_unpacked() {
     let bench = Bench::new();
     bench.write("in.wasm", component("ssh-keys"));
     let manifest = pack(&bench, "in.wasm", &[]).out();
-    let digest = Digest::of(&component("ssh-keys")).to_string();
+    let digest = Sha256::of(&component("ssh-keys")).to_string();
     let changed = manifest.replace("policy.wasm: \"AGFzbQ0AAQA", "policy.wasm: \"AGFzbQ0AAQB");
     assert_ne!(changed, manifest);
     for (text, words) in [
@@ -315,12 +315,12 @@ fn inspect_shows_all_that_a_policy_declares() {
     assert_eq!(found["name"], "registries");
     assert_eq!(found["state"], "Loaded");
     assert_eq!(found["problems"], json!([]));
-    assert_eq!(found["digest"], Digest::of(&bytes).to_string());
+    assert_eq!(found["digest"], Sha256::of(&bytes).to_string());
     assert_eq!(found["size"], bytes.len());
     assert_eq!(found["contract"], "1.1.0");
     assert_eq!(
         found["settings"]["defaults"],
-        json!({"drain": "when-needed", "mirrors": "trusted"})
+        json!({"drain": "when-needed", "longest-name": 128, "mirrors": "trusted"})
     );
     assert_eq!(found["settings"]["schema"]["properties"]["drain"]["default"], "when-needed");
     assert_eq!(found["claims"][0]["changes"], "file:/etc/containers/registries.conf");
@@ -403,7 +403,7 @@ fn inspect_says_what_a_foreign_or_broken_file_is_and_what_is_wrong_with_it() {
         let found = ran.json();
         assert_eq!(found["kind"], kind, "{words}: {found}");
         assert_eq!(found["state"], "Failed");
-        assert_eq!(found["digest"], Digest::of(&bytes).to_string());
+        assert_eq!(found["digest"], Sha256::of(&bytes).to_string());
         let failures: Vec<&str> = found["problems"]
             .as_array()
             .unwrap()

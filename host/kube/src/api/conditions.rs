@@ -8,7 +8,7 @@ use tread_model::verdict::FailureKind;
 const LONGEST_MESSAGE: usize = 32_768;
 
 /// Each condition that tread writes: on what, its type, and what it says.
-pub const ALL: [(&str, &str, &str); 10] = [
+pub const ALL: [(&str, &str, &str); 11] = [
     (
         "DisruptionPolicy",
         "Loaded",
@@ -46,13 +46,19 @@ pub const ALL: [(&str, &str, &str); 10] = [
     (
         "BootImages",
         "OtherStreamsWithinLimit",
-        "The same of machine resources of another stream than the cluster's, which hold nothing back",
+        "The same of machine resources of another stream than the cluster's, which hold nothing back. True without \
+         any: `NoOtherStream`",
     ),
     (
         "BootImages",
         "MachinesJoin",
         "Whether machines of images that are too old or unknown get their nodes in time. False: \
          `MachineStuck`; the message names them with the probable cause",
+    ),
+    (
+        "ClusterOperator",
+        "Available",
+        "With `--block-upgrades`, on ClusterOperator `tread`: always True (`AsExpected`), since OpenShift wants it",
     ),
     (
         "ClusterOperator",
@@ -201,13 +207,15 @@ mod tests {
 
     #[test]
     fn the_page_names_every_condition_that_is_written_and_its_reasons() {
-        let sources = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let host = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let (mut types, mut reasons) = (Vec::new(), Vec::new());
-        quoted_after(&sources, "type_: ", &mut types);
-        quoted_after(&sources, "find(", &mut types);
-        quoted_after(&sources, "reason: ", &mut reasons);
-        quoted_after(&sources, "(Some(false), ", &mut reasons);
-        quoted_after(&sources, "(Some(true), ", &mut reasons);
+        for sources in ["kube/src", "cluster/src", "front/src"].map(|folder| host.join(folder)) {
+            quoted_after(&sources, "type_: ", &mut types);
+            quoted_after(&sources, "find(", &mut types);
+            quoted_after(&sources, "reason: ", &mut reasons);
+            quoted_after(&sources, "(Some(false), ", &mut reasons);
+            quoted_after(&sources, "(Some(true), ", &mut reasons);
+        }
         for words in [&mut types, &mut reasons] {
             words.retain(|it| it.starts_with(|c: char| c.is_ascii_uppercase()));
         }

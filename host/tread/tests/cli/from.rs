@@ -5,7 +5,7 @@ use crate::configs::files;
 use crate::guests::{Action, Guest, act, answering, claim};
 use crate::schema::checked;
 use crate::support::{Bench, Ran, run, tree};
-use tread_model::digest::Digest;
+use tread_model::digest::Sha256;
 use tread_model::effect::Effect;
 
 /// A policy that was written by hand against the contract.
@@ -38,7 +38,7 @@ fn a_core_module_and_a_component_become_a_policy_that_plans() {
         let ran = build(&bench, &[file]);
         assert_eq!(ran.code(), 0, "{file}: {}", ran.err());
         let built = std::fs::read(bench.dir.path().join("by-hand.wasm")).unwrap();
-        let digest = Digest::of(&built);
+        let digest = Sha256::of(&built);
         assert_eq!(
             ran.out(),
             format!(

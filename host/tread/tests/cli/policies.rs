@@ -5,7 +5,7 @@ use crate::guests::{act, answering, claim, classifying, disguised};
 use crate::schema::from_yaml;
 use crate::support::{Bench, tree};
 use serde_json::{Value, json};
-use tread_model::digest::Digest;
+use tread_model::digest::Sha256;
 use tread_model::effect::Effect;
 
 const BUILTINS: [&str; 7] = [
@@ -37,7 +37,7 @@ fn the_built_in_policies_are_listed_with_all_that_is_known_of_them() {
         assert_eq!(row["layer"], "builtin");
         assert_eq!(row["state"], "Loaded");
         assert_eq!(row["size"], component.len());
-        assert_eq!(row["digest"], Digest::of(&component).to_string());
+        assert_eq!(row["digest"], Sha256::of(&component).to_string());
         assert!(row["settings"].is_object(), "{row:#}");
         assert!(!row["summary"].as_str().unwrap().is_empty());
         for claim in row["claims"].as_array().unwrap() {
@@ -94,7 +94,7 @@ fn a_policy_of_a_template_owner_and_rules_of_an_admin_are_listed_in_their_layers
     let claims =
         json!([{"changes": "file:/etc/chrony.conf", "least": "restart", "most": "restart"}]);
     assert_eq!(rows[0]["claims"], claims, "computed from the rules");
-    assert_eq!(rows[1]["digest"], Digest::of(&component).to_string());
+    assert_eq!(rows[1]["digest"], Sha256::of(&component).to_string());
     assert_eq!(rows[1]["version"], "1.2.3");
     assert_eq!(rows[1]["state"], "Loaded");
 }

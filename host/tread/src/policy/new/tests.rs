@@ -88,7 +88,10 @@ fn a_file_is_for_the_service_that_is_claimed_beside_it() {
         (&["file:/etc/chrony.conf", "unit:chrony*"], "chrony.service"),
     ] {
         let source = made("chrony", claims).remove("src/lib.rs").unwrap();
-        assert!(source.contains(&format!("service: \"{service}\"")), "{claims:?}\n{source}");
+        assert!(
+            source.contains(&format!("service: String = \"{service}\"")),
+            "{claims:?}\n{source}"
+        );
     }
 }
 
