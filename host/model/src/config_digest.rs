@@ -195,7 +195,7 @@ impl Files {
                 Shared::Hashed => self.digest(old),
                 Shared::Read => self.decoder.decode(&old.contents).map(|_| Digest::NONE),
             };
-            return (digest.clone(), digest);
+            return (digest, digest);
         }
         if old.contents != new.contents {
             return (self.digest(old), self.digest(new));
