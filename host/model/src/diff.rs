@@ -61,7 +61,7 @@ pub fn compare_digested<'a>(
     refuse::differences(old, new, &mut own);
     refuse::faulty(old, new, &mut own);
     let Own { mut refusals, settled, warnings } = own;
-    if !new.faults.is_empty() {
+    if !refusals.is_empty() {
         let refused: BTreeSet<&str> = refusals.iter().map(|refusal| refusal.id.as_str()).collect();
         changes.retain(|change| !refused.contains(change.id.as_str()));
     }

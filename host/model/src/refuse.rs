@@ -104,7 +104,7 @@ fn locked_out(old: &NodeConfig<'_>, new: &NodeConfig<'_>) -> Option<String> {
     let opens = |config: &NodeConfig<'_>| {
         let mut core = config.users.iter().filter(|user| user.name == CORE);
         let opens = |user: &User<'_>| canonical::password(user).is_some_and(|it| can_match(it));
-        core.any(|user| !user.ssh_keys.is_empty() || opens(user))
+        core.any(|user| user.ssh_keys.iter().any(|key| can_be_key(key)) || opens(user))
     };
     (opens(old) && !opens(new)).then(|| {
         format!(
@@ -113,6 +113,12 @@ fn locked_out(old: &NodeConfig<'_>, new: &NodeConfig<'_>) -> Option<String> {
              key or a password."
         )
     })
+}
+
+/// Whether a line of authorized keys can be a key: its kind, and its bytes.
+fn can_be_key(line: &str) -> bool {
+    let line = line.trim();
+    !line.starts_with('#') && line.split_whitespace().count() > 1
 }
 
 fn fixed(pair: Pair<&Fixed>, own: &mut Own) {
@@ -205,7 +211,8 @@ fn user(
 pub(crate) fn faulty(old: &NodeConfig<'_>, new: &NodeConfig<'_>, own: &mut Own) {
     let mut by_id: BTreeMap<&str, (&str, Vec<String>)> = BTreeMap::new();
     let nodes = Nodes::of(new).faults(new);
-    for Fault { id, field, reason } in new.faults.iter().chain(&nodes) {
+    let through = Nodes::left_over(old, new).written_through(new);
+    for Fault { id, field, reason } in new.faults.iter().chain(&nodes).chain(&through) {
         let (first, reasons) = by_id.entry(id).or_insert((field, Vec::new()));
         // The first field stands before all reasons already.
         reasons.push(if first == field { reason.clone() } else { format!("{field}: {reason}") });

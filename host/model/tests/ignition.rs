@@ -219,6 +219,28 @@ fn links_that_are_removed_cost_nothing_and_stay_and_others_are_refused() {
 }
 
 #[test]
+fn nothing_is_written_through_a_link_that_is_removed_and_that_nodes_keep() {
+    let old =
+        json!({"storage": {"links": [{"path": "/etc/l", "target": "/etc/crio/crio.conf.d"}]}});
+    let file = |path: &str| json!({"storage": {"files": [{"path": path}]}});
+    let unit = json!({"systemd": {"units": [{"name": "a.service", "contents": "[Unit]\n"}]}});
+    let linked = json!({"storage": {"links": [
+        {"path": "/etc/systemd/system/a.service", "target": "/etc/b.service"}]}});
+    for (old, new, id) in [
+        (&old, file("/etc/l/50-x"), "file:/etc/l/50-x"),
+        (&old, file("/etc/l"), "file:/etc/l"),
+        (&linked, unit, "unit:a.service"),
+    ] {
+        let found = compared(old.clone(), new);
+        let refused: Vec<&str> = found.refusals.iter().map(|it| it.id.as_str()).collect();
+        assert_eq!(refused, [id]);
+        assert!(found.refusals[0].reason.contains("nodes that run keep it"), "{found:?}");
+        assert_eq!(found.changes, [], "nobody is asked");
+    }
+    assert_eq!(compared(old, file("/etc/l2")).refusals, []);
+}
+
+#[test]
 fn who_is_locked_out_of_a_node_is_told_beside_the_operators_refusal() {
     let core = |keys: &[&str], hash: Option<&str>| json!({"passwd": {"users": [{"name": "core", "sshAuthorizedKeys": keys, "passwordHash": hash}]}});
     let good = format!("$6$salt${}", "x".repeat(86));
@@ -233,6 +255,8 @@ fn who_is_locked_out_of_a_node_is_told_beside_the_operators_refusal() {
         (core(&[], Some(good)), core(&[], Some(&format!("!{good}"))), true, false),
         (core(&[], Some("*")), core(&[], Some("!")), false, false),
         (core(&["ssh-rsa a"], None), core(&["ssh-rsa b"], None), false, false),
+        (core(&["ssh-rsa a"], None), core(&["# ssh-rsa a"], None), true, false),
+        (core(&["ssh-rsa a"], None), core(&["garbage"], None), true, false),
         (core(&[], None), json!({}), false, false),
         (json!({}), core(&["ssh-rsa a"], None), false, false),
     ] {

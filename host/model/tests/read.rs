@@ -129,6 +129,24 @@ fn the_keys_of_a_user_are_united_and_the_rest_is_replaced() {
 }
 
 #[test]
+fn a_kernel_that_is_not_the_default_is_not_taken_back_by_a_later_config() {
+    for (specs, want) in [
+        (["{kernelType: realtime}", "{kernelType: default}"], KernelType::Realtime),
+        (["{kernelType: default}", "{kernelType: realtime}"], KernelType::Realtime),
+        (["{kernelType: realtime}", "{}"], KernelType::Realtime),
+        (["{kernelType: default}", "{kernelType: default}"], KernelType::Default),
+    ] {
+        let configs = specs.iter().zip(["a", "b"]).map(|(spec, name)| {
+            format!(
+                "---\napiVersion: machineconfiguration.openshift.io/v1\nkind: MachineConfig\n\
+                 metadata: {{name: {name}}}\nspec: {spec}\n"
+            )
+        });
+        assert_eq!(config(&[&configs.collect::<String>()]).kernel_type, want, "{specs:?}");
+    }
+}
+
+#[test]
 fn the_last_kernel_type_and_image_that_are_set_count_and_fips_if_any() {
     let specs = [
         "{kernelType: realtime, osImageURL: a, fips: true, extensions: [usbguard, ipsec]}",

@@ -35,8 +35,9 @@ impl Rendered {
             let spec = &spec;
             rendered.kernel_arguments.extend(texts(&spec["kernelArguments"]));
             rendered.extensions.extend(texts(&spec["extensions"]));
-            if let Some(kernel_type) = spec["kernelType"].as_str().filter(|kind| !kind.is_empty()) {
-                rendered.kernel_type = canonical_kernel_type(kernel_type);
+            let kernel_type = spec["kernelType"].as_str().map(canonical_kernel_type);
+            if let Some(other) = kernel_type.filter(|kind| *kind != "default") {
+                rendered.kernel_type = other;
             }
             if let Some(image) = spec["osImageURL"].as_str().filter(|image| !image.is_empty()) {
                 rendered.os_image = image.to_owned();

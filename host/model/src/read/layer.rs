@@ -116,7 +116,10 @@ pub(super) fn merge(layers: Vec<Layer>) -> NodeConfig<'static> {
         put(&mut users, layer.users, |user| &user.user.name, put_user);
         node.kernel_arguments.extend(layer.kernel_arguments);
         node.extensions.extend(layer.extensions);
-        node.kernel_type = layer.kernel_type.unwrap_or(node.kernel_type);
+        // Once a config sets another kernel, `default` in a later one does not take it back.
+        if let Some(other) = layer.kernel_type.filter(|it| *it != KernelType::Default) {
+            node.kernel_type = other;
+        }
         node.os_image = layer.os_image.map_or(node.os_image, Cow::Owned);
         node.fips |= layer.fips;
         // Each config is parsed by itself, whatever stands over it.

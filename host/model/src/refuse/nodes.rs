@@ -48,6 +48,54 @@ impl Nodes {
         nodes
     }
 
+    /// The links that a config no longer has, and that stay on nodes that have them.
+    pub(super) fn left_over(old: &NodeConfig<'_>, new: &NodeConfig<'_>) -> Nodes {
+        if new.fixed.iter().any(|fixed| fixed.id == LINKS) {
+            return Nodes::default();
+        }
+        Nodes { directories: BTreeSet::new(), ..Nodes::of(old) }
+    }
+
+    /// The link, if any, at a path or above it.
+    fn link_at(&self, path: &str) -> Option<&str> {
+        let at = self.links.get_key_value(path).map(|(link, _)| link.as_str());
+        at.or_else(|| self.link_above(path))
+    }
+
+    /// What a config writes through these links, which nodes still have: it would
+    /// come to stand where nobody looks for it.
+    pub(super) fn written_through(&self, config: &NodeConfig<'_>) -> Vec<Fault> {
+        if self.is_empty() {
+            return Vec::new();
+        }
+        let why = |link: &str| {
+            format!(
+                "{link} was a link in the old config, nodes that run keep it, and this would be \
+                 written to where it leads. Write the path that the link leads to, or keep the \
+                 link out of the way: remove it from the nodes by hand, then change this."
+            )
+        };
+        let mut faults = Vec::new();
+        for file in &config.files {
+            if let Some(link) = self.link_at(&file.path) {
+                let field = format!("storage.files[{}].path", file.origin.index);
+                let field = config.field(file.origin, &field);
+                faults.push(Fault { id: format!("file:{}", file.path), field, reason: why(link) });
+            }
+        }
+        for unit in &config.units {
+            let path = format!("{UNITS}{}", unit.name);
+            let dropins = unit.dropins.iter().map(|dropin| format!("{path}.d/{}", dropin.name));
+            let mut paths = dropins.chain([path.clone()]);
+            if let Some(link) = paths.find_map(|path| self.link_at(&path)) {
+                let field = format!("systemd.units[{}].name", unit.origin.index);
+                let field = config.field(unit.origin, &field);
+                faults.push(Fault { id: format!("unit:{}", unit.name), field, reason: why(link) });
+            }
+        }
+        faults
+    }
+
     fn is_empty(&self) -> bool {
         self.links.is_empty() && self.directories.is_empty()
     }
