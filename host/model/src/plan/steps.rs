@@ -100,9 +100,11 @@ pub fn effect_of(actions: &[Action]) -> Effect {
 }
 
 /// Where systemd looks for units.
-pub(crate) const UNIT_DIRECTORIES: [&str; 8] = [
+pub(crate) const UNIT_DIRECTORIES: [&str; 10] = [
     "/etc/systemd/system/",
+    "/etc/systemd/system.attached/",
     "/etc/systemd/system.control/",
+    "/run/systemd/system.attached/",
     "/run/systemd/transient/",
     "/lib/systemd/system/",
     "/run/systemd/system/",

@@ -8,7 +8,7 @@ use crate::config::{NodeConfig, Unit};
 use crate::contents;
 use crate::plan::UNIT_DIRECTORIES;
 use crate::unit_name::kind_of_unit;
-use says::{aliases, ends};
+use says::{aliases, ends, started, stops_with};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,6 +20,10 @@ pub struct OwnUnits<'c> {
     texts: BTreeMap<&'c str, Vec<Cow<'c, str>>>,
     /// Which units have a name as an alias.
     aliases: BTreeMap<String, Vec<&'c str>>,
+    /// Units with an alias that only systemd can tell.
+    named_anyhow: Vec<&'c str>,
+    /// Which units stop when a unit does.
+    stop_with: BTreeMap<String, Vec<&'c str>>,
     /// What a name leads to by links: other names of it, and what it starts.
     links: BTreeMap<String, Vec<String>>,
 }
@@ -41,9 +45,18 @@ impl<'c> OwnUnits<'c> {
     }
 
     fn add(&mut self, unit: &'c str, text: Cow<'c, str>) {
-        if memchr::memmem::find(text.as_bytes(), b"Alias").is_some() {
-            for alias in aliases(&text) {
-                self.aliases.entry(alias).or_default().push(unit);
+        let has = |word: &str| memchr::memmem::find(text.as_bytes(), word.as_bytes()).is_some();
+        if has("Alias") {
+            for alias in aliases(&text, unit) {
+                match alias {
+                    Some(alias) => self.aliases.entry(alias).or_default().push(unit),
+                    None => self.named_anyhow.push(unit),
+                }
+            }
+        }
+        if ["PartOf", "BindsTo", "Requires", "StopPropagatedFrom"].into_iter().any(has) {
+            for other in stops_with(&text, unit) {
+                self.stop_with.entry(other).or_default().push(unit);
             }
         }
         self.texts.entry(unit).or_default().push(text);
@@ -52,26 +65,60 @@ impl<'c> OwnUnits<'c> {
     /// Why touching a unit would not be gentle, by what either config says of it,
     /// as the rest of a sentence that begins with its name. It quotes nothing.
     pub fn why_not_gentle(&self, name: &str) -> Option<String> {
-        let by_alias = self.aliases.get(name).into_iter().flatten().copied();
-        let names: BTreeSet<&str> = std::iter::once(name).chain(by_alias).collect();
-        for of in &names {
-            let which = match *of == name {
-                true => "its unit".to_owned(),
-                false => format!("{of}, which has it as an alias,"),
-            };
-            if let Some(what) = self.texts(of).find_map(|text| ends(text)) {
+        let mut known = BTreeSet::new();
+        let mut next = vec![(name.to_owned(), "its unit".to_owned())];
+        while let Some((unit, which)) = next.pop() {
+            if !known.insert(unit.clone()) {
+                continue;
+            }
+            if let Some(what) = self.texts(&unit).find_map(|text| ends(text, &unit)) {
                 return Some(format!("would not be touched gently: {which} {what}"));
             }
+            let of = |other: &str| format!("{other}, which has it as an alias,");
+            next.extend(self.named(&unit).map(|other| (other.to_owned(), of(other))));
+            let texts = || self.texts(&unit);
+            let also = texts().flat_map(|text| aliases(text, &unit)).flatten();
+            let linked = self.links.get(&unit).into_iter().flatten().cloned();
+            for other in also.chain(linked) {
+                if super::touch_gently(&other).is_err() && kind_of_unit(&other).is_some() {
+                    return Some(
+                        "would not be touched gently: the configs make it an alias of what ends \
+                         the system, or of what much of a node needs"
+                            .to_owned(),
+                    );
+                }
+                let which = format!("{other}, which it starts or is,");
+                next.push((other, which));
+            }
+            let mut begun: Vec<String> = texts().flat_map(|text| started(text, &unit)).collect();
+            begun.extend(activated(&unit));
+            next.extend(begun.into_iter().map(|other| {
+                let which = format!("{other}, which it starts,");
+                (other, which)
+            }));
+            for other in self.stop_with.get(&unit).into_iter().flatten() {
+                if super::touch_gently(other).is_err() {
+                    return Some(format!(
+                        "would not be touched gently: {other} stops with it, and much of a node \
+                         with that"
+                    ));
+                }
+                next.push(((*other).to_owned(), format!("{other}, which stops with it,")));
+            }
         }
-        let also = names.iter().flat_map(|of| self.texts(of)).flat_map(|text| aliases(text));
-        let linked = names.iter().filter_map(|of| self.links.get(*of)).flatten().cloned();
-        let mut known = also.chain(linked).chain(names.iter().map(|name| (*name).to_owned()));
-        known.any(|it| super::touch_gently(&it).is_err() && kind_of_unit(&it).is_some()).then(
-            || {
-                "would not be touched gently: the configs make it an alias of what ends the system"
-                    .to_owned()
-            },
-        )
+        None
+    }
+
+    /// The units that have this name as an alias, of it or of its template, or may
+    /// have it.
+    fn named(&self, name: &str) -> impl Iterator<Item = &'c str> {
+        let stem = name.rsplit_once('.');
+        let template = stem.and_then(|(stem, kind)| {
+            stem.split_once('@').map(|(prefix, _)| format!("{prefix}@.{kind}"))
+        });
+        let by_template = template.and_then(|template| self.aliases.get(&template));
+        let exact = self.aliases.get(name).into_iter().chain(by_template).flatten();
+        exact.chain(&self.named_anyhow).copied()
     }
 
     /// Everything that is written of a unit: of it, of its template, and of all
@@ -127,6 +174,12 @@ fn names_for(name: &str) -> Vec<String> {
     }
     names.push(kind.to_owned());
     names
+}
+
+/// What a path, timer or socket starts where it says nothing else.
+fn activated(name: &str) -> Option<String> {
+    let (stem, kind) = name.rsplit_once('.')?;
+    matches!(kind, "path" | "timer" | "socket").then(|| format!("{stem}.service"))
 }
 
 fn in_unit_directory(path: &str) -> Option<&str> {

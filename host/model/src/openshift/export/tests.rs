@@ -103,6 +103,7 @@ fn rules_that_name_paths_directories_units_and_keys_become_entries() {
             &[
                 "/etc/systemd: Restart a.service",
                 "/etc/systemd/system: DaemonReload, Restart a.service",
+                "/etc/systemd/system.attached: DaemonReload, Restart a.service",
                 "/etc/systemd/system.control: DaemonReload, Restart a.service",
                 "/etc/systemd/system/kubelet.service.d/40-kubelet-crio-image-credential-provider.conf: \
                  DaemonReload, Restart a.service",

@@ -1,6 +1,6 @@
 //! What the text of a unit says of the system.
 
-use crate::touch::ends_the_system;
+use crate::touch::{ends_the_system, touch_gently};
 use std::borrow::Cow;
 
 /// What a unit can have done to the system when it ends, fails or hangs.
@@ -33,7 +33,7 @@ const HARMLESS_CONFLICTS: [&str; 7] = [
     "sleep.target",
 ];
 
-const COMMANDS: [&str; 6] = ["reboot", "poweroff", "halt", "shutdown", "telinit", "init"];
+const COMMANDS: [&str; 7] = ["reboot", "poweroff", "halt", "shutdown", "telinit", "init", "kexec"];
 
 const VERBS: [&str; 16] = [
     "reboot",
@@ -54,21 +54,31 @@ const VERBS: [&str; 16] = [
     "suspend-then-hibernate",
 ];
 
+/// What stops other units when a unit starts or stops.
+const STOPS: [&str; 2] = ["Conflicts", "PropagatesStopTo"];
+
+/// What a node cannot do without, and may be restarted all the same.
+const NEEDED: [&str; 2] = ["crio.service", "kubelet.service"];
+
 /// Why touching a unit ends or isolates the system, by its text: a clause that
 /// quotes no value.
-pub(super) fn ends(text: &str) -> Option<String> {
+pub(super) fn ends(text: &str, name: &str) -> Option<String> {
     for (section, key, value) in settings(text) {
         let value = value.trim();
-        let mut words = value.split_whitespace().map(|word| word.trim_matches('"'));
         if ACTIONS.contains(&key) && !matches!(value, "" | "none") {
             return Some(format!("has {key}=, by which the system ends"));
         }
-        if STARTS.contains(&key) && words.clone().any(ends_the_system) {
-            return Some(format!("starts what ends the system, by {key}="));
-        }
-        let stops = |word: &str| word.ends_with(".target") && !HARMLESS_CONFLICTS.contains(&word);
-        if key == "Conflicts" && words.any(stops) {
-            return Some("stops a target, by Conflicts=".to_owned());
+        let starts = STARTS.contains(&key);
+        if starts || STOPS.contains(&key) {
+            let Some(units) = units(value, name) else {
+                return Some(format!("names units that only systemd can tell, by {key}="));
+            };
+            if starts && units.iter().any(|unit| ends_the_system(unit)) {
+                return Some(format!("starts what ends the system, by {key}="));
+            }
+            if !starts && units.iter().any(|unit| is_missed(unit)) {
+                return Some(format!("stops what a node needs, by {key}="));
+            }
         }
         let is_local = |word: &str| word == "local-fs.target";
         if section == "Install" && key == "RequiredBy" && value.split_whitespace().any(is_local) {
@@ -77,54 +87,206 @@ pub(super) fn ends(text: &str) -> Option<String> {
                     .to_owned(),
             );
         }
-        if key.starts_with("Exec") && runs_the_end(value) {
+        if key.starts_with("Exec") && runs_the_end(&resolved(&unescaped(value), name)) {
             return Some(format!("runs what ends the system, by {key}="));
         }
     }
     None
 }
 
+/// Whether a node without this unit is not what it was.
+fn is_missed(unit: &str) -> bool {
+    !HARMLESS_CONFLICTS.contains(&unit) && (touch_gently(unit).is_err() || NEEDED.contains(&unit))
+}
+
+/// The units that start with a unit, as far as its text tells.
+pub(super) fn started(text: &str, name: &str) -> Vec<String> {
+    named_by(text, name, &STARTS)
+}
+
+/// The units with which a unit stops, as far as its text tells.
+pub(super) fn stops_with(text: &str, name: &str) -> Vec<String> {
+    named_by(text, name, &["PartOf", "BindsTo", "Requires", "StopPropagatedFrom"])
+}
+
+fn named_by(text: &str, name: &str, keys: &[&str]) -> Vec<String> {
+    let named = settings(text).filter(|(_, key, _)| keys.contains(key));
+    named.filter_map(|(.., value)| units(&value, name)).flatten().collect()
+}
+
+/// The units that a value names; None if only systemd can tell.
+fn units(value: &str, name: &str) -> Option<Vec<String>> {
+    let value = resolved(&unescaped(value), name);
+    let words: Vec<String> =
+        value.split_whitespace().map(|word| word.trim_matches(['"', '\'']).to_owned()).collect();
+    (!words.iter().any(|word| word.contains('%'))).then_some(words)
+}
+
+/// A value with the specifiers that follow from the unit's name; others stay.
+fn resolved(value: &str, name: &str) -> String {
+    if !value.contains('%') {
+        return value.to_owned();
+    }
+    let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
+    let (prefix, instance) = stem.split_once('@').unwrap_or((stem, ""));
+    let last = prefix.rsplit('-').next().unwrap_or(prefix);
+    [
+        ("%n", name),
+        ("%N", stem),
+        ("%p", prefix),
+        ("%P", prefix),
+        ("%i", instance),
+        ("%I", instance),
+        ("%j", last),
+        ("%J", last),
+    ]
+    .iter()
+    .fold(value.to_owned(), |value, (specifier, stands_for)| value.replace(specifier, stands_for))
+}
+
+/// A value with its characters in place of what stands for them: `\x65`, `\145`,
+/// `\s`.
+fn unescaped(value: &str) -> Cow<'_, str> {
+    if !value.contains('\\') {
+        return Cow::Borrowed(value);
+    }
+    let mut out = String::with_capacity(value.len());
+    let mut rest = value;
+    while let Some((before, behind)) = rest.split_once('\\') {
+        out.push_str(before);
+        let (digits, radix, from) = match behind.as_bytes().first() {
+            Some(b'x') => (2, 16, 1),
+            Some(b'u') => (4, 16, 1),
+            Some(b'U') => (8, 16, 1),
+            Some(b'0'..=b'7') => (3, 8, 0),
+            _ => (0, 0, 0),
+        };
+        let code = behind.get(from..from + digits).filter(|_| digits > 0);
+        let character = code.and_then(|code| u32::from_str_radix(code, radix).ok());
+        rest = match character.and_then(char::from_u32) {
+            Some(character) => {
+                out.push(character);
+                behind.get(from + digits..).unwrap_or_default()
+            }
+            None => match behind.strip_prefix('s') {
+                Some(behind) => {
+                    out.push(' ');
+                    behind
+                }
+                None => behind,
+            },
+        };
+    }
+    out.push_str(rest);
+    Cow::Owned(out)
+}
+
+/// What runs another command, which stands somewhere behind it.
+const WRAPPERS: [&str; 20] = [
+    "exec",
+    "env",
+    "sudo",
+    "nohup",
+    "setsid",
+    "timeout",
+    "nice",
+    "ionice",
+    "chroot",
+    "nsenter",
+    "systemd-run",
+    "stdbuf",
+    "flock",
+    "unshare",
+    "runuser",
+    "su",
+    "time",
+    "xargs",
+    "busybox",
+    "toybox",
+];
+
+/// What stands before a command in a shell.
+const KEYWORDS: [&str; 9] = ["if", "then", "else", "elif", "while", "until", "do", "!", "{"];
+
 /// Whether a command line is one that ends the system, as far as it says so
 /// itself: what a script does is not seen.
 fn runs_the_end(line: &str) -> bool {
-    let separated = line.replace(['"', '\'', '`', '(', ')', ';', '&', '|'], " \n ");
-    for command in separated.split('\n') {
-        let mut words = command.split_whitespace();
-        let Some(first) = words.by_ref().find(|word| !word.contains('=')) else { continue };
-        let mut program = base(first.trim_start_matches(['-', '@', ':', '+', '!', '|']));
-        if matches!(program, "exec" | "env" | "sudo" | "nohup" | "setsid" | "timeout") {
-            let skipped =
-                |word: &&str| !(word.starts_with(['-', '+']) || word.parse::<f64>().is_ok());
-            program = words.by_ref().find(skipped).map_or("", base);
-        }
-        if COMMANDS.contains(&program) {
-            return true;
-        }
-        if program == "systemctl" {
-            let rest: Vec<&str> = words.filter(|word| !word.starts_with('-')).collect();
-            if rest.first().is_some_and(|verb| VERBS.contains(verb))
-                || rest.iter().skip(1).any(|unit| ends_the_system(unit) && unit.contains('.'))
-            {
-                return true;
-            }
-        }
+    if ["sysrq-trigger", "RTMIN"].iter().any(|word| line.contains(word)) {
+        return true;
     }
-    false
+    let separated = line.replace(['"', '\'', '`', '(', ')', ';', '&', '|', '\n'], " \n ");
+    separated.split('\n').any(|command| {
+        let words = command.split_whitespace().skip_while(|word| {
+            KEYWORDS.contains(word) || (word.contains('=') && !word.starts_with('-'))
+        });
+        let words: Vec<&str> = words.collect();
+        command_ends(&words)
+    })
+}
+
+fn command_ends(words: &[&str]) -> bool {
+    let Some((first, rest)) = words.split_first() else { return false };
+    let program = base(first.trim_start_matches(['-', '@', ':', '+', '!', '|']));
+    // Only systemd can tell what that is.
+    if program.contains('%') || COMMANDS.contains(&program) {
+        return true;
+    }
+    if WRAPPERS.contains(&program) {
+        // Which of the words is the command depends on the options of each wrapper.
+        return (0..rest.len()).any(|from| {
+            rest.get(from..).is_some_and(|words| {
+                words.first().is_some_and(|word| !word.contains('%')) && command_ends(words)
+            })
+        });
+    }
+    let says = |wanted: &[&str]| rest.iter().any(|word| wanted.contains(word));
+    match program {
+        "systemctl" => {
+            let verbs: Vec<&str> =
+                rest.iter().copied().filter(|word| !word.starts_with('-')).collect();
+            let stops = verbs.iter().any(|word| matches!(*word, "stop" | "kill" | "mask"));
+            rest.iter().any(|word| word.contains('%') || word.contains("isolate"))
+                || verbs.iter().any(|verb| VERBS.contains(verb))
+                || verbs.iter().any(|unit| unit.contains('.') && ends_the_system(unit))
+                || stops && verbs.iter().any(|unit| is_stopped_at_a_cost(unit))
+        }
+        "rpm-ostree" => says(&["-r", "--reboot"]),
+        "bootc" => says(&["--apply"]),
+        "busctl" | "dbus-send" | "gdbus" => {
+            let ends = ["Reboot", "PowerOff", "Halt", "KExec", "SoftReboot", "Suspend"];
+            rest.iter().any(|word| ends.iter().any(|end| word.contains(end)))
+        }
+        _ => false,
+    }
+}
+
+/// As systemctl takes names: a service if it does not say.
+fn is_stopped_at_a_cost(unit: &str) -> bool {
+    match unit {
+        "stop" | "kill" | "mask" => false,
+        unit if unit.contains('.') => is_missed(unit),
+        unit => is_missed(&format!("{unit}.service")),
+    }
 }
 
 fn base(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// The other names of a unit, by its text.
-pub(super) fn aliases(text: &str) -> impl Iterator<Item = String> {
+/// The other names of a unit, by its text; None in place of one that only systemd
+/// can tell.
+pub(super) fn aliases(text: &str, name: &str) -> Vec<Option<String>> {
     let lines = settings(text).filter(|(section, key, _)| section == "Install" && *key == "Alias");
-    lines.flat_map(|(.., value)| value.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    let words = lines.flat_map(|(.., value)| {
+        let words = value.split_whitespace().map(str::to_owned);
+        words.collect::<Vec<_>>()
+    });
+    words.map(|word| units(&word, name).and_then(|mut units| units.pop())).collect()
 }
 
 /// The settings of a unit's text as systemd reads them: section, key and value.
 fn settings(text: &str) -> impl Iterator<Item = (String, &str, Cow<'_, str>)> {
-    let mut lines = text.lines();
+    let mut lines = text.trim_start_matches('\u{feff}').lines();
     let mut section = String::new();
     std::iter::from_fn(move || {
         loop {

@@ -89,7 +89,7 @@ fn every_place_in_which_systemd_finds_a_unit_counts() {
         (file("/etc/systemd/system/service.d/x.conf"), "a.service"),
     ] {
         assert!(why(&config, name).is_some(), "{name} {config}");
-        assert_eq!(why(&config, "other.timer"), None, "{config}");
+        assert_eq!(why(&config, "other.mount"), None, "{config}");
     }
 }
 
@@ -118,5 +118,115 @@ fn whatever_name_a_unit_is_called_by_it_is_the_same() {
         ("/etc/other/a.service", "/x/reboot.target", "a.service", true),
     ] {
         assert_eq!(why(&link(path, target), name).is_none(), gentle, "{path} {target}");
+    }
+}
+
+/// Units of a config, by name and text.
+fn units(all: &[(&str, &str)]) -> Value {
+    let units: Vec<Value> =
+        all.iter().map(|(name, text)| json!({"name": name, "contents": text})).collect();
+    json!({"systemd": {"units": units}})
+}
+
+#[test]
+fn what_systemd_makes_of_a_name_or_a_value_is_what_counts() {
+    let ends = "[Unit]\nSuccessAction=reboot\n[Install]\n";
+    for (name, text, touched) in [
+        ("a.service", format!("{ends}Alias=\"q.service\"\n"), "q.service"),
+        ("bar.service", format!("{ends}Alias=app-%p.service\n"), "app-bar.service"),
+        ("bar.service", format!("{ends}Alias=app-%H.service\n"), "app-x.service"),
+        ("foo@.service", format!("{ends}Alias=tmpl@.service\n"), "tmpl@b.service"),
+        ("a.service", format!("\u{feff}{ends}"), "a.service"),
+        ("x@.service", "[Unit]\nOnSuccess=%i.target\n".to_owned(), "x@reboot.service"),
+        (
+            "x@.service",
+            "[Service]\nExecStart=/usr/bin/systemctl %i\n".to_owned(),
+            "x@reboot.service",
+        ),
+        (
+            "x@.service",
+            "[Service]\nExecStart=systemctl start %I.target\n".to_owned(),
+            "x@poweroff.service",
+        ),
+        ("x@.service", "[Unit]\nRequires=%H.service\n".to_owned(), "x@a.service"),
+        ("x.service", "[Service]\nExecStart=/usr/bin/%H\n".to_owned(), "x.service"),
+        (
+            "x.service",
+            "[Service]\nExecStart=/usr/bin/systemctl r\\x65boot\n".to_owned(),
+            "x.service",
+        ),
+    ] {
+        assert!(why(&units(&[(name, &text)]), touched).is_some(), "{touched}: {text}");
+    }
+    let fine = "[Service]\nExecStart=/usr/bin/app --config /etc/%i.conf --host %H\n";
+    assert_eq!(why(&units(&[("x@.service", fine)]), "x@a.service"), None);
+}
+
+#[test]
+fn what_starts_and_stops_with_a_unit_counts_too() {
+    let ends = ("evil.service", "[Unit]\nSuccessAction=reboot\n");
+    for (others, touched) in [
+        (("app.service", "[Unit]\nRequires=evil.service\n"), "app.service"),
+        (("app.path", "[Path]\nUnit=evil.service\n"), "app.path"),
+        (("app.service", "[Unit]\nUpholds=b.service evil.service\n"), "app.service"),
+        (("other.service", "[Unit]\nRequires=evil.service\nPartOf=app.service\n"), "app.service"),
+    ] {
+        assert!(why(&units(&[ends, others]), touched).is_some(), "{others:?}");
+    }
+    for kind in ["path", "timer", "socket"] {
+        let touched = format!("evil.{kind}");
+        assert!(why(&units(&[ends]), &touched).is_some(), "{touched}");
+    }
+    for text in [
+        "[Unit]\nConflicts=kubepods.slice\n",
+        "[Unit]\nPropagatesStopTo=kubepods.slice multi-user.target\n",
+        "[Unit]\nConflicts=crio.service kubelet.service\n",
+    ] {
+        assert!(why(&units(&[("app.service", text)]), "app.service").is_some(), "{text}");
+    }
+    for text in ["[Unit]\nPartOf=app.service\n", "[Unit]\nBindsTo=app.service\n"] {
+        assert!(why(&units(&[("kubepods.slice", text)]), "app.service").is_some(), "{text}");
+    }
+    let friends = [("app.service", "[Unit]\nRequires=b.service\n"), ("b.service", "[Unit]\n")];
+    assert_eq!(why(&units(&friends), "app.service"), None);
+}
+
+#[test]
+fn a_command_that_ends_the_system_is_found_behind_wrappers_and_in_shells() {
+    for command in [
+        "rpm-ostree upgrade -r",
+        "rpm-ostree rebase --reboot x",
+        "bootc upgrade --apply",
+        "kexec -e",
+        "systemctl --job-mode=isolate start multi-user.target",
+        "systemctl -t service reboot",
+        "systemctl stop kubelet crio kubepods.slice",
+        "systemd-run systemctl reboot",
+        "nice -n 5 reboot",
+        "chroot / reboot",
+        "nsenter -t 1 -m reboot",
+        "sudo -u root reboot",
+        "env -u X reboot",
+        "timeout 10s systemctl reboot",
+        "bash -c 'if true; then systemctl reboot; fi'",
+        "sh -c '{ reboot; }'",
+        "sh -c '! reboot'",
+        "sh -c 'while :; do reboot; done'",
+        "busctl call org.freedesktop.login1 /org Manager Reboot b true",
+        "sh -c 'echo b > /proc/sysrq-trigger'",
+        "kill -RTMIN+5 1",
+    ] {
+        let text = format!("[Service]\nExecStart=/usr/bin/{command}\n");
+        assert!(why(&unit(&text), "a.service").is_some(), "{command}");
+    }
+    for command in [
+        "systemctl stop chronyd.service",
+        "systemctl restart crio",
+        "nice app --on-shutdown=reboot",
+        "rpm-ostree status",
+        "sh -c 'if true; then echo b; fi'",
+    ] {
+        let text = format!("[Service]\nExecStart=/usr/bin/{command}\n");
+        assert_eq!(why(&unit(&text), "a.service"), None, "{command}");
     }
 }
