@@ -1,15 +1,18 @@
-//! The digest of a node config, and of each of its entries.
+//! The digest of a node config, and what tells its entries apart.
 //!
 //! It covers the canonical form: configs that differ only in how they were
-//! written have the same digest. Hashing is the most expensive part of a plan,
-//! so each entry has a digest of its own, and what two configs have in common
-//! as written is hashed once.
+//! written have the same digest. Hashing is the most expensive part of a plan, so
+//! entries are hashed in groups, many at a time, and the groups that two configs
+//! have in common as written are hashed once.
+
+mod groups;
 
 use crate::canonical::{self, Pair};
 use crate::config::{File, NodeConfig, Source, Unit};
 use crate::contents::{DecodeError, Decoder};
 use crate::digest::{Contents, Digest, Fields};
 use crate::problem::{Problem, Problems};
+use groups::{Grouped, Groups};
 
 /// The digests of a node config.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,59 +33,74 @@ pub fn digests(config: &NodeConfig<'_>) -> Result<Digests, Problems> {
 }
 
 /// The digests of two configs, as [`digests`] gives them, at less than the
-/// price of both.
+/// price of both. Those of entries tell the entries of these two configs apart,
+/// and are those of nothing where both are equal as written.
 pub fn digests_of_pair(
     old: &NodeConfig<'_>,
     new: &NodeConfig<'_>,
 ) -> Result<(Digests, Digests), Problems> {
-    of_pair(old, new, Shared::Hashed)
+    of_pair(old, new, Digested::All)
 }
 
-/// As [`digests_of_pair`], where it only matters what differs: what is equal as
-/// written is read, and not hashed. So the digests tell the entries of the two
-/// configs apart, and are those of nothing.
+/// As [`digests_of_pair`], where it only matters what differs: the digests of the
+/// configs are those of nothing, too.
 pub fn differences_of_pair(
     old: &NodeConfig<'_>,
     new: &NodeConfig<'_>,
 ) -> Result<(Digests, Digests), Problems> {
-    of_pair(old, new, Shared::Read)
+    of_pair(old, new, Digested::Differences)
 }
 
-/// What becomes of entries that are equal as written.
+/// What becomes of entries that are equal as written: they are read in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shared {
-    /// They share a digest.
-    Hashed,
-    /// They have none.
-    Read,
+enum Digested {
+    /// They are part of their config's digest.
+    All,
+    /// They are not hashed.
+    Differences,
 }
 
 fn of_pair(
     old: &NodeConfig<'_>,
     new: &NodeConfig<'_>,
-    equal: Shared,
+    digested: Digested,
 ) -> Result<(Digests, Digests), Problems> {
-    let mut files = (Vec::with_capacity(old.files.len()), Vec::with_capacity(new.files.len()));
+    let mut decoder = Decoder::default();
     let mut problems = (Vec::new(), Vec::new());
-    let mut reader = Files::new(equal);
+    let mut files = Groups::new(digested == Digested::All);
     for pair in canonical::join(old.files.iter(), new.files.iter(), |file| file.path.as_ref()) {
-        let of = match &pair {
-            Pair::Old(file) => (Some(reader.digest(file)), None),
-            Pair::New(file) => (None, Some(reader.digest(file))),
-            Pair::Both(old, new) => {
-                let (old, new) = reader.digests(old, new);
-                (Some(old), Some(new))
-            }
-        };
+        let alike = matches!(pair, Pair::Both(old, new) if canonical::files_look_equal(old, new));
         let (before, after) = pair.sides();
-        for (config, file, digest, digests, problems) in [
-            (old, before, of.0, &mut files.0, &mut problems.0),
-            (new, after, of.1, &mut files.1, &mut problems.1),
-        ] {
-            match file.zip(digest) {
-                Some((_, Ok(digest))) => digests.push(digest),
-                Some((file, Err(error))) => problems.push(undecodable(config, file, error)),
-                None => {}
+        // What is held in the same words is decoded once.
+        let same_contents =
+            before.zip(after).is_some_and(|(old, new)| old.contents == new.contents);
+        let name = before.or(after).map_or("", |file| file.path.as_ref());
+        if same_contents || before.is_none() || after.is_none() {
+            let Some(of) = before.or(after) else { continue };
+            match Held::read(&of.contents, &mut decoder) {
+                Ok(held) => files.add(
+                    name,
+                    alike,
+                    before.map(|file| write_file(file, &held)),
+                    after.map(|file| write_file(file, &held)),
+                ),
+                Err(error) => {
+                    problems.0.extend(before.map(|file| undecodable(old, file, error)));
+                    problems.1.extend(after.map(|file| undecodable(new, file, error)));
+                }
+            }
+            continue;
+        }
+        if let Some(file) = before {
+            match Held::read(&file.contents, &mut decoder) {
+                Ok(held) => files.add_old(name, write_file(file, &held)),
+                Err(error) => problems.0.push(undecodable(old, file, error)),
+            }
+        }
+        if let Some(file) = after {
+            match Held::read(&file.contents, &mut decoder) {
+                Ok(held) => files.add_new(name, write_file(file, &held)),
+                Err(error) => problems.1.push(undecodable(new, file, error)),
             }
         }
     }
@@ -90,46 +108,29 @@ fn of_pair(
     if !problems.0.is_empty() {
         return Err(Problems(problems.0));
     }
-    let mut units = (Vec::with_capacity(old.units.len()), Vec::with_capacity(new.units.len()));
+    let mut units = Groups::new(digested == Digested::All);
     for pair in canonical::join(old.units.iter(), new.units.iter(), |unit| unit.name.as_ref()) {
-        let (before, after) = match pair {
-            Pair::Both(old, new) if canonical::units_look_equal(old, new) => {
-                let digest = if equal == Shared::Read { Digest::NONE } else { unit_digest(old) };
-                (Some(digest), Some(digest))
-            }
-            pair => {
-                let (old, new) = pair.sides();
-                (old.map(unit_digest), new.map(unit_digest))
-            }
-        };
-        units.0.extend(before);
-        units.1.extend(after);
+        let alike = matches!(pair, Pair::Both(old, new) if canonical::units_look_equal(old, new));
+        let (before, after) = pair.sides();
+        let name = before.or(after).map_or("", |unit| unit.name.as_ref());
+        units.add(name, alike, before.map(write_unit), after.map(write_unit));
     }
-    Ok((whole(old, files.0, units.0), whole(new, files.1, units.1)))
+    let ((old_files, new_files), (old_units, new_units)) = (files.finish(), units.finish());
+    Ok((whole(old, old_files, old_units), whole(new, new_files, new_units)))
 }
 
 /// The digest of a file: of its path and of everything that stands on the node.
 pub(crate) fn file_digest(file: &File<'_>, decoder: &mut Decoder) -> Result<Digest, DecodeError> {
     let held = Held::read(&file.contents, decoder)?;
     let mut fields = Fields::default();
-    Ok(digest_of(file, &held, &mut fields))
+    write_file(file, &held)(&mut fields);
+    Ok(fields.finish())
 }
 
 /// The digest of a unit with its drop-ins.
 pub(crate) fn unit_digest(unit: &Unit<'_>) -> Digest {
-    let text = |fields: &mut Fields, text: Option<&str>| {
-        fields.number(text.is_some().into());
-        fields.contents(&Contents::of(text.unwrap_or_default().as_bytes()));
-    };
-    let mut fields = Fields::new("unit");
-    fields.field(unit.name.as_bytes());
-    fields.number(unit.mask.into());
-    fields.number(canonical::enabled(unit).map_or(0, |enabled| 1 + u64::from(enabled)));
-    text(&mut fields, canonical::text(&unit.contents));
-    for dropin in &unit.dropins {
-        fields.field(dropin.name.as_bytes());
-        text(&mut fields, canonical::text(&dropin.contents));
-    }
+    let mut fields = Fields::default();
+    write_unit(unit)(&mut fields);
     fields.finish()
 }
 
@@ -148,74 +149,52 @@ impl Held<'_> {
     }
 }
 
-fn digest_of(file: &File<'_>, held: &Held<'_>, fields: &mut Fields) -> Digest {
-    fields.start("file");
-    fields.field(file.path.as_bytes());
-    fields.number(canonical::mode(file).into());
-    fields.field(file.user.as_bytes());
-    fields.field(file.group.as_bytes());
-    fields.number(file.appends.into());
-    match held {
-        Held::Here(contents) => {
-            fields.number(1);
-            fields.contents(contents);
-        }
-        Held::Elsewhere => {
-            fields.number(2 + u64::from(file.contents.gzip));
-            fields.field(file.contents.url.as_deref().unwrap_or_default().as_bytes());
-        }
-    }
-    fields.finish()
-}
-
-/// Digests many files, one after another, with one set of buffers.
-struct Files {
-    decoder: Decoder,
-    fields: Fields,
-    equal: Shared,
-}
-
-type FileDigest = Result<Digest, DecodeError>;
-
-impl Files {
-    fn new(equal: Shared) -> Files {
-        Files { decoder: Decoder::default(), fields: Fields::default(), equal }
-    }
-
-    fn digest(&mut self, file: &File<'_>) -> FileDigest {
-        let held = Held::read(&file.contents, &mut self.decoder)?;
-        Ok(digest_of(file, &held, &mut self.fields))
-    }
-
-    /// The digests of two files of the same path. What is equal as written is
-    /// decoded and digested once.
-    fn digests(&mut self, old: &File<'_>, new: &File<'_>) -> (FileDigest, FileDigest) {
-        if canonical::files_look_equal(old, new) {
-            let digest = match self.equal {
-                Shared::Hashed => self.digest(old),
-                Shared::Read => self.decoder.decode(&old.contents).map(|_| Digest::NONE),
-            };
-            return (digest, digest);
-        }
-        if old.contents != new.contents {
-            return (self.digest(old), self.digest(new));
-        }
-        match Held::read(&old.contents, &mut self.decoder) {
-            Ok(held) => {
-                let mut of = |file| Ok(digest_of(file, &held, &mut self.fields));
-                (of(old), of(new))
+fn write_file<'f>(file: &'f File<'_>, held: &'f Held<'_>) -> impl FnOnce(&mut Fields) + use<'f> {
+    move |fields| {
+        fields.field(b"file");
+        fields.field(file.path.as_bytes());
+        fields.number(canonical::mode(file).into());
+        fields.field(file.user.as_bytes());
+        fields.field(file.group.as_bytes());
+        fields.number(file.appends.into());
+        match held {
+            Held::Here(contents) => {
+                fields.number(1);
+                fields.contents(contents);
             }
-            Err(error) => (Err(error), Err(error)),
+            Held::Elsewhere => {
+                fields.number(2 + u64::from(file.contents.gzip));
+                fields.field(file.contents.url.as_deref().unwrap_or_default().as_bytes());
+            }
+        }
+    }
+}
+
+fn write_unit<'u>(unit: &'u Unit<'_>) -> impl FnOnce(&mut Fields) + use<'u> {
+    let text = |fields: &mut Fields, text: Option<&str>| {
+        fields.number(text.is_some().into());
+        fields.contents(&Contents::of(text.unwrap_or_default().as_bytes()));
+    };
+    move |fields| {
+        fields.field(b"unit");
+        fields.field(unit.name.as_bytes());
+        fields.number(unit.mask.into());
+        fields.number(canonical::enabled(unit).map_or(0, |enabled| 1 + u64::from(enabled)));
+        text(fields, canonical::text(&unit.contents));
+        fields.number(unit.dropins.len() as u64);
+        for dropin in &unit.dropins {
+            fields.field(dropin.name.as_bytes());
+            text(fields, canonical::text(&dropin.contents));
         }
     }
 }
 
 /// The digest of a whole config, of those of its entries and all the rest.
-fn whole(config: &NodeConfig<'_>, files: Vec<Digest>, units: Vec<Digest>) -> Digests {
+fn whole(config: &NodeConfig<'_>, files: Grouped, units: Grouped) -> Digests {
     let mut all = Fields::new("tread config 2");
     for entries in [&files, &units] {
-        all.number(entries.len() as u64);
-        entries.iter().for_each(|entry| all.digest(entry));
+        all.number(entries.groups.len() as u64);
+        entries.groups.iter().for_each(|group| all.digest(group));
     }
     let users: Vec<_> = canonical::users(config).collect();
     all.number(users.len() as u64);
@@ -236,7 +215,7 @@ fn whole(config: &NodeConfig<'_>, files: Vec<Digest>, units: Vec<Digest>) -> Dig
         all.field(fixed.field.as_bytes());
         all.field(fixed.value.as_bytes());
     }
-    Digests { config: all.finish(), files, units }
+    Digests { config: all.finish(), files: files.entries, units: units.entries }
 }
 
 fn list(fields: &mut Fields, list: &[impl AsRef<str>]) {

@@ -4,9 +4,9 @@ use sha2::Digest as _;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-/// BLAKE3 works on parts of 1,024 bytes: what fits into one with its fields is not
-/// worth a digest of its own.
-const SMALL: usize = 800;
+/// BLAKE3 works on sixteen parts of 1,024 bytes at a time at most: what is smaller is
+/// hashed faster beside others, and what is larger need not be copied.
+const SMALL: usize = 16 << 10;
 
 /// The digest of what only tread compares: BLAKE3, which is fast on every
 /// processor; shown as `blake3:HEX`.
@@ -138,14 +138,28 @@ impl Fields {
     /// Starts a digest of the kind that `version` names, such as `tread plan 1`.
     pub fn new(version: &str) -> Fields {
         let mut fields = Fields::default();
-        fields.start(version);
+        fields.field(version.as_bytes());
         fields
     }
 
-    /// Forgets all fields, and starts another digest.
-    pub(crate) fn start(&mut self, version: &str) {
+    /// Forgets all fields.
+    pub(crate) fn clear(&mut self) {
         self.0.clear();
-        self.field(version.as_bytes());
+    }
+
+    /// How many bytes there are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The digest of the bytes from here on.
+    pub(crate) fn digest_from(&self, begin: usize) -> Digest {
+        Digest::of(self.0.get(begin..).unwrap_or_default())
+    }
+
+    /// Adds what stands in other fields from here on.
+    pub(crate) fn copy_from(&mut self, other: &Fields, begin: usize) {
+        self.0.extend_from_slice(other.0.get(begin..).unwrap_or_default());
     }
 
     /// Adds one field.
