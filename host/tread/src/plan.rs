@@ -2,12 +2,13 @@
 
 mod overruled;
 mod sides;
+mod told;
 
 use crate::cli::{PlanArgs, PlanOutput, When};
 use crate::render::human::{self, Beside};
 use crate::render::look::Look;
 use crate::render::{self, json, yaml};
-use crate::{Exit, UsageError, loading, unless_nobody_reads, warn};
+use crate::{Exit, UsageError, loading, unless_nobody_reads};
 use anyhow::Result;
 use serde::Serialize;
 use sides::{Source, named, read_side};
@@ -32,7 +33,7 @@ pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
                        name files for the others";
         return Err(UsageError(message.to_owned()).into());
     }
-    let (old_files, new_files) = (read_side(&old)?, read_side(&new)?);
+    let (old_files, new_files) = (read_side("OLD", &old)?, read_side("NEW", &new)?);
     let (old, new) = read::sides(&named(&old_files), &named(&new_files))?;
     let (old_source, new_source) = (Source::new(&old_files, &old), Source::new(&new_files, &new));
     let doubts = read::doubts(&old, &new);
@@ -71,10 +72,7 @@ pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
         shadow: shadow.as_ref(),
     };
     unless_nobody_reads(print(args, &planned, &beside, out))?;
-    if let (Some(text), true) = (&beside.too_disruptive, args.output != PlanOutput::Human) {
-        // Whoever reads the log of a pipeline does not see the JSON.
-        text.to_stderr();
-    }
+    told::tell(&planned.plan, beside.too_disruptive.as_ref(), args.output);
     Ok(match planned.plan.outcome {
         PlanOutcome::Refuse => Exit::Refused,
         _ if beside.too_disruptive.is_some() => Exit::TooDisruptive,
@@ -92,8 +90,8 @@ pub(crate) struct TooDisruptive {
 }
 
 impl TooDisruptive {
-    fn to_stderr(&self) {
-        warn(&format!("{}, because of {}", self.what, self.causes.join("; ")));
+    fn sentence(&self) -> String {
+        format!("{}, because of {}", self.what, self.causes.join("; "))
     }
 }
 

@@ -3,8 +3,9 @@
 
 use crate::inputs::{self, NamedBytes};
 use crate::render::sentence::count;
-use crate::warn;
+use crate::{UsageError, warn};
 use anyhow::Result;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tread_model::read::{Input, MirrorKind, Side};
 
@@ -18,7 +19,7 @@ pub(super) struct Files {
 }
 
 /// Reads all that was named for a side, and warns of what was left out.
-pub(super) fn read_side(paths: &[&Path]) -> Result<Files> {
+pub(super) fn read_side(side: &str, paths: &[&Path]) -> Result<Files> {
     let mut files = Files::default();
     for path in paths {
         let found = inputs::read(path)?;
@@ -28,7 +29,29 @@ pub(super) fn read_side(paths: &[&Path]) -> Result<Files> {
         files.named.push((path.to_path_buf(), found.files.len(), found.is_directory));
         files.all.extend(found.files);
     }
-    Ok(files)
+    match given_twice(&files.all) {
+        Some(problem) => Err(UsageError(format!("{side}: {problem}: name it once")).into()),
+        None => Ok(files),
+    }
+}
+
+/// That a file is named twice: by itself, or with the directory that it is in.
+fn given_twice(files: &[NamedBytes]) -> Option<String> {
+    let mut seen: BTreeMap<PathBuf, &str> = BTreeMap::new();
+    for file in files.iter().filter(|_| files.len() > 1) {
+        // Standard input and pipes have no path that says what they are.
+        let Ok(path) = Path::new(&file.name).canonicalize() else { continue };
+        match seen.insert(path, &file.name) {
+            Some(before) if before == file.name => {
+                return Some(format!("{before} is given twice"));
+            }
+            Some(before) => {
+                return Some(format!("{before} and {} are the same file", file.name));
+            }
+            None => {}
+        }
+    }
+    None
 }
 
 pub(super) fn named(files: &Files) -> Vec<Input<'_>> {
