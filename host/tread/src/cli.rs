@@ -136,7 +136,7 @@ pub struct PlanArgs {
     /// do to its nodes, by the policies that are loaded there (may be repeated,
     /// and may hold several: they are one rollout, with all that is pending
     /// already, which is shown and not judged)
-    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["old_path", "new_path", "old", "new", "policy", "rules", "settings", "may_relax", "read_secrets", "shadow", "timings"])]
+    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["old_path", "new_path", "old", "new", "policy", "rules", "settings", "may_relax", "read_secrets", "shadow", "timings", "diff"])]
     pub file: Vec<PathBuf>,
     /// With --file: what deleting it would do
     #[arg(long, requires = "file")]

@@ -201,6 +201,7 @@ fn the_usage_is_checked_before_anything_is_read() {
         &["plan", "a", "b", "-o", "xml"],
         &["plan", "a", "b", "--diff", "maybe"],
         &["plan", "a", "b", "--no-such-flag"],
+        &["plan", "-f", "a", "--diff", "always"],
         &["policies", "extra"],
         &["policies", "-o", "table"],
         &["policy"],
