@@ -37,6 +37,18 @@ fn what_was_read_on_each_side_is_told_where_it_is_not_obvious() {
     ] {
         assert!(paragraphs.contains(&line), "{line:?} in {paragraphs:#?}");
     }
+    let args = ["plan", "--old", "old", "--new", "new", "--new", "mirrors.json", "-o", "json"];
+    let plan = checked(&bench.tread(&args));
+    let all = ["00-worker", "50-a", "50-b", "50-c", "99-z"];
+    let configs = json!({"kind": "MachineConfig", "count": 5, "names": all});
+    assert_eq!(
+        plan["read"]["new"],
+        json!({
+            "objects": [configs, {"kind": "ImageDigestMirrorSet", "count": 1}],
+            "pool": "worker",
+            "from": [{"path": "new", "files": 5}, {"path": "mirrors.json"}],
+        })
+    );
 
     bench.write("a.json", role("a", "worker", "1"));
     bench.write("b.json", role("a", "worker", "2"));
