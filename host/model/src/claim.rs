@@ -79,6 +79,16 @@ impl Kind {
         matches!(self, Kind::File | Kind::Unit | Kind::SshKeys | Kind::Password)
     }
 
+    /// Whether what changes there takes effect at boot, and at nothing less.
+    pub fn needs_boot(self) -> bool {
+        matches!(self, Kind::KernelArguments | Kind::KernelType | Kind::OsImage | Kind::Extensions)
+    }
+
+    /// Whether this is the id of a change that only a boot applies.
+    pub fn is_applied_by_boot(change_id: &str) -> bool {
+        Kind::ALL.into_iter().any(|kind| kind.needs_boot() && kind.as_str() == change_id)
+    }
+
     fn example(self) -> &'static str {
         match self {
             Kind::Unit => "unit:crio.service",

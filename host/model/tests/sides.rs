@@ -201,6 +201,16 @@ fn sides_that_are_hardly_two_states_of_one_node_are_doubted() {
     let config = |name: &str, metadata: &str| machine_config(name, metadata, "");
     let rendered = |pool: &str| config(&format!("rendered-{pool}-1"), "");
     let single = |pool: &str| config("a", &role(pool));
+    let pool = |pool: &str, number: usize| {
+        let all: Vec<_> = (0..number).map(|it| config(&format!("c{it}"), &role(pool))).collect();
+        all.join("\n")
+    };
+    let mirrors = || {
+        r#"{"apiVersion":"config.openshift.io/v1","kind":"ImageDigestMirrorSet",
+            "metadata":{"name":"m"},"spec":{"imageDigestMirrors":[
+            {"source":"quay.io/a","mirrors":["m.example/a"]}]}}"#
+            .to_owned()
+    };
     let ignition = || "{\"ignition\":{\"version\":\"3.4.0\"}}".to_owned();
     for (old, new, words) in [
         (rendered("worker"), rendered("worker"), &[][..]),
@@ -214,6 +224,22 @@ fn sides_that_are_hardly_two_states_of_one_node_are_doubted() {
         (single("worker"), single("master"), &["pool worker", "pool master"]),
         (single("worker"), config("a", ""), &[]),
         (single("worker"), single("infra") + "\n" + &config("b", &role("worker")), &["pool infra"]),
+        (pool("worker", 7), pool("worker", 6), &[]),
+        (pool("worker", 3), pool("worker", 2), &[]),
+        (pool("worker", 2), pool("worker", 7), &[]),
+        (pool("worker", 2), mirrors() + "\n" + &pool("worker", 2), &[]),
+        (
+            pool("worker", 7),
+            single("worker"),
+            &["7 MachineConfigs of OLD are not in NEW (c0, c1, c2, c3, c4 and 2 more)", "-f FILE"],
+        ),
+        (pool("worker", 7), pool("worker", 1), &["6 MachineConfigs of OLD", "removed"]),
+        (pool("worker", 7), mirrors(), &["7 MachineConfigs of OLD", "both sides"]),
+        (single("worker"), mirrors(), &["MachineConfig a of OLD is not in NEW, so all that it"]),
+        (rendered("worker"), mirrors(), &["MachineConfig rendered-worker-1 of OLD is not in NEW"]),
+        (mirrors(), pool("worker", 2), &["2 MachineConfigs of NEW are not in OLD", "added"]),
+        (mirrors(), mirrors(), &[]),
+        (pool("worker", 2), ignition(), &[]),
         (ignition(), rendered("worker"), &[]),
         (ignition(), single("worker"), &[]),
     ] {

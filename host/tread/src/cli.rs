@@ -1,5 +1,8 @@
 //! The command line: what can be asked, and how it is explained.
 
+mod unused;
+
+use clap::error::ErrorKind;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use tread_model::effect::Effect;
@@ -16,11 +19,16 @@ pub struct Cli {
 /// Reads the command line. kubectl runs `kubectl-tread`, where that is found, for
 /// `kubectl tread`, and its help is in those words.
 pub fn parse() -> Cli {
-    let command = match is_called_by_kubectl() {
+    let mut command = match is_called_by_kubectl() {
         true => in_kubectls_words(Cli::command()).bin_name("kubectl tread"),
         false => Cli::command(),
     };
-    Cli::from_arg_matches(&command.get_matches()).unwrap_or_else(|error| error.exit())
+    let matches = command.get_matches_mut();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    match unused::without_a_cluster(&cli, &matches) {
+        Some(problem) => command.error(ErrorKind::ArgumentConflict, problem).exit(),
+        None => cli,
+    }
 }
 
 fn is_called_by_kubectl() -> bool {
@@ -128,7 +136,7 @@ pub struct PlanArgs {
     /// do to its nodes, by the policies that are loaded there (may be repeated,
     /// and may hold several: they are one rollout, with all that is pending
     /// already, which is shown and not judged)
-    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["old_path", "new_path", "old", "new", "policy", "rules", "settings", "may_relax", "read_secrets", "shadow", "timings"])]
+    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["old_path", "new_path", "old", "new", "policy", "rules", "settings", "may_relax", "read_secrets", "shadow", "timings", "diff"])]
     pub file: Vec<PathBuf>,
     /// With --file: what deleting it would do
     #[arg(long, requires = "file")]

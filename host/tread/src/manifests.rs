@@ -21,9 +21,9 @@ Examples:
   tread manifests --image IMAGE | kubectl diff -f -
       What would an upgrade change?
   tread manifests --image IMAGE | kubectl delete --ignore-not-found -f -
-      Removes it, with all DisruptionPolicies and DisruptionPlans.
+      Removes it, with all DisruptionPolicies, DisruptionPlans and BootImages.
   tread manifests --without-definitions --image IMAGE | kubectl delete --ignore-not-found -f -
-      Removes it, and leaves the admins' DisruptionPolicies for the next time.
+      Removes it, and leaves the admins' DisruptionPolicies and BootImages for the next time.
   tread manifests --outside https://192.0.2.1:8443 | kubectl apply -f -
       For a service that runs outside of the cluster.";
 
@@ -59,8 +59,9 @@ pub struct ManifestsArgs {
     /// clusters that have none
     #[arg(long)]
     pub with_inputs: bool,
-    /// Leave out the definitions of DisruptionPolicy and DisruptionPlan: what is
-    /// removed without them leaves the admins' DisruptionPolicies there
+    /// Leave out the definitions of DisruptionPolicy, DisruptionPlan and BootImages:
+    /// what is removed without them leaves the admins' DisruptionPolicies and
+    /// BootImages there
     #[arg(long)]
     pub without_definitions: bool,
     /// Include a ServiceMonitor and alerts, for Prometheus' operator

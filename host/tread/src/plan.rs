@@ -2,15 +2,17 @@
 
 mod overruled;
 mod sides;
+mod told;
 
 use crate::cli::{PlanArgs, PlanOutput, When};
 use crate::render::human::{self, Beside};
 use crate::render::look::Look;
+use crate::render::measure::measured;
 use crate::render::{self, json, yaml};
-use crate::{Exit, UsageError, loading, unless_nobody_reads, warn};
+use crate::{Exit, UsageError, loading, unless_nobody_reads};
 use anyhow::Result;
 use serde::Serialize;
-use sides::{Source, named, read_side};
+use sides::{Read, Source, named, read_side};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -32,7 +34,7 @@ pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
                        name files for the others";
         return Err(UsageError(message.to_owned()).into());
     }
-    let (old_files, new_files) = (read_side(&old)?, read_side(&new)?);
+    let (old_files, new_files) = (read_side("OLD", &old)?, read_side("NEW", &new)?);
     let (old, new) = read::sides(&named(&old_files), &named(&new_files))?;
     let (old_source, new_source) = (Source::new(&old_files, &old), Source::new(&new_files, &new));
     let doubts = read::doubts(&old, &new);
@@ -57,6 +59,9 @@ pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
         }
     };
     overruled::tell(&mut planned.plan, &args.policies, &limits, &sandbox, (&old, &new))?;
+    if args.output != PlanOutput::Human {
+        measure(&mut planned);
+    }
     let timings = args.timings.then(|| Timings {
         reading,
         starting,
@@ -70,11 +75,9 @@ pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
         timings: timings.as_ref(),
         shadow: shadow.as_ref(),
     };
-    unless_nobody_reads(print(args, &planned, &beside, out))?;
-    if let (Some(text), true) = (&beside.too_disruptive, args.output != PlanOutput::Human) {
-        // Whoever reads the log of a pipeline does not see the JSON.
-        text.to_stderr();
-    }
+    let read = Read::of(&old_source, &new_source);
+    unless_nobody_reads(print(args, &planned, (&beside, &read), out))?;
+    told::tell(&planned.plan, beside.too_disruptive.as_ref(), args.output);
     Ok(match planned.plan.outcome {
         PlanOutcome::Refuse => Exit::Refused,
         _ if beside.too_disruptive.is_some() => Exit::TooDisruptive,
@@ -92,8 +95,8 @@ pub(crate) struct TooDisruptive {
 }
 
 impl TooDisruptive {
-    fn to_stderr(&self) {
-        warn(&format!("{}, because of {}", self.what, self.causes.join("; ")));
+    fn sentence(&self) -> String {
+        format!("{}, because of {}", self.what, self.causes.join("; "))
     }
 }
 
@@ -104,6 +107,15 @@ fn too_disruptive(plan: &Plan, max: Option<Effect>) -> Option<TooDisruptive> {
         what: format!("more disruptive than --max {max}: this plan is a {}", plan.effect),
         causes: causes.iter().map(|cause| format!("{cause}: {}", cause.way_out())).collect(),
     })
+}
+
+/// What the plan for a person shows of both sides, for a script.
+fn measure(planned: &mut Planned<'_>) {
+    for change in &mut planned.plan.changes {
+        let sides = planned.changes.binary_search_by(|sides| sides.id.cmp(&change.id));
+        let sides = sides.ok().and_then(|index| planned.changes.get(index));
+        change.difference = sides.map(measured);
+    }
 }
 
 /// Mirror objects become the side's registries.conf.
@@ -135,6 +147,7 @@ pub(crate) struct Timings {
 struct Output<'p> {
     #[serde(flatten)]
     plan: &'p Plan,
+    read: &'p Read<'p>,
     #[serde(skip_serializing_if = "Option::is_none")]
     shadow: Option<&'p Shadow>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -144,10 +157,11 @@ struct Output<'p> {
 fn print(
     args: &PlanArgs,
     planned: &Planned<'_>,
-    beside: &Beside<'_>,
+    (beside, read): (&Beside<'_>, &Read<'_>),
     out: &mut impl Write,
 ) -> Result<()> {
-    let output = Output { plan: &planned.plan, shadow: beside.shadow, timings: beside.timings };
+    let (shadow, timings) = (beside.shadow, beside.timings);
+    let output = Output { plan: &planned.plan, read, shadow, timings };
     match args.output {
         PlanOutput::Json => json(out, &output),
         PlanOutput::Yaml => yaml(out, &output),

@@ -184,6 +184,7 @@ fn planned_change(change: &Decided<'_>, decision: Decision) -> PlannedChange {
         advice,
         answers,
         instead_of: None,
+        difference: None,
     }
 }
 
@@ -233,6 +234,7 @@ fn refused_change(refusal: &Refusal) -> PlannedChange {
         advice: None,
         answers: Vec::new(),
         instead_of: None,
+        difference: None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! What all that was said of one change comes to.
 
 use super::{ChangeOutcome, PolicyIdentity, Step, effect_of};
+use crate::claim::Kind;
 use crate::effect::Effect;
 use crate::verdict::{Action, Answer, Failure, Layer, Verdict};
 use std::cmp::Reverse;
@@ -219,10 +220,9 @@ fn reason_of(said: &Said) -> &str {
 
 /// What never takes less than a reboot unless the admin layer says so.
 fn floor(change_id: &str, decision: Decision) -> Decision {
-    const BOOT_ONLY: [&str; 4] = ["kernel-arguments", "kernel-type", "os-image", "extensions"];
     let soft = decision.outcome == ChangeOutcome::Decided
         && !decision.actions.iter().any(|action| Step::from(action) == Step::Reboot);
-    if !soft || !BOOT_ONLY.contains(&change_id) {
+    if !soft || !Kind::is_applied_by_boot(change_id) {
         return decision;
     }
     Decision {

@@ -7,6 +7,7 @@ mod build;
 mod cause;
 pub mod compare;
 mod decide;
+pub mod difference;
 mod digest;
 mod steps;
 
@@ -106,6 +107,9 @@ pub struct PlannedChange {
     /// there if somebody asked for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instead_of: Option<Overruled>,
+    /// How much differs, and in what; only there if somebody asked for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub difference: Option<difference::Difference>,
 }
 
 /// What an admin's answer stands in place of.

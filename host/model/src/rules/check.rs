@@ -4,6 +4,7 @@ use super::{Rule, RuleAction, RuleSet, RulesPolicy, Then};
 use crate::claim::{Kind, Pattern, Shape, is_below};
 use crate::touch::{Touch, touch};
 use crate::unit_name::kind_of_unit;
+use crate::verdict::Layer;
 use serde::Deserialize as _;
 use std::collections::BTreeSet;
 
@@ -25,6 +26,9 @@ pub fn warnings(policy: &RulesPolicy) -> Vec<String> {
                 "{rule} matches very much with {text}: name the directory or the names that are \
                  meant."
             ));
+        }
+        if let Some(odd) = never_applied(one, &rules, policy.layer) {
+            warnings.push(format!("{rule} answers {text} without a reboot: {odd}."));
         }
         if let Some(ending) = no_units_ending(&one.pattern, text) {
             warnings.push(format!(
@@ -107,6 +111,26 @@ fn holds(wide: &Shape, narrow: &Shape) -> bool {
             narrow.directory().is_some_and(|it| it == directory || is_below(it, directory))
         }
     }
+}
+
+/// What comes of a rule that asks for less than the boot which alone applies the change.
+fn never_applied(one: &Written<'_>, rules: &[Rule], layer: Layer) -> Option<&'static str> {
+    let Then::Act { actions, .. } = &rules.get(one.rule)?.then else { return None };
+    let boots = |action| matches!(action, &RuleAction::Reboot | &RuleAction::RebootUndrained);
+    if !one.pattern.kind().needs_boot() || actions.iter().any(boots) {
+        return None;
+    }
+    Some(match layer {
+        Layer::Admin => {
+            "only a boot applies such a change, so nodes take the new config and run on with what \
+             they booted with, until something else boots them. Answer with {do: reboot} if it has \
+             to take effect"
+        }
+        Layer::Template | Layer::Builtin => {
+            "only a boot applies such a change, so it costs a reboot all the same. Only rules of \
+             the layer admin may ask for less"
+        }
+    })
 }
 
 /// The ending of a glob over units that no unit has.

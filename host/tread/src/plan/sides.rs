@@ -3,8 +3,10 @@
 
 use crate::inputs::{self, NamedBytes};
 use crate::render::sentence::count;
-use crate::warn;
+use crate::{UsageError, warn};
 use anyhow::Result;
+use serde::Serialize;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tread_model::read::{Input, MirrorKind, Side};
 
@@ -18,7 +20,7 @@ pub(super) struct Files {
 }
 
 /// Reads all that was named for a side, and warns of what was left out.
-pub(super) fn read_side(paths: &[&Path]) -> Result<Files> {
+pub(super) fn read_side(side: &str, paths: &[&Path]) -> Result<Files> {
     let mut files = Files::default();
     for path in paths {
         let found = inputs::read(path)?;
@@ -28,7 +30,29 @@ pub(super) fn read_side(paths: &[&Path]) -> Result<Files> {
         files.named.push((path.to_path_buf(), found.files.len(), found.is_directory));
         files.all.extend(found.files);
     }
-    Ok(files)
+    match given_twice(&files.all) {
+        Some(problem) => Err(UsageError(format!("{side}: {problem}: name it once")).into()),
+        None => Ok(files),
+    }
+}
+
+/// That a file is named twice: by itself, or with the directory that it is in.
+fn given_twice(files: &[NamedBytes]) -> Option<String> {
+    let mut seen: BTreeMap<PathBuf, &str> = BTreeMap::new();
+    for file in files.iter().filter(|_| files.len() > 1) {
+        // Standard input and pipes have no path that says what they are.
+        let Ok(path) = Path::new(&file.name).canonicalize() else { continue };
+        match seen.insert(path, &file.name) {
+            Some(before) if before == file.name => {
+                return Some(format!("{before} is given twice"));
+            }
+            Some(before) => {
+                return Some(format!("{before} and {} are the same file", file.name));
+            }
+            None => {}
+        }
+    }
+    None
 }
 
 pub(super) fn named(files: &Files) -> Vec<Input<'_>> {
@@ -36,72 +60,135 @@ pub(super) fn named(files: &Files) -> Vec<Input<'_>> {
 }
 
 /// What a side was made of.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct Source {
-    /// `3 MachineConfigs of worker (00-worker, …)`
-    what: String,
-    /// `configs/ (3 files) and mirrors.yaml`
-    from: String,
+    /// Each kind that there is.
+    objects: Vec<Objects>,
+    /// The pool that the MachineConfigs are of, where they say so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pool: Option<String>,
+    /// What was named, in that order.
+    from: Vec<Origin>,
     /// Whether it is one document of one file.
+    #[serde(skip)]
     is_obvious: bool,
-    /// The paths as they were named.
-    paths: Vec<PathBuf>,
+}
+
+/// The objects of one kind.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Objects {
+    kind: &'static str,
+    count: usize,
+    /// Of MachineConfigs, in the order in which they are merged.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    names: Vec<String>,
+}
+
+/// A path as it was named.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Origin {
+    path: PathBuf,
+    /// Of a directory, how many were read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    files: Option<usize>,
+}
+
+/// What was read on both sides.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Read<'s> {
+    old: &'s Source,
+    new: &'s Source,
+    /// Whether the same was named for both.
+    same_place: bool,
+}
+
+impl<'s> Read<'s> {
+    pub(super) fn of(old: &'s Source, new: &'s Source) -> Read<'s> {
+        Read { old, new, same_place: old.is_same_place(new) }
+    }
 }
 
 impl Source {
     pub(super) fn new(files: &Files, side: &Side<'_>) -> Source {
-        let places = &side.config.places;
-        let from = files.named.iter().map(|(path, count_of_files, is_directory)| {
-            let shown = match path.as_os_str() == "-" {
+        let from = files.named.iter().map(|(path, count, is_directory)| Origin {
+            // Other paths cannot be written as JSON.
+            path: path.to_string_lossy().into_owned().into(),
+            files: is_directory.then_some(*count),
+        });
+        let is_one_document = side.config.places.len() == 1;
+        Source {
+            objects: objects(side),
+            pool: side.makeup.pool().map(str::to_owned),
+            from: from.collect(),
+            is_obvious: is_one_document && files.named.iter().all(|(.., directory)| !directory),
+        }
+    }
+
+    fn is_same_place(&self, other: &Source) -> bool {
+        let paths = |source: &Source| -> Vec<PathBuf> {
+            source.from.iter().map(|from| from.path.clone()).collect()
+        };
+        paths(self) == paths(other)
+    }
+
+    /// `3 MachineConfigs of worker (00-worker, …) from configs (3 files), mirrors.yaml`
+    fn sentence(&self) -> String {
+        let parts = self.objects.iter().map(|objects| {
+            let mut part = count(objects.count, objects.kind);
+            if let (Some(pool), MACHINE_CONFIG) = (&self.pool, objects.kind) {
+                part.push_str(&format!(" of {pool}"));
+            }
+            if !objects.names.is_empty() {
+                part.push_str(&format!(" ({})", names(&objects.names)));
+            }
+            part
+        });
+        let from = self.from.iter().map(|from| {
+            let shown = match from.path.as_os_str() == "-" {
                 true => "standard input".to_owned(),
-                false => path.display().to_string(),
+                false => from.path.display().to_string(),
             };
-            match is_directory {
-                true => format!("{shown} ({})", count(*count_of_files, "file")),
-                false => shown,
+            match from.files {
+                Some(files) => format!("{shown} ({})", count(files, "file")),
+                None => shown,
             }
         });
-        Source {
-            what: what(side, side.makeup.pool()),
-            from: from.collect::<Vec<_>>().join(", "),
-            is_obvious: places.len() == 1 && files.named.iter().all(|(.., directory)| !directory),
-            paths: files.named.iter().map(|(path, ..)| path.clone()).collect(),
-        }
+        let (parts, from): (Vec<_>, Vec<_>) = (parts.collect(), from.collect());
+        format!("{} from {}", parts.join(", "), from.join(", "))
     }
 }
 
-/// The kinds of objects with their numbers, and the names of the first.
-fn what(side: &Side<'_>, pool: Option<&str>) -> String {
+const MACHINE_CONFIG: &str = "MachineConfig";
+
+/// The kinds of objects that there are.
+fn objects(side: &Side<'_>) -> Vec<Objects> {
     let places = &side.config.places;
     let ignition = places.iter().filter(|place| place.config.is_empty()).count();
     let machine_configs = places.len().saturating_sub(ignition + side.mirrors.len());
     let mirrors = |kind| side.mirrors.iter().filter(|object| object.kind == kind).count();
     let kinds = [
-        (machine_configs, "MachineConfig"),
+        (machine_configs, MACHINE_CONFIG),
         (ignition, "Ignition config"),
         (mirrors(MirrorKind::Icsp), "ImageContentSourcePolicy"),
         (mirrors(MirrorKind::Idms), "ImageDigestMirrorSet"),
         (mirrors(MirrorKind::Itms), "ImageTagMirrorSet"),
     ];
-    let mut parts: Vec<String> = Vec::new();
-    for (number, kind) in kinds.into_iter().filter(|(number, _)| *number > 0) {
-        let mut part = count(number, kind);
-        if let (Some(pool), "MachineConfig") = (pool, kind) {
-            part.push_str(&format!(" of {pool}"));
-        }
-        if kind == "MachineConfig" && ignition == 0 {
-            part.push_str(&format!(" ({})", names(&side.config.name)));
-        }
-        parts.push(part);
-    }
-    parts.join(", ")
+    let there = kinds.into_iter().filter(|(count, _)| *count > 0);
+    let objects = there.map(|(count, kind)| {
+        // An Ignition config has no name, and one of several would be missing.
+        let named = kind == MACHINE_CONFIG && ignition == 0;
+        let names = side.config.name.split('+').filter(|_| named).map(str::to_owned).collect();
+        Objects { kind, count, names }
+    });
+    objects.collect()
 }
 
-/// Of the names of several configs, which are joined by `+`, the first few.
-fn names(joined: &str) -> String {
+/// Of several names the first few.
+fn names(all: &[String]) -> String {
     const MOST: usize = 4;
-    let all: Vec<&str> = joined.split('+').collect();
-    let shown = all.iter().take(MOST).copied().collect::<Vec<_>>().join(", ");
+    let shown = all.iter().take(MOST).map(String::as_str).collect::<Vec<_>>().join(", ");
     match all.len().saturating_sub(MOST) {
         0 => shown,
         more => format!("{shown} and {more} more"),
@@ -110,13 +197,12 @@ fn names(joined: &str) -> String {
 
 /// A line for each side; none where both are one document of one file each.
 pub(super) fn told(old: &Source, new: &Source) -> Vec<String> {
-    if old.is_obvious && new.is_obvious && old.paths != new.paths {
+    let same_place = old.is_same_place(new);
+    if old.is_obvious && new.is_obvious && !same_place {
         return Vec::new();
     }
-    let line =
-        |side: &str, source: &Source| format!("{side}: {} from {}", source.what, source.from);
-    let mut lines = vec![line("old", old), line("new", new)];
-    if old.paths == new.paths {
+    let mut lines = vec![format!("old: {}", old.sentence()), format!("new: {}", new.sentence())];
+    if same_place {
         lines.push("Both sides were read from the same place.".to_owned());
     }
     lines

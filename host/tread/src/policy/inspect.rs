@@ -1,6 +1,8 @@
 //! `tread policy inspect`: all that can be known of a file without asking it
 //! about a change.
 
+use super::manifest::{self, Entry};
+use super::unpack::check_digest;
 use super::what::{What, what};
 use crate::policies::effects;
 use crate::render::{self, json, table};
@@ -16,11 +18,13 @@ use tread_engine::policy::complete_settings;
 use tread_engine::sandbox::{Sandbox, Spent};
 use tread_model::description::{Claim, Declarations, Description, SettingsDescription};
 use tread_model::digest::Sha256;
+use tread_model::read::Input;
 use tread_model::verdict::Failure;
 
 const EXAMPLES: &str = "\
 Examples:
   tread policy inspect chrony.wasm
+  tread policy inspect chrony.yaml       what `tread policy pack` wrote
   tread policy inspect chrony.wasm -o json | jq -r .digest
 
 The file is compiled, describes itself and checks its default settings in the
@@ -34,7 +38,7 @@ Exit codes:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct InspectArgs {
-    /// The component; or a file that should be one
+    /// The component, or a manifest with a packed one; or a file that should be one
     pub file: PathBuf,
     /// How to print it
     #[arg(short, long, value_enum, default_value_t = Output::Human)]
@@ -55,13 +59,37 @@ pub fn run(args: &InspectArgs, out: &mut impl Write) -> Result<Exit> {
     let bytes = read(&args.file)?;
     let limits = Limits::default();
     let sandbox = loading::sandbox(limits.clone())?;
-    let examined = Examined::new(&args.file, &bytes, &sandbox);
-    let report = Report::new(&args.file, &examined);
+    let packed = packed(&args.file, &bytes)?;
+    let module = packed.as_ref().map_or(bytes.as_slice(), |entry| &entry.bytes);
+    let examined = Examined::new(&args.file, module, &sandbox);
+    let report =
+        Report { packed_in: packed.map(|it| it.place()), ..Report::new(&args.file, &examined) };
     unless_nobody_reads(match args.output {
         Output::Json => json(out, &report),
         Output::Human => human(out, &report, &limits),
     })?;
     Ok(if examined.problems.is_empty() { Exit::Done } else { Exit::Error })
+}
+
+/// The one module of a manifest, as `tread policy pack` writes it; none if the file is
+/// something else.
+fn packed(path: &Path, bytes: &[u8]) -> Result<Option<Entry>> {
+    let name = path.display().to_string();
+    let mut modules = manifest::modules(&Input { name: &name, bytes })?;
+    if modules.len() > 1 {
+        let places: Vec<String> = modules.iter().map(Entry::place).collect();
+        bail!(
+            "{name} holds {} modules ({}): get the one that is meant with `tread policy unpack \
+             {name} --name NAME`, and inspect that",
+            places.len(),
+            places.join("; ")
+        );
+    }
+    let module = modules.pop();
+    if let Some(module) = &module {
+        check_digest(&name, module)?;
+    }
+    Ok(module)
 }
 
 /// The bytes of a file that may be a policy.
@@ -140,6 +168,9 @@ fn load(
 #[serde(rename_all = "camelCase")]
 struct Report<'e> {
     file: String,
+    /// Where in it, if it is a manifest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    packed_in: Option<String>,
     /// A stable name for what it is.
     kind: &'static str,
     /// The same in words.
@@ -201,6 +232,7 @@ impl<'e> Report<'e> {
         let Examined { inspection, what, problems, empty_call } = examined;
         Report {
             file: path.display().to_string(),
+            packed_in: None,
             kind: what.kind,
             what: &what.title,
             size: inspection.size,
@@ -252,7 +284,11 @@ fn human(out: &mut impl Write, report: &Report<'_>, limits: &Limits) -> Result<(
         )?,
         None => writeln!(out, "{}: {}", render::line(&report.file), render::line(report.what))?,
     }
-    let mut rows = vec![("digest", report.digest.to_string())];
+    let mut rows = Vec::new();
+    if let Some(place) = &report.packed_in {
+        rows.push(("packed in", render::line(place)));
+    }
+    rows.push(("digest", report.digest.to_string()));
     rows.push(("size", format!("{} bytes", thousands(report.size as u64))));
     if let Some(version) = report.contract {
         rows.push(("contract", format!("tread:policy@{version}")));

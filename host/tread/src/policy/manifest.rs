@@ -182,6 +182,15 @@ pub(crate) fn entries(input: &Input<'_>) -> Result<(Vec<Entry>, Vec<String>)> {
     Ok((entries, kinds))
 }
 
+/// The modules of a manifest; none if it is something else.
+pub(crate) fn modules(input: &Input<'_>) -> Result<Vec<Entry>> {
+    let is_text = std::str::from_utf8(input.bytes).is_ok_and(|text| !text.contains('\0'));
+    if !is_text || document_values(input).is_err() {
+        return Ok(Vec::new());
+    }
+    Ok(entries(input)?.0.into_iter().filter(Entry::is_wasm).collect())
+}
+
 fn add(config_map: &Value, entries: &mut Vec<Entry>) -> Result<()> {
     let metadata = |field: &str| config_map.pointer(&format!("/metadata/{field}"));
     let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or("").to_owned();

@@ -60,6 +60,7 @@ fn print(
                         lines(out, (&before, &after), secret, look, kept_back)?;
                     }
                 }
+                _ if is_same_content(&change.before, &change.after) => {}
                 (Shown::Bytes(before), after) => sizes(out, before, after.len())?,
                 (before, Shown::Bytes(after)) => sizes(out, before.len(), after)?,
             }
@@ -109,21 +110,21 @@ fn lines(
 }
 
 /// A config may be hostile: nothing in it may drive the terminal.
-fn clean(text: &str) -> String {
+pub(super) fn clean(text: &str) -> String {
     text.trim_end_matches(['\n', '\r'])
         .chars()
         .map(|c| if is_unfit(c) && c != '\t' { '\u{fffd}' } else { c })
         .collect()
 }
 
-enum Shown {
+pub(super) enum Shown {
     Text(String),
     /// No text: its size.
     Bytes(usize),
 }
 
 impl Shown {
-    fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         match self {
             Shown::Text(text) => text.len(),
             Shown::Bytes(size) => *size,
@@ -131,7 +132,7 @@ impl Shown {
     }
 }
 
-fn text_of(state: &State<'_>) -> Shown {
+pub(super) fn text_of(state: &State<'_>) -> Shown {
     match state {
         State::Absent | State::Unit(_) => Shown::Text(String::new()),
         State::List(items) => Shown::Text(items.iter().map(|item| format!("{item}\n")).collect()),
@@ -152,8 +153,14 @@ fn content(content: &Content<'_>) -> Shown {
     }
 }
 
+/// Whether both are files that differ in something else, such as their mode.
+pub(super) fn is_same_content(before: &State<'_>, after: &State<'_>) -> bool {
+    matches!((before, after), (State::File(before), State::File(after))
+        if before.content == after.content)
+}
+
 /// The unit file under an empty name, and the drop-ins under theirs.
-fn unit_texts<'s>(state: &'s State<'_>) -> Vec<(&'s str, String)> {
+pub(super) fn unit_texts<'s>(state: &'s State<'_>) -> Vec<(&'s str, String)> {
     let State::Unit(unit) = state else { return Vec::new() };
     let text = |it: &Content<'_>| match content(it) {
         Shown::Text(text) => text,
@@ -164,7 +171,7 @@ fn unit_texts<'s>(state: &'s State<'_>) -> Vec<(&'s str, String)> {
         .collect()
 }
 
-fn unit_attributes(state: &State<'_>) -> Vec<(&'static str, String)> {
+pub(super) fn unit_attributes(state: &State<'_>) -> Vec<(&'static str, String)> {
     let State::Unit(unit) = state else { return Vec::new() };
     let enabled = match unit.enabled {
         Some(true) => "enabled",
@@ -175,7 +182,7 @@ fn unit_attributes(state: &State<'_>) -> Vec<(&'static str, String)> {
     vec![("enabled", enabled.to_owned()), ("masked", masked.to_owned())]
 }
 
-fn file_attributes(state: &State<'_>) -> Vec<(&'static str, String)> {
+pub(super) fn file_attributes(state: &State<'_>) -> Vec<(&'static str, String)> {
     let State::File(file) = state else { return Vec::new() };
     vec![
         ("mode", format!("{:04o}", file.mode)),

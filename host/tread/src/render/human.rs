@@ -11,6 +11,7 @@ use std::io::Write;
 use std::time::Duration;
 use tread_engine::planner::{Planned, Used};
 use tread_model::change::Edit;
+use tread_model::claim::Kind;
 use tread_model::effect::Effect;
 use tread_model::plan::compare::Shadow;
 use tread_model::plan::{
@@ -247,8 +248,7 @@ fn asks_for_less(answer: &GivenAnswer, change: &PlannedChange) -> bool {
 
 fn less(answer: &GivenAnswer, change: &PlannedChange) -> String {
     let policy = &answer.policy;
-    let at_boot = ["kernel-arguments", "kernel-type", "os-image", "extensions"];
-    let way_out = match at_boot.contains(&change.id.as_str()) {
+    let way_out = match Kind::is_applied_by_boot(&change.id) {
         true => "; only an admin's rule makes this cost less (--rules)".to_owned(),
         false => format!(", unless an admin lets {policy} relax it (--may-relax {policy})"),
     };

@@ -4,6 +4,7 @@ mod difference;
 mod groups;
 pub(crate) mod human;
 pub(crate) mod look;
+pub(crate) mod measure;
 pub(crate) mod sentence;
 pub(crate) mod shadow;
 pub(crate) mod table;

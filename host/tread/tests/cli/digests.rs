@@ -53,6 +53,8 @@ fn the_order_and_the_form_of_the_input_do_not_show_in_the_plan() {
         let args = [&["plan", "-o", "json", "--old", "old.yaml"], new].concat();
         bench.tread(&args)
     };
+    // Where both sides were read stands behind the plan itself.
+    let itself = |ran: &Ran| ran.out().split_once("\n  \"read\"").unwrap().0.to_owned();
     let wanted = plan(&["--new", "new.yaml"]);
     assert_eq!(wanted.json()["summary"], "drain, reboot");
     for new in [
@@ -67,11 +69,11 @@ fn the_order_and_the_form_of_the_input_do_not_show_in_the_plan() {
         &["--new", "part-2", "--new", "part-1", "--new", "part-0"],
         &["--new", "dir/2.json", "--new", "part-1", "--new", "other/sub/9.yml"],
     ] {
-        assert_eq!(plan(new).out(), wanted.out(), "{new:?}");
+        assert_eq!(itself(&plan(new)), itself(&wanted), "{new:?}");
     }
     let input = reversed.join("---\n");
     let piped = bench.tread_with(&["plan", "-o", "json", "old.yaml", "-"], input.as_bytes());
-    assert_eq!(piped.out(), wanted.out(), "standard input");
+    assert_eq!(itself(&piped), itself(&wanted), "standard input");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What `tread manifests` prints.
 
-use crate::support::Bench;
+use crate::support::{Bench, tree};
 use serde_json::{Value, json};
 
 fn kinds(list: &Value) -> Vec<String> {
@@ -101,4 +101,28 @@ fn a_service_without_a_cluster_says_what_is_missing() {
     let ran = bench.tread(&["serve", "--listen", &address]);
     assert_eq!(ran.code(), 1);
     assert!(ran.err().contains(&format!("cannot listen on {address}")), "{}", ran.err());
+}
+
+#[test]
+fn help_and_documentation_name_every_definition_that_is_installed() {
+    let bench = Bench::new();
+    let list = bench.tread(&["manifests", "--image", "registry.example.com/tread:1", "-o", "json"]);
+    let all = list.json();
+    let items = all["items"].as_array().unwrap();
+    let definitions = items.iter().filter(|item| item["kind"] == "CustomResourceDefinition");
+    let kinds: Vec<&str> =
+        definitions.map(|it| it["spec"]["names"]["kind"].as_str().unwrap()).collect();
+    let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let help = one_line(&bench.tread(&["manifests", "--help"]).out());
+    let (_, help) = help.split_once("Leave out the definitions of ").unwrap();
+    let (help, _) = help.split_once(':').unwrap();
+    let page = std::fs::read_to_string(tree().join("examples/install/README.md")).unwrap();
+    let page = one_line(&page);
+    let (_, page) = page.split_once("Installed are: ").unwrap();
+    let (page, _) = page.split_once("; a service account").unwrap();
+    assert!(kinds.len() >= 3, "{kinds:?}");
+    for kind in kinds {
+        assert!(help.contains(kind), "{kind} in {help}");
+        assert!(page.contains(kind), "{kind} in {page}");
+    }
 }

@@ -1,7 +1,7 @@
 //! What `tread plan` prints for a person, and how it ends.
 
 use crate::configs::{config, files, samples};
-use crate::support::Bench;
+use crate::support::{Bench, tree};
 use serde_json::json;
 
 const LEVELS: [&str; 5] = ["none", "reload", "restart", "drain", "reboot"];
@@ -13,7 +13,7 @@ fn the_first_line_is_the_answer_for_every_kind_of_plan() {
         let ran = sample.plan(&bench, &[]);
         assert_eq!(ran.first_line(), sample.first_line, "{}", ran.err());
         assert_eq!(ran.code(), if sample.effect.is_some() { 0 } else { 4 }, "{}", ran.out());
-        assert_eq!(ran.err(), "");
+        assert_eq!(ran.err().is_empty(), sample.effect.is_some(), "{}", ran.err());
     }
 }
 
@@ -43,9 +43,10 @@ fn max_does_not_change_what_a_script_reads_and_tells_the_log_which_changes_are_t
         let without = sample.plan(&bench, &["-o", "json"]);
         let with = sample.plan(&bench, &["-o", "json", "--max", "none"]);
         assert_eq!(without.out(), with.out());
-        assert_eq!(without.err(), "");
+        let refusal = format!("warning: {}. ", sample.first_line);
         let told = match sample.effect {
-            None | Some("none") => String::new(),
+            None => refusal.clone(),
+            Some("none") => String::new(),
             Some(effect) => {
                 format!(
                     "warning: more disruptive than --max none: this plan is a {effect}, because of "
@@ -57,6 +58,71 @@ fn max_does_not_change_what_a_script_reads_and_tells_the_log_which_changes_are_t
             err.starts_with(&told) && err.lines().count() == usize::from(!told.is_empty()),
             "{err}"
         );
+        let err = without.err();
+        assert!(err.is_empty() != err.starts_with(&refusal), "{err}");
+        assert_eq!(err.is_empty(), sample.effect.is_some(), "{err}");
+        let human = sample.plan(&bench, &["--max", "none"]);
+        assert_eq!(human.err(), with.err(), "who keeps the plan in a file reads a log too");
+    }
+}
+
+#[test]
+fn a_refusal_says_in_the_log_what_cannot_be_taken_and_why() {
+    let bench = Bench::new();
+    let [old, new] = ["old", "new"].map(|side| {
+        let path = tree().join(format!("examples/repartition-refused/{side}.yaml"));
+        path.to_str().unwrap().to_owned()
+    });
+    for more in [&["-o", "json"][..], &["-o", "yaml", "--max", "restart"], &[]] {
+        let ran = bench.tread(&[&["plan", old.as_str(), new.as_str()], more].concat());
+        assert_eq!(ran.code(), 4, "{}", ran.err());
+        let (err, lines) = (ran.err(), ran.err().lines().count());
+        assert!(err.starts_with("warning: ") && lines == 1, "{err}");
+        for part in ["a running node cannot take: storage:", "provision the nodes anew"] {
+            assert!(err.contains(part), "{part} in {err}");
+        }
+    }
+}
+
+#[test]
+fn where_plan_and_log_are_one_the_plan_says_it_and_nothing_says_it_again() {
+    let bench = Bench::new();
+    for sample in samples() {
+        let apart = sample.plan(&bench, &["--max", "none"]);
+        let log = std::fs::File::create(bench.dir.path().join("log")).unwrap();
+        let mut command = bench.command(&["plan", "old.json", "new.json", "--max", "none"]);
+        if sample.rule.is_some() {
+            command.args(["--rules", "rule.json"]);
+        }
+        command.stdout(log.try_clone().unwrap()).stderr(log);
+        let code = command.status().unwrap().code();
+        assert_eq!(code, Some(apart.code()));
+        assert_eq!(std::fs::read_to_string(bench.dir.path().join("log")).unwrap(), apart.out());
+    }
+}
+
+#[test]
+fn what_only_a_cluster_would_use_is_a_usage_error_without_one() {
+    let bench = Bench::new();
+    bench.plan(config(json!({})), config(json!({})), &[]);
+    for option in [
+        &["--delete"][..],
+        &["--pool", "worker"],
+        &["-n", "tread-system"],
+        &["--context", "a"],
+        &["--kubeconfig", "a"],
+    ] {
+        let ran = bench.tread(&[&["plan", "old.json", "new.json"], option].concat());
+        assert_eq!((ran.code(), ran.out().as_str()), (2, ""), "{option:?}");
+        let word = if option[0] == "-n" { "--namespace" } else { option[0] };
+        for part in [word, "is for a cluster", "tread plan -f FILE"] {
+            assert!(ran.err().contains(part), "{part} in {}", ran.err());
+        }
+    }
+    for args in [&["policies", "--context", "a"][..], &["policies", "--kubeconfig", "a"]] {
+        let ran = bench.tread(args);
+        assert_eq!(ran.code(), 2, "{}", ran.err());
+        assert!(ran.err().contains("add --cluster"), "{}", ran.err());
     }
 }
 
@@ -135,6 +201,7 @@ fn the_usage_is_checked_before_anything_is_read() {
         &["plan", "a", "b", "-o", "xml"],
         &["plan", "a", "b", "--diff", "maybe"],
         &["plan", "a", "b", "--no-such-flag"],
+        &["plan", "-f", "a", "--diff", "always"],
         &["policies", "extra"],
         &["policies", "-o", "table"],
         &["policy"],

@@ -3,7 +3,7 @@
 use crate::configs::{core_user, files, rule};
 use crate::guests::{answering, claim};
 use crate::schema::{checked, from_yaml};
-use crate::support::{Bench, Ran};
+use crate::support::{Bench, Ran, tree};
 use serde_json::{Value, json};
 use tread_model::effect::Effect;
 
@@ -101,6 +101,17 @@ fn what_is_probably_not_meant_is_a_warning_and_no_error() {
         (unit("restart", "crio.service.service"), "perhaps crio.service is meant"),
         (unit("reload", "a.timer"), "systemd reloads services and mounts"),
         (unit("restart", "user.slice"), "it is a slice"),
+        (
+            json!([nothing("kernel-arguments")]),
+            "Rule 1 of it answers kernel-arguments without a reboot: only a boot applies",
+        ),
+        (json!([nothing("kernel-type")]), "answers kernel-type without a reboot"),
+        (json!([nothing("extensions")]), "answers extensions without a reboot"),
+        (
+            json!([nothing("file:/etc/a"), {"match": ["file:/etc/b", "os-image"],
+                    "actions": [{"do": "drain"}, {"do": "restart", "unit": "a.service"}]}]),
+            "Rule 2 of it answers os-image without a reboot: only a boot applies",
+        ),
     ] {
         write(&bench, "it", all.clone());
         let ran = rules(&bench, &["it.yaml"]);
@@ -114,11 +125,42 @@ fn what_is_probably_not_meant_is_a_warning_and_no_error() {
         json!([nothing("file:/etc/{a,b}"), nothing("file:/etc/a")]),
         json!([nothing("unit:app@*.service")]),
         unit("reload", "var-lib.mount"),
+        json!([{"match": ["kernel-arguments"], "actions": [{"do": "reboot"}], "drain": false}]),
+        json!([{"match": ["os-image"], "actions": [{"do": "reboot"}]}]),
+        json!([{"match": ["kernel-type"], "refuse": true, "reason": "Ask us."}]),
+        json!([{"match": ["extensions"], "abstain": true}]),
     ] {
         write(&bench, "it", fine);
         let ran = rules(&bench, &["it.yaml"]);
         assert!(!ran.out().contains("warning"), "{}", ran.out());
     }
+}
+
+#[test]
+fn a_rule_that_spares_a_boot_decides_and_a_warning_says_that_only_a_boot_applies_it() {
+    let bench = Bench::new();
+    write(&bench, "it", json!([{"match": ["kernel-arguments"], "actions": []}]));
+    let [old, new] = ["old", "new"].map(|side| {
+        let path = tree().join(format!("examples/kernel-argument/{side}.yaml"));
+        path.to_str().unwrap().to_owned()
+    });
+    let plan =
+        |rules: &str| checked(&bench.tread(&["plan", "--rules", rules, &old, &new, "-o", "json"]));
+    let of_admin = plan("it.yaml");
+    assert_eq!((&of_admin["effect"], &of_admin["reboot"]), (&json!("none"), &json!(false)));
+    let warning = of_admin["warnings"][0].as_str().unwrap_or_default();
+    for part in ["Rule 1 of it answers kernel-arguments", "only a boot applies", "{do: reboot}"] {
+        assert!(warning.contains(part), "{part} in {warning:?}");
+    }
+
+    let mut object = rule("it", json!({}));
+    object["spec"]["layer"] = json!("template");
+    object["spec"]["rules"] = json!([{"match": ["kernel-arguments"], "actions": []}]);
+    bench.write("theirs.yaml", object.to_string());
+    let of_template = plan("theirs.yaml");
+    assert_eq!(of_template["reboot"], true);
+    let warning = of_template["warnings"][0].as_str().unwrap_or_default();
+    assert!(warning.contains("it costs a reboot all the same"), "{warning:?}");
 }
 
 #[test]

@@ -68,7 +68,7 @@ fn too_disruptive_says_which_changes_and_who_could_make_them_cost_less() {
     let human = bench.plan(with("1"), with("2"), &args);
     let ran = bench.plan(with("1"), with("2"), &[&args[..], &["-o", "json"]].concat());
     assert_eq!((human.code(), ran.code()), (3, 3));
-    assert_eq!(human.err(), "");
+    assert_eq!(human.err(), ran.err());
     assert_eq!(ran.err().lines().count(), 1, "{}", ran.err());
     for text in [human.out().replace("\n    ", " "), ran.err()] {
         for part in [

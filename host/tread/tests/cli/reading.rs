@@ -37,6 +37,18 @@ fn what_was_read_on_each_side_is_told_where_it_is_not_obvious() {
     ] {
         assert!(paragraphs.contains(&line), "{line:?} in {paragraphs:#?}");
     }
+    let args = ["plan", "--old", "old", "--new", "new", "--new", "mirrors.json", "-o", "json"];
+    let plan = checked(&bench.tread(&args));
+    let all = ["00-worker", "50-a", "50-b", "50-c", "99-z"];
+    let configs = json!({"kind": "MachineConfig", "count": 5, "names": all});
+    assert_eq!(
+        plan["read"]["new"],
+        json!({
+            "objects": [configs, {"kind": "ImageDigestMirrorSet", "count": 1}],
+            "pool": "worker",
+            "from": [{"path": "new", "files": 5}, {"path": "mirrors.json"}],
+        })
+    );
 
     bench.write("a.json", role("a", "worker", "1"));
     bench.write("b.json", role("a", "worker", "2"));
@@ -58,6 +70,57 @@ fn sides_of_different_pools_are_a_warning_in_every_form() {
     }
     let human = bench.tread(&["plan", "w.json", "m.yaml"]).out();
     assert_eq!(human.lines().nth(1), Some(format!("warning: {warning}").as_str()));
+}
+
+/// A worker's MachineConfigs, and those of one more.
+#[test]
+fn a_side_that_lacks_most_of_the_other_is_a_warning_that_says_what_a_side_is() {
+    let bench = Bench::new();
+    bench.write("one.json", role("99-one", "worker", "1"));
+    bench.write("idms.json", mirrors(&["m.example/a"]).to_string());
+    let worker = tree().join("tests/corpus/openshift/worker.json");
+    let worker = worker.to_str().unwrap();
+    let warnings = |args: &[&str]| -> Vec<String> {
+        let ran = bench.tread(&[&["plan", "-o", "json"], args].concat());
+        let plan = checked(&ran);
+        let all = plan.get("warnings").and_then(Value::as_array).cloned().unwrap_or_default();
+        all.iter().map(|it| it.as_str().unwrap().to_owned()).collect()
+    };
+    for new in ["one.json", "idms.json"] {
+        let found = warnings(&["--old", worker, "--new", new]).join("\n");
+        for part in
+            ["MachineConfigs of OLD are not in NEW (00-worker, ", "on both sides", "tread plan -f"]
+        {
+            assert!(found.contains(part), "{part} in {found}");
+        }
+    }
+    for more in ["one.json", "idms.json"] {
+        let found = warnings(&["--old", worker, "--new", worker, "--new", more]).join("\n");
+        assert!(!found.contains("are not in"), "{found}");
+    }
+}
+
+#[test]
+fn a_file_that_is_given_twice_is_told_as_that() {
+    let bench = Bench::new();
+    bench.write("side/a.json", role("a", "worker", "1"));
+    bench.write("old.json", role("a", "worker", "1"));
+    for (args, told) in [
+        (
+            &["--old", "old.json", "--new", "side/a.json", "--new", "side/a.json"][..],
+            "NEW: side/a.json is given twice: name it once",
+        ),
+        (
+            &["--old", "side", "--old", "side/../side/a.json", "--new", "old.json"],
+            "OLD: side/a.json and side/../side/a.json are the same file: name it once",
+        ),
+    ] {
+        let ran = bench.tread(&[&["plan"], args].concat());
+        assert_eq!((ran.code(), ran.out().as_str()), (2, ""), "{}", ran.err());
+        assert!(ran.err().contains(told), "{told} in {}", ran.err());
+    }
+    let both = bench.tread(&["plan", "old.json", "old.json"]);
+    assert_eq!(both.code(), 0, "one file on both sides is told in the plan: {}", both.err());
 }
 
 #[test]
@@ -108,6 +171,32 @@ fn a_packed_manifest_is_a_policy_with_the_settings_that_it_was_packed_with() {
     };
     assert_eq!(at_most(&[]), ("settings".to_owned(), 7.into()));
     assert_eq!(at_most(&["--set", "settings.at_most=3"]).1, 3);
+}
+
+#[test]
+fn a_packed_manifest_is_inspected_as_what_is_packed_in_it() {
+    let bench = Bench::new();
+    let manifest = packed(&bench);
+    bench.write("mine.yaml", &manifest);
+    let ran = bench.tread(&["policy", "inspect", "mine.yaml", "-o", "json"]);
+    assert_eq!(ran.code(), 0, "{}", ran.out());
+    let report = ran.json();
+    assert_eq!((&report["kind"], &report["name"]), (&json!("policy"), &json!("settings")));
+    assert_eq!(report["packedIn"], "ConfigMap node-config/mine, key policy.wasm");
+    let plain = tree().join("tests/contract/1.0.0/settings.wasm");
+    let plain = bench.tread(&["policy", "inspect", plain.to_str().unwrap(), "-o", "json"]).json();
+    assert_eq!((&report["digest"], plain.get("packedIn")), (&plain["digest"], None));
+    let human = bench.tread(&["policy", "inspect", "mine.yaml"]).out();
+    assert!(human.contains("ConfigMap node-config/mine, key policy.wasm"), "{human}");
+
+    bench
+        .write("two.yaml", format!("{manifest}---\n{}", manifest.replace("\"mine\"", "\"other\"")));
+    let ran = bench.tread(&["policy", "inspect", "two.yaml"]);
+    assert_eq!(ran.code(), 1, "{}", ran.out());
+    for part in ["holds 2 modules", "node-config/other", "tread policy unpack two.yaml --name NAME"]
+    {
+        assert!(ran.err().contains(part), "{part} in {}", ran.err());
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The plan as JSON, held against its schema to the letter.
 
-use crate::configs::samples;
+use crate::configs::{config, file, samples};
 use crate::support::{Bench, Ran};
 use serde_json::{Map, Value};
 
@@ -47,6 +47,7 @@ fn plan_is_valid(plan: &Value) -> Checked {
         "from",
         "outcome",
         "policies",
+        "read",
         "reboot",
         "reproducible",
         "schema",
@@ -78,6 +79,7 @@ fn plan_is_valid(plan: &Value) -> Checked {
     changes.iter().try_for_each(|it| change(it, policies))?;
     ensure(changes.is_sorted_by_key(|it| it["id"].as_str()), "changes are not in order of id")?;
     steps(plan)?;
+    read(&plan["read"])?;
     plan.get("shadow").map_or(Ok(()), |it| shadow(plan, it))?;
     let refused = changes.iter().any(|change| change["outcome"] == "refused");
     let outcome = match (refused, changes.is_empty()) {
@@ -86,6 +88,46 @@ fn plan_is_valid(plan: &Value) -> Checked {
         (false, false) => "apply",
     };
     ensure(plan["outcome"] == outcome, "the outcome does not follow from the changes")
+}
+
+/// What was read on each side.
+fn read(read: &Value) -> Checked {
+    let read = keys("read", read, &["new", "old", "samePlace"], &[])?;
+    ensure(read["samePlace"].is_boolean(), "samePlace is no boolean")?;
+    for side in ["old", "new"] {
+        let side = keys(side, &read[side], &["from", "objects"], &["pool"])?;
+        for from in list("from", &side["from"])? {
+            line("path", &keys("from", from, &["path"], &["files"])?["path"])?;
+        }
+        for objects in list("objects", &side["objects"])? {
+            let objects = keys("objects", objects, &["count", "kind"], &["names"])?;
+            line("kind", &objects["kind"])?;
+            ensure(objects["count"].as_u64().is_some_and(|it| it > 0), "count is no number")?;
+        }
+    }
+    Ok(())
+}
+
+/// How much differs, and in what.
+fn difference(difference: &Value) -> Checked {
+    let difference = keys("difference", difference, &["secret"], &["attributes", "contents"])?;
+    ensure(difference["secret"].is_boolean(), "secret is no boolean")?;
+    let of = |name: &str| difference.get(name).and_then(Value::as_array).cloned();
+    for contents in of("contents").unwrap_or_default() {
+        let pair: &[&str] = match &contents {
+            it if it.get("addedLines").is_some() => &["addedLines", "removedLines"],
+            it if it.get("linesBefore").is_some() => &["linesAfter", "linesBefore"],
+            _ => &["bytesAfter", "bytesBefore"],
+        };
+        let contents = keys("contents", &contents, pair, &["dropin"])?;
+        ensure(pair.iter().all(|it| contents[*it].is_u64()), "an amount is no number")?;
+    }
+    for attribute in of("attributes").unwrap_or_default() {
+        let attribute = keys("attribute", &attribute, &["after", "before", "name"], &[])?;
+        one_of("name", &attribute["name"], &["enabled", "group", "masked", "mode", "user"])?;
+        ensure(attribute["before"] != attribute["after"], "an attribute does not differ")?;
+    }
+    Ok(())
 }
 
 /// What policies in the shadow would make of it, and that this agrees with it.
@@ -163,7 +205,9 @@ fn rank_of(word: &str) -> Option<usize> {
 
 fn change(change: &Value, policies: &[Value]) -> Checked {
     let required = ["actions", "decidedBy", "edit", "id", "outcome", "reason"];
-    let change = keys("change", change, &required, &["advice", "answers", "insteadOf"])?;
+    let change =
+        keys("change", change, &required, &["advice", "answers", "difference", "insteadOf"])?;
+    change.get("difference").map_or(Ok(()), difference)?;
     line("id", &change["id"])?;
     line("reason", &change["reason"])?;
     one_of("edit", &change["edit"], &["added", "changed", "removed"])?;
@@ -305,6 +349,58 @@ fn every_kind_of_plan_keeps_the_schema() {
         assert_eq!(plan["summary"], sample.first_line);
         assert_eq!(plan["effect"], sample.effect.unwrap_or("refuse"));
     }
+}
+
+#[test]
+fn what_a_person_is_shown_of_both_sides_a_script_can_read() {
+    let bench = Bench::new();
+    let unit = |limit: &str, enabled: bool| {
+        let dropins = serde_json::json!([{"name": "10-a.conf", "contents": limit}]);
+        serde_json::json!([{"name": "a.service", "enabled": enabled, "contents": "[Unit]\n",
+            "dropins": dropins}])
+    };
+    let side = |text: &str, mode, limit: &str, enabled| {
+        let files = [
+            file("/etc/plain", &format!("same\n{text}\n"), 0o644),
+            file("/etc/opened", "password\n", mode),
+            file("/etc/secret", text, 0o600),
+        ];
+        config(serde_json::json!({"storage": {"files": files},
+            "systemd": {"units": unit(limit, enabled)}}))
+    };
+    let (old, new) = (side("a", 0o600, "x\n", true), side("b\nc", 0o644, "x\ny\n", false));
+    let plan = checked(&bench.plan(old, new, &["-o", "json"]));
+    let of = |id: &str| {
+        let changes = plan["changes"].as_array().unwrap();
+        changes.iter().find(|it| it["id"] == id).unwrap()["difference"].clone()
+    };
+    let lines = |added: u64, removed: u64| serde_json::json!([{"addedLines": added, "removedLines": removed}]);
+    assert_eq!(
+        of("file:/etc/plain"),
+        serde_json::json!({"secret": false, "contents": lines(2, 1)})
+    );
+    assert_eq!(
+        of("file:/etc/secret"),
+        serde_json::json!({"secret": true, "contents": lines(2, 1)})
+    );
+    assert_eq!(
+        of("file:/etc/opened"),
+        serde_json::json!({"secret": true,
+            "attributes": [{"name": "mode", "before": "0600", "after": "0644"}]}),
+        "a secret that everybody can read from now on"
+    );
+    assert_eq!(
+        of("unit:a.service"),
+        serde_json::json!({"secret": false,
+            "contents": [{"dropin": "10-a.conf", "addedLines": 1, "removedLines": 0}],
+            "attributes": [{"name": "enabled", "before": "enabled", "after": "left to presets"}]})
+    );
+    assert_eq!(plan["read"]["samePlace"], false);
+    assert_eq!(plan["read"]["old"]["from"], serde_json::json!([{"path": "old.json"}]));
+    assert_eq!(plan["read"]["old"]["objects"][0]["kind"], "MachineConfig");
+    assert_eq!(plan["read"]["old"]["objects"][0]["count"], 1);
+    let same = checked(&bench.tread(&["plan", "old.json", "old.json", "-o", "json"]));
+    assert_eq!(same["read"]["samePlace"], true);
 }
 
 #[test]

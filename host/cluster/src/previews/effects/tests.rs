@@ -14,6 +14,7 @@ fn change(id: &str, outcome: ChangeOutcome, actions: Vec<Step>) -> PlannedChange
         advice: None,
         answers: Vec::new(),
         instead_of: None,
+        difference: None,
     }
 }
 

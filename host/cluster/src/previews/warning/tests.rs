@@ -31,6 +31,7 @@ pub(crate) fn preview(pool: &str, nodes: i64, reboots: bool, operator: Option<Ef
         advice: None,
         answers: Vec::new(),
         instead_of: None,
+        difference: None,
     };
     let plan = Plan {
         schema: SCHEMA,
