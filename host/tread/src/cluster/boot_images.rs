@@ -1,6 +1,6 @@
 //! `tread bootimages`
 
-use super::connect::{ClusterArgs, client, wait_for};
+use super::connect::{ClusterArgs, cluster, wait_for};
 use crate::Exit;
 use crate::cli::ListOutput;
 use crate::render::{json, line, table, yaml};
@@ -118,7 +118,7 @@ pub fn run(args: &BootImagesArgs, out: &mut impl Write) -> Result<Exit> {
 }
 
 async fn known(asked: &Asked) -> Result<(Client, Facts, Report)> {
-    let client = client(&asked.cluster).await?;
+    let client = cluster(&asked.cluster).await?.client;
     let (facts, waits) = gather(&client, &asked.namespace).await;
     let report = report(&facts, &waits);
     for problem in waits.iter().chain(&report.problems) {
