@@ -77,7 +77,7 @@ reasons! {
     NameTaken,
     /// On a DisruptionPolicy: it made pending plans gentler or harsher.
     PlansChanged,
-    /// On a DisruptionPlan: a change of the policies made it gentler or harsher.
+    /// On a DisruptionPlan: changed policies made what tread does gentler or harsher.
     PlanChanged,
     /// On a DisruptionPlan: somebody else's, under a name that tread uses, was removed.
     PlanReplaced,

@@ -2,7 +2,6 @@
 //! output that kube appends; and the whole chain where no answer came.
 
 use kube::runtime::watcher;
-use std::error::Error as _;
 
 /// An error of a request, in words.
 pub fn told(error: &kube::Error) -> String {
@@ -13,6 +12,11 @@ pub fn told(error: &kube::Error) -> String {
             (true, true) => format!("the API server answered with {}", status.code),
         };
     }
+    with_causes(error)
+}
+
+/// An error with its causes in one line, each said once.
+pub fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

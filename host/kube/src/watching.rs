@@ -97,6 +97,12 @@ impl Watches {
             .collect()
     }
 
+    /// The kinds whose definitions are not installed.
+    pub fn not_installed(&self) -> Vec<&'static str> {
+        let all = self.all.borrow();
+        all.iter().filter(|(_, watched)| watched.not_installed).map(|(name, _)| *name).collect()
+    }
+
     fn note(&self, name: &'static str, change: impl FnOnce(&mut Watched)) {
         self.all.send_if_modified(|all| {
             let watched = all.entry(name).or_default();

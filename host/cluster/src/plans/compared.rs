@@ -21,8 +21,9 @@ pub(super) struct Made {
     /// The policies: those that decide now and did not before, or otherwise, and
     /// those that do not any more.
     pub(super) by: BTreeSet<String>,
-    pub(super) gentler: BTreeSet<String>,
-    pub(super) harsher: BTreeSet<String>,
+    /// Each with what it was before.
+    pub(super) gentler: Effects,
+    pub(super) harsher: Effects,
 }
 
 /// With which policies each pool was described last, and how disruptive its plans
@@ -36,7 +37,8 @@ pub(super) struct Compared {
     pub(super) untold: Vec<Made>,
 }
 
-type Effects = BTreeMap<String, Option<Effect>>;
+/// The effects of plans by their names; None: not known.
+pub(super) type Effects = BTreeMap<String, Option<Effect>>;
 
 impl Deciders {
     pub(super) fn of(current: &Current) -> Deciders {
@@ -94,10 +96,11 @@ impl Compared {
         }
         let mut made = Made { by: now.changed_since(&then), ..Made::default() };
         for (plan, effect) in after {
-            match before.get(plan).map(|before| effect.cmp(before)) {
-                Some(std::cmp::Ordering::Less) => made.gentler.insert(plan.clone()),
-                Some(std::cmp::Ordering::Greater) => made.harsher.insert(plan.clone()),
-                _ => continue,
+            let Some(before) = before.get(plan) else { continue };
+            match effect.cmp(before) {
+                std::cmp::Ordering::Less => made.gentler.insert(plan.clone(), *before),
+                std::cmp::Ordering::Greater => made.harsher.insert(plan.clone(), *before),
+                std::cmp::Ordering::Equal => continue,
             };
         }
         if !(made.gentler.is_empty() && made.harsher.is_empty()) {
@@ -134,7 +137,7 @@ fn add(all: &mut Vec<Made>, made: Made) {
 }
 
 /// By tread's own policies: what the operator does does not follow them.
-fn effect(plan: &Described) -> Option<Effect> {
+pub(super) fn effect(plan: &Described) -> Option<Effect> {
     plan.status.transitions.iter().filter_map(|way| way.effect).max()
 }
 
@@ -156,6 +159,10 @@ mod tests {
         names.iter().map(|name| (*name).to_owned()).collect()
     }
 
+    fn were(name: &str) -> Effects {
+        effects(&[(name, Effect::Reboot)])
+    }
+
     #[test]
     fn each_pool_is_compared_with_the_policies_that_it_was_described_with_and_once() {
         let (first, second) = (deciders(&[("a", "1"), ("b", "1")]), deciders(&[("a", "2")]));
@@ -167,7 +174,7 @@ mod tests {
         // The other pool cannot be looked at yet.
         compared.pool(&second, "one", effects(&[("one", Effect::None), ("new", Effect::None)]));
         let told = std::mem::take(&mut compared.untold);
-        let one = Made { by: set(&["a", "b"]), gentler: set(&["one"]), harsher: set(&[]) };
+        let one = Made { by: set(&["a", "b"]), gentler: were("one"), harsher: Effects::new() };
         assert_eq!(told, std::slice::from_ref(&one));
         assert_eq!(compared.sum(&second, &told[0]), one);
         compared.pool(&second, "one", effects(&[("one", Effect::None)]));
@@ -175,8 +182,8 @@ mod tests {
         // Now it can.
         compared.pool(&second, "two", effects(&[("two", Effect::Refuse)]));
         let told = std::mem::take(&mut compared.untold);
-        assert_eq!(told, [Made { gentler: set(&[]), harsher: set(&["two"]), ..one.clone() }]);
-        assert_eq!(compared.sum(&second, &told[0]), Made { harsher: set(&["two"]), ..one });
+        assert_eq!(told, [Made { gentler: Effects::new(), harsher: were("two"), ..one.clone() }]);
+        assert_eq!(compared.sum(&second, &told[0]), Made { harsher: were("two"), ..one });
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! policy itself; and what cannot be planned as it is meant, on whatever it is.
 
 use super::Settings;
-use super::compared::{Compared, Deciders, Made};
+use super::compared::{Compared, Deciders, Effects, Made, effect};
 use super::state::Standing;
 use super::write::answered;
 use crate::previews::{Cluster, Described};
@@ -19,6 +19,7 @@ use tread_kube::clean::cleaned;
 use tread_kube::events::{Note, Reason};
 use tread_kube::told::told;
 use tread_kube::watching::seen::{Seen, each_by_itself};
+use tread_model::effect::Effect;
 
 /// How many plans are named.
 const NAMED: usize = 3;
@@ -143,17 +144,16 @@ pub(super) async fn policies_changed(
         }));
         let policies = made.by.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
         for plan in plans.described {
-            let word = match (made.gentler.contains(&plan.name), made.harsher.contains(&plan.name))
+            let (word, before) = match (made.gentler.get(&plan.name), made.harsher.get(&plan.name))
             {
-                (true, _) => "gentler",
-                (_, true) => "harsher",
+                (Some(before), _) => ("gentler", *before),
+                (_, Some(before)) => ("harsher", *before),
                 _ => continue,
             };
             if !settings.leads.now() {
                 return untold;
             }
-            let effect = plan.status.effect.as_deref().unwrap_or_default();
-            let text = format!("{word} than before, {effect}, since this changed: {policies}");
+            let text = changed(plan, word, before, &policies);
             let note = Note { reason: Reason::PlanChanged, warns: word == "harsher", text };
             let uid = plans.standing.get(&plan.name).map_or("", |it| it.uid.as_str());
             let about = about(("tread.dev/v1alpha1", "DisruptionPlan"), &plan.name, uid);
@@ -161,6 +161,24 @@ pub(super) async fn policies_changed(
         }
     }
     untold
+}
+
+/// What changed of a plan, from what to what. Beside OpenShift's operator that is
+/// what tread would do, and not what happens to nodes.
+fn changed(plan: &Described, word: &str, before: Option<Effect>, policies: &str) -> String {
+    let named = |effect: Option<Effect>| effect.map_or("not known", Effect::as_str);
+    let (from, to) = (named(before), named(effect(plan)));
+    let happens = plan.status.effect.as_deref().unwrap_or_default();
+    match &plan.status.tread {
+        Some(tread) => format!(
+            "What tread would do is {word} than before, {to} instead of {from} ({tread}), since this \
+             changed: {policies}. It changes nothing for the nodes: OpenShift's operator rolls this \
+             out ({happens}), and asks no policy of tread's."
+        ),
+        None => format!(
+            "{word} than before, {to} instead of {from} ({happens}), since this changed: {policies}"
+        ),
+    }
 }
 
 /// Tells it on the policies; what could not be told comes back. The status of a
@@ -197,8 +215,8 @@ pub(super) async fn on_policies(settings: &Settings, untold: Vec<Untold>) -> Vec
 }
 
 fn sentence(made: &Made) -> String {
-    let part = |plans: &BTreeSet<String>, word: &str| {
-        let named = plans.iter().map(String::as_str).take(NAMED).collect::<Vec<_>>().join(", ");
+    let part = |plans: &Effects, word: &str| {
+        let named = plans.keys().map(String::as_str).take(NAMED).collect::<Vec<_>>().join(", ");
         let more = match plans.len().saturating_sub(NAMED) {
             0 => String::new(),
             more => format!(" and {more} more"),
@@ -261,4 +279,42 @@ async fn patch(settings: &Settings, object: &DisruptionPolicy, status: Value) ->
     }
     tracing::info!(policy = name, "others write it all the time: written at the next look");
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tread_kube::api::disruption_plan::{Cause, Transition};
+
+    #[test]
+    fn beside_the_operator_it_is_said_which_of_both_effects_changed() {
+        let mut plan = Described {
+            name: "a".to_owned(),
+            pool: "worker".to_owned(),
+            cause: Cause::default(),
+            effect: Effect::Reboot,
+            status: Default::default(),
+            happens: Vec::new(),
+            reasons: Vec::new(),
+            left_out: BTreeSet::new(),
+        };
+        plan.status.effect = Some("reload crio.service".to_owned());
+        plan.status.transitions =
+            vec![Transition { effect: Some(Effect::Reload), ..Transition::default() }];
+        assert_eq!(
+            changed(&plan, "gentler", Some(Effect::Reboot), "crio"),
+            "gentler than before, reload instead of reboot (reload crio.service), since this \
+             changed: crio"
+        );
+        plan.status.tread = plan.status.effect.replace("drain + reboot".to_owned());
+        let text = changed(&plan, "gentler", Some(Effect::Reboot), "crio");
+        assert!(
+            text.starts_with(
+                "What tread would do is gentler than before, reload instead of reboot"
+            ),
+            "{text}"
+        );
+        assert!(text.contains("changes nothing for the nodes"), "{text}");
+        assert!(text.contains("operator rolls this out (drain + reboot)"), "{text}");
+    }
 }

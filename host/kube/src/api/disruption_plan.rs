@@ -314,6 +314,30 @@ fn is_zero(number: &i64) -> bool {
     *number == 0
 }
 
+impl PlanStep {
+    /// How disruptive it is; what a newer version calls by another word counts as
+    /// the most.
+    pub fn effect(&self) -> Effect {
+        match self.r#do.as_str() {
+            "write" | "uncordon" => Effect::None,
+            "update-ca-trust" | "daemon-reload" | "reload" => Effect::Reload,
+            "restart" => Effect::Restart,
+            "drain" => Effect::Drain,
+            _ => Effect::Reboot,
+        }
+    }
+}
+
+impl PlanChange {
+    /// How disruptive it is by itself.
+    pub fn effect(&self) -> Effect {
+        match self.verdict.as_str() {
+            "refused" => Effect::Refuse,
+            _ => self.actions.iter().map(PlanStep::effect).max().unwrap_or(Effect::None),
+        }
+    }
+}
+
 impl From<&tread_model::plan::Step> for PlanStep {
     fn from(step: &tread_model::plan::Step) -> PlanStep {
         use tread_model::plan::Step;
@@ -397,6 +421,7 @@ mod tests {
         ] {
             let own = serde_json::to_value(PlanStep::from(&step)).unwrap();
             assert_eq!(own, serde_json::to_value(&step).unwrap());
+            assert_eq!(PlanStep::from(&step).effect(), step.effect());
         }
     }
 

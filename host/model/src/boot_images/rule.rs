@@ -50,7 +50,8 @@ pub enum Reason {
     NotKnownYet,
     /// An admin takes the risk.
     ModeNone,
-    /// A cluster of one node, or one whose images come with each release.
+    /// A cluster of one node, one whose images come with each release, or one
+    /// without a machine resource of its own stream.
     NothingToJudge,
     /// OpenShift's updater of boot images failed.
     UpdaterDegraded,
@@ -337,7 +338,7 @@ pub fn judge_cluster(question: &Question<'_>) -> Verdict {
     match worst {
         None => {
             let message = "no machine resource boots nodes of the cluster's own stream";
-            Verdict::new(Outcome::Passes, Reason::WithinLimit, message.to_owned())
+            Verdict::new(Outcome::Passes, Reason::NothingToJudge, message.to_owned())
         }
         Some((_, verdict)) if verdict.outcome == Outcome::Passes => verdict,
         Some((name, verdict)) => {

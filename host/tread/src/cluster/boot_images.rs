@@ -1,10 +1,10 @@
 //! `tread bootimages`
 
-use super::connect::{ClusterArgs, client, wait_for};
+use super::connect::{ClusterArgs, cluster, wait_for};
 use crate::Exit;
 use crate::cli::ListOutput;
 use crate::render::{json, line, table, yaml};
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use clap::{Args, Subcommand};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{Api, Client};
@@ -16,6 +16,7 @@ use tread_cluster::boot_images::kinds::CATALOGUE_NAMESPACE;
 use tread_cluster::boot_images::machine::{Key, Machine};
 use tread_cluster::boot_images::report::{Report, boots, name_of, remedy_of, report};
 use tread_kube::told::told;
+use tread_model::boot_images::rule::Reason;
 use tread_model::boot_images::{Outcome, Release, Verdict, user_data};
 
 const EXAMPLES: &str = "\
@@ -28,8 +29,8 @@ Examples:
       What gives this machine resource a newer image? Nothing is changed.
 
 Exit codes:
-  0  done; check: the images are new enough
-  1  something went wrong; check: it cannot be told
+  0  done; check: the images are new enough, or there is nothing to judge
+  1  something went wrong, or not all may be read; check: it cannot be told
   2  the command line is wrong
   3  check: the images are too old";
 
@@ -41,7 +42,8 @@ Examples:
       Are they too old for the release that runs?
 
 Exit codes:
-  0  the images are new enough, or too old in a release that holds nothing up for it
+  0  the images are new enough, or too old in a release that holds nothing up for it; or there is
+     nothing to judge: no limit, or no machine resource, as the sentence says
   1  it cannot be told, or something else went wrong
   2  the command line is wrong
   3  the images are too old";
@@ -117,22 +119,69 @@ pub fn run(args: &BootImagesArgs, out: &mut impl Write) -> Result<Exit> {
     }
 }
 
-async fn known(asked: &Asked) -> Result<(Client, Facts, Report)> {
-    let client = client(&asked.cluster).await?;
+/// What was found.
+struct Known {
+    client: Client,
+    facts: Facts,
+    report: Report,
+    /// All of it could be listed.
+    whole: bool,
+}
+
+async fn known(asked: &Asked) -> Result<Known> {
+    let client = cluster(&asked.cluster).await?.client;
     let (facts, waits) = gather(&client, &asked.namespace).await;
+    let waits = in_few_words(&waits, &asked.namespace);
     let report = report(&facts, &waits);
+    if report.resources.is_empty() && !waits.is_empty() {
+        // Nothing can be said of anything.
+        bail!(waits.join("; "));
+    }
     for problem in waits.iter().chain(&report.problems) {
         crate::warn(problem);
     }
-    Ok((client, facts, report))
+    Ok(Known { client, facts, report, whole: waits.is_empty() })
+}
+
+/// How many things that cannot be listed are told of one by one.
+const NAMED: usize = 3;
+
+/// What cannot be listed: all that is forbidden at once, with what to do.
+fn in_few_words(waits: &[String], namespace: &str) -> Vec<String> {
+    let is_forbidden = |why: &&String| why.contains(" is forbidden: ");
+    let (forbidden, others): (Vec<&String>, Vec<&String>) = waits.iter().partition(is_forbidden);
+    let mut said = Vec::new();
+    if let Some((first, more)) = forbidden.split_first() {
+        let name = first.split(": ").next().unwrap_or_default();
+        let more = match more.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        said.push(format!(
+            "you may not read {name}{more}, by which boot images are judged: an admin can bind the \
+             ClusterRole tread.{namespace} to you"
+        ));
+    }
+    said.extend(others.iter().take(NAMED).map(|why| (*why).clone()));
+    if let more @ 1.. = others.len().saturating_sub(NAMED) {
+        said.push(format!("{more} more kinds cannot be listed either"));
+    }
+    said
 }
 
 fn list(asked: &Asked, out: &mut impl Write) -> Result<Exit> {
-    let (_, _, report) = wait_for(known(asked))?;
+    let Known { report, whole, .. } = wait_for(known(asked))?;
     let rows: Vec<_> = report.resources.iter().map(|it| &it.shown).collect();
+    let value = || {
+        json!({
+            "items": rows,
+            "leftOut": report.left_out,
+            "verdict": checked(report.running, &report.verdict),
+        })
+    };
     match asked.output {
-        ListOutput::Json => json(out, &rows)?,
-        ListOutput::Yaml => yaml(out, &rows)?,
+        ListOutput::Json => json(out, &value())?,
+        ListOutput::Yaml => yaml(out, &value())?,
         ListOutput::Human | ListOutput::Wide => {
             let wide = asked.output == ListOutput::Wide;
             let mut heads = vec!["RESOURCE", "VERSION", "KNOWN BY", "STREAM", "VERDICT", "REASON"];
@@ -151,11 +200,16 @@ fn list(asked: &Asked, out: &mut impl Write) -> Result<Exit> {
                 }
                 cells
             });
-            table::print(out, &table::with_heads(&heads, cells))?;
+            if !rows.is_empty() {
+                table::print(out, &table::with_heads(&heads, cells))?;
+            }
             for left in &report.left_out {
                 writeln!(out, "not judged: {}", line(left))?;
             }
-            writeln!(out, "\n{}", line(&sentence(&report, &report.verdict, report.running)))?;
+            if !(rows.is_empty() && report.left_out.is_empty()) {
+                writeln!(out)?;
+            }
+            writeln!(out, "{}", line(&sentence(&report, &report.verdict, report.running)))?;
             if let Some(theirs) = &report.openshift {
                 let does = if theirs.blocks { "holds updates back" } else { "lets updates pass" };
                 let mode = if theirs.mode.is_empty() { "unset" } else { &theirs.mode };
@@ -168,7 +222,7 @@ fn list(asked: &Asked, out: &mut impl Write) -> Result<Exit> {
             }
         }
     }
-    Ok(Exit::Done)
+    Ok(if whole { Exit::Done } else { Exit::Error })
 }
 
 fn sentence(report: &Report, verdict: &Verdict, to: Option<Release>) -> String {
@@ -178,6 +232,16 @@ fn sentence(report: &Report, verdict: &Verdict, to: Option<Release>) -> String {
         limit => format!(" (the limit{release} is {limit})"),
     };
     let told = match verdict.outcome {
+        Outcome::Passes if verdict.reason == Reason::NothingToJudge => "There is nothing to judge",
+        Outcome::Passes if verdict.reason == Reason::ModeNone => "The boot images are not judged",
+        Outcome::Passes if verdict.reason == Reason::NoLimit => {
+            return format!(
+                "Whether the boot images are too old{} is not asked: {}; for an update `tread \
+                 bootimages check --to VERSION` says it",
+                to.map(|release| format!(" for {release}")).unwrap_or_default(),
+                verdict.message
+            );
+        }
         Outcome::Passes => "The boot images are new enough",
         Outcome::Warns | Outcome::Blocks if !verdict.is_of_image() => {
             "Whether boot images are too old cannot be told"
@@ -190,7 +254,7 @@ fn sentence(report: &Report, verdict: &Verdict, to: Option<Release>) -> String {
 }
 
 fn check(to: Option<Release>, asked: &Asked, out: &mut impl Write) -> Result<Exit> {
-    let (_, _, report) = wait_for(known(asked))?;
+    let Known { report, .. } = wait_for(known(asked))?;
     let to = to.or(report.running);
     let verdict = report.to(to);
     match asked.output {
@@ -248,7 +312,7 @@ fn named<'f>(facts: &'f Facts, name: &str) -> Result<(&'f Key, &'f Machine)> {
 
 fn patch(name: &str, asked: &Asked, out: &mut impl Write) -> Result<Exit> {
     let (remedy, stub) = wait_for(async {
-        let (client, facts, _) = known(asked).await?;
+        let Known { client, facts, .. } = known(asked).await?;
         let (key, machine) = named(&facts, name)?;
         let boots = boots(&facts, key, machine);
         let secret = boots.as_ref().ok().and_then(|boots| boots.user_data.as_deref());
@@ -313,4 +377,28 @@ async fn authorities(client: &Client) -> String {
         }
     }
     String::new()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_that_is_forbidden_is_one_line_with_what_to_do() {
+        let forbidden = |kind: &str| format!("{kind}: {kind} is forbidden: User \"a\" cannot list");
+        let waits: Vec<String> =
+            (0..17).map(|number| forbidden(&format!("kind-{number}.example"))).collect();
+        assert_eq!(
+            in_few_words(&waits, "tread-system"),
+            [
+                "you may not read kind-0.example and 16 more, by which boot images are judged: an admin \
+              can bind the ClusterRole tread.tread-system to you"
+            ]
+        );
+        let others: Vec<String> =
+            (0..5).map(|number| format!("kind-{number}: no answer")).collect();
+        let said = in_few_words(&others, "tread-system");
+        assert_eq!(said.len(), NAMED + 1, "{said:?}");
+        assert_eq!(said[NAMED], "2 more kinds cannot be listed either");
+    }
 }

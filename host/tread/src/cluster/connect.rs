@@ -1,11 +1,12 @@
 //! The way to a cluster.
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 use clap::Args;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use std::future::Future;
 use std::path::PathBuf;
+use tread_kube::told::{told, with_causes};
 
 /// Which cluster.
 #[derive(Debug, Clone, Default, Args)]
@@ -18,22 +19,37 @@ pub struct ClusterArgs {
     pub context: Option<String>,
 }
 
-/// A client for the cluster. It does not try again by itself.
-pub(super) async fn client(args: &ClusterArgs) -> Result<Client> {
+/// A cluster that can be asked.
+pub(super) struct Cluster {
+    /// It does not try again by itself.
+    pub(super) client: Client,
+    /// Where its API server is.
+    address: String,
+}
+
+/// The cluster that was named.
+pub(super) async fn cluster(args: &ClusterArgs) -> Result<Cluster> {
     let options = KubeConfigOptions { context: args.context.clone(), ..Default::default() };
     let config = match &args.kubeconfig {
         Some(path) => {
-            let read = Kubeconfig::read_from(path)
-                .with_context(|| format!("cannot read the kubeconfig {}", path.display()))?;
+            let read = Kubeconfig::read_from(path).map_err(|error| {
+                // It names the file.
+                anyhow!("no cluster to ask: {}: see --kubeconfig", with_causes(&error))
+            })?;
             Config::from_custom_kubeconfig(read, &options).await
         }
         None => Config::from_kubeconfig(&options).await,
     };
-    let config = config.context(
-        "no cluster to ask: set KUBECONFIG, or name a kubeconfig with --kubeconfig and a context \
-         of it with --context",
-    )?;
-    tread_kube::client::client(config).context("the kubeconfig cannot be used")
+    let config = config.map_err(|error| {
+        anyhow!(
+            "no cluster to ask: set KUBECONFIG, or name a kubeconfig with --kubeconfig and a \
+             context of it with --context: {}",
+            with_causes(&error)
+        )
+    })?;
+    let address = config.cluster_url.to_string().trim_end_matches('/').to_owned();
+    let client = tread_kube::client::client(config).context("the kubeconfig cannot be used")?;
+    Ok(Cluster { client, address })
 }
 
 /// Runs what waits for a cluster.
@@ -46,13 +62,76 @@ pub(super) fn wait_for<T>(what: impl Future<Output = Result<T>>) -> Result<T> {
         .block_on(what)
 }
 
-/// An answer of the API server that is no success, in a sentence.
-pub(super) fn failed(what: &str, error: &kube::Error) -> anyhow::Error {
+impl Cluster {
+    /// Why something cannot be listed, and what to do.
+    pub(super) fn failed(&self, what: &str, error: &kube::Error) -> anyhow::Error {
+        anyhow!("cannot list {what}: {}", why(&self.address, error))
+    }
+}
+
+/// What installs tread.
+pub(super) const INSTALLS: &str = "`tread manifests | kubectl apply -f -`";
+
+fn why(address: &str, error: &kube::Error) -> String {
     match error {
-        kube::Error::Api(status) if status.is_not_found() => anyhow::anyhow!(
-            "cannot list {what}: this cluster has none of that kind; install tread with \
-             `tread manifests | kubectl apply --server-side -f -`"
+        // Of a group that is not there it says so in plain text, without a reason.
+        kube::Error::Api(status) if status.code == 404 => format!(
+            "tread is not installed in the cluster at {address}, which has none of that kind: \
+             {INSTALLS} installs it"
         ),
-        error => anyhow::anyhow!("cannot list {what}: {}", tread_kube::told::told(error)),
+        kube::Error::Api(status) if status.code == 403 => format!(
+            "{}: an admin can bind tread's ClusterRole tread-view.NAMESPACE to you \
+             (tread-view.tread-system, unless tread is installed in another namespace)",
+            told(error)
+        ),
+        kube::Error::Api(status) if status.code == 401 => format!(
+            "the cluster at {address} does not know who asks ({}): log in again, or see which user \
+             the kubeconfig names",
+            told(error)
+        ),
+        kube::Error::Api(_) => told(error),
+        _ => format!(
+            "no answer from the cluster at {address}: {}: see whether it is the one that is meant \
+             (`kubectl config view --minify`), and whether it answers (`kubectl get --raw /readyz`)",
+            told(error)
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kube::core::Status;
+
+    #[test]
+    fn an_answer_that_is_no_list_says_what_to_do() {
+        let error = |code: u16, message: &str, reason: &str| {
+            let status = Status::failure(message, reason).with_code(code);
+            why("https://api.example:6443", &kube::Error::Api(Box::new(status)))
+        };
+        // As kube makes it of an answer in plain text.
+        let missing = error(404, "404 page not found", "Failed to parse error data");
+        assert!(
+            missing.starts_with("tread is not installed in the cluster at https://"),
+            "{missing}"
+        );
+        assert!(missing.contains("`tread manifests | kubectl apply -f -`"), "{missing}");
+        let forbidden = error(403, "disruptionplans is forbidden", "Forbidden");
+        assert!(forbidden.starts_with("disruptionplans is forbidden: an admin can"), "{forbidden}");
+        assert!(forbidden.contains("tread-view.NAMESPACE"), "{forbidden}");
+        let unknown = error(401, "Unauthorized", "Unauthorized");
+        assert!(unknown.contains("https://api.example:6443 does not know who asks"), "{unknown}");
+        let refused = kube::Error::ReadEvents(std::io::Error::other("connection refused"));
+        let refused = why("https://api.example:6443", &refused);
+        assert!(refused.starts_with("no answer from the cluster at https://api.ex"), "{refused}");
+        assert_eq!(refused.matches("connection refused").count(), 1, "{refused}");
+    }
+
+    #[tokio::test]
+    async fn a_kubeconfig_that_is_not_there_is_named_with_its_cause_once() {
+        let args = ClusterArgs { kubeconfig: Some("/no/such/file".into()), context: None };
+        let error = format!("{:#}", cluster(&args).await.err().unwrap());
+        assert_eq!(error.matches("No such file").count(), 1, "{error}");
+        assert_eq!(error.matches("/no/such/file").count(), 1, "{error}");
     }
 }

@@ -1,5 +1,6 @@
 //! What the command line asks a cluster.
 
+mod beyond;
 pub mod boot_images;
 mod connect;
 mod objects;

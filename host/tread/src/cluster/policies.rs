@@ -1,6 +1,6 @@
 //! `tread policies --cluster`
 
-use super::connect::{ClusterArgs, client, failed, wait_for};
+use super::connect::{ClusterArgs, cluster, wait_for};
 use super::unreadable;
 use crate::Exit;
 use crate::cli::ListOutput;
@@ -16,8 +16,9 @@ use tread_kube::clean::clean;
 /// and says what is wrong with those that are not well.
 pub fn run(args: &ClusterArgs, output: ListOutput, out: &mut impl Write) -> Result<Exit> {
     let mut policies = wait_for(async {
-        let client = client(args).await?;
-        listed::policies(client).await.map_err(|error| failed("policies", &error))
+        let cluster = cluster(args).await?;
+        let listed = listed::policies(cluster.client.clone()).await;
+        listed.map_err(|error| cluster.failed("policies", &error))
     })?;
     policies.sort_by_cached_key(|it| (it.object.spec.layer() as u8, it.object.name_any()));
     unreadable("policy", &policies);

@@ -1,9 +1,9 @@
 //! `tread plan -f FILE`: what a change would do to a cluster's pools, as the
 //! service there would say.
 
-use super::connect::{client, wait_for};
-use super::objects;
+use super::connect::{cluster, wait_for};
 use super::waiting::{may_not_read, until_ready};
+use super::{beyond, objects};
 use crate::cli::{PlanArgs, PlanOutput};
 use crate::render::{json, line, table, yaml};
 use crate::{Exit, UsageError, builtins, inputs, loading, warn};
@@ -19,7 +19,7 @@ use tread_cluster::plans::{self, Previewer, Retention};
 use tread_cluster::policies::current::Published;
 use tread_cluster::policies::registry;
 use tread_cluster::policies::snapshot::Room;
-use tread_cluster::previews::{Change, Described, describe};
+use tread_cluster::previews::{Change, Cluster, Described, describe};
 use tread_engine::limits::Limits;
 use tread_kube::api::POOL_KIND;
 use tread_kube::api::disruption_plan::Cause;
@@ -37,7 +37,7 @@ const SCHEMA: &str = "tread.dev/preview/v1";
 pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
     let changes = read(args)?;
     let all = wait_for(async {
-        let client = client(&args.cluster).await?;
+        let client = cluster(&args.cluster).await?.client;
         let limits = Limits::default();
         let sandbox = loading::sandbox(limits)?;
         // Whoever asks from outside writes nothing.
@@ -82,16 +82,12 @@ pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
         warn(&format!("what the nodes of pool {} go through is not known: {why}", plan.pool));
         return Ok(Exit::Error);
     }
-    let worst = pools.iter().flat_map(OfPool::judged).max_by_key(|plan| plan.effect);
+    let worst = pools.iter().flat_map(OfPool::judged).map(|plan| plan.effect).max();
     Ok(match (worst, args.max) {
-        (Some(plan), _) if plan.effect == Effect::Refuse => Exit::Refused,
-        (Some(plan), Some(max)) if plan.effect > max => {
-            warn(&format!(
-                "more disruptive than --max {max}: pool {}: this is a {}{}",
-                plan.pool,
-                plan.effect,
-                costliest(plan)
-            ));
+        (Some(Effect::Refuse), _) => Exit::Refused,
+        (Some(worst), Some(max)) if worst > max => {
+            let pools: Vec<_> = pools.iter().map(|pool| pool.judged().collect()).collect();
+            warn(&beyond::in_words(&pools, max));
             Exit::TooDisruptive
         }
         _ => Exit::Done,
@@ -103,21 +99,6 @@ fn not_planned(plan: &Described) -> Option<&str> {
     let mut conditions = plan.status.conditions.iter();
     let planned = conditions.find(|it| it.type_ == "Planned" && it.status == "False")?;
     Some(&planned.message)
-}
-
-/// The change that costs most, and who could make it cost less.
-fn costliest(plan: &Described) -> String {
-    // Beside OpenShift's operator it is the operator that does it.
-    if let (Some(because), Some(tread)) = (&plan.status.because, &plan.status.tread) {
-        return format!(", because of {because}, by OpenShift's operator; tread would do: {tread}");
-    }
-    let ways = plan.status.transitions.iter().filter(|way| way.effect == Some(plan.effect));
-    // The most disruptive changes come first.
-    let Some(change) = ways.flat_map(|way| &way.changes).next() else { return String::new() };
-    match &change.advice {
-        Some(advice) => format!(", because of {}. {advice}", change.id),
-        None => format!(", because of {}: {}", change.id, change.reason),
-    }
 }
 
 /// What a cluster says of changes.
@@ -207,6 +188,7 @@ async fn ask(
             return Err(UsageError(message).into());
         }
     }
+    are_there(changes, &previewer.snapshot())?;
     let causes: Vec<&Cause> = changes.iter().map(|(_, cause)| cause).collect();
     let changes: Vec<Change> = changes.iter().map(|(change, _)| change.clone()).collect();
     let notes = changes.iter().filter_map(|change| previewer.unselected(change)).collect();
@@ -223,6 +205,25 @@ async fn ask(
         all.extend(of_pool(describe(&preview, Digest::of(b""), Timestamp::now()), &causes));
     }
     Ok(Answer { pools: all, notes })
+}
+
+/// What is to be deleted has to be there: who mistypes a name is not told that
+/// nothing changes.
+fn are_there(changes: &[(Change, Cause)], cluster: &Cluster) -> Result<()> {
+    let is_missing = |change: &Change| match change {
+        Change::NoMachineConfig(name) => !cluster.configs.contains_key(name),
+        Change::NoMirror(key) => !cluster.mirrors.contains_key(key),
+        Change::MachineConfig { .. } | Change::Mirror(..) => false,
+    };
+    let missing: Vec<String> = changes
+        .iter()
+        .filter(|(change, _)| is_missing(change))
+        .map(|(_, cause)| format!("{} {}", cause.kind, cause.name))
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    bail!("--delete: there is no {} in the cluster", missing.join(" and no "))
 }
 
 /// What is asked about, of a pool's plans; None if none of it concerns the pool.

@@ -1,6 +1,7 @@
 //! Waits until the cluster has said all that a preview needs. Whoever waits is
 //! told for what, and nobody waits for what will never come.
 
+use super::connect::INSTALLS;
 use crate::{builtins, warn};
 use anyhow::{Result, bail};
 use kube::Client;
@@ -96,8 +97,7 @@ fn is_installed(watches: &Watches) -> Result<()> {
     if all.get("disruptionpolicies").is_some_and(|it| it.not_installed) {
         bail!(
             "tread is not installed in this cluster, so it is not known who decides there: \
-             `tread manifests | kubectl apply --server-side -f -` installs it, and `tread plan OLD \
-             NEW` plans without a cluster"
+             {INSTALLS} installs it, and `tread plan OLD NEW` plans without a cluster"
         );
     }
     Ok(())

@@ -1,12 +1,14 @@
 //! `tread serve`: the service in a cluster. Wiring, and the order in which it
 //! starts and stops.
 
+mod checks;
 mod listed;
 
 use crate::manifests::Mode;
 use crate::{Exit, builtins, loading};
 use anyhow::{Context as _, Result, anyhow};
 use axum::Router;
+use checks::{Known, readiness};
 use clap::Args;
 use futures::FutureExt as _;
 use listed::Listed;
@@ -18,19 +20,18 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tread_cluster::boot_images;
 use tread_cluster::plans::{self, Previewer, Retention};
-use tread_cluster::policies::current::Published;
 use tread_cluster::policies::registry;
 use tread_cluster::policies::snapshot::Room;
 use tread_engine::limits::Limits;
 use tread_front::admission::certificates::{Lives, service_names};
 use tread_front::admission::{Certificates, Settings, Warn, webhook};
-use tread_front::http::{Check, Port, Readiness, Reviewer, lists, plain};
+use tread_front::http::{Port, Reviewer, lists, plain};
 use tread_front::installations::{Met, until_alone};
 use tread_front::manifests::workload::{HTTP, HTTPS};
 use tread_front::manifests::{NAME, grants::LEASE};
 use tread_front::shutdown::Shutdown;
 use tread_kube::events::Events;
-use tread_kube::leadership::{Election, Leading, Timings};
+use tread_kube::leadership::{Election, Timings};
 use tread_kube::metrics::Metrics;
 use tread_kube::review::Warned;
 use tread_kube::watching::Watches;
@@ -286,99 +287,6 @@ fn replica() -> String {
     let name = variable("POD_NAME").or_else(machine).unwrap_or_default();
     let name = name.trim();
     if name.is_empty() { NAME.to_owned() } else { name.to_owned() }
-}
-
-/// What has to be known before anything can be said.
-struct Known {
-    watches: Watches,
-    policies: Published,
-    previewer: Previewer,
-    met: Met,
-}
-
-impl Known {
-    fn checks(&self) -> [Check; 5] {
-        let (waiting, failing) = (self.watches.waiting(), self.watches.failing());
-        [
-            match (waiting.as_slice(), failing.as_slice()) {
-                ([], []) => Check::good("watches", "everything was listed"),
-                // What is known is better than nothing, so it goes on answering.
-                ([], failing) => Check::good(
-                    "watches",
-                    format!("everything was listed; not up to date: {}", failing.join("; ")),
-                ),
-                (waiting, _) => {
-                    Check::bad("watches", format!("waiting for {}", waiting.join("; ")))
-                }
-            },
-            match self.policies.borrow().settled {
-                true => Check::good("policies", "each is loaded, or known to be bad"),
-                false => {
-                    let mut said = vec!["some are still being loaded".to_owned()];
-                    said.extend(self.watches.reads());
-                    Check::bad("policies", said.join("; "))
-                }
-            },
-            match self.previewer.is_ready() {
-                true => Check::good("plans", "what is pending is planned"),
-                false => Check::bad("plans", "what is pending is not planned yet"),
-            },
-            match self.watches.not_written().as_slice() {
-                [] => Check::good("writes", "nothing waits to be written"),
-                // Until somebody grants it nothing is written at all.
-                waiting if waiting.iter().any(|it| is_without_rights(it)) => {
-                    Check::bad("writes", format!("forbidden: {}", waiting.join("; ")))
-                }
-                // Whoever asks is answered all the same.
-                waiting => Check::good("writes", format!("tried again: {}", waiting.join("; "))),
-            },
-            match self.watches.outdated().as_slice() {
-                [] => Check::good("definitions", "the API server keeps all that is written"),
-                // What it keeps is of use.
-                old => Check::good("definitions", old.join("; ")),
-            },
-        ]
-    }
-}
-
-/// Whether the API server refuses something because of tread's own roles: an
-/// admission policy of the cluster's, which may refuse a single object, has other
-/// words.
-fn is_without_rights(why: &str) -> bool {
-    why.contains(" is forbidden: User \"") && why.contains(" cannot ")
-}
-
-fn readiness(
-    leading: Leading,
-    certificates: Certificates,
-    shutdown: Shutdown,
-    known: Known,
-) -> Readiness {
-    Arc::new(move || {
-        let leader = match known.met.another() {
-            Some(another) => Check::bad("leader", another),
-            None => election_check(&leading),
-        };
-        let mut checks = vec![leader, certificates.check()];
-        checks.extend(known.checks());
-        if shutdown.has_begun() {
-            checks.push(Check::bad("running", "stops: another replica answers"));
-        }
-        checks
-    })
-}
-
-fn election_check(leading: &Leading) -> Check {
-    if let Some(problem) = leading.problem() {
-        return Check::bad("leader", problem);
-    }
-    if leading.now() {
-        return Check::good("leader", "this replica leads");
-    }
-    match leading.holder() {
-        Some(holder) => Check::good("leader", format!("{holder} leads")),
-        None => Check::bad("leader", "nobody leads yet"),
-    }
 }
 
 /// Says what a request would do to nodes.

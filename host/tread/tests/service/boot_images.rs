@@ -76,7 +76,10 @@ fn an_admin_lists_checks_and_patches_by_what_tread_prints() {
     assert!(!out.contains('\u{1b}'), "{out:?}");
     let (_, out, _) = ran(&["-o", "json"]);
     let listed: Value = serde_json::from_str(&out).unwrap();
-    assert_eq!(listed[0]["version"], "412.86.202308081056-0 (OpenShift 4.12.0, RHEL 8.6)");
+    let oldest = &listed["items"][0]["version"];
+    assert_eq!(oldest, "412.86.202308081056-0 (OpenShift 4.12.0, RHEL 8.6)");
+    assert_eq!(listed["verdict"]["verdict"], "Warns", "{listed}");
+    assert!(listed["verdict"]["message"].as_str().unwrap().contains("worker-b"), "{listed}");
 
     // Now it only warns; the next release would hold updates back.
     assert_eq!(ran(&["check"]).0, 0);
@@ -117,6 +120,46 @@ fn an_admin_lists_checks_and_patches_by_what_tread_prints() {
     assert_eq!(code, 0, "{out}");
     let (_, _, err) = ran(&["patch", "worker-z"]);
     assert!(err.contains("there is no machine resource worker-z"), "{err}");
+}
+
+#[test]
+fn where_there_is_nothing_to_judge_or_nothing_may_be_read_it_is_said() {
+    let plane = ControlPlane::start().unwrap();
+    for args in [&["bootimages"][..], &["bootimages", "check", "--to", "4.22.0"]] {
+        let (code, out, err) = tread(&plane, args);
+        assert_eq!((code, err.as_str()), (0, ""), "{out}");
+        assert!(out.starts_with("There is nothing to judge"), "{out}");
+        assert_eq!(out.lines().count(), 1, "{out}");
+    }
+    // What is recorded is held against the limit of a release, and against none without.
+    for crd in crds::crds() {
+        plane.apply(&serde_saphyr::to_string(&crd).unwrap()).unwrap();
+    }
+    let wait = ["wait", "--for=condition=Established", "--timeout=120s", "crd", "--all"];
+    plane.kubectl(&wait).unwrap().success().unwrap();
+    let recorded = json!({"apiVersion": "tread.dev/v1alpha1", "kind": "BootImages",
+        "metadata": {"name": "cluster"},
+        "spec": {"mode": "Manual", "manual": {"mode": "OCPVersion", "ocpVersion": "4.12.0"}}});
+    plane.apply(&recorded.to_string()).unwrap();
+    let (code, out, _) = tread(&plane, &["bootimages"]);
+    assert!(code == 0 && out.starts_with("Whether the boot images are too old is not"), "{out}");
+    assert!(out.contains("check --to VERSION"), "{out}");
+    let (code, out, _) = tread(&plane, &["bootimages", "check", "--to", "4.22.0"]);
+    assert!(code == 3 && out.starts_with("Boot images are too old"), "{out}");
+
+    let nobody = plane.impersonate("nobody", &[]).unwrap();
+    for args in [&["bootimages"][..], &["bootimages", "-o", "json"], &["bootimages", "check"]] {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tread"));
+        nobody.prepare(&mut command);
+        let ran = command.args(args).output().unwrap();
+        let err = String::from_utf8_lossy(&ran.stderr);
+        assert_eq!((ran.status.code(), ran.stdout.as_slice()), (Some(1), &b""[..]), "{err}");
+        assert!(
+            err.contains(" more, by which") && err.contains("ClusterRole tread.tread-"),
+            "{err}"
+        );
+        assert_eq!(err.lines().count(), 1, "{err}");
+    }
 }
 
 #[test]

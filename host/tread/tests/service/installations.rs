@@ -1,8 +1,9 @@
 //! Two installations in one cluster, and one without its rights.
 
 use crate::replica::{NAMESPACE, Replica, free, install};
-use crate::story::{policy, ship};
+use crate::story::{cluster, policy, ship};
 use crate::support::Bench;
+use std::process::Command;
 use tread_test_bed::{ControlPlane, eventually};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -69,4 +70,35 @@ async fn a_service_whose_roles_forbid_what_it_writes_is_not_ready_and_says_so() 
     .await;
     patch(&rules);
     replica.ready().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_diff_before_an_upgrade_shows_what_changes_and_not_the_secret_path() {
+    let plane = ControlPlane::start().unwrap();
+    let replica = cluster(&plane).await;
+    let readme = crate::support::tree().join("examples/install/README.md");
+    let readme = std::fs::read_to_string(readme).unwrap();
+    let documented = readme.lines().find(|line| line.contains("KUBECTL_EXTERNAL_DIFF")).unwrap();
+    let tread = format!("{} manifests --with-inputs", env!("CARGO_BIN_EXE_tread"));
+    let here = documented.trim().replacen("tread manifests", &tread, 1);
+    let here = here.replace("https://192.0.2.1:8443", &format!("https://{}", replica.tls));
+    let (manifests, diff) = here.split_once(" | ").unwrap();
+    let run = |diff: &str| {
+        let mut shell = Command::new("sh");
+        plane.prepare(&mut shell);
+        let ran = shell.args(["-c", &format!("{manifests} | {diff}")]).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (ran.status.code(), text(&ran.stdout), text(&ran.stderr))
+    };
+    // What it leaves out is there.
+    let (_, plain, err) = run("kubectl diff -f -");
+    assert!(plain.contains("/warn/"), "{plain}{err}");
+    let (code, out, err) = run(diff);
+    assert_eq!((code, out.as_str()), (Some(0), ""), "{err}");
+    let role = format!("clusterrole/tread.{NAMESPACE}");
+    let patch = ["patch", &role, "--type=merge", "-p", r#"{"rules":[]}"#];
+    plane.kubectl(&patch).unwrap().success().unwrap();
+    let (code, out, err) = run(diff);
+    assert!(code == Some(1) && out.contains("+- apiGroups:"), "{out}{err}");
+    assert!(!out.contains("/warn/"), "{out}");
 }

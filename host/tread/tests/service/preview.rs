@@ -218,6 +218,14 @@ async fn a_pipeline_answers_for_its_own_changes_and_not_for_what_was_pending() {
     };
     let (code, out, err) = ask(&both, &["-o", "json"]);
     assert!(code == 3 && err.contains("this is a reboot, because of file:/etc/a"), "{err}");
+    // Nor is one of several that cost as much hidden by another.
+    let three = ["a", "b", "c"].map(|it| config(&format!("5-{it}"), it, "1")).join("---\n");
+    let three = written("three.yaml", &three);
+    let (code, _, err) = tread(&plane, &["plan", "--max", "none", "-f", three.to_str().unwrap()]);
+    assert_eq!(code, 3, "{err}");
+    for id in ["file:/etc/a", "file:/etc/b", "file:/etc/c"] {
+        assert!(err.contains(id), "{id}: {err}");
+    }
     let both: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(ask(&alone, &[]).0, 0);
 

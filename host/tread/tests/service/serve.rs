@@ -2,6 +2,8 @@
 //! more, against a real API server, whatever happens to the processes.
 
 use crate::replica::{NAMESPACE, Replica, free, install};
+use crate::story::tread;
+use crate::support::Bench;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use serde_json::Value;
@@ -123,6 +125,56 @@ async fn without_rights_it_says_which_are_missing() {
     // What is granted later is enough.
     install(&plane, &free());
     a.ready().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_installed_or_asked_elsewhere_is_named_with_what_to_do() {
+    let plane = ControlPlane::start().unwrap();
+    let said = async |replica: &Replica<'_>, status: u16, parts: &[&str]| {
+        eventually(&parts.join(", "), async || {
+            let (is, text) = replica.get("/readyz").await?;
+            (is == status && parts.iter().all(|part| text.contains(part))).then_some(text)
+        })
+        .await
+    };
+    let apply = |args: &[&str]| {
+        let args = [&["manifests"][..], args].concat();
+        plane.apply(&Bench::new().tread(&args).out()).unwrap();
+    };
+    apply(&["--without-definitions", "--outside", "https://localhost:1"]);
+    let replica = Replica::start(&plane);
+    said(
+        &replica,
+        503,
+        &[
+            "failed policies: none can be listed, so nobody decides: their definition is not",
+            "failed definitions: not installed: bootimages, disruptionplans, disruptionpolicies: apply",
+        ],
+    )
+    .await;
+
+    // Nothing that nodes follow, and the API server asks at another name.
+    let at = format!("https://localhost:{}", replica.tls.port());
+    apply(&["--outside", &at]);
+    let text = said(
+        &replica,
+        200,
+        &[
+            "ok watches: everything was listed; not installed: machineconfigpools, machineconfigs, so",
+            "ok certificate: nobody is warned: the API server asks at localhost, and",
+            "start tread with --tls-name localhost",
+            "ok definitions: the API server keeps",
+        ],
+    )
+    .await;
+    assert!(!text.contains("warnings are asked for"), "{text}");
+    let (code, out, err) = tread(&plane, &["plans"]);
+    assert_eq!((code, out.as_str()), (0, ""), "{err}");
+    assert!(err.contains("this cluster knows no MachineConfigPool"), "{err}");
+
+    install(&plane, &replica.tls);
+    let text = said(&replica, 200, &["warnings are asked for", "everything was listed\n"]).await;
+    assert!(!text.contains("not installed"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -174,8 +174,16 @@ async fn a_laptop_and_the_cluster_plan_alike() {
     assert!(err.contains(why) && err.contains("in a DisruptionPolicy"), "{err}");
     let (code, _, err) = tread(&plane, &["plan", "-f", file, "--pool", "infra"]);
     assert_eq!((code, err.contains("there are worker")), (2, true), "{err}");
-    let (code, out, _) = tread(&plane, &["plan", "-f", file, "--delete"]);
-    assert_eq!((code, out.as_str()), (0, "Nothing changes on any node.\n"));
+    // What is mistyped is no "nothing happens".
+    let (code, out, err) = tread(&plane, &["plan", "-f", file, "--delete"]);
+    assert_eq!((code, out.as_str()), (1, ""), "{err}");
+    assert!(err.contains("there is no MachineConfig 50-a in the cluster"), "{err}");
+    let (code, out, err) = tread(&plane, &["plans", "--pool", "worrker"]);
+    assert_eq!((code, out.as_str()), (2, ""), "{err}");
+    assert!(err.contains("--pool worrker: there are worker"), "{err}");
+    let nothing = "Nothing is about to happen to any node.\n";
+    let (code, out, err) = tread(&plane, &["plans", "--pool", "worker"]);
+    assert_eq!((code, out.as_str(), err.as_str()), (0, nothing, ""));
 
     // A typing error in the role is no "nothing happens"; nor is what cannot be read.
     let nobodys = change.replace("role: worker", "role: workr");
@@ -199,6 +207,7 @@ async fn a_laptop_and_the_cluster_plan_alike() {
     // What is listed is what is there.
     let (_, out, _) = tread(&plane, &["plans"]);
     assert!(out.contains(&made.name_any()) && out.contains("drain + reboot"), "{out}");
+    assert!(out.contains(" PENDING ") && out.contains(" NotRendered "), "{out}");
     let (_, out, _) = tread(&plane, &["plans", &made.name_any()]);
     assert!(out.contains("file:/etc/a") && out.contains(digest), "{out}");
     let (code, _, err) = tread(&plane, &["plans", "nothing"]);
@@ -222,6 +231,12 @@ async fn a_laptop_says_where_tread_is_not_there_instead_of_waiting_for_it() {
     let (code, out, err) = tread(&plane, &["plan", "-f", file]);
     assert_eq!(code, 1, "{out}{err}");
     assert!(err.contains("tread is not installed in this cluster"), "{err}");
+    for asked in [&["plans"][..], &["policies", "--cluster"]] {
+        let (code, out, err) = tread(&plane, asked);
+        assert_eq!((code, out.as_str()), (1, ""), "{err}");
+        assert!(err.contains("tread is not installed in the cluster at https://"), "{err}");
+        assert!(err.contains("`tread manifests | kubectl apply -f -`"), "{err}");
+    }
     // Installed, and nothing runs.
     install(&plane, &free());
     let (code, out, err) = tread(&plane, &["plan", "-f", file]);
@@ -243,6 +258,11 @@ async fn a_laptop_says_where_tread_is_not_there_instead_of_waiting_for_it() {
         "{err}"
     );
     assert!(err.lines().count() < 40, "{err}");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tread"));
+    nobody.prepare(&mut command);
+    let output = command.args(["plans"]).output().unwrap();
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(err.contains("tread's ClusterRole tread-view.NAMESPACE to you"), "{err}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

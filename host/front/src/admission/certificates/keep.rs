@@ -3,7 +3,7 @@
 use super::material::{Due, Lives, Material, due};
 use super::paths::{self, Paths};
 use super::serving::Serving;
-use super::{State, lock};
+use super::{ADDRESS, State, lock};
 use crate::admission::registration::{self, Registration};
 use crate::admission::{SECRET, configuration};
 use futures::StreamExt as _;
@@ -111,13 +111,14 @@ impl Keeper {
             lock(&self.state).registration = registration.to_string();
             match registration::host(found.flatten()) {
                 Some(host) if !self.names.contains(&host) => self.problem(
-                    "address",
+                    ADDRESS,
                     &format!(
                         "nobody is warned: the API server asks at {host}, and the certificate is \
-                         not for that: start tread with --tls-name {host}"
+                         not for that: start tread with --tls-name {host}, or apply `tread manifests \
+                         --outside` with the address where it is"
                     ),
                 ),
-                _ => self.solved("address"),
+                _ => self.solved(ADDRESS),
             }
             if !self.leading.now() {
                 return LOOK;

@@ -52,6 +52,9 @@ pub fn service_names(service: &str, namespace: &str) -> Vec<String> {
     ]
 }
 
+/// The problem that the API server asks elsewhere.
+const ADDRESS: &str = "address";
+
 /// What is served. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Certificates {
@@ -131,8 +134,40 @@ impl Certificates {
         let ends = state.ends.and_then(|ends| i64::try_from(ends).ok());
         let ends = ends.and_then(|ends| Timestamp::from_second(ends).ok());
         let ends = ends.map(|ends| format!("good until {ends}")).unwrap_or_default();
-        let registration = state.registration.as_str();
-        let said: Vec<&str> = [ends.as_str(), registration].into_iter().chain(problems).collect();
-        Check::good("certificate", said.join("; "))
+        Check::good("certificate", state.said(&ends))
+    }
+}
+
+impl State {
+    /// How it stands with what is served until `ends`.
+    fn said(&self, ends: &str) -> String {
+        let problems = self.problems.values().map(String::as_str);
+        // Asked at an address that the certificate is not for, it warns nobody,
+        // whatever the API server was told.
+        match self.problems.contains_key(ADDRESS) {
+            true => problems.chain([ends]).collect::<Vec<_>>().join("; "),
+            false => {
+                let said = [ends, self.registration.as_str()].into_iter();
+                said.chain(problems).collect::<Vec<_>>().join("; ")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_the_api_server_asks_in_vain_it_is_not_said_that_warnings_are_asked_for() {
+        let mut state =
+            State { registration: "warnings are asked for".to_owned(), ..State::default() };
+        assert_eq!(state.said("good until then"), "good until then; warnings are asked for");
+        state.problems.insert("Secret", "no answer".to_owned());
+        assert!(state.said("").ends_with("warnings are asked for; no answer"));
+        state.problems.insert(ADDRESS, "nobody is warned: so it is".to_owned());
+        let said = state.said("good until then");
+        assert!(!said.contains("asked for") && said.contains("nobody is warned"), "{said}");
+        assert!(said.ends_with("; good until then"), "{said}");
     }
 }

@@ -1,0 +1,175 @@
+//! What `/readyz` says: whether the service knows what it has to, and what to do
+//! where it does not.
+
+use std::sync::Arc;
+use tread_cluster::plans::Previewer;
+use tread_cluster::policies::current::Published;
+use tread_front::admission::Certificates;
+use tread_front::http::{Check, Readiness};
+use tread_front::installations::Met;
+use tread_front::shutdown::Shutdown;
+use tread_kube::leadership::Leading;
+use tread_kube::watching::Watches;
+
+/// What has to be known before anything can be said.
+pub(super) struct Known {
+    pub(super) watches: Watches,
+    pub(super) policies: Published,
+    pub(super) previewer: Previewer,
+    pub(super) met: Met,
+}
+
+/// The definition without which nobody says who decides.
+const POLICIES: &str = "disruptionpolicies";
+/// What tread itself defines.
+const OWN: [&str; 3] = ["bootimages", "disruptionplans", POLICIES];
+/// What nodes follow.
+const INPUTS: [&str; 2] = ["machineconfigpools", "machineconfigs"];
+
+impl Known {
+    fn checks(&self) -> [Check; 5] {
+        let missing = self.watches.not_installed();
+        [
+            watches(&self.watches.waiting(), &self.watches.failing(), &missing),
+            policies(self.policies.borrow().settled, self.watches.reads(), &missing),
+            match self.previewer.is_ready() {
+                true => Check::good("plans", "what is pending is planned"),
+                false => Check::bad("plans", "what is pending is not planned yet"),
+            },
+            match self.watches.not_written().as_slice() {
+                [] => Check::good("writes", "nothing waits to be written"),
+                // Until somebody grants it nothing is written at all.
+                waiting if waiting.iter().any(|it| is_without_rights(it)) => {
+                    Check::bad("writes", format!("forbidden: {}", waiting.join("; ")))
+                }
+                // Whoever asks is answered all the same.
+                waiting => Check::good("writes", format!("tried again: {}", waiting.join("; "))),
+            },
+            definitions(self.watches.outdated(), &missing),
+        ]
+    }
+}
+
+/// Those of some kinds that are not installed.
+fn among(missing: &[&'static str], kinds: &[&str]) -> Vec<&'static str> {
+    missing.iter().copied().filter(|kind| kinds.contains(kind)).collect()
+}
+
+fn watches(waiting: &[String], failing: &[String], missing: &[&'static str]) -> Check {
+    if !waiting.is_empty() {
+        return Check::bad("watches", format!("waiting for {}", waiting.join("; ")));
+    }
+    let mut said = vec!["everything was listed".to_owned()];
+    // OpenShift may bring them later.
+    let inputs = among(missing, &INPUTS);
+    if !inputs.is_empty() {
+        said.push(format!(
+            "not installed: {}, so no node follows any change: where OpenShift does not bring their \
+             definitions, apply what `tread manifests --with-inputs` prints",
+            inputs.join(", ")
+        ));
+    }
+    // What is known is better than nothing, so it goes on answering.
+    if !failing.is_empty() {
+        said.push(format!("not up to date: {}", failing.join("; ")));
+    }
+    Check::good("watches", said.join("; "))
+}
+
+fn policies(settled: bool, reads: Vec<String>, missing: &[&'static str]) -> Check {
+    if missing.contains(&POLICIES) {
+        let why = "none can be listed, so nobody decides: their definition is not installed";
+        return Check::bad("policies", why);
+    }
+    if settled {
+        return Check::good("policies", "each is loaded, or known to be bad");
+    }
+    let mut said = vec!["some are still being loaded".to_owned()];
+    said.extend(reads);
+    Check::bad("policies", said.join("; "))
+}
+
+fn definitions(mut outdated: Vec<String>, missing: &[&'static str]) -> Check {
+    let own = among(missing, &OWN);
+    if !own.is_empty() {
+        let why = format!(
+            "not installed: {}: apply what `tread manifests` of this version prints",
+            own.join(", ")
+        );
+        outdated.insert(0, why);
+    }
+    match outdated.is_empty() {
+        true => Check::good("definitions", "the API server keeps all that is written"),
+        false if own.contains(&POLICIES) => Check::bad("definitions", outdated.join("; ")),
+        // What it keeps is of use.
+        false => Check::good("definitions", outdated.join("; ")),
+    }
+}
+
+/// Whether the API server refuses something because of tread's own roles: an
+/// admission policy of the cluster's, which may refuse a single object, has other
+/// words.
+fn is_without_rights(why: &str) -> bool {
+    why.contains(" is forbidden: User \"") && why.contains(" cannot ")
+}
+
+pub(super) fn readiness(
+    leading: Leading,
+    certificates: Certificates,
+    shutdown: Shutdown,
+    known: Known,
+) -> Readiness {
+    Arc::new(move || {
+        let leader = match known.met.another() {
+            Some(another) => Check::bad("leader", another),
+            None => election_check(&leading),
+        };
+        let mut checks = vec![leader, certificates.check()];
+        checks.extend(known.checks());
+        if shutdown.has_begun() {
+            checks.push(Check::bad("running", "stops: another replica answers"));
+        }
+        checks
+    })
+}
+
+fn election_check(leading: &Leading) -> Check {
+    if let Some(problem) = leading.problem() {
+        return Check::bad("leader", problem);
+    }
+    if leading.now() {
+        return Check::good("leader", "this replica leads");
+    }
+    match leading.holder() {
+        Some(holder) => Check::good("leader", format!("{holder} leads")),
+        None => Check::bad("leader", "nobody leads yet"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_installed_is_named_as_the_cause_with_what_to_do() {
+        let all = watches(&[], &[], &[]);
+        assert_eq!((all.ok, all.message.as_str()), (true, "everything was listed"));
+        let inputs =
+            watches(&[], &["nodes: no answer".to_owned()], &["machineconfigs", "machinesets"]);
+        assert!(inputs.ok, "OpenShift may bring them");
+        for part in ["not installed: machineconfigs, so", "--with-inputs", "date: nodes: no answer"]
+        {
+            assert!(inputs.message.contains(part), "{part}: {}", inputs.message);
+        }
+        let missing = ["bootimages", "disruptionplans", "disruptionpolicies"];
+        let decide = policies(false, Vec::new(), &missing);
+        assert!(!decide.ok && decide.message.contains("their definition is not installed"));
+        let own = definitions(Vec::new(), &missing);
+        assert!(!own.ok && own.message.contains("`tread manifests` of this version"), "{own:?}");
+        // An upgrade that brings a kind goes on without it.
+        let new = definitions(vec!["old".to_owned()], &["bootimages"]);
+        assert!(new.ok && new.message.contains("not installed: bootimages"), "{new:?}");
+        assert!(new.message.ends_with("; old"), "{new:?}");
+        assert!(definitions(Vec::new(), &["machinesets"]).message.starts_with("the API server"));
+    }
+}
