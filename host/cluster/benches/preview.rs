@@ -101,6 +101,7 @@ fn work(number: usize, bodies: &mut Bodies) -> Work {
         operated: true,
         single_replica: false,
         since: String::new(),
+        doubt: None,
     }
 }
 

@@ -65,7 +65,7 @@ reasons! {
     PolicyNeedsApproval,
     /// On both: an admin switched it off.
     PolicyDisabled,
-    /// On a DisruptionPolicy: what it stood for is gone, and it is removed.
+    /// On a DisruptionPolicy: what it stood for is gone, and it is removed, with what an admin had said in it.
     PolicyWithdrawn,
     /// On the newest labelled ConfigMap of a namespace: policies from there are not allowed.
     NamespaceNotAllowed,

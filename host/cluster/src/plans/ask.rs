@@ -8,8 +8,8 @@ use super::planners::Planners;
 use crate::policies::current::{Current, Published};
 use crate::pools::pools_of;
 use crate::previews::{
-    Asked, Baseline, Change, Cluster, Described, Once, Parsed, Piece, Preview, Side, Work, compute,
-    mirror_pieces, work,
+    Asked, Baseline, Change, Cluster, Described, IN_THE_CLUSTER_ALREADY, Once, Parsed, Piece,
+    Preview, Side, Work, compute, mirror_pieces, work,
 };
 use kube::Client;
 use std::collections::{BTreeMap, BTreeSet};
@@ -116,9 +116,25 @@ impl Previewer {
         unselected(change, &cluster)
     }
 
-    /// What changes would do to the pools, together with all that is pending.
+    /// What changes would do to the pools, together with all that is pending: also by
+    /// plans of others, where nodes do not say what they have and nobody renders.
     pub async fn preview(&self, changes: &[Change]) -> Result<Vec<Preview>, String> {
-        self.previewed(changes, false, Arc::new(|preview| preview)).await
+        let mut previews = self.previewed(changes, false, Arc::new(|preview| preview)).await?;
+        if previews.iter().all(|preview| preview.work.operated) {
+            return Ok(previews);
+        }
+        let known: BTreeSet<String> = self.plans().iter().map(|plan| plan.name.clone()).collect();
+        let mut standing = super::standing::plans(&self.client, &self.metrics).await?;
+        standing.retain(|plan| !known.contains(&plan.name));
+        for preview in previews.iter_mut().filter(|preview| !preview.work.operated) {
+            if preview.is_nothing() {
+                *preview = Preview::unplanned(preview.work.clone(), IN_THE_CLUSTER_ALREADY);
+            }
+            let pool = &preview.work.pool.name;
+            let of_pool = standing.iter().filter(|plan| plan.pool == *pool).cloned();
+            preview.earlier = Some(of_pool.collect());
+        }
+        Ok(previews)
     }
 
     /// What a change would do, for whoever may not read what is there; each preview
@@ -356,6 +372,7 @@ pub(super) fn inputs(work: &Work, cluster: &Cluster, current: &Current) -> Diges
     // What plans are called by.
     fields.field(work.pool.uid.as_bytes());
     fields.field(work.since.as_bytes());
+    fields.field(work.doubt.as_deref().unwrap_or_default().as_bytes());
     let target = work.target.as_ref().map(|(name, _)| name.as_str());
     fields.field(target.unwrap_or_default().as_bytes());
     for part in &work.parts {

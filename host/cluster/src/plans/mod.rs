@@ -10,6 +10,7 @@ mod foreign;
 mod look;
 mod planners;
 mod run;
+mod standing;
 mod state;
 mod told;
 mod write;

@@ -169,6 +169,7 @@ impl Controller {
             cluster.unpaused.remove(pool);
         }
         cluster.forget_mirrors();
+        cluster.forget_lost();
         drop(cluster);
         if !looked.again.is_empty() {
             self.later(looked.again);

@@ -92,6 +92,7 @@ impl State {
 
     /// Takes in what a watch says; what has to be looked at again for it.
     pub(super) fn take(&mut self, news: News, cluster: &mut Cluster) -> Touched {
+        let now = Timestamp::now().as_second();
         match news {
             News::Pool(event) => match self.means("pools", event) {
                 Means::There(object) => put_pool(cluster, &object),
@@ -127,6 +128,7 @@ impl State {
                         return Touched::nothing();
                     }
                     let before = cluster.configs.insert(name.clone(), Arc::clone(&config));
+                    cluster.note_lost(&name, before.as_deref(), now);
                     cluster.gone_configs.remove(&name);
                     let had = had(cluster, &name).filter(|_| before.is_none());
                     let both = before.iter().chain([&config]);
@@ -135,13 +137,18 @@ impl State {
                 }
                 Means::Gone(name) => match cluster.configs.remove(&name) {
                     Some(before) => {
+                        cluster.note_lost(&name, Some(&before), now);
                         let made_of_it = pools_of(&cluster.pools, &name, &before);
                         Touched::pools(made_of_it.chain(had(cluster, &name)).collect())
                     }
                     None => Touched::nothing(),
                 },
                 Means::Only(names) => {
-                    cluster.configs.retain(|name, _| names.contains(name));
+                    let gone = other_keys(cluster.configs.keys(), &names);
+                    for name in gone {
+                        let before = cluster.configs.remove(&name);
+                        cluster.note_lost(&name, before.as_deref(), now);
+                    }
                     Touched::everything()
                 }
                 Means::Nothing => Touched::nothing(),

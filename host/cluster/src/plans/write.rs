@@ -3,7 +3,7 @@
 
 use super::state::Standing;
 use super::{Retention, Settings, foreign};
-use crate::pools::Pool;
+use crate::pools::{Configuration, Pool};
 use crate::previews::{self, Described};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use k8s_openapi::jiff::Timestamp;
@@ -156,7 +156,7 @@ pub(super) async fn write(settings: &Settings, of_pool: OfPool<'_>) -> Wrote {
                 let whole = of_pool.wanted.last().filter(|it| it.left_out.contains(name));
                 let finding = match whole {
                     Some(whole) => left_out(&whole.name),
-                    None => over(pool, standing, of_pool.known_since),
+                    None => over(pool, (name, standing), of_pool.known_since),
                 };
                 let is_over = finding.status != Some(true);
                 note("update", name, end(&api, name, standing, finding, now).await);
@@ -259,12 +259,20 @@ fn ended_before(standing: &Standing) -> Option<i64> {
 }
 
 /// What became of a plan that nothing makes necessary any more.
-fn over(pool: &Pool, standing: &Standing, known_since: i64) -> Finding {
-    let operated = pool.target.is_some();
-    let (status, reason, message) = match (operated, standing.created < known_since) {
-        (true, _) => (Some(false), "Over", "It is rolled out, or it was withdrawn."),
-        (false, false) => (Some(false), "Withdrawn", "What made it necessary is as it was before."),
-        (false, true) => (
+fn over(pool: &Pool, (name, standing): (&str, &Standing), known_since: i64) -> Finding {
+    // What is to be rolled out is what was before the plan.
+    let as_before = |target: &Configuration| {
+        let settled = pool.settled.as_ref().unwrap_or(target);
+        settled.name == target.name
+            && previews::plan_name(pool, &standing.cause, &settled.name) == name
+    };
+    let withdrawn = pool.target.as_ref().map(as_before);
+    let (status, reason, message) = match (withdrawn, standing.created < known_since) {
+        (Some(false), _) => (Some(false), "Over", "It is rolled out, or it was withdrawn."),
+        (Some(true), _) | (None, false) => {
+            (Some(false), "Withdrawn", "What made it necessary is as it was before.")
+        }
+        (None, true) => (
             None,
             "NotKnown",
             "What these nodes have is not known any more: tread was started since, and nobody \

@@ -128,7 +128,9 @@ pub fn choose(
     // What an admin would have to approve costs nothing before that.
     let declared = if approval(&declared).is_none() { declared } else { Vec::new() };
     let claims = usable_claims(last_known(object).into_iter().chain(declared), AT_MOST);
-    Choice { state: State::Failed, deciding: Deciding::Reboots(claims), needs_approval: None }
+    let says_nothing = object.spec.rules.is_some() && failure.kind == FailureKind::InvalidSettings;
+    let state = if says_nothing { State::Invalid } else { State::Failed };
+    Choice { state, deciding: Deciding::Reboots(claims), needs_approval: None }
 }
 
 /// A policy that fails again and again, each time with other claims, has those

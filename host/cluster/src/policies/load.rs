@@ -10,14 +10,19 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tread_engine::inspect;
 use tread_engine::limits::Limits;
-use tread_engine::policy::{Policy, Wishes};
+use tread_engine::policy::{Policy, Wishes, complete_settings};
 use tread_engine::sandbox::{Module, Sandbox};
 use tread_kube::api::disruption_policy::PolicyLimits;
-use tread_model::description::Claim;
+use tread_model::description::{Claim, Description};
 use tread_model::digest::Sha256;
+use tread_model::problem::Problems;
 use tread_model::read::Input;
 use tread_model::rules;
 use tread_model::verdict::{Failure, FailureKind, Layer};
+
+/// Where an admin's settings stand, and those of a module's owner.
+const ADMINS_SETTINGS: &str = "spec.settings";
+const OWNERS_SETTINGS: &str = "data.settings of the ConfigMap";
 
 /// A component that comes with tread.
 #[derive(Debug, Clone, Copy)]
@@ -177,12 +182,14 @@ impl Loader {
         let limits = self.sandbox.limits();
         let Terms { layer, may_relax, read_secrets, .. } = job.terms;
         let wishes = |settings| Wishes { settings, may_relax, read_secrets };
+        let (admins, mut owners, mut described) = (job.settings.clone(), Map::new(), None);
         let (policy, module) = match job.body {
             Body::Module(Material { component, mut settings }) => {
                 let digest = Sha256::of(&component);
                 known.digest = Some(digest);
-                if let Ok(description) = inspect::description(&component, limits) {
-                    known.claims = description.claims;
+                described = inspect::description(&component, limits).ok();
+                if let Some(description) = &described {
+                    known.claims.clone_from(&description.claims);
                 }
                 let pin = job.pin.as_deref().map(pin).transpose()?;
                 let loaded = job.loaded.filter(|module| module.digest() == digest);
@@ -191,6 +198,7 @@ impl Loader {
                     _ => self.sandbox.load(&component, pin.as_ref())?,
                 };
                 // An admin's settings over those of the module's owner, key by key.
+                owners.clone_from(&settings);
                 settings.extend(job.settings);
                 let component = Cow::Owned(component);
                 let policy = Policy::new(component, Some(digest), layer, wishes(settings), limits)?;
@@ -209,6 +217,7 @@ impl Loader {
                 known.digest = Some(it.digest);
                 let component = Cow::Borrowed(it.component);
                 let digest = Some(it.digest);
+                described = inspect::description(it.component, limits).ok();
                 let policy = Policy::new(component, digest, layer, wishes(job.settings), limits)?;
                 (policy, None)
             }
@@ -229,7 +238,9 @@ impl Loader {
             Some(own) => policy.within(own_limits(limits, own)),
             None => policy,
         };
-        policy.check(&self.sandbox).map_err(Clone::clone)?;
+        policy
+            .check(&self.sandbox)
+            .map_err(|failure| located(failure.clone(), described.as_ref(), (&owners, &admins)))?;
         if policy.misses_secrets() {
             known.warnings.push(
                 "It needs to read secrets, and abstains on them: `spec.readSecrets: true` lets it."
@@ -243,7 +254,7 @@ impl Loader {
         let invalid = |message: String| Failure { kind: FailureKind::InvalidSettings, message };
         let text = object.to_string();
         let read = rules::read(&Input { name: "object", bytes: text.as_bytes() })
-            .map_err(|problems| invalid(problems.to_string()))?;
+            .map_err(|problems| invalid(in_the_object(&problems)))?;
         let [read] = <[_; 1]>::try_from(read).map_err(|_| invalid("holds no rules".to_owned()))?;
         known.claims.clone_from(&read.claims);
         known.warnings = rules::warnings(&read);
@@ -262,6 +273,47 @@ impl Loader {
             policy.named(read.name, "Rules of an admin".to_owned(), read.claims).by_rules();
         Ok(policy.with_module(module))
     }
+}
+
+/// Problems with their fields; the object is the one on which they are said.
+fn in_the_object(problems: &Problems) -> String {
+    let said = problems.0.iter().map(|it| match it.path.as_str() {
+        "" => it.message.clone(),
+        path => format!("{path}: {}", it.message),
+    });
+    said.collect::<Vec<_>>().join("; ")
+}
+
+/// Says of bad settings where they stand: on the object, where an admin wrote
+/// them, or in the ConfigMap, beside the module.
+fn located(
+    failure: Failure,
+    description: Option<&Description>,
+    (owners, admins): (&Map<String, Value>, &Map<String, Value>),
+) -> Failure {
+    let Some(description) = description.filter(|_| failure.kind == FailureKind::InvalidSettings)
+    else {
+        return failure;
+    };
+    // A value that an admin replaces does no harm.
+    let mut counted = owners.clone();
+    counted.retain(|key, _| !admins.contains_key(key));
+    let parts = [(ADMINS_SETTINGS, admins), (OWNERS_SETTINGS, &counted)];
+    let bad = parts.into_iter().filter_map(|(place, settings)| {
+        let why = complete_settings(description, settings).err()?;
+        Some(format!("{place}: {}", why.message))
+    });
+    let named = failure.message.split([':', '.', '[']).next().unwrap_or_default();
+    let message = match bad.collect::<Vec<_>>().as_slice() {
+        // The module itself says so, and begins with the setting, as tread does.
+        [] if admins.contains_key(named) => format!("{ADMINS_SETTINGS}: {}", failure.message),
+        [] if owners.contains_key(named) => format!("{OWNERS_SETTINGS}: {}", failure.message),
+        [] if admins.is_empty() => format!("{OWNERS_SETTINGS}: {}", failure.message),
+        [] if owners.is_empty() => format!("{ADMINS_SETTINGS}: {}", failure.message),
+        [] => format!("{ADMINS_SETTINGS} over {OWNERS_SETTINGS}: {}", failure.message),
+        bad => bad.join("; "),
+    };
+    Failure { message, ..failure }
 }
 
 fn manifest(version: &str, kind: &str, name: &str, spec: &Value) -> Value {

@@ -64,6 +64,8 @@ pub struct Withdrawal {
     pub uid: String,
     /// Why, for an Event.
     pub why: String,
+    /// The fields in which an admin said something, which goes with it.
+    pub lost: Vec<&'static str>,
 }
 
 /// ConfigMaps of a namespace that are labelled as policies, and are none.
@@ -117,7 +119,7 @@ pub fn register(snapshot: &Snapshot) -> Registration {
             continue;
         }
         let uid = object.metadata.uid.clone().unwrap_or_default();
-        out.withdraw.push(Withdrawal { name: name.clone(), uid, why });
+        out.withdraw.push(Withdrawal { name: name.clone(), uid, why, lost: said(object) });
     }
     for it in out.ignored.iter_mut().filter(|it| it.others > 0) {
         it.message.push_str(&format!(". So it is with {} more ConfigMaps here", it.others));
@@ -152,7 +154,7 @@ fn node_disruption_policy(snapshot: &Snapshot, out: &mut Registration) {
     for (name, object) in there.into_iter().filter(|(_, object)| made_by_tread(object)) {
         let uid = object.metadata.uid.clone().unwrap_or_default();
         let why = "MachineConfiguration/cluster has no nodeDisruptionPolicy any more".to_owned();
-        out.withdraw.push(Withdrawal { name: name.clone(), uid, why });
+        out.withdraw.push(Withdrawal { name: name.clone(), uid, why, lost: Vec::new() });
     }
 }
 
@@ -257,6 +259,20 @@ fn why_withdrawn(snapshot: &Snapshot, source: &ConfigMapSource, uid: &str) -> St
 /// that goes no further: another module is not loaded, or decides nothing.
 fn forbids(object: &DisruptionPolicy) -> bool {
     object.spec.mode != Mode::Enforce || object.spec.digest.is_some()
+}
+
+/// The fields in which an admin said something of a policy that its namespace
+/// ships.
+pub(super) fn said(object: &DisruptionPolicy) -> Vec<&'static str> {
+    let spec = &object.spec;
+    let all = [
+        ("approved", spec.approved),
+        ("limits", spec.limits.is_some()),
+        ("mayRelax", spec.may_relax),
+        ("readSecrets", spec.read_secrets),
+        ("settings", spec.settings.is_some()),
+    ];
+    all.into_iter().filter(|(_, is_said)| *is_said).map(|(field, _)| field).collect()
 }
 
 /// The UID of the ConfigMap that an object was made for.

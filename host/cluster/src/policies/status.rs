@@ -2,11 +2,13 @@
 
 use super::choose::{Attempt, Choice, Deciding, Version, claim_of};
 use super::load::Retry;
-use super::register::config_map_of;
+use super::register::{config_map_of, said};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt as _;
 use tread_kube::api::conditions::{self, Finding};
 use tread_kube::api::disruption_policy::{ClaimStatus, FailureStatus, State};
+use tread_kube::api::words::LOST_ANNOTATION;
 use tread_kube::api::{DisruptionPolicy, DisruptionPolicyStatus};
 use tread_kube::clean::cleaned;
 use tread_kube::events::{Note, Reason};
@@ -118,8 +120,8 @@ pub fn status(
                 tries: retry.map(|retry| retry.tries.into()),
                 retry_at: retry.map(|retry| Time(retry.at)),
             });
-            let message = consequence(failure, choice, version) + &named(object, newest);
-            (Some(false), failure.kind.name().to_owned(), message)
+            let message = consequence(object, newest, choice, version) + &named(object, newest);
+            (Some(false), reason(object, failure, choice), message)
         }
     };
     let mut find = |type_, (status_, reason, message): (Option<bool>, String, String)| {
@@ -134,6 +136,9 @@ pub fn status(
         }
         None => (Some(true), "Approved".to_owned(), "Nobody has to approve what it claims.".into()),
     };
+    let (is_approved, word, mut message) = approved;
+    message.push_str(&lost(object));
+    let approved = (is_approved, word, message);
     find("Approved", approved);
     if !same_decision(&before, &status) {
         status.last_change = Some(Time(now));
@@ -220,17 +225,44 @@ fn kept_in(
     before.kept_in.clone().filter(|_| same)
 }
 
+/// How the newest version failed, in a word: rules are what their object says.
+fn reason(object: &DisruptionPolicy, failure: &Failure, choice: &Choice) -> String {
+    let of_rules = object.spec.rules.is_some() && failure.kind == FailureKind::InvalidSettings;
+    match choice.state == State::Invalid || of_rules {
+        true => "Invalid".to_owned(),
+        false => failure.kind.name().to_owned(),
+    }
+}
+
 /// What a failure means now, for the admin, and what it was, for the author.
-fn consequence(failure: &Failure, choice: &Choice, decides: Option<&Version>) -> String {
-    let message = failure.message.trim_end_matches('.');
-    match (&choice.deciding, decides) {
+fn consequence(
+    object: &DisruptionPolicy,
+    newest: &Attempt,
+    choice: &Choice,
+    decides: Option<&Version>,
+) -> String {
+    let Attempt::Bad { failure, digest, .. } = newest else { return String::new() };
+    let is_of_settings = failure.kind == FailureKind::InvalidSettings;
+    let then = match (&choice.deciding, decides) {
+        (Deciding::LastGood, Some(_)) if is_of_settings && object.spec.rules.is_some() => {
+            "The rules before go on deciding.".to_owned()
+        }
+        // It is the same module.
+        (Deciding::LastGood, Some(last)) if is_of_settings && *digest == Some(last.digest) => {
+            "The settings before go on deciding.".to_owned()
+        }
         (Deciding::LastGood, Some(last)) => {
-            format!("{message}. The version before, {}, goes on deciding.", last.version)
+            format!("The version before, {}, goes on deciding.", last.version)
         }
         (Deciding::Reboots(claims), _) if !claims.is_empty() => {
-            format!("{message}. Until that is mended, every change that it claims costs a reboot.")
+            "Until that is mended, every change that it claims costs a reboot.".to_owned()
         }
-        _ => format!("{message}. It decides nothing."),
+        _ => "It decides nothing.".to_owned(),
+    };
+    let message = failure.message.trim_end_matches('.');
+    match message.ends_with(['?', '!']) {
+        true => format!("{message} {then}"),
+        false => format!("{message}. {then}"),
     }
 }
 
@@ -253,6 +285,26 @@ fn approval(
         "{it} decides nothing until an admin approves it, because {why}: `kubectl patch \
          disruptionpolicy {name} --type merge -p '{{\"spec\":{{\"approved\":true}}}}'`. That holds \
          for later versions too, unless spec.digest names this one.{meanwhile}"
+    )
+}
+
+/// What an admin had said in the object before this one, and not in this one.
+fn lost(object: &DisruptionPolicy) -> String {
+    let Some(fields) = object.annotations().get(LOST_ANNOTATION) else { return String::new() };
+    let again = said(object);
+    let lost: Vec<String> = fields
+        .split(',')
+        .filter(|field| !again.contains(field))
+        .map(|field| format!("spec.{field}"))
+        .collect();
+    if lost.is_empty() {
+        return String::new();
+    }
+    format!(
+        " An admin had said {} in the object before this one, which went with its ConfigMap, or \
+         with the label of its namespace: say it again if it is still meant, or remove the \
+         annotation {LOST_ANNOTATION}.",
+        lost.join(", ")
     )
 }
 

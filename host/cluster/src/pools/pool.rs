@@ -1,6 +1,7 @@
 //! What has to be known of a MachineConfigPool.
 
 use super::node::Node;
+use super::sources::ConfigMeta;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::core::{Selector, SelectorExt as _};
 use std::collections::{BTreeMap, BTreeSet};
@@ -79,6 +80,11 @@ impl Pool {
     /// Whether its nodes are selected by the same labels as those of another.
     pub fn selects_like(&self, other: &Pool) -> bool {
         self.nodes == other.nodes
+    }
+
+    /// Whether a MachineConfig is one of those that it is made of.
+    pub fn is_made_of(&self, config: &ConfigMeta) -> bool {
+        !config.rendered && self.configs.as_ref().is_some_and(|it| it.matches(&config.labels))
     }
 
     fn selects(&self, node: &Node) -> bool {

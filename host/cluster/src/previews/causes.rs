@@ -22,12 +22,18 @@ pub(super) fn causes(
     let settled_at = cluster.configs.get(&settled.name).map_or(0, |meta| meta.created);
     let generated = format!("99-{}{GENERATED_REGISTRIES}", pool.name);
     let update = cluster.release.as_ref().filter(|release| release.is_under_way());
-    let knows_sources = !settled.sources.is_empty();
+    let settled_sources = match &pool.target {
+        Some(target) if settled.sources.is_empty() && target.name == settled.name => {
+            &target.sources
+        }
+        _ => &settled.sources,
+    };
+    let knows_sources = !settled_sources.is_empty();
     let mut parts = Vec::new();
     let mut updates = false;
     for name in now.iter().copied() {
         let Some(config) = cluster.configs.get(name) else { continue };
-        let event = match knows_sources && !settled.sources.contains(name) {
+        let event = match knows_sources && !settled_sources.contains(name) {
             true => CauseEvent::Created,
             false if is_since(config.modified, settled_at) => CauseEvent::Changed,
             false => continue,
@@ -39,8 +45,13 @@ pub(super) fn causes(
         }
     }
     let there: BTreeSet<&str> = now.iter().copied().collect();
-    let gone = settled.sources.iter().filter(|name| !there.contains(name.as_str()));
-    for name in gone.filter(|name| **name != generated) {
+    let gone = settled_sources.iter().filter(|name| !there.contains(name.as_str()));
+    let mut gone: BTreeSet<&str> = gone.map(String::as_str).collect();
+    // What is about to go is a cause also if the last rollout knew nothing of it.
+    let lost = cluster.lost.get(&pool.name).into_iter().flatten();
+    let lost = lost.filter(|(_, at)| **at == i64::MAX || !knows_sources);
+    gone.extend(lost.filter(|(_, at)| is_since(**at, settled_at)).map(|(name, _)| name.as_str()));
+    for name in gone.into_iter().filter(|name| *name != generated) {
         parts.push(part(MACHINE_CONFIG, name, CauseEvent::Deleted));
     }
     for ((kind, name), mirror) in &cluster.mirrors {

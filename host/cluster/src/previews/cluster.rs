@@ -31,6 +31,9 @@ pub struct Cluster {
     /// Names of rendered configs that pools or nodes name, and that are not there:
     /// who has not heard of one yet does not know that.
     pub gone_configs: BTreeSet<String>,
+    /// By pool, the MachineConfigs that it was made of and is not any more, and since
+    /// when, in seconds.
+    pub lost: BTreeMap<String, BTreeMap<String, i64>>,
     /// MachineConfigs that are not in the cluster yet, whole.
     pub incoming: BTreeMap<String, Arc<[u8]>>,
 }
@@ -145,6 +148,33 @@ impl Cluster {
         }
     }
 
+    /// Notes which pools are made of a MachineConfig no more, and which are again,
+    /// when it is another one or gone. A pool need not say what was rendered for it.
+    pub fn note_lost(&mut self, name: &str, before: Option<&ConfigMeta>, at: i64) {
+        let now = self.configs.get(name).cloned();
+        for (pool, it) in &self.pools {
+            if now.as_ref().is_some_and(|now| it.is_made_of(now)) {
+                if let Some(lost) = self.lost.get_mut(pool) {
+                    lost.remove(name);
+                }
+            } else if before.is_some_and(|before| it.is_made_of(before)) {
+                self.lost.entry(pool.clone()).or_default().insert(name.to_owned(), at);
+            }
+        }
+    }
+
+    /// Forgets MachineConfigs that pools lost before their last rollout ended.
+    pub fn forget_lost(&mut self) {
+        let Cluster { lost, pools, configs, .. } = self;
+        lost.retain(|pool, lost| {
+            let Some(pool) = pools.get(pool) else { return false };
+            let settled = pool.settled.as_ref().or(pool.target.as_ref());
+            let settled = settled.and_then(|it| configs.get(&it.name));
+            lost.retain(|_, at| settled.is_none_or(|settled| *at >= settled.created));
+            !lost.is_empty()
+        });
+    }
+
     /// The cluster as it will be after a change.
     #[must_use]
     pub fn with(&self, change: &Change) -> Cluster {
@@ -161,9 +191,11 @@ impl Cluster {
                 };
                 after.configs.insert(name.clone(), Arc::new(config));
                 after.incoming.insert(name.clone(), Arc::clone(body));
+                after.note_lost(name, before.map(Arc::as_ref), i64::MAX);
             }
             Change::NoMachineConfig(name) => {
-                after.configs.remove(name);
+                let before = after.configs.remove(name);
+                after.note_lost(name, before.as_deref(), i64::MAX);
             }
             Change::Mirror(key, body) => {
                 let created = self.mirrors.get(key).map_or(i64::MAX, |before| before.created);

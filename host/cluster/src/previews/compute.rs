@@ -1,6 +1,7 @@
 //! From what has to be compared to plans. It takes as long as comparing and
 //! asking the policies does, and blocks.
 
+use super::object::Described;
 use super::parsed::Parsed;
 use super::registries;
 use super::secrets::Guessed;
@@ -38,6 +39,9 @@ pub struct Preview {
     pub secrets: BTreeSet<String>,
     /// Whether a policy was offered a secret: nobody is told how long it took.
     pub offered_secrets: bool,
+    /// What is pending from before, where nodes do not say what they have and whoever
+    /// asks has not watched what became of them.
+    pub earlier: Option<Vec<Described>>,
 }
 
 /// What making the plans of all ways came to.
@@ -93,6 +97,14 @@ impl std::fmt::Debug for Asked<'_> {
 }
 
 impl Preview {
+    /// Whether it is planned, and nothing changes.
+    pub fn is_nothing(&self) -> bool {
+        let nothing = |way: &WayPlanned| {
+            way.plan.as_ref().is_ok_and(|plan| plan.plan.outcome == PlanOutcome::Nothing)
+        };
+        self.ways.iter().all(nothing)
+    }
+
     /// Of what is not planned, for a reason.
     pub fn unplanned(work: Work, why: &str) -> Preview {
         let unplanned = |way: &Way| WayPlanned { way: way.clone(), plan: Err(why.to_owned()) };
@@ -108,7 +120,7 @@ impl Preview {
         made: Made,
     ) -> Preview {
         let Made { calls, secrets, offered_secrets } = made;
-        Preview { work, ways, ids, calls, secrets, offered_secrets }
+        Preview { work, ways, ids, calls, secrets, offered_secrets, earlier: None }
     }
 }
 
@@ -117,10 +129,11 @@ pub fn compute(mut work: Work, asked: &Asked<'_>) -> Preview {
     let mut made = Made::default();
     let bodies = asked.bodies;
     let anew = registries::anew(&work.to, bodies);
-    let (side, doubts) = match &anew {
+    let (side, rendering) = match &anew {
         Ok(anew) => (&anew.side, anew.doubts.as_slice()),
         Err(_) => (&work.to, [].as_slice()),
     };
+    let doubts: Vec<String> = work.doubt.iter().chain(rendering).cloned().collect();
     let to = match &anew {
         Ok(_) => asked.texts(side),
         Err(why) => Err(why.clone()),
@@ -130,7 +143,8 @@ pub fn compute(mut work: Work, asked: &Asked<'_>) -> Preview {
     let guessed = asked.hides_secrets.then(|| Guessed::of(&work.to, bodies));
     let ways = work.ways.iter().map(|way| {
         let plan = to.as_ref().map_err(Clone::clone).and_then(|to| {
-            let with = With { rendered: rendered.as_ref(), doubts, guessed: guessed.as_ref() };
+            let with =
+                With { rendered: rendered.as_ref(), doubts: &doubts, guessed: guessed.as_ref() };
             asked.plan(&work, way, to, &with, &mut made)
         });
         WayPlanned { way: way.clone(), plan }
@@ -180,6 +194,10 @@ impl Asked<'_> {
         for piece in side.configs.iter().chain(&side.mirrors) {
             let bytes = piece.bytes(self.bodies).ok_or_else(|| gone(piece.name()))?;
             texts.push((piece.name().to_owned(), Cow::Borrowed(bytes)));
+        }
+        // A pool without any MachineConfig is one that says nothing.
+        if texts.is_empty() {
+            texts.push((NO_CONFIG.to_owned(), Cow::Owned(no_config())));
         }
         Ok(texts)
     }
@@ -273,6 +291,20 @@ pub(super) fn gone(name: &str) -> String {
         "the MachineConfig {name} is gone, so it cannot be told what becomes of these nodes: count \
          on a reboot"
     )
+}
+
+/// What a side is called that no MachineConfig says anything of.
+const NO_CONFIG: &str = "no-machine-config";
+
+/// A MachineConfig that says nothing.
+fn no_config() -> Vec<u8> {
+    let config = json!({
+        "apiVersion": "machineconfiguration.openshift.io/v1",
+        "kind": "MachineConfig",
+        "metadata": {"name": NO_CONFIG},
+        "spec": {},
+    });
+    config.to_string().into_bytes()
 }
 
 /// A MachineConfig that says of the OS image what a rendered one says.

@@ -1,10 +1,11 @@
 //! From a preview to DisruptionPlans, one for each cause.
 
 use super::compute::{Preview, WayPlanned};
-use super::effects;
 use super::transition::{LONGEST_WORDS, Said, transition};
 use super::why::{Why, why};
 use super::work::{Part, Way, Work};
+use super::{earlier, effects};
+use crate::pools::Pool;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use std::borrow::Cow;
@@ -53,7 +54,7 @@ pub struct Described {
 pub fn describe(preview: &Preview, inputs: Digest, now: Timestamp) -> Vec<Described> {
     let parts = parts(preview);
     let others = parts.len();
-    described(preview, parts, others, (inputs, now))
+    earlier::counted(described(preview, parts, others, (inputs, now)), preview)
 }
 
 /// What has a plan of its own: what it is, and which changes are its.
@@ -138,7 +139,10 @@ fn one(
         .zip(said)
         .map(|(way, said)| {
             let (effect, transition) = transition(work, way, said, ids, together.clone());
-            let because = way.plan.as_ref().ok().and_then(|plan| why(plan, ids)).map(Why::text);
+            let because = match &way.plan {
+                Ok(plan) => why(plan, ids).map(Why::text),
+                Err(problem) => problem.lines().next().map(str::to_owned),
+            };
             let because = because.map(|because| conditions::cut(clean(&because), LONGEST_WORDS));
             Gone { effect, because, transition }
         })
@@ -270,8 +274,13 @@ fn findings(work: &Work, problem: Option<&String>) -> [Finding; 2] {
 /// The name of a plan: of its pool and cause, and never that of an earlier plan
 /// for the same.
 pub(super) fn name(work: &Work, cause: &Cause) -> String {
+    plan_name(&work.pool, cause, &work.since)
+}
+
+/// The name of the plan for a cause in a pool whose nodes had `since`.
+pub fn plan_name(pool: &Pool, cause: &Cause, since: &str) -> String {
     let mut fields = Fields::new("tread plan name 1");
-    for text in [&work.pool.uid, &cause.kind, &cause.name, &work.since] {
+    for text in [pool.uid.as_str(), &cause.kind, &cause.name, since] {
         fields.field(text.as_bytes());
     }
     fields.field(cause.event.as_str().as_bytes());
@@ -284,7 +293,7 @@ pub(super) fn name(work: &Work, cause: &Cause) -> String {
         "ImageTagMirrorSet" => "itms".to_owned(),
         other => other.to_lowercase(),
     };
-    let mut name = format!("{}.{kind}.{}", work.pool.name, cause.name);
+    let mut name = format!("{}.{kind}.{}", pool.name, cause.name);
     name.truncate(name.floor_char_boundary(LONGEST_NAME));
     let name = name.trim_end_matches(['.', '-']);
     format!("{name}.{digest}")

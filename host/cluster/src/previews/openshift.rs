@@ -201,11 +201,19 @@ fn beside_the_operator_both_truths_are_told_with_their_reasons() {
         .try_into()
         .unwrap_or_else(|plans: Vec<_>| panic!("{} plans", plans.len()));
     let because = plan.status.because.as_deref().unwrap();
-    assert!(because.starts_with("file:/etc/a (no entry of the nodeDisruptionPolicy"), "{because}");
+    assert!(because.starts_with("file:/etc/a (no entry of nodeDisruptionPolicy"), "{because}");
     let [way] = plan.status.transitions.as_slice() else { panic!("{:?}", plan.status) };
     let [part] = way.operator_because.as_slice() else { panic!("{way:?}") };
     assert_eq!((part.id.as_str(), part.effect), ("file:/etc/a", Effect::Reboot));
-    assert!(part.rule.contains("no entry of the nodeDisruptionPolicy matches"), "{}", part.rule);
+    assert_eq!(
+        part.rule,
+        "no entry of nodeDisruptionPolicy matches; an admin can add one (`tread policy rules \
+         --to-openshift`)"
+    );
+    let advice = way.changes[0].advice.as_deref().unwrap();
+    assert!(advice.contains("with a rule for file:/etc/a in a DisruptionPolicy"), "{advice}");
+    assert!(advice.contains("That changes what tread would do (TREAD)."), "{advice}");
+    assert!(advice.contains("`tread policy rules --to-openshift`"), "{advice}");
     assert_eq!(way.changes[0].id, "file:/etc/a");
     assert!(way.changes[0].reason.contains("policy"), "{}", way.changes[0].reason);
 }

@@ -10,6 +10,7 @@ use tread_kube::api::disruption_plan::{PlanBecause, PlanChange, PlanStep, Transi
 use tread_kube::api::shared::Shared;
 use tread_kube::clean::{clean, cleaned};
 use tread_model::effect::Effect;
+use tread_model::operator::{Because, Forecast};
 use tread_model::plan::compare::Shadow;
 use tread_model::plan::{ChangeOutcome, PlanOutcome, PlannedChange, Step};
 
@@ -53,8 +54,19 @@ impl Said {
         let mut warnings: Vec<String> = warnings.collect();
         let more_warnings = warnings.len().saturating_sub(MOST_WARNINGS);
         warnings.truncate(MOST_WARNINGS);
+        let said = |change: &PlannedChange| {
+            let mut said = PlanChange::from(change);
+            if let Some(names) = shadow.as_ref().and_then(|it| claimed_in_shadow(it, change)) {
+                said.reason =
+                    format!("{} In Shadow, where it decides nothing: {names}.", said.reason);
+            }
+            if let (Some(advice), Some(forecast)) = (&mut said.advice, operator) {
+                advice.push_str(&beside_the_operator(forecast, &change.id));
+            }
+            cleaned(said).into()
+        };
         Said {
-            changes: changes.into_iter().map(|it| cleaned(PlanChange::from(it)).into()).collect(),
+            changes: changes.into_iter().map(said).collect(),
             because: because.into_iter().map(|it| cleaned(PlanBecause::from(it)).into()).collect(),
             warnings: warnings.into_iter().map(warning).collect(),
             more_warnings,
@@ -124,6 +136,34 @@ pub(super) fn transition(
     let because = said.because.iter().filter(|it| effects::is_operators(forecast, ids, &it.id));
     way.operator_because = because.cloned().collect();
     (effect, way)
+}
+
+/// Who claims a change in the mode Shadow that nobody else claims.
+fn claimed_in_shadow(shadow: &Shadow, change: &PlannedChange) -> Option<String> {
+    if change.outcome != ChangeOutcome::Fallback {
+        return None;
+    }
+    let tried = shadow.changes.iter().find(|it| it.id == change.id)?;
+    let names: BTreeSet<&str> = tried.answers.iter().map(|it| it.policy.as_str()).collect();
+    let claims = |name: &&str| format!("{name} claims this");
+    (!names.is_empty()).then(|| names.iter().map(claims).collect::<Vec<_>>().join(", "))
+}
+
+/// What advice for tread's policies leaves as it is, and what changes that.
+fn beside_the_operator(forecast: &Forecast, id: &str) -> String {
+    let reboots = |it: &Because| it.id == id && it.effect >= Effect::Drain;
+    let is_its = ["file:", "unit:"].iter().any(|kind| id.starts_with(kind));
+    match is_its && forecast.because.iter().any(reboots) {
+        true => {
+            " That changes what tread would do (TREAD). What OpenShift's operator does (EFFECT) \
+                 is changed by an entry of nodeDisruptionPolicy: `tread policy rules \
+                 --to-openshift` makes one of rules."
+                .to_owned()
+        }
+        false => " That changes what tread would do (TREAD), not what OpenShift's operator does \
+                  (EFFECT)."
+            .to_owned(),
+    }
 }
 
 /// What the policies in the mode Shadow would make of a way, and who they are.

@@ -35,6 +35,8 @@ pub struct Work {
     /// What nodes had when all of them had the same: what is planned for the same
     /// cause from somewhere else is another plan, with another name.
     pub since: String,
+    /// What cannot be told, and what is counted on in place of it.
+    pub doubt: Option<String>,
 }
 
 /// The way that some nodes go.
@@ -87,13 +89,14 @@ fn operated(cluster: &Cluster, pool: &Arc<Pool>, target: &Configuration) -> Opti
     let changed = now.iter().filter_map(|name| cluster.configs.get(*name));
     let changed = changed.into_iter().any(|config| is_since(config.modified, rendered_at));
     let mirrors = mirrors_since(cluster, rendered_at);
-    let pending = others || changed || mirrors;
+    // What was deleted or taken from the pool is then seen by what was rendered alone.
+    let untold = target.sources.is_empty();
+    let pending = others || changed || mirrors || untold;
 
-    let to = match pending {
-        true => {
-            own(cluster, pool, &now, mirrors, rendered.map(|it| key(&target.name, &it.version)))
-        }
-        false => Side::rendered(key(&target.name, &rendered?.version)),
+    let rendered_key = rendered.map(|it| key(&target.name, &it.version));
+    let to = match rendered_key {
+        Some(key) if !pending => Side::rendered(key),
+        key => own(cluster, pool, &now, mirrors, key),
     };
     let known = rendered.map(|meta| Side::rendered(key(&target.name, &meta.version)));
     let settled = pool.settled.as_ref().unwrap_or(target);
@@ -131,7 +134,16 @@ fn operated(cluster: &Cluster, pool: &Arc<Pool>, target: &Configuration) -> Opti
         operated: true,
         single_replica: cluster.members.are_single_replica(&pool.name),
         since: settled.name.clone(),
+        doubt: untold.then(|| made_of_unknown(&target.name)),
     })
+}
+
+fn made_of_unknown(rendered: &str) -> String {
+    format!(
+        "it cannot be told what {rendered} was made of, since the pool names no \
+         spec.configuration.source: all counts in which it differs from what the pool's \
+         MachineConfigs say now"
+    )
 }
 
 /// A pool that nobody renders: what it was made of when tread saw it first is
@@ -164,6 +176,7 @@ fn unattended(cluster: &Cluster, pool: &Arc<Pool>) -> Option<Work> {
         operated: false,
         single_replica: cluster.members.are_single_replica(&pool.name),
         since: baseline.name.clone(),
+        doubt: None,
     })
 }
 

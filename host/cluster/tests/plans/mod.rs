@@ -12,6 +12,7 @@ mod failing;
 mod fixture;
 mod foreign;
 mod operator;
+mod unknown;
 
 use fixture::{Cluster, Tread, broken, condition, current, files, shadowed};
 use kube::ResourceExt as _;
@@ -197,9 +198,10 @@ async fn what_is_deleted_or_changed_is_planned_too() {
     let change = &status(&plan).transitions[0].changes[0];
     assert_eq!((change.id.as_str(), change.edit.as_str()), ("file:/etc/a", "removed"));
     cluster.config("50-a", "worker", files(&[("/etc/a", "a")])).await;
-    cluster
+    let over = cluster
         .plan("MachineConfig/50-a deleted", |plan| condition(plan, "Pending").0 == "False")
         .await;
+    assert_eq!(condition(&over, "Pending").1, "Withdrawn");
     let params = kube::api::PatchParams::default();
     let patch = json!({"spec": files(&[("/etc/motd", "good day\n")])});
     let configs = cluster.api::<MachineConfig>();
@@ -342,6 +344,9 @@ async fn a_policy_in_the_shadow_is_named_with_what_it_would_change() {
     cluster.config("50-a", "worker", files(&[("/etc/a", "a")])).await;
     let plan = cluster.plan("MachineConfig/50-a created", |_| true).await;
     assert_eq!(status(&plan).tread.as_deref(), Some(REBOOT), "it decides nothing");
+    let reason = &status(&plan).transitions[0].changes[0].reason;
+    let claims = "In Shadow, where it decides nothing: ours claims this.";
+    assert!(reason.ends_with(claims), "{reason}");
     let warnings = &status(&plan).transitions[0].warnings;
     let expected = "If ours, in Shadow, decided: saves 3 steps (drain, reboot, uncordon).";
     assert!(warnings.iter().any(|it| **it == expected), "{warnings:?}");

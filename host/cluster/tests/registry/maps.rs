@@ -46,6 +46,38 @@ async fn a_labelled_config_map_registers_itself_and_goes_with_its_policy() {
 }
 
 #[tokio::test]
+async fn what_an_admin_granted_and_is_lost_with_the_config_map_is_told_of() {
+    let (plane, _replica) = shared();
+    let client = plane.client().await.unwrap();
+    let namespace = allowed(plane);
+    let name = four_letters();
+    put(&client, &namespace, "app", policy(&name, 1)).await;
+    let object = format!("{namespace}.app");
+    let first = until_state(&client, &object, State::Loaded).await;
+    assert!(!condition(&first, "Approved").2.contains("An admin"));
+    patch(&client, &object, json!({"mayRelax": true, "approved": true})).await;
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), &namespace);
+    maps.delete("app", &DeleteParams::default()).await.unwrap();
+    until_gone(&client, &object).await;
+    let text = told(&client, &object, "PolicyWithdrawn").await;
+    let lost = "is lost with it: spec.approved, spec.mayRelax.";
+    assert!(text.contains(lost), "{text}");
+
+    put(&client, &namespace, "app", policy(&name, 1)).await;
+    let says = |words: &'static str| {
+        move |it: &DisruptionPolicyStatus| {
+            it.state == Some(State::Loaded) && condition(it, "Approved").2.contains(words)
+        }
+    };
+    until(&client, &object, says("An admin had said spec.approved, spec.mayRelax in")).await;
+    patch(&client, &object, json!({"approved": true})).await;
+    until(&client, &object, says("An admin had said spec.mayRelax in")).await;
+    patch(&client, &object, json!({"mayRelax": true})).await;
+    let again = |it: &DisruptionPolicyStatus| !condition(it, "Approved").2.contains("An admin");
+    until(&client, &object, again).await;
+}
+
+#[tokio::test]
 async fn treads_own_namespace_is_always_allowed() {
     let (plane, replica) = shared();
     let client = plane.client().await.unwrap();
@@ -135,6 +167,20 @@ async fn an_admins_settings_stand_over_those_of_the_config_map() {
     patch(&client, &object, json!({"settings": {"at_most": 0}})).await;
     let status = until_state(&client, &object, State::LastGood).await;
     assert_eq!(condition(&status, "Loaded").1, "InvalidSettings");
-    assert!(status.failure.unwrap().message.contains("at_most: expected more than 0"));
+    let (_, _, message) = condition(&status, "Loaded");
+    assert!(message.starts_with("spec.settings: "), "{message}");
+    assert!(message.contains("at_most: expected more than 0"), "{message}");
+    assert!(message.contains(". The settings before go on deciding."), "{message}");
     until_current(replica, restarts("admins.service")).await;
+
+    // A value of the ConfigMap that an admin replaced does no harm; others do.
+    patch(&client, &object, json!({"settings": {"at_most": 2}})).await;
+    until_state(&client, &object, State::Loaded).await;
+    let settings = Some("at_most: 0\nunti: theirs.service\n");
+    Map { settings, ..map }.put(&client).await;
+    let status = until_state(&client, &object, State::LastGood).await;
+    let (_, _, message) = condition(&status, "Loaded");
+    assert!(message.starts_with("data.settings of the ConfigMap: unknown setting"), "{message}");
+    assert!(!message.contains("at_most: expected"), "{message}");
+    assert!(message.contains("? The settings before go on deciding."), "{message}");
 }

@@ -31,8 +31,9 @@ async fn inline_rules_decide_and_bad_ones_leave_the_last_good_ones() {
     let status = until_state(&client, &name, State::LastGood).await;
     assert_eq!(status.settings_digest, first.settings_digest);
     let (_, reason, message) = condition(&status, "Loaded");
-    assert_eq!(reason, "InvalidSettings");
-    assert!(message.contains("spec.rules[0].match"), "{message}");
+    assert_eq!(reason, "Invalid");
+    assert!(message.starts_with("spec.rules[0].match"), "{message}");
+    assert!(message.ends_with("? The rules before go on deciding."), "{message}");
     until_current(replica, |it| cost(it, &path, "") == restarts).await;
     // Also for who was not there when they were good.
     let fresh = self::replica(plane, false, Room::default());
@@ -50,6 +51,25 @@ async fn inline_rules_decide_and_bad_ones_leave_the_last_good_ones() {
     assert_eq!(until(&client, &name, warned).await.state, Some(State::Loaded));
     plane.kubectl(&["delete", "dpol", &name]).unwrap().success().unwrap();
     until_current(replica, |it| !has(it, &name)).await;
+}
+
+#[tokio::test]
+async fn rules_that_say_nothing_are_invalid_and_a_unit_without_a_type_is_not_taken() {
+    let (plane, _replica) = shared();
+    let client = plane.client().await.unwrap();
+    let name = four_letters();
+    let typeless = object(&name, "file:/etc/x").replace(&format!("{name}.service"), &name);
+    let refused = format!("{:#}", plane.apply(&typeless).unwrap_err());
+    assert!(refused.contains("spec.rules[0].actions[0].unit"), "{refused}");
+
+    // What no schema tells.
+    plane.apply(&object(&name, "fiel:/etc/x")).unwrap();
+    let status = until_state(&client, &name, State::Invalid).await;
+    let (_, reason, message) = condition(&status, "Loaded");
+    assert_eq!(reason, "Invalid");
+    assert!(message.starts_with("spec.rules[0].match[0]: "), "{message}");
+    assert!(message.ends_with(" It decides nothing."), "{message}");
+    plane.kubectl(&["delete", "dpol", &name]).unwrap().success().unwrap();
 }
 
 #[tokio::test]

@@ -13,7 +13,8 @@ pub const ALL: [(&str, &str, &str); 11] = [
         "DisruptionPolicy",
         "Loaded",
         "Whether the newest version was loaded and checked. True: `Loaded`. Unknown: `Waiting` (for its turn \
-         to be compiled), `Disabled`. False: how it failed, see below. The message names its digest",
+         to be compiled), `Disabled`. False: `Invalid` (the object says nothing that could be followed), or \
+         how it failed, see below. The message names its digest",
     ),
     (
         "DisruptionPolicy",

@@ -57,6 +57,9 @@ pub struct PolicyRule {
     pub reason: Option<String>,
 }
 
+/// The names that systemd takes, with their types.
+const UNIT: &str = r"^[A-Za-z0-9:_\\-][A-Za-z0-9:_.\\@-]*\.(service|socket|device|mount|automount|swap|target|path|timer|slice|scope)$";
+
 /// What has to be done so that a change takes effect.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
@@ -68,7 +71,7 @@ pub struct RuleAction {
     pub r#do: Do,
     /// To which unit: a complete name, such as crio.service.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 255))]
+    #[schemars(length(max = 255), regex(pattern = UNIT))]
     pub unit: Option<String>,
 }
 

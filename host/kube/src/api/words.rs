@@ -27,6 +27,9 @@ pub const CLAIMS_ANNOTATION: &str = "tread.dev/claims";
 
 /// On a DisruptionPolicy: the UID of the ConfigMap that registered itself.
 pub const REGISTERED_BY_LABEL: &str = "tread.dev/registered-by";
+/// On a DisruptionPolicy: what an admin had said in the one before it of the same
+/// name, which went with its ConfigMap.
+pub const LOST_ANNOTATION: &str = "tread.dev/lost";
 /// On a ConfigMap in tread's own namespace: the DisruptionPolicy whose last good
 /// version it keeps, by UID.
 pub const LAST_GOOD_LABEL: &str = "tread.dev/last-good-of";

@@ -176,7 +176,8 @@ fn judge<'p>(
     let Some(entry) = found else {
         because.push(reboot(
             id,
-            "no entry of the nodeDisruptionPolicy matches, and an admin can add one: reboot",
+            "no entry of nodeDisruptionPolicy matches; an admin can add one (`tread policy rules \
+             --to-openshift`)",
         ));
         return;
     };

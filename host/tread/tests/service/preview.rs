@@ -170,7 +170,7 @@ async fn beside_the_operator_both_truths_are_told_with_their_reasons() {
     let args = ["plan", "--max", "restart", "-f", file.to_str().unwrap()];
     let (code, out, err) = tread(&plane, &args);
     let id = "file:/etc/crio/crio.conf.d/01-log";
-    let rule = "no entry of the nodeDisruptionPolicy matches";
+    let rule = "no entry of nodeDisruptionPolicy matches; an admin can add one (`tread policy";
     assert_eq!(code, 3, "{err}");
     assert!(err.contains(&format!("because of {id} ({rule}")), "{err}");
     assert!(err.contains("by OpenShift's operator; tread would do: reload crio.service"), "{err}");

@@ -194,7 +194,7 @@ fn rules_are_the_same_rules_whatever_carries_them_out() {
     (object.spec.source, object.spec.rules) = (None, Some(Vec::new()));
     assert_eq!(choose(&object, &invalid, Some(&newer), None).state, State::LastGood);
     let others = Version { settings_digest: Sha256::of(b"[]"), ..newer };
-    assert_eq!(choose(&object, &invalid, Some(&others), None).state, State::Failed);
+    assert_eq!(choose(&object, &invalid, Some(&others), None).state, State::Invalid);
 }
 
 #[test]

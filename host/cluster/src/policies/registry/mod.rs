@@ -136,6 +136,8 @@ struct Registry {
     /// Of which namespaces it was told why they have ConfigMaps that are no
     /// policies: the newest one by UID, and when.
     told: BTreeMap<(String, &'static str), (String, Instant)>,
+    /// What admins had said in objects that were withdrawn, by name.
+    lost: BTreeMap<String, String>,
     /// Copies that nobody needs any more.
     swept: Sweep,
     /// Nothing is written before that.
@@ -239,6 +241,7 @@ impl Registry {
             jobs: JoinSet::new(),
             publish,
             told: BTreeMap::new(),
+            lost: BTreeMap::new(),
             swept: Sweep::default(),
             write_after: Instant::now(),
             failures: 0,

@@ -23,6 +23,7 @@ use tokio::time::Instant;
 use tread_engine::policy::Policy;
 use tread_kube::api::DisruptionPolicy;
 use tread_kube::api::disruption_policy::{Mode, State};
+use tread_kube::api::words::LOST_ANNOTATION;
 use tread_model::digest::Sha256;
 use tread_model::verdict::{Failure, FailureKind};
 
@@ -56,7 +57,8 @@ impl Registry {
     #[tracing::instrument(name = "policies", skip_all)]
     pub(super) fn pass(&mut self) -> Vec<Write> {
         let snapshot = self.snapshot();
-        let registration = register(&snapshot);
+        let mut registration = register(&snapshot);
+        self.remember_lost(&mut registration);
         let uids: BTreeSet<String> =
             snapshot.policies.values().filter_map(|object| object.uid()).collect();
         self.entries.retain(|uid, _| uids.contains(uid));
@@ -108,6 +110,19 @@ impl Registry {
             self.writes(&snapshot, Wanted { create, withdraw, listed, waiting, untold });
         writes.extend(self.sweep(&snapshot));
         self.due(writes)
+    }
+
+    /// Says on an object that comes anew what was lost with the one before it.
+    fn remember_lost(&mut self, registration: &mut Registration) {
+        for gone in registration.withdraw.iter().filter(|gone| !gone.lost.is_empty()) {
+            self.lost.insert(gone.name.clone(), gone.lost.join(","));
+        }
+        for object in &mut registration.create {
+            if let Some(lost) = self.lost.get(&object.name_any()) {
+                let annotations = object.metadata.annotations.get_or_insert_default();
+                annotations.insert(LOST_ANNOTATION.to_owned(), lost.clone());
+            }
+        }
     }
 
     /// What was not told yet: of a namespace once, and again when there is more,

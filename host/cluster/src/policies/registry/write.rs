@@ -149,8 +149,15 @@ fn namespace_of(object: &DisruptionPolicy) -> String {
 
 fn delete(object: Option<&DisruptionPolicy>, gone: Withdrawal) -> Write {
     let version = object.and_then(|object| object.resource_version());
-    let text = format!("{}: the policy decides nothing any more.", gone.why);
-    let note = Note { reason: Reason::PolicyWithdrawn, warns: false, text };
+    let mut text = format!("{}: the policy decides nothing any more.", gone.why);
+    let lost = gone.lost.iter().map(|field| format!("spec.{field}")).collect::<Vec<_>>().join(", ");
+    if !lost.is_empty() {
+        text.push_str(&format!(
+            " What an admin had said in this object is lost with it: {lost}. If the policy comes \
+             back, say it again."
+        ));
+    }
+    let note = Note { reason: Reason::PolicyWithdrawn, warns: !gone.lost.is_empty(), text };
     let note = object.map(|object| (object.object_ref(&()), note));
     let as_seen = Preconditions { uid: Some(gone.uid), resource_version: version };
     Write::Delete { name: gone.name, as_seen, note }

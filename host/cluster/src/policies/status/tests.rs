@@ -287,3 +287,37 @@ fn what_waits_to_be_loaded_says_so_once_and_when_it_fails_when_it_is_tried_again
     assert_eq!((failure.tries, failure.retry_at), (Some(2), Some(Time(at))));
     assert_eq!(note.unwrap().reason, Reason::PolicyFailed);
 }
+
+#[test]
+fn bad_settings_leave_those_before_and_a_question_ends_a_sentence() {
+    let last = version("1.0.0");
+    let (loaded, _) = seen(&object(), &Attempt::Good(last.clone()), None, 1);
+    let message =
+        "spec.settings: unknown setting \"restrat\": did you mean \"restart\"?".to_owned();
+    let failure = Failure { kind: FailureKind::InvalidSettings, message: message.clone() };
+    let bad = |digest| Attempt::Bad { failure: failure.clone(), digest, claims: Vec::new() };
+    let (after, _) = seen(&loaded, &bad(Some(last.digest)), Some(&last), 2);
+    let (_, reason, said) = condition(&after, "Loaded");
+    assert_eq!(reason, "InvalidSettings");
+    let digest = last.digest;
+    let then = format!("The settings before go on deciding. Its digest is {digest}.");
+    assert_eq!(said, format!("{message} {then}"));
+    // They came with another module.
+    let (after, _) = seen(&loaded, &bad(Some(Sha256::of(b"other"))), Some(&last), 2);
+    let said = condition(&after, "Loaded").2;
+    assert!(said.contains("? The version before, 1.0.0, goes on deciding."), "{said}");
+}
+
+#[test]
+fn rules_that_say_nothing_are_invalid_also_by_their_reason() {
+    let mut object = object();
+    (object.spec.source, object.spec.rules) = (None, Some(Vec::new()));
+    let message = "spec.rules[0].actions[0].unit: \"a\" is no unit".to_owned();
+    let failure = Failure { kind: FailureKind::InvalidSettings, message };
+    let (after, _) =
+        seen(&object, &Attempt::Bad { failure, digest: None, claims: Vec::new() }, None, 1);
+    assert_eq!(after.status.as_ref().unwrap().state, Some(State::Invalid));
+    let (_, reason, said) = condition(&after, "Loaded");
+    assert_eq!(reason, "Invalid");
+    assert_eq!(said, "spec.rules[0].actions[0].unit: \"a\" is no unit. It decides nothing.");
+}

@@ -13,6 +13,7 @@ fn a_plan_is_named_after_its_pool_and_cause_and_never_like_an_earlier_one() {
         operated: true,
         single_replica: false,
         since: since.to_owned(),
+        doubt: None,
     };
     let cause = |name: &str, event| Cause {
         kind: "MachineConfig".to_owned(),

@@ -51,6 +51,7 @@ fn said(there: &Value, asked: &Value, operated: bool, hides_secrets: bool) -> Ve
         operated,
         single_replica: false,
         since: String::new(),
+        doubt: None,
     };
     let current = Current::new(PolicySet::new(Vec::new()).unwrap(), None, true);
     let sandbox = Sandbox::new(Options::default()).unwrap();

@@ -76,6 +76,7 @@ pub(crate) fn preview(pool: &str, nodes: i64, reboots: bool, operator: Option<Ef
         operated: operator.is_some(),
         single_replica: false,
         since: String::new(),
+        doubt: None,
     };
     let plan = Ok(WayPlan { plan, operator, shadow: None });
     let ways = vec![WayPlanned { way, plan }];
@@ -86,6 +87,7 @@ pub(crate) fn preview(pool: &str, nodes: i64, reboots: bool, operator: Option<Ef
         calls: Vec::new(),
         secrets: BTreeSet::new(),
         offered_secrets: false,
+        earlier: None,
     }
 }
 

@@ -228,3 +228,64 @@ fn a_change_that_is_about_to_be_made_counts_as_made() {
     };
     assert_eq!(causes_of(&cluster.with(&other)), [""; 0]);
 }
+
+/// The pool of [`settled`], which does not say what was rendered for it.
+fn untold() -> Cluster {
+    let mut cluster = settled();
+    let configuration = json!({"configuration": {"name": "rendered-worker-1"}});
+    put_pool(&mut cluster, json!({"spec": configuration.clone(), "status": configuration}));
+    cluster
+}
+
+#[test]
+fn what_goes_is_a_cause_where_a_pool_does_not_say_what_was_rendered_for_it() {
+    let gone = untold().with(&Change::NoMachineConfig("50".to_owned()));
+    let moved = untold().with(&Change::MachineConfig {
+        name: "50".to_owned(),
+        labels: [(ROLE_LABEL.to_owned(), "master".to_owned())].into(),
+        body: Arc::from(&b"{}"[..]),
+    });
+    for after in [gone, moved] {
+        assert_eq!(causes_of(&after), ["MachineConfig/50 deleted"]);
+        let work = work(&after, "worker").unwrap();
+        assert_eq!(work.to.configs.iter().map(Piece::name).collect::<Vec<_>>(), ["00"]);
+        assert_eq!(work.ways.len(), 1);
+        let doubt = work.doubt.unwrap();
+        assert!(doubt.contains("cannot be told what rendered-worker-1 was made of"), "{doubt}");
+        // The name of what is there says nothing of what is in it.
+        assert_eq!(work.to_name, "");
+    }
+    // One that comes back is not gone.
+    let mut back = untold();
+    let before = back.configs.remove("50");
+    back.note_lost("50", before.as_deref(), 150);
+    assert_eq!(causes_of(&back), ["MachineConfig/50 deleted"]);
+    back.configs.insert("50".to_owned(), before.unwrap());
+    back.note_lost("50", None, 160);
+    assert_eq!(causes_of(&back), ["MachineConfigPool/worker rollout"]);
+    // What went before the last rollout is forgotten.
+    back.lost.insert("worker".to_owned(), [("60".to_owned(), 50)].into());
+    back.forget_lost();
+    assert!(back.lost.is_empty());
+}
+
+#[test]
+fn what_is_taken_back_before_it_is_rolled_out_is_a_cause_too() {
+    let mut cluster = settled();
+    put_config(&mut cluster, "60", 150);
+    let after = cluster.with(&Change::NoMachineConfig("60".to_owned()));
+    put_node(&mut cluster, "b", "rendered-worker-2");
+    put_config(&mut cluster, "rendered-worker-2", 160);
+    assert!(work(&after, "worker").is_none(), "nothing has it yet");
+    let now = json!([{"name": "00"}, {"name": "50"}, {"name": "60"}]);
+    let before = json!([{"name": "00"}, {"name": "50"}]);
+    put_pool(
+        &mut cluster,
+        json!({
+            "spec": {"configuration": {"name": "rendered-worker-2", "source": now}},
+            "status": {"configuration": {"name": "rendered-worker-1", "source": before}},
+        }),
+    );
+    let after = cluster.with(&Change::NoMachineConfig("60".to_owned()));
+    assert_eq!(causes_of(&after), ["MachineConfig/60 deleted"]);
+}
