@@ -69,7 +69,8 @@ fn side(state: &State) -> Option<Vec<Vec<u8>>> {
     }
 }
 
-fn certificates(bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
+/// The certificates in a file, each once; none if they cannot be told.
+pub(crate) fn certificates(bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
     if has(bytes, OWN_FORMAT) {
         return None;
     }
@@ -95,6 +96,16 @@ fn certificates(bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
         }
     }
     Some(found)
+}
+
+/// Whether a reader that takes blocks only where nothing else is on their first and
+/// last lines finds the same certificates.
+pub(crate) fn is_plain(bytes: &[u8]) -> bool {
+    let mut lines = bytes.split(|byte| *byte == b'\n');
+    lines.all(|line| {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        line == BEGIN || line == END || !(has(line, ANY) || has(line, b"-----END"))
+    })
 }
 
 /// What is encoded in a block, up to its end. An empty line would end its

@@ -4,8 +4,10 @@
 
 mod anchors;
 mod dropin;
+mod hosts;
 
 use anchors::Trust;
+use std::collections::BTreeMap;
 use tread_guest_sdk::{
     Action, Change, Claim, Content, Context, Effect, Policy, State, Verdict, export, glob,
 };
@@ -39,8 +41,6 @@ const PULL_SECRET_GONE: &str =
 const PULL_SECRET_READ: &str = "the pull secret is read at each pull";
 const PROVIDERS_READ: &str = "the kubelet reads its credential providers when it starts";
 const IRI_FILES_READ: &str = "the internal release image registry reads its files when it starts";
-const REGISTRY_CERT_GONE: &str = "certificates of registries are read at each pull, and without this one a pull that worked may fail";
-const REGISTRY_CERTS_READ: &str = "certificates of registries are read at each pull";
 const NOT_COMPARED: &str = "the file may hold something other than plain certificates in PEM, so it is not known whether a CA loses its trust; programs that are running would go on trusting it";
 
 impl Policy for Certificates {
@@ -61,7 +61,8 @@ impl Policy for Certificates {
         Claim::on("file:/etc/iri-registry/**", Effect::Restart, Effect::Restart),
         Claim::on("file:/usr/local/bin/load-registry-image.sh", Effect::Restart, Effect::Restart),
         Claim::on("unit:iri-registry.service", Effect::Restart, Effect::Reboot),
-        Claim::on("file:/etc/{docker,containers}/certs.d/**", Effect::None, Effect::Drain),
+        Claim::on("file:/etc/{docker,containers}/certs.d/**", Effect::None, Effect::Refuse)
+            .with_unchanged(),
     ];
 
     const REASONS: &'static [&'static str] = &[
@@ -71,12 +72,15 @@ impl Policy for Certificates {
         PULL_SECRET_READ,
         PROVIDERS_READ,
         IRI_FILES_READ,
-        REGISTRY_CERT_GONE,
-        REGISTRY_CERTS_READ,
+        hosts::READ,
+        hosts::NOT_READ,
+        hosts::GONE,
+        hosts::CLIENT,
+        hosts::HIDES,
         NOT_COMPARED,
     ];
 
-    fn classify((): &(), change: &Change, _: &Context<'_>) -> Verdict {
+    fn classify((): &(), change: &Change, context: &Context<'_>) -> Verdict {
         if change.id == "unit:iri-registry.service" {
             return iri_unit(change);
         }
@@ -108,16 +112,39 @@ impl Policy for Certificates {
             _ if glob::matches(ANCHORS, path) => anchor(change),
             _ if glob::matches(PROVIDERS, path) => Verdict::restart(KUBELET, PROVIDERS_READ),
             _ if glob::matches(IRI_FILES, path) => Verdict::restart(IRI, IRI_FILES_READ),
-            _ if glob::matches(REGISTRY_CERTS, path) && is_gone(&change.after) => {
-                Verdict::drain(REGISTRY_CERT_GONE)
+            _ if glob::matches(REGISTRY_CERTS, path) => {
+                of_registry(path, &hosts::hosts(context)).unwrap_or_else(not_of_registries)
             }
-            _ if glob::matches(REGISTRY_CERTS, path) => Verdict::nothing(REGISTRY_CERTS_READ),
             _ => Verdict::abstain(),
         }
+    }
+
+    fn classify_all(settings: &(), context: &Context<'_>) -> Vec<Verdict> {
+        let hosts = hosts::hosts(context);
+        let mut known: BTreeMap<&str, Verdict> = BTreeMap::new();
+        let mut verdict = |change: &Change| {
+            let found = change.path().and_then(|path| hosts.get_key_value(hosts::host(path)?));
+            match found {
+                Some((name, host)) => known.entry(name).or_insert_with(|| host.verdict()).clone(),
+                None if change.path().is_some_and(|path| glob::matches(REGISTRY_CERTS, path)) => {
+                    not_of_registries()
+                }
+                None => Self::classify(settings, change, context),
+            }
+        };
+        context.changes.iter().map(&mut verdict).collect()
     }
 }
 
 export!(Certificates);
+
+fn of_registry(path: &str, hosts: &BTreeMap<&str, hosts::Host<'_>>) -> Option<Verdict> {
+    hosts.get(hosts::host(path)?).map(hosts::Host::verdict)
+}
+
+fn not_of_registries() -> Verdict {
+    Verdict::nothing(hosts::NOT_READ)
+}
 
 fn renew_trust(reason: &str) -> Verdict {
     Verdict::act(vec![Action::restart(UPDATE_TRUST), Action::restart(CRIO)], reason)

@@ -26,8 +26,6 @@ fn each_known_file_costs_what_admins_know() {
         ("/etc/kubernetes/credential-providers/acr.yaml", &kubelet),
         ("/etc/iri-registry/certs/tls.crt", &iri),
         (IRI_SCRIPT, &iri),
-        ("/etc/docker/certs.d/quay.io:443/ca.crt", &[]),
-        ("/etc/containers/certs.d/quay.io/client.key", &[]),
     ] {
         for change in [
             test::file(path, &pem("YQ=="), &pem("Yg==")),

@@ -10,6 +10,8 @@ pub(crate) struct Difference<'a> {
     pub(crate) path: Vec<&'a str>,
     /// How many of these, from the outermost, are there afterwards.
     pub(crate) kept: usize,
+    /// The value until then.
+    pub(crate) before: Option<&'a Value>,
     /// The value afterwards.
     pub(crate) after: Option<&'a Value>,
 }
@@ -66,7 +68,7 @@ impl<'a> Walk<'a> {
             (Some(Value::Table(_)), None) | (None, Some(Value::Table(_)))
                 if self.service.is_section(&self.path) => {}
             _ => {
-                self.found.push(Difference { path: self.path.clone(), kept, after });
+                self.found.push(Difference { path: self.path.clone(), kept, before, after });
                 // One side is no table, so the service knows no key in the other.
                 let table = |value: Option<&'a Value>| match value {
                     Some(Value::Table(table)) => Some(table),

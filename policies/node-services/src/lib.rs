@@ -110,7 +110,7 @@ fn verdict(service: Service, differences: &[Difference]) -> Verdict {
             Verdict::restart(unit, [&names, is, " read when ", name, " starts"].concat())
         }
         Cost::Drain => {
-            let tail = ", and with it images with short names may no longer be pulled";
+            let tail = ", and with it a pull that worked may fail";
             Verdict::drain([&names, is, " read when ", name, " starts", tail].concat())
                 .and(Action::restart(unit))
         }

@@ -133,17 +133,19 @@ const CRIO_RUNTIME_RESTART: [&str; 45] = [
     "timezone",
     "workloads",
 ];
-const CRIO_IMAGE_RESTART: [&str; 12] = [
+const CRIO_IMAGE_RESTART: [&str; 6] = [
     "auto_reload_registries",
     "big_files_temporary_dir",
-    "default_transport",
-    "global_auth_file",
     "image_volumes",
-    "insecure_registries",
-    "namespaced_auth_dir",
     "oci_artifact_mount_support",
     "pinned_images",
     "pull_progress_timeout",
+];
+/// With which images, secrets and signatures pulls succeed.
+const CRIO_IMAGE_DRAIN: [&str; 5] = [
+    "default_transport",
+    "global_auth_file",
+    "namespaced_auth_dir",
     "signature_policy",
     "signature_policy_dir",
 ];
@@ -172,6 +174,10 @@ fn crio(difference: &Difference) -> Cost {
             let asks_all = difference.after.and_then(Value::as_text) == Some("disabled");
             return if asks_all { Cost::Restart } else { Cost::Drain };
         }
+        ["crio", "image", "insecure_registries"] => {
+            return if is_longer(difference) { Cost::Restart } else { Cost::Drain };
+        }
+        ["crio", "image", key] if CRIO_IMAGE_DRAIN.contains(key) => return Cost::Drain,
         ["crio", "image", _] => (&CRIO_IMAGE_RELOAD, &CRIO_IMAGE_RESTART),
         ["crio", "metrics", _] => (&[], &CRIO_METRICS_RESTART),
         ["crio", "network", _] => (&[], &CRIO_NETWORK_RESTART),
@@ -182,6 +188,17 @@ fn crio(difference: &Difference) -> Cost {
         Some(key) if restart.contains(key) => Cost::Restart,
         _ => Cost::Reboot,
     }
+}
+
+/// Whether a list has all that it had. Of one that was not there it is not known:
+/// another file may have a list that counts until then.
+fn is_longer(difference: &Difference) -> bool {
+    let (Some(Value::List(before)), Some(Value::List(after))) =
+        (difference.before, difference.after)
+    else {
+        return false;
+    };
+    before.iter().all(|item| after.contains(item))
 }
 
 /// Fields that the kubelet reads when it starts and keeps no state of.

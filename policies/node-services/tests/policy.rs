@@ -28,10 +28,45 @@ fn another_mode_for_short_names_is_drained_for_unless_all_registries_are_asked()
         let expected = if drains { vec![Action::Drain, restart] } else { vec![restart] };
         assert_eq!(verdict.actions(), expected, "{before} to {after}: {}", verdict.reason());
         assert!(verdict.reason().contains("crio.image.short_name_mode is"), "{}", verdict.reason());
-        assert_eq!(verdict.reason().contains("short names may no longer"), drains);
+        assert_eq!(verdict.reason().contains("a pull that worked may fail"), drains);
     }
     let removed = test::verdict::<NodeServices>(test::file_removed(DROP_IN, &disabled));
     assert!(removed.actions().contains(&Action::Drain), "{}", removed.reason());
+}
+
+#[test]
+fn what_a_pull_that_worked_needs_is_drained_for() {
+    let list = |items: &str| format!("[crio.image]\ninsecure_registries = [{items}]");
+    let text = |key: &str, value: &str| format!("[crio.image]\n{key} = {value:?}");
+    let mut all = vec![
+        (list("'r:5000'"), list(""), true),
+        (list("'r:5000', 's'"), list("'s', 't'"), true),
+        (list("'r:5000'"), String::new(), true),
+        // Another file may have others, which this list stands in place of.
+        (String::new(), list("'r:5000'"), true),
+        (list("'r:5000'"), text("insecure_registries", "r:5000"), true),
+        (list(""), list("'r:5000'"), false),
+        (list("'r:5000'"), list("'s', 'r:5000'"), false),
+        (list("'r:5000', 's'"), list("'s', 'r:5000'"), false),
+    ];
+    for key in [
+        "default_transport",
+        "global_auth_file",
+        "namespaced_auth_dir",
+        "signature_policy",
+        "signature_policy_dir",
+    ] {
+        all.push((text(key, "/etc/a"), text(key, "/etc/b"), true));
+        all.push((text(key, "/etc/a"), String::new(), true));
+        all.push((String::new(), text(key, "/etc/a"), true));
+    }
+    for (before, after, drains) in all {
+        let verdict = of(DROP_IN, &before, &after);
+        let restart = Action::restart("crio.service");
+        let expected = if drains { vec![Action::Drain, restart] } else { vec![restart] };
+        assert_eq!(verdict.actions(), expected, "{before} to {after}: {}", verdict.reason());
+        assert_eq!(verdict.reason().contains("a pull that worked may fail"), drains);
+    }
 }
 
 #[test]

@@ -85,6 +85,8 @@ pub enum Mirrors {
 }
 
 const CRIO: &str = "crio.service";
+/// Where signature policies of namespaces are, each in the file `NAMESPACE.json`.
+const POLICIES: &str = "/etc/crio/policies/";
 const RE_READ: &str = "CRI-O reads this again when it is reloaded";
 
 impl Policy for Registries {
@@ -241,6 +243,12 @@ fn others(path: &str, change: &Change) -> Verdict {
     if path.starts_with(lookaside::DIR) {
         return Verdict::nothing("only *.yaml files right in registries.d are read");
     }
+    if let Some(directory) = directory_of_namespace(path)
+        && !change.after.is_absent()
+    {
+        let tail = "; with it pulls for this namespace would fail. Put the file elsewhere";
+        return Verdict::refuse([path, ": ", &lookaside::is_directory(directory), tail].concat());
+    }
     if path.ends_with(".json")
         && let State::File(file) = &change.after
         && let Content::Bytes(bytes) = &file.content
@@ -257,6 +265,12 @@ fn others(path: &str, change: &Change) -> Verdict {
         );
     }
     Verdict::reload(CRIO, "CRI-O reads the keys of signatures when it is reloaded")
+}
+
+/// The directory that CRI-O would take for the signature policy of a namespace.
+fn directory_of_namespace(path: &str) -> Option<&str> {
+    let (directory, _) = path.strip_prefix(POLICIES)?.split_once('/')?;
+    directory.ends_with(".json").then_some(directory)
 }
 
 export!(Registries);

@@ -7,9 +7,15 @@ use tread_policy_formats::{Map, Table, Value, yaml};
 /// Where these files are.
 pub(crate) const DIR: &str = "/etc/containers/registries.d/";
 
-/// Whether the runtime reads a file: directories below are passed over.
+/// Whether the runtime reads a file, or the directory that it is in as one. Other
+/// directories are passed over.
 pub(crate) fn is_read(path: &str) -> bool {
-    path.strip_prefix(DIR).is_some_and(|name| name.ends_with(".yaml") && !name.contains('/'))
+    path.strip_prefix(DIR).is_some_and(|name| entry(name).0.ends_with(".yaml"))
+}
+
+/// What is right in the directory, and what is below that.
+fn entry(name: &str) -> (&str, Option<&str>) {
+    name.split_once('/').map_or((name, None), |(entry, below)| (entry, Some(below)))
 }
 
 /// What the files to come do to pulls.
@@ -69,6 +75,12 @@ pub(crate) fn check<'a>(files: &[File<'a>]) -> Result<(), Trouble<'a>> {
     for file in files {
         let path = file.path;
         let broken = |what| Trouble::Broken(path, what);
+        if let (directory, Some(_)) = entry(name(path)) {
+            if file.after.is_some() {
+                return Err(broken(is_directory(directory)));
+            }
+            continue;
+        }
         let text = match bytes(path, file.after) {
             Ok(None) => continue,
             Ok(Some(bytes)) => std::str::from_utf8(bytes),
@@ -93,6 +105,11 @@ pub(crate) fn check<'a>(files: &[File<'a>]) -> Result<(), Trouble<'a>> {
         }
     }
     hidden.map_or(Ok(()), |path| Err(Trouble::Hidden(path)))
+}
+
+/// What is wrong with a file that makes its directory stand where a file is read.
+pub(crate) fn is_directory(name: &str) -> String {
+    [cut(name), " becomes a directory, but is read as a file because of its name"].concat()
 }
 
 fn name(path: &str) -> &str {

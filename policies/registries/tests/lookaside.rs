@@ -1,6 +1,6 @@
 //! registries.d: which files the container runtime loads, all together.
 
-use tread_guest_sdk::{Action, Change, Effect, Entry, Verdict, test};
+use tread_guest_sdk::{Action, Change, Content, Effect, Entry, State, Verdict, test};
 use tread_policy_registries::{Registries, Settings};
 
 fn path(name: &str) -> String {
@@ -41,6 +41,56 @@ fn a_file_that_crio_does_not_load_is_refused() {
         assert_eq!(verdict.effect(), Some(Effect::Refuse), "{text}: {}", verdict.reason());
         let reason = verdict.reason();
         assert!(reason.starts_with(&path("a.yaml")) && reason.contains(says), "{text}: {reason}");
+    }
+}
+
+#[test]
+fn a_file_below_a_directory_that_is_read_as_a_file_is_refused() {
+    let secret = || {
+        let mut change = added("a.yaml/b/x", "");
+        let State::File(file) = &mut change.after else { panic!("no file") };
+        file.content = Content::Digest("secret:1".to_string());
+        change
+    };
+    for change in
+        [added("foo.yaml/x", ""), added(".yaml/x", ""), added("a.yaml/b.yaml", ""), secret()]
+    {
+        let path = change.path().unwrap().to_string();
+        let verdict = &verdicts(vec![change], vec![])[0];
+        assert_eq!(verdict.effect(), Some(Effect::Refuse), "{path}: {}", verdict.reason());
+        let reason = verdict.reason();
+        assert!(
+            reason.starts_with(&path) && reason.contains(".yaml becomes a directory"),
+            "{reason}"
+        );
+    }
+    // Also where it is there already, and something else changes.
+    let there = test::unchanged_file(&path("foo.yaml/x"), "");
+    let verdict = &verdicts(vec![added("b.yaml", "docker: {}")], vec![there])[0];
+    assert_eq!(verdict.effect(), Some(Effect::Refuse));
+    assert!(verdict.reason().starts_with(&path("foo.yaml/x")), "{}", verdict.reason());
+    // One that goes breaks nothing, and directories with other names are passed over.
+    let verdict = &verdicts(vec![test::file_removed(&path("foo.yaml/x"), "")], vec![])[0];
+    assert_eq!(verdict.effect(), Some(Effect::Reload), "{}", verdict.reason());
+    for name in ["team/x.yaml", "foo.yaml.d/x", "foo/bar.yaml/x"] {
+        assert_eq!(
+            verdicts(vec![added(name, "")], vec![])[0].effect(),
+            Some(Effect::None),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn a_directory_in_place_of_a_namespaces_signature_policy_is_refused() {
+    for (name, expected) in
+        [("a.json/x", Effect::Refuse), ("a.json/b/x", Effect::Refuse), ("keys/x", Effect::Reload)]
+    {
+        let path = format!("/etc/crio/policies/{name}");
+        let verdict = &verdicts(vec![test::file_added(&path, "")], vec![])[0];
+        assert_eq!(verdict.effect(), Some(expected), "{name}: {}", verdict.reason());
+        let verdict = &verdicts(vec![test::file_removed(&path, "")], vec![])[0];
+        assert_eq!(verdict.effect(), Some(Effect::Reload), "{name}: {}", verdict.reason());
     }
 }
 

@@ -147,9 +147,11 @@ impl Machine {
             Image::Here(provider::read(at(path)))
         };
         let labels = at("/spec/selector/matchLabels").as_object();
-        let label =
-            |(name, value): (&String, &Value)| Some((name.clone(), value.as_str()?.to_owned()));
-        let selector = labels.into_iter().flatten().filter_map(label).collect();
+        // One that is no text stays, so that no more machines are selected than by all.
+        let label = |(name, value): (&String, &Value)| {
+            (name.clone(), value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+        };
+        let selector = labels.into_iter().flatten().map(label).collect();
         let owner = object.owner_references().first();
         let by_deployment = kind.name == CAPI_MACHINE_SET.name
             && owner.is_some_and(|owner| owner.kind == CAPI_MACHINE_DEPLOYMENT.kind);

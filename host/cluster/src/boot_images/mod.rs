@@ -13,6 +13,7 @@ pub mod machine;
 pub mod news;
 pub mod report;
 mod run;
+pub mod selector;
 pub mod status;
 pub mod stuck;
 pub mod write;

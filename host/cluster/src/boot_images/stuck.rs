@@ -6,6 +6,7 @@ use super::Settings;
 use super::facts::Facts;
 use super::machine::{Key, Machine};
 use super::report::{Judged, Report, name_of};
+use super::selector;
 use crate::plans::answered;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
@@ -62,6 +63,16 @@ struct Looked {
     again: Instant,
 }
 
+/// What was found of all resources.
+#[derive(Default)]
+pub(super) struct Found {
+    /// The machines that wait for too long.
+    pub(super) stuck: Vec<Stuck>,
+    /// Of which resources no machines can be found, and why. Nothing but a change of
+    /// the resource mends that.
+    pub(super) unknown: Vec<String>,
+}
+
 /// What was looked at, and told of.
 #[derive(Default)]
 pub(super) struct Watcher {
@@ -77,17 +88,25 @@ impl Watcher {
         settings: &Settings,
         facts: &Facts,
         report: &Report,
-    ) -> (Vec<Stuck>, Result<(), String>) {
+    ) -> (Found, Result<(), String>) {
         let patience = patience(facts);
         let lagging: Vec<(&Judged, &Machine)> = lagging(facts, report).collect();
         self.looked.retain(|key, _| lagging.iter().any(|(judged, _)| judged.key == *key));
-        let (mut stuck, mut problems) = (Vec::new(), Vec::new());
+        let (mut found, mut problems) = (Found::default(), Vec::new());
         for (judged, machine) in lagging {
+            let labels = match selector::query(&machine.selector) {
+                Ok(labels) => labels,
+                Err(why) => {
+                    self.looked.remove(&judged.key);
+                    found.unknown.push(format!("{}: {why}", name_of(&judged.key)));
+                    continue;
+                }
+            };
             let known = self.looked.get(&judged.key);
             let is_due = known
                 .is_none_or(|it| it.replicas != machine.replicas || it.again <= Instant::now());
             if is_due {
-                match list(settings, &judged.key, machine).await {
+                match list(settings, &judged.key, &labels).await {
                     Ok(waiting) => {
                         let again = Instant::now() + next(&waiting, patience, Timestamp::now());
                         let replicas = machine.replicas;
@@ -97,11 +116,12 @@ impl Watcher {
                 }
             }
             let waiting = self.looked.get(&judged.key).map(|it| it.waiting.as_slice());
-            stuck.extend(too_long(judged, waiting.unwrap_or_default(), patience, Timestamp::now()));
+            let waiting = waiting.unwrap_or_default();
+            found.stuck.extend(too_long(judged, waiting, patience, Timestamp::now()));
         }
-        self.told.retain(|uid| stuck.iter().any(|it| it.machine.uid == *uid));
+        self.told.retain(|uid| found.stuck.iter().any(|it| it.machine.uid == *uid));
         let listed = if problems.is_empty() { Ok(()) } else { Err(problems.join("; ")) };
-        (stuck, listed)
+        (found, listed)
     }
 
     /// When it is to be looked again, without news.
@@ -113,7 +133,7 @@ impl Watcher {
     pub(super) async fn tell(&mut self, settings: &Settings, stuck: &[Stuck], said: &str) {
         for it in stuck {
             // Another leader may have told of it.
-            if !self.told.insert(it.machine.uid.clone()) || said.contains(&name_of_machine(it)) {
+            if !self.told.insert(it.machine.uid.clone()) || says(said, it) {
                 continue;
             }
             for (about, text) in notes(it) {
@@ -175,13 +195,12 @@ fn kind_of_machines(key: &Key) -> Kind {
     if is_ours { MACHINE } else { CAPI_MACHINE }
 }
 
-async fn list(settings: &Settings, key: &Key, machine: &Machine) -> Result<Vec<Waiting>, String> {
+async fn list(settings: &Settings, key: &Key, labels: &str) -> Result<Vec<Waiting>, String> {
     let kind = kind_of_machines(key);
     let resource = served(&settings.client, &kind).await;
     let api: Api<DynamicObject> =
         Api::namespaced_with(settings.client.clone(), &key.namespace, &resource);
-    let labels = machine.selector.iter().map(|(name, value)| format!("{name}={value}"));
-    let params = ListParams::default().labels(&labels.collect::<Vec<_>>().join(","));
+    let params = ListParams::default().labels(labels);
     match answered(each_by_itself(api).list(&params)).await {
         Ok(found) => {
             let all = found.items.into_iter().filter_map(Seen::read);
@@ -219,34 +238,31 @@ impl Waiting {
     }
 }
 
-fn name_of_machine(stuck: &Stuck) -> String {
-    format!("{}/{}", stuck.resource.namespace, stuck.machine.name)
+/// What is said of one machine.
+fn sentence(stuck: &Stuck) -> String {
+    let (Stuck { resource, machine, .. }, made_by) = (stuck, name_of(&stuck.resource));
+    let (namespace, name, since) = (&resource.namespace, &machine.name, machine.since);
+    format!("{namespace}/{name}, made by {made_by}, is there since {since} and has no node")
+}
+
+/// Whether a message names the machine.
+pub fn says(message: &str, stuck: &Stuck) -> bool {
+    let (wanted, before) = (sentence(stuck), message.split(CAUSE).next().unwrap_or_default());
+    before.split("; ").any(|it| it.trim_end_matches([' ', '.']) == wanted)
 }
 
 const CAUSE: &str = "Probably the image is why: one that is too old boots, and then cannot read its config \
                      or join";
 
-/// Whether machines get their nodes, in words.
-pub fn machines_join(stuck: &[Stuck]) -> Finding {
+/// Whether machines get their nodes, in words, and of which resources that is not known.
+pub fn machines_join(stuck: &[Stuck], unknown: &[String]) -> Finding {
     let (status, reason, message) = match stuck {
         [] => {
             (true, "AsExpected", "no machine of an image that is too old waits for its node".into())
         }
         [first, ..] => {
-            let named: Vec<String> = stuck
-                .iter()
-                .take(NAMED)
-                .map(|it| {
-                    let name = name_of_machine(it);
-                    let resource = name_of(&it.resource);
-                    let since = it.machine.since;
-                    format!("{name}, made by {resource}, is there since {since} and has no node")
-                })
-                .collect();
-            let more = match stuck.len().saturating_sub(NAMED) {
-                0 => String::new(),
-                more => format!("; and {more} more"),
-            };
+            let named: Vec<String> = stuck.iter().take(NAMED).map(sentence).collect();
+            let more = more(stuck.len());
             let (image, resource) = (&first.image, name_of(&first.resource));
             let text = format!(
                 "{}{more}. {CAUSE}: {image}. `tread bootimages patch {resource}` says what to do; the \
@@ -256,7 +272,23 @@ pub fn machines_join(stuck: &[Stuck]) -> Finding {
             (false, "MachineStuck", text)
         }
     };
+    let message = match unknown {
+        [] => message,
+        all => {
+            let named: Vec<&str> = all.iter().take(NAMED).map(String::as_str).collect();
+            let (named, more) = (named.join("; "), more(all.len()));
+            format!("{message}. Machines cannot be looked for of {named}{more}")
+        }
+    };
     Finding { type_: MACHINES_JOIN, status: Some(status), reason: reason.to_owned(), message }
+}
+
+/// How many there are beyond those that are named.
+fn more(all: usize) -> String {
+    match all.saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    }
 }
 
 fn reference(kind: &Kind, key: &Key, name: &str, uid: &str) -> ObjectReference {

@@ -5,7 +5,7 @@ use super::facts::Facts;
 use super::kinds::{KEPT, MOST_KEPT};
 use super::report::{Report, current};
 use super::status::{news, status};
-use super::stuck::{self, MACHINES_JOIN, Stuck, machines_join};
+use super::stuck::{self, Found, MACHINES_JOIN, machines_join};
 use super::{Settings, cluster_operator};
 use crate::plans::{CONFLICT, answered};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -51,9 +51,9 @@ impl Writer {
         facts: &Facts,
         report: &Report,
     ) -> Result<(), String> {
-        let (stuck, unlisted) = self.machines.look(settings, facts, report).await;
+        let (found, unlisted) = self.machines.look(settings, facts, report).await;
         let object = match facts.object.as_deref() {
-            Some(object) => self.status(settings, object, report, &stuck).await,
+            Some(object) => self.status(settings, object, report, &found).await,
             None => create(settings).await,
         };
         let done = [
@@ -71,13 +71,13 @@ impl Writer {
         settings: &Settings,
         object: &BootImages,
         report: &Report,
-        stuck: &[Stuck],
+        found: &Found,
     ) -> Result<(), String> {
         let before = object.status.clone().unwrap_or_default();
         let generation = object.metadata.generation.unwrap_or_default();
         let now = Timestamp::now();
         let mut after = status(report, &before, generation, now);
-        set(&mut after.conditions, machines_join(stuck), generation, now);
+        set(&mut after.conditions, machines_join(&found.stuck, &found.unknown), generation, now);
         let after = cleaned(after);
         let named = before.conditions.iter().find(|it| it.type_ == MACHINES_JOIN);
         let named = named.map(|it| it.message.clone()).unwrap_or_default();
@@ -103,7 +103,7 @@ impl Writer {
         if let Some(note) = news(&before, &after) {
             settings.events.tell(&object.object_ref(&()), &note).await;
         }
-        self.machines.tell(settings, stuck, &named).await;
+        self.machines.tell(settings, &found.stuck, &named).await;
         Ok(())
     }
 

@@ -4,7 +4,9 @@ use super::fixture::{Cluster, aws};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
-use tread_cluster::boot_images::stuck::Waiting;
+use tread_cluster::boot_images::machine::Key;
+use tread_cluster::boot_images::selector;
+use tread_cluster::boot_images::stuck::{Stuck, Waiting, machines_join, says};
 
 const SETS: &str = "machinesets.machine.openshift.io";
 const MACHINES: &str = "openshift-machine-api";
@@ -50,8 +52,16 @@ async fn a_machine_of_an_old_image_that_gets_no_node_after_a_scale_up_is_named_w
     machine(&cluster, "old-young", "old", "Provisioned", 1);
     machine(&cluster, "old-running", "old", "Running", 30);
     machine(&cluster, "old-provisioning", "old", "Provisioning", 30);
+    // Its name begins that of another, which is told of before.
+    machine(&cluster, "old-stuc", "old", "Provisioned", 1);
     machine(&cluster, "new-stuck", "new", "Provisioned", 30);
-    for name in ["old", "new"] {
+    // What would be read as another selector, or as none.
+    for (name, value) in [("more", "a,x!=y"), ("never", "in (a)")] {
+        set(&cluster, name, "412.86.202308081056-0");
+        let odd = json!({"spec": {"selector": {"matchLabels": {"set": value}}}});
+        patch(&cluster, SETS, name, &odd);
+    }
+    for name in ["old", "new", "more", "never"] {
         patch(&cluster, SETS, name, &json!({"spec": {"replicas": 5}}));
     }
     let status = cluster.until("MachinesJoin", "False", "MachineStuck").await;
@@ -68,6 +78,10 @@ async fn a_machine_of_an_old_image_that_gets_no_node_after_a_scale_up_is_named_w
     for word in ["young", "old-running", "old-provisioning", "new-stuck"] {
         assert!(!message.contains(word), "{word}: {message}");
     }
+    cluster.says("MachinesJoin", "openshift-machine-api/more: set=a,x!=y in its matchLabels").await;
+    cluster
+        .says("MachinesJoin", "openshift-machine-api/never: set=in (a) in its matchLabels")
+        .await;
     cluster.event("MachineStuck").await;
     let told = || {
         let field = "--field-selector=reason=MachineStuck";
@@ -85,8 +99,13 @@ async fn a_machine_of_an_old_image_that_gets_no_node_after_a_scale_up_is_named_w
     cluster.spec(r#"{"stuckAfterMinutes": 1}"#);
     cluster.says("MachinesJoin", "old-young").await;
 
+    tread_test_bed::eventually("one whose name begins another's is told", async || {
+        told().iter().any(|it| it == "Machine/old-stuc").then_some(())
+    })
+    .await;
+
     // They get their nodes.
-    for name in ["old-stuck", "old-young"] {
+    for name in ["old-stuck", "old-stuc", "old-young"] {
         let node = json!({"status": {"phase": "Running", "nodeRef": {"name": name}}});
         patch(&cluster, "machines.machine.openshift.io", name, &node);
     }
@@ -121,4 +140,83 @@ fn only_a_machine_that_is_there_without_a_node_waits() {
     ] {
         assert_eq!(since(status.clone()).as_deref(), expected, "{status}");
     }
+}
+
+fn stuck(name: &str, since: &str) -> Stuck {
+    Stuck {
+        resource: Key { kind: SETS, namespace: MACHINES.to_owned(), name: "set".to_owned() },
+        resource_uid: "1".to_owned(),
+        machine: Waiting {
+            name: name.to_owned(),
+            uid: name.to_owned(),
+            since: since.parse().unwrap(),
+        },
+        image: "it is too old; openshift-machine-api/m-3, made by anybody".to_owned(),
+    }
+}
+
+#[test]
+fn a_message_says_of_a_machine_only_what_it_says_of_that_one() {
+    let since = "2026-01-01T00:00:00Z";
+    let (long, short) = (stuck("m-10", since), stuck("m-1", since));
+    for (named, unknown) in
+        [(vec![long.clone()], vec![]), (vec![long.clone()], vec!["x: y".to_owned()])]
+    {
+        let message = machines_join(&named, &unknown).message;
+        assert!(says(&message, &long), "{message}");
+        assert!(!says(&message, &short), "{message}");
+        // Another one with the same name.
+        assert!(!says(&message, &stuck("m-10", "2026-01-02T00:00:00Z")), "{message}");
+        assert!(!says(&message, &stuck("m-3", since)), "{message}");
+    }
+    let all: Vec<Stuck> = (0..7).map(|number| stuck(&format!("m-{number}"), since)).collect();
+    let message = machines_join(&all, &[]).message;
+    let named: Vec<bool> = all.iter().map(|it| says(&message, it)).collect();
+    assert_eq!(named, [true, true, true, true, true, false, false], "{message}");
+}
+
+#[test]
+fn only_what_kubernetes_takes_for_labels_is_asked_for() {
+    let query = |key: &str, value: &str| {
+        selector::query(&[(key.to_owned(), value.to_owned())].into_iter().collect())
+    };
+    let (longest, too_long) = ("a".repeat(63), "a".repeat(64));
+    let prefix = format!("{}.{}", "a".repeat(200), "b".repeat(52));
+    for (key, value) in [
+        ("set", "a"),
+        ("set", ""),
+        ("A_b.c-9", "Z_y.x-0"),
+        ("machine.openshift.io/cluster-api-machineset", "x-worker-eu-west-1a"),
+        (&longest, &longest),
+        (&format!("{prefix}/a"), "a"),
+    ] {
+        assert_eq!(query(key, value), Ok(format!("{key}={value}")));
+    }
+    for (key, value) in [
+        ("z", "in (a)"),
+        ("z", "a,x!=y"),
+        ("z", "=a"),
+        ("z", " a"),
+        ("z", "-a"),
+        ("z", "a-"),
+        ("z", "ä"),
+        ("z", &too_long),
+        ("", "a"),
+        ("!z", "a"),
+        ("a,b", "a"),
+        ("a b", "a"),
+        (&too_long, "a"),
+        ("/a", "a"),
+        ("a/", "a"),
+        ("a/b/c", "a"),
+        ("A.io/a", "a"),
+        ("a..io/a", "a"),
+        ("-a.io/a", "a"),
+        (&format!("{prefix}c/a"), "a"),
+    ] {
+        let said = query(key, value).unwrap_err();
+        assert!(said.contains("in its matchLabels is no label"), "{said}");
+    }
+    let all = [("a".to_owned(), "b".to_owned()), ("c".to_owned(), String::new())];
+    assert_eq!(selector::query(&all.into_iter().collect()), Ok("a=b,c=".to_owned()));
 }
