@@ -434,3 +434,53 @@ fn configs_of_one_pool_with_several_roles_are_merged_in_the_order_given() {
     let (side, _) = sides_in_order(&inputs, &inputs).unwrap();
     assert_eq!(side.config.files[0].contents.url.as_deref(), Some("data:,a"));
 }
+
+#[test]
+fn what_several_configs_say_of_a_file_is_merged_field_by_field_and_then_held_to_the_parser() {
+    let merged = |below: Value, above: Value| {
+        let config = |name: &str, file: Value| {
+            let mut file = file;
+            file["path"] = json!("/etc/a");
+            json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
+                "metadata": {"name": name, "labels": {
+                    "machineconfiguration.openshift.io/role": "worker"}},
+                "spec": {"config": {"ignition": {"version": "3.4.0"},
+                    "storage": {"files": [file]}}}})
+            .to_string()
+        };
+        let (below, above) = (config("50-a", below), config("60-b", above));
+        let both = [&below, &above].map(|text| Input { name: "a", bytes: text.as_bytes() });
+        let (_, new) = sides(&both, &both).unwrap();
+        let found = refuse::unparsable(&new.config);
+        found.into_iter().map(|it| format!("{}: {}", it.field, it.reason)).collect::<Vec<_>>()
+    };
+    let gzip = "data:;base64,H4sIAAAAAAAAA6sAAIPc3IwBAAAA";
+    let hash = "sha256-2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881";
+    let held = |source: &str| json!({"contents": {"source": source}});
+    let with = |source: &str, field: &str, value: Value| {
+        let mut file = held(source);
+        file["contents"][field] = value;
+        file
+    };
+    for (below, above, said) in [
+        (with(gzip, "compression", json!("gzip")), held("data:,plain"), "contents.compression"),
+        (held("data:,x"), json!({"contents": {"compression": "gzip"}}), "contents.compression"),
+        (
+            with("data:,x", "verification", json!({"hash": hash})),
+            held("data:,y"),
+            "contents.verification.hash",
+        ),
+        (json!({"user": {"name": "core"}}), json!({"user": {"id": 0}}), "user"),
+    ] {
+        let found = merged(below.clone(), above.clone());
+        assert!(found.iter().any(|it| it.contains(said)), "{below} {above}: {found:?}");
+    }
+    for (below, above) in [
+        (with(gzip, "compression", json!("gzip")), with("data:,y", "compression", json!(""))),
+        (held("data:,x"), held("data:,y")),
+        (json!({"user": {"name": "core"}}), json!({"user": {"name": "root"}})),
+        (with("data:,x", "verification", json!({"hash": hash})), json!({"mode": 384})),
+    ] {
+        assert_eq!(merged(below.clone(), above.clone()), [""; 0], "{below} {above}");
+    }
+}

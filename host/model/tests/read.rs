@@ -62,15 +62,18 @@ fn a_master_or_a_single_custom_pool_is_a_pool_too() {
 
 #[test]
 fn a_later_file_replaces_what_it_sets() {
-    let below = "storage: {files: [{path: /a, mode: 0600, user: {name: core}, group: {id: 5}, \
-                 contents: {source: 'data:,old', compression: gzip}}]}";
+    const OLD: &str = "data:;base64,H4sIAAAAAAACA8vPSQEA5dRdPwMAAAA=";
+    let below = &format!(
+        "storage: {{files: [{{path: /a, mode: 0600, user: {{name: core}}, group: {{id: 5}}, \
+         contents: {{source: '{OLD}', compression: gzip}}}}]}}"
+    );
     for (above, url, gzip, mode, user, group) in [
-        ("", "data:,old", true, Some(0o600), "core", "5"),
-        ("mode: 0755", "data:,old", true, Some(0o755), "core", "5"),
-        ("mode: 0644", "data:,old", true, None, "core", "5"),
-        ("user: {id: 0}, group: {name: x}", "data:,old", true, Some(0o600), "root", "x"),
+        ("", OLD, true, Some(0o600), "core", "5"),
+        ("mode: 0755", OLD, true, Some(0o755), "core", "5"),
+        ("mode: 0644", OLD, true, None, "core", "5"),
+        ("user: {id: 0}, group: {name: x}", OLD, true, Some(0o600), "root", "x"),
         ("contents: {source: 'data:,new'}", "data:,new", false, Some(0o600), "core", "5"),
-        ("contents: {compression: ''}", "data:,old", true, Some(0o600), "core", "5"),
+        ("contents: {compression: ''}", OLD, false, Some(0o600), "core", "5"),
     ] {
         let above = format!("storage: {{files: [{{path: //a/, {above}}}]}}");
         let both =

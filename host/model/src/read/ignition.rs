@@ -1,7 +1,7 @@
 //! An Ignition config, of itself or inside a MachineConfig.
 
 use super::fields::{Fields, Report, expected};
-use super::layer::{Layer, LayerUnit, LayerUser, Part};
+use super::layer::{Layer, LayerFile, LayerUnit, LayerUser, Part};
 use super::{left_out, normal};
 use crate::config::{Dropin, File, Origin, Source, Unit, User};
 use crate::contents::Decoder;
@@ -137,13 +137,13 @@ fn read_storage(storage: &Fields<'_>, document: u32, layer: &mut Layer, report: 
         Some((fields.path().to_owned(), file(&fields, origin, &mut decoder, report)?))
     });
     let files = files.collect();
-    layer.files = without_twins(files, "path", |file| &file.path, report);
+    layer.files = without_twins(files, "path", |file| &file.file.path, report);
     other_nodes(storage, layer, report);
 }
 
 /// Reports a path that is both a file and a directory or link.
 fn other_nodes(storage: &Fields<'_>, layer: &Layer, report: &mut Report) {
-    let files = layer.files.iter().map(|file| (file.path.as_ref(), file.origin.index));
+    let files = layer.files.iter().map(|it| (it.file.path.as_ref(), it.file.origin.index));
     let files: BTreeMap<&str, u32> = files.collect();
     let mut ignored = Report::new("", "");
     for name in ["directories", "links"] {
@@ -162,17 +162,26 @@ fn file(
     origin: Origin,
     decoder: &mut Decoder,
     report: &mut Report,
-) -> Option<File<'static>> {
+) -> Option<LayerFile> {
     let overwrites = fields.boolean("overwrite", report) == Some(true);
     let mode = fields.integer("mode", report).and_then(|number| {
         let mode = normal::mode(number);
         mode.map_err(|message| report.problem(fields.at("mode"), message)).ok()
     });
-    let user = owner(fields, "user", report);
-    let group = owner(fields, "group", report);
+    let (user, user_by) = owner(fields, "user", report);
+    let (group, group_by) = owner(fields, "group", report);
     let mut faults = Vec::new();
     let contents = fields.child("contents", report);
     let has_source = contents.as_ref().is_some_and(|it| it.get("source").is_some());
+    // What is wrong with these is told where contents are read.
+    let mut ignored = Report::new("", "");
+    let said = contents.as_ref().map(|contents| {
+        let hash = contents.child("verification", &mut ignored);
+        let hash = hash.and_then(|it| Some(it.string("hash", &mut ignored)?.to_owned()));
+        let gzip = contents.string("compression", &mut ignored).map(|word| word == "gzip");
+        (hash, gzip)
+    });
+    let (hash, gzip) = said.unwrap_or_default();
     let contents = contents.map(|contents| source(&contents, decoder, &mut faults, report));
     let contents = contents.unwrap_or_default();
     let appended = fields.objects("append", report);
@@ -193,7 +202,9 @@ fn file(
         report.fault(format!("file:{path}"), field, reason);
     }
     let path = Cow::Owned(path.into_owned());
-    Some(File { path, contents, mode, user, group, appends, raw: &[], origin })
+    let file = File { path, contents, mode, user, group, appends, raw: &[], origin };
+    let by_number = [user_by, group_by];
+    Some(LayerFile { file, gzip, hash, by_number, faults: Vec::new(), merged: false })
 }
 
 /// Reads where contents come from; what Ignition rejects is added to `faults`,
@@ -237,9 +248,14 @@ fn source(
     source
 }
 
-/// The name of an owner, or its number in decimal; empty if it is not set.
-fn owner(fields: &Fields<'_>, name: &str, report: &mut Report) -> Cow<'static, str> {
-    let Some(owner) = fields.child(name, report) else { return Cow::Borrowed("") };
+/// The name of an owner, or its number in decimal, and whether it is a number;
+/// empty if it is not set.
+fn owner(
+    fields: &Fields<'_>,
+    name: &str,
+    report: &mut Report,
+) -> (Cow<'static, str>, Option<bool>) {
+    let Some(owner) = fields.child(name, report) else { return (Cow::Borrowed(""), None) };
     let id = owner.integer("id", report);
     let at = owner.at("name");
     let name = owner.string("name", report).filter(|name| !name.is_empty());
@@ -248,15 +264,15 @@ fn owner(fields: &Fields<'_>, name: &str, report: &mut Report) -> Cow<'static, s
     }
     match (id, name) {
         (Some(_), Some(_)) => report.problem(owner.path(), "expected an id or a name, not both"),
-        (Some(0), None) => return Cow::Borrowed("root"),
+        (Some(0), None) => return (Cow::Borrowed("root"), Some(true)),
         (Some(id), None) if u32::try_from(id).is_err() => {
             report.problem(owner.at("id"), format!("expected 0 to 4294967295, found {id}"));
         }
-        (Some(id), None) => return Cow::Owned(id.to_string()),
-        (None, Some(name)) => return Cow::Owned(name.to_owned()),
+        (Some(id), None) => return (Cow::Owned(id.to_string()), Some(true)),
+        (None, Some(name)) => return (Cow::Owned(name.to_owned()), Some(false)),
         (None, None) => {}
     }
-    Cow::Borrowed("")
+    (Cow::Borrowed(""), None)
 }
 
 fn unit(fields: &Fields<'_>, origin: Origin, report: &mut Report) -> Option<LayerUnit> {

@@ -4,6 +4,7 @@
 use super::makeup::Makeup;
 use super::normal;
 use crate::config::{Dropin, Fault, File, Fixed, KernelType, NodeConfig, Unit, User};
+use crate::contents::{DecodeError, Decoder};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,8 +18,7 @@ pub(super) struct Layer {
     /// The pool that it is for.
     pub(super) role: Option<String>,
     pub(super) makeup: Makeup,
-    /// Owners are empty where they are not set.
-    pub(super) files: Vec<File<'static>>,
+    pub(super) files: Vec<LayerFile>,
     pub(super) units: Vec<LayerUnit>,
     pub(super) users: Vec<LayerUser>,
     pub(super) kernel_arguments: Vec<Cow<'static, str>>,
@@ -29,6 +29,23 @@ pub(super) struct Layer {
     pub(super) fixed: BTreeMap<Part, Value>,
     pub(super) faults: Vec<Fault>,
     pub(super) notes: Vec<String>,
+}
+
+/// A file; its own `contents.gzip` counts nothing here, and owners are empty where
+/// they are not set.
+#[derive(Debug)]
+pub(super) struct LayerFile {
+    pub(super) file: File<'static>,
+    /// Whether it says `compression`, and which.
+    pub(super) gzip: Option<bool>,
+    /// `verification.hash`.
+    pub(super) hash: Option<String>,
+    /// Whether user and group are set by number.
+    pub(super) by_number: [Option<bool>; 2],
+    /// What several configs say together, which Ignition rejects.
+    pub(super) faults: Vec<(&'static str, String)>,
+    /// Whether several configs have it.
+    pub(super) merged: bool,
 }
 
 /// A unit; its own `mask` counts nothing here.
@@ -111,7 +128,7 @@ pub(super) fn merge(layers: Vec<Layer>) -> NodeConfig<'static> {
             name.push('+');
         }
         name.push_str(&layer.name);
-        put(&mut files, layer.files, |file| &file.path, put_file);
+        put(&mut files, layer.files, |file| &file.file.path, put_file);
         put(&mut units, layer.units, |unit| &unit.unit.name, put_unit);
         put(&mut users, layer.users, |user| &user.user.name, put_user);
         node.kernel_arguments.extend(layer.kernel_arguments);
@@ -131,7 +148,11 @@ pub(super) fn merge(layers: Vec<Layer>) -> NodeConfig<'static> {
     }
     normal::sort(&mut node.extensions);
     node.name = Cow::Owned(name);
-    node.files = files.into_values().map(finished_file).collect();
+    let mut decoder = Decoder::default();
+    node.files = files
+        .into_values()
+        .map(|file| finished_file(file, &mut decoder, &mut node.faults))
+        .collect();
     node.units = units.into_values().map(finished_unit).collect();
     node.users = users.into_values().map(finished_user).collect();
     let fixed = fixed.into_iter().filter_map(|(part, values)| finished_part(part, merged(values)));
@@ -161,10 +182,21 @@ fn replace<T>(below: &mut Option<T>, above: Option<T>) {
     }
 }
 
-fn put_file(below: &mut File<'static>, above: File<'static>) {
-    if above.contents.url.is_some() {
-        below.contents = above.contents;
+/// Field by field, as Ignition does: what a config below says of contents and
+/// owners stays where the one above says nothing of it.
+fn put_file(below: &mut LayerFile, above: LayerFile) {
+    below.merged = true;
+    replace(&mut below.gzip, above.gzip);
+    replace(&mut below.hash, above.hash);
+    let fields = ["user", "group"].into_iter().zip(&mut below.by_number).zip(above.by_number);
+    for ((field, below_by), above_by) in fields {
+        if below_by.zip(above_by).is_some_and(|(below, above)| below != above) {
+            below.faults.push((field, OWNER_TWICE.to_owned()));
+        }
+        replace(below_by, above_by);
     }
+    let (below, above) = (&mut below.file, above.file);
+    replace(&mut below.contents.url, above.contents.url);
     replace(&mut below.mode, above.mode);
     for (below, above) in [(&mut below.user, above.user), (&mut below.group, above.group)] {
         if !above.is_empty() {
@@ -239,8 +271,40 @@ fn merged(values: Vec<Value>) -> Value {
     }
 }
 
-fn finished_file(mut file: File<'static>) -> File<'static> {
+const OWNER_TWICE: &str = "One config sets it by name and another one by number, and Ignition takes \
+                           only one of both. Write the same of both in each.";
+
+fn finished_file(
+    file: LayerFile,
+    decoder: &mut Decoder,
+    node_faults: &mut Vec<Fault>,
+) -> File<'static> {
+    let LayerFile { mut file, gzip, hash, mut faults, merged, .. } = file;
     file.contents.url = file.contents.url.filter(|url| !url.is_empty());
+    file.contents.gzip = gzip == Some(true);
+    if merged {
+        let decoded = decoder.decode(&file.contents);
+        if matches!(decoded, Err(DecodeError::NotGzip)) {
+            faults.push((
+                "contents.compression",
+                "Another config of the same file says gzip, which stays, and these contents are \
+                 not gzip. Write `compression: \"\"` beside them."
+                    .to_owned(),
+            ));
+        } else if let Some(hash) = &hash {
+            let bytes = decoded.ok().flatten();
+            let fault = crate::ignition::hash_fault(hash, bytes);
+            faults.extend(fault.map(|why| ("contents.verification.hash", why)));
+        }
+        if matches!(decoder.decode(&file.contents), Err(DecodeError::NotGzip)) {
+            // Told above, and compared as what it is.
+            file.contents.gzip = false;
+        }
+    }
+    for (field, reason) in faults {
+        let field = format!("storage.files ({}).{field}, of several configs together", file.path);
+        node_faults.push(Fault { id: format!("file:{}", file.path), field, reason });
+    }
     file.contents.gzip &= file.contents.url.is_some();
     file.mode = normal::mode_if_special(file.mode);
     for owner in [&mut file.user, &mut file.group] {
