@@ -90,7 +90,7 @@ fn main() {
             }
         });
         let bytes = vec![7; decoded];
-        median("sha256 of as many bytes at once", || {
+        median("BLAKE3 of as many bytes at once", || {
             black_box(Digest::of(&bytes));
         });
         median("digests of one side", || drop(black_box(digests(&old))));

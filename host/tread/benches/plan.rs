@@ -30,6 +30,9 @@ fn main() {
     let policies = builtins::load(&Limits::default(), |_| Wishes::default()).unwrap();
     let policies = PolicySet::new(policies).unwrap();
 
+    // Of configs and plans nothing is hashed by sha256, which only such instructions
+    // make fast: the figures hold with and without them.
+    println!("{}", processor());
     let pairs = pairs();
     println!("pair            bytes    floor  bytes→plan  ratio  parsed→plan");
     for (name, old, new) in &pairs {
@@ -42,6 +45,20 @@ fn main() {
         measure_process(old, new, &cache);
     }
     std::fs::remove_dir_all(&cache).ok();
+}
+
+/// Which instructions for hashing the processor has.
+fn processor() -> String {
+    #[cfg(target_arch = "x86_64")]
+    let known = [
+        ("sha", std::is_x86_feature_detected!("sha")),
+        ("avx2", std::is_x86_feature_detected!("avx2")),
+        ("avx512f", std::is_x86_feature_detected!("avx512f")),
+    ];
+    #[cfg(not(target_arch = "x86_64"))]
+    let known: [(&str, bool); 0] = [];
+    let has = known.iter().filter(|(_, has)| *has).map(|(name, _)| *name).collect::<Vec<_>>();
+    format!("processor: {} with {}", std::env::consts::ARCH, has.join(", "))
 }
 
 /// Generated pairs, or those of the folder that `TREAD_PAIRS` names.
