@@ -58,7 +58,8 @@ pub(super) fn counted(plans: Vec<Described>, preview: &Preview) -> Vec<Described
             None => all.push(plan),
         }
     }
-    let harshest = wholes.iter().chain(&all).max_by_key(|plan| plan.effect).cloned();
+    // Of plans that are alike the last one counts: that of all that is asked about.
+    let harshest = all.iter().chain(wholes.iter().rev()).max_by_key(|plan| plan.effect).cloned();
     if let Some(mut whole) = harshest.filter(|_| all.len() > 1) {
         let (pool, since) = (&preview.work.pool, &preview.work.since);
         let (kind, name) = (POOL_KIND.to_owned(), pool.name.clone());
