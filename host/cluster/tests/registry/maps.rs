@@ -180,7 +180,8 @@ async fn an_admins_settings_stand_over_those_of_the_config_map() {
     Map { settings, ..map }.put(&client).await;
     let status = until_state(&client, &object, State::LastGood).await;
     let (_, _, message) = condition(&status, "Loaded");
-    assert!(message.starts_with("data.settings of the ConfigMap: unknown setting"), "{message}");
+    let whose = "data.settings of the ConfigMap: unti: there is no such setting";
+    assert!(message.starts_with(whose), "{message}");
     assert!(!message.contains("at_most: expected"), "{message}");
-    assert!(message.contains("? The settings before go on deciding."), "{message}");
+    assert!(message.contains(" The settings before go on deciding."), "{message}");
 }
