@@ -24,7 +24,7 @@ use tread_model::plan::compare::Shadow;
 use tread_model::plan::{Decided, Plan, Said, Statement, build};
 use tread_model::problem::Problems;
 use tread_model::secrets::{Tokens, is_secret};
-use tread_model::touch::OwnUnits;
+use tread_model::touch::{OwnUnits, ROOM};
 use tread_model::verdict::{Action, Answer, Failure, FailureKind, Layer, Verdict};
 
 /// A plan, and what making it took.
@@ -260,8 +260,9 @@ pub fn touched_gently<'v, 'a: 'v, 'u>(
         return Ok(());
     }
     let units = units();
+    let mut room = ROOM;
     for (unit, id) in touched {
-        if let Some(why) = units.why_not_gentle(unit) {
+        if let Some(why) = units.why_not_gentle(unit, &mut room) {
             let message = format!("for {id} it names {unit:?}, which {why}");
             return Err(failure(FailureKind::InvalidUnit, message));
         }

@@ -7,7 +7,7 @@
 mod own;
 
 pub use crate::units::{Touch, ends_the_system, touch, touch_gently};
-pub use own::OwnUnits;
+pub use own::{OwnUnits, ROOM};
 
 #[cfg(test)]
 mod tests {

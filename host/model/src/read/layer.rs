@@ -283,22 +283,22 @@ fn finished_file(
     file.contents.url = file.contents.url.filter(|url| !url.is_empty());
     file.contents.gzip = gzip == Some(true);
     if merged {
-        let decoded = decoder.decode(&file.contents);
-        if matches!(decoded, Err(DecodeError::NotGzip)) {
-            faults.push((
-                "contents.compression",
-                "Another config of the same file says gzip, which stays, and these contents are \
-                 not gzip. Write `compression: \"\"` beside them."
-                    .to_owned(),
-            ));
-        } else if let Some(hash) = &hash {
-            let bytes = decoded.ok().flatten();
-            let fault = crate::ignition::hash_fault(hash, bytes);
-            faults.extend(fault.map(|why| ("contents.verification.hash", why)));
-        }
-        if matches!(decoder.decode(&file.contents), Err(DecodeError::NotGzip)) {
-            // Told above, and compared as what it is.
-            file.contents.gzip = false;
+        match (decoder.decode(&file.contents), &hash) {
+            (Err(DecodeError::NotGzip), _) => {
+                faults.push((
+                    "contents.compression",
+                    "Another config of the same file says gzip, which stays, and these contents \
+                     are not gzip. Write `compression: \"\"` beside them."
+                        .to_owned(),
+                ));
+                // Compared as what it is.
+                file.contents.gzip = false;
+            }
+            (decoded, Some(hash)) => {
+                let fault = crate::ignition::hash_fault(hash, decoded.ok().flatten());
+                faults.extend(fault.map(|why| ("contents.verification.hash", why)));
+            }
+            _ => {}
         }
     }
     for (field, reason) in faults {

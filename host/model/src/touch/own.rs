@@ -13,6 +13,12 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// How many bytes of text are looked at for all units that one policy names: a
+/// hundred times as much as real configs have.
+pub const ROOM: usize = 8 << 20;
+/// A unit takes as much besides its text.
+const PER_UNIT: usize = 256;
+
 /// What two configs say of their units.
 #[derive(Debug, Default)]
 pub struct OwnUnits<'c> {
@@ -63,21 +69,32 @@ impl<'c> OwnUnits<'c> {
     }
 
     /// Why touching a unit would not be gentle, by what either config says of it,
-    /// as the rest of a sentence that begins with its name. It quotes nothing.
-    pub fn why_not_gentle(&self, name: &str) -> Option<String> {
+    /// as the rest of a sentence that begins with its name. It quotes nothing. What
+    /// is looked at is taken from `room`.
+    pub fn why_not_gentle(&self, name: &str, room: &mut usize) -> Option<String> {
+        let of = |other: &str| (other.to_owned(), format!("{other}, which has it as an alias,"));
         let mut known = BTreeSet::new();
-        let mut next = vec![(name.to_owned(), "its unit".to_owned())];
+        let mut next: Vec<_> = self.named_anyhow.iter().map(|other| of(other)).collect();
+        next.push((name.to_owned(), "its unit".to_owned()));
         while let Some((unit, which)) = next.pop() {
             if !known.insert(unit.clone()) {
                 continue;
             }
-            if let Some(what) = self.texts(&unit).find_map(|text| ends(text, &unit)) {
+            let texts = self.texts(&unit);
+            let takes = PER_UNIT + texts.iter().map(|text| text.len()).sum::<usize>();
+            let Some(left) = room.checked_sub(takes) else {
+                return Some(
+                    "may not be touched gently: the configs say more of it, and of units that \
+                     belong to it, than is looked at"
+                        .to_owned(),
+                );
+            };
+            *room = left;
+            if let Some(what) = texts.iter().find_map(|text| ends(text, &unit)) {
                 return Some(format!("would not be touched gently: {which} {what}"));
             }
-            let of = |other: &str| format!("{other}, which has it as an alias,");
-            next.extend(self.named(&unit).map(|other| (other.to_owned(), of(other))));
-            let texts = || self.texts(&unit);
-            let also = texts().flat_map(|text| aliases(text, &unit)).flatten();
+            next.extend(self.named(&unit).map(of));
+            let also = texts.iter().flat_map(|text| aliases(text, &unit)).flatten();
             let linked = self.links.get(&unit).into_iter().flatten().cloned();
             for other in also.chain(linked) {
                 if super::touch_gently(&other).is_err() && kind_of_unit(&other).is_some() {
@@ -90,7 +107,8 @@ impl<'c> OwnUnits<'c> {
                 let which = format!("{other}, which it starts or is,");
                 next.push((other, which));
             }
-            let mut begun: Vec<String> = texts().flat_map(|text| started(text, &unit)).collect();
+            let begun = texts.iter().flat_map(|text| started(text, &unit));
+            let mut begun: Vec<String> = begun.collect();
             begun.extend(activated(&unit));
             next.extend(begun.into_iter().map(|other| {
                 let which = format!("{other}, which it starts,");
@@ -109,25 +127,21 @@ impl<'c> OwnUnits<'c> {
         None
     }
 
-    /// The units that have this name as an alias, of it or of its template, or may
-    /// have it.
+    /// The units that have this name as an alias, or that of its template.
     fn named(&self, name: &str) -> impl Iterator<Item = &'c str> {
         let stem = name.rsplit_once('.');
         let template = stem.and_then(|(stem, kind)| {
             stem.split_once('@').map(|(prefix, _)| format!("{prefix}@.{kind}"))
         });
         let by_template = template.and_then(|template| self.aliases.get(&template));
-        let exact = self.aliases.get(name).into_iter().chain(by_template).flatten();
-        exact.chain(&self.named_anyhow).copied()
+        self.aliases.get(name).into_iter().chain(by_template).flatten().copied()
     }
 
     /// Everything that is written of a unit: of it, of its template, and of all
     /// units whose names begin or end alike.
-    fn texts(&self, name: &str) -> impl Iterator<Item = &Cow<'c, str>> {
+    fn texts(&self, name: &str) -> Vec<&Cow<'c, str>> {
         let names = names_for(name);
-        let found: Vec<_> =
-            names.iter().filter_map(|name| self.texts.get(name.as_str())).flatten().collect();
-        found.into_iter()
+        names.iter().filter_map(|name| self.texts.get(name.as_str())).flatten().collect()
     }
 }
 

@@ -130,15 +130,18 @@ fn resolved(value: &str, name: &str) -> String {
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
     let (prefix, instance) = stem.split_once('@').unwrap_or((stem, ""));
     let last = prefix.rsplit('-').next().unwrap_or(prefix);
+    // In capitals: what stands escaped in the name, as it was.
+    let [whole_prefix, whole_instance, whole_last] =
+        [prefix, instance, last].map(|part| unescaped(part).into_owned());
     [
         ("%n", name),
         ("%N", stem),
         ("%p", prefix),
-        ("%P", prefix),
+        ("%P", &whole_prefix),
         ("%i", instance),
-        ("%I", instance),
+        ("%I", &whole_instance),
         ("%j", last),
-        ("%J", last),
+        ("%J", &whole_last),
     ]
     .iter()
     .fold(value.to_owned(), |value, (specifier, stands_for)| value.replace(specifier, stands_for))
@@ -208,6 +211,9 @@ const WRAPPERS: [&str; 20] = [
 /// What stands before a command in a shell.
 const KEYWORDS: [&str; 9] = ["if", "then", "else", "elif", "while", "until", "do", "!", "{"];
 
+/// Commands of more words are not looked into, and count as the worst.
+const MOST_WORDS: usize = 512;
+
 /// Whether a command line is one that ends the system, as far as it says so
 /// itself: what a script does is not seen.
 fn runs_the_end(line: &str) -> bool {
@@ -219,25 +225,35 @@ fn runs_the_end(line: &str) -> bool {
         let words = command.split_whitespace().skip_while(|word| {
             KEYWORDS.contains(word) || (word.contains('=') && !word.starts_with('-'))
         });
-        let words: Vec<&str> = words.collect();
-        command_ends(&words)
+        let words: Vec<&str> = words.take(MOST_WORDS + 1).collect();
+        words.len() > MOST_WORDS || command_ends(&words)
     })
 }
 
 fn command_ends(words: &[&str]) -> bool {
     let Some((first, rest)) = words.split_first() else { return false };
-    let program = base(first.trim_start_matches(['-', '@', ':', '+', '!', '|']));
+    let program = program(first);
     // Only systemd can tell what that is.
-    if program.contains('%') || COMMANDS.contains(&program) {
+    if program.contains('%') {
         return true;
     }
-    if WRAPPERS.contains(&program) {
+    match WRAPPERS.contains(&program) {
         // Which of the words is the command depends on the options of each wrapper.
-        return (0..rest.len()).any(|from| {
-            rest.get(from..).is_some_and(|words| {
-                words.first().is_some_and(|word| !word.contains('%')) && command_ends(words)
-            })
-        });
+        true => (1..words.len()).any(|at| {
+            let (first, rest) = (words.get(at), words.get(at + 1..));
+            first.zip(rest).is_some_and(|(first, rest)| program_ends(self::program(first), rest))
+        }),
+        false => program_ends(program, rest),
+    }
+}
+
+fn program(word: &str) -> &str {
+    base(word.trim_start_matches(['-', '@', ':', '+', '!', '|']))
+}
+
+fn program_ends(program: &str, rest: &[&str]) -> bool {
+    if COMMANDS.contains(&program) {
+        return true;
     }
     let says = |wanted: &[&str]| rest.iter().any(|word| wanted.contains(word));
     match program {

@@ -13,8 +13,9 @@ fn why(ignition: &Value, name: &str) -> Option<String> {
     let input = |text| [Input { name: "a", bytes: str::as_bytes(text) }];
     let (old, new) = (input(&old), input(&new));
     let (old, new) = read::sides(&old, &new).unwrap();
-    let found = OwnUnits::of(&old.config, &new.config).why_not_gentle(name);
-    let back = OwnUnits::of(&new.config, &old.config).why_not_gentle(name);
+    let (mut room, mut room_back) = (ROOM, ROOM);
+    let found = OwnUnits::of(&old.config, &new.config).why_not_gentle(name, &mut room);
+    let back = OwnUnits::of(&new.config, &old.config).why_not_gentle(name, &mut room_back);
     assert_eq!(found, back, "either side counts");
     found
 }
@@ -149,6 +150,7 @@ fn what_systemd_makes_of_a_name_or_a_value_is_what_counts() {
             "x@poweroff.service",
         ),
         ("x@.service", "[Unit]\nRequires=%H.service\n".to_owned(), "x@a.service"),
+        ("x@.service", "[Unit]\nOnSuccess=%I.target\n".to_owned(), "x@re\\x62oot.service"),
         ("x.service", "[Service]\nExecStart=/usr/bin/%H\n".to_owned(), "x.service"),
         (
             "x.service",
@@ -229,4 +231,24 @@ fn a_command_that_ends_the_system_is_found_behind_wrappers_and_in_shells() {
         let text = format!("[Service]\nExecStart=/usr/bin/{command}\n");
         assert_eq!(why(&unit(&text), "a.service"), None, "{command}");
     }
+}
+
+#[test]
+fn what_is_looked_at_is_bounded_and_what_is_not_looked_at_is_not_gentle() {
+    // Each wrapper could be followed by each other one.
+    let nested = format!("[Service]\nExecStart={} true\n", "nice ".repeat(400));
+    assert_eq!(why(&unit(&nested), "a.service"), None);
+    let longer = format!("[Service]\nExecStart={} true\n", "nice ".repeat(600));
+    assert!(why(&unit(&longer), "a.service").is_some());
+    // Units that start each other, without end and with much to say.
+    let text = |n: usize| {
+        let comment = format!("# {}\n", "x".repeat(2000)).repeat(10);
+        format!("{comment}[Unit]\nRequires=u{}.service u0.service\n", n + 1)
+    };
+    let all: Vec<(String, String)> =
+        (0..1000).map(|n| (format!("u{n}.service"), text(n))).collect();
+    let all: Vec<(&str, &str)> = all.iter().map(|(name, text)| (&**name, &**text)).collect();
+    assert_eq!(why(&units(&all[..50]), "u0.service"), None);
+    let why = why(&units(&all), "u0.service").unwrap();
+    assert!(why.contains("than is looked at"), "{why}");
 }
