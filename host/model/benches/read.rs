@@ -10,7 +10,7 @@
     unreachable_pub
 )]
 
-#[path = "../../tread/benches/pairs/mod.rs"]
+#[path = "../../tread/benches/plan/pairs.rs"]
 mod pairs;
 
 use pairs::Size;
