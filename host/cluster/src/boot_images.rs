@@ -23,10 +23,11 @@ use kube::Client;
 use report::Report;
 use std::future::Future;
 use std::sync::{Arc, PoisonError, RwLock};
+use tread_kube::asking::Failed;
 use tread_kube::events::Events;
 use tread_kube::leadership::Leading;
 use tread_kube::metrics::Metrics;
-use tread_kube::watching::Watches;
+use tread_kube::watching::{Unwritten, Watches};
 
 /// What the controller needs.
 #[derive(Clone)]
@@ -50,6 +51,12 @@ pub struct Settings {
 impl std::fmt::Debug for Settings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Settings").field("namespace", &self.namespace).finish_non_exhaustive()
+    }
+}
+
+impl Settings {
+    async fn unwritten(&self, what: &str, failed: &Failed) -> Unwritten {
+        Unwritten::of(&self.client, &self.metrics, what, failed).await
     }
 }
 

@@ -15,6 +15,7 @@ use tread_kube::api::conditions::{self, Finding};
 use tread_kube::api::disruption_plan::Cause;
 use tread_kube::api::disruption_policy::State;
 use tread_kube::api::{DisruptionPlan, DisruptionPlanSpec, DisruptionPlanStatus, DisruptionPolicy};
+use tread_kube::asking::{Call, Failed, ask};
 use tread_kube::metrics::Metrics;
 use tread_kube::watching::seen::{Seen, each_by_itself};
 use tread_kube::watching::{Watches, follow_all};
@@ -33,8 +34,9 @@ pub struct Listed<K> {
 
 /// The DisruptionPolicies of a cluster. One that cannot be read, and of which
 /// nothing newer is known, is in the state Invalid.
-pub async fn policies(client: Client) -> kube::Result<Vec<Listed<DisruptionPolicy>>> {
-    let seen = list::<DisruptionPolicy>(client, &ListParams::default()).await?;
+pub async fn policies(client: Client) -> Result<Vec<Listed<DisruptionPolicy>>, Failed> {
+    let call = Call::new("list", "disruptionpolicies");
+    let seen = list::<DisruptionPolicy>(client, call, &ListParams::default()).await?;
     Ok(seen.into_iter().map(policy).collect())
 }
 
@@ -42,8 +44,9 @@ pub async fn policies(client: Client) -> kube::Result<Vec<Listed<DisruptionPolic
 pub async fn plans(
     client: Client,
     params: &ListParams,
-) -> kube::Result<Vec<Listed<DisruptionPlan>>> {
-    let seen = list::<DisruptionPlan>(client, params).await?;
+) -> Result<Vec<Listed<DisruptionPlan>>, Failed> {
+    let call = Call::new("list", "disruptionplans");
+    let seen = list::<DisruptionPlan>(client, call, params).await?;
     Ok(seen.into_iter().map(plan).collect())
 }
 
@@ -71,9 +74,12 @@ fn api<K: Resource<DynamicType = ()>>(client: Client) -> Api<DynamicObject> {
 
 async fn list<K: Resource<DynamicType = ()>>(
     client: Client,
+    call: Call,
     params: &ListParams,
-) -> kube::Result<Vec<Seen<DynamicObject>>> {
-    Ok(each_by_itself(api::<K>(client)).list(params).await?.items)
+) -> Result<Vec<Seen<DynamicObject>>, Failed> {
+    let api = each_by_itself(api::<K>(client));
+    // Of the command line nobody reads metrics.
+    Ok(ask(&Metrics::new(), call, api.list(params)).await?.items)
 }
 
 /// The object as it stands there, and why there is no more of it.

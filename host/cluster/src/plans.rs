@@ -16,8 +16,7 @@ mod told;
 mod write;
 
 pub use admit::{MIRROR_KINDS, change};
-pub use ask::Previewer;
-pub(crate) use write::{CONFLICT, answered};
+pub use ask::{NotKnown, Previewer};
 
 use crate::policies::current::Published;
 use kube::Client;

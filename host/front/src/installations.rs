@@ -10,13 +10,11 @@ use kube::api::{ListParams, PartialObjectMeta, PostParams};
 use kube::{Api, Client, ResourceExt as _};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep};
 use tread_kube::api::words::GROUP;
+use tread_kube::asking::{Call, Failed, SHORT_PATIENCE, ask_before, jittered};
 use tread_kube::metrics::Metrics;
-use tread_kube::told::told;
 
-/// How long an answer may take.
-const ANSWER: Duration = Duration::from_secs(5);
 /// Before it is asked again whether the other one is gone.
 const AGAIN: Duration = Duration::from_secs(10);
 /// The same where no answer came.
@@ -57,37 +55,40 @@ struct Installed {
 /// namespaces cannot know.
 pub async fn until_alone(client: Client, namespace: &str, metrics: &Metrics, met: &Met) {
     loop {
-        let wait = match timeout(ANSWER, before(&client, namespace)).await {
-            Ok(Ok(others)) if others.is_empty() => return met.set(None),
-            Ok(Ok(others)) => {
+        let wait = match before(&client, namespace, metrics).await {
+            Ok(others) if others.is_empty() => return met.set(None),
+            Ok(others) => {
                 met.set(Some(said(namespace, &others)));
                 AGAIN
             }
-            Ok(Err(error)) => {
-                metrics.api_error("list", "namespaces", &error);
-                tracing::debug!(
-                    "whether another tread is installed is not known: {}",
-                    told(&error)
-                );
-                if matches!(error, kube::Error::Api(_)) {
+            Err(failed) => {
+                tracing::debug!("whether another tread is installed is not known: {failed}");
+                if failed.code != 0 {
                     return met.set(None);
                 }
                 UNANSWERED
             }
-            Err(_) => UNANSWERED,
         };
-        sleep(wait).await;
+        sleep(jittered(wait)).await;
     }
 }
 
 /// The namespaces that `tread manifests` made, that are older than this one, and
 /// whose tread may write.
-async fn before(client: &Client, namespace: &str) -> kube::Result<Vec<Installed>> {
-    let namespaces: Api<PartialObjectMeta<Namespace>> = Api::all(client.clone());
+async fn before(
+    client: &Client,
+    namespace: &str,
+    metrics: &Metrics,
+) -> Result<Vec<Installed>, Failed> {
+    let list = async |params: ListParams| {
+        let namespaces: Api<PartialObjectMeta<Namespace>> = Api::all(client.clone());
+        let call = Call::new("list", "namespaces");
+        let listed = namespaces.list_metadata(&params);
+        Ok::<_, Failed>(ask_before(answer_by(), metrics, call, listed).await?.items)
+    };
     let label = format!("app.kubernetes.io/name={NAME},app.kubernetes.io/part-of={NAME}");
-    let labelled = namespaces.list_metadata(&ListParams::default().labels(&label)).await?.items;
-    let own = ListParams::default().fields(&format!("metadata.name={namespace}"));
-    let own = namespaces.list_metadata(&own).await?.items;
+    let labelled = list(ListParams::default().labels(&label)).await?;
+    let own = list(ListParams::default().fields(&format!("metadata.name={namespace}"))).await?;
     let installed = |it: &PartialObjectMeta<_>| Installed {
         since: it.creation_timestamp().map_or(i64::MAX, |time| time.0.as_second()),
         namespace: it.name_any(),
@@ -97,7 +98,7 @@ async fn before(client: &Client, namespace: &str) -> kube::Result<Vec<Installed>
     let earlier = earlier(own.first().map(installed), labelled, namespace);
     let mut others = Vec::new();
     for it in earlier.into_iter().take(MOST_ASKED) {
-        if may_write(client, &it.namespace).await? {
+        if may_write(client, &it.namespace, metrics).await? {
             others.push(it);
         }
     }
@@ -106,7 +107,7 @@ async fn before(client: &Client, namespace: &str) -> kube::Result<Vec<Installed>
 
 /// Whether what runs in a namespace may write plans. Anybody may label a namespace
 /// of their own; this only an admin grants.
-async fn may_write(client: &Client, namespace: &str) -> kube::Result<bool> {
+async fn may_write(client: &Client, namespace: &str, metrics: &Metrics) -> Result<bool, Failed> {
     let groups = ["system:serviceaccounts", "system:authenticated"].map(str::to_owned);
     let own = format!("system:serviceaccounts:{namespace}");
     let attributes = ResourceAttributes {
@@ -124,8 +125,14 @@ async fn may_write(client: &Client, namespace: &str) -> kube::Result<bool> {
     };
     let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
     let reviews: Api<SubjectAccessReview> = Api::all(client.clone());
-    let answer = reviews.create(&PostParams::default(), &review).await?;
+    let (call, params) = (Call::new("create", "subjectaccessreviews"), PostParams::default());
+    let asked = reviews.create(&params, &review);
+    let answer = ask_before(answer_by(), metrics, call, asked).await?;
     Ok(answer.status.is_some_and(|status| status.allowed))
+}
+
+fn answer_by() -> Instant {
+    Instant::now() + SHORT_PATIENCE
 }
 
 fn earlier(own: Option<Installed>, mut all: Vec<Installed>, namespace: &str) -> Vec<Installed> {

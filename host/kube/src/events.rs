@@ -3,8 +3,9 @@
 
 use crate::api::conditions::cut;
 use crate::api::words::MANAGER;
+use crate::asking::{Call, CallOutcome, Failed, SHORT_PATIENCE, ask_again, is_busy};
 use crate::clean::clean;
-use crate::told::told;
+use crate::metrics::Metrics;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::Event as Written;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
@@ -12,18 +13,12 @@ use k8s_openapi::jiff::Timestamp;
 use kube::api::PostParams;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use kube::{Api, Client};
-use std::time::Duration;
-use tokio::time::{sleep, timeout};
 use tread_model::digest::Fields;
 
 /// The API server takes no longer note.
 const LONGEST_NOTE: usize = 1024;
 
-/// Whoever tells has other things to do than to wait for a silent API server.
-const PATIENCE: Duration = Duration::from_secs(5);
-
-/// Before an Event is tried again at first, where the API server is busy.
-const BUSY_WAIT: Duration = Duration::from_millis(500);
+const EVENTS: &str = "events";
 
 macro_rules! reasons {
     ($($(#[doc = $doc:literal])+ $name:ident),* $(,)?) => {
@@ -121,13 +116,13 @@ pub struct Note {
     pub text: String,
 }
 
-/// What the API server said of it.
+/// When something was told that is told once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Told {
-    /// Yes or no.
-    Answered,
-    /// Nothing.
-    NoAnswer,
+pub enum Once {
+    /// Now.
+    Now,
+    /// Before, perhaps by another replica.
+    Before,
 }
 
 /// Where Events go.
@@ -137,6 +132,7 @@ pub struct Events {
     replica: String,
     recorder: Recorder,
     action: &'static str,
+    metrics: Metrics,
 }
 
 impl std::fmt::Debug for Events {
@@ -147,16 +143,18 @@ impl std::fmt::Debug for Events {
 
 impl Events {
     /// Events of this replica, about what it does here: `Load`, `Plan`, `Judge`.
-    pub fn new(client: Client, replica: &str, action: &'static str) -> Events {
+    pub fn new(client: Client, replica: &str, action: &'static str, metrics: &Metrics) -> Events {
         let reporter =
             Reporter { controller: MANAGER.to_owned(), instance: Some(replica.to_owned()) };
         let recorder = Recorder::new(client.clone(), reporter);
-        Events { client, replica: replica.to_owned(), recorder, action }
+        let (replica, metrics) = (replica.to_owned(), metrics.clone());
+        Events { client, replica, recorder, action, metrics }
     }
 
     /// Tells of something that stays true, once for as long as the API server keeps
-    /// Events: also where another replica told it.
-    pub async fn tell_once(&self, about: &ObjectReference, note: &Note) -> Told {
+    /// Events: also where another replica told it. What cannot be written is logged,
+    /// and is an error only where no answer came.
+    pub async fn tell_once(&self, about: &ObjectReference, note: &Note) -> Result<Once, Failed> {
         let namespace = about.namespace.as_deref().unwrap_or("default");
         let mut fields = Fields::new("tread event 1");
         fields.field(about.uid.as_deref().unwrap_or_default().as_bytes());
@@ -180,22 +178,18 @@ impl Events {
         };
         let events: Api<Written> = Api::namespaced(self.client.clone(), namespace);
         let params = PostParams::default();
-        let made = async {
-            again_while_busy(
-                || async { events.create(&params, &event).await.map(|_| ()) },
-                |code| code == 429,
-            )
-            .await
-        };
-        match timeout(PATIENCE, made).await {
-            Ok(Err(kube::Error::Api(status))) if status.is_already_exists() => Told::Answered,
-            how => answered(note, how),
+        let call = Call::new("create", EVENTS).within(namespace);
+        let make = || events.create(&params, &event);
+        let made = ask_again(SHORT_PATIENCE, &self.metrics, call, make, is_busy).await;
+        match made {
+            Err(failed) if failed.outcome == CallOutcome::Conflict => Ok(Once::Before),
+            made => written(note, made.map(drop)).map(|()| Once::Now),
         }
     }
 
     /// Tells of something that is about this object. An Event that cannot be
     /// written is only logged: the state itself is in the object's status.
-    pub async fn tell(&self, about: &ObjectReference, note: &Note) -> Told {
+    pub async fn tell(&self, about: &ObjectReference, note: &Note) {
         let event = Event {
             type_: if note.warns { EventType::Warning } else { EventType::Normal },
             reason: note.reason.word().to_owned(),
@@ -203,50 +197,28 @@ impl Events {
             action: self.action.to_owned(),
             secondary: None,
         };
-        let published = again_while_busy(
-            || self.recorder.publish(&event, about),
-            |code| matches!(code, 409 | 429),
-        );
-        answered(note, timeout(PATIENCE, published).await)
+        let call = Call::new("create", EVENTS);
+        let publish = || self.recorder.publish(&event, about);
+        // A series that somebody else counted on is begun anew.
+        let again = |failed: &Failed| is_busy(failed) || failed.outcome == CallOutcome::Conflict;
+        // It is logged.
+        let _ = written(note, ask_again(SHORT_PATIENCE, &self.metrics, call, publish, again).await);
     }
 }
 
-fn answered(note: &Note, how: Result<kube::Result<()>, tokio::time::error::Elapsed>) -> Told {
-    let reason = note.reason.word();
-    match how {
-        Ok(Ok(())) => Told::Answered,
-        Ok(Err(error)) => {
-            tracing::warn!(reason, "an Event was not written: {}", told(&error));
-            Told::Answered
-        }
-        Err(_) => {
-            tracing::warn!(reason, "an Event was not written: no answer");
-            Told::NoAnswer
-        }
+fn written(note: &Note, done: Result<(), Failed>) -> Result<(), Failed> {
+    let Err(failed) = done else { return Ok(()) };
+    tracing::warn!(reason = note.reason.word(), "an Event was not written: {failed}");
+    // Who is busy answers.
+    match failed.code {
+        0 => Err(failed),
+        _ => Ok(()),
     }
 }
 
 /// What a terminal and the API server take.
 fn fit(text: &str) -> String {
     cut(clean(text), LONGEST_NOTE)
-}
-
-/// Tries again while the API server has too much to do.
-async fn again_while_busy<F: Future<Output = kube::Result<()>>>(
-    ask: impl Fn() -> F,
-    is_busy: impl Fn(u16) -> bool,
-) -> kube::Result<()> {
-    let mut wait = BUSY_WAIT;
-    loop {
-        match ask().await {
-            Err(kube::Error::Api(status)) if is_busy(status.code) => {
-                tracing::debug!(code = status.code, "an Event waits: {}", status.message);
-            }
-            done => return done,
-        }
-        sleep(wait).await;
-        wait = wait.saturating_mul(2);
-    }
 }
 
 #[cfg(test)]
@@ -273,10 +245,14 @@ mod tests {
         };
         let note = Note { reason: Reason::PolicyLoaded, warns: false, text: String::new() };
         // It ends a test that would hang: the client itself waits without end.
-        let long = Duration::from_secs(120);
-        let events = Events::new(client, "test", "Load");
-        let told = tokio::time::timeout(long, events.tell(&about, &note)).await.unwrap();
-        assert_eq!(told, Told::NoAnswer);
+        let long = std::time::Duration::from_secs(120);
+        let metrics = Metrics::new();
+        let events = Events::new(client, "test", "Load", &metrics);
+        tokio::time::timeout(long, events.tell(&about, &note)).await.unwrap();
+        let failed = tokio::time::timeout(long, events.tell_once(&about, &note)).await.unwrap();
+        assert_eq!(failed.unwrap_err().outcome, CallOutcome::Unanswered);
+        let counted = "tread_api_errors_total{verb=\"create\",kind=\"events\",code=\"0\"} 2";
+        assert!(metrics.text().unwrap().contains(counted));
         taken.abort();
     }
 }

@@ -7,12 +7,13 @@
 )]
 
 pub mod api;
+pub mod asking;
 pub mod clean;
 pub mod client;
+pub mod errors;
 pub mod events;
 pub mod leadership;
 pub mod metrics;
 pub mod review;
-pub mod told;
 pub mod watching;
 pub mod whole;

@@ -371,15 +371,6 @@ impl Metrics {
             self.failures.remove(&Failed { policy: policy.clone(), failure });
         }
     }
-
-    /// Counts a request that failed.
-    pub fn api_error(&self, verb: &'static str, kind: &'static str, error: &kube::Error) {
-        let code = match error {
-            kube::Error::Api(status) => status.code,
-            _ => 0,
-        };
-        self.api_errors.get_or_create(&ApiError { verb, kind, code }).inc();
-    }
 }
 
 #[cfg(test)]

@@ -8,8 +8,8 @@ pub mod served;
 mod writing;
 
 use crate::api::machines::Kind;
+use crate::asking::{Failed, pause};
 use crate::metrics::{Metrics, OfKind};
-use crate::told::told;
 use futures::stream::{BoxStream, once, unfold};
 use futures::{Stream, StreamExt as _};
 use installed::Definition;
@@ -23,6 +23,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Debug;
 use std::time::Duration;
 use tokio::sync::watch;
+
+pub use writing::Unwritten;
 
 /// How long is waited after a failure: at first, and at most.
 const WAITS: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
@@ -45,7 +47,7 @@ pub struct Watched {
     /// installed.
     pub not_installed: bool,
     /// What went wrong, until it goes well again.
-    pub error: Option<String>,
+    pub error: Option<Failed>,
 }
 
 /// How it stands with all watches, by the names that they were given. Clones
@@ -56,7 +58,7 @@ pub struct Watches {
     /// What is read besides, one by one.
     reads: watch::Sender<reading::All>,
     /// What could not be written, and why.
-    unwritten: watch::Sender<BTreeMap<&'static str, String>>,
+    unwritten: watch::Sender<BTreeMap<&'static str, Unwritten>>,
     /// What the API server drops of what is written.
     dropped: watch::Sender<outdated::Dropped>,
 }
@@ -158,11 +160,11 @@ pub fn follow_served(
 ) -> impl Stream<Item = Event<Seen<DynamicObject>>> + Send + Unpin + use<> {
     watches.note(kind.name, |_| {});
     let definition = Definition::of(&kind.resource(), client.clone());
-    let client = client.clone();
+    let (client, counting) = (client.clone(), metrics.clone());
     let again = move || {
-        let (client, config) = (client.clone(), config.clone());
+        let (client, config, counting) = (client.clone(), config.clone(), counting.clone());
         let found = async move {
-            let resource = served(&client, &kind).await;
+            let resource = served(&client, &counting, &kind).await;
             let api: Api<DynamicObject> = Api::all_with(client, &resource);
             watcher(each_by_itself(api), config)
         };
@@ -289,25 +291,27 @@ impl<K, T> Follower<K, T> {
     /// for the kind itself, at long intervals.
     async fn until_installed(&mut self) {
         if let Err(error) = self.definition.is_there().await {
-            let (verb, error, _) = counted(&error, "customresourcedefinitions", &self.metrics);
-            tracing::debug!(kind = self.name, verb, "asked for again after a pause: {error}");
+            let failed = Failed::watch(&error, "customresourcedefinitions").counted(&self.metrics);
+            let verb = failed.verb();
+            tracing::debug!(kind = self.name, verb, "asked for again after a pause: {failed}");
             tokio::time::sleep(pause(BLIND_WAITS, self.failures)).await;
         }
     }
 
     /// Says what is wrong, once for as long as it is.
-    fn warn(&self, verb: &str, error: &str) {
+    fn warn(&self, failed: &Failed) {
         let known = self.watches.all.borrow();
-        let known = known.get(self.name).and_then(|it| it.error.as_deref());
-        if known != Some(error) {
-            tracing::warn!(kind = self.name, verb, "the watch goes on after a pause: {error}");
+        let known = known.get(self.name).and_then(|it| it.error.as_ref());
+        if known != Some(failed) {
+            let verb = failed.verb();
+            tracing::warn!(kind = self.name, verb, "the watch goes on after a pause: {failed}");
         }
     }
 
     fn failed(&mut self, error: &Error) {
-        let (verb, error, code) = counted(error, self.name, &self.metrics);
+        let failed = Failed::watch(error, self.name).counted(&self.metrics);
         let mut waits = WAITS;
-        if code == Some(404) {
+        if failed.code == 404 {
             waits = ALMOST_WAITS;
             self.asked_in_vain = true;
             if !std::mem::replace(&mut self.absent, true) {
@@ -320,12 +324,12 @@ impl<K, T> Follower<K, T> {
                 *it = Watched { synced: true, not_installed: true, error: None };
             });
         } else {
-            match code {
+            match failed.code {
                 // Usual after some time without news.
-                Some(410) => tracing::debug!(kind = self.name, verb, "begins anew: {error}"),
-                _ => self.warn(verb, &error),
+                410 => tracing::debug!(kind = self.name, "begins anew: {failed}"),
+                _ => self.warn(&failed),
             }
-            self.watches.note(self.name, |it| it.error = Some(error));
+            self.watches.note(self.name, |it| it.error = Some(failed));
         }
         self.wait = pause(waits, self.failures);
         self.failures = self.failures.saturating_add(1);
@@ -366,37 +370,4 @@ pub fn left_out(kind: &'static str, metadata: &ObjectMeta, why: &str, metrics: &
         "cannot be read, and is left out: {why}"
     );
     metrics.unreadable.get_or_create(&OfKind { kind }).inc();
-}
-
-/// Twice as long each time, and somewhere in the upper half of that, so that
-/// not all come back at once.
-fn pause((first, most): (Duration, Duration), failures: u32) -> Duration {
-    let full = first.saturating_mul(2_u32.saturating_pow(failures.min(16))).min(most);
-    let noise = std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |now| now.subsec_nanos());
-    let half = full / 2;
-    half + half.mul_f64(f64::from(noise % 1000) / 1000.0)
-}
-
-/// What failed, why in words, and with which HTTP status.
-fn counted(
-    error: &Error,
-    kind: &'static str,
-    metrics: &Metrics,
-) -> (&'static str, String, Option<u16>) {
-    let (verb, error) = match error {
-        Error::InitialListFailed(error) => ("list", error),
-        Error::WatchStartFailed(error) | Error::WatchFailed(error) => ("watch", error),
-        Error::WatchError(status) => {
-            let error = kube::Error::Api(status.clone());
-            metrics.api_error("watch", kind, &error);
-            return ("watch", told(&error), Some(status.code));
-        }
-        Error::NoResourceVersion => return ("watch", error.to_string(), None),
-    };
-    metrics.api_error(verb, kind, error);
-    let code = match error {
-        kube::Error::Api(status) => Some(status.code),
-        _ => None,
-    };
-    (verb, told(error), code)
 }

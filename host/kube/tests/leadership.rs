@@ -321,7 +321,7 @@ async fn nobody_leads_while_the_api_server_is_silent_and_one_does_when_it_is_bac
     let first = if a.leading.now() { &a } else { &b };
     assert_eq!(first.leading.problem(), None);
     // Whoever led could not renew; the other may have asked for nothing.
-    let counted = |one: &Candidate| one.metrics.text().unwrap().contains("kind=\"Lease\"");
+    let counted = |one: &Candidate| one.metrics.text().unwrap().contains("kind=\"leases\"");
     assert!(counted(&a) || counted(&b), "nothing was counted");
     a.stop().await;
     b.stop().await;

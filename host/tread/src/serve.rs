@@ -178,7 +178,7 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
         leads: leading.clone(),
         watches: watches.clone(),
         metrics: metrics.clone(),
-        events: Events::new(client.clone(), &replica, "Load"),
+        events: Events::new(client.clone(), &replica, "Load", &metrics),
     });
     let (previewer, planning) = plans::start(plans::Settings {
         client: client.clone(),
@@ -187,7 +187,7 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
         leads: leading.clone(),
         watches: watches.clone(),
         metrics: metrics.clone(),
-        events: Events::new(client.clone(), &replica, "Plan"),
+        events: Events::new(client.clone(), &replica, "Plan", &metrics),
         keep: Retention::default(),
     });
     let (boot_images, judging) = boot_images::start(boot_images::Settings {
@@ -197,7 +197,7 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
         block_upgrades: args.block_upgrades,
         watches: watches.clone(),
         metrics: metrics.clone(),
-        events: Events::new(client.clone(), &replica, "Judge"),
+        events: Events::new(client.clone(), &replica, "Judge", &metrics),
     });
     let (listed, listing) =
         Listed::new(previewer.clone(), boot_images.clone(), client.clone(), &watches, &metrics);

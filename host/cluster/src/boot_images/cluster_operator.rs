@@ -7,7 +7,6 @@ use super::facts::Facts;
 use super::kinds::CLUSTER_OPERATOR;
 use super::report::Report;
 use super::status::upgradeable;
-use crate::plans::{CONFLICT, answered};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
@@ -22,8 +21,11 @@ use tread_kube::api::boot_images::SkewMode;
 use tread_kube::api::conditions::{Finding, set};
 use tread_kube::api::words::MANAGER;
 use tread_kube::api::words::NAME;
+use tread_kube::asking::{Call, CallOutcome, Failed, ask};
 use tread_kube::clean::cleaned;
-use tread_kube::told::told;
+use tread_kube::watching::Unwritten;
+
+const OPERATORS: &str = "clusteroperators";
 
 /// What says that tread made it.
 const MADE_BY: (&str, &str) = ("app.kubernetes.io/managed-by", NAME);
@@ -106,7 +108,7 @@ pub(super) async fn write(
     settings: &Settings,
     facts: &Facts,
     report: &Report,
-) -> Result<(), String> {
+) -> Result<(), Unwritten> {
     let due = due(settings.block_upgrades, facts, report, Timestamp::now());
     let standing = facts.cluster_operator.as_deref();
     if due == Due::Nothing || !settings.leads.now() {
@@ -114,13 +116,14 @@ pub(super) async fn write(
     }
     let api: Api<DynamicObject> =
         Api::all_with(settings.client.clone(), &CLUSTER_OPERATOR.resource());
-    let (verb, done) = match (due, standing) {
-        (Due::Create, _) => ("create", create(settings, &api).await),
+    let call = |verb| Call::new(verb, OPERATORS);
+    let done = match (due, standing) {
+        (Due::Create, _) => create(settings, &api).await,
         (Due::Delete, Some(standing)) => {
             let preconditions =
                 Preconditions { uid: Some(standing.uid.clone()), resource_version: None };
             let params = DeleteParams::default().preconditions(preconditions);
-            ("delete", answered(api.delete(NAME, &params)).await.map(drop))
+            ask(&settings.metrics, call("delete"), api.delete(NAME, &params)).await.map(drop)
         }
         (Due::Say(conditions), Some(standing)) => {
             let patch = Patch::Merge(json!({
@@ -131,32 +134,34 @@ pub(super) async fn write(
                 },
             }));
             let params = PatchParams::default();
-            ("patch", answered(api.patch_status(NAME, &params, &patch)).await.map(drop))
+            let patched = api.patch_status(NAME, &params, &patch);
+            ask(&settings.metrics, call("patch").of_status(), patched).await.map(drop)
         }
         (Due::Foreign, _) => {
             return Err(format!(
                 "ClusterOperator {NAME} is there, and not tread's: nothing holds updates back; \
                  remove it, and tread makes its own"
-            ));
+            )
+            .into());
         }
         _ => return Ok(()),
     };
     match done {
         Ok(()) => Ok(()),
         // The watch brings what is there now.
-        Err(kube::Error::Api(status)) if status.is_not_found() || status.code == CONFLICT => Ok(()),
-        Err(error) => {
-            settings.metrics.api_error(verb, "clusteroperators", &error);
-            Err(format!("ClusterOperator {NAME}: {}", told(&error)))
+        Err(failed) if matches!(failed.outcome, CallOutcome::Gone | CallOutcome::Conflict) => {
+            Ok(())
         }
+        Err(failed) => Err(settings.unwritten(&format!("ClusterOperator {NAME}"), &failed).await),
     }
 }
 
 /// It goes with tread's namespace, however that is removed.
-async fn create(settings: &Settings, api: &Api<DynamicObject>) -> kube::Result<()> {
+async fn create(settings: &Settings, api: &Api<DynamicObject>) -> Result<(), Failed> {
     let namespaces: Api<PartialObjectMeta<Namespace>> = Api::all(settings.client.clone());
     let named = ListParams::default().fields(&format!("metadata.name={}", settings.namespace));
-    let found = answered(namespaces.list_metadata(&named)).await?;
+    let listed = namespaces.list_metadata(&named);
+    let found = ask(&settings.metrics, Call::new("list", "namespaces"), listed).await?;
     let owners: Vec<Value> = found
         .items
         .iter()
@@ -175,7 +180,9 @@ async fn create(settings: &Settings, api: &Api<DynamicObject>) -> kube::Result<(
         },
         "spec": {},
     });
-    let object = DynamicObject::deserialize(object).map_err(kube::Error::SerdeError)?;
+    let call = Call::new("create", OPERATORS);
+    let object = DynamicObject::deserialize(object);
+    let object = object.map_err(|error| call.clone().refused(error.to_string()))?;
     let params = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
-    answered(api.create(&params, &object)).await.map(drop)
+    ask(&settings.metrics, call, api.create(&params, &object)).await.map(drop)
 }

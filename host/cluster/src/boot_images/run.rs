@@ -11,6 +11,7 @@ use futures::StreamExt as _;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 use tread_kube::api::boot_images::SkewMode;
+use tread_kube::asking::Backoff;
 use tread_kube::metrics::WithVerdict;
 use tread_model::boot_images::Outcome;
 
@@ -29,7 +30,7 @@ pub(super) async fn run(settings: Settings, known: Known) {
     let mut leads = settings.leads.watch();
     let mut fold = Fold::default();
     let mut writer = Writer::default();
-    let mut failures = 0_u32;
+    let mut backoff = Backoff::new(WAITS);
     // When it is judged for what was heard, when it is tried again what failed, and
     // when machines are looked at.
     let mut heard = Some(Instant::now() + TOGETHER);
@@ -62,15 +63,12 @@ pub(super) async fn run(settings: Settings, known: Known) {
         settings.watches.unwritten("boot images", written.as_ref().err().cloned());
         again = match written {
             Ok(()) => {
-                failures = 0;
+                backoff.reset();
                 None
             }
             Err(problem) => {
-                tracing::warn!("not written: {problem}");
-                let wait =
-                    WAITS.0.saturating_mul(2_u32.saturating_pow(failures.min(16))).min(WAITS.1);
-                failures = failures.saturating_add(1);
-                Some(Instant::now() + wait)
+                tracing::warn!("not written: {}", problem.why);
+                Some(Instant::now() + backoff.next_wait())
             }
         };
         look = writer.again();

@@ -7,7 +7,6 @@ use super::facts::Facts;
 use super::machine::{Key, Machine};
 use super::report::{Judged, Report, name_of};
 use super::selector;
-use crate::plans::answered;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::api::ListParams;
@@ -20,8 +19,8 @@ use tokio::time::Instant;
 use tread_kube::api::boot_images::STUCK_AFTER;
 use tread_kube::api::conditions::Finding;
 use tread_kube::api::machines::{self, CAPI_MACHINE, Kind, MACHINE, MACHINE_SET};
-use tread_kube::events::{self, Note};
-use tread_kube::told::told;
+use tread_kube::asking::{Call, ask};
+use tread_kube::events::{self, Note, Once};
 use tread_kube::watching::seen::{Seen, each_by_itself};
 use tread_kube::watching::served::served;
 
@@ -130,15 +129,19 @@ impl Watcher {
     }
 
     /// Tells of each machine once: on it, and on its resource.
-    pub(super) async fn tell(&mut self, settings: &Settings, stuck: &[Stuck], said: &str) {
+    pub(super) async fn tell(&mut self, settings: &Settings, stuck: &[Stuck]) {
+        let note = |text| Note { reason: events::Reason::MachineStuck, warns: true, text };
         for it in stuck {
-            // Another leader may have told of it.
-            if !self.told.insert(it.machine.uid.clone()) || says(said, it) {
+            if self.told.contains(&it.machine.uid) {
                 continue;
             }
-            for (about, text) in notes(it) {
-                let note = Note { reason: events::Reason::MachineStuck, warns: true, text };
-                settings.events.tell(&about, &note).await;
+            let Notes { on_machine, on_resource } = notes(it);
+            let told = settings.events.tell_once(&on_machine.0, &note(on_machine.1)).await;
+            // It is tried again with the next look.
+            let Ok(told) = told else { continue };
+            self.told.insert(it.machine.uid.clone());
+            if let Some((about, text)) = on_resource.filter(|_| told == Once::Now) {
+                settings.events.tell(&about, &note(text)).await;
             }
         }
     }
@@ -197,20 +200,15 @@ fn kind_of_machines(key: &Key) -> Kind {
 
 async fn list(settings: &Settings, key: &Key, labels: &str) -> Result<Vec<Waiting>, String> {
     let kind = kind_of_machines(key);
-    let resource = served(&settings.client, &kind).await;
+    let resource = served(&settings.client, &settings.metrics, &kind).await;
     let api: Api<DynamicObject> =
         Api::namespaced_with(settings.client.clone(), &key.namespace, &resource);
     let params = ListParams::default().labels(labels);
-    match answered(each_by_itself(api).list(&params)).await {
-        Ok(found) => {
-            let all = found.items.into_iter().filter_map(Seen::read);
-            Ok(all.filter_map(|it| Waiting::read(&it)).collect())
-        }
-        Err(error) => {
-            settings.metrics.api_error("list", kind.name, &error);
-            Err(format!("{} of {}: {}", kind.plural, name_of(key), told(&error)))
-        }
-    }
+    let (api, call) = (each_by_itself(api), Call::new("list", kind.name).within(&key.namespace));
+    let found = ask(&settings.metrics, call, api.list(&params)).await;
+    let found = found.map_err(|why| format!("{} of {}: {why}", kind.plural, name_of(key)))?;
+    let all = found.items.into_iter().filter_map(Seen::read);
+    Ok(all.filter_map(|it| Waiting::read(&it)).collect())
 }
 
 impl Waiting {
@@ -243,12 +241,6 @@ fn sentence(stuck: &Stuck) -> String {
     let (Stuck { resource, machine, .. }, made_by) = (stuck, name_of(&stuck.resource));
     let (namespace, name, since) = (&resource.namespace, &machine.name, machine.since);
     format!("{namespace}/{name}, made by {made_by}, is there since {since} and has no node")
-}
-
-/// Whether a message names the machine.
-pub fn says(message: &str, stuck: &Stuck) -> bool {
-    let (wanted, before) = (sentence(stuck), message.split(CAUSE).next().unwrap_or_default());
-    before.split("; ").any(|it| it.trim_end_matches([' ', '.']) == wanted)
 }
 
 const CAUSE: &str = "Probably the image is why: one that is too old boots, and then cannot read its config \
@@ -302,8 +294,13 @@ fn reference(kind: &Kind, key: &Key, name: &str, uid: &str) -> ObjectReference {
     }
 }
 
-/// What is told, and of what.
-fn notes(stuck: &Stuck) -> Vec<(ObjectReference, String)> {
+/// What is told of a machine.
+struct Notes {
+    on_machine: (ObjectReference, String),
+    on_resource: Option<(ObjectReference, String)>,
+}
+
+fn notes(stuck: &Stuck) -> Notes {
     let key = &stuck.resource;
     let (machine, resource) = (&stuck.machine, name_of(key));
     let cause =
@@ -322,5 +319,5 @@ fn notes(stuck: &Stuck) -> Vec<(ObjectReference, String)> {
             ),
         )
     });
-    std::iter::once(of_machine).chain(of_resource).collect()
+    Notes { on_machine: of_machine, on_resource: of_resource }
 }

@@ -5,12 +5,12 @@ use super::facts::Facts;
 use super::kinds::{KEPT, MOST_KEPT};
 use super::report::{Report, current};
 use super::status::{news, status};
-use super::stuck::{self, Found, MACHINES_JOIN, machines_join};
+use super::stuck::{self, Found, machines_join};
 use super::{Settings, cluster_operator};
-use crate::plans::{CONFLICT, answered};
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{Patch, PatchParams, PostParams};
+use kube::core::ObjectMeta;
 use kube::{Api, Resource as _};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -19,9 +19,12 @@ use tread_kube::api::boot_images::BOOT_IMAGES;
 use tread_kube::api::conditions::set;
 use tread_kube::api::words::MANAGER;
 use tread_kube::api::{BootImages, BootImagesSpec, BootImagesStatus};
+use tread_kube::asking::{Call, CallOutcome, ask};
 use tread_kube::clean::cleaned;
-use tread_kube::told::told;
+use tread_kube::watching::Unwritten;
 use tread_model::boot_images::Release;
+
+const IMAGES: &str = "bootimages";
 
 /// What the API server did not keep is written again after that: its definition
 /// may be a newer one by then.
@@ -50,7 +53,7 @@ impl Writer {
         settings: &Settings,
         facts: &Facts,
         report: &Report,
-    ) -> Result<(), String> {
+    ) -> Result<(), Unwritten> {
         let (found, unlisted) = self.machines.look(settings, facts, report).await;
         let object = match facts.object.as_deref() {
             Some(object) => self.status(settings, object, report, &found).await,
@@ -58,12 +61,12 @@ impl Writer {
         };
         let done = [
             object,
-            unlisted,
+            unlisted.map_err(Unwritten::from),
             cluster_operator::write(settings, facts, report).await,
             keep(settings, facts).await,
         ];
-        let problems: Vec<String> = done.into_iter().filter_map(Result::err).collect();
-        if problems.is_empty() { Ok(()) } else { Err(problems.join("; ")) }
+        let unwritten = done.into_iter().filter_map(Result::err).collect();
+        Unwritten::together(unwritten).map_or(Ok(()), Err)
     }
 
     async fn status(
@@ -72,15 +75,13 @@ impl Writer {
         object: &BootImages,
         report: &Report,
         found: &Found,
-    ) -> Result<(), String> {
+    ) -> Result<(), Unwritten> {
         let before = object.status.clone().unwrap_or_default();
         let generation = object.metadata.generation.unwrap_or_default();
         let now = Timestamp::now();
         let mut after = status(report, &before, generation, now);
         set(&mut after.conditions, machines_join(&found.stuck, &found.unknown), generation, now);
         let after = cleaned(after);
-        let named = before.conditions.iter().find(|it| it.type_ == MACHINES_JOIN);
-        let named = named.map(|it| it.message.clone()).unwrap_or_default();
         if after == before || self.stands(&after, &before) {
             return Ok(());
         }
@@ -91,19 +92,20 @@ impl Writer {
         let api: Api<BootImages> = Api::all(settings.client.clone());
         let params = PatchParams::default();
         let patched = api.patch_status(BOOT_IMAGES, &params, &patch);
-        match answered(patched).await {
+        let call = Call::new("patch", IMAGES).of_status();
+        match ask(&settings.metrics, call, patched).await {
             Ok(there) => self.note(settings, &after, &there.status.unwrap_or_default()),
             // Somebody wrote in between: the watch brings what, and it is looked at again.
-            Err(kube::Error::Api(status)) if status.code == CONFLICT => return Ok(()),
-            Err(error) => {
-                settings.metrics.api_error("patch", "bootimages", &error);
-                return Err(format!("the status of BootImages {BOOT_IMAGES}: {}", told(&error)));
+            Err(failed) if failed.outcome == CallOutcome::Conflict => return Ok(()),
+            Err(failed) => {
+                let what = format!("the status of BootImages {BOOT_IMAGES}");
+                return Err(settings.unwritten(&what, &failed).await);
             }
         }
         if let Some(note) = news(&before, &after) {
             settings.events.tell(&object.object_ref(&()), &note).await;
         }
-        self.machines.tell(settings, &found.stuck, &named).await;
+        self.machines.tell(settings, &found.stuck).await;
         Ok(())
     }
 
@@ -157,20 +159,18 @@ fn patch(object: &BootImages, before: &BootImagesStatus, after: &BootImagesStatu
     patch
 }
 
-async fn create(settings: &Settings) -> Result<(), String> {
+async fn create(settings: &Settings) -> Result<(), Unwritten> {
     if !settings.leads.now() {
         return Ok(());
     }
     let api: Api<BootImages> = Api::all(settings.client.clone());
     let object = BootImages::new(BOOT_IMAGES, BootImagesSpec::default());
     let params = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
-    match answered(api.create(&params, &object)).await {
+    let call = Call::new("create", IMAGES);
+    match ask(&settings.metrics, call, api.create(&params, &object)).await {
         Ok(_) => Ok(()),
-        Err(kube::Error::Api(status)) if status.code == CONFLICT => Ok(()),
-        Err(error) => {
-            settings.metrics.api_error("create", "bootimages", &error);
-            Err(format!("BootImages {BOOT_IMAGES}: {}", told(&error)))
-        }
+        Err(failed) if failed.outcome == CallOutcome::Conflict => Ok(()),
+        Err(failed) => Err(settings.unwritten(&format!("BootImages {BOOT_IMAGES}"), &failed).await),
     }
 }
 
@@ -194,30 +194,25 @@ pub fn to_keep(facts: &Facts) -> Option<Value> {
     Some(json!({ "data": data }))
 }
 
-async fn keep(settings: &Settings, facts: &Facts) -> Result<(), String> {
+async fn keep(settings: &Settings, facts: &Facts) -> Result<(), Unwritten> {
     let Some(patch) = to_keep(facts).filter(|_| settings.leads.now()) else { return Ok(()) };
     let api: Api<ConfigMap> = Api::namespaced(settings.client.clone(), &settings.namespace);
-    let params = PatchParams::default();
-    let mut written = answered(api.patch(KEPT, &params, &Patch::Merge(&patch))).await.map(drop);
-    if matches!(&written, Err(kube::Error::Api(status)) if status.code == 404) {
-        let map = json!({
-            "apiVersion": "v1", "kind": "ConfigMap",
-            "metadata": {"name": KEPT, "namespace": settings.namespace},
-        });
-        written = match serde_json::from_value::<ConfigMap>(map) {
-            Ok(map) => {
-                let map = ConfigMap { data: strings(&patch), ..map };
-                answered(api.create(&PostParams::default(), &map)).await.map(drop)
-            }
-            Err(error) => Err(kube::Error::SerdeError(error)),
-        };
+    let call = |verb| Call::new(verb, "configmaps").within(&settings.namespace);
+    let (params, merge) = (PatchParams::default(), Patch::Merge(&patch));
+    let patched = api.patch(KEPT, &params, &merge);
+    let mut written = ask(&settings.metrics, call("patch"), patched).await;
+    if written.as_ref().is_err_and(|failed| failed.outcome == CallOutcome::Gone) {
+        let metadata = ObjectMeta { name: Some(KEPT.to_owned()), ..ObjectMeta::default() };
+        let map = ConfigMap { metadata, data: strings(&patch), ..ConfigMap::default() };
+        let params = PostParams::default();
+        written = ask(&settings.metrics, call("create"), api.create(&params, &map)).await;
     }
     match written {
-        Ok(()) => Ok(()),
-        Err(kube::Error::Api(status)) if status.code == CONFLICT => Ok(()),
-        Err(error) => {
-            settings.metrics.api_error("patch", "configmaps", &error);
-            Err(format!("ConfigMap {KEPT}, which keeps former stream metadata: {}", told(&error)))
+        Ok(_) => Ok(()),
+        Err(failed) if failed.outcome == CallOutcome::Conflict => Ok(()),
+        Err(failed) => {
+            let what = format!("ConfigMap {KEPT}, which keeps former stream metadata");
+            Err(settings.unwritten(&what, &failed).await)
         }
     }
 }

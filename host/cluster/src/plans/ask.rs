@@ -18,6 +18,7 @@ use std::time::Instant;
 use tokio::sync::watch;
 use tread_engine::planner::Answers;
 use tread_engine::sandbox::Sandbox;
+use tread_kube::asking;
 use tread_kube::metrics::{Decided, Failed, Metrics, OfPolicy};
 use tread_model::digest::{Digest, Fields};
 use tread_model::operator;
@@ -42,6 +43,33 @@ pub struct Previewer {
     /// What plans say of changes.
     pub(super) once: Arc<Once>,
     ready: Arc<watch::Sender<bool>>,
+}
+
+/// Why a preview could not be made.
+#[derive(Debug, Clone)]
+pub struct NotKnown {
+    /// In words.
+    pub why: String,
+    /// What the API server was asked for in vain, if that is why.
+    pub failed: Option<asking::Failed>,
+}
+
+impl From<String> for NotKnown {
+    fn from(why: String) -> NotKnown {
+        NotKnown { why, failed: None }
+    }
+}
+
+impl From<asking::Failed> for NotKnown {
+    fn from(failed: asking::Failed) -> NotKnown {
+        NotKnown { why: failed.to_string(), failed: Some(failed) }
+    }
+}
+
+impl std::fmt::Display for NotKnown {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.why)
+    }
 }
 
 /// What becomes of a preview as soon as it is made.
@@ -118,13 +146,17 @@ impl Previewer {
 
     /// What changes would do to the pools, together with all that is pending: also by
     /// plans of others, where nodes do not say what they have and nobody renders.
-    pub async fn preview(&self, changes: &[Change]) -> Result<Vec<Preview>, String> {
+    pub async fn preview(&self, changes: &[Change]) -> Result<Vec<Preview>, NotKnown> {
         let mut previews = self.previewed(changes, false, Arc::new(|preview| preview)).await?;
         if previews.iter().all(|preview| preview.work.operated) {
             return Ok(previews);
         }
         let known: BTreeSet<String> = self.plans().iter().map(|plan| plan.name.clone()).collect();
-        let mut standing = super::standing::plans(&self.client, &self.metrics).await?;
+        let standing = super::standing::plans(&self.client, &self.metrics).await;
+        let mut standing = standing.map_err(|failed| NotKnown {
+            why: format!("the DisruptionPlans cannot be listed: {failed}"),
+            failed: Some(failed),
+        })?;
         standing.retain(|plan| !known.contains(&plan.name));
         for preview in previews.iter_mut().filter(|preview| !preview.work.operated) {
             if preview.is_nothing() {
@@ -143,7 +175,7 @@ impl Previewer {
         &self,
         change: Change,
         take: Take<T>,
-    ) -> Result<Vec<T>, String> {
+    ) -> Result<Vec<T>, NotKnown> {
         self.previewed(&[change], true, take).await
     }
 
@@ -152,7 +184,7 @@ impl Previewer {
         changes: &[Change],
         hides_secrets: bool,
         take: Take<T>,
-    ) -> Result<Vec<T>, String> {
+    ) -> Result<Vec<T>, NotKnown> {
         let before = self.snapshot();
         let after = changes.iter().fold(before.clone(), |cluster, change| cluster.with(change));
         let current = self.policies.borrow().clone();
@@ -164,9 +196,10 @@ impl Previewer {
         };
         let is_unknown = |pool: &&String| is_unknown(pool) || !after.unheard_of(pool).is_empty();
         if let Some(pool) = pools.iter().find(is_unknown) {
-            let why = self.baseline(&before, pool).await.err();
-            let why = why.map_or_else(String::new, |why| format!(": {why}"));
-            return Err(format!("what the nodes of pool {pool} have is not known yet{why}"));
+            let because = self.baseline(&before, pool).await.err();
+            let why = because.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+            let why = format!("what the nodes of pool {pool} have is not known yet{why}");
+            return Err(NotKnown { why, failed: because.and_then(|it| it.failed) });
         }
         let answers = match hides_secrets {
             // Nor is anybody told more than a line for each pool.
@@ -201,7 +234,7 @@ impl Previewer {
         work: Work,
         together: &Together<'_>,
         take: &Take<T>,
-    ) -> Result<T, String> {
+    ) -> Result<T, NotKnown> {
         let begun = Instant::now();
         let keys = keys(&work);
         let (bodies, fetched) = match self.bodies.at_hand(&keys) {
@@ -241,11 +274,11 @@ impl Previewer {
             this.measure(&preview);
             take(preview)
         });
-        planning.await.ok_or_else(|| "planning was interrupted".to_owned())
+        planning.await.ok_or_else(|| "planning was interrupted".to_owned().into())
     }
 
     /// Whether there is such a MachineConfig.
-    pub(super) async fn is_there(&self, config: &str) -> Result<bool, String> {
+    pub(super) async fn is_there(&self, config: &str) -> Result<bool, asking::Failed> {
         super::bodies::is_there(&self.client, &self.metrics, config).await
     }
 
@@ -283,7 +316,11 @@ impl Previewer {
     }
 
     /// What a pool is made of now, with everything that it holds.
-    pub(super) async fn baseline(&self, cluster: &Cluster, pool: &str) -> Result<Baseline, String> {
+    pub(super) async fn baseline(
+        &self,
+        cluster: &Cluster,
+        pool: &str,
+    ) -> Result<Baseline, NotKnown> {
         let Some(pool) = cluster.pools.get(pool) else { return Ok(Baseline::default()) };
         let names = crate::pools::sources(pool, &cluster.configs);
         let versions: BTreeMap<String, String> = names

@@ -1,7 +1,6 @@
 //! What MachineConfigs hold, fetched where it is needed, and kept as long as
 //! there is room.
 
-use super::write::answered;
 use crate::previews::{Bodies, BodyKey};
 use futures::{StreamExt as _, stream};
 use kube::api::Request;
@@ -10,8 +9,8 @@ use kube::{Api, Client};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use tread_kube::api::MachineConfig;
+use tread_kube::asking::{Call, CallOutcome, Failed, ask};
 use tread_kube::metrics::Metrics;
-use tread_kube::told::told;
 use tread_kube::whole::Whole;
 
 /// How much is kept at hand.
@@ -38,8 +37,10 @@ pub(super) enum Unfetched {
     /// It is gone. Whoever needs it has to do without.
     Gone,
     /// The API server could not say, or says something newer: look again.
-    Later(String),
+    Later(Failed),
 }
+
+const CONFIGS: &str = "machineconfigs";
 
 impl BodyCache {
     /// What these MachineConfigs hold, if all of it is at hand.
@@ -54,7 +55,7 @@ impl BodyCache {
         client: &Client,
         metrics: &Metrics,
         keys: BTreeSet<BodyKey>,
-    ) -> Result<Option<Bodies>, String> {
+    ) -> Result<Option<Bodies>, Failed> {
         let mut bodies = Bodies::new();
         let mut missing = Vec::new();
         for key in keys {
@@ -77,9 +78,7 @@ impl BodyCache {
                     bodies.insert(key, body);
                 }
                 Err(Unfetched::Gone) => {}
-                Err(Unfetched::Later(why)) => {
-                    return Err(format!("MachineConfig {}: {why}", key.0));
-                }
+                Err(Unfetched::Later(failed)) => return Err(of_config(&key.0, failed)),
             }
             if bytes > MOST {
                 return Ok(None);
@@ -120,15 +119,16 @@ pub(super) async fn is_there(
     client: &Client,
     metrics: &Metrics,
     name: &str,
-) -> Result<bool, String> {
+) -> Result<bool, Failed> {
     let api: Api<MachineConfig> = Api::all(client.clone());
-    match answered(api.get_metadata_opt(name)).await {
-        Ok(found) => Ok(found.is_some()),
-        Err(error) => {
-            metrics.api_error("get", "machineconfigs", &error);
-            Err(format!("MachineConfig {name}: {}", told(&error)))
-        }
-    }
+    let asked = api.get_metadata_opt(name);
+    let found = ask(metrics, Call::new("get", CONFIGS), asked).await;
+    found.map(|it| it.is_some()).map_err(|failed| of_config(name, failed))
+}
+
+fn of_config(name: &str, mut failed: Failed) -> Failed {
+    failed.why = format!("MachineConfig {name}: {failed}");
+    failed
 }
 
 async fn fetch(
@@ -136,16 +136,15 @@ async fn fetch(
     metrics: &Metrics,
     (name, version): &BodyKey,
 ) -> Result<Arc<[u8]>, Unfetched> {
-    let later = |why: String| Unfetched::Later(why);
+    let call = || Call::new("get", CONFIGS);
+    let later = |why: String| Unfetched::Later(call().refused(why));
     let request = Request::new(MachineConfig::url_path(&(), None))
         .get(name, &kube::api::GetParams::default())
         .map_err(|error| later(error.to_string()))?;
-    let text = answered(client.request_text(request)).await.map_err(|error| match &error {
-        kube::Error::Api(status) if status.is_not_found() => Unfetched::Gone,
-        _ => {
-            metrics.api_error("get", "machineconfigs", &error);
-            later(told(&error))
-        }
+    let text = ask(metrics, call(), client.request_text(request)).await;
+    let text = text.map_err(|failed| match failed.outcome {
+        CallOutcome::Gone => Unfetched::Gone,
+        _ => Unfetched::Later(failed),
     })?;
     // Its reader says what is wrong with it.
     let Ok(whole) = Whole::read(&text) else {

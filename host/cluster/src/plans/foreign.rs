@@ -2,14 +2,14 @@
 
 use super::Settings;
 use super::state::{Standing, standing};
-use super::write::{CONFLICT, answered};
+use super::write::PLANS;
 use crate::pools::Pool;
 use crate::previews::Described;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Preconditions};
-use kube::core::Status;
 use tread_kube::api::DisruptionPlan;
+use tread_kube::asking::{Call, Failed, ask};
 use tread_kube::events::{Note, Reason};
 use tread_kube::watching::seen::{Seen, each_by_itself};
 
@@ -27,10 +27,12 @@ pub(super) async fn remove(
     api: &Api<DisruptionPlan>,
     pool: &Pool,
     wanted: &Described,
-) -> kube::Result<()> {
+) -> Result<(), Failed> {
     let name = &wanted.name;
     let params = ListParams::default().fields(&format!("metadata.name={name}"));
-    let there = answered(each_by_itself(api.clone()).list(&params)).await?.items.pop();
+    let api_of_each = each_by_itself(api.clone());
+    let list = Call::new("list", PLANS);
+    let there = ask(&settings.metrics, list.clone(), api_of_each.list(&params)).await?.items.pop();
     let (uid, what) = match there {
         None => return Ok(()),
         Some(Seen::Unreadable(metadata, why)) => {
@@ -43,14 +45,13 @@ pub(super) async fn remove(
                     "another plan of this name is deleted, and stays until its finalizers are gone: {}",
                     finalizers.join(", ")
                 );
-                return Err(kube::Error::Service(why.into()));
+                return Err(list.refused(why));
             }
             let uid = object.metadata.uid.clone();
             let there = standing(object);
             if is_ours(&there, pool, wanted) {
                 // The watch brings it.
-                let it = Status::failure("it is there already", "Conflict").with_code(CONFLICT);
-                return Err(kube::Error::Api(Box::new(it)));
+                return Err(list.overtaken("it is there already".to_owned()));
             }
             let owned =
                 if there.owners.contains(&pool.uid) { "" } else { ", and owned by no such pool" };
@@ -59,7 +60,7 @@ pub(super) async fn remove(
     };
     let preconditions = Some(Preconditions { uid: uid.clone(), resource_version: None });
     let params = DeleteParams { preconditions, ..DeleteParams::default() };
-    answered(api.delete(name, &params)).await?;
+    ask(&settings.metrics, Call::new("delete", PLANS), api.delete(name, &params)).await?;
     let text = format!(
         "Somebody else had made a DisruptionPlan of this name, {what}. It kept tread's own plan, for \
          pool {} and {}, away, and was deleted: only tread writes these.",
@@ -73,6 +74,7 @@ pub(super) async fn remove(
         uid,
         ..ObjectReference::default()
     };
-    settings.events.tell(&about, &Note { reason: Reason::PlanReplaced, warns: true, text }).await;
+    let note = Note { reason: Reason::PlanReplaced, warns: true, text };
+    settings.events.tell(&about, &note).await;
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! A look at some pools: what their nodes will go through, and what has to be
 //! written for it.
 
-use super::ask::{Previewer, Take, Together, inputs};
+use super::ask::{NotKnown, Previewer, Take, Together, inputs};
 use super::budget::Counted;
 use super::compared::{Compared, Deciders};
 use super::state::Standing;
@@ -13,6 +13,7 @@ use k8s_openapi::jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
 use tread_kube::metrics::WithEffect;
+use tread_kube::watching::Unwritten;
 use tread_model::digest::Digest;
 use tread_model::effect::Effect;
 
@@ -33,7 +34,7 @@ pub(super) struct Memory {
     /// What is still to be told on policies.
     untold: Vec<told::Untold>,
     /// Pools of which plans were not written, and why.
-    unwritten: BTreeMap<String, String>,
+    unwritten: BTreeMap<String, Unwritten>,
     /// What the API server left of what was written.
     pruned: Pruned,
 }
@@ -92,7 +93,7 @@ pub(super) async fn look(
         hides_secrets: false,
         counted: Counted::default(),
     };
-    let found: Vec<(String, Result<Found, String>)> = stream::iter(known)
+    let found: Vec<(String, Result<Found, NotKnown>)> = stream::iter(known)
         .map(async |name: String| {
             let known = memory.pools.get(&name);
             let found = match unknown.get(&name) {
@@ -148,14 +149,14 @@ pub(super) async fn look(
                 keep: settings.keep,
                 pruned: &memory.pruned,
             };
-            let Wrote { failed, overtaken } = write(&settings, of_pool).await;
+            let Wrote { failed, lacks_rights, overtaken } = write(&settings, of_pool).await;
             if let Some(why) = &failed {
                 tracing::warn!(pool = name, "plans were not written, and will be: {why}");
             }
             memory.unwritten.remove(name);
             if let Some(why) = failed.or(overtaken) {
                 again.insert(name.clone());
-                memory.unwritten.insert(name.clone(), why);
+                memory.unwritten.insert(name.clone(), Unwritten { why, lacks_rights });
             }
         }
         let about = told::Plans { standing: &look.standing, described: &previewer.plans() };
@@ -197,7 +198,7 @@ async fn one(
     together: &Together<'_>,
     name: &str,
     known: Option<&Remembered>,
-) -> Result<Found, String> {
+) -> Result<Found, NotKnown> {
     let Together { cluster, current, .. } = together;
     let Some(work) = work(cluster, name) else {
         return Ok(Found { described: Vec::new(), remembered: None });
@@ -243,7 +244,7 @@ fn sum<'c>(counts: impl IntoIterator<Item = &'c BTreeMap<String, i64>>) -> BTree
 async fn prepared(
     previewer: &Previewer,
     pools: &BTreeSet<String>,
-) -> (Cluster, BTreeMap<String, String>) {
+) -> (Cluster, BTreeMap<String, NotKnown>) {
     let cluster = previewer.snapshot();
     let unknown = |name: &&String| {
         let attended = cluster.pools.get(*name).is_none_or(|pool| pool.target.is_some());
@@ -272,8 +273,8 @@ async fn prepared(
         match is_there {
             Ok(true) => {}
             Ok(false) => gone.push(config),
-            Err(why) => {
-                not_found.insert(pool, why);
+            Err(failed) => {
+                not_found.insert(pool, failed.into());
             }
         }
     }

@@ -20,6 +20,7 @@ use tread_kube::api::mirrors::{ImageContentSourcePolicy, ImageDigestMirrorSet, I
 use tread_kube::api::{
     ClusterVersion, DisruptionPlan, MachineConfig, MachineConfigPool, MachineConfiguration,
 };
+use tread_kube::asking::Backoff;
 use tread_kube::watching::follow;
 
 /// One command often changes several objects: they are looked at together.
@@ -45,7 +46,7 @@ pub(super) async fn run(settings: Settings, previewer: Previewer) {
         again: Due::default(),
         looking: None,
         memory: Some(Memory::default()),
-        failures: 0,
+        backoff: Backoff::new(WAITS),
         settings,
         previewer,
     };
@@ -78,7 +79,8 @@ struct Controller {
     looking: Option<JoinHandle<Looked>>,
     /// Away while somebody looks.
     memory: Option<Memory>,
-    failures: u32,
+    /// How long to wait after a failure.
+    backoff: Backoff,
 }
 
 /// Pools to look at, and when.
@@ -174,16 +176,14 @@ impl Controller {
         if !looked.again.is_empty() {
             self.later(looked.again);
         } else if self.again.pools.is_empty() {
-            self.failures = 0;
+            self.backoff.reset();
         }
     }
 
     /// Looks again after a failure, a little later each time. What did not fail
     /// does not wait for it.
     fn later(&mut self, pools: BTreeSet<String>) {
-        let (first, most) = WAITS;
-        let wait = first.saturating_mul(2_u32.saturating_pow(self.failures.min(16))).min(most);
-        self.failures = self.failures.saturating_add(1);
+        let wait = self.backoff.next_wait();
         self.again.add(pools, wait);
     }
 }

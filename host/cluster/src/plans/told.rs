@@ -4,7 +4,6 @@
 use super::Settings;
 use super::compared::{Compared, Deciders, Effects, Made, effect};
 use super::state::Standing;
-use super::write::answered;
 use crate::previews::{Cluster, Described};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{ListParams, Patch, PatchParams};
@@ -15,12 +14,13 @@ use std::sync::Arc;
 use tread_kube::api::DisruptionPolicy;
 use tread_kube::api::POOL_KIND;
 use tread_kube::api::words::MANAGER;
+use tread_kube::asking::{Call, CallOutcome, Failed, ask};
 use tread_kube::clean::cleaned;
 use tread_kube::events::{Note, Reason};
-use tread_kube::told::told;
 use tread_kube::watching::seen::{Seen, each_by_itself};
 use tread_model::effect::Effect;
 
+const POLICIES: &str = "disruptionpolicies";
 /// How many plans are named.
 const NAMED: usize = 3;
 /// How often something is tried to be told on a policy.
@@ -231,13 +231,13 @@ fn sentence(made: &Made) -> String {
 }
 
 async fn list(settings: &Settings) -> Option<Vec<DisruptionPolicy>> {
-    let api: Api<DisruptionPolicy> = Api::all(settings.client.clone());
-    match answered(each_by_itself(api).list(&ListParams::default())).await {
+    let api = each_by_itself(Api::<DisruptionPolicy>::all(settings.client.clone()));
+    let params = ListParams::default();
+    match ask(&settings.metrics, Call::new("list", POLICIES), api.list(&params)).await {
         // Of what cannot be read the registry says so.
         Ok(list) => Some(list.items.into_iter().filter_map(Seen::read).collect()),
-        Err(error) => {
-            settings.metrics.api_error("list", "disruptionpolicies", &error);
-            tracing::warn!("policies were not listed, and will be: {}", told(&error));
+        Err(failed) => {
+            tracing::warn!("policies were not listed, and will be: {failed}");
             None
         }
     }
@@ -249,9 +249,8 @@ async fn patch(settings: &Settings, object: &DisruptionPolicy, status: Value) ->
     let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
     let name = object.name_any();
     let mut version = object.resource_version();
-    let failed = |verb: &'static str, error: &kube::Error| {
-        settings.metrics.api_error(verb, "disruptionpolicies", error);
-        tracing::warn!(policy = name, "not written: {}", told(error));
+    let not_written = |failed: &Failed| {
+        tracing::warn!(policy = name, "not written: {failed}");
         false
     };
     for _ in 0..TRIES {
@@ -261,20 +260,25 @@ async fn patch(settings: &Settings, object: &DisruptionPolicy, status: Value) ->
         }
         let metadata = json!({"uid": object.uid(), "resourceVersion": version});
         let patch = Patch::Merge(json!({"metadata": metadata, "status": status}));
-        match answered(api.patch_status(&name, &params, &patch)).await {
+        let patched = api.patch_status(&name, &params, &patch);
+        let call = Call::new("patch", POLICIES).of_status();
+        match ask(&settings.metrics, call, patched).await {
             Ok(_) => return true,
-            Err(kube::Error::Api(status)) if status.is_not_found() => return true,
-            Err(kube::Error::Api(status)) if status.is_conflict() => {}
-            Err(error) => return failed("patch", &error),
+            Err(failed) => match failed.outcome {
+                CallOutcome::Gone => return true,
+                CallOutcome::Conflict => {}
+                _ => return not_written(&failed),
+            },
         }
         let params = ListParams::default().fields(&format!("metadata.name={name}"));
-        match answered(api.list_metadata(&params)).await {
+        let listed = api.list_metadata(&params);
+        match ask(&settings.metrics, Call::new("list", POLICIES), listed).await {
             Ok(now) => match now.items.first().filter(|now| now.uid() == object.uid()) {
                 Some(now) => version = now.resource_version(),
                 // It is gone, or another one of its name is there.
                 None => return true,
             },
-            Err(error) => return failed("list", &error),
+            Err(failed) => return not_written(&failed),
         }
     }
     tracing::info!(policy = name, "others write it all the time: written at the next look");

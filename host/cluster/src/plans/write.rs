@@ -9,40 +9,23 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, ResourceExt as _};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 use tread_kube::api::POOL_KIND;
 use tread_kube::api::conditions::{self, Finding, cut};
 use tread_kube::api::words::MANAGER;
 use tread_kube::api::{DisruptionPlan, DisruptionPlanSpec, DisruptionPlanStatus};
+use tread_kube::asking::{Call, CallOutcome, Failed, ask, lacks_rights};
 use tread_kube::clean::cleaned;
-use tread_kube::told::told;
 use tread_model::digest::Digest;
 
 const PENDING: &str = "Pending";
 
-/// The HTTP status of whoever was too late.
-pub(crate) const CONFLICT: u16 = 409;
-
-/// No request takes so long, unless nobody answers: the client itself would wait
-/// for minutes, and all other plans with it.
-const PATIENCE: Duration = Duration::from_secs(20);
-
-/// The answer, or an error if none comes in time.
-pub(crate) async fn answered<T>(asked: impl Future<Output = kube::Result<T>>) -> kube::Result<T> {
-    answered_within(PATIENCE, asked).await
-}
-
-async fn answered_within<T>(
-    patience: Duration,
-    asked: impl Future<Output = kube::Result<T>>,
-) -> kube::Result<T> {
-    let none = |_| Err(kube::Error::Service("the API server does not answer".into()));
-    timeout(patience, asked).await.unwrap_or_else(none)
-}
+/// What is written.
+pub(super) const PLANS: &str = "disruptionplans";
 
 /// What a status says, times aside: two that say the same are not written twice.
 pub(super) fn says(status: &DisruptionPlanStatus) -> Digest {
@@ -110,6 +93,8 @@ pub(super) struct OfPool<'p> {
 pub(super) struct Wrote {
     /// What failed, in words.
     pub(super) failed: Option<String>,
+    /// tread's roles do not allow it.
+    pub(super) lacks_rights: bool,
     /// Of what somebody else was faster: it has to be looked at again.
     pub(super) overtaken: Option<String>,
 }
@@ -120,19 +105,22 @@ pub(super) async fn write(settings: &Settings, of_pool: OfPool<'_>) -> Wrote {
     let api: Api<DisruptionPlan> = Api::all(settings.client.clone());
     let Some(pool) = of_pool.pool else { return Wrote::default() };
     let (mut problems, mut overtaken) = (Vec::new(), None);
-    let mut note = |verb: &'static str, name: &str, result: kube::Result<()>| match result {
-        Ok(()) => {}
-        // It is gone, and the watch says so.
-        Err(kube::Error::Api(status)) if status.is_not_found() => {}
-        Err(kube::Error::Api(status)) if status.code == CONFLICT => {
+    let mut forbidden = None;
+    let mut note = |name: &str, result: Result<(), Failed>| {
+        let Err(failed) = result else { return };
+        match failed.outcome {
+            // The watch says so.
+            CallOutcome::Gone => {}
             // The watch brings what they wrote, unless that says the same.
-            overtaken = Some(format!("{name}: somebody was faster: {}", status.message));
-            tracing::debug!(plan = name, verb, "somebody was faster: {}", status.message);
-            settings.metrics.api_error(verb, "disruptionplans", &kube::Error::Api(status));
-        }
-        Err(error) => {
-            settings.metrics.api_error(verb, "disruptionplans", &error);
-            problems.push(format!("{name}: {}", told(&error)));
+            CallOutcome::Conflict => {
+                let verb = failed.verb();
+                tracing::debug!(plan = name, verb, "somebody was faster: {failed}");
+                overtaken = Some(format!("{name}: somebody was faster: {failed}"));
+            }
+            CallOutcome::Forbidden | CallOutcome::Refused | CallOutcome::Unanswered => {
+                problems.push(format!("{name}: {failed}"));
+                forbidden = Some(failed);
+            }
         }
     };
     // The next leader may know better by now.
@@ -140,7 +128,7 @@ pub(super) async fn write(settings: &Settings, of_pool: OfPool<'_>) -> Wrote {
     for wanted in of_pool.wanted.iter().filter(|_| leads()) {
         let standing = of_pool.standing.get(&wanted.name);
         let put = put(settings, &api, (pool, wanted), standing, of_pool.pruned);
-        note("update", &wanted.name, put.await);
+        note(&wanted.name, put.await);
     }
     let is_wanted = |name: &str| of_pool.wanted.iter().any(|it| it.name == name);
     of_pool.pruned.keep(|name| is_wanted(name) || !of_pool.standing.contains_key(name));
@@ -159,7 +147,7 @@ pub(super) async fn write(settings: &Settings, of_pool: OfPool<'_>) -> Wrote {
                     None => over(pool, (name, standing), of_pool.known_since),
                 };
                 let is_over = finding.status != Some(true);
-                note("update", name, end(&api, name, standing, finding, now).await);
+                note(name, end(settings, &api, (name, standing), finding, now).await);
                 is_over.then(|| now.as_second())
             }
         };
@@ -174,11 +162,16 @@ pub(super) async fn write(settings: &Settings, of_pool: OfPool<'_>) -> Wrote {
             let (uid, version) = (standing.uid.clone(), standing.version.clone());
             let as_seen = Preconditions { uid: Some(uid), resource_version: Some(version) };
             let params = DeleteParams { preconditions: Some(as_seen), ..DeleteParams::default() };
-            note("delete", name, answered(api.delete(name, &params)).await.map(|_| ()));
+            let deleted = api.delete(name, &params);
+            note(name, ask(&settings.metrics, Call::new("delete", PLANS), deleted).await.map(drop));
         }
     }
+    let lacks_rights = match &forbidden {
+        Some(failed) => lacks_rights(&settings.client, &settings.metrics, failed).await,
+        None => false,
+    };
     let failed = (!problems.is_empty()).then(|| cut(problems.join("; "), 2048));
-    Wrote { failed, overtaken }
+    Wrote { failed, lacks_rights, overtaken }
 }
 
 async fn put(
@@ -187,7 +180,7 @@ async fn put(
     (pool, wanted): (&Pool, &Described),
     standing: Option<&Standing>,
     pruned: &Pruned,
-) -> kube::Result<()> {
+) -> Result<(), Failed> {
     let mut status = cleaned(previews::cut(wanted.status.clone()));
     let says_now = says(&status);
     let standing = match standing {
@@ -208,9 +201,10 @@ async fn put(
             let mut object = DisruptionPlan::new(&wanted.name, spec);
             object.metadata.owner_references = Some(vec![owner(pool)]);
             let params = PostParams::default();
-            let make = || answered(api.create(&params, &object));
+            let call = || Call::new("create", PLANS);
+            let make = || ask(&settings.metrics, call(), api.create(&params, &object));
             let made = match make().await {
-                Err(kube::Error::Api(status)) if status.is_already_exists() => {
+                Err(failed) if failed.outcome == CallOutcome::Conflict => {
                     foreign::remove(settings, api, pool, wanted).await?;
                     make().await?
                 }
@@ -228,7 +222,9 @@ async fn put(
     object.metadata.resource_version = Some(version);
     object.status = Some(status);
     let params = PostParams::default();
-    let there = answered(api.replace_status(&wanted.name, &params, &object)).await?;
+    let replaced = api.replace_status(&wanted.name, &params, &object);
+    let call = Call::new("update", PLANS).of_status();
+    let there = ask(&settings.metrics, call, replaced).await?;
     let there = there.status.unwrap_or_default();
     let json =
         |status: Option<&DisruptionPlanStatus>| serde_json::to_value(status).unwrap_or_default();
@@ -296,12 +292,12 @@ fn left_out(whole: &str) -> Finding {
 }
 
 async fn end(
+    settings: &Settings,
     api: &Api<DisruptionPlan>,
-    name: &str,
-    standing: &Standing,
+    (name, standing): (&str, &Standing),
     finding: Finding,
     now: Timestamp,
-) -> kube::Result<()> {
+) -> Result<(), Failed> {
     let mut conditions = standing.conditions.clone();
     conditions::set(&mut conditions, finding, 1, now);
     if conditions == standing.conditions && !standing.stale {
@@ -311,8 +307,7 @@ async fn end(
         "metadata": {"resourceVersion": standing.version},
         "status": {"conditions": conditions, "stale": false},
     });
-    let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
-    answered(api.patch_status(name, &params, &Patch::Merge(patch))).await.map(|_| ())
+    patch_status(settings, api, name, &patch).await
 }
 
 /// Says of plans that what they were made of is not true any more.
@@ -320,7 +315,7 @@ pub(super) async fn mark_stale(
     settings: &Settings,
     name: &str,
     standing: &Standing,
-) -> kube::Result<()> {
+) -> Result<(), Failed> {
     if standing.stale || !settings.leads.now() {
         return Ok(());
     }
@@ -328,8 +323,19 @@ pub(super) async fn mark_stale(
     let patch = json!({
         "metadata": {"resourceVersion": standing.version}, "status": {"stale": true},
     });
+    patch_status(settings, &api, name, &patch).await
+}
+
+async fn patch_status(
+    settings: &Settings,
+    api: &Api<DisruptionPlan>,
+    name: &str,
+    patch: &Value,
+) -> Result<(), Failed> {
     let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
-    answered(api.patch_status(name, &params, &Patch::Merge(patch))).await.map(|_| ())
+    let patch = Patch::Merge(patch);
+    let call = Call::new("patch", PLANS).of_status();
+    ask(&settings.metrics, call, api.patch_status(name, &params, &patch)).await.map(drop)
 }
 
 fn owner(pool: &Pool) -> OwnerReference {
@@ -365,14 +371,5 @@ mod tests {
         pruned.note("b", wanted, left);
         pruned.keep(|name| name != "b");
         assert!(!pruned.stands("b", wanted, left));
-    }
-
-    #[tokio::test]
-    async fn a_request_that_nobody_answers_ends() {
-        let silent = std::future::pending::<kube::Result<()>>();
-        let error = answered_within(Duration::from_millis(1), silent).await.unwrap_err();
-        assert!(told(&error).contains("the API server does not answer"), "{error}");
-        let quick = std::future::ready(Ok(1));
-        assert_eq!(answered(quick).await.unwrap(), 1);
     }
 }

@@ -43,10 +43,11 @@ use tread_engine::policy::PolicySet;
 use tread_engine::sandbox::Sandbox;
 use tread_kube::api::words::{ALLOWED_SELECTOR, POLICY_SELECTOR};
 use tread_kube::api::{DisruptionPolicy, MachineConfiguration, openshift};
+use tread_kube::asking::pause;
 use tread_kube::events::Events;
 use tread_kube::leadership::Leading;
 use tread_kube::metrics::Metrics;
-use tread_kube::watching::{Watches, follow};
+use tread_kube::watching::{Unwritten, Watches, follow};
 use turns::Turns;
 use write::Write;
 
@@ -147,7 +148,7 @@ struct Registry {
     /// What was refused: when it is tried again, and how often it was.
     refused: BTreeMap<String, (Instant, u32)>,
     /// Why the last round of writing did not write all.
-    unwritten: Option<String>,
+    unwritten: Option<Unwritten>,
     /// When something has to be looked at again, whatever the watches say.
     look_at: Option<Instant>,
 }
@@ -328,11 +329,11 @@ impl Registry {
         }
         for name in written.refused {
             let times = self.refused.get(&name).map_or(0, |(_, times)| *times);
-            let again = now + doubled(REFUSED_WAITS, times);
+            let again = now + pause(REFUSED_WAITS, times);
             self.refused.insert(name, (again, times.saturating_add(1)));
         }
         self.failures = if written.unreachable { self.failures.saturating_add(1) } else { 0 };
-        self.write_after = now + doubled((BETWEEN_WRITES, LONGEST_WAIT), self.failures);
+        self.write_after = now + pause((BETWEEN_WRITES, LONGEST_WAIT), self.failures);
     }
 
     /// What may be written now. What was refused waits, and holds up nothing else.
@@ -350,9 +351,4 @@ impl Registry {
         writes.truncate(WRITTEN_AT_ONCE);
         writes
     }
-}
-
-/// Twice as long each time.
-fn doubled((first, most): (Duration, Duration), times: u32) -> Duration {
-    first.saturating_mul(2_u32.saturating_pow(times.min(16))).min(most)
 }

@@ -202,7 +202,7 @@ impl Cluster {
             block_upgrades,
             watches: watches.clone(),
             metrics: self.metrics.clone(),
-            events: Events::new(self.client.clone(), "test", "Judge"),
+            events: Events::new(self.client.clone(), "test", "Judge", &self.metrics),
         });
         Running { known, watches, task: tokio::spawn(run), _leads: leads }
     }

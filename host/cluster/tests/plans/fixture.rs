@@ -287,7 +287,7 @@ impl Tread {
             leads: Leading::told(leading, at_most),
             watches: watches.clone(),
             metrics: metrics.clone(),
-            events: Events::new(client.clone(), "test", "Plan"),
+            events: Events::new(client.clone(), "test", "Plan", &metrics),
             keep,
         });
         Tread { previewer, policies, leads, metrics, watches, task: tokio::spawn(controller) }

@@ -97,7 +97,7 @@ pub fn replica_with(plane: &ControlPlane, leads: bool, room: Room, sandbox: Sand
     let (watches, metrics) = (Watches::default(), Metrics::new());
     let name = unique("replica");
     let (published, registry) = start(Settings {
-        events: Events::new(client.clone(), &name, "Load"),
+        events: Events::new(client.clone(), &name, "Load", &metrics),
         client,
         namespace: OWN.to_owned(),
         replica: name,

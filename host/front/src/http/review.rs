@@ -20,10 +20,10 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Semaphore;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 use tread_kube::api::words::{GROUP, VERSION};
+use tread_kube::asking::{Call, SHORT_PATIENCE, ask_before};
 use tread_kube::metrics::Metrics;
-use tread_kube::told::told;
 use tread_model::digest::Digest;
 
 /// How long an answer of the API server counts: whoever loses a right keeps it
@@ -33,8 +33,6 @@ const KEPT: Duration = Duration::from_secs(10);
 const MOST_KEPT: usize = 1024;
 /// How many reviews run at a time: made-up tokens must not flood the API server.
 const AT_A_TIME: usize = 4;
-/// How long one may take.
-const ANSWER: Duration = Duration::from_secs(5);
 /// Tokens are no longer.
 const LONGEST_TOKEN: usize = 16 * 1024;
 
@@ -154,7 +152,7 @@ impl Reviewer {
         self.take(from)?;
         let spec = TokenReviewSpec { token: Some(token.to_owned()), audiences: None };
         let review = TokenReview { spec, ..TokenReview::default() };
-        let status = self.ask(from, "TokenReview", review).await?.status.unwrap_or_default();
+        let status = self.ask(from, "tokenreviews", review).await?.status.unwrap_or_default();
         match status.user.filter(|_| status.authenticated == Some(true)) {
             Some(user) => {
                 self.give_back(from);
@@ -200,7 +198,7 @@ impl Reviewer {
             ..SubjectAccessReviewSpec::default()
         };
         let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
-        let review = self.ask(from, "SubjectAccessReview", review).await?;
+        let review = self.ask(from, "subjectaccessreviews", review).await?;
         let allowed = review.status.is_some_and(|status| status.allowed);
         if allowed {
             self.give_back(from);
@@ -244,15 +242,14 @@ impl Reviewer {
             let sentence = format!("who asks cannot be found out ({kind}: {why}); try again");
             Refused::new(StatusCode::SERVICE_UNAVAILABLE, sentence)
         };
-        match timeout(ANSWER, answer).await {
-            Ok(Ok(review)) => Ok(review),
-            Ok(Err(error)) => {
-                self.0.metrics.api_error("create", kind, &error);
-                tracing::warn!(kind, "a review failed: {}", told(&error));
-                Err(unavailable("the API server does not answer it"))
+        let (answer_by, call) = (Instant::now() + SHORT_PATIENCE, Call::new("create", kind));
+        ask_before(answer_by, &self.0.metrics, call, answer).await.map_err(|failed| {
+            tracing::warn!(kind, "a review failed: {failed}");
+            match failed.code {
+                0 => unavailable("the API server does not answer"),
+                _ => unavailable("the API server does not answer it"),
             }
-            Err(_) => Err(unavailable("the API server does not answer")),
-        }
+        })
     }
 }
 

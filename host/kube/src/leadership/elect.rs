@@ -3,8 +3,8 @@
 use super::record::{Seen, Timings, held, holder, released};
 use super::{State, lock};
 use crate::api::words::MANAGER;
-use crate::metrics::{ApiError, Metrics};
-use crate::told::{told, told_by_watch};
+use crate::asking::{Call, CallOutcome, Failed, ask_before, jittered};
+use crate::metrics::Metrics;
 use futures::StreamExt as _;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::jiff::Timestamp;
@@ -13,13 +13,13 @@ use kube::api::PostParams;
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::watch_object;
 use std::future::Future;
-use std::hash::{BuildHasher as _, RandomState};
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until};
 
+/// What is asked for.
+const LEASES: &str = "leases";
 /// How often giving up the Lease is tried.
 const RELEASE_TRIES: usize = 3;
 
@@ -84,7 +84,10 @@ impl Candidate {
                         self.solved();
                         seen = Some(self.note(seen, lease));
                     }
-                    Some(Err(error)) => self.problem(&format!("cannot be watched: {}", told_by_watch(&error))),
+                    Some(Err(error)) => {
+                        let failed = Failed::watch(&error, LEASES).counted(&self.metrics);
+                        self.problem(&format!("cannot be watched: {failed}"));
+                    }
                     // The stream does not end; if it did, this would not spin.
                     None => sleep(self.timings.retry).await,
                 },
@@ -197,17 +200,14 @@ impl Candidate {
             self.replace(&wanted, answer_by).await?
         } else {
             let params = params();
-            let created = self.api.create(&params, &wanted);
-            self.answer("create", timeout_at(answer_by, created).await)?
+            self.ask("create", answer_by, self.api.create(&params, &wanted)).await?
         };
         self.solved();
         Ok(Held { lease, until: begun + self.timings.deadline })
     }
 
     async fn replace(&self, lease: &Lease, answer_by: Instant) -> Result<Lease, Failure> {
-        let params = params();
-        let replaced = self.api.replace(&self.name, &params, lease);
-        self.answer("update", timeout_at(answer_by, replaced).await)
+        self.ask("update", answer_by, self.api.replace(&self.name, &params(), lease)).await
     }
 
     /// The Lease as it is now; None: that is not known.
@@ -217,37 +217,29 @@ impl Candidate {
 
     async fn read_before(&self, left: Instant) -> Option<Option<Lease>> {
         let answer_by = left.min(Instant::now() + self.timings.request);
-        let read = timeout_at(answer_by, self.api.get_opt(&self.name)).await;
-        self.answer("get", read).ok()
+        self.ask("get", answer_by, self.api.get_opt(&self.name)).await.ok()
     }
 
-    fn answer<T>(
+    async fn ask<T>(
         &self,
         verb: &'static str,
-        answer: Result<Result<T, kube::Error>, tokio::time::error::Elapsed>,
+        answer_by: Instant,
+        request: impl Future<Output = kube::Result<T>>,
     ) -> Result<T, Failure> {
-        match answer {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(kube::Error::Api(status))) if matches!(status.code, 404 | 409) => {
-                // A namespace that does not exist is a 404 of a create, for ever.
-                if verb == "create" && status.code == 404 {
-                    self.problem(&format!("cannot be created: {}", status.message));
-                }
+        let call = Call::new(verb, LEASES).within(&self.namespace);
+        let failed = match ask_before(answer_by, &self.metrics, call, request).await {
+            Ok(answer) => return Ok(answer),
+            Err(failed) => failed,
+        };
+        match failed.outcome {
+            // A namespace that does not exist is never there when a Lease is created.
+            CallOutcome::Gone if verb == "create" => {
+                self.problem(&format!("cannot be created: {failed}"));
                 Err(Failure::Outdated)
             }
-            Ok(Err(error)) => {
-                self.metrics.api_error(verb, "Lease", &error);
-                let error = told(&error);
-                self.problem(&format!("cannot be read or written ({verb}): {error}"));
-                Err(Failure::Other)
-            }
-            Err(_) => {
-                let code = 0;
-                self.metrics
-                    .api_errors
-                    .get_or_create(&ApiError { verb, kind: "Lease", code })
-                    .inc();
-                self.problem(&format!("the API server does not answer ({verb})"));
+            CallOutcome::Gone | CallOutcome::Conflict => Err(Failure::Outdated),
+            CallOutcome::Forbidden | CallOutcome::Refused | CallOutcome::Unanswered => {
+                self.problem(&format!("cannot be read or written ({verb}): {failed}"));
                 Err(Failure::Other)
             }
         }
@@ -283,10 +275,4 @@ async fn until(time: Option<Instant>) {
         Some(time) => sleep_until(time).await,
         None => std::future::pending().await,
     }
-}
-
-/// A wait that differs from that of others, by up to a half.
-fn jittered(wait: Duration) -> Duration {
-    let random = RandomState::new().hash_one(0_u8) % 1000;
-    wait + wait.mul_f64(f64::from(u32::try_from(random).unwrap_or_default()) / 2000.0)
 }

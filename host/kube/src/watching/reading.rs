@@ -2,11 +2,12 @@
 //! waits is told for what.
 
 use super::Watches;
+use crate::asking::Failed;
 use std::collections::BTreeMap;
 use tokio::sync::watch;
 
 /// By what is read, and a number of its own.
-pub(super) type All = BTreeMap<(String, u64), Option<String>>;
+pub(super) type All = BTreeMap<(String, u64), Option<Failed>>;
 
 /// Something that is being read, until it is dropped.
 #[derive(Debug)]
@@ -17,7 +18,7 @@ pub struct Reading {
 
 impl Reading {
     /// Notes why it did not go well the last time.
-    pub fn failed(&self, why: String) {
+    pub fn failed(&self, why: Failed) {
         self.all.send_if_modified(|all| {
             let before = all.insert(self.key.clone(), Some(why.clone()));
             before != Some(Some(why))
@@ -59,11 +60,11 @@ impl Watches {
         said
     }
 
-    /// Why objects could not be read.
-    pub fn read_errors(&self) -> Vec<String> {
+    /// Which objects could not be read, and why.
+    pub fn read_errors(&self) -> Vec<(String, Failed)> {
         let all = self.reads.borrow();
-        let failed = all.iter().filter_map(|((what, _), why)| Some((what, why.as_ref()?)));
-        failed.map(|(what, why)| format!("{what}: {why}")).collect()
+        let failed = all.iter().filter_map(|((what, _), why)| Some((what.clone(), why.clone()?)));
+        failed.collect()
     }
 
     /// Waits until something else is being read, or does not go well.
@@ -79,6 +80,7 @@ impl Watches {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::asking::Call;
 
     #[tokio::test]
     async fn what_is_read_is_named_until_it_was_read() {
@@ -88,8 +90,10 @@ mod tests {
         changed.await;
         let two = watches.reading("configmaps a/b".to_owned());
         assert_eq!(watches.reads(), ["configmaps a/b: no answer yet"]);
-        two.failed("forbidden".to_owned());
-        assert_eq!(watches.read_errors(), ["configmaps a/b: forbidden"]);
+        let failed = Call::new("get", "configmaps").refused("forbidden".to_owned());
+        two.failed(failed.clone());
+        assert_eq!(watches.reads()[1], "configmaps a/b: forbidden");
+        assert_eq!(watches.read_errors(), [("configmaps a/b".to_owned(), failed)]);
         drop(two);
         assert_eq!((watches.reads().len(), watches.read_errors().len()), (1, 0));
         drop(one);

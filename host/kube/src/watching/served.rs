@@ -2,21 +2,20 @@
 //! older one ends some day, and its objects go on.
 
 use crate::api::machines::Kind;
+use crate::asking::{Call, SHORT_PATIENCE, ask_before};
+use crate::metrics::Metrics;
 use kube::Client;
 use kube::api::ApiResource;
-use std::time::Duration;
-use tokio::time::timeout;
-
-/// How long an answer may take.
-const ANSWER: Duration = Duration::from_secs(5);
+use tokio::time::Instant;
 
 /// The kind in the newest version that is known and served. One of which nobody
 /// says anything is asked for as it always was.
-pub async fn served(client: &Client, kind: &Kind) -> ApiResource {
+pub async fn served(client: &Client, metrics: &Metrics, kind: &Kind) -> ApiResource {
     for version in kind.versions() {
         let path = format!("{}/{version}", kind.group);
-        let asked = timeout(ANSWER, client.list_api_group_resources(&path)).await;
-        let Ok(Ok(found)) = asked else { continue };
+        let (answer_by, call) = (Instant::now() + SHORT_PATIENCE, Call::new("get", "apiresources"));
+        let asked = client.list_api_group_resources(&path);
+        let Ok(found) = ask_before(answer_by, metrics, call, asked).await else { continue };
         if found.resources.iter().any(|it| it.name == kind.plural) {
             return Kind { version, ..*kind }.resource();
         }

@@ -15,7 +15,8 @@ use tread_cluster::boot_images::gather::gather;
 use tread_cluster::boot_images::kinds::CATALOGUE_NAMESPACE;
 use tread_cluster::boot_images::machine::{Key, Machine};
 use tread_cluster::boot_images::report::{Report, boots, name_of, remedy_of, report};
-use tread_kube::told::told;
+use tread_kube::asking::{Call, CallOutcome, Failed, ask};
+use tread_kube::metrics::Metrics;
 use tread_model::boot_images::rule::Reason;
 use tread_model::boot_images::{Outcome, Release, Verdict, user_data};
 
@@ -147,12 +148,11 @@ async fn known(asked: &Asked) -> Result<Known> {
 const NAMED: usize = 3;
 
 /// What cannot be listed: all that is forbidden at once, with what to do.
-fn in_few_words(waits: &[String], namespace: &str) -> Vec<String> {
-    let is_forbidden = |why: &&String| why.contains(" is forbidden: ");
-    let (forbidden, others): (Vec<&String>, Vec<&String>) = waits.iter().partition(is_forbidden);
+fn in_few_words(waits: &[(String, Failed)], namespace: &str) -> Vec<String> {
+    let is_forbidden = |(_, failed): &&(String, Failed)| failed.outcome == CallOutcome::Forbidden;
+    let (forbidden, others): (Vec<_>, Vec<_>) = waits.iter().partition(is_forbidden);
     let mut said = Vec::new();
-    if let Some((first, more)) = forbidden.split_first() {
-        let name = first.split(": ").next().unwrap_or_default();
+    if let Some(((name, _), more)) = forbidden.split_first() {
         let more = match more.len() {
             0 => String::new(),
             more => format!(" and {more} more"),
@@ -162,7 +162,7 @@ fn in_few_words(waits: &[String], namespace: &str) -> Vec<String> {
              ClusterRole tread.{namespace} to you"
         ));
     }
-    said.extend(others.iter().take(NAMED).map(|why| (*why).clone()));
+    said.extend(others.iter().take(NAMED).map(|(name, failed)| format!("{name}: {failed}")));
     if let more @ 1.. = others.len().saturating_sub(NAMED) {
         said.push(format!("{more} more kinds cannot be listed either"));
     }
@@ -344,13 +344,13 @@ fn patch(name: &str, asked: &Asked, out: &mut impl Write) -> Result<Exit> {
 /// rights of whoever asks.
 async fn stub(client: &Client, namespace: &str, name: &str) -> Option<String> {
     let secrets: Api<Secret> = Api::namespaced(client.clone(), namespace);
-    let secret = match secrets.get(name).await {
+    let call = Call::new("get", "secrets").within(namespace);
+    let secret = match ask(&Metrics::new(), call, secrets.get(name)).await {
         Ok(secret) => secret,
-        Err(error) => {
+        Err(failed) => {
             return Some(format!(
                 "the user data in Secret {namespace}/{name} could not be read, so whether it fits a \
-                 new image is not known: {}",
-                told(&error)
+                 new image is not known: {failed}"
             ));
         }
     };
@@ -371,7 +371,8 @@ const AUTHORITIES: [(&str, &str, &str); 2] = [
 async fn authorities(client: &Client) -> String {
     for (namespace, name, key) in AUTHORITIES {
         let maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
-        let found = maps.get_opt(name).await.ok().flatten();
+        let call = Call::new("get", "configmaps").within(namespace);
+        let found = ask(&Metrics::new(), call, maps.get_opt(name)).await.ok().flatten();
         if let Some(text) = found.and_then(|map| map.data?.remove(key)) {
             return text;
         }
@@ -383,22 +384,27 @@ async fn authorities(client: &Client) -> String {
 mod tests {
     use super::*;
 
-    #[test]
-    fn all_that_is_forbidden_is_one_line_with_what_to_do() {
-        let forbidden = |kind: &str| format!("{kind}: {kind} is forbidden: User \"a\" cannot list");
-        let waits: Vec<String> =
-            (0..17).map(|number| forbidden(&format!("kind-{number}.example"))).collect();
+    #[tokio::test]
+    async fn all_that_is_forbidden_is_one_line_with_what_to_do() {
+        let failed = async |code: u16| {
+            let status = kube::core::Status::failure("not so", "Reason").with_code(code);
+            let answer = std::future::ready(Err::<(), _>(kube::Error::Api(Box::new(status))));
+            ask(&Metrics::new(), Call::new("list", "kinds"), answer).await.unwrap_err()
+        };
+        let (forbidden, other) = (failed(403).await, failed(500).await);
+        let of = |count: usize, failed: &Failed| -> Vec<(String, Failed)> {
+            (0..count).map(|number| (format!("kind-{number}.example"), failed.clone())).collect()
+        };
         assert_eq!(
-            in_few_words(&waits, "tread-system"),
+            in_few_words(&of(17, &forbidden), "tread-system"),
             [
                 "you may not read kind-0.example and 16 more, by which boot images are judged: an admin \
               can bind the ClusterRole tread.tread-system to you"
             ]
         );
-        let others: Vec<String> =
-            (0..5).map(|number| format!("kind-{number}: no answer")).collect();
-        let said = in_few_words(&others, "tread-system");
+        let said = in_few_words(&of(5, &other), "tread-system");
         assert_eq!(said.len(), NAMED + 1, "{said:?}");
+        assert_eq!(said[0], "kind-0.example: not so");
         assert_eq!(said[NAMED], "2 more kinds cannot be listed either");
     }
 }

@@ -6,7 +6,8 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use std::future::Future;
 use std::path::PathBuf;
-use tread_kube::told::{told, with_causes};
+use tread_kube::asking::Failed;
+use tread_kube::errors::with_causes;
 
 /// Which cluster.
 #[derive(Debug, Clone, Default, Args)]
@@ -64,37 +65,35 @@ pub(super) fn wait_for<T>(what: impl Future<Output = Result<T>>) -> Result<T> {
 
 impl Cluster {
     /// Why something cannot be listed, and what to do.
-    pub(super) fn failed(&self, what: &str, error: &kube::Error) -> anyhow::Error {
-        anyhow!("cannot list {what}: {}", why(&self.address, error))
+    pub(super) fn failed(&self, what: &str, failed: &Failed) -> anyhow::Error {
+        anyhow!("cannot list {what}: {}", why(&self.address, failed))
     }
 }
 
 /// What installs tread.
 pub(super) const INSTALLS: &str = "`tread manifests | kubectl apply -f -`";
 
-fn why(address: &str, error: &kube::Error) -> String {
-    match error {
+fn why(address: &str, failed: &Failed) -> String {
+    match failed.code {
         // Of a group that is not there it says so in plain text, without a reason.
-        kube::Error::Api(status) if status.code == 404 => format!(
+        404 => format!(
             "tread is not installed in the cluster at {address}, which has none of that kind: \
              {INSTALLS} installs it"
         ),
-        kube::Error::Api(status) if status.code == 403 => format!(
-            "{}: an admin can bind tread's ClusterRole tread-view.NAMESPACE to you \
-             (tread-view.tread-system, unless tread is installed in another namespace)",
-            told(error)
+        403 => format!(
+            "{failed}: an admin can bind tread's ClusterRole tread-view.NAMESPACE to you \
+             (tread-view.tread-system, unless tread is installed in another namespace)"
         ),
-        kube::Error::Api(status) if status.code == 401 => format!(
-            "the cluster at {address} does not know who asks ({}): log in again, or see which user \
-             the kubeconfig names",
-            told(error)
+        401 => format!(
+            "the cluster at {address} does not know who asks ({failed}): log in again, or see which \
+             user the kubeconfig names"
         ),
-        kube::Error::Api(_) => told(error),
-        _ => format!(
-            "no answer from the cluster at {address}: {}: see whether it is the one that is meant \
-             (`kubectl config view --minify`), and whether it answers (`kubectl get --raw /readyz`)",
-            told(error)
+        0 => format!(
+            "no answer from the cluster at {address}: {failed}: see whether it is the one that is \
+             meant (`kubectl config view --minify`), and whether it answers (`kubectl get --raw \
+             /readyz`)"
         ),
+        _ => failed.to_string(),
     }
 }
 
@@ -102,27 +101,35 @@ fn why(address: &str, error: &kube::Error) -> String {
 mod tests {
     use super::*;
     use kube::core::Status;
+    use tread_kube::asking::{Call, ask};
+    use tread_kube::metrics::Metrics;
 
-    #[test]
-    fn an_answer_that_is_no_list_says_what_to_do() {
-        let error = |code: u16, message: &str, reason: &str| {
+    #[tokio::test]
+    async fn an_answer_that_is_no_list_says_what_to_do() {
+        let told = async |error: kube::Error| {
+            let answer = std::future::ready(Err::<(), _>(error));
+            let call = Call::new("list", "disruptionplans");
+            let failed = ask(&Metrics::new(), call, answer).await.unwrap_err();
+            why("https://api.example:6443", &failed)
+        };
+        let error = async |code: u16, message: &str, reason: &str| {
             let status = Status::failure(message, reason).with_code(code);
-            why("https://api.example:6443", &kube::Error::Api(Box::new(status)))
+            told(kube::Error::Api(Box::new(status))).await
         };
         // As kube makes it of an answer in plain text.
-        let missing = error(404, "404 page not found", "Failed to parse error data");
+        let missing = error(404, "404 page not found", "Failed to parse error data").await;
         assert!(
             missing.starts_with("tread is not installed in the cluster at https://"),
             "{missing}"
         );
         assert!(missing.contains("`tread manifests | kubectl apply -f -`"), "{missing}");
-        let forbidden = error(403, "disruptionplans is forbidden", "Forbidden");
+        let forbidden = error(403, "disruptionplans is forbidden", "Forbidden").await;
         assert!(forbidden.starts_with("disruptionplans is forbidden: an admin can"), "{forbidden}");
         assert!(forbidden.contains("tread-view.NAMESPACE"), "{forbidden}");
-        let unknown = error(401, "Unauthorized", "Unauthorized");
+        let unknown = error(401, "Unauthorized", "Unauthorized").await;
         assert!(unknown.contains("https://api.example:6443 does not know who asks"), "{unknown}");
         let refused = kube::Error::ReadEvents(std::io::Error::other("connection refused"));
-        let refused = why("https://api.example:6443", &refused);
+        let refused = told(refused).await;
         assert!(refused.starts_with("no answer from the cluster at https://api.ex"), "{refused}");
         assert_eq!(refused.matches("connection refused").count(), 1, "{refused}");
     }

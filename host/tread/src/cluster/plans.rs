@@ -13,7 +13,8 @@ use kube::{Api, ResourceExt as _};
 use std::io::Write;
 use tread_cluster::listed;
 use tread_kube::api::{DisruptionPlan, MachineConfigPool};
-use tread_kube::told::told;
+use tread_kube::asking::{Call, CallOutcome, ask};
+use tread_kube::metrics::Metrics;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -117,9 +118,12 @@ pub fn run(args: &PlansArgs, out: &mut impl Write) -> Result<Exit> {
 /// A pool that is none is an error.
 async fn without_plans(cluster: &Cluster, args: &PlansArgs) -> Result<Option<String>> {
     let pools: Api<MachineConfigPool> = Api::all(cluster.client.clone());
-    let found = match (pools.list_metadata(&ListParams::default()).await, &args.pool) {
+    let params = ListParams::default();
+    let listed = pools.list_metadata(&params);
+    let call = Call::new("list", "machineconfigpools");
+    let found = match (ask(&Metrics::new(), call, listed).await, &args.pool) {
         (Ok(found), _) => found,
-        (Err(kube::Error::Api(status)), _) if status.code == 404 => {
+        (Err(failed), _) if failed.outcome == CallOutcome::Gone => {
             return Ok(Some(
                 "this cluster knows no MachineConfigPool, so no node follows any change, and no plan \
                  will ever be there; where OpenShift does not bring the definitions, `tread manifests \
@@ -127,10 +131,10 @@ async fn without_plans(cluster: &Cluster, args: &PlansArgs) -> Result<Option<Str
                     .to_owned(),
             ));
         }
-        (Err(error), Some(pool)) => {
+        (Err(failed), Some(pool)) => {
             return Ok(Some(format!(
-                "--pool {pool}: it has no plan, and whether there is such a pool is not known: {}",
-                told(&error)
+                "--pool {pool}: it has no plan, and whether there is such a pool is not known: \
+                 {failed}"
             )));
         }
         // Whoever may only read plans may not ask for pools.

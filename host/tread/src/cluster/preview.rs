@@ -15,7 +15,7 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::io::Write;
 use tokio::sync::watch;
-use tread_cluster::plans::{self, Previewer, Retention};
+use tread_cluster::plans::{self, NotKnown, Previewer, Retention};
 use tread_cluster::policies::current::Published;
 use tread_cluster::policies::registry;
 use tread_cluster::policies::snapshot::Room;
@@ -23,6 +23,7 @@ use tread_cluster::previews::{Change, Cluster, Described, describe};
 use tread_engine::limits::Limits;
 use tread_kube::api::POOL_KIND;
 use tread_kube::api::disruption_plan::Cause;
+use tread_kube::asking::CallOutcome;
 use tread_kube::events::Events;
 use tread_kube::leadership::Leading;
 use tread_kube::metrics::Metrics;
@@ -55,7 +56,7 @@ pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
             leads: leads.clone(),
             watches: watches.clone(),
             metrics: metrics.clone(),
-            events: Events::new(client.clone(), "tread plan", "Load"),
+            events: Events::new(client.clone(), "tread plan", "Load", &metrics),
         });
         let published = policies.clone();
         let (previewer, controller) = plans::start(plans::Settings {
@@ -64,8 +65,8 @@ pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
             policies,
             leads,
             watches: watches.clone(),
+            events: Events::new(client, "tread plan", "Plan", &metrics),
             metrics,
-            events: Events::new(client, "tread plan", "Plan"),
             keep: Retention::default(),
         });
         tokio::select! {
@@ -192,9 +193,11 @@ async fn ask(
     let causes: Vec<&Cause> = changes.iter().map(|(_, cause)| cause).collect();
     let changes: Vec<Change> = changes.iter().map(|(change, _)| change.clone()).collect();
     let notes = changes.iter().filter_map(|change| previewer.unselected(change)).collect();
-    let previews = previewer.preview(&changes).await.map_err(|why| {
-        let forbidden = why.contains("forbidden");
-        anyhow!(if forbidden { may_not_read(&[why]) } else { why })
+    let previews = previewer.preview(&changes).await.map_err(|NotKnown { why, failed }| {
+        match failed.filter(|failed| failed.outcome == CallOutcome::Forbidden) {
+            Some(failed) => anyhow!(may_not_read(&[(why, failed)])),
+            None => anyhow!(why),
+        }
     })?;
     let mut all = Vec::new();
     for preview in previews {

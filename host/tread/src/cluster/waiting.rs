@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tread_cluster::listed;
 use tread_cluster::plans::Previewer;
 use tread_cluster::policies::current::Published;
+use tread_kube::asking::{CallOutcome, Failed};
 use tread_kube::watching::Watches;
 
 /// When somebody who waits is told for what, and how long after that again, if
@@ -106,10 +107,12 @@ fn is_installed(watches: &Watches) -> Result<()> {
 /// What is forbidden stays so, however long one waits.
 fn is_allowed(watches: &Watches, wait_until: Instant) -> Result<()> {
     let all = watches.subscribe().borrow().clone();
-    let of_watches = all.iter().filter_map(|(name, it)| Some((name, it.error.as_ref()?)));
-    let of_watches = of_watches.map(|(name, error)| format!("{name}: {error}"));
-    let all_errors = of_watches.chain(watches.read_errors());
-    let forbidden: Vec<String> = all_errors.filter(|error| error.contains("forbidden")).collect();
+    let of_watches =
+        all.iter().filter_map(|(name, it)| Some(((*name).to_owned(), it.error.clone()?)));
+    let mut forbidden: Vec<(String, Failed)> = of_watches.chain(watches.read_errors()).collect();
+    forbidden.retain(|(_, failed)| failed.outcome == CallOutcome::Forbidden);
+    let forbidden: Vec<(String, Failed)> =
+        forbidden.into_iter().map(|(what, failed)| (format!("{what}: {failed}"), failed)).collect();
     let all_answered = all.values().all(|it| it.synced || it.error.is_some());
     if forbidden.is_empty() || !all_answered && Instant::now() < wait_until {
         return Ok(());
@@ -117,14 +120,15 @@ fn is_allowed(watches: &Watches, wait_until: Instant) -> Result<()> {
     bail!("{}", may_not_read(&forbidden));
 }
 
-/// What to do where the API server forbids it.
-pub(super) fn may_not_read(forbidden: &[String]) -> String {
+/// What to do where the API server forbids it: what is said of each, and the call.
+pub(super) fn may_not_read(forbidden: &[(String, Failed)]) -> String {
+    let said: Vec<&str> = forbidden.iter().map(|(said, _)| said.as_str()).collect();
     let mut text = format!(
         "you may not read what tread reads, which `tread plan -f` plans with: an admin can bind \
          tread's ClusterRole (tread.NAMESPACE) to you; `tread plans` and warnings need no such rights:\n  {}",
-        forbidden.join("\n  ")
+        said.join("\n  ")
     );
-    let mut ask: Vec<String> = forbidden.iter().filter_map(|error| can_i(error)).collect();
+    let mut ask: Vec<String> = forbidden.iter().filter_map(|(_, failed)| failed.can_i()).collect();
     ask.dedup();
     let more = ask.len() > MOST_ASKED;
     ask.truncate(MOST_ASKED);
@@ -135,24 +139,6 @@ pub(super) fn may_not_read(forbidden: &[String]) -> String {
         text.push_str("\nand so for the others");
     }
     text
-}
-
-/// The question to kubectl whether what the API server forbade is allowed by now.
-fn can_i(error: &str) -> Option<String> {
-    let quoted = |after: &str| {
-        let (_, rest) = error.split_once(after)?;
-        rest.split('"').next()
-    };
-    let (_, verb) = error.split_once(" cannot ")?;
-    let (verb, _) = verb.split_once(" resource \"")?;
-    let (resource, group) = (quoted(" resource \"")?, quoted(" in API group \"")?);
-    let resource =
-        if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") };
-    let place = match quoted(" in the namespace \"") {
-        Some(namespace) => format!(" -n {namespace}"),
-        None => String::new(),
-    };
-    Some(format!("kubectl auth can-i {verb} {resource}{place}"))
 }
 
 /// Whether the policies that come with tread are listed, which is what
@@ -177,26 +163,45 @@ async fn is_served(client: &Client) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kube::core::Status;
+    use kube::core::response::StatusDetails;
+    use tread_kube::asking::{Call, ask};
+    use tread_kube::metrics::Metrics;
 
-    #[test]
-    fn what_is_forbidden_comes_with_the_question_whether_it_is_allowed_by_now() {
-        let one = "configmaps time/chrony: configmaps \"chrony\" is forbidden: User \"dev\" cannot \
-                   get resource \"configmaps\" in API group \"\" in the namespace \"time\"";
-        let all = "machineconfigs: machineconfigs.machineconfiguration.openshift.io is forbidden: \
-                   User \"dev\" cannot list resource \"machineconfigs\" in API group \
-                   \"machineconfiguration.openshift.io\" at the cluster scope";
-        let text = may_not_read(&[one.to_owned(), all.to_owned()]);
+    #[tokio::test]
+    async fn what_is_forbidden_comes_with_the_question_whether_it_is_allowed_by_now() {
+        let failed = async |call: Call, kind: &str, group: &str| {
+            let mut status = Status::failure("no", "Forbidden").with_code(403);
+            status.details = Some(StatusDetails {
+                name: String::new(),
+                group: group.to_owned(),
+                kind: kind.to_owned(),
+                uid: String::new(),
+                causes: Vec::new(),
+                retry_after_seconds: 0,
+            });
+            let answer = std::future::ready(Err::<(), _>(kube::Error::Api(Box::new(status))));
+            let failed = ask(&Metrics::new(), call, answer).await.unwrap_err();
+            (format!("{kind}: {failed}"), failed)
+        };
+        let get = Call::new("get", "configmaps").within("time");
+        let one = failed(get, "configmaps", "").await;
+        let list = || Call::new("list", "machineconfigs");
+        let all = failed(list(), "machineconfigs", "machineconfiguration.openshift.io").await;
+        let text = may_not_read(&[one, all]);
         for line in [
+            "  configmaps: no",
             "  kubectl auth can-i get configmaps -n time",
             "  kubectl auth can-i list machineconfigs.machineconfiguration.openshift.io",
         ] {
             assert!(text.lines().any(|it| it == line), "{text}");
         }
-        let many: Vec<String> =
-            (0..5).map(|n| all.replace("machineconfigs\"", &format!("kind{n}\""))).collect();
+        let mut many = Vec::new();
+        for number in 0..5 {
+            many.push(failed(list(), &format!("kind{number}"), "example.com").await);
+        }
         let text = may_not_read(&many);
         assert_eq!(text.matches("kubectl auth can-i").count(), MOST_ASKED, "{text}");
         assert!(text.ends_with("and so for the others"), "{text}");
-        assert_eq!(can_i("forbidden: by somebody else's words"), None);
     }
 }

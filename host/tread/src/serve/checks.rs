@@ -39,7 +39,7 @@ impl Known {
             match self.watches.not_written().as_slice() {
                 [] => Check::good("writes", "nothing waits to be written"),
                 // Until somebody grants it nothing is written at all.
-                waiting if waiting.iter().any(|it| is_without_rights(it)) => {
+                waiting if self.watches.lacks_rights() => {
                     Check::bad("writes", format!("forbidden: {}", waiting.join("; ")))
                 }
                 // Whoever asks is answered all the same.
@@ -104,13 +104,6 @@ fn definitions(mut outdated: Vec<String>, missing: &[&'static str]) -> Check {
         // What it keeps is of use.
         false => Check::good("definitions", outdated.join("; ")),
     }
-}
-
-/// Whether the API server refuses something because of tread's own roles: an
-/// admission policy of the cluster's, which may refuse a single object, has other
-/// words.
-fn is_without_rights(why: &str) -> bool {
-    why.contains(" is forbidden: User \"") && why.contains(" cannot ")
 }
 
 pub(super) fn readiness(

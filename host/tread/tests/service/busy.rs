@@ -27,8 +27,8 @@ const CREATE: &str = "POST /apis/tread.dev/v1alpha1/disruptionpolicies";
 /// What happens while no write is taken is said, counted, tried again after
 /// longer and longer pauses, and all there when writes are taken again.
 ///
-/// The pauses between two tries are `first`, and twice as long each time, on top
-/// of `always`.
+/// The pauses between two tries are at least `first`, and twice as long each time, on
+/// top of `always`.
 async fn nothing_is_lost(fate: Fate, code: u16, (always, first): (Duration, Duration)) {
     let plane = ControlPlane::start().unwrap();
     let front = Front::start(plane.client().await.unwrap()).await;
@@ -97,12 +97,12 @@ async fn nothing_is_lost(fate: Fate, code: u16, (always, first): (Duration, Dura
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_api_server_that_is_too_busy_for_writes_is_left_alone_and_nothing_is_lost() {
-    let pauses = (Duration::from_secs(2), Duration::from_millis(400));
+    let pauses = (Duration::from_secs(2), Duration::from_millis(200));
     nothing_is_lost(Fate::Busy(2), 429, pauses).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn writes_for_which_somebody_else_was_faster_are_tried_again_and_nothing_is_lost() {
-    let pauses = (Duration::ZERO, Duration::from_secs(1));
+    let pauses = (Duration::ZERO, Duration::from_millis(500));
     nothing_is_lost(Fate::Conflict, 409, pauses).await;
 }

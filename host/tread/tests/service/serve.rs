@@ -107,7 +107,10 @@ async fn without_an_api_server_it_waits_says_why_and_catches_up() {
     a.ready().await;
     eventually("it leads again", async || a.leads().await.then_some(())).await;
     let (_, metrics) = a.get("/metrics").await.unwrap();
-    assert!(metrics.contains("tread_api_errors_total{verb=\"update\",kind=\"Lease\""), "{metrics}");
+    assert!(
+        metrics.contains("tread_api_errors_total{verb=\"update\",kind=\"leases\""),
+        "{metrics}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

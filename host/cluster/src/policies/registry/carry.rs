@@ -2,21 +2,19 @@
 //! is written at a later look, as far as it still has to be.
 
 use super::Settings;
-use super::jobs::PATIENCE;
 use super::write::{NewStatus, Write};
 use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference};
 use kube::api::{
     ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions,
 };
-use kube::{Api, ResourceExt as _};
+use kube::{Api, Client, ResourceExt as _};
 use serde::Deserialize as _;
-use tokio::time::timeout;
 use tread_kube::api::{DisruptionPolicy, DisruptionPolicyStatus};
-use tread_kube::events::{Events, Note, Told};
+use tread_kube::asking::{Call, CallOutcome, Failed, ask};
+use tread_kube::events::{Events, Note};
 use tread_kube::leadership::Leading;
 use tread_kube::metrics::Metrics;
-use tread_kube::told::told;
-use tread_kube::watching::Watches;
+use tread_kube::watching::{Unwritten, Watches};
 
 /// How a round of writing ended.
 #[derive(Debug, Default)]
@@ -28,7 +26,7 @@ pub(super) struct Written {
     /// What was not, and would not be if it were tried again at once.
     pub(super) refused: Vec<String>,
     /// Why something was not written: the last reason.
-    pub(super) why: Option<String>,
+    pub(super) why: Option<Unwritten>,
     /// The statuses that were written, by UID, and what the API server kept.
     pub(super) kept: Vec<(String, DisruptionPolicyStatus, DisruptionPolicyStatus)>,
     /// The namespaces of which was told what, with the ConfigMap, by UID.
@@ -44,7 +42,9 @@ pub(super) async fn carry_out(settings: Settings, writes: Vec<Write>) -> Written
         policies: Api::all(client.clone()),
         as_kept: Api::all_with(client.clone(), &kind),
         watches,
-        copies: Api::namespaced(client, &namespace),
+        copies: Api::namespaced(client.clone(), &namespace),
+        client,
+        namespace,
         metrics,
         events,
         leads,
@@ -62,30 +62,24 @@ pub(super) async fn carry_out(settings: Settings, writes: Vec<Write>) -> Written
             Write::Status(status) => writer.status(*status, &mut written).await,
             Write::Sweep { place, as_seen } => writer.sweep(&place, as_seen).await,
             Write::Tell { namespace, about, note } => {
-                match writer.events.tell_once(&about, &note).await {
-                    Told::Answered => {
-                        log(&name, &note);
-                        let key = (namespace, note.reason.word());
-                        written.told.push((key, about.uid.unwrap_or_default()));
-                        How::Done
-                    }
-                    Told::NoAnswer => How::Unreachable("Events: no answer".to_owned()),
-                }
+                writer.events.tell_once(&about, &note).await.map(|_| {
+                    log(&name, &note);
+                    let key = (namespace, note.reason.word());
+                    written.told.push((key, about.uid.unwrap_or_default()));
+                })
             }
         };
-        match how {
-            How::Done => written.done.push(name),
-            How::Refused(why) => {
-                written.why = Some(format!("{name}: {why}"));
-                written.refused.push(name);
-            }
-            // The others would fare no better.
-            How::Unreachable(why) => {
-                written.why = Some(format!("{name}: {why}"));
-                written.unreachable = true;
-                break;
-            }
+        let Err(failed) = how else {
+            written.done.push(name);
+            continue;
+        };
+        written.why = Some(Unwritten::of(&writer.client, &writer.metrics, &name, &failed).await);
+        // The others would fare no better.
+        if failed.outcome == CallOutcome::Unanswered {
+            written.unreachable = true;
+            break;
         }
+        written.refused.push(name);
     }
     written
 }
@@ -100,42 +94,31 @@ fn log(name: &str, note: &Note) {
     }
 }
 
-/// How a write ended.
-enum How {
-    /// It is there, or need not be.
-    Done,
-    /// The API server does not want it, and says why.
-    Refused(String),
-    /// The API server does not answer, or has too much to do.
-    Unreachable(String),
-}
+const POLICIES: &str = "disruptionpolicies";
 
 struct Writer {
+    client: Client,
     policies: Api<DisruptionPolicy>,
     /// The same objects, as they stand there.
     as_kept: Api<DynamicObject>,
     watches: Watches,
     copies: Api<ConfigMap>,
+    namespace: String,
     metrics: Metrics,
     events: Events,
     leads: Leading,
 }
 
 impl Writer {
-    async fn create(&self, object: &DisruptionPolicy) -> How {
+    async fn create(&self, object: &DisruptionPolicy) -> Result<(), Failed> {
         let name = object.name_any();
-        let made = timeout(PATIENCE, self.policies.create(&PostParams::default(), object)).await;
-        match made {
-            Ok(Ok(_)) => {
-                tracing::info!(policy = name, "registered");
-                How::Done
-            }
-            // The watch has not seen it yet; if it never does, there is no hurry.
-            Ok(Err(kube::Error::Api(status))) if status.is_already_exists() => {
-                How::Refused(status.message.clone())
-            }
-            failed => self.failed("create", "disruptionpolicies", &name, failed),
-        }
+        let params = PostParams::default();
+        // One that the watch has not seen yet is a conflict; if it never does, there is
+        // no hurry.
+        self.ask(Call::new("create", POLICIES), &name, self.policies.create(&params, object))
+            .await?;
+        tracing::info!(policy = name, "registered");
+        Ok(())
     }
 
     async fn delete(
@@ -143,44 +126,38 @@ impl Writer {
         name: &str,
         as_seen: Preconditions,
         note: Option<(ObjectReference, Note)>,
-    ) -> How {
+    ) -> Result<(), Failed> {
         let preconditions = Some(as_seen);
         let params = DeleteParams { preconditions, ..DeleteParams::default() };
-        match timeout(PATIENCE, self.policies.delete(name, &params)).await {
-            Ok(Ok(_)) => {
-                tracing::info!(policy = name, "withdrawn");
-                if let Some((about, note)) = note {
-                    self.events.tell(&about, &note).await;
-                }
-                How::Done
+        let deleted = self.policies.delete(name, &params);
+        if gone(self.ask(Call::new("delete", POLICIES), name, deleted).await)?.is_some() {
+            tracing::info!(policy = name, "withdrawn");
+            if let Some((about, note)) = note {
+                self.events.tell(&about, &note).await;
             }
-            Ok(Err(kube::Error::Api(status))) if status.is_not_found() => How::Done,
-            failed => self.failed("delete", "disruptionpolicies", name, failed),
         }
+        Ok(())
     }
 
-    async fn status(&self, it: NewStatus, written: &mut Written) -> How {
+    async fn status(&self, it: NewStatus, written: &mut Written) -> Result<(), Failed> {
         let NewStatus { name, uid, patch, wanted, unnamed, notes } = it;
         let params = PatchParams::default();
         let patch = Patch::Merge(&patch);
         // Also of an object whose spec cannot be read.
-        match timeout(PATIENCE, self.as_kept.patch_status(&name, &params, &patch)).await {
-            Ok(Ok(object)) => {
-                let kept = object.data.get("status").cloned().unwrap_or_default();
-                let whole = serde_json::to_value(&wanted).unwrap_or_default();
-                self.watches.kept("disruptionpolicies", &whole, &kept);
-                if let Ok(kept) = DisruptionPolicyStatus::deserialize(kept) {
-                    written.kept.push((uid, wanted, kept));
-                }
-            }
-            // The watch says so, too. Where somebody wrote it since it was seen, or
-            // another one of its name is there, it brings that, and this is tried again.
-            Ok(Err(kube::Error::Api(status))) if status.is_not_found() => return How::Done,
-            failed => return self.failed("patch", "disruptionpolicies", &name, failed),
+        let patched = self.as_kept.patch_status(&name, &params, &patch);
+        let call = Call::new("patch", POLICIES).of_status();
+        // The watch says that it is gone, too. Where somebody wrote it since it was seen, or
+        // another one of its name is there, it brings that, and this is tried again.
+        let Some(object) = gone(self.ask(call, &name, patched).await)? else { return Ok(()) };
+        let kept = object.data.get("status").cloned().unwrap_or_default();
+        let whole = serde_json::to_value(&wanted).unwrap_or_default();
+        self.watches.kept(POLICIES, &whole, &kept);
+        if let Ok(kept) = DisruptionPolicyStatus::deserialize(kept) {
+            written.kept.push((uid, wanted, kept));
         }
         if let Some(place) = unnamed.filter(|_| self.leads.now()) {
             // What cannot be removed now is swept away later.
-            self.remove(&place, DeleteParams::default()).await;
+            let _ = self.remove(&place, DeleteParams::default()).await;
         }
         // The same for the policy and for its ConfigMap.
         if let Some((_, note)) = notes.first() {
@@ -189,52 +166,43 @@ impl Writer {
         for (about, note) in notes {
             self.events.tell(&about, &note).await;
         }
-        How::Done
+        Ok(())
     }
 
-    async fn sweep(&self, place: &str, as_seen: Preconditions) -> How {
+    async fn sweep(&self, place: &str, as_seen: Preconditions) -> Result<(), Failed> {
         let params = DeleteParams { preconditions: Some(as_seen), ..DeleteParams::default() };
-        let how = self.remove(place, params).await;
-        if matches!(how, How::Done) {
-            tracing::info!(place, "removed a copy that no policy names");
-        }
-        how
+        self.remove(place, params).await?;
+        tracing::info!(place, "removed a copy that no policy names");
+        Ok(())
     }
 
-    async fn remove(&self, place: &str, params: DeleteParams) -> How {
-        match timeout(PATIENCE, self.copies.delete(place, &params)).await {
-            Ok(Err(kube::Error::Api(status))) if status.is_not_found() => How::Done,
-            done => self.failed("delete", "configmaps", place, done),
-        }
+    async fn remove(&self, place: &str, params: DeleteParams) -> Result<(), Failed> {
+        let call = Call::new("delete", "configmaps").within(&self.namespace);
+        gone(self.ask(call, place, self.copies.delete(place, &params)).await).map(drop)
     }
 
-    fn failed<T, E>(
+    async fn ask<T>(
         &self,
-        verb: &'static str,
-        kind: &'static str,
+        call: Call,
         name: &str,
-        how: Result<Result<T, kube::Error>, E>,
-    ) -> How {
-        let (why, how) = match how {
-            Ok(Ok(_)) => return How::Done,
-            Ok(Err(error)) => {
-                self.metrics.api_error(verb, kind, &error);
-                let why = told(&error);
-                let how = match &error {
-                    kube::Error::Api(it) if (400..500).contains(&it.code) && it.code != 429 => {
-                        How::Refused(why.clone())
-                    }
-                    _ => How::Unreachable(why.clone()),
-                };
-                (why, how)
+        request: impl Future<Output = kube::Result<T>>,
+    ) -> Result<T, Failed> {
+        let answer = ask(&self.metrics, call, request).await;
+        answer.inspect_err(|failed| match failed.outcome {
+            CallOutcome::Gone => {}
+            _ => {
+                let verb = failed.verb();
+                tracing::warn!(name, verb, "not written, and tried again: {failed}");
             }
-            Err(_) => {
-                let why = "the API server does not answer".to_owned();
-                (why.clone(), How::Unreachable(why))
-            }
-        };
-        tracing::warn!(kind, name, verb, "not written, and tried again: {why}");
-        how
+        })
+    }
+}
+
+/// What is gone needs nothing any more.
+fn gone<T>(answer: Result<T, Failed>) -> Result<Option<T>, Failed> {
+    match answer {
+        Err(failed) if failed.outcome == CallOutcome::Gone => Ok(None),
+        answer => answer.map(Some),
     }
 }
 
@@ -243,9 +211,7 @@ mod tests {
     use super::*;
     use crate::policies::load::{AllShipped, Shipped};
     use crate::policies::snapshot::Room;
-    use kube::Client;
     use tread_engine::sandbox::{Options, Sandbox};
-    use tread_kube::watching::Watches;
     use tread_model::digest::Sha256;
 
     #[tokio::test]
@@ -255,7 +221,7 @@ mod tests {
         let client = Client::try_from(kube::Config::new(url.parse().unwrap())).unwrap();
         let rules = Shipped { name: "rules", component: b"", digest: Sha256::of(b"") };
         let settings = |leads| Settings {
-            events: Events::new(client.clone(), "test", "Load"),
+            events: Events::new(client.clone(), "test", "Load", &Metrics::new()),
             client: client.clone(),
             namespace: "tread".to_owned(),
             replica: "test".to_owned(),

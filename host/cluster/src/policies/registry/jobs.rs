@@ -16,12 +16,11 @@ use kube::{Api, Client, ResourceExt as _};
 use serde_json::Map;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::{sleep, timeout};
 use tread_engine::sandbox::Module;
 use tread_kube::api::DisruptionPolicy;
 use tread_kube::api::words::{KEY_ANNOTATION, MANAGER};
+use tread_kube::asking::{Backoff, Call, Failed, ask};
 use tread_kube::metrics::Metrics;
-use tread_kube::told::told;
 use tread_kube::watching::Watches;
 use tread_kube::watching::seen::{Seen, each_by_itself};
 use tread_model::digest::Sha256;
@@ -30,8 +29,7 @@ use tread_model::verdict::{Failure, FailureKind};
 /// Before the API server is asked again: at first, and at most.
 const WAITS: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
 
-/// No request takes so long, unless nobody answers.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+const MAPS: &str = "configmaps";
 
 /// What a job found.
 #[derive(Debug)]
@@ -104,17 +102,17 @@ impl Hands {
         let (namespace, name) = place;
         let maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), namespace);
         let reading = self.watches.reading(format!("configmaps {namespace}/{name}"));
-        let mut wait = WAITS.0;
+        let mut backoff = Backoff::new(WAITS);
         loop {
             let turn = self.turns.take(Some(namespace), takes_long).await;
             match self.asked(&maps, namespace, name).await {
                 Ok(Some(map)) => return (map, turn),
                 // When it is gone the watch says so, and this job ends.
                 Ok(None) => {}
-                Err(why) => reading.failed(why),
+                Err(failed) => reading.failed(failed),
             }
             drop(turn);
-            wait = pause(wait).await;
+            backoff.wait().await;
         }
     }
 
@@ -223,31 +221,27 @@ impl Hands {
         let copy = copy.ok_or(NotCopied::Refused)?;
         let maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), &self.namespace);
         let place = copy.name_any();
-        let params = PatchParams::apply(MANAGER).force();
-        let wrote = timeout(PATIENCE, maps.patch(&place, &params, &Patch::Apply(&copy))).await;
-        match wrote {
-            Ok(Ok(_)) => Ok(place),
-            Ok(Err(error)) => {
-                self.metrics.api_error("patch", "configmaps", &error);
-                let policy = object.name_any();
-                tracing::warn!(policy, "it cannot be kept in {place}: {}", told(&error));
-                Err(NotCopied::Refused)
-            }
-            Err(_) => Err(NotCopied::Refused),
-        }
+        let (params, patch) = (PatchParams::apply(MANAGER).force(), Patch::Apply(&copy));
+        let call = Call::new("patch", MAPS).within(&self.namespace);
+        let written = ask(&self.metrics, call, maps.patch(&place, &params, &patch)).await;
+        written.map(|_| place.clone()).map_err(|failed| {
+            let policy = object.name_any();
+            tracing::warn!(policy, "it cannot be kept in {place}: {failed}");
+            NotCopied::Refused
+        })
     }
 
     /// The ConfigMap, or None if there is none; asked for until there is an answer.
     async fn fetch(&self, namespace: &str, name: &str) -> Option<ConfigMap> {
         let maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), namespace);
         let reading = self.watches.reading(format!("configmaps {namespace}/{name}"));
-        let mut wait = WAITS.0;
+        let mut backoff = Backoff::new(WAITS);
         loop {
             match self.asked(&maps, namespace, name).await {
                 Ok(found) => return found,
-                Err(why) => reading.failed(why),
+                Err(failed) => reading.failed(failed),
             }
-            wait = pause(wait).await;
+            backoff.wait().await;
         }
     }
 
@@ -257,20 +251,17 @@ impl Hands {
         maps: &Api<ConfigMap>,
         namespace: &str,
         name: &str,
-    ) -> Result<Option<ConfigMap>, String> {
+    ) -> Result<Option<ConfigMap>, Failed> {
         let maps = each_by_itself(maps.clone());
-        let why = match timeout(PATIENCE, maps.get_opt(name)).await {
-            Ok(Ok(None)) => return Ok(None),
-            Ok(Ok(Some(Seen::Read(found)))) => return Ok(Some(found)),
-            Ok(Ok(Some(Seen::Unreadable(_, why)))) => why,
-            Ok(Err(error)) => {
-                self.metrics.api_error("get", "configmaps", &error);
-                told(&error)
-            }
-            Err(_) => "the API server does not answer".to_owned(),
+        let call = Call::new("get", MAPS).within(namespace);
+        let failed = match ask(&self.metrics, call.clone(), maps.get_opt(name)).await {
+            Ok(None) => return Ok(None),
+            Ok(Some(Seen::Read(found))) => return Ok(Some(found)),
+            Ok(Some(Seen::Unreadable(_, why))) => call.refused(why),
+            Err(failed) => failed,
         };
-        tracing::warn!("the ConfigMap {namespace}/{name} cannot be read: {why}");
-        Err(why)
+        tracing::warn!("the ConfigMap {namespace}/{name} cannot be read: {failed}");
+        Err(failed)
     }
 
     async fn blocking(&self, job: Job, turn: Turn) -> Loaded {
@@ -284,11 +275,6 @@ impl Hands {
         });
         work.await.unwrap_or_else(|error| no_room(format!("loading it was cut off: {error}")))
     }
-}
-
-async fn pause(wait: Duration) -> Duration {
-    sleep(wait).await;
-    wait.saturating_mul(2).min(WAITS.1)
 }
 
 /// The place of a ConfigMap, for a person.

@@ -13,10 +13,10 @@ use kube::{Api, ResourceExt as _};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 use tread_kube::api::DisruptionPolicy;
 use tread_kube::api::words::LAST_GOOD_LABEL;
-use tread_kube::told::told;
+use tread_kube::asking::{Call, Failed, ask};
 use tread_kube::watching::seen::{Seen, each_by_itself};
 
 /// What the leader before sent may arrive until then, a status that names a copy
@@ -127,23 +127,21 @@ impl Hands {
     /// The copies that there are, and then what the statuses name: a copy is
     /// written before a status names it.
     async fn leftovers(self) -> Done {
-        let found = match timeout(super::jobs::PATIENCE, self.listed()).await {
-            Ok(Ok(found)) => Some(found),
-            Ok(Err(error)) => {
-                self.metrics.api_error("list", "configmaps", &error);
-                tracing::warn!("copies that nobody needs are looked for later: {}", told(&error));
-                None
-            }
-            Err(_) => None,
-        };
-        Done::Swept(found)
+        let found = self.listed().await.inspect_err(|failed| {
+            tracing::warn!("copies that nobody needs are looked for later: {failed}");
+        });
+        Done::Swept(found.ok())
     }
 
-    async fn listed(&self) -> kube::Result<Leftovers> {
+    async fn listed(&self) -> Result<Leftovers, Failed> {
         let maps: Api<PartialObjectMeta<ConfigMap>> =
             Api::namespaced(self.client.clone(), &self.namespace);
-        let maps =
-            each_by_itself(maps).list(&ListParams::default().labels(LAST_GOOD_LABEL)).await?;
+        let maps = each_by_itself(maps);
+        let (call, params) = (
+            Call::new("list", "configmaps").within(&self.namespace),
+            ListParams::default().labels(LAST_GOOD_LABEL),
+        );
+        let maps = ask(&self.metrics, call, maps.list(&params)).await?;
         let copies = maps.items.into_iter().filter_map(|seen| {
             let map = seen.read()?;
             let of = map.labels().get(LAST_GOOD_LABEL).cloned();
@@ -155,7 +153,9 @@ impl Hands {
         let kind = ApiResource::erase::<DisruptionPolicy>(&());
         let policies: Api<DynamicObject> = Api::all_with(self.client.clone(), &kind);
         let (mut named, mut unread) = (BTreeSet::new(), BTreeSet::new());
-        for seen in each_by_itself(policies).list(&ListParams::default()).await?.items {
+        let (policies, params) = (each_by_itself(policies), ListParams::default());
+        let call = Call::new("list", "disruptionpolicies");
+        for seen in ask(&self.metrics, call, policies.list(&params)).await?.items {
             match seen {
                 Seen::Unreadable(metadata, _) => unread.extend(metadata.uid),
                 Seen::Read(object) => {

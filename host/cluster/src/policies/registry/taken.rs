@@ -1,7 +1,6 @@
 //! What jobs found, and when what failed is tried again.
 
 use super::Registry;
-use super::doubled;
 use super::entry::{Copy, NotRestored, may_pass};
 use super::jobs::Done;
 use crate::policies::choose::Attempt;
@@ -9,6 +8,7 @@ use k8s_openapi::jiff::Timestamp;
 use std::time::Duration;
 use tokio::task::JoinError;
 use tokio::time::Instant;
+use tread_kube::asking::pause;
 
 /// Before a version that failed for lack of time or room is tried again: at
 /// first, and at most.
@@ -63,7 +63,7 @@ impl Registry {
                     Err(NotRestored::Lost) => entry.lost = Some(sought),
                     Err(NotRestored::NotNow(_)) => {
                         let tries = before.map_or(0, |(_, _, tries)| tries);
-                        let again = Instant::now() + doubled(RESTORE_AGAIN, tries);
+                        let again = Instant::now() + pause(RESTORE_AGAIN, tries);
                         entry.not_restored = Some((sought, again, tries.saturating_add(1)));
                     }
                 }

@@ -21,18 +21,18 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until};
 use tread_kube::api::words::MANAGER;
+use tread_kube::asking::{Call, CallOutcome, Failed, SHORT_PATIENCE, ask_before};
 use tread_kube::leadership::Leading;
-use tread_kube::metrics::{ApiError, Metrics};
-use tread_kube::told::{told, told_by_watch};
+use tread_kube::metrics::Metrics;
 
 /// The key in the Secret.
 const KEY: &str = "certificates.json";
+const SECRETS: &str = "secrets";
 /// The kind of the webhook's configuration.
-const WEBHOOKS: &str = "ValidatingWebhookConfiguration";
-/// How long an answer may take.
-const ANSWER: Duration = Duration::from_secs(5);
+const WEBHOOK: &str = "ValidatingWebhookConfiguration";
+const WEBHOOKS: &str = "validatingwebhookconfigurations";
 /// How long to wait after a request that failed.
 const RETRY: Duration = Duration::from_secs(2);
 /// Dates are compared with the clock at least so often: clocks are set.
@@ -80,14 +80,14 @@ impl Keeper {
                         self.serve(secret.as_ref());
                         seen.secret = Some(secret);
                     }
-                    Err(error) => self.watch_failed("Secret", SECRET, &error),
+                    Err(error) => self.watch_failed("Secret", Failed::watch(&error, SECRETS), SECRET),
                 },
                 Some(change) = configurations.next() => match change {
                     Ok(configuration) => {
-                        self.solved(WEBHOOKS);
+                        self.solved(WEBHOOK);
                         seen.configuration = Some(configuration);
                     }
-                    Err(error) => self.watch_failed(WEBHOOKS, &name, &error),
+                    Err(error) => self.watch_failed(WEBHOOK, Failed::watch(&error, WEBHOOKS), &name),
                 },
                 changed = leads.changed(), if election => election = changed.is_ok(),
                 () = sleep_until(wake) => {}
@@ -209,11 +209,11 @@ impl Keeper {
         let params =
             PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
         let written = if earlier.is_some() {
-            let replaced = self.secrets.replace(SECRET, &params, &secret);
-            self.answer("update", "Secret", timeout(ANSWER, replaced).await)
+            let call = Call::new("update", SECRETS).within(&self.namespace);
+            self.ask("Secret", call, self.secrets.replace(SECRET, &params, &secret)).await
         } else {
-            let created = self.secrets.create(&params, &secret);
-            self.answer("create", "Secret", timeout(ANSWER, created).await)
+            let call = Call::new("create", SECRETS).within(&self.namespace);
+            self.ask("Secret", call, self.secrets.create(&params, &secret)).await
         };
         if written.is_some() {
             tracing::info!(secret = SECRET, "made a new certificate: {why}");
@@ -228,8 +228,7 @@ impl Keeper {
         let patch = Patch::Json::<()>(patch);
         let name = configuration(&self.namespace);
         let patched = self.configurations.patch(&name, &params, &patch);
-        let patched = timeout(ANSWER, patched).await;
-        let patched = self.answer("patch", WEBHOOKS, patched)?;
+        let patched = self.ask(WEBHOOK, Call::new("patch", WEBHOOKS), patched).await?;
         tracing::info!(
             configuration = name,
             "told the API server which authority to trust, and where to ask"
@@ -237,35 +236,27 @@ impl Keeper {
         Some(patched)
     }
 
-    fn answer<T>(
+    async fn ask<T>(
         &self,
-        verb: &'static str,
         kind: &'static str,
-        answer: Result<Result<T, kube::Error>, tokio::time::error::Elapsed>,
+        call: Call,
+        request: impl Future<Output = kube::Result<T>>,
     ) -> Option<T> {
-        match answer {
-            Ok(Ok(answer)) => return Some(answer),
+        let answer_by = Instant::now() + SHORT_PATIENCE;
+        match ask_before(answer_by, &self.metrics, call, request).await {
+            Ok(answer) => Some(answer),
             // Somebody was faster: the watch brings what it is now.
-            Ok(Err(kube::Error::Api(status))) if status.code == 409 => {}
-            Ok(Err(error)) => {
-                self.metrics.api_error(verb, kind, &error);
-                self.problem(kind, &format!("{verb} of {kind}: {}", told(&error)));
-            }
-            Err(_) => {
-                self.metrics.api_errors.get_or_create(&ApiError { verb, kind, code: 0 }).inc();
-                self.problem(kind, &format!("{verb} of {kind}: the API server does not answer"));
+            Err(failed) if failed.outcome == CallOutcome::Conflict => None,
+            Err(failed) => {
+                self.problem(kind, &format!("{} of {kind}: {failed}", failed.verb()));
+                None
             }
         }
-        None
     }
 
-    fn watch_failed(&self, kind: &'static str, name: &str, error: &kube::runtime::watcher::Error) {
-        if let kube::runtime::watcher::Error::InitialListFailed(error)
-        | kube::runtime::watcher::Error::WatchStartFailed(error) = error
-        {
-            self.metrics.api_error("watch", kind, error);
-        }
-        self.problem(kind, &format!("{kind} {name} cannot be watched: {}", told_by_watch(error)));
+    fn watch_failed(&self, kind: &'static str, failed: Failed, name: &str) {
+        let failed = failed.counted(&self.metrics);
+        self.problem(kind, &format!("{kind} {name} cannot be watched: {failed}"));
     }
 
     /// Says what is wrong, once.

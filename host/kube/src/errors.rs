@@ -1,10 +1,8 @@
 //! What the API server said, for people: its own message, without the debug
 //! output that kube appends; and the whole chain where no answer came.
 
-use kube::runtime::watcher;
-
 /// An error of a request, in words.
-pub fn told(error: &kube::Error) -> String {
+pub fn in_words(error: &kube::Error) -> String {
     if let kube::Error::Api(status) = error {
         return match (status.message.is_empty(), status.reason.is_empty()) {
             (false, _) => status.message.clone(),
@@ -31,18 +29,6 @@ pub fn with_causes(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// An error of a watch, in words.
-pub fn told_by_watch(error: &watcher::Error) -> String {
-    use watcher::Error;
-    match error {
-        Error::InitialListFailed(error)
-        | Error::WatchStartFailed(error)
-        | Error::WatchFailed(error) => told(error),
-        Error::WatchError(status) if !status.message.is_empty() => status.message.clone(),
-        other => other.to_string(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,7 +36,7 @@ mod tests {
 
     #[test]
     fn an_answer_is_told_in_the_words_of_the_api_server() {
-        let error = |status: Status| told(&kube::Error::Api(Box::new(status)));
+        let error = |status: Status| in_words(&kube::Error::Api(Box::new(status)));
         let full = Status::failure("leases is forbidden", "Forbidden").with_code(403);
         assert_eq!(error(full), "leases is forbidden");
         assert_eq!(error(Status::failure("", "Forbidden").with_code(403)), "Forbidden");
@@ -62,6 +48,6 @@ mod tests {
     fn a_missing_answer_is_told_with_its_causes() {
         let refused = std::io::Error::other("connection refused");
         let error = kube::Error::ReadEvents(refused);
-        assert_eq!(told(&error), "Error reading events stream: connection refused");
+        assert_eq!(in_words(&error), "Error reading events stream: connection refused");
     }
 }
