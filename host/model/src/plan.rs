@@ -21,8 +21,9 @@ pub use steps::{Step, effect_of, needs_daemon_reload, steps};
 use crate::change::Edit;
 use crate::digest::{Digest, Sha256};
 use crate::effect::Effect;
-use crate::verdict::Layer;
+use crate::verdict::{Action, Layer};
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// The name and version of the JSON form.
 pub const SCHEMA: &str = "tread.dev/plan/v1";
@@ -64,6 +65,20 @@ pub struct Plan {
     pub to: Digest,
 }
 
+impl Plan {
+    /// The steps that some of its changes would cost by themselves. There are none if
+    /// it has none of them, or if one of them is refused.
+    pub fn steps_of(&self, ids: &BTreeSet<String>) -> Vec<Step> {
+        let own = || self.changes.iter().filter(|change| ids.contains(&change.id));
+        let refused = own().any(|change| change.outcome == ChangeOutcome::Refused);
+        if refused || own().next().is_none() {
+            return Vec::new();
+        }
+        let daemon_reload = own().any(|change| needs_daemon_reload(&change.id));
+        steps(own().flat_map(|change| &change.decided), daemon_reload)
+    }
+}
+
 /// Whether there is anything to do, and whether it may be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -88,6 +103,9 @@ pub struct PlannedChange {
     pub outcome: ChangeOutcome,
     /// What this change asks for, before it is merged with the others.
     pub actions: Vec<Step>,
+    /// The same as it was decided: a reboot among it may say that it needs no drain.
+    #[serde(skip)]
+    pub decided: Vec<Action>,
     /// Who decided; null for a fallback, for what the host refuses, and for what it
     /// says costs nothing.
     pub decided_by: Option<PolicyIdentity>,

@@ -2,12 +2,10 @@
 //! `drain + reboot`.
 
 use super::compute::WayPlan;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use tread_model::effect::Effect;
 use tread_model::operator::{Because, Forecast};
-use tread_model::plan::{
-    ChangeOutcome, Plan, PlanOutcome, PlannedChange, Step, needs_daemon_reload,
-};
+use tread_model::plan::{ChangeOutcome, Plan, PlanOutcome, Step};
 
 /// Whether a change belongs to a part.
 pub(super) fn is_of(ids: Option<&BTreeSet<String>>, id: &str) -> bool {
@@ -17,47 +15,10 @@ pub(super) fn is_of(ids: Option<&BTreeSet<String>>, id: &str) -> bool {
 /// The steps that some of a plan's changes cost by themselves; of all of them
 /// those of the plan.
 pub(super) fn steps(plan: &Plan, ids: Option<&BTreeSet<String>>) -> Vec<Step> {
-    if ids.is_none() {
-        return plan.steps.clone();
+    match ids {
+        None => plan.steps.clone(),
+        Some(ids) => plan.steps_of(ids),
     }
-    let own: Vec<&PlannedChange> =
-        plan.changes.iter().filter(|change| is_of(ids, &change.id)).collect();
-    if own.is_empty() || own.iter().any(|change| change.outcome == ChangeOutcome::Refused) {
-        return Vec::new();
-    }
-    let asked = || own.iter().flat_map(|change| &change.actions);
-    let has = |step: &Step| asked().any(|asked| asked == step);
-    let (drain, reboot) = (has(&Step::Drain), has(&Step::Reboot));
-    // A reboot drains, unless the whole plan does not either.
-    let drain = drain || reboot && plan.steps.contains(&Step::Drain);
-    let mut steps = Vec::new();
-    let mut put = |condition: bool, step: Step| {
-        if condition {
-            steps.push(step);
-        }
-    };
-    put(drain, Step::Drain);
-    put(true, Step::Write);
-    put(!reboot && has(&Step::UpdateCaTrust), Step::UpdateCaTrust);
-    let reread = own.iter().any(|change| needs_daemon_reload(&change.id));
-    put(!reboot && (reread || has(&Step::DaemonReload)), Step::DaemonReload);
-    if !reboot {
-        let mut units: BTreeMap<&str, bool> = BTreeMap::new();
-        for step in asked() {
-            match step {
-                Step::Reload { unit } => *units.entry(unit).or_default() |= false,
-                Step::Restart { unit } => *units.entry(unit).or_default() |= true,
-                _ => {}
-            }
-        }
-        for (unit, restart) in units {
-            let unit = unit.to_owned();
-            put(true, if restart { Step::Restart { unit } } else { Step::Reload { unit } });
-        }
-    }
-    put(reboot, Step::Reboot);
-    put(drain, Step::Uncordon);
-    steps
 }
 
 /// What steps do, for a column.

@@ -34,7 +34,6 @@ pub fn build(
     warnings: Vec<String>,
     reproducible: bool,
 ) -> Plan {
-    let mut actions: Vec<Action> = Vec::new();
     let mut daemon_reload = false;
     let mut planned: Vec<PlannedChange> = Vec::with_capacity(changes.len() + refusals.len());
     // Keyed as they are shown and digested; the flag says whether one decided.
@@ -50,7 +49,6 @@ pub fn build(
             entry.1 |= !decision.overruled.contains(&index) && has_opinion(&statement.said);
         }
         daemon_reload |= needs_daemon_reload(&change.id);
-        actions.extend(decision.actions.iter().cloned());
         planned.push(planned_change(change, decision));
     }
     planned.extend(refusals.iter().map(refused_change));
@@ -64,7 +62,9 @@ pub fn build(
         PlanOutcome::Apply
     };
     let steps = match outcome {
-        PlanOutcome::Apply => steps(&actions, daemon_reload),
+        PlanOutcome::Apply => {
+            steps(planned.iter().flat_map(|change| &change.decided), daemon_reload)
+        }
         PlanOutcome::Nothing | PlanOutcome::Refuse => Vec::new(),
     };
     let deciders: Vec<&PolicyIdentity> =
@@ -175,6 +175,7 @@ fn planned_change(change: &Decided<'_>, decision: Decision) -> PlannedChange {
         edit: change.edit,
         outcome: decision.outcome,
         actions: shown(&decision.actions),
+        decided: decision.actions,
         decided_by: decider.map(|statement| statement.policy.clone()),
         reason: match decision.also.as_slice() {
             [] => decision.reason,
@@ -228,6 +229,7 @@ fn refused_change(refusal: &Refusal) -> PlannedChange {
         edit: refusal.edit,
         outcome: ChangeOutcome::Refused,
         actions: Vec::new(),
+        decided: Vec::new(),
         decided_by: None,
         reason: format!("{}: {}", refusal.field, refusal.reason),
         also: Vec::new(),

@@ -1,13 +1,16 @@
 use super::*;
 use tread_model::change::Edit;
 use tread_model::digest::Digest;
+use tread_model::plan::PlannedChange;
+use tread_model::verdict::Action;
 
-fn change(id: &str, outcome: ChangeOutcome, actions: Vec<Step>) -> PlannedChange {
+fn change(id: &str, outcome: ChangeOutcome, decided: Vec<Action>) -> PlannedChange {
     PlannedChange {
         id: id.to_owned(),
         edit: Edit::Changed,
         outcome,
-        actions,
+        actions: decided.iter().map(Step::from).collect(),
+        decided,
         decided_by: None,
         reason: String::new(),
         also: Vec::new(),
@@ -37,12 +40,12 @@ fn plan(outcome: PlanOutcome, steps: Vec<Step>, changes: Vec<PlannedChange>) -> 
     }
 }
 
-fn reload(unit: &str) -> Step {
-    Step::Reload { unit: unit.to_owned() }
+fn reload(unit: &str) -> Action {
+    Action::Reload(unit.to_owned())
 }
 
-fn restart(unit: &str) -> Step {
-    Step::Restart { unit: unit.to_owned() }
+fn restart(unit: &str) -> Action {
+    Action::Restart(unit.to_owned())
 }
 
 fn ids(ids: &[&str]) -> BTreeSet<String> {
@@ -55,10 +58,11 @@ fn a_part_of_a_plan_costs_what_its_own_changes_ask_for() {
     let changes = vec![
         change("file:/etc/a", Decided, vec![reload("a.service")]),
         change("file:/etc/b", Decided, vec![restart("a.service"), restart("b.service")]),
-        change("file:/etc/c", Fallback, vec![Step::Reboot]),
+        change("file:/etc/c", Fallback, vec![Action::Reboot]),
         change("file:/etc/d", Decided, vec![]),
         change("unit:e.service", Decided, vec![]),
-        change("file:/etc/f", Decided, vec![Step::Drain, restart("f.service")]),
+        change("file:/etc/f", Decided, vec![Action::Drain, restart("f.service")]),
+        change("file:/etc/g", Decided, vec![Action::RebootUndrained, restart("g.service")]),
     ];
     let steps = vec![Step::Drain, Step::Write, Step::Reboot, Step::Uncordon];
     let plan = plan(PlanOutcome::Apply, steps, changes);
@@ -70,6 +74,9 @@ fn a_part_of_a_plan_costs_what_its_own_changes_ask_for() {
         (&["file:/etc/d"], "none"),
         (&["unit:e.service"], "daemon-reload"),
         (&["file:/etc/f"], "drain + restart f.service"),
+        // Another change drains, and that is none of its.
+        (&["file:/etc/g"], "reboot"),
+        (&["file:/etc/f", "file:/etc/g"], "drain + reboot"),
         (&["file:/etc/unknown"], "none"),
     ] {
         assert_eq!(of_tread(&plan, Some(&ids(own))).1, expected, "{own:?}");

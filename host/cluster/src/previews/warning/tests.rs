@@ -8,6 +8,7 @@ use tread_model::digest::Digest;
 use tread_model::operator::{Because, Forecast};
 use tread_model::plan::{ChangeOutcome, PlannedChange, SCHEMA, Step};
 use tread_model::refuse::LOCK_OUT;
+use tread_model::verdict::Action;
 
 fn cause() -> Cause {
     Cause { kind: "MachineConfig".to_owned(), name: "99-a".to_owned(), event: CauseEvent::Changed }
@@ -32,6 +33,7 @@ pub(crate) fn preview(pool: &str, nodes: i64, reboots: bool, operator: Option<Ef
         answers: Vec::new(),
         instead_of: None,
         difference: None,
+        decided: reboots.then_some(Action::Reboot).into_iter().collect(),
     };
     let plan = Plan {
         schema: SCHEMA,
