@@ -78,14 +78,14 @@ fn work(number: usize, bodies: &mut Bodies) -> Work {
     let rendered = format!("rendered-pool-{number}-1");
     bodies.insert(key(&rendered), config(&rendered, &all));
     let new = config("99999-new", &files(NEW));
-    configs.push(Piece::Given("99999-new".to_owned(), Arc::clone(&new)));
+    configs.push(Piece::given("99999-new".to_owned(), Arc::clone(&new)));
     let pool = Pool { name: format!("pool-{number}"), ..Pool::default() };
     let cause = Cause {
         kind: "MachineConfig".to_owned(),
         name: "99999-new".to_owned(),
         event: CauseEvent::Created,
     };
-    let body = Some(Piece::Given("99999-new".to_owned(), new));
+    let body = Some(Piece::given("99999-new".to_owned(), new));
     let way = Way {
         from: Some(Side::rendered(key(&rendered))),
         from_name: rendered,

@@ -11,7 +11,7 @@ mod registries;
 mod rendered;
 
 pub use policies::Policies;
-pub use rendered::Rendered;
+pub use rendered::{Layer, Rendered};
 
 use crate::config::Fault;
 use crate::effect::Effect;

@@ -342,7 +342,7 @@ impl Previewer {
                 bodies.get(key).ok_or_else(|| format!("MachineConfig {}: is gone", key.0))?;
             fields.field(key.0.as_bytes());
             fields.field(body);
-            configs.push(Piece::Given(key.0.clone(), Arc::clone(body)));
+            configs.push(Piece::given(key.0.clone(), Arc::clone(body)));
         }
         let mirrors = cluster.mirrors.iter();
         let mirrors =
@@ -393,7 +393,7 @@ pub(super) fn inputs(work: &Work, cluster: &Cluster, current: &Current) -> Diges
             for part in piece.parts() {
                 match part {
                     Piece::Stored((_, version)) => fields.field(version.as_bytes()),
-                    Piece::Given(_, bytes) => fields.field(bytes),
+                    Piece::Given(given) => fields.field(given.bytes()),
                     Piece::Generated(_) => continue,
                 };
             }

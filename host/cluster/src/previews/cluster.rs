@@ -1,6 +1,6 @@
 //! What the cluster says of configs, pools and nodes, at one moment.
 
-use super::side::Side;
+use super::side::{Piece, Side};
 use crate::pools::{ConfigMeta, Configs, Members, Pools};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,7 +35,7 @@ pub struct Cluster {
     /// when, in seconds.
     pub lost: BTreeMap<String, BTreeMap<String, i64>>,
     /// MachineConfigs that are not in the cluster yet, whole.
-    pub incoming: BTreeMap<String, Arc<[u8]>>,
+    pub incoming: BTreeMap<String, Piece>,
 }
 
 /// The objects that redirect image pulls.
@@ -190,7 +190,8 @@ impl Cluster {
                     ..ConfigMeta::default()
                 };
                 after.configs.insert(name.clone(), Arc::new(config));
-                after.incoming.insert(name.clone(), Arc::clone(body));
+                let piece = Piece::given(name.clone(), Arc::clone(body));
+                after.incoming.insert(name.clone(), piece);
                 after.note_lost(name, before.map(Arc::as_ref), i64::MAX);
             }
             Change::NoMachineConfig(name) => {

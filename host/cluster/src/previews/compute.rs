@@ -2,19 +2,18 @@
 //! asking the policies does, and blocks.
 
 use super::object::Described;
-use super::parsed::Parsed;
+use super::parsed::{Config, Parsed};
 use super::registries;
 use super::secrets::Guessed;
 use super::side::{Bodies, Piece, Side};
 use super::work::{Part, Way, Work};
 use crate::policies::current::Current;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tread_engine::planner::{self, Answers, CallRecord};
 use tread_engine::sandbox::Sandbox;
-use tread_model::config::NodeConfig;
 use tread_model::diff;
 use tread_model::mirrors::{self, REGISTRIES_CONF};
 use tread_model::operator::{self, Forecast, Rendered, Topology};
@@ -153,7 +152,7 @@ pub fn compute(mut work: Work, asked: &Asked<'_>) -> Preview {
     if asked.answers.has_ended() {
         return Preview::unplanned(work, "nobody waits for it any more");
     }
-    let ids = attributed(&work.parts, &ways, bodies);
+    let ids = attributed(&work.parts, &ways, |body| asked.says(body));
     // The operator may have rendered it in the same second.
     if let (Some((name, side)), Ok(to)) = (&work.target, &to) {
         let is_there = ways.iter().find(|way| way.way.from_name == *name);
@@ -246,19 +245,16 @@ impl Asked<'_> {
 
     /// A side as the operator's daemon sees it.
     fn rendered(&self, side: &Side, texts: &[Text<'_>]) -> Rendered {
-        let parse = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).ok();
         let first = side.os_image_of.as_ref().and_then(|key| {
             let (name, bytes) = texts.first().filter(|(name, _)| *name == key.0)?;
-            side.configs.iter().all(|piece| piece.name() != name).then(|| parse(bytes)).flatten()
+            let is_own = side.configs.iter().all(|piece| piece.name() != name);
+            is_own.then(|| Arc::new(Config::of(bytes)))
         });
-        let configs = side.configs.iter().filter_map(|piece| match piece {
-            Piece::Stored(key) => {
-                let value = self.parsed.value(key, piece.bytes(self.bodies)?)?;
-                Some(Arc::unwrap_or_clone(value))
-            }
-            piece => parse(piece.bytes(self.bodies)?),
-        });
-        let rendered = Rendered::of(first.into_iter().chain(configs));
+        let configs = side.configs.iter();
+        let configs = configs.filter_map(|piece| piece.config(self.bodies, self.parsed));
+        let configs: Vec<Arc<Config>> = first.into_iter().chain(configs).collect();
+        let layers = configs.iter().filter_map(|config| config.layer.as_ref());
+        let rendered = Rendered::merged(layers);
         if side.mirrors.is_empty() {
             return rendered;
         }
@@ -266,6 +262,13 @@ impl Asked<'_> {
             Some(text) => rendered.with_file(REGISTRIES_CONF, &text),
             None => rendered,
         }
+    }
+
+    /// The ids of everything that a MachineConfig says anything of.
+    fn says(&self, body: &Piece) -> Option<BTreeSet<String>> {
+        let bytes = body.bytes(self.bodies)?;
+        let config = body.config(self.bodies, self.parsed)?;
+        config.says(body.name(), bytes).cloned()
     }
 }
 
@@ -347,7 +350,7 @@ fn registries_conf(texts: &[Text<'_>]) -> Option<String> {
 fn attributed(
     parts: &[Part],
     ways: &[WayPlanned],
-    bodies: &Bodies,
+    says: impl Fn(&Piece) -> Option<BTreeSet<String>>,
 ) -> Vec<Option<BTreeSet<String>>> {
     if let [_] = parts {
         return vec![None];
@@ -357,7 +360,7 @@ fn attributed(
         return vec![None; parts.len()];
     }
     let said: Vec<Option<BTreeSet<String>>> =
-        parts.iter().map(|part| part.body.as_ref().and_then(|body| says(body, bodies))).collect();
+        parts.iter().map(|part| part.body.as_ref().and_then(&says)).collect();
     let plans = ways.iter().filter_map(|way| way.plan.as_ref().ok());
     let all: BTreeSet<&str> =
         plans.flat_map(|way| &way.plan.changes).map(|change| change.id.as_str()).collect();
@@ -384,18 +387,6 @@ fn attributed(
         Some(own.chain(rest).map(str::to_owned).collect())
     });
     ids.collect()
-}
-
-/// The ids of everything that a MachineConfig says anything of.
-fn says(body: &Piece, bodies: &Bodies) -> Option<BTreeSet<String>> {
-    let bytes = body.bytes(bodies)?;
-    let input = [Input { name: body.name(), bytes }];
-    let (side, _) = read::sides_in_order(&input, &input).ok()?;
-    let comparison = diff::compare(&NodeConfig::default(), &side.config).ok()?;
-    let changes = comparison.changes.into_iter().map(|change| change.id);
-    let refusals = comparison.refusals.into_iter().map(|refusal| refusal.id);
-    let settled = comparison.settled.into_iter().map(|settled| settled.id);
-    Some(changes.chain(refusals).chain(settled).collect())
 }
 
 /// How often each policy decided, in the plans of some previews.

@@ -1,63 +1,98 @@
-//! MachineConfigs of the cluster as values, so that one that many plans need, one
-//! after the other, is parsed once. They never change: another version has another
+//! MachineConfigs of the cluster as they are read, so that one that many plans need,
+//! one after the other, is read once. They never change: another version has another
 //! key.
 
 use super::side::BodyKey;
 use crate::weight::Weight;
-use serde_json::Value;
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use tread_model::config::NodeConfig;
+use tread_model::diff;
+use tread_model::operator::Layer;
+use tread_model::read::{self, Input};
 
 /// How much is kept, and of what.
 const ROOM: usize = 32 << 20;
 const LARGEST: usize = 1 << 20;
 
-/// MachineConfigs as values, those that were used last.
+/// What a MachineConfig says.
+#[derive(Debug)]
+pub(super) struct Config {
+    /// As the operator's daemon sees it; None: it is no JSON.
+    pub(super) layer: Option<Layer>,
+    /// The ids of everything that it says anything of; None: it cannot be read.
+    says: OnceLock<Option<BTreeSet<String>>>,
+}
+
+impl Config {
+    pub(super) fn of(bytes: &[u8]) -> Config {
+        let layer = serde_json::from_slice(bytes).ok().map(Layer::of);
+        Config { layer, says: OnceLock::new() }
+    }
+
+    /// The ids of everything that it says anything of. `name` and `bytes` are what it
+    /// was read of.
+    pub(super) fn says(&self, name: &str, bytes: &[u8]) -> Option<&BTreeSet<String>> {
+        self.says.get_or_init(|| says(name, bytes)).as_ref()
+    }
+}
+
+fn says(name: &str, bytes: &[u8]) -> Option<BTreeSet<String>> {
+    let input = [Input { name, bytes }];
+    let (side, _) = read::sides_in_order(&input, &input).ok()?;
+    let comparison = diff::compare(&NodeConfig::default(), &side.config).ok()?;
+    let changes = comparison.changes.into_iter().map(|change| change.id);
+    let refusals = comparison.refusals.into_iter().map(|refusal| refusal.id);
+    let settled = comparison.settled.into_iter().map(|settled| settled.id);
+    Some(changes.chain(refusals).chain(settled).collect())
+}
+
+/// MachineConfigs as they are read, those that were used last.
 #[derive(Debug, Default)]
 pub struct Parsed(Mutex<Kept>);
 
 #[derive(Debug, Default)]
 struct Kept {
-    values: BTreeMap<BodyKey, (Arc<Value>, usize, u64)>,
+    configs: BTreeMap<BodyKey, (Arc<Config>, usize, u64)>,
     takes: usize,
     clock: u64,
 }
 
 impl Parsed {
-    /// What a MachineConfig says; None: it is no JSON.
-    pub(super) fn value(&self, key: &BodyKey, bytes: &[u8]) -> Option<Arc<Value>> {
+    /// What a MachineConfig says.
+    pub(super) fn config(&self, key: &BodyKey, bytes: &[u8]) -> Arc<Config> {
         if let Some(there) = self.kept(key) {
-            return Some(there);
+            return there;
         }
-        let value = Arc::new(serde_json::from_slice(bytes).ok()?);
+        let config = Arc::new(Config::of(bytes));
         let takes = Weight::of(bytes).takes();
         if takes <= LARGEST {
-            self.keep(key.clone(), Arc::clone(&value), takes);
+            self.keep(key.clone(), Arc::clone(&config), takes);
         }
-        Some(value)
+        config
     }
 
-    fn kept(&self, key: &BodyKey) -> Option<Arc<Value>> {
+    fn kept(&self, key: &BodyKey) -> Option<Arc<Config>> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.clock += 1;
         let now = kept.clock;
-        let (value, _, used) = kept.values.get_mut(key)?;
+        let (config, _, used) = kept.configs.get_mut(key)?;
         *used = now;
-        Some(Arc::clone(value))
+        Some(Arc::clone(config))
     }
 
-    fn keep(&self, key: BodyKey, value: Arc<Value>, takes: usize) {
+    fn keep(&self, key: BodyKey, config: Arc<Config>, takes: usize) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.clock += 1;
         let now = kept.clock;
         kept.takes += takes;
-        if let Some((_, before, _)) = kept.values.insert(key, (value, takes, now)) {
+        if let Some((_, before, _)) = kept.configs.insert(key, (config, takes, now)) {
             kept.takes = kept.takes.saturating_sub(before);
         }
         while kept.takes > ROOM {
-            let oldest = kept.values.iter().min_by_key(|(_, (_, _, used))| *used);
+            let oldest = kept.configs.iter().min_by_key(|(_, (_, _, used))| *used);
             let Some(key) = oldest.map(|(key, _)| key.clone()) else { return };
-            if let Some((_, takes, _)) = kept.values.remove(&key) {
+            if let Some((_, takes, _)) = kept.configs.remove(&key) {
                 kept.takes = kept.takes.saturating_sub(takes);
             }
         }
@@ -75,18 +110,18 @@ mod tests {
         let text = |size: usize| format!("{{\"a\": \"{}\"}}", "x".repeat(size)).into_bytes();
         let (usual, large) = (text(900 << 10), text(2 << 20));
         for number in 0..100 {
-            assert!(parsed.value(&key(number), &usual).is_some());
-            assert!(parsed.value(&key(0), &usual).is_some());
+            parsed.config(&key(number), &usual);
+            parsed.config(&key(0), &usual);
         }
         assert!(parsed.kept(&key(0)).is_some() && parsed.kept(&key(1)).is_none());
         assert!(parsed.0.lock().unwrap().takes <= ROOM);
-        assert!(parsed.value(&key(1000), &large).is_some());
+        parsed.config(&key(1000), &large);
         assert!(parsed.kept(&key(1000)).is_none());
         for item in ["{}", "0", "[]", "\"\""] {
             let many = format!("[{}{item}]", format!("{item},").repeat(20_000)).into_bytes();
-            assert!(parsed.value(&key(1001), &many).is_some());
+            parsed.config(&key(1001), &many);
             assert!(parsed.kept(&key(1001)).is_none(), "{item}: values count, however short");
         }
-        assert!(parsed.value(&key(1002), b"no JSON").is_none());
+        assert!(parsed.config(&key(1002), b"no JSON").layer.is_none());
     }
 }

@@ -26,7 +26,7 @@ pub(super) fn anew(side: &Side, bodies: &Bodies) -> Result<Anew, String> {
         if let Piece::Generated(generated) = piece {
             let (config, doubts) = render(generated, bodies)?;
             anew.doubts.extend(doubts);
-            *piece = Piece::Given(generated.name.clone(), config.to_string().into_bytes().into());
+            *piece = Piece::given(generated.name.clone(), config.to_string().into_bytes().into());
         }
     }
     Ok(anew)

@@ -1,7 +1,8 @@
 //! A side of a comparison: which objects it is made of, and the bytes of them.
 
+use super::parsed::{Config, Parsed};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A MachineConfig as it stands in the cluster: its name, and its
 /// `resourceVersion`.
@@ -15,11 +16,37 @@ pub type Bodies = BTreeMap<BodyKey, Arc<[u8]>>;
 pub enum Piece {
     /// A MachineConfig of the cluster.
     Stored(BodyKey),
-    /// An object that is at hand: what it is called, and what it holds.
-    Given(String, Arc<[u8]>),
+    /// An object that is at hand.
+    Given(Arc<Given>),
     /// The MachineConfig in which the operator renders mirrors, as it will.
     Generated(Box<Generated>),
 }
+
+/// An object that is at hand, for all pools that get it.
+#[derive(Debug)]
+pub struct Given {
+    /// What it is called.
+    name: String,
+    /// What it holds.
+    bytes: Arc<[u8]>,
+    /// The same, read by whoever needs it first.
+    config: OnceLock<Arc<Config>>,
+}
+
+impl Given {
+    /// What it holds.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl PartialEq for Given {
+    fn eq(&self, other: &Given) -> bool {
+        (&self.name, &self.bytes) == (&other.name, &other.bytes)
+    }
+}
+
+impl Eq for Given {}
 
 /// The MachineConfig in which the operator renders mirrors, and all that it is
 /// rendered anew of.
@@ -49,10 +76,28 @@ pub struct Side {
 }
 
 impl Piece {
+    /// An object that is at hand: what it is called, and what it holds.
+    pub fn given(name: String, bytes: Arc<[u8]>) -> Piece {
+        Piece::Given(Arc::new(Given { name, bytes, config: OnceLock::new() }))
+    }
+
+    /// What it says as a MachineConfig, if what it holds is at hand.
+    pub(super) fn config(&self, bodies: &Bodies, parsed: &Parsed) -> Option<Arc<Config>> {
+        match self {
+            Piece::Stored(key) => Some(parsed.config(key, bodies.get(key)?)),
+            Piece::Given(given) => {
+                let read = || Arc::new(Config::of(&given.bytes));
+                Some(Arc::clone(given.config.get_or_init(read)))
+            }
+            Piece::Generated(_) => None,
+        }
+    }
+
     /// What it is called.
     pub fn name(&self) -> &str {
         match self {
-            Piece::Stored((name, _)) | Piece::Given(name, _) => name,
+            Piece::Stored((name, _)) => name,
+            Piece::Given(given) => &given.name,
             Piece::Generated(generated) => &generated.name,
         }
     }
@@ -61,20 +106,20 @@ impl Piece {
     pub fn bytes<'b>(&'b self, bodies: &'b Bodies) -> Option<&'b [u8]> {
         match self {
             Piece::Stored(key) => bodies.get(key).map(AsRef::as_ref),
-            Piece::Given(_, bytes) => Some(bytes),
+            Piece::Given(given) => Some(&given.bytes),
             Piece::Generated(_) => None,
         }
     }
 
     /// Whether it is at hand, whatever the cluster holds.
     pub(crate) fn is_given(&self) -> bool {
-        matches!(self, Piece::Given(..))
+        matches!(self, Piece::Given(_))
     }
 
     /// It, or what it is rendered of.
     pub fn parts(&self) -> Vec<&Piece> {
         match self {
-            Piece::Stored(_) | Piece::Given(..) => vec![self],
+            Piece::Stored(_) | Piece::Given(_) => vec![self],
             Piece::Generated(it) => {
                 it.before.iter().chain(&it.templates).chain(&it.mirrors).collect()
             }
@@ -93,7 +138,7 @@ impl Side {
         let parts = self.configs.iter().chain(&self.mirrors).flat_map(Piece::parts);
         let stored = parts.filter_map(|piece| match piece {
             Piece::Stored(key) => Some(key),
-            Piece::Given(..) | Piece::Generated(_) => None,
+            Piece::Given(_) | Piece::Generated(_) => None,
         });
         stored.chain(&self.os_image_of)
     }

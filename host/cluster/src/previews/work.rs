@@ -225,8 +225,8 @@ pub(super) fn pieces(cluster: &Cluster, names: &[&str]) -> Vec<Piece> {
 }
 
 pub(super) fn piece(cluster: &Cluster, name: &str) -> Option<Piece> {
-    if let Some(body) = cluster.incoming.get(name) {
-        return Some(Piece::Given(name.to_owned(), Arc::clone(body)));
+    if let Some(piece) = cluster.incoming.get(name) {
+        return Some(piece.clone());
     }
     let meta = cluster.configs.get(name)?;
     Some(Piece::Stored(key(name, &meta.version)))
@@ -236,7 +236,7 @@ pub(super) fn piece(cluster: &Cluster, name: &str) -> Option<Piece> {
 pub fn mirror_pieces(cluster: &Cluster) -> Vec<Piece> {
     let all = cluster.mirrors.iter();
     all.map(|((kind, name), mirror)| {
-        Piece::Given(format!("{kind}/{name}"), Arc::clone(&mirror.body))
+        Piece::given(format!("{kind}/{name}"), Arc::clone(&mirror.body))
     })
     .collect()
 }

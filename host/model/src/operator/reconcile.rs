@@ -32,7 +32,7 @@ pub(super) fn rejections(old: &Rendered, new: &Rendered) -> Vec<Because> {
         let id = || format!("file:{path}");
         if file.get("append").is_some() {
             reject(id(), "`append` cannot be applied again");
-        } else if path == FORCE_FILE {
+        } else if **path == *FORCE_FILE {
             reject(id(), "it would make every node write everything again");
         } else if !has_source(file) && file.get("overwrite") != Some(&Value::Bool(false)) {
             reject(

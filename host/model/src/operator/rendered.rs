@@ -2,13 +2,18 @@
 //! written, since it compares writing, not meaning.
 
 use serde_json::{Map, Value};
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Entries by their path or name. Many configs that are merged share each of them.
+pub(super) type Entries = BTreeMap<Arc<str>, Arc<Value>>;
 
 /// What several MachineConfigs set together, or what one rendered one sets.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Rendered {
-    pub(super) files: BTreeMap<String, Value>,
-    pub(super) units: BTreeMap<String, Value>,
+    pub(super) files: Entries,
+    pub(super) units: Entries,
     pub(super) passwd: Value,
     /// `disks`, `filesystems`, `raid`, `directories`, `links`.
     pub(super) storage: Map<String, Value>,
@@ -20,38 +25,117 @@ pub struct Rendered {
     pub(super) fips: bool,
 }
 
+/// One MachineConfig, read so that it can be merged with others again and again.
+#[derive(Debug)]
+pub struct Layer {
+    files: Vec<Entry>,
+    units: Vec<Entry>,
+    /// The Ignition config without its files and units.
+    rest: Value,
+    kernel_arguments: Vec<String>,
+    extensions: Vec<String>,
+    kernel_type: Option<&'static str>,
+    os_image: Option<String>,
+    fips: bool,
+}
+
+#[derive(Debug)]
+struct Entry {
+    name: Arc<str>,
+    /// As it is written here.
+    written: Arc<Value>,
+    /// As it is rendered where no other config says anything of it.
+    rendered: Arc<Value>,
+}
+
+impl Layer {
+    /// Of a MachineConfig.
+    pub fn of(mut machine_config: Value) -> Layer {
+        let mut spec = taken(&mut machine_config, "spec");
+        let mut rest = taken(&mut spec, "config");
+        crate::read::leave_out(&mut rest);
+        prune(&mut rest);
+        let files = rest.pointer_mut("/storage/files").map(Value::take);
+        let units = rest.pointer_mut("/systemd/units").map(Value::take);
+        let spec = &spec;
+        let image = spec["osImageURL"].as_str().filter(|image| !image.is_empty());
+        let kernel_type = spec["kernelType"].as_str().map(canonical_kernel_type);
+        Layer {
+            files: entries(files, "path", as_rendered),
+            units: entries(units, "name", |_| {}),
+            rest,
+            kernel_arguments: texts(&spec["kernelArguments"]).collect(),
+            extensions: texts(&spec["extensions"]).collect(),
+            kernel_type: kernel_type.filter(|kind| *kind != "default"),
+            os_image: image.map(str::to_owned),
+            fips: spec["fips"].as_bool().unwrap_or_default(),
+        }
+    }
+}
+
+/// The entries of a list that have a name.
+fn entries(list: Option<Value>, key: &str, render: impl Fn(&mut Value)) -> Vec<Entry> {
+    let Some(Value::Array(list)) = list else { return Vec::new() };
+    let named = list.into_iter().filter_map(|entry| {
+        let name = Arc::from(entry.get(key)?.as_str()?);
+        let mut rendered = entry.clone();
+        render(&mut rendered);
+        let written = Arc::new(entry);
+        let rendered = match rendered == *written {
+            true => Arc::clone(&written),
+            false => Arc::new(rendered),
+        };
+        Some(Entry { name, written, rendered })
+    });
+    named.collect()
+}
+
+/// Puts entries over those that are there.
+fn merge(below: &mut Entries, above: &[Entry], render: impl Fn(&mut Value)) {
+    for entry in above {
+        match below.get_mut(&entry.name) {
+            Some(there) => {
+                let there = Arc::make_mut(there);
+                overlay(there, Value::clone(&entry.written));
+                render(there);
+            }
+            None => {
+                below.insert(Arc::clone(&entry.name), Arc::clone(&entry.rendered));
+            }
+        }
+    }
+}
+
 impl Rendered {
+    /// As [`Rendered::merged`], of MachineConfigs that are read for it.
+    pub fn of(machine_configs: impl IntoIterator<Item = Value>) -> Rendered {
+        Rendered::merged(machine_configs.into_iter().map(Layer::of))
+    }
+
     /// Merges MachineConfigs, in the order given, as the operator does for a
     /// pool. One that is rendered already is the merge of itself.
-    pub fn of(machine_configs: impl IntoIterator<Item = Value>) -> Rendered {
+    pub fn merged(layers: impl IntoIterator<Item = impl Borrow<Layer>>) -> Rendered {
         let mut rendered = Rendered { kernel_type: "default", ..Rendered::default() };
-        let mut config = Value::Null;
-        for mut machine_config in machine_configs {
-            let mut spec = taken(&mut machine_config, "spec");
-            let mut own = taken(&mut spec, "config");
-            crate::read::leave_out(&mut own);
-            prune(&mut own);
-            overlay(&mut config, own);
-            let spec = &spec;
-            rendered.kernel_arguments.extend(texts(&spec["kernelArguments"]));
-            rendered.extensions.extend(texts(&spec["extensions"]));
-            let kernel_type = spec["kernelType"].as_str().map(canonical_kernel_type);
-            if let Some(other) = kernel_type.filter(|kind| *kind != "default") {
-                rendered.kernel_type = other;
+        let mut rest = Value::Null;
+        for layer in layers {
+            let layer = layer.borrow();
+            merge(&mut rendered.files, &layer.files, as_rendered);
+            merge(&mut rendered.units, &layer.units, |_| {});
+            overlay(&mut rest, layer.rest.clone());
+            rendered.kernel_arguments.extend_from_slice(&layer.kernel_arguments);
+            rendered.extensions.extend_from_slice(&layer.extensions);
+            rendered.kernel_type = layer.kernel_type.unwrap_or(rendered.kernel_type);
+            if let Some(image) = &layer.os_image {
+                rendered.os_image.clone_from(image);
             }
-            if let Some(image) = spec["osImageURL"].as_str().filter(|image| !image.is_empty()) {
-                rendered.os_image = image.to_owned();
-            }
-            rendered.fips |= spec["fips"].as_bool().unwrap_or_default();
+            rendered.fips |= layer.fips;
         }
-        if let Value::Object(storage) = taken(&mut config, "storage") {
+        if let Value::Object(storage) = taken(&mut rest, "storage") {
             rendered.storage = storage;
         }
-        rendered.files = keyed(rendered.storage.remove("files"), "path");
-        rendered.files.values_mut().for_each(as_rendered);
-        rendered.units = keyed(config.pointer_mut("/systemd/units").map(Value::take), "name");
-        rendered.passwd = taken(&mut config, "passwd");
-        rendered.ignition_arguments = taken(&mut config, "kernelArguments");
+        rendered.storage.remove("files");
+        rendered.passwd = taken(&mut rest, "passwd");
+        rendered.ignition_arguments = taken(&mut rest, "kernelArguments");
         rendered
     }
 
@@ -60,13 +144,13 @@ impl Rendered {
     /// is written.
     #[must_use]
     pub fn with_file(mut self, path: &str, text: &str) -> Rendered {
-        let there = self.files.get(path).and_then(contents);
+        let there = self.files.get(path).and_then(|file| contents(file));
         if there.is_some_and(|bytes| bytes == text.as_bytes()) {
             return self;
         }
         let data = base64_simd::STANDARD.encode_to_string(text.as_bytes());
         let source = format!("data:text/plain;charset=utf-8;base64,{data}");
-        let mut file = match self.files.remove(path) {
+        let mut file = match self.files.remove(path).map(Arc::unwrap_or_clone) {
             Some(Value::Object(file)) => file,
             _ => Map::from_iter([
                 ("path".to_owned(), Value::from(path)),
@@ -75,13 +159,13 @@ impl Rendered {
             ]),
         };
         file.insert("contents".to_owned(), serde_json::json!({ "source": source }));
-        self.files.insert(path.to_owned(), Value::Object(file));
+        self.files.insert(Arc::from(path), Arc::new(Value::Object(file)));
         self
     }
 
     /// Leaves out these files, and the hashes of passwords.
     pub fn forget(&mut self, files: &BTreeSet<String>, passwords: bool) {
-        self.files.retain(|path, _| !files.contains(path));
+        self.files.retain(|path, _| !files.contains(&**path));
         let users = self.passwd.get_mut("users").and_then(Value::as_array_mut);
         for user in users.into_iter().flatten().filter_map(Value::as_object_mut) {
             if passwords {
@@ -92,12 +176,12 @@ impl Rendered {
 
     /// The names whose entries are not written alike on both sides.
     pub(super) fn differing<'r>(
-        old: &'r BTreeMap<String, Value>,
-        new: &'r BTreeMap<String, Value>,
+        old: &'r Entries,
+        new: &'r Entries,
     ) -> impl Iterator<Item = &'r str> {
         let removed = old.keys().filter(|name| !new.contains_key(*name));
         let other = new.iter().filter(|(name, entry)| old.get(*name) != Some(entry));
-        removed.chain(other.map(|(name, _)| name)).map(String::as_str)
+        removed.chain(other.map(|(name, _)| name)).map(|name| &**name)
     }
 }
 
@@ -122,16 +206,6 @@ fn canonical_kernel_type(kernel_type: &str) -> &'static str {
         "64k-pages" => "64k-pages",
         _ => "default",
     }
-}
-
-/// A list of entries by what names them; of equal names the last counts.
-fn keyed(list: Option<Value>, key: &str) -> BTreeMap<String, Value> {
-    let Some(Value::Array(entries)) = list else { return BTreeMap::new() };
-    let named = entries.into_iter().filter_map(|entry| {
-        let name = entry.get(key)?.as_str()?.to_owned();
-        Some((name, entry))
-    });
-    named.collect()
 }
 
 /// What the operator writes into each file when it renders, where nothing else is

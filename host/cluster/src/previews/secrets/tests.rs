@@ -34,7 +34,7 @@ fn password(hash: &str) -> Value {
 fn said(there: &Value, asked: &Value, operated: bool, hides_secrets: bool) -> Vec<String> {
     let key = ("rendered-worker-1".to_owned(), "1".to_owned());
     let bodies = Bodies::from([(key.clone(), config(&key.0, there))]);
-    let given = Piece::Given(NEW.to_owned(), config(NEW, asked));
+    let given = Piece::given(NEW.to_owned(), config(NEW, asked));
     let cause = Cause {
         kind: "MachineConfig".to_owned(),
         name: NEW.to_owned(),

@@ -214,7 +214,9 @@ fn a_change_that_is_about_to_be_made_counts_as_made() {
     let after = cluster.with(&change);
     assert_eq!(causes_of(&after), ["MachineConfig/60 created"]);
     let work = work(&after, "worker").unwrap();
-    assert!(matches!(work.to.configs.last(), Some(Piece::Given(name, _)) if name == "60"));
+    assert!(
+        matches!(work.to.configs.last(), Some(piece @ Piece::Given(_)) if piece.name() == "60")
+    );
     let after = cluster.with(&Change::NoMachineConfig("50".to_owned()));
     assert_eq!(causes_of(&after), ["MachineConfig/50 deleted"]);
     let key = ("ImageTagMirrorSet", "x".to_owned());
