@@ -144,11 +144,21 @@ fn earlier(own: Option<Installed>, mut all: Vec<Installed>, namespace: &str) -> 
 fn said(namespace: &str, others: &[Installed]) -> String {
     let names: Vec<&str> = others.iter().map(|it| it.namespace.as_str()).collect();
     let names = names.join(", ");
+    let first = others.first().map_or("", |it| it.namespace.as_str());
+    let remove = |namespace: &str| {
+        format!(
+            "`tread manifests --namespace {namespace} --without-definitions | kubectl delete \
+             --ignore-not-found -f -`"
+        )
+    };
     format!(
         "another tread is installed in the namespace {names}, before this one in {namespace}: a \
-         cluster has room for one, so this one writes nothing until that is removed. Where none runs \
-         there any more: `kubectl label namespace {} app.kubernetes.io/part-of-`",
-        others.first().map_or("", |it| it.namespace.as_str())
+         cluster has room for one, so this one writes nothing until that is removed. {} removes this \
+         one, {} the other; without that option all policies and plans would go too, since both have \
+         the same definitions. Where none runs there any more: `kubectl label namespace {first} \
+         app.kubernetes.io/part-of-`",
+        remove(namespace),
+        remove(first)
     )
 }
 
@@ -172,6 +182,13 @@ mod tests {
             let names: Vec<&str> = found.iter().map(|it| it.namespace.as_str()).collect();
             assert_eq!(names, met, "{own:?}");
         }
-        assert!(said("b", &[at(1, "a")]).contains("in the namespace a, before this one in b"));
+        let said = said("b", &[at(1, "a")]);
+        assert!(said.contains("in the namespace a, before this one in b"), "{said}");
+        // The definitions belong to both.
+        for namespace in ["a", "b"] {
+            let removes =
+                format!("tread manifests --namespace {namespace} --without-definitions |");
+            assert!(said.contains(&removes), "{said}");
+        }
     }
 }
