@@ -29,7 +29,7 @@ example_policies_are_formatted() {
 
 # The tree's own manifest, with the SDK as its only member.
 workspace_of_the_sdk() {
-  sed 's|^members = .*|members = ["guest-sdk"]|; s|^exclude = .*|exclude = ["examples"]|' Cargo.toml
+  sed -e '/^members = \[/,/\]/c\members = ["guest-sdk"]' -e 's|^exclude = .*|exclude = ["examples"]|' Cargo.toml
 }
 
 # In the directory of a policy, with one target directory for all of them.

@@ -1,11 +1,11 @@
 //! `tread manifests`: everything to install, made of the code.
 
-use crate::cli::ManifestsOutput;
-use crate::{Exit, UsageError, warn};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use std::io::Write;
+use tread_console::exit::{Exit, UsageError};
+use tread_console::print::warn;
 use tread_front::manifests::{self, Options};
 
 const EXAMPLES: &str = "\
@@ -40,6 +40,15 @@ impl From<Mode> for manifests::Mode {
             Mode::Advise => manifests::Mode::Advise,
         }
     }
+}
+
+/// How to print manifests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ManifestsOutput {
+    /// Documents for kubectl apply
+    Yaml,
+    /// One List
+    Json,
 }
 
 /// The arguments of `tread manifests`.

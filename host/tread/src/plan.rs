@@ -1,27 +1,33 @@
 //! `tread plan OLD NEW`
 
+pub mod args;
 mod overruled;
 mod sides;
 mod told;
+pub(crate) mod too_disruptive;
 
-use crate::cli::{PlanArgs, PlanOutput, When};
+use crate::render;
 use crate::render::human::{self, Beside};
 use crate::render::look::Look;
 use crate::render::measure::measured;
-use crate::render::{self, json, yaml};
-use crate::{Exit, UsageError, loading, unless_nobody_reads};
+use crate::render::timings::Timings;
 use anyhow::Result;
+use args::{PlanArgs, PlanOutput, When};
 use serde::Serialize;
 use sides::{Read, Source, named, read_side};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
+use too_disruptive::too_disruptive;
+use tread_console::exit::{Exit, UsageError, unless_nobody_reads};
+use tread_console::print::{json, yaml};
 use tread_engine::limits::Limits;
-use tread_engine::planner::{self, CallRecord, Planned};
-use tread_model::effect::Effect;
+use tread_engine::planner::{self, Planned};
+use tread_loading::sandbox;
+use tread_loading::shadow::policies_and_shadows;
 use tread_model::mirrors;
 use tread_model::plan::compare::Shadow;
-use tread_model::plan::{Plan, PlanOutcome, causes};
+use tread_model::plan::{Plan, PlanOutcome};
 use tread_model::read::{self, Side};
 
 /// Plans, prints, and says by the exit code whether it is gentle enough.
@@ -43,9 +49,9 @@ pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
 
     let start = Instant::now();
     let limits = Limits::default();
-    let sandbox = loading::sandbox(limits.clone())?;
+    let sandbox = sandbox::for_one(limits.clone())?;
     let (policies, warnings, shadows) =
-        loading::policies_and_shadows(&args.policies, &args.shadow, &sandbox)?;
+        policies_and_shadows(&args.policies, &args.shadow, &sandbox)?;
     let warnings = [doubts, warnings].concat();
     let starting = start.elapsed();
 
@@ -85,30 +91,6 @@ pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
     })
 }
 
-/// That a plan is more disruptive than `--max`.
-#[derive(Debug)]
-pub(crate) struct TooDisruptive {
-    /// How much it is, and how much was allowed.
-    pub(crate) what: String,
-    /// Which changes are the cause, and who could make them cost less.
-    pub(crate) causes: Vec<String>,
-}
-
-impl TooDisruptive {
-    fn sentence(&self) -> String {
-        format!("{}, because of {}", self.what, self.causes.join("; "))
-    }
-}
-
-fn too_disruptive(plan: &Plan, max: Option<Effect>) -> Option<TooDisruptive> {
-    let max = max.filter(|max| plan.outcome != PlanOutcome::Refuse && plan.effect > *max)?;
-    let causes = causes(plan, |effect| effect > max);
-    Some(TooDisruptive {
-        what: format!("more disruptive than --max {max}: this plan is a {}", plan.effect),
-        causes: causes.iter().map(|cause| format!("{cause}: {}", cause.way_out())).collect(),
-    })
-}
-
 /// What the plan for a person shows of both sides, for a script.
 fn measure(planned: &mut Planned<'_>) {
     for change in &mut planned.plan.changes {
@@ -124,23 +106,6 @@ fn with_mirrors(mut side: Side<'_>) -> Result<Side<'_>> {
         mirrors::apply(&mut side.config, &side.mirrors)?;
     }
     Ok(side)
-}
-
-/// How long everything took.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Timings {
-    /// Reading both sides.
-    pub(crate) reading: Duration,
-    /// Getting the policies and the sandbox ready.
-    pub(crate) starting: Duration,
-    /// Comparing, digests included.
-    pub(crate) comparing: Duration,
-    /// Each call of a policy.
-    pub(crate) calls: Vec<CallRecord>,
-    /// Each call for what policies in the shadow would have decided.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) shadow_calls: Vec<CallRecord>,
 }
 
 #[derive(Serialize)]

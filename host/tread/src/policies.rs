@@ -1,25 +1,66 @@
 //! `tread policies`
 
-use crate::cli::{ListOutput, PoliciesArgs};
-use crate::render::{json, table, yaml};
-use crate::{Exit, loading, warn};
+use crate::cluster::ClusterArgs;
+use crate::kubectl;
+use crate::render::output::ListOutput;
 use anyhow::Result;
+use clap::Args;
 use serde::Serialize;
 use std::io::Write;
+use tread_console::exit::Exit;
+use tread_console::print::{json, warn, yaml};
+use tread_console::sentence::effects;
+use tread_console::table;
 use tread_engine::limits::Limits;
 use tread_engine::policy::Policy;
 use tread_engine::sandbox::Sandbox;
+use tread_loading::args::PolicyArgs;
+use tread_loading::{policies, sandbox};
 use tread_model::description::Claim;
 use tread_model::digest::Sha256;
-use tread_model::effect::Effect;
 use tread_model::verdict::Layer;
+
+const EXAMPLES: &str = "\
+Examples:
+  tread policies                     the built-in policies
+  tread policies -o wide             with every claim and the range of its answers
+  tread policies --policy my.wasm    with a template owner's policy
+  tread policies --cluster           those of a cluster
+  tread policies -o json";
+
+/// The arguments of `tread policies`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct PoliciesArgs {
+    /// Which policies, besides the built-in ones.
+    #[command(flatten)]
+    pub policies: PolicyArgs,
+    /// List those of the cluster instead, as `kubectl tread policies` does
+    #[arg(long = "cluster", conflicts_with_all = ["policy", "rules", "settings", "may_relax", "read_secrets"])]
+    pub from_cluster: bool,
+    /// Which cluster.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+    /// How to print the list
+    #[arg(short, long, value_enum, default_value_t = ListOutput::Human)]
+    pub output: ListOutput,
+}
+
+impl PoliciesArgs {
+    /// Whether those of the cluster are meant. Whoever asks kubectl means them.
+    pub fn asks_cluster(&self) -> bool {
+        let p = &self.policies;
+        let names_others = !(p.policy.is_empty() && p.rules.is_empty());
+        self.from_cluster || kubectl::is_caller() && !names_others
+    }
+}
 
 /// Lists the policies, each loaded and checked.
 pub fn run(args: &PoliciesArgs, out: &mut impl Write) -> Result<Exit> {
     let limits = Limits::default();
-    let (policies, warnings) = loading::policies(&args.policies, &limits)?;
+    let (policies, warnings) = policies::named(&args.policies, &limits)?;
     warnings.iter().for_each(|warning| warn(warning));
-    let sandbox = loading::sandbox(limits)?;
+    let sandbox = sandbox::for_one(limits)?;
     let rows: Vec<Row<'_>> =
         policies.policies().iter().map(|policy| row(policy, &sandbox)).collect();
     match args.output {
@@ -130,9 +171,4 @@ fn wide_table_of(rows: &[Row<'_>]) -> Vec<Vec<String>> {
         })
     });
     table::with_heads(&heads, cells)
-}
-
-pub(crate) fn effects(claim: &Claim) -> String {
-    let Claim { least, most, .. } = claim;
-    if least == most { Effect::to_string(least) } else { format!("{least}..{most}") }
 }

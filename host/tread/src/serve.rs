@@ -5,7 +5,7 @@ mod checks;
 mod listed;
 
 use crate::manifests::Mode;
-use crate::{Exit, builtins, loading};
+use crate::shipped::shipped;
 use anyhow::{Context as _, Result, anyhow};
 use axum::Router;
 use checks::{Known, readiness};
@@ -22,6 +22,7 @@ use tread_cluster::boot_images;
 use tread_cluster::plans::{self, Previewer, Retention};
 use tread_cluster::policies::registry;
 use tread_cluster::policies::snapshot::Room;
+use tread_console::exit::Exit;
 use tread_engine::limits::Limits;
 use tread_front::admission::certificates::{Lives, service_names};
 use tread_front::admission::{Certificates, Settings, Warn, webhook};
@@ -35,6 +36,7 @@ use tread_kube::leadership::{Election, Timings};
 use tread_kube::metrics::Metrics;
 use tread_kube::review::Warned;
 use tread_kube::watching::Watches;
+use tread_loading::sandbox;
 
 /// In a pod, so long the API server may still send requests here after the pod
 /// was told to stop.
@@ -167,13 +169,13 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
     };
 
     let watches = Watches::default();
-    let sandbox = loading::shared_sandbox(Limits::default(), SLOTS)?;
+    let sandbox = sandbox::for_many(Limits::default(), SLOTS)?;
     let (policies, registry) = registry::start(registry::Settings {
         client: client.clone(),
         namespace: namespace.clone(),
         replica: replica.clone(),
         sandbox: sandbox.clone(),
-        shipped: builtins::shipped()?,
+        shipped: shipped()?,
         room: Room::default(),
         leads: leading.clone(),
         watches: watches.clone(),

@@ -9,8 +9,8 @@ mod support;
 
 use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
-use support::{Bench, case_files, run, tree};
-use tread::cases;
+use support::{Bench, run, tree};
+use tread_authoring::cases;
 
 /// Tests write the same file when they update it.
 static README: Mutex<()> = Mutex::new(());
@@ -108,7 +108,7 @@ fn compare(page: &str, start: &str, end: &str, expected: &str) {
 
 fn expected_table() -> String {
     let mut rows: Vec<(String, String)> = Vec::new();
-    for path in case_files() {
+    for path in cases::files(&tree().join("tests/cases/policies")).unwrap() {
         for case in cases::read_file(&path).unwrap() {
             rows.extend(case.costs.zip(case.expect.plan));
         }

@@ -1,9 +1,7 @@
 //! `tread bootimages`
 
 use super::connect::{ClusterArgs, cluster, wait_for};
-use crate::Exit;
-use crate::cli::ListOutput;
-use crate::render::{json, line, table, yaml};
+use crate::render::output::ListOutput;
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, Subcommand};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -15,6 +13,9 @@ use tread_cluster::boot_images::gather::gather;
 use tread_cluster::boot_images::kinds::CATALOGUE_NAMESPACE;
 use tread_cluster::boot_images::machine::{Key, Machine};
 use tread_cluster::boot_images::report::{Report, boots, name_of, remedy_of, report};
+use tread_console::exit::Exit;
+use tread_console::print::{json, line, warn, yaml};
+use tread_console::table;
 use tread_kube::asking::{Call, CallOutcome, Failed, ask};
 use tread_kube::metrics::Metrics;
 use tread_model::boot_images::rule::Reason;
@@ -139,7 +140,7 @@ async fn known(asked: &Asked) -> Result<Known> {
         bail!(waits.join("; "));
     }
     for problem in waits.iter().chain(&report.problems) {
-        crate::warn(problem);
+        warn(problem);
     }
     Ok(Known { client, facts, report, whole: waits.is_empty() })
 }

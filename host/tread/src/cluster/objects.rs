@@ -1,8 +1,9 @@
 //! A DisruptionPlan for a person.
 
-use crate::render::{line, table};
 use serde_json::Value;
 use std::io::{self, Write};
+use tread_console::print::line;
+use tread_console::table;
 use tread_kube::api::disruption_plan::{PlanChange, PlanStep, Transition};
 use tread_kube::api::{DisruptionPlan, DisruptionPlanStatus};
 

@@ -2,16 +2,16 @@
 
 use super::connect::{Cluster, ClusterArgs, cluster, wait_for};
 use super::{objects, unreadable};
-use crate::Exit;
-use crate::UsageError;
-use crate::cli::ListOutput;
-use crate::render::{json, line, table, yaml};
+use crate::render::output::ListOutput;
 use anyhow::{Result, anyhow};
 use clap::Args;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt as _};
 use std::io::Write;
 use tread_cluster::listed;
+use tread_console::exit::{Exit, UsageError};
+use tread_console::print::{json, line, warn, yaml};
+use tread_console::table;
 use tread_kube::api::{DisruptionPlan, MachineConfigPool};
 use tread_kube::asking::{Call, CallOutcome, ask};
 use tread_kube::metrics::Metrics;
@@ -66,7 +66,7 @@ pub fn run(args: &PlansArgs, out: &mut impl Write) -> Result<Exit> {
         Ok((plans, missing))
     })?;
     if let Some(missing) = &missing {
-        crate::warn(missing);
+        warn(missing);
     }
     plans.sort_by_cached_key(|it| (it.object.spec.pool.clone(), it.object.name_any()));
     if let Some(name) = &args.name {

@@ -2,13 +2,14 @@
 
 use super::connect::{ClusterArgs, cluster, wait_for};
 use super::unreadable;
-use crate::Exit;
-use crate::cli::ListOutput;
-use crate::render::{json, table, yaml};
+use crate::render::output::ListOutput;
 use anyhow::Result;
 use kube::ResourceExt as _;
 use std::io::Write;
 use tread_cluster::listed::{self, Listed};
+use tread_console::exit::Exit;
+use tread_console::print::{json, yaml};
+use tread_console::table;
 use tread_kube::api::DisruptionPolicy;
 use tread_kube::clean::clean;
 

@@ -4,9 +4,8 @@
 use super::connect::{cluster, wait_for};
 use super::waiting::{may_not_read, until_ready};
 use super::{beyond, objects};
-use crate::cli::{PlanArgs, PlanOutput};
-use crate::render::{json, line, table, yaml};
-use crate::{Exit, UsageError, builtins, inputs, loading, warn};
+use crate::plan::args::{PlanArgs, PlanOutput};
+use crate::shipped::shipped;
 use anyhow::{Result, anyhow, bail};
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
@@ -20,6 +19,10 @@ use tread_cluster::policies::current::Published;
 use tread_cluster::policies::registry;
 use tread_cluster::policies::snapshot::Room;
 use tread_cluster::previews::{Change, Cluster, Described, describe};
+use tread_console::exit::{Exit, UsageError};
+use tread_console::inputs;
+use tread_console::print::{json, line, warn, yaml};
+use tread_console::table;
 use tread_engine::limits::Limits;
 use tread_kube::api::POOL_KIND;
 use tread_kube::api::disruption_plan::Cause;
@@ -28,6 +31,7 @@ use tread_kube::events::Events;
 use tread_kube::leadership::Leading;
 use tread_kube::metrics::Metrics;
 use tread_kube::watching::Watches;
+use tread_loading::sandbox;
 use tread_model::digest::Digest;
 use tread_model::effect::Effect;
 use tread_model::read::{Input, document_values};
@@ -40,7 +44,7 @@ pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
     let all = wait_for(async {
         let client = cluster(&args.cluster).await?.client;
         let limits = Limits::default();
-        let sandbox = loading::sandbox(limits)?;
+        let sandbox = sandbox::for_one(limits)?;
         // Whoever asks from outside writes nothing.
         let (_never, leads) = watch::channel(false);
         let leads = Leading::told(leads, None);
@@ -51,7 +55,7 @@ pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
             namespace: args.namespace.clone(),
             replica: "tread plan".to_owned(),
             sandbox: sandbox.clone(),
-            shipped: builtins::shipped()?,
+            shipped: shipped()?,
             room: Room::default(),
             leads: leads.clone(),
             watches: watches.clone(),

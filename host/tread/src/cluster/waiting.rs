@@ -2,7 +2,7 @@
 //! told for what, and nobody waits for what will never come.
 
 use super::connect::INSTALLS;
-use crate::{builtins, warn};
+use crate::shipped::shipped;
 use anyhow::{Result, bail};
 use kube::Client;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tread_cluster::listed;
 use tread_cluster::plans::Previewer;
 use tread_cluster::policies::current::Published;
+use tread_console::print::warn;
 use tread_kube::asking::{CallOutcome, Failed};
 use tread_kube::watching::Watches;
 
@@ -149,7 +150,7 @@ async fn is_served(client: &Client) -> Result<()> {
     let Ok(Ok(there)) = there else { return Ok(()) };
     let sources = there.iter().filter_map(|it| it.object.spec.source.as_ref()?.builtin.as_deref());
     let sources: Vec<&str> = sources.collect();
-    let shipped = builtins::shipped()?.builtins;
+    let shipped = shipped()?.builtins;
     match shipped.iter().find(|it| !sources.contains(&it.name)) {
         None => Ok(()),
         Some(missing) => bail!(

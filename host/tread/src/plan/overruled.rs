@@ -1,12 +1,12 @@
 //! What would be planned without the admin layer, so that it can be seen what
 //! an admin's rule stands in place of.
 
-use crate::cli::PolicyArgs;
-use crate::loading;
 use anyhow::Result;
 use tread_engine::limits::Limits;
 use tread_engine::planner;
 use tread_engine::sandbox::Sandbox;
+use tread_loading::args::PolicyArgs;
+use tread_loading::policies::named_below_admin;
 use tread_model::plan::{Overruled, Plan, PlannedChange};
 use tread_model::read::Side;
 use tread_model::verdict::Layer;
@@ -24,7 +24,7 @@ pub(super) fn tell(
     if !plan.changes.iter().any(by_admin) {
         return Ok(());
     }
-    let (policies, _) = loading::policies_below_admin(args, limits)?;
+    let (policies, _) = named_below_admin(args, limits)?;
     let others = planner::plan(sandbox, &policies, &old.config, &new.config, Vec::new())?.plan;
     for change in plan.changes.iter_mut().filter(|change| by_admin(change)) {
         let other = others.changes.binary_search_by(|other| other.id.cmp(&change.id));

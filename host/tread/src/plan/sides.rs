@@ -1,13 +1,14 @@
 //! What was read on each side: told where it is not obvious, so that a wrong
 //! directory is noticed.
 
-use crate::inputs::{self, NamedBytes};
-use crate::render::sentence::count;
-use crate::{UsageError, warn};
 use anyhow::Result;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use tread_console::exit::UsageError;
+use tread_console::inputs::{self, NamedBytes};
+use tread_console::print::warn;
+use tread_console::sentence::count;
 use tread_model::read::{Input, MirrorKind, Side};
 
 /// The files of a side.

@@ -1,13 +1,13 @@
 //! Why a plan ends a pipeline, for whoever reads its log.
 
-use super::TooDisruptive;
-use crate::cli::PlanOutput;
-use crate::render::sentence::sentence;
-use crate::warn;
+use super::args::PlanOutput;
+use super::too_disruptive::TooDisruptive;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt as _;
+use tread_console::print::warn;
+use tread_console::sentence::sentence;
 use tread_model::plan::{ChangeOutcome, Plan};
 
 /// Says on standard error why a plan ends with another exit code than 0, unless the

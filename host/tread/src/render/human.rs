@@ -3,13 +3,13 @@
 use super::difference::difference;
 use super::groups::{Group, groups};
 use super::look::{Colour, Look};
-use super::sentence::{count, sentence};
-use crate::plan::{Timings, TooDisruptive};
+use super::timings::{Timings, print_timings};
+use crate::plan::too_disruptive::TooDisruptive;
 use anyhow::Result;
 use std::fmt;
 use std::io::Write;
-use std::time::Duration;
-use tread_engine::planner::{Planned, Used};
+use tread_console::sentence::{count, sentence};
+use tread_engine::planner::Planned;
 use tread_model::change::Edit;
 use tread_model::claim::Kind;
 use tread_model::effect::Effect;
@@ -298,23 +298,5 @@ fn dim(out: &mut impl Write, look: Look, text: &str) -> Result<()> {
         let indent = " ".repeat(line.chars().count().saturating_sub(text.chars().count()));
         writeln!(out, "{indent}{}", look.paint(Colour::Dim, text))
     })?;
-    Ok(())
-}
-
-fn print_timings(out: &mut impl Write, timings: &Timings) -> Result<()> {
-    let ms = |duration: Duration| format!("{:.3} ms", duration.as_secs_f64() * 1e3);
-    writeln!(out, "reading    {}", ms(timings.reading))?;
-    writeln!(out, "starting   {}", ms(timings.starting))?;
-    writeln!(out, "comparing  {}", ms(timings.comparing))?;
-    let calls = timings.calls.iter().map(|call| ("", call));
-    let in_shadow = timings.shadow_calls.iter().map(|call| ("in the shadow, ", call));
-    for (place, call) in calls.chain(in_shadow) {
-        let used = match &call.used {
-            Some(Used { call, fuel }) => format!("asking {}, fuel {fuel}", ms(*call)),
-            None => "what it used is not shown, since it was offered a secret".to_owned(),
-        };
-        let (offered, load) = (count(call.offered, "change"), ms(call.load));
-        writeln!(out, "{place}{}: {offered}, loading {load}, {used}", call.policy)?;
-    }
     Ok(())
 }

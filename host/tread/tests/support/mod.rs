@@ -10,19 +10,6 @@ pub fn tree() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_owned()
 }
 
-/// The files with cases, in order of name.
-pub fn case_files() -> Vec<PathBuf> {
-    let dir = tree().join("tests/cases/policies");
-    let mut files: Vec<PathBuf> = std::fs::read_dir(&dir)
-        .unwrap_or_else(|error| panic!("{}: {error}", dir.display()))
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "yaml"))
-        .collect();
-    files.sort();
-    assert!(!files.is_empty(), "{} has no cases", dir.display());
-    files
-}
-
 /// A directory for the files of one test, and a cache that all tests share.
 pub struct Bench {
     pub dir: tempfile::TempDir,

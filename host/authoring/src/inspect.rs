@@ -1,0 +1,373 @@
+//! `tread policy inspect`: all that can be known of a file without asking it
+//! about a change.
+
+use anyhow::{Result, bail};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use tread_console::exit::{Exit, unless_nobody_reads};
+use tread_console::print::{json, line};
+use tread_console::sentence::{effects, thousands};
+use tread_console::table;
+use tread_engine::inspect::Inspection;
+use tread_engine::limits::Limits;
+use tread_engine::policy::complete_settings;
+use tread_engine::sandbox::{Sandbox, Spent};
+use tread_loading::manifest::{self, Entry, check_digest};
+use tread_loading::what::{What, what};
+use tread_loading::{file, sandbox};
+use tread_model::description::{Claim, Declarations, Description, SettingsDescription};
+use tread_model::digest::Sha256;
+use tread_model::read::Input;
+use tread_model::verdict::Failure;
+
+const EXAMPLES: &str = "\
+Examples:
+  tread policy inspect chrony.wasm
+  tread policy inspect chrony.yaml       what `tread policy pack` wrote
+  tread policy inspect chrony.wasm -o json | jq -r .digest
+
+The file is compiled, describes itself and checks its default settings in the
+sandbox. It is not asked about any change.
+
+Exit codes:
+  0  a policy that tread can load
+  1  anything else: the output says what it is, what is wrong, and what to do";
+
+/// The arguments of `tread policy inspect`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct InspectArgs {
+    /// The component, or a manifest with a packed one; or a file that should be one
+    pub file: PathBuf,
+    /// How to print it
+    #[arg(short, long, value_enum, default_value_t = Output::Human)]
+    pub output: Output,
+}
+
+/// How to print a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Output {
+    /// For a person
+    Human,
+    /// For a script
+    Json,
+}
+
+/// Prints what is known of a file; done if it is a policy that can be loaded.
+pub fn run(args: &InspectArgs, out: &mut impl Write) -> Result<Exit> {
+    let bytes = file::read(&args.file)?;
+    let limits = Limits::default();
+    let sandbox = sandbox::for_one(limits.clone())?;
+    let packed = packed(&args.file, &bytes)?;
+    let module = packed.as_ref().map_or(bytes.as_slice(), |entry| &entry.bytes);
+    let examined = Examined::new(&args.file, module, &sandbox);
+    let report =
+        Report { packed_in: packed.map(|it| it.place()), ..Report::new(&args.file, &examined) };
+    unless_nobody_reads(match args.output {
+        Output::Json => json(out, &report),
+        Output::Human => human(out, &report, &limits),
+    })?;
+    Ok(if examined.problems.is_empty() { Exit::Done } else { Exit::Error })
+}
+
+/// The one module of a manifest, as `tread policy pack` writes it; none if the file is
+/// something else.
+fn packed(path: &Path, bytes: &[u8]) -> Result<Option<Entry>> {
+    let name = path.display().to_string();
+    let mut modules = manifest::modules(&Input { name: &name, bytes })?;
+    if modules.len() > 1 {
+        let places: Vec<String> = modules.iter().map(Entry::place).collect();
+        bail!(
+            "{name} holds {} modules ({}): get the one that is meant with `tread policy unpack \
+             {name} --name NAME`, and inspect that",
+            places.len(),
+            places.join("; ")
+        );
+    }
+    let module = modules.pop();
+    if let Some(module) = &module {
+        check_digest(&name, module)?;
+    }
+    Ok(module)
+}
+
+/// What was found out about a file.
+pub(crate) struct Examined {
+    pub(crate) inspection: Inspection,
+    pub(crate) what: What,
+    /// Why it cannot be loaded; empty if it can.
+    pub(crate) problems: Vec<Failure>,
+    /// Of a call that only describes it, if that works.
+    empty_call: Option<Spent>,
+}
+
+impl Examined {
+    /// Looks at the file, and loads it if nothing speaks against that.
+    pub(crate) fn new(path: &Path, bytes: &[u8], sandbox: &Sandbox) -> Examined {
+        let inspection = tread_engine::inspect::inspect(bytes, sandbox.limits());
+        let what = what(path, bytes, &inspection);
+        let mut problems = inspection.problems.clone();
+        let mut empty_call = None;
+        if problems.is_empty() {
+            match load(bytes, inspection.description.as_ref(), sandbox) {
+                Ok(spent) => empty_call = Some(spent),
+                Err(failure) => problems.push(failure),
+            }
+        }
+        Examined { inspection, what, problems, empty_call }
+    }
+
+    /// The first problem, with what the file is and what to do: for commands
+    /// that need a policy.
+    pub(crate) fn check(&self, path: &Path) -> Result<()> {
+        let Some(problem) = self.problems.first() else { return Ok(()) };
+        let name = path.display();
+        let next = format!("`tread policy inspect {name}` shows all that is known of it");
+        bail!(
+            "{name} is {}, and cannot be loaded: {problem}; {}",
+            self.what.title,
+            self.what.advice.as_ref().unwrap_or(&next)
+        )
+    }
+}
+
+fn load(
+    bytes: &[u8],
+    description: Option<&Description>,
+    sandbox: &Sandbox,
+) -> Result<Spent, Failure> {
+    let module = sandbox.load(bytes, None)?;
+    let spent = sandbox.empty_call(&module)?;
+    if let Some(description) = description.filter(|it| it.settings.is_some()) {
+        let defaults = complete_settings(description, &Map::new())?;
+        sandbox.check_settings(&module, &defaults)?;
+    }
+    Ok(spent)
+}
+
+/// What is printed.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Report<'e> {
+    file: String,
+    /// Where in it, if it is a manifest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    packed_in: Option<String>,
+    /// A stable name for what it is.
+    kind: &'static str,
+    /// The same in words.
+    what: &'e str,
+    size: usize,
+    digest: Sha256,
+    /// `Loaded` or `Failed`.
+    state: &'static str,
+    problems: Vec<Problem<'e>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    advice: Option<&'e str>,
+    #[serde(flatten)]
+    described: Option<Described<'e>>,
+    /// The version of the contract.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    contract: Option<&'e str>,
+    imports: &'e [String],
+    exports: &'e [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    empty_call: Option<EmptyCall>,
+}
+
+/// What it says of itself.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Described<'e> {
+    name: &'e str,
+    version: &'e str,
+    summary: &'e str,
+    claims: &'e [Claim],
+    settings: Option<Settings>,
+    needs_secrets: bool,
+    /// That it declares.
+    reasons: &'e [String],
+}
+
+#[derive(Serialize)]
+struct Settings {
+    defaults: Map<String, Value>,
+    schema: Map<String, Value>,
+}
+
+#[derive(Serialize)]
+struct Problem<'e> {
+    failure: &'static str,
+    message: &'e str,
+}
+
+#[derive(Serialize)]
+struct EmptyCall {
+    /// The function that was called.
+    function: &'static str,
+    fuel: u64,
+    memory: usize,
+}
+
+impl<'e> Report<'e> {
+    fn new(path: &Path, examined: &'e Examined) -> Report<'e> {
+        let Examined { inspection, what, problems, empty_call } = examined;
+        Report {
+            file: path.display().to_string(),
+            packed_in: None,
+            kind: what.kind,
+            what: &what.title,
+            size: inspection.size,
+            digest: inspection.digest,
+            state: if problems.is_empty() { "Loaded" } else { "Failed" },
+            problems: problems
+                .iter()
+                .map(|it| Problem { failure: it.kind.name(), message: &it.message })
+                .collect(),
+            advice: what.advice.as_deref(),
+            described: inspection
+                .description
+                .as_ref()
+                .map(|it| described(it, &inspection.declarations)),
+            contract: inspection.contract.as_deref(),
+            imports: &inspection.imports,
+            exports: &inspection.exports,
+            empty_call: empty_call.map(|Spent { fuel, memory }| EmptyCall {
+                function: "describe",
+                fuel,
+                memory,
+            }),
+        }
+    }
+}
+
+fn described<'e>(
+    description: &'e Description,
+    Declarations { needs_secrets, reasons }: &'e Declarations,
+) -> Described<'e> {
+    let Description { name, version, summary, claims, settings } = description;
+    let settings = settings.as_ref().map(settings_of);
+    Described { name, version, summary, claims, settings, needs_secrets: *needs_secrets, reasons }
+}
+
+/// Texts that are no objects are a problem that stands elsewhere.
+fn settings_of(settings: &SettingsDescription) -> Settings {
+    let object = |text: &str| serde_json::from_str(text).unwrap_or_default();
+    Settings { defaults: object(&settings.defaults), schema: object(&settings.schema) }
+}
+
+fn human(out: &mut impl Write, report: &Report<'_>, limits: &Limits) -> Result<()> {
+    match &report.described {
+        // What is broken may hold anything.
+        Some(it) => {
+            writeln!(out, "{}", line(&format!("{} {}: {}", it.name, it.version, it.summary)))?
+        }
+        None => writeln!(out, "{}: {}", line(&report.file), line(report.what))?,
+    }
+    let mut rows = Vec::new();
+    if let Some(place) = &report.packed_in {
+        rows.push(("packed in", line(place)));
+    }
+    rows.push(("digest", report.digest.to_string()));
+    rows.push(("size", format!("{} bytes", thousands(report.size as u64))));
+    if let Some(version) = report.contract {
+        rows.push(("contract", format!("tread:policy@{version}")));
+    }
+    // What other worlds import and export stands in the title or in a problem.
+    if report.contract.is_some() {
+        rows.push(("imports", list(report.imports)));
+        rows.push(("exports", list(report.exports)));
+    }
+    if let Some(call) = &report.empty_call {
+        let fuel = format!(
+            "{} of {} units of fuel, {} KiB of memory, to describe itself",
+            thousands(call.fuel),
+            thousands(limits.fuel),
+            call.memory.div_ceil(1024)
+        );
+        rows.push(("empty call", fuel));
+    }
+    rows.push(("state", report.state.to_owned()));
+    rows.extend(report.problems.iter().map(|it| {
+        let Problem { failure, message } = it;
+        ("problem", format!("{failure}: {message}"))
+    }));
+    rows.extend(report.advice.map(|advice| ("next", advice.to_owned())));
+    let rows: Vec<_> =
+        rows.into_iter().map(|(name, text)| vec![format!("  {name}"), text]).collect();
+    table::print(out, &rows)?;
+    if let Some(described) = &report.described {
+        writeln!(out, "\nclaims, and the range of the answers")?;
+        let claims = described.claims.iter().map(|claim| {
+            let beside = if claim.with_unchanged { "also what did not change" } else { "" };
+            vec![format!("  {}", claim.changes), effects(claim), beside.to_owned()]
+        });
+        table::print(out, &claims.collect::<Vec<_>>())?;
+        if described.needs_secrets {
+            writeln!(
+                out,
+                "\nIt needs to read secrets: `--read-secrets {}` lets it, in a cluster \
+                 `spec.readSecrets: true`.",
+                line(described.name)
+            )?;
+        }
+        if !described.reasons.is_empty() {
+            writeln!(out, "\nreasons that are shown also where it was offered a secret")?;
+            for reason in described.reasons {
+                writeln!(out, "  {}", line(reason))?;
+            }
+        }
+        if let Some(settings) = &described.settings {
+            writeln!(out, "\nsettings, with their defaults")?;
+            table::print(out, &settings_table(settings))?;
+        }
+    }
+    Ok(())
+}
+
+/// Name, default, what else it may be, and what the schema says it is for.
+fn settings_table(settings: &Settings) -> Vec<Vec<String>> {
+    let properties = settings.schema.get("properties");
+    let row = |(name, default): (&String, &Value)| {
+        let schema = properties.and_then(|it| it.get(name));
+        let field = |field: &str| schema.and_then(|it| it.get(field));
+        let text = field("description").and_then(Value::as_str).unwrap_or_default();
+        let choice = field("enum").and_then(Value::as_array).map(|values| {
+            let values: Vec<String> = values.iter().map(Value::to_string).collect();
+            format!("one of {}", values.join(", "))
+        });
+        let kind = || field("type").and_then(Value::as_str).map(str::to_owned);
+        let may_be = choice.or_else(kind).unwrap_or_default();
+        vec![format!("  {name}"), default.to_string(), may_be, text.to_owned()]
+    };
+    settings.defaults.iter().map(row).collect()
+}
+
+fn list(names: &[String]) -> String {
+    if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_is_shown_with_its_default_and_what_else_it_may_be() {
+        let settings = settings_of(&SettingsDescription {
+            defaults: r#"{"drain":"never","limit":5,"plain":[]}"#.to_owned(),
+            schema: r#"{"properties":{"drain":{"enum":["never","always"],"description":"When."},
+                        "limit":{"type":"integer"}}}"#
+                .to_owned(),
+        });
+        assert_eq!(
+            settings_table(&settings),
+            [
+                ["  drain", "\"never\"", "one of \"never\", \"always\"", "When."],
+                ["  limit", "5", "integer", ""],
+                ["  plain", "[]", "", ""],
+            ]
+        );
+    }
+}

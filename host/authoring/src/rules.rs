@@ -1,0 +1,314 @@
+//! `tread policy rules`: checks rules that need no code, and takes them from and
+//! to OpenShift's nodeDisruptionPolicy.
+
+use anyhow::{Result, bail};
+use serde::{Deserialize as _, Serialize};
+use std::io::{self, Write};
+use std::path::PathBuf;
+use tread_console::exit::{Exit, UsageError};
+use tread_console::inputs::{self, NamedBytes};
+use tread_console::print::{self, json, yaml};
+use tread_console::table;
+use tread_engine::limits::Limits;
+use tread_engine::policy::Policy;
+use tread_loading::args::PolicyArgs;
+use tread_loading::policies;
+use tread_model::effect::Effect;
+use tread_model::openshift::{self, Export, Says, Voice};
+use tread_model::plan::{Step, effect_of};
+use tread_model::problem::{Problem, Problems};
+use tread_model::read::Input;
+use tread_model::rules::{self, RuleAction, RuleSet, RulesPolicy, Then};
+use tread_model::verdict::{Action, Layer};
+
+const EXAMPLES: &str = "\
+Examples:
+  tread policy rules rules.yaml
+      Checks DisruptionPolicy manifests, and lists what they match and answer.
+  oc get machineconfiguration cluster -o yaml | tread policy rules - > rules.yaml
+      Makes a DisruptionPolicy of OpenShift's nodeDisruptionPolicy.
+  tread policy rules --to-openshift rules.yaml > machineconfiguration.yaml
+      Makes a nodeDisruptionPolicy of these rules and of the built-in policies.
+  tread policy rules --to-openshift --policy chrony.wasm -o json
+      The same of a policy, with what is left out, for a script.
+
+A manifest goes to standard output; what it leaves out, and where it means
+something else, to standard error.
+
+Exit codes:
+  0  the rules are valid
+  1  they are not: every problem is named
+  2  the command line is wrong";
+
+/// The arguments of `tread policy rules`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct RulesArgs {
+    /// DisruptionPolicies with inline rules, or OpenShift's MachineConfiguration:
+    /// files, directories, or - for standard input
+    #[arg(value_name = "FILE", required_unless_present = "to_openshift")]
+    pub files: Vec<PathBuf>,
+    /// Print a MachineConfiguration whose nodeDisruptionPolicy says whatever
+    /// these rules and the built-in policies decide without looking at contents
+    #[arg(long)]
+    pub to_openshift: bool,
+    /// A policy of a template owner to export too (may be repeated)
+    #[arg(long, value_name = "FILE.wasm", requires = "to_openshift")]
+    pub policy: Vec<PathBuf>,
+    /// Let what this policy answers stand against the built-in policies
+    #[arg(long, value_name = "POLICY", requires = "to_openshift")]
+    pub may_relax: Vec<String>,
+    /// How to print it; a manifest is YAML unless this says json
+    #[arg(short, long, value_enum, default_value_t = Output::Human)]
+    pub output: Output,
+}
+
+/// How to print rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Output {
+    /// For a person
+    Human,
+    /// For a script
+    Json,
+    /// For a script
+    Yaml,
+}
+
+/// Checks, converts or exports.
+pub fn run(args: &RulesArgs, out: &mut impl Write) -> Result<Exit> {
+    let mut files = Vec::new();
+    for path in &args.files {
+        files.extend(inputs::read(path)?.files);
+    }
+    if args.to_openshift {
+        return to_openshift(args, &files, out);
+    }
+    let all = read_all(&files, rules::read_any)?;
+    let (theirs, ours): (Vec<_>, Vec<_>) =
+        all.iter().partition(|(_, policy)| policy.name == openshift::POLICY_NAME);
+    match (theirs.as_slice(), ours.as_slice()) {
+        ([], []) => bail!(
+            "there are no rules in {}: expected a DisruptionPolicy with spec.rules, or OpenShift's \
+             MachineConfiguration",
+            names(&files)
+        ),
+        ([], ours) => check(args.output, ours, out)?,
+        ([(_, theirs)], []) => from_openshift(args.output, theirs, out)?,
+        _ => {
+            let message = "a MachineConfiguration is converted, and a DisruptionPolicy is checked: \
+                           give them one at a time";
+            return Err(UsageError(message.to_owned()).into());
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn names(files: &[NamedBytes]) -> String {
+    files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+/// The policies of all files, each with its file; all problems together.
+fn read_all(
+    files: &[NamedBytes],
+    read: fn(&Input<'_>) -> Result<Vec<RulesPolicy>, Problems>,
+) -> Result<Vec<(&str, RulesPolicy)>, Problems> {
+    let mut problems = Vec::new();
+    let mut all: Vec<(&str, RulesPolicy)> = Vec::new();
+    for file in files {
+        match read(&Input { name: &file.name, bytes: &file.bytes }) {
+            Err(Problems(more)) => problems.extend(more),
+            Ok(policies) => {
+                for policy in policies {
+                    let same = |(_, it): &&(&str, RulesPolicy)| {
+                        (it.layer, &it.name) == (policy.layer, &policy.name)
+                    };
+                    if let Some((earlier, _)) = all.iter().find(same) {
+                        problems.push(Problem {
+                            file: file.name.clone(),
+                            document: String::new(),
+                            path: "metadata.name".to_owned(),
+                            message: format!(
+                                "{:?} is the name of a policy in {earlier} too: rename one, or \
+                                 leave one out",
+                                policy.name
+                            ),
+                        });
+                    }
+                    all.push((&file.name, policy));
+                }
+            }
+        }
+    }
+    if problems.is_empty() { Ok(all) } else { Err(Problems(problems)) }
+}
+
+/// A policy of rules as it is listed.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Checked<'p> {
+    file: &'p str,
+    policy: &'p str,
+    layer: Layer,
+    may_relax: bool,
+    rules: Vec<Listed>,
+    warnings: Vec<String>,
+}
+
+/// A rule as it is listed.
+#[derive(Serialize)]
+struct Listed {
+    r#match: Vec<String>,
+    /// `act`, `refuse` or `abstain`.
+    answer: &'static str,
+    actions: Vec<Step>,
+    effect: Option<Effect>,
+    /// What the answer is, for a person.
+    #[serde(skip)]
+    words: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+fn listed(rule: rules::Rule) -> Listed {
+    let (answer, actions, effect, words, reason) = match rule.then {
+        Then::Act { actions, reason } => {
+            let undrained = actions.contains(&RuleAction::RebootUndrained);
+            let actions: Vec<Action> = actions.iter().map(RuleAction::action).collect();
+            let effect = effect_of(&actions);
+            let actions: Vec<Step> = actions.iter().map(Step::from).collect();
+            let words = match actions.as_slice() {
+                [] => "no action".to_owned(),
+                _ if undrained => "reboot without a drain".to_owned(),
+                all => all.iter().map(Step::to_string).collect::<Vec<_>>().join(", "),
+            };
+            ("act", actions, Some(effect), words, Some(reason))
+        }
+        Then::Refuse { reason } => {
+            let words = format!("refuse: {reason}");
+            ("refuse", Vec::new(), Some(Effect::Refuse), words, Some(reason))
+        }
+        Then::Abstain => ("abstain", Vec::new(), None, "abstain".to_owned(), None),
+    };
+    Listed { r#match: rule.r#match, answer, actions, effect, words, reason }
+}
+
+fn check(output: Output, policies: &[&(&str, RulesPolicy)], out: &mut impl Write) -> Result<()> {
+    let checked: Vec<Checked<'_>> = policies
+        .iter()
+        .map(|(file, policy)| Checked {
+            file,
+            policy: &policy.name,
+            layer: policy.layer,
+            may_relax: policy.may_relax,
+            rules: rules_of(policy).into_iter().map(listed).collect(),
+            warnings: rules::warnings(policy),
+        })
+        .collect();
+    match output {
+        Output::Json => json(out, &checked),
+        Output::Yaml => yaml(out, &checked),
+        Output::Human => human(out, &checked),
+    }
+}
+
+fn rules_of(policy: &RulesPolicy) -> Vec<rules::Rule> {
+    RuleSet::deserialize(&policy.settings).unwrap_or_default().rules
+}
+
+fn human(out: &mut impl Write, checked: &[Checked<'_>]) -> Result<()> {
+    for (index, policy) in checked.iter().enumerate() {
+        if index > 0 {
+            writeln!(out)?;
+        }
+        let relax = if policy.may_relax { ", may relax the built-in policies" } else { "" };
+        let file = print::line(policy.file);
+        writeln!(out, "{file}: {} (layer {}{relax})", policy.policy, policy.layer)?;
+        let rows = (1..).zip(&policy.rules).flat_map(|(number, rule): (usize, &Listed)| {
+            rule.r#match.iter().enumerate().map(move |(at, pattern)| {
+                let first = |text: String| if at == 0 { text } else { String::new() };
+                vec![first(number.to_string()), pattern.clone(), first(rule.words.clone())]
+            })
+        });
+        table::print(out, &table::with_heads(&["RULE", "MATCHES", "ANSWER"], rows))?;
+        for warning in &policy.warnings {
+            writeln!(out, "warning: {}", print::line(warning))?;
+        }
+    }
+    Ok(())
+}
+
+/// What the manifest of OpenShift's entries is called.
+const NAME: &str = "node-disruption-policy";
+
+fn from_openshift(output: Output, policy: &RulesPolicy, out: &mut impl Write) -> Result<()> {
+    let manifest = rules::manifest(policy, NAME);
+    if rules_of(policy).is_empty() {
+        bail!(
+            "MachineConfiguration/cluster has no nodeDisruptionPolicy entry: no rules come of it"
+        );
+    }
+    match output {
+        Output::Json => json(out, &manifest)?,
+        Output::Human | Output::Yaml => yaml(out, &manifest)?,
+    }
+    notes(openshift::differences(policy).iter())
+}
+
+fn to_openshift(args: &RulesArgs, files: &[NamedBytes], out: &mut impl Write) -> Result<Exit> {
+    let exported = PolicyArgs {
+        policy: args.policy.clone(),
+        rules: Vec::new(),
+        settings: Vec::new(),
+        may_relax: args.may_relax.clone(),
+        read_secrets: Vec::new(),
+    };
+    let (set, _) = policies::named(&exported, &Limits::default())?;
+    let read = read_all(files, rules::read)?;
+    let mut voices: Vec<Voice> = read.iter().map(|(_, policy)| Voice::from(policy)).collect();
+    voices.extend(set.policies().iter().map(|policy| voice(policy)));
+    let export = openshift::export(&voices);
+    let warnings: Vec<String> =
+        read.iter().flat_map(|(_, policy)| rules::warnings(policy)).collect();
+    match args.output {
+        Output::Json => {
+            json(out, &Exported { export: &export, warnings })?;
+            return Ok(Exit::Done);
+        }
+        Output::Human | Output::Yaml => yaml(out, &export.manifest)?,
+    }
+    let Export { left_out, notes: more, .. } = &export;
+    let left_out = left_out
+        .iter()
+        .map(|left| format!("not exported: {} of {}: {}.", left.pattern, left.policy, left.reason));
+    let warnings = warnings.iter().map(|warning| format!("warning: {warning}"));
+    let all: Vec<String> = warnings.chain(more.iter().cloned()).chain(left_out).collect();
+    notes(all.iter())?;
+    Ok(Exit::Done)
+}
+
+/// An export as it is printed for a script.
+#[derive(Serialize)]
+struct Exported<'e> {
+    #[serde(flatten)]
+    export: &'e Export,
+    /// What is probably not meant in the rules themselves.
+    warnings: Vec<String>,
+}
+
+fn voice(policy: &Policy) -> Voice {
+    Voice {
+        name: policy.identity.policy.clone(),
+        layer: policy.identity.layer,
+        may_relax: policy.may_relax,
+        says: Says::Claims(policy.claims.clone()),
+    }
+}
+
+/// Beside a manifest: it would not be one with these lines in it.
+fn notes<'n>(lines: impl Iterator<Item = &'n String>) -> Result<()> {
+    let mut err = io::stderr().lock();
+    for line in lines {
+        writeln!(err, "{}", print::line(line))?;
+    }
+    Ok(())
+}

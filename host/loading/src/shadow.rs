@@ -1,0 +1,117 @@
+//! The policies that are only tried, beside those that decide.
+
+use crate::args::PolicyArgs;
+use crate::builtins;
+use crate::file::no_directory;
+use crate::given::Given;
+use crate::policies::{GivenRules, Read, check, component, named, rules_policy, with_hints};
+use anyhow::Result;
+use serde_json::Map;
+use std::path::{Path, PathBuf};
+use tread_console::exit::UsageError;
+use tread_console::inputs;
+use tread_engine::inspect;
+use tread_engine::planner::Shadows;
+use tread_engine::policy::{Policy, PolicySet};
+use tread_engine::sandbox::Sandbox;
+use tread_model::digest::Sha256;
+use tread_model::plan::compare::ShadowPolicy;
+use tread_model::read::Input;
+use tread_model::rules;
+use tread_model::verdict::{Failure, FailureKind, Layer};
+
+/// All policies that decide, with what an admin should know of them, and those
+/// in the files `paths`, which are only tried.
+pub fn policies_and_shadows(
+    args: &PolicyArgs,
+    paths: &[PathBuf],
+    sandbox: &Sandbox,
+) -> Result<(PolicySet, Vec<String>, Option<Shadows>)> {
+    let limits = sandbox.limits();
+    if paths.is_empty() {
+        let (set, warnings) = named(args, limits)?;
+        return Ok((set, warnings, None));
+    }
+    let read = Read::new(args, limits)?;
+    let (mut given, mut given_rules, mut broken) = (Vec::new(), Vec::new(), Vec::new());
+    for path in paths {
+        no_directory(path)?;
+        let file = inputs::read_file(path)?;
+        if is_manifest(path, &file.bytes) {
+            let read = rules::read_shadow(&Input { name: &file.name, bytes: &file.bytes });
+            let place = |rules| GivenRules { place: file.name.clone(), rules };
+            given_rules.extend(read.map_err(with_hints)?.into_iter().map(place));
+            continue;
+        }
+        match inspect::description(&file.bytes, limits) {
+            Ok(description) => given.push(Given {
+                place: file.name,
+                component: file.bytes,
+                settings: Map::new(),
+                description,
+            }),
+            Err(failure) => broken.push(broken_policy(file.name, Sha256::of(&file.bytes), failure)),
+        }
+    }
+    check(args, &read, &given, &given_rules, limits)?;
+
+    let (mut tried, mut notes) = (Vec::new(), Vec::new());
+    for given in given {
+        let (place, digest) = (given.place.clone(), Sha256::of(&given.component));
+        if let Some(failure) = taken(&given.description.name) {
+            broken.push(broken_policy(place, digest, failure));
+            continue;
+        }
+        match component(given, args, &read.settings, limits) {
+            Ok(policy) => tried.push(policy),
+            Err(failure) => broken.push(broken_policy(place, digest, failure)),
+        }
+    }
+    for GivenRules { rules, .. } in given_rules {
+        let (policy, more) = rules_policy(rules, limits)?;
+        notes.extend(more);
+        tried.push(policy);
+    }
+    let (set, warnings) = read.load(args, limits, |_| true)?;
+    let replaces = |policy: &Policy| {
+        set.policies().iter().any(|own| {
+            let (own, other) = (&own.identity, &policy.identity);
+            (own.layer, &own.policy) == (other.layer, &other.policy)
+        })
+    };
+    let mut shown: Vec<ShadowPolicy> = tried
+        .iter()
+        .map(|it| ShadowPolicy::new(&it.identity, replaces(it), it.check(sandbox).err()))
+        .collect();
+    shown.extend(broken);
+    let with = set.with(tried).map_err(UsageError)?;
+    Ok((set, warnings, Some(Shadows { with, policies: shown, warnings: notes })))
+}
+
+/// No policy has the name of a built-in one. To one that decides this is an
+/// error; of one that is only tried, the plan must not depend.
+fn taken(name: &str) -> Option<Failure> {
+    let is_taken = builtins::BUILTINS.iter().any(|builtin| builtin.name == name);
+    is_taken.then(|| Failure { kind: FailureKind::BadDescription, message: builtins::taken(name) })
+}
+
+/// It costs nothing that it cannot be loaded: it is only tried.
+fn broken_policy(name: String, digest: Sha256, failure: Failure) -> ShadowPolicy {
+    ShadowPolicy {
+        policy: name,
+        layer: Layer::Template,
+        version: None,
+        digest,
+        settings_digest: None,
+        replaces: false,
+        failure: Some(failure.kind.name()),
+        message: Some(failure.message),
+    }
+}
+
+/// Whether a file holds rules, and no component.
+fn is_manifest(path: &Path, bytes: &[u8]) -> bool {
+    let named =
+        path.extension().is_some_and(|ext| ["yaml", "yml", "json"].iter().any(|it| ext == *it));
+    named && !bytes.starts_with(b"\0asm")
+}
