@@ -5,34 +5,44 @@
 //! Nothing here asks the API server, so that the service, its webhook and the
 //! command line all say the same.
 
+mod body;
 mod causes;
 mod cluster;
 mod compute;
 mod cut;
+mod described;
 mod earlier;
 mod effects;
 mod few;
+mod names;
 mod object;
 mod once;
 #[cfg(test)]
 mod openshift;
 mod parsed;
+mod preview;
 mod registries;
 mod secrets;
 mod side;
+mod texts;
 mod transition;
 mod warning;
 mod why;
 mod work;
 
+pub use body::{Bodies, BodyKey};
+pub use causes::Part;
 pub use cluster::{Baseline, Change, Cluster, Mirror, MirrorKey, Mirrors, Release};
-pub use compute::{Asked, Preview, WayPlan, WayPlanned, compute, decisions};
+pub use compute::{Asked, compute};
 pub use cut::cut;
+pub use described::Described;
 pub use earlier::{IN_THE_CLUSTER_ALREADY, standing};
 pub use few::{MOST_CAUSES, few};
-pub use object::{Described, describe, plan_name};
+pub use names::plan_name;
+pub use object::describe;
 pub use once::Once;
 pub use parsed::Parsed;
-pub use side::{Bodies, BodyKey, Generated, Piece, Side};
+pub use preview::{Preview, WayPlan, WayPlanned, decisions};
+pub use side::{Generated, Piece, Side};
 pub use warning::{Line, line, lines, warnings};
-pub use work::{Part, Way, Work, mirror_pieces, work};
+pub use work::{Way, Work, mirror_pieces, work};

@@ -5,6 +5,7 @@ mod outdated;
 mod reading;
 pub mod seen;
 pub mod served;
+mod watches;
 mod writing;
 
 use crate::api::machines::Kind;
@@ -19,12 +20,11 @@ use kube::{Api, Client, Resource};
 use seen::{Seen, each_by_itself, kind_at};
 use serde::de::DeserializeOwned;
 use served::served;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::time::Duration;
-use tokio::sync::watch;
 
-pub use writing::Unwritten;
+pub use watches::{Unwritten, Watched, Watches};
 
 /// How long is waited after a failure: at first, and at most.
 const WAITS: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
@@ -37,83 +37,6 @@ const BLIND_WAITS: (Duration, Duration) = (Duration::from_secs(5), Duration::fro
 
 /// A watch without bad news for so long goes well again.
 const QUIET: Duration = Duration::from_secs(15);
-
-/// How it stands with one watch.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Watched {
-    /// All that there is was seen once.
-    pub synced: bool,
-    /// The API server knows no such kind: there are none, until its definition is
-    /// installed.
-    pub not_installed: bool,
-    /// What went wrong, until it goes well again.
-    pub error: Option<Failed>,
-}
-
-/// How it stands with all watches, by the names that they were given. Clones
-/// share everything.
-#[derive(Debug, Clone)]
-pub struct Watches {
-    all: watch::Sender<BTreeMap<&'static str, Watched>>,
-    /// What is read besides, one by one.
-    reads: watch::Sender<reading::All>,
-    /// What could not be written, and why.
-    unwritten: watch::Sender<BTreeMap<&'static str, Unwritten>>,
-    /// What the API server drops of what is written.
-    dropped: watch::Sender<outdated::Dropped>,
-}
-
-impl Default for Watches {
-    fn default() -> Watches {
-        let (all, reads) = (watch::Sender::default(), watch::Sender::default());
-        let (unwritten, dropped) = (watch::Sender::default(), watch::Sender::default());
-        Watches { all, reads, unwritten, dropped }
-    }
-}
-
-impl Watches {
-    /// All of them, now and whenever one changes.
-    pub fn subscribe(&self) -> watch::Receiver<BTreeMap<&'static str, Watched>> {
-        self.all.subscribe()
-    }
-
-    /// What is not complete yet, in words, with the reason where there is one:
-    /// `configmaps: … is forbidden …`. Empty: all has been seen once.
-    pub fn waiting(&self) -> Vec<String> {
-        let all = self.all.borrow();
-        let waiting = all.iter().filter(|(_, watched)| !watched.synced);
-        waiting
-            .map(|(name, watched)| match &watched.error {
-                Some(error) => format!("{name}: {error}"),
-                None => format!("{name}: not listed yet"),
-            })
-            .collect()
-    }
-
-    /// What was complete once, and fails now, in words.
-    pub fn failing(&self) -> Vec<String> {
-        let all = self.all.borrow();
-        let failing = all.iter().filter(|(_, watched)| watched.synced);
-        failing
-            .filter_map(|(name, watched)| Some(format!("{name}: {}", watched.error.as_ref()?)))
-            .collect()
-    }
-
-    /// The kinds whose definitions are not installed.
-    pub fn not_installed(&self) -> Vec<&'static str> {
-        let all = self.all.borrow();
-        all.iter().filter(|(_, watched)| watched.not_installed).map(|(name, _)| *name).collect()
-    }
-
-    fn note(&self, name: &'static str, change: impl FnOnce(&mut Watched)) {
-        self.all.send_if_modified(|all| {
-            let watched = all.entry(name).or_default();
-            let before = watched.clone();
-            change(watched);
-            *watched != before
-        });
-    }
-}
 
 /// Watches objects, whatever happens. Every failure is noted and counted, and
 /// after a growing pause the watch goes on where it was. `name` is what the

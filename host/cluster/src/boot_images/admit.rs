@@ -2,11 +2,11 @@
 //! make machines from an image that is too old, and an update that the images
 //! are too old for. Nothing is refused.
 
-use super::Known;
 use super::facts::Facts;
 use super::kinds::CLUSTER_VERSION;
 use super::machine::{Brought, Key, Machine, Unread, brought, makes_machines};
 use super::report::{Report, name_of};
+use super::settings::Known;
 use crate::weight::Weight;
 use kube::core::DynamicObject;
 use kube::core::admission::Operation;

@@ -2,10 +2,11 @@
 //! hold back minor and major updates of OpenShift. Where nobody does, none is
 //! left there.
 
-use super::Settings;
 use super::facts::Facts;
 use super::kinds::CLUSTER_OPERATOR;
 use super::report::Report;
+use super::settings::Settings;
+use super::standing::MADE_BY;
 use super::status::upgradeable;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -26,32 +27,6 @@ use tread_kube::clean::cleaned;
 use tread_kube::watching::Unwritten;
 
 const OPERATORS: &str = "clusteroperators";
-
-/// What says that tread made it.
-const MADE_BY: (&str, &str) = ("app.kubernetes.io/managed-by", NAME);
-
-/// The ClusterOperator as it stands there.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Standing {
-    uid: String,
-    version: String,
-    is_ours: bool,
-    conditions: Vec<Condition>,
-}
-
-impl Standing {
-    /// Reads what counts of it.
-    pub fn read(object: &DynamicObject) -> Standing {
-        let conditions = object.data.pointer("/status/conditions").and_then(Value::as_array);
-        let read = |it: &Value| Condition::deserialize(it).ok();
-        Standing {
-            uid: object.uid().unwrap_or_default(),
-            version: object.resource_version().unwrap_or_default(),
-            is_ours: object.labels().get(MADE_BY.0).is_some_and(|it| it == MADE_BY.1),
-            conditions: conditions.into_iter().flatten().filter_map(read).collect(),
-        }
-    }
-}
 
 /// What is to be done about it.
 #[derive(Debug, Clone, PartialEq)]

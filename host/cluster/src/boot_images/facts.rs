@@ -1,10 +1,10 @@
 //! All that is known about boot images, folded from what watches or lists say.
 
-use super::cluster_operator::Standing;
 use super::kinds::{
     CLUSTER_OPERATOR, CLUSTER_VERSION, MACHINE_CONFIGURATION, POOL, STREAM_LABEL, the_one,
 };
 use super::machine::{Key, Machine, Unread, makes_machines, read_template};
+use super::standing::Standing;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt as _;

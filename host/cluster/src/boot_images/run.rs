@@ -4,9 +4,9 @@
 use super::facts::Facts;
 use super::news::{Fold, watches};
 use super::report::{Report, report};
+use super::settings::{Known, Settings};
 use super::status::holds_back;
 use super::write::Writer;
-use super::{Known, Settings};
 use futures::StreamExt as _;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};

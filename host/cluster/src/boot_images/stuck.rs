@@ -2,11 +2,11 @@
 //! are listed only of a resource whose replicas lag: when that begins, when its
 //! numbers change, and when the next machine has waited long enough.
 
-use super::Settings;
 use super::facts::Facts;
 use super::machine::{Key, Machine};
 use super::report::{Judged, Report, name_of};
 use super::selector;
+use super::settings::Settings;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::api::ListParams;

@@ -1,12 +1,13 @@
 //! What the leader writes: the object, its status, and the stream metadata that
 //! the cluster would forget.
 
+use super::cluster_operator;
 use super::facts::Facts;
 use super::kinds::{KEPT, MOST_KEPT};
 use super::report::{Report, current};
+use super::settings::Settings;
 use super::status::{news, status};
 use super::stuck::{self, Found, machines_join};
-use super::{Settings, cluster_operator};
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{Patch, PatchParams, PostParams};

@@ -1,7 +1,7 @@
 //! What has to be known of a MachineConfigPool.
 
+use super::config::ConfigMeta;
 use super::node::Node;
-use super::sources::ConfigMeta;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::core::{Selector, SelectorExt as _};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,7 +1,7 @@
 //! What makes a plan necessary.
 
-use super::cluster::{Baseline, Cluster, MirrorKey};
-use super::work::{Part, is_since, piece};
+use super::cluster::{Baseline, Cluster, MirrorKey, is_since};
+use super::side::Piece;
 use crate::pools::{Configuration, GENERATED_REGISTRIES, Pool};
 use std::collections::BTreeSet;
 use tread_kube::api::disruption_plan::{Cause, CauseEvent};
@@ -9,6 +9,17 @@ use tread_kube::api::disruption_plan::{Cause, CauseEvent};
 const MACHINE_CONFIG: &str = "MachineConfig";
 const CLUSTER_VERSION: &str = "ClusterVersion";
 const CLUSTER_VERSION_NAME: &str = "version";
+
+/// One of the changes that are pending together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// What it is.
+    pub cause: Cause,
+    /// What tells which differences are its: itself, if it is a MachineConfig.
+    pub body: Option<Piece>,
+    /// Whether what it changes is where images are pulled from.
+    pub mirrors: bool,
+}
 
 /// What a pool whose last rollout ended with `settled` is made of now, and was
 /// not then. Of a config that was only written in the meantime it is not known
@@ -41,7 +52,7 @@ pub(super) fn causes(
         if update.is_some() && config.generated_by.is_some() {
             updates = true;
         } else if name != generated {
-            parts.push(Part { body: piece(cluster, name), ..part(MACHINE_CONFIG, name, event) });
+            parts.push(Part { body: cluster.piece(name), ..part(MACHINE_CONFIG, name, event) });
         }
     }
     let there: BTreeSet<&str> = now.iter().copied().collect();
@@ -94,7 +105,7 @@ pub(super) fn since_baseline(cluster: &Cluster, baseline: &Baseline, now: &[&str
             Some(version) if *version != config.version => CauseEvent::Changed,
             Some(_) => continue,
         };
-        parts.push(Part { body: piece(cluster, name), ..part(MACHINE_CONFIG, name, event) });
+        parts.push(Part { body: cluster.piece(name), ..part(MACHINE_CONFIG, name, event) });
     }
     for name in baseline.versions.keys().filter(|name| !now.contains(&name.as_str())) {
         parts.push(part(MACHINE_CONFIG, name, CauseEvent::Deleted));

@@ -105,7 +105,22 @@ pub enum Change {
     NoMirror(MirrorKey),
 }
 
+/// What is written after the operator rendered, or may have been, has not been
+/// seen by it: times have only seconds.
+pub(super) fn is_since(written: i64, rendered: i64) -> bool {
+    written >= rendered
+}
+
 impl Cluster {
+    /// A MachineConfig as it is to be, if there is one of the name.
+    pub(super) fn piece(&self, name: &str) -> Option<Piece> {
+        if let Some(piece) = self.incoming.get(name) {
+            return Some(piece.clone());
+        }
+        let meta = self.configs.get(name)?;
+        Some(Piece::Stored((name.to_owned(), meta.version.clone())))
+    }
+
     /// The rendered configs that a pool and its nodes name, and of which nothing is
     /// known yet: the pool may be told of them before they are.
     pub fn unheard_of(&self, pool: &str) -> BTreeSet<&str> {

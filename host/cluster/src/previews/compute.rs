@@ -1,47 +1,28 @@
 //! From what has to be compared to plans. It takes as long as comparing and
 //! asking the policies does, and blocks.
 
-use super::object::Described;
+use super::body::Bodies;
+use super::causes::Part;
 use super::parsed::{Config, Parsed};
+use super::preview::{Preview, WayPlan, WayPlanned};
 use super::registries;
 use super::secrets::Guessed;
-use super::side::{Bodies, Piece, Side};
-use super::work::{Part, Way, Work};
+use super::side::{Piece, Side};
+use super::texts::{Text, gone, inputs};
+use super::work::{Way, Work};
 use crate::policies::current::Current;
 use serde_json::json;
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use tread_engine::planner::{self, Answers, CallRecord};
 use tread_engine::sandbox::Sandbox;
 use tread_model::diff;
 use tread_model::mirrors::{self, REGISTRIES_CONF};
-use tread_model::operator::{self, Forecast, Rendered, Topology};
-use tread_model::plan::compare::Shadow;
-use tread_model::plan::{Plan, PlanOutcome};
-use tread_model::read::{self, Input};
+use tread_model::operator::{self, Rendered, Topology};
+use tread_model::plan::PlanOutcome;
+use tread_model::read;
 use tread_model::refuse;
-
-/// What a pool's nodes will go through.
-#[derive(Debug, Clone)]
-pub struct Preview {
-    /// What was compared.
-    pub work: Work,
-    /// Each way with its plan.
-    pub ways: Vec<WayPlanned>,
-    /// Which of the changes each part is the cause of, by id, in the order of
-    /// `work.parts`; None: of all.
-    pub ids: Vec<Option<BTreeSet<String>>>,
-    /// Each call of a policy.
-    pub calls: Vec<CallRecord>,
-    /// The ids of secrets that count as new, whether they are or not.
-    pub secrets: BTreeSet<String>,
-    /// Whether a policy was offered a secret: nobody is told how long it took.
-    pub offered_secrets: bool,
-    /// What is pending from before, where nodes do not say what they have and whoever
-    /// asks has not watched what became of them.
-    pub earlier: Option<Vec<Described>>,
-}
 
 /// What making the plans of all ways came to.
 #[derive(Default)]
@@ -49,26 +30,6 @@ struct Made {
     calls: Vec<CallRecord>,
     secrets: BTreeSet<String>,
     offered_secrets: bool,
-}
-
-/// A way that some nodes go, and the plan for it.
-#[derive(Debug, Clone)]
-pub struct WayPlanned {
-    /// The way.
-    pub way: Way,
-    /// The plan, or why there is none.
-    pub plan: Result<WayPlan, String>,
-}
-
-/// The plan for a way.
-#[derive(Debug, Clone)]
-pub struct WayPlan {
-    /// What tread does.
-    pub plan: Plan,
-    /// What OpenShift's operator does, where it rolls this out.
-    pub operator: Option<Forecast>,
-    /// What the policies in the shadow would make of it.
-    pub shadow: Option<Shadow>,
 }
 
 /// With what is planned.
@@ -92,34 +53,6 @@ pub struct Asked<'w> {
 impl std::fmt::Debug for Asked<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Asked").field("hides_secrets", &self.hides_secrets).finish_non_exhaustive()
-    }
-}
-
-impl Preview {
-    /// Whether it is planned, and nothing changes.
-    pub fn is_nothing(&self) -> bool {
-        let nothing = |way: &WayPlanned| {
-            way.plan.as_ref().is_ok_and(|plan| plan.plan.outcome == PlanOutcome::Nothing)
-        };
-        self.ways.iter().all(nothing)
-    }
-
-    /// Of what is not planned, for a reason.
-    pub fn unplanned(work: Work, why: &str) -> Preview {
-        let unplanned = |way: &Way| WayPlanned { way: way.clone(), plan: Err(why.to_owned()) };
-        let ways = work.ways.iter().map(unplanned).collect();
-        let ids = vec![None; work.parts.len()];
-        Preview::of(work, ways, ids, Made::default())
-    }
-
-    fn of(
-        work: Work,
-        ways: Vec<WayPlanned>,
-        ids: Vec<Option<BTreeSet<String>>>,
-        made: Made,
-    ) -> Preview {
-        let Made { calls, secrets, offered_secrets } = made;
-        Preview { work, ways, ids, calls, secrets, offered_secrets, earlier: None }
     }
 }
 
@@ -164,7 +97,8 @@ pub fn compute(mut work: Work, asked: &Asked<'_>) -> Preview {
             work.to_name.clone_from(name);
         }
     }
-    Preview::of(work, ways, ids, made)
+    let Made { calls, secrets, offered_secrets } = made;
+    Preview { work, ways, ids, calls, secrets, offered_secrets, earlier: None }
 }
 
 /// What is the same for all ways.
@@ -176,9 +110,6 @@ struct With<'w> {
     /// What is hidden of where they come from.
     guessed: Option<&'w Guessed>,
 }
-
-/// What an object is called, and what it holds.
-pub(super) type Text<'b> = (String, Cow<'b, [u8]>);
 
 impl Asked<'_> {
     /// Everything that a side is made of, in the order in which it is merged.
@@ -272,10 +203,6 @@ impl Asked<'_> {
     }
 }
 
-pub(super) fn inputs<'t>(texts: &'t [Text<'_>]) -> Vec<Input<'t>> {
-    texts.iter().map(|(name, bytes)| Input { name, bytes }).collect()
-}
-
 fn mean_the_same(one: &[Text<'_>], other: &[Text<'_>]) -> bool {
     let Ok((mut one, mut other)) = read::sides_in_order(&inputs(one), &inputs(other)) else {
         return false;
@@ -287,13 +214,6 @@ fn mean_the_same(one: &[Text<'_>], other: &[Text<'_>]) -> bool {
     }
     diff::compare(&one.config, &other.config)
         .is_ok_and(|it| it.changes.is_empty() && it.refusals.is_empty() && it.settled.is_empty())
-}
-
-pub(super) fn gone(name: &str) -> String {
-    format!(
-        "the MachineConfig {name} is gone, so it cannot be told what becomes of these nodes: count \
-         on a reboot"
-    )
 }
 
 /// What a side is called that no MachineConfig says anything of.
@@ -387,16 +307,4 @@ fn attributed(
         Some(own.chain(rest).map(str::to_owned).collect())
     });
     ids.collect()
-}
-
-/// How often each policy decided, in the plans of some previews.
-pub fn decisions<'p>(previews: impl IntoIterator<Item = &'p Preview>) -> BTreeMap<String, i64> {
-    let mut counts = BTreeMap::new();
-    let ways = previews.into_iter().flat_map(|preview| &preview.ways);
-    for change in ways.filter_map(|way| way.plan.as_ref().ok()).flat_map(|way| &way.plan.changes) {
-        if let Some(policy) = &change.decided_by {
-            *counts.entry(policy.policy.clone()).or_default() += 1;
-        }
-    }
-    counts
 }

@@ -1,8 +1,9 @@
 //! What is pending from before in pools that nobody renders. Their nodes do not say
 //! what they have: whoever did not watch them knows what DisruptionPlans say.
 
-use super::compute::Preview;
-use super::object::{Described, plan_name};
+use super::described::Described;
+use super::names::plan_name;
+use super::preview::Preview;
 use kube::ResourceExt as _;
 use tread_kube::api::disruption_plan::{Cause, CauseEvent, DisruptionPlan};
 use tread_kube::api::{POOL_KIND, conditions};

@@ -1,7 +1,7 @@
 //! What a plan does, in the words of the columns: `none`, `reload crio.service`,
 //! `drain + reboot`.
 
-use super::compute::WayPlan;
+use super::preview::WayPlan;
 use std::collections::BTreeSet;
 use tread_model::effect::Effect;
 use tread_model::operator::{Because, Forecast};

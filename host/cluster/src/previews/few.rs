@@ -1,8 +1,9 @@
 //! Not more plans than somebody reads: of hundreds of changes that are pending
 //! together, those that cost most have plans of their own.
 
-use super::compute::Preview;
-use super::object::{self, Described, Own, described};
+use super::described::Described;
+use super::object::{self, Own, described};
+use super::preview::Preview;
 use k8s_openapi::jiff::Timestamp;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;

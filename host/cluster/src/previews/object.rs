@@ -1,11 +1,13 @@
 //! From a preview to DisruptionPlans, one for each cause.
 
-use super::compute::{Preview, WayPlanned};
+use super::causes::Part;
+use super::described::Described;
+use super::names::plan_name;
+use super::preview::{Preview, WayPlanned};
 use super::transition::{LONGEST_WORDS, Said, transition};
 use super::why::{Why, why};
-use super::work::{Part, Way, Work};
+use super::work::{Way, Work};
 use super::{earlier, effects};
-use crate::pools::Pool;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use std::borrow::Cow;
@@ -16,38 +18,9 @@ use tread_kube::api::disruption_plan::{
 };
 use tread_kube::api::shared::Shared;
 use tread_kube::clean::clean;
-use tread_model::digest::{Digest, Fields};
+use tread_model::digest::Digest;
 use tread_model::effect::Effect;
 use tread_model::plan::PlanOutcome;
-
-/// What a name may have before its digest.
-const LONGEST_NAME: usize = 200;
-
-/// A DisruptionPlan as it has to be.
-#[derive(Debug, Clone, PartialEq, serde::Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Described {
-    /// Its name.
-    pub name: String,
-    /// Of which pool.
-    pub pool: String,
-    /// What it is for.
-    pub cause: Cause,
-    /// The most disruptive thing that will happen.
-    pub effect: Effect,
-    /// Everything that is known of it: every way, with every change.
-    pub status: DisruptionPlanStatus,
-    /// The most disruptive thing that will happen on each way, by whoever rolls it
-    /// out, and to how many nodes.
-    #[serde(skip)]
-    pub happens: Vec<(Effect, i64)>,
-    /// Why it is not less, on each of these ways.
-    #[serde(skip)]
-    pub reasons: Vec<Option<String>>,
-    /// The names of plans that there are too many of: this one says so.
-    #[serde(skip)]
-    pub left_out: BTreeSet<String>,
-}
 
 /// The plans of a preview: one for each cause that makes a difference, and one
 /// for all of them together, if there are several.
@@ -275,28 +248,6 @@ fn findings(work: &Work, problem: Option<&String>) -> [Finding; 2] {
 /// for the same.
 pub(super) fn name(work: &Work, cause: &Cause) -> String {
     plan_name(&work.pool, cause, &work.since)
-}
-
-/// The name of the plan for a cause in a pool whose nodes had `since`.
-pub fn plan_name(pool: &Pool, cause: &Cause, since: &str) -> String {
-    let mut fields = Fields::new("tread plan name 1");
-    for text in [pool.uid.as_str(), &cause.kind, &cause.name, since] {
-        fields.field(text.as_bytes());
-    }
-    fields.field(cause.event.as_str().as_bytes());
-    let digest = fields.finish().hex().get(..8).unwrap_or_default().to_owned();
-    let kind = match cause.kind.as_str() {
-        "MachineConfig" => "mc".to_owned(),
-        "MachineConfigPool" => "mcp".to_owned(),
-        "ImageContentSourcePolicy" => "icsp".to_owned(),
-        "ImageDigestMirrorSet" => "idms".to_owned(),
-        "ImageTagMirrorSet" => "itms".to_owned(),
-        other => other.to_lowercase(),
-    };
-    let mut name = format!("{}.{kind}.{}", pool.name, cause.name);
-    name.truncate(name.floor_char_boundary(LONGEST_NAME));
-    let name = name.trim_end_matches(['.', '-']);
-    format!("{name}.{digest}")
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What many plans say is held once: where a change is for many pools, it stands in
 //! the plans of each, and a warning in those of each cause.
 
-use super::object::Described;
+use super::described::Described;
 use std::collections::HashSet;
 use std::hash::Hash;
 use std::sync::{Mutex, PoisonError};

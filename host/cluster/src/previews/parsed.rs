@@ -2,7 +2,7 @@
 //! one after the other, is read once. They never change: another version has another
 //! key.
 
-use super::side::BodyKey;
+use super::body::BodyKey;
 use crate::weight::Weight;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};

@@ -1,8 +1,9 @@
 //! The MachineConfig in which OpenShift's operator renders mirrors, as it will
 //! render it.
 
-use super::compute::{Text, gone, inputs};
-use super::side::{Bodies, Generated, Piece, Side};
+use super::body::Bodies;
+use super::side::{Generated, Piece, Side};
+use super::texts::{Text, gone, inputs};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use tread_model::config::Source;

@@ -2,7 +2,8 @@
 //! and would know a secret then. So each secret that is asked about counts as new:
 //! the answer follows from what was asked, and not from what is there.
 
-use super::side::{Bodies, Side};
+use super::body::Bodies;
+use super::side::Side;
 use std::collections::BTreeSet;
 use tread_model::config::NodeConfig;
 use tread_model::operator::Rendered;

@@ -1,15 +1,8 @@
 //! A side of a comparison: which objects it is made of, and the bytes of them.
 
+use super::body::{Bodies, BodyKey};
 use super::parsed::{Config, Parsed};
-use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
-
-/// A MachineConfig as it stands in the cluster: its name, and its
-/// `resourceVersion`.
-pub type BodyKey = (String, String);
-
-/// What MachineConfigs hold, each as the API server sent it.
-pub type Bodies = BTreeMap<BodyKey, Arc<[u8]>>;
 
 /// An object that a side is made of.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! What is said of a way that nodes go. What several plans say of it is held once.
 
-use super::compute::{WayPlan, WayPlanned};
 use super::effects;
+use super::preview::{WayPlan, WayPlanned};
 use super::work::Work;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;

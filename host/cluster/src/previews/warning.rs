@@ -1,8 +1,8 @@
 //! What `kubectl apply` prints of a change, before anything happens: a line for
 //! each pool.
 
-use super::compute::Preview;
 use super::effects::{self, effect};
+use super::preview::Preview;
 use super::transition::is_grave;
 use super::why::{Why, why};
 use std::cmp::Reverse;

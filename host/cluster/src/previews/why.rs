@@ -1,7 +1,7 @@
 //! Why something will happen to nodes, by the rules of whoever does it.
 
-use super::compute::WayPlan;
 use super::effects;
+use super::preview::WayPlan;
 use std::collections::BTreeSet;
 use tread_model::effect::Effect;
 use tread_model::plan::{ChangeOutcome, causes, in_a_cluster};

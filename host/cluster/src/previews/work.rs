@@ -1,13 +1,14 @@
 //! What has to be compared so that it is known what a pool's nodes will go
 //! through.
 
-use super::causes::causes;
-use super::cluster::Cluster;
-use super::side::{BodyKey, Generated, Piece, Side};
+use super::body::BodyKey;
+use super::causes::{Part, causes};
+use super::cluster::{Cluster, is_since};
+use super::side::{Generated, Piece, Side};
 use crate::pools::{Configuration, GENERATED_REGISTRIES, Pool, place, sources};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use tread_kube::api::disruption_plan::{Cause, Nodes};
+use tread_kube::api::disruption_plan::Nodes;
 
 /// How many nodes a plan names.
 const NAMED_NODES: usize = 10;
@@ -50,17 +51,6 @@ pub struct Way {
     pub nodes: Nodes,
 }
 
-/// One of the changes that are pending together.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
-    /// What it is.
-    pub cause: Cause,
-    /// What tells which differences are its: itself, if it is a MachineConfig.
-    pub body: Option<Piece>,
-    /// Whether what it changes is where images are pulled from.
-    pub mirrors: bool,
-}
-
 /// What has to be compared for a pool; None if its nodes have what they are to
 /// have. Whether there is a difference is not known before it is compared.
 pub fn work(cluster: &Cluster, name: &str) -> Option<Work> {
@@ -69,12 +59,6 @@ pub fn work(cluster: &Cluster, name: &str) -> Option<Work> {
         Some(target) => operated(cluster, pool, target),
         None => unattended(cluster, pool),
     }
-}
-
-/// What is written after the operator rendered, or may have been, has not been
-/// seen by it: times have only seconds.
-pub(super) fn is_since(written: i64, rendered: i64) -> bool {
-    written >= rendered
 }
 
 /// A pool for which OpenShift's operator renders. What it rendered counts, until
@@ -200,8 +184,8 @@ fn own(
             cluster.configs.get(**name).is_some_and(|config| config.generated_by.is_some())
         });
         let anew = Piece::Generated(Box::new(Generated {
-            before: piece(cluster, &generated),
-            templates: templates.filter_map(|name| piece(cluster, name)).collect(),
+            before: cluster.piece(&generated),
+            templates: templates.filter_map(|name| cluster.piece(name)).collect(),
             mirrors: mirror_pieces(cluster),
             name: generated.clone(),
         }));
@@ -221,15 +205,7 @@ fn mirrors_since(cluster: &Cluster, rendered_at: i64) -> bool {
 
 /// MachineConfigs of the cluster, and the one that is not there yet.
 pub(super) fn pieces(cluster: &Cluster, names: &[&str]) -> Vec<Piece> {
-    names.iter().filter_map(|name| piece(cluster, name)).collect()
-}
-
-pub(super) fn piece(cluster: &Cluster, name: &str) -> Option<Piece> {
-    if let Some(piece) = cluster.incoming.get(name) {
-        return Some(piece.clone());
-    }
-    let meta = cluster.configs.get(name)?;
-    Some(Piece::Stored(key(name, &meta.version)))
+    names.iter().filter_map(|name| cluster.piece(name)).collect()
 }
 
 /// The objects that redirect image pulls, whole.

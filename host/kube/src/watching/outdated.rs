@@ -1,12 +1,9 @@
 //! Definitions that are older than this program: the API server drops what they
 //! do not know, and says nothing.
 
-use super::Watches;
+use super::watches::Watches;
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
-
-/// What is dropped, by the kind of the objects.
-pub(super) type Dropped = BTreeMap<&'static str, BTreeSet<String>>;
+use std::collections::BTreeSet;
 
 /// So many fields are named.
 const NAMED: usize = 5;

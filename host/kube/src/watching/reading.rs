@@ -1,18 +1,14 @@
 //! Single objects that are being read, and why that does not go well: whoever
 //! waits is told for what.
 
-use super::Watches;
+use super::watches::{Reads, Watches};
 use crate::asking::Failed;
-use std::collections::BTreeMap;
 use tokio::sync::watch;
-
-/// By what is read, and a number of its own.
-pub(super) type All = BTreeMap<(String, u64), Option<Failed>>;
 
 /// Something that is being read, until it is dropped.
 #[derive(Debug)]
 pub struct Reading {
-    all: watch::Sender<All>,
+    all: watch::Sender<Reads>,
     key: (String, u64),
 }
 

@@ -1,19 +1,9 @@
 //! What could not be written, for whoever asks how it stands.
 
-use super::Watches;
+use super::watches::{Unwritten, Watches};
 use crate::asking::{Failed, lacks_rights};
 use crate::metrics::Metrics;
 use kube::Client;
-
-/// Why something is not written yet.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unwritten {
-    /// In words.
-    pub why: String,
-    /// tread's own roles do not allow it: nothing of the kind is written before
-    /// somebody grants it.
-    pub lacks_rights: bool,
-}
 
 impl Unwritten {
     /// What is not written, and the call that failed.

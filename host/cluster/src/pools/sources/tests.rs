@@ -1,4 +1,6 @@
 use super::*;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use std::sync::Arc;
 use tread_kube::api::MachineConfigPool;
 
 fn configs(all: &[(&str, &str)]) -> Configs {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::previews::names::LONGEST_NAME;
 
 #[test]
 fn a_plan_is_named_after_its_pool_and_cause_and_never_like_an_earlier_one() {

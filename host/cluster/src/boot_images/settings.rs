@@ -1,0 +1,64 @@
+//! What the controller of boot images works with, and what it makes known.
+
+use super::facts::Facts;
+use super::report::Report;
+use kube::Client;
+use std::sync::{Arc, PoisonError, RwLock};
+use tread_kube::asking::Failed;
+use tread_kube::events::Events;
+use tread_kube::leadership::Leading;
+use tread_kube::metrics::Metrics;
+use tread_kube::watching::{Unwritten, Watches};
+
+/// What the controller needs.
+#[derive(Clone)]
+pub struct Settings {
+    /// Whom to ask.
+    pub client: Client,
+    /// tread's own namespace.
+    pub namespace: String,
+    /// Whether to write.
+    pub leads: Leading,
+    /// Whether an admin wants images that are too old to hold back updates.
+    pub block_upgrades: bool,
+    /// Where to note how it stands with watches.
+    pub watches: Watches,
+    /// Where to count.
+    pub metrics: Metrics,
+    /// Where to tell.
+    pub events: Events,
+}
+
+impl std::fmt::Debug for Settings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Settings").field("namespace", &self.namespace).finish_non_exhaustive()
+    }
+}
+
+impl Settings {
+    pub(super) async fn unwritten(&self, what: &str, failed: &Failed) -> Unwritten {
+        Unwritten::of(&self.client, &self.metrics, what, failed).await
+    }
+}
+
+/// What is known of boot images, for whoever asks. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct Known {
+    now: Arc<RwLock<Option<Arc<Judged>>>>,
+}
+
+/// The facts, and what is said of them.
+pub(crate) type Judged = (Facts, Report);
+
+impl Known {
+    /// The facts and the verdicts, if there are any yet.
+    pub fn now(&self) -> Option<Arc<Judged>> {
+        self.now.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn publish(&self, facts: &Facts, report: Report) -> Arc<Judged> {
+        let now = Arc::new((facts.clone(), report));
+        *self.now.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&now));
+        now
+    }
+}
