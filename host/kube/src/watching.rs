@@ -1,5 +1,6 @@
 //! Watches that go on whatever happens, and say how it stands with them.
 
+pub mod fold;
 mod installed;
 mod outdated;
 mod reading;
