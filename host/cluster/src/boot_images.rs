@@ -1,6 +1,6 @@
 //! Boot images in the cluster: what machine resources boot, judged as it changes.
 //!
-//! `news` folds what watches say into `facts`, `report` judges them, `status` says
+//! `gathered` folds what watches and the index say into `facts`, `report` judges them, `status` says
 //! it in the words of BootImages, and `run` carries that out. `gather` lists the
 //! same facts once, for the command line.
 
@@ -8,9 +8,9 @@ pub mod admit;
 pub mod cluster_operator;
 pub mod facts;
 pub mod gather;
+pub mod gathered;
 pub mod kinds;
 pub mod machine;
-pub mod news;
 pub mod report;
 mod run;
 pub mod selector;

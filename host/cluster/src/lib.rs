@@ -2,6 +2,7 @@
 //! and boot images.
 
 pub mod boot_images;
+pub mod index;
 pub mod listed;
 pub mod plans;
 pub mod policies;

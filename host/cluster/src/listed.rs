@@ -1,12 +1,10 @@
 //! Policies and plans as they are listed for people and scripts: an object that
 //! cannot be read hides no other, and says itself what is wrong with it.
 
-use crate::policies::registry::read;
-use futures::{Stream, StreamExt as _};
+use crate::policies::read;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{ApiResource, DynamicObject, ListParams};
 use kube::core::ObjectMeta;
-use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
 use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
@@ -18,7 +16,6 @@ use tread_kube::api::{DisruptionPlan, DisruptionPlanSpec, DisruptionPlanStatus, 
 use tread_kube::asking::{Call, Failed, ask};
 use tread_kube::metrics::Metrics;
 use tread_kube::watching::seen::{Seen, each_by_itself};
-use tread_kube::watching::{Watches, follow_all};
 use tread_model::verdict::FailureKind;
 
 /// An object as it is listed.
@@ -48,24 +45,6 @@ pub async fn plans(
     let call = Call::new("list", "disruptionplans");
     let seen = list::<DisruptionPlan>(client, call, params).await?;
     Ok(seen.into_iter().map(plan).collect())
-}
-
-/// The DisruptionPolicies of a cluster, whenever they change.
-pub fn follow_policies(
-    client: Client,
-    name: &'static str,
-    watches: &Watches,
-    metrics: &Metrics,
-) -> impl Stream<Item = Event<Listed<DisruptionPolicy>>> + Send + Unpin + use<> {
-    let events =
-        follow_all(api::<DisruptionPolicy>(client), Config::default(), name, watches, metrics);
-    events.map(|event| match event {
-        Event::Init => Event::Init,
-        Event::InitApply(seen) => Event::InitApply(policy(seen)),
-        Event::InitDone => Event::InitDone,
-        Event::Apply(seen) => Event::Apply(policy(seen)),
-        Event::Delete(seen) => Event::Delete(policy(seen)),
-    })
 }
 
 fn api<K: Resource<DynamicType = ()>>(client: Client) -> Api<DynamicObject> {
@@ -99,7 +78,8 @@ fn opened<K: Resource<DynamicType = ()>>(
     (object, why)
 }
 
-fn policy(seen: Seen<DynamicObject>) -> Listed<DisruptionPolicy> {
+/// A DisruptionPolicy, as it is listed.
+pub fn policy(seen: Seen<DynamicObject>) -> Listed<DisruptionPolicy> {
     let (whole, deep) = opened::<DisruptionPolicy>(seen);
     let mut value = serde_json::to_value(&whole).unwrap_or_default();
     let status = problem::<tread_kube::api::DisruptionPolicyStatus>(&whole.data, "status");

@@ -11,6 +11,7 @@ pub mod kept;
 pub mod load;
 pub mod material;
 pub mod names;
+pub(crate) mod read;
 pub mod register;
 pub mod registry;
 pub mod snapshot;

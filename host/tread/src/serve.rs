@@ -18,10 +18,10 @@ use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
-use tread_cluster::boot_images;
 use tread_cluster::plans::{self, Previewer, Retention};
 use tread_cluster::policies::registry;
 use tread_cluster::policies::snapshot::Room;
+use tread_cluster::{boot_images, index};
 use tread_console::exit::Exit;
 use tread_engine::limits::Limits;
 use tread_front::admission::certificates::{Lives, service_names};
@@ -170,8 +170,10 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
 
     let watches = Watches::default();
     let sandbox = sandbox::for_many(Limits::default(), SLOTS)?;
+    let (index, indexing) = index::start(&client, &watches, &metrics);
     let (policies, registry) = registry::start(registry::Settings {
         client: client.clone(),
+        index: index.clone(),
         namespace: namespace.clone(),
         replica: replica.clone(),
         sandbox: sandbox.clone(),
@@ -184,6 +186,7 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
     });
     let (previewer, planning) = plans::start(plans::Settings {
         client: client.clone(),
+        index: index.clone(),
         sandbox,
         policies: policies.clone(),
         leads: leading.clone(),
@@ -194,6 +197,7 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
     });
     let (boot_images, judging) = boot_images::start(boot_images::Settings {
         client: client.clone(),
+        index: index.clone(),
         namespace: namespace.clone(),
         leads: leading.clone(),
         block_upgrades: args.block_upgrades,
@@ -201,9 +205,12 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
         metrics: metrics.clone(),
         events: Events::new(client.clone(), &replica, "Judge", &metrics),
     });
-    let (listed, listing) =
-        Listed::new(previewer.clone(), boot_images.clone(), client.clone(), &watches, &metrics);
-    for part in [registry.boxed(), planning.boxed(), judging.boxed(), listing.boxed()] {
+    let listed = Listed {
+        previewer: previewer.clone(),
+        boot_images: boot_images.clone(),
+        policies: index.policies,
+    };
+    for part in [indexing.boxed(), registry.boxed(), planning.boxed(), judging.boxed()] {
         let stop = shutdown.begun();
         writers.spawn(async move {
             tokio::select! {

@@ -141,8 +141,18 @@ impl Facts {
         self.unread.insert(key, why);
     }
 
-    /// Forgets the one object of a kind that has only one that counts.
-    pub fn forget(&mut self, kind: &Kind) {
+    /// Forgets an object of one of the others' kinds.
+    pub fn forget(&mut self, kind: &Kind, key: &Key) {
+        self.machines.remove(key);
+        self.templates.remove(key);
+        self.unread.remove(key);
+        self.pools.remove(key);
+        if the_one(kind) == Some(key.name.as_str()) {
+            self.forget_the_one(kind);
+        }
+    }
+
+    fn forget_the_one(&mut self, kind: &Kind) {
         match kind.name {
             name if name == CLUSTER_VERSION.name => self.versions = None,
             name if name == MACHINE_CONFIGURATION.name => self.operator = None,
@@ -153,15 +163,6 @@ impl Facts {
             }
             _ => {}
         }
-    }
-
-    /// Keeps of a kind only what a whole list had.
-    pub fn retain(&mut self, kind: &Kind, listed: impl Fn(&Key) -> bool) {
-        let keep = |key: &Key| key.kind != kind.name || listed(key);
-        self.machines.retain(|key, _| keep(key));
-        self.templates.retain(|key, _| keep(key));
-        self.unread.retain(|key, _| keep(key));
-        self.pools.retain(|key, _| keep(key));
     }
 
     /// Why there is nothing to judge, as OpenShift has it.

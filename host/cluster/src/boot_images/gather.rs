@@ -2,9 +2,9 @@
 //! line.
 
 use super::facts::Facts;
+use super::gathered::{Gathered, Input, Map};
 use super::kinds::{self, CATALOGUE, CATALOGUE_NAMESPACE, CLUSTER_OPERATOR, GIVEN_LABEL, KEPT};
 use super::machine::brought;
-use super::news::{Fold, Map, News};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::ListParams;
 use kube::core::DynamicObject;
@@ -21,7 +21,7 @@ use tread_kube::watching::served::served;
 /// What is known, and what cannot be listed: its name, and why.
 pub async fn gather(client: &Client, namespace: &str) -> (Facts, Vec<(String, Failed)>) {
     let metrics = Metrics::new();
-    let mut fold = Fold::default();
+    let mut gathered = Gathered::default();
     let mut waits = Vec::new();
     // What tread itself writes says nothing of images.
     for kind in kinds::all().filter(|kind| *kind != CLUSTER_OPERATOR) {
@@ -30,7 +30,7 @@ pub async fn gather(client: &Client, namespace: &str) -> (Facts, Vec<(String, Fa
         match list(api, Call::new("list", kind.name), &metrics, &ListParams::default()).await {
             Ok(found) => {
                 let all = found.into_iter().map(brought);
-                all.for_each(|it| fold.take(News::Of(kind, Event::Apply(it))));
+                all.for_each(|it| gathered.take(Input::Of(kind, Event::Apply(it))));
             }
             Err(why) => waits.push((kind.name.to_owned(), why)),
         }
@@ -46,7 +46,7 @@ pub async fn gather(client: &Client, namespace: &str) -> (Facts, Vec<(String, Fa
         match list(api, call, &metrics, &params).await {
             Ok(found) => {
                 let all = found.into_iter().filter_map(Seen::read);
-                all.for_each(|it| fold.take(News::Map(map, Event::Apply(it))));
+                all.for_each(|it| gathered.take(Input::Map(map, Event::Apply(it))));
             }
             Err(why) => waits.push((format!("configmaps of {namespace}"), why)),
         }
@@ -55,11 +55,11 @@ pub async fn gather(client: &Client, namespace: &str) -> (Facts, Vec<(String, Fa
     match list(api, call, &metrics, &ListParams::default()).await {
         Ok(found) => {
             let all = found.into_iter().filter_map(Seen::read);
-            all.for_each(|it| fold.take(News::Images(Event::Apply(it))));
+            all.for_each(|it| gathered.take(Input::Images(Event::Apply(it))));
         }
         Err(why) => waits.push(("bootimages".to_owned(), why)),
     }
-    (fold.facts, waits)
+    (gathered.facts, waits)
 }
 
 /// A kind that is not installed has no objects. An API server that is busy, as it

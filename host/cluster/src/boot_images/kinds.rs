@@ -37,7 +37,17 @@ pub const POOL: Kind = Kind {
 
 /// All kinds of others.
 pub fn all() -> impl Iterator<Item = Kind> {
-    machines::ALL.iter().copied().chain([CLUSTER_VERSION, MACHINE_CONFIGURATION, POOL])
+    watched().chain(known())
+}
+
+/// Those that are watched for boot images alone.
+pub fn watched() -> impl Iterator<Item = Kind> {
+    machines::ALL.iter().copied()
+}
+
+/// Those that the index knows.
+pub fn known() -> impl Iterator<Item = Kind> {
+    [CLUSTER_VERSION, MACHINE_CONFIGURATION, POOL].into_iter()
 }
 
 /// The name of the one object that counts, of a kind that has only one.

@@ -2,7 +2,7 @@
 //! the leader.
 
 use super::facts::Facts;
-use super::news::{Fold, watches};
+use super::gathered::{Gathered, inputs};
 use super::report::{Report, report};
 use super::settings::{Known, Settings};
 use super::status::holds_back;
@@ -25,10 +25,10 @@ const OUTCOMES: [Outcome; 4] = [Outcome::Passes, Outcome::Warns, Outcome::Waits,
 
 /// Runs for as long as it is polled.
 pub(super) async fn run(settings: Settings, known: Known) {
-    let mut news =
-        watches(&settings.client, &settings.namespace, &settings.watches, &settings.metrics);
+    let Settings { client, namespace, index, watches, metrics, .. } = &settings;
+    let mut inputs = inputs(client, namespace, index, watches, metrics);
     let mut leads = settings.leads.watch();
-    let mut fold = Fold::default();
+    let mut gathered = Gathered::default();
     let mut writer = Writer::default();
     let mut backoff = Backoff::new(WAITS);
     // When it is judged for what was heard, when it is tried again what failed, and
@@ -38,8 +38,8 @@ pub(super) async fn run(settings: Settings, known: Known) {
     loop {
         let due = [heard, again.or(look)].into_iter().flatten().min();
         tokio::select! {
-            Some(event) = news.next() => {
-                fold.take(event);
+            Some(input) = inputs.next() => {
+                gathered.take(input);
                 heard.get_or_insert_with(|| Instant::now() + TOGETHER);
                 continue;
             }
@@ -47,12 +47,12 @@ pub(super) async fn run(settings: Settings, known: Known) {
             () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {}
         }
         heard = None;
-        let waits = waits(&settings, &fold);
-        let made = report(&fold.facts, &waits);
-        measure(&settings, &fold.facts, &made);
-        let judged = known.publish(&fold.facts, made);
+        let waits = waits(&settings, &gathered);
+        let made = report(&gathered.facts, &waits);
+        measure(&settings, &gathered.facts, &made);
+        let judged = known.publish(&gathered.facts, made);
         // What is not listed may be there: nothing is made anew or said too early.
-        if !fold.unlisted().is_empty() || !settings.leads.now() {
+        if !gathered.unlisted().is_empty() || !settings.leads.now() {
             (again, look) = (None, None);
             continue;
         }
@@ -76,8 +76,8 @@ pub(super) async fn run(settings: Settings, known: Known) {
 }
 
 /// What was not listed yet, with what the API server says of it.
-fn waits(settings: &Settings, fold: &Fold) -> Vec<String> {
-    let unlisted = fold.unlisted();
+fn waits(settings: &Settings, gathered: &Gathered) -> Vec<String> {
+    let unlisted = gathered.unlisted();
     let said = settings.watches.waiting();
     let of = |name: &str| said.iter().find(|line| line.starts_with(&format!("{name}:"))).cloned();
     unlisted

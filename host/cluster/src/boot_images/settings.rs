@@ -2,6 +2,7 @@
 
 use super::facts::Facts;
 use super::report::Report;
+use crate::index::Index;
 use kube::Client;
 use std::sync::{Arc, PoisonError, RwLock};
 use tread_kube::asking::Failed;
@@ -15,6 +16,8 @@ use tread_kube::watching::{Unwritten, Watches};
 pub struct Settings {
     /// Whom to ask.
     pub client: Client,
+    /// What is known of the cluster.
+    pub index: Index,
     /// tread's own namespace.
     pub namespace: String,
     /// Whether to write.

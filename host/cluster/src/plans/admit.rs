@@ -1,6 +1,6 @@
 //! What a request to the API server would change.
 
-use super::Previewer;
+use super::ask::Previewer;
 use crate::previews::{Change, Preview, line, lines};
 use kube::core::DynamicObject;
 use kube::core::admission::Operation;

@@ -1,10 +1,10 @@
 //! What would happen, for whoever asks: the controller, the webhook, the command
 //! line and HTTP.
 
-use super::Settings;
 use super::bodies::BodyCache;
 use super::budget::{Budget, Cost, Counted, keys, most_changes, too_much};
 use super::planners::Planners;
+use super::settings::Settings;
 use crate::policies::current::{Current, Published};
 use crate::pools::pools_of;
 use crate::previews::{

@@ -1,8 +1,7 @@
 //! DisruptionPlans under a name that tread uses, and not made by tread.
 
-use super::Settings;
-use super::state::{Standing, standing};
-use super::write::PLANS;
+use super::settings::Settings;
+use super::standing::{PLANS, Standing};
 use crate::pools::Pool;
 use crate::previews::Described;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -48,7 +47,7 @@ pub(super) async fn remove(
                 return Err(list.refused(why));
             }
             let uid = object.metadata.uid.clone();
-            let there = standing(object);
+            let there = Standing::of(object);
             if is_ours(&there, pool, wanted) {
                 // The watch brings it.
                 return Err(list.overtaken("it is there already".to_owned()));

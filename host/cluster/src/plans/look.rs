@@ -4,9 +4,10 @@
 use super::ask::{NotKnown, Previewer, Take, Together, inputs};
 use super::budget::Counted;
 use super::compared::{Compared, Deciders};
-use super::state::Standing;
+use super::settings::Settings;
+use super::standing::Standing;
+use super::told;
 use super::write::{OfPool, Pruned, Wrote, mark_stale, write};
-use super::{Settings, told};
 use crate::previews::{Cluster, Described, Preview, decisions, few, work};
 use futures::{StreamExt as _, stream};
 use k8s_openapi::jiff::Timestamp;

@@ -1,25 +1,23 @@
 //! The controller: takes in what the watches say, and looks at what it touches.
 
-use super::Settings;
 use super::ask::Previewer;
 use super::look::{Look, Looked, Memory, look};
-use super::state::{News, State, Touched};
+use super::settings::Settings;
+use super::standing::{PAGE, PLANS};
+use super::state::{Input, State, Touched};
 use futures::StreamExt as _;
 use futures::stream::{BoxStream, select_all};
-use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::jiff::Timestamp;
-use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
-use kube::runtime::watcher::Config;
+use kube::core::{ApiResource, DynamicObject};
+use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Resource};
 use std::collections::BTreeSet;
 use std::sync::PoisonError;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
+use tread_kube::api::DisruptionPlan;
 use tread_kube::api::mirrors::{ImageContentSourcePolicy, ImageDigestMirrorSet, ImageTagMirrorSet};
-use tread_kube::api::{
-    ClusterVersion, DisruptionPlan, MachineConfig, MachineConfigPool, MachineConfiguration,
-};
 use tread_kube::asking::Backoff;
 use tread_kube::watching::follow;
 
@@ -27,20 +25,19 @@ use tread_kube::watching::follow;
 const TOGETHER: Duration = Duration::from_millis(100);
 /// How long is waited after a failure, at first and at most.
 const WAITS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
-/// How many objects are listed at a time: of small ones, and of those that may have
-/// a megabyte.
-const PAGES: u32 = 500;
-const PAGE: u32 = 20;
+/// How many nodes and MachineConfigs are listed at a time, without what they hold.
+const NODES: u32 = 500;
+const CONFIGS: u32 = 100;
 /// How often plans are looked through for those that are too old.
 const TIDY: Duration = Duration::from_secs(60 * 60);
 
 /// Runs for as long as it is polled.
 pub(super) async fn run(settings: Settings, previewer: Previewer) {
-    let mut news = watches(&settings);
+    let mut inputs = inputs(&settings);
     let mut policies = settings.policies.clone();
     let mut leads = settings.leads.watch();
     let mut controller = Controller {
-        state: State::default(),
+        state: State::new(settings.metrics.clone()),
         known_since: Timestamp::now().as_second(),
         news: Due::default(),
         again: Due::default(),
@@ -54,7 +51,7 @@ pub(super) async fn run(settings: Settings, previewer: Previewer) {
     loop {
         let due = controller.due();
         tokio::select! {
-            Some(event) = news.next() => controller.take(event),
+            Some(input) = inputs.next() => controller.take(input),
             Ok(()) = policies.changed() => controller.touch(Touched::everything()),
             Ok(()) = leads.changed() => controller.touch(Touched::everything()),
             () = sleep_until(tidy) => {
@@ -108,9 +105,9 @@ impl Due {
 }
 
 impl Controller {
-    fn take(&mut self, event: News) {
+    fn take(&mut self, input: Input) {
         let mut cluster = self.previewer.cluster.write().unwrap_or_else(PoisonError::into_inner);
-        let touched = self.state.take(event, &mut cluster);
+        let touched = self.state.take(input, &mut cluster);
         drop(cluster);
         self.touch(touched);
     }
@@ -202,11 +199,15 @@ async fn ended(looking: &mut Option<JoinHandle<Looked>>) -> Option<Looked> {
     }
 }
 
-fn watches(settings: &Settings) -> impl futures::Stream<Item = News> + Send + Unpin + use<> {
-    let all = vec![
-        followed::<MachineConfigPool>(settings, "machineconfigpools", News::Pool),
-        followed::<PartialObjectMeta<Node>>(settings, "nodes", News::Node),
-        paged::<PartialObjectMeta<MachineConfig>>(settings, "machineconfigs", 100, News::Config),
+/// What the index knows, and what is watched for plans alone.
+fn inputs(settings: &Settings) -> impl futures::Stream<Item = Input> + Send + Unpin + use<> {
+    let index = &settings.index;
+    select_all([
+        index.pools.moments().map(Input::Pools).boxed(),
+        index.machine_configuration.moments().map(Input::MachineConfiguration).boxed(),
+        index.cluster_version.moments().map(Input::ClusterVersion).boxed(),
+        watched(settings, "nodes", NODES, Input::Node),
+        watched(settings, "machineconfigs", CONFIGS, Input::Config),
         mirrors::<ImageContentSourcePolicy>(
             settings,
             "imagecontentsourcepolicies",
@@ -214,42 +215,18 @@ fn watches(settings: &Settings) -> impl futures::Stream<Item = News> + Send + Un
         ),
         mirrors::<ImageDigestMirrorSet>(settings, "imagedigestmirrorsets", "ImageDigestMirrorSet"),
         mirrors::<ImageTagMirrorSet>(settings, "imagetagmirrorsets", "ImageTagMirrorSet"),
-        dynamic::<MachineConfiguration>(settings, "machineconfigurations to forecast")
-            .map(News::MachineConfiguration)
-            .boxed(),
-        followed::<ClusterVersion>(settings, "clusterversions", News::Release),
         // They are large, and little is kept of them.
-        paged::<DisruptionPlan>(settings, "disruptionplans", PAGE, News::Plan),
-    ];
-    select_all(all)
+        watched::<DisruptionPlan>(settings, PLANS, PAGE, |event| Input::Plan(Box::new(event))),
+    ])
 }
 
-/// How many lists [`watches`] brings.
-pub(super) const LISTS: usize = 9;
-
-fn followed<K>(
-    settings: &Settings,
-    name: &'static str,
-    news: fn(kube::runtime::watcher::Event<K>) -> News,
-) -> BoxStream<'static, News>
-where
-    K: Resource<DynamicType = ()>
-        + Clone
-        + serde::de::DeserializeOwned
-        + std::fmt::Debug
-        + Send
-        + 'static,
-{
-    paged(settings, name, PAGES, news)
-}
-
-/// The same, with so many in a list at a time.
-fn paged<K>(
+/// Objects of a kind, so many in a list at a time.
+fn watched<K>(
     settings: &Settings,
     name: &'static str,
     page: u32,
-    news: fn(kube::runtime::watcher::Event<K>) -> News,
-) -> BoxStream<'static, News>
+    input: fn(Event<K>) -> Input,
+) -> BoxStream<'static, Input>
 where
     K: Resource<DynamicType = ()>
         + Clone
@@ -260,27 +237,22 @@ where
 {
     let api: Api<K> = Api::all(settings.client.clone());
     follow(api, Config::default().page_size(page), name, &settings.watches, &settings.metrics)
-        .map(news)
+        .map(input)
         .boxed()
 }
 
+/// Objects that redirect image pulls, as they stand there, whatever fields they have.
 fn mirrors<K: Resource<DynamicType = ()>>(
     settings: &Settings,
     name: &'static str,
     kind: &'static str,
-) -> BoxStream<'static, News> {
-    dynamic::<K>(settings, name).map(move |event| News::Mirror(kind, event)).boxed()
-}
-
-/// As the objects stand there, whatever fields they have.
-fn dynamic<K: Resource<DynamicType = ()>>(
-    settings: &Settings,
-    name: &'static str,
-) -> BoxStream<'static, kube::runtime::watcher::Event<DynamicObject>> {
-    let kind = ApiResource::erase::<K>(&());
-    let api: Api<DynamicObject> = Api::all_with(settings.client.clone(), &kind);
+) -> BoxStream<'static, Input> {
+    let resource = ApiResource::erase::<K>(&());
+    let api: Api<DynamicObject> = Api::all_with(settings.client.clone(), &resource);
     let config = Config::default().page_size(PAGE);
-    follow(api, config, name, &settings.watches, &settings.metrics).boxed()
+    follow(api, config, name, &settings.watches, &settings.metrics)
+        .map(move |event| Input::Mirror(kind, event))
+        .boxed()
 }
 
 #[cfg(test)]

@@ -1,60 +1,55 @@
-//! What the watches say of the cluster, put together.
+//! What the watches and the index say of the cluster, put together.
 
+use super::standing::Standing;
+use crate::index::{self, All, Differences, Object, differences, last_read, read_as};
 use crate::pools::{ConfigMeta, Node, Pool, modified, pools_of};
 use crate::previews::{Cluster, Mirror, MirrorKey, Release};
 use k8s_openapi::api::core::v1 as core;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
-use kube::ResourceExt as _;
 use kube::core::{DynamicObject, PartialObjectMeta};
 use kube::runtime::watcher::Event;
+use kube::{Resource as _, ResourceExt as _};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use tread_kube::api::POOL_KIND;
 use tread_kube::api::conditions::reason;
-use tread_kube::api::disruption_plan::Cause;
+use tread_kube::api::openshift::MACHINE_CONFIGURATION;
 use tread_kube::api::{ClusterVersion, DisruptionPlan, MachineConfig, MachineConfigPool};
-use tread_model::digest::Digest;
+use tread_kube::metrics::Metrics;
+use tread_kube::watching::fold::{Change, Fold};
+use tread_kube::watching::left_out;
+use tread_kube::watching::seen::Seen;
 
-/// What the watches say.
+/// What comes in: snapshots of the index, and what the own watches say.
 #[derive(Debug)]
-pub(super) enum News {
-    Pool(Event<MachineConfigPool>),
+pub(super) enum Input {
+    Pools(All<String, Object>),
+    MachineConfiguration(All<String, Object>),
+    ClusterVersion(All<String, Object>),
     Node(Event<PartialObjectMeta<core::Node>>),
     Config(Event<PartialObjectMeta<MachineConfig>>),
     Mirror(&'static str, Event<DynamicObject>),
-    MachineConfiguration(Event<DynamicObject>),
-    Release(Event<ClusterVersion>),
-    Plan(Event<DisruptionPlan>),
+    Plan(Box<Event<DisruptionPlan>>),
 }
 
-/// What has to be known of a DisruptionPlan that stands in the cluster.
-#[derive(Debug, Clone)]
-pub(super) struct Standing {
-    pub(super) uid: String,
-    pub(super) version: String,
-    pub(super) pool: String,
-    pub(super) cause: Cause,
-    /// The UIDs of the pools that own it.
-    pub(super) owners: Vec<String>,
-    pub(super) created: i64,
-    /// Of what its status says, times aside.
-    pub(super) says: Digest,
-    pub(super) stale: bool,
-    pub(super) conditions: Vec<Condition>,
-}
+/// How many kinds of mirrors there are.
+const MIRROR_KINDS: usize = super::admit::MIRROR_KINDS.len();
 
-/// Everything that the watches said so far.
-#[derive(Debug, Default)]
+/// Everything that came in so far, as far as it is not in the [`Cluster`].
+#[derive(Debug)]
 pub(super) struct State {
     pub(super) plans: BTreeMap<String, Standing>,
-    /// Names that a list which is not complete yet has had so far.
-    listing: BTreeMap<&'static str, BTreeSet<String>>,
-    /// Lists that were complete once.
-    complete: BTreeSet<&'static str>,
+    pools: Option<All<String, Object>>,
+    /// MachineConfiguration `cluster`, if it is there; None: it was not listed yet.
+    machine_configuration: Option<Option<Object>>,
+    cluster_version: Option<All<String, Object>>,
+    nodes: Fold<String>,
+    configs: Fold<String>,
+    mirrors: BTreeMap<&'static str, Fold<String>>,
+    plan_names: Fold<String>,
+    metrics: Metrics,
 }
 
-/// What an event concerns.
+/// What has to be looked at for it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Touched {
     pub(super) pools: BTreeSet<String>,
@@ -75,115 +70,171 @@ impl Touched {
     }
 }
 
-/// What an event means, whatever a list says in between.
-enum Means<K> {
-    There(K),
-    Gone(String),
-    /// These are all.
-    Only(BTreeSet<String>),
-    Nothing,
-}
-
 impl State {
-    /// Whether everything was seen once.
-    pub(super) fn is_complete(&self) -> bool {
-        self.complete.len() == super::run::LISTS
+    pub(super) fn new(metrics: Metrics) -> State {
+        State {
+            plans: BTreeMap::new(),
+            pools: None,
+            machine_configuration: None,
+            cluster_version: None,
+            nodes: Fold::default(),
+            configs: Fold::default(),
+            mirrors: BTreeMap::new(),
+            plan_names: Fold::default(),
+            metrics,
+        }
     }
 
-    /// Takes in what a watch says; what has to be looked at again for it.
-    pub(super) fn take(&mut self, news: News, cluster: &mut Cluster) -> Touched {
-        let now = Timestamp::now().as_second();
-        match news {
-            News::Pool(event) => match self.means("pools", event) {
-                Means::There(object) => put_pool(cluster, &object),
-                Means::Gone(name) => remove_pool(cluster, &name),
-                Means::Only(names) => {
-                    let gone: Vec<String> = other_keys(cluster.pools.keys(), &names);
-                    for name in gone {
-                        remove_pool(cluster, &name);
-                    }
-                    Touched::everything()
-                }
-                Means::Nothing => Touched::nothing(),
-            },
-            News::Node(event) => {
-                let means = self.means("nodes", event);
-                let Cluster { members, pools, .. } = cluster;
-                let members = Arc::make_mut(members);
-                Touched::pools(match means {
-                    Means::There(mut object) => {
-                        let name = object.name_any();
-                        members.put(&name, Node::of(&mut object.metadata), pools)
-                    }
-                    Means::Gone(name) => members.remove(&name),
-                    Means::Only(names) => members.keep_only(&names),
-                    Means::Nothing => BTreeSet::new(),
-                })
+    /// Whether everything was listed once.
+    pub(super) fn is_complete(&self) -> bool {
+        let own = [&self.nodes, &self.configs, &self.plan_names];
+        self.pools.is_some()
+            && self.machine_configuration.is_some()
+            && self.cluster_version.is_some()
+            && self.mirrors.len() == MIRROR_KINDS
+            && own.into_iter().chain(self.mirrors.values()).all(Fold::is_synced)
+    }
+
+    /// Takes in what comes; what has to be looked at again for it.
+    pub(super) fn take(&mut self, input: Input, cluster: &mut Cluster) -> Touched {
+        match input {
+            Input::Pools(now) => self.pools(now, cluster),
+            Input::MachineConfiguration(now) => self.machine_configuration(&now, cluster),
+            Input::ClusterVersion(now) => self.cluster_version(now, cluster),
+            Input::Node(event) => self.node(event, cluster),
+            Input::Config(event) => self.config(event, cluster),
+            Input::Mirror(kind, event) => self.mirror(kind, event, cluster),
+            Input::Plan(event) => self.plan(*event, cluster),
+        }
+    }
+
+    fn pools(&mut self, now: All<String, Object>, cluster: &mut Cluster) -> Touched {
+        let all = self.pools.is_none();
+        let before = self.pools.take().unwrap_or_default();
+        let Differences { gone, there } = differences(&before, &now);
+        let mut pools = BTreeSet::new();
+        for name in gone {
+            pools.append(&mut remove_pool(cluster, name));
+        }
+        for (_, object) in there {
+            // One that cannot be read stays as it was.
+            if let Some(pool) = self.read_as::<MachineConfigPool>(index::POOLS, object) {
+                pools.append(&mut put_pool(cluster, &pool));
             }
-            News::Config(event) => match self.means("configs", event) {
-                Means::There(mut object) => {
-                    let name = object.name_any();
-                    let config = Arc::new(ConfigMeta::of(&mut object.metadata));
-                    if cluster.configs.get(&name) == Some(&config) {
-                        return Touched::nothing();
-                    }
-                    let before = cluster.configs.insert(name.clone(), Arc::clone(&config));
-                    cluster.note_lost(&name, before.as_deref(), now);
-                    cluster.gone_configs.remove(&name);
-                    let had = had(cluster, &name).filter(|_| before.is_none());
-                    let both = before.iter().chain([&config]);
-                    let made_of_it = both.flat_map(|it| pools_of(&cluster.pools, &name, it));
-                    Touched::pools(made_of_it.chain(had).collect())
-                }
-                Means::Gone(name) => match cluster.configs.remove(&name) {
-                    Some(before) => {
-                        cluster.note_lost(&name, Some(&before), now);
-                        let made_of_it = pools_of(&cluster.pools, &name, &before);
-                        Touched::pools(made_of_it.chain(had(cluster, &name)).collect())
-                    }
-                    None => Touched::nothing(),
-                },
-                Means::Only(names) => {
-                    let gone = other_keys(cluster.configs.keys(), &names);
-                    for name in gone {
-                        let before = cluster.configs.remove(&name);
-                        cluster.note_lost(&name, before.as_deref(), now);
-                    }
-                    Touched::everything()
-                }
-                Means::Nothing => Touched::nothing(),
-            },
-            News::Mirror(kind, event) => self.mirror(kind, event, cluster),
-            News::MachineConfiguration(event) => {
-                let before = cluster.machine_configuration.take();
-                match self.means("machine configurations", event) {
-                    Means::There(mut object) if object.name_any() == "cluster" => {
-                        object.metadata.managed_fields = None;
-                        object.metadata.resource_version = None;
-                        cluster.machine_configuration =
-                            serde_json::to_value(object).ok().map(Arc::new);
-                    }
-                    Means::Gone(name) if name == "cluster" => {}
-                    Means::Only(names) if !names.contains("cluster") => {}
-                    _ => cluster.machine_configuration.clone_from(&before),
-                }
-                match before == cluster.machine_configuration {
-                    true => Touched::nothing(),
-                    false => Touched::everything(),
-                }
-            }
-            News::Release(event) => {
-                let Means::There(object) = self.means("releases", event) else {
-                    return Touched::nothing();
-                };
-                let release = release(&object);
-                if release == cluster.release {
-                    return Touched::nothing();
-                }
+        }
+        self.pools = Some(now);
+        Touched { pools, all }
+    }
+
+    /// The object as one of its kind. What is not is told of in the log, where the
+    /// index has not told of it.
+    fn read_as<K: serde::de::DeserializeOwned>(
+        &self,
+        kind: &'static str,
+        object: &Object,
+    ) -> Option<K> {
+        let read = read_as(object);
+        if let (Err(why), Seen::Read(_)) = (&read, &**object) {
+            left_out(kind, object.meta(), why, &self.metrics);
+        }
+        read.ok()
+    }
+
+    fn machine_configuration(
+        &mut self,
+        now: &All<String, Object>,
+        cluster: &mut Cluster,
+    ) -> Touched {
+        let known = self.machine_configuration.take().flatten();
+        let known = last_read(known, now.get(MACHINE_CONFIGURATION));
+        let object = known.as_deref().and_then(|seen| match seen {
+            Seen::Read(object) => Some(object.clone()),
+            Seen::Unreadable(..) => None,
+        });
+        let value = object.and_then(|mut object| {
+            // What changes with each write of whatever part.
+            object.metadata.resource_version = None;
+            serde_json::to_value(object).ok().map(Arc::new)
+        });
+        self.machine_configuration = Some(known);
+        let before = std::mem::replace(&mut cluster.machine_configuration, value);
+        match before == cluster.machine_configuration {
+            true => Touched::nothing(),
+            false => Touched::everything(),
+        }
+    }
+
+    /// The release stays known when its object is gone.
+    fn cluster_version(&mut self, now: All<String, Object>, cluster: &mut Cluster) -> Touched {
+        let before = self.cluster_version.take().unwrap_or_default();
+        let Differences { there, .. } = differences(&before, &now);
+        let mut touched = Touched::nothing();
+        for (_, object) in there {
+            let object = self.read_as::<ClusterVersion>(index::CLUSTER_VERSIONS, object);
+            if let Some(release) = object.as_ref().map(release)
+                && release != cluster.release
+            {
                 cluster.release = release;
+                touched = Touched::everything();
+            }
+        }
+        self.cluster_version = Some(now);
+        touched
+    }
+
+    fn node(
+        &mut self,
+        event: Event<PartialObjectMeta<core::Node>>,
+        cluster: &mut Cluster,
+    ) -> Touched {
+        let Cluster { members, pools, .. } = cluster;
+        let members = Arc::make_mut(members);
+        Touched::pools(match self.nodes.take(event, |it| it.name_any()) {
+            Change::There(name, mut object) => {
+                members.put(&name, Node::of(&mut object.metadata), pools)
+            }
+            Change::Gone(name) => members.remove(&name),
+            Change::Listed(gone) => gone.iter().flat_map(|name| members.remove(name)).collect(),
+            Change::Nothing => BTreeSet::new(),
+        })
+    }
+
+    fn config(
+        &mut self,
+        event: Event<PartialObjectMeta<MachineConfig>>,
+        cluster: &mut Cluster,
+    ) -> Touched {
+        let now = Timestamp::now().as_second();
+        match self.configs.take(event, |it| it.name_any()) {
+            Change::There(name, mut object) => {
+                let config = Arc::new(ConfigMeta::of(&mut object.metadata));
+                if cluster.configs.get(&name) == Some(&config) {
+                    return Touched::nothing();
+                }
+                let before = cluster.configs.insert(name.clone(), Arc::clone(&config));
+                cluster.note_lost(&name, before.as_deref(), now);
+                cluster.gone_configs.remove(&name);
+                let had = had(cluster, &name).filter(|_| before.is_none());
+                let both = before.iter().chain([&config]);
+                let made_of_it = both.flat_map(|it| pools_of(&cluster.pools, &name, it));
+                Touched::pools(made_of_it.chain(had).collect())
+            }
+            Change::Gone(name) => match cluster.configs.remove(&name) {
+                Some(before) => {
+                    cluster.note_lost(&name, Some(&before), now);
+                    let made_of_it = pools_of(&cluster.pools, &name, &before);
+                    Touched::pools(made_of_it.chain(had(cluster, &name)).collect())
+                }
+                None => Touched::nothing(),
+            },
+            Change::Listed(gone) => {
+                for name in gone {
+                    let before = cluster.configs.remove(&name);
+                    cluster.note_lost(&name, before.as_deref(), now);
+                }
                 Touched::everything()
             }
-            News::Plan(event) => self.plan(event, cluster),
+            Change::Nothing => Touched::nothing(),
         }
     }
 
@@ -194,9 +245,9 @@ impl State {
         cluster: &mut Cluster,
     ) -> Touched {
         let now = Timestamp::now().as_second();
-        match self.means(kind, event) {
-            Means::There(mut object) => {
-                let key = (kind, object.name_any());
+        match self.mirrors.entry(kind).or_default().take(event, |it| it.name_any()) {
+            Change::There(name, mut object) => {
+                let key = (kind, name);
                 let created =
                     object.metadata.creation_timestamp.as_ref().map_or(0, |it| it.0.as_second());
                 let modified = modified(&object.metadata).max(created);
@@ -208,22 +259,19 @@ impl State {
                     return Touched::nothing();
                 }
             }
-            Means::Gone(name) => remove_mirror(cluster, (kind, name), now),
-            Means::Only(names) => {
-                let of_kind = cluster.mirrors.keys().filter(|(of, _)| *of == kind);
-                let gone: Vec<MirrorKey> =
-                    of_kind.filter(|(_, name)| !names.contains(name)).cloned().collect();
-                gone.into_iter().for_each(|key| remove_mirror(cluster, key, now));
+            Change::Gone(name) => remove_mirror(cluster, (kind, name), now),
+            Change::Listed(gone) => {
+                gone.into_iter().for_each(|name| remove_mirror(cluster, (kind, name), now));
             }
-            Means::Nothing => return Touched::nothing(),
+            Change::Nothing => return Touched::nothing(),
         }
         Touched::everything()
     }
 
     fn plan(&mut self, event: Event<DisruptionPlan>, cluster: &mut Cluster) -> Touched {
-        match self.means("plans", event) {
-            Means::There(object) => {
-                let (name, standing) = (object.name_any(), standing(object));
+        match self.plan_names.take(event, |it| it.name_any()) {
+            Change::There(name, object) => {
+                let standing = Standing::of(object);
                 // A pool that waited, and does not any more, goes on.
                 let waited = standing.conditions.iter().any(|condition| {
                     condition.type_ == "Pending" && condition.reason == reason("Paused")
@@ -239,33 +287,14 @@ impl State {
                 if same { Touched::nothing() } else { Touched::pools([pool].into()) }
             }
             // Somebody deleted it: if it is still true, it comes back.
-            Means::Gone(name) => {
+            Change::Gone(name) => {
                 Touched::pools(self.plans.remove(&name).map(|plan| plan.pool).into_iter().collect())
             }
-            Means::Only(names) => {
-                self.plans.retain(|name, _| names.contains(name));
+            Change::Listed(gone) => {
+                self.plans.retain(|name, _| !gone.contains(name));
                 Touched::everything()
             }
-            Means::Nothing => Touched::nothing(),
-        }
-    }
-
-    fn means<K: kube::Resource>(&mut self, list: &'static str, event: Event<K>) -> Means<K> {
-        match event {
-            Event::Init => {
-                self.listing.insert(list, BTreeSet::new());
-                Means::Nothing
-            }
-            Event::InitApply(object) => {
-                self.listing.entry(list).or_default().insert(object.name_any());
-                Means::There(object)
-            }
-            Event::InitDone => {
-                self.complete.insert(list);
-                Means::Only(self.listing.remove(list).unwrap_or_default())
-            }
-            Event::Apply(object) => Means::There(object),
-            Event::Delete(object) => Means::Gone(object.name_any()),
+            Change::Nothing => Touched::nothing(),
         }
     }
 }
@@ -275,7 +304,7 @@ fn had<'c>(cluster: &'c Cluster, config: &str) -> impl Iterator<Item = String> +
     cluster.members.pools_with(config).map(str::to_owned)
 }
 
-fn put_pool(cluster: &mut Cluster, object: &MachineConfigPool) -> Touched {
+fn put_pool(cluster: &mut Cluster, object: &MachineConfigPool) -> BTreeSet<String> {
     let pool = Pool::of(object);
     let name = pool.name.clone();
     let mut touched = BTreeSet::from([name.clone()]);
@@ -283,7 +312,7 @@ fn put_pool(cluster: &mut Cluster, object: &MachineConfigPool) -> Touched {
     let pool = cluster.pools.get(&name);
     let (Some(pool), Cluster { members, pools, unpaused, .. }) = (pool.cloned(), &mut *cluster)
     else {
-        return Touched::nothing();
+        return touched;
     };
     match &before {
         Some(before) if before.paused && !pool.paused => {
@@ -297,17 +326,17 @@ fn put_pool(cluster: &mut Cluster, object: &MachineConfigPool) -> Touched {
     if before.is_none_or(|before| !before.selects_like(&pool)) {
         touched.extend(Arc::make_mut(members).sort_again(pools));
     }
-    Touched::pools(touched)
+    touched
 }
 
-fn remove_pool(cluster: &mut Cluster, name: &str) -> Touched {
+fn remove_pool(cluster: &mut Cluster, name: &str) -> BTreeSet<String> {
     cluster.pools.remove(name);
     cluster.baselines.remove(name);
     cluster.unpaused.remove(name);
     let Cluster { members, pools, .. } = cluster;
     let mut touched = Arc::make_mut(members).sort_again(pools);
     touched.insert(name.to_owned());
-    Touched::pools(touched)
+    touched
 }
 
 /// Notes when it was gone: what is rendered may still have it.
@@ -322,25 +351,4 @@ fn release(object: &ClusterVersion) -> Option<Release> {
     let desired = status.desired.as_ref()?.version.clone()?;
     let completed = status.history.iter().flatten().find(|update| update.state == "Completed");
     Some(Release { desired, completed: completed.map(|update| update.version.clone()) })
-}
-
-pub(super) fn standing(object: DisruptionPlan) -> Standing {
-    let status = object.status.unwrap_or_default();
-    let owners = object.metadata.owner_references.unwrap_or_default().into_iter();
-    let owners = owners.filter(|owner| owner.kind == POOL_KIND).map(|owner| owner.uid);
-    Standing {
-        cause: object.spec.cause,
-        owners: owners.collect(),
-        uid: object.metadata.uid.unwrap_or_default(),
-        version: object.metadata.resource_version.unwrap_or_default(),
-        pool: object.spec.pool,
-        created: object.metadata.creation_timestamp.map_or(0, |time| time.0.as_second()),
-        says: super::write::says(&status),
-        stale: status.stale,
-        conditions: status.conditions,
-    }
-}
-
-fn other_keys<'k>(keys: impl Iterator<Item = &'k String>, names: &BTreeSet<String>) -> Vec<String> {
-    keys.filter(|name| !names.contains(*name)).cloned().collect()
 }

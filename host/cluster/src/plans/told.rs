@@ -1,9 +1,9 @@
 //! What is told besides plans: what a policy does to those that wait, on the
 //! policy itself; and what cannot be planned as it is meant, on whatever it is.
 
-use super::Settings;
 use super::compared::{Compared, Deciders, Effects, Made, effect};
-use super::state::Standing;
+use super::settings::Settings;
+use super::standing::Standing;
 use crate::previews::{Cluster, Described};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{ListParams, Patch, PatchParams};

@@ -1,8 +1,9 @@
 //! What the leader writes: DisruptionPlans. Whatever fails is written at the
 //! next look, which a failure brings about by itself.
 
-use super::state::Standing;
-use super::{Retention, Settings, foreign};
+use super::foreign;
+use super::settings::{Retention, Settings};
+use super::standing::{PLANS, Standing, says};
 use crate::pools::{Configuration, Pool};
 use crate::previews::{self, Described};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -23,22 +24,6 @@ use tread_kube::clean::cleaned;
 use tread_model::digest::Digest;
 
 const PENDING: &str = "Pending";
-
-/// What is written.
-pub(super) const PLANS: &str = "disruptionplans";
-
-/// What a status says, times aside: two that say the same are not written twice.
-pub(super) fn says(status: &DisruptionPlanStatus) -> Digest {
-    let mut value = serde_json::to_value(status).unwrap_or_default();
-    if let Some(fields) = value.as_object_mut() {
-        fields.remove("plannedAt");
-        let conditions = fields.get_mut("conditions").and_then(|it| it.as_array_mut());
-        for condition in conditions.into_iter().flatten().filter_map(|it| it.as_object_mut()) {
-            condition.remove("lastTransitionTime");
-        }
-    }
-    Digest::of(value.to_string().as_bytes())
-}
 
 /// What the API server did not keep is written again after that: its definition
 /// may be a newer one by then.

@@ -5,10 +5,9 @@ mod carry;
 mod entry;
 mod hopeless;
 mod jobs;
-mod mirror;
+mod known;
 mod pass;
 mod publish;
-pub(crate) mod read;
 mod recipe;
 mod sweep;
 mod taken;
@@ -17,20 +16,16 @@ mod write;
 
 use super::current::{Current, Published};
 use super::load::{AllShipped, Loader};
-use super::snapshot::{Allowed, Place, PolicyMap, Room, Snapshot};
+use super::snapshot::{Room, Snapshot};
+use crate::index::Index;
 use carry::{Written, carry_out};
 use entry::{Entry, Kept};
 use futures::future::BoxFuture;
-use futures::stream::{BoxStream, select_all};
 use futures::{FutureExt as _, StreamExt as _};
 use hopeless::Hopeless;
 use jobs::{Done, Hands};
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use kube::api::{ApiResource, DynamicObject, PartialObjectMeta};
-use kube::runtime::watcher::{Config, Event};
-use kube::{Api, Client, ResourceExt as _};
-use mirror::Mirror;
-use serde_json::Value;
+use known::{Known, moments};
+use kube::Client;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
@@ -41,30 +36,23 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tread_engine::policy::PolicySet;
 use tread_engine::sandbox::Sandbox;
-use tread_kube::api::words::{ALLOWED_SELECTOR, POLICY_SELECTOR};
-use tread_kube::api::{DisruptionPolicy, MachineConfiguration, openshift};
 use tread_kube::asking::pause;
 use tread_kube::events::Events;
 use tread_kube::leadership::Leading;
 use tread_kube::metrics::Metrics;
-use tread_kube::watching::{Unwritten, Watches, follow};
+use tread_kube::watching::{Unwritten, Watches};
 use turns::Turns;
 use write::Write;
 
 /// So many versions are compiled at the same time.
 const COMPILED_AT_ONCE: usize = 2;
 
-/// So many ConfigMaps are listed with one request. Their annotations may have
-/// 256 KiB each, and whoever may write ConfigMaps somewhere can make many: all at
-/// once would take more memory than tread has.
-const AT_A_TIME: u32 = 50;
-
 /// So much is written in one round, of each namespace in turn. What became due
 /// meanwhile is looked at before the next round.
 const WRITTEN_AT_ONCE: usize = 40;
 
-/// So many events are taken in before the next look at everything.
-const AT_ONCE: usize = 512;
+/// So many snapshots are taken in before the next look at everything.
+const AT_ONCE: usize = 8;
 
 /// Between two rounds of writing: the watches tell of the first one in the
 /// meantime.
@@ -81,6 +69,8 @@ const REFUSED_WAITS: (Duration, Duration) = (Duration::from_secs(1), Duration::f
 pub struct Settings {
     /// For everything that is asked of the API server.
     pub client: Client,
+    /// What is known of the cluster.
+    pub index: Index,
     /// tread's own namespace.
     pub namespace: String,
     /// What this replica is called.
@@ -93,7 +83,7 @@ pub struct Settings {
     pub room: Room,
     /// Whether this replica writes.
     pub leads: Leading,
-    /// Where it is noted how it stands with the watches.
+    /// Where it is noted what is read, and what waits to be written.
     pub watches: Watches,
     /// What is measured.
     pub metrics: Metrics,
@@ -115,21 +105,10 @@ pub fn start(settings: Settings) -> (Published, impl Future<Output = ()> + Send 
     (published, run(settings, publish))
 }
 
-/// What a watch has seen.
-enum News {
-    Policy(Event<DynamicObject>),
-    ConfigMap(Event<PartialObjectMeta<ConfigMap>>),
-    Namespace(Event<PartialObjectMeta<Namespace>>),
-    OpenShift(Event<DynamicObject>),
-}
-
 struct Registry {
     settings: Settings,
     hands: Hands,
-    policies: Mirror<String, read::Policy>,
-    config_maps: Mirror<Place, PolicyMap>,
-    namespaces: Mirror<String, Allowed>,
-    node_disruption_policy: Mirror<String, Option<Value>>,
+    known: Known,
     /// By the UID of the DisruptionPolicy.
     entries: BTreeMap<String, Entry>,
     jobs: JoinSet<Done>,
@@ -154,12 +133,12 @@ struct Registry {
 }
 
 async fn run(settings: Settings, publish: watch::Sender<Arc<Current>>) {
-    let mut news = news(&settings).ready_chunks(AT_ONCE);
+    let mut moments = moments(&settings.index).ready_chunks(AT_ONCE);
     let mut leads = settings.leads.watch();
     let mut registry = Registry::new(settings, publish);
     let mut writing = None;
     loop {
-        if registry.synced() {
+        if registry.known.is_complete() {
             let writes = registry.pass();
             let may_write = Instant::now() >= registry.write_after;
             if writing.is_none() && !writes.is_empty() {
@@ -172,7 +151,7 @@ async fn run(settings: Settings, publish: watch::Sender<Arc<Current>>) {
         }
         let look_at = registry.look_at.take();
         tokio::select! {
-            Some(seen) = news.next() => seen.into_iter().for_each(|it| registry.see(it)),
+            Some(now) = moments.next() => now.into_iter().for_each(|it| registry.known.take(it)),
             Some(done) = registry.jobs.join_next() => registry.take(done),
             written = next_of(&mut writing) => {
                 writing = None;
@@ -192,33 +171,6 @@ async fn next_of<T>(future: &mut Option<BoxFuture<'static, T>>) -> T {
     }
 }
 
-/// All watches together.
-fn news(settings: &Settings) -> impl futures::Stream<Item = News> + Send + Unpin + use<> {
-    let Settings { client, watches, metrics, .. } = settings;
-    let labels = |selector: &str| Config::default().labels(selector);
-    let policies = Api::all_with(client.clone(), &ApiResource::erase::<DisruptionPolicy>(&()));
-    let openshift = Api::all_with(client.clone(), &ApiResource::erase::<MachineConfiguration>(&()));
-    let maps: Api<PartialObjectMeta<ConfigMap>> = Api::all(client.clone());
-    let namespaces: Api<PartialObjectMeta<Namespace>> = Api::all(client.clone());
-    let only =
-        Config::default().fields(&format!("metadata.name={}", openshift::MACHINE_CONFIGURATION));
-    let all: [BoxStream<'static, News>; 4] = [
-        follow(policies, Config::default(), "disruptionpolicies", watches, metrics)
-            .map(News::Policy)
-            .boxed(),
-        follow(maps, labels(POLICY_SELECTOR).page_size(AT_A_TIME), "configmaps", watches, metrics)
-            .map(News::ConfigMap)
-            .boxed(),
-        follow(namespaces, labels(ALLOWED_SELECTOR), "namespaces", watches, metrics)
-            .map(News::Namespace)
-            .boxed(),
-        follow(openshift, only, "machineconfigurations", watches, metrics)
-            .map(News::OpenShift)
-            .boxed(),
-    ];
-    select_all(all)
-}
-
 impl Registry {
     fn new(settings: Settings, publish: watch::Sender<Arc<Current>>) -> Registry {
         let loader = Loader::new(settings.sandbox.clone(), settings.shipped.clone());
@@ -234,10 +186,7 @@ impl Registry {
         Registry {
             settings,
             hands,
-            policies: Mirror::new(),
-            config_maps: Mirror::new(),
-            namespaces: Mirror::new(),
-            node_disruption_policy: Mirror::new(),
+            known: Known::default(),
             entries: BTreeMap::new(),
             jobs: JoinSet::new(),
             publish,
@@ -252,54 +201,19 @@ impl Registry {
         }
     }
 
-    fn synced(&self) -> bool {
-        self.policies.synced()
-            && self.config_maps.synced()
-            && self.namespaces.synced()
-            && self.node_disruption_policy.synced()
-    }
-
     fn leads(&self) -> bool {
         self.settings.leads.now()
     }
 
-    fn see(&mut self, news: News) {
-        match news {
-            News::Policy(event) => {
-                self.policies.apply(event, |it| (it.name_any(), read::policy(it)));
-            }
-            News::ConfigMap(event) => self.config_maps.apply(event, |it| {
-                let place = (it.namespace().unwrap_or_default(), it.name_any());
-                (place, PolicyMap::of(&it.metadata))
-            }),
-            News::Namespace(event) => {
-                self.namespaces.apply(event, |it| (it.name_any(), Allowed::of(&it.metadata)));
-            }
-            News::OpenShift(event) => self.node_disruption_policy.apply(event, |it| {
-                let said = it.data.pointer("/spec/nodeDisruptionPolicy").cloned();
-                let empty = |it: &Value| {
-                    it.is_null() || it.as_object().is_some_and(serde_json::Map::is_empty)
-                };
-                (it.name_any(), said.filter(|it| !empty(it)))
-            }),
-        }
-    }
-
-    /// What OpenShift's object says, if it says anything.
-    fn node_disruption_policy(&self) -> Option<&Value> {
-        let found = self.node_disruption_policy.now().get(openshift::MACHINE_CONFIGURATION);
-        found.and_then(Option::as_ref)
-    }
-
     /// What the cluster says now.
     fn snapshot(&self) -> Snapshot {
-        let policies = self.policies.now().iter();
+        let policies = self.known.policies();
         Snapshot {
             own_namespace: self.settings.namespace.clone(),
             policies: policies.map(|(name, it)| (name.clone(), Arc::clone(&it.object))).collect(),
-            config_maps: self.config_maps.now().clone(),
-            allowed: self.namespaces.now().clone(),
-            has_node_disruption_policy: self.node_disruption_policy().is_some(),
+            config_maps: self.known.config_maps(),
+            allowed: self.known.namespaces(),
+            has_node_disruption_policy: self.known.node_disruption_policy().is_some(),
             builtins: self.hands.loader.builtins(),
             room: self.settings.room,
         }

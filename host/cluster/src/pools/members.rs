@@ -41,13 +41,6 @@ impl Members {
         self.take_out(name)
     }
 
-    /// Forgets all nodes but these, after a watch began anew.
-    pub fn keep_only(&mut self, names: &BTreeSet<String>) -> BTreeSet<String> {
-        let gone: Vec<String> =
-            self.nodes.keys().filter(|name| !names.contains(*name)).cloned().collect();
-        gone.iter().flat_map(|name| self.take_out(name)).collect()
-    }
-
     /// Looks again where each node belongs: a pool is new, gone, or selects others.
     pub fn sort_again(&mut self, pools: &Pools) -> BTreeSet<String> {
         let mut touched = BTreeSet::new();

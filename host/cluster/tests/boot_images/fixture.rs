@@ -1,11 +1,14 @@
 //! A cluster with machine resources, and the controller that judges them.
 
+use futures::FutureExt as _;
+use futures::future::join;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{Api, Client};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tread_cluster::boot_images::{self, Known, Settings};
+use tread_cluster::index;
 use tread_kube::api::{BootImages, BootImagesStatus, crds, machines};
 use tread_kube::events::Events;
 use tread_kube::leadership::Leading;
@@ -195,8 +198,10 @@ impl Cluster {
     fn run_so(&self, block_upgrades: bool) -> Running {
         let (leads, told) = watch::channel(true);
         let watches = Watches::default();
+        let (index, indexing) = index::start(&self.client, &watches, &self.metrics);
         let (known, run) = boot_images::start(Settings {
             client: self.client.clone(),
+            index,
             namespace: self.namespace.clone(),
             leads: Leading::told(told, None),
             block_upgrades,
@@ -204,7 +209,7 @@ impl Cluster {
             metrics: self.metrics.clone(),
             events: Events::new(self.client.clone(), "test", "Judge", &self.metrics),
         });
-        Running { known, watches, task: tokio::spawn(run), _leads: leads }
+        Running { known, watches, task: tokio::spawn(join(indexing, run).map(drop)), _leads: leads }
     }
 
     pub(crate) fn condition<'s>(status: &'s BootImagesStatus, kind: &str) -> &'s Condition {

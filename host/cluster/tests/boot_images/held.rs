@@ -139,6 +139,6 @@ fn while_nothing_can_be_told_it_says_what_it_said() {
 
 #[test]
 fn a_cluster_that_is_not_openshift_has_none() {
-    let fold = tread_cluster::boot_images::news::Fold::default();
+    let fold = tread_cluster::boot_images::gathered::Gathered::default();
     assert_eq!(due(true, &fold.facts, &judged(&fold), Timestamp::now()), Due::Nothing);
 }

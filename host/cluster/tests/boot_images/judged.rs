@@ -5,8 +5,8 @@ use kube::core::DynamicObject;
 use kube::runtime::watcher::Event;
 use serde_json::{Value, json};
 use tread_cluster::boot_images::admit::warning;
+use tread_cluster::boot_images::gathered::{Gathered, Input, Map};
 use tread_cluster::boot_images::kinds::{CLUSTER_VERSION, MACHINE_CONFIGURATION};
-use tread_cluster::boot_images::news::{Fold, Map, News};
 use tread_cluster::boot_images::report::{Report, report};
 use tread_cluster::boot_images::status::status;
 use tread_cluster::boot_images::write::to_keep;
@@ -19,13 +19,13 @@ use tread_kube::api::machines::{
 use super::fixture::{RUNNING, aws, stream};
 use tread_kube::review::Asked;
 
-pub(super) fn take(fold: &mut Fold, kind: Kind, object: Value) {
+pub(super) fn take(fold: &mut Gathered, kind: Kind, object: Value) {
     let object: DynamicObject = serde_json::from_value(object).unwrap();
-    fold.take(News::Of(kind, Event::Apply(Ok(object))));
+    fold.take(Input::Of(kind, Event::Apply(Ok(object))));
 }
 
-pub(super) fn openshift() -> Fold {
-    let mut fold = Fold::default();
+pub(super) fn openshift() -> Gathered {
+    let mut fold = Gathered::default();
     take(
         &mut fold,
         CLUSTER_VERSION,
@@ -40,7 +40,7 @@ pub(super) fn openshift() -> Fold {
         "data": {"stream": stream(), "MCOReleaseImageVersion": RUNNING},
     }))
     .unwrap();
-    fold.take(News::Map(Map::Current, Event::Apply(map)));
+    fold.take(Input::Map(Map::Current, Event::Apply(map)));
     fold
 }
 
@@ -54,7 +54,7 @@ pub(super) fn machine_set(name: &str, metadata: Value, provider: &Value) -> Valu
     object
 }
 
-pub(super) fn judged(fold: &Fold) -> Report {
+pub(super) fn judged(fold: &Gathered) -> Report {
     report(&fold.facts, &[])
 }
 
@@ -230,7 +230,7 @@ fn a_catalogue_that_cannot_be_read_is_a_problem_that_is_told() {
             json!({"metadata": {"name": "coreos-bootimages"}, "data": data}),
         )
         .unwrap();
-        fold.take(News::Map(Map::Current, Event::Apply(map)));
+        fold.take(Input::Map(Map::Current, Event::Apply(map)));
         let report = judged(&fold);
         assert!(report.problems.join("\n").contains(says), "{:?}", report.problems);
         let (_, verdict, message) = one(&report, "a");
@@ -408,7 +408,7 @@ fn whoever_sends_a_cluster_to_a_release_that_its_images_are_too_old_for_is_warne
 #[test]
 fn of_former_stream_metadata_the_last_twenty_are_kept() {
     let mut fold = openshift();
-    let kept = |count: usize, fold: &mut Fold| {
+    let kept = |count: usize, fold: &mut Gathered| {
         let one = r#"[{"architectures": {"x86_64": {}}}]"#;
         let data: serde_json::Map<String, Value> =
             (0..count).map(|at| (format!("4.9.{at}"), json!(one))).collect();
@@ -416,7 +416,7 @@ fn of_former_stream_metadata_the_last_twenty_are_kept() {
             json!({"metadata": {"name": "tread-boot-images"}, "data": data}),
         )
         .unwrap();
-        fold.take(News::Map(Map::Kept, Event::Apply(map)));
+        fold.take(Input::Map(Map::Kept, Event::Apply(map)));
         to_keep(&fold.facts).unwrap()["data"].as_object().unwrap().clone()
     };
     let patch = kept(19, &mut fold);
@@ -432,7 +432,7 @@ fn of_former_stream_metadata_the_last_twenty_are_kept() {
         json!({"metadata": {"name": "tread-boot-images"}, "data": {RUNNING: text}}),
     )
     .unwrap();
-    fold.take(News::Map(Map::Kept, Event::Apply(map)));
+    fold.take(Input::Map(Map::Kept, Event::Apply(map)));
     assert_eq!(to_keep(&fold.facts), None, "it is kept already");
     let current = fold.facts.current.as_ref().unwrap().catalogues.as_ref().unwrap();
     assert_eq!(fold.facts.kept[RUNNING], *current);

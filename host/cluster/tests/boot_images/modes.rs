@@ -6,8 +6,8 @@ use super::judged::{SETS, judged, machine_set, one, openshift, request, take};
 use kube::runtime::watcher::Event;
 use serde_json::{Value, json};
 use tread_cluster::boot_images::admit::warning;
+use tread_cluster::boot_images::gathered::{Gathered, Input};
 use tread_cluster::boot_images::kinds::MACHINE_CONFIGURATION;
-use tread_cluster::boot_images::news::{Fold, News};
 use tread_cluster::boot_images::status::{holds_back, status};
 use tread_kube::api::machines::{INFRASTRUCTURE, MACHINE_SET, PROVISIONING};
 use tread_kube::api::{BootImages, BootImagesStatus};
@@ -18,24 +18,24 @@ fn gcp(image: &str) -> Value {
     json!({"kind": "GCPMachineProviderSpec", "disks": [{"boot": true, "image": image}]})
 }
 
-fn spec(fold: &mut Fold, spec: Value) {
+fn spec(fold: &mut Gathered, spec: Value) {
     let object = json!({"apiVersion": "tread.dev/v1alpha1", "kind": "BootImages",
         "metadata": {"name": "cluster"}, "spec": spec});
     let object: BootImages = serde_json::from_value(object).unwrap();
-    fold.take(News::Images(Event::Apply(object)));
+    fold.take(Input::Images(Event::Apply(object)));
 }
 
 /// What is so, how it comes to be, the verdict, and whether whoever makes machines is warned.
-type Case = (&'static str, fn(&mut Fold), &'static str, bool);
+type Case = (&'static str, fn(&mut Gathered), &'static str, bool);
 
-fn infrastructure(fold: &mut Fold, platform: &str, topology: &str) {
+fn infrastructure(fold: &mut Gathered, platform: &str, topology: &str) {
     let status = json!({"platformStatus": {"type": platform}, "controlPlaneTopology": topology});
     take(fold, INFRASTRUCTURE, json!({"metadata": {"name": "cluster"}, "status": status}));
 }
 
 #[test]
 fn where_nothing_is_asked_nobody_is_warned_and_no_resource_is_too_old() {
-    let nothing: fn(&mut Fold) = |_| {};
+    let nothing: fn(&mut Gathered) = |_| {};
     let cases: [Case; 5] = [
         ("Automatic", nothing, "Blocks", true),
         ("None", |fold| spec(fold, json!({"mode": "None"})), "Passes", false),
@@ -93,7 +93,7 @@ fn nothing_is_said_to_be_well_of_another_stream_where_nothing_is_asked() {
     assert_eq!((found.status.as_str(), found.reason.as_str()), ("Unknown", "ModeNone"));
 }
 
-fn updater(fold: &mut Fold, conditions: Value) {
+fn updater(fold: &mut Gathered, conditions: Value) {
     let manager = json!({"apiGroup": "machine.openshift.io", "resource": "machinesets",
         "selection": {"mode": "All"}});
     let status = json!({"conditions": conditions,
@@ -146,11 +146,11 @@ fn while_nothing_can_be_told_what_was_held_back_stays_so() {
 fn where_openshift_lets_pass_what_tread_does_not_that_is_said() {
     let mut fold = openshift();
     take(&mut fold, MACHINE_SET, machine_set("old", json!({}), &gcp(OLD)));
-    let check = |fold: &Fold| judged(fold).openshift.unwrap();
+    let check = |fold: &Gathered| judged(fold).openshift.unwrap();
     // It has set no mode yet.
     let unset = check(&fold);
     assert!(!unset.blocks && unset.message.contains("tread does not let that pass"), "{unset:?}");
-    let enforced = |fold: &mut Fold, mode: Value, progressing: &str| {
+    let enforced = |fold: &mut Gathered, mode: Value, progressing: &str| {
         let manager = json!({"apiGroup": "machine.openshift.io", "resource": "machinesets",
             "selection": {"mode": "All"}});
         let status = json!({"bootImageSkewEnforcementStatus": mode,

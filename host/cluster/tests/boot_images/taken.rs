@@ -7,9 +7,9 @@ use kube::runtime::watcher::Event;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tread_cluster::boot_images::admit::warning;
+use tread_cluster::boot_images::gathered::{Gathered, Input};
 use tread_cluster::boot_images::kinds::{CLUSTER_VERSION, MACHINE_CONFIGURATION, POOL};
 use tread_cluster::boot_images::machine::Unread;
-use tread_cluster::boot_images::news::{Fold, News};
 use tread_kube::api::machines::{
     AWS_TEMPLATE, CAPI_MACHINE_SET, INFRASTRUCTURE, Kind, MACHINE_SET, PROVISIONING,
 };
@@ -32,11 +32,11 @@ fn an_object_that_goes_takes_only_what_it_said() {
         (INFRASTRUCTURE, "cluster", machines),
         (PROVISIONING, "provisioning-configuration", url),
     ] {
-        let mut fold = Fold::default();
-        let before = |fold: &Fold| format!("{:?}", fold.facts);
-        fold.take(News::Of(kind, Event::Apply(Ok(object(name, &rest)))));
+        let mut fold = Gathered::default();
+        let before = |fold: &Gathered| format!("{:?}", fold.facts);
+        fold.take(Input::Of(kind, Event::Apply(Ok(object(name, &rest)))));
         let known = before(&fold);
-        fold.take(News::Of(kind, Event::Delete(Ok(object("another", &rest)))));
+        fold.take(Input::Of(kind, Event::Delete(Ok(object("another", &rest)))));
         assert_eq!(before(&fold), known, "{} {name}", kind.name);
         // The same by a list that has it.
         for event in [
@@ -45,25 +45,25 @@ fn an_object_that_goes_takes_only_what_it_said() {
             Event::InitApply(Ok(object(name, &rest))),
             Event::InitDone,
         ] {
-            fold.take(News::Of(kind, event));
+            fold.take(Input::Of(kind, event));
         }
         assert_eq!(before(&fold), known, "{} {name}", kind.name);
         for event in [Event::Init, Event::InitApply(Ok(object("another", &rest))), Event::InitDone]
         {
-            fold.take(News::Of(kind, event));
+            fold.take(Input::Of(kind, event));
         }
         assert_ne!(before(&fold), known, "{} {name} is gone", kind.name);
     }
 }
 
-fn unread(fold: &mut Fold, kind: Kind, name: &str) {
+fn unread(fold: &mut Gathered, kind: Kind, name: &str) {
     let metadata = ObjectMeta {
         name: Some(name.to_owned()),
         namespace: Some("openshift-machine-api".to_owned()),
         ..ObjectMeta::default()
     };
     let why = "it is nested more than 100 deep\u{1b}".to_owned();
-    fold.take(News::Of(kind, Event::Apply(Err(Unread { metadata: Box::new(metadata), why }))));
+    fold.take(Input::Of(kind, Event::Apply(Err(Unread { metadata: Box::new(metadata), why }))));
 }
 
 #[test]
@@ -95,8 +95,8 @@ fn a_template_that_cannot_be_read_is_of_no_known_image_and_gone_when_it_goes() {
     unread(&mut fold, AWS_TEMPLATE, "t");
     let (_, _, message) = one(&judged(&fold), "s");
     assert!(message.contains("AWSMachineTemplate cannot be read"), "{message}");
-    fold.take(News::Of(AWS_TEMPLATE, Event::Init));
-    fold.take(News::Of(AWS_TEMPLATE, Event::InitDone));
+    fold.take(Input::Of(AWS_TEMPLATE, Event::Init));
+    fold.take(Input::Of(AWS_TEMPLATE, Event::InitDone));
     let report = judged(&fold);
     assert!(one(&report, "s").2.contains("is not there"), "{:?}", one(&report, "s"));
     assert_eq!(report.problems, Vec::<String>::new());
@@ -151,7 +151,7 @@ fn a_resource_that_names_no_stream_is_of_the_stream_of_its_pool() {
     }
     let own = json!({"labels": {"machineconfiguration.openshift.io/osstream": "rhel-9"}});
     take(&mut fold, MACHINE_SET, machine_set("g", own, &gcp("ten", "user-data")));
-    let streams = |fold: &Fold| {
+    let streams = |fold: &Gathered| {
         let report = judged(fold);
         let mut all: Vec<(String, String)> = report
             .resources
@@ -168,7 +168,7 @@ fn a_resource_that_names_no_stream_is_of_the_stream_of_its_pool() {
     assert_eq!(report.verdict.reason.as_str(), "WithinLimit");
 
     // The pool goes, or names no stream any more.
-    fold.take(News::Of(POOL, Event::Delete(Ok(object("labelled", &json!({"metadata": {}}))))));
+    fold.take(Input::Of(POOL, Event::Delete(Ok(object("labelled", &json!({"metadata": {}}))))));
     assert_eq!(streams(&fold), "ab");
     take(&mut fold, POOL, json!({"metadata": {"name": "ten"}, "spec": {}}));
     assert_eq!(streams(&fold), "");

@@ -1,6 +1,8 @@
 //! A cluster whose pools are rendered and rolled out by hand, as OpenShift's
 //! operator does it, and the controller of plans that watches it.
 
+use futures::FutureExt as _;
+use futures::future::join;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt as _};
@@ -16,6 +18,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
+use tread_cluster::index;
 use tread_cluster::plans::{self, Previewer, Retention, Settings};
 use tread_cluster::policies::current::Current;
 use tread_engine::limits::Limits;
@@ -280,8 +283,10 @@ impl Tread {
         let (policies, published) = watch::channel(Arc::new(current(&[])));
         let (leads, leading) = watch::channel(true);
         let (metrics, watches) = (Metrics::new(), Watches::default());
+        let (index, indexing) = index::start(client, &watches, &metrics);
         let (previewer, controller) = plans::start(Settings {
             client: client.clone(),
+            index,
             sandbox: sandbox(),
             policies: published,
             leads: Leading::told(leading, at_most),
@@ -290,7 +295,14 @@ impl Tread {
             events: Events::new(client.clone(), "test", "Plan", &metrics),
             keep,
         });
-        Tread { previewer, policies, leads, metrics, watches, task: tokio::spawn(controller) }
+        Tread {
+            previewer,
+            policies,
+            leads,
+            metrics,
+            watches,
+            task: tokio::spawn(join(indexing, controller).map(drop)),
+        }
     }
 }
 

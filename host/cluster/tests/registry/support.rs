@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::watch;
+use tread_cluster::index;
 use tread_cluster::policies::current::{Current, Published};
 use tread_cluster::policies::load::{AllShipped, Shipped};
 use tread_cluster::policies::registry::{Settings, start};
@@ -96,9 +97,11 @@ pub fn replica_with(plane: &ControlPlane, leads: bool, room: Room, sandbox: Sand
     let (leads, following) = watch::channel(leads);
     let (watches, metrics) = (Watches::default(), Metrics::new());
     let name = unique("replica");
+    let (index, indexing) = index::start(&client, &watches, &metrics);
     let (published, registry) = start(Settings {
         events: Events::new(client.clone(), &name, "Load", &metrics),
         client,
+        index,
         namespace: OWN.to_owned(),
         replica: name,
         sandbox,
@@ -108,6 +111,7 @@ pub fn replica_with(plane: &ControlPlane, leads: bool, room: Room, sandbox: Sand
         watches: watches.clone(),
         metrics: metrics.clone(),
     });
+    runtime.spawn(indexing);
     runtime.spawn(registry);
     Replica { published, watches, metrics, leads, runtime: Some(runtime) }
 }

@@ -14,6 +14,7 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::io::Write;
 use tokio::sync::watch;
+use tread_cluster::index;
 use tread_cluster::plans::{self, NotKnown, Previewer, Retention};
 use tread_cluster::policies::current::Published;
 use tread_cluster::policies::registry;
@@ -50,8 +51,10 @@ pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
         let leads = Leading::told(leads, None);
         let (metrics, watches) = (Metrics::new(), Watches::default());
         let asked = client.clone();
+        let (index, indexing) = index::start(&client, &watches, &metrics);
         let (policies, registry) = registry::start(registry::Settings {
             client: client.clone(),
+            index: index.clone(),
             namespace: args.namespace.clone(),
             replica: "tread plan".to_owned(),
             sandbox: sandbox.clone(),
@@ -65,6 +68,7 @@ pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
         let published = policies.clone();
         let (previewer, controller) = plans::start(plans::Settings {
             client: client.clone(),
+            index,
             sandbox,
             policies,
             leads,
@@ -75,6 +79,7 @@ pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
         });
         tokio::select! {
             answer = ask(&previewer, &published, &watches, &changes, args, &asked) => answer,
+            () = indexing => bail!("watching the cluster ended; please report it"),
             () = registry => bail!("loading the policies ended; please report it"),
             () = controller => bail!("watching the cluster ended; please report it"),
         }

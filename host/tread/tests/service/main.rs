@@ -18,3 +18,4 @@ mod story;
 mod support;
 mod told;
 mod waiting;
+mod watches;

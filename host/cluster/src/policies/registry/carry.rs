@@ -209,6 +209,7 @@ fn gone<T>(answer: Result<T, Failed>) -> Result<Option<T>, Failed> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::index;
     use crate::policies::load::{AllShipped, Shipped};
     use crate::policies::snapshot::Room;
     use tread_engine::sandbox::{Options, Sandbox};
@@ -223,6 +224,7 @@ mod tests {
         let settings = |leads| Settings {
             events: Events::new(client.clone(), "test", "Load", &Metrics::new()),
             client: client.clone(),
+            index: index::start(&client, &Watches::default(), &Metrics::new()).0,
             namespace: "tread".to_owned(),
             replica: "test".to_owned(),
             sandbox: Sandbox::new(Options { cache_dir: None, ..Options::default() }).unwrap(),

@@ -3,7 +3,6 @@
 
 use super::Registry;
 use super::entry::{Copy, Entry, Good, NotCopied, Origin, Recipe, Running, Sought};
-use super::read::Policy as Read;
 use super::sweep::Sweep;
 use super::taken::COPY_AGAIN;
 use super::write::{Wanted, Write};
@@ -12,6 +11,7 @@ use crate::policies::choose::{
 };
 use crate::policies::kept;
 use crate::policies::load::{Body, Loaded, Retry, Terms};
+use crate::policies::read::Policy as Read;
 use crate::policies::register::{Ignored, Registration, config_map_of, register};
 use crate::policies::snapshot::Snapshot;
 use k8s_openapi::jiff::Timestamp;
@@ -68,7 +68,7 @@ impl Registry {
         });
         let over = self.beyond_room(&snapshot);
         let (mut listed, mut waiting) = (Vec::new(), Vec::new());
-        let all: Vec<Read> = self.policies.now().values().cloned().collect();
+        let all: Vec<Read> = self.known.policies().map(|(_, it)| it.clone()).collect();
         for read in all {
             let name = read.object.name_any();
             // What is going away decides nothing any more.

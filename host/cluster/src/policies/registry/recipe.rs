@@ -51,7 +51,7 @@ impl Registry {
             let rules = serde_json::to_value(&object.spec.rules);
             return Origin::Here(Body::Rules(rules.unwrap_or_default()));
         };
-        match (&source.builtin, self.node_disruption_policy()) {
+        match (&source.builtin, self.known.node_disruption_policy()) {
             (Some(name), _) => Origin::Here(Body::Builtin(name.clone())),
             (None, Some(rules)) => Origin::Here(Body::NodeDisruptionPolicy(rules.clone())),
             (None, None) => {
