@@ -1,7 +1,7 @@
 //! The controller: takes in what the watches say, and looks at what it touches.
 
 use super::ask::Previewer;
-use super::look::{Look, Looked, Memory, look};
+use super::look::{Look, Looked, Looker};
 use super::settings::Settings;
 use super::standing::{PAGE, PLANS};
 use super::state::{Input, State, Touched};
@@ -14,7 +14,7 @@ use kube::{Api, Resource};
 use std::collections::BTreeSet;
 use std::sync::PoisonError;
 use std::time::Duration;
-use tokio::task::JoinHandle;
+use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use tread_kube::api::DisruptionPlan;
 use tread_kube::api::mirrors::{ImageContentSourcePolicy, ImageDigestMirrorSet, ImageTagMirrorSet};
@@ -41,8 +41,7 @@ pub(super) async fn run(settings: Settings, previewer: Previewer) {
         known_since: Timestamp::now().as_second(),
         news: Due::default(),
         again: Due::default(),
-        looking: None,
-        memory: Some(Memory::default()),
+        looker: Looking::start(&settings, &previewer),
         backoff: Backoff::new(WAITS),
         settings,
         previewer,
@@ -59,7 +58,7 @@ pub(super) async fn run(settings: Settings, previewer: Previewer) {
                 controller.touch(Touched::everything());
             }
             () = maybe(due) => controller.start(),
-            looked = ended(&mut controller.looking) => controller.ended(looked),
+            looked = controller.looker.looked() => controller.ended(looked),
         }
     }
 }
@@ -73,11 +72,48 @@ struct Controller {
     news: Due,
     /// What has to be looked at because it failed.
     again: Due,
-    looking: Option<JoinHandle<Looked>>,
-    /// Away while somebody looks.
-    memory: Option<Memory>,
+    looker: Looking,
     /// How long to wait after a failure.
     backoff: Backoff,
+}
+
+/// The task that looks at pools, one look after the other: what it remembers stays
+/// there.
+struct Looking {
+    ask: mpsc::Sender<Look>,
+    answers: mpsc::Receiver<Looked>,
+    /// Whether it looks.
+    is_busy: bool,
+}
+
+impl Looking {
+    fn start(settings: &Settings, previewer: &Previewer) -> Looking {
+        let (ask, mut asked) = mpsc::channel(1);
+        let (answer, answers) = mpsc::channel(1);
+        let mut looker = Looker::new(settings.clone(), previewer.clone());
+        tokio::spawn(async move {
+            while let Some(look) = asked.recv().await {
+                if answer.send(looker.look(look).await).await.is_err() {
+                    return;
+                }
+            }
+        });
+        Looking { ask, answers, is_busy: false }
+    }
+
+    fn look(&mut self, look: Look) {
+        self.is_busy = true;
+        // Where the task has ended there is no answer either.
+        drop(self.ask.try_send(look));
+    }
+
+    /// What came of the look; None: it was interrupted.
+    async fn looked(&mut self) -> Option<Looked> {
+        match self.is_busy {
+            true => self.answers.recv().await,
+            false => std::future::pending().await,
+        }
+    }
 }
 
 /// Pools to look at, and when.
@@ -117,7 +153,7 @@ impl Controller {
             self.news.add(self.all_pools(), TOGETHER);
         }
         self.news.add(touched.pools, TOGETHER);
-        if self.news.pools.is_empty() && self.looking.is_none() && self.knows() {
+        if self.news.pools.is_empty() && !self.looker.is_busy && self.knows() {
             self.previewer.set_ready();
         }
     }
@@ -133,7 +169,7 @@ impl Controller {
     /// needed for it.
     fn due(&self) -> Option<Instant> {
         let due = [self.news.at, self.again.at].into_iter().flatten().min();
-        due.filter(|_| self.knows() && self.looking.is_none())
+        due.filter(|_| self.knows() && !self.looker.is_busy)
     }
 
     fn knows(&self) -> bool {
@@ -144,24 +180,17 @@ impl Controller {
         let mut pools = self.news.take();
         pools.append(&mut self.again.take());
         let standing = self.state.plans.iter().filter(|(_, plan)| pools.contains(&plan.pool));
-        let now = Look {
-            standing: standing.map(|(name, plan)| (name.clone(), plan.clone())).collect(),
-            pools,
-            known_since: self.known_since,
-        };
-        let memory = self.memory.take().unwrap_or_default();
-        let task = look(self.settings.clone(), self.previewer.clone(), memory, now);
-        self.looking = Some(tokio::spawn(task));
+        let standing = standing.map(|(name, plan)| (name.clone(), plan.clone())).collect();
+        self.looker.look(Look { standing, pools, known_since: self.known_since });
     }
 
     fn ended(&mut self, looked: Option<Looked>) {
-        self.looking = None;
+        self.looker.is_busy = false;
         let Some(looked) = looked else {
             tracing::error!("a look at the pools was interrupted: all are looked at again");
-            self.memory = Some(Memory::default());
+            self.looker = Looking::start(&self.settings, &self.previewer);
             return self.later(self.all_pools());
         };
-        self.memory = Some(looked.memory);
         self.previewer.set_ready();
         let mut cluster = self.previewer.cluster.write().unwrap_or_else(PoisonError::into_inner);
         for pool in &looked.rolled_out {
@@ -188,13 +217,6 @@ impl Controller {
 async fn maybe(due: Option<Instant>) {
     match due {
         Some(due) => sleep_until(due).await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn ended(looking: &mut Option<JoinHandle<Looked>>) -> Option<Looked> {
-    match looking {
-        Some(task) => task.await.ok(),
         None => std::future::pending().await,
     }
 }

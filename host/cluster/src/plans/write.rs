@@ -12,7 +12,7 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use tread_kube::api::POOL_KIND;
@@ -32,30 +32,27 @@ const KEPT_AGAIN: Duration = Duration::from_secs(1800);
 /// What was written as a status, and what the API server left of it, by the name
 /// of the plan: one whose definition is older drops what it does not know.
 #[derive(Debug, Default)]
-pub(super) struct Pruned(Mutex<BTreeMap<String, (Digest, Digest, Instant)>>);
+pub(super) struct Pruned(BTreeMap<String, (Digest, Digest, Instant)>);
 
 impl Pruned {
     /// Whether a plan stands there as it was written.
     fn stands(&self, name: &str, wanted: Digest, standing: Digest) -> bool {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_known = |it: &(Digest, Digest, Instant)| {
             (it.0, it.1) == (wanted, standing) && it.2.elapsed() < KEPT_AGAIN
         };
-        wanted == standing || all.get(name).is_some_and(is_known)
+        wanted == standing || self.0.get(name).is_some_and(is_known)
     }
 
-    fn note(&self, name: &str, wanted: Digest, kept: Digest) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    fn note(&mut self, name: &str, wanted: Digest, kept: Digest) {
         match wanted == kept {
-            true => all.remove(name),
-            false => all.insert(name.to_owned(), (wanted, kept, Instant::now())),
+            true => self.0.remove(name),
+            false => self.0.insert(name.to_owned(), (wanted, kept, Instant::now())),
         };
     }
 
     /// Forgets the plans of a pool that are not among these.
-    fn keep(&self, names: impl Fn(&str) -> bool) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|name, _| names(name));
+    fn keep(&mut self, names: impl Fn(&str) -> bool) {
+        self.0.retain(|name, _| names(name));
     }
 }
 
@@ -70,7 +67,7 @@ pub(super) struct OfPool<'p> {
     pub(super) known_since: i64,
     pub(super) keep: Retention,
     /// What the API server left of what was written.
-    pub(super) pruned: &'p Pruned,
+    pub(super) pruned: &'p mut Pruned,
 }
 
 /// How writing went.
@@ -86,7 +83,7 @@ pub(super) struct Wrote {
 
 /// Brings the plans of a pool to what they have to be.
 #[tracing::instrument(name = "write", skip_all, fields(pool = of_pool.name))]
-pub(super) async fn write(settings: &Settings, of_pool: OfPool<'_>) -> Wrote {
+pub(super) async fn write_pool(settings: &Settings, of_pool: OfPool<'_>) -> Wrote {
     let api: Api<DisruptionPlan> = Api::all(settings.client.clone());
     let Some(pool) = of_pool.pool else { return Wrote::default() };
     let (mut problems, mut overtaken) = (Vec::new(), None);
@@ -112,7 +109,7 @@ pub(super) async fn write(settings: &Settings, of_pool: OfPool<'_>) -> Wrote {
     let leads = || settings.leads.now();
     for wanted in of_pool.wanted.iter().filter(|_| leads()) {
         let standing = of_pool.standing.get(&wanted.name);
-        let put = put(settings, &api, (pool, wanted), standing, of_pool.pruned);
+        let put = put(settings, &api, (pool, wanted), standing, &mut *of_pool.pruned);
         note(&wanted.name, put.await);
     }
     let is_wanted = |name: &str| of_pool.wanted.iter().any(|it| it.name == name);
@@ -164,7 +161,7 @@ async fn put(
     api: &Api<DisruptionPlan>,
     (pool, wanted): (&Pool, &Described),
     standing: Option<&Standing>,
-    pruned: &Pruned,
+    pruned: &mut Pruned,
 ) -> Result<(), Failed> {
     let mut status = cleaned(previews::cut(wanted.status.clone()));
     let says_now = says(&status);
@@ -339,7 +336,7 @@ mod tests {
 
     #[test]
     fn a_plan_of_which_the_api_server_drops_a_part_is_not_written_again_and_again() {
-        let pruned = Pruned::default();
+        let mut pruned = Pruned::default();
         let status = |tread: Option<&str>| DisruptionPlanStatus {
             effect: Some("reload".to_owned()),
             tread: tread.map(str::to_owned),

@@ -1,0 +1,61 @@
+//! The third step of a look: everybody who asks is answered with the new plans,
+//! and they are counted.
+
+use super::super::ask::Previewer;
+use super::super::settings::Settings;
+use crate::previews::{Cluster, Described};
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError};
+use tread_kube::metrics::{Metrics, WithEffect};
+use tread_model::effect::Effect;
+
+/// Plans by pool.
+type Plans = BTreeMap<String, Vec<Arc<Described>>>;
+
+/// Puts these plans in the place of those of their pools, and forgets pools that
+/// are gone.
+pub(super) fn publish(
+    settings: &Settings,
+    previewer: &Previewer,
+    cluster: &Cluster,
+    wanted: &Plans,
+) {
+    let mut described = previewer.described.write().unwrap_or_else(PoisonError::into_inner);
+    described.extend(wanted.iter().map(|(name, plans)| (name.clone(), plans.clone())));
+    described.retain(|name, plans| cluster.pools.contains_key(name) && !plans.is_empty());
+    measure(&settings.metrics, &described);
+    drop(described);
+    previewer.once.forget();
+}
+
+/// Plans by effect, and what they spare nodes.
+fn measure(metrics: &Metrics, plans: &Plans) {
+    let effects = [
+        Effect::None,
+        Effect::Reload,
+        Effect::Restart,
+        Effect::Drain,
+        Effect::Reboot,
+        Effect::Refuse,
+    ];
+    for effect in effects {
+        let count = plans.values().flatten().filter(|plan| plan.effect == effect).count();
+        let labels = WithEffect { effect: effect.as_str() };
+        let gauge = metrics.plans.get_or_create(&labels);
+        gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+    // The last plan of a pool is that of all its changes together.
+    let (mut spared, mut not) = (0, 0);
+    for plan in plans.values().filter_map(|plans| plans.last()) {
+        for (effect, nodes) in &plan.happens {
+            match effect {
+                Effect::Reboot => not += nodes,
+                // Nothing happens, and nothing is spared.
+                Effect::Refuse => {}
+                _ => spared += nodes,
+            }
+        }
+    }
+    metrics.reboots_avoided.set(spared);
+    metrics.reboots.set(not);
+}

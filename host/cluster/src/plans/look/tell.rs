@@ -1,0 +1,75 @@
+//! The last step of a look: the leader tells what changed, on policies, plans and
+//! whatever else it concerns.
+
+use super::super::compared::{Compared, Deciders};
+use super::super::settings::Settings;
+use super::super::standing::Standing;
+use super::super::told::{Plans, Untold, decisions, on_policies, policies_changed, troubles};
+use crate::policies::current::Current;
+use crate::previews::{Cluster, Described};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// What was told before, and what is still to be told.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    /// What a change of policies made of the plans of each pool.
+    compared: Compared,
+    /// What cannot be planned as it is meant.
+    troubles: BTreeSet<(String, String)>,
+    /// How often each policy decides.
+    decisions: Option<BTreeMap<String, i64>>,
+    /// What is still to be told on policies.
+    untold: Vec<Untold>,
+}
+
+/// What it is told of.
+pub(super) struct Telling<'t> {
+    pub(super) cluster: &'t Cluster,
+    pub(super) current: &'t Current,
+    /// The plans of the pools that were looked at.
+    pub(super) wanted: &'t BTreeMap<String, Vec<Arc<Described>>>,
+    /// The plans of all pools.
+    pub(super) described: &'t [Arc<Described>],
+    pub(super) standing: &'t BTreeMap<String, Standing>,
+    /// How often each policy decides, pool by pool.
+    pub(super) decisions: Vec<&'t BTreeMap<String, i64>>,
+}
+
+/// Tells it; whether something is left to be told at the next look.
+pub(super) async fn tell(settings: &Settings, telling: &Telling<'_>, said: &mut Said) -> bool {
+    let deciders = Arc::new(Deciders::of(telling.current));
+    said.compared.note(&deciders, telling.wanted);
+    said.compared.keep(|pool| telling.cluster.pools.contains_key(pool));
+    let mut is_left = false;
+    if settings.leads.now() {
+        troubles(settings, telling.cluster, &mut said.troubles).await;
+        let counts = sum(&telling.decisions);
+        if said.decisions.as_ref() != Some(&counts) {
+            match decisions(settings, &counts).await {
+                true => said.decisions = Some(counts),
+                false => is_left = true,
+            }
+        }
+        let plans = Plans { standing: telling.standing, described: telling.described };
+        let changed = policies_changed(settings, &deciders, &mut said.compared, &plans).await;
+        said.untold.extend(changed);
+        said.untold = on_policies(settings, std::mem::take(&mut said.untold)).await;
+        is_left |= !said.untold.is_empty();
+    }
+    // Whoever leads tells.
+    if !settings.leads.now() {
+        said.compared.untold.clear();
+        said.untold.clear();
+    }
+    is_left
+}
+
+/// How often each policy decides, of several counts.
+fn sum(counts: &[&BTreeMap<String, i64>]) -> BTreeMap<String, i64> {
+    let mut all = BTreeMap::new();
+    for (policy, count) in counts.iter().copied().flatten() {
+        *all.entry(policy.clone()).or_default() += count;
+    }
+    all
+}
