@@ -2,13 +2,17 @@
 //! policies that decide. Every replica runs one; only the leader writes.
 
 mod carry;
+mod chosen;
 mod entry;
 mod hopeless;
 mod jobs;
 mod known;
+mod last_good;
+mod origin;
 mod pass;
 mod publish;
 mod recipe;
+mod running;
 mod sweep;
 mod taken;
 mod turns;

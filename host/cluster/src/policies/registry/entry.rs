@@ -1,80 +1,77 @@
-//! What the registry knows of one policy.
+//! What the registry knows of one policy: its newest version, the last good one, the
+//! copy of the one that decides, and what was written of it.
 
-use super::pass::Listed;
+use super::chosen::Chosen;
+use super::last_good::{Good, Search};
+use super::origin::Recipe;
+use super::running::Running;
 use crate::policies::choose::{Attempt, Version};
-use crate::policies::load::{Body, Loaded, Terms};
-use crate::policies::snapshot::Place;
-use serde_json::{Map, Value};
+use crate::policies::load::Loaded;
+use k8s_openapi::jiff::Timestamp;
 use std::sync::Arc;
-use tokio::task::AbortHandle;
+use std::time::Duration;
 use tokio::time::Instant;
 use tread_engine::policy::Policy;
 use tread_engine::sandbox::Module;
-use tread_kube::api::DisruptionPolicy;
 use tread_kube::api::disruption_policy::DisruptionPolicyStatus;
 use tread_model::description::Claim;
 use tread_model::plan::PolicyIdentity;
 use tread_model::verdict::{Failure, FailureKind};
 
-/// All that makes a version what it is: as long as it is the same, there is
-/// nothing to load.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Recipe {
-    pub(super) origin: Origin,
-    pub(super) settings: Map<String, Value>,
-    pub(super) pin: Option<String>,
-    pub(super) terms: Terms,
+/// Before a version that failed for lack of time or room is tried again: at
+/// first, and at most.
+const TRY_AGAIN: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(3600));
+
+/// Before a copy that could not be written is tried again.
+pub(super) const COPY_AGAIN: Duration = Duration::from_secs(30);
+
+/// The newest version.
+#[derive(Debug, Default)]
+pub(super) enum Newest {
+    /// None was tried yet.
+    #[default]
+    Untried,
+    Tried(Box<Tried>),
 }
 
-/// Where a version comes from.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Origin {
-    /// A ConfigMap, as it was written last.
-    ConfigMap { place: Place, uid: String, resource_version: String, key: Option<String> },
-    /// It is at hand.
-    Here(Body),
-    /// There is nothing to load.
-    Nothing(Failure),
+/// A version that was tried.
+#[derive(Debug)]
+pub(super) struct Tried {
+    pub(super) recipe: Recipe,
+    pub(super) loaded: Loaded,
+    /// When it is tried again, where it failed for lack of time or room.
+    again: Option<Instant>,
 }
 
-impl Recipe {
-    /// Whether at most the ConfigMap was written in between: where it is and all
-    /// that an admin says is the same.
-    pub(super) fn is_as_before(&self, other: &Recipe) -> bool {
-        let same_origin = match (&self.origin, &other.origin) {
-            (Origin::ConfigMap { place, .. }, Origin::ConfigMap { place: other, .. }) => {
-                place == other
-            }
-            (origin, other) => origin == other,
-        };
-        same_origin
-            && self.settings == other.settings
-            && self.pin == other.pin
-            && self.terms == other.terms
-    }
+/// A version that is being loaded.
+#[derive(Debug, Default)]
+pub(super) enum Loading {
+    #[default]
+    Idle,
+    Runs {
+        job: Box<Running<Recipe>>,
+        /// Whether it is not the newest any more.
+        is_outdated: bool,
+    },
 }
 
-/// A last good version: what the status says of it.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Sought {
-    pub(super) place: String,
-    pub(super) digest: String,
-    pub(super) settings_digest: String,
-    pub(super) terms: Terms,
-}
-
-/// A version that is good, and could decide again.
-#[derive(Debug, Clone)]
-pub(super) struct Good {
-    pub(super) version: Version,
-    pub(super) policy: Arc<Policy>,
-    pub(super) module: Option<Module>,
-    pub(super) terms: Terms,
+/// What has to be done for a version.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Due {
+    /// Nothing: it was tried. When it is tried again, if it is.
+    Tried(Option<Instant>),
+    /// Nothing: it is being loaded, or one that has to do.
+    Runs,
+    /// It has to be loaded.
+    Load,
 }
 
 /// How it stands with the copy of the version that decides.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) enum Copy {
+    /// None was needed.
+    #[default]
+    Nothing,
     Written {
         version: Version,
         place: String,
@@ -96,63 +93,6 @@ pub(super) enum NotCopied {
     Refused,
 }
 
-/// Why a last good version could not be loaded from its copy.
-#[derive(Debug)]
-pub(super) enum NotRestored {
-    /// There is no copy, or it is not what was kept.
-    Lost,
-    /// For lack of time or room, which there may be at the next try.
-    NotNow(Failure),
-}
-
-/// Ends a job with its entry, or when another takes its place.
-#[derive(Debug)]
-pub(super) struct Running<T> {
-    pub(super) what: T,
-    pub(super) task: AbortHandle,
-}
-
-impl<T> Drop for Running<T> {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-/// What the registry knows of one policy.
-#[derive(Debug, Default)]
-pub(super) struct Entry {
-    /// Since when the object is known.
-    pub(super) since: Option<Instant>,
-    /// The newest version that was tried.
-    pub(super) newest: Option<(Recipe, Loaded)>,
-    pub(super) loading: Option<Running<Recipe>>,
-    /// Whether what is being loaded is not the newest any more.
-    pub(super) outdated: bool,
-    /// When the newest version, which failed for lack of time or room, is tried
-    /// again, and how often it was.
-    pub(super) again: Option<Instant>,
-    pub(super) tries: u32,
-    /// A good version before the newest one.
-    pub(super) last: Option<Good>,
-    pub(super) restoring: Option<Running<Sought>>,
-    /// What was looked for, and is not kept any more.
-    pub(super) lost: Option<Sought>,
-    /// What was looked for and could not be loaded: when it is tried again, and how
-    /// often it was.
-    pub(super) not_restored: Option<(Sought, Instant, u32)>,
-    pub(super) copy: Option<Copy>,
-    pub(super) copying: Option<Running<Version>>,
-    /// The status as it was written last, and what the API server kept of it.
-    pub(super) written: Option<Kept>,
-    /// What was chosen at the last look.
-    pub(super) before: Option<Listed>,
-    /// What was published, as long as it is made of the same.
-    renamed: Option<(Arc<Policy>, Arc<Policy>)>,
-    broken: Option<Broken>,
-}
-
-type Broken = (Failure, Arc<Policy>);
-
 /// A status as it was written, and what the API server kept of it: one whose
 /// definition is older drops what it does not know.
 #[derive(Debug, Clone)]
@@ -162,25 +102,142 @@ pub(super) struct Kept {
     pub(super) at: Instant,
 }
 
+/// A policy as it was published, in place of the one that was loaded, for as long as
+/// it is made of the same.
+#[derive(Debug, Default)]
+enum Shown {
+    #[default]
+    AsItIs,
+    Renamed {
+        of: Arc<Policy>,
+        it: Arc<Policy>,
+    },
+    Broken {
+        why: Failure,
+        it: Arc<Policy>,
+    },
+}
+
+/// What the registry knows of one policy.
+#[derive(Debug)]
+pub(super) struct Entry {
+    /// Since when the object is known.
+    pub(super) since: Instant,
+    pub(super) newest: Newest,
+    pub(super) loading: Loading,
+    /// How often versions failed for lack of time or room, since one was good.
+    tries: u32,
+    /// A good version before the newest one.
+    pub(super) last: Option<Good>,
+    pub(super) search: Search,
+    pub(super) copy: Copy,
+    pub(super) copying: Option<Running<Version>>,
+    /// The status as it was written last, and what the API server kept of it.
+    pub(super) written: Option<Kept>,
+    /// What was chosen at the last look.
+    pub(super) before: Option<Chosen>,
+    shown: Shown,
+}
+
 impl Entry {
+    pub(super) fn new() -> Entry {
+        Entry {
+            since: Instant::now(),
+            newest: Newest::default(),
+            loading: Loading::default(),
+            tries: 0,
+            last: None,
+            search: Search::default(),
+            copy: Copy::default(),
+            copying: None,
+            written: None,
+            before: None,
+            shown: Shown::default(),
+        }
+    }
+
     /// Forgets all versions; what was written stays known.
     pub(super) fn forget(&mut self) {
         let (since, written) = (self.since, self.written.take());
-        *self = Entry { since, written, ..Entry::default() };
+        *self = Entry { since, written, ..Entry::new() };
     }
 
-    /// Notes a version that was tried. A good one that it takes the place of
-    /// stays at hand, as long as the newest is bad.
-    pub(super) fn tried(&mut self, recipe: Recipe, loaded: Loaded) {
-        self.loading = None;
-        self.lost = None;
-        let is_good = loaded.policy.is_some();
-        let before = self.newest.replace((recipe, loaded));
+    /// The newest version that was tried.
+    pub(super) fn tried(&self) -> Option<&Tried> {
+        match &self.newest {
+            Newest::Untried => None,
+            Newest::Tried(tried) => Some(tried),
+        }
+    }
+
+    /// What has to be done for the newest version.
+    pub(super) fn due(&mut self, recipe: &Recipe, now: Instant) -> Due {
+        let tried = self.tried().filter(|tried| tried.recipe == *recipe);
+        if let Some(again) = tried.map(|tried| tried.again)
+            && again.is_none_or(|again| now < again)
+        {
+            self.loading = Loading::Idle;
+            return Due::Tried(again);
+        }
+        if let Loading::Runs { job, is_outdated } = &mut self.loading {
+            // Whoever writes all the time would else keep it from ever being
+            // loaded, and what an admin says of it from taking effect.
+            *is_outdated = job.what != *recipe;
+            if job.what.is_as_before(recipe) {
+                return Due::Runs;
+            }
+        }
+        Due::Load
+    }
+
+    /// Notes a version that was loaded, or not, if it is the one that was to be.
+    pub(super) fn loaded(&mut self, recipe: Recipe, loaded: Loaded, now: Instant) {
+        let is_outdated = match &self.loading {
+            Loading::Runs { job, is_outdated } if job.what == recipe => *is_outdated,
+            _ => return,
+        };
+        // It may only be bad since its ConfigMap was written meanwhile.
+        let is_bad = matches!(loaded.attempt, Attempt::Bad { .. });
+        let is_as_before = |tried: &Tried| tried.recipe.is_as_before(&recipe);
+        if is_outdated && is_bad && self.tried().is_some_and(is_as_before) {
+            self.loading = Loading::Idle;
+            return;
+        }
+        let again = match (&loaded.attempt, loaded.retry) {
+            (_, Some(retry)) => {
+                let wait = retry.at.duration_since(Timestamp::now());
+                Some(now + Duration::try_from(wait).unwrap_or_default())
+            }
+            (Attempt::Bad { failure, .. }, _) if may_pass(failure) => {
+                self.tries = self.tries.saturating_add(1);
+                let times = 2_u32.saturating_pow(self.tries.min(16)) / 2;
+                Some(now + TRY_AGAIN.0.saturating_mul(times).min(TRY_AGAIN.1))
+            }
+            _ => None,
+        };
+        self.put(Tried { recipe, loaded, again });
+    }
+
+    /// Notes a version of which there is nothing to load.
+    pub(super) fn cannot_be_loaded(&mut self, recipe: Recipe, failure: Failure) {
+        self.put(Tried { recipe, loaded: Loaded::bad(failure), again: None });
+    }
+
+    /// Puts a version in the place of the newest. A good one that it takes the
+    /// place of stays at hand, as long as the newest is bad.
+    fn put(&mut self, tried: Tried) {
+        self.loading = Loading::Idle;
+        if matches!(self.search, Search::Lost(_)) {
+            self.search = Search::Idle;
+        }
+        let is_good = tried.loaded.policy.is_some();
+        let before = std::mem::replace(&mut self.newest, Newest::Tried(Box::new(tried)));
         if is_good {
             self.last = None;
             self.tries = 0;
-        } else if let Some((recipe, Loaded { attempt: Attempt::Good(version), policy, module, .. })) =
-            before
+        } else if let Newest::Tried(before) = before
+            && let Tried { recipe, loaded, .. } = *before
+            && let Loaded { attempt: Attempt::Good(version), policy, module, .. } = loaded
             && let Some(policy) = policy
         {
             self.last = Some(Good { version, policy, module, terms: recipe.terms });
@@ -189,15 +246,34 @@ impl Entry {
 
     /// A module that need not be loaded again.
     pub(super) fn module(&self) -> Option<Module> {
-        let newest = self.newest.as_ref().and_then(|(_, loaded)| loaded.module.clone());
+        let newest = self.tried().and_then(|tried| tried.loaded.module.clone());
         newest.or_else(|| self.last.as_ref()?.module.clone())
     }
 
-    /// The version whose copy was written, or cannot be.
-    pub(super) fn copied(&self, version: &Version) -> Option<&Copy> {
-        self.copy.as_ref().filter(|copy| match copy {
-            Copy::Written { version: of, .. } | Copy::Failed { version: of, .. } => of == version,
-        })
+    /// Notes that a copy was written, under this name, or not.
+    pub(super) fn copied(
+        &mut self,
+        version: Version,
+        place: Result<String, NotCopied>,
+        now: Instant,
+    ) {
+        self.copying = None;
+        self.copy = match place {
+            Ok(place) => Copy::Written { version, place },
+            Err(why) => Copy::Failed { version, again: now + COPY_AGAIN, why },
+        };
+    }
+
+    /// How it stands with the copy of a version.
+    pub(super) fn copy_of(&self, version: &Version) -> &Copy {
+        match &self.copy {
+            Copy::Written { version: of, .. } | Copy::Failed { version: of, .. }
+                if of == version =>
+            {
+                &self.copy
+            }
+            _ => &Copy::Nothing,
+        }
     }
 
     /// A policy under the name that it has in plans.
@@ -205,18 +281,16 @@ impl Entry {
         if policy.identity.policy == name {
             return Arc::clone(policy);
         }
-        match &self.renamed {
-            Some((of, renamed)) if Arc::ptr_eq(of, policy) && renamed.identity.policy == name => {
-                Arc::clone(renamed)
-            }
-            _ => {
-                let (summary, claims) = (policy.summary.clone(), policy.claims.clone());
-                let it = Policy::clone(policy).named(name.to_owned(), summary, claims);
-                let it = Arc::new(it);
-                self.renamed = Some((Arc::clone(policy), Arc::clone(&it)));
-                it
-            }
+        if let Shown::Renamed { of, it } = &self.shown
+            && Arc::ptr_eq(of, policy)
+            && it.identity.policy == name
+        {
+            return Arc::clone(it);
         }
+        let (summary, claims) = (policy.summary.clone(), policy.claims.clone());
+        let it = Arc::new(Policy::clone(policy).named(name.to_owned(), summary, claims));
+        self.shown = Shown::Renamed { of: Arc::clone(policy), it: Arc::clone(&it) };
+        it
     }
 
     /// In place of a policy that cannot decide: what it claims costs reboots.
@@ -226,37 +300,16 @@ impl Entry {
         claims: Vec<Claim>,
         failure: &Failure,
     ) -> Option<Arc<Policy>> {
-        if let Some((why, policy)) = &self.broken
-            && (why, &policy.identity, &policy.claims) == (failure, &identity, &claims)
+        if let Shown::Broken { why, it } = &self.shown
+            && (why, &it.identity, &it.claims) == (failure, &identity, &claims)
         {
-            return Some(Arc::clone(policy));
+            return Some(Arc::clone(it));
         }
         let made = Policy::broken(identity, claims, failure.clone());
         let made = made.inspect_err(|error| tracing::error!("a policy is left out: {error}"));
-        let made = Arc::new(made.ok()?);
-        self.broken = Some((failure.clone(), Arc::clone(&made)));
-        Some(made)
-    }
-}
-
-impl Sought {
-    /// The last good version that the status names.
-    pub(super) fn of(object: &DisruptionPolicy, terms: &Terms) -> Option<Sought> {
-        let status: &DisruptionPolicyStatus = object.status.as_ref()?;
-        Some(Sought {
-            place: status.kept_in.clone()?,
-            digest: status.digest.clone()?,
-            settings_digest: status.settings_digest.clone()?,
-            terms: terms.clone(),
-        })
-    }
-
-    /// Whether this is it.
-    pub(super) fn is(&self, good: &Good) -> bool {
-        // What carries out rules comes with tread, and may be newer.
-        (good.module.is_none() || self.digest == good.version.digest.to_string())
-            && self.settings_digest == good.version.settings_digest.to_string()
-            && self.terms == good.terms
+        let it = Arc::new(made.ok()?);
+        self.shown = Shown::Broken { why: failure.clone(), it: Arc::clone(&it) };
+        Some(it)
     }
 }
 
@@ -266,3 +319,6 @@ pub(super) fn may_pass(failure: &Failure) -> bool {
     use FailureKind::{CompileFailed, CompileTimeout, Deadline, NoRoom, Stack};
     matches!(failure.kind, CompileFailed | CompileTimeout | Deadline | NoRoom | Stack)
 }
+
+#[cfg(test)]
+mod tests;

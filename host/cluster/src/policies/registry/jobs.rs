@@ -1,7 +1,9 @@
 //! What goes on in the background: fetching, loading, keeping copies.
 
-use super::entry::{Good, NotCopied, NotRestored, Origin, Recipe, Sought, may_pass};
+use super::entry::{NotCopied, may_pass};
 use super::hopeless::Hopeless;
+use super::last_good::{Good, NotRestored, Sought};
+use super::origin::{Origin, Recipe};
 use super::sweep::Leftovers;
 use super::turns::{Turn, Turns};
 use crate::policies::choose::{Attempt, Version};

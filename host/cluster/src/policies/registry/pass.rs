@@ -2,15 +2,16 @@
 //! that published, and say what has to be written.
 
 use super::Registry;
-use super::entry::{Copy, Entry, Good, NotCopied, Origin, Recipe, Running, Sought};
+use super::chosen::{Chosen, idle};
+use super::entry::{COPY_AGAIN, Copy, Due, Entry, Loading, NotCopied};
+use super::last_good::{Good, Search, Searched, Sought};
+use super::origin::{Origin, Recipe};
+use super::running::Running;
 use super::sweep::Sweep;
-use super::taken::COPY_AGAIN;
 use super::write::{Wanted, Write};
-use crate::policies::choose::{
-    Attempt, Choice, Deciding, Version, choose, choose_unreadable, has_to_wait,
-};
+use crate::policies::choose::{Attempt, Deciding, Version, choose, choose_unreadable, has_to_wait};
 use crate::policies::kept;
-use crate::policies::load::{Body, Loaded, Retry, Terms};
+use crate::policies::load::{Body, Loaded, Terms};
 use crate::policies::read::Policy as Read;
 use crate::policies::register::{Ignored, Registration, config_map_of, register};
 use crate::policies::snapshot::Snapshot;
@@ -20,7 +21,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
-use tread_engine::policy::Policy;
 use tread_kube::api::DisruptionPolicy;
 use tread_kube::api::disruption_policy::{Mode, State};
 use tread_kube::api::words::LOST_ANNOTATION;
@@ -33,25 +33,6 @@ const TOLD_AGAIN: Duration = Duration::from_secs(600);
 
 /// A policy that is not loaded by then is said to wait for it.
 const SAID_TO_WAIT: Duration = Duration::from_secs(3);
-
-/// A policy with what was chosen for it.
-#[derive(Debug, Clone)]
-pub(super) struct Listed {
-    pub(super) object: Arc<DisruptionPolicy>,
-    /// The newest version.
-    pub(super) attempt: Attempt,
-    pub(super) choice: Choice,
-    /// The version that decides, where one does.
-    pub(super) decides: Option<Arc<Policy>>,
-    /// What it is called in plans.
-    pub(super) name: String,
-    /// The version that is kept, and where.
-    pub(super) kept: Option<(Version, String)>,
-    /// Whether the status may say so already.
-    pub(super) is_final: bool,
-    /// When the newest version is tried again, where it failed to compile.
-    pub(super) retry: Option<Retry>,
-}
 
 impl Registry {
     #[tracing::instrument(name = "policies", skip_all)]
@@ -76,8 +57,8 @@ impl Registry {
                 continue;
             }
             let Some(uid) = read.object.uid() else { continue };
-            let mut entry = self.entries.remove(&uid).unwrap_or_default();
-            let since = *entry.since.get_or_insert_with(Instant::now);
+            let mut entry = self.entries.remove(&uid).unwrap_or_else(Entry::new);
+            let since = entry.since;
             let found = match registration.idle.get(&name) {
                 None => self.consider(&snapshot, &read, &mut entry, over.get(&uid)),
                 Some(why) => {
@@ -149,9 +130,9 @@ impl Registry {
         read: &Read,
         entry: &mut Entry,
         over: Option<&Failure>,
-    ) -> Option<Listed> {
+    ) -> Option<Chosen> {
         let object = &read.object;
-        let listed = |attempt, choice| Listed {
+        let listed = |attempt, choice| Chosen {
             object: Arc::clone(object),
             attempt,
             choice,
@@ -176,7 +157,7 @@ impl Registry {
         let recipe = self.recipe(snapshot, object);
         self.load(object, entry, &recipe);
         let attempt = attempt(entry, &recipe, over).or_else(|| as_it_was_said(object))?;
-        let mut is_final = entry.newest.as_ref().is_some_and(|(tried, _)| *tried == recipe);
+        let mut is_final = entry.tried().is_some_and(|tried| tried.recipe == recipe);
         let cannot_decide = match &attempt {
             Attempt::Bad { failure, .. } => failure.kind != FailureKind::Missing,
             // Unless it is the one that has decided so far, and may no longer.
@@ -191,7 +172,7 @@ impl Registry {
                 Err(Pending) => {
                     let before = entry.before.clone()?;
                     let object = Arc::clone(object);
-                    return Some(Listed { object, is_final: false, ..before });
+                    return Some(Chosen { object, is_final: false, ..before });
                 }
             }
         } else {
@@ -199,7 +180,7 @@ impl Registry {
         };
         let choice = choose(object, &attempt, kept.as_ref().map(|it| &it.version), claims);
         let decides = match (&choice.deciding, &kept) {
-            (Deciding::Newest, _) => entry.newest.as_ref().and_then(|(_, it)| it.policy.clone()),
+            (Deciding::Newest, _) => entry.tried().and_then(|it| it.loaded.policy.clone()),
             (Deciding::LastGood, Some(good)) => Some(Arc::clone(&good.policy)),
             _ => None,
         };
@@ -208,9 +189,9 @@ impl Registry {
         if let (Attempt::Good(version), Deciding::Newest) = (&attempt, &choice.deciding)
             && is_final
         {
-            match entry.copied(version) {
-                Some(Copy::Written { place, .. }) => kept = Some((version.clone(), place.clone())),
-                Some(Copy::Failed { again, why, .. }) if Instant::now() < *again => {
+            match entry.copy_of(version) {
+                Copy::Written { place, .. } => kept = Some((version.clone(), place.clone())),
+                Copy::Failed { again, why, .. } if Instant::now() < *again => {
                     // What is there now is on its way.
                     is_final = *why != NotCopied::Moved;
                     self.look_by(*again);
@@ -220,44 +201,30 @@ impl Registry {
                 again => {
                     // The first time, the status waits for the copy: it tells
                     // every replica what to go back to.
-                    is_final = matches!(again, Some(Copy::Failed { why: NotCopied::Refused, .. }));
+                    is_final = matches!(again, Copy::Failed { why: NotCopied::Refused, .. });
                     self.copy(object, entry, &recipe);
                 }
             }
         }
-        let retry = entry.newest.as_ref().and_then(|(_, loaded)| loaded.retry);
-        let found = Listed { decides, kept, is_final, retry, ..listed(attempt, choice) };
+        let retry = entry.tried().and_then(|tried| tried.loaded.retry);
+        let found = Chosen { decides, kept, is_final, retry, ..listed(attempt, choice) };
         entry.before = Some(found.clone());
         Some(found)
     }
 
     /// Loads a version, unless it was, or is being loaded.
     fn load(&mut self, object: &DisruptionPolicy, entry: &mut Entry, recipe: &Recipe) {
-        let now = Instant::now();
-        let tried = entry.newest.as_ref().is_some_and(|(tried, _)| tried == recipe);
-        let again = entry.again.is_some_and(|again| again <= now);
-        if tried && !again {
-            entry.loading = None;
-            if let Some(again) = entry.again {
-                self.look_by(again);
-            }
-            return;
-        }
-        if let Some(running) = &entry.loading {
-            // Whoever writes all the time would else keep it from ever being
-            // loaded, and what an admin says of it from taking effect.
-            entry.outdated = running.what != *recipe;
-            if running.what.is_as_before(recipe) {
-                return;
-            }
+        match entry.due(recipe, Instant::now()) {
+            Due::Tried(again) => return again.into_iter().for_each(|at| self.look_by(at)),
+            Due::Runs => return,
+            Due::Load => {}
         }
         if let Origin::Nothing(failure) = &recipe.origin {
-            entry.tried(recipe.clone(), Loaded::bad(failure.clone()));
-            return;
+            return entry.cannot_be_loaded(recipe.clone(), failure.clone());
         }
         let Some(uid) = object.uid() else { return };
         let module = entry.module();
-        let mut takes_long = entry.newest.as_ref().is_some_and(|(_, it)| it.retry.is_some());
+        let mut takes_long = entry.tried().is_some_and(|it| it.loaded.retry.is_some());
         if let Some(said) = object.status.as_ref().and_then(|status| status.failure.as_ref()) {
             self.hands.hopeless.learn(said, Timestamp::now());
             takes_long |= said.retry_at.is_some();
@@ -265,8 +232,8 @@ impl Registry {
         let hands = self.hands.clone();
         let job = hands.load(uid, object.name_any(), recipe.clone(), module, takes_long);
         let task = self.jobs.spawn(job);
-        entry.loading = Some(Running { what: recipe.clone(), task });
-        entry.outdated = false;
+        let job = Box::new(Running { what: recipe.clone(), task });
+        entry.loading = Loading::Runs { job, is_outdated: false };
     }
 
     /// The last good version of a policy whose newest is bad; an error if that
@@ -285,30 +252,28 @@ impl Registry {
         if let Some(last) = entry.last.as_ref().filter(|last| sought.is(last)) {
             return Ok(Some(last.clone()));
         }
-        if entry.lost.as_ref() == Some(&sought) {
-            return Ok(None);
-        }
-        let failed = entry.not_restored.as_ref().filter(|(what, ..)| *what == sought);
-        let again = failed.map(|(_, again, _)| *again);
-        if let Some(again) = again.filter(|again| Instant::now() < *again) {
-            self.look_by(again);
-            return Ok(None);
-        }
-        if entry.restoring.as_ref().is_none_or(|running| running.what != sought) {
-            let uid = object.uid().unwrap_or_default();
-            let namespace = config_map_of(object).map(|it| it.namespace);
-            let hands = self.hands.clone();
-            let job = hands.restore(uid, object.name_any(), namespace, sought.clone());
-            let task = self.jobs.spawn(job);
-            entry.restoring = Some(Running { what: sought, task });
-        }
-        // Nobody waits for it a second time: until it is there it is as if it were lost.
-        if again.is_some() { Ok(None) } else { Err(Pending) }
+        // Until it is there it is as if it were lost, unless it is the first try.
+        let tries = match entry.search.of(&sought, Instant::now()) {
+            Searched::Lost => return Ok(None),
+            Searched::Waits(again) => {
+                self.look_by(again);
+                return Ok(None);
+            }
+            Searched::Runs { tries: 0 } => return Err(Pending),
+            Searched::Runs { .. } => return Ok(None),
+            Searched::Due { tries } => tries,
+        };
+        let uid = object.uid().unwrap_or_default();
+        let namespace = config_map_of(object).map(|it| it.namespace);
+        let job = self.hands.clone().restore(uid, object.name_any(), namespace, sought.clone());
+        let task = self.jobs.spawn(job);
+        entry.search = Search::Runs { job: Running { what: sought, task }, tries };
+        if tries > 0 { Ok(None) } else { Err(Pending) }
     }
 
     fn copy(&mut self, object: &Arc<DisruptionPolicy>, entry: &mut Entry, recipe: &Recipe) {
-        let Some((_, Loaded { attempt: Attempt::Good(version), policy: Some(policy), .. })) =
-            &entry.newest
+        let Some(tried) = entry.tried() else { return };
+        let Loaded { attempt: Attempt::Good(version), policy: Some(policy), .. } = &tried.loaded
         else {
             return;
         };
@@ -326,25 +291,6 @@ impl Registry {
         let job = self.hands.clone().copy(object, origin, version.clone(), settings);
         let task = self.jobs.spawn(job);
         entry.copying = Some(Running { what: version, task });
-    }
-}
-
-/// An object that stands for nothing, and stays.
-fn idle(object: &Arc<DisruptionPolicy>, why: &str) -> Listed {
-    let state = match object.spec.mode {
-        Mode::Disabled => State::Disabled,
-        Mode::Enforce | Mode::Shadow => State::Failed,
-    };
-    let failure = Failure { kind: FailureKind::Missing, message: why.to_owned() };
-    Listed {
-        object: Arc::clone(object),
-        attempt: Loaded::bad(failure).attempt,
-        choice: Choice { state, deciding: Deciding::Nobody, needs_approval: None },
-        decides: None,
-        name: object.name_any(),
-        kept: None,
-        is_final: true,
-        retry: None,
     }
 }
 
@@ -372,7 +318,7 @@ struct Pending;
 
 /// How the newest version did, as far as it is known.
 fn attempt(entry: &Entry, recipe: &Recipe, over: Option<&Failure>) -> Option<Attempt> {
-    let (_, loaded) = entry.newest.as_ref()?;
+    let loaded = &entry.tried()?.loaded;
     let Attempt::Good(version) = &loaded.attempt else { return Some(loaded.attempt.clone()) };
     let pinned = recipe.pin.as_ref().filter(|pin| **pin != version.digest.to_string());
     let failure = match (pinned, over) {

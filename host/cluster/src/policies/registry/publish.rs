@@ -1,8 +1,8 @@
 //! The policies that decide, for everybody who plans.
 
 use super::Registry;
+use super::chosen::Chosen;
 use super::entry::Entry;
-use super::pass::Listed;
 use crate::policies::choose::{Attempt, Deciding};
 use crate::policies::current::Current;
 use crate::policies::names::{Named, names};
@@ -19,8 +19,8 @@ use tread_model::plan::compare::ShadowPolicy;
 
 impl Registry {
     /// Gives each the name that it has in plans.
-    pub(super) fn give_names(&self, listed: &mut [Listed]) {
-        let declared = |it: &Listed| match (&it.choice.deciding, &it.attempt, &it.kept) {
+    pub(super) fn give_names(&self, listed: &mut [Chosen]) {
+        let declared = |it: &Chosen| match (&it.choice.deciding, &it.attempt, &it.kept) {
             (Deciding::Newest, Attempt::Good(version), _) => Some(version.name.clone()),
             (Deciding::LastGood, _, Some((version, _))) => Some(version.name.clone()),
             (Deciding::Reboots(claims), ..) if !claims.is_empty() => {
@@ -46,7 +46,7 @@ impl Registry {
     }
 
     /// Publishes who decides, if that is not what was published.
-    pub(super) fn publish(&mut self, listed: &[Listed], settled: bool) {
+    pub(super) fn publish(&mut self, listed: &[Chosen], settled: bool) {
         let (mut deciding, mut tried) = (Vec::new(), Vec::new());
         for it in listed {
             let Some(entry) = it.object.uid().and_then(|uid| self.entries.get_mut(&uid)) else {
@@ -102,7 +102,7 @@ impl Registry {
     }
 
     /// Counts policies by state, and says the state of each.
-    pub(super) fn count(&self, listed: &[Listed], waiting: &[Arc<DisruptionPolicy>]) {
+    pub(super) fn count(&self, listed: &[Chosen], waiting: &[Arc<DisruptionPolicy>]) {
         let of_listed = listed.iter().map(|it| (it.object.name_any(), it.choice.state));
         let of_waiting = waiting.iter().map(|object| (object.name_any(), State::Loading));
         let states: BTreeMap<String, State> = of_listed.chain(of_waiting).collect();
@@ -114,7 +114,7 @@ impl Registry {
 }
 
 /// Who decides, under the name that was given.
-fn policy(entry: &mut Entry, it: &Listed) -> Option<Arc<Policy>> {
+fn policy(entry: &mut Entry, it: &Chosen) -> Option<Arc<Policy>> {
     match &it.choice.deciding {
         Deciding::Nobody => None,
         Deciding::Newest | Deciding::LastGood => {

@@ -1,8 +1,8 @@
 //! What the newest version of a policy is made of, and whether there is room for it.
 
 use super::Registry;
-use super::entry::{Origin, Recipe};
 use super::jobs::shown;
+use super::origin::{Origin, Recipe};
 use crate::policies::load::{Body, Terms};
 use crate::policies::register::config_map_of;
 use crate::policies::snapshot::Snapshot;
@@ -71,7 +71,7 @@ impl Registry {
                 let place = (source.namespace, source.name);
                 let created = snapshot.config_maps.get(&place)?.created;
                 let uid = object.uid()?;
-                let (_, loaded) = self.entries.get(&uid)?.newest.as_ref()?;
+                let loaded = &self.entries.get(&uid)?.tried()?.loaded;
                 Some((created, place, uid, loaded.policy.as_ref()?.size))
             })
             .collect();

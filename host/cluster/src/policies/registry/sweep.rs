@@ -113,7 +113,7 @@ impl Registry {
         let named = statuses.filter_map(|status| status.kept_in.clone());
         let own = self.entries.iter().flat_map(|(uid, entry)| {
             let written = match &entry.copy {
-                Some(Copy::Written { place, .. }) => Some(place.clone()),
+                Copy::Written { place, .. } => Some(place.clone()),
                 _ => None,
             };
             let writing = entry.copying.as_ref().map(|running| kept::place(uid, &running.what));

@@ -2,8 +2,8 @@
 //! is compared with what has to be there, as the API server keeps it.
 
 use super::Registry;
+use super::chosen::Chosen;
 use super::entry::Kept;
-use super::pass::Listed;
 use crate::policies::register::{Ignored, Withdrawal, config_map_of};
 use crate::policies::snapshot::{Place, Snapshot};
 use crate::policies::status::{self, Found};
@@ -69,7 +69,7 @@ impl Write {
 pub(super) struct Wanted {
     pub(super) create: Vec<DisruptionPolicy>,
     pub(super) withdraw: Vec<Withdrawal>,
-    pub(super) listed: Vec<Listed>,
+    pub(super) listed: Vec<Chosen>,
     /// What never decided, and waits to be loaded.
     pub(super) waiting: Vec<Arc<DisruptionPolicy>>,
     pub(super) untold: Vec<Ignored>,
