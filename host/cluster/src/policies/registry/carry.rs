@@ -1,7 +1,7 @@
 //! Carries out what has to be written, as long as this replica leads. What fails
 //! is written at a later look, as far as it still has to be.
 
-use super::Settings;
+use super::settings::Settings;
 use super::write::{NewStatus, Write};
 use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference};
 use kube::api::{

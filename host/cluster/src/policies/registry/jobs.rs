@@ -4,7 +4,7 @@ use super::entry::{NotCopied, may_pass};
 use super::hopeless::Hopeless;
 use super::last_good::{Good, NotRestored, Sought};
 use super::origin::{Origin, Recipe};
-use super::sweep::Leftovers;
+use super::sweep::{Found, Leftovers};
 use super::turns::{Turn, Turns};
 use crate::policies::choose::{Attempt, Version};
 use crate::policies::kept;
@@ -13,14 +13,17 @@ use crate::policies::material::material;
 use crate::policies::snapshot::Place;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::jiff::Timestamp;
-use kube::api::{Patch, PatchParams};
+use kube::api::{
+    ApiResource, DynamicObject, ListParams, PartialObjectMeta, Patch, PatchParams, Preconditions,
+};
 use kube::{Api, Client, ResourceExt as _};
-use serde_json::Map;
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tread_engine::sandbox::Module;
 use tread_kube::api::DisruptionPolicy;
-use tread_kube::api::words::{KEY_ANNOTATION, MANAGER};
+use tread_kube::api::words::{KEY_ANNOTATION, LAST_GOOD_LABEL, MANAGER};
 use tread_kube::asking::{Backoff, Call, Failed, ask};
 use tread_kube::metrics::Metrics;
 use tread_kube::watching::Watches;
@@ -276,6 +279,49 @@ impl Hands {
             loaded
         });
         work.await.unwrap_or_else(|error| no_room(format!("loading it was cut off: {error}")))
+    }
+
+    /// The copies that there are, and then what the statuses name: a copy is
+    /// written before a status names it.
+    pub(super) async fn leftovers(self) -> Done {
+        let found = self.listed().await.inspect_err(|failed| {
+            tracing::warn!("copies that nobody needs are looked for later: {failed}");
+        });
+        Done::Swept(found.ok())
+    }
+
+    async fn listed(&self) -> Result<Leftovers, Failed> {
+        let maps: Api<PartialObjectMeta<ConfigMap>> =
+            Api::namespaced(self.client.clone(), &self.namespace);
+        let maps = each_by_itself(maps);
+        let (call, params) = (
+            Call::new("list", "configmaps").within(&self.namespace),
+            ListParams::default().labels(LAST_GOOD_LABEL),
+        );
+        let maps = ask(&self.metrics, call, maps.list(&params)).await?;
+        let copies = maps.items.into_iter().filter_map(|seen| {
+            let map = seen.read()?;
+            let of = map.labels().get(LAST_GOOD_LABEL).cloned();
+            let as_seen =
+                Preconditions { uid: map.uid(), resource_version: map.resource_version() };
+            Some(Found { place: map.name_any(), of, as_seen })
+        });
+        let copies = copies.collect();
+        let kind = ApiResource::erase::<DisruptionPolicy>(&());
+        let policies: Api<DynamicObject> = Api::all_with(self.client.clone(), &kind);
+        let (mut named, mut unread) = (BTreeSet::new(), BTreeSet::new());
+        let (policies, params) = (each_by_itself(policies), ListParams::default());
+        let call = Call::new("list", "disruptionpolicies");
+        for seen in ask(&self.metrics, call, policies.list(&params)).await?.items {
+            match seen {
+                Seen::Unreadable(metadata, _) => unread.extend(metadata.uid),
+                Seen::Read(object) => {
+                    let place = object.data.pointer("/status/keptIn").and_then(Value::as_str);
+                    named.extend(place.map(str::to_owned));
+                }
+            }
+        }
+        Ok(Leftovers { copies, named, unread })
     }
 }
 

@@ -1,14 +1,14 @@
 //! One look at everything: start what has to be loaded, choose who decides, have
 //! that published, and say what has to be written.
 
-use super::Registry;
 use super::chosen::{Chosen, idle};
 use super::entry::{COPY_AGAIN, Copy, Due, Entry, Loading, NotCopied};
 use super::last_good::{Good, Search, Searched, Sought};
 use super::origin::{Origin, Recipe};
 use super::running::Running;
+use super::state::Registry;
 use super::sweep::Sweep;
-use super::write::{Wanted, Write};
+use super::write::{Wanted, Write, writes};
 use crate::policies::choose::{Attempt, Deciding, Version, choose, choose_unreadable, has_to_wait};
 use crate::policies::kept;
 use crate::policies::load::{Body, Loaded, Terms};
@@ -87,8 +87,9 @@ impl Registry {
         }
         let untold = self.untold(&registration.ignored);
         let Registration { create, withdraw, .. } = registration;
-        let mut writes =
-            self.writes(&snapshot, Wanted { create, withdraw, listed, waiting, untold });
+        let before_them = self.hands.turns.waiting();
+        let wanted = Wanted { create, withdraw, listed, waiting, before_them, untold };
+        let mut writes = writes(&self.entries, &snapshot, wanted);
         writes.extend(self.sweep(&snapshot));
         self.due(writes)
     }

@@ -1,8 +1,8 @@
 //! The policies that decide, for everybody who plans.
 
-use super::Registry;
 use super::chosen::Chosen;
 use super::entry::Entry;
+use super::state::Registry;
 use crate::policies::choose::{Attempt, Deciding};
 use crate::policies::current::Current;
 use crate::policies::names::{Named, names};

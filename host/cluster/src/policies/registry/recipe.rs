@@ -1,8 +1,8 @@
 //! What the newest version of a policy is made of, and whether there is room for it.
 
-use super::Registry;
 use super::jobs::shown;
 use super::origin::{Origin, Recipe};
+use super::state::Registry;
 use crate::policies::load::{Body, Terms};
 use crate::policies::register::config_map_of;
 use crate::policies::snapshot::Snapshot;

@@ -1,7 +1,7 @@
 //! What jobs found.
 
-use super::Registry;
 use super::jobs::Done;
+use super::state::Registry;
 use tokio::task::JoinError;
 use tokio::time::Instant;
 

@@ -1,9 +1,8 @@
 //! What has to be written: objects, statuses and Events. What is in the cluster
 //! is compared with what has to be there, as the API server keeps it.
 
-use super::Registry;
 use super::chosen::Chosen;
-use super::entry::Kept;
+use super::entry::{Entry, Kept};
 use crate::policies::register::{Ignored, Withdrawal, config_map_of};
 use crate::policies::snapshot::{Place, Snapshot};
 use crate::policies::status::{self, Found};
@@ -72,61 +71,61 @@ pub(super) struct Wanted {
     pub(super) listed: Vec<Chosen>,
     /// What never decided, and waits to be loaded.
     pub(super) waiting: Vec<Arc<DisruptionPolicy>>,
+    /// How many wait for their turn.
+    pub(super) before_them: usize,
     pub(super) untold: Vec<Ignored>,
 }
 
-impl Registry {
-    /// What has to be written, of each namespace in turn; Events last: anybody who
-    /// may write ConfigMaps somewhere can bring many of them about.
-    pub(super) fn writes(&self, snapshot: &Snapshot, wanted: Wanted) -> Vec<Write> {
-        let Wanted { create, withdraw, listed, waiting, untold } = wanted;
-        let mut writes: Vec<(String, Write)> = Vec::new();
-        writes
-            .extend(create.into_iter().map(|it| (namespace_of(&it), Write::Create(Box::new(it)))));
-        for gone in withdraw {
-            let object = snapshot.policies.get(&gone.name);
-            // What is on its way goes when whoever holds it lets go.
-            if object.is_some_and(|object| object.metadata.deletion_timestamp.is_some()) {
-                continue;
-            }
-            let namespace = object.map(|object| namespace_of(object)).unwrap_or_default();
-            writes.push((namespace, delete(object.map(Arc::as_ref), gone)));
+/// What has to be written, of each namespace in turn; Events last: anybody who
+/// may write ConfigMaps somewhere can bring many of them about.
+pub(super) fn writes(
+    entries: &BTreeMap<String, Entry>,
+    snapshot: &Snapshot,
+    wanted: Wanted,
+) -> Vec<Write> {
+    let known =
+        |object: &DisruptionPolicy| entries.get(object.metadata.uid.as_deref()?)?.written.as_ref();
+    let Wanted { create, withdraw, listed, waiting, before_them, untold } = wanted;
+    let mut writes: Vec<(String, Write)> = Vec::new();
+    writes.extend(create.into_iter().map(|it| (namespace_of(&it), Write::Create(Box::new(it)))));
+    for gone in withdraw {
+        let object = snapshot.policies.get(&gone.name);
+        // What is on its way goes when whoever holds it lets go.
+        if object.is_some_and(|object| object.metadata.deletion_timestamp.is_some()) {
+            continue;
         }
-        for it in listed.iter().filter(|it| it.is_final) {
-            let kept = it.kept.as_ref().map(|(version, place)| (version, place.as_str()));
-            let found = |object: &DisruptionPolicy| {
-                let found = Found {
-                    choice: &it.choice,
-                    newest: &it.attempt,
-                    kept,
-                    name: &it.name,
-                    retry: it.retry,
-                };
-                status::status(object, found, Timestamp::now())
-            };
-            let write = of_status(snapshot, &it.object, self.known(&it.object), found);
-            writes.extend(write.map(|write| (namespace_of(&it.object), write)));
-        }
-        let before = self.hands.turns.waiting();
-        for object in &waiting {
-            let found = |object: &DisruptionPolicy| {
-                (status::waiting(object, before, Timestamp::now()), None)
-            };
-            let write = of_status(snapshot, object, self.known(object), found);
-            writes.extend(write.map(|write| (namespace_of(object), write)));
-        }
-        let mut writes = in_turn(writes);
-        writes.extend(untold.into_iter().map(|it| Write::Tell {
-            about: config_map(&(it.namespace.clone(), it.newest), it.uid),
-            note: Note { reason: it.reason, warns: true, text: it.message },
-            namespace: it.namespace,
-        }));
-        writes
+        let namespace = object.map(|object| namespace_of(object)).unwrap_or_default();
+        writes.push((namespace, delete(object.map(Arc::as_ref), gone)));
     }
-
-    fn known(&self, object: &DisruptionPolicy) -> Option<&Kept> {
-        self.entries.get(object.metadata.uid.as_deref()?)?.written.as_ref()
+    for it in listed.iter().filter(|it| it.is_final) {
+        let kept = it.kept.as_ref().map(|(version, place)| (version, place.as_str()));
+        let found = |object: &DisruptionPolicy| {
+            let found = Found {
+                choice: &it.choice,
+                newest: &it.attempt,
+                kept,
+                name: &it.name,
+                retry: it.retry,
+            };
+            status::status(object, found, Timestamp::now())
+        };
+        let write = of_status(snapshot, &it.object, known(&it.object), found);
+        writes.extend(write.map(|write| (namespace_of(&it.object), write)));
     }
+    for object in &waiting {
+        let found = |object: &DisruptionPolicy| {
+            (status::waiting(object, before_them, Timestamp::now()), None)
+        };
+        let write = of_status(snapshot, object, known(object), found);
+        writes.extend(write.map(|write| (namespace_of(object), write)));
+    }
+    let mut writes = in_turn(writes);
+    writes.extend(untold.into_iter().map(|it| Write::Tell {
+        about: config_map(&(it.namespace.clone(), it.newest), it.uid),
+        note: Note { reason: it.reason, warns: true, text: it.message },
+        namespace: it.namespace,
+    }));
+    writes
 }
 
 /// The first of each, then the second of each, and so on.

@@ -1,0 +1,45 @@
+//! How a registry is set up.
+
+use crate::index::Index;
+use crate::policies::load::AllShipped;
+use crate::policies::snapshot::Room;
+use kube::Client;
+use std::fmt;
+use tread_engine::sandbox::Sandbox;
+use tread_kube::events::Events;
+use tread_kube::leadership::Leading;
+use tread_kube::metrics::Metrics;
+use tread_kube::watching::Watches;
+
+/// How a registry is set up.
+#[derive(Clone)]
+pub struct Settings {
+    /// For everything that is asked of the API server.
+    pub client: Client,
+    /// What is known of the cluster.
+    pub index: Index,
+    /// tread's own namespace.
+    pub namespace: String,
+    /// What this replica is called.
+    pub replica: String,
+    /// What loads and asks policies.
+    pub sandbox: Sandbox,
+    /// What comes with tread.
+    pub shipped: AllShipped,
+    /// How many policies there may be.
+    pub room: Room,
+    /// Whether this replica writes.
+    pub leads: Leading,
+    /// Where it is noted what is read, and what waits to be written.
+    pub watches: Watches,
+    /// What is measured.
+    pub metrics: Metrics,
+    /// Where Events go.
+    pub events: Events,
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings").field("replica", &self.replica).finish_non_exhaustive()
+    }
+}
