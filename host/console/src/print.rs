@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result};
 use serde::Serialize;
 use std::io::{self, Write};
 use tread_model::problem::Problems;
-use tread_model::read::is_unfit;
+use tread_model::text::is_unfit;
 
 /// One JSON document and a line break.
 pub fn json(out: &mut impl Write, value: &impl Serialize) -> Result<()> {

@@ -3,13 +3,13 @@
 use crate::convert;
 use crate::failure::failure;
 use crate::limits::Limits;
-use crate::text::clean;
 use crate::v1;
 use tread_model::change::Change;
 use tread_model::claim::Router;
 use tread_model::description::Claim;
 use tread_model::effect::Effect;
 use tread_model::plan::effect_of;
+use tread_model::text::one_line_within;
 use tread_model::touch::{touch, touch_gently};
 use tread_model::verdict::{Action, Answer, Failure, FailureKind, Layer, Verdict};
 
@@ -88,7 +88,7 @@ impl Offer<'_, '_> {
                 ));
             }
             let answer = self.answer(&change.id, answer)?;
-            let reason = clean(&reason, self.limits.reason_bytes);
+            let reason = one_line_within(&reason, self.limits.reason_bytes).0;
             *place = Some(Verdict { answer, reason });
         }
         Ok(checked)
@@ -154,7 +154,7 @@ impl Offer<'_, '_> {
                             FailureKind::InvalidUnit,
                             format!(
                                 "for {id} action {number} of `act` names {:?}, which {why}",
-                                clean(unit, 128)
+                                one_line_within(unit, 128).0
                             ),
                         )
                     })?;

@@ -3,7 +3,7 @@
 
 use crate::clock::TooLong;
 use crate::limits::Exceeded;
-use crate::text::clean;
+use tread_model::text::one_line_within;
 use tread_model::verdict::{Failure, FailureKind};
 use wasmtime::{PoolConcurrencyLimitError, Trap};
 
@@ -12,7 +12,7 @@ const MESSAGE_BYTES: usize = 2048;
 
 /// A failure whose message may quote the policy.
 pub(crate) fn failure(kind: FailureKind, message: impl AsRef<str>) -> Failure {
-    Failure { kind, message: clean(message.as_ref(), MESSAGE_BYTES) }
+    Failure { kind, message: one_line_within(message.as_ref(), MESSAGE_BYTES).0 }
 }
 
 /// The host's own fault.

@@ -1,7 +1,7 @@
 //! What a policy writes for its author in one call.
 
 use crate::limits::Limits;
-use crate::text::clean_and_tell;
+use tread_model::text::one_line_within;
 
 /// The lines of one call: so many are kept, the rest is counted.
 /// The default one is full: it keeps nothing.
@@ -39,7 +39,7 @@ impl GuestLog {
         if self.is_full() {
             return self.drop_line();
         }
-        let (kept, cut) = clean_and_tell(line, self.bytes_left);
+        let (kept, cut) = one_line_within(line, self.bytes_left);
         self.cut |= cut;
         self.lines_left -= 1;
         self.bytes_left = if cut { 0 } else { self.bytes_left.saturating_sub(kept.len()) };

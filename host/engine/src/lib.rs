@@ -21,7 +21,6 @@ mod room;
 pub mod sandbox;
 mod serving;
 mod slots;
-mod text;
 mod ticker;
 mod v1;
 mod words;

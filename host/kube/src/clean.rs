@@ -5,7 +5,7 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tread_model::read::is_unfit;
+use tread_model::text::{is_unfit, one_line};
 
 /// What tread itself writes in lines: one for each that gave a reason.
 const IN_LINES: &str = "reason";
@@ -19,7 +19,7 @@ pub fn clean(text: &str) -> String {
     let breaks =
         |c: char| matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}');
     let mut out = String::with_capacity(text.len());
-    for line in text.split(breaks).map(fit).filter(|line| !line.is_empty()) {
+    for line in text.split(breaks).map(one_line).filter(|line| !line.is_empty()) {
         if !out.is_empty() {
             out.push_str(if out.ends_with(['.', ':', ';', ',', '!', '?']) { " " } else { "; " });
         }
@@ -35,11 +35,6 @@ pub fn cleaned<T: Serialize + DeserializeOwned>(object: T) -> T {
         true => serde_json::from_value(value).unwrap_or(object),
         false => object,
     }
-}
-
-fn fit(line: &str) -> String {
-    let visible: String = line.chars().map(|c| if is_unfit(c) { ' ' } else { c }).collect();
-    visible.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Whether anything had to be cleaned.

@@ -1,27 +1,21 @@
 //! ImageContentSourcePolicy, ImageDigestMirrorSet and ImageTagMirrorSet,
 //! rendered into `/etc/containers/registries.conf` as OpenShift renders them.
 
-mod anew;
 mod order;
 mod registries;
+mod rerender;
 mod scope;
 mod sets;
 
-pub use anew::{Anew, anew};
+pub use crate::path::REGISTRIES_CONF;
+pub use rerender::{Rerendered, rerender};
 
 use crate::config::{File, NodeConfig, Origin, Source};
 use crate::contents::decode;
 use crate::problem::{Problem, Problems};
 use crate::read::MirrorObject;
-use registries::Registries;
+use registries::{BASE, Registries};
 use std::borrow::Cow;
-
-/// Where the container runtime looks for its mirrors.
-pub const REGISTRIES_CONF: &str = "/etc/containers/registries.conf";
-
-/// What a node has whose config says nothing of it.
-const BASE: &str =
-    "unqualified-search-registries = [\"registry.access.redhat.com\", \"docker.io\"]\n";
 
 /// Renders the mirrors of one side into its registries.conf, over the one that
 /// the config brings or else the one that every node has. Nothing is touched if

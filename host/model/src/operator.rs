@@ -5,20 +5,31 @@
 //! it counts as a difference counts, what it forgets is forgotten, and its order
 //! and repetitions stay as they are.
 
+mod action;
+mod because;
+mod defaults;
 mod policies;
 mod reconcile;
 mod registries;
 mod rendered;
 
+pub use because::Because;
+pub(crate) use defaults::{UNIT as DEFAULT_UNIT, paths as default_paths};
 pub use policies::Policies;
 pub use rendered::{Layer, Rendered};
 
+use crate::claim::Kind;
 use crate::config::Fault;
 use crate::effect::Effect;
-use crate::plan::listed;
-use policies::{Entry, OperatorAction};
+use crate::path::REGISTRIES_CONF;
+use crate::text::listed;
+use action::OperatorAction;
+use policies::Entry;
 use serde::Serialize;
 use std::collections::BTreeSet;
+
+/// How many differences a summary names.
+const NAMED: usize = 5;
 
 /// What the operator would do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -37,18 +48,6 @@ pub struct Forecast {
     pub actions: Vec<String>,
     /// Which differences it counts, and what each of them costs, by id.
     pub because: Vec<Because>,
-}
-
-/// What one difference costs by the operator's rules.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Because {
-    /// `file:/etc/chrony.conf`, `kernel-arguments`, `passwd`, …
-    pub id: String,
-    /// What it does for it.
-    pub effect: Effect,
-    /// By which rule.
-    pub rule: String,
 }
 
 /// How the cluster is built, as far as it changes what the operator does.
@@ -140,7 +139,7 @@ fn worst(taken: &[&OperatorAction]) -> Effect {
 
 fn refused(because: Vec<Because>) -> Forecast {
     let ids: Vec<&str> = because.iter().map(|part| part.id.as_str()).collect();
-    let summary = format!("rejected, the pool degrades: {}", listed(&ids));
+    let summary = format!("rejected, the pool degrades: {}", listed(&ids, NAMED));
     Forecast {
         effect: Effect::Refuse,
         summary,
@@ -158,12 +157,12 @@ fn reboot(id: impl Into<String>, rule: &str) -> Because {
 /// What is set once and needs a reboot whatever any policy says.
 fn whole_node_differences(old: &Rendered, new: &Rendered) -> Vec<&'static str> {
     let differs = [
-        ("extensions", old.extensions != new.extensions),
-        ("kernel-arguments", old.kernel_arguments != new.kernel_arguments),
-        ("kernel-type", old.kernel_type != new.kernel_type),
-        ("os-image", old.os_image != new.os_image),
+        (Kind::Extensions, old.extensions != new.extensions),
+        (Kind::KernelArguments, old.kernel_arguments != new.kernel_arguments),
+        (Kind::KernelType, old.kernel_type != new.kernel_type),
+        (Kind::OsImage, old.os_image != new.os_image),
     ];
-    differs.into_iter().filter(|(_, differs)| *differs).map(|(id, _)| id).collect()
+    differs.into_iter().filter(|(_, differs)| *differs).map(|(kind, _)| kind.as_str()).collect()
 }
 
 /// Counts one difference: with the entry that decides on it, or a reboot.
@@ -187,7 +186,7 @@ fn judge<'p>(
 }
 
 fn note_drain(because: &mut [Because], why: &str) {
-    let id = format!("file:{}", registries::PATH);
+    let id = format!("file:{}", REGISTRIES_CONF);
     if let Some(part) = because.iter_mut().find(|part| part.id == id) {
         part.effect = Effect::Drain;
         part.rule = format!("{}; drains, since {why}", part.rule);

@@ -1,6 +1,8 @@
 //! From files to the two node configs that are compared.
 
+mod diagnosing;
 pub mod document;
+mod doubts;
 mod fast;
 pub mod fields;
 mod ignition;
@@ -9,28 +11,18 @@ mod left_out;
 mod machine_config;
 mod makeup;
 mod normal;
+pub mod report;
 mod side;
 mod value;
 
 pub use document::{Document, Input, MirrorKind, MirrorObject, document_values};
+pub use doubts::doubts;
+pub use machine_config::{MACHINE_CONFIG_API, ROLE_LABEL};
+pub use makeup::{Makeup, POOL_KIND};
+pub use side::Side;
 
-pub use makeup::{Makeup, doubts};
-pub use normal::is_unfit;
-
-use crate::config::NodeConfig;
 use crate::problem::Problems;
-
-/// One side of the comparison.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Side<'a> {
-    /// All MachineConfigs and Ignition configs, merged.
-    pub config: NodeConfig<'a>,
-    /// The objects that are still to be rendered into registries.conf, as they
-    /// stand in the files.
-    pub mirrors: Vec<MirrorObject>,
-    /// What it is made of, mirrors aside.
-    pub makeup: Makeup,
-}
+use diagnosing::Order;
 
 /// Reads the files of both sides.
 ///
@@ -55,28 +47,20 @@ pub fn sides_in_order<'a>(
     }
 }
 
-/// The order in which the configs of a side are merged.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Order {
-    /// As the operator does it for the one pool whose roles they say.
-    ByRole,
-    AsGiven,
-}
-
 fn both(
     old: &[Input<'_>],
     new: &[Input<'_>],
     order: Order,
 ) -> Result<(Side<'static>, Side<'static>), Problems> {
     let mut problems = Vec::new();
-    let old = side::read("old", old, order, &mut problems);
-    let new = side::read("new", new, order, &mut problems);
-    fields::unless(problems, (old, new))
+    let old = diagnosing::read("old", old, order, &mut problems);
+    let new = diagnosing::read("new", new, order, &mut problems);
+    report::unless(problems, (old, new))
 }
 
 /// Takes out of an Ignition config what its version does not know.
 pub(crate) fn leave_out(config: &mut serde_json::Value) {
-    ignition::leave_out(config, "", &mut fields::Report::new("", ""));
+    ignition::leave_out(config, "", &mut report::Report::new("", ""));
 }
 
 /// As [`sides`], by the reader that takes its time and finds every problem.

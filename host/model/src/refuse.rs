@@ -3,20 +3,26 @@
 
 mod links;
 mod nodes;
+mod reasons;
+mod units;
+
+pub(crate) use links::LINKS;
 
 use crate::canonical::{self, CORE, Pair};
 use crate::change::Edit;
-use crate::config::{Fault, File, Fixed, NodeConfig, Unit, User};
+use crate::config::{Fault, File, Fixed, NodeConfig, User};
 use crate::contents;
 use crate::password::can_match;
+use crate::path::is_below;
 use nodes::Nodes;
+use reasons::{
+    why_above, why_append, why_below_link, why_force, why_foreign, why_mode, why_nested, why_unit,
+};
 use std::collections::BTreeMap;
+use units::{unit, unit_at};
 
 /// How the warning begins that nobody can log in to nodes any more.
 pub const LOCK_OUT: &str = "lock-out: ";
-
-/// The id of the links of a config.
-pub(crate) const LINKS: &str = "storage:links";
 
 /// The file that makes OpenShift's operator write everything again and reboot.
 const FORCE_FILES: [&str; 2] =
@@ -348,76 +354,4 @@ impl<'c> Inapplicable<'c> {
         self.above.push(path);
         found
     }
-}
-
-/// Whether a path leads through another one.
-fn is_below(path: &str, above: &str) -> bool {
-    path.strip_prefix(above).is_some_and(|rest| rest.starts_with('/'))
-}
-
-fn unit<'c, 'a>(config: &'c NodeConfig<'a>, name: &str) -> Option<&'c Unit<'a>> {
-    let at = config.units.binary_search_by(|unit| unit.name.as_ref().cmp(name)).ok()?;
-    config.units.get(at)
-}
-
-/// The unit of the config that is, or has a drop-in, at this path.
-fn unit_at<'c>(config: &'c NodeConfig<'_>, path: &str) -> Option<&'c str> {
-    let name = path.strip_prefix("/etc/systemd/system/")?;
-    let is_there = |text: &Option<_>| canonical::text(text).is_some();
-    let unit = match name.split_once('/') {
-        None => unit(config, name).filter(|unit| is_there(&unit.contents)),
-        Some((directory, name)) => unit(config, directory.strip_suffix(".d")?).filter(|unit| {
-            unit.dropins.iter().any(|dropin| dropin.name == name && is_there(&dropin.contents))
-        }),
-    };
-    unit.map(|unit| unit.name.as_ref())
-}
-
-fn why_below_link(link: &str) -> String {
-    format!(
-        "{link} is a link in the same config, and Ignition rejects files below it. Write the path \
-         that the link leads to."
-    )
-}
-
-fn why_above(what: &str) -> String {
-    format!("It is a file, so that {what} cannot be below it. Remove one of them.")
-}
-
-fn why_unit(unit: &str) -> String {
-    format!(
-        "The unit {unit} of the same config (systemd.units) is written to this path, and Ignition \
-         rejects a file there. Remove one of them."
-    )
-}
-
-fn why_force() -> &'static str {
-    "This file tells OpenShift's operator to write everything again and reboot; as a part of the \
-     config it would do so for ever. Remove it from the config, and create it by hand on the node \
-     that needs it."
-}
-
-fn why_nested(above: &str) -> String {
-    format!("{above} is a file in the same config, so that no file can be below it. Remove one.")
-}
-
-fn why_append() -> &'static str {
-    "It appends to a file, which cannot be repeated on a running node. \
-     Write the whole file with `contents` instead of `append`."
-}
-
-fn why_mode(mode: u32) -> String {
-    let octal = u32::from_str_radix(&mode.to_string(), 8).ok().filter(|meant| *meant <= 0o777);
-    let way_out = match octal {
-        Some(meant) => format!("If 0{mode} was meant: in JSON and Ignition that is {meant}."),
-        None => "Leave out the setuid, setgid and sticky bits.".to_owned(),
-    };
-    format!(
-        "The mode {mode} (octal {mode:o}) is more than 0777, the most that a file can have here. {way_out}"
-    )
-}
-
-fn why_foreign() -> &'static str {
-    "Its contents would be fetched from elsewhere, and tread applies only what the config itself \
-     holds. Put the contents into the config, as a data URL."
 }

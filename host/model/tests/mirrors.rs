@@ -14,7 +14,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use tread_model::config::{File, NodeConfig, Source};
 use tread_model::contents::decode;
-use tread_model::mirrors::{Anew, REGISTRIES_CONF, anew, apply};
+use tread_model::mirrors::{REGISTRIES_CONF, Rerendered, apply, rerender};
 use tread_model::problem::Problems;
 use tread_model::read::{Input, MirrorKind, MirrorObject, document_values};
 
@@ -135,7 +135,7 @@ fn mirrors_are_rendered_anew_as_the_cases_say() {
             case["rejected"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         let is_rejected = |scope: &str| rejected.contains(&scope);
         let render = |before: Option<&str>| {
-            anew(before, case["template"].as_str(), is_rejected, &objects_of(&case))
+            rerender(before, case["template"].as_str(), is_rejected, &objects_of(&case))
                 .unwrap_or_else(|problems| panic!("{name}: {problems}"))
         };
         let rendered = render(case["before"].as_str());
@@ -147,7 +147,11 @@ fn mirrors_are_rendered_anew_as_the_cases_say() {
         }
         if let Some(once) = &rendered.text {
             let again = render(Some(once));
-            assert_eq!(again, Anew { text: Some(once.clone()), doubts: Vec::new() }, "{name}");
+            assert_eq!(
+                again,
+                Rerendered { text: Some(once.clone()), doubts: Vec::new() },
+                "{name}"
+            );
         }
     }
 }

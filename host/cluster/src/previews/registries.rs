@@ -79,7 +79,7 @@ fn render(generated: &Generated, bodies: &Bodies) -> Result<(Value, Vec<String>)
         }
         None => (None, [].as_slice()),
     };
-    let anew = mirrors::anew(before.as_deref(), template.as_deref(), is_rejected, objects)
+    let anew = mirrors::rerender(before.as_deref(), template.as_deref(), is_rejected, objects)
         .map_err(|problems| problems.to_string())?;
     // What is the same stays as it is written: the operator compares writing.
     if anew.text != before {

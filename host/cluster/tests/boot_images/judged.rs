@@ -214,7 +214,7 @@ fn garbage_says_so_itself_and_hurts_no_other() {
     assert_eq!(report.resources.len(), 6);
     for it in report.resources.iter().filter(|it| it.key.name != "good") {
         assert_eq!(it.shown.reason, "VersionUnknown", "{it:?}");
-        assert!(!it.shown.message.chars().any(tread_model::read::is_unfit), "{it:?}");
+        assert!(!it.shown.message.chars().any(tread_model::text::is_unfit), "{it:?}");
     }
 }
 
@@ -366,7 +366,7 @@ fn whoever_makes_machines_of_an_image_that_is_too_old_is_warned() {
                 said.contains("OpenShift 4.13.0") && shown.contains("`tread bootimages patch"),
                 "{said}"
             );
-            assert!(!said.chars().any(tread_model::read::is_unfit), "{said}");
+            assert!(!said.chars().any(tread_model::text::is_unfit), "{said}");
         }
     }
 }

@@ -77,7 +77,7 @@ fn a_resource_that_cannot_be_read_counts_as_unknown_and_is_told() {
     assert!(message.contains("MachineSet cannot be read: it is nested more than 100"), "{message}");
     assert_eq!(report.verdict.reason.as_str(), "VersionUnknown");
     assert!(report.problems.join("\n").contains("openshift-machine-api/deep"), "it is degraded");
-    assert!(!report.problems.join("").chars().any(tread_model::read::is_unfit));
+    assert!(!report.problems.join("").chars().any(tread_model::text::is_unfit));
 
     // It can be read again.
     take(&mut fold, MACHINE_SET, machine_set("deep", json!({}), &aws("ami-0554dc0c838511ba9")));

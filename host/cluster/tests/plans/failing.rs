@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tread_kube::api::mirrors::ImageDigestMirrorSet;
 use tread_kube::api::{DisruptionPlan, MachineConfig, MachineConfigPool};
 use tread_kube::review::Asked;
-use tread_model::read::is_unfit;
+use tread_model::text::is_unfit;
 use tread_test_bed::{ControlPlane, eventually};
 
 /// Whoever may do everything that planning needs, but get these MachineConfigs

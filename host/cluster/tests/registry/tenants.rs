@@ -16,7 +16,7 @@ use tread_cluster::policies::snapshot::Room;
 use tread_kube::api::disruption_policy::State;
 use tread_kube::api::words::{KEY_ANNOTATION, LAST_GOOD_LABEL, POLICY_LABEL};
 use tread_kube::api::{DisruptionPolicy, crds};
-use tread_model::read::is_unfit;
+use tread_model::text::is_unfit;
 use tread_test_bed::{ControlPlane, eventually};
 
 async fn told_of(client: &Client, namespace: &str, reason: &str) -> Vec<Event> {

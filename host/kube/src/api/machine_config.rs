@@ -1,6 +1,8 @@
 //! OpenShift's MachineConfig and MachineConfigPool. Where the cluster has none
 //! of its own, tread's definitions stand in: the same names and fields.
 
+pub use tread_model::read::{POOL_KIND, ROLE_LABEL};
+
 use super::schemas::{free_object, int_or_string};
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector};
@@ -9,11 +11,6 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-
-/// What a pool is called.
-pub const POOL_KIND: &str = "MachineConfigPool";
-/// The label of a MachineConfig that says for which pool it is.
-pub const ROLE_LABEL: &str = "machineconfiguration.openshift.io/role";
 
 /// What a MachineConfig says of a node.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, CustomResource, KubeSchema)]

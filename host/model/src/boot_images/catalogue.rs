@@ -1,8 +1,8 @@
 //! Stream metadata: which images a release came with.
 
+use super::document::{field_at, shown};
 use super::provider::{Boots, Platform, azure_id};
 use super::version::{ImageVersion, Release, Rhel, in_name, parse_rhcos};
-use super::{field_at, shown};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,10 +1,10 @@
 //! The other truth: what OpenShift's own operator does about boot images from
 //! 4.22 on, by its own rules.
 
+use super::document::{field_at, shown};
 use super::limits::{Limits, Stream};
 use super::rule::Updater;
 use super::version::{Release, Rhel};
-use super::{field_at, shown};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -2,9 +2,9 @@
 //! the catalogue has the image, else the steps.
 
 use super::catalogue::{Catalogue, Offered};
+use super::document::shown;
 use super::limits::Stream;
 use super::provider::{Boots, Platform};
-use super::shown;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -195,7 +195,7 @@ fn quoted(text: &str) -> String {
         .chars()
         .map(|c| match c {
             '\'' => r"'\''".to_owned(),
-            c if crate::read::is_unfit(c) => {
+            c if crate::text::is_unfit(c) => {
                 c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect()
             }
             c => c.to_string(),

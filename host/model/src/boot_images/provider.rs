@@ -1,7 +1,7 @@
 //! What a providerSpec of OpenShift's machine API boots, on each platform.
 
+use super::document::{field_at, shown};
 use super::version::{ImageVersion, in_name};
-use super::{field_at, shown};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! The rule: whether an image is too old, and whether the cluster's images are.
 
+use super::document::shown;
 use super::limits::{Limits, Stream};
-use super::shown;
 use super::sources::Found;
 use super::version::{ImageVersion, Release, Rhel, parse_rhcos};
 use serde::{Deserialize, Serialize};

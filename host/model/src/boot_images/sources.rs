@@ -1,7 +1,7 @@
 //! Who knows which version a resource boots, in their ranks: the first that
 //! says anything is believed, also where it says something that nobody can read.
 
-use super::shown;
+use super::document::shown;
 use super::version::{ImageVersion, Release};
 use serde::{Deserialize, Serialize};
 

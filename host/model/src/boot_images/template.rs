@@ -1,7 +1,7 @@
 //! What an infrastructure template of Cluster API boots.
 
+use super::document::{field_at, shown};
 use super::provider::{Boots, Image, Platform, azure_id, text};
-use super::{field_at, shown};
 use serde_json::Value;
 
 /// Reads the `spec.template.spec` of a template of this kind. The error says

@@ -1,7 +1,7 @@
 //! Whether a new image would boot with the user data that a resource has. What
 //! is in it is never shown.
 
-use super::field_at;
+use super::document::field_at;
 use base64_simd::STANDARD;
 use serde_json::Value;
 

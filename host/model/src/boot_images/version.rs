@@ -209,8 +209,9 @@ pub fn in_name(name: &str) -> Option<ImageVersion> {
     let found = runs.windows(3).filter_map(|window| {
         let [major, minor, stamp] = window else { return None };
         let text = name.get(major.start..stamp.end)?;
-        let joined =
-            |one: &Run, two: &Run| matches!(name.get(one.end..two.start), Some("." | "-" | "_"));
+        let joined = |one: &Digits, two: &Digits| {
+            matches!(name.get(one.end..two.start), Some("." | "-" | "_"))
+        };
         if !joined(major, minor)
             || !joined(minor, stamp)
             || !is_date(name.get(stamp.start..stamp.end)?)
@@ -226,20 +227,20 @@ pub fn in_name(name: &str) -> Option<ImageVersion> {
     found.reduce(ImageVersion::older_of)
 }
 
-struct Run {
+struct Digits {
     start: usize,
     end: usize,
 }
 
-fn digit_runs(name: &str) -> Vec<Run> {
-    let mut runs: Vec<Run> = Vec::new();
+fn digit_runs(name: &str) -> Vec<Digits> {
+    let mut runs: Vec<Digits> = Vec::new();
     for (at, byte) in name.bytes().enumerate() {
         if !byte.is_ascii_digit() {
             continue;
         }
         match runs.last_mut().filter(|run| run.end == at) {
             Some(run) => run.end = at + 1,
-            None => runs.push(Run { start: at, end: at + 1 }),
+            None => runs.push(Digits { start: at, end: at + 1 }),
         }
     }
     runs

@@ -1,6 +1,6 @@
 //! Many globs, matched at once.
 //!
-//! Each step of each glob has a bit. The bits of the steps at which a match can
+//! Each element of each glob has a bit. The bits of the elements at which a match can
 //! stand move over the bytes of a name together, 64 with one instruction, so
 //! that the cost is the length of the name times the number of words, whatever
 //! the globs are. There is no backtracking.
@@ -56,7 +56,7 @@ impl ByteSet {
 
 /// What the next bytes of a name may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum Element {
     /// One byte of these.
     One(ByteSet),
     /// `*`: any bytes but slashes, or none.
@@ -70,19 +70,19 @@ pub(super) enum Step {
     End,
 }
 
-/// All steps of all globs, one bit each.
+/// All elements of all globs, one bit each.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Automaton {
     words: usize,
     /// The row of each byte in `moves`.
     row_of: Vec<u8>,
-    /// For each class of bytes, the steps that are done with one of them.
+    /// For each class of bytes, the elements that are done with one of them.
     moves: Vec<u64>,
-    /// [`Step::Star`]
+    /// [`Element::Star`]
     stars: Vec<u64>,
-    /// The steps that may be nothing: where one begins, the next begins too.
+    /// The elements that may be nothing: where one begins, the next begins too.
     empty: Vec<u64>,
-    /// The steps that go on whatever comes.
+    /// The elements that go on whatever comes.
     stays: Vec<u64>,
     /// Where a name may end.
     ends: Vec<u64>,
@@ -109,10 +109,10 @@ fn has(words: &[u64], bit: usize) -> bool {
 }
 
 impl Automaton {
-    /// Of steps one behind the other; each glob ends with [`Step::End`].
-    pub(super) fn new(steps: &[Step]) -> Automaton {
-        let words = steps.len().div_ceil(64);
-        let (row_of, examples) = classes(steps);
+    /// Of elements one behind the other; each glob ends with [`Element::End`].
+    pub(super) fn new(elements: &[Element]) -> Automaton {
+        let words = elements.len().div_ceil(64);
+        let (row_of, examples) = classes(elements);
         let none = vec![0u64; words];
         let mut all = Automaton {
             words,
@@ -123,33 +123,33 @@ impl Automaton {
             stays: none.clone(),
             ends: none,
         };
-        for (bit, step) in steps.iter().enumerate() {
-            match step {
-                Step::One(bytes) => {
+        for (bit, element) in elements.iter().enumerate() {
+            match element {
+                Element::One(bytes) => {
                     let rows = all.moves.chunks_exact_mut(words).zip(&examples);
                     rows.filter(|(_, example)| bytes.has(**example)).for_each(|(r, _)| set(r, bit));
                 }
-                Step::Star => {
+                Element::Star => {
                     set(&mut all.stars, bit);
                     set(&mut all.empty, bit);
                 }
-                Step::Parts => {
+                Element::Parts => {
                     let rows = all.moves.chunks_exact_mut(words).zip(&examples);
                     rows.filter(|(_, example)| **example == b'/').for_each(|(r, _)| set(r, bit));
                     set(&mut all.empty, bit);
                     set(&mut all.stays, bit);
                 }
-                Step::Rest => {
+                Element::Rest => {
                     set(&mut all.stays, bit);
                     set(&mut all.ends, bit);
                 }
-                Step::End => set(&mut all.ends, bit),
+                Element::End => set(&mut all.ends, bit),
             }
         }
         all
     }
 
-    /// Lets a match begin at a step; the glob that it is of ends before `end`.
+    /// Lets a match begin at an element; the glob that it is of ends before `end`.
     pub(super) fn begin(&self, run: &mut Run, first: usize, end: usize) {
         let (from, to) = (first / 64, end.div_ceil(64));
         if run.state.is_empty() {
@@ -186,7 +186,7 @@ impl Automaton {
             for ((((state, moves), stars), empty), stays) in words {
                 let done = *state & moves;
                 let mut next = done << 1 | moved | skipped | *state & stars & goes_on;
-                // `**/*` is the longest row of steps that may be nothing.
+                // `**/*` is the longest row of elements that may be nothing.
                 next |= (next & empty) << 1;
                 next |= (next & empty) << 1;
                 (moved, skipped) = (done >> 63, (next & empty) >> 63);
@@ -199,7 +199,7 @@ impl Automaton {
         }
     }
 
-    /// The steps at which the name may end, and it does.
+    /// The elements at which the name may end, and it does.
     pub(super) fn ended<'r>(&'r self, run: &'r Run) -> impl Iterator<Item = usize> + 'r {
         run.state.iter().zip(&self.ends).enumerate().flat_map(|(word, (state, ends))| {
             let mut left = state & ends;
@@ -212,13 +212,13 @@ impl Automaton {
     }
 }
 
-/// Classes of bytes that no step tells apart: the class of each byte, and one
+/// Classes of bytes that no element tells apart: the class of each byte, and one
 /// byte of each class. A slash is always alone.
-fn classes(steps: &[Step]) -> (Vec<u8>, Vec<u8>) {
+fn classes(elements: &[Element]) -> (Vec<u8>, Vec<u8>) {
     let mut singles = ByteSet::only(b'/');
     let mut sets = BTreeSet::new();
-    for step in steps {
-        if let Step::One(bytes) = step {
+    for element in elements {
+        if let Element::One(bytes) = element {
             match bytes.single() {
                 Some(byte) => singles.add(byte),
                 None => _ = sets.insert(*bytes),

@@ -1,9 +1,9 @@
 //! What a description has to keep.
 
-use super::{MOST_STEPS, Pattern};
+use super::pattern::{MOST_ELEMENTS, Pattern};
 use crate::description::{Claim, Declarations, Description, SettingsDescription};
-use crate::read::is_unfit;
 use crate::schema::Schema;
+use crate::text::is_unfit;
 use std::collections::BTreeSet;
 
 const MOST_CLAIMS: usize = 256;
@@ -79,11 +79,11 @@ pub fn validate_declarations(declarations: &Declarations) -> Result<(), String> 
 
 /// Checks that all patterns of a policy together are not too much to match.
 pub fn check_size(patterns: &[Pattern]) -> Result<(), String> {
-    let steps = patterns.iter().map(Pattern::steps).sum::<usize>();
-    match patterns.iter().max_by_key(|pattern| pattern.steps()) {
-        Some(longest) if steps > MOST_STEPS => Err(format!(
+    let elements = patterns.iter().map(Pattern::elements).sum::<usize>();
+    match patterns.iter().max_by_key(|pattern| pattern.elements()) {
+        Some(longest) if elements > MOST_ELEMENTS => Err(format!(
             "its globs are too long: counted from the first glob character of each, with all \
-             braces written out, they have {steps} characters, and {MOST_STEPS} are allowed. \
+             braces written out, they have {elements} characters, and {MOST_ELEMENTS} are allowed. \
              Write fewer or wider ones; most of it has one that begins with {:?}",
             longest.literal
         )),
@@ -96,18 +96,18 @@ pub fn check_size(patterns: &[Pattern]) -> Result<(), String> {
 /// ones stay.
 pub fn usable_claims(claims: impl IntoIterator<Item = Claim>, policies: usize) -> Vec<Claim> {
     let most = MOST_CLAIMS.saturating_mul(policies);
-    let most_steps = MOST_STEPS.saturating_mul(policies);
-    let (mut usable, mut seen, mut steps) = (Vec::new(), BTreeSet::new(), 0_usize);
+    let most_elements = MOST_ELEMENTS.saturating_mul(policies);
+    let (mut usable, mut seen, mut elements) = (Vec::new(), BTreeSet::new(), 0_usize);
     for claim in claims {
         if usable.len() >= most {
             break;
         }
         let Ok(pattern) = Pattern::parse(&claim.changes) else { continue };
-        let sum = steps.saturating_add(pattern.steps());
-        if sum > most_steps || !seen.insert(claim.changes.clone()) {
+        let sum = elements.saturating_add(pattern.elements());
+        if sum > most_elements || !seen.insert(claim.changes.clone()) {
             continue;
         }
-        steps = sum;
+        elements = sum;
         usable.push(claim);
     }
     usable

@@ -1,9 +1,9 @@
-//! From the text of a glob to the steps in which a name is matched.
+//! From the text of a glob to the elements by which a name is matched.
 //!
 //! A glob stands for the alternatives of its braces, written out; each is a row
-//! of steps without any choice but how long its stars are.
+//! of elements without any choice but how long its stars are.
 
-use super::automaton::{ByteSet, Step};
+use super::automaton::{ByteSet, Element};
 
 /// No glob stands for more alternatives.
 const MOST_ALTERNATIVES: usize = 16;
@@ -192,10 +192,10 @@ fn sequence<'g>(tokens: &mut Tokens<'g>, inside: bool) -> Vec<Vec<Token<'g>>> {
     written
 }
 
-/// The steps of a glob without braces, of which a literal of `skip` bytes that
+/// The elements of a glob without braces, of which a literal of `skip` bytes that
 /// it begins with is left out.
-pub(super) fn steps(glob: &[Token<'_>], skip: usize) -> Result<Vec<Step>, String> {
-    let mut steps = Vec::with_capacity(glob.len());
+pub(super) fn elements(glob: &[Token<'_>], skip: usize) -> Result<Vec<Element>, String> {
+    let mut elements = Vec::with_capacity(glob.len());
     let mut left = skip;
     let mut rest = glob;
     let mut starts_part = true;
@@ -204,10 +204,10 @@ pub(super) fn steps(glob: &[Token<'_>], skip: usize) -> Result<Vec<Step>, String
         let is_start = std::mem::replace(&mut starts_part, false);
         match token {
             Token::Globstar => match rest {
-                [] if is_start => steps.push(Step::Rest),
+                [] if is_start => elements.push(Element::Rest),
                 [Token::Plain('/'), after @ ..] if is_start => {
-                    if steps.last() != Some(&Step::Parts) {
-                        steps.push(Step::Parts);
+                    if elements.last() != Some(&Element::Parts) {
+                        elements.push(Element::Parts);
                     }
                     (rest, starts_part) = (after, true);
                 }
@@ -217,23 +217,23 @@ pub(super) fn steps(glob: &[Token<'_>], skip: usize) -> Result<Vec<Step>, String
                 }
             },
             // Braces may bring two together.
-            Token::Plain('*') if steps.last() == Some(&Step::Star) => {}
-            Token::Plain('*') => steps.push(Step::Star),
-            Token::Plain('?') => steps.push(Step::One(ByteSet::all_but_slash())),
-            Token::Class(members) => steps.push(Step::One(class(members))),
+            Token::Plain('*') if elements.last() == Some(&Element::Star) => {}
+            Token::Plain('*') => elements.push(Element::Star),
+            Token::Plain('?') => elements.push(Element::One(ByteSet::all_but_slash())),
+            Token::Class(members) => elements.push(Element::One(class(members))),
             Token::Plain(c) | Token::Escaped(c) => {
                 starts_part = *c == '/';
                 for byte in c.encode_utf8(&mut [0; 4]).bytes() {
                     match left.checked_sub(1) {
                         Some(fewer) => left = fewer,
-                        None => steps.push(Step::One(ByteSet::only(byte))),
+                        None => elements.push(Element::One(ByteSet::only(byte))),
                     }
                 }
             }
         }
     }
-    steps.push(Step::End);
-    Ok(steps)
+    elements.push(Element::End);
+    Ok(elements)
 }
 
 /// What a class takes; never a slash.

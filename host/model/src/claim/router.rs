@@ -1,7 +1,7 @@
 //! From a change to the claims that match it.
 
-use super::Pattern;
 use super::automaton::{Automaton, Run};
+use super::pattern::Pattern;
 use crate::description::Claim;
 
 /// Which claim of which policy, by index.
@@ -18,7 +18,7 @@ pub struct Router {
     /// By literal, each once.
     starts: Vec<Start>,
     globs: Automaton,
-    /// The last step of each glob, and what it is of.
+    /// The last element of each glob, and what it is of.
     ends: Vec<(usize, Target)>,
 }
 
@@ -28,7 +28,7 @@ struct Start {
     literal: String,
     /// The longest other start that this one begins with.
     parent: Option<usize>,
-    /// The first step of each glob, and of what follows it.
+    /// The first element of each glob, and of what follows it.
     globs: Vec<(usize, usize)>,
 }
 
@@ -61,20 +61,20 @@ impl Router {
         exact.sort();
         globs.sort_by(|(a, _), (b, _)| a.literal.cmp(&b.literal));
         let mut router = Router { exact, ..Router::default() };
-        let mut steps = Vec::new();
+        let mut elements = Vec::new();
         let mut open = Vec::new();
         for (pattern, target) in globs {
             let mut places = Vec::with_capacity(pattern.globs.len());
             for glob in &pattern.globs {
-                let first = steps.len();
-                steps.extend_from_slice(glob);
-                places.push((first, steps.len()));
-                // Where `**` is the last step, a name ends at it too.
-                router.ends.push((steps.len(), target));
+                let first = elements.len();
+                elements.extend_from_slice(glob);
+                places.push((first, elements.len()));
+                // Where `**` is the last element, a name ends at it too.
+                router.ends.push((elements.len(), target));
             }
             router.add_start(pattern.literal, places, &mut open);
         }
-        router.globs = Automaton::new(&steps);
+        router.globs = Automaton::new(&elements);
         router
     }
 
@@ -126,8 +126,8 @@ impl Router {
             let bytes = id.as_bytes().get(start.literal.len()..until).unwrap_or_default();
             self.globs.advance(&mut run, bytes);
         }
-        found.extend(self.globs.ended(&run).filter_map(|step| {
-            let glob = self.ends.partition_point(|(end, _)| *end <= step);
+        found.extend(self.globs.ended(&run).filter_map(|element| {
+            let glob = self.ends.partition_point(|(end, _)| *end <= element);
             self.ends.get(glob).map(|(_, target)| *target)
         }));
         found.sort_unstable();
@@ -154,6 +154,17 @@ impl Router {
         }
         starts.reverse();
         starts
+    }
+}
+
+impl Pattern {
+    /// Whether it matches a change with this id, as a whole. For many patterns
+    /// or ids there is [`Router`].
+    pub fn matches(&self, id: &str) -> bool {
+        match self.exact() {
+            Some(exact) => id == exact,
+            None => Router::of(vec![(self.clone(), (0, 0))]).claimants(id).next().is_some(),
+        }
     }
 }
 

@@ -1,7 +1,9 @@
 //! What patterns match, where it can be said without globs.
 
-use super::automaton::Step;
-use super::{Kind, Pattern};
+use super::automaton::Element;
+use super::kind::Kind;
+use super::pattern::Pattern;
+use crate::path::is_below;
 
 /// What one alternative of a pattern matches, once its `{a,b}` are written out.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,52 +47,49 @@ impl Shape {
     }
 }
 
-/// Whether a path lies somewhere below a directory; all do below the empty one.
-pub fn is_below(path: &str, directory: &str) -> bool {
-    path.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'))
-}
-
 impl Pattern {
     /// What it matches, alternative by alternative.
     pub fn shapes(&self) -> Vec<Shape> {
         let start = self.literal.split_once(':').map_or("", |(_, name)| name);
         match self.globs.as_slice() {
             [] => vec![Shape::Exact(start.to_owned())],
-            globs => globs.iter().map(|steps| shape(self.kind, start, steps)).collect(),
+            globs => globs.iter().map(|elements| shape(self.kind, start, elements)).collect(),
         }
     }
 }
 
-/// Of a name that begins with `start`, and goes on in these steps.
-fn shape(kind: Kind, start: &str, steps: &[Step]) -> Shape {
+/// Of a name that begins with `start`, and goes on in these elements.
+fn shape(kind: Kind, start: &str, elements: &[Element]) -> Shape {
     let mut start = start.as_bytes().to_vec();
-    let mut rest = steps;
-    while let [step, after @ ..] = rest
-        && let Some(byte) = literal(step)
+    let mut rest = elements;
+    while let [element, after @ ..] = rest
+        && let Some(byte) = literal(element)
     {
         start.push(byte);
         rest = after;
     }
     let start = String::from_utf8_lossy(&start).into_owned();
     match rest {
-        [Step::End] => Shape::Exact(start),
-        [Step::Rest, Step::End] if start.is_empty() => Shape::Below(start),
-        [Step::Star, Step::End] if start.is_empty() && kind != Kind::File => Shape::Below(start),
-        [Step::Rest, Step::End] if kind == Kind::File => {
+        [Element::End] => Shape::Exact(start),
+        [Element::Rest, Element::End] if start.is_empty() => Shape::Below(start),
+        [Element::Star, Element::End] if start.is_empty() && kind != Kind::File => {
+            Shape::Below(start)
+        }
+        [Element::Rest, Element::End] if kind == Kind::File => {
             Shape::Below(start.strip_suffix('/').unwrap_or(&start).to_owned())
         }
         rest => {
-            let open = rest.iter().any(|step| matches!(step, Step::Parts | Step::Rest));
-            let more = rest.iter().filter(|step| literal(step) == Some(b'/')).count();
+            let open = rest.iter().any(|element| matches!(element, Element::Parts | Element::Rest));
+            let more = rest.iter().filter(|element| literal(element) == Some(b'/')).count();
             Shape::Glob { depth: (!open).then(|| components(&start) + more), start }
         }
     }
 }
 
-/// The one byte that a step takes, if there is one.
-fn literal(step: &Step) -> Option<u8> {
-    match step {
-        Step::One(bytes) => bytes.single(),
+/// The one byte that an element takes, if there is one.
+fn literal(element: &Element) -> Option<u8> {
+    match element {
+        Element::One(bytes) => bytes.single(),
         _ => None,
     }
 }

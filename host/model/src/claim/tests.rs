@@ -1,5 +1,6 @@
 #![allow(clippy::string_slice, reason = "a helper of a test fails the test")]
 
+use super::pattern::check_path;
 use super::*;
 use proptest::strategy::Strategy;
 
@@ -427,12 +428,12 @@ proptest::proptest! {
 fn the_worst_claims_cost_no_more_than_64_words_for_each_byte_of_an_id() {
     let many = |claim: &dyn Fn(usize) -> String| -> Vec<String> { (0..256).map(claim).collect() };
     let filled = |claims: Vec<String>| -> Vec<Pattern> {
-        let mut left = MOST_STEPS;
+        let mut left = MOST_ELEMENTS;
         let patterns = claims.iter().map(|claim| pattern(claim));
         patterns
             .take_while(|pattern| {
-                let fits = pattern.steps() <= left;
-                left = left.saturating_sub(pattern.steps());
+                let fits = pattern.elements() <= left;
+                left = left.saturating_sub(pattern.elements());
                 fits
             })
             .collect()
@@ -448,7 +449,7 @@ fn the_worst_claims_cost_no_more_than_64_words_for_each_byte_of_an_id() {
     ];
     let ids: Vec<String> = (0..4000).map(|n| format!("file:/{}/{n}", "a".repeat(250))).collect();
     let bytes: u64 = ids.iter().map(|id| id.len() as u64).sum();
-    let most = (MOST_STEPS / 64) as u64;
+    let most = (MOST_ELEMENTS / 64) as u64;
     for (what, claims) in worst {
         let patterns = filled(claims);
         assert_eq!(check_size(&patterns), Ok(()), "{what}");

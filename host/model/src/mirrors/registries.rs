@@ -6,6 +6,10 @@ use super::sets::{MirrorSets, Sets};
 use std::collections::{BTreeMap, BTreeSet};
 use toml::{Table, Value};
 
+/// The file of a node whose config says nothing of it.
+pub(super) const BASE: &str =
+    "unqualified-search-registries = [\"registry.access.redhat.com\", \"docker.io\"]\n";
+
 /// A registries.conf in the form of version 2. What is not about registries is
 /// kept as it was.
 #[derive(Debug)]

@@ -3,7 +3,8 @@
 use super::order::merge;
 use super::scope::{check_mirror, check_source};
 use crate::problem::Problems;
-use crate::read::fields::{Fields, Report, unknown, unless};
+use crate::read::fields::{Fields, unknown};
+use crate::read::report::{Report, unless};
 use crate::read::{MirrorKind, MirrorObject};
 use std::collections::BTreeMap;
 

@@ -7,9 +7,17 @@
 
 use crate::claim::escaped;
 use crate::effect::Effect;
+use crate::operator::default_paths;
+use crate::path::{REGISTRIES_CONF, clean};
 use crate::plan::effect_of;
-use crate::rules::{Rule, RuleAction, Then, deciding_rule};
+use crate::rules::matching::deciding_rule;
+use crate::rules::rule::{Rule, RuleAction, Then};
+use crate::text::shortened;
 use std::collections::BTreeSet;
+
+/// A reason ends at 512 bytes; of a path that is longer than this, in characters, it
+/// names the beginning.
+const LONGEST: usize = 100;
 
 /// An entry of the user.
 #[derive(Debug)]
@@ -30,25 +38,6 @@ pub(super) struct Actions {
     /// Not even `None` is listed.
     pub(super) is_empty: bool,
 }
-
-/// The paths for which OpenShift has a default.
-pub(super) const DEFAULTS: [&str; 13] = [
-    "/var/lib/kubelet/config.json",
-    "/etc/machine-config-daemon/no-reboot/containers-gpg.pub",
-    "/etc/containers/policy.json",
-    REGISTRIES_CONF,
-    "/etc/containers/registries.d",
-    "/etc/crio/policies",
-    "/etc/nmstate/openshift",
-    "/etc/pki/ca-trust/source/anchors/openshift-config-user-ca-bundle.crt",
-    "/etc/kubernetes/credential-providers",
-    "/etc/systemd/system/kubelet.service.d/40-kubelet-crio-image-credential-provider.conf",
-    "/etc/iri-registry",
-    "/usr/local/bin/load-registry-image.sh",
-    "/etc/pki/ca-trust/source/anchors/iri-root-ca.crt",
-];
-
-pub(super) const REGISTRIES_CONF: &str = "/etc/containers/registries.conf";
 
 /// The rules, and what an admin should know besides.
 pub(super) fn convert(
@@ -127,9 +116,9 @@ impl Candidate<'_> {
 }
 
 fn file_rules(files: &[Entry<'_>], warnings: &mut Vec<String>) -> Vec<Rule> {
-    let kept = DEFAULTS.iter().filter(|path| files.iter().all(|file| file.name != **path));
+    let kept = default_paths().filter(|path| files.iter().all(|file| file.name != *path));
     let paths =
-        kept.map(|path| (*path, None)).chain(files.iter().map(|file| (file.name, Some(file))));
+        kept.map(|path| (path, None)).chain(files.iter().map(|file| (file.name, Some(file))));
     let all: Vec<Candidate<'_>> = paths
         .enumerate()
         .map(|(rank, (path, user))| Candidate { path, clean: clean(path), user, rank })
@@ -173,16 +162,9 @@ fn file_rules(files: &[Entry<'_>], warnings: &mut Vec<String>) -> Vec<Rule> {
 }
 
 fn acting(patterns: Vec<String>, entry: &str, actions: &Actions) -> Rule {
-    let reason = format!("OpenShift's nodeDisruptionPolicy has an entry for {}.", short(entry));
+    let reason =
+        format!("OpenShift's nodeDisruptionPolicy has an entry for {}.", shortened(entry, LONGEST));
     Rule { r#match: patterns, then: Then::Act { actions: actions.actions.clone(), reason } }
-}
-
-/// Reasons end at 512 bytes; paths need not.
-fn short(entry: &str) -> String {
-    match entry.char_indices().nth(100) {
-        Some((at, _)) => format!("{}…", entry.get(..at).unwrap_or_default()),
-        None => entry.to_owned(),
-    }
 }
 
 fn warn_if_empty(entry: &Entry<'_>, warnings: &mut Vec<String>) {
@@ -226,26 +208,5 @@ fn warn_of_registries(rules: &[Rule], names: &[&str], warnings: &mut Vec<String>
                  could fail: when {what} changes, a drain that may be needed will not happen."
             ));
         }
-    }
-}
-
-/// A path without empty, `.` and `..` components, as Go's `filepath.Clean`.
-pub(crate) fn clean(path: &str) -> String {
-    let rooted = path.starts_with('/');
-    let mut parts: Vec<&str> = Vec::new();
-    for part in path.split('/') {
-        match part {
-            "" | "." => {}
-            ".." if parts.last().is_some_and(|last| *last != "..") => {
-                parts.pop();
-            }
-            ".." if rooted => {}
-            part => parts.push(part),
-        }
-    }
-    match (rooted, parts.is_empty()) {
-        (true, _) => format!("/{}", parts.join("/")),
-        (false, true) => ".".to_owned(),
-        (false, false) => parts.join("/"),
     }
 }

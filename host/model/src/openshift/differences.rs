@@ -1,8 +1,9 @@
 //! Where a nodeDisruptionPolicy means something else in tread, also as a
 //! manifest of rules.
 
-use super::convert::REGISTRIES_CONF;
-use crate::rules::{RuleSet, RulesPolicy, Then};
+use crate::path::REGISTRIES_CONF;
+use crate::rules::policy::RulesPolicy;
+use crate::rules::rule::{RuleSet, Then};
 use serde::Deserialize as _;
 
 /// What an admin should know who replaces OpenShift's object by the rules that

@@ -1,5 +1,5 @@
-use super::convert::clean;
 use crate::effect::Effect;
+use crate::path::clean;
 use crate::problem::Problems;
 use crate::read::Input;
 use crate::rules::{RuleAction, RuleSet, RulesPolicy, Then, deciding_rule, read};

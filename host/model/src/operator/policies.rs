@@ -1,8 +1,9 @@
 //! The operator's nodeDisruptionPolicy: its defaults, what the user puts over
 //! them, and which entry decides on a path.
 
-use crate::effect::Effect;
-use crate::openshift::clean;
+use super::action::OperatorAction;
+use super::defaults;
+use crate::path::clean;
 use crate::plan::{Step, steps};
 use crate::verdict::Action;
 use serde_json::Value;
@@ -22,73 +23,6 @@ pub(super) struct Entry {
     name: String,
     pub(super) actions: Vec<OperatorAction>,
     is_default: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum OperatorAction {
-    None,
-    Drain,
-    Reboot,
-    DaemonReload,
-    Reload(String),
-    Restart(String),
-    /// Reloads CRI-O, and drains where its check of registries.conf says so.
-    Special,
-}
-
-use OperatorAction::{DaemonReload, Drain, Reboot, Reload, Restart, Special};
-
-impl OperatorAction {
-    pub(super) fn effect(&self) -> Effect {
-        match self {
-            OperatorAction::None => Effect::None,
-            Reload(_) | DaemonReload | Special => Effect::Reload,
-            Restart(_) => Effect::Restart,
-            Drain => Effect::Drain,
-            Reboot => Effect::Reboot,
-        }
-    }
-
-    /// What runs on the node, if anything does.
-    pub(super) fn command(&self) -> Option<String> {
-        match self {
-            OperatorAction::None | Drain | Reboot => None,
-            DaemonReload => Some("daemon-reload".to_owned()),
-            Reload(unit) => Some(format!("reload {unit}")),
-            Restart(unit) => Some(format!("restart {unit}")),
-            Special => Some("reload crio.service".to_owned()),
-        }
-    }
-
-    /// In the words of policies. Of what it may do, the least.
-    fn action(&self) -> Option<Action> {
-        Some(match self {
-            OperatorAction::None => return None,
-            Drain => Action::Drain,
-            Reboot => Action::Reboot,
-            DaemonReload => Action::DaemonReload,
-            Reload(unit) => Action::Reload(unit.clone()),
-            Restart(unit) => Action::Restart(unit.clone()),
-            Special => Action::Reload("crio.service".to_owned()),
-        })
-    }
-
-    fn read(action: &Value) -> OperatorAction {
-        let service = |of: &str| {
-            let name = action.get(of).and_then(|of| of.get("serviceName"));
-            name.and_then(Value::as_str).map(str::to_owned)
-        };
-        match action.get("type").and_then(Value::as_str) {
-            Some("None") => OperatorAction::None,
-            Some("Drain") => Drain,
-            Some("DaemonReload") => DaemonReload,
-            Some("Special") => Special,
-            Some("Reload") => service("reload").map_or(Reboot, Reload),
-            Some("Restart") => service("restart").map_or(Reboot, Restart),
-            // The API server lets nothing else through.
-            _ => Reboot,
-        }
-    }
 }
 
 impl Entry {
@@ -115,37 +49,11 @@ fn actions(entry: &Value) -> Vec<OperatorAction> {
 
 impl Default for Policies {
     fn default() -> Policies {
-        let reload_crio = || Reload("crio.service".to_owned());
-        let restart = |unit: &str| Restart(unit.to_owned());
-        let iri = || restart("iri-registry.service");
-        let ca_trust = || restart("coreos-update-ca-trust.service");
-        let kubelet = || restart("kubelet.service");
-        let files = [
-            ("/var/lib/kubelet/config.json", vec![OperatorAction::None]),
-            ("/etc/machine-config-daemon/no-reboot/containers-gpg.pub", vec![reload_crio()]),
-            ("/etc/containers/policy.json", vec![reload_crio()]),
-            ("/etc/containers/registries.conf", vec![Special]),
-            ("/etc/containers/registries.d", vec![reload_crio()]),
-            ("/etc/crio/policies", vec![reload_crio()]),
-            ("/etc/nmstate/openshift", vec![OperatorAction::None]),
-            (
-                "/etc/pki/ca-trust/source/anchors/openshift-config-user-ca-bundle.crt",
-                vec![ca_trust(), restart("crio.service")],
-            ),
-            ("/etc/kubernetes/credential-providers", vec![kubelet()]),
-            (
-                "/etc/systemd/system/kubelet.service.d/\
-                 40-kubelet-crio-image-credential-provider.conf",
-                vec![DaemonReload, kubelet()],
-            ),
-            ("/etc/iri-registry", vec![iri()]),
-            ("/usr/local/bin/load-registry-image.sh", vec![iri()]),
-            ("/etc/pki/ca-trust/source/anchors/iri-root-ca.crt", vec![ca_trust()]),
-        ];
+        let files = defaults::FILES.iter();
         Policies {
-            files: files.iter().map(|(path, actions)| Entry::default(path, actions)).collect(),
-            units: vec![Entry::default("iri-registry.service", &[DaemonReload, iri()])],
-            ssh_keys: Entry::default("sshkey", &[OperatorAction::None]),
+            files: files.map(|(path, actions)| Entry::default(path, actions)).collect(),
+            units: vec![Entry::default(defaults::UNIT, &defaults::UNIT_ACTIONS)],
+            ssh_keys: Entry::default("sshkey", &defaults::SSH_KEYS_ACTIONS),
         }
     }
 }

@@ -1,7 +1,8 @@
 //! What the operator's daemon rejects: the pool then degrades, and nothing is
 //! changed.
 
-use super::{Because, Rendered};
+use super::because::Because;
+use super::rendered::Rendered;
 use crate::effect::Effect;
 use serde_json::Value;
 

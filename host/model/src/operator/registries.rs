@@ -2,13 +2,12 @@
 //! a drain. It looks at less than tread's registries policy does: the order of
 //! mirrors, drop-ins and shadowed scopes are not seen.
 
-use super::rendered::contents;
-use super::{Because, Rendered};
+use super::because::Because;
+use super::rendered::{Rendered, contents};
 use crate::effect::Effect;
+use crate::path::REGISTRIES_CONF;
 use std::collections::BTreeMap;
 use toml::{Table, Value};
-
-pub(super) const PATH: &str = "/etc/containers/registries.conf";
 
 /// Why the node has to be drained; none if the change is safe. The error says
 /// why the file cannot be read: then the update fails.
@@ -36,7 +35,7 @@ pub(super) fn unsafe_change(old: &Rendered, new: &Rendered) -> Result<Option<Str
 
 /// The update fails, and the pool degrades.
 pub(super) fn rejection(problem: String) -> Because {
-    Because { id: format!("file:{PATH}"), effect: Effect::Refuse, rule: problem }
+    Because { id: format!("file:{REGISTRIES_CONF}"), effect: Effect::Refuse, rule: problem }
 }
 
 #[derive(Debug, Default)]
@@ -90,7 +89,7 @@ impl Registry {
 }
 
 fn read(side: &Rendered, which: &str) -> Result<Registries, String> {
-    let Some(file) = side.files.get(PATH) else { return Ok(Registries::default()) };
+    let Some(file) = side.files.get(REGISTRIES_CONF) else { return Ok(Registries::default()) };
     let unreadable = |what: &str| format!("the operator cannot read the {which} file: {what}");
     if file
         .pointer("/contents/compression")

@@ -1,17 +1,21 @@
 //! From what was said of each change to the whole plan.
 
-use super::decide::ended;
+use super::decide::{Decision, Said, Statement, decide, ended};
 use super::digest::plan_digest;
-use super::{
-    ChangeOutcome, Decision, GivenAnswer, Plan, PlanOutcome, PlannedChange, PolicyIdentity, SCHEMA,
-    Said, Statement, Step, decide, needs_daemon_reload, steps,
+use super::schema::{
+    ChangeOutcome, GivenAnswer, Plan, PlanOutcome, PlannedChange, PolicyIdentity, SCHEMA,
 };
+use super::steps::{Step, needs_daemon_reload, steps};
 use crate::change::Edit;
 use crate::digest::Digest;
 use crate::effect::Effect;
 use crate::refuse::Refusal;
+use crate::text::listed;
 use crate::verdict::{Action, Answer, Failure, FailureKind, Layer};
 use std::collections::BTreeMap;
+
+/// How many changes a summary names.
+const NAMED: usize = 5;
 
 /// A change with all that was said of it.
 #[derive(Debug, Clone)]
@@ -131,21 +135,11 @@ fn refusals(changes: &[PlannedChange]) -> String {
     let parts: Vec<String> = by
         .iter()
         .map(|(who, ids)| match who {
-            None => format!("a running node cannot take: {}", listed(ids)),
-            Some((layer, policy)) => format!("{policy} ({layer}) refuses: {}", listed(ids)),
+            None => format!("a running node cannot take: {}", listed(ids, NAMED)),
+            Some((layer, policy)) => format!("{policy} ({layer}) refuses: {}", listed(ids, NAMED)),
         })
         .collect();
     format!("refused; {}", parts.join("; "))
-}
-
-/// The first few, and how many more there are.
-pub(crate) fn listed(ids: &[&str]) -> String {
-    const MOST: usize = 5;
-    let shown: Vec<&str> = ids.iter().copied().take(MOST).collect();
-    match ids.len().saturating_sub(MOST) {
-        0 => shown.join(", "),
-        more => format!("{} and {more} more", shown.join(", ")),
-    }
 }
 
 fn planned_change(change: &Decided<'_>, decision: Decision) -> PlannedChange {

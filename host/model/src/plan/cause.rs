@@ -1,7 +1,9 @@
 //! Which changes make a plan as disruptive as it is, and who decided so.
 
-use super::{ChangeOutcome, Plan, PlannedChange, PolicyIdentity, Step, needs_daemon_reload};
+use super::schema::{ChangeOutcome, Plan, PlannedChange, PolicyIdentity};
+use super::steps::{Step, needs_daemon_reload};
 use crate::effect::Effect;
+use crate::text::listed;
 use std::fmt;
 
 /// Changes that cost something for the same cause.
@@ -72,11 +74,7 @@ impl Cause<'_> {
     /// The ids, of many the first few and a count.
     pub fn listed(&self) -> String {
         const MOST: usize = 3;
-        let shown = self.ids.iter().copied().take(MOST).collect::<Vec<_>>().join(", ");
-        match self.ids.len().saturating_sub(MOST) {
-            0 => shown,
-            more => format!("{shown} and {more} more"),
-        }
+        listed(&self.ids, MOST)
     }
 
     /// Who could make it cost less, and how.

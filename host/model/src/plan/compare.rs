@@ -1,7 +1,8 @@
 //! What a plan would be with other policies, beside what it is: for policies
 //! that are tried in the shadow, where they decide nothing.
 
-use super::{ChangeOutcome, GivenAnswer, Plan, PlanOutcome, PlannedChange, PolicyIdentity, Step};
+use super::schema::{ChangeOutcome, GivenAnswer, Plan, PlanOutcome, PlannedChange, PolicyIdentity};
+use super::steps::Step;
 use crate::digest::{Digest, Sha256};
 use crate::effect::Effect;
 use crate::verdict::{Failure, Layer};

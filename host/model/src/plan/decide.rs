@@ -1,6 +1,7 @@
 //! What all that was said of one change comes to.
 
-use super::{ChangeOutcome, PolicyIdentity, Step, effect_of};
+use super::schema::{ChangeOutcome, PolicyIdentity};
+use super::steps::{Step, effect_of};
 use crate::claim::Kind;
 use crate::effect::Effect;
 use crate::verdict::{Action, Answer, Failure, Layer, Verdict};

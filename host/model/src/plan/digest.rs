@@ -1,6 +1,7 @@
 //! The plan's digest.
 
-use super::{PlanOutcome, PolicyIdentity, Step};
+use super::schema::{PlanOutcome, PolicyIdentity};
+use super::steps::Step;
 use crate::digest::{Digest, Fields};
 use crate::verdict::Layer;
 

@@ -1,7 +1,8 @@
 //! From the bytes of a file to its documents: JSON or YAML, one or several,
 //! lists taken apart.
 
-use super::fields::{Fields, Report, expected, unless};
+use super::fields::{Fields, expected};
+use super::report::{Report, unless};
 use super::value::Strict;
 use crate::problem::{Problem, Problems};
 use serde_json::Value;

@@ -13,11 +13,12 @@ mod config;
 mod cursor;
 mod entries;
 mod several;
+mod sort;
 
-use super::{Input, Side};
-use crate::config::NodeConfig;
-use crate::config::Place;
+use super::document::Input;
+use super::side::Side;
 use entries::Known;
+use sort::sort;
 
 /// Reads both sides; `None` if in doubt.
 pub(super) fn sides<'a>(old: &[Input<'a>], new: &[Input<'a>]) -> Option<(Side<'a>, Side<'a>)> {
@@ -29,29 +30,5 @@ pub(super) fn sides<'a>(old: &[Input<'a>], new: &[Input<'a>]) -> Option<(Side<'a
     let mut second = config::read(new, &known)?;
     sort(&mut first.config)?;
     sort(&mut second.config)?;
-    Some((side(old, first), side(new, second)))
-}
-
-fn side<'a>(input: &Input<'a>, document: config::Document<'a>) -> Side<'a> {
-    let place =
-        Place { file: input.name.to_owned(), document: String::new(), config: document.path };
-    let config = NodeConfig { places: vec![place], ..document.config };
-    Side { config, mirrors: Vec::new(), makeup: document.makeup }
-}
-
-/// Sorts what may be in any order; `None` if something stands there twice.
-fn sort(config: &mut NodeConfig<'_>) -> Option<()> {
-    sort_by(&mut config.files, |file| &file.path)?;
-    sort_by(&mut config.units, |unit| &unit.name)?;
-    sort_by(&mut config.users, |user| &user.name)?;
-    super::normal::sort(&mut config.extensions);
-    Some(())
-}
-
-/// Sorts by key; `None` if two have the same one.
-fn sort_by<T>(entries: &mut [T], key: impl Fn(&T) -> &str) -> Option<()> {
-    if !entries.is_sorted_by(|a, b| key(a) < key(b)) {
-        entries.sort_unstable_by(|a, b| key(a).cmp(key(b)));
-    }
-    entries.is_sorted_by(|a, b| key(a) < key(b)).then_some(())
+    Some((first.into_side(old), second.into_side(new)))
 }

@@ -1,7 +1,8 @@
 //! An Ignition config, of itself or inside a MachineConfig.
 
-use super::fields::{Fields, Report, expected};
+use super::fields::{Fields, expected};
 use super::layer::{Layer, LayerFile, LayerUnit, LayerUser, Part};
+use super::report::Report;
 use super::{left_out, normal};
 use crate::config::{Dropin, File, Origin, Source, Unit, User};
 use crate::contents::Decoder;

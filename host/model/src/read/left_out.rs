@@ -2,14 +2,15 @@
 //! parser and OpenShift's operator do; those written in other capitals are taken
 //! for what they are taken for there.
 
-use super::fields::{Report, join, unknown};
+use super::fields::{join, unknown};
 use super::normal;
+use super::report::Report;
 use crate::ignition::{CONFIG, Field, Shape};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// How many different fields of one config are told of.
-const TOLD: usize = 10;
+const NAMED: usize = 10;
 
 /// More than these are only counted.
 const KEPT: usize = 1000;
@@ -25,8 +26,8 @@ pub(super) fn leave_out(config: &mut Value, minor: u8, path: &str, report: &mut 
         walk.object(map, CONFIG, path, "");
     }
     let Walk { found, more, report, .. } = walk;
-    let more = more + found.len().saturating_sub(TOLD);
-    for (_, LeftOut { first, what, times }) in found.into_iter().take(TOLD) {
+    let more = more + found.len().saturating_sub(NAMED);
+    for (_, LeftOut { first, what, times }) in found.into_iter().take(NAMED) {
         let others = match times {
             1 => String::new(),
             2 => " (and in 1 other place)".to_owned(),
@@ -243,7 +244,7 @@ mod tests {
         let many: Map<String, Value> =
             (0..100).map(|index| (format!("x{index}"), Value::Bool(true))).collect();
         let (_, notes, _) = left(Value::Object(many), 5);
-        assert_eq!(notes.len(), TOLD + 1);
-        assert_eq!(notes[TOLD], "90 more fields that Ignition does not know are left out");
+        assert_eq!(notes.len(), NAMED + 1);
+        assert_eq!(notes[NAMED], "90 more fields that Ignition does not know are left out");
     }
 }

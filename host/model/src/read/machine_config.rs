@@ -1,16 +1,17 @@
 //! A MachineConfig object.
 
-use super::fields::{Fields, Report};
+use super::fields::Fields;
 use super::layer::Layer;
 use super::normal::{ODD, is_odd};
+use super::report::Report;
 use super::{ignition, makeup, normal};
 use std::borrow::Cow;
 
 /// The apiVersion of MachineConfigs.
-pub(super) const API_VERSION: &str = "machineconfiguration.openshift.io/v1";
+pub const MACHINE_CONFIG_API: &str = "machineconfiguration.openshift.io/v1";
 
 /// The label that says which pool a MachineConfig is for.
-pub(super) const ROLE: &str = "machineconfiguration.openshift.io/role";
+pub const ROLE_LABEL: &str = "machineconfiguration.openshift.io/role";
 
 const SPEC: [&str; 7] = [
     "baseOSExtensionsContainerImage",
@@ -30,9 +31,9 @@ pub(super) fn read(object: &Fields<'_>, document: u32, report: &mut Report) -> L
     let mut owner = None;
     if let Some(metadata) = object.child("metadata", &mut Report::new("", "")) {
         if let Some(labels) = metadata.child("labels", report) {
-            layer.role = labels.string(ROLE, report).map(str::to_owned);
+            layer.role = labels.string(ROLE_LABEL, report).map(str::to_owned);
             if layer.role.as_deref().is_some_and(is_odd) {
-                report.problem(labels.at(ROLE), ODD);
+                report.problem(labels.at(ROLE_LABEL), ODD);
                 layer.role = None;
             }
         }
@@ -92,7 +93,7 @@ fn owning_pool(metadata: &Fields<'_>) -> Option<String> {
     let mut ignored = Report::new("", "");
     let owners = metadata.objects("ownerReferences", &mut ignored);
     owners.into_iter().find_map(|(_, owner)| {
-        let is_pool = owner.string("kind", &mut ignored) == Some(makeup::POOL);
+        let is_pool = owner.string("kind", &mut ignored) == Some(makeup::POOL_KIND);
         let name = is_pool.then(|| owner.string("name", &mut ignored)).flatten();
         name.filter(|name| !is_odd(name)).map(str::to_owned)
     })

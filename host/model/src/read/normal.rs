@@ -1,6 +1,7 @@
 //! The one form of each thing, whatever the way it was written.
 
 use crate::config::KernelType;
+use crate::text::is_unfit;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -35,17 +36,6 @@ pub(super) fn path(text: &str) -> Result<Cow<'_, str>, &'static str> {
     } else {
         Ok(clean.into())
     }
-}
-
-/// Whether a character could drive whatever shows it, a terminal or a log, or
-/// hides or reorders what stands around it.
-pub fn is_unfit(c: char) -> bool {
-    c.is_control()
-        || matches!(c,
-            '\u{ad}' | '\u{61c}' | '\u{180e}'
-            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
-            | '\u{e0000}'..='\u{e007f}')
 }
 
 /// Whether a name holds what no name should.

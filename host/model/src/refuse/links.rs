@@ -1,7 +1,11 @@
 //! Links, which Ignition makes when a node is provisioned and nobody touches
 //! afterwards.
 
+use crate::text::listed;
 use serde_json::Value;
+
+/// The id of the links of a config.
+pub(crate) const LINKS: &str = "storage:links";
 
 /// How many links a reason names.
 const NAMED: usize = 3;
@@ -15,14 +19,9 @@ fn paths(value: &str) -> Vec<String> {
 
 /// Why links that are removed cost nothing, and what stays.
 pub(super) fn why_settled(value: &str) -> String {
-    let paths = paths(value);
-    let named = paths.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
-    let more = match paths.len().saturating_sub(NAMED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
+    let named = listed(&paths(value), NAMED);
     format!(
-        "Nothing has to be done for it: nodes that run keep the links ({named}{more}), as \
+        "Nothing has to be done for it: nodes that run keep the links ({named}), as \
          OpenShift's operator leaves them alone too, and only nodes that are provisioned from now \
          on come without. Remove them by hand where they must not stay."
     )

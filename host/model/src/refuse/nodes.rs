@@ -1,9 +1,11 @@
 //! Directories and links, which Ignition holds against all other entries of a
 //! config.
 
-use super::{LINKS, is_below, unit_at};
+use super::links::LINKS;
+use super::units::unit_at;
 use crate::canonical;
 use crate::config::{Fault, NodeConfig};
+use crate::path::is_below;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 

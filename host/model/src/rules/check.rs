@@ -1,7 +1,9 @@
 //! What is probably not meant in rules that are valid.
 
-use super::{Rule, RuleAction, RuleSet, RulesPolicy, Then};
-use crate::claim::{Kind, Pattern, Shape, is_below};
+use super::policy::RulesPolicy;
+use super::rule::{Rule, RuleAction, RuleSet, Then};
+use crate::claim::{Kind, Pattern, Shape};
+use crate::path::is_below;
 use crate::touch::{Touch, touch};
 use crate::unit_name::kind_of_unit;
 use crate::verdict::Layer;

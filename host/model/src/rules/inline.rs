@@ -1,20 +1,41 @@
 //! A DisruptionPolicy with inline rules.
 
-use super::claims::default_reason;
-use super::{Rule, RuleAction, RulesPolicy, Then, Use};
+use super::policy::{RulesPolicy, default_reason};
+use super::rule::{Rule, RuleAction, Then};
 use crate::claim::{Pattern, check_size};
-use crate::read::fields::{Fields, Report, join, unknown};
-use crate::read::is_unfit;
+use crate::object_name;
+use crate::read::fields::{Fields, join, unknown};
+use crate::read::report::Report;
+use crate::text::is_unfit;
 use crate::touch::{touch, touch_gently};
 use crate::unit_name::{is_template, is_unit_name};
 use crate::verdict::Layer;
 
-pub(super) const API_VERSION: &str = "tread.dev/v1alpha1";
+/// The apiVersion of DisruptionPolicies.
+pub const API_VERSION: &str = "tread.dev/v1alpha1";
 
 /// A policy of more patterns would cost more to evaluate than a plan.
 const MOST_PATTERNS: usize = 1000;
 const MOST_ACTIONS: usize = 32;
 const LONGEST_REASON: usize = 512;
+
+/// What rules are read for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Use {
+    Enforce,
+    Shadow,
+    Check,
+}
+
+impl Use {
+    fn takes(self, mode: &str) -> bool {
+        match self {
+            Use::Enforce => mode == "Enforce",
+            Use::Shadow => ["Enforce", "Shadow"].contains(&mode),
+            Use::Check => ["Enforce", "Shadow", "Disabled"].contains(&mode),
+        }
+    }
+}
 
 /// Reads an object whose kind and version are known; None, and a report, if it
 /// is no policy of rules.
@@ -59,8 +80,7 @@ fn read_name<'v>(object: &Fields<'v>, report: &mut Report) -> Option<&'v str> {
         return None;
     };
     let name = metadata.required_string("name", report)?;
-    let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
-    if name.len() > 253 || !name.chars().all(fine) || !name.starts_with(|c| c != '-' && c != '.') {
+    if !object_name::is_possible(name) || name.is_empty() || name.starts_with(['-', '.']) {
         let message = format!("{name:?} is no name: expected lower-case letters, digits, - and .");
         report.problem(metadata.at("name"), message);
         return None;

@@ -1,7 +1,8 @@
 //! A policy of rules as the manifest that says the same.
 
 use super::inline::API_VERSION;
-use super::{Rule, RuleAction, RuleSet, RulesPolicy, Then};
+use super::policy::RulesPolicy;
+use super::rule::{Rule, RuleAction, RuleSet, Then};
 use crate::verdict::Layer;
 use serde::{Deserialize as _, Serialize};
 

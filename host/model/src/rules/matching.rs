@@ -1,6 +1,6 @@
 //! Which rule decides.
 
-use super::Rule;
+use super::rule::Rule;
 use crate::claim::{Pattern, Specificity};
 
 /// The index of the rule that decides on a change: the one with the most

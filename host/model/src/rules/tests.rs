@@ -1,5 +1,8 @@
 use super::*;
 use crate::effect::Effect;
+use crate::read::Input;
+use crate::verdict::Layer;
+use serde::Deserialize;
 
 fn input<'a>(name: &'a str, text: &'a str) -> Input<'a> {
     Input { name, bytes: text.as_bytes() }

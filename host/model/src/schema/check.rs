@@ -86,8 +86,8 @@ impl Place<'_> {
 }
 
 impl Checker {
-    fn spend(&mut self, work: usize) -> Result<(), TooMuch> {
-        self.left = self.left.checked_sub(work).ok_or(TooMuch)?;
+    fn spend(&mut self, cost: usize) -> Result<(), TooMuch> {
+        self.left = self.left.checked_sub(cost).ok_or(TooMuch)?;
         Ok(())
     }
 
@@ -214,7 +214,7 @@ impl Checker {
                 problems.extend(counted(text.chars().count(), range, "character", at));
             }
             Rule::Pattern(pattern) => {
-                self.spend(pattern.work(text))?;
+                self.spend(pattern.cost(text))?;
                 if !pattern.matches(text) {
                     let what = format!("text that matches /{}/", pattern.text());
                     problems.push(at.problem(expected(&what, value)));

@@ -43,7 +43,7 @@ impl Pattern {
     }
 
     /// What matching this text takes, at most.
-    pub(super) fn work(&self, text: &str) -> usize {
+    pub(super) fn cost(&self, text: &str) -> usize {
         self.steps.saturating_mul(text.len().saturating_add(1))
     }
 

@@ -3,6 +3,7 @@
 use super::pattern::Pattern;
 use super::same::canonical;
 use crate::read::fields::unknown;
+use crate::text::listed;
 use serde_json::{Map, Number, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -333,10 +334,7 @@ fn types(value: &Value) -> Result<Vec<Type>, String> {
 fn values_rule(values: &[Value]) -> Rule {
     const MOST: usize = 20;
     let word = |it: &Value| it.as_str().map_or_else(|| it.to_string(), str::to_owned);
-    let mut shown = values.iter().take(MOST).map(word).collect::<Vec<_>>().join(", ");
-    if let Some(more @ 1..) = values.len().checked_sub(MOST) {
-        shown.push_str(&format!(" and {more} more"));
-    }
+    let shown = listed(&values.iter().map(word).collect::<Vec<_>>(), MOST);
     Rule::Values { shown, canonical: values.iter().map(canonical).collect() }
 }
 

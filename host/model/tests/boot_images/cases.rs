@@ -109,7 +109,7 @@ fn an_image_is_judged_as_the_cases_say() {
         assert_eq!(verdict.reason.as_str(), expect["reason"], "{case}: {verdict:?}");
         let says = text(&expect["says"]).unwrap_or_default();
         assert!(verdict.message.contains(says), "{case}: {verdict:?}");
-        assert!(!verdict.message.chars().any(tread_model::read::is_unfit), "{case}: {verdict:?}");
+        assert!(!verdict.message.chars().any(tread_model::text::is_unfit), "{case}: {verdict:?}");
     }
 }
 

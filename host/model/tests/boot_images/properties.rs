@@ -81,7 +81,7 @@ proptest! {
         let _ = ImageVersion::parse(&text);
         let _ = in_name(&text);
         let line = shown(&text);
-        prop_assert!(!line.chars().any(tread_model::read::is_unfit), "{line:?}");
+        prop_assert!(!line.chars().any(tread_model::text::is_unfit), "{line:?}");
         prop_assert!(line.chars().count() <= 256);
     }
 

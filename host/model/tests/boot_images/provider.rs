@@ -150,7 +150,7 @@ fn a_patch_is_one_command_that_a_shell_takes_as_it_is() {
     let boots = provider::read(&hostile).unwrap();
     let remedy = remedy(&resource(PATH), Ok(&boots), None, Ok(&[catalogue()]), &own());
     let command = remedy.command.unwrap();
-    assert!(!command.chars().any(tread_model::read::is_unfit), "{command:?}");
+    assert!(!command.chars().any(tread_model::text::is_unfit), "{command:?}");
     let script = format!("kubectl() {{ printf '%s\\n' \"$@\"; }}\n{command}");
     let ran = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
     let lines = String::from_utf8(ran.stdout).unwrap();

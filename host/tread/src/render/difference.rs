@@ -4,8 +4,8 @@ use super::look::{Colour, Look};
 use anyhow::Result;
 use std::io::Write;
 use tread_model::change::{Change, Content, State};
-use tread_model::read::is_unfit;
 use tread_model::secrets::is_secret;
+use tread_model::text::is_unfit;
 use tread_model::text_diff::{Line, line_diff};
 
 /// Prints what differs. Of what is kept back it tells how much it is, and

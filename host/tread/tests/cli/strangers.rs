@@ -9,7 +9,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::process::Stdio;
 use tread_model::description::SettingsDescription;
 use tread_model::effect::Effect;
-use tread_model::read::is_unfit;
+use tread_model::text::is_unfit;
 
 const ODD: &str = "\u{1b}[31m \u{202e} \u{9b}2J";
 

@@ -1,11 +1,13 @@
 //! What is answered for a file, a directory or a unit, whatever is in it: the
 //! same merging as in `plan::decide`, over what is known without asking.
 
-use super::{Says, Voice};
-use crate::claim::{Pattern, Shape, Specificity, is_below};
+use super::voice::{Says, Voice};
+use crate::claim::{Kind, Pattern, Shape, Specificity};
 use crate::description::Claim;
 use crate::effect::Effect;
-use crate::rules::{Rule, RuleAction, Then, deciding_rule};
+use crate::path::is_below;
+use crate::rules::matching::deciding_rule;
+use crate::rules::rule::{Rule, RuleAction, Then};
 use crate::verdict::{Action, Layer};
 use std::cmp::Ordering;
 
@@ -250,7 +252,7 @@ fn reaches(shapes: &[Shape], directory: &str) -> bool {
 /// A pattern over files, and its shapes.
 fn files(text: &str) -> Option<(Pattern, Vec<Shape>)> {
     let pattern = Pattern::parse(text).ok()?;
-    let is_of_files = pattern.kind() == crate::claim::Kind::File;
+    let is_of_files = pattern.kind() == Kind::File;
     is_of_files.then(|| {
         let shapes = pattern.shapes();
         (pattern, shapes)

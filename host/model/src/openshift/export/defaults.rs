@@ -1,13 +1,10 @@
 //! OpenShift's own defaults, which go on deciding where nothing is exported:
 //! whether they might do less than somebody asks for.
 
-use super::Voice;
 use super::answer::{Place, demands};
+use super::voice::Voice;
 use crate::operator::Policies;
 use crate::plan::{Step, needs_daemon_reload, steps};
-
-/// The unit for which OpenShift has a default.
-pub(super) const UNIT: &str = "iri-registry.service";
 
 /// Whether what OpenShift does by default for a change of this id is less than
 /// what rules, or the policies of owners, might ask for at this place. The

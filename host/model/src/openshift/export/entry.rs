@@ -1,6 +1,6 @@
 //! One entry of a nodeDisruptionPolicy, as OpenShift's API takes it.
 
-use super::super::{MOST_ACTIONS, check_service};
+use crate::openshift::api::{MOST_ACTIONS, check_service};
 use crate::plan::{CA_TRUST_UNIT, Step, steps};
 use crate::unit_name::can_be_restarted;
 use crate::verdict::Action;

@@ -3,6 +3,7 @@
 use super::{Export, LeftOut, Says, Voice, export};
 use crate::description::Claim;
 use crate::effect::Effect;
+use crate::openshift::api::MOST_ENTRIES;
 use crate::read::Input;
 use crate::rules;
 use crate::verdict::Layer;
@@ -343,7 +344,7 @@ fn what_does_not_fit_is_never_left_to_a_gentler_default() {
     );
     let few = export(&[admin(Value::from(rules))]);
     let entries = entries(&few);
-    assert_eq!(entries.len(), super::MOST_ENTRIES);
+    assert_eq!(entries.len(), MOST_ENTRIES);
     assert_eq!(entries.last().unwrap(), "/var/lib/kubelet/config.json: Reboot");
 
     let below = (0..60).map(|n| {

@@ -2,12 +2,14 @@
 
 use super::cursor::Cursor;
 use super::entries::{self, Known};
-use crate::config::NodeConfig;
+use crate::config::{NodeConfig, Place};
+use crate::read::document::Input;
 use crate::read::makeup::{self, Makeup};
-use crate::read::{Input, ignition, machine_config, normal};
+use crate::read::side::Side;
+use crate::read::{ignition, machine_config, normal};
 use std::borrow::Cow;
 
-const POOL: &[u8] = makeup::POOL.as_bytes();
+const POOL: &[u8] = makeup::POOL_KIND.as_bytes();
 
 /// A document that was read.
 pub(super) struct Document<'a> {
@@ -16,6 +18,16 @@ pub(super) struct Document<'a> {
     /// As [`crate::config::Place::config`].
     pub(super) path: &'static str,
     pub(super) makeup: Makeup,
+}
+
+impl<'a> Document<'a> {
+    /// All that a side is, whose one file this is.
+    pub(super) fn into_side(self, input: &Input<'a>) -> Side<'a> {
+        let place =
+            Place { file: input.name.to_owned(), document: String::new(), config: self.path };
+        let config = NodeConfig { places: vec![place], ..self.config };
+        Side { config, mirrors: Vec::new(), makeup: self.makeup }
+    }
 }
 
 /// Reads the only document of a file.
@@ -44,7 +56,7 @@ fn object<'a>(
     let (mut versioned, mut kind, mut makeup) = (false, false, None);
     cursor.object(&FIELDS, |cursor, field| {
         match field {
-            0 => versioned = cursor.text()? == machine_config::API_VERSION,
+            0 => versioned = cursor.text()? == machine_config::MACHINE_CONFIG_API,
             1 => kind = cursor.text()? == "MachineConfig",
             2 => {
                 let (name, of) = metadata(cursor)?;
@@ -67,7 +79,7 @@ fn metadata<'a>(cursor: &mut Cursor<'a>) -> Option<(Cow<'a, str>, Makeup)> {
             "labels" if cursor.rest().first() == Some(&b'{') => {
                 cursor.any_object(|cursor, label| {
                     let value = cursor.text()?;
-                    if label == machine_config::ROLE {
+                    if label == machine_config::ROLE_LABEL {
                         role = Some(value).filter(|role| !normal::is_odd(role));
                         role.as_ref()?;
                     }

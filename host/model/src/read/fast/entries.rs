@@ -1,6 +1,7 @@
 //! Files, units and users; those that the other side has too are taken over.
 
 use super::cursor::Cursor;
+use super::sort::sort_by;
 use crate::config::{Dropin, File, Origin, Source, Unit, User};
 use crate::ignition;
 use crate::read::normal;
@@ -191,7 +192,7 @@ fn unit<'a>(cursor: &mut Cursor<'a>, origin: Origin) -> Option<Unit<'a>> {
         Some(())
     })?;
     let name = name.filter(|name| is_unit_name(name))?;
-    super::sort_by(&mut dropins, |dropin| &dropin.name)?;
+    sort_by(&mut dropins, |dropin| &dropin.name)?;
     let raw = cursor.since(start)?;
     Some(Unit { name, contents, enabled, mask, dropins, raw, origin })
 }

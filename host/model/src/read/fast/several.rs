@@ -3,8 +3,11 @@
 
 use super::config;
 use super::entries::Known;
+use super::sort::sort;
 use crate::config::{KernelType, NodeConfig, Place};
-use crate::read::{Input, Makeup, Side};
+use crate::read::document::Input;
+use crate::read::makeup::{Makeup, is_base};
+use crate::read::side::Side;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
@@ -12,8 +15,8 @@ use std::collections::BTreeSet;
 pub(super) fn side<'a>(inputs: &[Input<'a>]) -> Option<Side<'a>> {
     if let [input] = inputs {
         let mut document = config::read(input, &Known::default())?;
-        super::sort(&mut document.config)?;
-        return Some(super::side(input, document));
+        sort(&mut document.config)?;
+        return Some(document.into_side(input));
     }
     let (mut configs, mut places) = (Vec::new(), Vec::new());
     for (number, input) in (0..).zip(inputs) {
@@ -51,10 +54,6 @@ fn role_of(role: Option<&String>) -> &str {
     role.map_or("worker", String::as_str)
 }
 
-fn is_base(role: &str) -> bool {
-    matches!(role, "worker" | "master")
-}
-
 /// All of them together; `None` if two have something of the same name.
 fn merged<'a>(
     configs: impl Iterator<Item = NodeConfig<'a>>,
@@ -79,6 +78,6 @@ fn merged<'a>(
         }
     }
     all.name = Cow::Owned(names.join("+"));
-    super::sort(&mut all)?;
+    sort(&mut all)?;
     Some(all)
 }

@@ -6,9 +6,10 @@
 //! digests or for tags only, and every scope of the image configuration is an
 //! entry.
 
-use super::registries::{Mirror, Registries};
+use super::registries::{BASE, Mirror, Registries};
 use super::scope::rest_inside;
-use super::{BASE, sets};
+use super::sets;
+use crate::path::REGISTRIES_CONF;
 use crate::problem::{Problem, Problems};
 use crate::read::MirrorObject;
 use toml::Value;
@@ -17,7 +18,7 @@ const BY_DIGEST: &str = "mirror-by-digest-only";
 
 /// A registries.conf as the operator renders it anew.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Anew {
+pub struct Rerendered {
     /// The file; None: there is nothing to render, and the template's file counts.
     pub text: Option<String>,
     /// What could not be told, in sentences.
@@ -31,18 +32,18 @@ pub struct Anew {
 /// policy rejects: of an entry with mirrors, that alone tells whether the image
 /// configuration blocks it or a mirror object does. Where neither can be told, it
 /// counts as not blocked, which is at least as disruptive.
-pub fn anew(
+pub fn rerender(
     before: Option<&str>,
     template: Option<&str>,
     is_rejected: impl Fn(&str) -> bool,
     objects: &[MirrorObject],
-) -> Result<Anew, Problems> {
+) -> Result<Rerendered, Problems> {
     let sets = sets::read(objects)?;
     let text = before.or(template).unwrap_or(BASE);
     let mut file = Registries::parse(text).map_err(|why| {
         let message = format!("what is rendered for mirrors cannot be rendered anew: {why}");
         Problems(vec![Problem {
-            file: super::REGISTRIES_CONF.to_owned(),
+            file: REGISTRIES_CONF.to_owned(),
             document: String::new(),
             path: String::new(),
             message,
@@ -54,7 +55,7 @@ pub fn anew(
     };
     if sets.is_empty() && image.blocked.is_empty() && image.insecure.is_empty() {
         doubts.clear();
-        return Ok(Anew { text: None, doubts });
+        return Ok(Rerendered { text: None, doubts });
     }
     file.put(&sets);
     image.put(&mut file);
@@ -66,10 +67,10 @@ pub fn anew(
         format!(
             "{} blocks {scope}, and it cannot be told whether mirror objects say so or the \
              cluster's image configuration does: here it counts as not blocked any more",
-            super::REGISTRIES_CONF
+            REGISTRIES_CONF
         )
     });
-    Ok(Anew { doubts: doubts.collect(), text: Some(file.to_text()) })
+    Ok(Rerendered { doubts: doubts.collect(), text: Some(file.to_text()) })
 }
 
 /// The scopes that the cluster's image configuration names.

@@ -1,13 +1,37 @@
 //! From rules to a policy: what they claim, which effects they have, and the
 //! settings for the component that evaluates them.
 
-use super::{Rule, RuleAction, RuleSet, RulesPolicy, Then};
+use super::rule::{Rule, RuleAction, RuleSet, Then};
 use crate::claim::Pattern;
 use crate::description::Claim;
 use crate::effect::Effect;
 use crate::plan::effect_of;
+use crate::text::shortened;
 use crate::verdict::Layer;
 use std::collections::BTreeMap;
+
+/// A reason ends at 512 bytes; of a pattern that is longer than this, in characters,
+/// it names the beginning.
+const LONGEST: usize = 100;
+
+/// A policy that is made of rules.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RulesPolicy {
+    /// What it is called in plans.
+    pub name: String,
+    /// Who speaks.
+    pub layer: Layer,
+    /// Whether, in the template layer, it drops what built-ins say of the
+    /// changes on which it acts.
+    pub may_relax: bool,
+    /// The settings for the component `rules`: a [`RuleSet`].
+    pub settings: serde_json::Value,
+    /// What the rules claim, and the effects that they have: in place of what
+    /// the component declares. Rules that abstain claim nothing.
+    pub claims: Vec<Claim>,
+    /// What an admin should know besides; part of the plan.
+    pub warnings: Vec<String>,
+}
 
 /// What a rule costs; nothing if it abstains.
 fn effect(then: &Then) -> Option<Effect> {
@@ -66,8 +90,8 @@ impl RulesPolicy {
 pub(super) fn default_reason(policy: &str, patterns: &[&str], actions: &[RuleAction]) -> String {
     let what = match patterns {
         [] => String::new(),
-        [only] => format!(" for {}", cut(only)),
-        [first, ..] => format!(" for {} and others", cut(first)),
+        [only] => format!(" for {}", shortened(only, LONGEST)),
+        [first, ..] => format!(" for {} and others", shortened(first, LONGEST)),
     };
     let all: Vec<String> = actions.iter().map(in_words).collect();
     let says = match all.as_slice() {
@@ -75,14 +99,6 @@ pub(super) fn default_reason(policy: &str, patterns: &[&str], actions: &[RuleAct
         all => all.join(", "),
     };
     format!("The rule{what} in {policy} says {says}.")
-}
-
-/// Reasons end at 512 bytes; paths need not.
-fn cut(pattern: &str) -> String {
-    match pattern.char_indices().nth(100) {
-        Some((at, _)) => format!("{}…", pattern.get(..at).unwrap_or_default()),
-        None => pattern.to_owned(),
-    }
 }
 
 fn in_words(action: &RuleAction) -> String {

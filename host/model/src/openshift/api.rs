@@ -1,0 +1,49 @@
+//! What OpenShift's API server takes of a nodeDisruptionPolicy.
+
+pub(crate) const API_VERSION: &str = "operator.openshift.io/v1";
+
+/// What the policy is called in plans.
+pub const POLICY_NAME: &str = "nodeDisruptionPolicy";
+
+/// So many entries of a list.
+pub(super) const MOST_ENTRIES: usize = 50;
+
+/// So many actions of an entry.
+pub(super) const MOST_ACTIONS: usize = 10;
+
+/// What OpenShift's two patterns for names take. The second one ends too early,
+/// so that it also takes what is no unit; `real` says what is.
+pub(super) fn check_service(name: &str, real: fn(&str) -> bool) -> Result<(), String> {
+    const TYPES: [&str; 12] = [
+        "service",
+        "socket",
+        "device",
+        "mount",
+        "automount",
+        "swap",
+        "target",
+        "path",
+        "timer",
+        "snapshot",
+        "slice",
+        "scope",
+    ];
+    let known_type = name.rsplit_once('.').is_some_and(|(_, kind)| TYPES.contains(&kind));
+    let fine = |c: char| c.is_ascii_alphanumeric() || ":._\\-".contains(c);
+    let start: usize = name.chars().take_while(|c| fine(*c)).map(char::len_utf8).sum();
+    let dotted = name.get(..start).is_some_and(|start| {
+        start.char_indices().skip(1).any(|(at, c)| c == '.' && at + 1 < name.len())
+    });
+    if !known_type || !dotted {
+        return Err(format!(
+            "{name:?} is no name that OpenShift takes: letters, digits and : . _ \\ - \
+             (no @), then a type, as in crio.service"
+        ));
+    }
+    if !real(name) {
+        return Err(format!(
+            "{name:?} passes OpenShift's check, but systemd has no unit of that name"
+        ));
+    }
+    Ok(())
+}

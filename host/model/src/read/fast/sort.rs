@@ -1,0 +1,21 @@
+//! What may stand in any order gets the order of node configs.
+
+use crate::config::NodeConfig;
+use crate::read::normal;
+
+/// Sorts all of it; `None` if something stands there twice.
+pub(super) fn sort(config: &mut NodeConfig<'_>) -> Option<()> {
+    sort_by(&mut config.files, |file| &file.path)?;
+    sort_by(&mut config.units, |unit| &unit.name)?;
+    sort_by(&mut config.users, |user| &user.name)?;
+    normal::sort(&mut config.extensions);
+    Some(())
+}
+
+/// Sorts by key; `None` if two have the same one.
+pub(super) fn sort_by<T>(entries: &mut [T], key: impl Fn(&T) -> &str) -> Option<()> {
+    if !entries.is_sorted_by(|a, b| key(a) < key(b)) {
+        entries.sort_unstable_by(|a, b| key(a).cmp(key(b)));
+    }
+    entries.is_sorted_by(|a, b| key(a) < key(b)).then_some(())
+}

@@ -1,0 +1,114 @@
+//! Texts that are shown to people: nothing in them drives a terminal, and none is
+//! longer than somebody reads.
+
+/// Whether a character could drive whatever shows it, a terminal or a log, or
+/// hides or reorders what stands around it.
+pub fn is_unfit(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}'
+            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e007f}')
+}
+
+/// One line: what is unfit becomes a space, and spaces are not repeated.
+pub fn one_line(text: &str) -> String {
+    one_line_within(text, usize::MAX).0
+}
+
+/// As [`one_line`], cut at `limit` bytes with `…` in the place of what is missing;
+/// and whether it was cut.
+pub fn one_line_within(text: &str, limit: usize) -> (String, bool) {
+    let mut out = String::with_capacity(text.len().min(limit));
+    let mut space = false;
+    for c in text.chars() {
+        if c.is_whitespace() || is_unfit(c) {
+            space = !out.is_empty();
+            continue;
+        }
+        let needed = c.len_utf8() + usize::from(space);
+        if out.len() + needed > limit {
+            cut(&mut out, limit);
+            return (out, true);
+        }
+        if space {
+            out.push(' ');
+            space = false;
+        }
+        out.push(c);
+    }
+    (out, false)
+}
+
+fn cut(out: &mut String, limit: usize) {
+    while out.len() + '…'.len_utf8() > limit && out.pop().is_some() {}
+    if out.len() + '…'.len_utf8() <= limit {
+        out.push('…');
+    }
+}
+
+/// The first `most` characters; `…` stands for the others.
+pub fn shortened(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
+/// The first `most` names, and how many more there are: `a, b and 3 more`.
+pub fn listed<N: AsRef<str>>(names: &[N], most: usize) -> String {
+    let shown: Vec<&str> = names.iter().take(most).map(AsRef::as_ref).collect();
+    format!("{}{}", shown.join(", "), and_more(names.len(), most))
+}
+
+/// What follows the first `most` of so many names: ` and 3 more`, or nothing.
+pub fn and_more(count: usize, most: usize) -> String {
+    match count.saturating_sub(most) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_becomes_one_clean_line() {
+        for (text, expected) in [
+            ("", ""),
+            ("  plain text \n", "plain text"),
+            ("two\r\nlines\tand\u{0}more", "two lines and more"),
+            ("\u{1b}[31mred\u{1b}[0m", "[31mred [0m"),
+            ("user \u{202e}txt.exe\u{202c} end", "user txt.exe end"),
+            ("zero\u{200b}width \u{2066}iso\u{2069}", "zero width iso"),
+            ("größe …", "größe …"),
+        ] {
+            assert_eq!(one_line(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn long_text_is_cut_between_characters() {
+        let clean = |text: &str, limit| one_line_within(text, limit).0;
+        assert_eq!(clean("abcdef", 6), "abcdef");
+        assert_eq!(clean("abcdefg", 6), "abc…");
+        assert_eq!(clean("äöüäöü", 8), "äö…");
+        assert_eq!(clean("abc", 2), "");
+        for limit in 0..20 {
+            assert!(clean("aä€😀 b ä€😀", limit).len() <= limit);
+        }
+    }
+
+    #[test]
+    fn of_many_names_the_first_few_stand_with_a_count() {
+        for (most, expected) in
+            [(0, " and 3 more"), (1, "a and 2 more"), (2, "a, b and 1 more"), (3, "a, b, c")]
+        {
+            assert_eq!(listed(&["a", "b", "c"], most), expected);
+        }
+        assert_eq!(listed::<&str>(&[], 5), "");
+        assert_eq!((shortened("äöü", 3), shortened("äöü", 2)), ("äöü".into(), "äö…".into()));
+    }
+}
