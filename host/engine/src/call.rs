@@ -1,10 +1,10 @@
 //! One call of a policy: a fresh instance, a budget, and an end.
 
 use crate::clock::{Stopwatch, Time};
-use crate::failure::{failure, is_reproducible, no_room, of_error};
+use crate::failure::{failure, no_room, of_error};
 use crate::guest_log::GuestLog;
 use crate::limits::{Budget, Limiter, Limits};
-use crate::sandbox::{CallFailure, Spent};
+use crate::question::{CallFailure, Spent};
 use crate::serving::{Guest, Serving};
 use crate::slots::Slot;
 use crate::ticker::{Ticking, ticks};
@@ -106,7 +106,7 @@ impl Running<'_> {
         let slot = slot.ok_or_else(|| no_room("too many policies run at the same time"))?;
         let ticking = serving
             .ticker
-            .run(&serving.engine)
+            .begin(&serving.engine)
             .map_err(|error| no_room(format!("no clock can be started: {error}")))?;
         let guest = Guest { limiter: Limiter::new(limits), log: GuestLog::new(limits) };
         let mut store = Store::new(&serving.engine, guest);
@@ -167,7 +167,7 @@ where
 {
     let mut running = Running::begin(serving, limits, budget)
         .map_err(|failure| CallFailure::new(failure, Spent::default(), Vec::new()))?;
-    let result = run(&mut running.store, ready, function, params);
+    let result = invoke(&mut running.store, ready, function, params);
     let fuel = budget.fuel.saturating_sub(running.store.get_fuel().unwrap_or(0));
     let spent = Spent { fuel, memory: running.store.data().limiter.memory_taken() };
     let log = std::mem::take(&mut running.store.data_mut().log);
@@ -181,7 +181,7 @@ where
 }
 
 /// The value, or an error and its name in case that it is no trap.
-fn run<Params, Value>(
+fn invoke<Params, Value>(
     store: &mut Store<Guest>,
     ready: &Ready,
     function: &ComponentExportIndex,
@@ -197,11 +197,4 @@ where
         instance.get_typed_func(&mut *store, function).map_err(wrong_world)?;
     let (value,) = function.call(store, params).map_err(|error| (error, FailureKind::BadOutput))?;
     Ok(value)
-}
-
-impl CallFailure {
-    pub(crate) fn new(failure: Failure, spent: Spent, log: Vec<String>) -> CallFailure {
-        let reproducible = is_reproducible(failure.kind);
-        CallFailure { failure, spent: Some(spent), log, reproducible }
-    }
 }

@@ -4,7 +4,8 @@
 
 use crate::call::Done;
 use crate::failure::failure;
-use crate::sandbox::{Call, CallFailure, Reply, Spent, Words};
+use crate::question::{Call, CallFailure, Reply, Spent};
+use crate::words::Words;
 use tread_model::change::{Change, Entry};
 use tread_model::secrets::{tells_secret, tells_secret_entry};
 use tread_model::verdict::{Action, Answer, Failure, FailureKind, Layer, Verdict};
@@ -14,7 +15,7 @@ const UNSHOWN: &str = "The policy was offered a secret, so its reason, which mig
                        shown: it can declare the sentence as one of its `reasons`.";
 
 /// In place of the message of a failure that might quote a secret.
-const UNTOLD: &str =
+const UNSHOWN_FAILURE: &str =
     "It was offered secrets, so what it said, which might quote them, is not shown.";
 
 /// How far a policy's words go in one call.
@@ -70,7 +71,7 @@ impl<'w> Discretion<'w> {
     /// A failure's message may be the policy's own last words.
     fn of_failure(self, mut failed: CallFailure) -> CallFailure {
         if matches!(self, Discretion::Bound { .. }) && may_quote(failed.failure.kind) {
-            failed.failure.message = UNTOLD.to_owned();
+            failed.failure.message = UNSHOWN_FAILURE.to_owned();
         }
         failed
     }

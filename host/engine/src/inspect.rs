@@ -1,16 +1,17 @@
 //! What can be known of a component without compiling or running it.
 
 mod description;
+mod readable;
 mod shape;
 
 pub use description::{declarations, description};
+pub(crate) use readable::check_size;
 
-use crate::failure::failure;
 use crate::limits::Limits;
 use shape::Shape;
 use tread_model::description::{Declarations, Description};
 use tread_model::digest::Sha256;
-use tread_model::verdict::{Failure, FailureKind};
+use tread_model::verdict::Failure;
 
 /// What can be known of a file without running it, also of one that is broken
 /// or no policy at all.
@@ -75,29 +76,4 @@ pub fn inspect(bytes: &[u8], limits: &Limits) -> Inspection {
 pub(crate) fn check(bytes: &[u8], limits: &Limits) -> Result<(), Failure> {
     check_size(bytes, limits)?;
     Shape::read(bytes)?.problems(limits).into_iter().next().map_or(Ok(()), Err)
-}
-
-pub(crate) fn check_size(bytes: &[u8], limits: &Limits) -> Result<(), Failure> {
-    if bytes.len() <= limits.module_bytes {
-        return Ok(());
-    }
-    let message = format!("it has {} bytes, and {} are allowed", bytes.len(), limits.module_bytes);
-    Err(failure(FailureKind::TooLarge, message))
-}
-
-/// Something that cannot be read as WebAssembly.
-fn unreadable(bytes: &[u8], error: &wasmparser::BinaryReaderError) -> Failure {
-    let message = match bytes {
-        [] => "the file is empty".to_owned(),
-        bytes if wasmparser::Parser::is_core_wasm(bytes) => core_module(),
-        bytes if bytes.starts_with(b"\0asm") => {
-            format!("it is broken: {error}")
-        }
-        _ => "it is no WebAssembly: expected a component".to_owned(),
-    };
-    failure(FailureKind::NotAComponent, message)
-}
-
-fn core_module() -> String {
-    "it is a core module: expected a component, which `tread policy build` makes of it".to_owned()
 }

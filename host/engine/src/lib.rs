@@ -17,6 +17,7 @@ pub mod inspect;
 pub mod limits;
 pub mod planner;
 pub mod policy;
+mod question;
 mod room;
 pub mod sandbox;
 mod serving;

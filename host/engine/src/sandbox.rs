@@ -2,8 +2,6 @@
 
 mod measure;
 
-pub use measure::Spent;
-
 use crate::cache::Cache;
 use crate::call::{Done, Ready, call};
 use crate::check::{Offer, Ranges};
@@ -17,14 +15,14 @@ use crate::{convert, inspect, v1};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use tread_model::change::{Change, Entry};
 use tread_model::claim::{validate_declarations, validate_description};
 use tread_model::description::{Claim, DECLARATIONS, Declarations, Description, Difference};
 use tread_model::digest::Sha256;
-use tread_model::verdict::{Failure, FailureKind, Layer, Verdict};
+use tread_model::verdict::{Failure, FailureKind};
 use wasmtime::component::Component;
 
 pub use crate::check::Speaker;
+pub use crate::question::{Call, CallFailure, Reply, Spent};
 pub use crate::serving::Allocator;
 pub use crate::words::Words;
 
@@ -92,52 +90,6 @@ impl fmt::Debug for Module {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Module").field(&self.0.digest).finish()
     }
-}
-
-/// A question to a policy.
-#[derive(Debug, Clone, Copy)]
-pub struct Call<'c, 'a> {
-    /// One complete JSON object.
-    pub settings: &'c str,
-    /// What is offered, in the order of ids.
-    pub changes: &'c [&'c Change<'a>],
-    /// What it claims `with-unchanged` and did not change.
-    pub unchanged: &'c [Entry<'a>],
-    /// The claims that hold it: the declared ones, or those that the host
-    /// computed for it.
-    pub claims: &'c [Claim],
-    /// In which layer it speaks.
-    pub layer: Layer,
-    /// Whose words its answers hold.
-    pub speaker: Speaker,
-    /// What it can say when it is offered a secret.
-    pub words: &'c Words,
-}
-
-/// What a policy answered.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reply {
-    /// One for each offered change; `None`: it said nothing, and so abstains.
-    pub verdicts: Vec<Option<Verdict>>,
-    /// What the call used; None: it was offered a secret, which it could tell by
-    /// what it uses.
-    pub spent: Option<Spent>,
-    /// What it wrote to its log.
-    pub log: Vec<String>,
-}
-
-/// How a call failed. It voids all that was answered.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CallFailure {
-    /// What happened.
-    pub failure: Failure,
-    /// As [`Reply::spent`].
-    pub spent: Option<Spent>,
-    /// What it wrote to its log.
-    pub log: Vec<String>,
-    /// Whether the same inputs fail like this on every machine. Not so for the
-    /// wall clock, the native stack and the host's own resources.
-    pub reproducible: bool,
 }
 
 impl Sandbox {

@@ -34,7 +34,7 @@ impl Drop for Ticking<'_> {
 impl Ticker {
     /// Begins a call. There is a thread once this returns, and it stays for a
     /// while, so that a row of calls does not start one each.
-    pub(crate) fn run(&self, engine: &wasmtime::Engine) -> std::io::Result<Ticking<'_>> {
+    pub(crate) fn begin(&self, engine: &wasmtime::Engine) -> std::io::Result<Ticking<'_>> {
         self.0.calls.fetch_add(1, Ordering::SeqCst);
         let ticking = Ticking(&self.0);
         if !self.0.ticking.swap(true, Ordering::SeqCst) {

@@ -1,6 +1,6 @@
 //! The description in a component's custom section.
 
-use super::{check_size, core_module, unreadable};
+use super::readable::{check_size, core_module, unreadable};
 use crate::failure::failure;
 use crate::limits::Limits;
 use serde::de::DeserializeOwned;

@@ -1,6 +1,6 @@
 //! What a component imports, exports and needs, read from its sections.
 
-use super::{core_module, unreadable};
+use super::readable::{core_module, unreadable};
 use crate::failure::failure;
 use crate::limits::Limits;
 use crate::v1;

@@ -2,7 +2,7 @@
 //! say: what policies answered, so that none is asked the same twice; how many
 //! changes one of them may have; and whether anybody still waits for them.
 
-use super::Heard;
+use super::heard::Heard;
 use crate::policy::Policy;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

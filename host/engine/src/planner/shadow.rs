@@ -1,7 +1,9 @@
 //! Policies in the shadow: asked like all others, for a plan that nobody
 //! carries out.
 
-use super::{Answers, CallRecord, Planned, Round, decided, plan_digested};
+use super::answers::Answers;
+use super::plan::{Planned, decided, plan_digested};
+use super::round::{CallRecord, Round};
 use crate::policy::PolicySet;
 use crate::sandbox::Sandbox;
 use std::time::Instant;

@@ -2,17 +2,9 @@
 
 use super::{Module, Sandbox};
 use crate::call::{Done, call};
+use crate::question::Spent;
 use crate::v1;
 use tread_model::verdict::Failure;
-
-/// What a call used.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Spent {
-    /// Of its fuel.
-    pub fuel: u64,
-    /// Linear memory at its peak, in bytes.
-    pub memory: usize,
-}
 
 impl Sandbox {
     /// What the least call uses: a fresh instance says what it is. `classify`

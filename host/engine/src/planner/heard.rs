@@ -1,0 +1,91 @@
+//! What came of asking a policy, held to what the configs say of units.
+
+use crate::failure::failure;
+use crate::policy::Policy;
+use crate::sandbox::Speaker;
+use std::collections::BTreeMap;
+use tread_model::change::Change;
+use tread_model::diff::Comparison;
+use tread_model::touch::{OwnUnits, ROOM};
+use tread_model::verdict::{Action, Answer, Failure, FailureKind, Verdict};
+
+/// What came of asking a policy.
+#[derive(Debug, Clone)]
+pub(super) enum Heard {
+    /// One for each offered change.
+    Verdicts(Vec<Option<Verdict>>),
+    /// It voids all that was answered.
+    Failure {
+        failure: Failure,
+        /// As [`CallFailure::reproducible`].
+        reproducible: bool,
+    },
+}
+
+impl Heard {
+    /// About what it takes to remember it.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Heard::Verdicts(verdicts) => {
+                let reasons = verdicts.iter().flatten().map(|verdict| verdict.reason.len());
+                reasons.sum::<usize>().saturating_add(verdicts.len().saturating_mul(128))
+            }
+            Heard::Failure { failure, .. } => failure.message.len(),
+        }
+    }
+
+    /// What policies answer is remembered for many configs; what these say of a
+    /// unit that it touches is not.
+    pub(super) fn held_to<'u>(
+        self,
+        policy: &Policy,
+        offer: &[usize],
+        comparison: &Comparison<'_>,
+        units: impl FnOnce() -> &'u OwnUnits<'u>,
+    ) -> Heard {
+        let Heard::Verdicts(verdicts) = &self else { return self };
+        if policy.speaker() == Speaker::AdminsRules {
+            return self;
+        }
+        let changes = offer.iter().filter_map(|index| comparison.changes.get(*index));
+        match touched_gently(changes.zip(verdicts), units) {
+            Ok(()) => self,
+            Err(failure) => Heard::Failure { failure, reproducible: true },
+        }
+    }
+
+    /// Whether the same question has the same outcome everywhere.
+    pub(super) fn is_reproducible(&self) -> bool {
+        !matches!(self, Heard::Failure { reproducible: false, .. })
+    }
+}
+
+/// Whether the units that a policy touches are touched gently, by what the configs
+/// say of them.
+pub fn touched_gently<'v, 'a: 'v, 'u>(
+    verdicts: impl IntoIterator<Item = (&'v Change<'a>, &'v Option<Verdict>)>,
+    units: impl FnOnce() -> &'u OwnUnits<'u>,
+) -> Result<(), Failure> {
+    // Each unit once, with the first change that it is touched for.
+    let mut touched: BTreeMap<&str, &str> = BTreeMap::new();
+    for (change, verdict) in verdicts {
+        let Some(Verdict { answer: Answer::Act(actions), .. }) = verdict else { continue };
+        for action in actions {
+            if let Action::Reload(unit) | Action::Restart(unit) = action {
+                touched.entry(unit).or_insert(&change.id);
+            }
+        }
+    }
+    if touched.is_empty() {
+        return Ok(());
+    }
+    let units = units();
+    let mut room = ROOM;
+    for (unit, id) in touched {
+        if let Some(why) = units.why_not_gentle(unit, &mut room) {
+            let message = format!("for {id} it names {unit:?}, which {why}");
+            return Err(failure(FailureKind::InvalidUnit, message));
+        }
+    }
+    Ok(())
+}
