@@ -10,8 +10,10 @@
 //! deleted, perhaps from under a leader, and is waited for as if it were held.
 
 mod elect;
+mod leading;
 mod record;
 
+pub use leading::Leading;
 pub use record::{Timings, TimingsError};
 
 use crate::metrics::Metrics;
@@ -19,13 +21,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client};
 use std::future::Future;
 use std::hash::{BuildHasher as _, RandomState};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 use tokio::sync::watch;
-use tokio::time::Instant;
-
-/// As long as no process lives.
-const FOR_EVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 
 /// What an election needs.
 #[derive(Clone)]
@@ -67,8 +63,7 @@ impl Election {
         let unique = RandomState::new().hash_one(std::process::id());
         let identity = format!("{}_{unique:016x}", self.replica);
         let (leads, watch) = watch::channel(false);
-        let state = Arc::new(Mutex::new(State::default()));
-        let leading = Leading { identity: identity.clone().into(), watch, state: state.clone() };
+        let (leading, state) = Leading::of(&identity, watch);
         let candidate = elect::Candidate {
             api: Api::<Lease>::namespaced(self.client, &self.namespace),
             namespace: self.namespace,
@@ -80,65 +75,5 @@ impl Election {
             state,
         };
         Ok((leading, candidate.run(stop)))
-    }
-}
-
-/// What is known of the election, for whoever asks in between.
-#[derive(Debug, Default)]
-struct State {
-    /// Until when this replica leads for certain.
-    until: Option<Instant>,
-    /// Who leads, as far as is known.
-    holder: Option<String>,
-    /// Why the Lease cannot be read or written.
-    problem: Option<String>,
-}
-
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Whether this replica leads. Clones share it.
-#[derive(Debug, Clone)]
-pub struct Leading {
-    identity: Arc<str>,
-    watch: watch::Receiver<bool>,
-    state: Arc<Mutex<State>>,
-}
-
-impl Leading {
-    /// Without an election: who is told from elsewhere whether it leads, and for how
-    /// long at most.
-    pub fn told(leads: watch::Receiver<bool>, at_most: Option<Duration>) -> Leading {
-        let until = Instant::now() + at_most.unwrap_or(FOR_EVER);
-        let state = State { until: Some(until), ..State::default() };
-        Leading { identity: Arc::from("told"), watch: leads, state: Arc::new(Mutex::new(state)) }
-    }
-
-    /// Tells of every change.
-    pub fn watch(&self) -> watch::Receiver<bool> {
-        self.watch.clone()
-    }
-
-    /// Whether this replica leads at this instant: right also in a process that
-    /// was paused and has not come to note that its time is over. To be asked
-    /// right before a write that another leader's write could contradict.
-    pub fn now(&self) -> bool {
-        *self.watch.borrow() && lock(&self.state).until.is_some_and(|until| Instant::now() < until)
-    }
-
-    /// Who leads, as far as this replica knows.
-    pub fn holder(&self) -> Option<String> {
-        lock(&self.state).holder.clone()
-    }
-
-    /// Who this replica is in the Lease.
-    pub fn identity(&self) -> &str {
-        &self.identity
-    }
-
-    /// Why the Lease cannot be read or written, if it cannot.
-    pub fn problem(&self) -> Option<String> {
-        lock(&self.state).problem.clone()
     }
 }

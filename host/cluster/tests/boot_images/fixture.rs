@@ -203,7 +203,7 @@ impl Cluster {
             client: self.client.clone(),
             index,
             namespace: self.namespace.clone(),
-            leads: Leading::told(told, None),
+            leads: Leading::without_election(told, None),
             block_upgrades,
             watches: watches.clone(),
             metrics: self.metrics.clone(),

@@ -289,7 +289,7 @@ impl Tread {
             index,
             sandbox: sandbox(),
             policies: published,
-            leads: Leading::told(leading, at_most),
+            leads: Leading::without_election(leading, at_most),
             watches: watches.clone(),
             metrics: metrics.clone(),
             events: Events::new(client.clone(), "test", "Plan", &metrics),

@@ -107,7 +107,7 @@ pub fn replica_with(plane: &ControlPlane, leads: bool, room: Room, sandbox: Sand
         sandbox,
         shipped: shipped(),
         room,
-        leads: Leading::told(following, None),
+        leads: Leading::without_election(following, None),
         watches: watches.clone(),
         metrics: metrics.clone(),
     });

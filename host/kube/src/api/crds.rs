@@ -1,10 +1,11 @@
 //! The definitions that the API server needs.
 
-use super::{
-    BootImages, ClusterVersion, DisruptionPlan, DisruptionPolicy, ImageContentSourcePolicy,
-    ImageDigestMirrorSet, ImageTagMirrorSet, MachineConfig, MachineConfigPool,
-    MachineConfiguration,
-};
+use super::boot_images::BootImages;
+use super::disruption_plan::DisruptionPlan;
+use super::disruption_policy::DisruptionPolicy;
+use super::machine_config::{MachineConfig, MachineConfigPool};
+use super::mirrors::{ImageContentSourcePolicy, ImageDigestMirrorSet, ImageTagMirrorSet};
+use super::openshift::{ClusterVersion, MachineConfiguration};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt as _;
 

@@ -7,6 +7,11 @@ pub const VERSION: &str = "v1alpha1";
 /// Who tread is for the API server: field manager, and reporter of Events.
 pub const MANAGER: &str = "tread";
 
+/// On all that belongs to one program: its name.
+pub const NAME_LABEL: &str = "app.kubernetes.io/name";
+/// On all that belongs to tread, with the value [`NAME`].
+pub const PART_OF_LABEL: &str = "app.kubernetes.io/part-of";
+
 /// On a ConfigMap, with the value [`IS_POLICY`]: it holds a policy.
 pub const POLICY_LABEL: &str = "tread.dev/policy";
 /// The one value of [`POLICY_LABEL`] that means something.

@@ -1,7 +1,7 @@
 //! Waiting for the Lease, holding it, and giving it up.
 
-use super::record::{Seen, Timings, held, holder, released};
-use super::{State, lock};
+use super::leading::{State, lock};
+use super::record::{Observed, Timings, held, holder, released};
 use crate::api::words::MANAGER;
 use crate::asking::{Call, CallOutcome, Failed, ask_before, jittered};
 use crate::metrics::Metrics;
@@ -71,7 +71,7 @@ impl Candidate {
     /// Waits until the Lease can be taken, and takes it.
     async fn wait<F: Future<Output = ()>>(&self, mut stop: Pin<&mut F>) -> Option<Held> {
         let mut changes = pin!(watch_object(self.api.clone(), &self.name).default_backoff());
-        let mut seen: Option<Seen> = None;
+        let mut seen: Option<Observed> = None;
         let mut not_before = Instant::now();
         loop {
             let free = seen
@@ -245,8 +245,8 @@ impl Candidate {
         }
     }
 
-    fn note(&self, earlier: Option<Seen>, lease: Option<Lease>) -> Seen {
-        let seen = Seen::note(earlier, lease, Instant::now());
+    fn note(&self, earlier: Option<Observed>, lease: Option<Lease>) -> Observed {
+        let seen = Observed::note(earlier, lease, Instant::now());
         lock(&self.state).holder = seen.holder().map(str::to_owned);
         seen
     }

@@ -1,6 +1,6 @@
 //! What is in the Lease, and what follows from it: pure functions.
 
-use crate::api::words::MANAGER;
+use crate::api::words::{NAME, PART_OF_LABEL};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use k8s_openapi::jiff::Timestamp;
@@ -96,20 +96,20 @@ impl Timings {
 
 /// A Lease as it was seen, and since when it says what it says.
 #[derive(Debug, Clone)]
-pub(super) struct Seen {
+pub(super) struct Observed {
     /// None: there is none.
     pub(super) lease: Option<Lease>,
     since: Instant,
 }
 
-impl Seen {
+impl Observed {
     /// Notes what was seen. The time begins anew only when the record itself
     /// changed: a label on it, or seeing it again, does not renew it.
-    pub(super) fn note(earlier: Option<Seen>, lease: Option<Lease>, now: Instant) -> Seen {
+    pub(super) fn note(earlier: Option<Observed>, lease: Option<Lease>, now: Instant) -> Observed {
         let since = earlier
             .filter(|earlier| record(earlier.lease.as_ref()) == record(lease.as_ref()))
             .map_or(now, |earlier| earlier.since);
-        Seen { lease, since }
+        Observed { lease, since }
     }
 
     /// From when on this candidate may try to take it.
@@ -158,10 +158,7 @@ pub(super) fn held(
         metadata: ObjectMeta {
             name: Some(name.to_owned()),
             namespace: Some(namespace.to_owned()),
-            labels: Some(BTreeMap::from([(
-                "app.kubernetes.io/part-of".to_owned(),
-                MANAGER.to_owned(),
-            )])),
+            labels: Some(BTreeMap::from([(PART_OF_LABEL.to_owned(), NAME.to_owned())])),
             ..ObjectMeta::default()
         },
         spec: None,
@@ -198,7 +195,7 @@ mod tests {
     const NAME: (&str, &str) = ("tread-system", "tread");
     const OWN: Duration = Duration::from_secs(15);
 
-    fn free_at(seen: &Seen) -> Instant {
+    fn free_at(seen: &Observed) -> Instant {
         seen.free_at("a", &Timings::default())
     }
 
@@ -231,12 +228,12 @@ mod tests {
         let start = Instant::now();
         // Whatever the time in it says: long ago, or in the future.
         for second in [0, 4_000_000_000] {
-            let seen = Seen::note(None, Some(taken("b", second)), start);
+            let seen = Observed::note(None, Some(taken("b", second)), start);
             assert_eq!(free_at(&seen), start + OWN);
             let later = start + Duration::from_secs(5);
-            let again = Seen::note(Some(seen.clone()), Some(taken("b", second)), later);
+            let again = Observed::note(Some(seen.clone()), Some(taken("b", second)), later);
             assert_eq!(free_at(&again), start + OWN, "seeing it again renews nothing");
-            let renewed = Seen::note(Some(seen), Some(taken("b", second + 1)), later);
+            let renewed = Observed::note(Some(seen), Some(taken("b", second + 1)), later);
             assert_eq!(free_at(&renewed), later + OWN);
         }
     }
@@ -252,7 +249,7 @@ mod tests {
             Some(taken("a", 1)),
             Some(Lease::default()),
         ] {
-            assert_eq!(free_at(&Seen::note(None, lease.clone(), now)), now, "{lease:?}");
+            assert_eq!(free_at(&Observed::note(None, lease.clone(), now)), now, "{lease:?}");
         }
     }
 
@@ -260,11 +257,11 @@ mod tests {
     fn whoever_held_a_lease_that_was_deleted_may_go_on_for_as_long_as_it_lasts() {
         let start = Instant::now();
         let later = start + Duration::from_secs(5);
-        let held = Seen::note(None, Some(taken("b", 1)), start);
-        let gone = Seen::note(Some(held), None, later);
+        let held = Observed::note(None, Some(taken("b", 1)), start);
+        let gone = Observed::note(Some(held), None, later);
         assert_eq!(free_at(&gone), later + OWN);
         // Who starts now does not know what there was.
-        assert_eq!(free_at(&Seen::note(None, None, start)), start + OWN);
+        assert_eq!(free_at(&Observed::note(None, None, start)), start + OWN);
     }
 
     #[test]
@@ -275,7 +272,7 @@ mod tests {
         {
             let mut lease = taken("b", 1);
             lease.spec.as_mut().unwrap().lease_duration_seconds = theirs;
-            let free = free_at(&Seen::note(None, Some(lease), now));
+            let free = free_at(&Observed::note(None, Some(lease), now));
             assert_eq!(free, now + Duration::from_secs(expected), "{theirs:?}");
         }
     }

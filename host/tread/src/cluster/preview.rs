@@ -48,7 +48,7 @@ pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
         let sandbox = sandbox::for_one(limits)?;
         // Whoever asks from outside writes nothing.
         let (_never, leads) = watch::channel(false);
-        let leads = Leading::told(leads, None);
+        let leads = Leading::without_election(leads, None);
         let (metrics, watches) = (Metrics::new(), Watches::default());
         let asked = client.clone();
         let (index, indexing) = index::start(&client, &watches, &metrics);

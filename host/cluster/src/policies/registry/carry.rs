@@ -234,7 +234,9 @@ mod tests {
             watches: Watches::default(),
             metrics: Metrics::new(),
         };
-        let told = |leads, at_most| Leading::told(tokio::sync::watch::channel(leads).1, at_most);
+        let told = |leads, at_most| {
+            Leading::without_election(tokio::sync::watch::channel(leads).1, at_most)
+        };
         // It still believes that it leads, and its time is over.
         let stopped = told(true, Some(std::time::Duration::ZERO));
         for leads in [told(false, None), stopped] {
