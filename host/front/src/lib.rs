@@ -5,4 +5,5 @@ pub mod admission;
 pub mod http;
 pub mod installations;
 pub mod manifests;
+mod names;
 pub mod shutdown;

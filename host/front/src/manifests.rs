@@ -2,63 +2,19 @@
 
 pub mod grants;
 mod monitoring;
+mod options;
+mod roles;
 pub mod webhook;
 mod words;
 pub mod workload;
 
-pub use tread_kube::api::words::NAME;
+pub use crate::names::{NAME, of_installation};
+pub use options::{Mode, Options};
 
 use serde::Serialize;
 use serde_json::Value;
 use tread_kube::api::crds;
 use webhook::Reached;
-
-/// What belongs to no namespace is called after the one that it is for, so that
-/// two installations do not take each other's.
-pub fn of_installation(namespace: &str) -> String {
-    format!("{NAME}.{namespace}")
-}
-
-/// What tread does in a cluster.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Mode {
-    /// It lists, previews, warns and measures, and writes to no node, pool or config.
-    #[default]
-    Advise,
-}
-
-impl Mode {
-    /// As on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Mode::Advise => "advise",
-        }
-    }
-}
-
-/// What to install.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// What it does.
-    pub mode: Mode,
-    /// Where it runs.
-    pub namespace: String,
-    /// Its image.
-    pub image: String,
-    /// With the definitions of MachineConfig and MachineConfigPool, for clusters
-    /// that have none.
-    pub with_inputs: bool,
-    /// Without the definitions of tread's own objects: what is removed without
-    /// them leaves all DisruptionPolicies there.
-    pub without_definitions: bool,
-    /// With what Prometheus' operator takes.
-    pub with_monitoring: bool,
-    /// With the right to hold back updates of OpenShift for boot images.
-    pub block_upgrades: bool,
-    /// Where it runs outside of the cluster, as `https://HOST:PORT`: then only
-    /// definitions, rights and the webhook are installed.
-    pub outside: Option<String>,
-}
 
 /// All objects, in the order in which they can be applied.
 pub fn all(options: &Options) -> Result<Vec<Value>, serde_json::Error> {
@@ -76,11 +32,11 @@ pub fn all(options: &Options) -> Result<Vec<Value>, serde_json::Error> {
     }
     all.extend([
         value(&workload::service_account(options))?,
-        value(&grants::cluster_role(options))?,
-        value(&grants::cluster_role_binding(namespace))?,
-        value(&grants::role(namespace))?,
-        value(&grants::role_binding(namespace))?,
-        value(&grants::view(namespace))?,
+        value(&roles::cluster_role(options))?,
+        value(&roles::cluster_role_binding(namespace))?,
+        value(&roles::role(namespace))?,
+        value(&roles::role_binding(namespace))?,
+        value(&roles::view(namespace))?,
         value(&workload::lease(options))?,
     ]);
     let reached = match &options.outside {

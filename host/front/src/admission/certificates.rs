@@ -3,20 +3,23 @@
 //! follows the Secret, and serves what is in it from the next handshake on.
 
 mod keep;
+mod lives;
 mod material;
 mod paths;
 mod serving;
+mod state;
 
-pub use material::{CertificateError, Due, Lives, Material, due};
+pub use lives::{CertificateError, Lives};
+pub use material::{Due, Material, due};
 pub use paths::Paths;
 
 use crate::http::Check;
 use k8s_openapi::jiff::Timestamp;
 use kube::{Api, Client};
 use serving::Serving;
-use std::collections::BTreeMap;
+use state::{ADDRESS, State, lock};
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use tread_kube::leadership::Leading;
 use tread_kube::metrics::Metrics;
 
@@ -52,9 +55,6 @@ pub fn service_names(service: &str, namespace: &str) -> Vec<String> {
     ]
 }
 
-/// The problem that the API server asks elsewhere.
-const ADDRESS: &str = "address";
-
 /// What is served. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Certificates {
@@ -62,21 +62,6 @@ pub struct Certificates {
     paths: Paths,
     tls: Arc<rustls::ServerConfig>,
     state: Arc<Mutex<State>>,
-}
-
-/// How it stands, for whoever asks.
-#[derive(Debug, Default)]
-struct State {
-    /// Until when what is served is good, in seconds since 1970.
-    ends: Option<u64>,
-    /// What is wrong, by the kind of object.
-    problems: BTreeMap<&'static str, String>,
-    /// How it stands with the webhook's configuration.
-    registration: String,
-}
-
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Certificates {
@@ -135,39 +120,5 @@ impl Certificates {
         let ends = ends.and_then(|ends| Timestamp::from_second(ends).ok());
         let ends = ends.map(|ends| format!("good until {ends}")).unwrap_or_default();
         Check::good("certificate", state.said(&ends))
-    }
-}
-
-impl State {
-    /// How it stands with what is served until `ends`.
-    fn said(&self, ends: &str) -> String {
-        let problems = self.problems.values().map(String::as_str);
-        // Asked at an address that the certificate is not for, it warns nobody,
-        // whatever the API server was told.
-        match self.problems.contains_key(ADDRESS) {
-            true => problems.chain([ends]).collect::<Vec<_>>().join("; "),
-            false => {
-                let said = [ends, self.registration.as_str()].into_iter();
-                said.chain(problems).collect::<Vec<_>>().join("; ")
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn where_the_api_server_asks_in_vain_it_is_not_said_that_warnings_are_asked_for() {
-        let mut state =
-            State { registration: "warnings are asked for".to_owned(), ..State::default() };
-        assert_eq!(state.said("good until then"), "good until then; warnings are asked for");
-        state.problems.insert("Secret", "no answer".to_owned());
-        assert!(state.said("").ends_with("warnings are asked for; no answer"));
-        state.problems.insert(ADDRESS, "nobody is warned: so it is".to_owned());
-        let said = state.said("good until then");
-        assert!(!said.contains("asked for") && said.contains("nobody is warned"), "{said}");
-        assert!(said.ends_with("; good until then"), "{said}");
     }
 }

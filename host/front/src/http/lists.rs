@@ -13,11 +13,9 @@ use futures::{StreamExt as _, stream};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
+use tread_model::object_name;
 
 const LIMITS: Limits = Limits { at_a_time: 16, time: Duration::from_secs(15), body: 1024 };
-
-/// The API server takes no longer name.
-const LONGEST_NAME: usize = 253;
 
 /// JSON texts, each made when it is sent.
 pub type Items = Box<dyn Iterator<Item = Vec<u8>> + Send>;
@@ -62,11 +60,7 @@ async fn plan(
     from: Sender,
 ) -> Result<Response, Refused> {
     // Nothing is asked for a name that no object can have.
-    let possible = name.len() <= LONGEST_NAME
-        && name
-            .bytes()
-            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'.'));
-    if !possible {
+    if !object_name::is_possible(&name) {
         let sentence = "this is no name of a plan: kubectl get dplan lists them";
         return Err(Refused::new(StatusCode::BAD_REQUEST, sentence));
     }

@@ -1,7 +1,8 @@
 //! What Prometheus' operator takes: what to scrape, and what to wake somebody for.
 
+use super::options::Options;
 use super::words::{named, selector};
-use super::{NAME, Options};
+use crate::names::NAME;
 use serde_json::{Value, json};
 
 pub(super) fn service_monitor(options: &Options) -> Value {

@@ -1,7 +1,7 @@
 //! What the API server asks tread about.
 
 use super::words::named;
-use crate::admission::{self, PATH, WEBHOOK};
+use crate::names::{self, NAME, PATH, WEBHOOK};
 use k8s_openapi::api::admissionregistration::v1::{
     MatchCondition, RuleWithOperations, ServiceReference, ValidatingWebhook,
     ValidatingWebhookConfiguration, WebhookClientConfig,
@@ -54,7 +54,7 @@ pub fn configuration(namespace: &str, reached: &Reached) -> ValidatingWebhookCon
     let (service, url) = match reached {
         Reached::InNamespace(namespace) => {
             let service = ServiceReference {
-                name: super::NAME.to_owned(),
+                name: NAME.to_owned(),
                 namespace: namespace.clone(),
                 // Filled in by tread, like whom to trust.
                 path: None,
@@ -86,6 +86,6 @@ pub fn configuration(namespace: &str, reached: &Reached) -> ValidatingWebhookCon
         timeout_seconds: Some(2),
         ..ValidatingWebhook::default()
     };
-    let metadata = named(&admission::configuration(namespace), None);
+    let metadata = named(&names::configuration(namespace), None);
     ValidatingWebhookConfiguration { metadata, webhooks: Some(vec![webhook]) }
 }

@@ -1,8 +1,9 @@
 //! The Deployment, and what belongs to it.
 
 use super::grants::LEASE;
+use super::options::Options;
 use super::words::{labels, named, selector};
-use super::{NAME, Options};
+use crate::names::NAME;
 use k8s_openapi::api::apps::v1::{
     Deployment, DeploymentSpec, DeploymentStrategy, RollingUpdateDeployment,
 };

@@ -5,6 +5,8 @@
 //! old one in what clients trust; when they know it, the server's certificate
 //! is signed by it; when that is served everywhere, the old one goes.
 
+pub(super) use super::lives::{CertificateError, Lives};
+
 use super::paths::{self, Asked};
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
@@ -26,35 +28,6 @@ const BACKDATED: Duration = Duration::from_secs(3600);
 
 /// The end of the year 9999: no certificate can say more.
 const LATEST: u64 = 253_402_300_799;
-
-/// For how long things are good.
-#[derive(Debug, Clone, Copy)]
-pub struct Lives {
-    /// An authority.
-    pub authority: Duration,
-    /// A server's certificate.
-    pub server: Duration,
-    /// How long everybody has to learn of something new before it is relied on.
-    pub overlap: Duration,
-}
-
-impl Default for Lives {
-    fn default() -> Lives {
-        const DAY: Duration = Duration::from_secs(24 * 3600);
-        Lives { authority: DAY * 730, server: DAY * 180, overlap: Duration::from_secs(600) }
-    }
-}
-
-/// Why a certificate cannot be made or used.
-#[derive(Debug, thiserror::Error)]
-pub enum CertificateError {
-    /// It cannot be made.
-    #[error("a certificate cannot be made: {0}")]
-    Making(#[from] rcgen::Error),
-    /// What is kept is not what was written.
-    #[error("{0}")]
-    Unusable(String),
-}
 
 fn unusable(what: &str, error: impl std::fmt::Display) -> CertificateError {
     CertificateError::Unusable(format!("{what}: {error}"))

@@ -3,8 +3,8 @@
 //! everywhere before the API server is told of it, and the old one goes when it
 //! has been told.
 
-use super::material::{CertificateError, Lives};
-use crate::admission::PATH;
+use super::lives::{CertificateError, Lives};
+use crate::names::PATH;
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, PoisonError, RwLock};
 use tread_model::digest::Digest;

@@ -1,6 +1,6 @@
 //! A connection that makes room when it ends, and ends when it has to make room.
 
-use super::Room;
+use super::room::Room;
 use std::future::Future as _;
 use std::io;
 use std::pin::Pin;

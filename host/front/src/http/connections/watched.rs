@@ -1,6 +1,6 @@
 //! What is asked on a connection: by whom, and whether it is being answered.
 
-use super::{Place, Room};
+use super::room::{Place, Room};
 use crate::http::answer::Refused;
 use axum::http::{HeaderValue, Request, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
