@@ -98,7 +98,7 @@ impl Cache {
         self.prune();
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let making = format!("{name}.{}.{count}", std::process::id());
-        // What a process of the same number left behind is of no use.
+        // A file of this name was left behind by another process that had the same id.
         let _ = rustix::fs::unlinkat(&self.0, &making, AtFlags::empty());
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let mut file =
@@ -153,7 +153,8 @@ fn name(component: &Sha256, key: &Digest) -> String {
     format!("{PREFIX}{}-{}", component.hex(), key.short())
 }
 
-/// Binds compiled code to what it was made of and for.
+/// A digest that binds compiled code to the component, and to the version and settings
+/// that it was compiled for.
 fn seal(component: &Sha256, key: &Digest, compiled: &[u8]) -> Digest {
     let mut seal = Fields::new("tread cache 2");
     seal.digest(component);

@@ -15,7 +15,8 @@ use wasmtime::component::{
 };
 use wasmtime::{Store, UpdateDeadline};
 
-/// How many calls that hang a call waits for.
+/// For how many calls, one after the other, a call waits before it gives up: even if
+/// each of them hangs.
 const PATIENCE: u32 = 10;
 
 /// A component that can be called.
@@ -118,8 +119,8 @@ impl Running<'_> {
     }
 }
 
-/// Looks at the clocks of this thread whenever the call could have taken all of
-/// its time, and ends it when it has.
+/// Ends the call when it has taken its time: the clocks of this thread are looked at
+/// each time the call could have reached a limit.
 fn end_in_time(store: &mut Store<Guest>, time: Time) {
     let watch = Stopwatch::start();
     store.set_epoch_deadline(ticks(time.processor.min(time.wall)));
@@ -137,7 +138,7 @@ pub(crate) struct Done<T> {
 }
 
 impl<T> Done<T> {
-    /// Goes on with the value, which may turn out to break a rule.
+    /// Checks the value, which may break a rule of the contract.
     pub(crate) fn and_then<U>(
         self,
         check: impl FnOnce(T) -> Result<U, Failure>,
@@ -180,7 +181,7 @@ where
     }
 }
 
-/// The value, or an error and its name in case that it is no trap.
+/// The value; or an error, and the kind of failure that it is if it is no trap.
 fn invoke<Params, Value>(
     store: &mut Store<Guest>,
     ready: &Ready,

@@ -35,7 +35,8 @@ impl Ranges {
         claims.find_map(|(_, claim)| self.claims.get(claim)).map(|claim| claim.changes.as_str())
     }
 
-    /// From the least of all claims that match a change to the most.
+    /// The least and the most disruptive answer that all claims matching a change
+    /// allow together.
     fn range(&self, id: &str) -> Option<(Effect, Effect)> {
         let claims = self.router.claimants(id);
         claims.filter_map(|(_, claim)| self.claims.get(claim)).fold(None, |range, claim| {
@@ -94,8 +95,8 @@ impl Offer<'_, '_> {
         Ok(checked)
     }
 
-    /// That there is no change of this index, with the one that is nearest to
-    /// it, and why that was offered.
+    /// The message for a change that was not offered. It names the offered one with
+    /// the nearest index, and why that one was offered.
     fn unknown(&self, number: usize, index: u32) -> String {
         let count = self.changes.len();
         let mut message = format!(

@@ -41,8 +41,8 @@ impl Time {
         Time { processor, wall: processor.saturating_mul(patience) }
     }
 
-    /// How much longer there is nothing to look at: a single thread cannot take
-    /// the rest of its processor time in less.
+    /// How long it takes at least until the time could be over: a single thread cannot
+    /// use its processor time up faster.
     pub(crate) fn left(&self, taken: Taken) -> Result<Duration, TooLong> {
         if taken.processor >= self.processor {
             return Err(TooLong::Processor(self.processor));

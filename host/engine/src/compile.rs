@@ -67,12 +67,13 @@ pub fn serve(limits: &Limits) -> anyhow::Result<()> {
     let mut component = Vec::new();
     input.take(limits.module_bytes as u64 + 1).read_to_end(&mut component)?;
     let limit = Rlimit { current: Some(memory), maximum: Some(memory) };
-    // What it writes to: a cluster counts that, and no address space.
+    // Limits the memory that it writes to, as a cluster does, and not its address
+    // space.
     setrlimit(Resource::Data, limit)?;
-    // For one whose parent is gone, and does not end it.
+    // It ends by itself when nobody is there to end it, because its parent is gone.
     let seconds = Some(limits.compile_time.as_secs().saturating_add(1));
     setrlimit(Resource::Cpu, Rlimit { current: seconds, maximum: seconds })?;
-    // One thread needs less memory, and as much on a machine with many cores.
+    // One thread: it needs less memory, and the same on every machine.
     let answer = match compile(&component, allocator, Threads::One) {
         Ok(compiled) => [&[COMPILED], compiled.as_slice()].concat(),
         Err(message) => [&[REFUSED], message.as_bytes()].concat(),
@@ -83,7 +84,7 @@ pub fn serve(limits: &Limits) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Room for what recurses in the compiler; pages that are not used cost nothing.
+/// Stack for the recursion in the compiler; pages that are not used cost nothing.
 const COMPILER_STACK: usize = 16 << 20;
 
 const COMPILED: u8 = 0;
@@ -150,7 +151,7 @@ fn in_threads(component: &[u8], allocator: Allocator, limits: &Limits) -> Result
     std::thread::Builder::new()
         .name("tread-compiler".to_owned())
         .spawn(move || {
-            // Nobody listens any more if this took too long.
+            // If it took too long, the other side is gone.
             let _ =
                 sender.send(pool.install(|| compile(&component, allocator, Threads::OfEachCore)));
         })
@@ -165,11 +166,11 @@ fn in_threads(component: &[u8], allocator: Allocator, limits: &Limits) -> Result
     }
 }
 
-/// No look at what was taken is sooner after the one before.
+/// The least time between two looks at the processor time.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Waits for an answer of as many threads as `at_once` says, which have `taken`
-/// so much processor time. None: they end without one.
+/// Waits for an answer. `taken` gives the processor time so far, which `at_once`
+/// threads use up together. None: the sender is gone without an answer.
 fn answer_in_time<T>(
     receiver: &Receiver<T>,
     time: Time,
@@ -207,7 +208,7 @@ fn in_child(
     let job = job(allocator, memory);
     let answer = std::thread::scope(|scope| {
         scope.spawn(move || {
-            // A child that is gone says so by its missing answer.
+            // If the child is gone, its answer is missing: this error adds nothing.
             let _ = input.write_all(&job).and_then(|()| input.write_all(component));
         });
         let (sender, receiver) = mpsc::channel();
@@ -219,7 +220,7 @@ fn in_child(
         let process = child.0.id();
         let taken = || clock::of_process(process);
         let answer = answer_in_time(&receiver, limits.time_to_compile(), || 1, taken);
-        // Whatever the answer is, it ends here, and with it both threads.
+        // Whatever the answer is, the child ends here, and with it the two threads.
         child.kill();
         answer
     });
@@ -245,7 +246,7 @@ fn in_child(
     }
 }
 
-/// A child that never outlives its use.
+/// A child process that is ended when this is dropped.
 struct Reaped(Child);
 
 impl Reaped {

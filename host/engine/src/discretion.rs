@@ -1,6 +1,6 @@
-//! What becomes of the words of a policy that was offered a secret: they are
-//! shown nowhere, unless they were there before it was asked (law 10). What it
-//! used is such a word too.
+//! What is shown of a policy that was offered a secret (law 10): only texts that it
+//! had before it was asked. What the call used is kept back too, because it could tell
+//! something of the secret.
 
 use crate::call::Done;
 use crate::failure::failure;
@@ -18,13 +18,13 @@ const UNSHOWN: &str = "The policy was offered a secret, so its reason, which mig
 const UNSHOWN_FAILURE: &str =
     "It was offered secrets, so what it said, which might quote them, is not shown.";
 
-/// How far a policy's words go in one call.
+/// What of a policy's answer is shown in one call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Discretion<'w> {
     /// It was offered no secret.
     Free,
-    /// It was offered one: only words that it had before go further. Units are
-    /// such words too, unless it comes with the program.
+    /// It was offered one: only texts that it had before are shown. The names of units
+    /// count as such texts, unless the policy comes with the program.
     Bound { words: &'w Words, units: bool },
 }
 
@@ -76,8 +76,9 @@ impl<'w> Discretion<'w> {
         failed
     }
 
-    /// Reasons that were not there before are left out. So cannot be a unit,
-    /// whose name would then be a word on what the secret is.
+    /// Replaces reasons that the policy did not have before. The name of a unit cannot
+    /// be replaced, and could tell something of the secret: one that the policy did
+    /// not have before is a failure.
     fn of_verdicts(
         self,
         changes: &[&Change<'_>],
@@ -118,8 +119,8 @@ fn is_known(action: &Action, words: &Words) -> bool {
     }
 }
 
-/// Whether a failure tells in the policy's own words or numbers, such as how much
-/// memory it asked for, or only which limit it reached.
+/// Whether the message of a failure holds words or numbers of the policy, such as how
+/// much memory it asked for. The others only name the limit that was reached.
 fn may_quote(kind: FailureKind) -> bool {
     use FailureKind::{Deadline, NoRoom, OutOfFuel, Stack};
     !matches!(kind, Deadline | NoRoom | OutOfFuel | Stack)

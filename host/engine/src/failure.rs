@@ -25,9 +25,9 @@ pub(crate) fn is_reproducible(kind: FailureKind) -> bool {
     !matches!(kind, FailureKind::Deadline | FailureKind::Stack | FailureKind::NoRoom)
 }
 
-/// Of an error that ended a running guest. What is no trap broke the rules of
-/// passing values, in which case `otherwise` is the name for it. `said` is the
-/// last line of the guest's log.
+/// The failure for an error that ended a running guest. An error that is no trap broke
+/// the rules of passing values: its kind is `otherwise`. `said` is the last line of
+/// the guest's log.
 pub(crate) fn of_error(
     error: &wasmtime::Error,
     otherwise: FailureKind,

@@ -3,8 +3,8 @@
 use crate::limits::Limits;
 use tread_model::text::one_line_within;
 
-/// The lines of one call: so many are kept, the rest is counted.
-/// The default one is full: it keeps nothing.
+/// The lines of one call. As many as the limits allow are kept, and the others are
+/// counted. The default keeps nothing.
 #[derive(Debug, Default)]
 pub(crate) struct GuestLog {
     lines: Vec<String>,

@@ -147,7 +147,7 @@ impl Limiter {
         }
     }
 
-    /// What it has of memory, which is its peak: a memory never shrinks.
+    /// The memory that it has. A memory never shrinks, so that this is its peak.
     pub(crate) fn memory_taken(&self) -> usize {
         self.memory_taken
     }

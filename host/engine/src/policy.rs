@@ -116,9 +116,9 @@ impl Policy {
         })
     }
 
-    /// A policy whose module is gone, of which only is known what it was and
-    /// claimed: it fails on all of that (law 2). `message` says where the
-    /// module should be.
+    /// A policy whose module is gone. All that is known is what it was and what it
+    /// claimed: it fails on all of that (law 2). `message` says where the module
+    /// should be.
     pub fn missing(
         identity: PolicyIdentity,
         claims: Vec<Claim>,
@@ -207,8 +207,8 @@ impl Policy {
         self
     }
 
-    /// What else makes its answers what they are: limits of its own, and that it
-    /// cannot decide.
+    /// What its answers depend on besides: limits of its own, and why it cannot
+    /// decide.
     pub fn condition(&self) -> String {
         let failure = match &self.body {
             Body::Broken(failure) => Some(failure),
@@ -265,7 +265,7 @@ fn with_unchanged(claims: &[Claim]) -> Result<Router, Failure> {
     Router::new([(0, claims.as_slice())]).map_err(bad_description)
 }
 
-/// What may name the units that it restarts.
+/// The texts that may name units which it restarts.
 fn texts_of(description: &Description) -> Vec<String> {
     let settings = description.settings.iter();
     let settings = settings.flat_map(|it| [it.defaults.clone(), it.schema.clone()]);

@@ -12,7 +12,7 @@ pub(crate) struct Room {
     taken: Arc<AtomicUsize>,
 }
 
-/// A part of it, which is free again when this goes.
+/// A part of it, which is given back when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Taken {
     bytes: usize,

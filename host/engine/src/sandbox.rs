@@ -80,7 +80,7 @@ struct Loaded {
     digest: Sha256,
     serving: Arc<Serving>,
     ready: Ready,
-    /// Of the claims of the last call, which are hardly ever others.
+    /// For the claims of the last call: the next one mostly has the same.
     ranges: Mutex<Option<Arc<Ranges>>>,
     /// What its code takes, unless it comes with the program.
     _room: Option<Taken>,
@@ -201,7 +201,8 @@ impl Sandbox {
     }
 
     fn readied(&self, serving: &Serving, compiled: &[u8]) -> Result<Ready, Failure> {
-        // Fresh from the compiler it can only be too large for an instance.
+        // What the compiler has just made can only fail by being too large for an
+        // instance.
         let component = deserialize(serving, compiled)
             .map_err(|error| failure(FailureKind::Memory, format!("{error:#}")))?;
         let needs = component.resources_required();

@@ -130,7 +130,7 @@ fn pool(limits: &Limits, slots: u32) -> PoolingAllocationConfig {
         .table_elements(limits.table_elements)
         .linear_memory_keep_resident(MEMORY_KEPT)
         .table_keep_resident(TABLE_KEPT)
-        // With it a page that a call wrote may survive into the next one.
+        // With it, a page that one call wrote could be seen by the next one.
         .pagemap_scan(Enabled::No);
     pool
 }

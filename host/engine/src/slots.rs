@@ -13,7 +13,7 @@ pub(crate) struct Slots {
 #[derive(Debug)]
 struct State {
     free: u32,
-    /// Waking nobody is a system call all the same.
+    /// How many wait: waking somebody is a system call even if nobody waits.
     waiting: u32,
 }
 

@@ -1,5 +1,5 @@
-//! What makes a call look at its clocks: a thread that moves the engine's epoch
-//! on while policies run.
+//! A thread that raises the engine's epoch while policies run, so that calls look at
+//! their clocks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -32,8 +32,8 @@ impl Drop for Ticking<'_> {
 }
 
 impl Ticker {
-    /// Begins a call. There is a thread once this returns, and it stays for a
-    /// while, so that a row of calls does not start one each.
+    /// Begins a call. From then on a thread ticks. It goes on for a while after the
+    /// call, so that calls in quick succession do not start a thread each.
     pub(crate) fn begin(&self, engine: &wasmtime::Engine) -> std::io::Result<Ticking<'_>> {
         self.0.calls.fetch_add(1, Ordering::SeqCst);
         let ticking = Ticking(&self.0);
@@ -69,8 +69,8 @@ fn tick(state: &State, engine: &EngineWeak) {
         if idle < IDLE_TICKS {
             continue;
         }
-        // Ready to end; but a call may have begun meanwhile and have relied on
-        // this thread. If so go on, unless it has started another.
+        // This thread is about to end. If a call has begun meanwhile and counts on it,
+        // it goes on, unless that call has started another thread.
         state.ticking.store(false, Ordering::SeqCst);
         let needed = state.calls.load(Ordering::SeqCst) > 0;
         if !needed || state.ticking.swap(true, Ordering::SeqCst) {

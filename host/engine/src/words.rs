@@ -1,5 +1,5 @@
-//! What a policy can say that tells nothing of what it is offered: words that
-//! were there before.
+//! What a policy can say without telling anything of what it is offered: texts that it
+//! had before.
 
 use serde_json::Value;
 use std::collections::BTreeSet;

@@ -117,7 +117,7 @@ fn bounded<A>(mut server: Server<SocketAddr, A>, headers: Duration) -> Server<So
     server.http1_only()
 }
 
-/// With an answer to what no route takes.
+/// With answers for paths and methods that no route takes.
 fn whole(router: Router) -> Router {
     router.fallback(answer::not_found).method_not_allowed_fallback(answer::wrong_method)
 }

@@ -19,7 +19,7 @@ pub struct Digest(pub [u8; 32]);
 pub struct Sha256(pub [u8; 32]);
 
 impl Digest {
-    /// The digest of nothing that there is: a place for one that comes later.
+    /// Stands where no digest has been computed: it is the digest of nothing.
     pub(crate) const NONE: Digest = Digest([0; 32]);
     const ALGORITHM: &str = "blake3:";
 

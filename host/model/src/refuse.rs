@@ -81,7 +81,7 @@ fn edit<T>(old: Option<T>, new: Option<T>) -> Edit {
 
 /// Differences that only provisioning a node could make.
 pub(crate) fn differences(old: &NodeConfig<'_>, new: &NodeConfig<'_>, own: &mut Own) {
-    // The gravest first: what is more than is told is left out behind.
+    // The gravest warning first: where there are too many, the last ones are left out.
     own.warnings.extend(locked_out(old, new));
     own.warnings.extend(new.notes.iter().cloned());
     for pair in canonical::join(old.fixed.iter(), new.fixed.iter(), |fixed| fixed.field.as_str()) {
@@ -220,7 +220,7 @@ pub(crate) fn faulty(old: &NodeConfig<'_>, new: &NodeConfig<'_>, own: &mut Own) 
     let through = Nodes::left_over(old, new).written_through(new);
     for Fault { id, field, reason } in new.faults.iter().chain(&nodes).chain(&through) {
         let (first, reasons) = by_id.entry(id).or_insert((field, Vec::new()));
-        // The first field stands before all reasons already.
+        // The first field is named in front of all reasons.
         reasons.push(if first == field { reason.clone() } else { format!("{field}: {reason}") });
     }
     let places = own.refusals.iter().enumerate().filter(|_| !by_id.is_empty());
@@ -270,7 +270,7 @@ fn has(config: &NodeConfig<'_>, id: &str) -> bool {
 /// The files of a config that cannot be applied whatever a node has now; to be
 /// asked about each file, in order.
 pub(crate) struct Inapplicable<'c> {
-    /// The paths of which the last one may be a continuation.
+    /// The files, one below the other by their text, that the next path may lie below.
     above: Vec<&'c str>,
     nodes: Nodes,
 }

@@ -2,7 +2,7 @@
 
 use similar::{Algorithm, DiffOp, capture_diff_slices, group_diff_ops};
 
-/// One side of what is compared.
+/// The largest text that is compared.
 pub const MAX_BYTES: usize = 1 << 20;
 
 /// Lines of both sides together that are compared, not counting those that

@@ -36,7 +36,7 @@ fn read<T: DeserializeOwned>(section: &[u8], name: &str, limits: &Limits) -> Res
     }
     serde_json::from_slice(section).map_err(|error| {
         let error = error.to_string();
-        // What serde calls by the names of types in here.
+        // The library names the types of this program, which tell an author nothing.
         let error = error
             .replace("struct Description", "an object with name, version, summary and claims")
             .replace("struct Declarations", "an object with needsSecrets and reasons")

@@ -36,11 +36,10 @@ pub(super) struct Import {
 /// `None` for types of other kinds.
 type Members = Option<Vec<(String, bool)>>;
 
-/// No more imports are looked at: a policy has one or two.
+/// No more imports are read: a policy has one or two.
 const MOST_IMPORTS: usize = 64;
 
-/// No more types are taken that may lie within each other. Reading types
-/// recurses, so that a row of them is a full stack, and here that is the host's.
+/// How many types may be nested. Reading them recurses on the stack of the host.
 const MOST_NESTED_TYPES: usize = 500;
 
 impl Shape {
@@ -190,7 +189,7 @@ impl Shape {
         problems
     }
 
-    /// What it needs from its first instruction on, where that is too much.
+    /// What it needs before it runs, where that is more than it may have.
     fn excess(&self, limits: &Limits) -> Option<String> {
         let memory = self.memories.iter().fold(0u64, |sum, it| sum.saturating_add(*it));
         let table = self.tables.iter().copied().max().unwrap_or(0);
@@ -226,8 +225,8 @@ impl Shape {
     }
 }
 
-/// At least as many as the deepest row of types within types, found without
-/// reading them: within a type each begins with these two bytes.
+/// An upper bound of how deep types are nested, found without reading them: each type
+/// within a type begins with these two bytes.
 fn nested_types(bytes: &[u8]) -> Result<usize, BinaryReaderError> {
     let mut count = 0;
     for payload in Parser::new(0).parse_all(bytes) {

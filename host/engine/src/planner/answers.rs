@@ -1,6 +1,6 @@
-//! What plans share that are made at a time, for many pools that get one change
-//! say: what policies answered, so that none is asked the same twice; how many
-//! changes one of them may have; and whether anybody still waits for them.
+//! What several plans share that are made together, such as those of many pools for
+//! one change: what policies answered, so that none is asked the same twice; how many
+//! changes a plan may have; and whether anybody still waits for them.
 
 use super::heard::Heard;
 use crate::policy::Policy;
@@ -15,10 +15,10 @@ use tread_model::problem::Problems;
 /// again.
 const REMEMBERED: (usize, usize) = (10_000, 16 << 20);
 
-/// What policies answered while plans were made that belong together.
+/// The answers of policies, for plans that are made together.
 ///
-/// A policy has nothing but the question to answer from, so it makes no
-/// difference to a plan whether its policies were asked for it.
+/// A policy has nothing but the question to answer from, so it makes no difference to
+/// a plan whether its policies were asked for it.
 #[derive(Debug)]
 pub struct Answers {
     heard: Mutex<HashMap<Question, Answered>>,
@@ -57,7 +57,7 @@ pub enum Unplanned {
     Ended,
 }
 
-/// What a policy is asked. The policy is told by where it stands in memory.
+/// What a policy is asked. The policy is identified by its place in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Question {
     policy: usize,
@@ -67,13 +67,12 @@ struct Question {
 #[derive(Debug)]
 struct Answered {
     heard: Arc<OnceLock<Heard>>,
-    /// It stays where it is, so that no other one is taken for it.
+    /// Held, so that no other policy comes to its place in memory.
     _policy: Arc<Policy>,
 }
 
 impl Answers {
-    /// For plans of which none has more changes than these: one that would is not
-    /// made.
+    /// For plans of at most so many changes: one that would have more is not made.
     pub fn to_at_most(most_changes: usize) -> Answers {
         Answers {
             heard: Mutex::default(),
@@ -84,7 +83,7 @@ impl Answers {
         }
     }
 
-    /// For plans whose digests nobody looks at: they are of nothing.
+    /// For plans whose digests nobody looks at: they are not computed.
     #[must_use]
     pub fn without_digests(self) -> Answers {
         Answers { digests: false, ..self }

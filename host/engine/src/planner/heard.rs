@@ -23,7 +23,7 @@ pub(super) enum Heard {
 }
 
 impl Heard {
-    /// About what it takes to remember it.
+    /// About how many bytes it takes to remember it.
     pub(super) fn bytes(&self) -> usize {
         match self {
             Heard::Verdicts(verdicts) => {
@@ -34,8 +34,9 @@ impl Heard {
         }
     }
 
-    /// What policies answer is remembered for many configs; what these say of a
-    /// unit that it touches is not.
+    /// The same answer, or a failure if it touches a unit that these configs do not
+    /// let be touched gently. That is checked here, and not remembered with the
+    /// answer, because an answer is remembered for many configs.
     pub(super) fn held_to<'u>(
         self,
         policy: &Policy,

@@ -140,7 +140,7 @@ impl<'r, 'a> Round<'r, 'a> {
             }
         }
         for (policy, offer) in all.iter().zip(offers) {
-            // Whoever waits no longer gets no plan, whatever was answered.
+            // If nobody waits any more, no plan is made, whatever was answered.
             if self.remembered.as_ref().is_some_and(|(answers, _)| answers.has_ended()) {
                 return Ok(());
             }
@@ -282,8 +282,8 @@ impl<'r, 'a> Round<'r, 'a> {
         }
         let (old, new) = self.sides;
         let mut entries = unchanged(old, new, |id| policy.wants_unchanged(id))?;
-        // What an admin answered for changes out of this policy's sight, but not
-        // out of the whole that it compares: it counts as done.
+        // What an admin answered for is not offered to this policy as a change. It
+        // still belongs to the whole that the policy compares, and is taken as done.
         for (change, said) in self.comparison.changes.iter().zip(&self.statements) {
             let answered =
                 said.iter().any(|it| it.policy.layer == Layer::Admin && has_answered(it));
@@ -297,8 +297,8 @@ impl<'r, 'a> Round<'r, 'a> {
     }
 }
 
-/// Of a policy that needs secrets and may not read them: why it has no opinion on
-/// this one, and who can change that.
+/// The verdict of a policy that needs secrets and may not read them: it says why it
+/// has no opinion on this one, and who can change that.
 fn with_reason(policy: &Policy, change: &Change<'_>, said: Option<Verdict>) -> Option<Verdict> {
     let silent = said.as_ref().is_none_or(|verdict| verdict.answer == Answer::Abstain);
     if !(silent && policy.misses_secrets() && is_secret(change)) {

@@ -25,7 +25,7 @@ pub struct Shadows {
     pub warnings: Vec<String>,
 }
 
-/// As [`super::plan`], and what some policies in the shadow would make of it,
+/// As [`super::plan()`], and what some policies in the shadow would make of it,
 /// with the calls that this took. The plan is the same as without them.
 pub fn plan_with_shadows<'a>(
     sandbox: &Sandbox,

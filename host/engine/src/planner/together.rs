@@ -11,10 +11,11 @@ use tread_model::config_digest::{differences_of_pair, digests_of_pair};
 use tread_model::diff::{Comparison, compare_digested};
 use tread_model::plan::compare::Shadow;
 
-/// One of several plans that are made together: as [`super::plan`], or
-/// [`super::plan_with_shadows`], and asks nothing that is answered already. The calls of
-/// both are with the plan. It is not made where it has more changes than it may,
-/// nor for somebody who does not wait any more.
+/// One of several plans that are made together: as [`super::plan()`], or as
+/// [`super::plan_with_shadows`] where there are shadows. No policy is asked what it
+/// has answered already. The calls of both plans are in the first one. It is an error
+/// where the plan would have more changes than it may, and where nobody waits for it
+/// any more.
 pub fn plan_together<'a>(
     sandbox: &Sandbox,
     policies: &PolicySet,

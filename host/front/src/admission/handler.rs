@@ -25,11 +25,11 @@ const DEADLINE: Duration = Duration::from_millis(1500);
 /// takes several times as much while it is read.
 const LIMITS: Limits =
     Limits { at_a_time: 8, time: Duration::from_millis(1800), body: 4 * 1024 * 1024 };
-/// Longer warnings are cut by the API server, where nobody chooses where.
+/// The API server cuts longer warnings at any place; tread cuts them at a better one.
 const LONGEST: usize = 256;
 /// How much of a warning is looked at, so that a flood of them is cleaned in time.
 const READ: usize = 16 * LONGEST;
-/// The API server cuts what is more than this, in bytes.
+/// How many bytes of all warnings together the API server passes on.
 const ALL: usize = 4096;
 
 /// Says what a request will do. Dropped: nobody waits for it any more.
@@ -46,11 +46,11 @@ pub fn webhook(warn: Warn, metrics: Metrics, paths: Paths) -> Router {
     let router = Router::new()
         .route(&format!("{}/{{path}}", super::PATH), post(answer))
         .with_state(Service { warn, metrics });
-    // Before anything else: nobody else is answered, nor takes a place.
+    // The path is checked first, so that nobody else is answered or takes a place.
     guarded(router, LIMITS).layer(from_fn_with_state(paths, only_there))
 }
 
-/// Everybody else is told what is told of any path at which there is nothing.
+/// Everybody else gets the answer for a path at which there is nothing.
 async fn only_there(State(paths): State<Paths>, request: Request, next: Next) -> Response {
     match paths.has(request.uri().path()) {
         true => next.run(request).await,
@@ -69,8 +69,8 @@ async fn answer(State(service): State<Service>, body: Bytes) -> Result<Json<Valu
     drop(body);
     let (uid, kind, name) = (asked.uid.clone(), asked.kind.clone(), asked.name.clone());
     let mut said = Warned::default();
-    // In a task of its own, so that neither a panic nor a computation that does
-    // not pause takes the answer with it. It ends with this, whatever ends this.
+    // In a task of its own: a panic, or a computation without a pause, does not keep
+    // the answer back. The task ends when this function ends.
     let mut warned = JoinSet::new();
     warned.spawn(async move { (service.warn)(asked).await });
     match timeout_at(begun + DEADLINE, warned.join_next()).await {
@@ -89,7 +89,7 @@ async fn answer(State(service): State<Service>, body: Bytes) -> Result<Json<Valu
     Ok(Json(Asked::allowed(&uid, &passed_on(said.lines))))
 }
 
-/// What the API server passes on and a terminal can take.
+/// The warnings, as the API server passes them on and a terminal can show them.
 fn passed_on(warnings: Vec<String>) -> Vec<String> {
     let lines: Vec<String> =
         warnings.iter().map(|line| one_line(line)).filter(|l| !l.is_empty()).collect();
@@ -111,7 +111,7 @@ fn passed_on(warnings: Vec<String>) -> Vec<String> {
 }
 
 fn one_line(text: &str) -> String {
-    // No more of it is looked at than may be shown.
+    // Only as much of it is read as may be shown.
     let (text, rest) = text.split_at(text.floor_char_boundary(READ));
     let visible = clean(text);
     if rest.is_empty() && visible.chars().count() <= LONGEST || visible.is_empty() {

@@ -73,7 +73,8 @@ pub fn look(
         if is_told && asks.is_none() {
             continue;
         }
-        // The list may have changed since.
+        // The list of webhooks may have changed: the patch checks that this is still
+        // the right one.
         patch.push(json!({"op": "test", "path": format!("/webhooks/{at}/name"), "value": WEBHOOK}));
         if !is_told {
             let bundle = k8s_openapi::ByteString(bundle.as_bytes().to_vec());
@@ -85,7 +86,8 @@ pub fn look(
             patch.push(json!({"op": "add", "path": path, "value": value}));
         }
     }
-    // Who was stopped before it is sent does not write over what the next leader did.
+    // With the version that it is based on: a replica that was paused before it sent
+    // this does not overwrite what the next leader wrote.
     let seen = found.and_then(|found| found.metadata.resource_version.as_ref());
     if let Some(seen) = seen.filter(|_| !patch.is_empty()) {
         patch.insert(0, json!({"op": "add", "path": "/metadata/resourceVersion", "value": seen}));
@@ -97,7 +99,8 @@ pub fn look(
     }
 }
 
-/// The field that says where to ask, and what it has to say, unless it does.
+/// The field that says where to ask, and what it should hold; none if it holds that
+/// already.
 fn elsewhere(config: &WebhookClientConfig, path: &str) -> Option<(&'static str, String)> {
     if let Some(service) = &config.service {
         let is_there = service.path.as_deref() == Some(path);
@@ -105,7 +108,7 @@ fn elsewhere(config: &WebhookClientConfig, path: &str) -> Option<(&'static str, 
     }
     let url = config.url.as_deref()?;
     let parsed: axum::http::Uri = url.parse().ok()?;
-    // What stands before it is an admin's.
+    // The part of the path before it is chosen by an admin.
     let before = parsed.path().rsplit_once(PATH).map_or("", |(before, _)| before);
     let wanted = format!("{}://{}{before}{path}", parsed.scheme_str()?, parsed.authority()?);
     (url != wanted).then_some(("url", wanted))

@@ -25,11 +25,11 @@ impl<S> Accept<TcpStream, S> for Bounded {
     type Future = Ready<io::Result<(Counted, Watched<S>)>>;
 
     fn accept(&self, stream: TcpStream, service: S) -> Self::Future {
-        // One without a peer has ended already.
+        // A connection without the address of a peer has ended already.
         let peer = stream.peer_addr().map(|peer| peer.ip().to_canonical());
         ready(peer.and_then(|peer| match self.room(peer) {
             Some((room, ends)) => {
-                // It only costs time if this cannot be set.
+                // Without it answers only take longer.
                 let _ = stream.set_nodelay(true);
                 let room = Arc::new(room);
                 Ok((

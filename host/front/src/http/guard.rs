@@ -39,12 +39,14 @@ pub fn guarded(router: Router, limits: Limits) -> Router {
 }
 
 async fn watch_over(State(guard): State<Guard>, request: Request, next: Next) -> Response {
-    // The rest of a path may be what only the API server is told.
+    // Only the first part of a path is logged: the rest may be a secret of the API
+    // server.
     let path = request.uri().path().split('/').nth(1).unwrap_or_default().to_owned();
     let ends = Instant::now() + guard.time;
     let connection = request.extensions().get().cloned();
     let answer = async {
-        // Closed never: the answer is then given without a bound.
+        // It is never closed; if it were, the answer would be given without this
+        // limit.
         let room = Arc::clone(&guard.room).acquire_owned().await.ok();
         (AssertUnwindSafe(next.run(request)).catch_unwind().await, room)
     };

@@ -22,7 +22,8 @@ pub type Items = Box<dyn Iterator<Item = Vec<u8>> + Send>;
 
 /// What there is to list, without contents (law 10).
 pub trait Lists: Send + Sync + 'static {
-    /// All plans, whole: with what their objects leave out for their size.
+    /// All plans, complete: also with what their objects leave out because of its
+    /// size.
     fn plans(&self) -> Items;
     /// One plan, likewise.
     fn plan(&self, name: &str) -> Option<Vec<u8>>;
@@ -86,7 +87,7 @@ fn json(body: Body) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], body).into_response()
 }
 
-/// What is put together before any of it is sent.
+/// How many bytes are collected before they are sent.
 const TOGETHER: usize = 64 << 10;
 
 /// A list. One that is long is made while it is sent, so that whoever reads slowly

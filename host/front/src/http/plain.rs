@@ -14,7 +14,7 @@ use tread_kube::metrics::Metrics;
 
 const LIMITS: Limits = Limits { at_a_time: 16, time: Duration::from_secs(5), body: 1024 };
 
-/// More of a message is in the log.
+/// A longer message is cut; the log has all of it.
 const LONGEST_MESSAGE: usize = 1024;
 
 /// Something that has to be so before tread is ready.
@@ -24,7 +24,7 @@ pub struct Check {
     pub name: String,
     /// Whether it is so.
     pub ok: bool,
-    /// How it stands; why it is not so, and what to do.
+    /// How it is; if it is not fulfilled, why, and what to do.
     pub message: String,
 }
 
@@ -49,7 +49,8 @@ pub fn plain(readiness: Readiness, metrics: Metrics) -> Router {
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(async move || ready(&readiness())));
     let measures = Router::new().route("/metrics", get(async move || measured(&metrics)));
-    // Each by itself: probes do not wait for what is measured.
+    // Both have limits of their own, so that probes do not wait for whoever reads
+    // metrics.
     guarded(probes, LIMITS).merge(guarded(measures, LIMITS))
 }
 

@@ -1,4 +1,5 @@
-//! How often each of many may ask: some at once, and then one after each pause.
+//! How often each of many askers may ask: a few times at once, and then once after
+//! each pause.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -7,9 +8,9 @@ use tokio::time::Instant;
 
 /// So many at once.
 const AT_ONCE: u32 = 10;
-/// One more after each of these.
+/// After each such pause, one more.
 pub(super) const PAUSE: Duration = Duration::from_secs(1);
-/// Of how many it is remembered: others count as one.
+/// How many askers are remembered; all others count as one.
 const MOST: usize = 4096;
 
 /// How often each of many asked. None of them may be known.
@@ -44,7 +45,7 @@ impl<K: Eq + Hash> Rates<K> {
         self.each.entry(who).or_default().take(now)
     }
 
-    /// The last question of this one does not count.
+    /// Takes back the last question of this asker: it does not count.
     pub(super) fn give_back(&mut self, who: K) {
         let asked = self.each.get_mut(&who).unwrap_or(&mut self.others);
         asked.used = asked.used.saturating_sub(1);
@@ -63,7 +64,7 @@ impl Asked {
         if used >= AT_ONCE {
             return false;
         }
-        // What has passed of a pause goes on counting.
+        // The part of a pause that has passed already is kept.
         let again = self.used.saturating_sub(used);
         self.since = match self.since {
             Some(since) if used > 0 => Some(since + PAUSE.saturating_mul(again)),

@@ -1,6 +1,6 @@
-//! An answer counts until it is sent. Of what is large little is handed over at a
-//! time, so that whoever asks and does not read holds no more than that, and has its
-//! connection closed when the time is over.
+//! Sends answers piece by piece. An answer takes its place among those that are
+//! answered until all of it is sent. Whoever asks and does not read holds no more than
+//! one piece, and the connection is closed when the time is over.
 
 use super::connections::Connected;
 use axum::body::Bytes;
@@ -46,7 +46,7 @@ pub(super) fn sent(response: Response, held: Held, ends: Instant) -> Response {
                 Err(error) => return Some((Err(error), (body, left, held))),
             }
         }
-        // A copy: what is handed over does not keep the rest.
+        // A copy, so that a piece does not keep the whole answer in memory.
         let piece = Bytes::copy_from_slice(&left.split_to(left.len().min(PIECE)));
         Some((Ok(piece), (body, left, held)))
     });

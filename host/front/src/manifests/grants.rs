@@ -53,7 +53,7 @@ pub(super) const NAMESPACE: &str = "NAMESPACE";
 /// The webhook's configuration.
 const CONFIGURATION: &str = "tread.NAMESPACE";
 
-/// Of the kinds that a cluster may have, and may get later.
+/// The definitions of the kinds that a cluster may have, or may get later.
 const DEFINITIONS: &[&str] = &[
     "awsmachinetemplates.infrastructure.cluster.x-k8s.io",
     "azuremachinetemplates.infrastructure.cluster.x-k8s.io",

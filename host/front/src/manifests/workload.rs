@@ -210,7 +210,8 @@ fn container(options: &Options) -> Container {
             of_pod("POD_NAME", "metadata.name"),
             of_pod("POD_NAMESPACE", "metadata.namespace"),
             set("TREAD_LOG", "info"),
-            // A directory in the volume: one that tread makes is only its own.
+            // A directory within the volume: tread makes it itself, so that only its
+            // own user may enter it.
             set("TREAD_CACHE_DIR", &format!("{CACHE}/compiled")),
         ]),
         ports: Some(vec![port("http", HTTP), port("https", HTTPS)]),

@@ -4,8 +4,9 @@
 
 use super::version::{Release, Rhel};
 
-/// From which release on, for the stream with which major of RHEL, what is the
-/// least, and whether OpenShift holds updates back for it.
+/// A row of the table. From the release `from` on, an image for the stream of RHEL
+/// `stream` has to be as new as the release `openshift` with the RHEL `rhel`; `blocks`
+/// says whether OpenShift holds updates back for an older one.
 struct Row {
     from: (u32, u32),
     stream: u32,
@@ -86,9 +87,10 @@ pub struct Limits {
     pub rhel: Option<Rhel>,
     /// The least major of RHEL, for its distance from the stream's.
     pub least_major: Option<u32>,
-    /// What is below blocks; else it is only warned of.
+    /// Whether an older image holds updates back; otherwise it is only warned of.
     pub blocks: bool,
-    /// The release is newer than the table, which knows this one last.
+    /// Where the release is newer than the table: the newest release that the table
+    /// has.
     pub as_of: Option<(u32, u32)>,
 }
 

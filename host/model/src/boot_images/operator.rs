@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// The first release that has the check.
 const FIRST: (u32, u32) = (4, 22);
 
-/// What the operator does with an update, and by what.
+/// Whether the operator holds an update back, and which version it decides by.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
     /// Automatic, Manual, None; empty: it has not said.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub enum Outcome {
     /// Nothing is wrong, or nothing is asked.
     Passes,
-    /// It is too old, and that holds up nothing.
+    /// It is too old, and no update is held back for it.
     Warns,
     /// It will be told.
     Waits,
@@ -157,10 +157,10 @@ pub fn judge(found: &Found, limits: &Limits, stream: &Stream) -> Verdict {
     verdict
 }
 
-/// The verdict on one resource in a cluster whose images are judged so. Where
-/// nobody asks for images nothing is wrong with it. Where an admin recorded the
-/// oldest one in use, that stands in for what is not known, and what is known
-/// holds nothing up.
+/// The verdict on one resource, given how the images of its cluster are judged. Where
+/// the mode is None, nothing is asked of it. Where an admin recorded the oldest
+/// version in use, that stands in for a version that is not known, and a known version
+/// that is too old is only warned of.
 pub fn judge_resource(
     mode: &Mode,
     nothing: Option<&str>,
@@ -284,7 +284,7 @@ pub enum Updater {
 pub struct Question<'q> {
     /// How images are judged.
     pub mode: &'q Mode,
-    /// Why there is nothing to judge, if there is not.
+    /// Why there is nothing to judge; none where there is something.
     pub nothing: Option<&'q str>,
     /// OpenShift's updater.
     pub updater: &'q Updater,

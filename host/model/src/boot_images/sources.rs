@@ -1,5 +1,5 @@
-//! Who knows which version a resource boots, in their ranks: the first that
-//! says anything is believed, also where it says something that nobody can read.
+//! The sources that say which version a resource boots, by rank. The first one that
+//! says anything is believed, even if what it says cannot be read.
 
 use super::document::shown;
 use super::version::{ImageVersion, Release};
@@ -123,7 +123,8 @@ impl Sources {
         if let Some(text) = &self.aleph {
             return read(KnownBy::Aleph, text);
         }
-        // What is only assumed does not stand in for what will be known.
+        // While the catalogue is still to be asked, the release of the installation is
+        // not assumed in its place.
         if let (Some(waits), None) = (&self.catalogue_waits, &self.problem) {
             return Found::NotYet(waits.clone());
         }
@@ -140,7 +141,8 @@ impl Sources {
     }
 }
 
-/// What two records say together. One that nobody can read spoils both.
+/// Both records together: the older version counts. If one cannot be read, neither
+/// counts.
 fn both(one: Found, two: Found) -> Found {
     match (one, two) {
         (Found::Version(by, one), Found::Version(_, two)) => Found::Version(by, one.older_of(two)),

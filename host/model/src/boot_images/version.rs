@@ -121,7 +121,7 @@ impl ImageVersion {
         ImageVersion { openshift: lesser(self.openshift, other.openshift), rhel, text }
     }
 
-    /// Whether it is, by what is known of both.
+    /// Whether it is older, by what is known of both.
     pub fn is_older_than(&self, other: &ImageVersion) -> bool {
         match (self.rhel.zip(other.rhel), self.openshift.zip(other.openshift)) {
             (Some((one, two)), _) if one != two => one < two,

@@ -54,7 +54,7 @@ impl ByteSet {
     }
 }
 
-/// What the next bytes of a name may be.
+/// One part of a glob: what the next bytes of a name may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Element {
     /// One byte of these.
@@ -82,7 +82,7 @@ pub(super) struct Automaton {
     stars: Vec<u64>,
     /// The elements that may be nothing: where one begins, the next begins too.
     empty: Vec<u64>,
-    /// The elements that go on whatever comes.
+    /// The elements at which a match stays whatever the next byte is.
     stays: Vec<u64>,
     /// Where a name may end.
     ends: Vec<u64>,
@@ -109,7 +109,8 @@ fn has(words: &[u64], bit: usize) -> bool {
 }
 
 impl Automaton {
-    /// Of elements one behind the other; each glob ends with [`Element::End`].
+    /// Makes it of the elements of all globs, one glob behind the other; each glob
+    /// ends with [`Element::End`].
     pub(super) fn new(elements: &[Element]) -> Automaton {
         let words = elements.len().div_ceil(64);
         let (row_of, examples) = classes(elements);
@@ -199,7 +200,7 @@ impl Automaton {
         }
     }
 
-    /// The elements at which the name may end, and it does.
+    /// After the whole name: the elements at which a match ends.
     pub(super) fn ended<'r>(&'r self, run: &'r Run) -> impl Iterator<Item = usize> + 'r {
         run.state.iter().zip(&self.ends).enumerate().flat_map(|(word, (state, ends))| {
             let mut left = state & ends;
@@ -225,8 +226,8 @@ fn classes(elements: &[Element]) -> (Vec<u8>, Vec<u8>) {
             }
         }
     }
-    // What tells bytes apart, one set after the other. With 256 classes there is
-    // nothing left to tell apart.
+    // Each set splits the classes that are partly inside it. With 256 classes each
+    // byte has one of its own, so that nothing can be split further.
     let mut class_of: Vec<usize> = vec![0; 256];
     let mut count = 1;
     for (byte, class) in (0..=u8::MAX).zip(class_of.iter_mut()) {
@@ -245,7 +246,7 @@ fn classes(elements: &[Element]) -> (Vec<u8>, Vec<u8>) {
             }
         }
         for (byte, class) in (0..=u8::MAX).zip(class_of.iter_mut()) {
-            // A class that is inside as a whole stays one.
+            // A class that is wholly inside the set is not split.
             let splits = bytes.has(byte) && outside.get(*class) == Some(&true);
             if splits && let Some(inside) = inside.get_mut(*class) {
                 *class = *inside.get_or_insert_with(|| {

@@ -1,4 +1,4 @@
-//! What a description has to keep.
+//! The rules that a description has to keep.
 
 use super::pattern::{MOST_ELEMENTS, Pattern};
 use crate::description::{Claim, Declarations, Description, SettingsDescription};
@@ -91,9 +91,9 @@ pub fn check_size(patterns: &[Pattern]) -> Result<(), String> {
     }
 }
 
-/// Of claims that nobody checked, those that can be: each a pattern that stands
-/// there once, and of all together what `policies` policies may have. The first
-/// ones stay.
+/// Of claims that nobody checked, those that can be used: each has to be a pattern,
+/// none may stand there twice, and all together may cost no more than the patterns of
+/// `policies` policies. The first ones stay.
 pub fn usable_claims(claims: impl IntoIterator<Item = Claim>, policies: usize) -> Vec<Claim> {
     let most = MOST_CLAIMS.saturating_mul(policies);
     let most_elements = MOST_ELEMENTS.saturating_mul(policies);

@@ -1,7 +1,7 @@
 //! From the text of a glob to the elements by which a name is matched.
 //!
-//! A glob stands for the alternatives of its braces, written out; each is a row
-//! of elements without any choice but how long its stars are.
+//! The alternatives in braces are written out. Each alternative is a row of elements;
+//! only the length of what a star matches is open.
 
 use super::automaton::{ByteSet, Element};
 
@@ -71,9 +71,8 @@ pub(super) fn start_of(name: &str) -> Result<(String, bool), String> {
     let mut is_glob = false;
     for token in tokens(name) {
         match token {
-            // Policies match with a library that would take letters behind a
-            // backslash for control characters, and characters of several bytes
-            // for several.
+            // The library with which policies match reads a letter behind a backslash
+            // as a control character, and a character of several bytes as several.
             Token::Escaped(c) if !c.is_ascii_punctuation() => {
                 return Err(format!("{name:?}: a backslash stands only before a glob character"));
             }
@@ -121,8 +120,9 @@ fn not_alone(glob: &str) -> String {
     format!("{glob:?}: ** stands alone between slashes, as in /etc/**/*.conf")
 }
 
-/// Whether a `**` at this place is one also to the library that policies match
-/// with, which sees no slashes across the borders of braces, but behind them.
+/// Whether the library with which policies match reads this `**` as a globstar too. In
+/// front of it the library looks no further than the beginning of its alternative;
+/// behind it, beyond the end of the braces.
 fn is_plain_globstar(tokens: &[Token<'_>], at: usize) -> bool {
     let Some(Token::Globstar) = tokens.get(at) else { return true };
     let before = at.checked_sub(1).and_then(|before| tokens.get(before));
@@ -133,7 +133,8 @@ fn is_plain_globstar(tokens: &[Token<'_>], at: usize) -> bool {
     for token in tokens.iter().skip(at + 1) {
         match (token, depth) {
             (Token::Plain('/'), 0) => return true,
-            // The rest of the group is not behind this alternative.
+            // The other alternatives of the group do not follow this one: they are
+            // skipped.
             (Token::Plain(','), 0) => depth = 1,
             (Token::Plain('}'), 0) => {}
             (_, 0) => return false,
@@ -211,12 +212,14 @@ pub(super) fn elements(glob: &[Token<'_>], skip: usize) -> Result<Vec<Element>, 
                     }
                     (rest, starts_part) = (after, true);
                 }
-                // Elsewhere it would be a `*` that looks like more.
+                // Elsewhere `**` matches no more than `*`, but looks like more: it is
+                // refused.
                 _ => {
                     return Err(not_alone(&text(glob)));
                 }
             },
-            // Braces may bring two together.
+            // Where braces are written out, two stars may come to stand side by side:
+            // they are one.
             Token::Plain('*') if elements.last() == Some(&Element::Star) => {}
             Token::Plain('*') => elements.push(Element::Star),
             Token::Plain('?') => elements.push(Element::One(ByteSet::all_but_slash())),

@@ -22,7 +22,7 @@ pub struct Router {
     ends: Vec<(usize, Target)>,
 }
 
-/// The globs that begin with the same literal.
+/// All globs that begin with the same literal.
 #[derive(Debug, Clone)]
 struct Start {
     literal: String,
@@ -78,8 +78,8 @@ impl Router {
         router
     }
 
-    /// Adds globs, which come in the order of their literals; `open` are the
-    /// starts that the last one begins with, itself included.
+    /// Adds the globs of one literal. They come in the order of their literals. `open`
+    /// are the starts that the last literal begins with, itself included.
     fn add_start(
         &mut self,
         literal: String,
@@ -138,8 +138,9 @@ impl Router {
 
     /// The starts that an id begins with, the shortest first.
     fn starts_of(&self, id: &str) -> Vec<&Start> {
-        // Each is the last start that sorts before the id, or one that this
-        // one begins with: how much it has in common with the id tells which.
+        // Only the last start that sorts before the id, and its parents, can be such
+        // starts: those that are no longer than what that last one and the id have in
+        // common.
         let after = self.starts.partition_point(|start| start.literal.as_str() <= id);
         let mut next = after.checked_sub(1).and_then(|last| self.starts.get(last));
         let Some(last) = next else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! What patterns match, where it can be said without globs.
+//! What patterns match, as names and directories where no glob is needed to say it.
 
 use super::automaton::Element;
 use super::kind::Kind;

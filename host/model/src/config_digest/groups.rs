@@ -1,14 +1,14 @@
 //! Entries of two configs, hashed in groups: the larger a group, the more of it is
 //! hashed at a time; the smaller, the more groups two configs have in common.
 //!
-//! Where a group ends follows from its own config alone, so that a config has the
+//! Where a group ends depends on nothing but its own config, so that a config has the
 //! same digest whatever it is compared with.
 
 use crate::digest::{Digest, Fields};
 
-/// A group ends behind a name whose hash says so: one in so many does.
+/// The hash of a name decides whether its group ends behind it: one in so many does.
 const ONE_IN: u32 = 16;
-/// And where it has as many bytes.
+/// A group also ends when it has so many bytes.
 const LARGEST: usize = 128 << 10;
 
 /// One kind of entries of one config.
@@ -32,7 +32,8 @@ pub(super) struct Groups {
     hashed: bool,
     old: Side,
     new: Side,
-    /// Whether both groups in the making are equal: that of the old side is both.
+    /// Whether the unfinished groups of both sides are equal so far: then only that of
+    /// the old side is kept, and it stands for both.
     equal: bool,
 }
 
@@ -121,7 +122,7 @@ impl Groups {
         }
     }
 
-    /// From here on both groups in the making are on their own.
+    /// From here on the unfinished groups of the two sides differ, and each is kept.
     fn part(&mut self) {
         if std::mem::take(&mut self.equal) {
             self.new.group.copy_from(&self.old.group, 0);

@@ -1,11 +1,11 @@
 //! Whether Ignition takes a data URL, which is stricter than reading one.
 
-/// Whether Ignition takes a URL. One that is no data URL, or none at all, is
-/// taken: others say what becomes of it.
+/// Whether Ignition takes a URL. One that is no data URL, or no URL at all, counts as
+/// taken: other checks are about those.
 pub(crate) fn is_taken(url: &str) -> bool {
     let Some(rest) = url.strip_prefix("data:") else { return true };
     match header(rest.as_bytes()) {
-        // Wrong base64 cannot be decoded, which is told with the place.
+        // Wrong base64 is reported, with its place, by whoever decodes it.
         Some((true, data)) => !has_control(data),
         Some((false, data)) => has_only_url_characters(data),
         None => false,

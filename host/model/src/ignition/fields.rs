@@ -59,7 +59,8 @@ const RESOURCE: &[Field] = &[
     object("verification", &[leaf("hash")]),
 ];
 
-/// As a resource; the contents of files could be compressed before.
+/// As [`RESOURCE`], but the contents of files could be compressed from the first
+/// version on.
 const CONTENTS: &[Field] = &[
     leaf("compression"),
     list("httpHeaders", HEADER).since(1),

@@ -5,8 +5,8 @@
 /// The longest line, in bytes.
 const LONGEST: usize = 2048;
 
-/// How much its reader holds at a time. A long line is seen only as far as it
-/// is held.
+/// How many bytes the buffer of its reader holds. Of a longer line it sees only what
+/// is in the buffer.
 const HELD: usize = 4096;
 
 /// What is wrong with the text of a unit or of a drop-in.
@@ -161,7 +161,7 @@ impl<'t> Reader<'t> {
         self.at = end + usize::from(found.is_some());
         let mut from = begun;
         while self.held < self.at {
-            // When no more fits, all that is held is given out.
+            // A full buffer is handed out, and the next one begins behind it.
             if self.held - from == HELD {
                 from = self.held;
             }

@@ -32,7 +32,7 @@ pub(super) struct Registry {
     pub(super) rest: Table,
 }
 
-/// The error's own text would quote the file, which may be a secret.
+/// The text of the library's error quotes the file, which may be a secret.
 fn no_toml(text: &str, error: &toml::de::Error) -> String {
     let before = error.span().and_then(|span| text.get(..span.start));
     match before.map(|before| before.matches('\n').count() + 1) {
@@ -87,7 +87,8 @@ impl Registries {
         self.inherit(sets);
     }
 
-    /// The same, without what entries inside inherit.
+    /// The same, without passing mirrors on to entries that lie inside a mirrored
+    /// scope.
     pub(super) fn put(&mut self, sets: &MirrorSets) {
         let both = || {
             let digest = sets.digest.iter().map(|(source, set)| (source, set, "digest-only"));

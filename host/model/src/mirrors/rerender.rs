@@ -1,10 +1,10 @@
-//! Mirrors in place of those that were rendered into a registries.conf before.
+//! Renders a registries.conf again, with other mirrors in place of those that were
+//! rendered into it before.
 //!
-//! OpenShift's operator renders the file of its template, the mirror objects,
-//! and the scopes that the cluster's image configuration blocks or calls
-//! insecure. What is rendered tells these apart: mirrors of objects are for
-//! digests or for tags only, and every scope of the image configuration is an
-//! entry.
+//! OpenShift's operator renders the file of its template, the mirror objects, and the
+//! scopes that the cluster's image configuration blocks or calls insecure. What is
+//! rendered tells these apart: mirrors of objects are for digests or for tags only,
+//! and every scope of the image configuration is an entry.
 
 use super::registries::{BASE, Mirror, Registries};
 use super::scope::rest_inside;
@@ -16,12 +16,12 @@ use toml::Value;
 
 const BY_DIGEST: &str = "mirror-by-digest-only";
 
-/// A registries.conf as the operator renders it anew.
+/// A registries.conf that was rendered again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rerendered {
     /// The file; None: there is nothing to render, and the template's file counts.
     pub text: Option<String>,
-    /// What could not be told, in sentences.
+    /// What could not be found out from the file, in sentences.
     pub doubts: Vec<String>,
 }
 
@@ -143,7 +143,7 @@ fn strip(file: &mut Registries, is_rejected: impl Fn(&str) -> bool) -> (Image, V
     let of_image = |scope: &str| {
         image.insecure.iter().chain(&image.blocked).chain(&mirrored).any(|it| it == scope)
     };
-    // They come again, behind the mirrors.
+    // Entries of the image configuration are added again later, behind the mirrors.
     file.retain(|it| !(it.mirrors.is_empty() && it.rest.is_empty() && of_image(it.scope())));
     (Image { blocked, insecure }, in_doubt)
 }

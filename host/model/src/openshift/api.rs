@@ -11,8 +11,8 @@ pub(super) const MOST_ENTRIES: usize = 50;
 /// So many actions of an entry.
 pub(super) const MOST_ACTIONS: usize = 10;
 
-/// What OpenShift's two patterns for names take. The second one ends too early,
-/// so that it also takes what is no unit; `real` says what is.
+/// Whether OpenShift takes this name of a unit, by its two patterns. The second
+/// pattern also takes names that are no units; `real` says which are.
 pub(super) fn check_service(name: &str, real: fn(&str) -> bool) -> Result<(), String> {
     const TYPES: [&str; 12] = [
         "service",

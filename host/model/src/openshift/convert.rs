@@ -30,7 +30,7 @@ pub(super) struct Entry<'v> {
     pub(super) actions: Actions,
 }
 
-/// A list of actions, which may say in two ways that nothing is to be done.
+/// A list of actions. Both an empty list and `None` say that nothing is to be done.
 #[derive(Debug, Default)]
 pub(super) struct Actions {
     /// As listed; `None` is no action.
@@ -58,7 +58,8 @@ pub(super) fn convert(
              for it, and tread its own."
                 .to_owned(),
         ),
-        // It is about everything that OpenShift can change of a user.
+        // OpenShift's `sshkey` decides on all that it can change of a user: keys and
+        // password.
         Some(actions) => {
             let patterns = ["ssh-keys:*", "password:*"].map(str::to_owned).to_vec();
             rules.push(acting(patterns, "sshkey", actions));

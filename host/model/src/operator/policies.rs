@@ -76,8 +76,8 @@ impl Policies {
         }
     }
 
-    /// The user's entries over those that are there: the same name replaces, and
-    /// keys only if anything is listed.
+    /// Puts the user's entries over those that are there. An entry of the same name is
+    /// replaced; that of the keys only if the user's one lists an action.
     fn put(&mut self, spec: &Value) {
         for (list, key, entries) in
             [("files", "path", &mut self.files), ("units", "name", &mut self.units)]
@@ -96,7 +96,8 @@ impl Policies {
         }
     }
 
-    /// Exactly what is listed; which entries are defaults is known from `self`.
+    /// The entries that the status lists, and no others. Which of them are defaults is
+    /// known from `self`.
     fn only(self, status: &Value) -> Policies {
         let read = |list: &str, key: &str, known: &[Entry]| {
             let listed = status.get(list).and_then(Value::as_array);

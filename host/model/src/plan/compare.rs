@@ -23,7 +23,7 @@ pub struct Shadow {
     pub saved: Vec<Step>,
     /// Steps that it takes besides, in order.
     pub added: Vec<Step>,
-    /// The changes that they claim, and those that become of another way.
+    /// The changes that they claim, and those that would be decided otherwise.
     pub changes: Vec<ShadowChange>,
     /// How many other changes there are, on which nothing differs.
     pub as_today: usize,
@@ -80,7 +80,7 @@ pub struct ShadowPlan {
     pub digest: Digest,
 }
 
-/// What becomes of a change, both ways.
+/// A change, as it is decided today and as it would be.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ShadowChange {
@@ -119,7 +119,7 @@ pub struct Heard {
     pub warnings: Vec<String>,
 }
 
-/// In place of an answer, where the admin layer leaves nothing to answer.
+/// Stands in place of an answer where the admin layer has decided already.
 pub const NOT_ASKED: &str = "not-asked";
 
 impl Shadow {
@@ -128,7 +128,8 @@ impl Shadow {
         !self.saved.is_empty() || !self.added.is_empty()
     }
 
-    /// Those in the shadow that answered where something becomes of another way.
+    /// The policies in the shadow that answered for a change which would be decided
+    /// otherwise.
     pub fn makers(&self) -> BTreeSet<&str> {
         let other = self.changes.iter().filter(|change| change.today != change.would);
         other.flat_map(|change| change.answers.iter().map(|it| it.policy.as_str())).collect()

@@ -1,4 +1,4 @@
-//! What all that was said of one change comes to.
+//! The decision on one change, from all that policies said of it.
 
 use super::schema::{ChangeOutcome, PolicyIdentity};
 use super::steps::{Step, effect_of};
@@ -205,7 +205,7 @@ fn addition(statement: &Statement<'_>, decider: &Statement<'_>) -> Option<String
     Some(ended(&sentence))
 }
 
-/// A sentence that ends like one, so that another can follow it.
+/// The sentence with a full stop at its end, so that another one can follow.
 pub(super) fn ended(text: &str) -> String {
     let text = text.trim_end();
     let stop = if text.is_empty() || text.ends_with(['.', '!', '?', '…']) { "" } else { "." };
@@ -219,7 +219,8 @@ fn reason_of(said: &Said) -> &str {
     }
 }
 
-/// What never takes less than a reboot unless the admin layer says so.
+/// A decision on a change that never takes less than a reboot unless the admin layer
+/// says so.
 fn floor(change_id: &str, decision: Decision) -> Decision {
     let soft = decision.outcome == ChangeOutcome::Decided
         && !decision.actions.iter().any(|action| Step::from(action) == Step::Reboot);

@@ -21,7 +21,7 @@ pub(super) enum Order {
     AsGiven,
 }
 
-/// Of a file with no object in it.
+/// What to say of a file with no object in it.
 const NOTHING: &str = "holds no document: expected at least one MachineConfig";
 
 /// What tread reads, for errors.
@@ -110,8 +110,8 @@ impl Reading {
                 self.layers.push((layer, number));
             }
             Some((fields, Kind::Ignition)) => {
-                // Without its directory: where somebody stands when they name a
-                // file must not decide which of several comes last.
+                // Without its directory: the directory in which a file is named must
+                // not decide which of several configs comes last.
                 let name = file.rsplit('/').next().unwrap_or(file);
                 let mut layer = Layer { name: name.to_owned(), ..Layer::default() };
                 if !document.label.is_empty() {

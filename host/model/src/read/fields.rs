@@ -189,8 +189,8 @@ fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
         .map(|(_, candidate)| candidate)
 }
 
-/// How many letters have to be added, taken out or replaced; case counts
-/// nothing.
+/// How many letters have to be added, taken out or replaced; capitals count as small
+/// letters.
 fn distance(a: &str, b: &str) -> usize {
     if a.len().abs_diff(b.len()) > 8 {
         return usize::MAX;

@@ -174,7 +174,7 @@ fn file(
     let mut faults = Vec::new();
     let contents = fields.child("contents", report);
     let has_source = contents.as_ref().is_some_and(|it| it.get("source").is_some());
-    // What is wrong with these is told where contents are read.
+    // What is wrong with these is reported where contents are read.
     let mut ignored = Report::new("", "");
     let said = contents.as_ref().map(|contents| {
         let hash = contents.child("verification", &mut ignored);

@@ -31,8 +31,8 @@ pub(super) struct Layer {
     pub(super) notes: Vec<String>,
 }
 
-/// A file; its own `contents.gzip` counts nothing here, and owners are empty where
-/// they are not set.
+/// A file. `contents.gzip` in it is not used here, and an owner that is not set is
+/// empty.
 #[derive(Debug)]
 pub(super) struct LayerFile {
     pub(super) file: File<'static>,
@@ -48,14 +48,14 @@ pub(super) struct LayerFile {
     pub(super) merged: bool,
 }
 
-/// A unit; its own `mask` counts nothing here.
+/// A unit. `mask` in it is not used here.
 #[derive(Debug)]
 pub(super) struct LayerUnit {
     pub(super) unit: Unit<'static>,
     pub(super) mask: Option<bool>,
 }
 
-/// A user; its own `rest` counts nothing here.
+/// A user. `rest` in it is not used here.
 #[derive(Debug)]
 pub(super) struct LayerUser {
     pub(super) user: User<'static>,
@@ -139,7 +139,8 @@ pub(super) fn merge(layers: Vec<Layer>) -> NodeConfig<'static> {
         }
         node.os_image = layer.os_image.map_or(node.os_image, Cow::Owned);
         node.fips |= layer.fips;
-        // Each config is parsed by itself, whatever stands over it.
+        // Ignition parses each config by itself, so that a fault counts even where a
+        // later config replaces the entry.
         node.faults.extend(layer.faults);
         node.notes.extend(layer.notes.iter().map(|note| format!("{}, {note}", layer.name)));
         for (part, value) in layer.fixed {
@@ -211,7 +212,8 @@ fn put_unit(below: &mut LayerUnit, above: LayerUnit) {
     replace(&mut below.mask, above.mask);
     replace(&mut below.unit.contents, above.unit.contents);
     replace(&mut below.unit.enabled, above.unit.enabled);
-    // Sorted once when all is merged: what comes later stands behind.
+    // They are sorted once, when everything is merged; of equal names the later one
+    // stands behind the earlier one.
     below.unit.dropins.extend(above.unit.dropins);
     below.unit.origin = above.unit.origin;
 }
@@ -248,8 +250,8 @@ fn merged(values: Vec<Value>) -> Value {
                 Value::Object(Map::new())
             }
             Value::Array(items) => {
-                // Names, such as those of groups, form a set; what one config
-                // repeats is its own affair.
+                // Names, such as those of groups, form a set: one that an earlier
+                // config has is not added again. What the first config repeats stays.
                 let first = list.is_empty();
                 for item in items {
                     let is_new = item.as_str().is_none_or(|name| names.insert(name.to_owned()));
@@ -351,8 +353,9 @@ fn finished_part(part: Part, value: Value) -> Option<Fixed> {
     let (id, field, keys) = part.names();
     let mut value = normal::prune(&value)?;
     if let (Value::Array(entries), Some(_)) = (&mut value, keys) {
-        // Of entries of the same key Ignition merges the fields. They are kept
-        // side by side instead, in order: no difference in any of them is lost.
+        // Ignition merges the fields of entries with the same key. Here such entries
+        // are kept side by side, in order, so that no difference in any of them is
+        // lost.
         let mut by_key: BTreeMap<String, Vec<Value>> = BTreeMap::new();
         for entry in entries.drain(..) {
             let key = part

@@ -1,6 +1,6 @@
-//! Fields that Ignition does not know are left out, with a warning, as its
-//! parser and OpenShift's operator do; those written in other capitals are taken
-//! for what they are taken for there.
+//! Fields that Ignition does not know are left out, with a warning, as Ignition's
+//! parser and OpenShift's operator do. A known name in other capitals is read as they
+//! read it.
 
 use super::fields::{join, unknown};
 use super::normal;
@@ -9,13 +9,13 @@ use crate::ignition::{CONFIG, Field, Shape};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// How many different fields of one config are told of.
+/// How many different fields of one config are named in warnings.
 const NAMED: usize = 10;
 
 /// More than these are only counted.
 const KEPT: usize = 1000;
 
-/// A longer name of a field is cut: what is told of it goes into many plans.
+/// A longer name of a field is cut, because the warning stands in many plans.
 const LONGEST: usize = 100;
 
 /// Takes out of a config what Ignition 3.`minor` does not know. `path` is where
@@ -85,7 +85,7 @@ impl Walk<'_> {
                         }
                     }
                 }
-                // What is of another type is told by whoever reads it.
+                // A value of the wrong type is reported by whoever reads it.
                 _ => {}
             }
         }
@@ -157,8 +157,8 @@ impl Walk<'_> {
     }
 }
 
-/// Whether Ignition's reader takes one name for the other: whatever the case,
-/// with two letters that have a capital or small one outside of ASCII.
+/// Whether Ignition's reader takes one name for the other: it ignores case, also for
+/// the two letters outside of ASCII that have a capital or small form in it.
 fn same(known: &str, name: &str) -> bool {
     let fold = |c: char| match c {
         '\u{17f}' => 's',

@@ -1,4 +1,5 @@
-//! The one form of each thing, whatever the way it was written.
+//! The normal form of names, modes, kernel arguments, keys and JSON, in whatever way
+//! they were written.
 
 use crate::config::KernelType;
 use crate::text::is_unfit;
@@ -38,7 +39,7 @@ pub(super) fn path(text: &str) -> Result<Cow<'_, str>, &'static str> {
     }
 }
 
-/// Whether a name holds what no name should.
+/// Whether a name holds an unfit character.
 pub(super) fn is_odd(name: &str) -> bool {
     name.chars().any(is_unfit)
 }

@@ -6,11 +6,11 @@ use crate::problem::{Problem, Problems};
 /// More problems than these are counted, not listed.
 const LISTED: usize = 100;
 
-/// More problems of one document are not even kept: each is larger than what it
-/// takes to be wrong.
+/// More problems of one document are not kept: a problem takes more memory than the
+/// mistake that it is about.
 const KEPT: usize = 1000;
 
-/// What there is to be told of one document: its problems first of all.
+/// What is found in one document: its problems first of all.
 #[derive(Debug)]
 pub struct Report {
     file: String,
@@ -94,7 +94,7 @@ pub fn unless<T>(mut problems: Vec<Problem>, value: T) -> Result<T, Problems> {
         return Ok(value);
     }
     let more = problems.len().saturating_sub(LISTED);
-    // Of a document with very many they were not all counted here.
+    // Of a document with very many problems not all of them are in this list.
     let least = if problems.len() > KEPT { "at least " } else { "" };
     if more > 0 {
         problems.truncate(LISTED);

@@ -115,7 +115,8 @@ fn holds(wide: &Shape, narrow: &Shape) -> bool {
     }
 }
 
-/// What comes of a rule that asks for less than the boot which alone applies the change.
+/// What happens where a rule asks for less than the boot that the change needs to take
+/// effect.
 fn never_applied(one: &Written<'_>, rules: &[Rule], layer: Layer) -> Option<&'static str> {
     let Then::Act { actions, .. } = &rules.get(one.rule)?.then else { return None };
     let boots = |action| matches!(action, &RuleAction::Reboot | &RuleAction::RebootUndrained);

@@ -90,8 +90,8 @@ fn read_name<'v>(object: &Fields<'v>, report: &mut Report) -> Option<&'v str> {
 
 /// The layer, and everything of `spec` that is not the rules.
 fn read_spec(spec: &Fields<'_>, wanted: Use, report: &mut Report) -> Layer {
-    // What the cluster's own API fills in may stand there, as far as it means
-    // nothing else than leaving it out.
+    // Fields that the API server fills in are accepted where they mean the same as
+    // leaving them out.
     let known = ["approved", "layer", "mayRelax", "mode", "readSecrets", "rules"];
     for name in spec.names().filter(|name| !known.contains(name)) {
         let message = match name {
@@ -223,7 +223,7 @@ fn read_reason<'v>(fields: &Fields<'v>, report: &mut Report) -> Option<&'v str> 
     None
 }
 
-/// A field that can only be true: its being there is what it says.
+/// A field that can only be true: `false` is refused, so that its presence is enough.
 fn read_flag(fields: &Fields<'_>, name: &str, report: &mut Report) -> bool {
     let flag = fields.boolean(name, report);
     if flag == Some(false) {

@@ -79,7 +79,7 @@ impl RulesPolicy {
                 }
             }
         }
-        // No key of it is anything but a string, so that it cannot fail.
+        // All of its keys are strings, so that this cannot fail.
         let settings = serde_json::to_value(RuleSet { rules }).unwrap_or_default();
         let may_relax = false;
         RulesPolicy { name: name.to_owned(), layer, may_relax, settings, claims, warnings }

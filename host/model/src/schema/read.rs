@@ -90,7 +90,7 @@ const TYPES: [(&str, Type); 7] = [
     ("object", Type::Object),
 ];
 
-/// What says something to people, and nothing of what is right.
+/// Keywords for people, which restrict nothing.
 const NOTES: [&str; 10] = [
     "$schema",
     "$id",

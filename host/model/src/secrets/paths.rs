@@ -1,6 +1,5 @@
-//! Files that hold a secret wherever they stand on a node, by their path: a
-//! mode that lets everybody read them is a mistake, and must not spread what
-//! is in them.
+//! Files that count as secrets because of their path, whatever their mode: if a
+//! mistake lets everybody on the node read one, its contents must not spread further.
 
 /// Whether what stands at this path is a secret, whatever its mode. The path is
 /// absolute and clean.

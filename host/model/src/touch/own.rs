@@ -26,7 +26,8 @@ pub struct OwnUnits<'c> {
     texts: BTreeMap<&'c str, Vec<Cow<'c, str>>>,
     /// Which units have a name as an alias.
     aliases: BTreeMap<String, Vec<&'c str>>,
-    /// Units with an alias that only systemd can tell.
+    /// Units with an alias that only systemd can work out: each may be meant by any
+    /// name.
     named_anyhow: Vec<&'c str>,
     /// Which units stop when a unit does.
     stop_with: BTreeMap<String, Vec<&'c str>>,

@@ -46,7 +46,7 @@ impl Asked {
         self.made.saturating_add(lives.overlap.as_secs())
     }
 
-    /// When the one before it is asked at by nobody any more.
+    /// When nobody asks at the path before it any more.
     fn alone(&self, lives: &Lives) -> u64 {
         self.known(lives).saturating_add(lives.overlap.as_secs())
     }
@@ -92,7 +92,8 @@ pub(super) fn until(kept: &[Asked], now: u64, lives: &Lives) -> Option<u64> {
 /// The path that the API server is told of.
 pub(super) fn told(kept: &[Asked], now: u64, lives: &Lives) -> String {
     let known = kept.iter().find(|path| path.known(lives) <= now);
-    // The first one there was is not served anywhere else either.
+    // If no path is old enough, the oldest is taken: it is the first one, so that no
+    // other replica serves another.
     known.or(kept.last()).map_or_else(|| PATH.to_owned(), Asked::path)
 }
 

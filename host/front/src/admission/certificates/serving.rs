@@ -35,7 +35,7 @@ pub(super) fn config(
         .with_no_client_auth()
         .with_cert_resolver(serving);
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    // A session that is taken up again would go on with an old certificate.
+    // A resumed session would go on with an old certificate.
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
     Ok(config)

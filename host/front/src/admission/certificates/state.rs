@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The problem that the API server asks elsewhere.
+/// Key of the problem that the API server asks at an address which the certificate is
+/// not for.
 pub(super) const ADDRESS: &str = "address";
 
 /// How it stands, for whoever asks.

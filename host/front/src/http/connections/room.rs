@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 use tread_kube::metrics::{Metrics, Turned};
 
-/// Of one peer a quarter at most.
+/// One peer may have a quarter of the connections at most.
 const PART: usize = 4;
 
 /// How many connections a port takes at a time.
@@ -60,7 +60,7 @@ impl Bounded {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Room for one more connection of a peer, and what says when it has to end.
+    /// Room for one more connection of a peer, and what tells it to end.
     pub(super) fn room(&self, peer: IpAddr) -> Option<(Room, oneshot::Receiver<()>)> {
         let mut open = self.lock();
         let Some((place, closed)) = open.place(peer, self.most) else {

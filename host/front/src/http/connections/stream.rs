@@ -1,4 +1,5 @@
-//! A connection that makes room when it ends, and ends when it has to make room.
+//! A connection that gives back its place when it ends, and ends when its place is
+//! needed.
 
 use super::room::Room;
 use std::future::Future as _;
@@ -23,7 +24,8 @@ impl Counted {
         Counted { stream, ends: Some(ends), _room: room }
     }
 
-    /// Ready when another connection has its place; wakes whoever asks when that is so.
+    /// An error once another connection has taken its place; until then the task is
+    /// woken when that happens.
     fn ended(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         let is_open = self.ends.as_mut().is_some_and(|ends| Pin::new(ends).poll(cx).is_pending());
         if is_open {

@@ -26,7 +26,7 @@ enum Word {
     /// It claims nothing there, or abstains.
     Silent,
     Act(Vec<Action>),
-    /// It depends on more than the place; with the reason.
+    /// The path alone does not decide; with the reason.
     Unknown(String),
 }
 
@@ -240,8 +240,8 @@ fn of_claim(voice: &Voice, claim: &Claim) -> Word {
     }
 }
 
-/// Whether globs might match something in a directory that lies in no place of
-/// its own: a glob further inside has one.
+/// Whether globs might match something in a directory for which no deeper place is
+/// listed: a glob that begins further inside has a place of its own.
 fn reaches(shapes: &[Shape], directory: &str) -> bool {
     shapes.iter().any(|shape| {
         let further_inside = shape.directory().is_some_and(|own| is_below(own, directory));

@@ -40,7 +40,8 @@ pub(super) fn entry(actions: &[Action], daemon_reload: bool) -> Result<Vec<Act>,
             Step::DaemonReload => list.push(Act::DaemonReload),
             Step::Reload { unit } => list.push(Act::Reload { reload: service(unit)? }),
             Step::Restart { unit } => list.push(Act::Restart { restart: service(unit)? }),
-            // It has a unit for it, and runs the program itself if that fails.
+            // OpenShift has a unit for it, and runs the program itself if the unit
+            // fails.
             Step::UpdateCaTrust => {
                 list.push(Act::Restart { restart: service(CA_TRUST_UNIT.to_owned())? });
             }

@@ -15,7 +15,8 @@ pub(super) type Found = Result<Option<Vec<Act>>, String>;
 /// What is found out while one object is written.
 pub(super) struct Exporting<'v> {
     pub(super) voices: &'v [Voice],
-    /// Why a place has no entry, by what stands for it in [`Shape`] and kind.
+    /// Why a place has no entry, by the kind and the shape of the pattern that names
+    /// it.
     pub(super) reasons: BTreeMap<(Kind, Shape), String>,
     /// Whether answers need no entry, because OpenShift reboots without one.
     pub(super) needless: bool,

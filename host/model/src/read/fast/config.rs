@@ -98,7 +98,7 @@ fn metadata<'a>(cursor: &mut Cursor<'a>) -> Option<(Cow<'a, str>, Makeup)> {
     })?;
     let name = name?;
     let makeup = makeup::of_config(&name, None, role.as_deref());
-    // The slow reader looks who the owner is.
+    // Only the diagnosing reader finds out which owner it is.
     let doubtful = owned && !matches!(makeup, Makeup::Rendered(_));
     (!doubtful).then_some((name, makeup))
 }

@@ -30,13 +30,13 @@ impl<'a> Cursor<'a> {
         self.rest
     }
 
-    /// Goes on behind what was there at `start`, if this was `length` long.
+    /// Skips so many bytes.
     pub(super) fn skip_bytes(&mut self, length: usize) -> Option<()> {
         self.rest = self.rest.get(length..)?;
         Some(())
     }
 
-    /// What was read since `start` was the rest.
+    /// The bytes that were read since `start` was what was left.
     pub(super) fn since(&self, start: &'a [u8]) -> Option<&'a [u8]> {
         start.get(..start.len().checked_sub(self.rest.len())?)
     }
@@ -270,8 +270,8 @@ fn has_control(bytes: &[u8]) -> bool {
     let Some(last) = bytes.last_chunk::<LANES>() else {
         return bytes.iter().any(|byte| *byte < b' ');
     };
-    // The least of each lane, with no way out in the middle: so the compiler
-    // looks at all lanes at once. The last chunk may overlap the one before.
+    // The least byte of each lane, without an early exit: so the compiler can look at
+    // all lanes at once. The last chunk may overlap the one before.
     let mut least = *last;
     for chunk in bytes.as_chunks::<LANES>().0 {
         for (least, byte) in least.iter_mut().zip(chunk) {

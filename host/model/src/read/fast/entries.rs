@@ -68,7 +68,8 @@ impl<'a> Entry<'a> for Unit<'a> {
 
 /// A list of entries, in lockstep with the old side's.
 pub(super) fn list<'a, T: Entry<'a>>(cursor: &mut Cursor<'a>, mut known: &[T]) -> Option<Vec<T>> {
-    // An entry is seldom smaller than this; and it is no more than a guess.
+    // How many entries there may be: an entry is seldom smaller than this. It is only
+    // a guess, for the capacity of the list.
     let guess = if known.is_empty() { cursor.rest().len() / 2048 } else { known.len() };
     let mut entries: Vec<T> = Vec::with_capacity(guess + 1);
     cursor.list(|cursor, index| {

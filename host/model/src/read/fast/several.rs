@@ -21,8 +21,8 @@ pub(super) fn side<'a>(inputs: &[Input<'a>]) -> Option<Side<'a>> {
     let (mut configs, mut places) = (Vec::new(), Vec::new());
     for (number, input) in (0..).zip(inputs) {
         let config::Document { mut config, path, makeup } = config::read(input, &Known::default())?;
-        // Nothing stands beside a rendered config, and an Ignition config has
-        // another name than its own.
+        // A rendered config has no others beside it, and an Ignition config has no
+        // name of its own: both are left to the diagnosing reader.
         let Makeup::Single(role) = makeup else { return None };
         config.files.iter_mut().for_each(|file| file.origin.document = number);
         config.units.iter_mut().for_each(|unit| unit.origin.document = number);

@@ -1,9 +1,9 @@
-//! What may stand in any order gets the order of node configs.
+//! Sorts the lists of a node config that may be written in any order.
 
 use crate::config::NodeConfig;
 use crate::read::normal;
 
-/// Sorts all of it; `None` if something stands there twice.
+/// Sorts all such lists; `None` if something stands in one of them twice.
 pub(super) fn sort(config: &mut NodeConfig<'_>) -> Option<()> {
     sort_by(&mut config.files, |file| &file.path)?;
     sort_by(&mut config.units, |unit| &unit.name)?;
