@@ -1,7 +1,7 @@
 //! More than one tread in a cluster: policies and plans belong to no namespace, so
 //! the one that came first writes them, and any other waits until it is alone.
 
-use crate::manifests::NAME;
+use crate::names::NAME;
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
 };
@@ -11,7 +11,7 @@ use kube::{Api, Client, ResourceExt as _};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
-use tread_kube::api::words::GROUP;
+use tread_kube::api::words::{GROUP, NAME_LABEL, PART_OF_LABEL};
 use tread_kube::asking::{Call, Failed, SHORT_PATIENCE, ask_before, jittered};
 use tread_kube::metrics::Metrics;
 
@@ -86,7 +86,7 @@ async fn before(
         let listed = namespaces.list_metadata(&params);
         Ok::<_, Failed>(ask_before(answer_by(), metrics, call, listed).await?.items)
     };
-    let label = format!("app.kubernetes.io/name={NAME},app.kubernetes.io/part-of={NAME}");
+    let label = format!("{NAME_LABEL}={NAME},{PART_OF_LABEL}={NAME}");
     let labelled = list(ListParams::default().labels(&label)).await?;
     let own = list(ListParams::default().fields(&format!("metadata.name={namespace}"))).await?;
     let installed = |it: &PartialObjectMeta<_>| Installed {
@@ -156,7 +156,7 @@ fn said(namespace: &str, others: &[Installed]) -> String {
          cluster has room for one, so this one writes nothing until that is removed. {} removes this \
          one, {} the other; without that option all policies and plans would go too, since both have \
          the same definitions. Where none runs there any more: `kubectl label namespace {first} \
-         app.kubernetes.io/part-of-`",
+         {PART_OF_LABEL}-`",
         remove(namespace),
         remove(first)
     )

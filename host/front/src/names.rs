@@ -23,6 +23,6 @@ pub const PATH: &str = "/warn";
 pub const SECRET: &str = "tread-webhook";
 
 /// What the role for people is called.
-pub fn view_name(namespace: &str) -> String {
+pub(crate) fn view_name(namespace: &str) -> String {
     format!("tread-view.{namespace}")
 }

@@ -17,7 +17,7 @@ use crate::http::Check;
 use k8s_openapi::jiff::Timestamp;
 use kube::{Api, Client};
 use serving::Serving;
-use state::{ADDRESS, State, lock};
+use state::{State, lock};
 use std::future::Future;
 use std::sync::{Arc, Mutex};
 use tread_kube::leadership::Leading;

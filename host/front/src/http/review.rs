@@ -3,7 +3,7 @@
 use super::answer::Refused;
 use super::connections::Peer;
 use super::rates::{self, Rates};
-use crate::manifests::grants::view_name;
+use crate::names::view_name;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};

@@ -1,8 +1,6 @@
 //! What tread may do, each with its reason. The roles are made of this list, and
 //! so is the test that proves each verb needed.
 
-pub use crate::names::view_name;
-
 use crate::names::{NAME, SECRET};
 use tread_kube::api::words::GROUP;
 

@@ -1,11 +1,12 @@
 //! Follows the Secret and the webhook's configuration; the leader keeps both.
 
-use super::material::{Due, Lives, Material, due};
+use super::lives::Lives;
+use super::material::{Due, Material, due};
 use super::paths::{self, Paths};
 use super::serving::Serving;
-use super::{ADDRESS, State, lock};
+use super::state::{ADDRESS, State, lock};
 use crate::admission::registration::{self, Registration};
-use crate::admission::{SECRET, configuration};
+use crate::names::{NAME, SECRET, configuration};
 use futures::StreamExt as _;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
@@ -22,7 +23,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::{Instant, sleep_until};
-use tread_kube::api::words::MANAGER;
+use tread_kube::api::words::{MANAGER, PART_OF_LABEL};
 use tread_kube::asking::{Call, CallOutcome, Failed, SHORT_PATIENCE, ask_before};
 use tread_kube::leadership::Leading;
 use tread_kube::metrics::Metrics;
@@ -56,7 +57,7 @@ pub(super) struct Keeper {
 
 /// What was seen; None: not yet.
 #[derive(Default)]
-struct Seen {
+struct Observed {
     secret: Option<Option<Secret>>,
     configuration: Option<Option<ValidatingWebhookConfiguration>>,
 }
@@ -70,7 +71,7 @@ impl Keeper {
             pin!(watch_object(self.configurations.clone(), &name).default_backoff());
         let mut leads = self.leading.watch();
         let mut election = true;
-        let mut seen = Seen::default();
+        let mut seen = Observed::default();
         let mut wake = Instant::now() + LOOK;
         loop {
             tokio::select! {
@@ -98,7 +99,7 @@ impl Keeper {
 
     /// Does what is due, if this is the leader. Gives the time until it is to look again.
     #[tracing::instrument(name = "certificates", skip_all)]
-    async fn act(&self, seen: &mut Seen) -> Duration {
+    async fn act(&self, seen: &mut Observed) -> Duration {
         for _ in 0..STEPS {
             let Some(secret) = seen.secret.as_ref() else { return LOOK };
             let kept = secret.as_ref().and_then(|secret| self.usable(secret));
@@ -106,7 +107,7 @@ impl Keeper {
             let bundle = kept.as_ref().map(Material::bundle).unwrap_or_default();
             let now = seconds();
             let kept_paths = kept.as_ref().map_or(&[][..], Material::paths);
-            let path = paths::told(kept_paths, now, &self.lives);
+            let path = paths::announced(kept_paths, now, &self.lives);
             let registration = registration::look(found, &bundle, &path);
             lock(&self.state).registration = registration.to_string();
             match registration::host(found.flatten()) {
@@ -197,10 +198,7 @@ impl Keeper {
             metadata: ObjectMeta {
                 name: Some(SECRET.to_owned()),
                 namespace: Some(self.namespace.clone()),
-                labels: Some(BTreeMap::from([(
-                    "app.kubernetes.io/part-of".to_owned(),
-                    MANAGER.to_owned(),
-                )])),
+                labels: Some(BTreeMap::from([(PART_OF_LABEL.to_owned(), NAME.to_owned())])),
                 ..ObjectMeta::default()
             },
             ..Secret::default()

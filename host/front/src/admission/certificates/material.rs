@@ -5,8 +5,7 @@
 //! old one in what clients trust; when they know it, the server's certificate
 //! is signed by it; when that is served everywhere, the old one goes.
 
-pub(super) use super::lives::{CertificateError, Lives};
-
+use super::lives::{CertificateError, Lives};
 use super::paths::{self, Asked};
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,

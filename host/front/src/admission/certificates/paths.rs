@@ -90,7 +90,7 @@ pub(super) fn until(kept: &[Asked], now: u64, lives: &Lives) -> Option<u64> {
 }
 
 /// The path that the API server is told of.
-pub(super) fn told(kept: &[Asked], now: u64, lives: &Lives) -> String {
+pub(super) fn announced(kept: &[Asked], now: u64, lives: &Lives) -> String {
     let known = kept.iter().find(|path| path.known(lives) <= now);
     // If no path is old enough, the oldest is taken: it is the first one, so that no
     // other replica serves another.
@@ -140,11 +140,11 @@ mod tests {
         let (first, _) = step(&[], true, NOW).unwrap();
         let (mut kept, mut now, mut exchanged) = (first.clone(), NOW, 0);
         while now < NOW + 720 * DAY {
-            let before = told(&kept, now, &lives);
+            let before = announced(&kept, now, &lives);
             match step(&kept, true, now) {
                 None => now = until(&kept, now, &lives).unwrap(),
                 Some((next, why)) => {
-                    let (paths, after) = (Paths::default(), told(&next, now, &lives));
+                    let (paths, after) = (Paths::default(), announced(&next, now, &lives));
                     // One replica has it already, another one has not yet.
                     for served in [&kept, &next] {
                         paths.set(served);
@@ -159,7 +159,7 @@ mod tests {
         assert!((4..=6).contains(&exchanged), "{exchanged}");
         let paths = Paths::default();
         paths.set(&kept);
-        assert!(!paths.has(&told(&first, NOW, &lives)), "the first one is served for ever");
+        assert!(!paths.has(&announced(&first, NOW, &lives)), "the first one is served for ever");
     }
 
     #[test]
