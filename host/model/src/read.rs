@@ -17,6 +17,7 @@ mod value;
 
 pub use document::{Document, Input, MirrorKind, MirrorObject, document_values};
 pub use doubts::doubts;
+pub use layer::TOGETHER;
 pub use machine_config::{MACHINE_CONFIG_API, ROLE_LABEL};
 pub use makeup::{Makeup, POOL_KIND};
 pub use side::Side;

@@ -464,6 +464,9 @@ fn what_several_configs_say_of_a_file_is_merged_field_by_field_and_then_held_to_
     };
     for (below, above, said) in [
         (with(gzip, "compression", json!("gzip")), held("data:,plain"), "contents.compression"),
+        // Releases of the operator differ in what becomes of these.
+        (with(gzip, "compression", json!("gzip")), held(gzip), "contents.compression"),
+        (with(gzip, "compression", json!("gzip")), json!({"mode": 384}), "contents.compression"),
         (held("data:,x"), json!({"contents": {"compression": "gzip"}}), "contents.compression"),
         (
             with("data:,x", "verification", json!({"hash": hash})),

@@ -151,7 +151,7 @@ impl Asked<'_> {
         let mut rendered = with.rendered.map(|to| (self.rendered(side, &from), to));
         if let Some(guessed) = with.guessed {
             let rendered = rendered.as_mut().map(|(from, _)| from);
-            made.secrets.extend(guessed.hide(&mut old.config, &new.config, rendered));
+            made.secrets.extend(guessed.hide(&mut old.config, &mut new.config, rendered));
         }
         let (old, new) = (&old.config, &new.config);
         let Current { policies, shadows, .. } = self.current;

@@ -7,7 +7,7 @@ use super::side::Side;
 use std::collections::BTreeSet;
 use tread_model::config::NodeConfig;
 use tread_model::operator::Rendered;
-use tread_model::read::{self, Input};
+use tread_model::read::{self, Input, TOGETHER};
 use tread_model::secrets::is_secret_file;
 
 /// What is asked about that may be a secret.
@@ -38,7 +38,7 @@ impl Guessed {
     pub(super) fn hide(
         &self,
         old: &mut NodeConfig<'_>,
-        new: &NodeConfig<'_>,
+        new: &mut NodeConfig<'_>,
         rendered: Option<&mut Rendered>,
     ) -> BTreeSet<String> {
         let mut hidden = BTreeSet::new();
@@ -54,6 +54,11 @@ impl Guessed {
             .map(str::to_owned)
             .collect();
         old.files.retain(|file| !secret.contains(file.path.as_ref()));
+        // What the configs of a file are together follows from what is there, too.
+        new.faults.retain(|fault| {
+            let path = fault.id.strip_prefix("file:").unwrap_or_default();
+            !(secret.contains(path) && fault.field.ends_with(TOGETHER))
+        });
         for user in old.users.iter_mut().filter(|user| self.users.contains(user.name.as_ref())) {
             if user.password_hash.take().is_some() {
                 hidden.insert(format!("password:{}", user.name));

@@ -205,7 +205,8 @@ fn file(
     let path = Cow::Owned(path.into_owned());
     let file = File { path, contents, mode, user, group, appends, raw: &[], origin };
     let by_number = [user_by, group_by];
-    Some(LayerFile { file, gzip, hash, by_number, faults: Vec::new(), merged: false })
+    let (faults, merged, gzip_below) = (Vec::new(), false, false);
+    Some(LayerFile { file, gzip, gzip_below, hash, by_number, faults, merged })
 }
 
 /// Reads where contents come from; what Ignition rejects is added to `faults`,

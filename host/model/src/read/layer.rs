@@ -38,6 +38,8 @@ pub(super) struct LayerFile {
     pub(super) file: File<'static>,
     /// Whether it says `compression`, and which.
     pub(super) gzip: Option<bool>,
+    /// A config below says gzip, and one above says nothing of it.
+    pub(super) gzip_below: bool,
     /// `verification.hash`.
     pub(super) hash: Option<String>,
     /// Whether user and group are set by number.
@@ -187,6 +189,8 @@ fn replace<T>(below: &mut Option<T>, above: Option<T>) {
 /// owners stays where the one above says nothing of it.
 fn put_file(below: &mut LayerFile, above: LayerFile) {
     below.merged = true;
+    below.gzip_below =
+        above.gzip.is_none() && (below.gzip_below || below.gzip == Some(true)) || above.gzip_below;
     replace(&mut below.gzip, above.gzip);
     replace(&mut below.hash, above.hash);
     let fields = ["user", "group"].into_iter().zip(&mut below.by_number).zip(above.by_number);
@@ -273,6 +277,16 @@ fn merged(values: Vec<Value>) -> Value {
     }
 }
 
+/// The end of the field of a fault that follows from several configs.
+pub const TOGETHER: &str = "of several configs together";
+
+const GZIP_BELOW: &str = "A config below says gzip of the same file, and the one above says nothing of it. \
+                          Releases of OpenShift before 2025 take these contents for gzip, and later ones \
+                          do not. Write `compression` in both.";
+
+const NOT_GZIP: &str = "One config says gzip of the same file, and the contents that another one sets \
+                        are not gzip. Write contents and `compression` in one of both.";
+
 const OWNER_TWICE: &str = "One config sets it by name and another one by number, and Ignition takes \
                            only one of both. Write the same of both in each.";
 
@@ -281,18 +295,18 @@ fn finished_file(
     decoder: &mut Decoder,
     node_faults: &mut Vec<Fault>,
 ) -> File<'static> {
-    let LayerFile { mut file, gzip, hash, mut faults, merged, .. } = file;
+    let LayerFile { mut file, gzip, gzip_below, hash, mut faults, merged, .. } = file;
     file.contents.url = file.contents.url.filter(|url| !url.is_empty());
     file.contents.gzip = gzip == Some(true);
     if merged {
+        if gzip_below {
+            faults.push(("contents.compression", GZIP_BELOW.to_owned()));
+        }
         match (decoder.decode(&file.contents), &hash) {
             (Err(DecodeError::NotGzip), _) => {
-                faults.push((
-                    "contents.compression",
-                    "Another config of the same file says gzip, which stays, and these contents \
-                     are not gzip. Write `compression: \"\"` beside them."
-                        .to_owned(),
-                ));
+                if !gzip_below {
+                    faults.push(("contents.compression", NOT_GZIP.to_owned()));
+                }
                 // Compared as what it is.
                 file.contents.gzip = false;
             }
@@ -304,7 +318,7 @@ fn finished_file(
         }
     }
     for (field, reason) in faults {
-        let field = format!("storage.files ({}).{field}, of several configs together", file.path);
+        let field = format!("storage.files ({}).{field}, {TOGETHER}", file.path);
         node_faults.push(Fault { id: format!("file:{}", file.path), field, reason });
     }
     file.contents.gzip &= file.contents.url.is_some();

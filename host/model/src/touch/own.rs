@@ -8,7 +8,7 @@ use crate::config::{NodeConfig, Unit};
 use crate::contents;
 use crate::plan::UNIT_DIRECTORIES;
 use crate::unit_name::kind_of_unit;
-use says::{aliases, ends, started, stops_with};
+use says::{aliases, ends, started, started_by, stops_with};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,6 +18,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub const ROOM: usize = 8 << 20;
 /// A unit takes as much besides its text.
 const PER_UNIT: usize = 256;
+/// So many names of other units are kept.
+const MOST_NAMES: usize = 100_000;
 
 /// What two configs say of their units.
 #[derive(Debug, Default)]
@@ -33,6 +35,12 @@ pub struct OwnUnits<'c> {
     stop_with: BTreeMap<String, Vec<&'c str>>,
     /// What a name leads to by links: other names of it, and what it starts.
     links: BTreeMap<String, Vec<String>>,
+    /// How many bytes of text are known.
+    bytes: usize,
+    /// How many names they hold of other units.
+    named: usize,
+    /// There is more than is looked at.
+    too_much: bool,
 }
 
 impl<'c> OwnUnits<'c> {
@@ -52,18 +60,40 @@ impl<'c> OwnUnits<'c> {
     }
 
     fn add(&mut self, unit: &'c str, text: Cow<'c, str>) {
+        self.bytes = self.bytes.saturating_add(text.len());
+        if self.bytes > ROOM || self.named > MOST_NAMES {
+            self.too_much = true;
+            return;
+        }
         let has = |word: &str| memchr::memmem::find(text.as_bytes(), word.as_bytes()).is_some();
         if has("Alias") {
             for alias in aliases(&text, unit) {
+                self.named += 1;
                 match alias {
                     Some(alias) => self.aliases.entry(alias).or_default().push(unit),
                     None => self.named_anyhow.push(unit),
                 }
             }
         }
-        if ["PartOf", "BindsTo", "Requires", "StopPropagatedFrom"].into_iter().any(has) {
-            for other in stops_with(&text, unit) {
+        let stop = ["PartOf", "BindsTo", "Requires", "Requisite", "StopPropagatedFrom"];
+        if stop.into_iter().any(has) {
+            let Some(others) = stops_with(&text, unit) else {
+                self.too_much = true;
+                return;
+            };
+            self.named += others.len();
+            for other in others {
                 self.stop_with.entry(other).or_default().push(unit);
+            }
+        }
+        if ["WantedBy", "RequiredBy", "UpheldBy"].into_iter().any(has) {
+            let Some(others) = started_by(&text, unit) else {
+                self.too_much = true;
+                return;
+            };
+            self.named += others.len();
+            for other in others {
+                self.links.entry(other).or_default().push(unit.to_owned());
             }
         }
         self.texts.entry(unit).or_default().push(text);
@@ -73,48 +103,46 @@ impl<'c> OwnUnits<'c> {
     /// as the rest of a sentence that begins with its name. It quotes nothing. What
     /// is looked at is taken from `room`.
     pub fn why_not_gentle(&self, name: &str, room: &mut usize) -> Option<String> {
-        let of = |other: &str| (other.to_owned(), format!("{other}, which has it as an alias,"));
-        let mut known = BTreeSet::new();
-        let mut next: Vec<_> = self.named_anyhow.iter().map(|other| of(other)).collect();
-        next.push((name.to_owned(), "its unit".to_owned()));
-        while let Some((unit, which)) = next.pop() {
-            if !known.insert(unit.clone()) {
-                continue;
-            }
+        if self.too_much {
+            return Some(MORE.to_owned());
+        }
+        let mut next = Next::default();
+        for other in &self.named_anyhow {
+            next.add(other, "which has it as an alias");
+        }
+        next.add(name, "");
+        while let Some((unit, how)) = next.units.pop() {
             let texts = self.texts(&unit);
             let takes = PER_UNIT + texts.iter().map(|text| text.len()).sum::<usize>();
-            let Some(left) = room.checked_sub(takes) else {
-                return Some(
-                    "may not be touched gently: the configs say more of it, and of units that \
-                     belong to it, than is looked at"
-                        .to_owned(),
-                );
-            };
+            let Some(left) = room.checked_sub(takes) else { return Some(MORE.to_owned()) };
             *room = left;
             if let Some(what) = texts.iter().find_map(|text| ends(text, &unit)) {
+                let which = match how {
+                    "" => "its unit".to_owned(),
+                    how => format!("{unit}, {how},"),
+                };
                 return Some(format!("would not be touched gently: {which} {what}"));
             }
-            next.extend(self.named(&unit).map(of));
+            for other in self.named(&unit) {
+                next.add(other, "which has it as an alias");
+            }
             let also = texts.iter().flat_map(|text| aliases(text, &unit)).flatten();
-            let linked = self.links.get(&unit).into_iter().flatten().cloned();
+            let names = names_for(&unit);
+            let linked = names.iter().filter_map(|name| self.links.get(name)).flatten().cloned();
             for other in also.chain(linked) {
                 if super::touch_gently(&other).is_err() && kind_of_unit(&other).is_some() {
                     return Some(
                         "would not be touched gently: the configs make it an alias of what ends \
-                         the system, or of what much of a node needs"
+                         the system, or of what much of a node needs, or have it start that"
                             .to_owned(),
                     );
                 }
-                let which = format!("{other}, which it starts or is,");
-                next.push((other, which));
+                next.add(&other, "which it starts or is");
             }
             let begun = texts.iter().flat_map(|text| started(text, &unit));
-            let mut begun: Vec<String> = begun.collect();
-            begun.extend(activated(&unit));
-            next.extend(begun.into_iter().map(|other| {
-                let which = format!("{other}, which it starts,");
-                (other, which)
-            }));
+            for other in begun.chain(activated(&unit)) {
+                next.add(&other, "which it starts");
+            }
             for other in self.stop_with.get(&unit).into_iter().flatten() {
                 if super::touch_gently(other).is_err() {
                     return Some(format!(
@@ -122,7 +150,7 @@ impl<'c> OwnUnits<'c> {
                          with that"
                     ));
                 }
-                next.push(((*other).to_owned(), format!("{other}, which stops with it,")));
+                next.add(other, "which stops with it");
             }
         }
         None
@@ -146,6 +174,26 @@ impl<'c> OwnUnits<'c> {
     }
 }
 
+/// Why a unit is not looked at.
+const MORE: &str = "may not be touched gently: the configs say more of it, and of units that belong to \
+                    it, than is looked at";
+
+/// Units to look at, each once, and how each belongs to the first one.
+#[derive(Default)]
+struct Next {
+    known: BTreeSet<String>,
+    units: Vec<(String, &'static str)>,
+}
+
+impl Next {
+    fn add(&mut self, unit: &str, how: &'static str) {
+        if !self.known.contains(unit) {
+            self.known.insert(unit.to_owned());
+            self.units.push((unit.to_owned(), how));
+        }
+    }
+}
+
 /// What the links of a config are among units: a name, and one that it leads to, or
 /// that it starts.
 fn links(config: &NodeConfig<'_>) -> impl Iterator<Item = (String, String)> {
@@ -156,7 +204,7 @@ fn links(config: &NodeConfig<'_>) -> impl Iterator<Item = (String, String)> {
     for link in &all {
         let text = |key: &str| link.get(key).and_then(Value::as_str);
         let (Some(path), Some(target)) = (text("path"), text("target")) else { continue };
-        let target = target.rsplit('/').next().unwrap_or(target);
+        let target = target.trim_end_matches('/').rsplit('/').next().unwrap_or(target);
         let Some(place) = in_unit_directory(path) else { continue };
         let Some((directory, started)) = place.split_once('/') else {
             found.push((place.to_owned(), target.to_owned()));
@@ -166,6 +214,8 @@ fn links(config: &NodeConfig<'_>) -> impl Iterator<Item = (String, String)> {
         let ends = [".wants", ".requires", ".upholds"];
         if let Some(of) = ends.iter().find_map(|end| directory.strip_suffix(end)) {
             found.push((of.to_owned(), started.to_owned()));
+            // The name of the link counts, and so does what it leads to.
+            found.push((started.to_owned(), target.to_owned()));
         }
     }
     found.into_iter()
@@ -181,11 +231,17 @@ fn texts_of<'c>(unit: &'c Unit<'_>) -> impl Iterator<Item = &'c str> {
 fn names_for(name: &str) -> Vec<String> {
     let mut names = vec![name.to_owned()];
     let Some((stem, kind)) = name.rsplit_once('.') else { return names };
-    if let Some((prefix, _)) = stem.split_once('@') {
+    let (prefix, instance) = stem.split_once('@').unwrap_or((stem, ""));
+    if stem.contains('@') {
         names.push(format!("{prefix}@.{kind}"));
     }
-    for (end, _) in stem.match_indices('-') {
-        names.extend(stem.get(..=end).map(|begin| format!("{begin}.{kind}")));
+    for (end, _) in prefix.match_indices('-') {
+        let Some(begin) = prefix.get(..=end) else { continue };
+        names.push(format!("{begin}.{kind}"));
+        if stem.contains('@') {
+            names.push(format!("{begin}@.{kind}"));
+            names.push(format!("{begin}@{instance}.{kind}"));
+        }
     }
     names.push(kind.to_owned());
     names

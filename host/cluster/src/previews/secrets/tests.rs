@@ -32,8 +32,22 @@ fn password(hash: &str) -> Value {
 
 /// What is said of a config by which nodes that have one are to get another.
 fn said(there: &Value, asked: &Value, operated: bool, hides_secrets: bool) -> Vec<String> {
+    said_above(None, there, asked, operated, hides_secrets)
+}
+
+/// The same where the pool has another config below it.
+fn said_above(
+    below: Option<&Value>,
+    there: &Value,
+    asked: &Value,
+    operated: bool,
+    hides_secrets: bool,
+) -> Vec<String> {
     let key = ("rendered-worker-1".to_owned(), "1".to_owned());
-    let bodies = Bodies::from([(key.clone(), config(&key.0, there))]);
+    let other = ("40-below".to_owned(), "1".to_owned());
+    let mut bodies = Bodies::from([(key.clone(), config(&key.0, there))]);
+    bodies.extend(below.map(|below| (other.clone(), config(&other.0, below))));
+    let below = below.map(|_| Piece::Stored(other));
     let given = Piece::given(NEW.to_owned(), config(NEW, asked));
     let cause = Cause {
         kind: "MachineConfig".to_owned(),
@@ -44,7 +58,7 @@ fn said(there: &Value, asked: &Value, operated: bool, hides_secrets: bool) -> Ve
     let work = Work {
         pool: Arc::new(Pool { name: "worker".to_owned(), ..Pool::default() }),
         ways: vec![Way { from: Some(Side::rendered(key.clone())), from_name: key.0, nodes }],
-        to: Side { configs: vec![given.clone()], ..Side::default() },
+        to: Side { configs: below.into_iter().chain([given.clone()]).collect(), ..Side::default() },
         to_name: String::new(),
         target: None,
         parts: vec![Part { cause: cause.clone(), body: Some(given), mirrors: false }],
@@ -98,6 +112,27 @@ fn whether_a_guess_is_right_is_not_told_of_a_secret() {
         // Whoever may read what is there is told.
         assert_ne!(said(&there, &right, true, false), said(&there, &wrong, true, false), "{id}");
     }
+}
+
+#[test]
+fn whether_a_guessed_hash_of_a_secret_is_right_is_not_told() {
+    // Of `right` and of something else.
+    let hashes = [
+        "sha256-27042f4e6eca7d0b2a7ee4026df2ecfa51d3339e6d122aa099118ecd8563bad9",
+        "sha256-0000000000000000000000000000000000000000000000000000000000000000",
+    ];
+    let there = file("/etc/a", 0o600, "right");
+    let asked = hashes.map(|hash| {
+        json!({"ignition": {"version": "3.4.0"}, "storage": {"files": [
+            {"path": "/etc/a", "contents": {"verification": {"hash": hash}}}]}})
+    });
+    for operated in [true, false] {
+        let [right, wrong] =
+            asked.clone().map(|asked| said_above(Some(&there), &there, &asked, operated, true));
+        assert_eq!(right, wrong, "{operated}");
+    }
+    let told = asked.map(|asked| said_above(Some(&there), &there, &asked, false, false));
+    assert_ne!(told[0], told[1], "whoever may read it is told");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use crate::touch::{ends_the_system, touch_gently};
 use std::borrow::Cow;
+use std::rc::Rc;
 
 /// What a unit can have done to the system when it ends, fails or hangs.
 const ACTIONS: [&str; 4] =
@@ -35,7 +36,7 @@ const HARMLESS_CONFLICTS: [&str; 7] = [
 
 const COMMANDS: [&str; 7] = ["reboot", "poweroff", "halt", "shutdown", "telinit", "init", "kexec"];
 
-const VERBS: [&str; 16] = [
+const VERBS: [&str; 17] = [
     "reboot",
     "poweroff",
     "halt",
@@ -52,6 +53,27 @@ const VERBS: [&str; 16] = [
     "hibernate",
     "hybrid-sleep",
     "suspend-then-hibernate",
+    "when",
+];
+
+/// The verbs of systemctl by which a unit runs no more.
+const STOPPING: [&str; 5] = ["stop", "kill", "mask", "freeze", "disable"];
+
+/// The methods on the bus by which the system ends, or another unit is started or
+/// stopped.
+const METHODS: [&str; 12] = [
+    "Reboot",
+    "PowerOff",
+    "Halt",
+    "KExec",
+    "Suspend",
+    "Hibernate",
+    "HybridSleep",
+    "ScheduleShutdown",
+    "SwitchRoot",
+    "Exit",
+    "Isolate",
+    "Unit",
 ];
 
 /// What stops other units when a unit starts or stops.
@@ -63,10 +85,19 @@ const NEEDED: [&str; 2] = ["crio.service", "kubelet.service"];
 /// Why touching a unit ends or isolates the system, by its text: a clause that
 /// quotes no value.
 pub(super) fn ends(text: &str, name: &str) -> Option<String> {
-    for (section, key, value) in settings(text) {
-        let value = value.trim();
+    for Setting { section, key, value } in settings(text) {
+        let (key, value) = (key.as_str(), value.as_str());
         if ACTIONS.contains(&key) && !matches!(value, "" | "none") {
             return Some(format!("has {key}=, by which the system ends"));
+        }
+        if value.contains("sysrq") {
+            return Some(format!("reaches the kernel's sysrq, by {key}="));
+        }
+        let isolates = key.ends_with("JobMode") && value.contains("isolate");
+        if isolates
+            || key == "OnFailureIsolate" && !matches!(value, "" | "no" | "false" | "0" | "off")
+        {
+            return Some(format!("isolates another unit, by {key}="));
         }
         let starts = STARTS.contains(&key);
         if starts || STOPS.contains(&key) {
@@ -81,7 +112,7 @@ pub(super) fn ends(text: &str, name: &str) -> Option<String> {
             }
         }
         let is_local = |word: &str| word == "local-fs.target";
-        if section == "Install" && key == "RequiredBy" && value.split_whitespace().any(is_local) {
+        if &*section == "Install" && key == "RequiredBy" && value.split_whitespace().any(is_local) {
             return Some(
                 "is required by local-fs.target, without which the system isolates itself"
                     .to_owned(),
@@ -101,25 +132,44 @@ fn is_missed(unit: &str) -> bool {
 
 /// The units that start with a unit, as far as its text tells.
 pub(super) fn started(text: &str, name: &str) -> Vec<String> {
-    named_by(text, name, &STARTS)
+    let named = settings(text).filter(|it| STARTS.contains(&it.key.as_str()));
+    // Where only systemd can tell, `ends` says so.
+    named.filter_map(|it| units(&it.value, name)).flatten().collect()
 }
 
-/// The units with which a unit stops, as far as its text tells.
-pub(super) fn stops_with(text: &str, name: &str) -> Vec<String> {
-    named_by(text, name, &["PartOf", "BindsTo", "Requires", "StopPropagatedFrom"])
+/// The units with which a unit stops, as far as its text tells; None: only systemd
+/// can tell.
+pub(super) fn stops_with(text: &str, name: &str) -> Option<Vec<String>> {
+    named_by(text, name, &["PartOf", "BindsTo", "Requires", "Requisite", "StopPropagatedFrom"])
 }
 
-fn named_by(text: &str, name: &str, keys: &[&str]) -> Vec<String> {
-    let named = settings(text).filter(|(_, key, _)| keys.contains(key));
-    named.filter_map(|(.., value)| units(&value, name)).flatten().collect()
+/// The units that start a unit, where it is enabled.
+pub(super) fn started_by(text: &str, name: &str) -> Option<Vec<String>> {
+    named_by(text, name, &["WantedBy", "RequiredBy", "UpheldBy"])
 }
+
+fn named_by(text: &str, name: &str, keys: &[&str]) -> Option<Vec<String>> {
+    let named = settings(text).filter(|it| keys.contains(&it.key.as_str()));
+    let mut all = Vec::new();
+    for it in named {
+        all.extend(units(&it.value, name)?);
+        if all.len() > MOST_NAMED {
+            return None;
+        }
+    }
+    Some(all)
+}
+
+/// A unit that names more units than this is not looked into, and counts as the worst.
+const MOST_NAMED: usize = 4096;
 
 /// The units that a value names; None if only systemd can tell.
 fn units(value: &str, name: &str) -> Option<Vec<String>> {
-    let value = resolved(&unescaped(value), name);
-    let words: Vec<String> =
-        value.split_whitespace().map(|word| word.trim_matches(['"', '\'']).to_owned()).collect();
-    (!words.iter().any(|word| word.contains('%'))).then_some(words)
+    let value = resolved(&unescaped(value), name).replace(['"', '\''], "");
+    let words = value.split_whitespace().take(MOST_NAMED + 1);
+    let words: Vec<String> = words.map(str::to_owned).collect();
+    let is_known = words.len() <= MOST_NAMED && !words.iter().any(|word| word.contains('%'));
+    is_known.then_some(words)
 }
 
 /// A value with the specifiers that follow from the unit's name; others stay.
@@ -130,6 +180,8 @@ fn resolved(value: &str, name: &str) -> String {
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
     let (prefix, instance) = stem.split_once('@').unwrap_or((stem, ""));
     let last = prefix.rsplit('-').next().unwrap_or(prefix);
+    // Of a template they follow from the instance, which may be any.
+    let is_template = stem.ends_with('@');
     // In capitals: what stands escaped in the name, as it was.
     let [whole_prefix, whole_instance, whole_last] =
         [prefix, instance, last].map(|part| unescaped(part).into_owned());
@@ -144,6 +196,7 @@ fn resolved(value: &str, name: &str) -> String {
         ("%J", &whole_last),
     ]
     .iter()
+    .filter(|(specifier, _)| !is_template || matches!(*specifier, "%p" | "%P" | "%j" | "%J"))
     .fold(value.to_owned(), |value, (specifier, stands_for)| value.replace(specifier, stands_for))
 }
 
@@ -185,7 +238,7 @@ fn unescaped(value: &str) -> Cow<'_, str> {
 }
 
 /// What runs another command, which stands somewhere behind it.
-const WRAPPERS: [&str; 20] = [
+const WRAPPERS: [&str; 49] = [
     "exec",
     "env",
     "sudo",
@@ -206,10 +259,46 @@ const WRAPPERS: [&str; 20] = [
     "xargs",
     "busybox",
     "toybox",
+    "command",
+    "builtin",
+    "eval",
+    "trap",
+    "watch",
+    "taskset",
+    "chrt",
+    "setpriv",
+    "pkexec",
+    "run0",
+    "doas",
+    "systemd-inhibit",
+    "systemd-cat",
+    "script",
+    "strace",
+    "prlimit",
+    "numactl",
+    "find",
+    "parallel",
+    "unbuffer",
+    "at",
+    "batch",
+    "ssh",
+    "capsh",
+    "dumb-init",
+    "tini",
+    "catatonit",
+    "machinectl",
+    "coproc",
 ];
+
+/// What runs the word behind its option `-c` as a command.
+const SHELLS: [&str; 7] = ["sh", "bash", "dash", "ash", "ksh", "zsh", "rbash"];
 
 /// What stands before a command in a shell.
 const KEYWORDS: [&str; 9] = ["if", "then", "else", "elif", "while", "until", "do", "!", "{"];
+
+const QUOTES: [char; 2] = ['"', '\''];
+/// What ends a command in a shell.
+const SEPARATORS: [char; 7] = ['`', '(', ')', ';', '&', '|', '\n'];
 
 /// Commands of more words are not looked into, and count as the worst.
 const MOST_WORDS: usize = 512;
@@ -217,13 +306,18 @@ const MOST_WORDS: usize = 512;
 /// Whether a command line is one that ends the system, as far as it says so
 /// itself: what a script does is not seen.
 fn runs_the_end(line: &str) -> bool {
-    if ["sysrq-trigger", "RTMIN"].iter().any(|word| line.contains(word)) {
+    if ["sysrq", "RTMIN"].iter().any(|word| line.contains(word)) {
         return true;
     }
-    let separated = line.replace(['"', '\'', '`', '(', ')', ';', '&', '|', '\n'], " \n ");
-    separated.split('\n').any(|command| {
+    // What stands in quotes may be a command, or a part of one.
+    let apart = line.replace(QUOTES, " \n ");
+    let together = line.replace(QUOTES, "");
+    let commands = [apart, together].map(|line| line.replace(SEPARATORS, " \n "));
+    commands.iter().flat_map(|line| line.split('\n')).any(|command| {
         let words = command.split_whitespace().skip_while(|word| {
-            KEYWORDS.contains(word) || (word.contains('=') && !word.starts_with('-'))
+            KEYWORDS.contains(word)
+                || (word.contains('=') && !word.starts_with('-'))
+                || word.starts_with(['>', '<'])
         });
         let words: Vec<&str> = words.take(MOST_WORDS + 1).collect();
         words.len() > MOST_WORDS || command_ends(&words)
@@ -233,9 +327,15 @@ fn runs_the_end(line: &str) -> bool {
 fn command_ends(words: &[&str]) -> bool {
     let Some((first, rest)) = words.split_first() else { return false };
     let program = program(first);
-    // Only systemd can tell what that is.
-    if program.contains('%') {
+    // Only who runs it can tell what that is.
+    if program.contains(['%', '$']) {
         return true;
+    }
+    if SHELLS.contains(&program) {
+        let is_option = |word: &str| word.starts_with('-') && word.contains('c');
+        let option = rest.iter().position(|word| is_option(word));
+        let behind = option.and_then(|at| rest.get(at + 1..)).and_then(<[&str]>::split_first);
+        return behind.is_some_and(|(word, rest)| program_ends(self::program(word), rest));
     }
     match WRAPPERS.contains(&program) {
         // Which of the words is the command depends on the options of each wrapper.
@@ -260,18 +360,24 @@ fn program_ends(program: &str, rest: &[&str]) -> bool {
         "systemctl" => {
             let verbs: Vec<&str> =
                 rest.iter().copied().filter(|word| !word.starts_with('-')).collect();
-            let stops = verbs.iter().any(|word| matches!(*word, "stop" | "kill" | "mask"));
-            rest.iter().any(|word| word.contains('%') || word.contains("isolate"))
+            let stops = verbs.iter().any(|word| STOPPING.contains(word));
+            let ends =
+                |unit: &str| ends_the_system(unit) || ends_the_system(&format!("{unit}.service"));
+            rest.iter().any(|word| word.contains(['%', '$', '*', '?']) || word.contains("isolate"))
                 || verbs.iter().any(|verb| VERBS.contains(verb))
-                || verbs.iter().any(|unit| unit.contains('.') && ends_the_system(unit))
+                || verbs.iter().any(|unit| ends(unit))
                 || stops && verbs.iter().any(|unit| is_stopped_at_a_cost(unit))
         }
         "rpm-ostree" => says(&["-r", "--reboot"]),
         "bootc" => says(&["--apply"]),
-        "busctl" | "dbus-send" | "gdbus" => {
-            let ends = ["Reboot", "PowerOff", "Halt", "KExec", "SoftReboot", "Suspend"];
-            rest.iter().any(|word| ends.iter().any(|end| word.contains(end)))
+        "busctl" | "dbus-send" | "gdbus" | "varlinkctl" => {
+            rest.iter().any(|word| METHODS.iter().any(|method| word.contains(method)))
         }
+        // The first process of the system, or all of them.
+        "kill" => says(&["1", "-1"]),
+        "pkill" | "killall" => says(&["systemd", "init"]),
+        "killall5" | "rtcwake" | "systemd-sleep" => true,
+        "ipmitool" => says(&["power", "chassis"]),
         _ => false,
     }
 }
@@ -279,7 +385,7 @@ fn program_ends(program: &str, rest: &[&str]) -> bool {
 /// As systemctl takes names: a service if it does not say.
 fn is_stopped_at_a_cost(unit: &str) -> bool {
     match unit {
-        "stop" | "kill" | "mask" => false,
+        verb if STOPPING.contains(&verb) => false,
         unit if unit.contains('.') => is_missed(unit),
         unit => is_missed(&format!("{unit}.service")),
     }
@@ -292,37 +398,70 @@ fn base(path: &str) -> &str {
 /// The other names of a unit, by its text; None in place of one that only systemd
 /// can tell.
 pub(super) fn aliases(text: &str, name: &str) -> Vec<Option<String>> {
-    let lines = settings(text).filter(|(section, key, _)| section == "Install" && *key == "Alias");
-    let words = lines.flat_map(|(.., value)| {
-        let words = value.split_whitespace().map(str::to_owned);
-        words.collect::<Vec<_>>()
-    });
-    words.map(|word| units(&word, name).and_then(|mut units| units.pop())).collect()
+    let lines = settings(text).filter(|it| &*it.section == "Install" && it.key == "Alias");
+    let mut all = Vec::new();
+    for line in lines {
+        for word in line.value.split_whitespace() {
+            if all.len() == MOST_NAMED {
+                all.push(None);
+                return all;
+            }
+            all.push(units(word, name).and_then(|mut units| units.pop()));
+        }
+    }
+    all
 }
 
-/// The settings of a unit's text as systemd reads them: section, key and value.
-fn settings(text: &str) -> impl Iterator<Item = (String, &str, Cow<'_, str>)> {
-    let mut lines = text.trim_start_matches('\u{feff}').lines();
-    let mut section = String::new();
-    std::iter::from_fn(move || {
-        loop {
-            let line = lines.next()?.trim();
-            if line.is_empty() || line.starts_with(['#', ';']) {
-                continue;
-            }
-            if let Some(name) = line.strip_prefix('[') {
-                section = name.trim_end_matches(']').to_owned();
-                continue;
-            }
-            let Some((key, value)) = line.split_once('=') else { continue };
-            let mut value = Cow::Borrowed(value.trim());
-            while let Some(begun) = value.strip_suffix('\\') {
-                let begun = begun.to_owned();
-                // Comments stand between the lines of a value, too.
-                let next = lines.by_ref().map(str::trim).find(|it| !it.starts_with(['#', ';']));
-                value = Cow::Owned(format!("{begun} {}", next.unwrap_or_default()));
-            }
-            return Some((section.clone(), key.trim(), value));
+/// What systemd takes for space around lines, keys and values.
+const SPACE: [char; 4] = [' ', '\t', '\n', '\r'];
+
+/// One line of a unit's text.
+struct Setting {
+    section: Rc<str>,
+    key: String,
+    value: String,
+}
+
+/// The settings of a unit's text as systemd reads them.
+fn settings(text: &str) -> impl Iterator<Item = Setting> {
+    let mut section: Rc<str> = Rc::from("");
+    lines(text).filter_map(move |line| {
+        let line = line.trim_matches(SPACE);
+        if let Some(name) = line.strip_prefix('[') {
+            section = Rc::from(name.trim_end_matches(']'));
+            return None;
         }
+        let (key, value) = line.split_once('=')?;
+        let [key, value] = [key, value].map(|part| part.trim_matches(SPACE).to_owned());
+        Some(Setting { section: Rc::clone(&section), key, value })
+    })
+}
+
+/// The lines of a unit's text as systemd joins them: a line ends at a line break, a
+/// carriage return or a NUL, and goes on if a backslash that is not escaped stands
+/// right before that. Comments stand between the lines of a value, too.
+fn lines(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    let mut lines = text.trim_start_matches('\u{feff}').split(['\n', '\r', '\0']);
+    std::iter::from_fn(move || {
+        let mut begun = String::new();
+        for line in lines.by_ref() {
+            let line = line.trim_start_matches(SPACE);
+            if line.starts_with(['#', ';']) {
+                continue;
+            }
+            let escapes = line.len() - line.trim_end_matches('\\').len();
+            match line.strip_suffix('\\').filter(|_| escapes % 2 == 1) {
+                Some(line) => {
+                    begun.push_str(line);
+                    begun.push(' ');
+                }
+                None if begun.is_empty() => return Some(Cow::Borrowed(line)),
+                None => {
+                    begun.push_str(line);
+                    return Some(Cow::Owned(begun));
+                }
+            }
+        }
+        (!begun.is_empty()).then_some(Cow::Owned(begun))
     })
 }

@@ -217,6 +217,21 @@ fn a_command_that_ends_the_system_is_found_behind_wrappers_and_in_shells() {
         "busctl call org.freedesktop.login1 /org Manager Reboot b true",
         "sh -c 'echo b > /proc/sysrq-trigger'",
         "kill -RTMIN+5 1",
+        "sh -c reboot",
+        "bash -ec reboot now",
+        "kill 1",
+        "kill -KILL -1",
+        "pkill systemd",
+        "systemctl stop 'crio*'",
+        "systemctl start systemd-reboot",
+        "systemctl disable --now kubelet",
+        "systemctl $VERB",
+        "$CMD",
+        "busctl call org.freedesktop.systemd1 /o M StartUnit ss reboot.target replace",
+        "sh -c '>/dev/null reboot'",
+        "sh -c 'trap reboot EXIT'",
+        "taskset 1 reboot",
+        "find / -exec reboot",
     ] {
         let text = format!("[Service]\nExecStart=/usr/bin/{command}\n");
         assert!(why(&unit(&text), "a.service").is_some(), "{command}");
@@ -227,9 +242,69 @@ fn a_command_that_ends_the_system_is_found_behind_wrappers_and_in_shells() {
         "nice app --on-shutdown=reboot",
         "rpm-ostree status",
         "sh -c 'if true; then echo b; fi'",
+        "sh -c 'echo $HOME > /run/x'",
+        "kill -HUP $MAINPID",
+        "chronyd $OPTIONS",
     ] {
         let text = format!("[Service]\nExecStart=/usr/bin/{command}\n");
         assert_eq!(why(&unit(&text), "a.service"), None, "{command}");
+    }
+}
+
+#[test]
+fn lines_are_those_that_systemd_reads() {
+    for text in [
+        "[Unit]\nDescription=c \\ \nSuccessAction=reboot\n",
+        "[Unit]\nDescription=c \\\\\nSuccessAction=reboot\n",
+        "[Unit]\nDescription=c \\\u{a0}\nSuccessAction=reboot\n",
+        "[Unit]\n# c\rSuccessAction=reboot\n",
+        "[Unit]\n# c\0SuccessAction=reboot\n",
+        "[Unit]\nOnSuccess=re\"boot\".target\n",
+        "[Unit]\nOnFailure=b.service\nOnFailureJobMode=isolate\n",
+        "[Service]\nStandardOutput=file:/proc/sysrq-trigger\n",
+    ] {
+        assert!(why(&unit(text), "a.service").is_some(), "{text:?}");
+    }
+    for text in [
+        "[Unit]\nDescription=c \\\nSuccessAction=reboot\n",
+        "[Unit]\nDescription=c \\\n# c\nSuccessAction=reboot\n",
+        "[Unit]\n#SuccessAction=reboot\n",
+    ] {
+        assert_eq!(why(&unit(text), "a.service"), None, "{text:?}");
+    }
+}
+
+#[test]
+fn drop_ins_and_links_count_wherever_systemd_looks_for_them() {
+    let bad = "data:,%5BUnit%5D%0ASuccessAction=reboot%0A";
+    for directory in ["foo-@.service.d", "foo-@1.service.d", "foo-bar@.service.d", "service.d"] {
+        let path = format!("/etc/systemd/system/{directory}/x.conf");
+        let files = json!({"storage": {"files": [{"path": path, "contents": {"source": bad}}]}});
+        assert!(why(&files, "foo-bar@1.service").is_some(), "{directory}");
+        assert_eq!(why(&files, "other@1.service").is_some(), directory == "service.d");
+    }
+    for directory in ["foo@.service.wants", "foo@1.service.requires", "service.upholds"] {
+        let path = format!("/etc/systemd/system/{directory}/reboot.target");
+        let target = "/usr/lib/systemd/system/reboot.target";
+        let links = json!({"storage": {"links": [{"path": path, "target": target}]}});
+        assert!(why(&links, "foo@1.service").is_some(), "{directory}");
+    }
+    let evil = "[Unit]\nSuccessAction=reboot\n[Install]\nWantedBy=a.service\n";
+    assert!(why(&units(&[("evil.service", evil)]), "a.service").is_some());
+    assert_eq!(why(&units(&[("evil.service", evil)]), "b.service"), None);
+}
+
+#[test]
+fn lines_without_end_and_names_without_number_take_no_longer_and_no_more() {
+    let long = format!("[Unit]\nRequires=b.service\nDescription=x{}\n", "\\\n".repeat(900_000));
+    assert_eq!(why(&unit(&long), "a.service"), None);
+    for text in [
+        format!("[Unit]\nPartOf={}\n", "b ".repeat(3_000_000)),
+        format!("[Unit]\n{}", "PartOf=b c d e f g\n".repeat(200_000)),
+        format!("[Unit]\n{}", "# more\n".repeat(2_000_000)),
+    ] {
+        let why = why(&unit(&text), "a.service").unwrap();
+        assert!(why.contains("than is looked at"), "{why}");
     }
 }
 
