@@ -1,14 +1,18 @@
 //! A fresh instance for each call: medians for 1 to 1,000 changes of 4 KB +
 //! 4 KB, of a policy that answers with constants, and of the component that
 //! `TREAD_GUEST` names (several are separated by `:`), with what it costs to
-//! load it from the cache.
+//! load it from the cache. Beside them stands the least that wasmtime can do with the
+//! same bytes in the same run, and the ratio to it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 #![allow(clippy::print_stdout, missing_docs)]
 
+#[path = "call/floor.rs"]
+mod floor;
 #[path = "../tests/support/mod.rs"]
 mod support;
 
+use floor::Floor;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 use support::{Guest, changes, claim};
@@ -22,37 +26,69 @@ fn main() {
     let options = || Options { cache_dir: Some(dir.clone()), ..Options::default() };
     let sandbox = Sandbox::new(options()).unwrap();
     println!("{:<16}        1       10      100     1000  each further (µs)", "a fresh call");
-    measure(&sandbox, "constants", &Guest::default().component(), true);
+    let floor = measure_floor();
+    measure(&sandbox, "constants", &Guest::default().component(), &floor, true);
     if let Some(paths) = std::env::var_os("TREAD_GUEST") {
         for path in std::env::split_paths(&paths) {
             let component = std::fs::read(&path).unwrap();
             let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-            measure(&sandbox, &name, &component, false);
+            measure(&sandbox, &name, &component, &floor, false);
             measure_start(&component, options);
         }
     }
     std::fs::remove_dir_all(&dir).ok();
 }
 
-fn measure(sandbox: &Sandbox, name: &str, component: &[u8], small: bool) {
-    let module = sandbox.load(component, None).unwrap();
-    let claims = [claim("file:/**", Effect::None, Effect::Refuse)];
-    let mut medians = Vec::new();
-    for count in [1, 10, 100, 1000] {
+/// Medians by how many changes there are.
+type Medians = [Duration; COUNTS.len()];
+
+const COUNTS: [usize; 4] = [1, 10, 100, 1000];
+
+fn by_count(run: impl Fn(&[&Change<'_>])) -> Medians {
+    COUNTS.map(|count| {
         let changes = changes(count, 4096);
         let changes: Vec<&Change<'_>> = changes.iter().collect();
         let runs = if count > 100 { 200 } else { 4000 };
-        medians.push(median(runs, || ask(sandbox, &module, &changes, &claims)));
-    }
+        median(runs, || run(&changes))
+    })
+}
+
+/// What each change costs behind the first, up to 100.
+fn further(medians: &Medians) -> f64 {
+    us(medians[2].saturating_sub(medians[0])) / 99.0
+}
+
+fn print(name: &str, medians: &Medians) {
+    let cells: Vec<String> = medians.iter().map(|it| format!("{:>8.2}", us(*it))).collect();
+    println!("{name:<16} {} {:>8.2}", cells.join(" "), further(medians));
+}
+
+fn measure_floor() -> Medians {
+    let floor = Floor::new();
+    let medians = by_count(|changes| floor.call(&floor::texts(changes)));
+    print("the floor", &medians);
+    medians
+}
+
+fn measure(sandbox: &Sandbox, name: &str, component: &[u8], floor: &Medians, small: bool) {
+    let module = sandbox.load(component, None).unwrap();
+    let claims = [claim("file:/**", Effect::None, Effect::Refuse)];
+    let medians = by_count(|changes| ask(sandbox, &module, changes, &claims));
     if small {
         let changes = changes(1, 16);
         let changes: Vec<&Change<'_>> = changes.iter().collect();
         let bare = median(4000, || ask(sandbox, &module, &changes, &claims));
         println!("{:<16} {:>8.2}", "… of 16 bytes", us(bare));
     }
-    let further = us(medians[2].saturating_sub(medians[0])) / 99.0;
-    let cells: Vec<String> = medians.iter().map(|it| format!("{:>8.2}", us(*it))).collect();
-    println!("{name:<16} {} {further:>8.2}", cells.join(" "));
+    print(name, &medians);
+    let ratios = medians.iter().zip(floor).map(|(it, floor)| us(*it) / us(*floor));
+    let cells: Vec<String> = ratios.map(|ratio| format!("{ratio:>8.2}")).collect();
+    println!(
+        "{:<16} {} {:>8.2}",
+        "… to the floor",
+        cells.join(" "),
+        further(&medians) / further(floor)
+    );
 }
 
 fn ask(
