@@ -4,7 +4,7 @@
 mod says;
 
 use crate::canonical;
-use crate::config::{NodeConfig, Unit};
+use crate::config::{File, NodeConfig, Unit};
 use crate::contents;
 use crate::plan::UNIT_DIRECTORIES;
 use crate::unit_name::kind_of_unit;
@@ -25,14 +25,14 @@ const MOST_NAMES: usize = 100_000;
 #[derive(Debug, Default)]
 pub struct OwnUnits<'c> {
     /// Of unit files and drop-ins, by the name that they are written for.
-    texts: BTreeMap<&'c str, Vec<Cow<'c, str>>>,
+    texts: BTreeMap<Cow<'c, str>, Vec<Cow<'c, str>>>,
     /// Which units have a name as an alias.
-    aliases: BTreeMap<String, Vec<&'c str>>,
+    aliases: BTreeMap<String, Vec<Cow<'c, str>>>,
     /// Units with an alias that only systemd can work out: each may be meant by any
     /// name.
-    named_anyhow: Vec<&'c str>,
+    named_anyhow: Vec<Cow<'c, str>>,
     /// Which units stop when a unit does.
-    stop_with: BTreeMap<String, Vec<&'c str>>,
+    stop_with: BTreeMap<String, Vec<Cow<'c, str>>>,
     /// What a name leads to by links: other names of it, and what it starts.
     links: BTreeMap<String, Vec<String>>,
     /// How many bytes of text are known.
@@ -49,17 +49,26 @@ impl<'c> OwnUnits<'c> {
         let mut all = OwnUnits::default();
         for config in [old, new] {
             for unit in &config.units {
-                texts_of(unit).for_each(|text| all.add(&unit.name, Cow::Borrowed(text)));
+                let name = || Cow::Borrowed(&*unit.name);
+                texts_of(unit).for_each(|text| all.add(name(), Cow::Borrowed(text)));
             }
             files(config).for_each(|(unit, text)| all.add(unit, text));
-            links(config).for_each(|(name, leads_to)| {
+            let links = links(config);
+            for (unit, text) in links.iter().flat_map(|link| link.leads_to(config)) {
+                all.add(unit, text);
+                all.named += 1;
+                if all.too_much {
+                    break;
+                }
+            }
+            for (name, leads_to) in links.iter().flat_map(Link::names) {
                 all.links.entry(name).or_default().push(leads_to);
-            });
+            }
         }
         all
     }
 
-    fn add(&mut self, unit: &'c str, text: Cow<'c, str>) {
+    fn add(&mut self, unit: Cow<'c, str>, text: Cow<'c, str>) {
         self.bytes = self.bytes.saturating_add(text.len());
         if self.bytes > ROOM || self.named > MOST_NAMES {
             self.too_much = true;
@@ -67,33 +76,33 @@ impl<'c> OwnUnits<'c> {
         }
         let has = |word: &str| memchr::memmem::find(text.as_bytes(), word.as_bytes()).is_some();
         if has("Alias") {
-            for alias in aliases(&text, unit) {
+            for alias in aliases(&text, &unit) {
                 self.named += 1;
                 match alias {
-                    Some(alias) => self.aliases.entry(alias).or_default().push(unit),
-                    None => self.named_anyhow.push(unit),
+                    Some(alias) => self.aliases.entry(alias).or_default().push(unit.clone()),
+                    None => self.named_anyhow.push(unit.clone()),
                 }
             }
         }
         let stop = ["PartOf", "BindsTo", "Requires", "Requisite", "StopPropagatedFrom"];
         if stop.into_iter().any(has) {
-            let Some(others) = stops_with(&text, unit) else {
+            let Some(others) = stops_with(&text, &unit) else {
                 self.too_much = true;
                 return;
             };
             self.named += others.len();
             for other in others {
-                self.stop_with.entry(other).or_default().push(unit);
+                self.stop_with.entry(other).or_default().push(unit.clone());
             }
         }
         if ["WantedBy", "RequiredBy", "UpheldBy"].into_iter().any(has) {
-            let Some(others) = started_by(&text, unit) else {
+            let Some(others) = started_by(&text, &unit) else {
                 self.too_much = true;
                 return;
             };
             self.named += others.len();
             for other in others {
-                self.links.entry(other).or_default().push(unit.to_owned());
+                self.links.entry(other).or_default().push(unit.clone().into_owned());
             }
         }
         self.texts.entry(unit).or_default().push(text);
@@ -157,13 +166,14 @@ impl<'c> OwnUnits<'c> {
     }
 
     /// The units that have this name as an alias, or that of its template.
-    fn named(&self, name: &str) -> impl Iterator<Item = &'c str> {
+    fn named(&self, name: &str) -> impl Iterator<Item = &str> {
         let stem = name.rsplit_once('.');
         let template = stem.and_then(|(stem, kind)| {
             stem.split_once('@').map(|(prefix, _)| format!("{prefix}@.{kind}"))
         });
         let by_template = template.and_then(|template| self.aliases.get(&template));
-        self.aliases.get(name).into_iter().chain(by_template).flatten().copied()
+        let found = self.aliases.get(name).into_iter().chain(by_template).flatten();
+        found.map(|name| &**name)
     }
 
     /// Everything that is written of a unit: of it, of its template, and of all
@@ -194,31 +204,93 @@ impl Next {
     }
 }
 
-/// What the links of a config are among units: a name, and one that it leads to, or
-/// that it starts.
-fn links(config: &NodeConfig<'_>) -> impl Iterator<Item = (String, String)> {
+/// A link of a config.
+struct Link {
+    path: String,
+    target: String,
+}
+
+fn links(config: &NodeConfig<'_>) -> Vec<Link> {
     let fixed = config.fixed.iter().find(|fixed| fixed.id == crate::refuse::LINKS);
     let all = fixed.and_then(|fixed| serde_json::from_str::<Value>(&fixed.value).ok());
-    let Some(Value::Array(all)) = all else { return Vec::new().into_iter() };
-    let mut found = Vec::new();
-    for link in &all {
-        let text = |key: &str| link.get(key).and_then(Value::as_str);
-        let (Some(path), Some(target)) = (text("path"), text("target")) else { continue };
-        let target = target.trim_end_matches('/').rsplit('/').next().unwrap_or(target);
-        let Some(place) = in_unit_directory(path) else { continue };
-        let Some((directory, started)) = place.split_once('/') else {
-            found.push((place.to_owned(), target.to_owned()));
-            found.push((target.to_owned(), place.to_owned()));
-            continue;
-        };
-        let ends = [".wants", ".requires", ".upholds"];
-        if let Some(of) = ends.iter().find_map(|end| directory.strip_suffix(end)) {
-            found.push((of.to_owned(), started.to_owned()));
-            // The name of the link counts, and so does what it leads to.
-            found.push((started.to_owned(), target.to_owned()));
-        }
+    let Some(Value::Array(all)) = all else { return Vec::new() };
+    let links = all.iter().filter_map(|link| {
+        let text = |key: &str| link.get(key).and_then(Value::as_str).map(cleaned);
+        Some(Link { path: text("path")?, target: text("target")? })
+    });
+    links.collect()
+}
+
+/// Without slashes that say nothing.
+fn cleaned(path: &str) -> String {
+    let mut cleaned = String::with_capacity(path.len());
+    for part in path.split('/').filter(|part| !matches!(*part, "" | ".")) {
+        cleaned.push('/');
+        cleaned.push_str(part);
     }
-    found.into_iter()
+    cleaned
+}
+
+impl Link {
+    /// What is written of units where it leads to: a file, or a directory of drop-ins.
+    fn leads_to<'c>(
+        &self,
+        config: &'c NodeConfig<'_>,
+    ) -> impl Iterator<Item = (Cow<'c, str>, Cow<'c, str>)> {
+        let place = in_unit_directory(&self.path).unwrap_or_default();
+        // The files are in the order of their paths.
+        let first = config.files.partition_point(|file| *file.path < *self.target);
+        let files = config.files.get(first..).unwrap_or_default().iter();
+        let below = files.filter(|_| !place.is_empty()).map_while(move |file| {
+            let below = file.path.strip_prefix(self.target.as_str())?;
+            (below.is_empty() || place.ends_with(".d")).then_some((below, file))
+        });
+        below.filter_map(move |(below, file)| {
+            let is_in_it = below.is_empty() || below.starts_with('/');
+            let place = is_in_it.then(|| format!("{place}{below}"))?;
+            let unit = unit_at(&place)?.into_owned();
+            Some((Cow::Owned(unit), text_of(file)?))
+        })
+    }
+
+    /// What it is among units: a name, and one that it leads to, or that it starts.
+    fn names(&self) -> Vec<(String, String)> {
+        let target = base(&self.target);
+        let Some(place) = in_unit_directory(&self.path) else { return Vec::new() };
+        let both = |one: &str| {
+            vec![(one.to_owned(), target.to_owned()), (target.to_owned(), one.to_owned())]
+        };
+        let Some((directory, started)) = place.split_once('/') else { return both(place) };
+        let ends = [".wants", ".requires", ".upholds"];
+        let Some(of) = ends.iter().find_map(|end| directory.strip_suffix(end)) else {
+            return Vec::new();
+        };
+        // The name of the link counts, and so does what it leads to.
+        let mut found = both(started);
+        found.push((of.to_owned(), started.to_owned()));
+        found
+    }
+}
+
+/// Of which unit something is written at a place among units.
+fn unit_at(place: &str) -> Option<Cow<'_, str>> {
+    let unit = match place.split_once('/') {
+        None => place,
+        Some((directory, _)) => directory.strip_suffix(".d")?,
+    };
+    // What Quadlet makes of its files.
+    let (stem, kind) = unit.rsplit_once('.').unwrap_or((unit, ""));
+    Some(match kind {
+        "container" | "kube" => Cow::Owned(format!("{stem}.service")),
+        "pod" | "volume" | "network" | "image" | "build" => {
+            Cow::Owned(format!("{stem}-{kind}.service"))
+        }
+        _ => Cow::Borrowed(unit),
+    })
+}
+
+fn base(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 fn texts_of<'c>(unit: &'c Unit<'_>) -> impl Iterator<Item = &'c str> {
@@ -259,19 +331,17 @@ fn in_unit_directory(path: &str) -> Option<&str> {
 
 /// Files in which systemd finds units and drop-ins: the unit's name and the text of
 /// each.
-fn files<'c>(config: &'c NodeConfig<'_>) -> impl Iterator<Item = (&'c str, Cow<'c, str>)> {
+fn files<'c>(config: &'c NodeConfig<'_>) -> impl Iterator<Item = (Cow<'c, str>, Cow<'c, str>)> {
     config.files.iter().filter_map(|file| {
-        let place = in_unit_directory(&file.path)?;
-        let unit = match place.split_once('/') {
-            None => place,
-            Some((directory, _)) => directory.strip_suffix(".d")?,
-        };
-        let bytes = contents::decode(&file.contents).ok()??;
-        let text = match bytes {
-            Cow::Borrowed(bytes) => String::from_utf8_lossy(bytes),
-            Cow::Owned(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
-        };
-        Some((unit, text))
+        let unit = unit_at(in_unit_directory(&file.path)?)?;
+        Some((unit, text_of(file)?))
+    })
+}
+
+fn text_of<'c>(file: &'c File<'_>) -> Option<Cow<'c, str>> {
+    Some(match contents::decode(&file.contents).ok()?? {
+        Cow::Borrowed(bytes) => String::from_utf8_lossy(bytes),
+        Cow::Owned(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
     })
 }
 

@@ -289,6 +289,26 @@ fn drop_ins_and_links_count_wherever_systemd_looks_for_them() {
         let links = json!({"storage": {"links": [{"path": path, "target": target}]}});
         assert!(why(&links, "foo@1.service").is_some(), "{directory}");
     }
+    for (path, target, file) in [
+        ("a.service", "/opt/x/foo.service", "/opt/x/foo.service"),
+        ("a.service.d", "/opt/dropins", "/opt/dropins/x.conf"),
+        ("a.service.d/x.conf", "/opt//x.conf/", "/opt/x.conf"),
+    ] {
+        let config = json!({"storage": {
+            "links": [{"path": format!("/etc/systemd/system/{path}"), "target": target}],
+            "files": [{"path": file, "contents": {"source": bad}}]}});
+        assert!(why(&config, "a.service").is_some(), "{path}");
+        assert_eq!(why(&config, "b.service"), None, "{path}");
+    }
+    for (file, unit) in [
+        ("a.container", "a.service"),
+        ("a.container.d/x.conf", "a.service"),
+        ("a.pod", "a-pod.service"),
+    ] {
+        let path = format!("/etc/containers/systemd/{file}");
+        let config = json!({"storage": {"files": [{"path": path, "contents": {"source": bad}}]}});
+        assert!(why(&config, unit).is_some(), "{file}");
+    }
     let evil = "[Unit]\nSuccessAction=reboot\n[Install]\nWantedBy=a.service\n";
     assert!(why(&units(&[("evil.service", evil)]), "a.service").is_some());
     assert_eq!(why(&units(&[("evil.service", evil)]), "b.service"), None);
@@ -306,6 +326,16 @@ fn lines_without_end_and_names_without_number_take_no_longer_and_no_more() {
         let why = why(&unit(&text), "a.service").unwrap();
         assert!(why.contains("than is looked at"), "{why}");
     }
+}
+
+#[test]
+fn many_links_to_many_files_take_no_longer() {
+    let files: Vec<Value> = (0..5000).map(|n| json!({"path": format!("/o/{n}")})).collect();
+    let links: Vec<Value> = (0..5000)
+        .map(|n| json!({"path": format!("/etc/systemd/system/u{n}.service.d"), "target": "/o"}))
+        .collect();
+    let config = json!({"storage": {"files": files, "links": links}});
+    assert!(why(&config, "a.service").is_some_and(|why| why.contains("than is looked at")));
 }
 
 #[test]
