@@ -6,8 +6,9 @@ use crate::sandbox::Speaker;
 use std::collections::BTreeMap;
 use tread_model::change::Change;
 use tread_model::diff::Comparison;
+use tread_model::plan::{Said, Statement};
 use tread_model::touch::{OwnUnits, ROOM};
-use tread_model::verdict::{Action, Answer, Failure, FailureKind, Verdict};
+use tread_model::verdict::{Action, Answer, Failure, FailureKind, Layer, Verdict};
 
 /// What came of asking a policy.
 #[derive(Debug, Clone)]
@@ -59,6 +60,40 @@ impl Heard {
     pub(super) fn is_reproducible(&self) -> bool {
         !matches!(self, Heard::Failure { reproducible: false, .. })
     }
+}
+
+/// What an admin should know of units that rules of theirs touch, whatever the
+/// configs say of these: what an admin says is done.
+pub(super) fn warnings_of_rules<'u>(
+    comparison: &Comparison<'_>,
+    statements: &[Vec<Statement<'_>>],
+    units: impl FnOnce() -> &'u OwnUnits<'u>,
+) -> Vec<String> {
+    // Each unit once, with who touches it for what.
+    let mut touched: BTreeMap<&str, (&str, &str)> = BTreeMap::new();
+    for (change, said) in comparison.changes.iter().zip(statements) {
+        for Statement { policy, said, .. } in
+            said.iter().filter(|it| it.policy.layer == Layer::Admin)
+        {
+            let Said::Verdict(Verdict { answer: Answer::Act(actions), .. }) = said else {
+                continue;
+            };
+            for action in actions {
+                if let Action::Reload(unit) | Action::Restart(unit) = action {
+                    touched.entry(unit).or_insert((&policy.policy, &change.id));
+                }
+            }
+        }
+    }
+    if touched.is_empty() {
+        return Vec::new();
+    }
+    let (units, mut room) = (units(), ROOM);
+    let doubtful = touched.into_iter().filter_map(|(unit, (policy, id))| {
+        let why = units.why_not_gentle(unit, &mut room)?;
+        Some(format!("{policy} touches {unit} for {id}, which {why}: count on the worst"))
+    });
+    doubtful.collect()
 }
 
 /// Whether the units that a policy touches are touched gently, by what the configs

@@ -1,6 +1,7 @@
 //! One plan: compare, ask, merge.
 
 use super::answers::Answers;
+use super::heard::warnings_of_rules;
 use super::round::{CallRecord, Round};
 use crate::policy::PolicySet;
 use crate::sandbox::Sandbox;
@@ -11,6 +12,7 @@ use tread_model::config_digest::{Digests, digests_of_pair};
 use tread_model::diff::{Comparison, compare_digested};
 use tread_model::plan::{Decided, Plan, Statement, build};
 use tread_model::problem::Problems;
+use tread_model::touch::OwnUnits;
 
 /// A plan, and what making it took.
 #[derive(Debug)]
@@ -72,8 +74,11 @@ pub(super) fn plan_compared<'a>(
 ) -> Result<Planned<'a>, Problems> {
     let warnings = [warnings, comparison.warnings.clone()].concat();
     let round = Round::new(sandbox, policies, sides, &comparison).remembering(answers);
-    let Round { statements, reproducible, calls, offered_secrets, asking, .. } =
+    let Round { statements, reproducible, calls, offered_secrets, asking, units, .. } =
         round.finished()?;
+    let units = || units.get_or_init(|| OwnUnits::of(sides.0, sides.1));
+    let of_rules = warnings_of_rules(&comparison, &statements, units);
+    let warnings = [warnings, of_rules].concat();
     let decided = decided(&comparison, statements);
     let plan = build(
         (comparison.from, comparison.to),

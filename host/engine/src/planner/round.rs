@@ -74,7 +74,7 @@ pub(super) struct Round<'r, 'a> {
     pub(super) reproducible: bool,
     pub(super) calls: Vec<CallRecord>,
     /// What the configs say of units, once somebody wants to touch one.
-    units: OnceCell<OwnUnits<'r>>,
+    pub(super) units: OnceCell<OwnUnits<'r>>,
     pub(super) offered_secrets: bool,
     /// How long it took.
     pub(super) asking: Duration,

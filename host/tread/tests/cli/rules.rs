@@ -297,3 +297,21 @@ fn a_unit_that_takes_others_with_it_is_warned_of_wherever_rules_are_given() {
         }
     }
 }
+
+#[test]
+fn what_the_configs_make_of_a_unit_that_an_admin_has_touched_is_a_warning() {
+    let bench = Bench::new();
+    let actions = json!([{"do": "restart", "unit": "a.service"}]);
+    let rules = rule("mine", json!({"match": ["file:/etc/a"], "actions": actions}));
+    let with_unit = |text: &str| {
+        let mut new = files(&[("/etc/a", "x")]);
+        let unit = json!({"name": "a.service", "contents": text});
+        new["config"]["systemd"] = json!({"units": [unit]});
+        planned(&bench, &rules, new)
+    };
+    let plan = with_unit("[Unit]\nSuccessAction=reboot\n[Service]\nExecStart=/bin/a\n");
+    let warnings = plan["warnings"].to_string();
+    assert!(warnings.contains("mine touches a.service for file:/etc/a, which would"), "{plan}");
+    assert!(warnings.contains("SuccessAction="), "{plan}");
+    assert!(with_unit("[Service]\nExecStart=/bin/a\n")["warnings"].is_null(), "{plan}");
+}
