@@ -63,6 +63,9 @@ impl Cluster {
         create(&api, (0..configs).map(|number| config(number, &self.pool(number)))).await?;
         let pools = self.api(GROUP, "v1", "MachineConfigPool");
         let made = create(&pools, (0..self.pools).map(|number| pool(&self.pool(number)))).await?;
+        // Times have only seconds: what is made in the second in which it is rendered
+        // counts as changed since.
+        tokio::time::sleep(Duration::from_secs(2)).await;
         let rendered = (0..self.pools).map(|number| {
             let numbers = of_pool(0).chain(of_pool(number).filter(|_| number > 0));
             rendered(&self.pool(number), numbers.collect(), &made)
