@@ -90,7 +90,7 @@ pub(super) fn ends(text: &str, name: &str) -> Option<String> {
         if ACTIONS.contains(&key) && !matches!(value, "" | "none") {
             return Some(format!("has {key}=, by which the system ends"));
         }
-        if value.contains("sysrq") {
+        if key.starts_with("Standard") && value.contains(SYSRQ) {
             return Some(format!("reaches the kernel's sysrq, by {key}="));
         }
         let isolates = key.ends_with("JobMode") && value.contains("isolate");
@@ -101,7 +101,7 @@ pub(super) fn ends(text: &str, name: &str) -> Option<String> {
         }
         let starts = STARTS.contains(&key);
         if starts || STOPS.contains(&key) {
-            let Some(units) = units(value, name) else {
+            let Ok(units) = units(value, name) else {
                 return Some(format!("names units that only systemd can tell, by {key}="));
             };
             if starts && units.iter().any(|unit| ends_the_system(unit)) {
@@ -133,17 +133,17 @@ fn is_missed(unit: &str) -> bool {
 /// The units that start with a unit, as far as its text tells.
 pub(super) fn started(text: &str, name: &str) -> Vec<String> {
     let named = settings(text).filter(|it| STARTS.contains(&it.key.as_str()));
-    // Where only systemd can tell, `ends` says so.
-    named.filter_map(|it| units(&it.value, name)).flatten().collect()
+    // Of other values `ends` says that they count as the worst.
+    named.filter_map(|it| units(&it.value, name).ok()).flatten().collect()
 }
 
-/// The units with which a unit stops, as far as its text tells; None: only systemd
-/// can tell.
+/// The units with which a unit stops, as far as its text tells; None: they are too
+/// many.
 pub(super) fn stops_with(text: &str, name: &str) -> Option<Vec<String>> {
     named_by(text, name, &["PartOf", "BindsTo", "Requires", "Requisite", "StopPropagatedFrom"])
 }
 
-/// The units that start a unit, where it is enabled.
+/// The units that start a unit, where it is enabled; None: they are too many.
 pub(super) fn started_by(text: &str, name: &str) -> Option<Vec<String>> {
     named_by(text, name, &["WantedBy", "RequiredBy", "UpheldBy"])
 }
@@ -152,7 +152,12 @@ fn named_by(text: &str, name: &str, keys: &[&str]) -> Option<Vec<String>> {
     let named = settings(text).filter(|it| keys.contains(&it.key.as_str()));
     let mut all = Vec::new();
     for it in named {
-        all.extend(units(&it.value, name)?);
+        match units(&it.value, name) {
+            Ok(units) => all.extend(units),
+            // It names some of each instance, or of each node.
+            Err(Unnamed::OnlySystemdCanTell) => {}
+            Err(Unnamed::TooMany) => return None,
+        }
         if all.len() > MOST_NAMED {
             return None;
         }
@@ -163,13 +168,24 @@ fn named_by(text: &str, name: &str, keys: &[&str]) -> Option<Vec<String>> {
 /// A unit that names more units than this is not looked into, and counts as the worst.
 const MOST_NAMED: usize = 4096;
 
-/// The units that a value names; None if only systemd can tell.
-fn units(value: &str, name: &str) -> Option<Vec<String>> {
+/// Why it is not known which units a value names.
+enum Unnamed {
+    OnlySystemdCanTell,
+    TooMany,
+}
+
+/// The units that a value names.
+fn units(value: &str, name: &str) -> Result<Vec<String>, Unnamed> {
     let value = resolved(&unescaped(value), name).replace(['"', '\''], "");
     let words = value.split_whitespace().take(MOST_NAMED + 1);
     let words: Vec<String> = words.map(str::to_owned).collect();
-    let is_known = words.len() <= MOST_NAMED && !words.iter().any(|word| word.contains('%'));
-    is_known.then_some(words)
+    if words.len() > MOST_NAMED {
+        return Err(Unnamed::TooMany);
+    }
+    match words.iter().any(|word| word.contains('%')) {
+        true => Err(Unnamed::OnlySystemdCanTell),
+        false => Ok(words),
+    }
 }
 
 /// A value with the specifiers that follow from the unit's name; others stay.
@@ -296,6 +312,9 @@ const SHELLS: [&str; 7] = ["sh", "bash", "dash", "ash", "ksh", "zsh", "rbash"];
 /// What stands before a command in a shell.
 const KEYWORDS: [&str; 9] = ["if", "then", "else", "elif", "while", "until", "do", "!", "{"];
 
+/// Where the kernel takes commands from root.
+const SYSRQ: &str = "/sysrq";
+
 const QUOTES: [char; 2] = ['"', '\''];
 /// What ends a command in a shell.
 const SEPARATORS: [char; 7] = ['`', '(', ')', ';', '&', '|', '\n'];
@@ -306,7 +325,7 @@ const MOST_WORDS: usize = 512;
 /// Whether a command line is one that ends the system, as far as it says so
 /// itself: what a script does is not seen.
 fn runs_the_end(line: &str) -> bool {
-    if ["sysrq", "RTMIN"].iter().any(|word| line.contains(word)) {
+    if [SYSRQ, "RTMIN"].iter().any(|word| line.contains(word)) {
         return true;
     }
     // What stands in quotes may be a command, or a part of one.
@@ -374,12 +393,23 @@ fn program_ends(program: &str, rest: &[&str]) -> bool {
             rest.iter().any(|word| METHODS.iter().any(|method| word.contains(method)))
         }
         // The first process of the system, or all of them.
-        "kill" => says(&["1", "-1"]),
+        "kill" => kills_the_first(rest),
         "pkill" | "killall" => says(&["systemd", "init"]),
         "killall5" | "rtcwake" | "systemd-sleep" => true,
         "ipmitool" => says(&["power", "chassis"]),
         _ => false,
     }
+}
+
+/// Whether one of those that are killed is the first process, or stands for all. What
+/// comes first may be the signal.
+fn kills_the_first(rest: &[&str]) -> bool {
+    let mut words = rest.iter().copied().peekable();
+    if let Some(signal) = words.next_if(|word| word.starts_with('-')) {
+        // The signal by itself is another word.
+        words.next_if(|_| matches!(signal, "-s" | "-n"));
+    }
+    words.any(|word| matches!(word, "1" | "-1"))
 }
 
 /// As systemctl takes names: a service if it does not say.
@@ -406,7 +436,7 @@ pub(super) fn aliases(text: &str, name: &str) -> Vec<Option<String>> {
                 all.push(None);
                 return all;
             }
-            all.push(units(word, name).and_then(|mut units| units.pop()));
+            all.push(units(word, name).ok().and_then(|mut units| units.pop()));
         }
     }
     all

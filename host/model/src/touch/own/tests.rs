@@ -244,6 +244,9 @@ fn a_command_that_ends_the_system_is_found_behind_wrappers_and_in_shells() {
         "sh -c 'if true; then echo b; fi'",
         "sh -c 'echo $HOME > /run/x'",
         "kill -HUP $MAINPID",
+        "kill -1 $MAINPID",
+        "kill -s 1 $MAINPID",
+        "sysctl kernel.sysrq=0",
         "chronyd $OPTIONS",
     ] {
         let text = format!("[Service]\nExecStart=/usr/bin/{command}\n");
@@ -326,6 +329,14 @@ fn lines_without_end_and_names_without_number_take_no_longer_and_no_more() {
         let why = why(&unit(&text), "a.service").unwrap();
         assert!(why.contains("than is looked at"), "{why}");
     }
+}
+
+#[test]
+fn what_only_systemd_can_tell_of_one_unit_says_nothing_of_others() {
+    let template = "[Unit]\nBindsTo=sys-subsystem-net-devices-%i.device\nPartOf=x@%i.service\n\
+                    [Install]\nWantedBy=y@%i.target\n";
+    let all = units(&[("t@.service", template), ("a.service", "[Unit]\nDescription=No sysrq\n")]);
+    assert_eq!(why(&all, "a.service"), None);
 }
 
 #[test]
