@@ -19,13 +19,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The crates of the host, and those of them that each may use.
-const ARROWS: [(&str, &[&str]); 9] = [
+const ARROWS: [(&str, &[&str]); 10] = [
     ("tread-model", &[]),
     ("tread-engine", &["tread-model"]),
     ("tread-kube", &["tread-model"]),
     ("tread-cluster", &["tread-engine", "tread-kube", "tread-model"]),
     ("tread-front", &["tread-kube", "tread-model"]),
     ("tread-console", &["tread-model"]),
+    ("tread-node", &["tread-model"]),
     ("tread-loading", &["tread-console", "tread-engine", "tread-model"]),
     ("tread-authoring", &["tread-console", "tread-engine", "tread-loading", "tread-model"]),
     (
@@ -44,12 +45,13 @@ const ARROWS: [(&str, &[&str]); 9] = [
 ];
 
 /// What must not be in a crate, whichever way it would come there.
-const WITHOUT: [(&str, &[&str]); 7] = [
+const WITHOUT: [(&str, &[&str]); 8] = [
     ("tread-model", &["kube", "tokio", "wasmtime"]),
     ("tread-engine", &["kube"]),
     ("tread-kube", &["wasmtime"]),
     ("tread-front", &["wasmtime"]),
     ("tread-console", &["kube", "tokio", "wasmtime"]),
+    ("tread-node", &["kube", "wasmtime"]),
     ("tread-loading", &["kube", "tokio"]),
     ("tread-authoring", &["kube", "tokio"]),
 ];
