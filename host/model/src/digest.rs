@@ -28,12 +28,33 @@ impl Digest {
         Digest(blake3::hash(bytes).into())
     }
 
+    /// The digest of bytes that come piece by piece; the same as of all of them at once.
+    pub fn of_pieces() -> Pieces {
+        Pieces(blake3::Hasher::new())
+    }
+
     /// Tells values apart within one run of the program: another build may give
     /// others, so it is neither shown nor kept.
     pub fn of_value(value: &(impl Hash + ?Sized)) -> Digest {
         let mut fields = ByHash(blake3::Hasher::new());
         value.hash(&mut fields);
         Digest(fields.0.finalize().into())
+    }
+}
+
+/// A digest on its way: what was not read at once.
+#[derive(Debug, Default, Clone)]
+pub struct Pieces(blake3::Hasher);
+
+impl Pieces {
+    /// The next piece.
+    pub fn add(&mut self, piece: &[u8]) {
+        self.0.update(piece);
+    }
+
+    /// The digest of all of them.
+    pub fn finish(&self) -> Digest {
+        Digest(self.0.finalize().into())
     }
 }
 
@@ -90,6 +111,17 @@ macro_rules! as_text {
         impl serde::Serialize for $digest {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $digest {
+            fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<$digest, D::Error> {
+                let text = std::borrow::Cow::<str>::deserialize(from)?;
+                $digest::parse(&text).ok_or_else(|| {
+                    let expected =
+                        concat!("64 hexadecimal digits behind the name of a ", stringify!($digest));
+                    serde::de::Error::invalid_value(serde::de::Unexpected::Str(&text), &expected)
+                })
             }
         }
     };

@@ -1,3 +1,6 @@
 //! What happens on a node: from one config to another with exactly the steps of a plan.
 //!
-//! This crate knows neither Kubernetes nor wasmtime.
+//! This crate knows neither Kubernetes nor wasmtime. It opens nothing but beneath the
+//! root that it is given.
+
+pub mod tree;

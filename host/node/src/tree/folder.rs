@@ -1,0 +1,283 @@
+//! A folder that is open, and what can be done to the names in it.
+
+mod change;
+
+use super::operation::Witness;
+use cap_std::fs::Dir;
+use rustix::buffer::spare_capacity;
+use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
+use rustix::io::Errno;
+use std::io::{self, Read as _};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use tread_model::digest::Digest;
+
+/// A folder that is open: nobody can put another one in its place.
+#[derive(Clone)]
+pub struct Folder {
+    dir: Arc<Dir>,
+    /// From the root of the tree, without links; empty for the root itself.
+    path: String,
+    witness: Arc<dyn Witness>,
+}
+
+/// What stands under a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A regular file.
+    File,
+    /// A symbolic link.
+    Link,
+    /// A folder.
+    Folder,
+    /// A FIFO, a socket or a device.
+    Other,
+}
+
+impl Kind {
+    pub(super) fn of_mode(mode: u32) -> Kind {
+        match rustix::fs::FileType::from_raw_mode(mode) {
+            rustix::fs::FileType::RegularFile => Kind::File,
+            rustix::fs::FileType::Symlink => Kind::Link,
+            rustix::fs::FileType::Directory => Kind::Folder,
+            _ => Kind::Other,
+        }
+    }
+
+    /// In a sentence.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kind::File => "a file",
+            Kind::Link => "a link",
+            Kind::Folder => "a folder",
+            Kind::Other => "a FIFO, a socket or a device",
+        }
+    }
+}
+
+/// Whom a file belongs to, and who may do what with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Owner {
+    /// The user's number.
+    pub uid: u32,
+    /// The group's number.
+    pub gid: u32,
+    /// The permissions, with setuid, setgid and sticky.
+    pub mode: u32,
+}
+
+/// What tells one state of a name from another without reading it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stat {
+    /// What it is.
+    pub kind: Kind,
+    /// Whose it is.
+    pub owner: Owner,
+    /// How many bytes it has.
+    pub size: u64,
+    /// The mount that it is on.
+    pub mount: u64,
+    inode: u64,
+    changed: (i64, u32),
+}
+
+impl Stat {
+    /// Whether it is the same file as before, untouched since, but for the names that
+    /// it has.
+    pub fn is_same_file(&self, other: &Stat) -> bool {
+        (self.kind, self.owner, self.size, self.inode)
+            == (other.kind, other.owner, other.size, other.inode)
+    }
+}
+
+/// What the kernel keeps of extended attributes at most: of one, and of all names.
+const MOST_OF_ATTRIBUTES: usize = 65_536;
+
+/// An extended attribute: `security.selinux` and its label, …
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attribute {
+    /// Its name, with its namespace.
+    pub name: Vec<u8>,
+    /// What it is set to.
+    pub value: Vec<u8>,
+}
+
+/// What stands under a name: enough to know it again, and to say what differs.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(tag = "is", rename_all = "lowercase")]
+pub enum Seen {
+    /// Nothing.
+    Absent,
+    /// A regular file.
+    File {
+        /// Of what it holds.
+        digest: Digest,
+        /// Whose it is.
+        #[serde(flatten)]
+        owner: Owner,
+    },
+    /// A symbolic link.
+    Link {
+        /// Where it leads.
+        target: String,
+    },
+    /// A folder, a FIFO, a socket or a device.
+    Other,
+}
+
+/// The digest of all that a file holds.
+fn digest_of(mut file: std::fs::File) -> io::Result<Digest> {
+    let mut digest = Digest::of_pieces();
+    let mut piece = vec![0; 64 << 10];
+    loop {
+        match file.read(&mut piece) {
+            Ok(0) => return Ok(digest.finish()),
+            Ok(read) => digest.add(piece.get(..read).unwrap_or_default()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+impl AsFd for Folder {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.dir.as_fd()
+    }
+}
+
+impl Folder {
+    pub(super) fn new(dir: Arc<Dir>, path: String, witness: Arc<dyn Witness>) -> Folder {
+        Folder { dir, path, witness }
+    }
+
+    /// A folder in this one that is already open.
+    pub(super) fn below(&self, name: &str, opened: OwnedFd) -> Folder {
+        let dir = Arc::new(Dir::from(opened));
+        Folder { dir, path: self.path_of(name), witness: Arc::clone(&self.witness) }
+    }
+
+    /// From the root of the tree, without links.
+    pub fn path(&self) -> &str {
+        if self.path.is_empty() { "/" } else { &self.path }
+    }
+
+    /// The path of a name in it.
+    pub fn path_of(&self, name: &str) -> String {
+        format!("{}/{name}", self.path)
+    }
+
+    /// A folder in it; a link is none.
+    pub fn folder(&self, name: &str) -> io::Result<Folder> {
+        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::PATH;
+        let opened = rustix::fs::openat(self, name, flags, Mode::empty())?;
+        Ok(self.below(name, opened))
+    }
+
+    /// The names in it, sorted; those that are not valid text are left out.
+    pub fn names(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in self.dir.entries()? {
+            names.extend(entry?.file_name().into_string().ok());
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    /// What stands under a name, itself and not where it leads; nothing if it is free.
+    pub fn stat(&self, name: &str) -> io::Result<Option<Stat>> {
+        let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+        let wanted = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
+        match rustix::fs::statx(self, name, flags, wanted) {
+            Ok(stat) => Ok(Some(Stat {
+                kind: Kind::of_mode(stat.stx_mode.into()),
+                owner: Owner {
+                    uid: stat.stx_uid,
+                    gid: stat.stx_gid,
+                    mode: u32::from(stat.stx_mode) & 0o7777,
+                },
+                size: stat.stx_size,
+                mount: stat.stx_mnt_id,
+                inode: stat.stx_ino,
+                changed: (stat.stx_ctime.tv_sec, stat.stx_ctime.tv_nsec),
+            })),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// The mount that the folder itself is on.
+    pub fn mount(&self) -> io::Result<u64> {
+        let flags = AtFlags::EMPTY_PATH | AtFlags::NO_AUTOMOUNT;
+        Ok(rustix::fs::statx(self, "", flags, StatxFlags::MNT_ID)?.stx_mnt_id)
+    }
+
+    /// What a regular file holds; nothing if the name is free. A FIFO or a device is
+    /// never opened for reading, nor is a link followed.
+    pub fn read(&self, name: &str, most: u64) -> io::Result<Option<Vec<u8>>> {
+        let Some(file) = self.open(name)? else { return Ok(None) };
+        let mut bytes = Vec::new();
+        file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+        match bytes.len() as u64 > most {
+            true => Err(io::Error::other(format!("it has more than {most} bytes"))),
+            false => Ok(Some(bytes)),
+        }
+    }
+
+    /// Opens a regular file to read it.
+    fn open(&self, name: &str) -> io::Result<Option<std::fs::File>> {
+        // Without NONBLOCK the opening of a FIFO waits for whoever writes into it.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        match self.stat(name)? {
+            None => return Ok(None),
+            Some(stat) if stat.kind != Kind::File => {
+                return Err(io::Error::other(format!("it is {}", stat.kind.as_str())));
+            }
+            Some(_) => {}
+        }
+        match rustix::fs::openat(self, name, flags, Mode::empty()) {
+            Ok(file) => match Kind::of_mode(rustix::fs::fstat(&file)?.st_mode) {
+                Kind::File => Ok(Some(file.into())),
+                other => Err(io::Error::other(format!("it is {}", other.as_str()))),
+            },
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// What stands under a name, with the digest of what it holds.
+    pub fn see(&self, name: &str) -> io::Result<Seen> {
+        let Some(stat) = self.stat(name)? else { return Ok(Seen::Absent) };
+        Ok(match stat.kind {
+            Kind::Folder | Kind::Other => Seen::Other,
+            Kind::Link => Seen::Link { target: self.link(name)? },
+            Kind::File => {
+                let Some(file) = self.open(name)? else { return Ok(Seen::Absent) };
+                Seen::File { digest: digest_of(file)?, owner: stat.owner }
+            }
+        })
+    }
+
+    /// Where a symbolic link leads.
+    pub fn link(&self, name: &str) -> io::Result<String> {
+        let target = rustix::fs::readlinkat(self, name, Vec::new())?;
+        target.into_string().map_err(|_| io::Error::other("its target is not valid text"))
+    }
+
+    /// The extended attributes of a file, by name.
+    pub fn attributes(&self, name: &str) -> io::Result<Vec<Attribute>> {
+        let Some(file) = self.open(name)? else { return Ok(Vec::new()) };
+        let mut names = Vec::with_capacity(MOST_OF_ATTRIBUTES);
+        match rustix::fs::flistxattr(&file, spare_capacity(&mut names)) {
+            Ok(_) => {}
+            Err(Errno::OPNOTSUPP) => return Ok(Vec::new()),
+            Err(errno) => return Err(errno.into()),
+        }
+        let mut all = Vec::new();
+        for name in names.split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
+            let mut value = Vec::with_capacity(MOST_OF_ATTRIBUTES);
+            rustix::fs::fgetxattr(&file, name, spare_capacity(&mut value))?;
+            all.push(Attribute { name: name.to_vec(), value });
+        }
+        Ok(all)
+    }
+}

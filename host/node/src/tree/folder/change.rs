@@ -1,0 +1,182 @@
+//! What tread does to the names in a folder. Each function is one operation, which a
+//! witness sees before and after.
+
+use super::{Attribute, Folder, Owner};
+use crate::tree::operation::Operation;
+use rustix::fs::{AtFlags, Gid, Mode, OFlags, RenameFlags, Uid, XattrFlags};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::{self, Write as _};
+
+impl Folder {
+    /// Does one operation between the witness's two looks at it.
+    fn witnessed<T>(
+        &self,
+        operation: &Operation<'_>,
+        done: impl FnOnce() -> io::Result<T>,
+    ) -> io::Result<T> {
+        self.witness.before(operation)?;
+        let value = done()?;
+        self.witness.after(operation)?;
+        Ok(value)
+    }
+
+    /// A new file with these bytes, which is root's alone until it is complete. The
+    /// name has to be free.
+    pub fn create(
+        &self,
+        name: &str,
+        bytes: &[u8],
+        owner: Owner,
+        attributes: &[Attribute],
+    ) -> io::Result<()> {
+        let path = self.path_of(name);
+        self.witnessed(&Operation::Create { path: &path, bytes }, || {
+            let flags =
+                OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let mut file: File =
+                rustix::fs::openat(self, name, flags, Mode::RUSR | Mode::WUSR)?.into();
+            file.write_all(bytes)?;
+            let (uid, gid) = (Uid::from_raw(owner.uid), Gid::from_raw(owner.gid));
+            rustix::fs::fchown(&file, Some(uid), Some(gid))?;
+            // After the owner, since a change of it clears setuid.
+            rustix::fs::fchmod(&file, Mode::from_raw_mode(owner.mode))?;
+            for attribute in attributes {
+                set(&file, attribute)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Adds bytes to the end of a file, which is made if it is not there, and has them
+    /// on the disk.
+    pub fn append(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let path = self.path_of(name);
+        let file = self.witnessed(&Operation::Append { path: &path, bytes }, || {
+            let flags = OFlags::WRONLY
+                | OFlags::CREATE
+                | OFlags::APPEND
+                | OFlags::NOFOLLOW
+                | OFlags::CLOEXEC;
+            let mut file: File =
+                rustix::fs::openat(self, name, flags, Mode::RUSR | Mode::WUSR)?.into();
+            file.write_all(bytes)?;
+            Ok(file)
+        })?;
+        self.witnessed(&Operation::Sync { path: &path }, || file.sync_all())
+    }
+
+    /// What a file holds, and what it is, is on the disk afterwards.
+    pub fn sync_file(&self, name: &str) -> io::Result<()> {
+        let path = self.path_of(name);
+        self.witnessed(&Operation::Sync { path: &path }, || {
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let file: File = rustix::fs::openat(self, name, flags, Mode::empty())?.into();
+            file.sync_all()
+        })
+    }
+
+    /// What stands in the folder is on the disk afterwards.
+    pub fn sync(&self) -> io::Result<()> {
+        self.witnessed(&Operation::SyncFolder { path: self.path() }, || {
+            // The folder is open only as a place; to be synced it has to be readable.
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let readable: File = rustix::fs::openat(self, ".", flags, Mode::empty())?.into();
+            readable.sync_all()
+        })
+    }
+
+    /// A second name, in a folder of the same mount, for what stands under one here.
+    pub fn link_to(&self, name: &str, other: &Folder, other_name: &str) -> io::Result<()> {
+        let (from, to) = (self.path_of(name), other.path_of(other_name));
+        self.witnessed(&Operation::Link { from: &from, to: &to }, || {
+            Ok(rustix::fs::linkat(self, name, other, other_name, AtFlags::empty())?)
+        })
+    }
+
+    /// Two names change places at one instant.
+    pub fn exchange(&self, name: &str, other: &Folder, other_name: &str) -> io::Result<()> {
+        let (one, two) = (self.path_of(name), other.path_of(other_name));
+        self.witnessed(&Operation::Exchange { one: &one, other: &two }, || {
+            let flags = RenameFlags::EXCHANGE;
+            Ok(rustix::fs::renameat_with(self, name, other, other_name, flags)?)
+        })
+    }
+
+    /// Moves a name to a place that has to be free.
+    pub fn rename(&self, name: &str, other: &Folder, other_name: &str) -> io::Result<()> {
+        let (from, to) = (self.path_of(name), other.path_of(other_name));
+        self.witnessed(&Operation::Rename { from: &from, to: &to }, || {
+            let flags = RenameFlags::NOREPLACE;
+            Ok(rustix::fs::renameat_with(self, name, other, other_name, flags)?)
+        })
+    }
+
+    /// Moves a name to a place, whatever stands there.
+    pub fn replace(&self, name: &str, other: &Folder, other_name: &str) -> io::Result<()> {
+        let (from, to) = (self.path_of(name), other.path_of(other_name));
+        self.witnessed(&Operation::Replace { from: &from, to: &to }, || {
+            Ok(rustix::fs::renameat(self, name, other, other_name)?)
+        })
+    }
+
+    /// A symbolic link; the name has to be free.
+    pub fn symlink(&self, name: &str, target: &str) -> io::Result<()> {
+        let path = self.path_of(name);
+        self.witnessed(&Operation::Symlink { path: &path, target }, || {
+            Ok(rustix::fs::symlinkat(target, self, name)?)
+        })
+    }
+
+    /// A name goes away; whether it was there does not matter.
+    pub fn remove(&self, name: &str) -> io::Result<()> {
+        let path = self.path_of(name);
+        self.witnessed(&Operation::Remove { path: &path }, || {
+            gone(rustix::fs::unlinkat(self, name, AtFlags::empty()))
+        })
+    }
+
+    /// A folder of root's, which all may read; the name has to be free.
+    pub fn make_folder(&self, name: &str) -> io::Result<()> {
+        self.make_folder_with(name, 0o755)
+    }
+
+    /// A folder of root's that nobody else may enter; the name has to be free.
+    pub fn make_private_folder(&self, name: &str) -> io::Result<()> {
+        self.make_folder_with(name, 0o700)
+    }
+
+    fn make_folder_with(&self, name: &str, mode: u32) -> io::Result<()> {
+        let path = self.path_of(name);
+        self.witnessed(&Operation::MakeFolder { path: &path }, || {
+            rustix::fs::mkdirat(self, name, Mode::from_raw_mode(mode))?;
+            // Whatever the process's umask is.
+            Ok(rustix::fs::chmodat(self, name, Mode::from_raw_mode(mode), AtFlags::empty())?)
+        })
+    }
+
+    /// A folder goes away if it is empty.
+    pub fn remove_folder(&self, name: &str) -> io::Result<()> {
+        let path = self.path_of(name);
+        self.witnessed(&Operation::RemoveFolder { path: &path }, || {
+            gone(rustix::fs::unlinkat(self, name, AtFlags::REMOVEDIR))
+        })
+    }
+}
+
+fn gone(removed: Result<(), Errno>) -> io::Result<()> {
+    match removed {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+fn set(file: &File, attribute: &Attribute) -> io::Result<()> {
+    let set = rustix::fs::fsetxattr(
+        file,
+        attribute.name.as_slice(),
+        &attribute.value,
+        XattrFlags::empty(),
+    );
+    Ok(set?)
+}

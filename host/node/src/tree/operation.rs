@@ -1,0 +1,106 @@
+//! Everything that tread does to a disk, as data.
+
+use std::io;
+
+/// One operation on the disk. Paths begin at the root of the tree, and have no link
+/// in them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Operation<'a> {
+    /// A new file with these bytes; its owner, mode and attributes are set with it.
+    Create {
+        /// Where.
+        path: &'a str,
+        /// All that it holds.
+        bytes: &'a [u8],
+    },
+    /// Bytes are added to the end of a file.
+    Append {
+        /// Where.
+        path: &'a str,
+        /// What is added.
+        bytes: &'a [u8],
+    },
+    /// What a file holds, and what it is, is on the disk after this.
+    Sync {
+        /// Where.
+        path: &'a str,
+    },
+    /// What stands in a folder is on the disk after this.
+    SyncFolder {
+        /// Where.
+        path: &'a str,
+    },
+    /// A second name for the same thing.
+    Link {
+        /// What it is called.
+        from: &'a str,
+        /// What it is called besides.
+        to: &'a str,
+    },
+    /// Two names change places.
+    Exchange {
+        /// One.
+        one: &'a str,
+        /// The other.
+        other: &'a str,
+    },
+    /// Another name, which replaces nothing.
+    Rename {
+        /// Before.
+        from: &'a str,
+        /// Afterwards.
+        to: &'a str,
+    },
+    /// Another name, whatever has it.
+    Replace {
+        /// Before.
+        from: &'a str,
+        /// Afterwards.
+        to: &'a str,
+    },
+    /// A symbolic link.
+    Symlink {
+        /// Where.
+        path: &'a str,
+        /// What is in it.
+        target: &'a str,
+    },
+    /// A name goes away.
+    Remove {
+        /// Where.
+        path: &'a str,
+    },
+    /// A folder is made.
+    MakeFolder {
+        /// Where.
+        path: &'a str,
+    },
+    /// An empty folder goes away.
+    RemoveFolder {
+        /// Where.
+        path: &'a str,
+    },
+}
+
+/// Sees each operation, and may let it fail. Tests count with it, cut the power, and
+/// fill the disk.
+pub trait Witness: Send + Sync {
+    /// It is about to be done; with an error it is not.
+    fn before(&self, operation: &Operation<'_>) -> io::Result<()>;
+
+    /// It was done.
+    fn after(&self, operation: &Operation<'_>) -> io::Result<()>;
+}
+
+/// Nobody looks.
+pub struct Unwatched;
+
+impl Witness for Unwatched {
+    fn before(&self, _: &Operation<'_>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn after(&self, _: &Operation<'_>) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,97 @@
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use super::*;
+use std::os::unix::fs::symlink;
+
+fn tree() -> (tempfile::TempDir, Tree) {
+    let dir = tempfile::tempdir().unwrap();
+    let tree = Tree::open(dir.path()).unwrap();
+    (dir, tree)
+}
+
+#[test]
+fn a_link_of_roots_among_the_folders_is_followed_within_the_tree() {
+    let (dir, tree) = tree();
+    std::fs::create_dir_all(dir.path().join("var/usrlocal/bin")).unwrap();
+    std::fs::create_dir(dir.path().join("usr")).unwrap();
+    symlink("../var/usrlocal", dir.path().join("usr/local")).unwrap();
+    symlink("/var", dir.path().join("absolute")).unwrap();
+    let folder = tree.folder("/usr/local/bin").unwrap().unwrap();
+    assert_eq!(folder.path(), "/var/usrlocal/bin");
+    let folder = tree.folder("/absolute/usrlocal").unwrap().unwrap();
+    assert_eq!(folder.path(), "/var/usrlocal");
+}
+
+#[test]
+fn no_link_leads_out_of_the_tree() {
+    let (dir, tree) = tree();
+    symlink("../../../../etc", dir.path().join("up")).unwrap();
+    std::fs::create_dir(dir.path().join("etc")).unwrap();
+    std::fs::write(dir.path().join("etc/passwd"), "mine").unwrap();
+    let read = tree.read("/up/passwd", 100).unwrap();
+    assert_eq!(read.as_deref(), Some(&b"mine"[..]));
+}
+
+#[test]
+fn a_link_that_somebody_else_owns_is_not_followed() {
+    let (dir, tree) = tree();
+    std::fs::create_dir(dir.path().join("etc")).unwrap();
+    symlink("/etc", dir.path().join("home")).unwrap();
+    std::os::unix::fs::lchown(dir.path().join("home"), Some(4711), Some(4711)).unwrap();
+    let error = tree.folder("/home/core").err().unwrap().to_string();
+    assert!(error.contains("/home is a link that root does not own"), "{error}");
+}
+
+#[test]
+fn paths_that_are_not_clean_are_refused() {
+    let (_dir, tree) = tree();
+    for path in ["etc", "", "/etc/../root", "/etc//a", "/./etc", "/etc/", "/a\0b"] {
+        assert!(matches!(tree.read(path, 1), Err(PathError::Unclean { .. })), "{path:?}");
+    }
+}
+
+#[test]
+fn links_in_a_circle_end() {
+    let (dir, tree) = tree();
+    symlink("b", dir.path().join("a")).unwrap();
+    symlink("a", dir.path().join("b")).unwrap();
+    assert!(matches!(tree.folder("/a/c"), Err(PathError::Circle { .. })));
+}
+
+#[test]
+fn a_fifo_is_neither_read_nor_gone_through() {
+    let (dir, tree) = tree();
+    let fifo = rustix::fs::FileType::Fifo;
+    let mode = rustix::fs::Mode::RUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, dir.path().join("fifo"), fifo, mode, 0).unwrap();
+    let error = tree.read("/fifo", 10).unwrap_err().to_string();
+    assert!(error.contains("a FIFO, a socket or a device"), "{error}");
+    assert!(matches!(tree.folder("/fifo/a"), Err(PathError::NoWay { .. })));
+    assert_eq!(tree.folder("/").unwrap().unwrap().see("fifo").unwrap(), Seen::Other);
+}
+
+#[test]
+fn a_file_has_the_owner_mode_and_bytes_that_it_was_made_with() {
+    let (_dir, tree) = tree();
+    let root = tree.folder("/").unwrap().unwrap();
+    let owner = Owner { uid: 4711, gid: 4712, mode: 0o4750 };
+    root.create("a", b"bytes", owner, &[]).unwrap();
+    let stat = root.stat("a").unwrap().unwrap();
+    assert_eq!((stat.kind, stat.owner, stat.size), (Kind::File, owner, 5));
+    let seen = Seen::File { digest: tread_model::digest::Digest::of(b"bytes"), owner };
+    assert_eq!(root.see("a").unwrap(), seen);
+}
+
+#[test]
+fn folders_that_are_missing_are_made_and_told_before() {
+    let (dir, tree) = tree();
+    let mut made = Vec::new();
+    let mut tell = |path: &str| {
+        assert!(!dir.path().join(path.trim_start_matches('/')).exists());
+        made.push(path.to_owned());
+        Ok(())
+    };
+    tree.folder_made("/etc/a/b", &mut tell).unwrap();
+    assert_eq!(made, ["/etc", "/etc/a", "/etc/a/b"]);
+    assert!(dir.path().join("etc/a/b").is_dir());
+}
