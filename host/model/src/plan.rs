@@ -8,6 +8,7 @@ pub mod difference;
 mod digest;
 mod schema;
 mod steps;
+mod verify;
 
 pub use build::{Decided, build, given_answers};
 pub use cause::{By, Cause, causes, in_a_cluster};
@@ -17,3 +18,4 @@ pub use schema::{
 };
 pub(crate) use steps::{CA_TRUST_UNIT, UNIT_DIRECTORIES};
 pub use steps::{Step, effect_of, needs_daemon_reload, steps};
+pub use verify::{Decider, PlanFault, VerifiablePlan};

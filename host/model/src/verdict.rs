@@ -1,6 +1,6 @@
 //! What policies answer.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A policy's answer for one change, checked.
@@ -42,7 +42,7 @@ pub enum Action {
 }
 
 /// Who speaks. The order is the order of deciding: the admin first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Layer {
     /// A cluster admin.

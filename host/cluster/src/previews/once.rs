@@ -5,7 +5,7 @@ use super::described::Described;
 use std::collections::HashSet;
 use std::hash::Hash;
 use std::sync::{Mutex, PoisonError};
-use tread_kube::api::disruption_plan::{PlanBecause, PlanChange, PlanStep};
+use tread_kube::api::disruption_plan::{PlanBecause, PlanChange, PlanDecider, PlanStep};
 use tread_kube::api::shared::Shared;
 
 /// What plans say, each part of it once.
@@ -16,6 +16,7 @@ pub struct Once(Mutex<Parts>);
 struct Parts {
     changes: Each<PlanChange>,
     because: Each<PlanBecause>,
+    deciders: Each<PlanDecider>,
     steps: Each<PlanStep>,
     warnings: Each<String>,
 }
@@ -52,6 +53,7 @@ impl Once {
         for way in plans.iter_mut().flat_map(|plan| &mut plan.status.transitions) {
             all.changes.share(&mut way.changes);
             all.because.share(&mut way.operator_because);
+            all.deciders.share(&mut way.deciders);
             all.steps.share(&mut way.steps);
             all.warnings.share(&mut way.warnings);
         }
@@ -62,6 +64,7 @@ impl Once {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.changes.forget();
         all.because.forget();
+        all.deciders.forget();
         all.steps.forget();
         all.warnings.forget();
     }

@@ -6,7 +6,9 @@ use super::work::Work;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use tread_kube::api::conditions::cut;
-use tread_kube::api::disruption_plan::{PlanBecause, PlanChange, PlanStep, Transition};
+use tread_kube::api::disruption_plan::{
+    PlanBecause, PlanChange, PlanDecider, PlanStep, Transition,
+};
 use tread_kube::api::shared::Shared;
 use tread_kube::clean::{clean, cleaned};
 use tread_model::effect::Effect;
@@ -127,6 +129,7 @@ pub(super) fn transition(
     way.effect = Some(effect);
     // The digest covers all that is rolled out together.
     way.digest = Some(plan.digest.to_string());
+    way.deciders = plan.deciders.iter().map(|it| cleaned(PlanDecider::from(it)).into()).collect();
     way.reproducible = plan.reproducible;
     let changes = said.changes.iter().filter(|change| effects::is_of(ids, &change.id));
     way.changes = changes.cloned().collect();

@@ -214,6 +214,9 @@ pub struct Transition {
     /// The digest of the plan.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
+    /// The policies that decided, as the digest covers them; never cut.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deciders: Vec<Shared<PlanDecider>>,
     /// False if a wall clock or the native stack had a part in it.
     #[serde(default)]
     pub reproducible: bool,
@@ -309,6 +312,20 @@ pub struct PlanPolicy {
     pub settings_digest: String,
 }
 
+/// A policy that decided, as the digest of a plan covers it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PlanDecider {
+    /// Its name.
+    pub name: String,
+    /// Who speaks.
+    pub layer: Layer,
+    /// The sha256 digest of its module.
+    pub digest: String,
+    /// The sha256 digest of its settings.
+    pub settings_digest: String,
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
 fn is_zero(number: &i64) -> bool {
     *number == 0
@@ -370,6 +387,17 @@ impl From<&tread_model::plan::PolicyIdentity> for PlanPolicy {
             version: identity.version.clone(),
             digest: identity.digest.to_string(),
             settings_digest: identity.settings_digest.to_string(),
+        }
+    }
+}
+
+impl From<&tread_model::plan::Decider> for PlanDecider {
+    fn from(decider: &tread_model::plan::Decider) -> PlanDecider {
+        PlanDecider {
+            name: decider.policy.clone(),
+            layer: decider.layer.into(),
+            digest: decider.digest.to_string(),
+            settings_digest: decider.settings_digest.to_string(),
         }
     }
 }

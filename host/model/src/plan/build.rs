@@ -6,6 +6,7 @@ use super::schema::{
     ChangeOutcome, GivenAnswer, Plan, PlanOutcome, PlannedChange, PolicyIdentity, SCHEMA,
 };
 use super::steps::{Step, needs_daemon_reload, steps};
+use super::verify::Decider;
 use crate::change::Edit;
 use crate::digest::Digest;
 use crate::effect::Effect;
@@ -71,8 +72,8 @@ pub fn build(
         }
         PlanOutcome::Nothing | PlanOutcome::Refuse => Vec::new(),
     };
-    let deciders: Vec<&PolicyIdentity> =
-        policies.values().filter(|(_, decided)| *decided).map(|(policy, _)| *policy).collect();
+    let decided = policies.values().filter(|(_, decided)| *decided);
+    let deciders: Vec<Decider> = decided.map(|(policy, _)| Decider::from(*policy)).collect();
     let effect = match outcome {
         PlanOutcome::Refuse => Effect::Refuse,
         _ => steps.iter().map(Step::effect).max().unwrap_or(Effect::None),
@@ -86,6 +87,7 @@ pub fn build(
         reboot: steps.contains(&Step::Reboot),
         digest: plan_digest(outcome, &from, &to, &deciders, &steps),
         policies: policies.values().map(|(policy, _)| (*policy).clone()).collect(),
+        deciders,
         steps,
         changes: planned,
         warnings,

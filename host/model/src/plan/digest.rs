@@ -1,7 +1,8 @@
 //! The plan's digest.
 
-use super::schema::{PlanOutcome, PolicyIdentity};
+use super::schema::PlanOutcome;
 use super::steps::Step;
+use super::verify::Decider;
 use crate::digest::{Digest, Fields};
 use crate::verdict::Layer;
 
@@ -14,7 +15,7 @@ pub(super) fn plan_digest(
     outcome: PlanOutcome,
     from: &Digest,
     to: &Digest,
-    deciders: &[&PolicyIdentity],
+    deciders: &[Decider],
     steps: &[Step],
 ) -> Digest {
     let mut fields = Fields::new("tread plan 2");

@@ -5,11 +5,12 @@
 
 use super::difference::Difference;
 use super::steps::{Step, needs_daemon_reload, steps};
+use super::verify::Decider;
 use crate::change::Edit;
 use crate::digest::{Digest, Sha256};
 use crate::effect::Effect;
 use crate::verdict::{Action, Layer};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// The name and version of the JSON form.
@@ -38,6 +39,8 @@ pub struct Plan {
     pub changes: Vec<PlannedChange>,
     /// The policies that were asked, by layer and name.
     pub policies: Vec<PolicyIdentity>,
+    /// Those of them that decided, as the digest covers them.
+    pub deciders: Vec<Decider>,
     /// What an admin should know besides.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
@@ -67,7 +70,7 @@ impl Plan {
 }
 
 /// Whether there is anything to do, and whether it may be done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PlanOutcome {
     /// Both configs mean the same.

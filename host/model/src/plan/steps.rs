@@ -2,15 +2,15 @@
 
 use crate::effect::Effect;
 use crate::verdict::Action;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
 /// One step of a plan, and one action of a change: `{"do": "reload", "unit":
 /// "crio.service"}`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(tag = "do", rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Step {
     /// Move the node's pods elsewhere.
     Drain,
@@ -49,6 +49,28 @@ impl Step {
             }
             Step::Restart { .. } => Some(Duration::from_secs(300)),
             Step::Drain | Step::Write | Step::Reboot | Step::Uncordon => None,
+        }
+    }
+
+    /// The unit that it is about.
+    pub fn unit(&self) -> Option<&str> {
+        match self {
+            Step::Reload { unit } | Step::Restart { unit } => Some(unit),
+            _ => None,
+        }
+    }
+
+    /// Where it stands in a plan: each step comes after those with a lower rank, and
+    /// no two have the same.
+    pub(super) fn rank(&self) -> (u8, &str) {
+        match self {
+            Step::Drain => (0, ""),
+            Step::Write => (1, ""),
+            Step::UpdateCaTrust => (2, ""),
+            Step::DaemonReload => (3, ""),
+            Step::Reload { unit } | Step::Restart { unit } => (4, unit),
+            Step::Reboot => (5, ""),
+            Step::Uncordon => (6, ""),
         }
     }
 

@@ -41,6 +41,7 @@ type Checked = Result<(), String>;
 fn plan_is_valid(plan: &Value) -> Checked {
     let required = [
         "changes",
+        "deciders",
         "digest",
         "drain",
         "effect",
@@ -87,7 +88,11 @@ fn plan_is_valid(plan: &Value) -> Checked {
         (false, true) => "nothing",
         (false, false) => "apply",
     };
-    ensure(plan["outcome"] == outcome, "the outcome does not follow from the changes")
+    ensure(plan["outcome"] == outcome, "the outcome does not follow from the changes")?;
+    // Whoever carries it out verifies it from this JSON alone.
+    let json = serde_json::to_vec(plan).map_err(|error| error.to_string())?;
+    let verified = tread_model::plan::VerifiablePlan::read(&json);
+    verified.map(drop).map_err(|fault| fault.to_string())
 }
 
 /// What was read on each side.
