@@ -3,4 +3,6 @@
 //! This crate knows neither Kubernetes nor wasmtime. It opens nothing but beneath the
 //! root that it is given.
 
+pub mod journal;
+pub mod prepare;
 pub mod tree;

@@ -5,12 +5,12 @@
 //! followed only if root owns it, and never out of the tree; `..` stands in no path.
 
 mod folder;
-mod operation;
+mod syscall;
 mod walk;
 
 pub use folder::{Attribute, Folder, Kind, Owner, Seen, Stat};
-pub use operation::{Operation, Unwatched, Witness};
-pub use walk::PathError;
+pub use syscall::{Syscall, Unwatched, Witness};
+pub use walk::{PathError, Reached};
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
@@ -30,26 +30,34 @@ impl Tree {
         Tree::witnessed(root, Arc::new(Unwatched))
     }
 
-    /// As [`Tree::open`], with somebody who sees each operation before it is done,
+    /// As [`Tree::open`], with somebody who sees each change of the disk before it is done,
     /// and may let it fail.
     pub fn witnessed(root: &Path, witness: Arc<dyn Witness>) -> io::Result<Tree> {
         let dir = Dir::open_ambient_dir(root, ambient_authority())?;
         Ok(Tree { root: Folder::new(Arc::new(dir), String::new(), witness) })
     }
 
+    /// How far a path leads.
+    pub fn reach(&self, path: &str) -> Result<Reached, PathError> {
+        walk::reach(&self.root, path)
+    }
+
     /// The folder that a path names; nothing if it is not there.
     pub fn folder(&self, path: &str) -> Result<Option<Folder>, PathError> {
-        walk::folder(&self.root, path)
+        let reached = self.reach(path)?;
+        Ok(reached.missing.is_empty().then_some(reached.folder))
     }
 
     /// As [`Tree::folder`]; folders that are missing are made, as root's and readable
-    /// for all, and told to `made` before that.
-    pub fn folder_made(
-        &self,
-        path: &str,
-        made: &mut dyn FnMut(&str) -> io::Result<()>,
-    ) -> Result<Folder, PathError> {
-        walk::folder_made(&self.root, path, made)
+    /// for all.
+    pub fn folder_made(&self, path: &str) -> Result<Folder, PathError> {
+        let failed = |error| PathError::io(path, error);
+        let Reached { mut folder, missing } = self.reach(path)?;
+        for name in missing {
+            folder.make_folder(&name).map_err(failed)?;
+            folder = folder.folder(&name).map_err(failed)?;
+        }
+        Ok(folder)
     }
 
     /// The folder that an entry stands in, and its name there; nothing if the folder
@@ -57,6 +65,11 @@ impl Tree {
     pub fn place<'p>(&self, path: &'p str) -> Result<Option<(Folder, &'p str)>, PathError> {
         let (folder, name) = walk::split(path)?;
         Ok(self.folder(folder)?.map(|folder| (folder, name)))
+    }
+
+    /// The path of the folder that an entry stands in, and its name there.
+    pub fn split(path: &str) -> Result<(&str, &str), PathError> {
+        walk::split(path)
     }
 
     /// What a file holds; nothing if it is not there. Anything but a regular file is an

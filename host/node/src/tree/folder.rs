@@ -2,10 +2,10 @@
 
 mod change;
 
-use super::operation::Witness;
+use super::syscall::Witness;
 use cap_std::fs::Dir;
 use rustix::buffer::spare_capacity;
-use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -77,18 +77,21 @@ pub struct Stat {
     pub size: u64,
     /// The mount that it is on.
     pub mount: u64,
+    /// Whether it was made unchangeable, even for root (`chattr +i`, `chattr +a`).
+    pub immutable: bool,
     inode: u64,
-    changed: (i64, u32),
+    modified: (i64, u32),
 }
 
 impl Stat {
-    /// Whether it is the same file as before, untouched since, but for the names that
-    /// it has.
+    /// Whether both are one file, which nobody wrote in between.
     pub fn is_same_file(&self, other: &Stat) -> bool {
-        (self.kind, self.owner, self.size, self.inode)
-            == (other.kind, other.owner, other.size, other.inode)
+        self == other
     }
 }
+
+/// What makes a name unchangeable.
+const IMMUTABLE: StatxAttributes = StatxAttributes::IMMUTABLE.union(StatxAttributes::APPEND);
 
 /// What the kernel keeps of extended attributes at most: of one, and of all names.
 const MOST_OF_ATTRIBUTES: usize = 65_536;
@@ -197,18 +200,18 @@ impl Folder {
                 },
                 size: stat.stx_size,
                 mount: stat.stx_mnt_id,
+                immutable: stat.stx_attributes.intersects(IMMUTABLE),
                 inode: stat.stx_ino,
-                changed: (stat.stx_ctime.tv_sec, stat.stx_ctime.tv_nsec),
+                modified: (stat.stx_mtime.tv_sec, stat.stx_mtime.tv_nsec),
             })),
             Err(Errno::NOENT) => Ok(None),
             Err(errno) => Err(errno.into()),
         }
     }
 
-    /// The mount that the folder itself is on.
-    pub fn mount(&self) -> io::Result<u64> {
-        let flags = AtFlags::EMPTY_PATH | AtFlags::NO_AUTOMOUNT;
-        Ok(rustix::fs::statx(self, "", flags, StatxFlags::MNT_ID)?.stx_mnt_id)
+    /// What the folder itself is.
+    pub fn own_stat(&self) -> io::Result<Stat> {
+        self.stat(".")?.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
     /// What a regular file holds; nothing if the name is free. A FIFO or a device is

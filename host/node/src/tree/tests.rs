@@ -83,15 +83,12 @@ fn a_file_has_the_owner_mode_and_bytes_that_it_was_made_with() {
 }
 
 #[test]
-fn folders_that_are_missing_are_made_and_told_before() {
+fn a_path_is_reached_as_far_as_there_are_folders_also_through_links() {
     let (dir, tree) = tree();
-    let mut made = Vec::new();
-    let mut tell = |path: &str| {
-        assert!(!dir.path().join(path.trim_start_matches('/')).exists());
-        made.push(path.to_owned());
-        Ok(())
-    };
-    tree.folder_made("/etc/a/b", &mut tell).unwrap();
-    assert_eq!(made, ["/etc", "/etc/a", "/etc/a/b"]);
-    assert!(dir.path().join("etc/a/b").is_dir());
+    symlink("var/opt", dir.path().join("opt")).unwrap();
+    let reached = tree.reach("/opt/a/b").unwrap();
+    assert_eq!((reached.folder.path(), reached.missing.join("/")), ("/", "var/opt/a/b".to_owned()));
+    let made = tree.folder_made("/opt/a/b").unwrap();
+    assert_eq!(made.path(), "/var/opt/a/b");
+    assert!(dir.path().join("var/opt/a/b").is_dir());
 }

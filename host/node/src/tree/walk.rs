@@ -81,29 +81,17 @@ pub(super) fn split(path: &str) -> Result<(&str, &str), PathError> {
     }
 }
 
-pub(super) fn folder(root: &Folder, path: &str) -> Result<Option<Folder>, PathError> {
-    walk(root, path, &mut |_, _| Ok(None))
+/// How far a path leads.
+#[derive(Clone)]
+pub struct Reached {
+    /// The last folder on the way that is there.
+    pub folder: Folder,
+    /// The names below it that are not there.
+    pub missing: Vec<String>,
 }
 
-pub(super) fn folder_made(
-    root: &Folder,
-    path: &str,
-    made: &mut dyn FnMut(&str) -> io::Result<()>,
-) -> Result<Folder, PathError> {
-    let missing = |error| PathError::io(path, error);
-    let found = walk(root, path, &mut |parent, name| {
-        made(&parent.path_of(name)).map_err(missing)?;
-        parent.make_folder(name).map_err(missing)?;
-        parent.folder(name).map_err(missing).map(Some)
-    })?;
-    found.ok_or_else(|| missing(io::ErrorKind::NotFound.into()))
-}
-
-/// What is done about a folder that is missing in another one: nothing, or it is made.
-type Missing<'m> = dyn FnMut(&Folder, &str) -> Result<Option<Folder>, PathError> + 'm;
-
-/// Walks to a folder. What is done about one that is missing is the caller's.
-fn walk(root: &Folder, path: &str, missing: &mut Missing<'_>) -> Result<Option<Folder>, PathError> {
+/// Walks to a folder, as far as there is one.
+pub(super) fn reach(root: &Folder, path: &str) -> Result<Reached, PathError> {
     let mut ahead: VecDeque<String> = names(path)?.into_iter().map(str::to_owned).collect();
     // The folders from the root to where the walk is: `..` in a link goes back in it.
     let mut way = vec![root.clone()];
@@ -120,10 +108,15 @@ fn walk(root: &Folder, path: &str, missing: &mut Missing<'_>) -> Result<Option<F
             }
             name => match step(&here, name, path)? {
                 Step::Folder(folder) => way.push(folder),
-                Step::Missing => match missing(&here, name)? {
-                    Some(made) => way.push(made),
-                    None => return Ok(None),
-                },
+                Step::Missing => {
+                    let rest = ahead.into_iter().filter(|name| !matches!(name.as_str(), "" | "."));
+                    let missing: Vec<String> =
+                        std::iter::once(name.to_owned()).chain(rest).collect();
+                    return match missing.iter().any(|name| name == "..") {
+                        true => Err(PathError::io(path, io::ErrorKind::NotFound.into())),
+                        false => Ok(Reached { folder: here, missing }),
+                    };
+                }
                 Step::Link(target) => {
                     links += 1;
                     if links > MOST_LINKS {
@@ -137,7 +130,7 @@ fn walk(root: &Folder, path: &str, missing: &mut Missing<'_>) -> Result<Option<F
             },
         }
     }
-    Ok(way.pop())
+    Ok(Reached { folder: way.pop().unwrap_or_else(|| root.clone()), missing: Vec::new() })
 }
 
 enum Step {

@@ -1,23 +1,23 @@
-//! What tread does to the names in a folder. Each function is one operation, which a
+//! What tread does to the names in a folder. Each function is one system call, which a
 //! witness sees before and after.
 
 use super::{Attribute, Folder, Owner};
-use crate::tree::operation::Operation;
+use crate::tree::syscall::Syscall;
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, RenameFlags, Uid, XattrFlags};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, Write as _};
 
 impl Folder {
-    /// Does one operation between the witness's two looks at it.
+    /// Does one system call between the witness's two looks at it.
     fn witnessed<T>(
         &self,
-        operation: &Operation<'_>,
+        syscall: &Syscall<'_>,
         done: impl FnOnce() -> io::Result<T>,
     ) -> io::Result<T> {
-        self.witness.before(operation)?;
+        self.witness.before(syscall)?;
         let value = done()?;
-        self.witness.after(operation)?;
+        self.witness.after(syscall)?;
         Ok(value)
     }
 
@@ -31,7 +31,7 @@ impl Folder {
         attributes: &[Attribute],
     ) -> io::Result<()> {
         let path = self.path_of(name);
-        self.witnessed(&Operation::Create { path: &path, bytes }, || {
+        self.witnessed(&Syscall::Create { path: &path, bytes }, || {
             let flags =
                 OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let mut file: File =
@@ -52,7 +52,7 @@ impl Folder {
     /// on the disk.
     pub fn append(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let path = self.path_of(name);
-        let file = self.witnessed(&Operation::Append { path: &path, bytes }, || {
+        let file = self.witnessed(&Syscall::Append { path: &path, bytes }, || {
             let flags = OFlags::WRONLY
                 | OFlags::CREATE
                 | OFlags::APPEND
@@ -63,13 +63,13 @@ impl Folder {
             file.write_all(bytes)?;
             Ok(file)
         })?;
-        self.witnessed(&Operation::Sync { path: &path }, || file.sync_all())
+        self.witnessed(&Syscall::Sync { path: &path }, || file.sync_all())
     }
 
     /// What a file holds, and what it is, is on the disk afterwards.
     pub fn sync_file(&self, name: &str) -> io::Result<()> {
         let path = self.path_of(name);
-        self.witnessed(&Operation::Sync { path: &path }, || {
+        self.witnessed(&Syscall::Sync { path: &path }, || {
             let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let file: File = rustix::fs::openat(self, name, flags, Mode::empty())?.into();
             file.sync_all()
@@ -78,7 +78,7 @@ impl Folder {
 
     /// What stands in the folder is on the disk afterwards.
     pub fn sync(&self) -> io::Result<()> {
-        self.witnessed(&Operation::SyncFolder { path: self.path() }, || {
+        self.witnessed(&Syscall::SyncFolder { path: self.path() }, || {
             // The folder is open only as a place; to be synced it has to be readable.
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
             let readable: File = rustix::fs::openat(self, ".", flags, Mode::empty())?.into();
@@ -89,7 +89,7 @@ impl Folder {
     /// A second name, in a folder of the same mount, for what stands under one here.
     pub fn link_to(&self, name: &str, other: &Folder, other_name: &str) -> io::Result<()> {
         let (from, to) = (self.path_of(name), other.path_of(other_name));
-        self.witnessed(&Operation::Link { from: &from, to: &to }, || {
+        self.witnessed(&Syscall::Link { from: &from, to: &to }, || {
             Ok(rustix::fs::linkat(self, name, other, other_name, AtFlags::empty())?)
         })
     }
@@ -97,7 +97,7 @@ impl Folder {
     /// Two names change places at one instant.
     pub fn exchange(&self, name: &str, other: &Folder, other_name: &str) -> io::Result<()> {
         let (one, two) = (self.path_of(name), other.path_of(other_name));
-        self.witnessed(&Operation::Exchange { one: &one, other: &two }, || {
+        self.witnessed(&Syscall::Exchange { one: &one, other: &two }, || {
             let flags = RenameFlags::EXCHANGE;
             Ok(rustix::fs::renameat_with(self, name, other, other_name, flags)?)
         })
@@ -106,7 +106,7 @@ impl Folder {
     /// Moves a name to a place that has to be free.
     pub fn rename(&self, name: &str, other: &Folder, other_name: &str) -> io::Result<()> {
         let (from, to) = (self.path_of(name), other.path_of(other_name));
-        self.witnessed(&Operation::Rename { from: &from, to: &to }, || {
+        self.witnessed(&Syscall::Rename { from: &from, to: &to }, || {
             let flags = RenameFlags::NOREPLACE;
             Ok(rustix::fs::renameat_with(self, name, other, other_name, flags)?)
         })
@@ -115,7 +115,7 @@ impl Folder {
     /// Moves a name to a place, whatever stands there.
     pub fn replace(&self, name: &str, other: &Folder, other_name: &str) -> io::Result<()> {
         let (from, to) = (self.path_of(name), other.path_of(other_name));
-        self.witnessed(&Operation::Replace { from: &from, to: &to }, || {
+        self.witnessed(&Syscall::Replace { from: &from, to: &to }, || {
             Ok(rustix::fs::renameat(self, name, other, other_name)?)
         })
     }
@@ -123,7 +123,7 @@ impl Folder {
     /// A symbolic link; the name has to be free.
     pub fn symlink(&self, name: &str, target: &str) -> io::Result<()> {
         let path = self.path_of(name);
-        self.witnessed(&Operation::Symlink { path: &path, target }, || {
+        self.witnessed(&Syscall::Symlink { path: &path, target }, || {
             Ok(rustix::fs::symlinkat(target, self, name)?)
         })
     }
@@ -131,7 +131,7 @@ impl Folder {
     /// A name goes away; whether it was there does not matter.
     pub fn remove(&self, name: &str) -> io::Result<()> {
         let path = self.path_of(name);
-        self.witnessed(&Operation::Remove { path: &path }, || {
+        self.witnessed(&Syscall::Remove { path: &path }, || {
             gone(rustix::fs::unlinkat(self, name, AtFlags::empty()))
         })
     }
@@ -148,17 +148,30 @@ impl Folder {
 
     fn make_folder_with(&self, name: &str, mode: u32) -> io::Result<()> {
         let path = self.path_of(name);
-        self.witnessed(&Operation::MakeFolder { path: &path }, || {
+        self.witnessed(&Syscall::MakeFolder { path: &path }, || {
             rustix::fs::mkdirat(self, name, Mode::from_raw_mode(mode))?;
             // Whatever the process's umask is.
             Ok(rustix::fs::chmodat(self, name, Mode::from_raw_mode(mode), AtFlags::empty())?)
         })
     }
 
+    /// A folder in this one becomes somebody else's.
+    pub fn give(&self, name: &str, owner: Owner) -> io::Result<()> {
+        let folder = self.folder(name)?;
+        let path = self.path_of(name);
+        self.witnessed(&Syscall::Give { path: &path }, || {
+            let (uid, gid) = (Uid::from_raw(owner.uid), Gid::from_raw(owner.gid));
+            let flags = AtFlags::EMPTY_PATH;
+            rustix::fs::chownat(&folder, "", Some(uid), Some(gid), flags)?;
+            let mode = Mode::from_raw_mode(owner.mode);
+            Ok(rustix::fs::chmodat(&folder, ".", mode, AtFlags::empty())?)
+        })
+    }
+
     /// A folder goes away if it is empty.
     pub fn remove_folder(&self, name: &str) -> io::Result<()> {
         let path = self.path_of(name);
-        self.witnessed(&Operation::RemoveFolder { path: &path }, || {
+        self.witnessed(&Syscall::RemoveFolder { path: &path }, || {
             gone(rustix::fs::unlinkat(self, name, AtFlags::REMOVEDIR))
         })
     }

@@ -2,10 +2,10 @@
 
 use std::io;
 
-/// One operation on the disk. Paths begin at the root of the tree, and have no link
+/// One system call that changes the disk. Paths begin at the root of the tree, and have no link
 /// in them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Operation<'a> {
+pub enum Syscall<'a> {
     /// A new file with these bytes; its owner, mode and attributes are set with it.
     Create {
         /// Where.
@@ -75,6 +75,11 @@ pub enum Operation<'a> {
         /// Where.
         path: &'a str,
     },
+    /// A folder gets another owner, and other permissions.
+    Give {
+        /// Where.
+        path: &'a str,
+    },
     /// An empty folder goes away.
     RemoveFolder {
         /// Where.
@@ -82,25 +87,25 @@ pub enum Operation<'a> {
     },
 }
 
-/// Sees each operation, and may let it fail. Tests count with it, cut the power, and
+/// Sees each change of the disk, and may let it fail. Tests count with it, cut the power, and
 /// fill the disk.
 pub trait Witness: Send + Sync {
     /// It is about to be done; with an error it is not.
-    fn before(&self, operation: &Operation<'_>) -> io::Result<()>;
+    fn before(&self, syscall: &Syscall<'_>) -> io::Result<()>;
 
     /// It was done.
-    fn after(&self, operation: &Operation<'_>) -> io::Result<()>;
+    fn after(&self, syscall: &Syscall<'_>) -> io::Result<()>;
 }
 
 /// Nobody looks.
 pub struct Unwatched;
 
 impl Witness for Unwatched {
-    fn before(&self, _: &Operation<'_>) -> io::Result<()> {
+    fn before(&self, _: &Syscall<'_>) -> io::Result<()> {
         Ok(())
     }
 
-    fn after(&self, _: &Operation<'_>) -> io::Result<()> {
+    fn after(&self, _: &Syscall<'_>) -> io::Result<()> {
         Ok(())
     }
 }

@@ -1,0 +1,237 @@
+//! Old or new, never mixed: files change by a journal (law 8).
+//!
+//! Everything new is staged beside where it goes, and on the disk, before the first
+//! name changes. Then names change one by one, and one record commits them all. Whoever
+//! finds an operation that was cut short goes on if it was committed, and back if it
+//! was not; both can be done again and again until they are through.
+//!
+//! What staged files and old ones are called in a stage: `7.new`, `7.old`, by the index
+//! of the entry. Both stay until the operation is finished, so that each direction is
+//! always there to be taken.
+
+mod back;
+mod entry;
+mod log;
+mod place;
+mod record;
+mod stage;
+
+pub use entry::{Entry, Made, Owned, Prepared};
+pub use log::Note;
+pub use record::{Record, SCHEMA};
+
+use crate::tree::{Folder, PathError, Tree};
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use std::fs::File;
+use std::io;
+
+/// Where tread keeps what it knows of the node, for root only.
+pub const STATE: &str = "/var/lib/tread/node";
+/// In it, the operation that is on its way.
+const OPERATION: &str = "operation";
+const RECORD: &str = "record";
+const LOG: &str = "log";
+const LOCK: &str = "lock";
+
+/// The one who may change the node: while it lives, nobody else is.
+pub struct Journal {
+    tree: Tree,
+    state: Folder,
+    _lock: File,
+}
+
+/// Why the journal stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// Somebody else is at it.
+    #[error(
+        "another tread changes this node right now ({STATE}/{LOCK} is locked); wait until it is done"
+    )]
+    Busy,
+    /// A path leads nowhere.
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// What is there is neither what was there before nor what tread put there.
+    #[error(
+        "{path} was changed by somebody else meanwhile, and is left as it is; look at what changes it, then start again"
+    )]
+    Changed {
+        /// The path.
+        path: String,
+    },
+    /// The target is something that is not replaced.
+    #[error(
+        "{path}: {what} stands there, and tread replaces files and links only; remove it, or correct the config"
+    )]
+    Occupied {
+        /// The path.
+        path: String,
+        /// What it is.
+        what: &'static str,
+    },
+    /// The record is by a newer version.
+    #[error(
+        "an operation of tread {version} was cut short, and this version does not know its journal; nothing was touched: start tread {version} or later"
+    )]
+    Newer {
+        /// The version that began it.
+        version: String,
+    },
+    /// The record cannot be read, though it was once complete.
+    #[error(
+        "{STATE}/{OPERATION}/{RECORD} is damaged ({why}), and names may have changed; nothing was touched: restore the node from outside"
+    )]
+    Damaged {
+        /// What is wrong with it.
+        why: String,
+    },
+    /// There is one on its way.
+    #[error("an operation was cut short; it has to be settled first: tread node settle")]
+    Unsettled,
+}
+
+fn io_at(path: &str) -> impl FnOnce(io::Error) -> JournalError + use<'_> {
+    move |error| JournalError::Path(PathError::io(path, error))
+}
+
+/// How an operation stands that was cut short.
+#[derive(Debug, Clone)]
+pub struct Standing {
+    /// What it was to do.
+    pub record: Record,
+    /// What became of it.
+    pub notes: Vec<Note>,
+}
+
+impl Standing {
+    /// Whether its new state is the one that holds.
+    pub fn is_committed(&self) -> bool {
+        let decisive = self.notes.iter().rev();
+        let mut decisive = decisive.filter(|it| matches!(it, Note::Committed | Note::Back { .. }));
+        matches!(decisive.next(), Some(Note::Committed))
+    }
+
+    fn is_finished(&self) -> bool {
+        self.notes.contains(&Note::Finished)
+    }
+}
+
+/// What settling found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settled {
+    /// Whether the new state holds; otherwise it is the old one.
+    pub forward: bool,
+    /// The paths that somebody else changed, and that were left as they are.
+    pub left: Vec<String>,
+}
+
+impl Journal {
+    /// Opens the journal of a system, for this process alone.
+    pub fn open(tree: &Tree) -> Result<Journal, JournalError> {
+        let state = match tree.folder(STATE)? {
+            Some(state) => state,
+            None => Journal::make_state(tree)?,
+        };
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let lock: File = rustix::fs::openat(&state, LOCK, flags, Mode::RUSR | Mode::WUSR)
+            .map_err(io::Error::from)
+            .map_err(io_at(STATE))?
+            .into();
+        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Journal { tree: tree.clone(), state, _lock: lock }),
+            Err(rustix::io::Errno::WOULDBLOCK) => Err(JournalError::Busy),
+            Err(errno) => Err(io_at(STATE)(errno.into())),
+        }
+    }
+
+    fn make_state(tree: &Tree) -> Result<Folder, JournalError> {
+        let parent = STATE.rsplit_once('/').map_or("/", |(parent, _)| parent);
+        let parent = tree.folder_made(parent)?;
+        parent.make_private_folder("node").map_err(io_at(STATE))?;
+        parent.folder("node").map_err(io_at(STATE))
+    }
+
+    /// The folder in which tread keeps what it knows of the node.
+    pub fn state(&self) -> &Folder {
+        &self.state
+    }
+
+    /// The operation that was cut short, if there is one.
+    pub fn standing(&self) -> Result<Option<Standing>, JournalError> {
+        record::standing(&self.state)
+    }
+
+    /// Brings everything to its new state, or leaves everything as it was. The
+    /// operation stands afterwards until it is finished, or taken back.
+    pub fn write(&self, record: &Record, new: &[Prepared<'_>]) -> Result<(), JournalError> {
+        if self.standing()?.is_some() {
+            return Err(JournalError::Unsettled);
+        }
+        let written = self.try_to_write(record, new);
+        if written.is_err() {
+            // What fails here is settled at the next start; the first error is the cause.
+            let _ = self.settle();
+        }
+        written
+    }
+
+    fn try_to_write(&self, record: &Record, new: &[Prepared<'_>]) -> Result<(), JournalError> {
+        let operation = record::begin(&self.state, record)?;
+        let stages = stage::make(&self.tree, record)?;
+        stage::fill(&self.tree, record, &stages, new)?;
+        log::note(&operation, &Note::Staged)?;
+        let touched = place::all(&self.tree, record, &stages)?;
+        touched.iter().try_for_each(|folder| folder.sync().map_err(io_at(folder.path())))?;
+        place::check(&self.tree, record, &stages)?;
+        log::note(&operation, &Note::Committed)
+    }
+
+    /// Adds to what is known of the operation that stands.
+    pub fn note(&self, note: &Note) -> Result<(), JournalError> {
+        let operation = self.state.folder(OPERATION).map_err(io_at(OPERATION))?;
+        log::note(&operation, note)
+    }
+
+    /// Resolves an operation that was cut short: forward if it was committed, back if it
+    /// was not. One that was not committed is finished by this. Nothing if there is none.
+    pub fn settle(&self) -> Result<Option<Settled>, JournalError> {
+        let Some(standing) = self.standing()? else {
+            record::sweep(&self.state)?;
+            return Ok(None);
+        };
+        if standing.is_finished() {
+            self.remove(&standing.record)?;
+            return Ok(None);
+        }
+        let forward = standing.is_committed();
+        let left = match forward {
+            true => back::forward(&self.tree, &standing.record)?,
+            false => back::back(&self.tree, &standing.record)?,
+        };
+        if !forward {
+            self.finish()?;
+        }
+        Ok(Some(Settled { forward, left }))
+    }
+
+    /// Takes a committed operation back: every name is what it was before.
+    pub fn take_back(&self, because: &str) -> Result<Option<Settled>, JournalError> {
+        self.note(&Note::Back { because: because.to_owned() })?;
+        self.settle()
+    }
+
+    /// The operation is over, and what was there before it is forgotten.
+    pub fn finish(&self) -> Result<(), JournalError> {
+        let Some(standing) = self.standing()? else { return Ok(()) };
+        self.note(&Note::Finished)?;
+        self.remove(&standing.record)
+    }
+
+    fn remove(&self, record: &Record) -> Result<(), JournalError> {
+        stage::remove(&self.tree, record)?;
+        record::sweep(&self.state)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,57 @@
+//! One name that changes.
+
+use crate::tree::{Attribute, Owner, Seen};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+/// One name that changes, as the journal keeps it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// As the config has it.
+    pub path: String,
+    /// Where its folder really is: from the root, without links.
+    pub folder: String,
+    /// Its name in there.
+    pub name: String,
+    /// The stage that is on the same mount, by index.
+    pub stage: usize,
+    /// What is there before.
+    pub old: Seen,
+    /// What is there afterwards.
+    pub new: Seen,
+}
+
+/// A folder that an operation makes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Made {
+    /// The folder that it is made in.
+    pub folder: String,
+    /// Its name in there.
+    pub name: String,
+    /// Whose it is.
+    pub owned: Owned,
+}
+
+/// Whose the folders on the way to an entry are where they have to be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Owned {
+    /// Root's, and readable for all.
+    Root,
+    /// Of a user alone.
+    User(Owner),
+}
+
+/// What is put under a name: what the journal does not keep twice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Prepared<'b> {
+    /// A file with these bytes.
+    File {
+        /// All that it holds.
+        bytes: Cow<'b, [u8]>,
+        /// Extended attributes, its label among them.
+        attributes: Vec<Attribute>,
+    },
+    /// A link, or nothing: the entry has all of it.
+    Known,
+}

@@ -1,0 +1,64 @@
+//! What became of an operation: a line for each event, on the disk before anything
+//! follows from it.
+
+use super::{JournalError, LOG, io_at};
+use crate::tree::Folder;
+use serde::{Deserialize, Serialize};
+
+/// One event.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "kebab-case")]
+pub enum Note {
+    /// Everything new is on the disk; no name has changed.
+    Staged,
+    /// Every name has changed: the new state holds.
+    Committed,
+    /// It was decided to go back: the old state holds.
+    Back {
+        /// Why.
+        because: String,
+    },
+    /// A step was begun.
+    Begun {
+        /// Which of the plan's steps.
+        step: usize,
+        /// The boot in which that was.
+        boot: String,
+    },
+    /// A step ended.
+    Ended {
+        /// Which of the plan's steps.
+        step: usize,
+        /// Whether it did what it should.
+        well: bool,
+        /// What came of it, in a sentence.
+        message: String,
+    },
+    /// A boot was asked for.
+    BootAsked {
+        /// The boot in which that was.
+        boot: String,
+    },
+    /// Nothing is left to be done but to tidy up.
+    Finished,
+}
+
+/// Adds a note.
+pub(super) fn note(operation: &Folder, note: &Note) -> Result<(), JournalError> {
+    let path = operation.path_of(LOG);
+    let mut line = serde_json::to_vec(note).map_err(|error| io_at(&path)(error.into()))?;
+    line.push(b'\n');
+    operation.append(LOG, &line).map_err(io_at(&path))
+}
+
+/// All notes. A last line that is not complete was never written, as far as anybody
+/// knows: nothing followed from it. A complete one that cannot be read is by a newer
+/// version.
+pub(super) fn read(bytes: &[u8]) -> Result<Vec<Note>, String> {
+    let mut notes = Vec::new();
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        let Some(line) = line.strip_suffix(b"\n") else { break };
+        notes.push(serde_json::from_slice(line).map_err(|error| error.to_string())?);
+    }
+    Ok(notes)
+}

@@ -1,0 +1,109 @@
+//! Names change, one by one. What is found in a place is looked at after it is out of
+//! reach of others: if it is not what was there before, it goes back to its place.
+
+use super::stage::{folder_of, moving_name, new_name, stage_of};
+use super::{Entry, JournalError, Owned, Record, io_at};
+use crate::tree::{Folder, Seen, Tree};
+use std::collections::BTreeMap;
+use std::io;
+
+/// Gives every entry its new name; returns the folders that have to be synced.
+pub(super) fn all(
+    tree: &Tree,
+    record: &Record,
+    stages: &[Folder],
+) -> Result<Vec<Folder>, JournalError> {
+    let mut touched: BTreeMap<String, Folder> = BTreeMap::new();
+    for made in &record.made {
+        let missing = || io_at(&made.folder)(io::ErrorKind::NotFound.into());
+        let folder = tree.folder(&made.folder)?.ok_or_else(missing)?;
+        folder.make_folder(&made.name).map_err(io_at(&folder.path_of(&made.name)))?;
+        if let Owned::User(owner) = made.owned {
+            folder.give(&made.name, owner).map_err(io_at(&folder.path_of(&made.name)))?;
+        }
+        touched.insert(folder.path().to_owned(), folder);
+    }
+    for (index, entry) in record.entries.iter().enumerate() {
+        let folder = folder_of(tree, entry)?;
+        place(&folder, stage_of(stages, entry)?, entry, index)?;
+        touched.insert(folder.path().to_owned(), folder);
+    }
+    Ok(touched.into_values().collect())
+}
+
+fn place(folder: &Folder, stage: &Folder, entry: &Entry, index: usize) -> Result<(), JournalError> {
+    let new = (entry.new != Seen::Absent).then(|| new_name(index));
+    match put(folder, &entry.name, stage, new.as_deref(), index, &entry.old) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(JournalError::Changed { path: entry.path.clone() }),
+        Err(error) => Err(io_at(&entry.path)(error)),
+    }
+}
+
+/// Puts what a stage has under a name, or nothing, in place of `expected`. False if
+/// something else was there: it still is.
+pub(super) fn put(
+    folder: &Folder,
+    name: &str,
+    stage: &Folder,
+    staged: Option<&str>,
+    index: usize,
+    expected: &Seen,
+) -> io::Result<bool> {
+    let moving = moving_name(index);
+    stage.remove(&moving)?;
+    match (staged, expected) {
+        (None, Seen::Absent) => Ok(true),
+        (Some(staged), Seen::Absent) => match stage.link_to(staged, folder, name) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+            linked => linked.map(|()| true),
+        },
+        (None, expected) => {
+            match folder.rename(name, stage, &moving) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+                renamed => renamed?,
+            }
+            let found = stage.see(&moving)? == *expected;
+            match found {
+                true => stage.remove(&moving)?,
+                false => stage.rename(&moving, folder, name)?,
+            }
+            Ok(found)
+        }
+        (Some(staged), expected) => {
+            stage.link_to(staged, stage, &moving)?;
+            match stage.exchange(&moving, folder, name) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+                exchanged => exchanged?,
+            }
+            let found = stage.see(&moving)? == *expected;
+            if !found {
+                stage.exchange(&moving, folder, name)?;
+            }
+            stage.remove(&moving)?;
+            Ok(found)
+        }
+    }
+}
+
+/// Whether every name still has what was put there.
+pub(super) fn check(tree: &Tree, record: &Record, stages: &[Folder]) -> Result<(), JournalError> {
+    for (index, entry) in record.entries.iter().enumerate() {
+        let folder = folder_of(tree, entry)?;
+        let stage = stage_of(stages, entry)?;
+        let untouched = || {
+            let there = folder.stat(&entry.name)?;
+            Ok(match (&there, &entry.new) {
+                (None, Seen::Absent) => true,
+                (Some(there), _) => {
+                    stage.stat(&new_name(index))?.is_some_and(|staged| staged.is_same_file(there))
+                }
+                (None, _) => false,
+            })
+        };
+        if !untouched().map_err(io_at(&entry.path))? {
+            return Err(JournalError::Changed { path: entry.path.clone() });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,103 @@
+//! Where everything new waits, on the disk, until its name changes.
+
+use super::entry::Prepared;
+use super::{Entry, JournalError, Record, io_at};
+use crate::tree::{Folder, PathError, Seen, Tree};
+
+/// What stands in a stage, by the index of its entry.
+pub(super) fn new_name(index: usize) -> String {
+    format!("{index}.new")
+}
+
+pub(super) fn old_name(index: usize) -> String {
+    format!("{index}.old")
+}
+
+/// On its way to or from a place.
+pub(super) fn moving_name(index: usize) -> String {
+    format!("{index}.moving")
+}
+
+/// The folder that an entry stands in.
+pub(super) fn folder_of(tree: &Tree, entry: &Entry) -> Result<Folder, JournalError> {
+    let missing = || PathError::io(&entry.folder, std::io::ErrorKind::NotFound.into());
+    Ok(tree.folder(&entry.folder)?.ok_or_else(missing)?)
+}
+
+/// The stage of an entry.
+pub(super) fn stage_of<'s>(
+    stages: &'s [Folder],
+    entry: &Entry,
+) -> Result<&'s Folder, JournalError> {
+    let damaged = || JournalError::Damaged { why: "an entry has no stage".to_owned() };
+    stages.get(entry.stage).ok_or_else(damaged)
+}
+
+/// Makes the stages of an operation.
+pub(super) fn make(tree: &Tree, record: &Record) -> Result<Vec<Folder>, JournalError> {
+    let made = |path: &String| {
+        let missing = || PathError::io(path, std::io::ErrorKind::NotFound.into());
+        let (parent, name) = tree.place(path)?.ok_or_else(missing)?;
+        parent.make_private_folder(name).map_err(io_at(path))?;
+        let stage = parent.folder(name).map_err(io_at(path))?;
+        parent.sync().map_err(io_at(path))?;
+        Ok(stage)
+    };
+    record.stages.iter().map(made).collect()
+}
+
+/// The stages that are there.
+pub(super) fn open(tree: &Tree, record: &Record) -> Result<Vec<Option<Folder>>, JournalError> {
+    record.stages.iter().map(|path| Ok(tree.folder(path)?)).collect()
+}
+
+/// Puts everything new into the stages, and a second name of everything old.
+pub(super) fn fill(
+    tree: &Tree,
+    record: &Record,
+    stages: &[Folder],
+    new: &[Prepared<'_>],
+) -> Result<(), JournalError> {
+    for (index, (entry, prepared)) in record.entries.iter().zip(new).enumerate() {
+        let stage = stage_of(stages, entry)?;
+        let name = new_name(index);
+        let staged = || match (&entry.new, prepared) {
+            (Seen::File { owner, .. }, Prepared::File { bytes, attributes }) => {
+                stage.create(&name, bytes, *owner, attributes)?;
+                stage.sync_file(&name)
+            }
+            (Seen::Link { target }, _) => stage.symlink(&name, target),
+            _ => Ok(()),
+        };
+        staged().map_err(io_at(&entry.path))?;
+        if entry.old != Seen::Absent {
+            let folder = folder_of(tree, entry)?;
+            folder.link_to(&entry.name, stage, &old_name(index)).map_err(io_at(&entry.path))?;
+            // The new name leads to what is looked at: nobody can change it in between.
+            let there = stage.see(&old_name(index)).map_err(io_at(&entry.path))?;
+            if there != entry.old {
+                return Err(JournalError::Changed { path: entry.path.clone() });
+            }
+        }
+    }
+    stages.iter().try_for_each(|stage| stage.sync().map_err(io_at(stage.path())))
+}
+
+/// Removes the stages with all that is in them.
+pub(super) fn remove(tree: &Tree, record: &Record) -> Result<(), JournalError> {
+    for path in &record.stages {
+        let Some((parent, name)) = tree.place(path)? else { continue };
+        let removed = || {
+            if parent.stat(name)?.is_none() {
+                return Ok(());
+            }
+            let stage = parent.folder(name)?;
+            for name in stage.names()? {
+                stage.remove(&name)?;
+            }
+            parent.remove_folder(name)
+        };
+        removed().map_err(io_at(path))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,259 @@
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
+mod disk;
+mod power;
+
+use super::*;
+use crate::prepare::{Ready, Target, Wanted, prepare};
+use crate::tree::{Attribute, Kind, Owner};
+use disk::{Bed, Cut, Recorder};
+use std::sync::Arc;
+
+/// The owner of files in these tests: whoever runs them.
+fn mine(mode: u32) -> Owner {
+    Owner {
+        uid: rustix::process::geteuid().as_raw(),
+        gid: rustix::process::getegid().as_raw(),
+        mode,
+    }
+}
+
+fn file(path: &str, text: &'static str) -> Target<'static> {
+    let wanted = Wanted::File { bytes: text.as_bytes().into(), owner: mine(0o644) };
+    Target { path: path.to_owned(), wanted, folders: Owned::Root }
+}
+
+fn link(path: &str, target: &str) -> Target<'static> {
+    let wanted = Wanted::Link { target: target.to_owned() };
+    Target { path: path.to_owned(), wanted, folders: Owned::Root }
+}
+
+fn absent(path: &str) -> Target<'static> {
+    Target { path: path.to_owned(), wanted: Wanted::Absent, folders: Owned::Root }
+}
+
+fn no_label(_: &str, _: Kind) -> Option<Attribute> {
+    None
+}
+
+/// Everything that an operation can do to a name.
+fn targets() -> Vec<Target<'static>> {
+    vec![
+        file("/etc/changed.conf", "new"),
+        file("/etc/added.conf", "added"),
+        file("/etc/deep/er/added.conf", "deep"),
+        absent("/etc/removed.conf"),
+        file("/etc/same.conf", "same"),
+        link("/etc/systemd/system/masked.service", "/dev/null"),
+        link("/etc/systemd/system/multi-user.target.wants/a.service", "/etc/a.service"),
+        absent("/etc/systemd/system/b.service"),
+        file("/etc/was-a-link", "now a file"),
+        file("/usr/local/bin/tool", "#!/bin/sh"),
+    ]
+}
+
+fn bed() -> Bed {
+    let bed = Bed::new();
+    bed.file("/etc/changed.conf", "old");
+    bed.file("/etc/removed.conf", "away with it");
+    bed.file("/etc/same.conf", "same");
+    bed.file("/etc/systemd/system/masked.service", "[Service]");
+    bed.link("/etc/systemd/system/b.service", "/dev/null");
+    bed.link("/etc/was-a-link", "/etc/changed.conf");
+    bed.folder("/var/usrlocal/bin");
+    bed.folder("/usr");
+    bed.link("/usr/local", "../var/usrlocal");
+    bed.folder(STATE);
+    bed
+}
+
+fn ready(tree: &Tree) -> Ready<'static> {
+    prepare(tree, "1", targets(), &no_label).unwrap()
+}
+
+/// Writes as far as the witness lets it; whether all of it was written.
+fn write(bed: &Bed, witness: Arc<dyn crate::tree::Witness>) -> bool {
+    let Ready { record, new } = ready(&bed.tree());
+    let Ok(journal) = Journal::open(&bed.witnessed(witness)) else { return false };
+    journal.write(&record, &new).is_ok()
+}
+
+/// What a system does at boot.
+fn settle(bed: &Bed) -> Option<Settled> {
+    let journal = Journal::open(&bed.tree()).unwrap();
+    let settled = journal.settle().unwrap();
+    journal.finish().unwrap();
+    settled
+}
+
+#[test]
+fn everything_new_is_in_its_place_and_nothing_is_left_behind() {
+    let bed = bed();
+    assert!(write(&bed, Arc::new(crate::tree::Unwatched)));
+    assert_eq!(settle(&bed), Some(Settled { forward: true, left: Vec::new() }));
+    assert_eq!(bed.text("/etc/changed.conf").as_deref(), Some("new"));
+    assert_eq!(bed.text("/etc/deep/er/added.conf").as_deref(), Some("deep"));
+    assert_eq!(bed.text("/var/usrlocal/bin/tool").as_deref(), Some("#!/bin/sh"));
+    assert_eq!(bed.text("/etc/removed.conf"), None);
+    assert_eq!(bed.names(STATE), ["lock"]);
+    assert!(!bed.snapshot().keys().any(|path| path.contains(".tread-")), "{:?}", bed.snapshot());
+}
+
+#[test]
+fn only_what_differs_is_written() {
+    let bed = bed();
+    let ready = ready(&bed.tree());
+    assert!(!ready.record.entries.iter().any(|entry| entry.path == "/etc/same.conf"));
+    assert_eq!(ready.record.entries.len(), targets().len() - 1);
+    assert_eq!(ready.record.stages, [format!("{STATE}/.tread-1")]);
+}
+
+#[test]
+fn a_committed_operation_can_be_taken_back_whole() {
+    let bed = bed();
+    let before = bed.snapshot();
+    assert!(write(&bed, Arc::new(crate::tree::Unwatched)));
+    let journal = Journal::open(&bed.tree()).unwrap();
+    let settled = journal.take_back("it was not well").unwrap();
+    assert_eq!(settled, Some(Settled { forward: false, left: Vec::new() }));
+    assert_eq!(bed.snapshot(), before);
+    assert!(journal.standing().unwrap().is_none());
+}
+
+#[test]
+fn each_changed_file_costs_two_syncs_and_the_operation_ten_more_at_most() {
+    let bed = bed();
+    let recorder = Arc::new(Recorder::default());
+    assert!(write(&bed, recorder.clone()));
+    let syncs = recorder.syncs();
+    let changed = ready(&self::bed().tree()).record.entries.len();
+    assert!(syncs <= 2 * changed + 10, "{syncs} syncs for {changed} names");
+}
+
+#[test]
+fn killed_before_or_after_any_change_of_the_disk_it_ends_in_the_old_or_the_new_state() {
+    let (old, new) = both_states();
+    let whole = Cut::never();
+    assert!(write(&bed(), whole.clone()));
+    let (mut backs, mut forwards) = (0, 0);
+    for at in 0..whole.seen() {
+        let bed = bed();
+        let written = write(&bed, Cut::at(at));
+        assert!(!written || at + 1 >= whole.seen(), "{at}");
+        settle(&bed);
+        let found = bed.snapshot();
+        assert!(found == old || found == new, "at {at}: {}", disk::difference(&old, &new, &found));
+        if found == old {
+            backs += 1
+        } else {
+            forwards += 1
+        }
+        assert_eq!(bed.names(STATE), ["lock"], "at {at}");
+    }
+    assert!(backs > 20 && forwards > 0, "{backs} back, {forwards} forward");
+}
+
+#[test]
+fn killed_while_it_settles_it_still_ends_in_the_old_or_the_new_state() {
+    let (old, new) = both_states();
+    let whole = Cut::never();
+    assert!(write(&bed(), whole.clone()));
+    for at in (0..whole.seen()).step_by(7) {
+        for second in (0..40).step_by(3) {
+            let bed = bed();
+            write(&bed, Cut::at(at));
+            if let Ok(journal) = Journal::open(&bed.witnessed(Cut::at(second))) {
+                let _ = journal.settle();
+                let _ = journal.finish();
+            }
+            settle(&bed);
+            let found = bed.snapshot();
+            let differs = || disk::difference(&old, &new, &found);
+            assert!(found == old || found == new, "at {at}, then {second}: {}", differs());
+        }
+    }
+}
+
+fn both_states() -> (disk::Snapshot, disk::Snapshot) {
+    let bed = bed();
+    let old = bed.snapshot();
+    assert!(write(&bed, Arc::new(crate::tree::Unwatched)));
+    settle(&bed);
+    (old, bed.snapshot())
+}
+
+#[test]
+fn what_somebody_else_changes_during_the_write_is_found_and_not_overwritten() {
+    for (path, text) in
+        [("/etc/changed.conf", "mine"), ("/etc/added.conf", "mine"), ("/etc/removed.conf", "mine")]
+    {
+        let whole = Cut::never();
+        assert!(write(&bed(), whole.clone()));
+        for at in 0..whole.seen() {
+            let bed = bed();
+            let written = write(&bed, disk::Meddler::at(at, bed.path(path), text));
+            settle(&bed);
+            let found = bed.text(path);
+            let committed_first = written && at + 6 > whole.seen();
+            assert_eq!(found.as_deref(), Some("mine"), "{path} at {at}");
+            let others = bed.text("/var/usrlocal/bin/tool");
+            assert!(
+                !written && others.is_none() || committed_first || written && at < 3,
+                "{path} at {at}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_target_that_is_no_file_or_not_to_be_changed_is_named_before_anything_is_written() {
+    let bed = bed();
+    bed.folder("/etc/folder.conf");
+    bed.file("/etc/plain", "a file");
+    for (target, expected) in [
+        (file("/etc/folder.conf", "x"), "/etc/folder.conf: a folder stands there"),
+        (file("/etc/plain/below", "x"), "/etc/plain is a file"),
+        (file("/etc/../shadow", "x"), "not an absolute path without"),
+        (file("/etc/", "x"), "not an absolute path without"),
+    ] {
+        let error = prepare(&bed.tree(), "1", vec![target], &no_label).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn a_second_tread_waits_for_nobody_and_says_who_is_there() {
+    let bed = bed();
+    let _first = Journal::open(&bed.tree()).unwrap();
+    assert!(matches!(Journal::open(&bed.tree()), Err(JournalError::Busy)));
+}
+
+#[test]
+fn a_record_of_a_newer_version_is_not_touched_and_names_it() {
+    let bed = bed();
+    assert!(write(&bed, Arc::new(crate::tree::Unwatched)));
+    let at = format!("{STATE}/operation/record");
+    let text = bed.text(&at).unwrap();
+    let (head, body) = text.split_once('\n').unwrap();
+    let head = head.replace("journal/v1", "journal/v2").replace(env!("CARGO_PKG_VERSION"), "9.1.0");
+    bed.file(&at, &format!("{head}\n{body}"));
+    let before = bed.snapshot();
+    let journal = Journal::open(&bed.tree()).unwrap();
+    let error = journal.settle().unwrap_err().to_string();
+    assert!(error.contains("start tread 9.1.0 or later"), "{error}");
+    assert_eq!(bed.snapshot(), before);
+}
+
+#[test]
+fn an_operation_that_stands_keeps_another_one_from_beginning() {
+    let bed = bed();
+    assert!(write(&bed, Arc::new(crate::tree::Unwatched)));
+    let journal = Journal::open(&bed.tree()).unwrap();
+    let Ready { record, new } = ready(&bed.tree());
+    assert!(matches!(journal.write(&record, &new), Err(JournalError::Unsettled)));
+}

@@ -1,0 +1,113 @@
+//! The power fails: whatever was not synced may be on the disk, or not.
+
+use super::disk::{self, Bed, Recorded, Recorder};
+use super::{bed, both_states, settle, write};
+use proptest::prelude::*;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::sync::Arc;
+
+/// The folder that a path stands in.
+fn folder(path: &str) -> &str {
+    match path.rsplit_once('/') {
+        Some(("", _)) | None => "/",
+        Some((folder, _)) => folder,
+    }
+}
+
+/// Whether something that was done is on the disk for certain, by what was synced after
+/// it.
+fn is_certain(done: &Recorded, after: &[Recorded]) -> bool {
+    let synced = |path: &str| after.contains(&Recorded::SyncFolder(folder(path).to_owned()));
+    match done {
+        Recorded::Create(path, _)
+        | Recorded::Symlink(path, _)
+        | Recorded::Remove(path)
+        | Recorded::MakeFolder(path)
+        | Recorded::RemoveFolder(path)
+        | Recorded::Link(_, path) => synced(path),
+        Recorded::Append(path, _) => after.contains(&Recorded::Sync(path.clone())),
+        // One change of a file system's own journal: both names, or none.
+        Recorded::Exchange(one, other) | Recorded::Move(one, other) => synced(one) || synced(other),
+        Recorded::Sync(_) | Recorded::SyncFolder(_) => true,
+    }
+}
+
+/// Does what was done again. What it needs may be lost: then it is lost too.
+fn redo(bed: &Bed, done: &Recorded, contents_are_certain: bool) {
+    let at = |path: &String| bed.path(path);
+    let _ = match done {
+        Recorded::Create(path, bytes) => {
+            let bytes: &[u8] = if contents_are_certain { bytes } else { b"" };
+            fs::write(at(path), bytes)
+        }
+        Recorded::Append(path, bytes) => {
+            let there = fs::read(at(path)).unwrap_or_default();
+            fs::write(at(path), [there.as_slice(), bytes].concat())
+        }
+        Recorded::Link(from, to) => fs::hard_link(at(from), at(to)),
+        Recorded::Exchange(one, other) => {
+            let flags = rustix::fs::RenameFlags::EXCHANGE;
+            let cwd = rustix::fs::CWD;
+            rustix::fs::renameat_with(cwd, at(one), cwd, at(other), flags).map_err(Into::into)
+        }
+        Recorded::Move(from, to) => fs::rename(at(from), at(to)),
+        Recorded::Symlink(path, target) => symlink(target, at(path)),
+        Recorded::Remove(path) => fs::remove_file(at(path)),
+        Recorded::MakeFolder(path) => fs::create_dir(at(path)),
+        Recorded::RemoveFolder(path) => fs::remove_dir(at(path)),
+        Recorded::Sync(_) | Recorded::SyncFolder(_) => Ok(()),
+    };
+}
+
+/// What is on the disk when the power fails after so much was done, where chance decides
+/// on each thing that was not synced.
+fn replayed(done: &[Recorded], mut is_lost: impl FnMut() -> bool) -> Bed {
+    let bed = bed();
+    for (index, one) in done.iter().enumerate() {
+        let after = &done[index + 1..];
+        if !is_certain(one, after) && is_lost() {
+            continue;
+        }
+        let contents_are_certain = match one {
+            Recorded::Create(path, _) => {
+                after.contains(&Recorded::Sync(path.clone())) || !is_lost()
+            }
+            _ => true,
+        };
+        redo(&bed, one, contents_are_certain);
+    }
+    bed
+}
+
+fn recorded() -> Vec<Recorded> {
+    let recorder = Arc::new(Recorder::default());
+    assert!(write(&bed(), recorder.clone()));
+    recorder.all()
+}
+
+#[test]
+fn when_the_power_fails_the_old_or_the_new_state_comes_back_whatever_was_not_synced() {
+    let (old, new) = both_states();
+    let done = recorded();
+    let committed = done.iter().rposition(|it| matches!(it, Recorded::Sync(_))).unwrap();
+    let cases = std::env::var("TREAD_POWER_CUTS").ok().and_then(|it| it.parse().ok());
+    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
+        cases: cases.unwrap_or(2_000),
+        ..ProptestConfig::default()
+    });
+    // More cuts where names change and the commit is written, which is where it matters.
+    let at = prop_oneof![0..=done.len(), done.len() - 30..=done.len()];
+    runner
+        .run(&(at, proptest::collection::vec(any::<bool>(), 200)), |(at, chances)| {
+            let mut chances = chances.into_iter().cycle();
+            let bed = replayed(&done[..at], || chances.next().unwrap());
+            settle(&bed);
+            let found = bed.snapshot();
+            let differs = || disk::difference(&old, &new, &found);
+            prop_assert!(found == old || found == new, "at {}: {}", at, differs());
+            prop_assert!(at <= committed || found == new, "at {}: a commit was lost", at);
+            Ok(())
+        })
+        .unwrap();
+}

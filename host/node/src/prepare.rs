@@ -1,0 +1,204 @@
+//! From what is wanted to what has to change: everything that can be known to go wrong
+//! does so here, before the first byte is written.
+
+use crate::journal::{Entry, JournalError, Made, Owned, Prepared, Record, STATE};
+use crate::tree::{Attribute, Folder, Kind, Owner, PathError, Reached, Seen, Stat, Tree};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::io;
+use tread_model::digest::Digest;
+
+/// What is to stand under a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wanted<'c> {
+    /// A file.
+    File {
+        /// All that it holds.
+        bytes: Cow<'c, [u8]>,
+        /// Whose it is.
+        owner: Owner,
+    },
+    /// A symbolic link.
+    Link {
+        /// Where it leads.
+        target: String,
+    },
+    /// Nothing.
+    Absent,
+}
+
+impl Wanted<'_> {
+    /// What is seen where it stands.
+    pub fn seen(&self) -> Seen {
+        match self {
+            Wanted::File { bytes, owner } => {
+                Seen::File { digest: Digest::of(bytes), owner: *owner }
+            }
+            Wanted::Link { target } => Seen::Link { target: target.clone() },
+            Wanted::Absent => Seen::Absent,
+        }
+    }
+}
+
+/// What is to stand under a path, and whose the folders are that have to be made for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target<'c> {
+    /// The path.
+    pub path: String,
+    /// What stands there afterwards.
+    pub wanted: Wanted<'c>,
+    /// Whose the folders are.
+    pub folders: Owned,
+}
+
+/// The label of a new file, by its path and what it is: an extended attribute, where
+/// the host has labels.
+pub type Label<'l> = dyn Fn(&str, Kind) -> Option<Attribute> + 'l;
+
+/// Attributes that sign the contents: of no use to others.
+const OF_CONTENTS: [&[u8]; 3] = [b"security.ima", b"security.evm", b"security.capability"];
+
+/// An operation, ready to be written.
+#[derive(Debug)]
+pub struct Ready<'c> {
+    /// What the journal keeps.
+    pub record: Record,
+    /// What is staged, for each of its entries.
+    pub new: Vec<Prepared<'c>>,
+}
+
+/// What has to change so that every target is as it is wanted: only what differs from
+/// what is there.
+pub fn prepare<'c>(
+    tree: &Tree,
+    id: &str,
+    targets: Vec<Target<'c>>,
+    label: &Label<'_>,
+) -> Result<Ready<'c>, JournalError> {
+    let record = Record {
+        id: id.to_owned(),
+        order: serde_json::Value::Null,
+        stages: Vec::new(),
+        made: Vec::new(),
+        entries: Vec::new(),
+    };
+    let mut ready = Ready { record, new: Vec::new() };
+    let mut stages = Stages { tree, id, of_mounts: BTreeMap::new() };
+    for Target { path, wanted, folders } in targets {
+        let failed = |error| JournalError::from(PathError::io(&path, error));
+        let (folder, name) = Tree::split(&path)?;
+        let Reached { folder, missing } = tree.reach(folder)?;
+        let there = match missing.is_empty() {
+            true => folder.stat(name).map_err(failed)?,
+            false => None,
+        };
+        let own = folder.own_stat().map_err(failed)?;
+        may_change(&path, there.as_ref(), &own)?;
+        let old = match there {
+            Some(_) => folder.see(name).map_err(failed)?,
+            None => Seen::Absent,
+        };
+        let new = wanted.seen();
+        if old == new {
+            continue;
+        }
+        if own.immutable || there.is_some_and(|there| there.immutable) {
+            let why = "it, or its folder, is immutable; remove that by `chattr -i`";
+            return Err(failed(io::Error::other(why)));
+        }
+        let stage = stages.index(&mut ready.record, &folder, own.mount).map_err(failed)?;
+        let prepared = match wanted {
+            Wanted::File { bytes, .. } => {
+                let attributes = match old {
+                    Seen::File { .. } => kept(&folder, name).map_err(failed)?,
+                    _ => label(&path, Kind::File).into_iter().collect(),
+                };
+                Prepared::File { bytes, attributes }
+            }
+            Wanted::Link { .. } | Wanted::Absent => Prepared::Known,
+        };
+        let folder = make(&mut ready.record, &folder, &missing, folders);
+        let name = name.to_owned();
+        ready.record.entries.push(Entry { path, folder, name, stage, old, new });
+        ready.new.push(prepared);
+    }
+    Ok(ready)
+}
+
+/// Whether what stands under a path is something that tread replaces.
+fn may_change(path: &str, there: Option<&Stat>, folder: &Stat) -> Result<(), JournalError> {
+    let occupied = |what| Err(JournalError::Occupied { path: path.to_owned(), what });
+    match there {
+        Some(there) if there.mount != folder.mount => occupied("a mount point"),
+        Some(Stat { kind: kind @ (Kind::Folder | Kind::Other), .. }) => occupied(kind.as_str()),
+        _ => Ok(()),
+    }
+}
+
+/// The attributes that a file keeps when its contents change.
+fn kept(folder: &Folder, name: &str) -> io::Result<Vec<Attribute>> {
+    let mut attributes = folder.attributes(name)?;
+    attributes.retain(|attribute| !OF_CONTENTS.contains(&attribute.name.as_slice()));
+    Ok(attributes)
+}
+
+/// Has the folders made that are missing, each once; returns where the last one is.
+fn make(record: &mut Record, folder: &Folder, missing: &[String], owned: Owned) -> String {
+    let mut at = folder.path().to_owned();
+    for name in missing {
+        let made = Made { folder: at.clone(), name: name.clone(), owned };
+        at = if at == "/" { format!("/{name}") } else { format!("{at}/{name}") };
+        let known = |it: &Made| it.folder == made.folder && it.name == made.name;
+        if !record.made.iter().any(known) {
+            record.made.push(made);
+        }
+    }
+    at
+}
+
+/// A stage for each mount on which something changes.
+struct Stages<'t> {
+    tree: &'t Tree,
+    id: &'t str,
+    of_mounts: BTreeMap<u64, usize>,
+}
+
+impl Stages<'_> {
+    /// The stage on a mount, which may be the first use of it.
+    fn index(&mut self, record: &mut Record, folder: &Folder, mount: u64) -> io::Result<usize> {
+        if let Some(index) = self.of_mounts.get(&mount) {
+            return Ok(*index);
+        }
+        let at = self.place(folder, mount)?;
+        let at = if at == "/" { "" } else { &at };
+        record.stages.push(format!("{at}/.tread-{}", self.id));
+        let index = record.stages.len() - 1;
+        self.of_mounts.insert(mount, index);
+        Ok(index)
+    }
+
+    /// Where a mount has its stage: below tread's own folder if that is on it, else in the
+    /// highest folder of the mount on the way that can be changed.
+    fn place(&self, folder: &Folder, mount: u64) -> io::Result<String> {
+        let found = |path: &str| self.tree.folder(path).map_err(io::Error::other);
+        let is_on_it = |folder: &Folder| -> io::Result<bool> {
+            let stat = folder.own_stat()?;
+            Ok(stat.mount == mount && !stat.immutable)
+        };
+        if let Some(state) = found(STATE)?
+            && is_on_it(&state)?
+        {
+            return Ok(STATE.to_owned());
+        }
+        let ends = folder.path().match_indices('/').map(|(at, _)| at).skip(1);
+        let parents = ends.filter_map(|at| folder.path().get(..at));
+        for path in std::iter::once("/").chain(parents) {
+            if let Some(parent) = found(path)?
+                && is_on_it(&parent)?
+            {
+                return Ok(path.to_owned());
+            }
+        }
+        Ok(folder.path().to_owned())
+    }
+}
