@@ -81,12 +81,12 @@ pub(crate) fn units_look_equal(old: &Unit<'_>, new: &Unit<'_>) -> bool {
 }
 
 /// The permission bits.
-pub(crate) fn mode(file: &File<'_>) -> u32 {
+pub fn mode(file: &File<'_>) -> u32 {
     file.mode.unwrap_or(DEFAULT_MODE)
 }
 
 /// The text of a unit or a drop-in: one without any is not written.
-pub(crate) fn text<'t>(contents: &'t Option<Cow<'_, str>>) -> Option<&'t str> {
+pub fn text<'t>(contents: &'t Option<Cow<'_, str>>) -> Option<&'t str> {
     contents.as_deref().filter(|text| !text.is_empty())
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn text<'t>(contents: &'t Option<Cow<'_, str>>) -> Option<&'t str> {
 /// system's presets, which may enable the unit. They mean the same where it
 /// cannot be enabled whatever they say: if it is masked, or if the config
 /// brings the whole unit and no part of it has an `[Install]` section.
-pub(crate) fn enabled(unit: &Unit<'_>) -> Option<bool> {
+pub fn enabled(unit: &Unit<'_>) -> Option<bool> {
     if unit.mask {
         return None;
     }

@@ -3,7 +3,7 @@
 //! plan. No I/O, no clock, no async, no sandbox and no Kubernetes in here.
 
 pub mod boot_images;
-mod canonical;
+pub mod canonical;
 pub mod change;
 pub mod claim;
 pub mod config;

@@ -3,6 +3,12 @@
 //! This crate knows neither Kubernetes nor wasmtime. It opens nothing but beneath the
 //! root that it is given.
 
+pub mod applied;
+pub mod change;
+pub mod desired;
+pub mod documents;
+pub mod drift;
 pub mod journal;
+pub mod originals;
 pub mod prepare;
 pub mod tree;

@@ -1,0 +1,81 @@
+//! The config last applied here: what a plan has to begin at.
+
+use crate::documents::Documents;
+use crate::drift::Accepted;
+use crate::journal::{Owned, STATE};
+use crate::originals::Originals;
+use crate::prepare::{Target, Wanted};
+use crate::tree::{Owner, PathError, Tree};
+use serde::{Deserialize, Serialize};
+
+/// The version of the file.
+const SCHEMA: &str = "tread.dev/applied/v1";
+/// More than any config has.
+const MOST: u64 = 256 << 20;
+
+/// What was applied here last, and what tread found before it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Applied {
+    schema: String,
+    /// The version of tread that wrote this.
+    pub tread: String,
+    /// The config.
+    pub documents: Documents,
+    /// Where the disk differs from it, as an admin accepted.
+    pub accepted: Accepted,
+    /// What was there before tread.
+    pub originals: Originals,
+}
+
+/// Why it is not known what was applied.
+#[derive(Debug, thiserror::Error)]
+pub enum AppliedError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// It is damaged.
+    #[error(
+        "{STATE}/applied cannot be read ({0}), so nobody knows what this node has; let tread take it over again: tread node adopt"
+    )]
+    Damaged(serde_json::Error),
+    /// A newer version wrote it.
+    #[error("{STATE}/applied was written by tread {0}; use that version or a later one")]
+    Newer(String),
+}
+
+impl Applied {
+    /// What is known right after a config was applied.
+    pub fn new(documents: Documents, accepted: Accepted, originals: Originals) -> Applied {
+        let (schema, tread) = (SCHEMA.to_owned(), env!("CARGO_PKG_VERSION").to_owned());
+        Applied { schema, tread, documents, accepted, originals }
+    }
+
+    /// What was applied last; nothing if tread never managed this node.
+    pub fn read(tree: &Tree) -> Result<Option<Applied>, AppliedError> {
+        #[derive(Deserialize)]
+        struct Head {
+            schema: String,
+            tread: String,
+        }
+        let Some(bytes) = tree.read(&path(), MOST)? else { return Ok(None) };
+        let head: Head = serde_json::from_slice(&bytes).map_err(AppliedError::Damaged)?;
+        if head.schema != SCHEMA {
+            return Err(AppliedError::Newer(head.tread));
+        }
+        serde_json::from_slice(&bytes).map_err(AppliedError::Damaged).map(Some)
+    }
+
+    /// The file that says so: it changes together with all others.
+    pub fn target(&self) -> Target<'static> {
+        // Text keys and plain data: nothing in it can fail to be written.
+        let bytes = serde_json::to_vec(self).unwrap_or_default();
+        let wanted = Wanted::File { bytes: bytes.into(), owner: OWNER };
+        Target { path: path(), wanted, folders: Owned::Root }
+    }
+}
+
+const OWNER: Owner = Owner { uid: 0, gid: 0, mode: 0o600 };
+
+fn path() -> String {
+    format!("{STATE}/applied")
+}

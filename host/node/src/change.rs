@@ -1,0 +1,227 @@
+//! From the config last applied to the one at hand: what the journal is given, and
+//! everything that forbids it.
+
+use crate::applied::{Applied, AppliedError};
+use crate::desired::{Desired, Host, Impossible, desired};
+use crate::documents::Documents;
+use crate::drift::{Accepted, Drift, drift, see};
+use crate::journal::JournalError;
+use crate::originals::{self, Originals};
+use crate::prepare::{Label, Ready, Target, prepare};
+use crate::tree::{PathError, Tree};
+use std::collections::BTreeSet;
+use std::fmt;
+use tread_model::diff::{self, Comparison};
+use tread_model::plan::{PlanFault, VerifiablePlan};
+use tread_model::problem::Problems;
+use tread_model::refuse::Refusal;
+
+/// What is to be done.
+#[derive(Debug, Clone)]
+pub struct Order {
+    /// What it is called, once and for all.
+    pub id: String,
+    /// The config that the node is to get.
+    pub documents: Documents,
+    /// The plan that leads to it.
+    pub plan: VerifiablePlan,
+}
+
+/// Why an order is not carried out: nothing was touched.
+#[derive(Debug, thiserror::Error)]
+pub enum OrderError {
+    /// tread never managed this node.
+    #[error(
+        "tread does not know which config this node has; say so first: tread node adopt --config CONFIG"
+    )]
+    Unknown,
+    /// What was applied last cannot be read.
+    #[error(transparent)]
+    Applied(#[from] AppliedError),
+    /// A config cannot be read.
+    #[error("{0}")]
+    Config(#[from] Problems),
+    /// The plan is not for this.
+    #[error(transparent)]
+    Plan(#[from] PlanFault),
+    /// A running node cannot take it.
+    #[error("no running node can take this: {}", refused(.0))]
+    Refused(Vec<Refusal>),
+    /// The host cannot have it.
+    #[error("this node cannot have it: {}", listed(.0))]
+    Impossible(Vec<Impossible>),
+    /// The disk is not as the config last applied wants it.
+    #[error("somebody changed what the config last applied had written: {}; restore it, or accept it by --accept-drift", drifted(.0))]
+    Drifted(Vec<Drift>),
+    /// A path leads nowhere.
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// Something is in the way.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+}
+
+fn listed<T: fmt::Display>(all: &[T]) -> String {
+    let texts: Vec<String> = all.iter().map(T::to_string).collect();
+    texts.join("; ")
+}
+
+fn refused(all: &[Refusal]) -> String {
+    let texts: Vec<String> = all.iter().map(|it| format!("{}: {}", it.id, it.reason)).collect();
+    texts.join("; ")
+}
+
+fn drifted(all: &[Drift]) -> String {
+    let texts: Vec<String> =
+        all.iter().map(|drift| format!("{} ({})", drift.path, drift.differs)).collect();
+    tread_model::text::listed(&texts, 20)
+}
+
+/// An order that may be carried out, with all that has to be written.
+#[derive(Debug)]
+pub struct Change<'c> {
+    /// What the journal is given.
+    pub ready: Ready<'c>,
+    /// The ids of all that differs between the configs.
+    pub differs: Vec<String>,
+}
+
+/// Checks an order against the config last applied and against the disk, and says what
+/// has to be written. It writes nothing.
+pub fn change(
+    tree: &Tree,
+    host: &dyn Host,
+    label: &Label<'_>,
+    order: &Order,
+) -> Result<Change<'static>, OrderError> {
+    let applied = Applied::read(tree)?.ok_or(OrderError::Unknown)?;
+    let (old, new) = (applied.documents.config()?, order.documents.config()?);
+    let Comparison { changes, refusals, settled, from, to, .. } = diff::compare(&old, &new)?;
+    if !refusals.is_empty() {
+        return Err(OrderError::Refused(refusals));
+    }
+    let differs: Vec<String> =
+        changes.into_iter().map(|it| it.id).chain(settled.into_iter().map(|it| it.id)).collect();
+    order.plan.check((from, to), differs.iter().map(String::as_str))?;
+    let (before, after) = (wanted(&old, host)?, wanted(&new, host)?);
+    let found = drift(tree, &before, &applied.accepted)?;
+    if !found.is_empty() {
+        return Err(OrderError::Drifted(found));
+    }
+    let targets = Targets { tree, before: &before, after: &after, applied: &applied };
+    let targets = targets.all(&order.documents)?;
+    let ready = prepare(tree, &order.id, targets, label)?;
+    Ok(Change { ready, differs })
+}
+
+/// What a config puts on the disk of this host.
+pub fn wanted<'c>(
+    config: &'c tread_model::config::NodeConfig<'c>,
+    host: &dyn Host,
+) -> Result<Desired<'c>, OrderError> {
+    desired(config, host).map_err(OrderError::Impossible)
+}
+
+struct Targets<'t> {
+    tree: &'t Tree,
+    before: &'t Desired<'t>,
+    after: &'t Desired<'t>,
+    applied: &'t Applied,
+}
+
+impl Targets<'_> {
+    /// Everything that has to stand somewhere, tread's own record of it included.
+    fn all(&self, documents: &Documents) -> Result<Vec<Target<'static>>, PathError> {
+        let mut targets = Vec::new();
+        let mut originals = self.applied.originals.clone();
+        let mut accepted = self.applied.accepted.clone();
+        let before = self.before.pieces.keys();
+        let paths: BTreeSet<&String> = before.chain(self.after.pieces.keys()).collect();
+        for path in paths {
+            match self.after.target(path) {
+                Some(target) if self.is_left(path) => drop(target),
+                Some(target) => {
+                    accepted.remove(path);
+                    if !self.before.pieces.contains_key(path) {
+                        targets.extend(self.taken(path, &mut originals)?);
+                    }
+                    targets.push(owned(target));
+                }
+                None if self.after.pieces.contains_key(path) => {}
+                None => {
+                    if accepted.remove(path).is_none() {
+                        targets.extend(originals::restore(self.tree, &originals, path)?);
+                    }
+                    originals.remove(path);
+                }
+            }
+        }
+        targets.push(Applied::new(documents.clone(), accepted, originals).target());
+        Ok(targets)
+    }
+
+    /// Whether an admin accepted how a path differs, and the config has nothing new for it.
+    fn is_left(&self, path: &str) -> bool {
+        let wanted = |desired: &Desired<'_>| {
+            desired.pieces.get(path).and_then(|piece| piece.wanted.as_ref()).map(|it| it.seen())
+        };
+        self.applied.accepted.contains_key(path) && wanted(self.before) == wanted(self.after)
+    }
+
+    /// What a path has that tread never wrote is kept for the day when no config has it
+    /// any more.
+    fn taken(
+        &self,
+        path: &str,
+        originals: &mut Originals,
+    ) -> Result<Option<Target<'static>>, PathError> {
+        let Some((original, copy)) = originals::keep(self.tree, path)? else { return Ok(None) };
+        originals.insert(path.to_owned(), original);
+        Ok(copy)
+    }
+}
+
+/// A target that outlives the config that it was made of.
+fn owned(target: Target<'_>) -> Target<'static> {
+    use crate::prepare::Wanted;
+    let wanted = match target.wanted {
+        Wanted::File { bytes, owner } => Wanted::File { bytes: bytes.into_owned().into(), owner },
+        Wanted::Link { target } => Wanted::Link { target },
+        Wanted::Absent => Wanted::Absent,
+    };
+    Target { path: target.path, wanted, folders: target.folders }
+}
+
+/// What `tread node adopt` does about what differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Adopt {
+    /// What is there stays, and counts as accepted.
+    Keep,
+    /// It is only told.
+    Ask,
+}
+
+/// Begins with a node that tread never managed: the config that it is said to have is
+/// held against the disk. With [`Adopt::Ask`] differences are an error.
+pub fn adopt(
+    tree: &Tree,
+    host: &dyn Host,
+    documents: Documents,
+    what: Adopt,
+) -> Result<(Target<'static>, Vec<Drift>), OrderError> {
+    let found = {
+        let config = documents.config()?;
+        drift(tree, &wanted(&config, host)?, &Accepted::new())?
+    };
+    if what == Adopt::Ask && !found.is_empty() {
+        return Err(OrderError::Drifted(found));
+    }
+    let mut accepted = Accepted::new();
+    for drift in &found {
+        accepted.insert(drift.path.clone(), see(tree, &drift.path)?);
+    }
+    Ok((Applied::new(documents, accepted, Originals::new()).target(), found))
+}
+
+#[cfg(test)]
+mod tests;

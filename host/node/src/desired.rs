@@ -1,0 +1,196 @@
+//! What a node config puts on the disk: the paths of its files, units, drop-ins, links
+//! and keys, and what stands under each.
+
+use crate::journal::Owned;
+use crate::prepare::{Target, Wanted};
+use crate::tree::Owner;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use tread_model::canonical;
+use tread_model::config::{File, NodeConfig, Unit, User};
+use tread_model::contents;
+
+/// Where units are that an administrator brings.
+pub const UNITS: &str = "/etc/systemd/system";
+/// What a masked unit is a link to.
+pub const MASK: &str = "/dev/null";
+
+/// What has to be known of the host.
+pub trait Host {
+    /// The number of a user, by name or in decimal.
+    fn user(&self, path: &str, name: &str) -> Result<u32, String>;
+    /// The number of a group, by name or in decimal.
+    fn group(&self, path: &str, name: &str) -> Result<u32, String>;
+    /// What enabling a unit makes, or disabling it removes: all links that stand for it,
+    /// and whether they are to be there. `enabled` is as the config has it.
+    fn enablement(&self, unit: &Unit<'_>, enabled: Option<bool>) -> Result<Vec<Enabling>, String>;
+    /// Where a user's SSH keys are.
+    fn keys(&self, user: &str) -> Result<Keys, String>;
+}
+
+/// A link that enables a unit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Enabling {
+    /// Where it is.
+    pub path: String,
+    /// Where it leads; nothing if it is not to be there.
+    pub target: Option<String>,
+}
+
+/// Where a user's SSH keys are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Keys {
+    /// The file.
+    pub path: String,
+    /// Whose it is, and its folders where they have to be made.
+    pub owner: Owner,
+}
+
+/// One path of a config.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece<'c> {
+    /// What it is a part of: `file:/etc/foo`, `unit:a.service`, `ssh-keys:core`.
+    pub of: String,
+    /// What stands there; nothing where the config does not hold the contents of a file
+    /// that only provisioning fetches.
+    pub wanted: Option<Wanted<'c>>,
+    /// Whose the folders are that have to be made for it.
+    pub folders: Owned,
+}
+
+/// Everything that a config puts on the disk, by path.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Desired<'c> {
+    /// By path.
+    pub pieces: BTreeMap<String, Piece<'c>>,
+}
+
+/// Why a config cannot be put on the disk, each with what it is about.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{of}: {why}")]
+pub struct Impossible {
+    /// `file:/etc/foo`, `unit:a.service`, …
+    pub of: String,
+    /// Why, and the way out.
+    pub why: String,
+}
+
+/// What a config puts on the disk; everything that cannot be is told together.
+pub fn desired<'c>(
+    config: &'c NodeConfig<'c>,
+    host: &dyn Host,
+) -> Result<Desired<'c>, Vec<Impossible>> {
+    let mut all = Pieces { desired: Desired::default(), impossible: Vec::new() };
+    for file in &config.files {
+        all.file(file, host);
+    }
+    for unit in &config.units {
+        all.unit(unit, host);
+    }
+    for user in config.users.iter().filter(|user| !user.ssh_keys.is_empty()) {
+        all.keys(user, host);
+    }
+    match all.impossible.is_empty() {
+        true => Ok(all.desired),
+        false => Err(all.impossible),
+    }
+}
+
+impl<'c> Desired<'c> {
+    /// What has to be put under a path so that it is as wanted here.
+    pub fn target(&self, path: &str) -> Option<Target<'c>> {
+        let piece = self.pieces.get(path)?;
+        let wanted = piece.wanted.clone()?;
+        Some(Target { path: path.to_owned(), wanted, folders: piece.folders })
+    }
+}
+
+struct Pieces<'c> {
+    desired: Desired<'c>,
+    impossible: Vec<Impossible>,
+}
+
+impl<'c> Pieces<'c> {
+    fn impossible(&mut self, of: &str, why: impl Into<String>) {
+        self.impossible.push(Impossible { of: of.to_owned(), why: why.into() });
+    }
+
+    fn put(&mut self, path: String, piece: Piece<'c>) {
+        match self.desired.pieces.get(&path) {
+            Some(other) if other.wanted != piece.wanted => {
+                let why = format!("{} puts something else under {path}; remove one", other.of);
+                self.impossible(&piece.of.clone(), why);
+            }
+            Some(_) => {}
+            None => drop(self.desired.pieces.insert(path, piece)),
+        }
+    }
+
+    fn root_file(&mut self, path: String, of: &str, text: &'c str) {
+        let owner = Owner { uid: 0, gid: 0, mode: 0o644 };
+        let wanted = Some(Wanted::File { bytes: Cow::Borrowed(text.as_bytes()), owner });
+        self.put(path, Piece { of: of.to_owned(), wanted, folders: Owned::Root });
+    }
+
+    fn file(&mut self, file: &'c File<'c>, host: &dyn Host) {
+        let of = format!("file:{}", file.path);
+        let owner = host.user(&file.path, &file.user).and_then(|uid| {
+            let gid = host.group(&file.path, &file.group)?;
+            Ok(Owner { uid, gid, mode: canonical::mode(file) })
+        });
+        let owner = match owner {
+            Ok(owner) => owner,
+            Err(why) => return self.impossible(&of, why),
+        };
+        let wanted = match contents::decode(&file.contents) {
+            Ok(bytes) => bytes.map(|bytes| Wanted::File { bytes, owner }),
+            Err(error) => return self.impossible(&of, error.to_string()),
+        };
+        self.put(file.path.clone().into_owned(), Piece { of, wanted, folders: Owned::Root });
+    }
+
+    fn unit(&mut self, unit: &'c Unit<'c>, host: &dyn Host) {
+        let of = format!("unit:{}", unit.name);
+        for dropin in &unit.dropins {
+            if let Some(text) = canonical::text(&dropin.contents) {
+                let path = format!("{UNITS}/{}.d/{}", unit.name, dropin.name);
+                self.root_file(path, &of, text);
+            }
+        }
+        let path = format!("{UNITS}/{}", unit.name);
+        if unit.mask {
+            let wanted = Some(Wanted::Link { target: MASK.to_owned() });
+            return self.put(path, Piece { of, wanted, folders: Owned::Root });
+        }
+        if let Some(text) = canonical::text(&unit.contents) {
+            self.root_file(path, &of, text);
+        }
+        match host.enablement(unit, canonical::enabled(unit)) {
+            Ok(links) => {
+                for Enabling { path, target } in links {
+                    let wanted = target.map_or(Wanted::Absent, |target| Wanted::Link { target });
+                    let of = of.clone();
+                    self.put(path, Piece { of, wanted: Some(wanted), folders: Owned::Root });
+                }
+            }
+            Err(why) => self.impossible(&of, why),
+        }
+    }
+
+    fn keys(&mut self, user: &'c User<'c>, host: &dyn Host) {
+        let of = format!("ssh-keys:{}", user.name);
+        let Keys { path, owner } = match host.keys(&user.name) {
+            Ok(keys) => keys,
+            Err(why) => return self.impossible(&of, why),
+        };
+        let mut text = user.ssh_keys.join("\n");
+        text.push('\n');
+        let bytes = Cow::Owned(text.into_bytes());
+        let wanted = Some(Wanted::File { bytes, owner: Owner { mode: 0o600, ..owner } });
+        let folders = Owned::User(Owner { mode: 0o700, ..owner });
+        self.put(path, Piece { of, wanted, folders });
+    }
+}
+
+#[cfg(test)]
+mod tests;
