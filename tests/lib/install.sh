@@ -20,6 +20,7 @@ suite_install_tools() {
   if wanted clippy; then cargo clippy --version >/dev/null 2>&1 || rustup component add clippy; fi
   if wanted guests || wanted examples || wanted demo; then install_wasm_target; fi
   if wanted cluster || wanted demo || wanted oracle; then need_go; fi
+  if wanted node; then need_systemd; fi
 }
 
 # install_packages WHY PACKAGE...
@@ -41,6 +42,13 @@ install_packages() {
   ${as_root[@]+"${as_root[@]}"} apt-get update -q
   ${as_root[@]+"${as_root[@]}"} env DEBIAN_FRONTEND=noninteractive \
     apt-get install -y -q --no-install-recommends "$@"
+}
+
+# Also where systemd does not run: the tests boot one of their own.
+need_systemd() {
+  if [ ! -x /lib/systemd/systemd ] || ! command -v dbus-daemon >/dev/null; then
+    install_packages "a systemd and a system bus, which machines for tests boot" systemd dbus
+  fi
 }
 
 install_rust() {

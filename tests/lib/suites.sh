@@ -6,7 +6,11 @@
 # and in no other; without a control plane they fail.
 need_bed=(tread-kube tread-cluster tread-front tread-test-bed)
 
-suites=(leftovers fmt clippy build guests policies oracle model tests doc deny readme examples cluster demo)
+# The packages whose tests need a machine with a systemd of its own. They run in the
+# suite node and in no other; without root, systemd or namespaces they fail.
+need_machine=(tread-node tread-test-machine)
+
+suites=(leftovers fmt clippy build guests policies oracle model node tests doc deny readme examples cluster demo)
 
 is_suite() {
   contains "$1" "${suites[@]}"
@@ -22,6 +26,7 @@ list_suites() {
   policies   the built-in policies' own tests, native
   oracle     the policy registries against the container runtime's own library, in short (tests/oracle/run)
   model      the tests of the model and the SDK, with overflow checks
+  node       what happens on a node, with a real systemd and real reboots; needs root
   tests      all tests of the host, and every case against the policies in the sandbox
   doc        the documentation has no dead links
   deny       licences, banned and duplicate dependencies, sources
@@ -133,13 +138,19 @@ suite_model() {
   cargo test --no-fail-fast --locked -p tread-model -p tread-guest-sdk --features tread-guest-sdk/toml
 }
 
+suite_node() {
+  local package selection=(--locked)
+  for package in "${need_machine[@]}"; do selection+=(--package "$package"); done
+  cargo test --no-fail-fast "${selection[@]}"
+}
+
 suite_tests() {
   if [ -d "$(rebuilt_dir)" ] && wanted guests; then
     TREAD_REBUILT=$(rebuilt_dir)
     export TREAD_REBUILT
   fi
   local package without=()
-  for package in "${need_bed[@]}"; do without+=(--exclude "$package"); done
+  for package in "${need_bed[@]}" "${need_machine[@]}"; do without+=(--exclude "$package"); done
   cargo test --no-fail-fast --locked --workspace "${without[@]}" --release
 }
 
