@@ -11,4 +11,5 @@ pub mod drift;
 pub mod journal;
 pub mod originals;
 pub mod prepare;
+pub mod systemd;
 pub mod tree;

@@ -1,0 +1,199 @@
+//! A boot of the node: by logind, then by systemd, then by the kernel.
+
+use super::bus::{Call, Unanswered};
+use super::manager::{Manager, PROPERTIES};
+use super::problem::{Problem, What};
+use futures::StreamExt;
+use std::fmt;
+use std::io;
+use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
+use zbus::message::Type as Kind;
+use zbus::{MatchRule, OwnedObjectPath};
+
+const LOGIND: &str = "org.freedesktop.login1";
+const LOGIND_PATH: &str = "/org/freedesktop/login1";
+const LOGIND_MANAGER: &str = "org.freedesktop.login1.Manager";
+/// So that logind of a newer systemd (257) boots although somebody inhibits it.
+const SKIP_INHIBITORS: u64 = 1 << 4;
+
+/// Somebody who does not want the node to go down now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inhibitor {
+    /// What they call themselves, cleaned.
+    pub who: String,
+    /// Their reason, cleaned.
+    pub why: String,
+    /// Their process.
+    pub pid: u32,
+}
+
+/// Who was asked for the boot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rung {
+    /// logind.
+    Logind,
+    /// Systemd, by starting `reboot.target`: units are stopped in their order.
+    Target,
+    /// Systemd at once: processes are killed and file systems unmounted.
+    Systemd,
+    /// The kernel.
+    Kernel,
+}
+
+impl fmt::Display for Rung {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Rung::Logind => "logind",
+            Rung::Target => "systemd's reboot.target",
+            Rung::Systemd => "systemd at once",
+            Rung::Kernel => "the kernel",
+        })
+    }
+}
+
+/// How a boot is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reboot {
+    /// How long those who inhibit it are waited for.
+    pub inhibited: Duration,
+    /// How long to wait for the node to go down before the next one is asked.
+    pub going_down: Duration,
+}
+
+impl Default for Reboot {
+    fn default() -> Reboot {
+        Reboot { inhibited: Duration::from_secs(300), going_down: Duration::from_secs(600) }
+    }
+}
+
+impl Manager {
+    /// Boots the node. When all goes well this does not return, since the node goes down;
+    /// `note` is told each step before it is taken. `kernel` is the last resort, the system
+    /// call after a sync: [`Manager::reboot_by_kernel`].
+    pub async fn reboot(
+        &self,
+        how: Reboot,
+        mut note: impl FnMut(String),
+        kernel: impl FnOnce() -> io::Result<()>,
+    ) -> Problem {
+        self.wait_for_inhibitors(how.inhibited, &mut note).await;
+        for rung in [Rung::Logind, Rung::Target, Rung::Systemd] {
+            note(format!("asking {rung} for a boot"));
+            match self.ask_rung(rung).await {
+                Ok(()) => {
+                    tokio::time::sleep(how.going_down).await;
+                    let waited = how.going_down.as_secs();
+                    note(format!("{rung} did not boot the node within {waited} s"));
+                }
+                Err(why) => {
+                    let why = tread_model::text::one_line_within(&why.to_string(), 300).0;
+                    note(format!("{rung} does not boot the node: {why}"));
+                }
+            }
+        }
+        note(format!("asking {} for a boot", Rung::Kernel));
+        let why = match kernel() {
+            Ok(()) => "the kernel was asked, and the node is still up".to_owned(),
+            Err(error) => format!("the kernel refused: {error}"),
+        };
+        Problem::new(
+            "reboot",
+            What::NoWay(format!(
+                "neither logind nor systemd booted the node, and {why}. Boot it by hand, or from \
+                 outside"
+            )),
+        )
+    }
+
+    /// The system call. It never returns when the kernel does it.
+    pub fn reboot_by_kernel() -> io::Result<()> {
+        rustix::fs::sync();
+        rustix::system::reboot(rustix::system::RebootCommand::Restart).map_err(io::Error::from)
+    }
+
+    async fn ask_rung(&self, rung: Rung) -> Result<(), Unanswered> {
+        match rung {
+            Rung::Logind => self.ask_logind().await,
+            Rung::Target => {
+                let body = ("reboot.target", "replace-irreversibly");
+                self.ask("StartUnit", &body, self.soon()).await.map(|_: OwnedObjectPath| ())
+            }
+            Rung::Systemd => self.ask("Reboot", &(), self.soon()).await,
+            Rung::Kernel => Ok(()),
+        }
+    }
+
+    async fn ask_logind(&self) -> Result<(), Unanswered> {
+        let flagged = self.bus.call(logind("RebootWithFlags"), &(SKIP_INHIBITORS,), self.soon());
+        match flagged.await {
+            // One of an older systemd does not know the flag, or the method, and lets root
+            // boot whoever inhibits it.
+            Err(Unanswered::Refused { name, .. })
+                if name.ends_with(".InvalidArgs") || name.ends_with(".UnknownMethod") =>
+            {
+                self.bus.call(logind("Reboot"), &(false,), self.soon()).await
+            }
+            asked => asked,
+        }
+    }
+
+    /// Those who block a shutdown now. Those who only delay it are logind's to wait for.
+    pub async fn inhibitors(&self) -> Result<Vec<Inhibitor>, Problem> {
+        let listed = self.bus.call(logind("ListInhibitors"), &(), self.soon()).await;
+        let listed: Vec<(String, String, String, String, u32, u32)> = listed
+            .map_err(|why| Problem::unanswered("list-inhibitors", self.limits.answer, why))?;
+        let clean = |text: &str| tread_model::text::one_line_within(text, 100).0;
+        let blocks = |what: &str, mode: &str| {
+            what.split(':').any(|it| it == "shutdown") && mode.starts_with("block")
+        };
+        let blocking = listed.iter().filter(|(what, _, _, mode, ..)| blocks(what, mode));
+        Ok(blocking
+            .map(|(_, who, why, _, _, pid)| Inhibitor {
+                who: clean(who),
+                why: clean(why),
+                pid: *pid,
+            })
+            .collect())
+    }
+
+    /// Waits until nobody blocks a shutdown, or the time for that is over.
+    async fn wait_for_inhibitors(&self, limit: Duration, note: &mut impl FnMut(String)) {
+        let deadline = Instant::now() + limit;
+        let rule = MatchRule::builder()
+            .msg_type(Kind::Signal)
+            .sender(LOGIND)
+            .path(LOGIND_PATH)
+            .interface(PROPERTIES)
+            .member("PropertiesChanged")
+            .build();
+        // Without logind nobody can inhibit anything.
+        let Ok(mut changes) = self.bus.signals(rule, self.soon()).await else { return };
+        let mut told = Vec::new();
+        while let Ok(blocking) = self.inhibitors().await {
+            if blocking.is_empty() {
+                return;
+            }
+            let names: Vec<String> = blocking
+                .iter()
+                .map(|it| format!("{} (PID {}): {}", it.who, it.pid, it.why))
+                .collect();
+            let names = tread_model::text::listed(&names, 5);
+            if told != blocking {
+                note(format!(
+                    "waiting up to {} s for who inhibits a boot: {names}",
+                    limit.as_secs()
+                ));
+                told = blocking;
+            }
+            if !matches!(timeout_at(deadline, changes.next()).await, Ok(Some(_))) {
+                note(format!("booting although it is inhibited by {names}"));
+                return;
+            }
+        }
+    }
+}
+
+fn logind(method: &str) -> Call<'_> {
+    Call { destination: LOGIND, path: LOGIND_PATH, interface: LOGIND_MANAGER, method }
+}
