@@ -103,12 +103,26 @@ pub struct Standing {
     pub notes: Vec<Note>,
 }
 
+/// Which state holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// The new one was never committed: the old one.
+    Undone,
+    /// The new one.
+    Forward,
+    /// The old one, as it was decided after the new one was committed.
+    Back,
+}
+
 impl Standing {
-    /// Whether its new state is the one that holds.
-    pub fn is_committed(&self) -> bool {
-        let decisive = self.notes.iter().rev();
-        let mut decisive = decisive.filter(|it| matches!(it, Note::Committed | Note::Back { .. }));
-        matches!(decisive.next(), Some(Note::Committed))
+    /// Which state holds.
+    pub fn direction(&self) -> Direction {
+        let decided = self.notes.iter().rev().find_map(|note| match note {
+            Note::Committed => Some(Direction::Forward),
+            Note::Back { .. } => Some(Direction::Back),
+            _ => None,
+        });
+        decided.unwrap_or(Direction::Undone)
     }
 
     fn is_finished(&self) -> bool {
@@ -119,8 +133,8 @@ impl Standing {
 /// What settling found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settled {
-    /// Whether the new state holds; otherwise it is the old one.
-    pub forward: bool,
+    /// Which state holds now.
+    pub direction: Direction,
     /// The paths that somebody else changed, and that were left as they are.
     pub left: Vec<String>,
 }
@@ -193,7 +207,8 @@ impl Journal {
     }
 
     /// Resolves an operation that was cut short: forward if it was committed, back if it
-    /// was not. One that was not committed is finished by this. Nothing if there is none.
+    /// was not, or if that was decided. One that was never committed is finished by this.
+    /// Nothing if there is none.
     pub fn settle(&self) -> Result<Option<Settled>, JournalError> {
         let Some(standing) = self.standing()? else {
             record::sweep(&self.state)?;
@@ -203,18 +218,19 @@ impl Journal {
             self.remove(&standing.record)?;
             return Ok(None);
         }
-        let forward = standing.is_committed();
-        let left = match forward {
-            true => back::forward(&self.tree, &standing.record)?,
-            false => back::back(&self.tree, &standing.record)?,
+        let direction = standing.direction();
+        let left = match direction {
+            Direction::Forward => back::forward(&self.tree, &standing.record)?,
+            Direction::Undone | Direction::Back => back::back(&self.tree, &standing.record)?,
         };
-        if !forward {
+        if direction == Direction::Undone {
             self.finish()?;
         }
-        Ok(Some(Settled { forward, left }))
+        Ok(Some(Settled { direction, left }))
     }
 
-    /// Takes a committed operation back: every name is what it was before.
+    /// Takes a committed operation back: every name is what it was before. It stands until
+    /// it is finished.
     pub fn take_back(&self, because: &str) -> Result<Option<Settled>, JournalError> {
         self.note(&Note::Back { because: because.to_owned() })?;
         self.settle()

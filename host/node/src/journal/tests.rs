@@ -95,7 +95,7 @@ fn settle(bed: &Bed) -> Option<Settled> {
 fn everything_new_is_in_its_place_and_nothing_is_left_behind() {
     let bed = bed();
     assert!(write(&bed, Arc::new(crate::tree::Unwatched)));
-    assert_eq!(settle(&bed), Some(Settled { forward: true, left: Vec::new() }));
+    assert_eq!(settle(&bed), Some(Settled { direction: Direction::Forward, left: Vec::new() }));
     assert_eq!(bed.text("/etc/changed.conf").as_deref(), Some("new"));
     assert_eq!(bed.text("/etc/deep/er/added.conf").as_deref(), Some("deep"));
     assert_eq!(bed.text("/var/usrlocal/bin/tool").as_deref(), Some("#!/bin/sh"));
@@ -120,7 +120,9 @@ fn a_committed_operation_can_be_taken_back_whole() {
     assert!(write(&bed, Arc::new(crate::tree::Unwatched)));
     let journal = Journal::open(&bed.tree()).unwrap();
     let settled = journal.take_back("it was not well").unwrap();
-    assert_eq!(settled, Some(Settled { forward: false, left: Vec::new() }));
+    assert_eq!(settled, Some(Settled { direction: Direction::Back, left: Vec::new() }));
+    assert_eq!(journal.settle().unwrap(), settled);
+    journal.finish().unwrap();
     assert_eq!(bed.snapshot(), before);
     assert!(journal.standing().unwrap().is_none());
 }

@@ -1,0 +1,152 @@
+//! How far an operation is, for people and for whoever asked for it. Nothing of it holds
+//! contents (law 10).
+
+use crate::journal::STATE;
+use crate::tree::{Owner, PathError, Tree};
+use serde::{Deserialize, Serialize};
+use std::time::{SystemTime, UNIX_EPOCH};
+use tread_model::digest::Digest;
+use tread_model::plan::Step;
+
+const FILE: &str = "progress";
+const MOST: u64 = 1 << 20;
+
+/// How far an operation is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Progress {
+    /// Which operation.
+    pub operation: String,
+    /// The config that the node is to get.
+    pub to: Digest,
+    /// What is being done.
+    pub phase: Phase,
+    /// Each step of the plan.
+    pub steps: Vec<StepProgress>,
+    /// What an admin has to know, in a sentence.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+}
+
+/// What is being done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Phase {
+    /// Files are staged and named.
+    Writing,
+    /// Units are told.
+    Acting,
+    /// The node boots.
+    Booting,
+    /// The node proves that it is well.
+    Proving,
+    /// It has the new config, and is well.
+    Done,
+    /// It has the old config again.
+    WentBack,
+    /// It is not well, and tread does nothing more by itself.
+    Degraded,
+}
+
+/// One step of the plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StepProgress {
+    /// As the plan has it: `reload crio.service`.
+    pub step: String,
+    /// How it stands.
+    pub state: StepState,
+    /// When it began, in seconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started: Option<u64>,
+    /// How long it took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<u64>,
+    /// What came of it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+}
+
+/// How a step stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StepState {
+    /// It is still to come.
+    Waiting,
+    /// It is being done.
+    Running,
+    /// It was done, or there was nothing to do.
+    Done,
+    /// It failed.
+    Failed,
+    /// A boot did it too.
+    Absorbed,
+}
+
+/// Who is told how far an operation is.
+pub trait Reporter {
+    /// It is so far now.
+    fn report(&self, progress: &Progress);
+}
+
+impl Progress {
+    /// Of an operation that begins.
+    pub fn new(operation: &str, to: Digest, steps: &[Step]) -> Progress {
+        let waiting = |step: &Step| StepProgress {
+            step: step.to_string(),
+            state: StepState::Waiting,
+            started: None,
+            seconds: None,
+            message: String::new(),
+        };
+        Progress {
+            operation: operation.to_owned(),
+            to,
+            phase: Phase::Writing,
+            steps: steps.iter().map(waiting).collect(),
+            message: String::new(),
+        }
+    }
+
+    /// A step begins.
+    pub fn begins(&mut self, index: usize) {
+        if let Some(step) = self.steps.get_mut(index) {
+            (step.state, step.started) = (StepState::Running, Some(now()));
+        }
+    }
+
+    /// A step ends.
+    pub fn ends(&mut self, index: usize, state: StepState, message: &str) {
+        if let Some(step) = self.steps.get_mut(index) {
+            step.state = state;
+            step.seconds = step.started.map(|started| now().saturating_sub(started));
+            step.message = tread_model::text::one_line_within(message, 1024).0;
+        }
+    }
+
+    /// What is known of the last operation; nothing if there was none.
+    pub fn read(tree: &Tree) -> Result<Option<Progress>, PathError> {
+        let path = format!("{STATE}/{FILE}");
+        let Some(bytes) = tree.read(&path, MOST)? else { return Ok(None) };
+        // What cannot be read was cut short, or is of another version: nothing depends on it.
+        Ok(serde_json::from_slice(&bytes).ok())
+    }
+
+    /// Lets others see it. It is no record: what has to be known is in the journal.
+    pub fn write(&self, tree: &Tree) -> Result<(), PathError> {
+        let path = format!("{STATE}/{FILE}");
+        let failed = |error| PathError::io(&path, error);
+        let Some(state) = tree.folder(STATE)? else { return Ok(()) };
+        let stat = state.own_stat().map_err(failed)?;
+        let bytes = serde_json::to_vec(self).map_err(|error| failed(error.into()))?;
+        let (owner, next) = (Owner { mode: 0o600, ..stat.owner }, "progress.next");
+        let written = || {
+            state.remove(next)?;
+            state.create(next, &bytes, owner, &[])?;
+            state.replace(next, &state, FILE)
+        };
+        written().map_err(failed)
+    }
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}

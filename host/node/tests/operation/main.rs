@@ -1,0 +1,94 @@
+//! Operations on a node with a real systemd: through failures, crashes and real boots.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
+mod crashes;
+mod node;
+
+use node::{Bed, config, unit_with};
+use tread_model::plan::Step;
+use tread_node::operation::{Ended, OperationError};
+use tread_node::progress::{Phase, StepState};
+use tread_test_machine::End;
+
+fn reload() -> Vec<Step> {
+    vec![Step::Write, Step::Reload { unit: "a.service".to_owned() }]
+}
+
+fn restart() -> Vec<Step> {
+    vec![Step::Write, Step::Restart { unit: "a.service".to_owned() }]
+}
+
+#[test]
+fn a_reload_is_all_that_happens_where_the_plan_says_so() {
+    let bed = Bed::with("one", &unit_with("/bin/true"));
+    let ended = bed.carry_out(&config("two"), &reload()).unwrap();
+    assert_eq!(ended, Ended::Done);
+    assert_eq!(bed.log(), ["start one", "reload two"]);
+    assert_eq!(bed.machine.boots().len(), 1);
+    let progress = bed.progress();
+    assert_eq!(progress.phase, Phase::Done);
+    let states: Vec<StepState> = progress.steps.iter().map(|step| step.state).collect();
+    assert_eq!(states, [StepState::Done, StepState::Done]);
+    assert!(!serde_json::to_string(&progress).unwrap().contains("two"), "it holds no contents");
+}
+
+#[test]
+fn a_restart_reads_what_was_written() {
+    let bed = Bed::with("one", &unit_with("/bin/true"));
+    assert_eq!(bed.carry_out(&config("two"), &restart()).unwrap(), Ended::Done);
+    assert_eq!(bed.log(), ["start one", "start two"]);
+}
+
+#[test]
+fn a_planned_boot_happens_once_and_the_node_proves_itself_after_it() {
+    let bed = Bed::with("one", &unit_with("/bin/true"));
+    let steps = [Step::Drain, Step::Write, Step::Reboot, Step::Uncordon];
+    assert!(matches!(bed.carry_out_undrained(&config("two"), &steps), Err(OperationError::Drain)));
+    assert_eq!(bed.until_it_boots(&config("two"), &steps), End::Reboot);
+    bed.boot();
+    assert_eq!(bed.go_on().unwrap(), Ended::Done);
+    assert_eq!(bed.log(), ["start one", "start two"]);
+    assert_eq!(bed.machine.boots().len(), 2);
+}
+
+#[test]
+fn a_reload_that_fails_costs_one_boot_and_the_new_config_stays() {
+    let bed = Bed::with("one", &unit_with("/bin/false"));
+    assert_eq!(bed.until_it_boots(&config("two"), &reload()), End::Reboot);
+    bed.boot();
+    assert_eq!(bed.go_on().unwrap(), Ended::Done);
+    assert_eq!(bed.log(), ["start one", "start two"]);
+    assert_eq!(bed.machine.boots().len(), 2);
+}
+
+#[test]
+fn a_config_with_which_the_node_is_not_well_is_gone_back_from_with_two_boots_in_all() {
+    let bed = Bed::with("one", &unit_with("/bin/true"));
+    assert_eq!(bed.until_it_boots(&config("bad"), &restart()), End::Reboot);
+    bed.boot();
+    assert_eq!(bed.until_it_boots_again(), End::Reboot);
+    bed.boot();
+    let Ended::WentBack { because } = bed.go_on().unwrap() else { panic!("it did not go back") };
+    assert!(because.contains("a.service was well before, and is not"), "{because}");
+    assert_eq!(bed.text("/etc/a.conf").as_deref(), Some("one"));
+    assert_eq!(bed.machine.boots().len(), 3);
+    assert_eq!(bed.progress().phase, Phase::WentBack);
+    assert_eq!(bed.go_on().unwrap(), Ended::Nothing);
+    // What went back is where the next plan begins.
+    assert_eq!(bed.carry_out(&config("two"), &reload()).unwrap(), Ended::Done);
+}
+
+#[test]
+fn a_unit_that_cannot_do_what_is_asked_is_named_before_anything_is_written() {
+    let bed = Bed::with("one", &unit_with("/bin/true"));
+    let missing = vec![Step::Write, Step::Restart { unit: "missing.service".to_owned() }];
+    let error = bed.carry_out(&config("two"), &missing).unwrap_err().to_string();
+    assert!(error.contains("missing.service") && error.contains("--reboot"), "{error}");
+    assert_eq!(bed.text("/etc/a.conf").as_deref(), Some("one"));
+}

@@ -1,0 +1,233 @@
+//! A machine that tread manages, driven from outside.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tread_model::config::Unit;
+use tread_model::plan::{Step, VerifiablePlan};
+use tread_node::applied::Applied;
+use tread_node::change::{Adopt, Order, adopt};
+use tread_node::desired::{Enabling, Host, Keys};
+use tread_node::documents::{Document, Documents, digest};
+use tread_node::journal::Journal;
+use tread_node::operation::{Alone, Ended, Node, OperationError, Patience};
+use tread_node::prepare::prepare;
+use tread_node::progress::{Progress, Reporter};
+use tread_node::systemd::{Limits, Manager, Reboot};
+use tread_node::tree::{Attribute, Kind, Owner, Tree, Unwatched, Witness};
+use tread_test_machine::{End, Machine};
+
+pub(crate) struct Bed {
+    pub(crate) machine: Machine,
+}
+
+/// The unit that these configs are about: it says in its log what it read when.
+pub(crate) fn unit_with(reload: &str) -> String {
+    format!(
+        "[Service]\n\
+         Type=notify\n\
+         NotifyAccess=all\n\
+         ExecStart=/bin/sh -c 'echo start $(cat /etc/a.conf) >> /var/a.log; \
+         grep -q bad /etc/a.conf && exit 1; systemd-notify --ready; exec sleep infinity'\n\
+         ExecReload={reload}\n\
+         ExecReload=/bin/sh -c 'echo reload $(cat /etc/a.conf) >> /var/a.log'\n"
+    )
+}
+
+/// A config in which the unit's file says this.
+pub(crate) fn config(word: &str) -> Documents {
+    let text = format!(
+        r#"{{"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
+            "metadata": {{"name": "rendered-worker-1",
+                          "labels": {{"machineconfiguration.openshift.io/role": "worker"}}}},
+            "spec": {{"config": {{"ignition": {{"version": "3.4.0"}}, "storage": {{"files": [
+                {{"path": "/etc/a.conf", "contents": {{"source": "data:,{word}"}}}}]}}}}}}}}"#
+    );
+    Documents(vec![Document { name: "config.yaml".to_owned(), text }])
+}
+
+struct Root;
+
+impl Host for Root {
+    fn user(&self, _: &str, _: &str) -> Result<u32, String> {
+        Ok(0)
+    }
+
+    fn group(&self, _: &str, _: &str) -> Result<u32, String> {
+        Ok(0)
+    }
+
+    fn enablement(&self, _: &Unit<'_>, _: Option<bool>) -> Result<Vec<Enabling>, String> {
+        Ok(Vec::new())
+    }
+
+    fn keys(&self, user: &str) -> Result<Keys, String> {
+        let owner = Owner { uid: 0, gid: 0, mode: 0 };
+        Ok(Keys { path: format!("/home/{user}/.ssh/authorized_keys"), owner })
+    }
+}
+
+struct Nobody;
+
+impl Reporter for Nobody {
+    fn report(&self, _: &Progress) {}
+}
+
+fn no_label(_: &str, _: Kind) -> Option<Attribute> {
+    None
+}
+
+fn no_kernel() -> io::Result<()> {
+    Err(io::Error::other("a test never boots the machine that it runs on"))
+}
+
+fn plan(from: &Documents, to: &Documents, steps: &[Step]) -> VerifiablePlan {
+    let digest = |documents: &Documents| digest(&documents.config().unwrap()).unwrap();
+    let mut plan = VerifiablePlan::always_allowed(digest(from), digest(to));
+    plan.steps = steps.to_vec();
+    plan.digest = plan.computed_digest();
+    plan
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+impl Bed {
+    /// A machine that runs, with the unit and a file that says this, which tread adopted.
+    pub(crate) fn with(word: &str, unit: &str) -> Bed {
+        let machine = Machine::build()
+            .unit_at_boot("a.service", unit)
+            .file("/etc/a.conf", word)
+            .make()
+            .unwrap();
+        machine.start().unwrap();
+        machine.wait_until_running().unwrap();
+        let bed = Bed { machine };
+        let tree = bed.tree(Arc::new(Unwatched));
+        let journal = Journal::open(&tree).unwrap();
+        let (target, _) = adopt(&tree, &Root, config(word), Adopt::Ask).unwrap();
+        let ready = prepare(&tree, "adopt", vec![target], &no_label).unwrap();
+        journal.write(&ready.record, &ready.new).unwrap();
+        journal.finish().unwrap();
+        bed
+    }
+
+    fn tree(&self, witness: Arc<dyn Witness>) -> Tree {
+        Tree::witnessed(&self.machine.root().unwrap(), witness).unwrap()
+    }
+
+    fn manager(&self) -> Manager {
+        let address = format!("unix:path={}", self.machine.bus().unwrap().display());
+        let limits = Limits { well_for: Duration::from_millis(300), ..Limits::default() };
+        Manager::new(&address, limits)
+    }
+
+    fn node<R>(&self, witness: Arc<dyn Witness>, with: impl FnOnce(&Node<'_>) -> R) -> R {
+        let manager = self.manager();
+        let minute = Duration::from_secs(60);
+        with(&Node {
+            tree: self.tree(witness),
+            host: &Root,
+            label: &no_label,
+            manager: &manager,
+            permits: &Alone,
+            reporter: &Nobody,
+            patience: Patience {
+                proof: minute,
+                reboot: Reboot { inhibited: minute, going_down: minute },
+            },
+            kernel: &no_kernel,
+        })
+    }
+
+    fn order(&self, to: &Documents, steps: &[Step]) -> Order {
+        let from = Applied::read(&self.tree(Arc::new(Unwatched))).unwrap().unwrap().documents;
+        Order { id: "1".to_owned(), documents: to.clone(), plan: plan(&from, to, steps) }
+    }
+
+    pub(crate) fn carry_out(
+        &self,
+        to: &Documents,
+        steps: &[Step],
+    ) -> Result<Ended, OperationError> {
+        self.carry_out_watched(to, steps, Arc::new(Unwatched))
+    }
+
+    pub(crate) fn carry_out_watched(
+        &self,
+        to: &Documents,
+        steps: &[Step],
+        witness: Arc<dyn Witness>,
+    ) -> Result<Ended, OperationError> {
+        let order = self.order(to, steps);
+        self.node(witness, |node| runtime().block_on(node.carry_out(&order, true)))
+    }
+
+    pub(crate) fn carry_out_undrained(
+        &self,
+        to: &Documents,
+        steps: &[Step],
+    ) -> Result<Ended, OperationError> {
+        let order = self.order(to, steps);
+        self.node(Arc::new(Unwatched), |node| runtime().block_on(node.carry_out(&order, false)))
+    }
+
+    pub(crate) fn go_on(&self) -> Result<Ended, OperationError> {
+        self.node(Arc::new(Unwatched), |node| runtime().block_on(node.go_on()))
+    }
+
+    /// Carries it out until the machine goes down, which it has to.
+    pub(crate) fn until_it_boots(&self, to: &Documents, steps: &[Step]) -> End {
+        let order = self.order(to, steps);
+        self.until_it_goes_down(async |node| node.carry_out(&order, true).await)
+    }
+
+    pub(crate) fn until_it_boots_again(&self) -> End {
+        self.until_it_goes_down(async |node| node.go_on().await)
+    }
+
+    fn until_it_goes_down(
+        &self,
+        carry_out: impl AsyncFnOnce(&Node<'_>) -> Result<Ended, OperationError>,
+    ) -> End {
+        let down = async {
+            while self.machine.boots().last().is_none_or(|boot| boot.end.is_none()) {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        self.node(Arc::new(Unwatched), |node| {
+            runtime().block_on(async {
+                tokio::select! {
+                    () = down => {}
+                    // systemd takes the bus away before the machine is down.
+                    ended = carry_out(node) => match ended {
+                        Ok(Ended::Done | Ended::Nothing) => panic!("it did not boot: {ended:?}"),
+                        _ => {}
+                    },
+                }
+            });
+        });
+        self.machine.wait_for_end().unwrap()
+    }
+
+    pub(crate) fn boot(&self) {
+        self.machine.start().unwrap();
+        self.machine.wait_until_booted().unwrap();
+    }
+
+    /// What the unit read, and when.
+    pub(crate) fn log(&self) -> Vec<String> {
+        let log = self.text("/var/a.log").unwrap_or_default();
+        log.lines().map(str::to_owned).collect()
+    }
+
+    pub(crate) fn text(&self, path: &str) -> Option<String> {
+        let at = self.machine.root().unwrap().join(path.trim_start_matches('/'));
+        std::fs::read_to_string(at).ok()
+    }
+
+    pub(crate) fn progress(&self) -> Progress {
+        Progress::read(&self.tree(Arc::new(Unwatched))).unwrap().unwrap()
+    }
+}
