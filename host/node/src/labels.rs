@@ -25,7 +25,7 @@ use specs::{Spec, Substitutions, Wrong};
 const MOST: u64 = 32 << 20;
 
 /// What the host's policy says of paths.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Labels {
     /// Of whole paths; the one that counts stands last.
     literals: Vec<Rule<Box<str>>>,
@@ -87,7 +87,7 @@ impl Labels {
         };
         let local = substitutions("file_contexts.subs")?;
         let shipped = substitutions("file_contexts.subs_dist")?;
-        let mut labels = Labels { literals: Vec::new(), expressions: Vec::new(), local, shipped };
+        let mut labels = Labels { local, shipped, ..Labels::default() };
         for (name, bytes) in texts {
             labels.add(name, &bytes).map_err(|Wrong { line, what }| LabelError::Line {
                 file: place.file(name),

@@ -1,0 +1,127 @@
+//! Labels against those of libselinux itself, with a whole policy of a distribution.
+//!
+//! `tests/selinux/run` brings both and runs this.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+use tread_node::labels::Labels;
+use tread_node::tree::{Kind, Tree};
+
+/// Where the policy is, as the script says.
+fn given(variable: &str) -> PathBuf {
+    match std::env::var_os(variable) {
+        Some(path) => path.into(),
+        None => panic!("{variable} is not set; run tests/selinux/run, which sets it"),
+    }
+}
+
+/// What libselinux says of many paths: the label of each, empty for none.
+fn of_libselinux(program: &Path, contexts: &Path, kind: &str, paths: &[&String]) -> Vec<String> {
+    let mut labels = Vec::new();
+    for some in paths.chunks(200) {
+        let mut command = Command::new(program);
+        command.arg("-n").arg("-f").arg(contexts).args(["-m", kind]).args(some);
+        let told = command.output().unwrap();
+        assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
+        let told = String::from_utf8(told.stdout).unwrap();
+        let told: Vec<String> = told.lines().map(|it| it.replace("<<none>>", "")).collect();
+        assert_eq!(told.len(), some.len());
+        labels.extend(told);
+    }
+    labels
+}
+
+/// Paths that an expression is likely to match, or to miss by little.
+fn near(expression: &str) -> Vec<String> {
+    let plain = |with: &str, optional: bool| {
+        let mut path = String::new();
+        let mut letters = expression.chars().peekable();
+        while let Some(letter) = letters.next() {
+            match letter {
+                '\\' => path.extend(letters.next()),
+                '.' => path.push_str(with),
+                '[' => {
+                    let class: String = letters.by_ref().take_while(|it| *it != ']').collect();
+                    path.push(class.chars().find(|it| !"^-/".contains(*it)).unwrap_or('x'));
+                }
+                '*' | '+' | '(' | ')' | '^' | '$' => {}
+                '?' if optional => {
+                    path.pop();
+                }
+                '?' => {}
+                '|' => path.push('/'),
+                letter => path.push(letter),
+            }
+        }
+        path
+    };
+    let first = plain("x", false);
+    let mut all = vec![first.clone(), plain("", false), plain("a/b", true), format!("{first}/x")];
+    // The two sides of an alternative, each by itself.
+    if let Some((before, rest)) = first.split_once('/').filter(|_| expression.contains('|')) {
+        all.extend(rest.split('/').map(|side| format!("{before}/{side}")));
+    }
+    all.retain(|path| {
+        let clean = path
+            .strip_prefix('/')
+            .is_some_and(|rest| rest.split('/').all(|name| !matches!(name, "" | "." | "..")));
+        clean && path.is_ascii()
+    });
+    all
+}
+
+/// Some files of this machine.
+fn of_this_machine(folder: &Path, deep: usize, paths: &mut BTreeSet<String>) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for entry in entries.flatten().take(60) {
+        let path = entry.path();
+        paths.extend(path.to_str().filter(|it| it.is_ascii()).map(str::to_owned));
+        if deep > 0 && entry.file_type().is_ok_and(|it| it.is_dir()) {
+            of_this_machine(&path, deep - 1, paths);
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs libselinux's matchpathcon and a policy: tests/selinux/run"]
+fn every_label_is_the_one_that_libselinux_gives() {
+    let program = given("TREAD_MATCHPATHCON");
+    let root = given("TREAD_SELINUX_ROOT");
+    let contexts = root.join("etc/selinux/targeted/contexts/files/file_contexts");
+    let text = std::fs::read_to_string(&contexts).unwrap();
+    let lines = text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
+    let expressions: Vec<&str> = lines.filter_map(|it| it.split_whitespace().next()).collect();
+    let mut paths: BTreeSet<String> = expressions.iter().flat_map(|it| near(it)).collect();
+    for folder in ["/etc", "/usr", "/var"] {
+        of_this_machine(Path::new(folder), 3, &mut paths);
+    }
+    let paths: Vec<&String> = paths.iter().collect();
+    assert!(paths.len() > 5000, "{} paths are too few", paths.len());
+
+    let labels = Labels::read(&Tree::open(&root).unwrap()).unwrap().unwrap();
+    let mut differ = Vec::new();
+    let mut labelled = 0;
+    for (name, kind) in [("file", Kind::File), ("dir", Kind::Folder), ("link", Kind::Link)] {
+        let expected = of_libselinux(&program, &contexts, name, &paths);
+        let begun = Instant::now();
+        for (path, expected) in paths.iter().zip(&expected) {
+            let label = labels.label(path, kind).unwrap().unwrap_or_default();
+            labelled += usize::from(!label.is_empty());
+            if label != expected {
+                differ.push(format!("{path} {name}: {label:?}, and libselinux says {expected:?}"));
+            }
+        }
+        println!("{} lookups in {:?}", paths.len(), begun.elapsed());
+    }
+    assert!(labelled > paths.len(), "only {labelled} labels");
+    assert!(differ.is_empty(), "{} differ: {:#?}", differ.len(), &differ[..differ.len().min(20)]);
+}
