@@ -3,8 +3,9 @@
 //! systemd decides by many files at once which links enable a unit. So that the same
 //! can be decided before anything is written, the rules look at a view.
 
-use crate::tree::{Kind, PathError, Tree};
+use crate::tree::{Folder, Kind, PathError, Tree};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io;
 
 /// As many bytes as a file may have that a rule reads.
 const MOST: u64 = 1 << 20;
@@ -17,7 +18,8 @@ const MOST_LINKS: usize = 40;
 pub enum Entry {
     /// Nothing.
     Absent,
-    /// A regular file, and what it holds; nothing of one that is not valid text.
+    /// A regular file, and what it holds; nothing if that was not asked for, or is not
+    /// valid text.
     File(Option<String>),
     /// A symbolic link, and where it leads.
     Link(String),
@@ -32,35 +34,53 @@ pub trait View {
     /// What stands under a path.
     fn entry(&self, path: &str) -> Result<Entry, PathError>;
 
+    /// As [`View::entry`], for those who do not ask what a file holds.
+    fn glance(&self, path: &str) -> Result<Entry, PathError>;
+
     /// The names in a folder, sorted; none if it is not there.
     fn names(&self, folder: &str) -> Result<Vec<String>, PathError>;
 }
 
 impl View for Tree {
     fn entry(&self, path: &str) -> Result<Entry, PathError> {
-        let failed = |error| PathError::io(path, error);
-        if path == "/" {
-            return Ok(Entry::Folder);
-        }
-        let Some((folder, name)) = self.place(path)? else { return Ok(Entry::Absent) };
-        let Some(stat) = folder.stat(name).map_err(failed)? else { return Ok(Entry::Absent) };
-        Ok(match stat.kind {
-            Kind::Folder => Entry::Folder,
-            Kind::Other => Entry::Other,
-            Kind::Link => Entry::Link(folder.link(name).map_err(failed)?),
-            Kind::File => match folder.read(name, MOST).map_err(failed)? {
+        seen(self, path, |folder, name| {
+            Ok(match folder.read(name, MOST)? {
                 Some(bytes) => Entry::File(String::from_utf8(bytes).ok()),
                 None => Entry::Absent,
-            },
+            })
         })
+    }
+
+    fn glance(&self, path: &str) -> Result<Entry, PathError> {
+        seen(self, path, |_, _| Ok(Entry::File(None)))
     }
 
     fn names(&self, folder: &str) -> Result<Vec<String>, PathError> {
         // A folder is asked for the names in it, whatever stands in its place.
-        match self.entry(folder)? {
+        match self.glance(folder)? {
             Entry::Folder | Entry::Link(_) => Tree::names(self, folder),
             Entry::Absent | Entry::File(_) | Entry::Other => Ok(Vec::new()),
         }
+    }
+}
+
+/// What stands under a path; of a file, what the caller makes of it.
+fn seen(
+    tree: &Tree,
+    path: &str,
+    file: impl FnOnce(&Folder, &str) -> io::Result<Entry>,
+) -> Result<Entry, PathError> {
+    let failed = |error| PathError::io(path, error);
+    if path == "/" {
+        return Ok(Entry::Folder);
+    }
+    let Some((folder, name)) = tree.place(path)? else { return Ok(Entry::Absent) };
+    let Some(stat) = folder.stat(name).map_err(failed)? else { return Ok(Entry::Absent) };
+    match stat.kind {
+        Kind::Folder => Ok(Entry::Folder),
+        Kind::Other => Ok(Entry::Other),
+        Kind::Link => folder.link(name).map(Entry::Link).map_err(failed),
+        Kind::File => file(&folder, name).map_err(failed),
     }
 }
 
@@ -82,7 +102,7 @@ impl<'v> Overlay<'v> {
         if entry != Entry::Absent {
             let ends = path.match_indices('/').map(|(at, _)| at).filter(|at| *at > 0);
             for folder in ends.filter_map(|at| path.get(..at)) {
-                if matches!(self.below.entry(folder), Ok(Entry::Absent)) {
+                if matches!(self.below.glance(folder), Ok(Entry::Absent)) {
                     self.entries.insert(folder.to_owned(), Entry::Folder);
                 }
             }
@@ -96,6 +116,13 @@ impl View for Overlay<'_> {
         match self.entries.get(path) {
             Some(entry) => Ok(entry.clone()),
             None => self.below.entry(path),
+        }
+    }
+
+    fn glance(&self, path: &str) -> Result<Entry, PathError> {
+        match self.entries.get(path) {
+            Some(entry) => Ok(entry.clone()),
+            None => self.below.glance(path),
         }
     }
 
@@ -137,7 +164,7 @@ pub fn real(view: &dyn View, path: &str, last: bool) -> Result<Option<String>, P
         if ahead.is_empty() && !last {
             break;
         }
-        if let Entry::Link(target) = view.entry(&joined(&way))? {
+        if let Entry::Link(target) = view.glance(&joined(&way))? {
             links += 1;
             if links > MOST_LINKS {
                 return Ok(None);

@@ -106,6 +106,10 @@ fn differs(root: &Path, verb: Verb, unit: &str) -> (bool, Option<String>) {
     // Where one of several lists is wrong, it says so and ends well nevertheless.
     // Links that are left of a unit that is none are removed, whatever it says.
     let fine = match verb {
+        // What is no unit at all it does not even look at.
+        Verb::Disable if said.contains("Failed to look up unit file state") => {
+            return (false, None);
+        }
         Verb::Disable => true,
         Verb::Enable | Verb::Preset => {
             let failed = |line: &str| line.starts_with("Failed to ") && !line.contains("auxiliary");
@@ -198,8 +202,18 @@ enum Put {
     Link(&'static str, String, String),
 }
 
-const FOLDERS: [&str; 4] =
-    [LINKS, "run/systemd/system", "usr/local/lib/systemd/system", "usr/lib/systemd/system"];
+/// Where units are put: more often where they mostly are.
+const FOLDERS: [&str; 9] = [
+    LINKS,
+    LINKS,
+    "run/systemd/system",
+    "usr/local/lib/systemd/system",
+    "usr/lib/systemd/system",
+    "usr/lib/systemd/system",
+    "run/systemd/generator",
+    "run/systemd/generator.late",
+    "run/systemd/transient",
+];
 
 const UNITS: [&str; 9] = [
     "a.service",
@@ -214,58 +228,77 @@ const UNITS: [&str; 9] = [
 ];
 
 fn folder() -> impl Strategy<Value = &'static str> {
-    prop::sample::select(vec![
-        FOLDERS[0], FOLDERS[0], FOLDERS[1], FOLDERS[2], FOLDERS[3], FOLDERS[3],
-    ])
+    prop::sample::select(FOLDERS.to_vec())
 }
 
 fn unit() -> impl Strategy<Value = &'static str> {
     prop::sample::select(UNITS.to_vec())
 }
 
+/// The release of this machine's systemctl.
+fn version() -> u32 {
+    let told = Command::new("systemctl").arg("--version").output();
+    let told = told.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    let version = told.unwrap_or_default();
+    version.split_whitespace().nth(1).and_then(|it| it.parse().ok()).unwrap_or_default()
+}
+
+/// What most lists hold, and what makes some of them wrong.
+const TARGETS: [&str; 9] = [
+    "z.target",
+    "z.target multi-user.target",
+    "n@%i.target",
+    "%p.target",
+    "%N-%j.target",
+    "%H.target",
+    "\"z.target\" q.target",
+    "z.target \\\n  # a comment\n  y.target",
+    "",
+];
+const ALIASES: [&str; 6] =
+    ["b.service", "other.service", "u@.service", "u@x.service", "other.socket", "%p.service"];
+const ALSO: [&str; 6] =
+    ["a.socket", "b.service", "t@x.service", "b-c@%i.timer", "no.service", "z.target m.mount"];
+const ODD: [&str; 12] = [
+    "x",
+    "nonsense",
+    "%m.service",
+    "%Z",
+    "m.mount",
+    "t@.service",
+    "../a.target.wants/a.service",
+    "z.target.wants/a.service",
+    "n@.target.requires/t@.service",
+    "a.service.wants/t@x.service",
+    "\"z.target",
+    "a.service",
+];
+
 /// Keys that this machine's systemctl knows.
 fn line() -> impl Strategy<Value = String> {
-    let keys = ["WantedBy", "WantedBy", "RequiredBy", "Alias", "Alias", "Also", "DefaultInstance"];
-    let values = [
-        "z.target",
-        "z.target",
-        "multi-user.target",
-        "n@%i.target",
-        "%p.target",
-        "%N-%j.target",
-        "a.service",
-        "b.service",
-        "t@.service",
-        "t@x.service",
-        "u@.service",
-        "u@x.service",
-        "other.service",
-        "other.socket",
-        "b-c@.timer",
-        "x",
-        "y",
-        "",
-        "%H.target",
-        "\"z.target\" q.target",
-        "z.target.wants/a.service",
-        "n@.target.requires/t@.service",
-        "%m.service",
-        "nonsense",
-        "%Z",
-        "a.service.wants/t@x.service",
-        "../a.target.wants/a.service",
-        "z.target \\\n  y.target",
-        "m.mount",
-    ];
-    let line = (prop::sample::select(keys.to_vec()), prop::sample::select(values.to_vec()));
-    line.prop_map(|(key, value)| format!("{key}={value}\n"))
+    let newer = if version() < 254 { "WantedBy" } else { "UpheldBy" };
+    let of = |key: &'static str, values: &[&'static str]| {
+        let value = prop::sample::select(values.to_vec());
+        value.prop_map(move |value| format!("{key}={value}\n"))
+    };
+    let keys = ["WantedBy", "RequiredBy", "Alias", "Also", "DefaultInstance"];
+    let odd = (prop::sample::select(keys.to_vec()), prop::sample::select(ODD.to_vec()));
+    prop_oneof![
+        6 => of("WantedBy", &TARGETS),
+        2 => of(newer, &TARGETS),
+        3 => of("RequiredBy", &TARGETS),
+        4 => of("Alias", &ALIASES),
+        4 => of("Also", &ALSO),
+        3 => of("DefaultInstance", &["x", "y", "%p"]),
+        2 => odd.prop_map(|(key, value)| format!("{key}={value}\n")),
+    ]
 }
 
 fn text() -> impl Strategy<Value = String> {
     let lines = prop::collection::vec(line(), 0..4).prop_map(|lines| lines.concat());
     prop_oneof![
-        8 => lines.prop_map(|lines| format!("[Unit]\nDescription=x\n[Install]\n{lines}")),
-        1 => Just("[Unit]\n".to_owned()),
+        30 => lines.prop_map(|lines| format!("[Unit]\nDescription=x\n[Install]\n{lines}")),
+        3 => Just("[Unit]\n".to_owned()),
         1 => Just(String::new()),
         1 => Just("[Install\n".to_owned()),
     ]
@@ -338,6 +371,7 @@ proptest! {
     fn units_of_every_kind_are_enabled_and_disabled_as_systemctl_does(
         first in text(),
         second in text(),
+        third in text(),
         puts in prop::collection::vec(put(), 0..7),
         presets in (preset(), preset()),
         verbs in prop::collection::vec(done(), 1..4),
@@ -346,6 +380,9 @@ proptest! {
         let root = dir.path();
         write(root, "usr/lib/systemd/system/a.service", &first);
         write(root, "usr/lib/systemd/system/t@.service", &second);
+        for unit in ["b.service", "a.socket", "b-c@.timer", "m.mount", "other.socket"] {
+            write(root, &format!("usr/lib/systemd/system/{unit}"), &third);
+        }
         write(root, "usr/lib/systemd/system/z.target", "[Unit]\n");
         write(root, "opt/a.service", &first);
         write(root, "opt/t@.service", &second);

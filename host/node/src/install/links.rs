@@ -159,7 +159,7 @@ fn other_name(info: &Info, name: &str) -> Result<Option<String>, InstallError> {
 /// only by force.
 fn link(context: &Context<'_>, info: &Info, name: &str, force: bool) -> Result<Link, InstallError> {
     let path = format!("{CONFIG}/{name}");
-    let target = match context.view.entry(&path)? {
+    let target = match context.view.glance(&path)? {
         Entry::Absent => info.path.clone(),
         Entry::Link(target) if leads_to(&context.view, &path, &target, &info.path)? => target,
         Entry::Link(target) if force || is_broken(&context.view, &path, &target)? => {
@@ -182,7 +182,7 @@ fn leads_to(view: &dyn View, link: &str, target: &str, unit: &str) -> Result<boo
     let (Some(one), Some(other)) = (real(view, &target, true)?, real(view, unit, true)?) else {
         return Ok(false);
     };
-    let there = view.entry(&one)? != Entry::Absent;
+    let there = view.glance(&one)? != Entry::Absent;
     let same_name = split(&target).1 == split(unit).1;
     Ok((there && one == other) || (same_name && is_below(&target) && is_below(unit)))
 }
@@ -194,7 +194,7 @@ fn is_broken(view: &dyn View, path: &str, target: &str) -> Result<bool, InstallE
         return Ok(false);
     }
     Ok(match real(view, path, true)? {
-        Some(path) => view.entry(&path)? == Entry::Absent,
+        Some(path) => view.glance(&path)? == Entry::Absent,
         None => false,
     })
 }

@@ -191,7 +191,7 @@ impl Sources<'_> {
         for name in names {
             for folder in SEARCHED {
                 let folder = format!("{folder}/{name}.d");
-                if self.view.entry(&folder)? == Entry::Absent {
+                if self.view.glance(&folder)? == Entry::Absent {
                     continue;
                 }
                 for file in self.view.names(&folder)? {

@@ -54,7 +54,7 @@ fn links_below(
 ) -> Result<(), InstallError> {
     for name in view.names(folder)? {
         let path = format!("{folder}/{name}");
-        match view.entry(&path)? {
+        match view.glance(&path)? {
             Entry::Folder if deepest > 0 => links_below(view, &path, deepest - 1, links)?,
             Entry::Link(_) if UnitName::of(&name).is_some() => links.push(path),
             _ => {}

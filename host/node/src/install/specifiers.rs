@@ -1,7 +1,8 @@
 //! Specifiers such as `%i` in an `[Install]` section.
 
-use crate::tree::{PathError, Tree};
+use crate::tree::PathError;
 use crate::unit_name::{Form, UnitName};
+use crate::view::{Entry, View, real};
 use std::collections::BTreeMap;
 
 /// The longest text that specifiers may make, as systemd has it for names.
@@ -15,19 +16,18 @@ pub struct Facts(BTreeMap<char, String>);
 impl Facts {
     /// What the files of a system say: its machine's id, the fields of os-release, and
     /// that its manager runs as root.
-    pub fn of_files(tree: &Tree) -> Result<Facts, PathError> {
+    pub fn of_files(view: &dyn View) -> Result<Facts, PathError> {
         let mut facts = Facts::default();
         for (letter, value) in [('u', "root"), ('U', "0"), ('g', "root"), ('G', "0")] {
             facts.set(letter, value);
         }
-        if let Some(id) = text(tree, "/etc/machine-id")? {
+        if let Some(id) = text(view, "/etc/machine-id")? {
             facts.set('m', id.trim());
         }
-        let release = match text(tree, "/etc/os-release") {
-            Ok(Some(release)) => Some(release),
-            // It is a link to this one on most systems, and a link is not read.
-            Ok(None) | Err(_) => text(tree, "/usr/lib/os-release")?,
-        };
+        let mut release = text(view, "/etc/os-release")?;
+        if release.is_none() {
+            release = text(view, "/usr/lib/os-release")?;
+        }
         if let Some(release) = release {
             let fields = [
                 ('o', "ID"),
@@ -71,9 +71,13 @@ impl Facts {
     }
 }
 
-fn text(tree: &Tree, path: &str) -> Result<Option<String>, PathError> {
-    let bytes = tree.read(path, 1 << 20)?;
-    Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+/// What a file holds, or the one that a link leads to.
+fn text(view: &dyn View, path: &str) -> Result<Option<String>, PathError> {
+    let Some(path) = real(view, path, true)? else { return Ok(None) };
+    Ok(match view.entry(&path)? {
+        Entry::File(text) => text,
+        _ => None,
+    })
 }
 
 /// A field of os-release: empty if it is not there.

@@ -139,9 +139,9 @@ impl Look<'_> {
         for name in &names {
             let path = format!("{folder}/{name}");
             let wants = [".wants", ".requires", ".upholds"].iter().any(|it| name.ends_with(it));
-            if wants && self.view.entry(&path)? == Entry::Folder {
+            if wants && self.view.glance(&path)? == Entry::Folder {
                 for link in self.view.names(&path)? {
-                    let entry = self.view.entry(&format!("{path}/{link}"))?;
+                    let entry = self.view.glance(&format!("{path}/{link}"))?;
                     if matches!(entry, Entry::Link(_)) && self.is_wanted_by(&link) {
                         return Ok(true);
                     }
@@ -149,7 +149,7 @@ impl Look<'_> {
             }
         }
         for name in &names {
-            if let Entry::Link(target) = self.view.entry(&format!("{folder}/{name}"))?
+            if let Entry::Link(target) = self.view.glance(&format!("{folder}/{name}"))?
                 && self.is_name(name, split(&target).1)
             {
                 return Ok(true);

@@ -60,13 +60,10 @@ fn policy(config: &str) -> Option<&str> {
     if enforced.next() == Some(false) {
         return None;
     }
-    let named = config.lines().filter_map(|line| begins(line.trim_ascii_start(), "SELINUXTYPE="));
-    Some(
-        named
-            .last()
-            .unwrap_or("targeted")
-            .trim_matches(|it: char| it.is_ascii_whitespace() || it.is_ascii_control()),
-    )
+    let mut lines = config.lines().rev();
+    let named = lines.find_map(|line| begins(line.trim_ascii_start(), "SELINUXTYPE="));
+    let unseen = |it: char| it.is_ascii_whitespace() || it.is_ascii_control();
+    Some(named.unwrap_or("targeted").trim_matches(unseen))
 }
 
 /// What follows a word, in letters of any case.
