@@ -16,6 +16,7 @@ use std::process::{Command, Output};
 use tread_node::install::{self, Facts};
 use tread_node::presets::Presets;
 use tread_node::tree::Tree;
+use tread_node::view::real;
 
 const LINKS: &str = "etc/systemd/system";
 
@@ -403,6 +404,7 @@ proptest! {
                 }
             }
         }
+        remove_circles(root);
         let mut wrong = Vec::new();
         for (verb, unit) in verbs {
             let (fine, differs) = differs(root, verb, unit);
@@ -413,6 +415,16 @@ proptest! {
             wrong.extend(state_differs(root, unit));
         }
         prop_assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+    }
+}
+
+/// systemctl fails over any link that leads in a circle, whatever it is asked to do.
+fn remove_circles(root: &Path) {
+    let tree = Tree::open(root).unwrap();
+    for link in links(root).into_keys() {
+        if real(&tree, &link, true).unwrap().is_none() {
+            fs::remove_file(root.join(link.trim_start_matches('/'))).unwrap();
+        }
     }
 }
 
