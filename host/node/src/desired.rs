@@ -21,9 +21,12 @@ pub trait Host {
     fn user(&self, path: &str, name: &str) -> Result<u32, String>;
     /// The number of a group, by name or in decimal.
     fn group(&self, path: &str, name: &str) -> Result<u32, String>;
-    /// What enabling a unit makes, or disabling it removes: all links that stand for it,
-    /// and whether they are to be there. `enabled` is as the config has it.
-    fn enablement(&self, unit: &Unit<'_>, enabled: Option<bool>) -> Result<Vec<Enabling>, String>;
+    /// For each unit of a config that it says to be enabled, or not to be: the links that
+    /// stand for that, with the config's own units in their place; or why that cannot be.
+    fn enablement(
+        &self,
+        config: &NodeConfig<'_>,
+    ) -> BTreeMap<String, Result<Vec<Enabling>, String>>;
     /// Where a user's SSH keys are.
     fn keys(&self, user: &str) -> Result<Keys, String>;
 }
@@ -84,8 +87,9 @@ pub fn desired<'c>(
     for file in &config.files {
         all.file(file, host);
     }
+    let mut enablement = host.enablement(config);
     for unit in &config.units {
-        all.unit(unit, host);
+        all.unit(unit, enablement.remove(unit.name.as_ref()));
     }
     for user in config.users.iter().filter(|user| !user.ssh_keys.is_empty()) {
         all.keys(user, host);
@@ -149,7 +153,7 @@ impl<'c> Pieces<'c> {
         self.put(file.path.clone().into_owned(), Piece { of, wanted, folders: Owned::Root });
     }
 
-    fn unit(&mut self, unit: &'c Unit<'c>, host: &dyn Host) {
+    fn unit(&mut self, unit: &'c Unit<'c>, enablement: Option<Result<Vec<Enabling>, String>>) {
         let of = format!("unit:{}", unit.name);
         for dropin in &unit.dropins {
             if let Some(text) = canonical::text(&dropin.contents) {
@@ -165,15 +169,16 @@ impl<'c> Pieces<'c> {
         if let Some(text) = canonical::text(&unit.contents) {
             self.root_file(path, &of, text);
         }
-        match host.enablement(unit, canonical::enabled(unit)) {
-            Ok(links) => {
+        match enablement {
+            None => {}
+            Some(Ok(links)) => {
                 for Enabling { path, target } in links {
                     let wanted = target.map_or(Wanted::Absent, |target| Wanted::Link { target });
                     let of = of.clone();
                     self.put(path, Piece { of, wanted: Some(wanted), folders: Owned::Root });
                 }
             }
-            Err(why) => self.impossible(&of, why),
+            Some(Err(why)) => self.impossible(&of, why),
         }
     }
 

@@ -4,10 +4,13 @@
 //! root that it is given.
 
 pub mod applied;
+pub mod boot_units;
 pub mod change;
+pub mod cli;
 pub mod desired;
 pub mod documents;
 pub mod drift;
+pub mod host;
 pub mod install;
 pub mod journal;
 mod kubelet;

@@ -53,7 +53,7 @@ pub struct Target<'c> {
 
 /// The label of a new file, by its path and what it is: an extended attribute, where
 /// the host has labels.
-pub type Label<'l> = dyn Fn(&str, Kind) -> Option<Attribute> + 'l;
+pub type Label<'l> = dyn Fn(&str, Kind) -> Result<Option<Attribute>, String> + 'l;
 
 /// Attributes that sign the contents: of no use to others.
 const OF_CONTENTS: [&[u8]; 3] = [b"security.ima", b"security.evm", b"security.capability"];
@@ -111,7 +111,10 @@ pub fn prepare<'c>(
             Wanted::File { bytes, .. } => {
                 let attributes = match old {
                     Seen::File { .. } => kept(&folder, name).map_err(failed)?,
-                    _ => label(&path, Kind::File).into_iter().collect(),
+                    _ => {
+                        let label = label(&path, Kind::File).map_err(io::Error::other);
+                        label.map_err(failed)?.into_iter().collect()
+                    }
                 };
                 Prepared::File { bytes, attributes }
             }

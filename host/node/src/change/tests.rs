@@ -9,8 +9,9 @@ use super::*;
 use crate::desired::{Enabling, Keys};
 use crate::journal::Journal;
 use crate::tree::{Attribute, Kind, Owner};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
-use tread_model::config::Unit;
+use tread_model::config::{NodeConfig, Unit};
 use tread_model::digest::Digest;
 
 /// A host whose root is whoever runs the tests.
@@ -28,11 +29,18 @@ impl Host for Own {
         Ok(rustix::process::getegid().as_raw())
     }
 
-    fn enablement(&self, unit: &Unit<'_>, enabled: Option<bool>) -> Result<Vec<Enabling>, String> {
-        let Some(enabled) = enabled else { return Ok(Vec::new()) };
-        let unit = format!("/etc/systemd/system/{}", unit.name);
-        let path = unit.replace("system/", "system/multi-user.target.wants/");
-        Ok(vec![Enabling { path, target: enabled.then_some(unit) }])
+    fn enablement(
+        &self,
+        config: &NodeConfig<'_>,
+    ) -> BTreeMap<String, Result<Vec<Enabling>, String>> {
+        let links = |unit: &Unit<'_>| {
+            let enabled = unit.enabled?;
+            let at = format!("/etc/systemd/system/{}", unit.name);
+            let path = at.replace("system/", "system/multi-user.target.wants/");
+            let link = Enabling { path, target: enabled.then_some(at) };
+            Some((unit.name.to_string(), Ok(vec![link])))
+        };
+        config.units.iter().filter_map(links).collect()
     }
 
     fn keys(&self, user: &str) -> Result<Keys, String> {
@@ -98,8 +106,8 @@ impl Bed {
     }
 }
 
-fn no_label(_: &str, _: Kind) -> Option<Attribute> {
-    None
+fn no_label(_: &str, _: Kind) -> Result<Option<Attribute>, String> {
+    Ok(None)
 }
 
 /// A MachineConfig with these files, and with what else its Ignition config has.

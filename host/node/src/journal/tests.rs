@@ -37,8 +37,8 @@ fn absent(path: &str) -> Target<'static> {
     Target { path: path.to_owned(), wanted: Wanted::Absent, folders: Owned::Root }
 }
 
-fn no_label(_: &str, _: Kind) -> Option<Attribute> {
-    None
+fn no_label(_: &str, _: Kind) -> Result<Option<Attribute>, String> {
+    Ok(None)
 }
 
 /// Everything that an operation can do to a name.

@@ -9,6 +9,7 @@
 
 mod crashes;
 mod node;
+mod power;
 
 use node::{Bed, config, unit_with};
 use tread_model::plan::Step;

@@ -3,18 +3,17 @@
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use tread_model::config::Unit;
 use tread_model::plan::{Step, VerifiablePlan};
 use tread_node::applied::Applied;
 use tread_node::change::{Adopt, Order, adopt};
-use tread_node::desired::{Enabling, Host, Keys};
 use tread_node::documents::{Document, Documents, digest};
+use tread_node::host::ThisHost;
 use tread_node::journal::Journal;
 use tread_node::operation::{Alone, Ended, Node, OperationError, Patience};
 use tread_node::prepare::prepare;
 use tread_node::progress::{Progress, Reporter};
 use tread_node::systemd::{Limits, Manager, Reboot};
-use tread_node::tree::{Attribute, Kind, Owner, Tree, Unwatched, Witness};
+use tread_node::tree::{Tree, Unwatched, Witness};
 use tread_test_machine::{End, Machine};
 
 pub(crate) struct Bed {
@@ -46,42 +45,17 @@ pub(crate) fn config(word: &str) -> Documents {
     Documents(vec![Document { name: "config.yaml".to_owned(), text }])
 }
 
-struct Root;
-
-impl Host for Root {
-    fn user(&self, _: &str, _: &str) -> Result<u32, String> {
-        Ok(0)
-    }
-
-    fn group(&self, _: &str, _: &str) -> Result<u32, String> {
-        Ok(0)
-    }
-
-    fn enablement(&self, _: &Unit<'_>, _: Option<bool>) -> Result<Vec<Enabling>, String> {
-        Ok(Vec::new())
-    }
-
-    fn keys(&self, user: &str) -> Result<Keys, String> {
-        let owner = Owner { uid: 0, gid: 0, mode: 0 };
-        Ok(Keys { path: format!("/home/{user}/.ssh/authorized_keys"), owner })
-    }
-}
-
 struct Nobody;
 
 impl Reporter for Nobody {
     fn report(&self, _: &Progress) {}
 }
 
-fn no_label(_: &str, _: Kind) -> Option<Attribute> {
-    None
-}
-
 fn no_kernel() -> io::Result<()> {
     Err(io::Error::other("a test never boots the machine that it runs on"))
 }
 
-fn plan(from: &Documents, to: &Documents, steps: &[Step]) -> VerifiablePlan {
+pub(crate) fn plan(from: &Documents, to: &Documents, steps: &[Step]) -> VerifiablePlan {
     let digest = |documents: &Documents| digest(&documents.config().unwrap()).unwrap();
     let mut plan = VerifiablePlan::always_allowed(digest(from), digest(to));
     plan.steps = steps.to_vec();
@@ -106,8 +80,10 @@ impl Bed {
         let bed = Bed { machine };
         let tree = bed.tree(Arc::new(Unwatched));
         let journal = Journal::open(&tree).unwrap();
-        let (target, _) = adopt(&tree, &Root, config(word), Adopt::Ask).unwrap();
-        let ready = prepare(&tree, "adopt", vec![target], &no_label).unwrap();
+        let host = ThisHost::read(&tree, true).unwrap();
+        let label = |path: &str, kind| host.label(path, kind);
+        let (target, _) = adopt(&tree, &host, config(word), Adopt::Ask).unwrap();
+        let ready = prepare(&tree, "adopt", vec![target], &label).unwrap();
         journal.write(&ready.record, &ready.new).unwrap();
         journal.finish().unwrap();
         bed
@@ -125,11 +101,14 @@ impl Bed {
 
     fn node<R>(&self, witness: Arc<dyn Witness>, with: impl FnOnce(&Node<'_>) -> R) -> R {
         let manager = self.manager();
+        let tree = self.tree(witness);
+        let host = ThisHost::read(&tree, true).unwrap();
+        let label = |path: &str, kind| host.label(path, kind);
         let minute = Duration::from_secs(60);
         with(&Node {
-            tree: self.tree(witness),
-            host: &Root,
-            label: &no_label,
+            tree,
+            host: &host,
+            label: &label,
             manager: &manager,
             permits: &Alone,
             reporter: &Nobody,
@@ -201,10 +180,10 @@ impl Bed {
                 tokio::select! {
                     () = down => {}
                     // systemd takes the bus away before the machine is down.
-                    ended = carry_out(node) => match ended {
-                        Ok(Ended::Done | Ended::Nothing) => panic!("it did not boot: {ended:?}"),
-                        _ => {}
-                    },
+                    ended = carry_out(node) => {
+                        let boots = !matches!(ended, Ok(Ended::Done | Ended::Nothing));
+                        assert!(boots, "it did not boot: {ended:?}");
+                    }
                 }
             });
         });

@@ -1,0 +1,86 @@
+//! What runs on the host by itself: a unit that settles the journal before anything reads
+//! what it is about, and one that goes on with the operation once the node is up.
+//!
+//! They run one executable that tread puts below its own folder, under its digest: the
+//! death, upgrade or eviction of whoever brought it interrupts nothing.
+
+use crate::desired::UNITS;
+use crate::journal::Owned;
+use crate::prepare::{Target, Wanted};
+use crate::tree::Owner;
+use tread_model::digest::Digest;
+
+/// Where the executables are.
+const EXECUTABLES: &str = "/var/lib/tread/bin";
+/// Settles the journal at boot.
+pub const SETTLE: &str = "tread-settle.service";
+/// Goes on with the operation after a boot.
+pub const RESUME: &str = "tread-resume.service";
+
+/// Where an executable is put.
+pub fn executable_path(bytes: &[u8]) -> String {
+    format!("{EXECUTABLES}/{}/tread", Digest::of(bytes).hex())
+}
+
+/// The executable and both units, with the links that enable them.
+pub fn targets(executable: Vec<u8>) -> Vec<Target<'static>> {
+    let path = executable_path(&executable);
+    let mut targets = vec![file(&path, executable, 0o755)];
+    let units =
+        [(SETTLE, settle(&path), "sysinit.target"), (RESUME, resume(&path), "multi-user.target")];
+    for (name, text, wanted_by) in units {
+        targets.push(file(&format!("{UNITS}/{name}"), text.into_bytes(), 0o644));
+        let wanted = Wanted::Link { target: format!("{UNITS}/{name}") };
+        let path = format!("{UNITS}/{wanted_by}.wants/{name}");
+        targets.push(Target { path, wanted, folders: Owned::Root });
+    }
+    targets
+}
+
+fn file(path: &str, bytes: Vec<u8>, mode: u32) -> Target<'static> {
+    let owner = Owner { uid: 0, gid: 0, mode };
+    let wanted = Wanted::File { bytes: bytes.into(), owner };
+    Target { path: path.to_owned(), wanted, folders: Owned::Root }
+}
+
+fn settle(executable: &str) -> String {
+    format!(
+        "[Unit]\n\
+         Description=Settle a change of this node's configuration that was cut short\n\
+         DefaultDependencies=no\n\
+         ConditionPathExists=/var/lib/tread/node/operation\n\
+         RequiresMountsFor=/var/lib/tread /etc /usr/local /home /root\n\
+         After=local-fs.target\n\
+         Before=sysinit.target network-pre.target NetworkManager.service systemd-networkd.service \
+         systemd-sysctl.service systemd-modules-load.service systemd-tmpfiles-setup.service \
+         crio.service containerd.service kubelet.service shutdown.target\n\
+         Wants=network-pre.target\n\
+         Conflicts=shutdown.target\n\
+         \n\
+         [Service]\n\
+         Type=oneshot\n\
+         ExecStart={executable} node settle\n\
+         TimeoutStartSec=120\n\
+         \n\
+         [Install]\n\
+         WantedBy=sysinit.target\n"
+    )
+}
+
+fn resume(executable: &str) -> String {
+    format!(
+        "[Unit]\n\
+         Description=Go on with a change of this node's configuration after a boot\n\
+         ConditionPathExists=/var/lib/tread/node/operation\n\
+         Wants=dbus.service\n\
+         After=dbus.service systemd-logind.service crio.service containerd.service \
+         kubelet.service\n\
+         \n\
+         [Service]\n\
+         Type=exec\n\
+         ExecStart={executable} node resume\n\
+         \n\
+         [Install]\n\
+         WantedBy=multi-user.target\n"
+    )
+}

@@ -1,0 +1,384 @@
+//! `tread node`: what an admin does on the node itself. The executable that the units of
+//! the host run has nothing else.
+
+mod files;
+mod show;
+
+use crate::applied::{Applied, AppliedError};
+use crate::boot_units;
+use crate::change::{Adopt, Order, OrderError, adopt, change, wanted};
+use crate::documents::{Documents, digest};
+use crate::drift::{Drift, drift, see};
+use crate::host::{HostError, ThisHost};
+use crate::journal::{Direction, Journal, JournalError};
+use crate::operation::{Alone, Ended, Node, OperationError, Patience};
+use crate::prepare::{Target, prepare};
+use crate::progress::Progress;
+use crate::systemd::{Limits, Manager};
+use crate::tree::{PathError, Tree};
+use clap::{Args, Subcommand};
+use files::FileError;
+use show::Terminal;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use tread_model::plan::{PlanFault, VerifiablePlan};
+use tread_model::problem::Problems;
+
+/// The bus of the system that runs.
+const BUS: &str = "unix:path=/run/dbus/system_bus_socket";
+/// Where systemd answers root before there is a bus.
+const PRIVATE: &str = "unix:path=/run/systemd/private";
+
+/// What an admin does on the node itself.
+#[derive(Debug, Subcommand)]
+pub enum NodeCommand {
+    /// Brings this node to a config, with exactly the steps of a plan.
+    #[command(after_help = APPLY_EXAMPLES)]
+    Apply(ApplyArgs),
+    /// Says which config this node has: how tread begins with a node.
+    Adopt(AdoptArgs),
+    /// Resolves an operation that was cut short: forward if it was committed, else back.
+    Settle(RootArgs),
+    /// Goes on with the operation that stands, after a crash or a boot.
+    Resume,
+    /// Shows the last operation, and how this node stands.
+    Status(StatusArgs),
+    /// Holds everything on the disk against the config last applied.
+    Check(RootArgs),
+}
+
+const APPLY_EXAMPLES: &str = "\
+Examples:
+  tread plan now.yaml next.yaml -o json > plan.json
+  tread node apply --config next.yaml --plan plan.json --dry-run
+  tread node apply --config next.yaml --plan plan.json
+  tread node apply --config next.yaml --plan plan.json --no-drain   the node is drained already
+  tread node apply --config next.yaml --reboot --no-drain           write it all, and boot";
+
+/// Which system.
+#[derive(Debug, Args)]
+pub struct RootArgs {
+    /// The tree of another system: its files only, no unit is told
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+}
+
+/// What to apply.
+#[derive(Debug, Args)]
+pub struct ApplyArgs {
+    /// The config that the node is to get: MachineConfigs, as YAML or JSON
+    #[arg(long, value_name = "FILE", required = true)]
+    config: Vec<PathBuf>,
+    /// The plan that leads to it: `tread plan OLD NEW -o json`
+    #[arg(long, value_name = "FILE", required_unless_present = "reboot")]
+    plan: Option<PathBuf>,
+    /// Use the plan that is always allowed: drain, write, reboot, uncordon
+    #[arg(long, conflicts_with = "plan")]
+    reboot: bool,
+    /// Show each step, and every path that would change; change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// The node is drained, or need not be: `drain` and `uncordon` are left out
+    #[arg(long)]
+    no_drain: bool,
+    /// Paths whose difference from the config last applied is accepted, one a line
+    #[arg(long, value_name = "FILE")]
+    accept_drift: Option<PathBuf>,
+    #[command(flatten)]
+    root: RootArgs,
+}
+
+/// What the node has.
+#[derive(Debug, Args)]
+pub struct AdoptArgs {
+    /// The config that the node is said to have: MachineConfigs, as YAML or JSON
+    #[arg(long, value_name = "FILE", required = true)]
+    config: Vec<PathBuf>,
+    /// What differs stays as it is, and counts as accepted
+    #[arg(long)]
+    keep: bool,
+    #[command(flatten)]
+    root: RootArgs,
+}
+
+/// What to show.
+#[derive(Debug, Args)]
+pub struct StatusArgs {
+    /// For a script
+    #[arg(short, long, value_name = "FORMAT", value_parser = ["json"])]
+    output: Option<String>,
+    #[command(flatten)]
+    root: RootArgs,
+}
+
+/// Why a command came to nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum NodeError {
+    /// A file that was named cannot be read.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The host is not known.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// What was applied last is not known.
+    #[error(transparent)]
+    Applied(#[from] AppliedError),
+    /// A config cannot be read.
+    #[error("{0}")]
+    Config(#[from] Problems),
+    /// The plan is none.
+    #[error(transparent)]
+    Plan(#[from] PlanFault),
+    /// It is not carried out.
+    #[error(transparent)]
+    Operation(#[from] OperationError),
+    /// A path leads nowhere.
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// The system does not answer.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
+
+impl From<OrderError> for NodeError {
+    fn from(error: OrderError) -> NodeError {
+        NodeError::Operation(error.into())
+    }
+}
+
+impl From<JournalError> for NodeError {
+    fn from(error: JournalError) -> NodeError {
+        NodeError::Operation(error.into())
+    }
+}
+
+/// It is as it should be, or has become so.
+const WELL: u8 = 0;
+/// It is not: it drifted, went back, or is degraded.
+const NOT_WELL: u8 = 1;
+
+impl NodeCommand {
+    /// Does it.
+    pub fn run(&self) -> Result<ExitCode, NodeError> {
+        let code = match self {
+            NodeCommand::Apply(args) => args.run()?,
+            NodeCommand::Adopt(args) => args.run()?,
+            NodeCommand::Settle(args) => args.settle()?,
+            NodeCommand::Resume => resume()?,
+            NodeCommand::Status(args) => args.run()?,
+            NodeCommand::Check(args) => args.check()?,
+        };
+        Ok(ExitCode::from(code))
+    }
+}
+
+impl RootArgs {
+    fn runs(&self) -> bool {
+        self.root.is_none()
+    }
+
+    fn tree(&self) -> Result<Tree, NodeError> {
+        Ok(Tree::open(self.root.as_deref().unwrap_or(Path::new("/")))?)
+    }
+
+    fn host(&self, tree: &Tree) -> Result<ThisHost, NodeError> {
+        Ok(ThisHost::read(tree, self.runs())?)
+    }
+
+    fn settle(&self) -> Result<u8, NodeError> {
+        let tree = self.tree()?;
+        let settled = {
+            let journal = Journal::open(&tree)?;
+            let settled = journal.settle()?;
+            if !self.runs() && settled.is_some() {
+                journal.finish()?;
+            }
+            settled
+        };
+        let Some(settled) = settled else {
+            show::line("nothing to settle")?;
+            return Ok(WELL);
+        };
+        let which = match settled.direction {
+            Direction::Forward => "the new config is whole",
+            Direction::Undone | Direction::Back => "the old config is whole again",
+        };
+        show::line(&format!("settled: {which}"))?;
+        for path in &settled.left {
+            show::line(&format!("left as it is, since somebody else changed it: {path}"))?;
+        }
+        if self.runs() {
+            // What systemd read of its units before this may be older than what is there.
+            let manager = Manager::new(PRIVATE, Limits::default());
+            let told = blocking(manager.daemon_reload(std::time::Duration::from_secs(60)))?;
+            told.map_err(OperationError::from)?;
+        }
+        Ok(if settled.left.is_empty() { WELL } else { NOT_WELL })
+    }
+
+    fn check(&self) -> Result<u8, NodeError> {
+        let tree = self.tree()?;
+        let applied = Applied::read(&tree)?.ok_or(OrderError::Unknown)?;
+        let config = applied.documents.config()?;
+        let desired = wanted(&config, &self.host(&tree)?)?;
+        let found = drift(&tree, &desired, &applied.accepted)?;
+        for Drift { path, differs, .. } in &found {
+            show::line(&format!("{path}: {differs}"))?;
+        }
+        show::line(&format!("{} of {} paths differ", found.len(), desired.pieces.len()))?;
+        Ok(if found.is_empty() { WELL } else { NOT_WELL })
+    }
+}
+
+impl ApplyArgs {
+    fn run(&self) -> Result<u8, NodeError> {
+        let tree = self.root.tree()?;
+        let documents = files::documents(&self.config)?;
+        let plan = self.plan(&tree, &documents)?;
+        let order = Order { id: files::operation_id(), documents, plan };
+        let host = self.root.host(&tree)?;
+        if let Some(file) = &self.accept_drift {
+            accept(&tree, &host, &files::lines(file)?)?;
+        }
+        let label = |path: &str, kind| host.label(path, kind);
+        if self.dry_run {
+            let change = change(&tree, &host, &label, &order)?;
+            show::dry_run(&order.plan, &change.ready.record)?;
+            return Ok(WELL);
+        }
+        if !self.root.runs() {
+            let change = change(&tree, &host, &label, &order)?;
+            let journal = Journal::open(&tree)?;
+            journal.write(&change.ready.record, &change.ready.new)?;
+            journal.finish()?;
+            let names = change.ready.record.entries.len();
+            show::line(&format!("written: {names} names; no unit was told"))?;
+            return Ok(WELL);
+        }
+        let manager = Manager::new(BUS, Limits::default());
+        let terminal = Terminal::default();
+        let node = node(&tree, &host, &label, &manager, &terminal);
+        ended(&blocking(node.carry_out(&order, self.no_drain))??)
+    }
+
+    fn plan(&self, tree: &Tree, documents: &Documents) -> Result<VerifiablePlan, NodeError> {
+        match &self.plan {
+            Some(file) => Ok(VerifiablePlan::read(&files::bytes(file)?)?),
+            None => {
+                let applied = Applied::read(tree)?.ok_or(OrderError::Unknown)?;
+                let from = digest(&applied.documents.config()?)?;
+                Ok(VerifiablePlan::always_allowed(from, digest(&documents.config()?)?))
+            }
+        }
+    }
+}
+
+/// Accepts how these paths differ from the config last applied.
+fn accept(tree: &Tree, host: &ThisHost, paths: &[String]) -> Result<(), NodeError> {
+    let mut applied = Applied::read(tree)?.ok_or(OrderError::Unknown)?;
+    for path in paths {
+        applied.accepted.insert(path.clone(), see(tree, path)?);
+    }
+    write(tree, host, vec![applied.target()])
+}
+
+/// Writes what is no operation of its own: nothing but tread's own names.
+fn write(tree: &Tree, host: &ThisHost, targets: Vec<Target<'_>>) -> Result<(), NodeError> {
+    let label = |path: &str, kind| host.label(path, kind);
+    let journal = Journal::open(tree)?;
+    let ready = prepare(tree, &files::operation_id(), targets, &label)?;
+    journal.write(&ready.record, &ready.new)?;
+    Ok(journal.finish()?)
+}
+
+impl AdoptArgs {
+    fn run(&self) -> Result<u8, NodeError> {
+        let tree = self.root.tree()?;
+        let host = self.root.host(&tree)?;
+        let documents = files::documents(&self.config)?;
+        let what = if self.keep { Adopt::Keep } else { Adopt::Ask };
+        let (target, found) = adopt(&tree, &host, documents, what)?;
+        let mut targets = Vec::new();
+        if self.root.runs() {
+            targets.extend(boot_units::targets(files::own_executable()?));
+        }
+        targets.push(target);
+        write(&tree, &host, targets)?;
+        if self.root.runs() {
+            let manager = Manager::new(BUS, Limits::default());
+            let told = blocking(manager.daemon_reload(std::time::Duration::from_secs(60)))?;
+            told.map_err(OperationError::from)?;
+        }
+        for Drift { path, differs, .. } in &found {
+            show::line(&format!("accepted: {path}: {differs}"))?;
+        }
+        show::line("adopted: the next plan begins at this config")?;
+        Ok(WELL)
+    }
+}
+
+impl StatusArgs {
+    fn run(&self) -> Result<u8, NodeError> {
+        let tree = self.root.tree()?;
+        let applied = Applied::read(&tree)?;
+        let has = match &applied {
+            Some(applied) => Some(digest(&applied.documents.config()?)?),
+            None => None,
+        };
+        let progress = Progress::read(&tree)?;
+        match self.output.as_deref() {
+            Some(_) => show::status_json(has, progress.as_ref())?,
+            None => show::status(has, progress.as_ref())?,
+        }
+        Ok(WELL)
+    }
+}
+
+fn resume() -> Result<u8, NodeError> {
+    let tree = Tree::open(Path::new("/"))?;
+    let host = ThisHost::read(&tree, true)?;
+    let label = |path: &str, kind| host.label(path, kind);
+    let manager = Manager::new(BUS, Limits::default());
+    let terminal = Terminal::default();
+    let node = node(&tree, &host, &label, &manager, &terminal);
+    ended(&blocking(node.go_on())??)
+}
+
+fn node<'n>(
+    tree: &Tree,
+    host: &'n ThisHost,
+    label: &'n crate::prepare::Label<'n>,
+    manager: &'n Manager,
+    terminal: &'n Terminal,
+) -> Node<'n> {
+    Node {
+        tree: tree.clone(),
+        host,
+        label,
+        manager,
+        permits: &Alone,
+        reporter: terminal,
+        patience: Patience::default(),
+        kernel: &Manager::reboot_by_kernel,
+    }
+}
+
+fn ended(ended: &Ended) -> Result<u8, NodeError> {
+    let (text, code) = match ended {
+        Ended::Nothing => ("nothing to go on with".to_owned(), WELL),
+        Ended::Done => ("done: the node has the new config".to_owned(), WELL),
+        Ended::Boots => ("the node boots; it goes on after that".to_owned(), WELL),
+        Ended::WentBack { because } => {
+            (format!("the node has the old config again: {because}"), NOT_WELL)
+        }
+        Ended::Degraded { because } => (format!("the node is not well: {because}"), NOT_WELL),
+    };
+    show::line(&text)?;
+    Ok(code)
+}
+
+fn blocking<T>(future: impl Future<Output = T>) -> io::Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    Ok(runtime.block_on(future))
+}

@@ -1,0 +1,136 @@
+//! The host that a config is applied to: its users, its units, its labels, by its own files.
+
+use crate::desired::{Enabling, Host, Keys};
+use crate::install::{self, Facts, InstallError};
+use crate::labels::{LabelError, Labels};
+use crate::owners::{OwnerError, Owners};
+use crate::tree::{Attribute, Kind, Owner, PathError, Tree};
+use crate::view::{Entry, Overlay};
+use std::collections::BTreeMap;
+use tread_model::canonical;
+use tread_model::config::NodeConfig;
+
+/// Who reads a user's keys from a folder of fragments, where that is there.
+const FRAGMENTS: &str = "/usr/libexec/ssh-key-dir";
+
+/// The host that a config is applied to.
+pub struct ThisHost {
+    tree: Tree,
+    owners: Owners,
+    facts: Facts,
+    labels: Option<Labels>,
+}
+
+/// Why a host is not known well enough.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// Its users are not.
+    #[error(transparent)]
+    Owners(#[from] OwnerError),
+    /// Its labels are not.
+    #[error(transparent)]
+    Labels(#[from] LabelError),
+    /// A path leads nowhere.
+    #[error(transparent)]
+    Path(#[from] PathError),
+}
+
+impl ThisHost {
+    /// Reads what its files say; with `runs`, also what the kernel says of it.
+    pub fn read(tree: &Tree, runs: bool) -> Result<ThisHost, HostError> {
+        let facts = Facts::of_files(tree)?;
+        Ok(ThisHost {
+            tree: tree.clone(),
+            owners: Owners::read(tree)?,
+            facts: if runs { facts.with_kernel() } else { facts },
+            labels: Labels::of_host(tree)?.ok(),
+        })
+    }
+
+    /// The label of something new, where the host has labels.
+    pub fn label(&self, path: &str, kind: Kind) -> Result<Option<Attribute>, String> {
+        let Some(labels) = &self.labels else { return Ok(None) };
+        labels.attribute(path, kind).map_err(|error| error.to_string())
+    }
+
+    /// The host as it is once the units of a config are in their place.
+    fn with_units(&self, config: &NodeConfig<'_>) -> Overlay<'_> {
+        let mut view = Overlay::new(&self.tree);
+        for unit in &config.units {
+            let path = format!("{}/{}", crate::desired::UNITS, unit.name);
+            if unit.mask {
+                view.set(&path, Entry::Link(crate::desired::MASK.to_owned()));
+            } else if let Some(text) = canonical::text(&unit.contents) {
+                view.set(&path, Entry::File(Some(text.to_owned())));
+            }
+            for dropin in &unit.dropins {
+                if let Some(text) = canonical::text(&dropin.contents) {
+                    view.set(
+                        &format!("{path}.d/{}", dropin.name),
+                        Entry::File(Some(text.to_owned())),
+                    );
+                }
+            }
+        }
+        view
+    }
+}
+
+impl Host for ThisHost {
+    fn user(&self, path: &str, name: &str) -> Result<u32, String> {
+        self.owners.uid(path, name).map_err(|error| error.to_string())
+    }
+
+    fn group(&self, path: &str, name: &str) -> Result<u32, String> {
+        self.owners.gid(path, name).map_err(|error| error.to_string())
+    }
+
+    fn enablement(
+        &self,
+        config: &NodeConfig<'_>,
+    ) -> BTreeMap<String, Result<Vec<Enabling>, String>> {
+        let view = self.with_units(config);
+        let links = |name: &str, enabled: bool| match enabled {
+            true => {
+                let links = install::enable(&view, &self.facts, name)?;
+                let there =
+                    |link: install::Link| Enabling { path: link.path, target: Some(link.target) };
+                Ok(links.into_iter().map(there).collect())
+            }
+            false => match install::disable(&view, &self.facts, name) {
+                // What is not there is not enabled.
+                Err(InstallError::Missing { .. }) => Ok(Vec::new()),
+                removed => {
+                    let gone = |path| Enabling { path, target: None };
+                    Ok(removed?.into_iter().map(gone).collect())
+                }
+            },
+        };
+        let mut all = BTreeMap::new();
+        for unit in config.units.iter().filter(|unit| !unit.mask) {
+            if let Some(enabled) = canonical::enabled(unit) {
+                let links = links(&unit.name, enabled);
+                let links = links.map_err(|error: InstallError| error.to_string());
+                all.insert(unit.name.clone().into_owned(), links);
+            }
+        }
+        all
+    }
+
+    fn keys(&self, user: &str) -> Result<Keys, String> {
+        let account = self.owners.account(user).ok_or_else(|| {
+            format!(
+                "the host has no user `{user}` (/etc/passwd, /usr/lib/passwd), so nobody could \
+                 log in with these keys; add the user, or remove the keys"
+            )
+        })?;
+        let home = account.home.trim_end_matches('/');
+        let fragments = crate::drift::see(&self.tree, FRAGMENTS).map_err(|it| it.to_string())?;
+        let file = match fragments {
+            crate::tree::Seen::Absent => "authorized_keys",
+            _ => "authorized_keys.d/ignition",
+        };
+        let owner = Owner { uid: account.uid, gid: account.gid, mode: 0 };
+        Ok(Keys { path: format!("{home}/.ssh/{file}"), owner })
+    }
+}

@@ -1,0 +1,119 @@
+//! The power of a whole machine is cut at random moments of an operation, and at the next
+//! boot nothing reads half a config.
+
+use crate::node::plan;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+use tread_model::plan::Step;
+use tread_node::documents::{Document, Documents};
+use tread_test_machine::Machine;
+
+const FILES: usize = 60;
+const TREAD: &str = env!("CARGO_BIN_EXE_tread-node");
+
+/// At boot, before anything else of the machine: what all files say, each word once.
+const READER: &str = "[Unit]\n\
+    DefaultDependencies=no\n\
+    After=sysinit.target\n\
+    Before=basic.target\n\
+    [Service]\n\
+    Type=oneshot\n\
+    ExecStart=/bin/sh -c 'cat /etc/many/* 2>/dev/null | sort -u | tr \"\\\\n\" \" \" > /var/read'\n";
+
+/// A config with many files, which all say this.
+fn config(word: &str) -> Documents {
+    let file = |number| {
+        format!(r#"{{"path": "/etc/many/{number}", "contents": {{"source": "data:,{word}%0A"}}}}"#)
+    };
+    config_of(&(0..FILES).map(file).collect::<Vec<String>>())
+}
+
+fn config_of(files: &[String]) -> Documents {
+    let text = format!(
+        r#"{{"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
+            "metadata": {{"name": "rendered-worker-1",
+                          "labels": {{"machineconfiguration.openshift.io/role": "worker"}}}},
+            "spec": {{"config": {{"ignition": {{"version": "3.4.0"}},
+                                  "storage": {{"files": [{}]}}}}}}}}"#,
+        files.join(", ")
+    );
+    Documents(vec![Document { name: "config".to_owned(), text }])
+}
+
+struct Bed(Machine);
+
+impl Bed {
+    fn put(&self, path: &str, text: &str) {
+        std::fs::write(self.0.root().unwrap().join(path), text).unwrap();
+    }
+
+    /// What all files say, each word once.
+    fn words(&self) -> Vec<String> {
+        let said = self.0.run_well(["sh", "-c", "cat /etc/many/* | sort -u"]).unwrap();
+        said.lines().map(str::to_owned).collect()
+    }
+
+    fn tread(&self, args: &[&str]) -> String {
+        let argv: Vec<&str> = [TREAD, "node"].iter().chain(args).copied().collect();
+        self.0.run_well(argv).unwrap()
+    }
+}
+
+#[test]
+fn when_the_power_is_cut_at_any_moment_no_boot_reads_half_a_config() {
+    let machine = Machine::build()
+        .unit_at_boot("reader.service", READER)
+        .link(
+            "/etc/systemd/system/tread-machine.target.wants/tread-resume.service",
+            "/etc/systemd/system/tread-resume.service",
+        )
+        .lifetime(Duration::from_secs(1800))
+        .make()
+        .unwrap();
+    machine.start().unwrap();
+    machine.wait_until_booted().unwrap();
+    let bed = Bed(machine);
+    let empty = config_of(&[]);
+    bed.put("var/empty.json", &empty.0[0].text);
+    bed.tread(&["adopt", "--config", "/var/empty.json"]);
+
+    let apply = |from: &Documents, to: &Documents| {
+        bed.put("var/next.json", &to.0[0].text);
+        let plan = plan(from, to, &[Step::Write]);
+        bed.put("var/plan.json", &serde_json::to_string(&plan).unwrap());
+        ["apply", "--config", "/var/next.json", "--plan", "/var/plan.json"]
+    };
+    let began = Instant::now();
+    bed.tread(&apply(&empty, &config("one")));
+    let whole = began.elapsed();
+    assert_eq!(bed.words(), ["one"]);
+
+    let cuts = std::env::var("TREAD_CUTS").ok().and_then(|it| it.parse().ok()).unwrap_or(6);
+    let (mut there, mut next) = ("one", "two");
+    for cut in 0..cuts {
+        let args = apply(&config(there), &config(next));
+        let argv = [TREAD, "node"].into_iter().chain(args);
+        let mut tread = bed.0.command(argv).unwrap();
+        let mut tread = tread.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        // Moments spread over the time that it took without a cut.
+        let moment = whole.mul_f64(f64::from(cut * 2 + 1) / f64::from(cuts * 2));
+        std::thread::sleep(moment);
+        bed.0.cut_power().unwrap();
+        let _ = tread.wait();
+        bed.0.start().unwrap();
+        bed.0.wait_until_booted().unwrap();
+        let read = std::fs::read_to_string(bed.0.root().unwrap().join("var/read")).unwrap();
+        let read = read.trim();
+        assert!(read == there || read == next, "cut {cut} after {moment:?}: a boot read {read:?}");
+        bed.0
+            .wait_for("the operation to end", || {
+                let operation = bed.0.root().unwrap().join("var/lib/tread/node/operation");
+                operation.symlink_metadata().is_err()
+            })
+            .unwrap();
+        assert_eq!(bed.words(), [read], "cut {cut} after {moment:?}");
+        if read == next {
+            (there, next) = (next, there);
+        }
+    }
+}
