@@ -102,7 +102,7 @@ impl<'v> Overlay<'v> {
         if entry != Entry::Absent {
             let ends = path.match_indices('/').map(|(at, _)| at).filter(|at| *at > 0);
             for folder in ends.filter_map(|at| path.get(..at)) {
-                if matches!(self.below.glance(folder), Ok(Entry::Absent)) {
+                if matches!(self.glance(folder), Ok(Entry::Absent)) {
                     self.entries.insert(folder.to_owned(), Entry::Folder);
                 }
             }
