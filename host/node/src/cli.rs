@@ -54,7 +54,12 @@ Examples:
   tread node apply --config next.yaml --plan plan.json --dry-run
   tread node apply --config next.yaml --plan plan.json
   tread node apply --config next.yaml --plan plan.json --no-drain   the node is drained already
-  tread node apply --config next.yaml --reboot --no-drain           write it all, and boot";
+  tread node apply --config next.yaml --reboot --no-drain           write it all, and boot
+
+Exit codes:
+  0  the node has the new config, or boots to get it
+  1  it was not carried out: nothing was told to any unit
+  5  the node went back to the old config, or is not well";
 
 /// Which system.
 #[derive(Debug, Args)]
@@ -156,7 +161,7 @@ impl From<JournalError> for NodeError {
 /// It is as it should be, or has become so.
 const WELL: u8 = 0;
 /// It is not: it drifted, went back, or is degraded.
-const NOT_WELL: u8 = 1;
+const NOT_WELL: u8 = 5;
 
 impl NodeCommand {
     /// Does it.

@@ -89,15 +89,15 @@ impl Host for ThisHost {
         &self,
         config: &NodeConfig<'_>,
     ) -> BTreeMap<String, Result<Vec<Enabling>, String>> {
-        let view = self.with_units(config);
-        let links = |name: &str, enabled: bool| match enabled {
+        let mut view = self.with_units(config);
+        let links = |view: &Overlay<'_>, name: &str, enabled: bool| match enabled {
             true => {
-                let links = install::enable(&view, &self.facts, name)?;
+                let links = install::enable(view, &self.facts, name)?;
                 let there =
                     |link: install::Link| Enabling { path: link.path, target: Some(link.target) };
                 Ok(links.into_iter().map(there).collect())
             }
-            false => match install::disable(&view, &self.facts, name) {
+            false => match install::disable(view, &self.facts, name) {
                 // What is not there is not enabled.
                 Err(InstallError::Missing { .. }) => Ok(Vec::new()),
                 removed => {
@@ -109,7 +109,11 @@ impl Host for ThisHost {
         let mut all = BTreeMap::new();
         for unit in config.units.iter().filter(|unit| !unit.mask) {
             if let Some(enabled) = canonical::enabled(unit) {
-                let links = links(&unit.name, enabled);
+                let links = links(&view, &unit.name, enabled);
+                // The next unit sees them.
+                for Enabling { path, target } in links.iter().flatten() {
+                    view.set(path, target.clone().map_or(Entry::Absent, Entry::Link));
+                }
                 let links = links.map_err(|error: InstallError| error.to_string());
                 all.insert(unit.name.clone().into_owned(), links);
             }

@@ -107,20 +107,22 @@ pub fn prepare<'c>(
             return Err(failed(io::Error::other(why)));
         }
         let stage = stages.index(&mut ready.record, &folder, own.mount).map_err(failed)?;
-        let prepared = match wanted {
-            Wanted::File { bytes, .. } => {
-                let attributes = match old {
-                    Seen::File { .. } => kept(&folder, name).map_err(failed)?,
-                    _ => {
-                        let label = label(&path, Kind::File).map_err(io::Error::other);
-                        label.map_err(failed)?.into_iter().collect()
-                    }
-                };
-                Prepared::File { bytes, attributes }
-            }
-            Wanted::Link { .. } | Wanted::Absent => Prepared::Known,
+        let kept = match old {
+            Seen::File { .. } => Some(kept(&folder, name).map_err(failed)?),
+            _ => None,
         };
         let folder = make(&mut ready.record, &folder, &missing, folders);
+        let prepared = match (wanted, kept) {
+            (Wanted::File { bytes, .. }, Some(attributes)) => Prepared::File { bytes, attributes },
+            (Wanted::File { bytes, .. }, None) => {
+                // Policies know paths without links.
+                let real = format!("{}/{name}", folder.trim_end_matches('/'));
+                let label = label(&real, Kind::File).map_err(io::Error::other);
+                let attributes = label.map_err(failed)?.into_iter().collect();
+                Prepared::File { bytes, attributes }
+            }
+            (Wanted::Link { .. } | Wanted::Absent, _) => Prepared::Known,
+        };
         let name = name.to_owned();
         ready.record.entries.push(Entry { path, folder, name, stage, old, new });
         ready.new.push(prepared);

@@ -13,6 +13,7 @@ use crate::policies::PoliciesArgs;
 use crate::serve::ServeArgs;
 use clap::{Parser, Subcommand};
 use tread_loading::sandbox::COMPILE_MODULE;
+use tread_node::cli::NodeCommand;
 
 /// Decides how gently a Kubernetes node can take a configuration change.
 #[derive(Debug, Parser)]
@@ -55,6 +56,12 @@ pub enum Command {
         /// What to do with it.
         #[command(subcommand)]
         command: tread_authoring::Command,
+    },
+    /// What an admin does on a node itself: applies a plan, gently, and survives anything.
+    Node {
+        /// What to do on this node.
+        #[command(subcommand)]
+        command: NodeCommand,
     },
     /// Prints everything to install in a cluster.
     Manifests(ManifestsArgs),

@@ -26,6 +26,10 @@ pub fn run(cli: Cli) -> ExitCode {
     if let Err(error) = log::start(serves) {
         return failed(&error.into());
     }
+    if let Command::Node { command } = &cli.command {
+        // It tells what it does while it does it.
+        return command.run().unwrap_or_else(|error| failed(&error.into()));
+    }
     let mut out = io::BufWriter::new(io::stdout().lock());
     let done = match &cli.command {
         Command::Plan(args) if !args.file.is_empty() => cluster::preview::run(args, &mut out),
@@ -41,6 +45,7 @@ pub fn run(cli: Cli) -> ExitCode {
         }
         Command::Manifests(args) => manifests::run(args, &mut out),
         Command::Serve(args) => serve::run(args),
+        Command::Node { .. } => Ok(Exit::Done),
         Command::CompileModule => sandbox::compile_module().map(|()| Exit::Done),
     };
     let done = done.and_then(|exit| {

@@ -40,6 +40,7 @@ const ARROWS: [(&str, &[&str]); 10] = [
             "tread-kube",
             "tread-loading",
             "tread-model",
+            "tread-node",
         ],
     ),
 ];

@@ -22,6 +22,6 @@ fn main() -> ExitCode {
     command.run().unwrap_or_else(|error| {
         // Whoever closed standard error does not hear it.
         let _ = writeln!(std::io::stderr(), "error: {error}");
-        ExitCode::from(2)
+        ExitCode::FAILURE
     })
 }
