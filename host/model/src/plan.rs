@@ -16,6 +16,6 @@ pub use decide::{Decision, Said, Statement, decide};
 pub use schema::{
     ChangeOutcome, GivenAnswer, Overruled, Plan, PlanOutcome, PlannedChange, PolicyIdentity, SCHEMA,
 };
-pub(crate) use steps::{CA_TRUST_UNIT, UNIT_DIRECTORIES};
+pub(crate) use steps::{CA_TRUST_UNIT, QUADLET_DIRECTORIES, unit_sources};
 pub use steps::{Step, effect_of, needs_daemon_reload, steps};
 pub use verify::{Decider, PlanFault, VerifiablePlan};

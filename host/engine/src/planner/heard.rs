@@ -119,7 +119,8 @@ pub fn touched_gently<'v, 'a: 'v, 'u>(
     let mut room = ROOM;
     for (unit, id) in touched {
         if let Some(why) = units.why_not_gentle(unit, &mut room) {
-            let message = format!("for {id} it names {unit:?}, which {why}");
+            let message =
+                format!("for {id} it names {unit:?}, which {why}; a rule of an admin may touch it");
             return Err(failure(FailureKind::InvalidUnit, message));
         }
     }

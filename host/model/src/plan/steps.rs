@@ -132,15 +132,24 @@ pub(crate) const UNIT_DIRECTORIES: [&str; 10] = [
     "/run/systemd/system/",
     "/usr/local/lib/systemd/system/",
     "/usr/lib/systemd/system/",
-    // Quadlets: systemd makes units of them when it re-reads.
-    "/etc/containers/systemd/",
+    // What /usr/local is where the image is immutable.
+    "/var/usrlocal/lib/systemd/system/",
 ];
+
+/// Where Quadlet looks for what systemd makes units of when it re-reads.
+pub(crate) const QUADLET_DIRECTORIES: [&str; 3] =
+    ["/etc/containers/systemd/", "/run/containers/systemd/", "/usr/share/containers/systemd/"];
+
+/// Everything of which systemd makes units.
+pub(crate) fn unit_sources() -> impl Iterator<Item = &'static str> {
+    UNIT_DIRECTORIES.into_iter().chain(QUADLET_DIRECTORIES)
+}
 
 /// Whether systemd has to re-read its units when this changes.
 pub fn needs_daemon_reload(change_id: &str) -> bool {
     match change_id.split_once(':') {
         Some(("unit", _)) => true,
-        Some(("file", path)) => UNIT_DIRECTORIES.iter().any(|dir| path.starts_with(dir)),
+        Some(("file", path)) => unit_sources().any(|dir| path.starts_with(dir)),
         _ => false,
     }
 }

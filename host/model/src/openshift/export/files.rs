@@ -9,7 +9,7 @@ use crate::claim::{Kind, Shape};
 use crate::openshift::api::MOST_ENTRIES;
 use crate::operator::default_paths;
 use crate::path::is_below;
-use crate::plan::{UNIT_DIRECTORIES, needs_daemon_reload};
+use crate::plan::{needs_daemon_reload, unit_sources};
 use std::collections::BTreeMap;
 
 /// A path to which an entry may be given, and what of it is asked about.
@@ -93,7 +93,7 @@ impl Exporting<'_> {
         }
         // OpenShift's / matches nothing.
         asked.remove("");
-        for directory in UNIT_DIRECTORIES.map(|it| it.trim_end_matches('/')) {
+        for directory in unit_sources().map(|it| it.trim_end_matches('/')) {
             if asked.keys().any(|above| is_below(directory, above)) {
                 asked.entry(directory.to_owned()).or_default().below = true;
             }
