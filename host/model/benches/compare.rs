@@ -32,6 +32,7 @@ fn config<'a>((urls, texts): &'a (Vec<String>, Vec<String>)) -> NodeConfig<'a> {
         user: "root".into(),
         group: "root".into(),
         appends: false,
+        needs_source: false,
         raw: url.as_bytes(),
         origin: Origin::default(),
     };

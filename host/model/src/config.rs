@@ -43,8 +43,8 @@ pub struct NodeConfig<'a> {
     pub places: Vec<Place>,
 }
 
-/// What can be read, and compared, but is rejected by Ignition's parser: no node
-/// can get it.
+/// What can be read, and compared, but reaches no node: Ignition's parser rejects it,
+/// or nobody can tell what nodes would get.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// The id of the change that it is refused as: `file:/etc/foo`, …
@@ -53,6 +53,8 @@ pub struct Fault {
     pub field: String,
     /// Why, and the way out.
     pub reason: String,
+    /// Whether Ignition's parser rejects it, in every release of OpenShift.
+    pub by_parser: bool,
 }
 
 /// Where a document stands.
@@ -107,6 +109,9 @@ pub struct File<'a> {
     pub group: Cow<'a, str>,
     /// Whether it has `append`, which a running node cannot redo.
     pub appends: bool,
+    /// It does not say where its contents come from, and not that nothing is written
+    /// over: OpenShift's operator makes of that what Ignition rejects.
+    pub needs_source: bool,
     /// The JSON text of the entry, where it was read from JSON and nothing was
     /// merged into it; empty otherwise. Entries with the same text are equal,
     /// and the reader lets equal entries of two sides share one slice.

@@ -29,6 +29,11 @@ pub(crate) const URL: &str = "Ignition rejects this data URL: all but letters, d
 pub(crate) const OVERWRITE: &str = "`overwrite` needs `contents.source`: Ignition rejects a file \
     that is to replace another and has no contents. Write `\"source\": \"data:,\"` for an empty file.";
 
+/// What to say of a file without contents.
+pub(crate) const NO_SOURCE: &str = "OpenShift's operator writes `overwrite: true` into each file that says \
+    nothing of it, and Ignition then rejects a file without `contents.source`. Write \
+    `\"source\": \"data:,\"` for an empty file, or `overwrite: false`.";
+
 /// What to say of an SSH key that stands in a user's list twice.
 pub(crate) const KEY_TWICE: &str =
     "Ignition rejects a list in which the same SSH key stands twice. Remove one of them.";

@@ -45,6 +45,7 @@ pub fn apply(config: &mut NodeConfig<'_>, objects: &[MirrorObject]) -> Result<()
         user: file.map_or(Cow::Borrowed("root"), |file| file.user.clone()),
         group: file.map_or(Cow::Borrowed("root"), |file| file.group.clone()),
         appends: file.is_some_and(|file| file.appends),
+        needs_source: false,
         raw: b"",
         origin: file.map_or(Origin::default(), |file| file.origin),
     };

@@ -118,9 +118,9 @@ pub fn forecast(
 }
 
 /// What the operator makes of a config that Ignition's parser rejects: it reads
-/// none that has such faults.
+/// none that has such faults. Of other faults it knows nothing.
 pub fn unparsable(faults: &[Fault]) -> Option<Forecast> {
-    let because = faults.iter().map(|fault| Because {
+    let because = faults.iter().filter(|fault| fault.by_parser).map(|fault| Because {
         id: fault.id.clone(),
         effect: Effect::Refuse,
         rule: format!("the parser of the operator rejects it: {}: {}", fault.field, fault.reason),

@@ -10,6 +10,8 @@ mod layer;
 mod left_out;
 mod machine_config;
 mod makeup;
+mod merge;
+mod nodes;
 mod normal;
 pub mod report;
 mod side;
@@ -17,9 +19,9 @@ mod value;
 
 pub use document::{Document, Input, MirrorKind, MirrorObject, document_values};
 pub use doubts::doubts;
-pub use layer::TOGETHER;
-pub use machine_config::{MACHINE_CONFIG_API, ROLE_LABEL};
+pub use machine_config::{GENERATED_BY, MACHINE_CONFIG_API, ROLE_LABEL};
 pub use makeup::{Makeup, POOL_KIND};
+pub use merge::TOGETHER;
 pub use side::Side;
 
 use crate::problem::Problems;

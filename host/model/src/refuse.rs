@@ -218,7 +218,7 @@ pub(crate) fn faulty(old: &NodeConfig<'_>, new: &NodeConfig<'_>, own: &mut Own) 
     let mut by_id: BTreeMap<&str, (&str, Vec<String>)> = BTreeMap::new();
     let nodes = Nodes::of(new).faults(new);
     let through = Nodes::left_over(old, new).written_through(new);
-    for Fault { id, field, reason } in new.faults.iter().chain(&nodes).chain(&through) {
+    for Fault { id, field, reason, .. } in new.faults.iter().chain(&nodes).chain(&through) {
         let (first, reasons) = by_id.entry(id).or_insert((field, Vec::new()));
         // The first field is named in front of all reasons.
         reasons.push(if first == field { reason.clone() } else { format!("{field}: {reason}") });
@@ -238,8 +238,8 @@ pub(crate) fn faulty(old: &NodeConfig<'_>, new: &NodeConfig<'_>, own: &mut Own) 
     }
 }
 
-/// Everything in a config that Ignition's parser rejects: in its documents, and
-/// in all of them together.
+/// Everything in a config that reaches no node: in its documents, and in all of them
+/// together.
 pub fn unparsable(config: &NodeConfig<'_>) -> Vec<Fault> {
     let mut faults = config.faults.clone();
     let together = Inapplicable::of(config);
@@ -248,7 +248,8 @@ pub fn unparsable(config: &NodeConfig<'_>) -> Vec<Fault> {
         if let Some(reason) = together.unparsable(config, file) {
             let index = file.origin.index;
             let field = config.field(file.origin, &format!("storage.files[{index}].path"));
-            faults.push(Fault { id: format!("file:{}", file.path), field, reason });
+            let id = format!("file:{}", file.path);
+            faults.push(Fault { id, field, reason, by_parser: true });
         }
     }
     faults
@@ -293,7 +294,9 @@ impl<'c> Inapplicable<'c> {
         let foreign = !contents::is_inline(&file.contents);
         let mode = canonical::mode(file);
         let forces = FORCE_FILES.contains(&file.path.as_ref());
-        let at_rest = nested.is_none() && unparsable.is_none();
+        // One that appends is refused for that.
+        let needs_source = file.needs_source && !file.appends;
+        let at_rest = nested.is_none() && unparsable.is_none() && !needs_source;
         if at_rest && !foreign && mode <= 0o777 && !forces && !file.appends {
             return None;
         }
@@ -312,6 +315,9 @@ impl<'c> Inapplicable<'c> {
         }
         if foreign {
             faults.push(("contents.source", why_foreign().to_owned()));
+        }
+        if needs_source {
+            faults.push(("contents.source", crate::ignition::NO_SOURCE.to_owned()));
         }
         let (field, _) = faults.first()?;
         let index = file.origin.index;

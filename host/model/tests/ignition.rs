@@ -222,7 +222,8 @@ fn links_that_are_removed_cost_nothing_and_stay_and_others_are_refused() {
 fn nothing_is_written_through_a_link_that_is_removed_and_that_nodes_keep() {
     let old =
         json!({"storage": {"links": [{"path": "/etc/l", "target": "/etc/crio/crio.conf.d"}]}});
-    let file = |path: &str| json!({"storage": {"files": [{"path": path}]}});
+    let file =
+        |path: &str| json!({"storage": {"files": [{"path": path, "contents": {"source": ""}}]}});
     let unit = json!({"systemd": {"units": [{"name": "a.service", "contents": "[Unit]\n"}]}});
     let linked = json!({"storage": {"links": [
         {"path": "/etc/systemd/system/a.service", "target": "/etc/b.service"}]}});
@@ -486,4 +487,162 @@ fn what_several_configs_say_of_a_file_is_merged_field_by_field_and_then_held_to_
     ] {
         assert_eq!(merged(below.clone(), above.clone()), [""; 0], "{below} {above}");
     }
+}
+
+/// A side of several MachineConfigs, each with its name and its Ignition config.
+fn side_of(configs: &[(&str, Value)]) -> tread_model::read::Side<'static> {
+    let texts: Vec<Vec<u8>> =
+        configs.iter().map(|(name, config)| machine_config(name, config.clone())).collect();
+    let inputs: Vec<Input<'_>> =
+        texts.iter().map(|bytes| Input { name: "a.json", bytes }).collect();
+    tread_model::read::diagnosed(&inputs, &inputs).unwrap().0
+}
+
+#[test]
+fn what_a_later_config_has_at_a_path_stands_in_place_of_another_kind() {
+    let file = || json!({"files": [{"path": "/etc/a", "contents": {"source": "data:,a"}}]});
+    let link = || json!({"links": [{"path": "/etc/a", "target": "/etc/t"}]});
+    let directory = || json!({"directories": [{"path": "/etc/a", "mode": 448}]});
+    let names = ["10-a", "20-b", "30-c"];
+    for (storages, has_file, fixed) in [
+        (vec![file(), link()], false, &["storage:links"][..]),
+        (vec![file(), directory()], false, &["storage:directories"]),
+        (vec![link(), file()], true, &[]),
+        (vec![directory(), file()], true, &[]),
+        (vec![directory(), link()], false, &["storage:links"]),
+        (vec![link(), directory()], false, &["storage:directories"]),
+        (vec![file(), link(), file()], true, &[]),
+        (vec![link(), file(), link()], false, &["storage:links"]),
+    ] {
+        let configs: Vec<(&str, Value)> = names
+            .into_iter()
+            .zip(&storages)
+            .map(|(name, storage)| (name, json!({"storage": storage})))
+            .collect();
+        let side = side_of(&configs);
+        let ids: Vec<&str> = side.config.fixed.iter().map(|it| it.id.as_str()).collect();
+        assert_eq!(
+            (side.config.files.len() == 1, ids.as_slice()),
+            (has_file, fixed),
+            "{storages:?}"
+        );
+        assert_eq!(refuse::unparsable(&side.config), [], "{storages:?}");
+        // The operator counts no difference between that and the last one alone.
+        let of = |storages: &[Value]| {
+            Rendered::of(storages.iter().map(|it| json!({"spec": {"config": {"storage": it}}})))
+        };
+        let last = &storages[storages.len() - 1..];
+        let said =
+            forecast(&of(last), &of(&storages), &Policies::of(None), Topology::HighlyAvailable);
+        assert_eq!(said.because, [], "{storages:?}");
+    }
+    // What an earlier config says of the same kind does not come back.
+    let text = |text: &str| json!({"files": [{"path": "/etc/a", "mode": 384, "contents": {"source": text}}]});
+    let last = json!({"files": [{"path": "/etc/a", "contents": {"source": "data:,b"}}]});
+    let all = [("10-a", text("data:,a")), ("20-b", link()), ("30-c", last)];
+    let all = all.map(|(name, storage)| (name, json!({"storage": storage})));
+    assert_eq!(side_of(&all).config.files[0].mode, None);
+}
+
+#[test]
+fn a_file_that_says_nothing_of_its_contents_is_refused_as_the_operator_does() {
+    let file = |fields: Value| {
+        let mut file = fields;
+        file["path"] = json!("/etc/a");
+        json!({"storage": {"files": [file]}})
+    };
+    for (fields, refused) in [
+        (json!({}), true),
+        (json!({"mode": 384}), true),
+        (json!({"contents": {"source": ""}}), false),
+        (json!({"contents": {"source": "data:,"}}), false),
+        (json!({"overwrite": false}), false),
+    ] {
+        let found = compared(json!({}), file(fields.clone()));
+        assert_eq!(found.refusals.len(), usize::from(refused), "{fields}");
+        if refused {
+            assert!(found.refusals[0].field.ends_with("storage.files[0].contents.source"));
+            assert!(found.refusals[0].reason.contains("overwrite: true"), "{fields}");
+        }
+        // So says the operator of what it renders.
+        let rendered = |config: Value| Rendered::of([json!({"spec": {"config": config}})]);
+        let (old, new) = (rendered(json!({})), rendered(file(fields.clone())));
+        let said = forecast(&old, &new, &Policies::of(None), Topology::HighlyAvailable);
+        assert_eq!(said.effect == Effect::Refuse, refused, "{fields}");
+        // Nothing is refused where it goes.
+        assert_eq!(compared(file(fields.clone()), json!({})).refusals, [], "{fields}");
+    }
+    // What a config below says of the contents counts.
+    let both = [
+        ("10-a", file(json!({"contents": {"source": "data:,a"}}))),
+        ("20-b", file(json!({"mode": 384}))),
+    ];
+    let side = side_of(&both);
+    assert_eq!(compare(&side.config, &side.config).unwrap().refusals, []);
+}
+
+#[test]
+fn what_releases_differ_in_is_refused_and_not_told_as_the_parsers() {
+    let gzip = "data:;base64,H4sIAAAAAAAAA6sAAIPc3IwBAAAA";
+    let file =
+        |contents: Value| json!({"storage": {"files": [{"path": "/etc/a", "contents": contents}]}});
+    let below = file(json!({"source": gzip, "compression": "gzip"}));
+    let side = side_of(&[("10-a", below), ("20-b", file(json!({"source": "data:,plain"})))]);
+    assert_eq!(compare(&side.config, &side.config).unwrap().refusals.len(), 1);
+    let faults = refuse::unparsable(&side.config);
+    assert_eq!(faults.len(), 1);
+    assert_eq!(unparsable(&faults), None, "{faults:?}");
+}
+
+/// A MachineConfig with an image, that the operator made or an admin.
+fn with_image(name: &str, image: &str, is_generated: bool) -> Value {
+    let version = if is_generated { "4.18" } else { "" };
+    json!({
+        "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
+        "metadata": {
+            "name": name,
+            "labels": {"machineconfiguration.openshift.io/role": "worker"},
+            "annotations": {"machineconfiguration.openshift.io/generated-by-controller-version": version},
+        },
+        "spec": {"osImageURL": image, "config": {"ignition": {"version": "3.4.0"}}},
+    })
+}
+
+#[test]
+fn the_image_of_an_admin_counts_before_that_of_the_operators_own_configs() {
+    for (all, image) in [
+        (vec![with_image("00-worker", "base", true)], "base"),
+        (
+            vec![with_image("00-a", "admins", false), with_image("00-worker", "base", true)],
+            "admins",
+        ),
+        (
+            vec![with_image("00-worker", "base", true), with_image("99-a", "admins", false)],
+            "admins",
+        ),
+        (vec![with_image("50-a", "first", false), with_image("60-b", "second", false)], "second"),
+    ] {
+        let texts: Vec<String> = all.iter().map(Value::to_string).collect();
+        let inputs: Vec<Input<'_>> =
+            texts.iter().map(|text| Input { name: "a.json", bytes: text.as_bytes() }).collect();
+        let (side, _) = sides(&inputs, &inputs).unwrap();
+        assert_eq!(side.config.os_image, image, "{all:?}");
+        let (one, other) =
+            (Rendered::of(all.clone()), Rendered::of([with_image("a", image, false)]));
+        let said = forecast(&one, &other, &Policies::of(None), Topology::HighlyAvailable);
+        assert_eq!(said.because, [], "{all:?}");
+    }
+}
+
+#[test]
+fn a_config_with_a_role_is_one_of_several_whatever_owns_it() {
+    let mut owned = with_image("50-a", "", false);
+    owned["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigPool",
+        "name": "worker", "uid": "1"}]);
+    let texts = [owned.to_string(), with_image("60-b", "", false).to_string()];
+    let inputs =
+        [&texts[0], &texts[1]].map(|text| Input { name: "a.json", bytes: text.as_bytes() });
+    let (side, _) = sides(&inputs, &inputs).unwrap();
+    assert_eq!(side.config.name, "50-a+60-b");
 }

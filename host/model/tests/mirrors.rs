@@ -42,6 +42,7 @@ fn file(path: &str, text: &str) -> File<'static> {
         user: Cow::Borrowed("root"),
         group: Cow::Borrowed("root"),
         appends: false,
+        needs_source: false,
         raw: b"",
         origin: Default::default(),
     }

@@ -98,11 +98,12 @@ fn ordinary_names_of_any_language_are_taken() {
 /// The ids of what differs between two configs with one file each.
 fn differences(old: &str, new: &str) -> Vec<String> {
     let text = |fields: &str| {
-        machine_config(
-            "a",
-            "",
-            &format!(",\"storage\":{{\"files\":[{{\"path\":\"/a\"{fields}}}]}}"),
-        )
+        let contents = match fields.contains("\"contents\"") {
+            true => "",
+            false => ",\"contents\":{\"source\":\"\"}",
+        };
+        let file = format!("{{\"path\":\"/a\"{contents}{fields}}}");
+        machine_config("a", "", &format!(",\"storage\":{{\"files\":[{file}]}}"))
     };
     let (old, new) = (text(old), text(new));
     let input = |text| [Input { name: "a.json", bytes: str::as_bytes(text) }];

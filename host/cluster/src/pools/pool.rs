@@ -84,7 +84,7 @@ impl Pool {
 
     /// Whether a MachineConfig is one of those that it is made of.
     pub fn is_made_of(&self, config: &ConfigMeta) -> bool {
-        !config.rendered && self.configs.as_ref().is_some_and(|it| it.matches(&config.labels))
+        self.configs.as_ref().is_some_and(|it| it.matches(&config.labels))
     }
 
     fn selects(&self, node: &Node) -> bool {

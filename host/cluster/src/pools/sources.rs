@@ -22,19 +22,20 @@ pub fn pools_of<'c>(
             .into_iter()
             .flatten()
             .any(|it| it.name == name || it.sources.contains(name));
-        !config.rendered && selected || named
+        selected || named
     };
     let pools = pools.iter().filter(move |(_, pool)| is_part(pool));
     pools.map(|(name, _)| name.clone())
 }
 
 /// The names of the MachineConfigs that a pool selects, in the order in which
-/// they are merged: those of the worker role by name, then the others by name.
+/// they are merged: those of the worker role by name, then the others by name. As with
+/// OpenShift's operator labels alone count: a rendered one has none.
 pub fn sources<'c>(pool: &Pool, configs: &'c Configs) -> Vec<&'c str> {
     let Some(selector) = &pool.configs else { return Vec::new() };
     let selected = configs
         .iter()
-        .filter(|(_, config)| !config.rendered && selector.matches(&config.labels))
+        .filter(|(_, config)| selector.matches(&config.labels))
         .map(|(name, config)| (is_custom(config), name));
     let mut selected: Vec<(bool, &str)> =
         selected.map(|(custom, name)| (custom, name.as_str())).collect();

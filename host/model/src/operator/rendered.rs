@@ -1,6 +1,7 @@
 //! A MachineConfig as the operator's daemon sees it: the entries as they are
 //! written, since it compares writing, not meaning.
 
+use crate::read::GENERATED_BY;
 use serde_json::{Map, Value};
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,6 +37,7 @@ pub struct Layer {
     extensions: Vec<String>,
     kernel_type: Option<&'static str>,
     os_image: Option<String>,
+    is_generated: bool,
     fips: bool,
 }
 
@@ -51,6 +53,9 @@ struct Entry {
 impl Layer {
     /// Of a MachineConfig.
     pub fn of(mut machine_config: Value) -> Layer {
+        let annotations = machine_config.pointer("/metadata/annotations");
+        let version = annotations.and_then(|all| all.get(GENERATED_BY)?.as_str());
+        let is_generated = version.is_some_and(|version| !version.is_empty());
         let mut spec = taken(&mut machine_config, "spec");
         let mut rest = taken(&mut spec, "config");
         crate::read::leave_out(&mut rest);
@@ -68,6 +73,7 @@ impl Layer {
             extensions: texts(&spec["extensions"]).collect(),
             kernel_type: kernel_type.filter(|kind| *kind != "default"),
             os_image: image.map(str::to_owned),
+            is_generated,
             fips: spec["fips"].as_bool().unwrap_or_default(),
         }
     }
@@ -90,13 +96,55 @@ fn entries(list: Option<Value>, key: &str, render: impl Fn(&mut Value)) -> Vec<E
     named.collect()
 }
 
+/// Takes away what another kind of entry of a later config stands in place of: files,
+/// directories and links have one key in Ignition's merge.
+fn displace(files: &mut Entries, rest: &mut Value, layer: &Layer) {
+    let kinds = ["directories", "links"];
+    let above = |kind: &str| {
+        let list = layer.rest.get("storage").and_then(|it| it.get(kind)?.as_array());
+        list.into_iter().flatten().filter_map(|entry| entry.get("path")?.as_str())
+    };
+    kinds.iter().flat_map(|kind| above(kind)).for_each(|path| drop(files.remove(path)));
+    let Some(Value::Object(storage)) = rest.get_mut("storage") else { return };
+    for (kind, other) in kinds.into_iter().zip(["links", "directories"]) {
+        let Some(Value::Array(below)) = storage.get_mut(kind) else { continue };
+        let mut displaced: BTreeSet<&str> = above(other).collect();
+        displaced.extend(layer.files.iter().map(|file| &*file.name));
+        below.retain(|entry| {
+            let path = entry.get("path").and_then(Value::as_str);
+            path.is_none_or(|path| !displaced.contains(path))
+        });
+        // As if there had never been one.
+        if below.is_empty() {
+            storage.remove(kind);
+        }
+    }
+}
+
+/// Says of contents that nothing compresses them, where nothing is said: a config above
+/// decides on that, whatever one below says.
+fn with_compression(file: &mut Value) {
+    let Value::Object(file) = file else { return };
+    let contents = file.entry("contents").or_insert_with(|| Value::Object(Map::new()));
+    if let Value::Object(contents) = contents {
+        contents.entry("compression").or_insert_with(|| Value::from(""));
+    }
+}
+
 /// Puts entries over those that are there.
-fn merge(below: &mut Entries, above: &[Entry], render: impl Fn(&mut Value)) {
+fn merge(
+    below: &mut Entries,
+    above: &[Entry],
+    prepare: impl Fn(&mut Value),
+    render: impl Fn(&mut Value),
+) {
     for entry in above {
         match below.get_mut(&entry.name) {
             Some(there) => {
                 let there = Arc::make_mut(there);
-                overlay(there, Value::clone(&entry.written));
+                let mut written = Value::clone(&entry.written);
+                prepare(&mut written);
+                overlay(there, written);
                 render(there);
             }
             None => {
@@ -117,19 +165,26 @@ impl Rendered {
     pub fn merged(layers: impl IntoIterator<Item = impl Borrow<Layer>>) -> Rendered {
         let mut rendered = Rendered { kernel_type: "default", ..Rendered::default() };
         let mut rest = Value::Null;
+        let mut admins_image = None;
         for layer in layers {
             let layer = layer.borrow();
-            merge(&mut rendered.files, &layer.files, as_rendered);
-            merge(&mut rendered.units, &layer.units, |_| {});
+            displace(&mut rendered.files, &mut rest, layer);
+            merge(&mut rendered.files, &layer.files, with_compression, as_rendered);
+            merge(&mut rendered.units, &layer.units, |_| {}, |_| {});
             overlay(&mut rest, layer.rest.clone());
             rendered.kernel_arguments.extend_from_slice(&layer.kernel_arguments);
             rendered.extensions.extend_from_slice(&layer.extensions);
             rendered.kernel_type = layer.kernel_type.unwrap_or(rendered.kernel_type);
-            if let Some(image) = &layer.os_image {
-                rendered.os_image.clone_from(image);
+            // Of those that the operator makes it does not take the image: they have the one
+            // of the release.
+            match &layer.os_image {
+                Some(image) if layer.is_generated => rendered.os_image.clone_from(image),
+                Some(image) => admins_image = Some(image.clone()),
+                None => {}
             }
             rendered.fips |= layer.fips;
         }
+        rendered.os_image = admins_image.unwrap_or(rendered.os_image);
         if let Value::Object(storage) = taken(&mut rest, "storage") {
             rendered.storage = storage;
         }
@@ -217,6 +272,9 @@ fn as_rendered(file: &mut Value) {
         && contents.get("compression").is_some_and(|compression| compression == "")
     {
         contents.remove("compression");
+        if contents.is_empty() {
+            file.remove("contents");
+        }
     }
 }
 

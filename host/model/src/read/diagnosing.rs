@@ -3,8 +3,9 @@
 
 use super::document::{Document, Input, MirrorKind, MirrorObject, documents_and_problems};
 use super::fields::{Fields, unknown};
-use super::layer::{Layer, merge};
+use super::layer::Layer;
 use super::makeup::{Makeup, is_base};
+use super::merge::merge;
 use super::report::Report;
 use super::side::Side;
 use super::{ignition, machine_config};

@@ -164,7 +164,7 @@ fn file(
     decoder: &mut Decoder,
     report: &mut Report,
 ) -> Option<LayerFile> {
-    let overwrites = fields.boolean("overwrite", report) == Some(true);
+    let overwrite = fields.boolean("overwrite", report);
     let mode = fields.integer("mode", report).and_then(|number| {
         let mode = normal::mode(number);
         mode.map_err(|message| report.problem(fields.at("mode"), message)).ok()
@@ -196,17 +196,28 @@ fn file(
     if path != text {
         faults.push((fields.at("path"), ignition::why_dirty(&path)));
     }
-    if overwrites && !has_source {
+    if overwrite == Some(true) && !has_source {
         faults.push((fields.at("overwrite"), ignition::OVERWRITE.to_owned()));
     }
     for (field, reason) in faults {
         report.fault(format!("file:{path}"), field, reason);
     }
     let path = Cow::Owned(path.into_owned());
-    let file = File { path, contents, mode, user, group, appends, raw: &[], origin };
+    let file =
+        File { path, contents, mode, user, group, appends, needs_source: false, raw: &[], origin };
     let by_number = [user_by, group_by];
     let (faults, merged, gzip_below) = (Vec::new(), false, false);
-    Some(LayerFile { file, gzip, gzip_below, hash, by_number, faults, merged })
+    Some(LayerFile {
+        file,
+        gzip,
+        gzip_below,
+        hash,
+        has_source,
+        overwrite,
+        by_number,
+        faults,
+        merged,
+    })
 }
 
 /// Reads where contents come from; what Ignition rejects is added to `faults`,

@@ -13,6 +13,9 @@ pub const MACHINE_CONFIG_API: &str = "machineconfiguration.openshift.io/v1";
 /// The label that says which pool a MachineConfig is for.
 pub const ROLE_LABEL: &str = "machineconfiguration.openshift.io/role";
 
+/// The annotation of a MachineConfig that OpenShift's operator made.
+pub const GENERATED_BY: &str = "machineconfiguration.openshift.io/generated-by-controller-version";
+
 const SPEC: [&str; 7] = [
     "baseOSExtensionsContainerImage",
     "config",
@@ -38,6 +41,7 @@ pub(super) fn read(object: &Fields<'_>, document: u32, report: &mut Report) -> L
             }
         }
         owner = owning_pool(&metadata);
+        layer.is_generated = is_generated(&metadata);
     }
     layer.makeup = makeup::of_config(&layer.name, owner.as_deref(), layer.role.as_deref());
     let Some(spec) = object.child("spec", report) else { return layer };
@@ -85,6 +89,15 @@ pub(super) fn name(object: &Fields<'_>, report: &mut Report) -> String {
         return String::new();
     }
     name.to_owned()
+}
+
+/// Whether OpenShift's operator made it.
+fn is_generated(metadata: &Fields<'_>) -> bool {
+    let mut ignored = Report::new("", "");
+    let annotations = metadata.child("annotations", &mut ignored);
+    let version =
+        annotations.and_then(|it| it.string(GENERATED_BY, &mut ignored).map(str::to_owned));
+    version.is_some_and(|version| !version.is_empty())
 }
 
 /// The pool that owns an object. Whatever else stands in its metadata is

@@ -31,11 +31,15 @@ pub(super) fn is_base(role: &str) -> bool {
     matches!(role, "worker" | "master")
 }
 
-/// Of a config by its name; `owner` is the pool that owns it.
+/// Of a config by its name; `owner` is the pool that owns it. One with a role is one that
+/// pools select, whatever owns it: a rendered one has none.
 pub(super) fn of_config(name: &str, owner: Option<&str>, role: Option<&str>) -> Makeup {
+    if let Some(role) = role.filter(|role| !role.is_empty()) {
+        return Makeup::Single(Some(role.to_owned()));
+    }
     let by_name = name.strip_prefix("rendered-").and_then(|rest| rest.rsplit_once('-'));
     match owner.or(by_name.map(|(pool, _)| pool)).filter(|pool| !pool.is_empty()) {
         Some(pool) => Makeup::Rendered(pool.to_owned()),
-        None => Makeup::Single(role.filter(|role| !role.is_empty()).map(str::to_owned)),
+        None => Makeup::Single(None),
     }
 }

@@ -38,7 +38,8 @@ impl Report {
     /// this `id`, with the field at `path`.
     pub(super) fn fault(&mut self, id: String, path: String, reason: impl Into<String>) {
         if self.faults.len() < KEPT {
-            self.faults.push(Fault { id, field: path, reason: reason.into() });
+            let reason = reason.into();
+            self.faults.push(Fault { id, field: path, reason, by_parser: true });
         }
     }
 

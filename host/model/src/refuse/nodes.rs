@@ -82,7 +82,8 @@ impl Nodes {
             if let Some(link) = self.link_at(&file.path) {
                 let field = format!("storage.files[{}].path", file.origin.index);
                 let field = config.field(file.origin, &field);
-                faults.push(Fault { id: format!("file:{}", file.path), field, reason: why(link) });
+                let id = format!("file:{}", file.path);
+                faults.push(Fault { id, field, reason: why(link), by_parser: false });
             }
         }
         for unit in &config.units {
@@ -92,7 +93,8 @@ impl Nodes {
             if let Some(link) = paths.find_map(|path| self.link_at(&path)) {
                 let field = format!("systemd.units[{}].name", unit.origin.index);
                 let field = config.field(unit.origin, &field);
-                faults.push(Fault { id: format!("unit:{}", unit.name), field, reason: why(link) });
+                let id = format!("unit:{}", unit.name);
+                faults.push(Fault { id, field, reason: why(link), by_parser: false });
             }
         }
         faults
@@ -132,7 +134,7 @@ impl Nodes {
         let mut add = |id: &str, reason: String| {
             let field = config.fixed.iter().find(|fixed| fixed.id == id);
             let field = field.map(|fixed| fixed.field.clone()).unwrap_or_default();
-            faults.push(Fault { id: id.to_owned(), field, reason });
+            faults.push(Fault { id: id.to_owned(), field, reason, by_parser: true });
         };
         let links = self.links.keys().map(|path| (LINKS, "link", path));
         let directories = self.directories.iter().map(|path| (DIRECTORIES, "directory", path));

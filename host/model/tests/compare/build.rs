@@ -12,6 +12,7 @@ pub(crate) fn file(path: &str, text: &str) -> File<'static> {
         user: "root".into(),
         group: "root".into(),
         appends: false,
+        needs_source: false,
         raw: b"",
         origin: Origin::default(),
     }

@@ -31,12 +31,14 @@ fn those_of_the_worker_role_come_first_and_those_of_the_pools_own_last() {
 }
 
 #[test]
-fn rendered_configs_are_no_sources_and_a_pool_that_selects_nothing_has_none() {
-    let mut all = configs(&[("rendered-worker-1", "worker"), ("50-b", "worker")]);
-    let rendered = ConfigMeta { rendered: true, ..ConfigMeta::clone(&all["rendered-worker-1"]) };
+fn configs_are_sources_by_their_labels_alone_and_a_pool_that_selects_nothing_has_none() {
+    let mut all = configs(&[("60-owned", "worker"), ("50-b", "worker")]);
+    let owned = ConfigMeta { rendered: true, ..ConfigMeta::clone(&all["60-owned"]) };
+    all.insert("60-owned".to_owned(), Arc::new(owned));
+    let rendered = ConfigMeta { rendered: true, ..ConfigMeta::default() };
     all.insert("rendered-worker-1".to_owned(), Arc::new(rendered));
     let worker = pool(serde_json::json!({"matchLabels": {ROLE_LABEL: "worker"}}));
-    assert_eq!(sources(&worker, &all), ["50-b"]);
+    assert_eq!(sources(&worker, &all), ["50-b", "60-owned"]);
     assert_eq!(sources(&pool(serde_json::json!({})), &all), [""; 0]);
 }
 

@@ -18,6 +18,8 @@ pub(super) struct Document<'a> {
     /// As [`crate::config::Place::config`].
     pub(super) path: &'static str,
     pub(super) makeup: Makeup,
+    /// OpenShift's operator made it.
+    pub(super) is_generated: bool,
 }
 
 impl<'a> Document<'a> {
@@ -34,24 +36,24 @@ impl<'a> Document<'a> {
 pub(super) fn read<'a>(input: &Input<'a>, known: &Known<'_, 'a>) -> Option<Document<'a>> {
     let mut config = NodeConfig::default();
     let mut cursor = Cursor::new(input.bytes);
-    let (path, makeup) = match object(&mut cursor, known, &mut config) {
-        Some(makeup) => ("spec.config", makeup),
+    let (path, (makeup, is_generated)) = match object(&mut cursor, known, &mut config) {
+        Some(said) => ("spec.config", said),
         None => {
             config = NodeConfig { name: Cow::Borrowed(input.name), ..NodeConfig::default() };
             cursor = Cursor::new(input.bytes);
             ignition_config(&mut cursor, known, &mut config)?;
-            ("", Makeup::Unknown)
+            ("", (Makeup::Unknown, false))
         }
     };
     cursor.end()?;
-    Some(Document { config, path, makeup })
+    Some(Document { config, path, makeup, is_generated })
 }
 
 fn object<'a>(
     cursor: &mut Cursor<'a>,
     known: &Known<'_, 'a>,
     config: &mut NodeConfig<'a>,
-) -> Option<Makeup> {
+) -> Option<(Makeup, bool)> {
     const FIELDS: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
     let (mut versioned, mut kind, mut makeup) = (false, false, None);
     cursor.object(&FIELDS, |cursor, field| {
@@ -59,8 +61,8 @@ fn object<'a>(
             0 => versioned = cursor.text()? == machine_config::MACHINE_CONFIG_API,
             1 => kind = cursor.text()? == "MachineConfig",
             2 => {
-                let (name, of) = metadata(cursor)?;
-                (config.name, makeup) = (name, Some(of));
+                let (name, of, is_generated) = metadata(cursor)?;
+                (config.name, makeup) = (name, Some((of, is_generated)));
             }
             3 => spec(cursor, known, config)?,
             _ => _ = cursor.skip()?,
@@ -70,9 +72,10 @@ fn object<'a>(
     makeup.filter(|_| versioned && kind && !config.name.is_empty())
 }
 
-/// The name, and what it says of where the config belongs.
-fn metadata<'a>(cursor: &mut Cursor<'a>) -> Option<(Cow<'a, str>, Makeup)> {
-    let (mut name, mut role, mut owned) = (None, None, false);
+/// The name, what it says of where the config belongs, and whether OpenShift's operator
+/// made it.
+fn metadata<'a>(cursor: &mut Cursor<'a>) -> Option<(Cow<'a, str>, Makeup, bool)> {
+    let (mut name, mut role, mut owned, mut is_generated) = (None, None, false, false);
     cursor.any_object(|cursor, field| {
         match field {
             "name" => name = Some(cursor.text()?).filter(|name| !normal::is_odd(name)),
@@ -87,6 +90,16 @@ fn metadata<'a>(cursor: &mut Cursor<'a>) -> Option<(Cow<'a, str>, Makeup)> {
                 })?;
             }
             "labels" => return None,
+            "annotations" if cursor.rest().first() == Some(&b'{') => {
+                cursor.any_object(|cursor, annotation| {
+                    if annotation == machine_config::GENERATED_BY {
+                        is_generated = !cursor.text()?.is_empty();
+                    } else {
+                        _ = cursor.skip()?;
+                    }
+                    Some(())
+                })?;
+            }
             "ownerReferences" => {
                 let start = cursor.rest();
                 cursor.skip()?;
@@ -100,7 +113,7 @@ fn metadata<'a>(cursor: &mut Cursor<'a>) -> Option<(Cow<'a, str>, Makeup)> {
     let makeup = makeup::of_config(&name, None, role.as_deref());
     // Only the diagnosing reader finds out which owner it is.
     let doubtful = owned && !matches!(makeup, Makeup::Rendered(_));
-    (!doubtful).then_some((name, makeup))
+    (!doubtful).then_some((name, makeup, is_generated))
 }
 
 fn spec<'a>(

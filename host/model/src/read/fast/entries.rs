@@ -4,6 +4,7 @@ use super::cursor::Cursor;
 use super::sort::sort_by;
 use crate::config::{Dropin, File, Origin, Source, Unit, User};
 use crate::ignition;
+use crate::read::merge::needs_source;
 use crate::read::normal;
 use crate::unit_name::is_unit_name;
 use std::borrow::Cow;
@@ -103,14 +104,14 @@ fn file<'a>(cursor: &mut Cursor<'a>, origin: Origin) -> Option<File<'a>> {
     const FIELDS: [&str; 7] = ["path", "contents", "mode", "overwrite", "user", "group", "append"];
     let start = cursor.rest();
     let (mut path, mut contents, mut mode) = (None, (Source::default(), false), None);
-    let mut overwrites = false;
+    let mut overwrite = None;
     let (mut user, mut group) = (Cow::Borrowed("root"), Cow::Borrowed("root"));
     cursor.object(&FIELDS, |cursor, field| {
         match field {
             0 => path = Some(clean(cursor.text()?)?),
             1 => contents = source(cursor)?,
             2 => mode = Some(normal::mode(cursor.number()?).ok()?),
-            3 => overwrites = cursor.boolean()?,
+            3 => overwrite = Some(cursor.boolean()?),
             4 => user = owner(cursor)?,
             5 => group = owner(cursor)?,
             _ => cursor.empty_list()?,
@@ -118,12 +119,14 @@ fn file<'a>(cursor: &mut Cursor<'a>, origin: Origin) -> Option<File<'a>> {
         Some(())
     })?;
     let (contents, has_source) = contents;
-    if overwrites && !has_source {
+    if overwrite == Some(true) && !has_source {
         return None;
     }
     let mode = normal::mode_if_special(mode);
     let raw = cursor.since(start)?;
-    Some(File { path: path?, contents, mode, user, group, appends: false, raw, origin })
+    let (path, appends) = (path?, false);
+    let needs_source = needs_source(has_source, overwrite);
+    Some(File { path, contents, mode, user, group, appends, needs_source, raw, origin })
 }
 
 /// A path that is written as it has to be.

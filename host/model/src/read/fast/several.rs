@@ -20,31 +20,35 @@ pub(super) fn side<'a>(inputs: &[Input<'a>]) -> Option<Side<'a>> {
     }
     let (mut configs, mut places) = (Vec::new(), Vec::new());
     for (number, input) in (0..).zip(inputs) {
-        let config::Document { mut config, path, makeup } = config::read(input, &Known::default())?;
+        let config::Document { mut config, path, makeup, is_generated } =
+            config::read(input, &Known::default())?;
         // A rendered config has no others beside it, and an Ignition config has no
         // name of its own: both are left to the diagnosing reader.
         let Makeup::Single(role) = makeup else { return None };
         config.files.iter_mut().for_each(|file| file.origin.document = number);
         config.units.iter_mut().for_each(|unit| unit.origin.document = number);
         config.users.iter_mut().for_each(|user| user.origin.document = number);
-        configs.push((role, config));
+        configs.push((role, config, is_generated));
         places.push(Place { file: input.name.to_owned(), document: String::new(), config: path });
     }
     configs.sort_by(|a, b| order(a).cmp(&order(b)));
-    let names: BTreeSet<&str> = configs.iter().map(|(_, config)| config.name.as_ref()).collect();
-    let roles: BTreeSet<&str> = configs.iter().map(|(role, _)| role_of(role.as_ref())).collect();
+    let names: BTreeSet<&str> = configs.iter().map(|(_, config, _)| config.name.as_ref()).collect();
+    let roles: BTreeSet<&str> = configs.iter().map(|(role, ..)| role_of(role.as_ref())).collect();
     let base = roles.iter().filter(|role| is_base(role)).count();
     if configs.is_empty() || names.len() < configs.len() || base > 1 || roles.len() - base > 1 {
         return None;
     }
-    let named = || configs.iter().filter_map(|(role, _)| role.as_ref());
+    let named = || configs.iter().filter_map(|(role, ..)| role.as_ref());
     let pool = named().find(|role| !is_base(role)).or_else(|| named().next()).cloned();
-    let config = merged(configs.into_iter().map(|(_, config)| config), places)?;
+    let configs = configs.into_iter().map(|(_, config, is_generated)| (config, is_generated));
+    let config = merged(configs, places)?;
     Some(Side { config, mirrors: Vec::new(), makeup: Makeup::Single(pool) })
 }
 
 /// In which order the operator merges configs for a pool.
-fn order<'c>((role, config): &'c (Option<String>, NodeConfig<'_>)) -> (bool, &'c str, &'c str) {
+fn order<'c>(
+    (role, config, _): &'c (Option<String>, NodeConfig<'_>, bool),
+) -> (bool, &'c str, &'c str) {
     let role = role_of(role.as_ref());
     (!is_base(role), config.name.as_ref(), role)
 }
@@ -56,12 +60,14 @@ fn role_of(role: Option<&String>) -> &str {
 
 /// All of them together; `None` if two have something of the same name.
 fn merged<'a>(
-    configs: impl Iterator<Item = NodeConfig<'a>>,
+    configs: impl Iterator<Item = (NodeConfig<'a>, bool)>,
     places: Vec<Place>,
 ) -> Option<NodeConfig<'a>> {
     let mut all = NodeConfig { places, ..NodeConfig::default() };
     let mut names = Vec::new();
-    for config in configs {
+    // The image of a config that the operator made counts where no other one has any.
+    let mut of_operator = Cow::Borrowed("");
+    for (config, is_generated) in configs {
         // Whether a config says "default", or nothing, is not known any more.
         if config.kernel_type != KernelType::Default || !config.fixed.is_empty() {
             return None;
@@ -74,8 +80,12 @@ fn merged<'a>(
         all.extensions.extend(config.extensions);
         all.fips |= config.fips;
         if !config.os_image.is_empty() {
-            all.os_image = config.os_image;
+            let image = if is_generated { &mut of_operator } else { &mut all.os_image };
+            *image = config.os_image;
         }
+    }
+    if all.os_image.is_empty() {
+        all.os_image = of_operator;
     }
     all.name = Cow::Owned(names.join("+"));
     sort(&mut all)?;
