@@ -15,8 +15,9 @@ pub enum Content {
     /// Decoded: no data URL, no base64, no gzip.
     Bytes(Vec<u8>),
     /// A token in place of bytes that are a secret on the node: `secret:1`,
-    /// `secret:2`, … in order within the call. Equal tokens mean equal bytes, and
-    /// nothing else can be known of them.
+    /// `secret:2`, … in order within the call. Equal tokens mean equal bytes, of
+    /// one file: two files never have a token in common. Nothing else can be known
+    /// of them.
     Digest(String),
 }
 

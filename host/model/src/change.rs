@@ -76,7 +76,7 @@ pub enum Content<'a> {
 }
 
 /// Stands for a secret in all that one call offers: equal exactly where the
-/// contents are, and saying nothing else. Written `secret:1`.
+/// contents of one file are, and saying nothing else. Written `secret:1`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Token(pub u32);
 

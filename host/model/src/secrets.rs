@@ -42,9 +42,11 @@ pub fn tells_secret_entry(entry: &Entry<'_>) -> bool {
 
 /// What stands for secrets in all that one call offers to someone who may not
 /// see them. They are numbered in the order in which they come, so that the same
-/// offer looks the same everywhere, and no contents can be guessed from it.
+/// offer looks the same everywhere, and no contents can be guessed from it: two are
+/// equal where the contents of one file are, and never say that another file has the
+/// same, which who may write that one could try until it does.
 #[derive(Debug, Default)]
-pub struct Tokens(BTreeMap<Digest, Token>);
+pub struct Tokens(BTreeMap<(String, Digest), Token>);
 
 impl Tokens {
     /// The change for someone who may not see secrets.
@@ -52,7 +54,8 @@ impl Tokens {
         if !is_secret(change) {
             return Cow::Borrowed(change);
         }
-        let (before, after) = (self.hide(&change.before), self.hide(&change.after));
+        let [before, after] =
+            [&change.before, &change.after].map(|state| self.hide(&change.id, state));
         Cow::Owned(Change { id: change.id.clone(), before, after })
     }
 
@@ -61,28 +64,28 @@ impl Tokens {
         if !is_secret_entry(entry) {
             return Cow::Borrowed(entry);
         }
-        Cow::Owned(Entry { id: entry.id.clone(), state: self.hide(&entry.state) })
+        Cow::Owned(Entry { id: entry.id.clone(), state: self.hide(&entry.id, &entry.state) })
     }
 
-    fn hide<'a>(&mut self, state: &State<'a>) -> State<'a> {
+    fn hide<'a>(&mut self, id: &str, state: &State<'a>) -> State<'a> {
         match state {
             State::File(file) => State::File(FileState {
                 content: match &file.content {
-                    Content::Bytes(bytes) => Content::Token(self.token(bytes)),
+                    Content::Bytes(bytes) => Content::Token(self.token(id, bytes)),
                     other => other.clone(),
                 },
                 mode: file.mode,
                 user: file.user.clone(),
                 group: file.group.clone(),
             }),
-            State::Text(text) => State::Token(self.token(text.as_bytes())),
+            State::Text(text) => State::Token(self.token(id, text.as_bytes())),
             other => other.clone(),
         }
     }
 
-    fn token(&mut self, secret: &[u8]) -> Token {
+    fn token(&mut self, id: &str, secret: &[u8]) -> Token {
         let next = u32::try_from(self.0.len()).unwrap_or(u32::MAX).saturating_add(1);
-        *self.0.entry(Digest::of(secret)).or_insert(Token(next))
+        *self.0.entry((id.to_owned(), Digest::of(secret))).or_insert(Token(next))
     }
 }
 
@@ -195,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_numbered_in_order_within_a_call_and_equal_where_contents_are() {
+    fn tokens_are_numbered_in_order_within_a_call_and_equal_where_contents_of_one_file_are() {
         let mut tokens = Tokens::default();
         let secret = |id: &str, before, after| change(id, file(before, 0o600), file(after, 0o600));
         let numbers = |change: &Change<'_>| {
@@ -206,13 +209,28 @@ mod tests {
         };
         let mut next = |change| numbers(&tokens.redact(&change));
         assert_eq!(next(secret("file:/etc/a", b"one", b"two")), [1, 2]);
-        assert_eq!(next(secret("file:/etc/b", b"three", b"one")), [3, 1]);
-        assert_eq!(next(secret("file:/etc/c", b"two", b"four")), [2, 4]);
-        let password = change("password:core", State::Text("one".into()), State::Absent);
-        assert_eq!(tokens.redact(&password).before, State::Token(Token(1)));
+        assert_eq!(next(secret("file:/etc/b", b"three", b"three")), [3, 3]);
+        assert_eq!(next(secret("file:/etc/a", b"two", b"one")), [2, 1]);
         let entry = Entry { id: "file:/etc/d".to_owned(), state: file(b"five", 0o600) };
-        assert_eq!(*content(&tokens.redact_entry(&entry).state), Content::Token(Token(5)));
+        assert_eq!(*content(&tokens.redact_entry(&entry).state), Content::Token(Token(4)));
         assert_eq!(Token(5).to_string(), "secret:5");
+    }
+
+    #[test]
+    fn nobody_learns_by_a_token_that_another_file_has_the_same_contents() {
+        let shown = |guess: &'static [u8]| {
+            let mut tokens = Tokens::default();
+            let key = Entry { id: "file:/etc/a/client.key".into(), state: file(b"key", 0o600) };
+            let guess = change("file:/etc/b/client.key", State::Absent, file(guess, 0o600));
+            let password = change("password:core", State::Text("key".into()), State::Absent);
+            let key = tokens.redact_entry(&key).into_owned();
+            [tokens.redact(&guess), tokens.redact(&password)]
+                .map(|it| (key.clone(), it.before.clone(), it.after.clone()))
+        };
+        assert_eq!(shown(b"key"), shown(b"no key"));
+        // Nor by contents that everybody may read.
+        let public = change("file:/etc/c", file(b"key", 0o644), file(b"key2", 0o644));
+        assert_eq!(*Tokens::default().redact(&public), public);
     }
 
     #[test]

@@ -15,6 +15,10 @@ const PLACES: [&str; 2] = ["/etc/containers/certs.d/", "/etc/docker/certs.d/"];
 /// itself, so that no config has it.
 const BY_OPENSHIFT: &str = "ca.crt";
 
+/// Also where another directory is read: OpenShift writes into one of this name, and
+/// what is read now may go.
+const A_FILE: &str = "a file stands where the directory of this registry is looked for, so that neither its certificates nor OpenShift's can be there. Correct it";
+
 pub(crate) const READ: &str = "certificates of registries are read at each pull";
 pub(crate) const NOT_READ: &str = "in certs.d only directories of registries are read";
 pub(crate) const GONE: &str =
@@ -87,6 +91,11 @@ enum Outcome {
 impl Host<'_> {
     /// The verdict on all changes of the host's files.
     pub(crate) fn verdict(&self) -> Verdict {
+        for (place, (before, after)) in PLACES.iter().zip(self.before.iter().zip(&self.after)) {
+            if after.contains_key("") && !before.contains_key("") {
+                return Verdict::refuse(["in ", place, ": ", A_FILE].concat());
+            }
+        }
         let [first, second] = &self.after;
         let after = [first, second].map(|files| (files, !files.is_empty()));
         let after: Vec<Directory<'_, '_>> = match after {

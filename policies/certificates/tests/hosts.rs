@@ -188,3 +188,44 @@ fn each_registry_is_judged_by_itself() {
     let effects: Vec<_> = all.iter().filter_map(Verdict::effect).collect();
     assert_eq!(effects, [Effect::None, Effect::Drain, Effect::None, Effect::Refuse]);
 }
+
+#[test]
+fn a_file_in_place_of_a_registrys_directory_is_refused_in_either_place() {
+    let there = ["/ca.crt", "/note.txt"].map(|name| [HERE, name].concat());
+    for directory in [HERE, THERE] {
+        let file = || test::file_added(directory, A);
+        for unchanged in [&[][..], &[(there[0].as_str(), A)], &[(there[1].as_str(), A)]] {
+            // Nothing can be below a file in the same place: the host refuses that.
+            if directory == HERE && !unchanged.is_empty() {
+                continue;
+            }
+            let verdict = verdict(vec![file()], unchanged);
+            assert_eq!(verdict.effect(), Some(Effect::Refuse), "{directory} {unchanged:?}");
+            assert!(verdict.reason().contains("a file stands where"), "{}", verdict.reason());
+        }
+        // One that was there before is nobody's doing.
+        let changed = test::file(directory, A, B);
+        assert_ne!(verdict(vec![changed], &[]).effect(), Some(Effect::Refuse), "{directory}");
+    }
+}
+
+#[test]
+fn a_client_key_that_moves_is_drained_for_since_nobody_is_told_that_it_is_the_same() {
+    let key = |directory: &str, token: &str, is_added: bool| {
+        let mut change = match is_added {
+            true => added(directory, "client.key", ""),
+            false => removed(directory, "client.key", ""),
+        };
+        let state = if is_added { &mut change.after } else { &mut change.before };
+        let State::File(file) = state else { panic!("no file") };
+        file.content = Content::Digest(token.to_string());
+        change
+    };
+    let changes = vec![
+        removed(THERE, "client.cert", A),
+        key(THERE, "secret:1", false),
+        added(HERE, "client.cert", A),
+        key(HERE, "secret:2", true),
+    ];
+    assert_eq!(verdict(changes, &[]).effect(), Some(Effect::Drain));
+}
