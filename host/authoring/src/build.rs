@@ -5,7 +5,7 @@ mod module;
 pub(crate) mod source;
 mod toolchain;
 
-use crate::in_cluster::{NeedsApproval, warn_of_wide};
+use crate::in_cluster::warn_of_wide;
 use anyhow::Result;
 use serde_json::Map;
 use source::Built;
@@ -45,7 +45,7 @@ pub struct BuildArgs {
 }
 
 /// Builds one policy, and says what came of it.
-pub fn run(args: &BuildArgs, needs_approval: NeedsApproval, out: &mut impl Write) -> Result<Exit> {
+pub fn run(args: &BuildArgs, out: &mut impl Write) -> Result<Exit> {
     let output = args.output.as_deref();
     let built = match &args.from {
         Some(file) => module::build(file, output)?,
@@ -59,7 +59,7 @@ pub fn run(args: &BuildArgs, needs_approval: NeedsApproval, out: &mut impl Write
     if built.declarations.needs_secrets {
         writeln!(out, "  needs to read secrets")?;
     }
-    warn_of_wide(&description.claims, needs_approval)?;
+    warn_of_wide(&description.claims)?;
     let imports = match built.imports.as_slice() {
         [] => "nothing".to_owned(),
         imports => imports.join(", "),

@@ -2,15 +2,12 @@
 
 use std::io::{self, Write as _};
 use tread_console::print::line;
+use tread_model::claim::approval;
 use tread_model::description::Claim;
 
-/// Why an admin of a cluster has to approve a policy with these claims; None: nobody
-/// has to. The binary brings the rule, so that nothing here knows a cluster.
-pub type NeedsApproval = fn(&[Claim]) -> Option<String>;
-
 /// Tells whoever works on a policy that an admin has to approve it.
-pub(crate) fn warn_of_wide(claims: &[Claim], needs_approval: NeedsApproval) -> io::Result<()> {
-    match needs_approval(claims) {
+pub(crate) fn warn_of_wide(claims: &[Claim]) -> io::Result<()> {
+    match approval::needed(claims, None) {
         None => Ok(()),
         Some(why) => writeln!(
             io::stderr(),

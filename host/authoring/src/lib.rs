@@ -17,7 +17,6 @@ pub mod unpack;
 
 use anyhow::Result;
 use clap::Subcommand;
-use in_cluster::NeedsApproval;
 use std::io::Write;
 use tread_console::exit::Exit;
 
@@ -57,14 +56,14 @@ pub enum Command {
 }
 
 /// Does it, and says how that went.
-pub fn run(command: &Command, needs_approval: NeedsApproval, out: &mut impl Write) -> Result<Exit> {
+pub fn run(command: &Command, out: &mut impl Write) -> Result<Exit> {
     match command {
-        Command::New(args) => new::run(args, needs_approval, out),
-        Command::Test(args) => test::run(args, needs_approval, out),
-        Command::Build(args) => build::run(args, needs_approval, out),
+        Command::New(args) => new::run(args, out),
+        Command::Test(args) => test::run(args, out),
+        Command::Build(args) => build::run(args, out),
         Command::Inspect(args) => inspect::run(args, out),
         Command::Bench(args) => bench::run(args, out),
-        Command::Pack(args) => pack::run(args, needs_approval, out),
+        Command::Pack(args) => pack::run(args, out),
         Command::Unpack(args) => unpack::run(args, out),
         Command::Rules(args) => rules::run(args, out),
         Command::Prebuilt(args) => prebuilt::run(args, out),

@@ -3,7 +3,7 @@
 mod kinds;
 mod sdk;
 
-use crate::in_cluster::{NeedsApproval, warn_of_wide};
+use crate::in_cluster::warn_of_wide;
 use anyhow::{Context as _, Result};
 use kinds::{Claimed, Fragment};
 use std::collections::BTreeMap;
@@ -49,7 +49,7 @@ pub struct NewArgs {
 }
 
 /// Makes the crate in the current directory.
-pub fn run(args: &NewArgs, needs_approval: NeedsApproval, out: &mut impl Write) -> Result<Exit> {
+pub fn run(args: &NewArgs, out: &mut impl Write) -> Result<Exit> {
     let here = std::env::current_dir().context("the current directory cannot be found")?;
     let claims = claims(args).map_err(UsageError)?;
     let sdk = sdk::dependency(args.sdk.as_deref(), &sdk::Places::of_this_process(&here));
@@ -59,7 +59,7 @@ pub fn run(args: &NewArgs, needs_approval: NeedsApproval, out: &mut impl Write) 
     write(&dir, &files)?;
     format(&dir);
     let declared: Vec<_> = claims.iter().map(Claimed::claim).collect();
-    warn_of_wide(&declared, needs_approval)?;
+    warn_of_wide(&declared)?;
     let name = &args.name;
     writeln!(out, "{name}: a policy to start from, in {}", dir.display())?;
     for (path, _) in &files {

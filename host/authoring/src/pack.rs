@@ -1,6 +1,6 @@
 //! `tread policy pack`: a policy as a manifest that `kubectl` can carry.
 
-use crate::in_cluster::{NeedsApproval, warn_of_wide};
+use crate::in_cluster::warn_of_wide;
 use crate::inspect::Examined;
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use serde_json::{Map, Value};
@@ -49,14 +49,14 @@ pub struct PackArgs {
 }
 
 /// Writes the manifest, and says what it holds and how to apply it.
-pub fn run(args: &PackArgs, needs_approval: NeedsApproval, out: &mut impl Write) -> Result<Exit> {
+pub fn run(args: &PackArgs, out: &mut impl Write) -> Result<Exit> {
     check_arguments(args)?;
     let module = file::read(&args.file)?;
     let settings = args.settings.as_deref().map(read_settings).transpose()?;
     check_fits(module.len(), settings.as_ref().map_or(0, |it| it.text.len()))?;
     let policy = load(args, &module, settings.as_ref())?;
     check_name(&policy.identity.policy, Some(policy.identity.digest))?;
-    warn_of_wide(&policy.claims, needs_approval)?;
+    warn_of_wide(&policy.claims)?;
     let manifest = Manifest {
         namespace: &args.namespace,
         name: &args.name,

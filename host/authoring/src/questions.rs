@@ -274,12 +274,7 @@ mod tests {
     use tread_model::effect::Effect;
 
     fn claim(changes: &str) -> Claim {
-        Claim {
-            changes: changes.to_owned(),
-            least: Effect::None,
-            most: Effect::Reboot,
-            with_unchanged: false,
-        }
+        Claim::on(changes, Effect::None, Effect::Reboot)
     }
 
     fn ids(claims: &[&str], count: usize) -> Vec<String> {

@@ -11,7 +11,7 @@ mod update;
 use crate::build::source;
 use crate::cases::{self, Case};
 use crate::explain;
-use crate::in_cluster::{NeedsApproval, warn_of_wide};
+use crate::in_cluster::warn_of_wide;
 use anyhow::{Context as _, Result, ensure};
 use report::{Outcome, Report, Row};
 use run::{Found, Subject};
@@ -90,7 +90,7 @@ pub struct TestArgs {
 const PROPERTIES: &str = "properties";
 
 /// Tests, prints, and fails if anything did.
-pub fn run(args: &TestArgs, needs_approval: NeedsApproval, out: &mut impl Write) -> Result<Exit> {
+pub fn run(args: &TestArgs, out: &mut impl Write) -> Result<Exit> {
     let name = args.policy.display();
     ensure!(
         args.policy.exists(),
@@ -114,7 +114,7 @@ pub fn run(args: &TestArgs, needs_approval: NeedsApproval, out: &mut impl Write)
     let load_nanos = nanos(start);
     let identity = &subject.policy.identity;
     check_name(&identity.policy, Some(identity.digest))?;
-    warn_of_wide(&subject.policy.claims, needs_approval)?;
+    warn_of_wide(&subject.policy.claims)?;
 
     let start = Instant::now();
     let mut results = Vec::new();

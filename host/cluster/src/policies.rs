@@ -4,7 +4,6 @@
 //! What is decided here is decided by pure functions over a [`Snapshot`] of the
 //! cluster, so that every replica decides alike.
 
-pub mod approval;
 pub mod choose;
 pub mod current;
 pub mod kept;

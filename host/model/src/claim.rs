@@ -3,6 +3,7 @@
 //! tread matches them with an automaton, because patterns are strangers' texts, and
 //! `fast-glob`, which the policies match with, takes its time on some.
 
+pub mod approval;
 mod automaton;
 mod description;
 mod glob;

@@ -54,6 +54,13 @@ pub struct Claim {
     pub with_unchanged: bool,
 }
 
+impl Claim {
+    /// Offered only when it changed.
+    pub fn on(changes: impl Into<String>, least: Effect, most: Effect) -> Claim {
+        Claim { changes: changes.into(), least, most, with_unchanged: false }
+    }
+}
+
 /// The settings that a policy takes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -151,12 +158,7 @@ mod tests {
     use super::*;
 
     fn described() -> Description {
-        let claim = |changes: &str| Claim {
-            changes: changes.to_owned(),
-            least: Effect::None,
-            most: Effect::Restart,
-            with_unchanged: false,
-        };
+        let claim = |changes: &str| Claim::on(changes, Effect::None, Effect::Restart);
         let text = str::to_owned;
         Description {
             name: text("chrony"),

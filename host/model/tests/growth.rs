@@ -235,12 +235,7 @@ fn rules_are_read_and_routed() {
 
 #[test]
 fn changes_are_routed_whatever_is_claimed() {
-    let claim = |changes: String| Claim {
-        changes,
-        least: Effect::None,
-        most: Effect::Reboot,
-        with_unchanged: false,
-    };
+    let claim = |changes: String| Claim::on(changes, Effect::None, Effect::Reboot);
     let claims: Vec<Claim> =
         (0..256).map(|n| claim(format!("file:/etc/{}*{n}", "a".repeat(n)))).collect();
     let router = Router::new([(0, claims.as_slice())]).unwrap();
@@ -256,12 +251,7 @@ fn changes_are_routed_whatever_is_claimed() {
 fn an_id_is_routed_in_proportion_to_its_length() {
     let claims: Vec<Claim> =
         ["file:/**/a*a*a*a*b", "file:/**/*a/**/*a/**/c", "file:/{a,b,*}/**/?b"]
-            .map(|changes| Claim {
-                changes: changes.to_owned(),
-                least: Effect::None,
-                most: Effect::Reboot,
-                with_unchanged: false,
-            })
+            .map(|changes| Claim::on(changes, Effect::None, Effect::Reboot))
             .to_vec();
     let router = Router::new([(0, claims.as_slice())]).unwrap();
     for part in ["a", "a/"] {

@@ -15,7 +15,6 @@ mod shipped;
 use cli::{Cli, Command};
 use std::io::{self, Write as _};
 use std::process::ExitCode;
-use tread_cluster::policies::approval;
 use tread_console::exit::{Exit, UsageError, is_broken_pipe, unless_nobody_reads};
 use tread_console::print;
 use tread_loading::sandbox;
@@ -40,9 +39,7 @@ pub fn run(cli: Cli) -> ExitCode {
             cluster::policies::run(&args.cluster, args.output, &mut out)
         }
         Command::Policies(args) => policies::run(args, &mut out),
-        Command::Policy { command } => {
-            tread_authoring::run(command, |claims| approval::needed(claims, None), &mut out)
-        }
+        Command::Policy { command } => tread_authoring::run(command, &mut out),
         Command::Manifests(args) => manifests::run(args, &mut out),
         Command::Serve(args) => serve::run(args),
         Command::Node { .. } => Ok(Exit::Done),

@@ -76,7 +76,7 @@ impl Claimed {
     /// As the policy will declare it.
     pub(super) fn claim(&self) -> Claim {
         let (least, most) = self.fragment.range();
-        Claim { changes: self.pattern.clone(), least, most, with_unchanged: false }
+        Claim::on(self.pattern.clone(), least, most)
     }
 
     /// As the source has it.

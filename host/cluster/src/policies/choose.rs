@@ -1,10 +1,9 @@
 //! Which version of a policy decides.
 
-use super::approval;
 use super::register::config_map_of;
 use tread_kube::api::DisruptionPolicy;
 use tread_kube::api::disruption_policy::{ClaimStatus, Layer, Mode, State};
-use tread_model::claim::usable_claims;
+use tread_model::claim::{approval, usable_claims};
 use tread_model::description::Claim;
 use tread_model::digest::Sha256;
 use tread_model::verdict::{Failure, FailureKind};

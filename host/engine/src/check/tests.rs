@@ -1,10 +1,6 @@
 use super::*;
 use tread_model::change::State;
 
-fn claim(changes: &str, least: Effect, most: Effect) -> Claim {
-    Claim { changes: changes.to_owned(), least, most, with_unchanged: false }
-}
-
 fn change(id: &str) -> Change<'static> {
     Change { id: id.to_owned(), before: State::Absent, after: State::Text("x".into()) }
 }
@@ -33,9 +29,9 @@ fn check(
 #[test]
 fn the_claims_that_match_a_change_give_its_range_together() {
     let claims = [
-        claim("file:/etc/**", Effect::Reload, Effect::Reload),
-        claim("file:/etc/a/*", Effect::Drain, Effect::Drain),
-        claim("file:/usr/**", Effect::None, Effect::Refuse),
+        Claim::on("file:/etc/**", Effect::Reload, Effect::Reload),
+        Claim::on("file:/etc/a/*", Effect::Drain, Effect::Drain),
+        Claim::on("file:/usr/**", Effect::None, Effect::Refuse),
     ];
     let ranges = Ranges::new(&claims).unwrap();
     for (id, range) in [
@@ -70,7 +66,7 @@ fn an_answer_is_held_to_the_range_on_both_sides() {
         (Effect::Reboot, Effect::Reboot, Answer::Abstain, true),
     ] {
         let text = format!("{least} to {most}: {answer:?}");
-        let claims = [claim("os-image", least, most)];
+        let claims = [Claim::on("os-image", least, most)];
         let checked = check(&claims, &["os-image"], Layer::Builtin, vec![verdict(0, answer)]);
         let kind = checked.err().map(|failure| failure.kind);
         assert_eq!(kind, (!fits).then_some(FailureKind::BeyondClaim), "{text}");
@@ -79,7 +75,7 @@ fn an_answer_is_held_to_the_range_on_both_sides() {
 
 #[test]
 fn the_order_of_verdicts_is_free_and_silence_is_none() {
-    let claims = [claim("file:/**", Effect::None, Effect::Restart)];
+    let claims = [Claim::on("file:/**", Effect::None, Effect::Restart)];
     let ids = ["file:/a", "file:/b", "file:/c"];
     let verdicts = vec![verdict(2, restart("c.service")), verdict(0, v1::Answer::Abstain)];
     let checked = check(&claims, &ids, Layer::Template, verdicts).unwrap();
@@ -90,7 +86,7 @@ fn the_order_of_verdicts_is_free_and_silence_is_none() {
 
 #[test]
 fn abstaining_twice_is_bad_output_too() {
-    let claims = [claim("file:/**", Effect::None, Effect::Restart)];
+    let claims = [Claim::on("file:/**", Effect::None, Effect::Restart)];
     let verdicts = vec![verdict(0, v1::Answer::Abstain), verdict(0, v1::Answer::Abstain)];
     let failure = check(&claims, &["file:/a"], Layer::Template, verdicts).unwrap_err();
     assert_eq!(failure.kind, FailureKind::BadOutput);
@@ -98,7 +94,7 @@ fn abstaining_twice_is_bad_output_too() {
 
 #[test]
 fn a_reboot_without_a_drain_is_for_the_admin_layer() {
-    let claims = [claim("file:/**", Effect::None, Effect::Reboot)];
+    let claims = [Claim::on("file:/**", Effect::None, Effect::Reboot)];
     for (layer, fits) in [(Layer::Admin, true), (Layer::Template, false), (Layer::Builtin, false)] {
         let answer = v1::Answer::Act(vec![v1::Action::RebootUndrained]);
         let checked = check(&claims, &["file:/a"], layer, vec![verdict(0, answer)]);
@@ -108,7 +104,7 @@ fn a_reboot_without_a_drain_is_for_the_admin_layer() {
 
 #[test]
 fn only_a_complete_name_of_a_unit_that_can_run_is_taken() {
-    let claims = [claim("file:/**", Effect::None, Effect::Restart)];
+    let claims = [Claim::on("file:/**", Effect::None, Effect::Restart)];
     for (unit, fits) in [
         ("crio.service", true),
         ("app@blue.service", true),

@@ -70,7 +70,7 @@ pub struct Guest {
 }
 
 pub fn claim(changes: &str, least: Effect, most: Effect) -> Claim {
-    Claim { changes: changes.to_owned(), least, most, with_unchanged: false }
+    Claim::on(changes, least, most)
 }
 
 pub fn described() -> Description {

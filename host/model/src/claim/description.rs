@@ -135,8 +135,7 @@ mod tests {
     use crate::effect::Effect;
 
     fn claim(changes: &str) -> Claim {
-        let changes = changes.to_owned();
-        Claim { changes, least: Effect::None, most: Effect::Restart, with_unchanged: false }
+        Claim::on(changes, Effect::None, Effect::Restart)
     }
 
     fn good() -> Description {

@@ -175,13 +175,7 @@ mod tests {
     use crate::effect::Effect;
 
     fn claims(patterns: &[&str]) -> Vec<Claim> {
-        let claim = |pattern: &&str| Claim {
-            changes: (*pattern).to_owned(),
-            least: Effect::None,
-            most: Effect::Reboot,
-            with_unchanged: false,
-        };
-        patterns.iter().map(claim).collect()
+        patterns.iter().map(|it| Claim::on(*it, Effect::None, Effect::Reboot)).collect()
     }
 
     #[test]

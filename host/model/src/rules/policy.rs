@@ -69,13 +69,7 @@ impl RulesPolicy {
                 }
                 claimed.insert(key, index);
                 if let Some(effect) = effect(&rule.then) {
-                    let changes = text.clone();
-                    claims.push(Claim {
-                        changes,
-                        least: effect,
-                        most: effect,
-                        with_unchanged: false,
-                    });
+                    claims.push(Claim::on(text.clone(), effect, effect));
                 }
             }
         }

@@ -4,12 +4,7 @@ use tread_kube::api::{DisruptionPolicySpec, DisruptionPolicyStatus};
 use tread_model::effect::Effect;
 
 fn claim(changes: &str) -> Claim {
-    Claim {
-        changes: changes.to_owned(),
-        least: Effect::None,
-        most: Effect::Restart,
-        with_unchanged: false,
-    }
+    Claim::on(changes, Effect::None, Effect::Restart)
 }
 
 fn version(bytes: &str, claims: &[&str]) -> Version {

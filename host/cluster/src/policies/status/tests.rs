@@ -5,16 +5,12 @@ use tread_kube::api::disruption_policy::{ConfigMapSource, Layer, Mode, Source};
 use tread_model::digest::Sha256;
 use tread_model::effect::Effect;
 
-fn claim(changes: &str, least: Effect, most: Effect) -> Claim {
-    Claim { changes: changes.to_owned(), least, most, with_unchanged: false }
-}
-
 fn version(number: &str) -> Version {
     Version {
         name: "chrony".to_owned(),
         version: number.to_owned(),
         summary: "Restarts chronyd".to_owned(),
-        claims: vec![claim("file:/etc/chrony.conf", Effect::None, Effect::Restart)],
+        claims: vec![Claim::on("file:/etc/chrony.conf", Effect::None, Effect::Restart)],
         digest: Sha256::of(number.as_bytes()),
         settings_digest: Sha256::of(b"{}"),
         warnings: Vec::new(),
@@ -153,8 +149,10 @@ fn without_a_good_version_it_says_that_claims_cost_reboots() {
 
 #[test]
 fn an_approval_that_is_missing_says_how_to_give_it() {
-    let wide =
-        Version { claims: vec![claim("file:/**", Effect::None, Effect::None)], ..version("1.0.0") };
+    let wide = Version {
+        claims: vec![Claim::on("file:/**", Effect::None, Effect::None)],
+        ..version("1.0.0")
+    };
     let (after, note) = seen(&object(), &Attempt::Good(wide), None, 1);
     let (value, reason, message) = condition(&after, "Approved");
     assert_eq!((value, reason), ("False", "NeedsApproval"));
@@ -217,7 +215,7 @@ fn what_waits_or_comes_with_tread_shows_what_it_claims_when_it_is_switched_off_t
     let (again, note) = seen(&off, &untried, None, 3);
     assert_eq!((again, note), (off, None), "or every look would be a write");
 
-    let wide = vec![claim("file:/**", Effect::None, Effect::Reload)];
+    let wide = vec![Claim::on("file:/**", Effect::None, Effect::Reload)];
     let wide = Attempt::Good(Version { claims: wide, ..version("1.0.0") });
     let (waits, _) = seen(&object(), &wide, None, 1);
     assert_eq!(waits.status.as_ref().unwrap().state, Some(State::NeedsApproval));
@@ -236,13 +234,15 @@ fn a_disabled_policy_is_known_as_such() {
 #[test]
 fn a_column_is_cut_with_a_count() {
     let all: Vec<Claim> = (0..10)
-        .map(|n| claim(&format!("file:/etc/some/where/{n}.conf"), Effect::Reload, Effect::Reload))
+        .map(|n| {
+            Claim::on(format!("file:/etc/some/where/{n}.conf"), Effect::Reload, Effect::Reload)
+        })
         .collect();
     assert_eq!(
         claims_summary(&all),
         "file:/etc/some/where/0.conf, file:/etc/some/where/1.conf and 8 more"
     );
-    let long = claim(&format!("file:/{}", "a".repeat(500)), Effect::None, Effect::None);
+    let long = Claim::on(format!("file:/{}", "a".repeat(500)), Effect::None, Effect::None);
     assert!(claims_summary(&[long]).len() <= LONGEST_SUMMARY);
     assert_eq!(effects(&all), "reload");
     assert_eq!((claims_summary(&[]), effects(&[])), (String::new(), String::new()));

@@ -30,12 +30,7 @@ fn nothing(pattern: &str) -> Value {
 }
 
 fn claims(name: &str, layer: Layer, claims: &[(&str, Effect, Effect)]) -> Voice {
-    let claims = claims.iter().map(|(changes, least, most)| Claim {
-        changes: (*changes).to_owned(),
-        least: *least,
-        most: *most,
-        with_unchanged: false,
-    });
+    let claims = claims.iter().map(|(changes, least, most)| Claim::on(*changes, *least, *most));
     Voice { name: name.to_owned(), layer, may_relax: false, says: Says::Claims(claims.collect()) }
 }
 

@@ -1,13 +1,17 @@
 //! Whether a policy may claim what it claims, or an admin has to say so first.
 
-use tread_model::claim::Pattern;
-use tread_model::description::Claim;
+use super::Pattern;
+use crate::description::Claim;
+use crate::text::listed;
+
+/// How many claims a sentence names.
+const NAMED: usize = 3;
 
 /// Why an admin has to approve a policy; None: nobody has to.
 ///
-/// `listed` is what its namespace lists, one claim a line.
-pub fn needed(claims: &[Claim], listed: Option<&str>) -> Option<String> {
-    let listed = listed.map(|text| {
+/// `allowed` is what its namespace lists, one claim a line.
+pub fn needed(claims: &[Claim], allowed: Option<&str>) -> Option<String> {
+    let allowed = allowed.map(|text| {
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
         lines.filter_map(|line| Pattern::parse(line).ok().map(|it| (line, it))).collect::<Vec<_>>()
     });
@@ -19,18 +23,21 @@ pub fn needed(claims: &[Claim], listed: Option<&str>) -> Option<String> {
         let Ok(pattern) = Pattern::parse(text) else { continue };
         if pattern.is_wide() {
             wide.push(text);
-        } else if let Some(listed) = &listed
-            && !listed.iter().any(|(line, allowed)| covers(line, allowed, text, &pattern))
+        } else if let Some(lines) = &allowed
+            && !lines.iter().any(|(line, allowed)| covers(line, allowed, text, &pattern))
         {
             beyond.push(text);
         }
     }
     let mut why = Vec::new();
     if !wide.is_empty() {
-        why.push(format!("it claims as much as {}", few(&wide)));
+        why.push(format!("it claims as much as {}", listed(&wide, NAMED)));
     }
     if !beyond.is_empty() {
-        why.push(format!("it claims {}, which its namespace does not list", few(&beyond)));
+        why.push(format!(
+            "it claims {}, which its namespace does not list",
+            listed(&beyond, NAMED)
+        ));
     }
     (!why.is_empty()).then(|| why.join(", and "))
 }
@@ -53,33 +60,19 @@ fn covers(line: &str, allowed: &Pattern, text: &str, claimed: &Pattern) -> bool 
         && text.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'))
 }
 
-fn few(all: &[&str]) -> String {
-    let shown = all.iter().take(3).copied().collect::<Vec<_>>().join(", ");
-    match all.len().saturating_sub(3) {
-        0 => shown,
-        more => format!("{shown} and {more} more"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tread_model::effect::Effect;
+    use crate::effect::Effect;
 
     fn claims(all: &[&str]) -> Vec<Claim> {
-        let claim = |changes: &&str| Claim {
-            changes: (*changes).to_owned(),
-            least: Effect::None,
-            most: Effect::Reboot,
-            with_unchanged: false,
-        };
-        all.iter().map(claim).collect()
+        all.iter().map(|it| Claim::on(*it, Effect::None, Effect::Reboot)).collect()
     }
 
     #[test]
     fn a_namespace_allows_what_it_lists_and_nothing_wide() {
         let app = Some("file:/etc/app/**\n\n  unit:app.service  \n");
-        for (claimed, listed, why) in [
+        for (claimed, allowed, why) in [
             (&["file:/etc/app/a.conf"][..], None, None),
             (&["file:/etc/app/**"], None, None),
             (&["file:/**"], None, Some("it claims as much as file:/**")),
@@ -101,11 +94,11 @@ mod tests {
             ),
             (&["file:/**", "unit:a.service"], app, Some("file:/**, and it claims unit:a.service")),
         ] {
-            let found = needed(&claims(claimed), listed);
+            let found = needed(&claims(claimed), allowed);
             match (why, &found) {
                 (None, None) => {}
                 (Some(words), Some(found)) if found.contains(words) => {}
-                _ => panic!("{claimed:?} with {listed:?}: {found:?}"),
+                _ => panic!("{claimed:?} with {allowed:?}: {found:?}"),
             }
         }
     }
