@@ -5,6 +5,7 @@ use tread_console::inputs;
 use tread_model::change::{Change, Content, State};
 use tread_model::claim::Pattern;
 use tread_model::description::Claim;
+use tread_model::text::listed;
 use tread_model::verdict::{Failure, FailureKind};
 
 /// What helps to explain a failure.
@@ -139,13 +140,7 @@ pub(crate) fn matches(claim: &Claim, id: &str) -> bool {
 
 /// The first few of some names.
 pub(crate) fn shortened<'n>(names: impl Iterator<Item = &'n str>) -> String {
-    const MOST: usize = 8;
-    let names: Vec<&str> = names.collect();
-    let first: Vec<&str> = names.iter().take(MOST).copied().collect();
-    match names.len().saturating_sub(MOST) {
-        0 => first.join(", "),
-        more => format!("{} and {more} more", first.join(", ")),
-    }
+    listed(&names.collect::<Vec<_>>(), 8)
 }
 
 fn size(change: &Change<'_>) -> usize {
@@ -172,13 +167,7 @@ mod tests {
     use tread_model::effect::Effect;
 
     fn claims(all: &[&str]) -> Vec<Claim> {
-        let claim = |changes: &&str| Claim {
-            changes: (*changes).to_owned(),
-            least: Effect::None,
-            most: Effect::Reload,
-            with_unchanged: false,
-        };
-        all.iter().map(claim).collect()
+        all.iter().map(|it| Claim::on(*it, Effect::None, Effect::Reload)).collect()
     }
 
     fn change(id: &str) -> Change<'static> {

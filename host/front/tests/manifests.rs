@@ -11,7 +11,7 @@
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use tread_front::manifests::{Mode, Options, all};
-use tread_test_bed::{ControlPlane, Shared, eventually};
+use tread_test_bed::{ControlPlane, Shared, eventually, golden};
 
 static BED: Shared = Shared::new(ControlPlane::options);
 
@@ -66,17 +66,7 @@ fn a_change_of_what_is_installed_is_seen_in_review() {
             })
             .collect();
         let made = yaml(&made);
-        let path = dir.join(format!("{name}.yaml"));
-        if std::env::var_os("TREAD_UPDATE").is_some() {
-            std::fs::write(&path, &made).unwrap();
-        }
-        let committed = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(
-            committed == made,
-            "{} is not what the code makes: run the test again with TREAD_UPDATE=1, and look at \
-             the difference",
-            path.display()
-        );
+        golden(&dir.join(format!("{name}.yaml")), &made).unwrap();
     }
     assert_eq!(std::fs::read_dir(dir).unwrap().count(), variants().len());
 }

@@ -332,20 +332,12 @@ fn noise() -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kube::core::Status;
-    use kube::core::response::StatusDetails;
+    use serde_json::json;
+    use tread_test_bed::refusal;
 
     fn error(code: u16, details: Option<(&str, &str)>) -> kube::Error {
-        let mut status = Status::failure("why", "Reason").with_code(code);
-        status.details = details.map(|(kind, group)| StatusDetails {
-            name: String::new(),
-            group: group.to_owned(),
-            kind: kind.to_owned(),
-            uid: String::new(),
-            causes: Vec::new(),
-            retry_after_seconds: 0,
-        });
-        kube::Error::Api(Box::new(status))
+        let details = details.map(|(kind, group)| json!({"kind": kind, "group": group}));
+        refusal(json!({"code": code, "message": "why", "reason": "Reason", "details": details}))
     }
 
     #[test]

@@ -32,16 +32,19 @@ pub fn with_causes(error: &dyn std::error::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kube::core::Status;
+    use serde_json::json;
+    use tread_test_bed::refusal;
 
     #[test]
     fn an_answer_is_told_in_the_words_of_the_api_server() {
-        let error = |status: Status| in_words(&kube::Error::Api(Box::new(status)));
-        let full = Status::failure("leases is forbidden", "Forbidden").with_code(403);
-        assert_eq!(error(full), "leases is forbidden");
-        assert_eq!(error(Status::failure("", "Forbidden").with_code(403)), "Forbidden");
-        let none = error(Status::failure("", "").with_code(502));
-        assert_eq!(none, "the API server answered with 502");
+        for (message, reason, code, told) in [
+            ("leases is forbidden", "Forbidden", 403, "leases is forbidden"),
+            ("", "Forbidden", 403, "Forbidden"),
+            ("", "", 502, "the API server answered with 502"),
+        ] {
+            let error = refusal(json!({"message": message, "reason": reason, "code": code}));
+            assert_eq!(in_words(&error), told);
+        }
     }
 
     #[test]

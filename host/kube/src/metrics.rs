@@ -1,11 +1,13 @@
 //! What Prometheus can ask: names are a promise, so they all stand here.
 
+mod labels;
 mod process;
 
 use crate::api::disruption_policy::State;
+use labels::OUTCOMES;
 use process::Process;
+use prometheus_client::encoding::EncodeMetric as _;
 use prometheus_client::encoding::text::encode;
-use prometheus_client::encoding::{EncodeLabelSet, EncodeMetric as _};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -17,90 +19,9 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use tread_model::verdict::FailureKind;
 
-/// A policy, by the name that it has in plans.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct OfPolicy {
-    /// Its name.
-    pub policy: String,
-}
-
-/// What became of a change.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct Decided {
-    /// Who decided; empty: nobody.
-    pub policy: String,
-    /// decided, fallback, failed or refused.
-    pub outcome: &'static str,
-}
-
-/// All outcomes that are counted.
-const OUTCOMES: [&str; 4] = ["decided", "fallback", "failed", "refused"];
-
-/// A failure of a policy.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct Failed {
-    /// Which policy.
-    pub policy: String,
-    /// The failure's stable name.
-    pub failure: String,
-}
-
-/// What state policies are in.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct InState {
-    /// Loaded, LastGood, Failed, …
-    pub state: &'static str,
-}
-
-/// The state of a policy, by the name of its object.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
-pub struct StateOf {
-    /// The name of its DisruptionPolicy.
-    pub name: String,
-    /// Loaded, LastGood, Failed, …
-    pub state: &'static str,
-}
-
-/// What is said of boot images.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct WithVerdict {
-    /// Passes, Warns, Waits or Blocks.
-    pub verdict: &'static str,
-}
-
-/// What plans cost.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct WithEffect {
-    /// none, reload, restart, drain, reboot or refuse.
-    pub effect: &'static str,
-}
-
-/// What the API server was asked for in vain.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct ApiError {
-    /// list, watch, get, create, update, patch or delete.
-    pub verb: &'static str,
-    /// The kind of the objects.
-    pub kind: &'static str,
-    /// The HTTP status, or 0 if no answer came.
-    pub code: u16,
-}
-
-/// Objects of a kind.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct OfKind {
-    /// The kind of the objects.
-    pub kind: &'static str,
-}
-
-/// What became of connections for which there was no room.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct Turned {
-    /// plain or tls.
-    pub port: &'static str,
-    /// refused, or closed: it was silent, and made way for another one.
-    pub how: &'static str,
-}
+pub use labels::{
+    ApiError, Decided, Failed, InState, OfKind, OfPolicy, StateOf, Turned, WithEffect, WithVerdict,
+};
 
 /// All that is measured. Clones share everything.
 #[derive(Debug, Clone)]

@@ -1,14 +1,12 @@
 //! What the API server asks: an AdmissionReview, of which no more is read than has
 //! to be known.
 
+use crate::api::words::MACHINE_CONFIG_GROUP;
 use crate::whole::Whole;
 use kube::core::admission::Operation;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-
-/// The group of MachineConfigs and their pools.
-const CONFIGS: &str = "machineconfiguration.openshift.io";
 
 /// What somebody is about to do.
 #[derive(Debug, Clone)]
@@ -99,7 +97,9 @@ impl Asked {
             _ => request.object,
         };
         let before = match request.operation {
-            Operation::Update if request.resource.group != CONFIGS => request.old_object,
+            Operation::Update if request.resource.group != MACHINE_CONFIG_GROUP => {
+                request.old_object
+            }
             _ => None,
         };
         let read = |object: Option<&RawValue>| {

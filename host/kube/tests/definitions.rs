@@ -11,33 +11,21 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use tread_kube::api::crds;
+use tread_test_bed::golden;
 
 fn all() -> Vec<CustomResourceDefinition> {
     [crds::crds(), crds::openshift()].concat()
 }
 
-fn golden(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(format!("{name}.yaml"))
-}
-
 #[test]
 fn a_change_of_a_schema_is_seen_in_review() {
+    let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     for crd in all() {
         let name = crd.metadata.name.clone().unwrap();
-        let path = golden(&name);
         let made = serde_saphyr::to_string(&crd).unwrap();
-        if std::env::var_os("TREAD_UPDATE").is_some() {
-            std::fs::write(&path, &made).unwrap();
-        }
-        let committed = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(
-            committed == made,
-            "{} is not what the code makes: run the test again with TREAD_UPDATE=1, and look at \
-             the difference",
-            path.display()
-        );
+        golden(&dir.join(format!("{name}.yaml")), &made).unwrap();
     }
-    let files = std::fs::read_dir(golden("x").parent().unwrap()).unwrap().count();
+    let files = std::fs::read_dir(dir).unwrap().count();
     assert_eq!(files, all().len(), "tests/golden holds a definition that no code makes");
 }
 

@@ -8,6 +8,7 @@
 
 mod check;
 mod pattern;
+mod problem;
 mod read;
 mod same;
 

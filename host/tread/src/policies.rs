@@ -18,6 +18,7 @@ use tread_loading::args::PolicyArgs;
 use tread_loading::{policies, sandbox};
 use tread_model::description::Claim;
 use tread_model::digest::Sha256;
+use tread_model::text::and_more;
 use tread_model::verdict::Layer;
 
 const EXAMPLES: &str = "\
@@ -134,10 +135,7 @@ fn table_of(rows: &[Row<'_>]) -> Vec<Vec<String>> {
     let cells = rows.iter().map(|row| {
         let mut claims: Vec<&str> =
             row.claims.iter().take(2).map(|claim| claim.changes.as_str()).collect();
-        let more = match row.claims.len().saturating_sub(claims.len()) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
+        let more = and_more(row.claims.len(), claims.len());
         claims.sort_unstable();
         vec![
             row.name.to_owned(),

@@ -96,7 +96,7 @@ fn compare(page: &str, start: &str, end: &str, expected: &str) {
     let readme = std::fs::read_to_string(&path).unwrap();
     let (before, rest) = readme.split_once(start).expect("the page has the start of the part");
     let (found, after) = rest.split_once(end).expect("the page has the end of the part");
-    if std::env::var_os("TREAD_UPDATE").is_some() {
+    if tread_test_bed::is_update() {
         std::fs::write(&path, format!("{before}{start}{expected}{end}{after}")).unwrap();
         return;
     }

@@ -22,8 +22,10 @@
 mod access;
 mod control_plane;
 mod faults;
+mod golden;
 mod nodes;
 mod parts;
+mod refusal;
 mod shared;
 mod supervisor;
 
@@ -34,7 +36,9 @@ use std::time::{Duration, Instant};
 pub use access::{Access, Ran};
 pub use control_plane::ControlPlane;
 pub use faults::Paused;
+pub use golden::{golden, is_update};
 pub use parts::{Options, Part};
+pub use refusal::refusal;
 pub use shared::{Shared, shared};
 pub use supervisor::Signal;
 

@@ -6,7 +6,6 @@ use super::facts::Facts;
 use super::kinds::CLUSTER_OPERATOR;
 use super::report::Report;
 use super::settings::Settings;
-use super::standing::MADE_BY;
 use super::status::upgradeable;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -20,8 +19,7 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 use tread_kube::api::boot_images::SkewMode;
 use tread_kube::api::conditions::{Finding, set};
-use tread_kube::api::words::MANAGER;
-use tread_kube::api::words::NAME;
+use tread_kube::api::words::{MADE_BY_LABEL, MANAGER, NAME, PART_OF_LABEL};
 use tread_kube::asking::{Call, CallOutcome, Failed, ask};
 use tread_kube::clean::cleaned;
 use tread_kube::watching::Unwritten;
@@ -146,11 +144,11 @@ async fn create(settings: &Settings, api: &Api<DynamicObject>) -> Result<(), Fai
         })
         .collect();
     let object = json!({
-        "apiVersion": format!("{}/{}", CLUSTER_OPERATOR.group, CLUSTER_OPERATOR.version),
+        "apiVersion": CLUSTER_OPERATOR.resource().api_version,
         "kind": CLUSTER_OPERATOR.kind,
         "metadata": {
             "name": NAME,
-            "labels": {MADE_BY.0: MADE_BY.1, "app.kubernetes.io/part-of": NAME},
+            "labels": {MADE_BY_LABEL: MANAGER, PART_OF_LABEL: NAME},
             "ownerReferences": owners,
         },
         "spec": {},

@@ -1,8 +1,6 @@
 //! All that is known about boot images, folded from what watches or lists say.
 
-use super::kinds::{
-    CLUSTER_OPERATOR, CLUSTER_VERSION, MACHINE_CONFIGURATION, POOL, STREAM_LABEL, the_one,
-};
+use super::kinds::{CLUSTER_OPERATOR, CLUSTER_VERSION, MACHINE_CONFIGURATION, POOL, the_one};
 use super::machine::{Key, Machine, Unread, makes_machines, read_template};
 use super::standing::Standing;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -14,6 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tread_kube::api::BootImages;
 use tread_kube::api::machines::{INFRASTRUCTURE, Kind, PROVISIONING};
+use tread_kube::api::words::STREAM_LABEL;
 use tread_model::boot_images::catalogue::essence;
 use tread_model::boot_images::{Boots, Catalogue, Release, shown};
 

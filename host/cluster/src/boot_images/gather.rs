@@ -3,7 +3,7 @@
 
 use super::facts::Facts;
 use super::gathered::{Gathered, Input, Map};
-use super::kinds::{self, CATALOGUE, CATALOGUE_NAMESPACE, CLUSTER_OPERATOR, GIVEN_LABEL, KEPT};
+use super::kinds::{self, CATALOGUE, CATALOGUE_NAMESPACE, CLUSTER_OPERATOR, KEPT};
 use super::machine::brought;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::ListParams;
@@ -13,6 +13,7 @@ use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use std::fmt::Debug;
 use tread_kube::api::BootImages;
+use tread_kube::api::words::STREAM_METADATA_LABEL;
 use tread_kube::asking::{Call, CallOutcome, Failed, PATIENCE, ask_again, is_busy};
 use tread_kube::metrics::Metrics;
 use tread_kube::watching::seen::{Seen, each_by_itself};
@@ -39,7 +40,7 @@ pub async fn gather(client: &Client, namespace: &str) -> (Facts, Vec<(String, Fa
     for (map, namespace, params) in [
         (Map::Current, CATALOGUE_NAMESPACE, named(CATALOGUE)),
         (Map::Kept, namespace, named(KEPT)),
-        (Map::Given, namespace, ListParams::default().labels(GIVEN_LABEL)),
+        (Map::Given, namespace, ListParams::default().labels(STREAM_METADATA_LABEL)),
     ] {
         let api: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
         let call = Call::new("list", "configmaps").within(namespace);

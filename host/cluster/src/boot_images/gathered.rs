@@ -2,7 +2,7 @@
 
 use super::facts::{Facts, kept, stamped};
 use super::kinds::{
-    self, CATALOGUE, CATALOGUE_NAMESPACE, CLUSTER_OPERATOR, CLUSTER_VERSION, GIVEN_LABEL, KEPT,
+    self, CATALOGUE, CATALOGUE_NAMESPACE, CLUSTER_OPERATOR, CLUSTER_VERSION, KEPT,
     MACHINE_CONFIGURATION, POOL, the_one,
 };
 use super::machine::{Brought, Key, Unread, brought};
@@ -18,6 +18,7 @@ use std::sync::Arc;
 use tread_kube::api::BootImages;
 use tread_kube::api::boot_images::BOOT_IMAGES;
 use tread_kube::api::machines::Kind;
+use tread_kube::api::words::STREAM_METADATA_LABEL;
 use tread_kube::metrics::Metrics;
 use tread_kube::watching::fold::{Change, Fold};
 use tread_kube::watching::seen::Seen;
@@ -98,7 +99,7 @@ pub fn inputs(
             KEPT_MAPS,
             Config::default().fields(&format!("metadata.name={KEPT}")),
         ),
-        (Map::Given, namespace, GIVEN_MAPS, Config::default().labels(GIVEN_LABEL)),
+        (Map::Given, namespace, GIVEN_MAPS, Config::default().labels(STREAM_METADATA_LABEL)),
     ];
     for (map, namespace, name, config) in maps {
         let api: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);

@@ -3,36 +3,8 @@
 use tread_kube::api::machines::{self, INFRASTRUCTURE, Kind, PROVISIONING};
 use tread_kube::api::words::NAME;
 
-pub use tread_kube::api::machines::CLUSTER_OPERATOR;
-
-/// Which release the cluster runs, and with which it was installed.
-pub const CLUSTER_VERSION: Kind = Kind {
-    name: "clusterversions.config.openshift.io",
-    group: "config.openshift.io",
-    version: "v1",
-    kind: "ClusterVersion",
-    plural: "clusterversions",
-    namespaced: false,
-};
-
-/// How OpenShift's updater of boot images is set, and how it stands with it.
-pub const MACHINE_CONFIGURATION: Kind = Kind {
-    name: "machineconfigurations.operator.openshift.io",
-    group: "operator.openshift.io",
-    version: "v1",
-    kind: "MachineConfiguration",
-    plural: "machineconfigurations",
-    namespaced: false,
-};
-
-/// Which stream the nodes of a pool are of.
-pub const POOL: Kind = Kind {
-    name: "machineconfigpools.machineconfiguration.openshift.io",
-    group: "machineconfiguration.openshift.io",
-    version: "v1",
-    kind: "MachineConfigPool",
-    plural: "machineconfigpools",
-    namespaced: false,
+pub use tread_kube::api::machines::{
+    CLUSTER_OPERATOR, CLUSTER_VERSION, MACHINE_CONFIGURATION, POOL,
 };
 
 /// All kinds of others.
@@ -47,7 +19,7 @@ pub fn watched() -> impl Iterator<Item = Kind> {
 
 /// Those that the index knows.
 pub fn known() -> impl Iterator<Item = Kind> {
-    [CLUSTER_VERSION, MACHINE_CONFIGURATION, POOL].into_iter()
+    machines::KNOWN.iter().copied()
 }
 
 /// The name of the one object that counts, of a kind that has only one.
@@ -69,12 +41,5 @@ pub const CATALOGUE: &str = "coreos-bootimages";
 
 /// The ConfigMap in which tread keeps former stream metadata.
 pub const KEPT: &str = "tread-boot-images";
-/// On a ConfigMap in tread's own namespace: it holds stream metadata of an older release.
-pub const GIVEN_LABEL: &str = "tread.dev/boot-images";
 /// How many releases are kept.
 pub const MOST_KEPT: usize = 20;
-
-/// On a machine resource: the version of its image, which an admin vouches for.
-pub const ANNOTATION: &str = "tread.dev/boot-image";
-/// On a machine resource or a pool: its stream.
-pub const STREAM_LABEL: &str = "machineconfiguration.openshift.io/osstream";

@@ -1,6 +1,5 @@
 //! A machine resource, as far as it says what its machines boot.
 
-use super::kinds::{ANNOTATION, STREAM_LABEL};
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt as _;
 use kube::core::{DynamicObject, ObjectMeta};
@@ -9,6 +8,7 @@ use std::collections::BTreeMap;
 use tread_kube::api::machines::{
     CAPI_MACHINE_DEPLOYMENT, CAPI_MACHINE_SET, CONTROL_PLANE_MACHINE_SET, Kind, MACHINE_SET,
 };
+use tread_kube::api::words::{BOOT_IMAGE_ANNOTATION, STREAM_LABEL};
 use tread_kube::watching::seen::Seen;
 use tread_model::boot_images::provider::{self, Boots};
 use tread_model::boot_images::{shown, template};
@@ -172,7 +172,7 @@ impl Machine {
             plural: kind.plural,
             uid: object.uid().unwrap_or_default(),
             created: object.creation_timestamp().map(|time| time.0),
-            annotation: object.annotations().get(ANNOTATION).cloned(),
+            annotation: object.annotations().get(BOOT_IMAGE_ANNOTATION).cloned(),
             stream: stream.or_else(|| label_of_template(STREAM_LABEL)),
             labels: object.labels().clone(),
             arch: provider::architecture(object.annotations()),

@@ -5,10 +5,7 @@ use kube::ResourceExt as _;
 use kube::core::DynamicObject;
 use serde::Deserialize as _;
 use serde_json::Value;
-use tread_kube::api::words::NAME;
-
-/// What says that tread made it.
-pub(super) const MADE_BY: (&str, &str) = ("app.kubernetes.io/managed-by", NAME);
+use tread_kube::api::words::{MADE_BY_LABEL, MANAGER};
 
 /// The ClusterOperator as it stands there.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,7 +24,7 @@ impl Standing {
         Standing {
             uid: object.uid().unwrap_or_default(),
             version: object.resource_version().unwrap_or_default(),
-            is_ours: object.labels().get(MADE_BY.0).is_some_and(|it| it == MADE_BY.1),
+            is_ours: object.labels().get(MADE_BY_LABEL).is_some_and(|it| it == MANAGER),
             conditions: conditions.into_iter().flatten().filter_map(read).collect(),
         }
     }

@@ -4,6 +4,7 @@
 use super::choose::{Attempt, Version};
 use super::material::Material;
 use k8s_openapi::jiff::Timestamp;
+use kube::Resource;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
@@ -13,6 +14,8 @@ use tread_engine::limits::Limits;
 use tread_engine::policy::{Policy, Wishes, complete_settings};
 use tread_engine::sandbox::{Module, Sandbox};
 use tread_kube::api::disruption_policy::PolicyLimits;
+use tread_kube::api::openshift::MACHINE_CONFIGURATION;
+use tread_kube::api::{DisruptionPolicy, MachineConfiguration};
 use tread_model::description::{Claim, Description};
 use tread_model::digest::Sha256;
 use tread_model::problem::Problems;
@@ -223,14 +226,13 @@ impl Loader {
             }
             Body::Rules(rules) => {
                 let spec = json!({"layer": layer.as_str(), "mayRelax": may_relax, "rules": rules});
-                let object = manifest("tread.dev/v1alpha1", "DisruptionPolicy", &job.object, &spec);
+                let object = manifest::<DisruptionPolicy>(&job.object, &spec);
                 (self.rules(&object, known)?, None)
             }
             Body::NodeDisruptionPolicy(rules) => {
                 let spec = json!({"nodeDisruptionPolicy": rules});
-                let (group, kind) = ("operator.openshift.io/v1", "MachineConfiguration");
-                let name = tread_kube::api::openshift::MACHINE_CONFIGURATION;
-                (self.rules(&manifest(group, kind, name, &spec), known)?, None)
+                let object = manifest::<MachineConfiguration>(MACHINE_CONFIGURATION, &spec);
+                (self.rules(&object, known)?, None)
             }
         };
         known.claims.clone_from(&policy.claims);
@@ -316,8 +318,9 @@ fn located(
     Failure { message, ..failure }
 }
 
-fn manifest(version: &str, kind: &str, name: &str, spec: &Value) -> Value {
-    json!({"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec})
+fn manifest<K: Resource<DynamicType = ()>>(name: &str, spec: &Value) -> Value {
+    json!({"apiVersion": K::api_version(&()), "kind": K::kind(&()), "metadata": {"name": name},
+        "spec": spec})
 }
 
 fn pin(text: &str) -> Result<Sha256, Failure> {

@@ -4,7 +4,7 @@ use super::snapshot::{Place, PolicyMap, Snapshot};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use tread_kube::api::disruption_policy::{ConfigMapSource, Layer, Mode, Source};
-use tread_kube::api::words::{MANAGER, POLICIES_LABEL, REGISTERED_BY_LABEL};
+use tread_kube::api::words::{MADE_BY_LABEL, MANAGER, POLICIES_LABEL, REGISTERED_BY_LABEL};
 use tread_kube::api::{DisruptionPolicy, DisruptionPolicySpec, openshift};
 use tread_kube::events::Reason;
 
@@ -282,10 +282,8 @@ pub fn registered_by(object: &DisruptionPolicy) -> Option<&str> {
 
 fn made_by_tread(object: &DisruptionPolicy) -> bool {
     let labels = object.metadata.labels.as_ref();
-    labels.is_some_and(|labels| labels.get(MADE_BY).is_some_and(|by| by == MANAGER))
+    labels.is_some_and(|labels| labels.get(MADE_BY_LABEL).is_some_and(|by| by == MANAGER))
 }
-
-const MADE_BY: &str = "app.kubernetes.io/managed-by";
 
 fn source(object: &DisruptionPolicy) -> Source {
     object.spec.source.clone().unwrap_or_default()
@@ -312,7 +310,7 @@ fn object(name: String, layer: Layer, source: Source) -> DisruptionPolicy {
     let spec =
         DisruptionPolicySpec { layer: Some(layer), source: Some(source), ..Default::default() };
     let mut object = DisruptionPolicy::new(&name, spec);
-    object.metadata.labels = Some([(MADE_BY.to_owned(), MANAGER.to_owned())].into());
+    object.metadata.labels = Some([(MADE_BY_LABEL.to_owned(), MANAGER.to_owned())].into());
     object
 }
 

@@ -2,7 +2,9 @@
 //! so is the test that proves each verb needed.
 
 use crate::names::{NAME, SECRET};
-use tread_kube::api::words::GROUP;
+use tread_kube::api::words::{
+    CONFIG_GROUP, GROUP, MACHINE_CONFIG_GROUP, MACHINE_GROUP, OPERATOR_GROUP,
+};
 
 /// The Lease of the leader.
 pub const LEASE: &str = "tread";
@@ -35,10 +37,6 @@ pub struct Grant {
 
 pub(super) const READ: &[&str] = &["get", "list", "watch"];
 const WATCH: &[&str] = &["list", "watch"];
-const MACHINES: &str = "machineconfiguration.openshift.io";
-const CONFIG: &str = "config.openshift.io";
-const OPERATOR: &str = "operator.openshift.io";
-const MACHINE: &str = "machine.openshift.io";
 const CLUSTER_API: &str = "cluster.x-k8s.io";
 const TEMPLATES: &str = "infrastructure.cluster.x-k8s.io";
 const WHAT_MACHINES_BOOT: &str = "which images new nodes boot from";
@@ -113,13 +111,23 @@ pub fn rules() -> Vec<Grant> {
             "an admin allows policies in a namespace by a label on it",
         ),
         cluster("", "nodes", WATCH, "plans say how many nodes go from which config"),
-        cluster(MACHINES, "machineconfigs", READ, "what nodes have and are to get"),
-        cluster(MACHINES, "machineconfigpools", WATCH, "which nodes get what, and what is paused"),
-        cluster(OPERATOR, "imagecontentsourcepolicies", WATCH, "mirrors become files on nodes"),
-        cluster(CONFIG, "imagedigestmirrorsets", WATCH, "mirrors become files on nodes"),
-        cluster(CONFIG, "imagetagmirrorsets", WATCH, "mirrors become files on nodes"),
+        cluster(MACHINE_CONFIG_GROUP, "machineconfigs", READ, "what nodes have and are to get"),
         cluster(
-            OPERATOR,
+            MACHINE_CONFIG_GROUP,
+            "machineconfigpools",
+            WATCH,
+            "which nodes get what, and what is paused",
+        ),
+        cluster(
+            OPERATOR_GROUP,
+            "imagecontentsourcepolicies",
+            WATCH,
+            "mirrors become files on nodes",
+        ),
+        cluster(CONFIG_GROUP, "imagedigestmirrorsets", WATCH, "mirrors become files on nodes"),
+        cluster(CONFIG_GROUP, "imagetagmirrorsets", WATCH, "mirrors become files on nodes"),
+        cluster(
+            OPERATOR_GROUP,
             "machineconfigurations",
             WATCH,
             "its nodeDisruptionPolicy is an admin's policy",
@@ -127,17 +135,17 @@ pub fn rules() -> Vec<Grant> {
         Grant {
             names: &[NAME],
             ..cluster(
-                CONFIG,
+                CONFIG_GROUP,
                 "clusteroperators",
                 &["delete", "list", "watch"],
                 "its own, which holds back updates, is removed where nobody asks for it any more",
             )
         },
-        cluster(CONFIG, "clusterversions", WATCH, "an update brings new configs"),
-        cluster(CONFIG, "infrastructures", WATCH, "a single node makes no machines"),
-        cluster(MACHINE, "controlplanemachinesets", WATCH, WHAT_MACHINES_BOOT),
-        cluster(MACHINE, "machines", &["list"], STUCK),
-        cluster(MACHINE, "machinesets", WATCH, WHAT_MACHINES_BOOT),
+        cluster(CONFIG_GROUP, "clusterversions", WATCH, "an update brings new configs"),
+        cluster(CONFIG_GROUP, "infrastructures", WATCH, "a single node makes no machines"),
+        cluster(MACHINE_GROUP, "controlplanemachinesets", WATCH, WHAT_MACHINES_BOOT),
+        cluster(MACHINE_GROUP, "machines", &["list"], STUCK),
+        cluster(MACHINE_GROUP, "machinesets", WATCH, WHAT_MACHINES_BOOT),
         cluster(CLUSTER_API, "machinedeployments", WATCH, WHAT_MACHINES_BOOT),
         cluster(CLUSTER_API, "machines", &["list"], STUCK),
         cluster(CLUSTER_API, "machinesets", WATCH, WHAT_MACHINES_BOOT),
@@ -249,7 +257,7 @@ pub fn rules() -> Vec<Grant> {
 pub fn blocking() -> Vec<Grant> {
     vec![
         cluster(
-            CONFIG,
+            CONFIG_GROUP,
             "clusteroperators",
             &["create"],
             "with `--block-upgrades`: updates are held back while boot images are too old; names \
@@ -258,7 +266,7 @@ pub fn blocking() -> Vec<Grant> {
         Grant {
             names: &[NAME],
             ..cluster(
-                CONFIG,
+                CONFIG_GROUP,
                 "clusteroperators/status",
                 &["patch"],
                 "with `--block-upgrades`: why updates are held back",

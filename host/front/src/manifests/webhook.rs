@@ -6,6 +6,7 @@ use k8s_openapi::api::admissionregistration::v1::{
     MatchCondition, RuleWithOperations, ServiceReference, ValidatingWebhook,
     ValidatingWebhookConfiguration, WebhookClientConfig,
 };
+use tread_kube::api::words::{CONFIG_GROUP, MACHINE_CONFIG_GROUP, MACHINE_GROUP, OPERATOR_GROUP};
 
 /// Where the API server finds tread.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,9 +19,9 @@ pub enum Reached {
 
 /// The resources of which a change is previewed, by group and version.
 const ASKED: [(&str, &str, &[&str]); 3] = [
-    ("machineconfiguration.openshift.io", "v1", &["machineconfigs"]),
-    ("config.openshift.io", "v1", &["imagedigestmirrorsets", "imagetagmirrorsets"]),
-    ("operator.openshift.io", "v1alpha1", &["imagecontentsourcepolicies"]),
+    (MACHINE_CONFIG_GROUP, "v1", &["machineconfigs"]),
+    (CONFIG_GROUP, "v1", &["imagedigestmirrorsets", "imagetagmirrorsets"]),
+    (OPERATOR_GROUP, "v1alpha1", &["imagecontentsourcepolicies"]),
 ];
 
 const CLUSTER_API: &[&str] =
@@ -28,8 +29,8 @@ const CLUSTER_API: &[&str] =
 
 /// The resources whose machines may boot an image that is too old.
 const MACHINES: [(&str, &str, &[&str]); 4] = [
-    ("machine.openshift.io", "v1beta1", &["machinesets", "machinesets/scale"]),
-    ("machine.openshift.io", "v1", &["controlplanemachinesets", "controlplanemachinesets/scale"]),
+    (MACHINE_GROUP, "v1beta1", &["machinesets", "machinesets/scale"]),
+    (MACHINE_GROUP, "v1", &["controlplanemachinesets", "controlplanemachinesets/scale"]),
     ("cluster.x-k8s.io", "v1beta1", CLUSTER_API),
     ("cluster.x-k8s.io", "v1beta2", CLUSTER_API),
 ];
@@ -67,7 +68,7 @@ pub fn configuration(namespace: &str, reached: &Reached) -> ValidatingWebhookCon
     let mut rules = ASKED.map(|it| asked(it, &["CREATE", "UPDATE", "DELETE"], "Cluster")).to_vec();
     rules.extend(MACHINES.map(|it| asked(it, &["CREATE", "UPDATE"], "Namespaced")));
     let releases: &[&str] = &["clusterversions"];
-    rules.push(asked(("config.openshift.io", "v1", releases), &["UPDATE"], "Cluster"));
+    rules.push(asked((CONFIG_GROUP, "v1", releases), &["UPDATE"], "Cluster"));
     let webhook = ValidatingWebhook {
         admission_review_versions: vec!["v1".to_owned()],
         // Whom to trust is filled in by tread.

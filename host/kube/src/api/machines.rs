@@ -45,7 +45,7 @@ impl Kind {
 }
 
 macro_rules! kinds {
-    ($($id:ident: $kind:literal, $plural:literal, $group:literal, $version:literal, $namespaced:literal;)*) => {
+    ($(#[$doc:meta])* $list:ident: $($id:ident: $kind:literal, $plural:literal, $group:literal, $version:literal, $namespaced:literal;)*) => {
         $(
             #[doc = concat!("`", $plural, ".", $group, "`")]
             pub const $id: Kind = Kind {
@@ -57,12 +57,14 @@ macro_rules! kinds {
                 namespaced: $namespaced,
             };
         )*
-        /// All of them.
-        pub const ALL: &[Kind] = &[$($id),*];
+        $(#[$doc])*
+        pub const $list: &[Kind] = &[$($id),*];
     };
 }
 
 kinds! {
+    /// All that are read for boot images alone.
+    ALL:
     MACHINE_SET: "MachineSet", "machinesets", "machine.openshift.io", "v1beta1", true;
     CONTROL_PLANE_MACHINE_SET: "ControlPlaneMachineSet", "controlplanemachinesets", "machine.openshift.io", "v1", true;
     CAPI_MACHINE_SET: "MachineSet", "machinesets", "cluster.x-k8s.io", "v1beta1", true;
@@ -75,6 +77,15 @@ kinds! {
     INFRASTRUCTURE: "Infrastructure", "infrastructures", "config.openshift.io", "v1", false;
     PROVISIONING: "Provisioning", "provisionings", "metal3.io", "v1alpha1", false;
     CLUSTER_OPERATOR: "ClusterOperator", "clusteroperators", "config.openshift.io", "v1", false;
+}
+
+kinds! {
+    /// Those that are read for more than boot images: which release the cluster runs, how OpenShift's
+    /// updater of boot images is set, and which stream the nodes of a pool are of.
+    KNOWN:
+    CLUSTER_VERSION: "ClusterVersion", "clusterversions", "config.openshift.io", "v1", false;
+    MACHINE_CONFIGURATION: "MachineConfiguration", "machineconfigurations", "operator.openshift.io", "v1", false;
+    POOL: "MachineConfigPool", "machineconfigpools", "machineconfiguration.openshift.io", "v1", false;
 }
 
 /// What a resource of OpenShift makes. They are not watched.

@@ -7,10 +7,22 @@ pub const VERSION: &str = "v1alpha1";
 /// Who tread is for the API server: field manager, and reporter of Events.
 pub const MANAGER: &str = "tread";
 
+/// OpenShift's groups: of nodes' configs and their pools,
+pub const MACHINE_CONFIG_GROUP: &str = "machineconfiguration.openshift.io";
+/// of settings of the cluster,
+pub const CONFIG_GROUP: &str = "config.openshift.io";
+/// of settings of its operators,
+pub const OPERATOR_GROUP: &str = "operator.openshift.io";
+/// and of machines.
+pub const MACHINE_GROUP: &str = "machine.openshift.io";
+
 /// On all that belongs to one program: its name.
 pub const NAME_LABEL: &str = "app.kubernetes.io/name";
 /// On all that belongs to tread, with the value [`NAME`].
 pub const PART_OF_LABEL: &str = "app.kubernetes.io/part-of";
+
+/// On what tread made by itself, with the value [`MANAGER`].
+pub const MADE_BY_LABEL: &str = "app.kubernetes.io/managed-by";
 
 /// On a ConfigMap, with the value [`IS_POLICY`]: it holds a policy.
 pub const POLICY_LABEL: &str = "tread.dev/policy";
@@ -38,6 +50,13 @@ pub const LOST_ANNOTATION: &str = "tread.dev/lost";
 /// On a ConfigMap in tread's own namespace: the DisruptionPolicy whose last good
 /// version it keeps, by UID.
 pub const LAST_GOOD_LABEL: &str = "tread.dev/last-good-of";
+
+/// On a ConfigMap in tread's own namespace: it holds stream metadata of an older release.
+pub const STREAM_METADATA_LABEL: &str = "tread.dev/boot-images";
+/// On a machine resource: the version of its image, which an admin vouches for.
+pub const BOOT_IMAGE_ANNOTATION: &str = "tread.dev/boot-image";
+/// On a machine resource or a pool: its stream.
+pub const STREAM_LABEL: &str = "machineconfiguration.openshift.io/osstream";
 
 /// What everything is called.
 pub const NAME: &str = "tread";

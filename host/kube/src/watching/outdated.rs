@@ -4,6 +4,7 @@
 use super::watches::Watches;
 use serde_json::Value;
 use std::collections::BTreeSet;
+use tread_model::text::listed;
 
 /// So many fields are named.
 const NAMED: usize = 5;
@@ -26,15 +27,10 @@ impl Watches {
         let all = self.dropped.borrow();
         let old = all.iter().filter(|(_, dropped)| !dropped.is_empty());
         old.map(|(kind, dropped)| {
-            let named: Vec<&str> = dropped.iter().map(String::as_str).take(NAMED).collect();
-            let more = match dropped.len().saturating_sub(NAMED) {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
+            let named = listed(&dropped.iter().collect::<Vec<_>>(), NAMED);
             format!(
-                "the definition of {kind} is older than this tread, and the API server drops {}{more}: \
-                 apply what `tread manifests` of this version prints",
-                named.join(", ")
+                "the definition of {kind} is older than this tread, and the API server drops {named}: \
+                 apply what `tread manifests` of this version prints"
             )
         })
         .collect()

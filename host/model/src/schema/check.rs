@@ -1,12 +1,13 @@
 //! Values held against the rules of a schema.
 
-use super::read::{Node, Others, Range, Rule, Type};
+use super::problem::{Place, counted, expected, named, short};
+use super::read::{Node, Others, Rule, Type};
 use super::same::{canonical, order, size, whole};
 use crate::read::fields::unknown;
+use crate::text::shortened;
 use serde_json::{Map, Value};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 /// No more problems are told.
 const MOST_PROBLEMS: usize = 8;
@@ -56,33 +57,6 @@ struct TooMuch;
 
 struct Checker {
     left: usize,
-}
-
-/// Where a value is.
-enum Place<'p> {
-    Root,
-    Field(&'p Place<'p>, &'p str),
-    Item(&'p Place<'p>, usize),
-}
-
-impl fmt::Display for Place<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Place::Root => Ok(()),
-            Place::Field(Place::Root, name) => write!(f, "{}", named(name)),
-            Place::Field(of, name) => write!(f, "{of}.{}", named(name)),
-            Place::Item(of, index) => write!(f, "{of}[{index}]"),
-        }
-    }
-}
-
-impl Place<'_> {
-    fn problem(&self, message: impl fmt::Display) -> String {
-        match self {
-            Place::Root => message.to_string(),
-            place => format!("{place}: {message}"),
-        }
-    }
 }
 
 impl Checker {
@@ -176,7 +150,7 @@ impl Checker {
                 Some(first) => {
                     // Writing it took more than a step.
                     self.spend(100)?;
-                    let first = cut(&first, 200);
+                    let first = shortened(&first, 200);
                     if why.len() < MOST && !why.contains(&first) {
                         why.push(first);
                     }
@@ -348,18 +322,6 @@ fn number(rule: &Rule, value: &Value, at: &Place<'_>, problems: &mut Vec<String>
     problems.push(at.problem(expected(&what, value)));
 }
 
-/// A problem, if there are too few or too many.
-fn counted(count: usize, range: &Range, of: &str, at: &Place<'_>) -> Option<String> {
-    let count = count as u64;
-    let (word, bound) = match range {
-        Range { least, .. } if count < *least => ("at least", *least),
-        Range { most, .. } if count > *most => ("at most", *most),
-        _ => return None,
-    };
-    let plural = if bound == 1 { "" } else { "s" };
-    Some(at.problem(format!("expected {word} {bound} {of}{plural}, found {count}")))
-}
-
 impl Type {
     fn fits(self, value: &Value) -> bool {
         match self {
@@ -371,44 +333,5 @@ impl Type {
             Type::List => value.is_array(),
             Type::Object => value.is_object(),
         }
-    }
-
-    fn in_words(self) -> &'static str {
-        match self {
-            Type::Null => "null",
-            Type::Boolean => "true or false",
-            Type::Integer => "a whole number",
-            Type::Number => "a number",
-            Type::Text => "text (quoted, where it looks like something else)",
-            Type::List => "a list, such as [\"a\", \"b\"]",
-            Type::Object => "an object, such as {\"a\": 1}",
-        }
-    }
-}
-
-fn expected(what: &str, found: &Value) -> String {
-    format!("expected {what}, found {}", short(found))
-}
-
-/// A value, as far as it fits into a sentence.
-fn short(value: &Value) -> String {
-    match value {
-        Value::String(text) => format!("{:?}", named(text)),
-        Value::Array(items) if items.is_empty() => "an empty list".to_owned(),
-        Value::Array(_) => "a list".to_owned(),
-        Value::Object(_) => "an object".to_owned(),
-        other => other.to_string(),
-    }
-}
-
-/// A text, as far as it fits into a sentence.
-fn named(text: &str) -> String {
-    cut(text, 60)
-}
-
-fn cut(text: &str, longest: usize) -> String {
-    match text.char_indices().nth(longest) {
-        None => text.to_owned(),
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
     }
 }

@@ -20,6 +20,7 @@ use tread_kube::asking::{Call, CallOutcome, Failed, ask};
 use tread_kube::metrics::Metrics;
 use tread_model::boot_images::rule::Reason;
 use tread_model::boot_images::{Outcome, Release, Verdict, user_data};
+use tread_model::text::and_more;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -153,11 +154,8 @@ fn in_few_words(waits: &[(String, Failed)], namespace: &str) -> Vec<String> {
     let is_forbidden = |(_, failed): &&(String, Failed)| failed.outcome == CallOutcome::Forbidden;
     let (forbidden, others): (Vec<_>, Vec<_>) = waits.iter().partition(is_forbidden);
     let mut said = Vec::new();
-    if let Some(((name, _), more)) = forbidden.split_first() {
-        let more = match more.len() {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
+    if let Some((name, _)) = forbidden.first() {
+        let more = and_more(forbidden.len(), 1);
         said.push(format!(
             "you may not read {name}{more}, by which boot images are judged: an admin can bind the \
              ClusterRole tread.{namespace} to you"
@@ -384,12 +382,13 @@ async fn authorities(client: &Client) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tread_test_bed::refusal;
 
     #[tokio::test]
     async fn all_that_is_forbidden_is_one_line_with_what_to_do() {
         let failed = async |code: u16| {
-            let status = kube::core::Status::failure("not so", "Reason").with_code(code);
-            let answer = std::future::ready(Err::<(), _>(kube::Error::Api(Box::new(status))));
+            let no = refusal(json!({"code": code, "message": "not so"}));
+            let answer = std::future::ready(Err::<(), _>(no));
             ask(&Metrics::new(), Call::new("list", "kinds"), answer).await.unwrap_err()
         };
         let (forbidden, other) = (failed(403).await, failed(500).await);

@@ -100,9 +100,10 @@ fn why(address: &str, failed: &Failed) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kube::core::Status;
+    use serde_json::json;
     use tread_kube::asking::{Call, ask};
     use tread_kube::metrics::Metrics;
+    use tread_test_bed::refusal;
 
     #[tokio::test]
     async fn an_answer_that_is_no_list_says_what_to_do() {
@@ -113,8 +114,7 @@ mod tests {
             why("https://api.example:6443", &failed)
         };
         let error = async |code: u16, message: &str, reason: &str| {
-            let status = Status::failure(message, reason).with_code(code);
-            told(kube::Error::Api(Box::new(status))).await
+            told(refusal(json!({"code": code, "message": message, "reason": reason}))).await
         };
         // As kube makes it of an answer in plain text.
         let missing = error(404, "404 page not found", "Failed to parse error data").await;

@@ -36,6 +36,7 @@ use tread_loading::sandbox;
 use tread_model::digest::Digest;
 use tread_model::effect::Effect;
 use tread_model::read::{Input, document_values};
+use tread_model::text::listed;
 
 /// The name and version of the JSON form.
 const SCHEMA: &str = "tread.dev/preview/v1";
@@ -320,10 +321,7 @@ fn by_itself(plan: &Described) -> Vec<String> {
     const NAMED: usize = 3;
     let ways = plan.status.transitions.iter();
     let ids: BTreeSet<&str> = ways.flat_map(|way| &way.changes).map(|it| it.id.as_str()).collect();
-    let mut named = ids.iter().copied().take(NAMED).collect::<Vec<_>>().join(", ");
-    if let more @ 1.. = ids.len().saturating_sub(NAMED) {
-        named.push_str(&format!(" and {more} more"));
-    }
+    let named = listed(&ids.into_iter().collect::<Vec<_>>(), NAMED);
     let mut effect = plan.status.effect.clone().unwrap_or_default();
     if let Some(tread) = &plan.status.tread {
         effect.push_str(&format!(" (tread: {tread})"));

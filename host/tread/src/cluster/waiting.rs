@@ -164,24 +164,17 @@ async fn is_served(client: &Client) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kube::core::Status;
-    use kube::core::response::StatusDetails;
+    use serde_json::json;
     use tread_kube::asking::{Call, ask};
     use tread_kube::metrics::Metrics;
+    use tread_test_bed::refusal;
 
     #[tokio::test]
     async fn what_is_forbidden_comes_with_the_question_whether_it_is_allowed_by_now() {
         let failed = async |call: Call, kind: &str, group: &str| {
-            let mut status = Status::failure("no", "Forbidden").with_code(403);
-            status.details = Some(StatusDetails {
-                name: String::new(),
-                group: group.to_owned(),
-                kind: kind.to_owned(),
-                uid: String::new(),
-                causes: Vec::new(),
-                retry_after_seconds: 0,
-            });
-            let answer = std::future::ready(Err::<(), _>(kube::Error::Api(Box::new(status))));
+            let details = json!({"kind": kind, "group": group});
+            let no = refusal(json!({"code": 403, "message": "no", "details": details}));
+            let answer = std::future::ready(Err::<(), _>(no));
             let failed = ask(&Metrics::new(), call, answer).await.unwrap_err();
             (format!("{kind}: {failed}"), failed)
         };

@@ -10,6 +10,10 @@ use tread_console::inputs::{self, NamedBytes};
 use tread_console::print::warn;
 use tread_console::sentence::count;
 use tread_model::read::{Input, MirrorKind, Side};
+use tread_model::text::listed;
+
+/// How many objects of a kind are named.
+const NAMED: usize = 4;
 
 /// The files of a side.
 #[derive(Debug, Default)]
@@ -142,7 +146,7 @@ impl Source {
                 part.push_str(&format!(" of {pool}"));
             }
             if !objects.names.is_empty() {
-                part.push_str(&format!(" ({})", names(&objects.names)));
+                part.push_str(&format!(" ({})", listed(&objects.names, NAMED)));
             }
             part
         });
@@ -184,16 +188,6 @@ fn objects(side: &Side<'_>) -> Vec<Objects> {
         Objects { kind, count, names }
     });
     objects.collect()
-}
-
-/// Of several names the first few.
-fn names(all: &[String]) -> String {
-    const MOST: usize = 4;
-    let shown = all.iter().take(MOST).map(String::as_str).collect::<Vec<_>>().join(", ");
-    match all.len().saturating_sub(MOST) {
-        0 => shown,
-        more => format!("{shown} and {more} more"),
-    }
 }
 
 /// A line for each side; none where both are one document of one file each.
