@@ -2,8 +2,15 @@
 # Phases: each is a function suite_NAME, run with its output in a log, timed,
 # and counted at the end.
 
+# Below these many seconds it stays on two cores that have nothing else to do,
+# with nothing built before, and with everything but tread.
+cold_goal=2700
+warm_goal=1200
+
 start_phases() {
   logs=$(mktemp -d)
+  built=warm
+  if [ ! -d "$(target_dir)/release/deps" ]; then built=cold; fi
   started=$(date +%s)
   beside_pids=()
   trap stop_phases EXIT
@@ -35,10 +42,25 @@ phase() {
   local begin=$SECONDS
   # -e counts inside of the subshell, which it would not behind `if` or `||`.
   set +e
-  (set -e; "suite_$name") 2>&1 | tee "$logs/$name.log"
+  (set -e; counted "$name") 2>&1 | tee "$logs/$name.log"
   status=${PIPESTATUS[0]}
   set -e
   finish "$name" "$status" $((SECONDS - begin))
+}
+
+# Runs the function of a phase in a subshell of its own, and notes what processor
+# time all its programs took, however it ends.
+counted() {
+  local name=$1
+  # shellcheck disable=SC2064 # it is this name that is meant
+  trap "times >'$logs/$name.times'" EXIT
+  "suite_$name"
+}
+
+# Of what `times` says the sum in seconds.
+processor_time() {
+  awk '{ for (i = 1; i <= NF; i++) { split($i, part, "m"); sum += part[1] * 60 + part[2] } }
+    END { printf "%.0f", sum }' "$@"
 }
 
 # beside NICENESS PHASE...
@@ -56,7 +78,7 @@ beside() {
     for name in "$@"; do
       begin=$SECONDS
       touch "$logs/$name.beside"
-      (set -e; "suite_$name") >"$logs/$name.log" 2>&1
+      (set -e; counted "$name") >"$logs/$name.log" 2>&1
       finish "$name" $? $((SECONDS - begin))
     done
   ) &
@@ -124,11 +146,15 @@ summary() {
 
   printf '\n%-10s %-60s %6s %6s %7s\n' suite tests passed failed ignored
   awk -F '\t' '{ printf "%-10s %-60s %6d %6d %7d\n", $1, $2, $3, $4, $5 }' "$logs/results"
-  printf '\n%-14s %-8s %s\n' phase outcome seconds
+  printf '\n%-14s %-8s %7s %9s\n' phase outcome seconds processor
   while read -r name; do
-    printf '%-14s %-8s %s\n' "$name" "$(outcome "$name")" "$(cat "$logs/$name.seconds")"
+    printf '%-14s %-8s %7s %9s\n' "$name" "$(outcome "$name")" "$(cat "$logs/$name.seconds")" \
+      "$(processor_time "$logs/$name.times")"
   done <"$logs/order"
-  printf '%-14s %-8s %s\n\n' all "" $(($(date +%s) - started))
+  local took=$(($(date +%s) - started)) goal=$warm_goal
+  if [ "$built" = cold ]; then goal=$cold_goal; fi
+  printf '%-14s %-8s %7s %9s\n' all "$built" "$took" "$(processor_time "$logs"/*.times)"
+  printf 'A whole run that is %s stays below %s s on two idle cores.\n\n' "$built" "$goal"
 
   passed=$(awk -F '\t' '{ sum += $3 } END { print sum + 0 }' "$logs/results")
   failed=$(awk -F '\t' '{ sum += $4 } END { print sum + 0 }' "$logs/results")

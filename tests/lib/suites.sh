@@ -10,6 +10,10 @@ need_bed=(tread-kube tread-cluster tread-front tread-test-bed)
 # suite node and in no other; without root, systemd or namespaces they fail.
 need_machine=(tread-node tread-test-machine)
 
+# Those that the suite model runs, in a profile that checks more. What is built
+# without them has the same features.
+in_model=(tread-model tread-guest-sdk)
+
 suites=(leftovers fmt clippy build guests policies oracle model node tests doc deny readme examples cluster demo)
 
 is_suite() {
@@ -27,7 +31,7 @@ list_suites() {
   oracle     the policy registries against the container runtime's own library, in short (tests/oracle/run)
   model      the tests of the model and the SDK, with overflow checks
   node       what happens on a node, with a real systemd and real reboots; needs root
-  tests      all tests of the host, and every case against the policies in the sandbox
+  tests      all other tests of the host, and every case against the policies in the sandbox
   doc        the documentation has no dead links
   deny       licences, banned and duplicate dependencies, sources
   readme     the commands of the README and of the examples do what stands there
@@ -135,7 +139,9 @@ suite_oracle() {
 }
 
 suite_model() {
-  cargo test --no-fail-fast --locked -p tread-model -p tread-guest-sdk --features tread-guest-sdk/toml
+  local package packages=()
+  for package in "${in_model[@]}"; do packages+=(--package "$package"); done
+  cargo test --no-fail-fast --locked "${packages[@]}" --features tread-guest-sdk/toml
 }
 
 suite_node() {
@@ -150,7 +156,7 @@ suite_tests() {
     export TREAD_REBUILT
   fi
   local package without=()
-  for package in "${need_bed[@]}" "${need_machine[@]}"; do without+=(--exclude "$package"); done
+  for package in "${need_bed[@]}" "${need_machine[@]}" "${in_model[@]}"; do without+=(--exclude "$package"); done
   cargo test --no-fail-fast --locked --workspace "${without[@]}" --release
 }
 
@@ -161,7 +167,11 @@ suite_cluster() {
   suite_build_bed
   TREAD_BED=$(bed_dir)
   export TREAD_BED
-  cargo test --no-fail-fast "${selection[@]}" "${targets[@]}" -- --nocapture
+  # Most of them wait for something, so that more than the cores can be under way.
+  local threads
+  threads=$(nproc)
+  if [ "$threads" -lt 6 ]; then threads=6; fi
+  cargo test --no-fail-fast "${selection[@]}" "${targets[@]}" -- --nocapture --test-threads "$threads"
   cargo test --no-fail-fast "${selection[@]}" --doc
 }
 
