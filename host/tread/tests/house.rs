@@ -12,6 +12,8 @@
 
 #[path = "house/circles.rs"]
 mod circles;
+#[path = "house/profile.rs"]
+mod profile;
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,5 +1,6 @@
 //! Which boot images are in use, and whether they are too old.
 
+use super::schemas::ConditionShape;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::core::Rule as Cel;
 use kube::{CustomResource, KubeSchema};
@@ -204,6 +205,7 @@ pub struct BootImagesStatus {
     /// SkewWithinLimit, Upgradeable, Degraded, OtherStreamsWithinLimit and
     /// MachinesJoin, with the remedy in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<ConditionShape>")]
     pub conditions: Vec<Condition>,
 }
 

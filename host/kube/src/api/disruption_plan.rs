@@ -1,6 +1,7 @@
 //! What a change will do to the nodes of a pool, before and while it does.
 
 use super::disruption_policy::{EffectWord, Layer};
+use super::schemas::{ConditionShape, TimeShape};
 use super::shared::Shared;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{CustomResource, KubeSchema};
@@ -158,6 +159,7 @@ pub struct DisruptionPlanStatus {
     pub inputs: Option<String>,
     /// When it was made.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<TimeShape>")]
     pub planned_at: Option<Time>,
     /// The ways that nodes will go, each with its steps.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -169,6 +171,7 @@ pub struct DisruptionPlanStatus {
     /// what it waits for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    #[schemars(with = "Vec<ConditionShape>")]
     pub conditions: Vec<Condition>,
 }
 

@@ -1,7 +1,7 @@
 //! A policy, and what tread makes of it.
 
 use super::rules::PolicyRule;
-use super::schemas::free_object;
+use super::schemas::{ConditionShape, TimeShape, free_object};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::core::Rule as Cel;
 use kube::{CustomResource, KubeSchema};
@@ -262,6 +262,7 @@ pub struct DisruptionPolicyStatus {
     pub failure: Option<FailureStatus>,
     /// When what decides changed for the last time.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<TimeShape>")]
     pub last_change: Option<Time>,
     /// Which pending plans that change made gentler or harsher.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -269,6 +270,7 @@ pub struct DisruptionPolicyStatus {
     /// Loaded, Approved.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    #[schemars(with = "Vec<ConditionShape>")]
     pub conditions: Vec<Condition>,
 }
 
@@ -348,6 +350,7 @@ pub struct FailureStatus {
     pub digest: Option<String>,
     /// When it was found.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<TimeShape>")]
     pub since: Option<Time>,
     /// How often these bytes failed to compile.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -355,6 +358,7 @@ pub struct FailureStatus {
     /// When they are tried again: not before that, also after a restart. Other
     /// bytes are tried at once.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<TimeShape>")]
     pub retry_at: Option<Time>,
 }
 

@@ -3,7 +3,7 @@
 
 pub use tread_model::read::{POOL_KIND, ROLE_LABEL};
 
-use super::schemas::{free_object, int_or_string};
+use super::schemas::{ReferenceShape, SelectorShape, free_object, int_or_string};
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -109,9 +109,11 @@ pub struct MachineConfigPoolSpec {
     pub configuration: Option<PoolConfiguration>,
     /// Which MachineConfigs are merged for the pool.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<SelectorShape>")]
     pub machine_config_selector: Option<LabelSelector>,
     /// Which nodes are in the pool.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<SelectorShape>")]
     pub node_selector: Option<LabelSelector>,
     /// How many nodes may be out of service at a time, as a number or a
     /// percentage; 1 unless it says so.
@@ -132,6 +134,7 @@ pub struct PoolConfiguration {
     pub name: Option<String>,
     /// The MachineConfigs that it is made of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Vec<ReferenceShape>>")]
     pub source: Option<Vec<ObjectReference>>,
 }
 

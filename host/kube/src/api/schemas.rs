@@ -1,6 +1,9 @@
-//! Pieces of schemas that no Rust type gives.
+//! Pieces of schemas that no Rust type gives. Of Kubernetes' own types those that
+//! stand in tread's objects: k8s-openapi could bring the schemas of all its types,
+//! which is most of what it takes to build.
 
-use schemars::{Schema, SchemaGenerator, json_schema};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use std::borrow::Cow;
 
 /// Any JSON object; the API server keeps all of it.
 pub(super) fn free_object(_: &mut SchemaGenerator) -> Schema {
@@ -13,4 +16,83 @@ pub(super) fn int_or_string(_: &mut SchemaGenerator) -> Schema {
         "anyOf": [{"type": "integer"}, {"type": "string"}],
         "x-kubernetes-int-or-string": true,
     })
+}
+
+macro_rules! shapes {
+    ($($(#[$doc:meta])* $name:ident: $schema:tt)*) => {
+        $(
+            $(#[$doc])*
+            pub(super) struct $name;
+
+            impl JsonSchema for $name {
+                fn schema_name() -> Cow<'static, str> {
+                    stringify!($name).into()
+                }
+
+                fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                    json_schema!($schema)
+                }
+            }
+        )*
+    };
+}
+
+shapes! {
+    /// Of a `Time`.
+    TimeShape: {"type": "string", "format": "date-time"}
+
+    /// Of a `Condition`.
+    ConditionShape: {
+        "type": "object",
+        "description": "One thing to know of the object.",
+        "properties": {
+            "type": {"type": "string", "description": "What it is about."},
+            "status": {"type": "string", "description": "True, False or Unknown."},
+            "reason": {"type": "string", "description": "Why, in a word for programs."},
+            "message": {"type": "string", "description": "Why, in a sentence for people."},
+            "lastTransitionTime": {
+                "type": "string", "format": "date-time",
+                "description": "When the status became what it is.",
+            },
+            "observedGeneration": {
+                "type": "integer", "format": "int64",
+                "description": "The generation of the object that it was said of.",
+            },
+        },
+        "required": ["lastTransitionTime", "message", "reason", "status", "type"],
+    }
+
+    /// Of a `LabelSelector`.
+    SelectorShape: {
+        "type": "object",
+        "properties": {
+            "matchExpressions": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "key": {"type": "string"},
+                        "operator": {"type": "string"},
+                        "values": {"type": "array", "items": {"type": "string"}},
+                    },
+                    "required": ["key", "operator"],
+                },
+            },
+            "matchLabels": {"type": "object", "additionalProperties": {"type": "string"}},
+        },
+    }
+
+    /// Of an `ObjectReference`.
+    ReferenceShape: {
+        "type": "object",
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "fieldPath": {"type": "string"},
+            "kind": {"type": "string"},
+            "name": {"type": "string"},
+            "namespace": {"type": "string"},
+            "resourceVersion": {"type": "string"},
+            "uid": {"type": "string"},
+        },
+    }
 }
