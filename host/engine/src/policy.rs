@@ -236,10 +236,10 @@ impl Policy {
         match &self.body {
             Body::Broken(failure) => Err(failure.clone()),
             Body::Component(component) => {
-                let digest = Some(&self.identity.digest);
+                let digest = self.identity.digest;
                 let module = match component {
                     Cow::Borrowed(own) => sandbox.load_own(own, digest)?,
-                    Cow::Owned(foreign) => sandbox.load(foreign, digest)?,
+                    Cow::Owned(foreign) => sandbox.load(foreign, Some(&digest))?,
                 };
                 self.with_settings(module, sandbox)
             }

@@ -129,14 +129,21 @@ impl Sandbox {
     /// Makes a component ready to be asked, from the cache where it was
     /// verified before. `pin` is the digest that it has to have.
     pub fn load(&self, component: &[u8], pin: Option<&Sha256>) -> Result<Module, Failure> {
+        inspect::check_size(component, self.limits())?;
+        let digest = Sha256::of(component);
+        if let Some(pin) = pin.filter(|pin| **pin != digest) {
+            let message = format!("its digest is {digest}, and {pin} was pinned");
+            return Err(failure(FailureKind::DigestMismatch, message));
+        }
         let Options { compiler, .. } = &self.0.options;
-        self.load_with(compiler, Some(&self.0.room), component, pin)
+        self.load_with(compiler, Some(&self.0.room), component, digest)
     }
 
-    /// As [`Sandbox::load`], for components that come with the program, and
-    /// need no process of their own to be compiled in.
-    pub fn load_own(&self, component: &[u8], pin: Option<&Sha256>) -> Result<Module, Failure> {
-        self.load_with(&Compiler::InProcess, None, component, pin)
+    /// As [`Sandbox::load`], for components that come with the program with their
+    /// digests, and need no process of their own to be compiled in.
+    pub fn load_own(&self, component: &[u8], digest: Sha256) -> Result<Module, Failure> {
+        inspect::check_size(component, self.limits())?;
+        self.load_with(&Compiler::InProcess, None, component, digest)
     }
 
     fn load_with(
@@ -144,14 +151,8 @@ impl Sandbox {
         compiler: &Compiler,
         room: Option<&Room>,
         component: &[u8],
-        pin: Option<&Sha256>,
+        digest: Sha256,
     ) -> Result<Module, Failure> {
-        inspect::check_size(component, self.limits())?;
-        let digest = Sha256::of(component);
-        if let Some(pin) = pin.filter(|pin| **pin != digest) {
-            let message = format!("its digest is {digest}, and {pin} was pinned");
-            return Err(failure(FailureKind::DigestMismatch, message));
-        }
         tracing::debug!("loading the policy {digest}");
         let serving = self.serving()?;
         let take = |compiled: &[u8]| room.map(|room| room.take(compiled.len())).transpose();

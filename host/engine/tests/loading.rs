@@ -333,7 +333,7 @@ fn modules_take_no_more_memory_together_than_there_is_room_for() {
         let failure = sandbox.load(&two, None).unwrap_err();
         assert_failure(&failure, FailureKind::NoRoom, "remove another policy");
         // What comes with the program is there in any case.
-        sandbox.load_own(&two, None).unwrap();
+        sandbox.load_own(&two, Sha256::of(&two)).unwrap();
         ask(&sandbox, &first).unwrap();
         drop(first);
         sandbox.load(&two, None).unwrap();

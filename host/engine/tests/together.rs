@@ -11,6 +11,7 @@ use tread_engine::limits::Limits;
 use tread_engine::planner::{Answers, CallRecord, Shadows, Unplanned, plan, plan_together};
 use tread_engine::policy::{Policy, PolicySet, Wishes};
 use tread_engine::sandbox::Sandbox;
+use tread_model::digest::Sha256;
 use tread_model::plan::Plan;
 use tread_model::plan::compare::Shadow;
 use tread_model::read::{Input, sides};
@@ -230,4 +231,25 @@ fn a_plan_whose_digest_nobody_looks_at_is_the_same_but_for_that() {
         let without = |plan: Plan| (plan.outcome, plan.steps, plan.changes, plan.summary);
         assert_eq!(without(together), without(alone), "{new:?}");
     }
+}
+
+#[test]
+fn of_configs_and_plans_nothing_is_digested_by_sha256() {
+    let sandbox = sandbox(Limits::default());
+    let (component, digest) = (ACTS.into(), Some(Sha256::of(ACTS)));
+    let (wishes, limits) = (Wishes::default(), Limits::default());
+    let own = Policy::new(component, digest, Layer::Builtin, wishes, &limits).unwrap();
+    let policies = set(vec![own]);
+    let planned = |path: &str| {
+        let (old, new) = (config(&[]), config(&[(path, "a"), ("/etc/b", "b")]));
+        let input = |text| [Input { name: "a.json", bytes: str::as_bytes(text) }];
+        let (old, new) = (input(&old), input(&new));
+        let (old, new) = sides(&old, &new).unwrap();
+        plan(&sandbox, &policies, &old.config, &new.config, Vec::new()).unwrap().plan.digest
+    };
+    let digested = Sha256::digested();
+    assert!(digested > ACTS.len());
+    // Nor is a policy that comes with the program, whose digest is known.
+    assert_ne!(planned("/etc/a"), planned("/etc/c"));
+    assert_eq!(Sha256::digested(), digested);
 }

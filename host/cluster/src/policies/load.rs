@@ -265,7 +265,7 @@ impl Loader {
             _ => Map::new(),
         };
         let Shipped { component, digest, .. } = self.shipped.rules;
-        let module = self.rules.get_or_init(|| self.sandbox.load_own(component, Some(&digest)));
+        let module = self.rules.get_or_init(|| self.sandbox.load_own(component, digest));
         let module = module.clone()?;
         let wishes = Wishes { settings, may_relax: read.may_relax, read_secrets: false };
         let limits = self.sandbox.limits();
