@@ -2,13 +2,8 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use tread_kube::api::POOL_KIND;
 
 const GENERATED_BY: &str = "machineconfiguration.openshift.io/generated-by-controller-version";
-
-/// The MachineConfigs, by name, without what they hold.
-pub type Configs = BTreeMap<String, Arc<ConfigMeta>>;
 
 /// What has to be known of a MachineConfig besides what it holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -19,8 +14,6 @@ pub struct ConfigMeta {
     pub version: String,
     /// Pools select it by these.
     pub labels: BTreeMap<String, String>,
-    /// Whether it is a pool's rendered config.
-    pub rendered: bool,
     /// Whether OpenShift's operator made it, of which version.
     pub generated_by: Option<String>,
     /// When it was made, in seconds.
@@ -33,14 +26,11 @@ impl ConfigMeta {
     /// From the metadata of a MachineConfig.
     pub fn of(metadata: &mut ObjectMeta) -> ConfigMeta {
         let created = metadata.creation_timestamp.as_ref().map_or(0, |time| time.0.as_second());
-        let owners = metadata.owner_references.iter().flatten();
-        let rendered = owners.clone().any(|owner| owner.kind == POOL_KIND);
         let annotations = metadata.annotations.take().unwrap_or_default();
         ConfigMeta {
             uid: metadata.uid.take().unwrap_or_default(),
             version: metadata.resource_version.take().unwrap_or_default(),
             labels: metadata.labels.take().unwrap_or_default(),
-            rendered,
             generated_by: annotations.get(GENERATED_BY).cloned(),
             created,
             modified: modified(metadata).max(created),

@@ -1,8 +1,10 @@
 //! Which MachineConfigs a pool is made of, in the order in which they are merged.
 
-use super::config::{ConfigMeta, Configs};
+use super::config::ConfigMeta;
+use super::configs::Configs;
 use super::pool::{Pool, Pools};
 use kube::core::SelectorExt as _;
+use std::collections::BTreeMap;
 use tread_kube::api::machine_config::ROLE_LABEL;
 
 /// The name of the MachineConfig in which OpenShift's operator renders mirrors
@@ -32,26 +34,22 @@ pub fn pools_of<'c>(
 /// they are merged: those of the worker role by name, then the others by name. As with
 /// OpenShift's operator labels alone count: a rendered one has none.
 pub fn sources<'c>(pool: &Pool, configs: &'c Configs) -> Vec<&'c str> {
-    let Some(selector) = &pool.configs else { return Vec::new() };
-    let selected = configs
-        .iter()
-        .filter(|(_, config)| selector.matches(&config.labels))
-        .map(|(name, config)| (is_custom(config), name));
+    let selected = configs.selected_by(pool);
     let mut selected: Vec<(bool, &str)> =
-        selected.map(|(custom, name)| (custom, name.as_str())).collect();
+        selected.map(|(labels, name)| (is_custom(labels), name)).collect();
     selected.sort_unstable();
     selected.into_iter().map(|(_, name)| name).collect()
 }
 
 /// Where among the sources of a pool one stands that is made for the pool.
 pub fn place(pool: &Pool, configs: &Configs, sources: &[&str], name: &str) -> usize {
-    let is_custom = |name: &str| configs.get(name).is_some_and(|it| is_custom(it));
+    let is_custom = |name: &str| configs.get(name).is_some_and(|it| is_custom(&it.labels));
     let own = (pool.name != "worker", name);
     sources.partition_point(|name| (is_custom(name), *name) < own)
 }
 
-fn is_custom(config: &ConfigMeta) -> bool {
-    config.labels.get(ROLE_LABEL).is_none_or(|role| role != "worker")
+fn is_custom(labels: &BTreeMap<String, String>) -> bool {
+    labels.get(ROLE_LABEL).is_none_or(|role| role != "worker")
 }
 
 #[cfg(test)]

@@ -1,0 +1,121 @@
+//! The MachineConfigs of a cluster, without what they hold.
+
+use super::config::ConfigMeta;
+use super::pool::Pool;
+use kube::core::SelectorExt as _;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
+use std::sync::Arc;
+
+type Labels = BTreeMap<String, String>;
+
+/// The MachineConfigs, by name, without what they hold. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub struct Configs(Arc<Known>);
+
+#[derive(Debug, Clone, Default)]
+struct Known {
+    by_name: BTreeMap<String, Arc<ConfigMeta>>,
+    /// Their names, by what pools select them by. Many have the same labels, and there are
+    /// many pools.
+    by_labels: BTreeMap<Arc<Labels>, Arc<BTreeSet<String>>>,
+}
+
+impl Deref for Configs {
+    type Target = BTreeMap<String, Arc<ConfigMeta>>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0.by_name
+    }
+}
+
+impl FromIterator<(String, Arc<ConfigMeta>)> for Configs {
+    fn from_iter<I: IntoIterator<Item = (String, Arc<ConfigMeta>)>>(all: I) -> Configs {
+        let mut configs = Configs::default();
+        for (name, config) in all {
+            configs.insert(name, config);
+        }
+        configs
+    }
+}
+
+impl Configs {
+    /// Notes one that is new or says something else; what it was before.
+    pub fn insert(&mut self, name: String, config: Arc<ConfigMeta>) -> Option<Arc<ConfigMeta>> {
+        let known = Arc::make_mut(&mut self.0);
+        let before = known.by_name.insert(name.clone(), Arc::clone(&config));
+        if let Some(before) = &before {
+            known.deselect(&name, before);
+        }
+        let labels = match known.by_labels.get_key_value(&config.labels) {
+            Some((labels, _)) => Arc::clone(labels),
+            None => Arc::new(config.labels.clone()),
+        };
+        Arc::make_mut(known.by_labels.entry(labels).or_default()).insert(name);
+        before
+    }
+
+    /// Forgets one; what it was.
+    pub fn remove(&mut self, name: &str) -> Option<Arc<ConfigMeta>> {
+        if !self.contains_key(name) {
+            return None;
+        }
+        let known = Arc::make_mut(&mut self.0);
+        let before = known.by_name.remove(name)?;
+        known.deselect(name, &before);
+        Some(before)
+    }
+
+    /// The names of those that a pool selects, with their labels.
+    pub(super) fn selected_by(&self, pool: &Pool) -> impl Iterator<Item = (&Labels, &str)> {
+        let selector = pool.configs.as_ref();
+        let selected = move |labels: &Labels| selector.is_some_and(|it| it.matches(labels));
+        let groups = self.0.by_labels.iter().filter(move |(labels, _)| selected(labels));
+        groups.flat_map(|(labels, names)| names.iter().map(move |name| (&**labels, name.as_str())))
+    }
+}
+
+impl Known {
+    fn deselect(&mut self, name: &str, config: &ConfigMeta) {
+        let Some(names) = self.by_labels.get_mut(&config.labels) else { return };
+        Arc::make_mut(names).remove(name);
+        if names.is_empty() {
+            self.by_labels.remove(&config.labels);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(label: &str) -> Arc<ConfigMeta> {
+        let labels = [("role".to_owned(), label.to_owned())].into();
+        Arc::new(ConfigMeta { labels, ..ConfigMeta::default() })
+    }
+
+    /// The names with a label, by what pools can select.
+    fn with(configs: &Configs, label: &str) -> Vec<String> {
+        let labels: Labels = [("role".to_owned(), label.to_owned())].into();
+        configs.0.by_labels.get(&labels).into_iter().flat_map(|it| it.iter().cloned()).collect()
+    }
+
+    #[test]
+    fn what_pools_can_select_follows_every_change_of_labels() {
+        let mut configs = Configs::default();
+        configs.insert("a".to_owned(), config("worker"));
+        configs.insert("b".to_owned(), config("worker"));
+        assert_eq!(with(&configs, "worker"), ["a", "b"]);
+        let earlier = configs.clone();
+        configs.insert("a".to_owned(), config("gpu"));
+        assert_eq!(
+            (with(&configs, "worker"), with(&configs, "gpu")),
+            (vec!["b".to_owned()], vec!["a".to_owned()])
+        );
+        assert!(configs.remove("b").is_some());
+        assert_eq!(with(&configs, "worker"), [""; 0]);
+        assert!(configs.remove("a").is_some() && configs.remove("a").is_none());
+        assert!(configs.0.by_labels.is_empty() && configs.is_empty());
+        assert_eq!(with(&earlier, "worker"), ["a", "b"]);
+    }
+}
