@@ -10,7 +10,6 @@ use tread_model::change::{Change, Content, Entry, FileState, State, Token, UnitS
 use tread_model::claim::{Kind, Pattern};
 use tread_model::description::Claim;
 use tread_model::diff::{compare, unchanged};
-use tread_model::mirrors;
 use tread_model::read::{self, Input};
 use tread_model::secrets::Tokens;
 
@@ -26,8 +25,8 @@ pub(crate) struct Question {
 pub(crate) fn of_case(case: &Case, policy: &Policy) -> Result<Option<Question>> {
     let (old, new) = (objects(&case.old)?, objects(&case.new)?);
     let (mut old, mut new) = read::sides(&inputs(&old), &inputs(&new))?;
-    mirrors::apply(&mut old.config, &old.mirrors)?;
-    mirrors::apply(&mut new.config, &new.mirrors)?;
+    old.render_mirrors()?;
+    new.render_mirrors()?;
     let comparison = compare(&old.config, &new.config)?;
     let all = patterns(&policy.claims, |_| true)?;
     let beside = patterns(&policy.claims, |claim| claim.with_unchanged)?;

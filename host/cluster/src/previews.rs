@@ -21,6 +21,7 @@ mod once;
 mod openshift;
 mod parsed;
 mod preview;
+mod reading;
 mod registries;
 mod secrets;
 mod side;

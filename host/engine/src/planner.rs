@@ -1,15 +1,18 @@
 //! From changes to a plan: route, ask, merge.
 
 mod answers;
+mod asking;
 mod heard;
 mod plan;
+mod remembered;
 mod round;
 mod shadow;
 mod together;
 
 pub use answers::{Answers, Unplanned};
+pub use asking::{CallRecord, Used};
 pub use heard::touched_gently;
 pub use plan::{Planned, plan, plan_digested};
-pub use round::{CallRecord, Used};
+pub use remembered::Remembered;
 pub use shadow::{Shadows, plan_with_shadows, shadow};
-pub use together::plan_together;
+pub use together::{Sides, plan_together};

@@ -5,10 +5,13 @@
 
 mod support;
 
+use std::sync::Arc;
 use std::time::Duration;
 use support::{Guest, classifying, sandbox};
 use tread_engine::limits::Limits;
-use tread_engine::planner::{Answers, CallRecord, Shadows, Unplanned, plan, plan_together};
+use tread_engine::planner::{
+    Answers, CallRecord, Remembered, Shadows, Unplanned, plan, plan_together,
+};
 use tread_engine::policy::{Policy, PolicySet, Wishes};
 use tread_engine::sandbox::Sandbox;
 use tread_model::digest::Sha256;
@@ -252,4 +255,67 @@ fn of_configs_and_plans_nothing_is_digested_by_sha256() {
     // Nor is a policy that comes with the program, whose digest is known.
     assert_ne!(planned("/etc/a"), planned("/etc/c"));
     assert_eq!(Sha256::digested(), digested);
+}
+
+#[test]
+fn what_was_answered_is_remembered_for_later_plans_and_what_was_said_of_a_secret_is_not() {
+    let slow =
+        Limits { fuel: u64::MAX >> 1, deadline: Duration::from_millis(30), ..Limits::default() };
+    let forever = classifying("(loop $again (br $again)) (unreachable)").component();
+    let with_mode = |mode: u32| {
+        config(&[("/etc/acts/reload", "a.service")])
+            .replace("\"contents\"", &format!("\"mode\":{mode},\"contents\""))
+    };
+    for (limits, component, mode, later) in [
+        (Limits::default(), ACTS, 0o644, 0),
+        (Limits::default(), ACTS, 0o600, 1),
+        // On another machine it may have been in time.
+        (slow, forever.as_slice(), 0o644, 1),
+    ] {
+        let (sandbox, policies) = (sandbox(limits), set(vec![policy(component)]));
+        let remembered = Arc::new(Remembered::default());
+        let sides = [config(&[]), with_mode(mode)];
+        let sides = [sides[0].as_str(), &sides[1]];
+        for calls in [1, later] {
+            let answers = Answers::default().remembering(Arc::clone(&remembered));
+            let (alone, plan, _, made) = both(&sandbox, &policies, None, &answers, sides);
+            assert_eq!(made.len(), calls, "{mode:o}");
+            assert_eq!((plan.outcome, plan.steps), (alone.outcome, alone.steps), "{mode:o}");
+        }
+        // The same component as another policy is asked itself.
+        let other = set(vec![policy(component)]);
+        let answers = Answers::default().remembering(remembered);
+        assert_eq!(both(&sandbox, &other, None, &answers, sides).3.len(), 1, "{mode:o}");
+    }
+}
+
+#[test]
+fn policies_that_are_asked_side_by_side_say_what_they_say_one_by_one() {
+    let sandbox = sandbox(Limits::default());
+    let name = |number: usize| {
+        let component = if number.is_multiple_of(5) { ABSTAINS } else { ACTS };
+        let claims = policy(ACTS).claims;
+        policy(component).named(format!("policy-{number:02}"), String::new(), claims)
+    };
+    let policies = set((0..40).map(name).collect());
+    let sides = [
+        config(&[]),
+        config(&[("/etc/acts/reload", "a.service"), ("/etc/acts/restart", "b.service")]),
+    ];
+    let sides = [sides[0].as_str(), &sides[1]];
+    for _ in 0..20 {
+        let answers = Answers::default().for_one_plan();
+        let (alone, plan, _, calls) = both(&sandbox, &policies, None, &answers, sides);
+        assert_eq!(plan, alone);
+        let names: Vec<String> = (0..40).map(|number| format!("policy-{number:02}")).collect();
+        assert_eq!(asked(&calls), names, "each once, in the order of their names");
+    }
+    // Several plans at the same time share the work, and none waits for another in vain.
+    let answers = Answers::default();
+    let calls: usize = std::thread::scope(|scope| {
+        let one = || both(&sandbox, &policies, None, &answers, sides).3.len();
+        let all: Vec<_> = (0..4).map(|_| scope.spawn(one)).collect();
+        all.into_iter().map(|it| it.join().unwrap()).sum()
+    });
+    assert_eq!(calls, 40);
 }

@@ -98,6 +98,11 @@ pub struct Decoder {
 }
 
 impl Decoder {
+    /// How many bytes gzip unpacked to so far.
+    pub(crate) fn unpacked(&self) -> usize {
+        self.unpacked_together
+    }
+
     /// As the function [`decode`].
     pub fn decode<'d>(
         &'d mut self,

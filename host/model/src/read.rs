@@ -1,5 +1,6 @@
 //! From files to the two node configs that are compared.
 
+mod assembled;
 mod diagnosing;
 pub mod document;
 mod doubts;
@@ -17,6 +18,7 @@ pub mod report;
 mod side;
 mod value;
 
+pub use assembled::{Assembled, ReadConfig, assembled};
 pub use document::{Document, Input, MirrorKind, MirrorObject, document_values};
 pub use doubts::doubts;
 pub use machine_config::{GENERATED_BY, MACHINE_CONFIG_API, ROLE_LABEL};
@@ -38,16 +40,15 @@ pub fn sides<'a>(old: &[Input<'a>], new: &[Input<'a>]) -> Result<(Side<'a>, Side
     diagnosed(old, new)
 }
 
-/// As [`sides`], of a pool whose MachineConfigs are known, and are given in the
-/// order in which they are merged, whatever roles they say.
-pub fn sides_in_order<'a>(
-    old: &[Input<'a>],
-    new: &[Input<'a>],
-) -> Result<(Side<'a>, Side<'a>), Problems> {
-    match fast::sides(old, new) {
-        Some(sides) => Ok(sides),
-        None => both(old, new, Order::AsGiven),
+/// Reads one side, that of a pool whose MachineConfigs are known, and are given in the
+/// order in which they are merged, whatever roles they say. `what` names the side.
+pub fn side_in_order<'a>(what: &str, inputs: &[Input<'a>]) -> Result<Side<'a>, Problems> {
+    if let Some(side) = fast::side(inputs, Order::AsGiven) {
+        return Ok(side);
     }
+    let mut problems = Vec::new();
+    let side = diagnosing::read(what, inputs, Order::AsGiven, &mut problems);
+    report::unless(problems, side)
 }
 
 fn both(

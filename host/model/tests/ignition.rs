@@ -9,7 +9,7 @@ use std::path::Path;
 use tread_model::diff::{Comparison, compare};
 use tread_model::effect::Effect;
 use tread_model::operator::{Policies, Rendered, Topology, forecast, unparsable};
-use tread_model::read::{Input, sides, sides_in_order};
+use tread_model::read::{Input, side_in_order, sides};
 use tread_model::refuse;
 
 fn machine_config(name: &str, config: Value) -> Vec<u8> {
@@ -316,11 +316,7 @@ fn links_and_directories_are_held_against_every_other_entry() {
             assert_eq!(refusal.field, format!("spec.config.{}", id.replace(':', ".")));
         }
         let input = machine_config("50-a", config.clone());
-        let (side, _) = sides_in_order(
-            &[Input { name: "a", bytes: &input }],
-            &[Input { name: "a", bytes: &input }],
-        )
-        .unwrap();
+        let side = side_in_order("new", &[Input { name: "a", bytes: &input }]).unwrap();
         let faults = refuse::unparsable(&side.config);
         assert!(faults.iter().any(|it| it.id == id && it.reason.contains(words)), "{faults:?}");
     }
@@ -404,7 +400,7 @@ fn a_rendered_config_of_openshift_is_what_it_was_rendered_from() {
         let single = corpus(&format!("{pool}.json"));
         let old = [Input { name: "rendered.json", bytes: &rendered }];
         let new = [Input { name: "single.json", bytes: &single }];
-        let (old, new) = sides_in_order(&old, &new).unwrap();
+        let (old, new) = (side_in_order("old", &old).unwrap(), side_in_order("new", &new).unwrap());
         let found = compare(&old.config, &new.config).unwrap();
         let ids: Vec<&str> = found.changes.iter().map(|change| change.id.as_str()).collect();
         assert_eq!((ids.as_slice(), found.refusals.as_slice()), (&[][..], &[][..]), "{pool}");
@@ -432,7 +428,7 @@ fn configs_of_one_pool_with_several_roles_are_merged_in_the_order_given() {
     let all = [of("z", "worker", "z"), of("b", "gpu", "b"), of("a", "gpu-a100", "a")];
     let inputs: Vec<Input<'_>> = all.iter().map(|bytes| Input { name: "x", bytes }).collect();
     assert!(sides(&inputs, &inputs).is_err(), "who gives files names one pool");
-    let (side, _) = sides_in_order(&inputs, &inputs).unwrap();
+    let side = side_in_order("new", &inputs).unwrap();
     assert_eq!(side.config.files[0].contents.url.as_deref(), Some("data:,a"));
 }
 

@@ -25,7 +25,6 @@ use tread_engine::limits::Limits;
 use tread_engine::planner::{self, Planned};
 use tread_loading::sandbox;
 use tread_loading::shadow::policies_and_shadows;
-use tread_model::mirrors;
 use tread_model::plan::compare::Shadow;
 use tread_model::plan::{Plan, PlanOutcome};
 use tread_model::read::{self, Side};
@@ -102,9 +101,7 @@ fn measure(planned: &mut Planned<'_>) {
 
 /// Mirror objects become the side's registries.conf.
 fn with_mirrors(mut side: Side<'_>) -> Result<Side<'_>> {
-    if !side.mirrors.is_empty() {
-        mirrors::apply(&mut side.config, &side.mirrors)?;
-    }
+    side.render_mirrors()?;
     Ok(side)
 }
 

@@ -17,7 +17,6 @@ use tread_engine::sandbox::{Call, Module, Sandbox, Speaker};
 use tread_loading::builtins;
 use tread_model::change::Change;
 use tread_model::diff::{compare, unchanged};
-use tread_model::mirrors;
 use tread_model::plan::{ChangeOutcome, Plan};
 use tread_model::read::{self, Input};
 use tread_model::rules;
@@ -109,8 +108,8 @@ impl Subject {
         }
         let (old, new) = (objects(&case.old)?, objects(&case.new)?);
         let (mut old, mut new) = read::sides(&inputs(&old), &inputs(&new))?;
-        mirrors::apply(&mut old.config, &old.mirrors).context("old")?;
-        mirrors::apply(&mut new.config, &new.mirrors).context("new")?;
+        old.render_mirrors().context("old")?;
+        new.render_mirrors().context("new")?;
         let (old, new) = (old.config, new.config);
 
         let comparison = compare(&old, &new)?;

@@ -2,7 +2,7 @@
 //! line and HTTP.
 
 use super::bodies::BodyCache;
-use super::budget::{Budget, Cost, Counted, keys, most_changes, too_much};
+use super::budget::{Budget, Cost, keys, most_changes, too_much};
 use super::planners::Planners;
 use super::settings::Settings;
 use crate::policies::current::{Current, Published};
@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 use tokio::sync::watch;
-use tread_engine::planner::Answers;
+use tread_engine::planner::{Answers, Remembered};
 use tread_engine::sandbox::Sandbox;
 use tread_kube::asking;
 use tread_kube::metrics::{Decided, Failed, Metrics, OfPolicy};
@@ -40,6 +40,8 @@ pub struct Previewer {
     planners: Planners,
     budget: Budget,
     parsed: Arc<Parsed>,
+    /// What policies answered lately.
+    remembered: Arc<Remembered>,
     /// What plans say of changes.
     pub(super) once: Arc<Once>,
     ready: Arc<watch::Sender<bool>>,
@@ -82,7 +84,6 @@ pub(super) struct Together<'t> {
     pub(super) answers: &'t Arc<Answers>,
     /// As [`Asked::hides_secrets`].
     pub(super) hides_secrets: bool,
-    pub(super) counted: Counted,
 }
 
 /// Ends the work for plans when nobody waits for them any more.
@@ -107,6 +108,7 @@ impl Previewer {
             planners: Planners::start(),
             budget: Budget::default(),
             parsed: Arc::default(),
+            remembered: Arc::default(),
             once: Arc::default(),
             ready: Arc::new(watch::Sender::new(false)),
         }
@@ -201,23 +203,20 @@ impl Previewer {
             let why = format!("what the nodes of pool {pool} have is not known yet{why}");
             return Err(NotKnown { why, failed: because.and_then(|it| it.failed) });
         }
-        let answers = match hides_secrets {
+        let works: Vec<Work> = pools.iter().filter_map(|pool| work(&after, pool)).collect();
+        let mut answers = self.answers(&after);
+        if hides_secrets {
             // Nor is anybody told more than a line for each pool.
-            true => Arc::new(self.answers(&after).without_digests()),
-            false => Arc::new(self.answers(&after)),
-        };
-        let _ends = Ends(Arc::clone(&answers));
-        let together = Together {
-            cluster: &after,
-            current: &current,
-            answers: &answers,
-            hides_secrets,
-            counted: Counted::default(),
-        };
-        let mut waiting = Vec::new();
-        for work in pools.iter().filter_map(|pool| work(&after, pool)) {
-            waiting.push(self.compute(work, &together, &take));
+            answers = answers.without_digests();
         }
+        if works.len() == 1 {
+            answers = answers.for_one_plan();
+        }
+        let answers = Arc::new(answers);
+        let _ends = Ends(Arc::clone(&answers));
+        let together =
+            Together { cluster: &after, current: &current, answers: &answers, hides_secrets };
+        let waiting = works.into_iter().map(|work| self.compute(work, &together, &take));
         let all = futures::future::join_all(waiting).await;
         all.into_iter().collect()
     }
@@ -225,7 +224,8 @@ impl Previewer {
     /// What is shared by plans that are made together.
     pub(super) fn answers(&self, cluster: &Cluster) -> Answers {
         let policies = self.policies.borrow().policies.policies().len();
-        Answers::to_at_most(most_changes(cluster.pools.len(), policies))
+        let answers = Answers::to_at_most(most_changes(cluster.pools.len(), policies));
+        answers.remembering(Arc::clone(&self.remembered))
     }
 
     /// Plans what has to be compared, beside the threads that serve.
@@ -247,7 +247,7 @@ impl Previewer {
                 }
             }
         };
-        let room = match self.budget.room(Cost::of(&work, &bodies, &together.counted)).await {
+        let room = match self.budget.room(Cost::of(&work, &bodies, &self.parsed)).await {
             Ok(room) => room,
             Err(why) => return Ok(take(Preview::unplanned(work, &why))),
         };

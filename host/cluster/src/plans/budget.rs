@@ -4,10 +4,10 @@
 //! made at a time, so that there is always a thread for the others; and what does
 //! not fit at all is not planned, in a sentence.
 
-use crate::previews::{Bodies, Piece, Side, Work};
+use crate::previews::{Bodies, Parsed, Piece, Side, Work};
 use crate::weight::Weight;
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// How often what is compared is held as values: as it was read, and as the
@@ -41,8 +41,8 @@ pub(super) struct Cost(Weight);
 
 impl Cost {
     /// Of what is compared: the ways of a pool one by one, each with where it goes.
-    pub(super) fn of(work: &Work, bodies: &Bodies, counted: &Counted) -> Cost {
-        let of_side = |side: &Side| of_side(side, bodies, counted);
+    pub(super) fn of(work: &Work, bodies: &Bodies, parsed: &Parsed) -> Cost {
+        let of_side = |side: &Side| of_side(side, bodies, parsed);
         let target = work.target.as_ref().map(|(_, side)| side);
         let from = work.ways.iter().filter_map(|way| way.from.as_ref()).chain(target);
         let from = from.map(of_side).max_by_key(Weight::takes).unwrap_or_default();
@@ -55,25 +55,9 @@ impl Cost {
     }
 }
 
-fn of_side(side: &Side, bodies: &Bodies, counted: &Counted) -> Weight {
+fn of_side(side: &Side, bodies: &Bodies, parsed: &Parsed) -> Weight {
     let pieces = side.configs.iter().chain(&side.mirrors).flat_map(Piece::parts);
-    let all = pieces.filter_map(|piece| Some(counted.weight(piece, piece.bytes(bodies)?)));
-    all.fold(Weight::default(), Weight::and)
-}
-
-/// The weight of what the plans of many pools have, counted once: it stays where
-/// it is for as long as they are made.
-#[derive(Debug, Default)]
-pub(super) struct Counted(Mutex<BTreeMap<usize, Weight>>);
-
-impl Counted {
-    fn weight(&self, piece: &Piece, bytes: &[u8]) -> Weight {
-        if !piece.is_given() {
-            return Weight::of(bytes);
-        }
-        let mut counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *counted.entry(bytes.as_ptr().addr()).or_insert_with(|| Weight::of(bytes))
-    }
+    pieces.map(|piece| parsed.weight(piece, bodies)).fold(Weight::default(), Weight::and)
 }
 
 /// What all plans that are made at the same time may take. Clones share it.

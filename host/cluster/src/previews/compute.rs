@@ -3,25 +3,22 @@
 
 use super::body::Bodies;
 use super::causes::Part;
-use super::parsed::{Config, Parsed};
+use super::parsed::Parsed;
 use super::preview::{Preview, WayPlan, WayPlanned};
+use super::reading::{Objects, ReadSide, differences, mean_the_same};
 use super::registries;
 use super::secrets::Guessed;
 use super::side::{Piece, Side};
-use super::texts::{Text, gone, inputs};
+use super::texts::gone;
 use super::work::{Way, Work};
 use crate::policies::current::Current;
-use serde_json::json;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::sync::Arc;
-use tread_engine::planner::{self, Answers, CallRecord};
+use tread_engine::planner::{self, Answers, CallRecord, Sides};
 use tread_engine::sandbox::Sandbox;
-use tread_model::diff;
-use tread_model::mirrors::{self, REGISTRIES_CONF};
+use tread_model::mirrors::REGISTRIES_CONF;
 use tread_model::operator::{self, Rendered, Topology};
 use tread_model::plan::PlanOutcome;
-use tread_model::read;
 use tread_model::refuse;
 
 /// What making the plans of all ways came to.
@@ -66,18 +63,20 @@ pub fn compute(mut work: Work, asked: &Asked<'_>) -> Preview {
         Err(_) => (&work.to, [].as_slice()),
     };
     let doubts: Vec<String> = work.doubt.iter().chain(rendering).cloned().collect();
-    let to = match &anew {
-        Ok(_) => asked.texts(side),
+    let objects = match &anew {
+        Ok(_) => Objects::of(side, bodies, asked.parsed),
         Err(why) => Err(why.clone()),
     };
-    let rendered = work.operated.then(|| to.as_ref().ok().map(|to| asked.rendered(side, to)));
-    let rendered = rendered.flatten();
-    let guessed = asked.hides_secrets.then(|| Guessed::of(&work.to, bodies));
+    let to = objects.as_ref().map_err(Clone::clone).and_then(|objects| {
+        let read = objects.read()?;
+        let rendered = work.operated.then(|| objects.rendered(&read));
+        Ok(To { read, rendered })
+    });
+    let guessed = asked.hides_secrets.then(|| Guessed::of(&work.to, bodies, asked.parsed));
     let ways = work.ways.iter().map(|way| {
         let plan = to.as_ref().map_err(Clone::clone).and_then(|to| {
-            let with =
-                With { rendered: rendered.as_ref(), doubts: &doubts, guessed: guessed.as_ref() };
-            asked.plan(&work, way, to, &with, &mut made)
+            let with = With { to, doubts: &doubts, guessed: guessed.as_ref() };
+            asked.plan(&work, way, &with, &mut made)
         });
         WayPlanned { way: way.clone(), plan }
     });
@@ -91,7 +90,7 @@ pub fn compute(mut work: Work, asked: &Asked<'_>) -> Preview {
         let is_there = ways.iter().find(|way| way.way.from_name == *name);
         let same = match is_there.map(|way| &way.plan) {
             Some(Ok(way)) => way.plan.outcome == PlanOutcome::Nothing,
-            _ => asked.texts(side).is_ok_and(|target| mean_the_same(&target, to)),
+            _ => asked.mean_the_same(side, &to.read),
         };
         if same {
             work.to_name.clone_from(name);
@@ -101,10 +100,16 @@ pub fn compute(mut work: Work, asked: &Asked<'_>) -> Preview {
     Preview { work, ways, ids, calls, secrets, offered_secrets, earlier: None }
 }
 
+/// Where all ways go.
+struct To<'w> {
+    read: ReadSide<'w>,
+    /// As the operator's daemon sees it, where it rolls this out.
+    rendered: Option<Rendered>,
+}
+
 /// What is the same for all ways.
 struct With<'w> {
-    /// What they go to, as the operator's daemon sees it.
-    rendered: Option<&'w Rendered>,
+    to: &'w To<'w>,
     /// What could not be told of it.
     doubts: &'w [String],
     /// What is hidden of where they come from.
@@ -112,51 +117,28 @@ struct With<'w> {
 }
 
 impl Asked<'_> {
-    /// Everything that a side is made of, in the order in which it is merged.
-    fn texts<'b>(&'b self, side: &'b Side) -> Result<Vec<Text<'b>>, String> {
-        let mut texts = Vec::new();
-        if let Some(key) = &side.os_image_of
-            && let Some(rendered) = self.bodies.get(key)
-            && let Some(text) = os_image(&key.0, rendered)
-        {
-            texts.push((key.0.clone(), Cow::Owned(text)));
-        }
-        for piece in side.configs.iter().chain(&side.mirrors) {
-            let bytes = piece.bytes(self.bodies).ok_or_else(|| gone(piece.name()))?;
-            texts.push((piece.name().to_owned(), Cow::Borrowed(bytes)));
-        }
-        // A pool without any MachineConfig is one that says nothing.
-        if texts.is_empty() {
-            texts.push((NO_CONFIG.to_owned(), Cow::Owned(no_config())));
-        }
-        Ok(texts)
-    }
-
     fn plan(
         &self,
         work: &Work,
         way: &Way,
-        to: &[Text<'_>],
         with: &With<'_>,
         made: &mut Made,
     ) -> Result<WayPlan, String> {
         let side = way.from.as_ref().ok_or_else(|| gone(&way.from_name))?;
-        let from = self.texts(side)?;
-        let (mut old, mut new) = read::sides_in_order(&inputs(&from), &inputs(to))
-            .map_err(|problems| problems.to_string())?;
-        for side in [&mut old, &mut new].into_iter().filter(|side| !side.mirrors.is_empty()) {
-            mirrors::apply(&mut side.config, &side.mirrors)
-                .map_err(|problems| problems.to_string())?;
-        }
-        let mut rendered = with.rendered.map(|to| (self.rendered(side, &from), to));
+        let objects = Objects::of(side, self.bodies, self.parsed)?;
+        let mut old = objects.read()?;
+        let To { read: new, rendered: to } = with.to;
+        let mut rendered = to.as_ref().map(|to| (objects.rendered(&old), to));
+        let mut new = Cow::Borrowed(new);
         if let Some(guessed) = with.guessed {
             let rendered = rendered.as_mut().map(|(from, _)| from);
-            made.secrets.extend(guessed.hide(&mut old.config, &mut new.config, rendered));
+            made.secrets.extend(guessed.hide(&mut old, &mut new, rendered));
         }
-        let (old, new) = (&old.config, &new.config);
+        let differences = differences(&old, &new);
+        let (old, new) = (old.config(), new.config());
         let Current { policies, shadows, .. } = self.current;
         let (shadows, answers) = (shadows.as_ref(), self.answers);
-        let sides = (old, new);
+        let sides = Sides { old, new, differences };
         let warnings = with.doubts.to_vec();
         let planned =
             planner::plan_together(self.sandbox, policies, shadows, answers, sides, warnings);
@@ -174,25 +156,10 @@ impl Asked<'_> {
         Ok(WayPlan { plan: planned.plan, operator, shadow })
     }
 
-    /// A side as the operator's daemon sees it.
-    fn rendered(&self, side: &Side, texts: &[Text<'_>]) -> Rendered {
-        let first = side.os_image_of.as_ref().and_then(|key| {
-            let (name, bytes) = texts.first().filter(|(name, _)| *name == key.0)?;
-            let is_own = side.configs.iter().all(|piece| piece.name() != name);
-            is_own.then(|| Arc::new(Config::of(bytes)))
-        });
-        let configs = side.configs.iter();
-        let configs = configs.filter_map(|piece| piece.config(self.bodies, self.parsed));
-        let configs: Vec<Arc<Config>> = first.into_iter().chain(configs).collect();
-        let layers = configs.iter().filter_map(|config| config.layer.as_ref());
-        let rendered = Rendered::merged(layers);
-        if side.mirrors.is_empty() {
-            return rendered;
-        }
-        match registries_conf(texts) {
-            Some(text) => rendered.with_file(REGISTRIES_CONF, &text),
-            None => rendered,
-        }
+    /// Whether a side differs in nothing from one that was read.
+    fn mean_the_same(&self, side: &Side, other: &ReadSide<'_>) -> bool {
+        let objects = Objects::of(side, self.bodies, self.parsed);
+        objects.is_ok_and(|it| it.read().is_ok_and(|side| mean_the_same(&side, other)))
     }
 
     /// The ids of everything that a MachineConfig says anything of.
@@ -201,65 +168,6 @@ impl Asked<'_> {
         let config = body.config(self.bodies, self.parsed)?;
         config.says(body.name(), bytes).cloned()
     }
-}
-
-fn mean_the_same(one: &[Text<'_>], other: &[Text<'_>]) -> bool {
-    let Ok((mut one, mut other)) = read::sides_in_order(&inputs(one), &inputs(other)) else {
-        return false;
-    };
-    for side in [&mut one, &mut other].into_iter().filter(|side| !side.mirrors.is_empty()) {
-        if mirrors::apply(&mut side.config, &side.mirrors).is_err() {
-            return false;
-        }
-    }
-    diff::compare(&one.config, &other.config)
-        .is_ok_and(|it| it.changes.is_empty() && it.refusals.is_empty() && it.settled.is_empty())
-}
-
-/// What a side is called that no MachineConfig says anything of.
-const NO_CONFIG: &str = "no-machine-config";
-
-/// A MachineConfig that says nothing.
-fn no_config() -> Vec<u8> {
-    let config = json!({
-        "apiVersion": "machineconfiguration.openshift.io/v1",
-        "kind": "MachineConfig",
-        "metadata": {"name": NO_CONFIG},
-        "spec": {},
-    });
-    config.to_string().into_bytes()
-}
-
-/// A MachineConfig that says of the OS image what a rendered one says.
-fn os_image(name: &str, rendered: &[u8]) -> Option<Vec<u8>> {
-    #[derive(serde::Deserialize)]
-    struct Body<'b> {
-        #[serde(borrow)]
-        spec: Spec<'b>,
-    }
-    #[derive(serde::Deserialize)]
-    struct Spec<'b> {
-        #[serde(rename = "osImageURL", default, borrow)]
-        os_image: Cow<'b, str>,
-    }
-    let body: Body<'_> = serde_json::from_slice(rendered).ok()?;
-    let image = body.spec.os_image;
-    let config = json!({
-        "apiVersion": "machineconfiguration.openshift.io/v1",
-        "kind": "MachineConfig",
-        "metadata": {"name": format!("os-image-of-{name}")},
-        "spec": {"osImageURL": image},
-    });
-    (!image.is_empty()).then(|| config.to_string().into_bytes())
-}
-
-/// What the mirror objects of a side make of its registries.conf.
-fn registries_conf(texts: &[Text<'_>]) -> Option<String> {
-    let (mut side, _) = read::sides_in_order(&inputs(texts), &inputs(texts)).ok()?;
-    mirrors::apply(&mut side.config, &side.mirrors).ok()?;
-    let file = side.config.files.iter().find(|file| file.path == REGISTRIES_CONF)?;
-    let bytes = tread_model::contents::decode(&file.contents).ok()??;
-    String::from_utf8(bytes.into_owned()).ok()
 }
 
 /// Which changes each part is the cause of.

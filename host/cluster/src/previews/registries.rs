@@ -66,8 +66,8 @@ fn render(generated: &Generated, bodies: &Bodies) -> Result<(Value, Vec<String>)
     let read = match texts.is_empty() {
         true => None,
         false => {
-            let both = read::sides_in_order(&inputs(&texts), &inputs(&texts));
-            Some(both.map_err(|problems| problems.to_string())?.0)
+            let side = read::side_in_order("new", &inputs(&texts));
+            Some(side.map_err(|problems| problems.to_string())?)
         }
     };
     let (template, objects) = match &read {

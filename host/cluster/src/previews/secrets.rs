@@ -3,9 +3,12 @@
 //! the answer follows from what was asked, and not from what is there.
 
 use super::body::Bodies;
+use super::parsed::Parsed;
+use super::reading::ReadSide;
 use super::side::Side;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
-use tread_model::config::NodeConfig;
+use tread_model::config::{Fault, NodeConfig};
 use tread_model::operator::Rendered;
 use tread_model::read::{self, Input, TOGETHER};
 use tread_model::secrets::is_secret_file;
@@ -19,26 +22,36 @@ pub(super) struct Guessed {
 
 impl Guessed {
     /// What the objects of a side say that are not in the cluster.
-    pub(super) fn of(side: &Side, bodies: &Bodies) -> Guessed {
+    pub(super) fn of(side: &Side, bodies: &Bodies, parsed: &Parsed) -> Guessed {
         let mut guessed = Guessed::default();
         for piece in side.configs.iter().filter(|piece| piece.is_given()) {
             let Some(bytes) = piece.bytes(bodies) else { continue };
+            let config = piece.config(bodies, parsed);
+            if let Some(known) = config.as_ref().and_then(|config| config.read(bytes)) {
+                guessed.add(known.alone());
+                continue;
+            }
             let input = [Input { name: piece.name(), bytes }];
             // What cannot be read is told as that, whatever it holds.
-            let Ok((side, _)) = read::sides(&input, &input) else { continue };
-            guessed.files.extend(side.config.files.iter().map(|file| file.path.to_string()));
-            let users = side.config.users.iter().filter(|user| user.password_hash.is_some());
-            guessed.users.extend(users.map(|user| user.name.to_string()));
+            if let Ok(side) = read::side_in_order("new", &input) {
+                guessed.add(&side.config);
+            }
         }
         guessed
+    }
+
+    fn add(&mut self, config: &NodeConfig<'_>) {
+        self.files.extend(config.files.iter().map(|file| file.path.to_string()));
+        let users = config.users.iter().filter(|user| user.password_hash.is_some());
+        self.users.extend(users.map(|user| user.name.to_string()));
     }
 
     /// Takes the secrets out of what is there, on both of its forms; the ids of
     /// what was taken out.
     pub(super) fn hide(
         &self,
-        old: &mut NodeConfig<'_>,
-        new: &mut NodeConfig<'_>,
+        old: &mut ReadSide<'_>,
+        new: &mut Cow<'_, ReadSide<'_>>,
         rendered: Option<&mut Rendered>,
     ) -> BTreeSet<String> {
         let mut hidden = BTreeSet::new();
@@ -47,19 +60,25 @@ impl Guessed {
             let file = found.ok().and_then(|place| config.files.get(place));
             file.is_some_and(|file| is_secret_file(path, file.mode))
         };
-        let there = old.files.iter().map(|file| file.path.as_ref());
+        let there = old.config().files.iter().map(|file| file.path.as_ref());
         let secret: BTreeSet<String> = there
             .filter(|path| self.files.contains(*path))
-            .filter(|path| is_secret(old, path) || is_secret(new, path))
+            .filter(|path| is_secret(old.config(), path) || is_secret(new.config(), path))
             .map(str::to_owned)
             .collect();
-        old.files.retain(|file| !secret.contains(file.path.as_ref()));
+        if !secret.is_empty() {
+            old.forget_files(&secret);
+        }
         // What the configs of a file are together follows from what is there, too.
-        new.faults.retain(|fault| {
+        let follows = |fault: &Fault| {
             let path = fault.id.strip_prefix("file:").unwrap_or_default();
-            !(secret.contains(path) && fault.field.ends_with(TOGETHER))
-        });
-        for user in old.users.iter_mut().filter(|user| self.users.contains(user.name.as_ref())) {
+            secret.contains(path) && fault.field.ends_with(TOGETHER)
+        };
+        if new.config().faults.iter().any(follows) {
+            new.to_mut().config_mut().faults.retain(|fault| !follows(fault));
+        }
+        let users = old.config_mut().users.iter_mut();
+        for user in users.filter(|user| self.users.contains(user.name.as_ref())) {
             if user.password_hash.take().is_some() {
                 hidden.insert(format!("password:{}", user.name));
             }

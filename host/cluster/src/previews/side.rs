@@ -27,6 +27,10 @@ pub struct Given {
 }
 
 impl Given {
+    pub(super) fn new(name: String, bytes: Arc<[u8]>) -> Arc<Given> {
+        Arc::new(Given { name, bytes, config: OnceLock::new() })
+    }
+
     /// What it holds.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
@@ -71,10 +75,11 @@ pub struct Side {
 impl Piece {
     /// An object that is at hand: what it is called, and what it holds.
     pub fn given(name: String, bytes: Arc<[u8]>) -> Piece {
-        Piece::Given(Arc::new(Given { name, bytes, config: OnceLock::new() }))
+        Piece::Given(Given::new(name, bytes))
     }
 
-    /// What it says as a MachineConfig, if what it holds is at hand.
+    /// What it says as a MachineConfig, if what it holds is at hand. Only those of the
+    /// cluster are kept beyond these plans.
     pub(super) fn config(&self, bodies: &Bodies, parsed: &Parsed) -> Option<Arc<Config>> {
         match self {
             Piece::Stored(key) => Some(parsed.config(key, bodies.get(key)?)),

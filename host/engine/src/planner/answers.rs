@@ -3,6 +3,7 @@
 //! changes a plan may have; and whether anybody still waits for them.
 
 use super::heard::Heard;
+use super::remembered::Remembered;
 use crate::policy::Policy;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -26,6 +27,10 @@ pub struct Answers {
     bytes: AtomicUsize,
     most_changes: usize,
     digests: bool,
+    /// What was answered to others before.
+    before: Option<Arc<Remembered>>,
+    /// Whether there is only one plan, so that a processor may be idle.
+    one_plan: bool,
     ended: AtomicBool,
 }
 
@@ -59,14 +64,43 @@ pub enum Unplanned {
 
 /// What a policy is asked. The policy is identified by its place in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Question {
+pub(super) struct Question {
     policy: usize,
     offer: Digest,
 }
 
+impl Question {
+    /// The digests of changes, and all of what did not change.
+    pub(super) fn of(
+        policy: &Arc<Policy>,
+        changes: &[Digest],
+        unchanged: &[Entry<'_>],
+    ) -> Question {
+        let offer = Digest::of_value(&(changes, unchanged));
+        Question { policy: Arc::as_ptr(policy).addr(), offer }
+    }
+}
+
+/// Where an answer comes to stand.
+#[derive(Debug, Default)]
+struct Place {
+    /// Somebody is asking.
+    begun: AtomicBool,
+    heard: OnceLock<Heard>,
+}
+
+/// How a policy is asked what others may be asking it at the moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Patience {
+    /// Their answer is waited for.
+    Waits,
+    /// There is no answer then.
+    GoesOn,
+}
+
 #[derive(Debug)]
 struct Answered {
-    heard: Arc<OnceLock<Heard>>,
+    place: Arc<Place>,
     /// Held, so that no other policy comes to its place in memory.
     _policy: Arc<Policy>,
 }
@@ -79,8 +113,27 @@ impl Answers {
             bytes: AtomicUsize::new(0),
             most_changes,
             digests: true,
+            before: None,
+            one_plan: false,
             ended: AtomicBool::new(false),
         }
+    }
+
+    /// Together with what was answered to others before.
+    #[must_use]
+    pub fn remembering(self, before: Arc<Remembered>) -> Answers {
+        Answers { before: Some(before), ..self }
+    }
+
+    /// For one plan alone: its policies are asked side by side.
+    #[must_use]
+    pub fn for_one_plan(self) -> Answers {
+        Answers { one_plan: true, ..self }
+    }
+
+    /// Whether a second thread may ask.
+    pub(super) fn are_for_one_plan(&self) -> bool {
+        self.one_plan
     }
 
     /// For plans whose digests nobody looks at: they are not computed.
@@ -115,29 +168,40 @@ impl Answers {
         }
     }
 
-    /// What the policy answers to this, asked now if it was not yet. Whoever asks
-    /// the same meanwhile waits for the answer.
+    /// What the policy answers to this, asked now if it was not yet. None: others are
+    /// asking, and are not waited for. What was said of a secret is not remembered for
+    /// others: how soon there is an answer would tell them that it was asked before.
     pub(super) fn to(
         &self,
-        policy: &Arc<Policy>,
-        changes: &[Digest],
-        unchanged: &[Entry<'_>],
+        (question, policy): (Question, &Arc<Policy>),
+        is_secret: bool,
+        patience: Patience,
         ask: impl FnOnce() -> Heard,
-    ) -> Heard {
-        let offer = Digest::of_value(&(changes, unchanged));
-        let question = Question { policy: Arc::as_ptr(policy).addr(), offer };
-        let Some(place) = self.place(question, policy) else { return ask() };
+    ) -> Option<Heard> {
+        let before = self.before.as_ref().filter(|_| !is_secret);
+        if let Some(heard) = before.and_then(|it| it.get(&question)) {
+            return Some(heard);
+        }
+        let Some(place) = self.place(question, policy) else { return Some(ask()) };
+        let others_ask = place.begun.swap(true, Ordering::AcqRel) && place.heard.get().is_none();
+        if others_ask && patience == Patience::GoesOn {
+            return None;
+        }
         let mut is_new = false;
-        let heard = place.get_or_init(|| {
+        let heard = place.heard.get_or_init(|| {
             is_new = true;
             ask()
         });
         let has_room = !is_new || self.has_room(heard.bytes());
-        if !(heard.is_reproducible() && has_room) {
+        let is_reproducible = heard.is_reproducible();
+        if !(is_reproducible && has_room) {
             // It is for those who waited, and the next one asks anew.
             self.lock().remove(&question);
         }
-        heard.clone()
+        if let Some(before) = before.filter(|_| is_new && is_reproducible) {
+            before.put(question, policy, heard);
+        }
+        Some(heard.clone())
     }
 
     /// Whether there is room for so many bytes; they take it if so.
@@ -146,15 +210,15 @@ impl Answers {
         self.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
 
-    fn place(&self, question: Question, policy: &Arc<Policy>) -> Option<Arc<OnceLock<Heard>>> {
+    fn place(&self, question: Question, policy: &Arc<Policy>) -> Option<Arc<Place>> {
         let mut all = self.lock();
         if all.len() >= REMEMBERED.0 && !all.contains_key(&question) {
             return None;
         }
         let answered = all
             .entry(question)
-            .or_insert_with(|| Answered { heard: Arc::default(), _policy: Arc::clone(policy) });
-        Some(Arc::clone(&answered.heard))
+            .or_insert_with(|| Answered { place: Arc::default(), _policy: Arc::clone(policy) });
+        Some(Arc::clone(&answered.place))
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Question, Answered>> {

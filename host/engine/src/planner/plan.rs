@@ -1,8 +1,9 @@
 //! One plan: compare, ask, merge.
 
 use super::answers::Answers;
+use super::asking::CallRecord;
 use super::heard::warnings_of_rules;
-use super::round::{CallRecord, Round};
+use super::round::Round;
 use crate::policy::PolicySet;
 use crate::sandbox::Sandbox;
 use std::time::{Duration, Instant};

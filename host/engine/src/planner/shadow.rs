@@ -2,8 +2,9 @@
 //! carries out.
 
 use super::answers::Answers;
+use super::asking::CallRecord;
 use super::plan::{Planned, decided, plan_digested};
-use super::round::{CallRecord, Round};
+use super::round::Round;
 use crate::policy::PolicySet;
 use crate::sandbox::Sandbox;
 use std::time::Instant;

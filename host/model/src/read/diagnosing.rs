@@ -83,6 +83,24 @@ pub(super) fn read(
     Side { config, mirrors: reading.mirrors, makeup }
 }
 
+/// The one MachineConfig that a file holds. None: it holds something else, or something
+/// is wrong with it.
+pub(super) fn machine_config(input: &Input<'_>) -> Option<Layer> {
+    let mut reading = Reading::default();
+    let (documents, problems) = documents_and_problems(input, NOTHING);
+    let [document] = <[Document; 1]>::try_from(documents).ok()?;
+    if !(problems.is_empty() && document.label.is_empty()) {
+        return None;
+    }
+    reading.document(input.name, document);
+    let is_machine_config = reading.places.iter().all(|place| place.config == MACHINE_CONFIG);
+    let (layer, _) = reading.layers.pop()?;
+    (is_machine_config && reading.problems.is_empty()).then_some(layer)
+}
+
+/// Where the Ignition config stands in a MachineConfig.
+pub(super) const MACHINE_CONFIG: &str = "spec.config";
+
 /// What was read so far.
 #[derive(Default)]
 struct Reading {
@@ -99,7 +117,7 @@ impl Reading {
         let mut place = Place {
             file: file.to_owned(),
             document: document.label.clone(),
-            config: "spec.config",
+            config: MACHINE_CONFIG,
         };
         let origin = u32::try_from(number).unwrap_or(u32::MAX);
         let mut report = Report::new(file, &document.label);

@@ -15,15 +15,21 @@ mod entries;
 mod several;
 mod sort;
 
+use super::diagnosing::Order;
 use super::document::Input;
 use super::side::Side;
 use entries::Known;
 use sort::sort;
 
+/// Reads one side; `None` if in doubt.
+pub(super) fn side<'a>(inputs: &[Input<'a>], by: Order) -> Option<Side<'a>> {
+    several::side(inputs, by)
+}
+
 /// Reads both sides; `None` if in doubt.
 pub(super) fn sides<'a>(old: &[Input<'a>], new: &[Input<'a>]) -> Option<(Side<'a>, Side<'a>)> {
     let ([old], [new]) = (old, new) else {
-        return Some((several::side(old)?, several::side(new)?));
+        return Some((side(old, Order::ByRole)?, side(new, Order::ByRole)?));
     };
     let mut first = config::read(old, &Known::default())?;
     let known = Known { files: &first.config.files, units: &first.config.units };

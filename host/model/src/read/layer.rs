@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// What one config sets. What it leaves open is `None` or empty: only after
 /// merging the defaults are filled in.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Layer {
     /// The name of the MachineConfig.
     pub(super) name: String,
@@ -32,7 +32,7 @@ pub(super) struct Layer {
 
 /// A file. `contents.gzip` in it is not used here, and an owner that is not set is
 /// empty.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct LayerFile {
     pub(super) file: File<'static>,
     /// Whether it says `compression`, and which.
@@ -53,14 +53,14 @@ pub(super) struct LayerFile {
 }
 
 /// A unit. `mask` in it is not used here.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct LayerUnit {
     pub(super) unit: Unit<'static>,
     pub(super) mask: Option<bool>,
 }
 
 /// A user. `rest` in it is not used here.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct LayerUser {
     pub(super) user: User<'static>,
     /// Objects, from each config that has the user.

@@ -2,7 +2,7 @@
 //! changed that they are made of.
 
 use super::super::ask::{NotKnown, Previewer, Take, Together, inputs};
-use super::super::budget::Counted;
+
 use super::prepare::Prepared;
 use crate::policies::current::Current;
 use crate::previews::{Described, Preview, decisions, few, work};
@@ -44,13 +44,7 @@ pub(super) async fn plan(
 ) -> Planned {
     let cluster = &prepared.cluster;
     let answers = Arc::new(previewer.answers(cluster));
-    let together = Together {
-        cluster,
-        current,
-        answers: &answers,
-        hides_secrets: false,
-        counted: Counted::default(),
-    };
+    let together = Together { cluster, current, answers: &answers, hides_secrets: false };
     let pools = stream::iter(prepared.known.clone());
     let found: Vec<(String, Result<Option<Remembered>, NotKnown>)> = pools
         .map(async |name: String| {

@@ -5,6 +5,7 @@ use super::config;
 use super::entries::Known;
 use super::sort::sort;
 use crate::config::{KernelType, NodeConfig, Place};
+use crate::read::diagnosing::Order;
 use crate::read::document::Input;
 use crate::read::makeup::{Makeup, is_base};
 use crate::read::side::Side;
@@ -12,7 +13,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 /// Reads one side; `None` if in doubt.
-pub(super) fn side<'a>(inputs: &[Input<'a>]) -> Option<Side<'a>> {
+pub(super) fn side<'a>(inputs: &[Input<'a>], by: Order) -> Option<Side<'a>> {
     if let [input] = inputs {
         let mut document = config::read(input, &Known::default())?;
         sort(&mut document.config)?;
@@ -31,12 +32,18 @@ pub(super) fn side<'a>(inputs: &[Input<'a>]) -> Option<Side<'a>> {
         configs.push((role, config, is_generated));
         places.push(Place { file: input.name.to_owned(), document: String::new(), config: path });
     }
-    configs.sort_by(|a, b| order(a).cmp(&order(b)));
     let names: BTreeSet<&str> = configs.iter().map(|(_, config, _)| config.name.as_ref()).collect();
-    let roles: BTreeSet<&str> = configs.iter().map(|(role, ..)| role_of(role.as_ref())).collect();
-    let base = roles.iter().filter(|role| is_base(role)).count();
-    if configs.is_empty() || names.len() < configs.len() || base > 1 || roles.len() - base > 1 {
+    if configs.is_empty() || names.len() < configs.len() {
         return None;
+    }
+    if by == Order::ByRole {
+        let roles = configs.iter().map(|(role, ..)| role_of(role.as_ref()));
+        let roles: BTreeSet<&str> = roles.collect();
+        let base = roles.iter().filter(|role| is_base(role)).count();
+        if base > 1 || roles.len() - base > 1 {
+            return None;
+        }
+        configs.sort_by(|a, b| order(a).cmp(&order(b)));
     }
     let named = || configs.iter().filter_map(|(role, ..)| role.as_ref());
     let pool = named().find(|role| !is_base(role)).or_else(|| named().next()).cloned();
