@@ -52,7 +52,8 @@ pub(super) fn rejections(old: &Rendered, new: &Rendered) -> Vec<Because> {
 }
 
 fn has_source(file: &Value) -> bool {
-    file.pointer("/contents/source").is_some_and(Value::is_string)
+    // Of all files of each pool: a JSON pointer would be read anew for each.
+    file.get("contents").and_then(|it| it.get("source")).is_some_and(Value::is_string)
 }
 
 fn users(old: &Value, new: &Value) -> Option<(String, &'static str)> {
