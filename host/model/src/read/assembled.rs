@@ -3,8 +3,9 @@
 
 use super::diagnosing;
 use super::document::Input;
-use super::layer::{Layer, LayerFile, LayerUnit, merge};
+use super::layer::{Layer, LayerFile, LayerUnit};
 use super::makeup::Makeup;
+use super::merge::merge;
 use crate::config::{Dropin, File, NodeConfig, Origin, Place, Source, Unit};
 use crate::config_digest::{Digests, file_digest, unit_digest};
 use crate::contents::{Decoder, MAX_UNPACKED_TOGETHER};
@@ -195,6 +196,7 @@ fn file_of<'c>(file: &'c File<'static>, document: u32) -> File<'c> {
         user: Cow::Borrowed(&*file.user),
         group: Cow::Borrowed(&*file.group),
         appends: file.appends,
+        needs_source: file.needs_source,
         raw: b"",
         origin: Origin { document, ..file.origin },
     }

@@ -32,6 +32,7 @@ fn plan(outcome: PlanOutcome, steps: Vec<Step>, changes: Vec<PlannedChange>) -> 
         steps,
         changes,
         policies: Vec::new(),
+        deciders: Vec::new(),
         warnings: Vec::new(),
         reproducible: true,
         digest: Digest::of(b""),

@@ -45,6 +45,7 @@ pub(crate) fn preview(pool: &str, nodes: i64, reboots: bool, operator: Option<Ef
         steps,
         changes: vec![change],
         policies: Vec::new(),
+        deciders: Vec::new(),
         warnings: Vec::new(),
         reproducible: true,
         digest: Digest::of(b""),

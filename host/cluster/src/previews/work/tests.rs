@@ -35,8 +35,11 @@ fn put_pool(cluster: &mut Cluster, mut object: serde_json::Value) {
 fn put_config(cluster: &mut Cluster, name: &str, modified: i64) {
     let config = ConfigMeta {
         version: modified.to_string(),
-        labels: [(ROLE_LABEL.to_owned(), "worker".to_owned())].into(),
-        rendered: name.starts_with("rendered-"),
+        // A rendered one has none.
+        labels: match name.starts_with("rendered-") {
+            true => [].into(),
+            false => [(ROLE_LABEL.to_owned(), "worker".to_owned())].into(),
+        },
         created: modified,
         modified,
         ..ConfigMeta::default()
