@@ -12,8 +12,7 @@ trap 'echo "The machine does not boot: $step failed." >&2' EXIT
 step="reading its PID from outside"
 # This /proc still belongs to the namespace outside.
 read -r pid _ </proc/self/stat
-echo "$pid" >"$dir/pid.new"
-mv "$dir/pid.new" "$dir/pid"
+exec 3>"$dir/pid"
 
 step="an overlay of / with its upper directory in $dir (another TMPDIR may help)"
 mount -t overlay overlay -o "lowerdir=/,upperdir=$dir/disk,workdir=$dir/work" "$dir/root"
@@ -52,8 +51,11 @@ pivot_root . run/outside
 cd /
 umount -l /run/outside
 rmdir /run/outside
+# From now on it can be entered: before this its root was the one outside.
+echo "$pid" >&3
+exec 3>&-
 
 step="starting systemd"
 exec setpriv --bounding-set=-sys_time,-sys_module,-sys_rawio,-syslog \
   env -i container=tread PATH=/usr/sbin:/usr/bin:/sbin:/bin \
-  /lib/systemd/systemd --system "--unit=$target" --log-target=console --show-status=no
+  /lib/systemd/systemd --system "--unit=$target" --log-target=journal --show-status=no

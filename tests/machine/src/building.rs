@@ -2,7 +2,7 @@
 
 use crate::machine::Machine;
 use crate::needs;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -107,6 +107,10 @@ impl Builder {
         let cgroup = parent.join(name);
         std::fs::create_dir(&cgroup)
             .with_context(|| format!("making the control group {}", cgroup.display()))?;
+        if !cgroup.join("cgroup.kill").exists() {
+            std::fs::remove_dir(&cgroup)?;
+            bail!("A machine for tests needs Linux 5.14 or newer, which kills a control group");
+        }
         Machine::keep(dir.keep(), cgroup, self.lifetime)
     }
 

@@ -114,13 +114,18 @@ impl Machine {
     pub fn wait_until_booted(&self) -> Result<String> {
         let boots = self.boots().len();
         let mut word = String::new();
-        self.wait_for("systemd to finish the boot", || {
+        let booted = self.wait_for("systemd to finish the boot", || {
             if self.ended(boots) {
                 return true;
             }
             let said = self.run(["systemctl", "is-system-running", "--wait"]);
             word = said.map(|said| said.out.trim().to_owned()).unwrap_or_default();
             matches!(word.as_str(), "running" | "degraded" | "maintenance")
+        });
+        booted.with_context(|| {
+            let jobs = self.run(["systemctl", "list-jobs", "--no-pager"]);
+            let journal = self.run(["journalctl", "--no-pager", "--lines=40"]);
+            format!("It is {word:?}. Jobs: {jobs:?}. Journal: {journal:?}")
         })?;
         ensure!(!self.ended(boots), self.with_console("The machine ended while it booted"));
         Ok(word)

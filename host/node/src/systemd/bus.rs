@@ -18,6 +18,9 @@ const QUEUE: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1023);
 /// Why a call came to nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub(crate) enum Unanswered {
+    /// The bus, or who was called, is not there: the call was not heard.
+    #[error("{0}")]
+    Absent(String),
     /// The bus, or who was called, went away: whether the call was heard is not known.
     #[error("{0}")]
     Lost(String),
@@ -68,7 +71,7 @@ impl Bus {
         // The connection says hello to the bus.
         self.count();
         let made = made.map_err(|error| {
-            Unanswered::Lost(format!("there is no connection to {}: {error}", self.address))
+            Unanswered::Absent(format!("there is no connection to {}: {error}", self.address))
         })?;
         Ok(kept.insert(made).clone())
     }
@@ -104,6 +107,27 @@ impl Bus {
         timeout_at(deadline, called).await.unwrap_or(Err(Unanswered::Late))
     }
 
+    /// Calls once, as soon as somebody is there to hear it.
+    pub(crate) async fn call_when_there<B, R>(
+        &self,
+        call: Call<'_>,
+        body: &B,
+        deadline: Instant,
+    ) -> Result<R, Unanswered>
+    where
+        B: Serialize + DynamicType,
+        R: DeserializeOwned + Type,
+    {
+        loop {
+            match self.call(call, body, deadline).await {
+                Err(Unanswered::Absent(_)) if Instant::now() + AGAIN < deadline => {
+                    sleep(AGAIN).await;
+                }
+                ended => return ended,
+            }
+        }
+    }
+
     /// Calls what does no harm when it is done twice: again while the bus or who is called
     /// is not there.
     pub(crate) async fn ask<B, R>(
@@ -118,7 +142,11 @@ impl Bus {
     {
         loop {
             match self.call(call, body, deadline).await {
-                Err(Unanswered::Lost(_)) if Instant::now() + AGAIN < deadline => sleep(AGAIN).await,
+                Err(Unanswered::Absent(_) | Unanswered::Lost(_))
+                    if Instant::now() + AGAIN < deadline =>
+                {
+                    sleep(AGAIN).await;
+                }
                 ended => return ended,
             }
         }
@@ -140,7 +168,11 @@ impl Bus {
                     .map_err(unanswered)
             };
             match timeout_at(deadline, asked).await.unwrap_or(Err(Unanswered::Late)) {
-                Err(Unanswered::Lost(_)) if Instant::now() + AGAIN < deadline => sleep(AGAIN).await,
+                Err(Unanswered::Absent(_) | Unanswered::Lost(_))
+                    if Instant::now() + AGAIN < deadline =>
+                {
+                    sleep(AGAIN).await;
+                }
                 ended => return ended,
             }
         }
@@ -159,9 +191,12 @@ fn unanswered(error: zbus::Error) -> Unanswered {
     };
     let text = text.unwrap_or_default();
     let short = name.strip_prefix("org.freedesktop.DBus.Error.").unwrap_or_default();
-    let gone = ["NoReply", "ServiceUnknown", "NameHasNoOwner", "Disconnected", "NoServer"];
-    if gone.contains(&short) || short.starts_with("Spawn.") || short.starts_with("ZBus") {
-        return Unanswered::Lost(format!("{text} ({name})"));
+    match short {
+        "ServiceUnknown" | "NameHasNoOwner" | "NoServer" => {
+            Unanswered::Absent(format!("{text} ({name})"))
+        }
+        _ if short.starts_with("Spawn.") => Unanswered::Absent(format!("{text} ({name})")),
+        "NoReply" | "Disconnected" => Unanswered::Lost(format!("{text} ({name})")),
+        _ => Unanswered::Refused { name, text },
     }
-    Unanswered::Refused { name, text }
 }

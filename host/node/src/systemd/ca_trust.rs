@@ -51,7 +51,7 @@ impl Manager {
             Some(CaTrust::Unit(unit)) => self.unit_step(Ask::Restart, unit, limit).await,
             Some(CaTrust::Command(program)) => {
                 let unit = Command::unit_of(operation, "update-ca-trust");
-                self.command(&Command { unit, argv: vec![program.to_owned()], limit }).await?;
+                self.command_anew(&Command { unit, argv: vec![program.to_owned()], limit }).await?;
                 Ok(Outcome::Done { did: Ask::Restart, note: Some(format!("by {program}")) })
             }
             None => Err(Problem::new(

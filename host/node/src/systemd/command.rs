@@ -3,12 +3,15 @@
 
 use super::bus::Unanswered;
 use super::facts::{Active, Load, UnitFacts};
+use super::job::NoJob;
 use super::manager::Manager;
 use super::problem::{Problem, What};
 use super::transient::{Properties, exec};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
+/// How often it is looked how it stands, should nothing be heard.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// As `SIGCHLD` says that a process ended by itself.
 const EXITED: i32 = 1;
 
@@ -27,16 +30,19 @@ pub struct Command {
 impl Command {
     /// The unit of a command in an operation: `tread-OPERATION-COMMAND.service`.
     pub fn unit_of(operation: &str, command: &str) -> String {
-        let fit = |c: char| if c.is_ascii_alphanumeric() || "_.".contains(c) { c } else { '-' };
-        let name: String = format!("tread-{operation}-{command}").chars().map(fit).collect();
         // 255 bytes are a name's limit.
-        let name = name.get(..name.len().min(200)).unwrap_or_default();
-        format!("{name}.service")
+        format!("tread-{}-{}.service", fit(operation, 100), fit(command, 100))
     }
 
     fn asked(&self) -> String {
         format!("run {}", self.unit)
     }
+}
+
+/// As much of a text as may stand in a unit's name.
+fn fit(text: &str, most: usize) -> String {
+    let fit = |c: char| if c.is_ascii_alphanumeric() || "_.".contains(c) { c } else { '-' };
+    text.chars().take(most).map(fit).collect()
 }
 
 /// How it stands with a command, by what systemd keeps of it until the next boot.
@@ -101,9 +107,11 @@ impl Manager {
                 CommandState::Running => {}
                 ended => return Ok(ended),
             }
-            match timeout_at(deadline, changes.next()).await {
-                Err(_) => return Err(Unanswered::Late),
-                Ok(true) => {}
+            let until = deadline.min(Instant::now() + LOOK_AGAIN);
+            match timeout_at(until, changes.next()).await {
+                Err(_) if until == deadline => return Err(Unanswered::Late),
+                // Systemd does not tell when it drops a unit of this name that was there.
+                Err(_) | Ok(true) => {}
                 Ok(false) => changes = self.changes_of(&path, deadline).await?,
             }
         }
@@ -139,19 +147,41 @@ impl Manager {
     /// Lets systemd forget how a command ended, once that was written down: it can run
     /// again. One that runs is left alone.
     pub async fn forget_command(&self, unit: &str) -> Result<(), Problem> {
-        let asked = format!("forget {unit}");
         let done = match self.command_state(unit).await? {
-            CommandState::Well => {
-                let stopped = self.ask("StopUnit", &(unit, "replace"), self.soon()).await;
-                stopped.map(|_: zbus::OwnedObjectPath| ())
-            }
+            CommandState::Well => self.stop(unit).await,
             CommandState::Failed { .. } => self.ask("ResetFailedUnit", &(unit,), self.soon()).await,
             CommandState::Unknown | CommandState::Running => Ok(()),
         };
         match done {
             Err(Unanswered::Refused { name, .. }) if name.ends_with(".NoSuchUnit") => Ok(()),
-            done => done.map_err(|why| Problem::unanswered(&asked, self.limits.answer, why)),
+            done => {
+                let asked = format!("forget {unit}");
+                done.map_err(|why| Problem::unanswered(&asked, self.limits.answer, why))
+            }
         }
+    }
+
+    async fn stop(&self, unit: &str) -> Result<(), Unanswered> {
+        let path = self.path(unit, self.soon()).await?;
+        let body = (unit, "replace");
+        match self.run_job((&path, unit), "StopUnit", &body, self.soon()).await {
+            Ok(_) => Ok(()),
+            Err(NoJob::Late { .. }) => Err(Unanswered::Late),
+            Err(NoJob::Unanswered(why)) => Err(why),
+        }
+    }
+
+    /// Runs a command anew, however one of the same name ended: for what does no harm when
+    /// it is done twice. One that still runs may have read what was there before, so its
+    /// end is waited for and counts for nothing.
+    pub async fn command_anew(&self, command: &Command) -> Result<(), Problem> {
+        if self.command_state(&command.unit).await? == CommandState::Running {
+            let _ = self.command(command).await;
+        }
+        self.forget_command(&command.unit).await?;
+        let ended = self.command(command).await;
+        self.forget_command(&command.unit).await?;
+        ended
     }
 }
 
@@ -167,6 +197,7 @@ mod tests {
         ] {
             assert_eq!(Command::unit_of(operation, command), expected);
         }
-        assert_eq!(Command::unit_of(&"x".repeat(500), "y").len(), 208);
+        let long = "ä".repeat(500);
+        assert!(Command::unit_of(&long, &long).len() <= 255);
     }
 }

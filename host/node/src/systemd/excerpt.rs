@@ -2,10 +2,11 @@
 
 use super::manager::Manager;
 use super::transient::{Properties, exec};
-use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::pipe::Receiver;
 use tokio::time::{Instant, timeout};
 use tread_model::text::one_line_within;
 use zbus::Fd;
@@ -23,18 +24,23 @@ impl Manager {
     /// read, which is no error of the unit.
     pub(crate) async fn excerpt_of(&self, unit: &str) -> Vec<String> {
         let Ok(facts) = self.facts(unit).await else { return Vec::new() };
-        if facts.invocation.is_empty() {
+        if facts.since == 0 {
             return Vec::new();
         }
-        // What the unit said, or what systemd said about this run of it.
-        let said = format!("_SYSTEMD_INVOCATION_ID={}", facts.invocation);
-        let about = format!("INVOCATION_ID={}", facts.invocation);
-        self.journal(&[&said, "+", &about]).await.unwrap_or_default()
+        // What the unit said, or systemd said about it, in this run of it. By its name and
+        // its process: of one that ended at once the journal may know neither which run it
+        // was, nor that it had left systemd's own unit.
+        let said = format!("_SYSTEMD_UNIT={}", facts.id);
+        let about = format!("UNIT={}", facts.id);
+        let main = format!("_PID={}", facts.main);
+        let since = format!("@{}.{:06}", facts.since / 1_000_000, facts.since % 1_000_000);
+        let wanted = ["--since", &since, &said, "+", &about, "+", &main];
+        self.journal(&wanted).await.unwrap_or_default()
     }
 
     /// journalctl runs as a unit of the host, so that nothing has to know the journal's
     /// files; a pipe carries what it says.
-    async fn journal(&self, matches: &[&str]) -> Option<Vec<String>> {
+    async fn journal(&self, wanted: &[&str]) -> Option<Vec<String>> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let name = format!(
             "tread-excerpt-{}-{}.service",
@@ -45,7 +51,7 @@ impl Manager {
         let lines = LINES.to_string();
         let mut read = vec!["/usr/bin/journalctl", "--quiet", "--no-pager", "--output=cat"];
         read.extend(["--lines", &lines]);
-        read.extend(matches);
+        read.extend(wanted);
         let commands = vec![exec(&["/usr/bin/journalctl", "--sync"], true), exec(&read, false)];
         let properties = Properties::once("Reads the journal for tread", commands, LIMIT)
             .with("CollectMode", "inactive-or-failed".to_owned())
@@ -55,11 +61,9 @@ impl Manager {
         self.start_transient(&name, &properties, Instant::now() + LIMIT).await.ok()?;
         // Systemd has its own copy: the pipe ends when journalctl does.
         drop(properties);
-        let said = tokio::task::spawn_blocking(move || {
-            let mut said = Vec::new();
-            reader.take(MOST).read_to_end(&mut said).map(|_| said)
-        });
-        let said = timeout(LIMIT + LIMIT, said).await.ok()?.ok()?.ok()?;
+        let mut said = Vec::new();
+        let mut reader = Receiver::from_owned_fd(reader.into()).ok()?.take(MOST);
+        timeout(LIMIT + LIMIT, reader.read_to_end(&mut said)).await.ok()?.ok()?;
         Some(cleaned(&said))
     }
 }

@@ -64,6 +64,11 @@ pub struct UnitFacts {
     pub restarts: u32,
     /// What this start of it is called in the journal; empty where it never ran.
     pub invocation: String,
+    /// When it was last begun to start it, in microseconds of the node's clock; 0 where it
+    /// never was. Its first process may be older than the end of its being inactive.
+    pub since: u64,
+    /// The main process of its newest run, also when that ended; 0 where it never had one.
+    pub main: u32,
     /// Its job, where it has one.
     pub job: Option<u32>,
     /// Whether its last start was left out by a condition.
@@ -124,6 +129,8 @@ impl UnitFacts {
             file_state: has.text("UnitFileState"),
             restarts: u32::try_from(has.number("NRestarts")).unwrap_or(u32::MAX),
             invocation: has.bytes("InvocationID"),
+            since: has.number("ConditionTimestamp"),
+            main: u32::try_from(has.number("ExecMainPID")).unwrap_or(0),
             job: has.job(),
             unmet: condition_read && !has.flag("ConditionResult"),
             triggered: has.is_list_with_some("TriggeredBy") || !has.text("BusName").is_empty(),

@@ -67,7 +67,7 @@ impl Manager {
         B: Serialize + DynamicType,
         R: DeserializeOwned + Type,
     {
-        self.bus.call(manager(method), body, deadline).await
+        self.bus.call_when_there(manager(method), body, deadline).await
     }
 
     /// A call of systemd's manager that may be made twice.

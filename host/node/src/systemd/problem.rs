@@ -1,8 +1,8 @@
 //! What went wrong with what was asked of systemd, for an admin and for whoever decides.
 
 use super::bus::Unanswered;
-use super::job::JobResult;
-use super::well::Ill;
+use super::job_result::JobResult;
+use super::standing::Ill;
 use std::fmt;
 use std::time::Duration;
 use thiserror::Error;
@@ -59,6 +59,13 @@ pub enum What {
     NoWay(String),
 }
 
+impl What {
+    /// Whether the unit's own lines may say more.
+    pub(crate) fn is_of_the_unit(&self) -> bool {
+        matches!(self, What::Job(_) | What::TimedOut { .. } | What::NotWell(_))
+    }
+}
+
 impl Problem {
     pub(crate) fn new(asked: impl Into<String>, what: What) -> Problem {
         Problem { asked: asked.into(), what, excerpt: Vec::new() }
@@ -66,7 +73,7 @@ impl Problem {
 
     pub(crate) fn unanswered(asked: &str, limit: Duration, why: Unanswered) -> Problem {
         let what = match why {
-            Unanswered::Lost(why) => What::Unreachable(why),
+            Unanswered::Absent(why) | Unanswered::Lost(why) => What::Unreachable(why),
             Unanswered::Late => What::TimedOut { limit, cancelled: false },
             Unanswered::Refused { name, .. } if name.ends_with(".NoSuchUnit") => What::Missing,
             Unanswered::Refused { name, text } => What::Refused { name, text },

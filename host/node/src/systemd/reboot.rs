@@ -81,7 +81,8 @@ impl Manager {
         for rung in [Rung::Logind, Rung::Target, Rung::Systemd] {
             note(format!("asking {rung} for a boot"));
             match self.ask_rung(rung).await {
-                Ok(()) => {
+                // A node that goes down at once has no time for an answer.
+                Ok(()) | Err(Unanswered::Lost(_)) => {
                     tokio::time::sleep(how.going_down).await;
                     let waited = how.going_down.as_secs();
                     note(format!("{rung} did not boot the node within {waited} s"));
@@ -117,22 +118,21 @@ impl Manager {
             Rung::Logind => self.ask_logind().await,
             Rung::Target => {
                 let body = ("reboot.target", "replace-irreversibly");
-                self.ask("StartUnit", &body, self.soon()).await.map(|_: OwnedObjectPath| ())
+                self.call("StartUnit", &body, self.soon()).await.map(|_: OwnedObjectPath| ())
             }
-            Rung::Systemd => self.ask("Reboot", &(), self.soon()).await,
+            Rung::Systemd => self.call("Reboot", &(), self.soon()).await,
             Rung::Kernel => Ok(()),
         }
     }
 
     async fn ask_logind(&self) -> Result<(), Unanswered> {
-        let flagged = self.bus.call(logind("RebootWithFlags"), &(SKIP_INHIBITORS,), self.soon());
-        match flagged.await {
-            // One of an older systemd does not know the flag, or the method, and lets root
-            // boot whoever inhibits it.
-            Err(Unanswered::Refused { name, .. })
-                if name.ends_with(".InvalidArgs") || name.ends_with(".UnknownMethod") =>
-            {
-                self.bus.call(logind("Reboot"), &(false,), self.soon()).await
+        let asked = self.bus.call(logind("Reboot"), &(false,), self.soon()).await;
+        match asked {
+            // That of a newer systemd refuses it to root too while somebody inhibits it.
+            Err(Unanswered::Refused { .. }) => {
+                let flagged = logind("RebootWithFlags");
+                let overruled = self.bus.call(flagged, &(SKIP_INHIBITORS,), self.soon()).await;
+                if matches!(overruled, Err(Unanswered::Refused { .. })) { asked } else { overruled }
             }
             asked => asked,
         }

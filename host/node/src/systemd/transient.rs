@@ -34,8 +34,10 @@ impl<'p> Properties<'p> {
 pub(crate) type Exec = (String, Vec<String>, bool);
 
 pub(crate) fn exec(argv: &[&str], may_fail: bool) -> Exec {
-    let words: Vec<String> = argv.iter().map(|word| (*word).to_owned()).collect();
-    (words.first().cloned().unwrap_or_default(), words, may_fail)
+    // Systemd puts variables in for `$`.
+    let words: Vec<String> = argv.iter().map(|word| word.replace('$', "$$")).collect();
+    let program = argv.first().copied().unwrap_or_default().to_owned();
+    (program, words, may_fail)
 }
 
 impl Manager {

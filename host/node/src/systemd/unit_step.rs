@@ -3,10 +3,11 @@
 use super::bus::Unanswered;
 use super::choose::{Ask, Choice, choose};
 use super::facts::UnitFacts;
-use super::job::{JobResult, NoJob};
+use super::job::NoJob;
+use super::job_result::JobResult;
 use super::manager::{Changes, Manager};
 use super::problem::{Problem, What};
-use super::well::Ill;
+use super::standing::Ill;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use zbus::OwnedObjectPath;
@@ -57,13 +58,6 @@ impl Manager {
             }
             told => told,
         }
-    }
-}
-
-impl What {
-    /// Whether the unit's own lines may say more.
-    fn is_of_the_unit(&self) -> bool {
-        matches!(self, What::Job(_) | What::TimedOut { .. } | What::NotWell(_))
     }
 }
 

@@ -1,0 +1,37 @@
+//! What is asked of systemd, against a real one, and against one that answers oddly.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a test fails by panicking"
+)]
+
+mod boots;
+mod commands;
+mod fake;
+mod lost;
+mod odd;
+mod units;
+
+use std::time::Duration;
+use tread_node::systemd::{Limits, Manager};
+use tread_test_machine::Machine;
+
+/// Long enough for whatever comes, on a machine that is busy.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+fn address(machine: &Machine) -> String {
+    format!("unix:path={}", machine.bus().unwrap().display())
+}
+
+/// One that calls a unit well soon.
+fn manager(machine: &Machine) -> Manager {
+    patient(machine, Duration::from_millis(200))
+}
+
+fn patient(machine: &Machine, well_for: Duration) -> Manager {
+    Manager::new(&address(machine), Limits { well_for, ..Limits::default() })
+}
