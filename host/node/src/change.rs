@@ -25,6 +25,8 @@ pub struct Order {
     pub documents: Documents,
     /// The plan that leads to it.
     pub plan: VerifiablePlan,
+    /// The paths whose difference from the config last applied an admin accepts.
+    pub accept: Vec<String>,
 }
 
 /// Why an order is not carried out: nothing was touched.
@@ -94,7 +96,10 @@ pub fn change(
     label: &Label<'_>,
     order: &Order,
 ) -> Result<Change<'static>, OrderError> {
-    let applied = Applied::read(tree)?.ok_or(OrderError::Unknown)?;
+    let mut applied = Applied::read(tree)?.ok_or(OrderError::Unknown)?;
+    for path in &order.accept {
+        applied.accepted.insert(path.clone(), see(tree, path)?);
+    }
     let (old, new) = (applied.documents.config()?, order.documents.config()?);
     let Comparison { changes, refusals, settled, from, to, .. } = diff::compare(&old, &new)?;
     if !refusals.is_empty() {

@@ -8,7 +8,7 @@ use crate::applied::{Applied, AppliedError};
 use crate::boot_units;
 use crate::change::{Adopt, Order, OrderError, adopt, change, wanted};
 use crate::documents::{Documents, digest};
-use crate::drift::{Drift, drift, see};
+use crate::drift::{Drift, drift};
 use crate::host::{HostError, ThisHost};
 use crate::journal::{Direction, Journal, JournalError};
 use crate::operation::{Alone, Ended, Node, OperationError, Patience};
@@ -241,11 +241,9 @@ impl ApplyArgs {
         let tree = self.root.tree()?;
         let documents = files::documents(&self.config)?;
         let plan = self.plan(&tree, &documents)?;
-        let order = Order { id: files::operation_id(), documents, plan };
+        let accept = self.accept_drift.as_deref().map_or(Ok(Vec::new()), files::lines)?;
+        let order = Order { id: files::operation_id(), documents, plan, accept };
         let host = self.root.host(&tree)?;
-        if let Some(file) = &self.accept_drift {
-            accept(&tree, &host, &files::lines(file)?)?;
-        }
         let label = |path: &str, kind| host.label(path, kind);
         if self.dry_run {
             let change = change(&tree, &host, &label, &order)?;
@@ -277,15 +275,6 @@ impl ApplyArgs {
             }
         }
     }
-}
-
-/// Accepts how these paths differ from the config last applied.
-fn accept(tree: &Tree, host: &ThisHost, paths: &[String]) -> Result<(), NodeError> {
-    let mut applied = Applied::read(tree)?.ok_or(OrderError::Unknown)?;
-    for path in paths {
-        applied.accepted.insert(path.clone(), see(tree, path)?);
-    }
-    write(tree, host, vec![applied.target()])
 }
 
 /// Writes what is no operation of its own: nothing but tread's own names.

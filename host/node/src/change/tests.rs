@@ -97,7 +97,7 @@ impl Bed {
         let tree = self.tree();
         let from = Applied::read(&tree).unwrap().unwrap().documents;
         let plan = plan(&from, to, steps);
-        let order = Order { id: "1".to_owned(), documents: to.clone(), plan };
+        let order = Order { id: "1".to_owned(), documents: to.clone(), plan, accept: Vec::new() };
         let change = change(&tree, &Own, &no_label, &order)?;
         let journal = Journal::open(&tree)?;
         journal.write(&change.ready.record, &change.ready.new)?;
@@ -176,13 +176,21 @@ fn a_plan_for_another_config_or_another_beginning_touches_nothing() {
     let (first, second) = (documents(&[("/etc/a", "1")], ""), documents(&[("/etc/a", "2")], ""));
     let bed = Bed::with(&first);
     for (from, to) in [(&second, &second), (&first, &first)] {
-        let order =
-            Order { id: "1".to_owned(), documents: second.clone(), plan: plan(from, to, &[]) };
+        let order = Order {
+            id: "1".to_owned(),
+            documents: second.clone(),
+            plan: plan(from, to, &[]),
+            accept: Vec::new(),
+        };
         let error = change(&bed.tree(), &Own, &no_label, &order).unwrap_err();
         assert!(matches!(error, OrderError::Plan(_)), "{error}");
     }
-    let order =
-        Order { id: "1".to_owned(), documents: second.clone(), plan: plan(&first, &second, &[]) };
+    let order = Order {
+        id: "1".to_owned(),
+        documents: second.clone(),
+        plan: plan(&first, &second, &[]),
+        accept: Vec::new(),
+    };
     assert!(change(&bed.tree(), &Own, &no_label, &order).is_ok());
 }
 
@@ -236,11 +244,29 @@ fn what_was_accepted_stays_until_a_config_has_something_new_for_it() {
 }
 
 #[test]
+fn what_an_admin_accepts_with_an_order_is_remembered_with_it() {
+    let first = documents(&[("/etc/a", "1")], "");
+    let bed = Bed::with(&first);
+    bed.file("/etc/a", "by hand");
+    let second = documents(&[("/etc/a", "1"), ("/etc/b", "1")], "");
+    let accept = vec!["/etc/a".to_owned()];
+    let plan = plan(&first, &second, &[]);
+    let order = Order { id: "1".to_owned(), documents: second, plan, accept };
+    let change = change(&bed.tree(), &Own, &no_label, &order).unwrap();
+    let journal = Journal::open(&bed.tree()).unwrap();
+    journal.write(&change.ready.record, &change.ready.new).unwrap();
+    journal.finish().unwrap();
+    assert_eq!(bed.text("/etc/a").as_deref(), Some("by hand"));
+    let applied = Applied::read(&bed.tree()).unwrap().unwrap();
+    assert_eq!(applied.accepted.keys().collect::<Vec<_>>(), ["/etc/a"]);
+}
+
+#[test]
 fn a_node_that_tread_never_managed_is_not_changed() {
     let bed = Bed(tempfile::tempdir().unwrap());
     let config = documents(&[("/etc/a", "1")], "");
     let plan = VerifiablePlan::always_allowed(Digest::of(b"a"), Digest::of(b"b"));
-    let order = Order { id: "1".to_owned(), documents: config, plan };
+    let order = Order { id: "1".to_owned(), documents: config, plan, accept: Vec::new() };
     let error = change(&bed.tree(), &Own, &no_label, &order).unwrap_err();
     assert!(error.to_string().contains("tread node adopt --config"), "{error}");
 }

@@ -122,7 +122,12 @@ impl Bed {
 
     fn order(&self, to: &Documents, steps: &[Step]) -> Order {
         let from = Applied::read(&self.tree(Arc::new(Unwatched))).unwrap().unwrap().documents;
-        Order { id: "1".to_owned(), documents: to.clone(), plan: plan(&from, to, steps) }
+        Order {
+            id: "1".to_owned(),
+            documents: to.clone(),
+            plan: plan(&from, to, steps),
+            accept: Vec::new(),
+        }
     }
 
     pub(crate) fn carry_out(
