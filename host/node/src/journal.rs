@@ -207,8 +207,8 @@ impl Journal {
     }
 
     /// Resolves an operation that was cut short: forward if it was committed, back if it
-    /// was not, or if that was decided. One that was never committed is finished by this.
-    /// Nothing if there is none.
+    /// was not, or if that was decided. One that was never committed, or that has no order,
+    /// is finished by this. Nothing if there is none.
     pub fn settle(&self) -> Result<Option<Settled>, JournalError> {
         let Some(standing) = self.standing()? else {
             record::sweep(&self.state)?;
@@ -223,7 +223,8 @@ impl Journal {
             Direction::Forward => back::forward(&self.tree, &standing.record)?,
             Direction::Undone | Direction::Back => back::back(&self.tree, &standing.record)?,
         };
-        if direction == Direction::Undone {
+        // Nothing follows from one without an order, once its names are right.
+        if direction == Direction::Undone || standing.record.order.is_null() {
             self.finish()?;
         }
         Ok(Some(Settled { direction, left }))

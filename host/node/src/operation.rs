@@ -210,6 +210,9 @@ impl Node<'_> {
     async fn go_on_with(&self, journal: &Journal) -> Result<Ended, OperationError> {
         let Some(standing) = journal.standing()? else { return Ok(Ended::Nothing) };
         let settled = journal.settle()?;
+        if standing.record.order.is_null() {
+            return Ok(Ended::Nothing);
+        }
         let kept: Kept = match serde_json::from_value(standing.record.order.clone()) {
             Ok(kept) => kept,
             Err(error) => return Err(OperationError::Foreign(error.to_string())),

@@ -16,7 +16,8 @@ const MOST: u64 = 256 << 20;
 pub struct Record {
     /// What it is called, once and for all.
     pub id: String,
-    /// What the caller has to know of it after a crash.
+    /// What the caller has to know of it after a crash; null if there is nothing more to do
+    /// than to write.
     pub order: serde_json::Value,
     /// Where everything new is staged: the path of each stage.
     pub stages: Vec<String>,

@@ -73,7 +73,9 @@ fn bed() -> Bed {
 }
 
 fn ready(tree: &Tree) -> Ready<'static> {
-    prepare(tree, "1", targets(), &no_label).unwrap()
+    let mut ready = prepare(tree, "1", targets(), &no_label).unwrap();
+    ready.record.order = serde_json::json!({"steps": []});
+    ready
 }
 
 /// Writes as far as the witness lets it; whether all of it was written.
@@ -226,6 +228,17 @@ fn a_target_that_is_no_file_or_not_to_be_changed_is_named_before_anything_is_wri
         let error = prepare(&bed.tree(), "1", vec![target], &no_label).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
+}
+
+#[test]
+fn an_operation_without_an_order_is_over_once_it_is_settled() {
+    let bed = bed();
+    let Ready { record, new } = prepare(&bed.tree(), "1", targets(), &no_label).unwrap();
+    let journal = Journal::open(&bed.tree()).unwrap();
+    journal.write(&record, &new).unwrap();
+    assert_eq!(journal.settle().unwrap().unwrap().direction, Direction::Forward);
+    assert!(journal.standing().unwrap().is_none());
+    assert_eq!(bed.text("/etc/changed.conf").as_deref(), Some("new"));
 }
 
 #[test]

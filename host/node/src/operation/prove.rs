@@ -6,8 +6,7 @@ use crate::applied::Applied;
 use crate::change::{OrderError, wanted};
 use crate::drift::drift;
 use crate::kubelet;
-use crate::systemd::Active;
-use crate::systemd::{Manager, Problem};
+use crate::systemd::{Active, Load, Manager, Problem};
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout_at};
 use tread_model::plan::{Step, VerifiablePlan};
@@ -65,7 +64,8 @@ impl Going<'_> {
 }
 
 /// Waits until a unit is well, as a boot starts them one after another; why it is not, if
-/// it failed, or did not come back in time.
+/// it failed, or if the node cannot do without it and it did not come back in time. The
+/// new config may have masked, removed or disabled another one.
 async fn becomes_well(
     manager: &Manager,
     unit: &str,
@@ -75,7 +75,11 @@ async fn becomes_well(
     loop {
         let facts = manager.facts(unit).await?;
         match facts.active {
+            _ if matches!(facts.load, Load::Masked | Load::NotFound) => return Ok(None),
             Active::Active => return Ok(None),
+            Active::Inactive if !SERVICES.contains(&unit) && facts.job.is_none() => {
+                return Ok(None);
+            }
             Active::Failed => return Ok(Some(format!("it failed ({})", facts.result))),
             _ => {}
         }
