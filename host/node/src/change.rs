@@ -200,32 +200,67 @@ fn owned(target: Target<'_>) -> Target<'static> {
 /// What `tread node adopt` does about what differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Adopt {
-    /// What is there stays, and counts as accepted.
-    Keep,
     /// It is only told.
     Ask,
+    /// What is there stays, and counts as accepted.
+    Keep,
+    /// The config takes its place: the node has to boot, since nobody planned that.
+    Overwrite,
+}
+
+/// How a node that tread never managed becomes one that it does.
+#[derive(Debug)]
+pub struct Adoption<'c> {
+    /// What the journal is given.
+    pub ready: Ready<'c>,
+    /// What differs from the config, and is accepted or overwritten.
+    pub found: Vec<Drift>,
+    /// The plan that has to be carried out, if something is overwritten.
+    pub plan: Option<VerifiablePlan>,
 }
 
 /// Begins with a node that tread never managed: the config that it is said to have is
-/// held against the disk. With [`Adopt::Ask`] differences are an error.
+/// held against the disk. With [`Adopt::Ask`] differences are an error. `others` are names
+/// that have to be there besides.
 pub fn adopt(
     tree: &Tree,
     host: &dyn Host,
-    documents: Documents,
-    what: Adopt,
-) -> Result<(Target<'static>, Vec<Drift>), OrderError> {
+    label: &Label<'_>,
+    order: (&str, Documents, Adopt),
+    others: Vec<Target<'static>>,
+) -> Result<Adoption<'static>, OrderError> {
+    let (id, documents, what) = order;
+    let mut targets = others;
+    let mut accepted = Accepted::new();
+    let mut originals = Originals::new();
+    let mut plan = None;
     let found = {
         let config = documents.config()?;
-        drift(tree, &wanted(&config, host)?, &Accepted::new())?
+        let desired = wanted(&config, host)?;
+        let found = drift(tree, &desired, &accepted)?;
+        match what {
+            Adopt::Ask if !found.is_empty() => return Err(OrderError::Drifted(found)),
+            Adopt::Ask => {}
+            Adopt::Keep => {
+                accepted = found.iter().map(|it| (it.path.clone(), it.there.clone())).collect();
+            }
+            Adopt::Overwrite => {
+                for Drift { path, .. } in &found {
+                    if let Some((original, copy)) = originals::keep(tree, path)? {
+                        originals.insert(path.clone(), original);
+                        targets.extend(copy);
+                    }
+                    targets.extend(desired.target(path).map(owned));
+                }
+                let digest = crate::documents::digest(&config)?;
+                plan = (!found.is_empty()).then(|| VerifiablePlan::always_allowed(digest, digest));
+            }
+        }
+        found
     };
-    if what == Adopt::Ask && !found.is_empty() {
-        return Err(OrderError::Drifted(found));
-    }
-    let mut accepted = Accepted::new();
-    for drift in &found {
-        accepted.insert(drift.path.clone(), see(tree, &drift.path)?);
-    }
-    Ok((Applied::new(documents, accepted, Originals::new()).target(), found))
+    targets.push(Applied::new(documents, accepted, originals).target());
+    let ready = prepare(tree, id, targets, label)?;
+    Ok(Adoption { ready, found, plan })
 }
 
 #[cfg(test)]

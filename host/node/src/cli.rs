@@ -12,7 +12,6 @@ use crate::drift::{Drift, drift};
 use crate::host::{HostError, ThisHost};
 use crate::journal::{Direction, Journal, JournalError};
 use crate::operation::{Alone, Ended, Node, OperationError, Patience};
-use crate::prepare::{Target, prepare};
 use crate::progress::Progress;
 use crate::systemd::{Limits, Manager};
 use crate::tree::{PathError, Tree};
@@ -22,6 +21,7 @@ use show::Terminal;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 use tread_model::plan::{PlanFault, VerifiablePlan};
 use tread_model::problem::Problems;
 
@@ -101,8 +101,14 @@ pub struct AdoptArgs {
     #[arg(long, value_name = "FILE", required = true)]
     config: Vec<PathBuf>,
     /// What differs stays as it is, and counts as accepted
-    #[arg(long)]
+    #[arg(long, conflicts_with = "overwrite")]
     keep: bool,
+    /// What differs is overwritten, and the node boots
+    #[arg(long)]
+    overwrite: bool,
+    /// The node is drained, or need not be, where it has to boot
+    #[arg(long)]
+    no_drain: bool,
     #[command(flatten)]
     root: RootArgs,
 }
@@ -158,6 +164,8 @@ impl From<JournalError> for NodeError {
     }
 }
 
+/// How long systemd may take to read its units.
+const RELOAD: Duration = Duration::from_secs(60);
 /// It is as it should be, or has become so.
 const WELL: u8 = 0;
 /// It is not: it drifted, went back, or is degraded.
@@ -216,7 +224,7 @@ impl RootArgs {
         if self.runs() {
             // What systemd read of its units before this may be older than what is there.
             let manager = Manager::new(PRIVATE, Limits::default());
-            let told = blocking(manager.daemon_reload(std::time::Duration::from_secs(60)))?;
+            let told = blocking(manager.daemon_reload(RELOAD))?;
             told.map_err(OperationError::from)?;
         }
         Ok(if settled.left.is_empty() { WELL } else { NOT_WELL })
@@ -277,35 +285,42 @@ impl ApplyArgs {
     }
 }
 
-/// Writes what is no operation of its own: nothing but tread's own names.
-fn write(tree: &Tree, host: &ThisHost, targets: Vec<Target<'_>>) -> Result<(), NodeError> {
-    let label = |path: &str, kind| host.label(path, kind);
-    let journal = Journal::open(tree)?;
-    let ready = prepare(tree, &files::operation_id(), targets, &label)?;
-    journal.write(&ready.record, &ready.new)?;
-    Ok(journal.finish()?)
-}
-
 impl AdoptArgs {
     fn run(&self) -> Result<u8, NodeError> {
         let tree = self.root.tree()?;
         let host = self.root.host(&tree)?;
-        let documents = files::documents(&self.config)?;
-        let what = if self.keep { Adopt::Keep } else { Adopt::Ask };
-        let (target, found) = adopt(&tree, &host, documents, what)?;
-        let mut targets = Vec::new();
-        if self.root.runs() {
-            targets.extend(boot_units::targets(files::own_executable()?));
+        let label = |path: &str, kind| host.label(path, kind);
+        let what = match (self.keep, self.overwrite) {
+            (true, _) => Adopt::Keep,
+            (_, true) => Adopt::Overwrite,
+            _ => Adopt::Ask,
+        };
+        let others = match self.root.runs() {
+            true => boot_units::targets(files::own_executable()?),
+            false => Vec::new(),
+        };
+        let order = (&*files::operation_id(), files::documents(&self.config)?, what);
+        let adoption = adopt(&tree, &host, &label, order, others)?;
+        let word = if what == Adopt::Overwrite { "overwritten" } else { "accepted" };
+        for Drift { path, differs, .. } in &adoption.found {
+            show::line(&format!("{word}: {path}: {differs}"))?;
         }
-        targets.push(target);
-        write(&tree, &host, targets)?;
-        if self.root.runs() {
+        if !self.root.runs() {
+            let journal = Journal::open(&tree)?;
+            journal.write(&adoption.ready.record, &adoption.ready.new)?;
+            journal.finish()?;
+        } else {
             let manager = Manager::new(BUS, Limits::default());
-            let told = blocking(manager.daemon_reload(std::time::Duration::from_secs(60)))?;
-            told.map_err(OperationError::from)?;
-        }
-        for Drift { path, differs, .. } in &found {
-            show::line(&format!("accepted: {path}: {differs}"))?;
+            let terminal = Terminal::default();
+            let node = node(&tree, &host, &label, &manager, &terminal);
+            let ended = blocking(async {
+                let ended = node.adopt(adoption, self.no_drain).await?;
+                manager.daemon_reload(RELOAD).await?;
+                Ok::<Ended, OperationError>(ended)
+            })??;
+            if ended != Ended::Done {
+                return self::ended(&ended);
+            }
         }
         show::line("adopted: the next plan begins at this config")?;
         Ok(WELL)

@@ -4,10 +4,10 @@
 mod act;
 mod prove;
 
-use crate::change::{Order, OrderError, change};
+use crate::change::{Adoption, Order, OrderError, change};
 use crate::desired::Host;
 use crate::journal::{Direction, Journal, JournalError, Note, Standing};
-use crate::prepare::Label;
+use crate::prepare::{Label, Ready};
 use crate::progress::{Phase, Progress, Reporter, StepState};
 use crate::systemd::{Manager, Problem, Reboot, Unable};
 use crate::tree::{PathError, Tree};
@@ -166,7 +166,7 @@ impl Node<'_> {
         if journal.standing()?.is_some() {
             return Err(JournalError::Unsettled.into());
         }
-        let mut change = change(&self.tree, self.host, self.label, order)?;
+        let change = change(&self.tree, self.host, self.label, order)?;
         let by_tools =
             |id: &&String| BY_TOOLS.contains(&id.as_str()) || id.starts_with("password:");
         if let Some(id) = change.differs.iter().find(by_tools) {
@@ -182,23 +182,55 @@ impl Node<'_> {
             return Err(OperationError::Drain);
         }
         self.is_able(plan, &order.documents).await?;
+        self.begin(&journal, &order.id, plan, change.ready).await
+    }
+
+    /// Adopts a node: what is overwritten costs a boot, since nobody planned it.
+    pub async fn adopt(
+        &self,
+        adoption: Adoption<'_>,
+        drained: bool,
+    ) -> Result<Ended, OperationError> {
+        let journal = Journal::open(&self.tree)?;
+        match adoption.plan {
+            Some(_) if !drained => Err(OperationError::Drain),
+            Some(plan) => {
+                let id = adoption.ready.record.id.clone();
+                self.begin(&journal, &id, &plan, adoption.ready).await
+            }
+            None => {
+                journal.write(&adoption.ready.record, &adoption.ready.new)?;
+                journal.finish()?;
+                Ok(Ended::Done)
+            }
+        }
+    }
+
+    /// Writes, and carries out what follows.
+    async fn begin(
+        &self,
+        journal: &Journal,
+        id: &str,
+        plan: &VerifiablePlan,
+        mut ready: Ready<'_>,
+    ) -> Result<Ended, OperationError> {
         let kept = Kept {
             plan: plan.clone(),
             boot: self.boot()?,
             well: self.well_units(plan).await?,
             kubelet: crate::kubelet::answers().await,
         };
-        change.ready.record.order = serde_json::to_value(&kept)
+        ready.record.order = serde_json::to_value(&kept)
             .map_err(|error| OperationError::Foreign(error.to_string()))?;
         self.permits.ask(Act::Write).map_err(OperationError::Forbidden)?;
-        let progress = Progress::new(&order.id, plan.to, &plan.steps);
+        let progress = Progress::new(id, plan.to, &plan.steps);
         let telling = Telling { node: self, progress: RefCell::new(progress) };
         telling.phase(Phase::Writing, "");
-        if let Err(error) = journal.write(&change.ready.record, &change.ready.new) {
+        if let Err(error) = journal.write(&ready.record, &ready.new) {
             telling.phase(Phase::WentBack, &error.to_string());
             return Err(error.into());
         }
-        self.go_on_with(&journal).await
+        self.go_on_with(journal).await
     }
 
     /// Goes on with the operation that stands, after a crash or a boot.

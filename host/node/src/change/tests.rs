@@ -81,11 +81,11 @@ impl Bed {
     fn adopt(&self, documents: Documents, what: Adopt) -> Result<Vec<Drift>, OrderError> {
         let tree = self.tree();
         let journal = Journal::open(&tree).unwrap();
-        let (target, found) = adopt(&tree, &Own, documents, what)?;
-        let ready = prepare(&tree, "adopt", vec![target], &no_label).unwrap();
-        journal.write(&ready.record, &ready.new).unwrap();
+        let adoption = adopt(&tree, &Own, &no_label, ("adopt", documents, what), Vec::new())?;
+        journal.write(&adoption.ready.record, &adoption.ready.new).unwrap();
         journal.finish().unwrap();
-        Ok(found)
+        assert_eq!(adoption.plan.is_some(), what == Adopt::Overwrite && !adoption.found.is_empty());
+        Ok(adoption.found)
     }
 
     /// Carries a plan of these steps out, as far as files are concerned.
@@ -241,6 +241,17 @@ fn what_was_accepted_stays_until_a_config_has_something_new_for_it() {
     assert_eq!(bed.text("/etc/b").as_deref(), Some("1"));
     bed.apply(&documents(&[("/etc/a", "2"), ("/etc/b", "1")], ""), &[]).unwrap();
     assert_eq!(bed.text("/etc/a").as_deref(), Some("2"));
+}
+
+#[test]
+fn what_is_overwritten_at_adoption_comes_back_when_no_config_has_it_any_more() {
+    let bed = Bed(tempfile::tempdir().unwrap());
+    bed.file("/etc/a", "by hand");
+    let found = bed.adopt(documents(&[("/etc/a", "1")], ""), Adopt::Overwrite).unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!(bed.text("/etc/a").as_deref(), Some("1"));
+    bed.apply(&documents(&[], ""), &[]).unwrap();
+    assert_eq!(bed.text("/etc/a").as_deref(), Some("by hand"));
 }
 
 #[test]

@@ -17,7 +17,11 @@ pub(super) fn all(
     for made in &record.made {
         let missing = || io_at(&made.folder)(io::ErrorKind::NotFound.into());
         let folder = tree.folder(&made.folder)?.ok_or_else(missing)?;
-        folder.make_folder(&made.name).map_err(io_at(&folder.path_of(&made.name)))?;
+        match folder.make_folder(&made.name) {
+            // Somebody else made it meanwhile; what is put into it goes the same way.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+            made_now => made_now.map_err(io_at(&folder.path_of(&made.name)))?,
+        }
         if let Owned::User(owner) = made.owned {
             folder.give(&made.name, owner).map_err(io_at(&folder.path_of(&made.name)))?;
         }

@@ -10,7 +10,6 @@ use tread_node::documents::{Document, Documents, digest};
 use tread_node::host::ThisHost;
 use tread_node::journal::Journal;
 use tread_node::operation::{Alone, Ended, Node, OperationError, Patience};
-use tread_node::prepare::prepare;
 use tread_node::progress::{Progress, Reporter};
 use tread_node::systemd::{Limits, Manager, Reboot};
 use tread_node::tree::{Tree, Unwatched, Witness};
@@ -82,9 +81,9 @@ impl Bed {
         let journal = Journal::open(&tree).unwrap();
         let host = ThisHost::read(&tree, true).unwrap();
         let label = |path: &str, kind| host.label(path, kind);
-        let (target, _) = adopt(&tree, &host, config(word), Adopt::Ask).unwrap();
-        let ready = prepare(&tree, "adopt", vec![target], &label).unwrap();
-        journal.write(&ready.record, &ready.new).unwrap();
+        let order = ("adopt", config(word), Adopt::Ask);
+        let adoption = adopt(&tree, &host, &label, order, Vec::new()).unwrap();
+        journal.write(&adoption.ready.record, &adoption.ready.new).unwrap();
         journal.finish().unwrap();
         bed
     }
