@@ -27,8 +27,6 @@ use tread_model::problem::Problems;
 
 /// The bus of the system that runs.
 const BUS: &str = "unix:path=/run/dbus/system_bus_socket";
-/// Where systemd answers root before there is a bus.
-const PRIVATE: &str = "unix:path=/run/systemd/private";
 
 /// What an admin does on the node itself.
 #[derive(Debug, Subcommand)]
@@ -221,9 +219,9 @@ impl RootArgs {
         for path in &settled.left {
             show::line(&format!("left as it is, since somebody else changed it: {path}"))?;
         }
-        if self.runs() {
-            // What systemd read of its units before this may be older than what is there.
-            let manager = Manager::new(PRIVATE, Limits::default());
+        if self.runs() && settled.changed {
+            // What systemd read of its units before this is older than what is there.
+            let manager = Manager::before_the_bus(Limits::default());
             let told = blocking(manager.daemon_reload(RELOAD))?;
             told.map_err(OperationError::from)?;
         }

@@ -21,6 +21,7 @@ pub use log::Note;
 pub use record::{Record, SCHEMA};
 
 use crate::tree::{Folder, PathError, Tree};
+use back::Resolved;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use std::fs::File;
 use std::io;
@@ -135,6 +136,8 @@ impl Standing {
 pub struct Settled {
     /// Which state holds now.
     pub direction: Direction,
+    /// Whether any name had to be changed for that.
+    pub changed: bool,
     /// The paths that somebody else changed, and that were left as they are.
     pub left: Vec<String>,
 }
@@ -219,7 +222,7 @@ impl Journal {
             return Ok(None);
         }
         let direction = standing.direction();
-        let left = match direction {
+        let Resolved { changed, left } = match direction {
             Direction::Forward => back::forward(&self.tree, &standing.record)?,
             Direction::Undone | Direction::Back => back::back(&self.tree, &standing.record)?,
         };
@@ -227,7 +230,7 @@ impl Journal {
         if direction == Direction::Undone || standing.record.order.is_null() {
             self.finish()?;
         }
-        Ok(Some(Settled { direction, left }))
+        Ok(Some(Settled { direction, changed, left }))
     }
 
     /// Takes a committed operation back: every name is what it was before. It stands until

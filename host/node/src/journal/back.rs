@@ -7,8 +7,16 @@ use crate::tree::{Folder, Seen, Tree};
 use std::collections::BTreeMap;
 use std::io;
 
+/// What was found on the way.
+pub(super) struct Resolved {
+    /// Whether any name had to be changed.
+    pub(super) changed: bool,
+    /// Those that somebody else changed.
+    pub(super) left: Vec<String>,
+}
+
 /// Every name gets its new state; those that somebody else changed are returned.
-pub(super) fn forward(tree: &Tree, record: &Record) -> Result<Vec<String>, JournalError> {
+pub(super) fn forward(tree: &Tree, record: &Record) -> Result<Resolved, JournalError> {
     resolve(tree, record, |index, entry| {
         let staged = (entry.new != Seen::Absent).then(|| new_name(index));
         (&entry.old, &entry.new, staged)
@@ -16,8 +24,8 @@ pub(super) fn forward(tree: &Tree, record: &Record) -> Result<Vec<String>, Journ
 }
 
 /// Every name gets its old state; those that somebody else changed are returned.
-pub(super) fn back(tree: &Tree, record: &Record) -> Result<Vec<String>, JournalError> {
-    let left = resolve(tree, record, |index, entry| {
+pub(super) fn back(tree: &Tree, record: &Record) -> Result<Resolved, JournalError> {
+    let resolved = resolve(tree, record, |index, entry| {
         let staged = (entry.old != Seen::Absent).then(|| old_name(index));
         (&entry.new, &entry.old, staged)
     })?;
@@ -29,7 +37,7 @@ pub(super) fn back(tree: &Tree, record: &Record) -> Result<Vec<String>, JournalE
             removed => removed.map_err(io_at(&folder.path_of(&made.name)))?,
         }
     }
-    Ok(left)
+    Ok(resolved)
 }
 
 /// Gives each entry the state that holds, in place of the one that does not.
@@ -37,7 +45,7 @@ fn resolve<'r>(
     tree: &Tree,
     record: &'r Record,
     states: impl Fn(usize, &'r Entry) -> (&'r Seen, &'r Seen, Option<String>),
-) -> Result<Vec<String>, JournalError> {
+) -> Result<Resolved, JournalError> {
     let stages = stage::open(tree, record)?;
     let mut left = Vec::new();
     let mut touched: BTreeMap<String, Folder> = BTreeMap::new();
@@ -63,5 +71,5 @@ fn resolve<'r>(
         }
     }
     touched.values().try_for_each(|folder| folder.sync().map_err(io_at(folder.path())))?;
-    Ok(left)
+    Ok(Resolved { changed: !touched.is_empty(), left })
 }

@@ -97,7 +97,10 @@ fn settle(bed: &Bed) -> Option<Settled> {
 fn everything_new_is_in_its_place_and_nothing_is_left_behind() {
     let bed = bed();
     assert!(write(&bed, Arc::new(crate::tree::Unwatched)));
-    assert_eq!(settle(&bed), Some(Settled { direction: Direction::Forward, left: Vec::new() }));
+    assert_eq!(
+        settle(&bed),
+        Some(Settled { direction: Direction::Forward, changed: false, left: Vec::new() })
+    );
     assert_eq!(bed.text("/etc/changed.conf").as_deref(), Some("new"));
     assert_eq!(bed.text("/etc/deep/er/added.conf").as_deref(), Some("deep"));
     assert_eq!(bed.text("/var/usrlocal/bin/tool").as_deref(), Some("#!/bin/sh"));
@@ -122,8 +125,12 @@ fn a_committed_operation_can_be_taken_back_whole() {
     assert!(write(&bed, Arc::new(crate::tree::Unwatched)));
     let journal = Journal::open(&bed.tree()).unwrap();
     let settled = journal.take_back("it was not well").unwrap();
-    assert_eq!(settled, Some(Settled { direction: Direction::Back, left: Vec::new() }));
-    assert_eq!(journal.settle().unwrap(), settled);
+    assert_eq!(
+        settled,
+        Some(Settled { direction: Direction::Back, changed: true, left: Vec::new() })
+    );
+    let again = Settled { changed: false, ..settled.unwrap() };
+    assert_eq!(journal.settle().unwrap(), Some(again));
     journal.finish().unwrap();
     assert_eq!(bed.snapshot(), before);
     assert!(journal.standing().unwrap().is_none());

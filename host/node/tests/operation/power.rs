@@ -102,6 +102,9 @@ fn when_the_power_is_cut_at_any_moment_no_boot_reads_half_a_config() {
         let _ = tread.wait();
         bed.0.start().unwrap();
         bed.0.wait_until_booted().unwrap();
+        let settled = ["systemctl", "is-failed", "tread-settle.service"];
+        let settled = bed.0.run(settled).unwrap();
+        assert_ne!(settled.out.trim(), "failed", "cut {cut} after {moment:?}");
         let read = std::fs::read_to_string(bed.0.root().unwrap().join("var/read")).unwrap();
         let read = read.trim();
         assert!(read == there || read == next, "cut {cut} after {moment:?}: a boot read {read:?}");
