@@ -7,7 +7,7 @@ use super::steps::{CA_TRUST_UNIT, Step, needs_daemon_reload};
 use crate::claim::Kind;
 use crate::digest::{Digest, Sha256};
 use crate::effect::Effect;
-use crate::unit_name::is_unit_name;
+use crate::touch::{Touch, touch};
 use crate::verdict::Layer;
 use serde::{Deserialize, Serialize};
 
@@ -209,8 +209,18 @@ impl VerifiablePlan {
 
     fn check_steps(&self, steps: &[Step]) -> Result<(), PlanFault> {
         let wrong = |what: &str| Err(PlanFault::Steps(what.to_owned()));
-        if let Some(unit) = steps.iter().filter_map(Step::unit).find(|unit| !is_unit_name(unit)) {
-            return Err(PlanFault::Steps(format!("`{}` is no unit", crate::text::one_line(unit))));
+        for unit in steps.iter().filter_map(Step::unit) {
+            let named = || crate::text::one_line(unit);
+            match touch(unit) {
+                Err(why) => return Err(PlanFault::Steps(format!("`{}` {why}", named()))),
+                Ok(Touch::Wide) if !self.has_an_admin_decided() => {
+                    return Err(PlanFault::Steps(format!(
+                        "only an admin can have `{}` touched",
+                        named()
+                    )));
+                }
+                Ok(_) => {}
+            }
         }
         if steps.iter().any(|step| step.unit() == Some(CA_TRUST_UNIT)) {
             return Err(PlanFault::Steps(format!("{CA_TRUST_UNIT} is `update-ca-trust`")));

@@ -219,7 +219,15 @@ fn steps_that_no_plan_has_are_refused() {
         (&[Write, Uncordon], false, "belong together"),
         (&[Write, Reboot], false, "only an admin"),
         (&[Drain, Write, restart("a.service"), Reboot, Uncordon], false, "absorbs"),
-        (&[Write, restart("a b")], false, "is no unit"),
+        (&[Write, restart("a b")], false, "is no complete unit name"),
+        (&[Write, restart("a.service ")], true, "is no complete unit name"),
+        (&[Write, restart("app@.service")], true, "is a template"),
+        (&[Write, restart("-x.service")], true, "begins with -"),
+        (&[Write, restart("reboot.target")], true, "ends or isolates the system"),
+        (&[Write, restart("systemd-poweroff.service")], true, "ends or isolates the system"),
+        (&[Write, Step::Reload { unit: "rescue.target".to_owned() }], true, "ends or isolates"),
+        (&[Write, restart("multi-user.target")], false, "only an admin can have"),
+        (&[Write, restart("dbus.service")], false, "only an admin can have"),
         (&[Write, restart(CA_TRUST_UNIT)], false, "is `update-ca-trust`"),
     ];
     for (steps, by_admin, expected) in cases {
@@ -227,6 +235,7 @@ fn steps_that_no_plan_has_are_refused() {
         assert!(fault.contains(expected), "{steps:?}: {fault}");
     }
     assert_eq!(made(&[Write, Reboot], true).verify(), Ok(()));
+    assert_eq!(made(&[Write, restart("dbus.service")], true).verify(), Ok(()));
 }
 
 #[test]
