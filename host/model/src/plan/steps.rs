@@ -122,11 +122,12 @@ pub fn effect_of(actions: &[Action]) -> Effect {
 }
 
 /// Where systemd looks for units.
-pub(crate) const UNIT_DIRECTORIES: [&str; 10] = [
+pub(crate) const UNIT_DIRECTORIES: [&str; 15] = [
     "/etc/systemd/system/",
     "/etc/systemd/system.attached/",
     "/etc/systemd/system.control/",
     "/run/systemd/system.attached/",
+    "/run/systemd/system.control/",
     "/run/systemd/transient/",
     "/lib/systemd/system/",
     "/run/systemd/system/",
@@ -134,11 +135,20 @@ pub(crate) const UNIT_DIRECTORIES: [&str; 10] = [
     "/usr/lib/systemd/system/",
     // What /usr/local is where the image is immutable.
     "/var/usrlocal/lib/systemd/system/",
+    // /var/run is /run.
+    "/var/run/systemd/system.attached/",
+    "/var/run/systemd/system.control/",
+    "/var/run/systemd/transient/",
+    "/var/run/systemd/system/",
 ];
 
 /// Where Quadlet looks for what systemd makes units of when it re-reads.
-pub(crate) const QUADLET_DIRECTORIES: [&str; 3] =
-    ["/etc/containers/systemd/", "/run/containers/systemd/", "/usr/share/containers/systemd/"];
+pub(crate) const QUADLET_DIRECTORIES: [&str; 4] = [
+    "/etc/containers/systemd/",
+    "/run/containers/systemd/",
+    "/usr/share/containers/systemd/",
+    "/var/run/containers/systemd/",
+];
 
 /// Everything of which systemd makes units.
 pub(crate) fn unit_sources() -> impl Iterator<Item = &'static str> {

@@ -52,6 +52,8 @@ pub struct OwnUnits<'c> {
     elsewhere: BTreeSet<String>,
     /// Systemd makes mounts of what a config says elsewhere.
     has_fstab: bool,
+    /// And of units that those mounts start.
+    has_fstab_of_units: bool,
     /// How many bytes of text are known.
     bytes: usize,
     /// How many names they hold of other units.
@@ -115,7 +117,11 @@ impl<'c> OwnUnits<'c> {
                 all.comes.entry(unit).or_default().push((Does::Start, started));
             }
             all.elsewhere.extend(places.elsewhere);
-            all.has_fstab |= config.files.iter().any(|file| file.path == FSTAB);
+            for file in config.files.iter().filter(|file| file.path == FSTAB) {
+                all.has_fstab = true;
+                all.has_fstab_of_units |=
+                    text_of(file).is_none_or(|text| text.text.contains("x-systemd."));
+            }
         }
         all
     }
@@ -222,7 +228,8 @@ impl<'c> OwnUnits<'c> {
                  hold, which is more than is looked at"
             ));
         }
-        if self.has_fstab && unit.ends_with(".mount") && comes != Does::Start {
+        let says = self.has_fstab_of_units || self.has_fstab && comes != Does::Start;
+        if says && unit.ends_with(".mount") {
             return Some(format!(
                 "may not be touched gently: {which} is a mount, and the configs hold {FSTAB}, which \
                  is more than is looked at"

@@ -201,9 +201,9 @@ impl Command {
         let words: Vec<&str> = self.words.iter().map(String::as_str).collect();
         let Some((first, rest)) = words.split_first() else { return false };
         // Only who runs it can tell what that is.
-        match program(first) {
-            program if program.contains(UNKNOWN) => !self.is_part,
-            program => command_ends(program, rest),
+        match is_unknown_program(first) {
+            true => !self.is_part,
+            false => command_ends(program(first), rest),
         }
     }
 }
@@ -259,10 +259,17 @@ fn shell_ends(rest: &[&str]) -> bool {
     if rest.first().is_some_and(|word| word.contains(UNKNOWN)) {
         return true;
     }
-    let option = rest.iter().position(|word| is_option(word));
-    let behind = option.and_then(|at| rest.get(at + 1..)).and_then(<[&str]>::split_first);
-    behind.is_some_and(|(word, rest)| {
-        word.contains(UNKNOWN) && !word.contains('=') || program_ends(program(word), rest)
+    let Some(option) = rest.iter().position(|word| is_option(word)) else { return false };
+    let behind = rest.get(option + 1..).unwrap_or_default();
+    // More options may follow, and one of them may have a value.
+    let is_more = |word: &&str| word.starts_with(['-', '+']);
+    let first = behind.iter().take_while(|word| is_more(word)).count();
+    let most = if first == 0 { 1 } else { 2 };
+    (first..first + most).any(|at| {
+        let Some((word, rest)) = behind.get(at..).and_then(<[&str]>::split_first) else {
+            return false;
+        };
+        is_unknown_program(word) && !word.contains('=') || program_ends(program(word), rest)
     })
 }
 
@@ -270,17 +277,13 @@ fn shell_ends(rest: &[&str]) -> bool {
 fn wrapper_ends(program: &str, rest: &[&str]) -> bool {
     match program {
         // A whole command in one word.
-        "env" => rest.iter().any(|word| is_short(word, 'S') || word.starts_with("--split")),
+        "env" => rest.iter().any(|word| is_short(word, 'S') || word.starts_with("--s")),
         "systemd-run" | "systemd-mount" => {
             let mut words = rest.iter().peekable();
             while let Some(word) = words.next() {
                 let value = match word.split_once('=') {
-                    Some((option, value))
-                        if option.starts_with("--") && option.ends_with("property") =>
-                    {
-                        value
-                    }
-                    None if word.starts_with("--") && word.ends_with("property") => {
+                    Some((option, value)) if sets_property(option) => value,
+                    None if sets_property(word) => {
                         words.peek().copied().copied().unwrap_or_default()
                     }
                     _ if *word == "-p" => words.peek().copied().copied().unwrap_or_default(),
@@ -300,6 +303,12 @@ fn wrapper_ends(program: &str, rest: &[&str]) -> bool {
     }
 }
 
+/// Whether a long option sets a property of a unit, also where it is cut short.
+fn sets_property(option: &str) -> bool {
+    let kinds = ["--property", "--timer-property", "--path-property", "--socket-property"];
+    option.len() > "--".len() && kinds.iter().any(|whole| whole.starts_with(option))
+}
+
 /// Whether a property of a unit that a command makes concerns that unit alone.
 fn is_property_alone(key: &str) -> bool {
     is_known_property(key)
@@ -311,6 +320,14 @@ fn is_property_alone(key: &str) -> bool {
 
 fn program(word: &str) -> &str {
     base(word.trim_start_matches(['-', '@', ':', '+', '!', '|']))
+}
+
+/// Whether only who runs it can tell which program a word is: by a variable, or by what
+/// a shell makes names of files of.
+fn is_unknown_program(word: &str) -> bool {
+    program(word).contains(UNKNOWN)
+        || word.contains('/') && word.contains(['*', '?', '['])
+        || word.contains('{') && word.contains(',')
 }
 
 fn base(path: &str) -> &str {
@@ -385,7 +402,8 @@ fn kills_the_first(rest: &[&str]) -> bool {
         words.next_if(|_| matches!(signal, "-s" | "-n"));
     }
     let is_own = |word: &str| word.contains("PID") || word.contains("pid");
-    words.any(|word| matches!(word, "1" | "-1") || word.contains(UNKNOWN) && !is_own(word))
+    let is_first = |word: &str| matches!(word.parse(), Ok(1_i64 | -1));
+    words.any(|word| is_first(word) || word.contains(UNKNOWN) && !is_own(word))
 }
 
 /// As systemctl takes names: a service if it does not say.

@@ -20,8 +20,15 @@ pub(super) struct Setting {
 
 /// The directives of a unit's text as systemd reads them.
 pub(super) fn settings(text: &str) -> impl Iterator<Item = Setting> {
+    let text = text.trim_start_matches('\u{feff}');
+    // To systemd 239 a carriage return is a space, so that both readings count.
+    let older = text.contains(['\r', '\0']).then(|| of_lines(text.split(['\n', '\0'])));
+    of_lines(ended_lines(text)).chain(older.into_iter().flatten())
+}
+
+fn of_lines<'t>(all: impl Iterator<Item = &'t str>) -> impl Iterator<Item = Setting> {
     let mut section: Rc<str> = Rc::from("");
-    lines(text).filter_map(move |(number, line)| {
+    joined(all).filter_map(move |(number, line)| {
         let line = line.trim_matches(SPACE);
         if let Some(name) = line.strip_prefix('[') {
             section = Rc::from(name.trim_end_matches(']'));
@@ -41,12 +48,39 @@ pub(super) fn settings(text: &str) -> impl Iterator<Item = Setting> {
     })
 }
 
-/// The lines of a unit's text as systemd joins them, each with its number: a line
-/// ends at a line break, a carriage return or a NUL, and goes on if a backslash that
-/// is not escaped stands right before that. Comments stand between the lines of a
-/// value, too.
-fn lines(text: &str) -> impl Iterator<Item = (usize, Cow<'_, str>)> {
-    let mut lines = text.trim_start_matches('\u{feff}').split(['\n', '\r', '\0']).zip(1..);
+/// What ends a line, each as a bit of its own.
+fn end_of_line(character: char) -> u8 {
+    match character {
+        '\n' => 1,
+        '\r' => 2,
+        '\0' => 4,
+        _ => 0,
+    }
+}
+
+/// The lines of a text: one ends at a line break, a carriage return or a NUL. Where
+/// they stand side by side, each once, they end one line together.
+fn ended_lines(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest.take()?;
+        let Some(end) = text.find(|it| end_of_line(it) != 0) else { return Some(text) };
+        let (line, behind) = text.split_at(end);
+        let mut seen = 0;
+        let ends = behind.chars().map(end_of_line).take_while(|end| {
+            let is_first = *end & !seen != 0;
+            seen |= end;
+            is_first
+        });
+        rest = behind.get(ends.count()..);
+        Some(line)
+    })
+}
+
+/// Lines as systemd joins them, each with its number: one goes on if a backslash that
+/// is not escaped stands at its end. Comments stand between the lines of a value, too.
+fn joined<'t>(lines: impl Iterator<Item = &'t str>) -> impl Iterator<Item = (usize, Cow<'t, str>)> {
+    let mut lines = lines.zip(1..);
     std::iter::from_fn(move || {
         let mut begun = String::new();
         let mut last = 0;

@@ -17,7 +17,18 @@ const HARMLESS_CONFLICTS: [&str; 9] = [
 ];
 
 /// What a node cannot do without, and may be restarted all the same.
-const NEEDED: [&str; 2] = ["crio.service", "kubelet.service"];
+const NEEDED: [&str; 10] = [
+    "containerd.service",
+    "cri-o.service",
+    "crio.service",
+    "k3s-agent.service",
+    "k3s.service",
+    "kubelet.service",
+    "NetworkManager.service",
+    "rke2-agent.service",
+    "rke2-server.service",
+    "systemd-networkd.service",
+];
 
 /// Whether a node without this unit is not what it was.
 pub(super) fn is_missed(unit: &str) -> bool {

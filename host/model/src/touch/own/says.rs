@@ -13,6 +13,10 @@ use crate::unit_name::{is_template, kind_of_unit};
 const ACTIONS: [&str; 4] =
     ["SuccessAction", "FailureAction", "JobTimeoutAction", "StartLimitAction"];
 
+/// What is run, or handed to what runs, besides `Exec…=`: the rest of them are Quadlet's.
+const COMMANDS: [&str; 6] =
+    ["StandardInputText", "Entrypoint", "HealthCmd", "HealthStartupCmd", "PodmanArgs", "ReloadCmd"];
+
 /// Why a unit is not touched gently.
 pub(super) enum Why {
     /// It ends or isolates the system, or stops what a node needs: a clause that quotes
@@ -59,7 +63,12 @@ fn setting_ends(key: &str, value: &str, name: &str) -> Option<String> {
     {
         return Some(format!("isolates another unit, by {key}="));
     }
-    if key.starts_with("Exec") && runs_the_end(&resolved(&unescaped(value), name)) {
+    if key == "StandardInputData" && !value.is_empty() {
+        return Some(format!("hands on what is not looked at, by {key}="));
+    }
+    if (key.starts_with("Exec") || COMMANDS.contains(&key))
+        && runs_the_end(&resolved(&unescaped(value), name))
+    {
         return Some(format!("runs what ends the system, by {key}="));
     }
     None

@@ -158,9 +158,19 @@ fn lines_are_those_that_systemd_reads() {
         "[Unit]\nDescription=c \\\u{a0}\nSuccessAction=reboot\n",
         "[Unit]\n# c\rSuccessAction=reboot\n",
         "[Unit]\n# c\0SuccessAction=reboot\n",
+        "[Service]\nExecStart=/usr/bin/systemctl \\\r\nreboot\n",
+        "[Service]\nExecStart=/usr/bin/systemctl \\\n\0reboot\n",
+        "[Service]\nExecStart=/usr/bin/systemctl\rreboot\n",
+        "[Unit]\r\nOnFailure=\\\r\n# c\r\n  reboot.target\r\n",
         "[Unit]\nOnSuccess=re\"boot\".target\n",
         "[Unit]\nOnFailure=b.service\nOnFailureJobMode=isolate\n",
         "[Service]\nStandardOutput=file:/proc/sysrq-trigger\n",
+        "[Service]\nExecStart=/bin/sh\nStandardInput=data\nStandardInputText=systemctl reboot\n",
+        "[Service]\nExecStart=/bin/sh\nStandardInput=data\nStandardInputData=cmVib290Cg==\n",
+        "[Container]\nEntrypoint=/usr/sbin/reboot\n",
+        "[Container]\nHealthCmd=nsenter -t 1 -m systemctl reboot\n",
+        "[Unit]\nConflicts=NetworkManager.service\n",
+        "[Unit]\nConflicts=cri-o.service\n",
     ] {
         assert!(why(&unit(text), "a.service").is_some(), "{text:?}");
     }

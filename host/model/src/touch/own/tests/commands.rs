@@ -4,6 +4,17 @@ use super::*;
 fn a_command_that_ends_the_system_is_found_behind_wrappers_and_in_shells() {
     for command in [
         "rpm-ostree upgrade -r",
+        "bash -c -- reboot",
+        "sh -c '/usr/sbin/re[b]oot'",
+        "sh -c /usr/sbin/re*",
+        "bash -c '{systemctl,reboot}'",
+        "bash -c -o pipefail reboot",
+        "env --s=reboot",
+        "systemd-run --prop=SuccessAction=reboot true",
+        "systemd-run --timer-prop Unit=reboot.target true",
+        "kill 01",
+        "systemctl stop cri-o",
+        "systemctl stop NetworkManager",
         "rpm-ostree rebase --reboot x",
         "bootc upgrade --apply",
         "kexec -e",

@@ -19,6 +19,9 @@ fn every_place_in_which_systemd_finds_a_unit_counts() {
         (file("/usr/local/lib/systemd/system/a@.service.d/x.conf"), "a@b.service"),
         (file("/etc/systemd/system/a-.service.d/x.conf"), "a-b.service"),
         (file("/etc/systemd/system/service.d/x.conf"), "a.service"),
+        (file("/run/systemd/system.control/a.service"), "a.service"),
+        (file("/var/run/systemd/system/a.service"), "a.service"),
+        (file("/var/run/containers/systemd/a.container"), "a.service"),
     ] {
         assert!(why(&config, name).is_some(), "{name} {config}");
         assert_eq!(why(&config, "other.mount"), None, "{config}");
@@ -184,4 +187,19 @@ fn a_mount_beside_a_table_of_mounts_is_more_than_is_looked_at() {
         {"path": "/etc/fstab", "contents": {"source": "data:,x"}}]}});
     assert!(why(&fstab, "data.mount").is_some_and(|why| why.contains("than is looked at")));
     assert_eq!(why(&fstab, "a.service"), None);
+}
+
+#[test]
+fn what_mounts_of_fstab_start_counts() {
+    let config = |options: &str| {
+        let source = format!("data:,/dev/x%20/data%20ext4%20noauto{options}");
+        json!({
+            "storage": {"files": [{"path": "/etc/fstab", "contents": {"source": source}}]},
+            "systemd": {"units": [
+                {"name": "a.service", "contents": "[Unit]\nRequiresMountsFor=/data\n"}]},
+        })
+    };
+    assert!(why(&config(",x-systemd.requires=reboot.target"), "a.service").is_some());
+    assert_eq!(why(&config(""), "a.service"), None);
+    assert!(why(&config(""), "data.mount").is_some());
 }
