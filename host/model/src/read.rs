@@ -46,9 +46,23 @@ pub fn side_in_order<'a>(what: &str, inputs: &[Input<'a>]) -> Result<Side<'a>, P
     if let Some(side) = fast::side(inputs, Order::AsGiven) {
         return Ok(side);
     }
+    side_diagnosed(what, inputs)
+}
+
+/// As [`side_in_order`], by the reader that takes its time.
+///
+/// It is public for the tests that hold the others against it.
+#[doc(hidden)]
+pub fn side_diagnosed(what: &str, inputs: &[Input<'_>]) -> Result<Side<'static>, Problems> {
     let mut problems = Vec::new();
     let side = diagnosing::read(what, inputs, Order::AsGiven, &mut problems);
     report::unless(problems, side)
+}
+
+/// The fast reader alone, for the same tests: `None` if it is in any doubt.
+#[doc(hidden)]
+pub fn side_fast_only<'a>(inputs: &[Input<'a>]) -> Option<Side<'a>> {
+    fast::side(inputs, Order::AsGiven)
 }
 
 fn both(

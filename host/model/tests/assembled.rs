@@ -6,14 +6,16 @@
 
 mod generate;
 
-use generate::{ignition_alone, machine_config, written};
+use generate::{ignition_alone, layered, machine_config, written};
 use proptest::prelude::*;
 use serde_json::json;
 use std::collections::BTreeSet;
 use tread_model::config::NodeConfig;
 use tread_model::diff::{self, Comparison};
 use tread_model::digest::Digest;
-use tread_model::read::{Assembled, Input, ReadConfig, assembled, side_in_order};
+use tread_model::read::{
+    Assembled, Input, ReadConfig, assembled, side_diagnosed, side_fast_only, side_in_order,
+};
 
 const NAMES: [&str; 3] = ["one.json", "two.json", "three.json"];
 
@@ -83,6 +85,36 @@ proptest! {
                     without_digests(compared(before, after))
                 );
             }
+        }
+    }
+
+    #[test]
+    fn all_readers_agree_on_configs_that_say_something_of_the_same_things(
+        configs in (layered(&["a"]), layered(&["b"]), layered(&["c"])),
+        order in Just([0usize, 1, 2]).prop_shuffle(),
+        style in any::<u64>(),
+    ) {
+        let texts = [configs.0, configs.1, configs.2].map(|json| written(&json, style));
+        let all: Vec<&String> = order.iter().map(|at| &texts[*at]).collect();
+        for some in [&all[..1], &all[..2], &all[..]] {
+            let inputs = inputs(some);
+            let slow = side_diagnosed("new", &inputs);
+            if let Some(fast) = side_fast_only(&inputs) {
+                let Ok(slow) = &slow else { panic!("only the fast one reads {some:?}: {slow:?}") };
+                prop_assert_eq!(&without_text(fast.config), &without_text(slow.config.clone()));
+            }
+            let Some(configs) = read(some) else { continue };
+            let Some(together) = put_together(&configs) else { continue };
+            let Ok(slow) = &slow else { panic!("only put together: {some:?}: {slow:?}") };
+            prop_assert_eq!(&together.config, &without_text(slow.config.clone()));
+            // And they tell the same differences.
+            let Some(first) = read(&some[..1]) else { continue };
+            let Some(before) = put_together(&first) else { continue };
+            let old = side_diagnosed("old", &inputs[..1]).unwrap();
+            prop_assert_eq!(
+                without_digests(diff::compare(&old.config, &slow.config).unwrap()),
+                without_digests(compared(&before, &together))
+            );
         }
     }
 
