@@ -36,7 +36,8 @@ impl From<&PolicyIdentity> for Decider {
     }
 }
 
-/// What the digest of a plan covers, and the digest. It is read from the JSON of a
+/// What the digest of a plan covers, and the digest. That says which plan it is, and not
+/// who made it: anybody can compute it, of deciders that never were, too. It is read from the JSON of a
 /// [`Plan`], too; what that has besides explains it, and nobody can verify it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -147,6 +148,7 @@ impl VerifiablePlan {
         }
         let plan = stated.plan;
         plan.verify()?;
+        plan.is_written_so(json)?;
         let disagrees = |field| Err(PlanFault::Disagrees { field });
         if stated.effect.is_some_and(|effect| effect != plan.effect()) {
             return disagrees("effect");
@@ -158,6 +160,21 @@ impl VerifiablePlan {
             return disagrees("reboot");
         }
         Ok(plan)
+    }
+
+    /// Whether the steps stand in the text as a plan has them, so that whoever else reads
+    /// it finds the same.
+    fn is_written_so(&self, json: &[u8]) -> Result<(), PlanFault> {
+        #[derive(Deserialize)]
+        struct Written {
+            steps: serde_json::Value,
+        }
+        let no_plan = |error: serde_json::Error| PlanFault::NoPlan(error.to_string());
+        let written: Written = serde_json::from_slice(json).map_err(no_plan)?;
+        if written.steps != serde_json::to_value(&self.steps).map_err(no_plan)? {
+            return Err(PlanFault::Steps("they say more than a step does".to_owned()));
+        }
+        Ok(())
     }
 
     /// The plan that is always allowed between two configs: the node is drained and

@@ -268,3 +268,36 @@ fn a_step_that_this_version_does_not_know_is_no_plan() {
     let fault = VerifiablePlan::read(plan.to_string().as_bytes()).unwrap_err().to_string();
     assert!(fault.contains("explode"), "{fault}");
 }
+
+#[test]
+fn steps_that_another_reader_would_take_for_others_are_no_plan() {
+    let plan = serde_json::to_value(made(&[Step::Write, restart("a.service")], false)).unwrap();
+    assert!(VerifiablePlan::read(plan.to_string().as_bytes()).is_ok());
+    for (at, step) in [
+        (0, json!({"do": "write", "unit": "a.service"})),
+        (0, json!({"do": 1})),
+        (0, json!(["write"])),
+        (1, json!({"do": 5, "unit": "a.service"})),
+        (1, json!({"do": "restart", "unit": "a.service", "when": "never"})),
+        (1, json!(["restart", "a.service"])),
+    ] {
+        let mut changed = plan.clone();
+        changed["steps"][at] = step;
+        let read = VerifiablePlan::read(changed.to_string().as_bytes());
+        assert!(read.is_err(), "{changed}");
+    }
+    for field in ["steps", "digest", "from", "deciders", "outcome"] {
+        let (text, value) = (plan.to_string(), &plan[field]);
+        let twice = text.replacen('{', &format!("{{\"{field}\":{value},"), 1);
+        let read = VerifiablePlan::read(twice.as_bytes());
+        assert!(read.unwrap_err().to_string().contains("duplicate"), "{field}");
+    }
+}
+
+#[test]
+fn a_digest_says_which_plan_it_is_and_not_who_made_it() {
+    // Whoever can hand in a plan can invent an admin: nothing in a plan proves one.
+    let invented = made(&[Step::Write], true);
+    let (from, to) = digests();
+    assert_eq!(invented.check((from, to), ["kernel-arguments"]), Ok(()));
+}
