@@ -122,7 +122,7 @@ pub fn effect_of(actions: &[Action]) -> Effect {
 }
 
 /// Where systemd looks for units.
-pub(crate) const UNIT_DIRECTORIES: [&str; 15] = [
+pub(crate) const UNIT_DIRECTORIES: [&str; 21] = [
     "/etc/systemd/system/",
     "/etc/systemd/system.attached/",
     "/etc/systemd/system.control/",
@@ -135,7 +135,14 @@ pub(crate) const UNIT_DIRECTORIES: [&str; 15] = [
     "/usr/lib/systemd/system/",
     // What /usr/local is where the image is immutable.
     "/var/usrlocal/lib/systemd/system/",
+    // Until systemd re-reads its units, it takes what stands there.
+    "/run/systemd/generator/",
+    "/run/systemd/generator.early/",
+    "/run/systemd/generator.late/",
     // /var/run is /run.
+    "/var/run/systemd/generator/",
+    "/var/run/systemd/generator.early/",
+    "/var/run/systemd/generator.late/",
     "/var/run/systemd/system.attached/",
     "/var/run/systemd/system.control/",
     "/var/run/systemd/transient/",

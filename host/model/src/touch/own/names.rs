@@ -53,15 +53,18 @@ pub(super) fn of_quadlet(name: &str) -> Cow<'_, str> {
         (_, "container" | "kube") => Cow::Owned(format!("{stem}.service")),
         // What is meant by all of a kind, or of those that begin alike, is known of
         // services only.
-        (stem, "pod" | "volume" | "network" | "image" | "build") if stem.ends_with('-') => {
+        (stem, "pod" | "volume" | "network" | "image" | "build" | "artifact")
+            if stem.ends_with('-') =>
+        {
             Cow::Owned(format!("{stem}.service"))
         }
-        (_, "pod" | "volume" | "network" | "image" | "build") => {
+        (_, "pod" | "volume" | "network" | "image" | "build" | "artifact") => {
             Cow::Owned(format!("{stem}-{kind}.service"))
         }
-        ("container" | "kube" | "pod" | "volume" | "network" | "image" | "build", "") => {
-            Cow::Borrowed("service")
-        }
+        (
+            "container" | "kube" | "pod" | "volume" | "network" | "image" | "build" | "artifact",
+            "",
+        ) => Cow::Borrowed("service"),
         _ => Cow::Borrowed(name),
     }
 }

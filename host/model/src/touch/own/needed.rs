@@ -17,7 +17,7 @@ const HARMLESS_CONFLICTS: [&str; 9] = [
 ];
 
 /// What a node cannot do without, and may be restarted all the same.
-const NEEDED: [&str; 10] = [
+const NEEDED: [&str; 12] = [
     "containerd.service",
     "cri-o.service",
     "crio.service",
@@ -27,7 +27,9 @@ const NEEDED: [&str; 10] = [
     "NetworkManager.service",
     "rke2-agent.service",
     "rke2-server.service",
+    "systemd-journald.service",
     "systemd-networkd.service",
+    "systemd-udevd.service",
 ];
 
 /// Whether a node without this unit is not what it was.

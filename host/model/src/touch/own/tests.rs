@@ -171,6 +171,7 @@ fn lines_are_those_that_systemd_reads() {
         "[Container]\nHealthCmd=nsenter -t 1 -m systemctl reboot\n",
         "[Unit]\nConflicts=NetworkManager.service\n",
         "[Unit]\nConflicts=cri-o.service\n",
+        "[Unit]\nConflicts=systemd-journald.service\n",
     ] {
         assert!(why(&unit(text), "a.service").is_some(), "{text:?}");
     }

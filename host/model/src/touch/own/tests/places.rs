@@ -21,6 +21,8 @@ fn every_place_in_which_systemd_finds_a_unit_counts() {
         (file("/etc/systemd/system/service.d/x.conf"), "a.service"),
         (file("/run/systemd/system.control/a.service"), "a.service"),
         (file("/var/run/systemd/system/a.service"), "a.service"),
+        (file("/run/systemd/generator.early/a.service.d/x.conf"), "a.service"),
+        (file("/etc/containers/systemd/a.artifact"), "a-artifact.service"),
         (file("/var/run/containers/systemd/a.container"), "a.service"),
     ] {
         assert!(why(&config, name).is_some(), "{name} {config}");
