@@ -116,7 +116,24 @@ pub fn change(
     let targets = Targets { tree, before: &before, after: &after, applied: &applied };
     let targets = targets.all(&order.documents)?;
     let ready = prepare(tree, &order.id, targets, label)?;
+    is_as_compared(&ready, &before, &applied.accepted)?;
     Ok(Change { ready, differs })
+}
+
+/// Whether what is replaced is still what was held against the config.
+fn is_as_compared(
+    ready: &Ready<'_>,
+    before: &Desired<'_>,
+    accepted: &Accepted,
+) -> Result<(), JournalError> {
+    for entry in &ready.record.entries {
+        let piece = before.pieces.get(&entry.path);
+        let Some(wanted) = piece.and_then(|piece| piece.wanted.as_ref()) else { continue };
+        if wanted.seen() != entry.old && accepted.get(&entry.path) != Some(&entry.old) {
+            return Err(JournalError::Changed { path: entry.path.clone() });
+        }
+    }
+    Ok(())
 }
 
 /// What a config puts on the disk of this host.
@@ -154,8 +171,9 @@ impl Targets<'_> {
                 }
                 None if self.after.pieces.contains_key(path) => {}
                 None => {
-                    if accepted.remove(path).is_none() {
-                        targets.extend(originals::restore(self.tree, &originals, path)?);
+                    match accepted.remove(path) {
+                        None => targets.extend(originals::restore(self.tree, &originals, path)?),
+                        Some(_) => targets.extend(originals::forget(&originals, path)),
                     }
                     originals.remove(path);
                 }
@@ -232,7 +250,12 @@ pub fn adopt(
     let (id, documents, what) = order;
     let mut targets = others;
     let mut accepted = Accepted::new();
-    let mut originals = Originals::new();
+    let mut originals = match Applied::read(tree) {
+        Ok(applied) => applied.map(|applied| applied.originals).unwrap_or_default(),
+        // To adopt is the way out of this.
+        Err(AppliedError::Damaged(_)) => Originals::new(),
+        Err(error) => return Err(error.into()),
+    };
     let mut plan = None;
     let found = {
         let config = documents.config()?;

@@ -11,7 +11,7 @@ use crate::documents::{Documents, digest};
 use crate::drift::{Drift, drift};
 use crate::host::{HostError, ThisHost};
 use crate::journal::{Direction, Journal, JournalError};
-use crate::operation::{Alone, Ended, Node, OperationError, Patience};
+use crate::operation::{Alone, Ended, Node, OperationError, Patience, needs_files_only};
 use crate::progress::Progress;
 use crate::systemd::{Limits, Manager};
 use crate::tree::{PathError, Tree};
@@ -201,8 +201,11 @@ impl RootArgs {
         let tree = self.tree()?;
         let settled = {
             let journal = Journal::open(&tree)?;
+            let standing = journal.standing()?;
             let settled = journal.settle()?;
-            if !self.runs() && settled.is_some() {
+            // What has no plan has no steps that would follow.
+            let is_over = !self.runs() || standing.is_some_and(|it| it.record.order.is_null());
+            if is_over && settled.is_some() {
                 journal.finish()?;
             }
             settled
@@ -253,12 +256,14 @@ impl ApplyArgs {
         let label = |path: &str, kind| host.label(path, kind);
         if self.dry_run {
             let change = change(&tree, &host, &label, &order)?;
+            needs_files_only(&change)?;
             show::dry_run(&order.plan, &change.ready.record)?;
             return Ok(WELL);
         }
         if !self.root.runs() {
-            let change = change(&tree, &host, &label, &order)?;
             let journal = Journal::open(&tree)?;
+            let change = change(&tree, &host, &label, &order)?;
+            needs_files_only(&change)?;
             journal.write(&change.ready.record, &change.ready.new)?;
             journal.finish()?;
             let names = change.ready.record.entries.len();

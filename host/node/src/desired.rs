@@ -6,6 +6,7 @@ use crate::prepare::{Target, Wanted};
 use crate::tree::Owner;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::path::Path;
 use tread_model::canonical;
 use tread_model::config::{File, NodeConfig, Unit, User};
 use tread_model::contents;
@@ -14,6 +15,9 @@ use tread_model::contents;
 pub const UNITS: &str = "/etc/systemd/system";
 /// What a masked unit is a link to.
 pub const MASK: &str = "/dev/null";
+
+/// Where tread keeps all that is its own.
+const OWN: &str = "/var/lib/tread";
 
 /// What has to be known of the host.
 pub trait Host {
@@ -120,6 +124,12 @@ impl<'c> Pieces<'c> {
     }
 
     fn put(&mut self, path: String, piece: Piece<'c>) {
+        if Path::new(&path).starts_with(OWN) {
+            let why = format!(
+                "tread itself keeps what it knows of the node in {OWN}; choose another path"
+            );
+            return self.impossible(&piece.of, why);
+        }
         match self.desired.pieces.get(&path) {
             Some(other) if other.wanted != piece.wanted => {
                 let why = format!("{} puts something else under {path}; remove one", other.of);

@@ -29,13 +29,19 @@ pub fn drift(
 ) -> Result<Vec<Drift>, PathError> {
     let mut found = Vec::new();
     for (path, piece) in &desired.pieces {
-        let there = see(tree, path)?;
-        let differs = match &piece.wanted {
+        let (there, differs) = match see(tree, path) {
+            Ok(there) => (there, None),
+            Err(PathError::NoWay { at, what, .. }) => {
+                (Seen::Other, Some(format!("{at} is {what}")))
+            }
+            Err(error) => return Err(error),
+        };
+        let differs = differs.or_else(|| match &piece.wanted {
             Some(wanted) => difference(&wanted.seen(), &there),
             // What it holds is known to nobody: it has to be there.
             None if there == Seen::Absent => Some("it is missing".to_owned()),
             None => None,
-        };
+        });
         if let Some(differs) = differs
             && accepted.get(path) != Some(&there)
         {

@@ -5,7 +5,7 @@ use crate::install::{self, Facts, InstallError};
 use crate::labels::{LabelError, Labels};
 use crate::owners::{OwnerError, Owners};
 use crate::tree::{Attribute, Kind, Owner, PathError, Tree};
-use crate::view::{Entry, Overlay};
+use crate::view::{Entry, Overlay, real};
 use std::collections::BTreeMap;
 use tread_model::canonical;
 use tread_model::config::NodeConfig;
@@ -65,10 +65,13 @@ impl ThisHost {
             }
             for dropin in &unit.dropins {
                 if let Some(text) = canonical::text(&dropin.contents) {
-                    view.set(
-                        &format!("{path}.d/{}", dropin.name),
-                        Entry::File(Some(text.to_owned())),
-                    );
+                    let at = format!("{path}.d/{}", dropin.name);
+                    let text = Entry::File(Some(text.to_owned()));
+                    // It is listed where systemd looks, and read where that leads.
+                    if let Ok(Some(real)) = real(&view, &at, false) {
+                        view.set(&real, text.clone());
+                    }
+                    view.set(&at, text);
                 }
             }
         }

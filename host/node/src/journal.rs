@@ -86,6 +86,16 @@ pub enum JournalError {
         /// What is wrong with it.
         why: String,
     },
+    /// Two paths of a config are in each other's way.
+    #[error(
+        "{path} and {other} cannot both be there: they are one place, or one stands below the other; correct the config"
+    )]
+    Twice {
+        /// One path.
+        path: String,
+        /// The other.
+        other: String,
+    },
     /// There is one on its way.
     #[error("an operation was cut short; it has to be settled first: tread node settle")]
     Unsettled,
@@ -226,8 +236,12 @@ impl Journal {
             Direction::Forward => back::forward(&self.tree, &standing.record)?,
             Direction::Undone | Direction::Back => back::back(&self.tree, &standing.record)?,
         };
-        // Nothing follows from one without an order, once its names are right.
-        if direction == Direction::Undone || standing.record.order.is_null() {
+        if direction == Direction::Undone {
+            // Without a note that it is over: on a full disk there is no room for one, and
+            // whoever finds it again finds everything old.
+            self.remove(&standing.record)?;
+        } else if standing.record.order.is_null() {
+            // Nothing follows from it, once its names are right.
             self.finish()?;
         }
         Ok(Some(Settled { direction, changed, left }))

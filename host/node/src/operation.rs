@@ -4,9 +4,9 @@
 mod act;
 mod prove;
 
-use crate::change::{Adoption, Order, OrderError, change};
+use crate::change::{Adoption, Change, Order, OrderError, change};
 use crate::desired::Host;
-use crate::journal::{Direction, Journal, JournalError, Note, Standing};
+use crate::journal::{Direction, Journal, JournalError, Note, Settled, Standing};
 use crate::prepare::{Label, Ready};
 use crate::progress::{Phase, Progress, Reporter, StepState};
 use crate::systemd::{Manager, Problem, Reboot, Unable};
@@ -158,6 +158,15 @@ struct Kept {
 /// What only a boot brings into effect, by tools that are not there yet.
 const BY_TOOLS: [&str; 4] = ["kernel-arguments", "kernel-type", "os-image", "extensions"];
 
+/// Whether all that differs is written by tread itself.
+pub(crate) fn needs_files_only(change: &Change<'_>) -> Result<(), OperationError> {
+    let by_tools = |id: &&String| BY_TOOLS.contains(&id.as_str()) || id.starts_with("password:");
+    match change.differs.iter().find(by_tools) {
+        Some(id) => Err(OperationError::NoTool(id.clone())),
+        None => Ok(()),
+    }
+}
+
 impl Node<'_> {
     /// Carries an order out, as far as the next boot. With `drained` the node was drained
     /// by somebody else.
@@ -167,11 +176,7 @@ impl Node<'_> {
             return Err(JournalError::Unsettled.into());
         }
         let change = change(&self.tree, self.host, self.label, order)?;
-        let by_tools =
-            |id: &&String| BY_TOOLS.contains(&id.as_str()) || id.starts_with("password:");
-        if let Some(id) = change.differs.iter().find(by_tools) {
-            return Err(OperationError::NoTool(id.clone()));
-        }
+        needs_files_only(&change)?;
         let plan = &order.plan;
         if plan.outcome == PlanOutcome::Nothing {
             journal.write(&change.ready.record, &change.ready.new)?;
@@ -227,7 +232,10 @@ impl Node<'_> {
         let telling = Telling { node: self, progress: RefCell::new(progress) };
         telling.phase(Phase::Writing, "");
         if let Err(error) = journal.write(&ready.record, &ready.new) {
-            telling.phase(Phase::WentBack, &error.to_string());
+            match journal.standing() {
+                Ok(None) => telling.phase(Phase::WentBack, &error.to_string()),
+                _ => telling.phase(Phase::Degraded, &not_settled(&error)),
+            }
             return Err(error.into());
         }
         self.go_on_with(journal).await
@@ -243,7 +251,7 @@ impl Node<'_> {
         let Some(standing) = journal.standing()? else { return Ok(Ended::Nothing) };
         let settled = journal.settle()?;
         if standing.record.order.is_null() {
-            return Ok(Ended::Nothing);
+            return Ok(nothing_follows(settled));
         }
         let kept: Kept = match serde_json::from_value(standing.record.order.clone()) {
             Ok(kept) => kept,
@@ -280,6 +288,22 @@ impl Node<'_> {
         let failed = |error| PathError::io(crate::systemd::BOOT_ID, error);
         Ok(crate::systemd::boot_id(read).map_err(failed)?)
     }
+}
+
+/// The end of what was written without a plan: nothing follows from it.
+fn nothing_follows(settled: Option<Settled>) -> Ended {
+    match settled.map(|settled| settled.direction) {
+        None => Ended::Nothing,
+        Some(Direction::Forward) => Ended::Done,
+        Some(Direction::Undone | Direction::Back) => {
+            let because = "it was cut short before anything took effect".to_owned();
+            Ended::WentBack { because }
+        }
+    }
+}
+
+fn not_settled(error: &JournalError) -> String {
+    format!("{error}; it could not be settled yet: tread node settle, then tread node resume")
 }
 
 /// An operation that is gone on with.

@@ -79,10 +79,21 @@ pub fn restore(
             let copy = copy_of(path);
             let missing = || PathError::io(&copy, std::io::ErrorKind::NotFound.into());
             let bytes = tree.read(&copy, MOST)?.ok_or_else(missing)?;
-            let gone = Target { path: copy, wanted: Wanted::Absent, folders: Owned::Root };
-            Ok(vec![target(Wanted::File { bytes: bytes.into(), owner: *owner }), gone])
+            let restored = target(Wanted::File { bytes: bytes.into(), owner: *owner });
+            Ok(std::iter::once(restored).chain(forget(originals, path)).collect())
         }
         None => Ok(vec![target(shipped(tree, path)?)]),
+    }
+}
+
+/// What has to be done so that no copy of what stood under a path is left.
+pub fn forget(originals: &Originals, path: &str) -> Option<Target<'static>> {
+    match originals.get(path)? {
+        Original::File { .. } => {
+            let (path, wanted) = (copy_of(path), Wanted::Absent);
+            Some(Target { path, wanted, folders: Owned::Root })
+        }
+        Original::Link { .. } => None,
     }
 }
 

@@ -6,6 +6,7 @@ use crate::tree::{Attribute, Folder, Kind, Owner, PathError, Reached, Seen, Stat
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
+use std::path::Path;
 use tread_model::digest::Digest;
 
 /// What is to stand under a path.
@@ -93,7 +94,6 @@ pub fn prepare<'c>(
             false => None,
         };
         let own = folder.own_stat().map_err(failed)?;
-        may_change(&path, there.as_ref(), &own)?;
         let old = match there {
             Some(_) => folder.see(name).map_err(failed)?,
             None => Seen::Absent,
@@ -101,6 +101,11 @@ pub fn prepare<'c>(
         let new = wanted.seen();
         if old == new {
             continue;
+        }
+        may_change(&path, there.as_ref(), &own)?;
+        if old == Seen::Other {
+            let what = "a file larger than any of a config, or a link that is no text,";
+            return Err(JournalError::Occupied { path, what });
         }
         if own.immutable || there.is_some_and(|there| there.immutable) {
             let why = "it, or its folder, is immutable; remove that by `chattr -i`";
@@ -127,7 +132,32 @@ pub fn prepare<'c>(
         ready.record.entries.push(Entry { path, folder, name, stage, old, new });
         ready.new.push(prepared);
     }
+    stand_apart(&ready.record)?;
     Ok(ready)
+}
+
+/// Whether no two entries are one place, and none stands where a folder is to be for
+/// another.
+fn stand_apart(record: &Record) -> Result<(), JournalError> {
+    let mut places: BTreeMap<(&str, &str), &str> = BTreeMap::new();
+    let twice = |path: &str, other: &str| {
+        let (path, other) = (path.to_owned(), other.to_owned());
+        Err(JournalError::Twice { path, other })
+    };
+    for entry in &record.entries {
+        if let Some(other) = places.insert((&entry.folder, &entry.name), &entry.path) {
+            return twice(other, &entry.path);
+        }
+    }
+    for made in &record.made {
+        if let Some(path) = places.get(&(made.folder.as_str(), made.name.as_str())) {
+            let start = format!("{}/{}", made.folder.trim_end_matches('/'), made.name);
+            let below = |entry: &&Entry| Path::new(&entry.folder).starts_with(&start);
+            let other = record.entries.iter().find(below);
+            return twice(path, other.map_or(&start, |entry| &entry.path));
+        }
+    }
+    Ok(())
 }
 
 /// Whether what stands under a path is something that tread replaces.

@@ -311,3 +311,75 @@ fn units_their_dropins_masks_and_links_are_put_where_systemd_looks() {
     assert!(bed.path(&wants).symlink_metadata().is_err());
     assert!(bed.path(&format!("{at}/b.service")).symlink_metadata().is_err());
 }
+
+#[test]
+fn no_config_has_a_path_in_treads_own_folder() {
+    let bed = Bed::with(&documents(&[], ""));
+    for path in ["/var/lib/tread", "/var/lib/tread/node/lock", "/var/lib/tread/bin/x"] {
+        let error = bed.apply(&documents(&[(path, "1")], ""), &[]).unwrap_err();
+        assert!(matches!(error, OrderError::Impossible(_)), "{path}: {error}");
+        assert!(error.to_string().contains("keeps what it knows of the node"), "{error}");
+    }
+}
+
+#[test]
+fn what_somebody_changes_after_the_disk_was_compared_is_not_overwritten() {
+    let bed = Bed::with(&documents(&[("/etc/b", "1")], ""));
+    let to = documents(&[("/etc/a", "1"), ("/etc/b", "2")], "");
+    let from = Applied::read(&bed.tree()).unwrap().unwrap().documents;
+    let order = Order {
+        id: "1".to_owned(),
+        documents: to.clone(),
+        plan: plan(&from, &to, &[]),
+        accept: Vec::new(),
+    };
+    // The label of a new file is asked for after the disk was compared.
+    let meddles = |path: &str, _: Kind| {
+        if path == "/etc/a" {
+            bed.file("/etc/b", "by hand");
+        }
+        Ok(None)
+    };
+    let error = change(&bed.tree(), &Own, &meddles, &order).unwrap_err().to_string();
+    assert!(error.contains("/etc/b was changed by somebody else"), "{error}");
+}
+
+#[test]
+fn to_adopt_once_more_does_not_forget_what_was_there_before_tread() {
+    let bed = Bed::with(&documents(&[], ""));
+    bed.file("/etc/before", "the host's own");
+    let config = documents(&[("/etc/before", "x")], "");
+    bed.apply(&config, &[]).unwrap();
+    bed.adopt(config, Adopt::Ask).unwrap();
+    bed.apply(&documents(&[], ""), &[]).unwrap();
+    assert_eq!(bed.text("/etc/before").as_deref(), Some("the host's own"));
+}
+
+#[test]
+fn what_was_accepted_stays_when_no_config_has_it_any_more_and_no_copy_is_left_behind() {
+    let bed = Bed::with(&documents(&[], ""));
+    bed.file("/etc/before", "the host's own");
+    let config = documents(&[("/etc/before", "x")], "");
+    bed.apply(&config, &[]).unwrap();
+    bed.file("/etc/before", "by hand");
+    bed.adopt(config, Adopt::Keep).unwrap();
+    bed.apply(&documents(&[], ""), &[]).unwrap();
+    assert_eq!(bed.text("/etc/before").as_deref(), Some("by hand"));
+    let kept = std::fs::read_dir(bed.path("/var/lib/tread/node/originals")).unwrap().count();
+    assert_eq!(kept, 0);
+}
+
+#[test]
+fn a_folder_that_became_a_file_is_told_like_any_other_difference() {
+    let config = documents(&[("/etc/a", "1"), ("/etc/deep/b", "1")], "");
+    let bed = Bed::with(&config);
+    bed.file("/etc/a", "by hand");
+    std::fs::remove_dir_all(bed.path("/etc/deep")).unwrap();
+    bed.file("/etc/deep", "by hand");
+    let error = bed.apply(&documents(&[], ""), &[]).unwrap_err();
+    assert!(matches!(error, OrderError::Drifted(_)), "{error}");
+    let error = error.to_string();
+    for expected in ["/etc/a (its contents differ)", "/etc/deep/b (/etc/deep is a file)"] {
+        assert!(error.contains(expected), "{error}");
+    }
+}

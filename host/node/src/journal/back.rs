@@ -3,7 +3,7 @@
 use super::place::put;
 use super::stage::{new_name, old_name};
 use super::{Entry, JournalError, Record, io_at, stage};
-use crate::tree::{Folder, Seen, Tree};
+use crate::tree::{Folder, PathError, Seen, Tree};
 use std::collections::BTreeMap;
 use std::io;
 
@@ -30,17 +30,30 @@ pub(super) fn back(tree: &Tree, record: &Record) -> Result<Resolved, JournalErro
         (&entry.new, &entry.old, staged)
     })?;
     for made in record.made.iter().rev() {
-        let Some(folder) = tree.folder(&made.folder)? else { continue };
+        let Some(folder) = way(tree, &made.folder)? else { continue };
         match folder.remove_folder(&made.name) {
-            // Somebody put something into it: it is theirs now.
-            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {}
+            // Somebody put something into it, or something else in its place: it is theirs.
+            Err(error) if is_of_others(&error) => {}
             removed => removed.map_err(io_at(&folder.path_of(&made.name)))?,
         }
     }
     Ok(resolved)
 }
 
-/// Gives each entry the state that holds, in place of the one that does not.
+fn is_of_others(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotADirectory)
+}
+
+/// A folder, if there is still a way to it.
+fn way(tree: &Tree, path: &str) -> Result<Option<Folder>, PathError> {
+    match tree.folder(path) {
+        Err(PathError::NoWay { .. } | PathError::Circle { .. }) => Ok(None),
+        found => found,
+    }
+}
+
+/// Gives each entry the state that holds, in place of the one that does not. What fails
+/// for one is told once all others have theirs.
 fn resolve<'r>(
     tree: &Tree,
     record: &'r Record,
@@ -48,28 +61,52 @@ fn resolve<'r>(
 ) -> Result<Resolved, JournalError> {
     let stages = stage::open(tree, record)?;
     let mut left = Vec::new();
+    let mut failed = None;
     let mut touched: BTreeMap<String, Folder> = BTreeMap::new();
     for (index, entry) in record.entries.iter().enumerate() {
         let (wrong, right, staged) = states(index, entry);
-        let Some(folder) = tree.folder(&entry.folder)? else {
-            left.extend((*right != Seen::Absent).then(|| entry.path.clone()));
-            continue;
-        };
-        let there = folder.see(&entry.name).map_err(io_at(&entry.path))?;
-        if there == *right {
-            continue;
-        }
         let stage = stages.get(entry.stage).and_then(Option::as_ref);
-        let (true, Some(stage)) = (there == *wrong, stage) else {
-            left.push(entry.path.clone());
-            continue;
-        };
-        let put = put(&folder, &entry.name, stage, staged.as_deref(), index, wrong);
-        match put.map_err(io_at(&entry.path))? {
-            true => drop(touched.insert(folder.path().to_owned(), folder)),
-            false => left.push(entry.path.clone()),
+        match resolve_one(tree, stage, entry, (wrong, right), (index, staged.as_deref())) {
+            Ok(Became::Already) => {}
+            Ok(Became::Now(folder)) => drop(touched.insert(folder.path().to_owned(), folder)),
+            Ok(Became::Left) => left.push(entry.path.clone()),
+            Err(error) => failed = failed.or(Some(error)),
         }
     }
     touched.values().try_for_each(|folder| folder.sync().map_err(io_at(folder.path())))?;
-    Ok(Resolved { changed: !touched.is_empty(), left })
+    let changed = !touched.is_empty();
+    failed.map_or(Ok(Resolved { changed, left }), Err)
+}
+
+/// What became of an entry.
+enum Became {
+    /// It had the state that holds.
+    Already,
+    /// It has it now, in this folder.
+    Now(Folder),
+    /// Somebody else changed it.
+    Left,
+}
+
+fn resolve_one(
+    tree: &Tree,
+    stage: Option<&Folder>,
+    entry: &Entry,
+    (wrong, right): (&Seen, &Seen),
+    (index, staged): (usize, Option<&str>),
+) -> Result<Became, JournalError> {
+    let Some(folder) = way(tree, &entry.folder)? else {
+        let is_gone = *right == Seen::Absent;
+        return Ok(if is_gone { Became::Already } else { Became::Left });
+    };
+    let there = folder.see(&entry.name).map_err(io_at(&entry.path))?;
+    if there == *right {
+        return Ok(Became::Already);
+    }
+    let (true, Some(stage)) = (there == *wrong, stage) else { return Ok(Became::Left) };
+    let put = put(&folder, &entry.name, stage, staged, index, wrong);
+    Ok(match put.map_err(io_at(&entry.path))? {
+        true => Became::Now(folder),
+        false => Became::Left,
+    })
 }

@@ -1,6 +1,7 @@
 //! What became of an operation: a line for each event, on the disk before anything
 //! follows from it.
 
+use super::record::MOST;
 use super::{JournalError, LOG, io_at};
 use crate::tree::Folder;
 use serde::{Deserialize, Serialize};
@@ -48,7 +49,16 @@ pub(super) fn note(operation: &Folder, note: &Note) -> Result<(), JournalError> 
     let path = operation.path_of(LOG);
     let mut line = serde_json::to_vec(note).map_err(|error| io_at(&path)(error.into()))?;
     line.push(b'\n');
-    operation.append(LOG, &line).map_err(io_at(&path))
+    let noted = || {
+        // What was cut short would spoil the line that follows it.
+        let there = operation.read(LOG, MOST)?.unwrap_or_default();
+        let whole = there.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        if whole < there.len() {
+            operation.cut(LOG, whole as u64)?;
+        }
+        operation.append(LOG, &line)
+    };
+    noted().map_err(io_at(&path))
 }
 
 /// All notes. A last line that is not complete was never written, as far as anybody

@@ -9,7 +9,7 @@ use tread_model::digest::Digest;
 /// The version of the journal.
 pub const SCHEMA: &str = "tread.dev/journal/v1";
 /// More than any record has: a file of this size is something else.
-const MOST: u64 = 256 << 20;
+pub(super) const MOST: u64 = 256 << 20;
 
 /// What an operation is to do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -80,7 +80,8 @@ pub(super) fn standing(state: &Folder) -> Result<Option<Standing>, JournalError>
     }
     let operation = state.folder(OPERATION).map_err(io_at(&at))?;
     let read = |name: &str| operation.read(name, MOST).map_err(io_at(&at));
-    let log = read(LOG)?.unwrap_or_default();
+    // It is there before anything is done, and goes only once all is over.
+    let Some(log) = read(LOG)? else { return Ok(None) };
     let damaged = |why: &str| JournalError::Damaged { why: why.to_owned() };
     let Some(bytes) = read(RECORD)? else { return Ok(None) };
     let line = bytes.iter().position(|byte| *byte == b'\n');

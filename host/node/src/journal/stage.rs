@@ -2,7 +2,7 @@
 
 use super::entry::Prepared;
 use super::{Entry, JournalError, Record, io_at};
-use crate::tree::{Folder, PathError, Seen, Tree};
+use crate::tree::{Folder, Kind, PathError, Seen, Stat, Tree};
 
 /// What stands in a stage, by the index of its entry.
 pub(super) fn new_name(index: usize) -> String {
@@ -46,9 +46,21 @@ pub(super) fn make(tree: &Tree, record: &Record) -> Result<Vec<Folder>, JournalE
     record.stages.iter().map(made).collect()
 }
 
-/// The stages that are there.
+/// The stages that are there, and are tread's own: where a user owns the folder that a
+/// stage stands in, another one may be in its place.
 pub(super) fn open(tree: &Tree, record: &Record) -> Result<Vec<Option<Folder>>, JournalError> {
-    record.stages.iter().map(|path| Ok(tree.folder(path)?)).collect()
+    let own = rustix::process::geteuid().as_raw();
+    let opened = |path: &String| {
+        let Some((parent, name)) = tree.place(path)? else { return Ok(None) };
+        let is_own = |stat: &Stat| stat.kind == Kind::Folder && stat.owner.uid == own;
+        if !parent.stat(name).map_err(io_at(path))?.as_ref().is_some_and(is_own) {
+            return Ok(None);
+        }
+        let stage = parent.folder(name).map_err(io_at(path))?;
+        let stat = stage.own_stat().map_err(io_at(path))?;
+        Ok(is_own(&stat).then_some(stage))
+    };
+    record.stages.iter().map(opened).collect()
 }
 
 /// Puts everything new into the stages, and a second name of everything old.

@@ -5,6 +5,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod attacks;
 mod disk;
 mod power;
 

@@ -43,7 +43,16 @@ impl Going<'_> {
             return Ok(Err("nobody knows which config the node has".to_owned()));
         };
         let config = applied.documents.config().map_err(OrderError::Config)?;
-        let found = drift(&node.tree, &wanted(&config, node.host)?, &applied.accepted)?;
+        let found = wanted(&config, node.host)
+            .and_then(|wanted| Ok(drift(&node.tree, &wanted, &applied.accepted)?));
+        let found = match found {
+            Ok(found) => found,
+            // Whoever cannot look cannot say that all is well.
+            Err(error @ (OrderError::Impossible(_) | OrderError::Path(_))) => {
+                return Ok(Err(error.to_string()));
+            }
+            Err(error) => return Err(error.into()),
+        };
         if let Some(first) = found.first() {
             let more = tread_model::text::and_more(found.len(), 1);
             return Ok(Err(format!("{}: {}{more}", first.path, first.differs)));

@@ -124,17 +124,26 @@ pub enum Seen {
         /// Where it leads.
         target: String,
     },
-    /// A folder, a FIFO, a socket or a device.
+    /// A folder, a FIFO, a socket or a device; a link whose target is not valid text, or a
+    /// file larger than any of a config.
     Other,
 }
 
-/// The digest of all that a file holds.
-fn digest_of(mut file: std::fs::File) -> io::Result<Digest> {
+/// The most bytes that are read to know a file: more than any file of a config has. Whoever
+/// owns the file could have them read for hours.
+const MOST_SEEN: u64 = 1 << 30;
+
+/// The digest of all that a file holds; nothing if that is more than any config writes.
+fn digest_of(file: std::fs::File) -> io::Result<Option<Digest>> {
+    if file.metadata()?.len() > MOST_SEEN {
+        return Ok(None);
+    }
+    let mut file = file.take(MOST_SEEN);
     let mut digest = Digest::of_pieces();
     let mut piece = vec![0; 64 << 10];
     loop {
         match file.read(&mut piece) {
-            Ok(0) => return Ok(digest.finish()),
+            Ok(0) => return Ok(Some(digest.finish())),
             Ok(read) => digest.add(piece.get(..read).unwrap_or_default()),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
@@ -252,10 +261,16 @@ impl Folder {
         let Some(stat) = self.stat(name)? else { return Ok(Seen::Absent) };
         Ok(match stat.kind {
             Kind::Folder | Kind::Other => Seen::Other,
-            Kind::Link => Seen::Link { target: self.link(name)? },
+            Kind::Link => match rustix::fs::readlinkat(self, name, Vec::new())?.into_string() {
+                Ok(target) => Seen::Link { target },
+                Err(_) => Seen::Other,
+            },
             Kind::File => {
                 let Some(file) = self.open(name)? else { return Ok(Seen::Absent) };
-                Seen::File { digest: digest_of(file)?, owner: stat.owner }
+                match digest_of(file)? {
+                    Some(digest) => Seen::File { digest, owner: stat.owner },
+                    None => Seen::Other,
+                }
             }
         })
     }

@@ -20,6 +20,13 @@ pub enum Syscall<'a> {
         /// What is added.
         bytes: &'a [u8],
     },
+    /// A file keeps its first bytes only.
+    Cut {
+        /// Where.
+        path: &'a str,
+        /// How many.
+        bytes: u64,
+    },
     /// What a file holds, and what it is, is on the disk after this.
     Sync {
         /// Where.

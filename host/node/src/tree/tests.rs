@@ -92,3 +92,11 @@ fn a_path_is_reached_as_far_as_there_are_folders_also_through_links() {
     assert_eq!(made.path(), "/var/opt/a/b");
     assert!(dir.path().join("var/opt/a/b").is_dir());
 }
+
+#[test]
+fn a_file_larger_than_any_of_a_config_is_not_read_to_know_it() {
+    let (dir, tree) = tree();
+    let file = std::fs::File::create(dir.path().join("huge")).unwrap();
+    file.set_len(1 << 40).unwrap();
+    assert_eq!(tree.folder("/").unwrap().unwrap().see("huge").unwrap(), Seen::Other);
+}

@@ -39,12 +39,12 @@ impl Folder {
             file.write_all(bytes)?;
             let (uid, gid) = (Uid::from_raw(owner.uid), Gid::from_raw(owner.gid));
             rustix::fs::fchown(&file, Some(uid), Some(gid))?;
-            // After the owner, since a change of it clears setuid.
-            rustix::fs::fchmod(&file, Mode::from_raw_mode(owner.mode))?;
             for attribute in attributes {
                 set(&file, attribute)?;
             }
-            Ok(())
+            // After the owner, since a change of it clears setuid, and after the attributes,
+            // since an access list has a mode of its own.
+            Ok(rustix::fs::fchmod(&file, Mode::from_raw_mode(owner.mode))?)
         })
     }
 
@@ -64,6 +64,16 @@ impl Folder {
             Ok(file)
         })?;
         self.witnessed(&Syscall::Sync { path: &path }, || file.sync_all())
+    }
+
+    /// A file keeps its first bytes only.
+    pub fn cut(&self, name: &str, bytes: u64) -> io::Result<()> {
+        let path = self.path_of(name);
+        self.witnessed(&Syscall::Cut { path: &path, bytes }, || {
+            let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let file: File = rustix::fs::openat(self, name, flags, Mode::empty())?.into();
+            file.set_len(bytes)
+        })
     }
 
     /// What a file holds, and what it is, is on the disk afterwards.
@@ -149,9 +159,13 @@ impl Folder {
     fn make_folder_with(&self, name: &str, mode: u32) -> io::Result<()> {
         let path = self.path_of(name);
         self.witnessed(&Syscall::MakeFolder { path: &path }, || {
-            rustix::fs::mkdirat(self, name, Mode::from_raw_mode(mode))?;
-            // Whatever the process's umask is.
-            Ok(rustix::fs::chmodat(self, name, Mode::from_raw_mode(mode), AtFlags::empty())?)
+            Ok(rustix::fs::mkdirat(self, name, Mode::from_raw_mode(mode))?)
+        })?;
+        // Whatever the process's umask is. By what is opened: whoever owns the folder may
+        // have put a link in its place.
+        let made = self.folder(name)?;
+        self.witnessed(&Syscall::Give { path: &path }, || {
+            Ok(rustix::fs::chmodat(&made, ".", Mode::from_raw_mode(mode), AtFlags::empty())?)
         })
     }
 

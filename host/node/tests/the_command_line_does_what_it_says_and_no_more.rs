@@ -1,0 +1,123 @@
+//! `tread node` on the tree of another system.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::Path;
+use std::process::{Command, Output};
+use tread_model::plan::{Step, VerifiablePlan};
+use tread_node::documents::{Document, Documents, digest};
+
+fn config(word: &str, rest: &str) -> Documents {
+    let text = format!(
+        r#"{{"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
+            "metadata": {{"name": "rendered-worker-1",
+                          "labels": {{"machineconfiguration.openshift.io/role": "worker"}}}},
+            "spec": {{"config": {{"ignition": {{"version": "3.4.0"}}, "storage": {{"files": [
+                {{"path": "/etc/a", "contents": {{"source": "data:,{word}"}}}}]}}}}{rest}}}}}"#
+    );
+    Documents(vec![Document { name: "config".to_owned(), text }])
+}
+
+struct Bed(tempfile::TempDir);
+
+impl Bed {
+    /// The tree of a system that has this config.
+    fn with(config: &Documents) -> Bed {
+        let bed = Bed(tempfile::tempdir().unwrap());
+        std::fs::create_dir_all(bed.0.path().join("root/etc")).unwrap();
+        bed.put("root/etc/a", "one");
+        bed.put("now.json", &config.0.first().unwrap().text);
+        let adopted = bed.node("adopt", &["--config", "now.json"]);
+        assert!(adopted.status.success(), "{adopted:?}");
+        bed
+    }
+
+    fn put(&self, path: &str, text: &str) {
+        std::fs::write(self.0.path().join(path), text).unwrap();
+    }
+
+    fn applied(&self) -> Vec<u8> {
+        std::fs::read(self.0.path().join("root/var/lib/tread/node/applied")).unwrap()
+    }
+
+    fn node(&self, verb: &str, args: &[&str]) -> Output {
+        let root = self.0.path().join("root");
+        Command::new(Path::new(env!("CARGO_BIN_EXE_tread-node")))
+            .current_dir(self.0.path())
+            .args(["node", verb, "--root"])
+            .arg(root)
+            .args(args)
+            .output()
+            .unwrap()
+    }
+
+    /// Applies the next config with these arguments.
+    fn apply(&self, from: &Documents, to: &Documents, args: &[&str]) -> Output {
+        let digest = |documents: &Documents| digest(&documents.config().unwrap()).unwrap();
+        let mut plan = VerifiablePlan::always_allowed(digest(from), digest(to));
+        plan.steps = vec![Step::Drain, Step::Write, Step::Reboot, Step::Uncordon];
+        plan.digest = plan.computed_digest();
+        self.put("plan.json", &serde_json::to_string(&plan).unwrap());
+        self.put("next.json", &to.0.first().unwrap().text);
+        let all = [&["--config", "next.json", "--plan", "plan.json"], args].concat();
+        self.node("apply", &all)
+    }
+}
+
+#[test]
+fn a_dry_run_accepts_nothing_for_good() {
+    let (one, two) = (config("one", ""), config("two", ""));
+    let bed = Bed::with(&one);
+    bed.put("root/etc/a", "by hand");
+    bed.put("accepted", "/etc/a\n");
+    let before = bed.applied();
+    let shown = bed.apply(&one, &two, &["--dry-run", "--accept-drift", "accepted"]);
+    assert!(shown.status.success(), "{shown:?}");
+    assert!(String::from_utf8_lossy(&shown.stdout).contains("change /etc/a"), "{shown:?}");
+    assert_eq!(bed.applied(), before);
+    let applied = bed.apply(&one, &two, &["--accept-drift", "accepted"]);
+    assert!(applied.status.success(), "{applied:?}");
+}
+
+#[test]
+fn what_needs_a_tool_of_the_host_is_never_taken_for_applied() {
+    let one = config("one", "");
+    let arguments = config("one", r#", "kernelArguments": ["nosmt"]"#);
+    let bed = Bed::with(&one);
+    let before = bed.applied();
+    for args in [&[][..], &["--dry-run"]] {
+        let refused = bed.apply(&one, &arguments, args);
+        let error = String::from_utf8_lossy(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+        assert!(error.contains("kernel-arguments cannot be changed"), "{error}");
+        assert_eq!(bed.applied(), before);
+    }
+}
+
+#[test]
+fn a_dropin_goes_where_the_folder_of_its_unit_leads() {
+    let one = config("one", "");
+    let bed = Bed::with(&one);
+    std::fs::create_dir_all(bed.0.path().join("root/etc/systemd/system")).unwrap();
+    std::fs::create_dir_all(bed.0.path().join("root/etc/elsewhere")).unwrap();
+    let folder = bed.0.path().join("root/etc/systemd/system/a.service.d");
+    std::os::unix::fs::symlink("/etc/elsewhere", folder).unwrap();
+    let mut unit = config("one", "");
+    for document in &mut unit.0 {
+        document.text = document.text.replace(
+            r#""storage":"#,
+            r#""systemd": {"units": [{"name": "a.service", "enabled": true,
+                "contents": "[Service]\nExecStart=/bin/true\n",
+                "dropins": [{"name": "10.conf",
+                             "contents": "[Install]\nWantedBy=multi-user.target\n"}]}]},
+               "storage":"#,
+        );
+    }
+    let applied = bed.apply(&one, &unit, &[]);
+    assert!(applied.status.success(), "{applied:?}");
+    let root = bed.0.path().join("root/etc");
+    assert!(root.join("elsewhere/10.conf").is_file());
+    let link = root.join("systemd/system/multi-user.target.wants/a.service");
+    assert!(link.symlink_metadata().is_ok());
+    assert!(bed.node("check", &[]).status.success());
+}
