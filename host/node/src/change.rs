@@ -160,8 +160,10 @@ impl Targets<'_> {
         let before = self.before.pieces.keys();
         let paths: BTreeSet<&String> = before.chain(self.after.pieces.keys()).collect();
         for path in paths {
+            if self.is_left(path) {
+                continue;
+            }
             match self.after.target(path) {
-                Some(target) if self.is_left(path) => drop(target),
                 Some(target) => {
                     accepted.remove(path);
                     if !self.before.pieces.contains_key(path) {
@@ -183,12 +185,11 @@ impl Targets<'_> {
         Ok(targets)
     }
 
-    /// Whether an admin accepted how a path differs, and the config has nothing new for it.
+    /// Whether the config has nothing new for a path: what is there is as it was wanted, or
+    /// as an admin accepted it.
     fn is_left(&self, path: &str) -> bool {
-        let wanted = |desired: &Desired<'_>| {
-            desired.pieces.get(path).and_then(|piece| piece.wanted.as_ref()).map(|it| it.seen())
-        };
-        self.applied.accepted.contains_key(path) && wanted(self.before) == wanted(self.after)
+        let (before, after) = (self.before.pieces.get(path), self.after.pieces.get(path));
+        before.zip(after).is_some_and(|(before, after)| before.wanted == after.wanted)
     }
 
     /// What a path has that tread never wrote is kept for the day when no config has it

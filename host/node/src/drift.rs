@@ -1,7 +1,7 @@
 //! Whether the disk is as a config wants it.
 
 use crate::desired::Desired;
-use crate::tree::{Owner, PathError, Seen, Tree};
+use crate::tree::{Folder, Folders, Owner, PathError, Seen, Tree};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -27,9 +27,9 @@ pub fn drift(
     desired: &Desired<'_>,
     accepted: &Accepted,
 ) -> Result<Vec<Drift>, PathError> {
-    let mut found = Vec::new();
+    let (folders, mut found) = (Folders::new(tree), Vec::new());
     for (path, piece) in &desired.pieces {
-        let (there, differs) = match see(tree, path) {
+        let (there, differs) = match folders.place(path).and_then(|place| seen(path, place)) {
             Ok(there) => (there, None),
             Err(PathError::NoWay { at, what, .. }) => {
                 (Seen::Other, Some(format!("{at} is {what}")))
@@ -54,7 +54,11 @@ pub fn drift(
 
 /// What stands under a path.
 pub fn see(tree: &Tree, path: &str) -> Result<Seen, PathError> {
-    let Some((folder, name)) = tree.place(path)? else { return Ok(Seen::Absent) };
+    seen(path, tree.place(path)?)
+}
+
+fn seen(path: &str, place: Option<(Folder, &str)>) -> Result<Seen, PathError> {
+    let Some((folder, name)) = place else { return Ok(Seen::Absent) };
     folder.see(name).map_err(|error| PathError::io(path, error))
 }
 

@@ -4,7 +4,7 @@ use crate::desired::{Enabling, Host, Keys};
 use crate::install::{self, Facts, InstallError};
 use crate::labels::{LabelError, Labels};
 use crate::owners::{OwnerError, Owners};
-use crate::tree::{Attribute, Kind, Owner, PathError, Tree};
+use crate::tree::{Attribute, Folders, Kind, Owner, PathError, Tree};
 use crate::view::{Entry, Overlay, real};
 use std::collections::BTreeMap;
 use tread_model::canonical;
@@ -54,8 +54,8 @@ impl ThisHost {
     }
 
     /// The host as it is once the units of a config are in their place.
-    fn with_units(&self, config: &NodeConfig<'_>) -> Overlay<'_> {
-        let mut view = Overlay::new(&self.tree);
+    fn with_units<'v>(folders: &'v Folders<'_>, config: &NodeConfig<'_>) -> Overlay<'v> {
+        let mut view = Overlay::new(folders);
         for unit in &config.units {
             let path = format!("{}/{}", crate::desired::UNITS, unit.name);
             if unit.mask {
@@ -92,7 +92,8 @@ impl Host for ThisHost {
         &self,
         config: &NodeConfig<'_>,
     ) -> BTreeMap<String, Result<Vec<Enabling>, String>> {
-        let mut view = self.with_units(config);
+        let folders = Folders::new(&self.tree);
+        let mut view = ThisHost::with_units(&folders, config);
         let links = |view: &Overlay<'_>, name: &str, enabled: bool| match enabled {
             true => {
                 let links = install::enable(view, &self.facts, name)?;

@@ -5,10 +5,12 @@
 //! followed only if root owns it, and never out of the tree; `..` stands in no path.
 
 mod folder;
+mod folders;
 mod syscall;
 mod walk;
 
 pub use folder::{Attribute, Folder, Kind, Owner, Seen, Stat};
+pub use folders::Folders;
 pub use syscall::{Syscall, Unwatched, Witness};
 pub use walk::{PathError, Reached};
 

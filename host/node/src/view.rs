@@ -3,7 +3,7 @@
 //! systemd decides by many files at once which links enable a unit. So that the same
 //! can be decided before anything is written, the rules look at a view.
 
-use crate::tree::{Folder, Kind, PathError, Tree};
+use crate::tree::{Folder, Folders, Kind, PathError, Tree};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 
@@ -43,6 +43,20 @@ pub trait View {
 
 impl View for Tree {
     fn entry(&self, path: &str) -> Result<Entry, PathError> {
+        Folders::new(self).entry(path)
+    }
+
+    fn glance(&self, path: &str) -> Result<Entry, PathError> {
+        Folders::new(self).glance(path)
+    }
+
+    fn names(&self, folder: &str) -> Result<Vec<String>, PathError> {
+        View::names(&Folders::new(self), folder)
+    }
+}
+
+impl View for Folders<'_> {
+    fn entry(&self, path: &str) -> Result<Entry, PathError> {
         seen(self, path, |folder, name| {
             Ok(match folder.read(name, MOST)? {
                 Some(bytes) => Entry::File(String::from_utf8(bytes).ok()),
@@ -58,7 +72,7 @@ impl View for Tree {
     fn names(&self, folder: &str) -> Result<Vec<String>, PathError> {
         // A folder is asked for the names in it, whatever stands in its place.
         match self.glance(folder)? {
-            Entry::Folder | Entry::Link(_) => Tree::names(self, folder),
+            Entry::Folder | Entry::Link(_) => self.tree().names(folder),
             Entry::Absent | Entry::File(_) | Entry::Other => Ok(Vec::new()),
         }
     }
@@ -66,7 +80,7 @@ impl View for Tree {
 
 /// What stands under a path; of a file, what the caller makes of it.
 fn seen(
-    tree: &Tree,
+    folders: &Folders<'_>,
     path: &str,
     file: impl FnOnce(&Folder, &str) -> io::Result<Entry>,
 ) -> Result<Entry, PathError> {
@@ -74,7 +88,7 @@ fn seen(
     if path == "/" {
         return Ok(Entry::Folder);
     }
-    let Some((folder, name)) = tree.place(path)? else { return Ok(Entry::Absent) };
+    let Some((folder, name)) = folders.place(path)? else { return Ok(Entry::Absent) };
     let Some(stat) = folder.stat(name).map_err(failed)? else { return Ok(Entry::Absent) };
     match stat.kind {
         Kind::Folder => Ok(Entry::Folder),

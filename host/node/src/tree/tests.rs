@@ -100,3 +100,21 @@ fn a_file_larger_than_any_of_a_config_is_not_read_to_know_it() {
     file.set_len(1 << 40).unwrap();
     assert_eq!(tree.folder("/").unwrap().unwrap().see("huge").unwrap(), Seen::Other);
 }
+
+#[test]
+fn more_folders_than_are_kept_open_are_all_found() {
+    let bed = tempfile::tempdir().unwrap();
+    let path = |index: usize| format!("/etc/{index:03}/name");
+    for index in (0..200).filter(|index| index % 3 != 0) {
+        let folder = bed.path().join(format!("etc/{index:03}"));
+        std::fs::create_dir_all(folder).unwrap();
+    }
+    let tree = Tree::open(bed.path()).unwrap();
+    let folders = Folders::new(&tree);
+    for index in (0..200).chain((0..200).rev()) {
+        let path = path(index);
+        let found = folders.place(&path).unwrap().map(|(folder, name)| folder.path_of(name));
+        assert_eq!(found, (index % 3 != 0).then_some(path));
+    }
+    assert!(folders.place("/etc/../name").is_err());
+}
