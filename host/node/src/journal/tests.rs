@@ -148,6 +148,37 @@ fn each_changed_file_costs_two_syncs_and_the_operation_ten_more_at_most() {
 }
 
 #[test]
+fn files_that_share_folders_cost_little_more_than_one_sync_each() {
+    let bed = Bed::new();
+    bed.folder(STATE);
+    let path = |index: usize| format!("/etc/{}/{index}.conf", index % 20);
+    (0..2000).for_each(|index| bed.file(&path(index), "old"));
+    let targets = (0..2000).map(|index| file(&path(index), "new")).collect();
+    // One for each file and each folder, nine for the operation.
+    assert_eq!(syncs_of(&bed, targets), 2000 + 20 + 9);
+}
+
+#[test]
+fn a_folder_that_is_made_costs_one_sync_more() {
+    let bed = Bed::new();
+    bed.folder(STATE);
+    bed.folder("/etc");
+    // Of the file, of the three folders that are made, and of the one that they are in.
+    assert_eq!(syncs_of(&bed, vec![file("/etc/a/b/c/d.conf", "new")]), 1 + 3 + 1 + 9);
+}
+
+/// How many syncs a whole operation has, to its end.
+fn syncs_of(bed: &Bed, targets: Vec<Target<'static>>) -> usize {
+    let recorder = Arc::new(Recorder::default());
+    let Ready { record, new } = prepare(&bed.tree(), "1", targets, &no_label).unwrap();
+    let journal = Journal::open(&bed.witnessed(recorder.clone())).unwrap();
+    journal.write(&record, &new).unwrap();
+    journal.settle().unwrap();
+    journal.finish().unwrap();
+    recorder.syncs()
+}
+
+#[test]
 fn killed_before_or_after_any_change_of_the_disk_it_ends_in_the_old_or_the_new_state() {
     let (old, new) = both_states();
     let whole = Cut::never();

@@ -8,6 +8,7 @@
 )]
 
 mod crashes;
+mod figures;
 mod node;
 mod power;
 

@@ -1,8 +1,9 @@
 //! A machine that tread manages, driven from outside.
 
+use std::cell::Cell;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tread_model::plan::{Step, VerifiablePlan};
 use tread_node::applied::Applied;
 use tread_node::change::{Adopt, Order, adopt};
@@ -10,10 +11,13 @@ use tread_node::documents::{Document, Documents, digest};
 use tread_node::host::ThisHost;
 use tread_node::journal::Journal;
 use tread_node::operation::{Alone, Ended, Node, OperationError, Patience};
-use tread_node::progress::{Progress, Reporter};
+use tread_node::progress::{Progress, Reporter, StepState};
 use tread_node::systemd::{Limits, Manager, Reboot};
 use tread_node::tree::{Tree, Unwatched, Witness};
 use tread_test_machine::{End, Machine};
+
+/// How long a unit has to stay well here.
+pub(crate) const WELL_FOR: Duration = Duration::from_millis(300);
 
 pub(crate) struct Bed {
     pub(crate) machine: Machine,
@@ -34,14 +38,40 @@ pub(crate) fn unit_with(reload: &str) -> String {
 
 /// A config in which the unit's file says this.
 pub(crate) fn config(word: &str) -> Documents {
+    config_with(word, "", "")
+}
+
+/// As [`config`], with more files, each with a comma after it, and with units.
+pub(crate) fn config_with(word: &str, files: &str, units: &str) -> Documents {
     let text = format!(
         r#"{{"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
             "metadata": {{"name": "rendered-worker-1",
                           "labels": {{"machineconfiguration.openshift.io/role": "worker"}}}},
-            "spec": {{"config": {{"ignition": {{"version": "3.4.0"}}, "storage": {{"files": [
-                {{"path": "/etc/a.conf", "contents": {{"source": "data:,{word}"}}}}]}}}}}}}}"#
+            "spec": {{"config": {{"ignition": {{"version": "3.4.0"}}, "storage": {{"files": [{files}
+                {{"path": "/etc/a.conf", "contents": {{"source": "data:,{word}"}}}}]}},
+                "systemd": {{"units": [{units}]}}}}}}}}"#
     );
     Documents(vec![Document { name: "config.yaml".to_owned(), text }])
+}
+
+/// When the last step began, and when it was done.
+#[derive(Default)]
+struct Watch {
+    begun: Cell<Option<Instant>>,
+    done: Cell<Option<Instant>>,
+}
+
+impl Reporter for Watch {
+    fn report(&self, progress: &Progress) {
+        let seen = match progress.steps.last().map(|step| step.state) {
+            Some(StepState::Running) => &self.begun,
+            Some(StepState::Done) => &self.done,
+            _ => return,
+        };
+        if seen.get().is_none() {
+            seen.set(Some(Instant::now()));
+        }
+    }
 }
 
 struct Nobody;
@@ -94,7 +124,7 @@ impl Bed {
 
     fn manager(&self) -> Manager {
         let address = format!("unix:path={}", self.machine.bus().unwrap().display());
-        let limits = Limits { well_for: Duration::from_millis(300), ..Limits::default() };
+        let limits = Limits { well_for: WELL_FOR, ..Limits::default() };
         Manager::new(&address, limits)
     }
 
@@ -145,6 +175,39 @@ impl Bed {
     ) -> Result<Ended, OperationError> {
         let order = self.order(to, steps);
         self.node(witness, |node| runtime().block_on(node.carry_out(&order, true)))
+    }
+
+    /// Carries it out; how many calls over D-Bus that took.
+    pub(crate) fn calls_of(&self, to: &Documents, steps: &[Step]) -> (Ended, u64) {
+        let order = self.order(to, steps);
+        self.node(Arc::new(Unwatched), |node| {
+            let ended = runtime().block_on(node.carry_out(&order, true)).unwrap();
+            (ended, node.manager.calls())
+        })
+    }
+
+    /// Carries it out; how long that took in all, with what is read of the host for it, and
+    /// how long its last step took, as somebody saw it who is told.
+    pub(crate) fn times_of(
+        &self,
+        to: &Documents,
+        steps: &[Step],
+        witness: Arc<dyn Witness>,
+    ) -> (Duration, Duration) {
+        let order = self.order(to, steps);
+        let watch = Watch::default();
+        let began = Instant::now();
+        let ended = self.node(witness, |node| {
+            let Node { ref tree, host, label, manager, permits, patience, kernel, .. } = *node;
+            let tree = tree.clone();
+            let node =
+                Node { tree, host, label, manager, permits, reporter: &watch, patience, kernel };
+            runtime().block_on(node.carry_out(&order, true)).unwrap()
+        });
+        let took = began.elapsed();
+        assert_eq!(ended, Ended::Done);
+        let (begun, done) = (watch.begun.get().unwrap(), watch.done.get().unwrap());
+        (took, done - begun)
     }
 
     pub(crate) fn carry_out_undrained(
