@@ -25,8 +25,8 @@ pub(crate) struct Question {
 pub(crate) fn of_case(case: &Case, policy: &Policy) -> Result<Option<Question>> {
     let (old, new) = (objects(&case.old)?, objects(&case.new)?);
     let (mut old, mut new) = read::sides(&inputs(&old), &inputs(&new))?;
-    old.render_mirrors()?;
-    new.render_mirrors()?;
+    tread_model::mirrors::render_side(&mut old)?;
+    tread_model::mirrors::render_side(&mut new)?;
     let comparison = compare(&old.config, &new.config)?;
     let all = patterns(&policy.claims, |_| true)?;
     let beside = patterns(&policy.claims, |claim| claim.with_unchanged)?;

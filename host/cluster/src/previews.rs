@@ -9,6 +9,7 @@ mod body;
 mod causes;
 mod cluster;
 mod compute;
+mod config;
 mod cut;
 mod described;
 mod earlier;

@@ -4,6 +4,7 @@ mod answers;
 mod asking;
 mod heard;
 mod plan;
+mod question;
 mod remembered;
 mod round;
 mod shadow;

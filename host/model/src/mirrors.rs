@@ -13,9 +13,14 @@ pub use rerender::{Rerendered, rerender};
 use crate::config::{File, NodeConfig, Origin, Source};
 use crate::contents::decode;
 use crate::problem::{Problem, Problems};
-use crate::read::MirrorObject;
+use crate::read::{MirrorObject, Side};
 use registries::{BASE, Registries};
 use std::borrow::Cow;
+
+/// Renders the objects of a side that redirect image pulls into its registries.conf.
+pub fn render_side(side: &mut Side<'_>) -> Result<(), Problems> {
+    apply(&mut side.config, &side.mirrors)
+}
 
 /// Renders the mirrors of one side into its registries.conf, over the one that
 /// the config brings or else the one that every node has. Nothing is touched if

@@ -4,6 +4,7 @@ mod build;
 mod cause;
 pub mod compare;
 mod decide;
+mod decider;
 pub mod difference;
 mod digest;
 mod schema;
@@ -13,9 +14,10 @@ mod verify;
 pub use build::{Decided, build, given_answers};
 pub use cause::{By, Cause, causes, in_a_cluster};
 pub use decide::{Decision, Said, Statement, decide};
+pub use decider::Decider;
 pub use schema::{
     ChangeOutcome, GivenAnswer, Overruled, Plan, PlanOutcome, PlannedChange, PolicyIdentity, SCHEMA,
 };
 pub(crate) use steps::{CA_TRUST_UNIT, QUADLET_DIRECTORIES, unit_sources};
 pub use steps::{Step, effect_of, needs_daemon_reload, steps};
-pub use verify::{Decider, PlanFault, VerifiablePlan};
+pub use verify::{PlanFault, VerifiablePlan};

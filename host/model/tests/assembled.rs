@@ -5,8 +5,11 @@
 #![allow(clippy::panic, clippy::unwrap_used, clippy::indexing_slicing, dead_code)]
 
 mod generate;
+#[path = "generate/layered.rs"]
+mod layered;
 
-use generate::{ignition_alone, layered, machine_config, written};
+use generate::{ignition_alone, machine_config, written};
+use layered::layered;
 use proptest::prelude::*;
 use serde_json::json;
 use std::collections::BTreeSet;

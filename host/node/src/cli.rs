@@ -35,29 +35,75 @@ pub enum NodeCommand {
     #[command(after_help = APPLY_EXAMPLES)]
     Apply(ApplyArgs),
     /// Says which config this node has: how tread begins with a node.
+    #[command(after_help = ADOPT_EXAMPLES)]
     Adopt(AdoptArgs),
     /// Resolves an operation that was cut short: forward if it was committed, else back.
+    #[command(after_help = SETTLE_EXAMPLES)]
     Settle(RootArgs),
     /// Goes on with the operation that stands, after a crash or a boot.
+    #[command(after_help = RESUME_EXAMPLES)]
     Resume,
     /// Shows the last operation, and how this node stands.
+    #[command(after_help = STATUS_EXAMPLES)]
     Status(StatusArgs),
     /// Holds everything on the disk against the config last applied.
+    #[command(after_help = CHECK_EXAMPLES)]
     Check(RootArgs),
 }
 
+/// For the help of `tread node`.
+pub const EXAMPLES: &str = "\
+Examples:
+  tread node adopt --config now.yaml                            this node has this config
+  tread node apply --config next.yaml --plan plan.json          with a plan of `tread plan -o json`
+  tread node status                                             how far is it?";
+
 const APPLY_EXAMPLES: &str = "\
 Examples:
-  tread plan now.yaml next.yaml -o json > plan.json
   tread node apply --config next.yaml --plan plan.json --dry-run
-  tread node apply --config next.yaml --plan plan.json
   tread node apply --config next.yaml --plan plan.json --no-drain   the node is drained already
   tread node apply --config next.yaml --reboot --no-drain           write it all, and boot
+
+A plan is made by `tread plan now.yaml next.yaml -o json > plan.json`.
 
 Exit codes:
   0  the node has the new config, or boots to get it
   1  it was not carried out: nothing was told to any unit
   5  the node went back to the old config, or is not well";
+
+const ADOPT_EXAMPLES: &str = "\
+Examples:
+  tread node adopt --config now.yaml              what differs is an error
+  tread node adopt --config now.yaml --keep       what differs stays, and is accepted
+  tread node adopt --config now.yaml --overwrite --no-drain   what differs is overwritten";
+
+const SETTLE_EXAMPLES: &str = "\
+Examples:
+  tread node settle                  what was cut short, on this system
+  tread node settle --root /mnt      of another system's tree
+
+Exit codes:
+  0  nothing is half done
+  1  it could not be settled
+  5  somebody else changed a name meanwhile: it was left as it is";
+
+const RESUME_EXAMPLES: &str = "\
+Examples:
+  tread node resume                  the steps that are left, and the proof that it is well";
+
+const STATUS_EXAMPLES: &str = "\
+Examples:
+  tread node status
+  tread node status -o json | jq .operation.phase";
+
+const CHECK_EXAMPLES: &str = "\
+Examples:
+  tread node check                   what differs from the config last applied
+
+Exit codes:
+  0  nothing
+  1  it cannot be checked
+  5  the paths that were listed";
 
 /// Which system.
 #[derive(Debug, Args)]

@@ -11,134 +11,34 @@
 
 mod back;
 mod entry;
+mod error;
 mod log;
+mod names;
 mod place;
 mod record;
 mod stage;
+mod standing;
 
 pub use entry::{Entry, Made, Owned, Prepared};
+pub use error::JournalError;
 pub use log::Note;
+pub use names::STATE;
 pub use record::{Record, SCHEMA};
+pub use standing::{Direction, Standing};
 
-use crate::tree::{Folder, PathError, Tree};
+use crate::tree::{Folder, Tree};
 use back::Resolved;
+use error::io_at;
+use names::{LOCK, OPERATION};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use std::fs::File;
 use std::io;
-
-/// Where tread keeps what it knows of the node, for root only.
-pub const STATE: &str = "/var/lib/tread/node";
-/// In it, the operation that is on its way.
-const OPERATION: &str = "operation";
-const RECORD: &str = "record";
-const LOG: &str = "log";
-const LOCK: &str = "lock";
 
 /// The one who may change the node: while it lives, nobody else is.
 pub struct Journal {
     tree: Tree,
     state: Folder,
     _lock: File,
-}
-
-/// Why the journal stopped.
-#[derive(Debug, thiserror::Error)]
-pub enum JournalError {
-    /// Somebody else is at it.
-    #[error(
-        "another tread changes this node right now ({STATE}/{LOCK} is locked); wait until it is done"
-    )]
-    Busy,
-    /// A path leads nowhere.
-    #[error(transparent)]
-    Path(#[from] PathError),
-    /// What is there is neither what was there before nor what tread put there.
-    #[error(
-        "{path} was changed by somebody else meanwhile, and is left as it is; look at what changes it, then start again"
-    )]
-    Changed {
-        /// The path.
-        path: String,
-    },
-    /// The target is something that is not replaced.
-    #[error(
-        "{path}: {what} stands there, and tread replaces files and links only; remove it, or correct the config"
-    )]
-    Occupied {
-        /// The path.
-        path: String,
-        /// What it is.
-        what: &'static str,
-    },
-    /// The record is by a newer version.
-    #[error(
-        "an operation of tread {version} was cut short, and this version does not know its journal; nothing was touched: start tread {version} or later"
-    )]
-    Newer {
-        /// The version that began it.
-        version: String,
-    },
-    /// The record cannot be read, though it was once complete.
-    #[error(
-        "{STATE}/{OPERATION}/{RECORD} is damaged ({why}), and names may have changed; nothing was touched: restore the node from outside"
-    )]
-    Damaged {
-        /// What is wrong with it.
-        why: String,
-    },
-    /// Two paths of a config are in each other's way.
-    #[error(
-        "{path} and {other} cannot both be there: they are one place, or one stands below the other; correct the config"
-    )]
-    Twice {
-        /// One path.
-        path: String,
-        /// The other.
-        other: String,
-    },
-    /// There is one on its way.
-    #[error("an operation was cut short; it has to be settled first: tread node settle")]
-    Unsettled,
-}
-
-fn io_at(path: &str) -> impl FnOnce(io::Error) -> JournalError + use<'_> {
-    move |error| JournalError::Path(PathError::io(path, error))
-}
-
-/// How an operation stands that was cut short.
-#[derive(Debug, Clone)]
-pub struct Standing {
-    /// What it was to do.
-    pub record: Record,
-    /// What became of it.
-    pub notes: Vec<Note>,
-}
-
-/// Which state holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
-    /// The new one was never committed: the old one.
-    Undone,
-    /// The new one.
-    Forward,
-    /// The old one, as it was decided after the new one was committed.
-    Back,
-}
-
-impl Standing {
-    /// Which state holds.
-    pub fn direction(&self) -> Direction {
-        let decided = self.notes.iter().rev().find_map(|note| match note {
-            Note::Committed => Some(Direction::Forward),
-            Note::Back { .. } => Some(Direction::Back),
-            _ => None,
-        });
-        decided.unwrap_or(Direction::Undone)
-    }
-
-    fn is_finished(&self) -> bool {
-        self.notes.contains(&Note::Finished)
-    }
 }
 
 /// What settling found.
@@ -185,7 +85,7 @@ impl Journal {
 
     /// The operation that was cut short, if there is one.
     pub fn standing(&self) -> Result<Option<Standing>, JournalError> {
-        record::standing(&self.state)
+        standing::standing(&self.state)
     }
 
     /// Brings everything to its new state, or leaves everything as it was. The

@@ -57,7 +57,8 @@ pub enum Command {
         #[command(subcommand)]
         command: tread_authoring::Command,
     },
-    /// What an admin does on a node itself: applies a plan, gently, and survives anything.
+    /// What an admin does on a node itself: applies a plan, and survives anything.
+    #[command(after_help = tread_node::cli::EXAMPLES)]
     Node {
         /// What to do on this node.
         #[command(subcommand)]

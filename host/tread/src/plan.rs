@@ -101,7 +101,7 @@ fn measure(planned: &mut Planned<'_>) {
 
 /// Mirror objects become the side's registries.conf.
 fn with_mirrors(mut side: Side<'_>) -> Result<Side<'_>> {
-    side.render_mirrors()?;
+    tread_model::mirrors::render_side(&mut side)?;
     Ok(side)
 }
 

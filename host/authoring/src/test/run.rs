@@ -108,8 +108,8 @@ impl Subject {
         }
         let (old, new) = (objects(&case.old)?, objects(&case.new)?);
         let (mut old, mut new) = read::sides(&inputs(&old), &inputs(&new))?;
-        old.render_mirrors().context("old")?;
-        new.render_mirrors().context("new")?;
+        tread_model::mirrors::render_side(&mut old).context("old")?;
+        tread_model::mirrors::render_side(&mut new).context("new")?;
         let (old, new) = (old.config, new.config);
 
         let comparison = compare(&old, &new)?;

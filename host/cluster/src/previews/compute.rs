@@ -165,7 +165,7 @@ impl Asked<'_> {
     /// The ids of everything that a MachineConfig says anything of.
     fn says(&self, body: &Piece) -> Option<BTreeSet<String>> {
         let bytes = body.bytes(self.bodies)?;
-        let config = body.config(self.bodies, self.parsed)?;
+        let config = self.parsed.of(body, self.bodies)?;
         config.says(body.name(), bytes).cloned()
     }
 }

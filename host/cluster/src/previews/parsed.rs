@@ -2,111 +2,15 @@
 //! one after the other, is read once. They never change: another version has another
 //! key.
 
-use super::body::BodyKey;
-use super::side::{Given, Piece};
+use super::body::{Bodies, BodyKey};
+use super::config::{Config, LARGEST};
+use super::side::Piece;
 use crate::weight::Weight;
-use serde_json::json;
-use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use tread_model::config::NodeConfig;
-use tread_model::diff;
-use tread_model::operator::Layer;
-use tread_model::read::{self, Input, ReadConfig};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
-/// How much is kept, and of what.
+/// How much is kept.
 const ROOM: usize = 48 << 20;
-const LARGEST: usize = 1 << 20;
-
-/// What a MachineConfig says: each form of it is made when somebody needs it first.
-#[derive(Debug)]
-pub(crate) struct Config {
-    /// What its text takes as values.
-    weight: Weight,
-    layer: OnceLock<Option<Layer>>,
-    read: OnceLock<Option<ReadConfig>>,
-    says: OnceLock<Option<BTreeSet<String>>>,
-    os_image: OnceLock<Option<Arc<Given>>>,
-}
-
-impl Config {
-    pub(super) fn of(bytes: &[u8]) -> Config {
-        Config {
-            weight: Weight::of(bytes),
-            layer: OnceLock::new(),
-            read: OnceLock::new(),
-            says: OnceLock::new(),
-            os_image: OnceLock::new(),
-        }
-    }
-
-    /// What its text takes as values.
-    pub(crate) fn weight(&self) -> Weight {
-        self.weight
-    }
-
-    /// What all its forms take together.
-    fn takes(&self) -> usize {
-        self.weight.takes().saturating_add(self.weight.bytes)
-    }
-
-    /// As the operator's daemon sees it; None: it is no JSON. `bytes` is what it is read
-    /// of, here and below.
-    pub(super) fn layer(&self, bytes: &[u8]) -> Option<&Layer> {
-        let read = || serde_json::from_slice(bytes).ok().map(Layer::of);
-        self.layer.get_or_init(read).as_ref()
-    }
-
-    /// As tread sees it, to be put together with others; None: it is read with them.
-    pub(super) fn read(&self, bytes: &[u8]) -> Option<&ReadConfig> {
-        if self.takes() > LARGEST {
-            return None;
-        }
-        self.read.get_or_init(|| ReadConfig::of(bytes)).as_ref()
-    }
-
-    /// The ids of everything that it says anything of; None: it cannot be read.
-    pub(super) fn says(&self, name: &str, bytes: &[u8]) -> Option<&BTreeSet<String>> {
-        self.says.get_or_init(|| says(name, bytes)).as_ref()
-    }
-
-    /// A MachineConfig that says of the OS image what this one says, which is called
-    /// `name`; None: it says nothing of it.
-    pub(super) fn os_image(&self, name: &str, bytes: &[u8]) -> Option<&Arc<Given>> {
-        self.os_image.get_or_init(|| os_image(name, bytes)).as_ref()
-    }
-}
-
-fn says(name: &str, bytes: &[u8]) -> Option<BTreeSet<String>> {
-    let side = read::side_in_order("new", &[Input { name, bytes }]).ok()?;
-    let comparison = diff::compare(&NodeConfig::default(), &side.config).ok()?;
-    let changes = comparison.changes.into_iter().map(|change| change.id);
-    let refusals = comparison.refusals.into_iter().map(|refusal| refusal.id);
-    let settled = comparison.settled.into_iter().map(|settled| settled.id);
-    Some(changes.chain(refusals).chain(settled).collect())
-}
-
-fn os_image(name: &str, rendered: &[u8]) -> Option<Arc<Given>> {
-    #[derive(serde::Deserialize)]
-    struct Body<'b> {
-        #[serde(borrow)]
-        spec: Spec<'b>,
-    }
-    #[derive(serde::Deserialize)]
-    struct Spec<'b> {
-        #[serde(rename = "osImageURL", default, borrow)]
-        os_image: Cow<'b, str>,
-    }
-    let body: Body<'_> = serde_json::from_slice(rendered).ok()?;
-    let image = Some(body.spec.os_image).filter(|image| !image.is_empty())?;
-    let config = json!({
-        "apiVersion": "machineconfiguration.openshift.io/v1",
-        "kind": "MachineConfig",
-        "metadata": {"name": format!("os-image-of-{name}")},
-        "spec": {"osImageURL": image},
-    });
-    Some(Given::new(name.to_owned(), config.to_string().into_bytes().into()))
-}
 
 /// MachineConfigs as they are read, those that were used last.
 #[derive(Debug, Default)]
@@ -132,9 +36,19 @@ impl Parsed {
         config
     }
 
+    /// What an object says as a MachineConfig, if what it holds is at hand. Only those of
+    /// the cluster are kept beyond these plans.
+    pub(super) fn of(&self, piece: &Piece, bodies: &Bodies) -> Option<Arc<Config>> {
+        match piece {
+            Piece::Stored(key) => Some(self.config(key, bodies.get(key)?)),
+            Piece::Given(given) => Some(Arc::clone(given.config())),
+            Piece::Generated(_) => None,
+        }
+    }
+
     /// What an object takes as values; nothing where it is not at hand.
-    pub(crate) fn weight(&self, piece: &Piece, bodies: &super::Bodies) -> Weight {
-        piece.config(bodies, self).map(|config| config.weight()).unwrap_or_default()
+    pub(crate) fn weight(&self, piece: &Piece, bodies: &Bodies) -> Weight {
+        self.of(piece, bodies).map(|config| config.weight()).unwrap_or_default()
     }
 
     fn kept(&self, key: &BodyKey) -> Option<Arc<Config>> {
@@ -188,22 +102,5 @@ mod tests {
             assert!(parsed.kept(&key(1001)).is_none(), "{item}: values count, however short");
         }
         assert!(parsed.config(&key(1002), b"no JSON").layer(b"no JSON").is_none());
-    }
-
-    #[test]
-    fn what_is_large_is_read_with_the_others_and_never_by_itself() {
-        let config = |size: usize| {
-            let text = "x".repeat(size);
-            json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
-                "metadata": {"name": "a"}, "spec": {"config": {"ignition": {"version": "3.4.0"},
-                    "storage": {"files": [{"path": "/etc/a",
-                        "contents": {"source": format!("data:,{text}")}}]}}}})
-            .to_string()
-            .into_bytes()
-        };
-        for (size, is_read) in [(100, true), (LARGEST, false)] {
-            let bytes = config(size);
-            assert_eq!(Config::of(&bytes).read(&bytes).is_some(), is_read, "{size}");
-        }
     }
 }

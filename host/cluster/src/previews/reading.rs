@@ -1,7 +1,8 @@
 //! One reader of one side: all that it is made of, merged, with its mirrors rendered.
 
 use super::body::Bodies;
-use super::parsed::{Config, Parsed};
+use super::config::Config;
+use super::parsed::Parsed;
 use super::side::{Piece, Side};
 use super::texts::gone;
 use serde_json::json;
@@ -47,7 +48,7 @@ impl<'b> Objects<'b> {
         let says_nothing = side.configs.is_empty() && side.mirrors.is_empty() && !has_os_image;
         let nothing = says_nothing.then(|| Piece::given(NO_CONFIG.to_owned(), no_config()));
         for piece in image.into_iter().chain(side.configs.iter().cloned()).chain(nothing) {
-            let config = piece.config(bodies, parsed).ok_or_else(|| gone(piece.name()))?;
+            let config = parsed.of(&piece, bodies).ok_or_else(|| gone(piece.name()))?;
             configs.push((piece, config));
         }
         Ok(Objects { side, bodies, configs, has_os_image })
@@ -67,7 +68,7 @@ impl<'b> Objects<'b> {
         }
         let side = read::side_in_order("new", &inputs);
         let mut side = side.map_err(|problems| problems.to_string())?;
-        side.render_mirrors().map_err(|problems| problems.to_string())?;
+        tread_model::mirrors::render_side(&mut side).map_err(|problems| problems.to_string())?;
         Ok(ReadSide::Whole(side.config))
     }
 

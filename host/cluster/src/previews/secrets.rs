@@ -26,7 +26,7 @@ impl Guessed {
         let mut guessed = Guessed::default();
         for piece in side.configs.iter().filter(|piece| piece.is_given()) {
             let Some(bytes) = piece.bytes(bodies) else { continue };
-            let config = piece.config(bodies, parsed);
+            let config = parsed.of(piece, bodies);
             if let Some(known) = config.as_ref().and_then(|config| config.read(bytes)) {
                 guessed.add(known.alone());
                 continue;

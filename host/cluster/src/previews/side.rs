@@ -1,8 +1,8 @@
 //! A side of a comparison: which objects it is made of, and the bytes of them.
 
 use super::body::{Bodies, BodyKey};
-use super::parsed::{Config, Parsed};
-use std::sync::{Arc, OnceLock};
+use super::config::Given;
+use std::sync::Arc;
 
 /// An object that a side is made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,36 +14,6 @@ pub enum Piece {
     /// The MachineConfig in which the operator renders mirrors, as it will.
     Generated(Box<Generated>),
 }
-
-/// An object that is at hand, for all pools that get it.
-#[derive(Debug)]
-pub struct Given {
-    /// What it is called.
-    name: String,
-    /// What it holds.
-    bytes: Arc<[u8]>,
-    /// The same, read by whoever needs it first.
-    config: OnceLock<Arc<Config>>,
-}
-
-impl Given {
-    pub(super) fn new(name: String, bytes: Arc<[u8]>) -> Arc<Given> {
-        Arc::new(Given { name, bytes, config: OnceLock::new() })
-    }
-
-    /// What it holds.
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-}
-
-impl PartialEq for Given {
-    fn eq(&self, other: &Given) -> bool {
-        (&self.name, &self.bytes) == (&other.name, &other.bytes)
-    }
-}
-
-impl Eq for Given {}
 
 /// The MachineConfig in which the operator renders mirrors, and all that it is
 /// rendered anew of.
@@ -78,24 +48,11 @@ impl Piece {
         Piece::Given(Given::new(name, bytes))
     }
 
-    /// What it says as a MachineConfig, if what it holds is at hand. Only those of the
-    /// cluster are kept beyond these plans.
-    pub(super) fn config(&self, bodies: &Bodies, parsed: &Parsed) -> Option<Arc<Config>> {
-        match self {
-            Piece::Stored(key) => Some(parsed.config(key, bodies.get(key)?)),
-            Piece::Given(given) => {
-                let read = || Arc::new(Config::of(&given.bytes));
-                Some(Arc::clone(given.config.get_or_init(read)))
-            }
-            Piece::Generated(_) => None,
-        }
-    }
-
     /// What it is called.
     pub fn name(&self) -> &str {
         match self {
             Piece::Stored((name, _)) => name,
-            Piece::Given(given) => &given.name,
+            Piece::Given(given) => given.name(),
             Piece::Generated(generated) => &generated.name,
         }
     }
@@ -104,7 +61,7 @@ impl Piece {
     pub fn bytes<'b>(&'b self, bodies: &'b Bodies) -> Option<&'b [u8]> {
         match self {
             Piece::Stored(key) => bodies.get(key).map(AsRef::as_ref),
-            Piece::Given(given) => Some(&given.bytes),
+            Piece::Given(given) => Some(given.bytes()),
             Piece::Generated(_) => None,
         }
     }

@@ -3,12 +3,13 @@
 //! changes a plan may have; and whether anybody still waits for them.
 
 use super::heard::Heard;
+use super::question::Question;
 use super::remembered::Remembered;
 use crate::policy::Policy;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use tread_model::change::{Change, Entry};
+use tread_model::change::Change;
 use tread_model::digest::Digest;
 use tread_model::problem::Problems;
 
@@ -60,25 +61,6 @@ pub enum Unplanned {
     /// Nobody waits for it any more.
     #[error("nobody waits for this plan any more")]
     Ended,
-}
-
-/// What a policy is asked. The policy is identified by its place in memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Question {
-    policy: usize,
-    offer: Digest,
-}
-
-impl Question {
-    /// The digests of changes, and all of what did not change.
-    pub(super) fn of(
-        policy: &Arc<Policy>,
-        changes: &[Digest],
-        unchanged: &[Entry<'_>],
-    ) -> Question {
-        let offer = Digest::of_value(&(changes, unchanged));
-        Question { policy: Arc::as_ptr(policy).addr(), offer }
-    }
 }
 
 /// Where an answer comes to stand.

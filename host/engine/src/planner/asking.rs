@@ -1,8 +1,9 @@
 //! Asking several policies about the changes of one plan, side by side where nobody else
 //! needs the processors.
 
-use super::answers::{Answers, Patience, Question};
+use super::answers::{Answers, Patience};
 use super::heard::Heard;
+use super::question::Question;
 use crate::discretion::offers_secret;
 use crate::policy::Policy;
 use crate::sandbox::{Call, CallFailure, Module, Sandbox, Spent};

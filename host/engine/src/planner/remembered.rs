@@ -4,8 +4,8 @@
 //! It holds two generations. What is used is in the younger one; when that is full it
 //! becomes the older one, and what nobody used meanwhile is forgotten.
 
-use super::answers::Question;
 use super::heard::Heard;
+use super::question::Question;
 use crate::policy::Policy;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};

@@ -1,12 +1,12 @@
 //! From what was said of each change to the whole plan.
 
 use super::decide::{Decision, Said, Statement, decide, ended};
+use super::decider::Decider;
 use super::digest::plan_digest;
 use super::schema::{
     ChangeOutcome, GivenAnswer, Plan, PlanOutcome, PlannedChange, PolicyIdentity, SCHEMA,
 };
 use super::steps::{Step, needs_daemon_reload, steps};
-use super::verify::Decider;
 use crate::change::Edit;
 use crate::digest::Digest;
 use crate::effect::Effect;

@@ -1,8 +1,8 @@
 //! The plan's digest.
 
+use super::decider::Decider;
 use super::schema::PlanOutcome;
 use super::steps::Step;
-use super::verify::Decider;
 use crate::digest::{Digest, Fields};
 use crate::verdict::Layer;
 

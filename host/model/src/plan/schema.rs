@@ -3,9 +3,9 @@
 //! This is the schema [`SCHEMA`]: fields are added to it, never renamed or removed
 //! within a version. It never holds contents.
 
+use super::decider::Decider;
 use super::difference::Difference;
 use super::steps::{Step, needs_daemon_reload, steps};
-use super::verify::Decider;
 use crate::change::Edit;
 use crate::digest::{Digest, Sha256};
 use crate::effect::Effect;
@@ -180,4 +180,15 @@ pub struct GivenAnswer {
     pub reason: String,
     /// Whether it counted. It does not where a policy that may relax it acted.
     pub counted: bool,
+}
+
+impl From<&PolicyIdentity> for Decider {
+    fn from(policy: &PolicyIdentity) -> Decider {
+        Decider {
+            policy: policy.policy.clone(),
+            layer: policy.layer,
+            digest: policy.digest,
+            settings_digest: policy.settings_digest,
+        }
+    }
 }

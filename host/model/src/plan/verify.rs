@@ -1,40 +1,16 @@
 //! A plan as whoever carries it out has it, and what can be checked of it without
 //! running any policy.
 
+use super::decider::Decider;
 use super::digest::plan_digest;
-use super::schema::{Plan, PlanOutcome, PolicyIdentity, SCHEMA};
+use super::schema::{Plan, PlanOutcome, SCHEMA};
 use super::steps::{CA_TRUST_UNIT, Step, needs_daemon_reload};
 use crate::claim::Kind;
-use crate::digest::{Digest, Sha256};
+use crate::digest::Digest;
 use crate::effect::Effect;
 use crate::touch::{Touch, touch};
 use crate::verdict::Layer;
 use serde::{Deserialize, Serialize};
-
-/// A policy that had a part in the decision, as the digest of a plan covers it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Decider {
-    /// Its name.
-    pub policy: String,
-    /// Who speaks.
-    pub layer: Layer,
-    /// The digest of its component.
-    pub digest: Sha256,
-    /// The digest of its settings.
-    pub settings_digest: Sha256,
-}
-
-impl From<&PolicyIdentity> for Decider {
-    fn from(policy: &PolicyIdentity) -> Decider {
-        Decider {
-            policy: policy.policy.clone(),
-            layer: policy.layer,
-            digest: policy.digest,
-            settings_digest: policy.settings_digest,
-        }
-    }
-}
 
 /// What the digest of a plan covers, and the digest. That says which plan it is, and not
 /// who made it: anybody can compute it, of deciders that never were, too. It is read from the JSON of a

@@ -1,8 +1,11 @@
 //! From wherever an operation was cut short to its new state, or to its old one.
 
+use super::entry::Entry;
+use super::error::{JournalError, io_at};
 use super::place::put;
+use super::record::Record;
+use super::stage;
 use super::stage::{new_name, old_name};
-use super::{Entry, JournalError, Record, io_at, stage};
 use crate::tree::{Folder, PathError, Seen, Tree};
 use std::collections::BTreeMap;
 use std::io;

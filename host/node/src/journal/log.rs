@@ -1,8 +1,8 @@
 //! What became of an operation: a line for each event, on the disk before anything
 //! follows from it.
 
-use super::record::MOST;
-use super::{JournalError, LOG, io_at};
+use super::error::{JournalError, io_at};
+use super::names::{LOG, MOST};
 use crate::tree::Folder;
 use serde::{Deserialize, Serialize};
 

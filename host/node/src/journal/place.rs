@@ -1,8 +1,10 @@
 //! Names change, one by one. What is found in a place is looked at after it is out of
 //! reach of others: if it is not what was there before, it goes back to its place.
 
+use super::entry::{Entry, Owned};
+use super::error::{JournalError, io_at};
+use super::record::Record;
 use super::stage::{folder_of, moving_name, new_name, stage_of};
-use super::{Entry, JournalError, Owned, Record, io_at};
 use crate::tree::{Folder, Seen, Tree};
 use std::collections::BTreeMap;
 use std::io;

@@ -1,15 +1,14 @@
 //! What an operation is to do, on the disk before anything is done.
 
 use super::entry::{Entry, Made};
-use super::{JournalError, LOG, OPERATION, RECORD, STATE, Standing, io_at, log};
+use super::error::{JournalError, io_at};
+use super::names::{LOG, OPERATION, RECORD, STATE};
 use crate::tree::{Folder, Owner};
 use serde::{Deserialize, Serialize};
 use tread_model::digest::Digest;
 
 /// The version of the journal.
 pub const SCHEMA: &str = "tread.dev/journal/v1";
-/// More than any record has: a file of this size is something else.
-pub(super) const MOST: u64 = 256 << 20;
 
 /// What an operation is to do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -30,10 +29,10 @@ pub struct Record {
 /// What stands before a record: enough for any version to know whether it is complete,
 /// and whether to touch it.
 #[derive(Debug, Serialize, Deserialize)]
-struct Head {
-    schema: String,
-    tread: String,
-    digest: Digest,
+pub(super) struct Head {
+    pub(super) schema: String,
+    pub(super) tread: String,
+    pub(super) digest: Digest,
 }
 
 const OWNER: Owner = Owner { uid: 0, gid: 0, mode: 0o600 };
@@ -70,39 +69,6 @@ pub(super) fn begin(state: &Folder, record: &Record) -> Result<Folder, JournalEr
 /// Of whoever runs, for nobody else.
 fn own(folder: Owner) -> Owner {
     Owner { mode: OWNER.mode, ..folder }
-}
-
-/// The operation that stands; nothing if there is none, or if it did nothing yet.
-pub(super) fn standing(state: &Folder) -> Result<Option<Standing>, JournalError> {
-    let at = state.path_of(OPERATION);
-    if state.stat(OPERATION).map_err(io_at(&at))?.is_none() {
-        return Ok(None);
-    }
-    let operation = state.folder(OPERATION).map_err(io_at(&at))?;
-    let read = |name: &str| operation.read(name, MOST).map_err(io_at(&at));
-    // It is there before anything is done, and goes only once all is over.
-    let Some(log) = read(LOG)? else { return Ok(None) };
-    let damaged = |why: &str| JournalError::Damaged { why: why.to_owned() };
-    let Some(bytes) = read(RECORD)? else { return Ok(None) };
-    let line = bytes.iter().position(|byte| *byte == b'\n');
-    let (head, body) = line.and_then(|at| bytes.split_at_checked(at)).unwrap_or_default();
-    let body = body.get(1..).unwrap_or_default();
-    let head: Head = match serde_json::from_slice(head) {
-        Ok(head) => head,
-        // It was cut short before anything followed from it.
-        Err(_) if log.is_empty() => return Ok(None),
-        Err(error) => return Err(damaged(&error.to_string())),
-    };
-    if head.schema != SCHEMA {
-        return Err(JournalError::Newer { version: head.tread });
-    }
-    if head.digest != Digest::of(body) {
-        return if log.is_empty() { Ok(None) } else { Err(damaged("its digest is another one")) };
-    }
-    let newer = |_| JournalError::Newer { version: head.tread.clone() };
-    let record = serde_json::from_slice(body).map_err(|error| damaged(&error.to_string()))?;
-    let notes = log::read(&log).map_err(newer)?;
-    Ok(Some(Standing { record, notes }))
 }
 
 /// Removes what is left of an operation that is over, or that never began.

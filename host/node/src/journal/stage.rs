@@ -1,7 +1,8 @@
 //! Where everything new waits, on the disk, until its name changes.
 
-use super::entry::Prepared;
-use super::{Entry, JournalError, Record, io_at};
+use super::entry::{Entry, Prepared};
+use super::error::{JournalError, io_at};
+use super::record::Record;
 use crate::tree::{Folder, Kind, PathError, Seen, Stat, Tree};
 
 /// What stands in a stage, by the index of its entry.

@@ -155,7 +155,7 @@ fn broken_contents_are_found_on_both_sides_and_all_of_them() {
 #[test]
 fn a_raw_ignition_config_is_read_and_its_fields_are_named_as_they_stand_there() {
     let bench = Bench::new();
-    let ignition = |mode: Value| json!({"ignition": {"version": "3.5.0"}, "storage": {"files": [{"path": "/etc/a", "mode": mode}]}});
+    let ignition = |mode: Value| json!({"ignition": {"version": "3.5.0"}, "storage": {"files": [{"path": "/etc/a", "mode": mode, "contents": {"source": "data:,"}}]}});
     let fine = plan(&bench, &[("raw.ign", &ignition(json!(420)).to_string())]);
     assert_eq!(fine.code(), 0, "{}", fine.err());
     let ran = plan(&bench, &[("raw.ign", &ignition(json!(true)).to_string())]);

@@ -1,5 +1,7 @@
 use super::*;
 use crate::change::Edit;
+use crate::digest::Sha256;
+use crate::plan::PolicyIdentity;
 use crate::plan::{Decided, Said, Statement, build};
 use crate::refuse::Refusal;
 use crate::verdict::{Action, Answer, Failure, FailureKind, Verdict};

@@ -1,0 +1,70 @@
+//! Why the journal stops.
+
+use super::names::{LOCK, OPERATION, RECORD, STATE};
+use crate::tree::PathError;
+use std::io;
+
+/// Why the journal stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// Somebody else is at it.
+    #[error(
+        "another tread changes this node right now ({STATE}/{LOCK} is locked); wait until it is done"
+    )]
+    Busy,
+    /// A path leads nowhere.
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// What is there is neither what was there before nor what tread put there.
+    #[error(
+        "{path} was changed by somebody else meanwhile, and is left as it is; look at what changes it, then start again"
+    )]
+    Changed {
+        /// The path.
+        path: String,
+    },
+    /// The target is something that is not replaced.
+    #[error(
+        "{path}: {what} stands there, and tread replaces files and links only; remove it, or correct the config"
+    )]
+    Occupied {
+        /// The path.
+        path: String,
+        /// What it is.
+        what: &'static str,
+    },
+    /// The record is by a newer version.
+    #[error(
+        "an operation of tread {version} was cut short, and this version does not know its journal; nothing was touched: start tread {version} or later"
+    )]
+    Newer {
+        /// The version that began it.
+        version: String,
+    },
+    /// The record cannot be read, though it was once complete.
+    #[error(
+        "{STATE}/{OPERATION}/{RECORD} is damaged ({why}), and names may have changed; nothing was touched: restore the node from outside"
+    )]
+    Damaged {
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Two paths of a config are in each other's way.
+    #[error(
+        "{path} and {other} cannot both be there: they are one place, or one stands below the other; correct the config"
+    )]
+    Twice {
+        /// One path.
+        path: String,
+        /// The other.
+        other: String,
+    },
+    /// There is one on its way.
+    #[error("an operation was cut short; it has to be settled first: tread node settle")]
+    Unsettled,
+}
+
+/// What the system said of a path.
+pub(super) fn io_at(path: &str) -> impl FnOnce(io::Error) -> JournalError + use<'_> {
+    move |error| JournalError::Path(PathError::io(path, error))
+}

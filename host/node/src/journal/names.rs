@@ -1,0 +1,11 @@
+//! What the journal keeps, and where.
+
+/// Where tread keeps what it knows of the node, for root only.
+pub const STATE: &str = "/var/lib/tread/node";
+/// In it, the operation that is on its way.
+pub(super) const OPERATION: &str = "operation";
+pub(super) const RECORD: &str = "record";
+pub(super) const LOG: &str = "log";
+pub(super) const LOCK: &str = "lock";
+/// More than any record or log has: a file of this size is something else.
+pub(super) const MOST: u64 = 256 << 20;

@@ -1,0 +1,77 @@
+//! How an operation stands that was cut short.
+
+use super::error::{JournalError, io_at};
+use super::log::{self, Note};
+use super::names::{LOG, MOST, OPERATION, RECORD};
+use super::record::{Head, Record, SCHEMA};
+use crate::tree::Folder;
+use tread_model::digest::Digest;
+
+/// How an operation stands that was cut short.
+#[derive(Debug, Clone)]
+pub struct Standing {
+    /// What it was to do.
+    pub record: Record,
+    /// What became of it.
+    pub notes: Vec<Note>,
+}
+
+/// Which state holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// The new one was never committed: the old one.
+    Undone,
+    /// The new one.
+    Forward,
+    /// The old one, as it was decided after the new one was committed.
+    Back,
+}
+
+impl Standing {
+    /// Which state holds.
+    pub fn direction(&self) -> Direction {
+        let decided = self.notes.iter().rev().find_map(|note| match note {
+            Note::Committed => Some(Direction::Forward),
+            Note::Back { .. } => Some(Direction::Back),
+            _ => None,
+        });
+        decided.unwrap_or(Direction::Undone)
+    }
+
+    pub(super) fn is_finished(&self) -> bool {
+        self.notes.contains(&Note::Finished)
+    }
+}
+
+/// The operation that stands; nothing if there is none, or if it did nothing yet.
+pub(super) fn standing(state: &Folder) -> Result<Option<Standing>, JournalError> {
+    let at = state.path_of(OPERATION);
+    if state.stat(OPERATION).map_err(io_at(&at))?.is_none() {
+        return Ok(None);
+    }
+    let operation = state.folder(OPERATION).map_err(io_at(&at))?;
+    let read = |name: &str| operation.read(name, MOST).map_err(io_at(&at));
+    // It is there before anything is done, and goes only once all is over.
+    let Some(log) = read(LOG)? else { return Ok(None) };
+    let damaged = |why: &str| JournalError::Damaged { why: why.to_owned() };
+    let Some(bytes) = read(RECORD)? else { return Ok(None) };
+    let line = bytes.iter().position(|byte| *byte == b'\n');
+    let (head, body) = line.and_then(|at| bytes.split_at_checked(at)).unwrap_or_default();
+    let body = body.get(1..).unwrap_or_default();
+    let head: Head = match serde_json::from_slice(head) {
+        Ok(head) => head,
+        // It was cut short before anything followed from it.
+        Err(_) if log.is_empty() => return Ok(None),
+        Err(error) => return Err(damaged(&error.to_string())),
+    };
+    if head.schema != SCHEMA {
+        return Err(JournalError::Newer { version: head.tread });
+    }
+    if head.digest != Digest::of(body) {
+        return if log.is_empty() { Ok(None) } else { Err(damaged("its digest is another one")) };
+    }
+    let newer = |_| JournalError::Newer { version: head.tread.clone() };
+    let record = serde_json::from_slice(body).map_err(|error| damaged(&error.to_string()))?;
+    let notes = log::read(&log).map_err(newer)?;
+    Ok(Some(Standing { record, notes }))
+}
