@@ -73,7 +73,7 @@ suite_fmt() {
 }
 
 suite_clippy() {
-  cargo clippy --locked --workspace --all-targets --test service --features tread-guest-sdk/toml \
+  cargo clippy --locked --workspace --all-targets --test service --test labels --features tread-guest-sdk/toml \
     -- -D warnings
   cargo clippy --locked --workspace --all-targets --test oracle --manifest-path policies/Cargo.toml -- -D warnings
 }

@@ -91,7 +91,6 @@ fn of_this_machine(folder: &Path, deep: usize, paths: &mut BTreeSet<String>) {
 }
 
 #[test]
-#[ignore = "needs libselinux's matchpathcon and a policy: tests/selinux/run"]
 fn every_label_is_the_one_that_libselinux_gives() {
     let program = given("TREAD_MATCHPATHCON");
     let root = given("TREAD_SELINUX_ROOT");

@@ -72,14 +72,14 @@ impl Witness for Disk {
 }
 
 #[test]
-#[ignore = "it shows a figure: -- --ignored --nocapture"]
 fn one_changed_file_with_a_reload_shows_its_own_time_beside_the_units() {
     let bed = Bed::with("one", &unit_with("/bin/true"));
     let all = bed.carry_out(&typical("one"), &[Step::Write, Step::DaemonReload]).unwrap();
     assert_eq!(all, Ended::Done);
     let (mut outside, mut within) = (Vec::new(), Vec::new());
     let (mut syncs, mut changes) = (Vec::new(), Vec::new());
-    for round in 0..20 {
+    let rounds = std::env::var("TREAD_ROUNDS").ok().and_then(|it| it.parse().ok()).unwrap_or(2);
+    for round in 0..rounds {
         let word = if round % 2 == 0 { "two" } else { "one" };
         let disk = Arc::new(Disk::default());
         let (took, step) = bed.times_of(&typical(word), &reload(), disk.clone());
