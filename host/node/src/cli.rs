@@ -75,7 +75,8 @@ const ADOPT_EXAMPLES: &str = "\
 Examples:
   tread node adopt --config now.yaml              what differs is an error
   tread node adopt --config now.yaml --keep       what differs stays, and is accepted
-  tread node adopt --config now.yaml --overwrite --no-drain   what differs is overwritten";
+  tread node adopt --config now.yaml --overwrite --no-drain   what differs is overwritten
+  tread node adopt --config now.yaml --give-up --keep         out of an operation that is degraded";
 
 const SETTLE_EXAMPLES: &str = "\
 Examples:
@@ -153,6 +154,9 @@ pub struct AdoptArgs {
     /// The node is drained, or need not be, where it has to boot
     #[arg(long)]
     no_drain: bool,
+    /// End an operation that stands and cannot be gone on with: names stay as they are
+    #[arg(long)]
+    give_up: bool,
     #[command(flatten)]
     root: RootArgs,
 }
@@ -349,6 +353,11 @@ impl AdoptArgs {
             false => Vec::new(),
         };
         let order = (&*files::operation_id(), files::documents(&self.config)?, what);
+        if self.give_up {
+            let journal = Journal::open(&tree)?;
+            journal.settle()?;
+            journal.finish()?;
+        }
         let adoption = adopt(&tree, &host, &label, order, others)?;
         let word = if what == Adopt::Overwrite { "overwritten" } else { "accepted" };
         for Drift { path, differs, .. } in &adoption.found {

@@ -121,3 +121,27 @@ fn a_dropin_goes_where_the_folder_of_its_unit_leads() {
     assert!(link.symlink_metadata().is_ok());
     assert!(bed.node("check", &[]).status.success());
 }
+
+#[test]
+fn an_operation_that_cannot_be_gone_on_with_is_given_up_by_who_says_so() {
+    use tread_node::journal::{Journal, Owned};
+    use tread_node::prepare::{Target, Wanted, prepare};
+    use tread_node::tree::{Owner, Tree};
+    let (now, next) = (config("one", ""), config("two", ""));
+    let bed = Bed::with(&now);
+    let tree = Tree::open(&bed.0.path().join("root")).unwrap();
+    {
+        let owner = Owner { uid: 0, gid: 0, mode: 0o644 };
+        let wanted = Wanted::File { bytes: b"half way"[..].into(), owner };
+        let target = Target { path: "/etc/b".to_owned(), wanted, folders: Owned::Root };
+        let mut ready = prepare(&tree, "1", vec![target], &|_, _| Ok(None)).unwrap();
+        ready.record.order = serde_json::json!({"of": "another tread"});
+        Journal::open(&tree).unwrap().write(&ready.record, &ready.new).unwrap();
+    }
+    let applied = bed.apply(&now, &next, &["--no-drain"]);
+    assert!(String::from_utf8_lossy(&applied.stderr).contains("settled first"), "{applied:?}");
+    let given_up = bed.node("adopt", &["--config", "now.json", "--give-up"]);
+    assert!(given_up.status.success(), "{given_up:?}");
+    let applied = bed.apply(&now, &next, &["--no-drain"]);
+    assert!(applied.status.success(), "{applied:?}");
+}
