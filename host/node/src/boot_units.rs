@@ -22,6 +22,9 @@ pub fn executable_path(bytes: &[u8]) -> String {
     format!("{EXECUTABLES}/{}/tread", Digest::of(bytes).hex())
 }
 
+/// What must not start while names may be mixed: it would act on half a config.
+const AFTER_IT: [&str; 3] = ["containerd.service", "crio.service", "kubelet.service"];
+
 /// The executable and both units, with the links that enable them.
 pub fn targets(executable: Vec<u8>) -> Vec<Target<'static>> {
     let path = executable_path(&executable);
@@ -30,11 +33,16 @@ pub fn targets(executable: Vec<u8>) -> Vec<Target<'static>> {
         [(SETTLE, settle(&path), "sysinit.target"), (RESUME, resume(&path), "multi-user.target")];
     for (name, text, wanted_by) in units {
         targets.push(file(&format!("{UNITS}/{name}"), text.into_bytes(), 0o644));
-        let wanted = Wanted::Link { target: format!("{UNITS}/{name}") };
-        let path = format!("{UNITS}/{wanted_by}.wants/{name}");
-        targets.push(Target { path, wanted, folders: Owned::Root });
+        targets.push(link(&format!("{wanted_by}.wants"), name));
     }
+    targets.extend(AFTER_IT.map(|unit| link(&format!("{unit}.requires"), SETTLE)));
     targets
+}
+
+/// A link to a unit in a folder of links.
+fn link(folder: &str, unit: &str) -> Target<'static> {
+    let wanted = Wanted::Link { target: format!("{UNITS}/{unit}") };
+    Target { path: format!("{UNITS}/{folder}/{unit}"), wanted, folders: Owned::Root }
 }
 
 fn file(path: &str, bytes: Vec<u8>, mode: u32) -> Target<'static> {
@@ -60,6 +68,7 @@ fn settle(executable: &str) -> String {
          [Service]\n\
          Type=oneshot\n\
          ExecStart={executable} node settle\n\
+         SuccessExitStatus=5\n\
          TimeoutStartSec=120\n\
          \n\
          [Install]\n\

@@ -214,6 +214,8 @@ impl From<JournalError> for NodeError {
 
 /// How long systemd may take to read its units.
 const RELOAD: Duration = Duration::from_secs(60);
+/// The same while everything else waits for it.
+const RELOAD_AT_BOOT: Duration = Duration::from_secs(20);
 /// It is as it should be, or has become so.
 const WELL: u8 = 0;
 /// It is not: it drifted, went back, or is degraded.
@@ -275,8 +277,10 @@ impl RootArgs {
         if self.runs() && settled.changed {
             // What systemd read of its units before this is older than what is there.
             let manager = Manager::before_the_bus(Limits::default());
-            let told = blocking(manager.daemon_reload(RELOAD))?;
-            told.map_err(OperationError::from)?;
+            // Names are whole whether or not it is heard: whoever goes on tells it again.
+            if let Err(problem) = blocking(manager.daemon_reload(RELOAD_AT_BOOT))? {
+                show::line(&format!("systemd did not read its units again yet: {problem}"))?;
+            }
         }
         Ok(if settled.left.is_empty() { WELL } else { NOT_WELL })
     }

@@ -120,3 +120,32 @@ fn when_the_power_is_cut_at_any_moment_no_boot_reads_half_a_config() {
         }
     }
 }
+
+#[test]
+fn while_names_may_be_mixed_no_kubelet_starts() {
+    let kubelet = "[Service]\nExecStart=/bin/sleep infinity\n";
+    let machine = Machine::build().unit_at_boot("kubelet.service", kubelet).make().unwrap();
+    machine.start().unwrap();
+    machine.wait_until_booted().unwrap();
+    let bed = Bed(machine);
+    bed.put("var/empty.json", &config_of(&[]).0[0].text);
+    bed.tread(&["adopt", "--config", "/var/empty.json"]);
+    let state = |bed: &Bed| {
+        let said = bed.0.run(["systemctl", "is-active", "kubelet.service"]).unwrap();
+        said.out.trim().to_owned()
+    };
+    bed.0.cut_power().unwrap();
+    bed.0.start().unwrap();
+    bed.0.wait_until_booted().unwrap();
+    assert_eq!(state(&bed), "active", "nothing was to be settled");
+    let operation = bed.0.root().unwrap().join("var/lib/tread/node/operation");
+    std::fs::create_dir(&operation).unwrap();
+    std::fs::write(operation.join("record"), "damaged").unwrap();
+    std::fs::write(operation.join("log"), "{\"is\":\"staged\"}\n").unwrap();
+    bed.0.cut_power().unwrap();
+    bed.0.start().unwrap();
+    bed.0.wait_until_booted().unwrap();
+    assert_eq!(state(&bed), "inactive");
+    let settled = bed.0.run(["systemctl", "is-failed", "tread-settle.service"]).unwrap();
+    assert_eq!(settled.out.trim(), "failed");
+}
