@@ -38,7 +38,14 @@ use std::io;
 pub struct Journal {
     tree: Tree,
     state: Folder,
-    _lock: File,
+    lock: File,
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        // A process that is being started still has the file for a moment.
+        let _ = rustix::fs::flock(&self.lock, FlockOperation::Unlock);
+    }
 }
 
 /// What settling found.
@@ -65,7 +72,7 @@ impl Journal {
             .map_err(io_at(STATE))?
             .into();
         match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Journal { tree: tree.clone(), state, _lock: lock }),
+            Ok(()) => Ok(Journal { tree: tree.clone(), state, lock }),
             Err(rustix::io::Errno::WOULDBLOCK) => Err(JournalError::Busy),
             Err(errno) => Err(io_at(STATE)(errno.into())),
         }
