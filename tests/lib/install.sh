@@ -22,7 +22,7 @@ suite_install_tools() {
   if wanted clippy; then cargo clippy --version >/dev/null 2>&1 || rustup component add clippy; fi
   if wanted guests || wanted examples || wanted demo; then install_wasm_target; fi
   if wanted cluster || wanted demo || wanted oracle; then need_go; fi
-  if wanted node; then need_systemd; fi
+  if wanted node || wanted model; then need_systemd; fi
 }
 
 # install_packages WHY PACKAGE...
