@@ -81,6 +81,8 @@ fn resume(executable: &str) -> String {
         "[Unit]\n\
          Description=Go on with a change of this node's configuration after a boot\n\
          ConditionPathExists=/var/lib/tread/node/operation\n\
+         StartLimitIntervalSec=1h\n\
+         StartLimitBurst=10\n\
          Wants=dbus.service\n\
          After=dbus.service systemd-logind.service crio.service containerd.service \
          kubelet.service\n\
@@ -88,6 +90,9 @@ fn resume(executable: &str) -> String {
          [Service]\n\
          Type=exec\n\
          ExecStart={executable} node resume\n\
+         Restart=on-failure\n\
+         RestartSec=30\n\
+         RestartPreventExitStatus=5\n\
          \n\
          [Install]\n\
          WantedBy=multi-user.target\n"

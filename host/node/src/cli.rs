@@ -439,7 +439,6 @@ fn ended(ended: &Ended) -> Result<u8, NodeError> {
     let (text, code) = match ended {
         Ended::Nothing => ("nothing to go on with".to_owned(), WELL),
         Ended::Done => ("done: the node has the new config".to_owned(), WELL),
-        Ended::Boots => ("the node boots; it goes on after that".to_owned(), WELL),
         Ended::WentBack { because } => {
             (format!("the node has the old config again: {because}"), NOT_WELL)
         }

@@ -17,8 +17,6 @@ use std::io;
 use std::time::Duration;
 use tread_model::plan::{PlanOutcome, Step, VerifiablePlan};
 
-/// How long systemd may take to read its units.
-const RELOAD: Duration = Duration::from_secs(60);
 /// The most boots that an operation asks for: one for its plan or for a step that failed,
 /// and one more to go back.
 const MOST_BOOTS: usize = 2;
@@ -91,8 +89,6 @@ pub enum Ended {
     Nothing,
     /// The node has the new config, and is well.
     Done,
-    /// The node goes down; the operation goes on after the boot.
-    Boots,
     /// The node has the old config again.
     WentBack {
         /// Why.
@@ -340,10 +336,7 @@ impl Going<'_> {
         if self.asked().contains(&self.boot.as_str()) {
             return self.boots("").await;
         }
-        if self.was_booted() {
-            // At boot it may have been too early to tell systemd of names that changed.
-            self.node.manager.daemon_reload(RELOAD).await?;
-        } else {
+        if !self.was_booted() {
             self.telling.phase(Phase::Acting, "");
             if let Err(why) = self.act().await? {
                 return self.boots(&why).await;
@@ -384,7 +377,6 @@ impl Going<'_> {
         if boot_at < back_at || !booted_since {
             return self.boots(&because).await;
         }
-        self.node.manager.daemon_reload(RELOAD).await?;
         self.telling.phase(Phase::Proving, &because);
         match self.proof().await? {
             Ok(()) => {

@@ -6,13 +6,15 @@ use crate::applied::Applied;
 use crate::change::{OrderError, wanted};
 use crate::drift::drift;
 use crate::kubelet;
-use crate::systemd::{Active, Load, Manager, Problem};
+use crate::systemd::{Active, Problem, What};
 use std::time::Duration;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep};
 use tread_model::plan::{Step, VerifiablePlan};
 
 /// What a node is for: where they were well, they have to be well again.
 const SERVICES: [&str; 3] = ["crio.service", "containerd.service", "kubelet.service"];
+/// How long systemd may take to read its units.
+const RELOAD: Duration = Duration::from_secs(60);
 /// How long to wait before the kubelet is asked again.
 const AGAIN: Duration = Duration::from_secs(2);
 
@@ -57,10 +59,11 @@ impl Going<'_> {
             let more = tread_model::text::and_more(found.len(), 1);
             return Ok(Err(format!("{}: {}{more}", first.path, first.differs)));
         }
-        for unit in &self.kept.well {
-            if let Some(why) = becomes_well(node.manager, unit, deadline).await? {
-                return Ok(Err(format!("{unit} was well before, and is not: {why}")));
-            }
+        // Without a boot each step has proved its own unit already.
+        if self.was_booted()
+            && let Err(why) = self.units_are_well().await
+        {
+            return Ok(Err(why));
         }
         while self.kept.kubelet && !kubelet::answers().await {
             if Instant::now() >= deadline {
@@ -70,32 +73,24 @@ impl Going<'_> {
         }
         Ok(Ok(()))
     }
-}
 
-/// Waits until a unit is well, as a boot starts them one after another; why it is not, if
-/// it failed, or if the node cannot do without it and it did not come back in time. The
-/// new config may have masked, removed or disabled another one.
-async fn becomes_well(
-    manager: &Manager,
-    unit: &str,
-    deadline: Instant,
-) -> Result<Option<String>, Problem> {
-    let mut changes = manager.watch(unit).await?;
-    loop {
-        let facts = manager.facts(unit).await?;
-        match facts.active {
-            _ if matches!(facts.load, Load::Masked | Load::NotFound) => return Ok(None),
-            Active::Active => return Ok(None),
-            Active::Inactive if !SERVICES.contains(&unit) && facts.job.is_none() => {
-                return Ok(None);
+    /// Whether the units that were well before are well after the boot; otherwise why not.
+    /// A systemd that does not answer is no proof.
+    async fn units_are_well(&self) -> Result<(), String> {
+        let (manager, limit) = (self.node.manager, self.node.patience.proof);
+        // At boot it may have been too early to tell systemd of names that changed.
+        manager.daemon_reload(limit.min(RELOAD)).await.map_err(|problem| problem.to_string())?;
+        let proven = self.kept.well.iter().map(async |unit| {
+            let needed = SERVICES.contains(&unit.as_str());
+            match manager.proves_well(unit, limit).await {
+                Ok(None) => Ok(()),
+                // The new config may have masked, disabled or removed it.
+                Ok(Some(_)) if !needed => Ok(()),
+                Err(Problem { what: What::Missing, .. }) if !needed => Ok(()),
+                Ok(Some(note)) => Err(format!("{unit} was well before, and is not: {note}")),
+                Err(problem) => Err(format!("{unit} was well before, and is not: {problem}")),
             }
-            Active::Failed => return Ok(Some(format!("it failed ({})", facts.result))),
-            _ => {}
-        }
-        match timeout_at(deadline, changes.next()).await {
-            Ok(true) => {}
-            Ok(false) => changes = manager.watch(unit).await?,
-            Err(_) => return Ok(Some(format!("it is still {}", facts.sub))),
-        }
+        });
+        futures::future::try_join_all(proven).await.map(drop)
     }
 }

@@ -130,16 +130,6 @@ impl Manager {
         done.map_err(|why| Problem::unanswered("daemon-reload", limit, why))
     }
 
-    /// That something about a unit changes, from now on.
-    pub(crate) async fn watch(&self, unit: &str) -> Result<Changes, Problem> {
-        let watched = async {
-            let path = self.path(unit, self.soon()).await?;
-            self.changes_of(&path, self.soon()).await
-        };
-        let asked = format!("look-at {unit}");
-        watched.await.map_err(|why| Problem::unanswered(&asked, self.limits.answer, why))
-    }
-
     /// The changes of a unit's properties from now on. Systemd says nothing of that to
     /// whoever did not subscribe.
     pub(crate) async fn changes_of(

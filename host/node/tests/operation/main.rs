@@ -87,6 +87,19 @@ fn a_config_with_which_the_node_is_not_well_is_gone_back_from_with_two_boots_in_
 }
 
 #[test]
+fn a_node_whose_systemd_does_not_answer_after_the_boot_is_not_taken_for_well() {
+    let bed = Bed::with("one", &unit_with("/bin/true"));
+    let steps = [Step::Drain, Step::Write, Step::Reboot, Step::Uncordon];
+    assert_eq!(bed.until_it_boots(&config("two"), &steps), End::Reboot);
+    bed.boot();
+    let Ended::Degraded { because } = bed.go_on_without_a_bus().unwrap() else {
+        panic!("it was taken for well")
+    };
+    assert!(because.contains("neither logind nor systemd booted the node"), "{because}");
+    assert_eq!(bed.text("/etc/a.conf").as_deref(), Some("one"), "its files went back");
+}
+
+#[test]
 fn a_unit_that_cannot_do_what_is_asked_is_named_before_anything_is_written() {
     let bed = Bed::with("one", &unit_with("/bin/true"));
     let missing = vec![Step::Write, Step::Restart { unit: "missing.service".to_owned() }];

@@ -129,22 +129,30 @@ impl Bed {
     }
 
     fn node<R>(&self, witness: Arc<dyn Witness>, with: impl FnOnce(&Node<'_>) -> R) -> R {
-        let manager = self.manager();
+        let minute = Duration::from_secs(60);
+        let reboot = Reboot { inhibited: minute, going_down: minute };
+        let patience = Patience { proof: minute, reboot };
+        self.node_of(&self.manager(), patience, witness, with)
+    }
+
+    fn node_of<R>(
+        &self,
+        manager: &Manager,
+        patience: Patience,
+        witness: Arc<dyn Witness>,
+        with: impl FnOnce(&Node<'_>) -> R,
+    ) -> R {
         let tree = self.tree(witness);
         let host = ThisHost::read(&tree, true).unwrap();
         let label = |path: &str, kind| host.label(path, kind);
-        let minute = Duration::from_secs(60);
         with(&Node {
             tree,
             host: &host,
             label: &label,
-            manager: &manager,
+            manager,
             permits: &Alone,
             reporter: &Nobody,
-            patience: Patience {
-                proof: minute,
-                reboot: Reboot { inhibited: minute, going_down: minute },
-            },
+            patience,
             kernel: &no_kernel,
         })
     }
@@ -221,6 +229,18 @@ impl Bed {
 
     pub(crate) fn go_on(&self) -> Result<Ended, OperationError> {
         self.node(Arc::new(Unwatched), |node| runtime().block_on(node.go_on()))
+    }
+
+    /// As [`Bed::go_on`], where nobody answers in the place of systemd.
+    pub(crate) fn go_on_without_a_bus(&self) -> Result<Ended, OperationError> {
+        let soon = Duration::from_millis(500);
+        let manager =
+            Manager::new("unix:path=/nobody/is/here", Limits { well_for: soon, answer: soon });
+        let reboot = Reboot { inhibited: soon, going_down: soon };
+        let patience = Patience { proof: soon, reboot };
+        self.node_of(&manager, patience, Arc::new(Unwatched), |node| {
+            runtime().block_on(node.go_on())
+        })
     }
 
     /// Carries it out until the machine goes down, which it has to.
