@@ -6,13 +6,17 @@
 )]
 
 mod attacks;
+#[path = "../../tests/support/cut.rs"]
+mod cut;
 mod disk;
 mod power;
 
 use super::*;
 use crate::prepare::{Ready, Target, Wanted, prepare};
 use crate::tree::{Attribute, Kind, Owner};
-use disk::{Bed, Cut, Recorder};
+use crate::tree::{Syscall, Witness};
+use cut::Cut;
+use disk::{Bed, Recorder};
 use std::sync::Arc;
 
 /// The owner of files in these tests: whoever runs them.

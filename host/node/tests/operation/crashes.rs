@@ -1,48 +1,16 @@
 //! Killed at any moment of an operation, with a real systemd.
 
+use crate::cut::Cut;
 use crate::node::{Bed, config, unit_with};
 use crate::reload;
-use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use tread_node::operation::Ended;
-use tread_node::tree::{Syscall, Witness};
-
-/// Kills the process before or after one change of the disk.
-struct Cut {
-    at: usize,
-    seen: AtomicUsize,
-}
-
-impl Cut {
-    fn at(at: usize) -> Arc<Cut> {
-        Arc::new(Cut { at, seen: AtomicUsize::new(0) })
-    }
-
-    fn step(&self) -> io::Result<()> {
-        match self.seen.fetch_add(1, Ordering::SeqCst) >= self.at {
-            true => Err(io::Error::other("killed")),
-            false => Ok(()),
-        }
-    }
-}
-
-impl Witness for Cut {
-    fn before(&self, _: &Syscall<'_>) -> io::Result<()> {
-        self.step()
-    }
-
-    fn after(&self, _: &Syscall<'_>) -> io::Result<()> {
-        self.step()
-    }
-}
 
 #[test]
 fn killed_at_any_moment_the_unit_has_read_what_is_on_the_disk_with_one_reload_more_at_most() {
     let bed = Bed::with("one", &unit_with("/bin/true"));
-    let whole = Cut::at(usize::MAX);
+    let whole = Cut::never();
     bed.carry_out_watched(&config("two"), &reload(), whole.clone()).unwrap();
-    let moments = whole.seen.load(Ordering::SeqCst);
+    let moments = whole.seen();
     let every = std::env::var("TREAD_CRASHES").ok().and_then(|it| it.parse().ok()).unwrap_or(40);
     let stride = moments.div_ceil(every).max(1);
     let (mut there, mut next) = ("two", "one");

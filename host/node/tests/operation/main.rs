@@ -8,6 +8,8 @@
 )]
 
 mod crashes;
+#[path = "../support/cut.rs"]
+mod cut;
 mod figures;
 mod node;
 mod power;
@@ -16,6 +18,7 @@ use node::{Bed, config, unit_with};
 use tread_model::plan::Step;
 use tread_node::operation::{Ended, OperationError};
 use tread_node::progress::{Phase, StepState};
+use tread_node::tree::{Syscall, Witness};
 use tread_test_machine::End;
 
 fn reload() -> Vec<Step> {

@@ -100,45 +100,6 @@ pub(super) fn difference(old: &Snapshot, new: &Snapshot, found: &Snapshot) -> St
     format!("from the old state {:#?}, from the new one {:#?}", of(old), of(new))
 }
 
-/// Kills the process before or after one change of the disk: from then on nothing is
-/// done any more.
-pub(super) struct Cut {
-    at: usize,
-    seen: AtomicUsize,
-}
-
-impl Cut {
-    pub(super) fn at(at: usize) -> Arc<Cut> {
-        Arc::new(Cut { at, seen: AtomicUsize::new(0) })
-    }
-
-    pub(super) fn never() -> Arc<Cut> {
-        Cut::at(usize::MAX)
-    }
-
-    /// How many moments there were to be killed in.
-    pub(super) fn seen(&self) -> usize {
-        self.seen.load(Ordering::SeqCst)
-    }
-
-    fn step(&self) -> io::Result<()> {
-        match self.seen.fetch_add(1, Ordering::SeqCst) >= self.at {
-            true => Err(io::Error::other("killed")),
-            false => Ok(()),
-        }
-    }
-}
-
-impl Witness for Cut {
-    fn before(&self, _: &Syscall<'_>) -> io::Result<()> {
-        self.step()
-    }
-
-    fn after(&self, _: &Syscall<'_>) -> io::Result<()> {
-        self.step()
-    }
-}
-
 /// Puts something of their own under a name at one moment, as others do: whole, by a
 /// rename.
 pub(super) struct Meddler {
