@@ -1,6 +1,6 @@
-# The image of `tread serve`: the program, the libraries that it is linked with,
-# the certificates that Debian trusts, and nothing else: no shell, no package
-# manager.
+# The image of `tread serve` and `tread agent`: the program, the libraries that it is linked
+# with, the static program that agents bring to their hosts, the certificates that Debian
+# trusts, and nothing else: no shell, no package manager.
 #
 #     docker build -t registry.example.com/tread:1 .
 
@@ -8,6 +8,12 @@ FROM rust:1.95-slim-trixie AS build
 WORKDIR /tread
 COPY . .
 RUN cargo build --locked --release -p tread
+RUN set -eu; \
+    target=$(uname -m)-unknown-linux-musl; \
+    rustup target add "$target"; \
+    cargo build --locked --release -p tread-node --bin tread-node --target "$target"; \
+    mkdir -p /image/usr/bin; \
+    strip --strip-all -o /image/usr/bin/tread-node "target/$target/release/tread-node"
 # ldd names the libraries and the loader, for each architecture its own.
 RUN set -eu; \
     mkdir -p /image/etc /image/usr/bin /image/usr/share/doc/tread /image/var/cache /cache; \

@@ -23,6 +23,7 @@ suite_install_tools() {
   if wanted guests || wanted examples || wanted demo; then install_wasm_target; fi
   if wanted cluster || wanted demo || wanted oracle; then need_go; fi
   if wanted node || wanted model; then need_systemd; fi
+  if wanted node; then install_static_target; fi
 }
 
 # install_packages WHY PACKAGE...
@@ -73,6 +74,14 @@ install_wasm_target() {
   fi
   echo "rustup cannot bring $wasm_target: Debian's compiler builds the guests instead"
   install_packages "a compiler for WebAssembly" rustc-web cargo-web rust-web-src lld-19 binaryen
+}
+
+# What runs on hosts needs no library of theirs.
+install_static_target() {
+  local target
+  target=$(uname -m)-unknown-linux-musl
+  if [ -d "$(rustc --print target-libdir --target "$target" 2>/dev/null)" ]; then return 0; fi
+  rustup target add "$target"
 }
 
 # cargo-deny, built once for each version.

@@ -1,38 +1,29 @@
 //! What runs on the host by itself: a unit that settles the journal before anything reads
 //! what it is about, and one that goes on with the operation once the node is up.
 //!
-//! They run one executable that tread puts below its own folder, under its digest: the
-//! death, upgrade or eviction of whoever brought it interrupts nothing.
+//! They run the current executable below tread's own folder: the death, upgrade or eviction
+//! of whoever brought it interrupts nothing.
 
 use crate::desired::UNITS;
 use crate::journal::Owned;
 use crate::prepare::{Target, Wanted};
+use crate::program::CURRENT_PATH;
 use crate::tree::Owner;
-use tread_model::digest::Digest;
 
-/// Where the executables are.
-const EXECUTABLES: &str = "/var/lib/tread/bin";
 /// Settles the journal at boot.
 pub const SETTLE: &str = "tread-settle.service";
 /// Goes on with the operation after a boot.
 pub const RESUME: &str = "tread-resume.service";
 
-/// Where an executable is put.
-pub fn executable_path(bytes: &[u8]) -> String {
-    format!("{EXECUTABLES}/{}/tread", Digest::of(bytes).hex())
-}
-
 /// What must not start while names may be mixed: it would act on half a config.
 const AFTER_IT: [&str; 3] = ["containerd.service", "crio.service", "kubelet.service"];
 
-/// The executable and both units, with the links that enable them.
-pub fn targets(executable: Vec<u8>) -> Vec<Target<'static>> {
-    let path = executable_path(&executable);
-    let mut targets = vec![file(&path, executable, 0o755)];
-    let units =
-        [(SETTLE, settle(&path), "sysinit.target"), (RESUME, resume(&path), "multi-user.target")];
+/// Both units, with the links that enable them.
+pub fn targets() -> Vec<Target<'static>> {
+    let mut targets = Vec::new();
+    let units = [(SETTLE, settle(), "sysinit.target"), (RESUME, resume(), "multi-user.target")];
     for (name, text, wanted_by) in units {
-        targets.push(file(&format!("{UNITS}/{name}"), text.into_bytes(), 0o644));
+        targets.push(file(&format!("{UNITS}/{name}"), text.into_bytes()));
         targets.push(link(&format!("{wanted_by}.wants"), name));
     }
     targets.extend(AFTER_IT.map(|unit| link(&format!("{unit}.requires"), SETTLE)));
@@ -45,13 +36,13 @@ fn link(folder: &str, unit: &str) -> Target<'static> {
     Target { path: format!("{UNITS}/{folder}/{unit}"), wanted, folders: Owned::Root }
 }
 
-fn file(path: &str, bytes: Vec<u8>, mode: u32) -> Target<'static> {
-    let owner = Owner { uid: 0, gid: 0, mode };
+fn file(path: &str, bytes: Vec<u8>) -> Target<'static> {
+    let owner = Owner { uid: 0, gid: 0, mode: 0o644 };
     let wanted = Wanted::File { bytes: bytes.into(), owner };
     Target { path: path.to_owned(), wanted, folders: Owned::Root }
 }
 
-fn settle(executable: &str) -> String {
+fn settle() -> String {
     format!(
         "[Unit]\n\
          Description=Settle a change of this node's configuration that was cut short\n\
@@ -67,7 +58,7 @@ fn settle(executable: &str) -> String {
          \n\
          [Service]\n\
          Type=oneshot\n\
-         ExecStart={executable} node settle\n\
+         ExecStart={CURRENT_PATH} node settle\n\
          SuccessExitStatus=5\n\
          TimeoutStartSec=120\n\
          \n\
@@ -76,7 +67,7 @@ fn settle(executable: &str) -> String {
     )
 }
 
-fn resume(executable: &str) -> String {
+fn resume() -> String {
     format!(
         "[Unit]\n\
          Description=Go on with a change of this node's configuration after a boot\n\
@@ -89,7 +80,7 @@ fn resume(executable: &str) -> String {
          \n\
          [Service]\n\
          Type=exec\n\
-         ExecStart={executable} node resume\n\
+         ExecStart={CURRENT_PATH} node resume\n\
          Restart=on-failure\n\
          RestartSec=30\n\
          RestartPreventExitStatus=5\n\

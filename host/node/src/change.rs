@@ -9,9 +9,11 @@ use crate::journal::JournalError;
 use crate::originals::{self, Originals};
 use crate::prepare::{Label, Ready, Target, prepare};
 use crate::tree::{PathError, Tree};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 use tread_model::diff::{self, Comparison};
+use tread_model::digest::Digest;
 use tread_model::plan::{PlanFault, VerifiablePlan};
 use tread_model::problem::Problems;
 use tread_model::refuse::Refusal;
@@ -27,6 +29,8 @@ pub struct Order {
     pub plan: VerifiablePlan,
     /// The paths whose difference from the config last applied an admin accepts.
     pub accept: Vec<String>,
+    /// Names that have to be there besides: tread's own units.
+    pub others: Vec<Target<'static>>,
 }
 
 /// Why an order is not carried out: nothing was touched.
@@ -114,7 +118,7 @@ pub fn change(
         return Err(OrderError::Drifted(found));
     }
     let targets = Targets { tree, before: &before, after: &after, applied: &applied };
-    let targets = targets.all(&order.documents)?;
+    let targets = targets.all(&order.documents, &order.others)?;
     let ready = prepare(tree, &order.id, targets, label)?;
     is_as_compared(&ready, &before, &applied.accepted)?;
     Ok(Change { ready, differs })
@@ -153,7 +157,11 @@ struct Targets<'t> {
 
 impl Targets<'_> {
     /// Everything that has to stand somewhere, tread's own record of it included.
-    fn all(&self, documents: &Documents) -> Result<Vec<Target<'static>>, PathError> {
+    fn all(
+        &self,
+        documents: &Documents,
+        others: &[Target<'static>],
+    ) -> Result<Vec<Target<'static>>, PathError> {
         let mut targets = Vec::new();
         let mut originals = self.applied.originals.clone();
         let mut accepted = self.applied.accepted.clone();
@@ -182,6 +190,7 @@ impl Targets<'_> {
             }
         }
         targets.push(Applied::new(documents.clone(), accepted, originals).target());
+        targets.extend_from_slice(others);
         Ok(targets)
     }
 
@@ -217,9 +226,11 @@ fn owned(target: Target<'_>) -> Target<'static> {
 }
 
 /// What `tread node adopt` does about what differs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Adopt {
     /// It is only told.
+    #[default]
     Ask,
     /// What is there stays, and counts as accepted.
     Keep,
@@ -232,6 +243,8 @@ pub enum Adopt {
 pub struct Adoption<'c> {
     /// What the journal is given.
     pub ready: Ready<'c>,
+    /// The config.
+    pub config: Digest,
     /// What differs from the config, and is accepted or overwritten.
     pub found: Vec<Drift>,
     /// The plan that has to be carried out, if something is overwritten.
@@ -258,8 +271,9 @@ pub fn adopt(
         Err(error) => return Err(error.into()),
     };
     let mut plan = None;
-    let found = {
+    let (found, config) = {
         let config = documents.config()?;
+        let digest = crate::documents::digest(&config)?;
         let desired = wanted(&config, host)?;
         let found = drift(tree, &desired, &accepted)?;
         match what {
@@ -276,15 +290,14 @@ pub fn adopt(
                     }
                     targets.extend(desired.target(path).map(owned));
                 }
-                let digest = crate::documents::digest(&config)?;
                 plan = (!found.is_empty()).then(|| VerifiablePlan::always_allowed(digest, digest));
             }
         }
-        found
+        (found, digest)
     };
     targets.push(Applied::new(documents, accepted, originals).target());
     let ready = prepare(tree, id, targets, label)?;
-    Ok(Adoption { ready, found, plan })
+    Ok(Adoption { ready, config, found, plan })
 }
 
 #[cfg(test)]

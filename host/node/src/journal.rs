@@ -26,13 +26,20 @@ pub use names::STATE;
 pub use record::{Record, SCHEMA};
 pub use standing::{Direction, Standing};
 
-use crate::tree::{Folder, Tree};
+use crate::tree::{Folder, PathError, Tree};
 use back::Resolved;
 use error::io_at;
 use names::{LOCK, OPERATION};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use std::fs::File;
 use std::io;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How often it is tried to be the one who changes the node.
+const AGAIN: Duration = Duration::from_millis(50);
+/// How long whoever settles an operation may take.
+const SETTLING: Duration = Duration::from_secs(10);
 
 /// The one who may change the node: while it lives, nobody else is.
 pub struct Journal {
@@ -41,11 +48,24 @@ pub struct Journal {
     lock: File,
 }
 
+/// Whether an operation stands, for whoever does not hold the journal.
+pub fn stands(tree: &Tree) -> Result<bool, PathError> {
+    let Some(state) = tree.folder(STATE)? else { return Ok(false) };
+    let there = state.stat(OPERATION).map_err(|error| PathError::io(STATE, error))?;
+    Ok(there.is_some())
+}
+
 impl Drop for Journal {
     fn drop(&mut self) {
         // A process that is being started still has the file for a moment.
         let _ = rustix::fs::flock(&self.lock, FlockOperation::Unlock);
     }
+}
+
+/// Everything new of an operation, on the disk.
+pub struct Staged {
+    operation: Folder,
+    stages: Vec<Folder>,
 }
 
 /// What settling found.
@@ -62,10 +82,7 @@ pub struct Settled {
 impl Journal {
     /// Opens the journal of a system, for this process alone.
     pub fn open(tree: &Tree) -> Result<Journal, JournalError> {
-        let state = match tree.folder(STATE)? {
-            Some(state) => state,
-            None => Journal::make_state(tree)?,
-        };
+        let state = tree.private_folder(STATE)?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let lock: File = rustix::fs::openat(&state, LOCK, flags, Mode::RUSR | Mode::WUSR)
             .map_err(io::Error::from)
@@ -78,11 +95,16 @@ impl Journal {
         }
     }
 
-    fn make_state(tree: &Tree) -> Result<Folder, JournalError> {
-        let parent = STATE.rsplit_once('/').map_or("/", |(parent, _)| parent);
-        let parent = tree.folder_made(parent)?;
-        parent.make_private_folder("node").map_err(io_at(STATE))?;
-        parent.folder("node").map_err(io_at(STATE))
+    /// As [`Journal::open`]; where somebody else has it for a moment, as to settle it, that one
+    /// is waited for.
+    pub fn open_soon(tree: &Tree) -> Result<Journal, JournalError> {
+        let deadline = Instant::now() + SETTLING;
+        loop {
+            match Journal::open(tree) {
+                Err(JournalError::Busy) if Instant::now() < deadline => sleep(AGAIN),
+                opened => return opened,
+            }
+        }
     }
 
     /// The folder in which tread keeps what it knows of the node.
@@ -98,26 +120,45 @@ impl Journal {
     /// Brings everything to its new state, or leaves everything as it was. The
     /// operation stands afterwards until it is finished, or taken back.
     pub fn write(&self, record: &Record, new: &[Prepared<'_>]) -> Result<(), JournalError> {
+        let staged = self.stage(record, new)?;
+        self.place(record, &staged)
+    }
+
+    /// Everything new is on the disk afterwards, and no name has changed.
+    pub fn stage(&self, record: &Record, new: &[Prepared<'_>]) -> Result<Staged, JournalError> {
         if self.standing()?.is_some() {
             return Err(JournalError::Unsettled);
         }
-        let written = self.try_to_write(record, new);
-        if written.is_err() {
+        self.or_undone(|| {
+            let operation = record::begin(&self.state, record)?;
+            let stages = stage::make(&self.tree, record)?;
+            stage::fill(&self.tree, record, &stages, new)?;
+            log::note(&operation, &Note::Staged)?;
+            Ok(Staged { operation, stages })
+        })
+    }
+
+    /// Every name changes, or none does.
+    pub fn place(&self, record: &Record, staged: &Staged) -> Result<(), JournalError> {
+        let Staged { operation, stages } = staged;
+        self.or_undone(|| {
+            let touched = place::all(&self.tree, record, stages)?;
+            touched.iter().try_for_each(|folder| folder.sync().map_err(io_at(folder.path())))?;
+            place::check(&self.tree, record, stages)?;
+            log::note(operation, &Note::Committed)
+        })
+    }
+
+    fn or_undone<T>(
+        &self,
+        done: impl FnOnce() -> Result<T, JournalError>,
+    ) -> Result<T, JournalError> {
+        let done = done();
+        if done.is_err() {
             // What fails here is settled at the next start; the first error is the cause.
             let _ = self.settle();
         }
-        written
-    }
-
-    fn try_to_write(&self, record: &Record, new: &[Prepared<'_>]) -> Result<(), JournalError> {
-        let operation = record::begin(&self.state, record)?;
-        let stages = stage::make(&self.tree, record)?;
-        stage::fill(&self.tree, record, &stages, new)?;
-        log::note(&operation, &Note::Staged)?;
-        let touched = place::all(&self.tree, record, &stages)?;
-        touched.iter().try_for_each(|folder| folder.sync().map_err(io_at(folder.path())))?;
-        place::check(&self.tree, record, &stages)?;
-        log::note(&operation, &Note::Committed)
+        done
     }
 
     /// Adds to what is known of the operation that stands.
@@ -155,9 +196,13 @@ impl Journal {
     }
 
     /// Takes a committed operation back: every name is what it was before. It stands until
-    /// it is finished.
-    pub fn take_back(&self, because: &str) -> Result<Option<Settled>, JournalError> {
-        self.note(&Note::Back { because: because.to_owned() })?;
+    /// it is finished. With `by_units`, units are told what is there again.
+    pub fn take_back(
+        &self,
+        because: &str,
+        by_units: bool,
+    ) -> Result<Option<Settled>, JournalError> {
+        self.note(&Note::Back { because: because.to_owned(), by_units })?;
         self.settle()
     }
 

@@ -3,10 +3,13 @@
 //! This crate knows neither Kubernetes nor wasmtime. It opens nothing but beneath the
 //! root that it is given.
 
+pub mod agent;
+mod api_server;
 pub mod applied;
 pub mod boot_units;
 pub mod change;
 pub mod cli;
+pub mod clock;
 pub mod desired;
 pub mod documents;
 pub mod drift;
@@ -15,13 +18,19 @@ pub mod install;
 pub mod journal;
 mod kubelet;
 pub mod labels;
+pub mod notices;
 pub mod operation;
+pub mod operation_unit;
+pub mod orders;
 pub mod originals;
 pub mod owners;
+pub mod permits;
 pub mod prepare;
 pub mod presets;
+pub mod program;
 pub mod progress;
 pub mod systemd;
+pub mod terms;
 pub mod tree;
 pub mod unit_name;
 pub mod view;

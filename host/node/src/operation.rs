@@ -2,24 +2,26 @@
 //! boots. What has to be known for that is in the journal; nothing else survives.
 
 mod act;
+mod going;
 mod prove;
+mod telling;
 
+use crate::api_server;
 use crate::change::{Adoption, Change, Order, OrderError, change};
 use crate::desired::Host;
 use crate::journal::{Direction, Journal, JournalError, Note, Settled, Standing};
+use crate::permits::{Act, Permit, Permits};
 use crate::prepare::{Label, Ready};
-use crate::progress::{Phase, Progress, Reporter, StepState};
+use crate::progress::{Phase, Progress, Reporter};
 use crate::systemd::{Manager, Problem, Reboot, Unable};
+use crate::terms::Terms;
 use crate::tree::{PathError, Tree};
+use going::Going;
 use serde::{Deserialize, Serialize};
-use std::cell::RefCell;
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use telling::Telling;
 use tread_model::plan::{PlanOutcome, Step, VerifiablePlan};
-
-/// The most boots that an operation asks for: one for its plan or for a step that failed,
-/// and one more to go back.
-const MOST_BOOTS: usize = 2;
 
 /// A node, and all that an operation on it needs.
 pub struct Node<'n> {
@@ -35,6 +37,8 @@ pub struct Node<'n> {
     pub permits: &'n dyn Permits,
     /// Who is told how far it is.
     pub reporter: &'n dyn Reporter,
+    /// On which terms a new operation is carried out.
+    pub terms: Terms,
     /// How long things may take.
     pub patience: Patience,
     /// The last resort to boot.
@@ -53,32 +57,6 @@ pub struct Patience {
 impl Default for Patience {
     fn default() -> Patience {
         Patience { proof: Duration::from_secs(600), reboot: Reboot::default() }
-    }
-}
-
-/// What a permit is asked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Act<'a> {
-    /// The first name changes.
-    Write,
-    /// A unit is told.
-    Unit(&'a str),
-    /// The node boots.
-    Boot,
-}
-
-/// Who says whether something may be done now.
-pub trait Permits {
-    /// Whether it may be done now; otherwise why not.
-    fn ask(&self, act: Act<'_>) -> Result<(), String>;
-}
-
-/// Nobody else decides: everything may be done at any time.
-pub struct Alone;
-
-impl Permits for Alone {
-    fn ask(&self, _: Act<'_>) -> Result<(), String> {
-        Ok(())
     }
 }
 
@@ -151,7 +129,25 @@ struct Kept {
     well: Vec<String>,
     /// Whether the kubelet answered before.
     kubelet: bool,
+    /// The API server that was reached before, and has to be reached afterwards.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reached: Option<String>,
+    /// On which terms it goes on.
+    #[serde(default)]
+    terms: Terms,
 }
+
+/// The terms of an operation that stands.
+pub fn terms_of(standing: &Standing) -> Terms {
+    let kept: Option<Kept> = serde_json::from_value(standing.record.order.clone()).ok();
+    kept.map(|kept| kept.terms).unwrap_or_default()
+}
+
+/// For how long it counts that an API server was reached.
+const RECENTLY: Duration = Duration::from_secs(60);
+
+/// Why a permit counts for nothing.
+const ENDED: &str = "the permit ended before it was used";
 
 /// What only a boot brings into effect, by tools that are not there yet.
 const BY_TOOLS: [&str; 4] = ["kernel-arguments", "kernel-type", "os-image", "extensions"];
@@ -169,7 +165,7 @@ impl Node<'_> {
     /// Carries an order out, as far as the next boot. With `drained` the node was drained
     /// by somebody else.
     pub async fn carry_out(&self, order: &Order, drained: bool) -> Result<Ended, OperationError> {
-        let journal = Journal::open(&self.tree)?;
+        let journal = Journal::open_soon(&self.tree)?;
         if journal.standing()?.is_some() {
             return Err(JournalError::Unsettled.into());
         }
@@ -177,7 +173,9 @@ impl Node<'_> {
         needs_files_only(&change)?;
         let plan = &order.plan;
         if plan.outcome == PlanOutcome::Nothing {
-            journal.write(&change.ready.record, &change.ready.new)?;
+            let telling = Telling::new(self, Progress::new(&order.id, plan.to, &[]));
+            self.write(&journal, &telling, &change.ready).await?;
+            telling.phase(Phase::Done, "");
             journal.finish()?;
             return Ok(Ended::Done);
         }
@@ -194,7 +192,7 @@ impl Node<'_> {
         adoption: Adoption<'_>,
         drained: bool,
     ) -> Result<Ended, OperationError> {
-        let journal = Journal::open(&self.tree)?;
+        let journal = Journal::open_soon(&self.tree)?;
         match adoption.plan {
             Some(_) if !drained => Err(OperationError::Drain),
             Some(plan) => {
@@ -202,7 +200,10 @@ impl Node<'_> {
                 self.begin(&journal, &id, &plan, adoption.ready).await
             }
             None => {
-                journal.write(&adoption.ready.record, &adoption.ready.new)?;
+                let id = &adoption.ready.record.id;
+                let telling = Telling::new(self, Progress::new(id, adoption.config, &[]));
+                self.write(&journal, &telling, &adoption.ready).await?;
+                telling.phase(Phase::Done, "");
                 journal.finish()?;
                 Ok(Ended::Done)
             }
@@ -222,26 +223,66 @@ impl Node<'_> {
             boot: self.boot()?,
             well: self.well_units(plan).await?,
             kubelet: crate::kubelet::answers().await,
+            reached: self.reached().await,
+            terms: self.terms.clone(),
         };
         ready.record.order = serde_json::to_value(&kept)
             .map_err(|error| OperationError::Foreign(error.to_string()))?;
-        self.permits.ask(Act::Write).map_err(OperationError::Forbidden)?;
-        let progress = Progress::new(id, plan.to, &plan.steps);
-        let telling = Telling { node: self, progress: RefCell::new(progress) };
+        let telling = Telling::new(self, Progress::new(id, plan.to, &plan.steps));
         telling.phase(Phase::Writing, "");
-        if let Err(error) = journal.write(&ready.record, &ready.new) {
+        if let Err(error) = self.write(journal, &telling, &ready).await {
             match journal.standing() {
-                Ok(None) => telling.phase(Phase::WentBack, &error.to_string()),
+                Ok(None) => telling.phase(Phase::Refused, &error.to_string()),
                 _ => telling.phase(Phase::Degraded, &not_settled(&error)),
             }
-            return Err(error.into());
+            return Err(error);
         }
         self.go_on_with(journal).await
     }
 
+    /// The API server that this node reaches now, where it has one.
+    async fn reached(&self) -> Option<String> {
+        let own = || api_server::of_kubelet(&self.tree);
+        let address = self.terms.api_server.clone().or_else(own)?;
+        api_server::answers(&address).await.then_some(address)
+    }
+
+    /// Stages everything, and changes names only with a permit that still holds then.
+    async fn write(
+        &self,
+        journal: &Journal,
+        telling: &Telling<'_>,
+        ready: &Ready<'_>,
+    ) -> Result<(), OperationError> {
+        let staged = journal.stage(&ready.record, &ready.new)?;
+        let asked = Instant::now();
+        let permit = match self.permit(telling, Act::Write).await {
+            Ok(permit) => permit,
+            Err(error) => {
+                journal.settle()?;
+                return Err(error);
+            }
+        };
+        if !permit.holds() {
+            journal.settle()?;
+            return Err(OperationError::Forbidden(ENDED.to_owned()));
+        }
+        // What was reached long ago says nothing.
+        if asked.elapsed() > RECENTLY && self.reached().await.is_none() {
+            journal.note(&Note::Unreached)?;
+        }
+        Ok(journal.place(&ready.record, &staged)?)
+    }
+
+    /// Asks for a permit, and says so while it waits.
+    async fn permit(&self, telling: &Telling<'_>, act: Act) -> Result<Permit, OperationError> {
+        let asked = telling.while_waiting(self.permits.ask(act)).await;
+        asked.map_err(OperationError::Forbidden)
+    }
+
     /// Goes on with the operation that stands, after a crash or a boot.
     pub async fn go_on(&self) -> Result<Ended, OperationError> {
-        let journal = Journal::open(&self.tree)?;
+        let journal = Journal::open_soon(&self.tree)?;
         self.go_on_with(&journal).await
     }
 
@@ -256,7 +297,7 @@ impl Node<'_> {
             Err(error) => return Err(OperationError::Foreign(error.to_string())),
         };
         let progress = Progress::new(&standing.record.id, kept.plan.to, &kept.plan.steps);
-        let telling = Telling { node: self, progress: RefCell::new(progress) };
+        let telling = Telling::new(self, progress);
         let Some(settled) = settled else { return Ok(Ended::Nothing) };
         if settled.direction == Direction::Undone {
             let because = "it was cut short before anything took effect".to_owned();
@@ -278,13 +319,7 @@ impl Node<'_> {
     }
 
     fn boot(&self) -> Result<String, OperationError> {
-        let read = |path: &str| {
-            let text = self.tree.read(&format!("/{path}"), 4096).map_err(io::Error::other)?;
-            let text = text.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
-            String::from_utf8(text).map_err(io::Error::other)
-        };
-        let failed = |error| PathError::io(crate::systemd::BOOT_ID, error);
-        Ok(crate::systemd::boot_id(read).map_err(failed)?)
+        Ok(crate::systemd::boot_id_of(&self.tree)?)
     }
 }
 
@@ -300,154 +335,6 @@ fn nothing_follows(settled: Option<Settled>) -> Ended {
     }
 }
 
-fn not_settled(error: &JournalError) -> String {
+fn not_settled(error: &OperationError) -> String {
     format!("{error}; it could not be settled yet: tread node settle, then tread node resume")
-}
-
-/// An operation that is gone on with.
-struct Going<'g> {
-    node: &'g Node<'g>,
-    journal: &'g Journal,
-    standing: Standing,
-    kept: Kept,
-    /// This boot.
-    boot: String,
-    telling: Telling<'g>,
-}
-
-impl Going<'_> {
-    /// The boots in which one was asked for.
-    fn asked(&self) -> Vec<&str> {
-        let asked = self.standing.notes.iter().filter_map(|note| match note {
-            Note::BootAsked { boot } => Some(boot.as_str()),
-            _ => None,
-        });
-        let mut asked: Vec<&str> = asked.collect();
-        asked.dedup();
-        asked
-    }
-
-    /// Whether the node booted since the operation began: a boot does all that steps do.
-    fn was_booted(&self) -> bool {
-        self.kept.boot != self.boot
-    }
-
-    async fn forward(mut self) -> Result<Ended, OperationError> {
-        if self.asked().contains(&self.boot.as_str()) {
-            return self.boots("").await;
-        }
-        if !self.was_booted() {
-            self.telling.phase(Phase::Acting, "");
-            if let Err(why) = self.act().await? {
-                return self.boots(&why).await;
-            }
-            if self.kept.plan.steps.contains(&Step::Reboot) {
-                return self.boots("").await;
-            }
-        }
-        self.telling.absorbed();
-        self.telling.phase(Phase::Proving, "");
-        match self.proof().await? {
-            Ok(()) => {
-                self.journal.finish()?;
-                self.telling.phase(Phase::Done, "");
-                Ok(Ended::Done)
-            }
-            // Without a boot that was asked for, a boot is what comes first (law 9).
-            Err(why) if !self.was_booted() => self.boots(&why).await,
-            Err(why) => {
-                self.journal.take_back(&why)?;
-                self.boots(&why).await
-            }
-        }
-    }
-
-    async fn back(self) -> Result<Ended, OperationError> {
-        let because = self.standing.notes.iter().rev().find_map(|note| match note {
-            Note::Back { because } => Some(because.clone()),
-            _ => None,
-        });
-        let because = because.unwrap_or_default();
-        let booted_since = self.asked().last().is_some_and(|asked| *asked != self.boot);
-        // Files went back after the last boot that was asked for, unless one was asked for
-        // since: the note of going back stands before that of the boot.
-        let position = |wanted: fn(&Note) -> bool| self.standing.notes.iter().rposition(wanted);
-        let back_at = position(|note| matches!(note, Note::Back { .. }));
-        let boot_at = position(|note| matches!(note, Note::BootAsked { .. }));
-        if boot_at < back_at || !booted_since {
-            return self.boots(&because).await;
-        }
-        self.telling.phase(Phase::Proving, &because);
-        match self.proof().await? {
-            Ok(()) => {
-                self.journal.finish()?;
-                self.telling.phase(Phase::WentBack, &because);
-                Ok(Ended::WentBack { because })
-            }
-            Err(why) => {
-                let why = format!("{because}; with the old config: {why}");
-                self.degraded(&why).await
-            }
-        }
-    }
-
-    /// Asks for a boot, if there may be one more.
-    async fn boots(self, because: &str) -> Result<Ended, OperationError> {
-        if !self.asked().contains(&self.boot.as_str()) {
-            if self.asked().len() >= MOST_BOOTS {
-                let why = format!("{because}; {MOST_BOOTS} boots were asked for already");
-                return self.degraded(&why).await;
-            }
-            self.node.permits.ask(Act::Boot).map_err(OperationError::Forbidden)?;
-            self.journal.note(&Note::BootAsked { boot: self.boot.clone() })?;
-        }
-        self.telling.phase(Phase::Booting, because);
-        let note = |text: String| self.telling.message(&text);
-        let failed = self.node.manager.reboot(self.node.patience.reboot, note, self.node.kernel);
-        let problem = failed.await;
-        self.degraded(&problem.to_string()).await
-    }
-
-    async fn degraded(self, because: &str) -> Result<Ended, OperationError> {
-        // The operation stands: what it began with can still be gone back to.
-        self.telling.phase(Phase::Degraded, because);
-        Ok(Ended::Degraded { because: because.to_owned() })
-    }
-}
-
-/// Tells how far it is.
-struct Telling<'t> {
-    node: &'t Node<'t>,
-    progress: RefCell<Progress>,
-}
-
-impl Telling<'_> {
-    fn tell(&self, change: impl FnOnce(&mut Progress)) {
-        let mut progress = self.progress.borrow_mut();
-        change(&mut progress);
-        // Whoever cannot be told does not stop it.
-        let _ = progress.write(&self.node.tree);
-        self.node.reporter.report(&progress);
-    }
-
-    fn phase(&self, phase: Phase, message: &str) {
-        self.tell(|progress| {
-            progress.phase = phase;
-            progress.message = tread_model::text::one_line_within(message, 4096).0;
-        });
-    }
-
-    fn message(&self, message: &str) {
-        self.tell(|progress| progress.message = message.to_owned());
-    }
-
-    fn absorbed(&self) {
-        self.tell(|progress| {
-            for step in &mut progress.steps {
-                if matches!(step.state, StepState::Waiting | StepState::Running) {
-                    step.state = StepState::Absorbed;
-                }
-            }
-        });
-    }
 }

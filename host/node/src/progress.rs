@@ -18,7 +18,8 @@ pub struct Progress {
     /// Which operation.
     pub operation: String,
     /// The config that the node is to get.
-    pub to: Digest,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<Digest>,
     /// What is being done.
     pub phase: Phase,
     /// Each step of the plan.
@@ -31,20 +32,34 @@ pub struct Progress {
 /// What is being done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Phase {
+    /// It was not begun: nothing was touched.
+    Refused,
     /// Files are staged and named.
     Writing,
+    /// It waits until it may do what comes next.
+    Waiting,
     /// Units are told.
     Acting,
     /// The node boots.
     Booting,
     /// The node proves that it is well.
     Proving,
+    /// Its units are told of the old contents again.
+    GoingBack,
     /// It has the new config, and is well.
     Done,
     /// It has the old config again.
     WentBack,
     /// It is not well, and tread does nothing more by itself.
     Degraded,
+}
+
+impl Phase {
+    /// Whether tread does nothing more by itself.
+    pub fn is_end(self) -> bool {
+        use Phase::{Degraded, Done, Refused, WentBack};
+        matches!(self, Refused | Done | WentBack | Degraded)
+    }
 }
 
 /// One step of the plan.
@@ -99,10 +114,21 @@ impl Progress {
         };
         Progress {
             operation: operation.to_owned(),
-            to,
+            to: Some(to),
             phase: Phase::Writing,
             steps: steps.iter().map(waiting).collect(),
             message: String::new(),
+        }
+    }
+
+    /// Of an operation that was not begun.
+    pub fn refused(operation: &str, because: &str) -> Progress {
+        Progress {
+            operation: operation.to_owned(),
+            to: None,
+            phase: Phase::Refused,
+            steps: Vec::new(),
+            message: tread_model::text::one_line_within(because, 4096).0,
         }
     }
 

@@ -62,6 +62,21 @@ impl Tree {
         Ok(folder)
     }
 
+    /// As [`Tree::folder_made`]; the last one, where it is made, is root's alone.
+    pub fn private_folder(&self, path: &str) -> Result<Folder, PathError> {
+        if let Some(folder) = self.folder(path)? {
+            return Ok(folder);
+        }
+        let (parent, name) = walk::split(path)?;
+        let parent = self.folder_made(parent)?;
+        let made = match parent.make_private_folder(name) {
+            // Somebody else made it meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            made => made,
+        };
+        made.and_then(|()| parent.folder(name)).map_err(|error| PathError::io(path, error))
+    }
+
     /// The folder that an entry stands in, and its name there; nothing if the folder
     /// is not there.
     pub fn place<'p>(&self, path: &'p str) -> Result<Option<(Folder, &'p str)>, PathError> {

@@ -5,10 +5,12 @@
 use std::io;
 use tread_node::host::ThisHost;
 use tread_node::journal::{Journal, Owned, STATE};
-use tread_node::operation::{Alone, Ended, Node, Patience};
+use tread_node::operation::{Ended, Node, Patience};
+use tread_node::permits::Alone;
 use tread_node::prepare::{Target, Wanted, prepare};
 use tread_node::progress::{Progress, Reporter};
 use tread_node::systemd::{Limits, Manager};
+use tread_node::terms::Terms;
 use tread_node::tree::{Owner, Tree};
 
 struct Nobody;
@@ -44,6 +46,7 @@ fn what_was_written_without_a_plan_is_finished_by_whoever_goes_on() {
         manager: &manager,
         permits: &Alone,
         reporter: &Nobody,
+        terms: Terms::default(),
         patience: Patience::default(),
         kernel: &no_kernel,
     };

@@ -13,7 +13,7 @@ use crate::policies::PoliciesArgs;
 use crate::serve::ServeArgs;
 use clap::{Parser, Subcommand};
 use tread_loading::sandbox::COMPILE_MODULE;
-use tread_node::cli::NodeCommand;
+use tread_node::cli::{AGENT_EXAMPLES, AgentArgs, NodeCommand};
 
 /// Decides how gently a Kubernetes node can take a configuration change.
 #[derive(Debug, Parser)]
@@ -35,7 +35,7 @@ Examples:
 Environment:
   TREAD_CACHE_DIR   where compiled policies are kept (default: the user's cache directory)
   TREAD_LOG         off, error, warn, info, debug or trace, on standard error (default: warn;
-                    tread serve: info)
+                    tread serve and tread agent: info)
   NO_COLOR          no colours, also on a terminal";
 
 /// What can be asked.
@@ -64,6 +64,9 @@ pub enum Command {
         #[command(subcommand)]
         command: NodeCommand,
     },
+    /// Takes orders on a node, and attends the units of the host that carry them out.
+    #[command(after_help = AGENT_EXAMPLES)]
+    Agent(AgentArgs),
     /// Prints everything to install in a cluster.
     Manifests(ManifestsArgs),
     /// Runs in a cluster: lists policies, previews changes, and warns.

@@ -21,13 +21,15 @@ use tread_loading::sandbox;
 
 /// Does what the command line asks, and says how that went.
 pub fn run(cli: Cli) -> ExitCode {
-    let serves = matches!(cli.command, Command::Serve(_));
+    let serves = matches!(cli.command, Command::Serve(_) | Command::Agent(_));
     if let Err(error) = log::start(serves) {
         return failed(&error.into());
     }
-    if let Command::Node { command } = &cli.command {
-        // It tells what it does while it does it.
-        return command.run().unwrap_or_else(|error| failed(&error.into()));
+    // These tell what they do while they do it.
+    match &cli.command {
+        Command::Node { command } => return said(command.run()),
+        Command::Agent(args) => return said(args.run()),
+        _ => {}
     }
     let mut out = io::BufWriter::new(io::stdout().lock());
     let done = match &cli.command {
@@ -42,7 +44,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Policy { command } => tread_authoring::run(command, &mut out),
         Command::Manifests(args) => manifests::run(args, &mut out),
         Command::Serve(args) => serve::run(args),
-        Command::Node { .. } => Ok(Exit::Done),
+        Command::Node { .. } | Command::Agent(_) => Ok(Exit::Done),
         Command::CompileModule => sandbox::compile_module().map(|()| Exit::Done),
     };
     let done = done.and_then(|exit| {
@@ -54,6 +56,10 @@ pub fn run(cli: Cli) -> ExitCode {
         Err(error) if is_broken_pipe(&error) => ExitCode::from(Exit::Done as u8),
         Err(error) => failed(&error),
     }
+}
+
+fn said(done: Result<ExitCode, tread_node::cli::NodeError>) -> ExitCode {
+    done.unwrap_or_else(|error| failed(&error.into()))
 }
 
 fn failed(error: &anyhow::Error) -> ExitCode {

@@ -122,7 +122,13 @@ impl Bed {
         let mut plan = VerifiablePlan::always_allowed(digest(&self.now), digest(to));
         plan.steps = vec![Step::Write, Step::DaemonReload];
         plan.digest = plan.computed_digest();
-        let order = Order { id: "1".to_owned(), documents: to.clone(), plan, accept: Vec::new() };
+        let order = Order {
+            id: "1".to_owned(),
+            documents: to.clone(),
+            plan,
+            accept: Vec::new(),
+            others: Vec::new(),
+        };
         let (tree, host) = (&self.tree, &self.host);
         let journal = Journal::open(tree).unwrap();
         let mut parts = Vec::new();

@@ -97,7 +97,13 @@ impl Bed {
         let tree = self.tree();
         let from = Applied::read(&tree).unwrap().unwrap().documents;
         let plan = plan(&from, to, steps);
-        let order = Order { id: "1".to_owned(), documents: to.clone(), plan, accept: Vec::new() };
+        let order = Order {
+            id: "1".to_owned(),
+            documents: to.clone(),
+            plan,
+            accept: Vec::new(),
+            others: Vec::new(),
+        };
         let change = change(&tree, &Own, &no_label, &order)?;
         let journal = Journal::open(&tree)?;
         journal.write(&change.ready.record, &change.ready.new)?;
@@ -181,6 +187,7 @@ fn a_plan_for_another_config_or_another_beginning_touches_nothing() {
             documents: second.clone(),
             plan: plan(from, to, &[]),
             accept: Vec::new(),
+            others: Vec::new(),
         };
         let error = change(&bed.tree(), &Own, &no_label, &order).unwrap_err();
         assert!(matches!(error, OrderError::Plan(_)), "{error}");
@@ -190,6 +197,7 @@ fn a_plan_for_another_config_or_another_beginning_touches_nothing() {
         documents: second.clone(),
         plan: plan(&first, &second, &[]),
         accept: Vec::new(),
+        others: Vec::new(),
     };
     assert!(change(&bed.tree(), &Own, &no_label, &order).is_ok());
 }
@@ -262,7 +270,7 @@ fn what_an_admin_accepts_with_an_order_is_remembered_with_it() {
     let second = documents(&[("/etc/a", "1"), ("/etc/b", "1")], "");
     let accept = vec!["/etc/a".to_owned()];
     let plan = plan(&first, &second, &[]);
-    let order = Order { id: "1".to_owned(), documents: second, plan, accept };
+    let order = Order { id: "1".to_owned(), documents: second, plan, accept, others: Vec::new() };
     let change = change(&bed.tree(), &Own, &no_label, &order).unwrap();
     let journal = Journal::open(&bed.tree()).unwrap();
     journal.write(&change.ready.record, &change.ready.new).unwrap();
@@ -277,7 +285,13 @@ fn a_node_that_tread_never_managed_is_not_changed() {
     let bed = Bed(tempfile::tempdir().unwrap());
     let config = documents(&[("/etc/a", "1")], "");
     let plan = VerifiablePlan::always_allowed(Digest::of(b"a"), Digest::of(b"b"));
-    let order = Order { id: "1".to_owned(), documents: config, plan, accept: Vec::new() };
+    let order = Order {
+        id: "1".to_owned(),
+        documents: config,
+        plan,
+        accept: Vec::new(),
+        others: Vec::new(),
+    };
     let error = change(&bed.tree(), &Own, &no_label, &order).unwrap_err();
     assert!(error.to_string().contains("tread node adopt --config"), "{error}");
 }
@@ -332,6 +346,7 @@ fn what_somebody_changes_after_the_disk_was_compared_is_not_overwritten() {
         documents: to.clone(),
         plan: plan(&from, &to, &[]),
         accept: Vec::new(),
+        others: Vec::new(),
     };
     // The label of a new file is asked for after the disk was compared.
     let meddles = |path: &str, _: Kind| {

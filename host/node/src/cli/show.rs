@@ -76,10 +76,13 @@ fn lines(progress: &Progress) -> Vec<String> {
 
 fn phase(phase: Phase) -> &'static str {
     match phase {
+        Phase::Refused => "refused, nothing was touched",
         Phase::Writing => "writing",
+        Phase::Waiting => "waiting for a permit",
         Phase::Acting => "telling units",
         Phase::Booting => "booting",
         Phase::Proving => "proving that the node is well",
+        Phase::GoingBack => "going back",
         Phase::Done => "done",
         Phase::WentBack => "went back",
         Phase::Degraded => "degraded",

@@ -18,7 +18,12 @@ pub enum Note {
     Back {
         /// Why.
         because: String,
+        /// Whether units are told of the old contents again; else the node boots.
+        #[serde(default)]
+        by_units: bool,
     },
+    /// The API server is not reached any more, before anything was written.
+    Unreached,
     /// A step was begun.
     Begun {
         /// Which of the plan's steps.

@@ -129,7 +129,7 @@ fn a_committed_operation_can_be_taken_back_whole() {
     let before = bed.snapshot();
     assert!(write(&bed, Arc::new(crate::tree::Unwatched)));
     let journal = Journal::open(&bed.tree()).unwrap();
-    let settled = journal.take_back("it was not well").unwrap();
+    let settled = journal.take_back("it was not well", false).unwrap();
     assert_eq!(
         settled,
         Some(Settled { direction: Direction::Back, changed: true, left: Vec::new() })

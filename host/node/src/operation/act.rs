@@ -1,10 +1,10 @@
 //! The steps between writing and the end, one after another.
 
-use super::{Act, Going, Node, OperationError};
+use super::{Act, ENDED, Going, Node, OperationError};
 use crate::documents::Documents;
 use crate::journal::Note;
 use crate::progress::StepState;
-use crate::systemd::{Ask, InConfig, Outcome, Problem, UnitFacts, cannot, says_reload};
+use crate::systemd::{Ask, InConfig, Outcome, Problem, UnitFacts, What, cannot, says_reload};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tread_model::canonical;
@@ -84,7 +84,10 @@ impl Going<'_> {
                 _ => {}
             }
             if let Some(unit) = step.unit() {
-                self.node.permits.ask(Act::Unit(unit)).map_err(OperationError::Forbidden)?;
+                let act = Act::Unit { unit: unit.to_owned() };
+                if !self.node.permit(&self.telling, act).await?.holds() {
+                    return Err(OperationError::Forbidden(ENDED.to_owned()));
+                }
             }
             let boot = self.boot.clone();
             self.journal.note(&Note::Begun { step: index, boot })?;
@@ -102,6 +105,18 @@ impl Going<'_> {
             }
         }
         Ok(Ok(()))
+    }
+
+    /// Tells each unit of the plan again what is there; why one is not well, if one is not.
+    pub(super) async fn units_again(&self) -> Result<(), Problem> {
+        for step in &self.kept.plan.steps {
+            match self.step(step).await {
+                // It came with the config that is gone.
+                Err(Problem { what: What::Missing, .. }) => {}
+                done => drop(done?),
+            }
+        }
+        Ok(())
     }
 
     async fn step(&self, step: &Step) -> Result<String, Problem> {

@@ -1,5 +1,6 @@
 //! Which boot this is.
 
+use crate::tree::{PathError, Tree};
 use std::io;
 
 /// Where the kernel says it, beneath the root.
@@ -17,6 +18,16 @@ pub fn boot_id(read: impl FnOnce(&str) -> io::Result<String>) -> io::Result<Stri
         ));
     }
     Ok(id.to_owned())
+}
+
+/// The id of this boot, as the kernel says it in a tree.
+pub fn boot_id_of(tree: &Tree) -> Result<String, PathError> {
+    let read = |path: &str| {
+        let text = tree.read(&format!("/{path}"), 4096).map_err(io::Error::other)?;
+        let text = text.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+        String::from_utf8(text).map_err(io::Error::other)
+    };
+    boot_id(read).map_err(|error| PathError::io(BOOT_ID, error))
 }
 
 #[cfg(test)]

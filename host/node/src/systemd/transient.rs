@@ -14,13 +14,18 @@ impl<'p> Properties<'p> {
     /// that lasts longer is ended by systemd.
     pub(crate) fn once(description: &str, commands: Vec<Exec>, limit: Duration) -> Properties<'p> {
         let micros = u64::try_from(limit.as_micros()).unwrap_or(u64::MAX);
-        Properties(Vec::new())
-            .with("Description", description.to_owned())
-            .with("Type", "oneshot".to_owned())
-            .with("ExecStart", commands)
+        Properties::service(description, "oneshot", commands)
             .with("TimeoutStartUSec", micros)
             // From SIGTERM to SIGKILL.
             .with("TimeoutStopUSec", 10_000_000_u64)
+    }
+
+    /// A service of a type: `oneshot`, `exec`.
+    pub(crate) fn service(description: &str, of_type: &str, commands: Vec<Exec>) -> Properties<'p> {
+        Properties(Vec::new())
+            .with("Description", description.to_owned())
+            .with("Type", of_type.to_owned())
+            .with("ExecStart", commands)
     }
 
     pub(crate) fn with(mut self, name: &'static str, value: impl Into<Variant<'p>>) -> Self {

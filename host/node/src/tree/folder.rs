@@ -281,6 +281,18 @@ impl Folder {
         target.into_string().map_err(|_| io::Error::other("its target is not valid text"))
     }
 
+    /// An extended attribute of the folder itself, where there is one of this name.
+    pub fn own_attribute(&self, name: &[u8]) -> io::Result<Option<Vec<u8>>> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let readable = rustix::fs::openat(self, ".", flags, Mode::empty())?;
+        let mut value = Vec::with_capacity(MOST_OF_ATTRIBUTES);
+        match rustix::fs::fgetxattr(&readable, name, spare_capacity(&mut value)) {
+            Ok(_) => Ok(Some(value)),
+            Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(None),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
     /// The extended attributes of a file, by name.
     pub fn attributes(&self, name: &str) -> io::Result<Vec<Attribute>> {
         let Some(file) = self.open(name)? else { return Ok(Vec::new()) };

@@ -10,6 +10,7 @@
 mod crashes;
 #[path = "../support/cut.rs"]
 mod cut;
+mod cut_off;
 mod figures;
 mod node;
 mod power;

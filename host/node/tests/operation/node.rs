@@ -10,9 +10,11 @@ use tread_node::change::{Adopt, Order, adopt};
 use tread_node::documents::{Document, Documents, digest};
 use tread_node::host::ThisHost;
 use tread_node::journal::Journal;
-use tread_node::operation::{Alone, Ended, Node, OperationError, Patience};
+use tread_node::operation::{Ended, Node, OperationError, Patience};
+use tread_node::permits::Alone;
 use tread_node::progress::{Progress, Reporter, StepState};
 use tread_node::systemd::{Limits, Manager, Reboot};
+use tread_node::terms::Terms;
 use tread_node::tree::{Tree, Unwatched, Witness};
 use tread_test_machine::{End, Machine};
 
@@ -21,6 +23,7 @@ pub(crate) const WELL_FOR: Duration = Duration::from_millis(300);
 
 pub(crate) struct Bed {
     pub(crate) machine: Machine,
+    pub(crate) terms: Terms,
 }
 
 /// The unit that these configs are about: it says in its log what it read when.
@@ -106,7 +109,7 @@ impl Bed {
             .unwrap();
         machine.start().unwrap();
         machine.wait_until_running().unwrap();
-        let bed = Bed { machine };
+        let bed = Bed { machine, terms: Terms::default() };
         let tree = bed.tree(Arc::new(Unwatched));
         let journal = Journal::open(&tree).unwrap();
         let host = ThisHost::read(&tree, true).unwrap();
@@ -152,6 +155,7 @@ impl Bed {
             manager,
             permits: &Alone,
             reporter: &Nobody,
+            terms: self.terms.clone(),
             patience,
             kernel: &no_kernel,
         })
@@ -164,6 +168,7 @@ impl Bed {
             documents: to.clone(),
             plan: plan(&from, to, steps),
             accept: Vec::new(),
+            others: Vec::new(),
         }
     }
 
@@ -206,10 +211,21 @@ impl Bed {
         let watch = Watch::default();
         let began = Instant::now();
         let ended = self.node(witness, |node| {
-            let Node { ref tree, host, label, manager, permits, patience, kernel, .. } = *node;
-            let tree = tree.clone();
-            let node =
-                Node { tree, host, label, manager, permits, reporter: &watch, patience, kernel };
+            let Node {
+                ref tree, ref terms, host, label, manager, permits, patience, kernel, ..
+            } = *node;
+            let (tree, terms) = (tree.clone(), terms.clone());
+            let node = Node {
+                tree,
+                host,
+                label,
+                manager,
+                permits,
+                reporter: &watch,
+                terms,
+                patience,
+                kernel,
+            };
             runtime().block_on(node.carry_out(&order, true)).unwrap()
         });
         let took = began.elapsed();

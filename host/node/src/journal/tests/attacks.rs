@@ -49,7 +49,7 @@ fn a_folder_that_somebody_put_something_else_in_place_of_keeps_nothing_else_from
         assert!(write(&bed, Arc::new(crate::tree::Unwatched)));
         attack(&bed);
         let journal = Journal::open(&bed.tree()).unwrap();
-        let settled = journal.take_back("it was not well");
+        let settled = journal.take_back("it was not well", false);
         assert!(settled.is_ok(), "{what}: {settled:?}");
         journal.finish().unwrap();
         assert_eq!(bed.text("/etc/removed.conf").as_deref(), Some("away with it"), "{what}");
@@ -181,7 +181,7 @@ fn a_stage_that_somebody_put_their_own_folder_in_place_of_is_not_used() {
     }
     std::os::unix::fs::chown(bed.path(&stage), Some(4711), Some(4711)).unwrap();
     let journal = Journal::open(&bed.tree()).unwrap();
-    let settled = journal.take_back("it was not well").unwrap().unwrap();
+    let settled = journal.take_back("it was not well", false).unwrap().unwrap();
     assert!(settled.left.contains(&"/etc/changed.conf".to_owned()), "{settled:?}");
     assert_eq!(bed.text("/etc/changed.conf").as_deref(), Some("new"));
     assert_eq!(bed.text("/etc/removed.conf"), None);

@@ -1,0 +1,203 @@
+//! `tread agent`: takes orders, hands each over to a unit of the host, and attends it until it
+//! has ended: it answers what the unit asks, and tells how far it is.
+//!
+//! It may die at any time and be started again: what goes on is on the host, and found there.
+//! It needs little: see [`confinement`].
+
+pub mod confinement;
+mod inbox;
+
+pub use inbox::Inbox;
+
+use crate::clock::since_boot;
+use crate::journal::stands;
+use crate::notices::Notices;
+use crate::operation_unit::{UNIT, UnitError, follow, hand_over, running};
+use crate::orders::{Does, Given};
+use crate::permits::{Act, Answer, Permits, Question, Questions};
+use crate::progress::{Phase, Progress, Reporter};
+use crate::systemd::{Manager, Problem};
+use crate::tree::{PathError, Tree};
+use futures::future::LocalBoxFuture;
+use std::convert::Infallible;
+use std::io;
+use std::time::Duration;
+
+/// How long a node may take to go down.
+const GOING_DOWN: Duration = Duration::from_secs(600);
+/// How long a permit holds that its giver does not end.
+const PERMIT: Duration = Duration::from_secs(600);
+
+/// Who gives orders.
+pub trait Orders {
+    /// The next one. The same order comes again until it has ended.
+    fn next(&self) -> LocalBoxFuture<'_, io::Result<Given>>;
+
+    /// This one has ended, as far as it is known how.
+    fn ended<'o>(
+        &'o self,
+        id: &'o str,
+        how: Option<&'o Progress>,
+    ) -> LocalBoxFuture<'o, io::Result<()>>;
+}
+
+/// An agent, and whom it serves.
+pub struct Agent<'a> {
+    /// Beneath it, the folder of tread's own: the agent sees nothing else of the host.
+    pub tree: Tree,
+    /// The host's systemd.
+    pub manager: &'a Manager,
+    /// The program that the units of the host run.
+    pub program: &'a [u8],
+    /// Who gives orders.
+    pub orders: &'a dyn Orders,
+    /// Who gives permits.
+    pub permits: &'a dyn Permits,
+    /// Who is told how far an operation is.
+    pub reporter: &'a dyn Reporter,
+}
+
+/// Why an agent cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// The unit of the host cannot be started or followed.
+    #[error(transparent)]
+    Unit(#[from] UnitError),
+    /// systemd does not answer.
+    #[error(transparent)]
+    Systemd(#[from] Problem),
+    /// A path leads nowhere.
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// The operation does not go on by itself.
+    #[error(
+        "{UNIT} ended before the operation did; see tread node status, and journalctl -u {UNIT} on the node"
+    )]
+    CutShort,
+    /// Orders or permits cannot be read or written.
+    #[error("orders and permits: {0}")]
+    Files(#[from] io::Error),
+}
+
+impl Agent<'_> {
+    /// Serves until it cannot go on.
+    pub async fn run(&self) -> Result<Infallible, AgentError> {
+        self.go_on_with_what_stands().await?;
+        loop {
+            let given = self.orders.next().await?;
+            self.carry_out(&given).await?;
+        }
+    }
+
+    /// What another agent, an admin or a boot began is attended to its end first.
+    async fn go_on_with_what_stands(&self) -> Result<(), AgentError> {
+        if let Some(unit) = running(self.manager).await? {
+            tracing::info!(unit, "an operation is on its way");
+            self.attend(unit, None).await?;
+        }
+        let last = Progress::read(&self.tree)?;
+        let is_over = last.as_ref().is_some_and(|last| last.phase.is_end());
+        if stands(&self.tree)? && !is_over {
+            let id = format!("resume-{}", since_boot().as_millis());
+            tracing::info!("what stands is gone on with");
+            self.carry_out(&Given::new(&id, Does::Resume)).await?;
+        }
+        Ok(())
+    }
+
+    async fn carry_out(&self, given: &Given) -> Result<(), AgentError> {
+        let id = &given.id;
+        loop {
+            match hand_over(&self.tree, self.manager, self.program, given).await {
+                Ok(()) => tracing::info!(order = %id, "handed over to the host"),
+                // An admin, or a boot, was first.
+                Err(UnitError::Busy(unit)) => {
+                    self.attend(unit, None).await?;
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            }
+            // What is gone on with has a name of its own.
+            let followed = (given.order != Does::Resume).then_some(id.as_str());
+            let how = self.attend(UNIT, followed).await?;
+            let phase = how.as_ref().map(|how| how.phase);
+            tracing::info!(order = %id, ?phase, "its unit ended");
+            match phase {
+                Some(Phase::Booting) => self.until_it_is_down().await,
+                Some(phase) if phase.is_end() => {
+                    return Ok(self.orders.ended(id, how.as_ref()).await?);
+                }
+                _ => return Err(AgentError::CutShort),
+            }
+        }
+    }
+
+    /// Waits for a boot that was asked for. A node that does not go down is asked again.
+    async fn until_it_is_down(&self) {
+        tokio::time::sleep(GOING_DOWN).await;
+    }
+
+    /// Answers and tells until the unit has ended.
+    async fn attend(
+        &self,
+        unit: &'static str,
+        id: Option<&str>,
+    ) -> Result<Option<Progress>, AgentError> {
+        let questions = Questions::of(&self.tree)?;
+        let ended = tokio::select! {
+            ended = follow(&self.tree, self.manager, (unit, id), self.reporter) => ended?,
+            failed = self.answer(&questions) => match failed? {},
+        };
+        questions.forget()?;
+        Ok(ended)
+    }
+
+    async fn answer(&self, questions: &Questions) -> io::Result<Infallible> {
+        let mut notices = Notices::of(&[questions.folder()])?;
+        loop {
+            if let Some(question) = questions.open()? {
+                tokio::select! {
+                    answer = self.answered(&question) => questions.answer(&answer)?,
+                    // Whoever asked may be gone, and another one there.
+                    changed = until_another(questions, &question, &mut notices) => changed?,
+                }
+            } else {
+                notices.next().await?;
+            }
+        }
+    }
+
+    async fn answered(&self, question: &Question) -> Answer {
+        let Question { id, operation, act } = question;
+        let asked = self.permits.ask(act.clone()).await;
+        let what = match act {
+            Act::Write => "write",
+            Act::Unit { unit } => unit,
+            Act::Boot { .. } => "boot",
+        };
+        let (until, refused) = match asked {
+            Ok(permit) => {
+                let ends = permit.ends().unwrap_or_else(|| since_boot() + PERMIT);
+                tracing::info!(%operation, what, "permitted");
+                (u64::try_from(ends.as_millis()).ok(), None)
+            }
+            Err(why) => {
+                tracing::warn!(%operation, what, why, "not permitted");
+                (None, Some(why))
+            }
+        };
+        Answer { id: id.clone(), until, refused }
+    }
+}
+
+/// Waits until this question is not the open one any more.
+async fn until_another(
+    questions: &Questions,
+    question: &Question,
+    notices: &mut Notices,
+) -> io::Result<()> {
+    while questions.open()?.as_ref() == Some(question) {
+        notices.next().await?;
+    }
+    Ok(())
+}

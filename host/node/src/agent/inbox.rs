@@ -1,0 +1,116 @@
+//! Orders that root puts into a folder, one file each.
+
+use super::Orders;
+use crate::notices::Notices;
+use crate::orders::Given;
+use crate::progress::Progress;
+use crate::tree::{Folder, PathError, Tree};
+use futures::future::LocalBoxFuture;
+use std::io;
+
+/// Where they are.
+pub(super) const FOLDER: &str = "/var/lib/tread/orders";
+const SUFFIX: &str = ".json";
+/// What is added to the name of a file that is no order.
+const REFUSED: &str = ".refused";
+/// More than any order has.
+const MOST: u64 = 256 << 20;
+
+/// A folder of root's, with an order in each file: `NAME.json`. They are taken by name, and
+/// removed when they have ended.
+pub struct Inbox {
+    folder: Folder,
+}
+
+impl Inbox {
+    /// Of this node; the folder is made if it is not there.
+    pub fn of(tree: &Tree) -> Result<Inbox, PathError> {
+        Ok(Inbox { folder: tree.private_folder(FOLDER)? })
+    }
+
+    /// The first order that is one. What is none is given another name.
+    fn first(&self) -> io::Result<Option<Given>> {
+        let mut names = self.folder.names()?;
+        names.sort();
+        for name in names.iter().filter(|name| name.ends_with(SUFFIX)) {
+            let Some(bytes) = self.folder.read(name, MOST)? else { continue };
+            match Given::read(&bytes) {
+                Ok(given) if *name == format!("{}{SUFFIX}", given.id) => return Ok(Some(given)),
+                Ok(given) => self.refuse(name, &format!("its id is {}", given.id))?,
+                Err(error) => self.refuse(name, &error.to_string())?,
+            }
+        }
+        Ok(None)
+    }
+
+    fn refuse(&self, name: &str, why: &str) -> io::Result<()> {
+        tracing::warn!(file = name, why, "this is no order");
+        self.folder.replace(name, &self.folder, &format!("{name}{REFUSED}"))
+    }
+}
+
+impl Orders for Inbox {
+    fn next(&self) -> LocalBoxFuture<'_, io::Result<Given>> {
+        Box::pin(async {
+            let mut notices = Notices::of(&[&self.folder])?;
+            loop {
+                match self.first()? {
+                    Some(given) => return Ok(given),
+                    None => notices.next().await?,
+                }
+            }
+        })
+    }
+
+    fn ended<'o>(
+        &'o self,
+        id: &'o str,
+        _: Option<&'o Progress>,
+    ) -> LocalBoxFuture<'o, io::Result<()>> {
+        Box::pin(async move { self.folder.remove(&format!("{id}{SUFFIX}")) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+    use crate::orders::Does;
+
+    fn text(id: &str) -> Vec<u8> {
+        serde_json::to_vec(&Given::new(id, Does::Resume)).unwrap()
+    }
+
+    #[tokio::test]
+    async fn orders_are_taken_by_name_and_again_until_they_have_ended() {
+        let dir = tempfile::tempdir().unwrap();
+        let inbox = Inbox::of(&Tree::open(dir.path()).unwrap()).unwrap();
+        let at = dir.path().join(FOLDER.trim_start_matches('/'));
+        let waits = inbox.next();
+        tokio::pin!(waits);
+        assert!(futures::future::poll_immediate(&mut waits).await.is_none());
+        // Half a file, and one that is complete.
+        std::fs::write(at.join("2.next"), "{").unwrap();
+        std::fs::write(at.join("2.next"), text("2")).unwrap();
+        std::fs::rename(at.join("2.next"), at.join("2.json")).unwrap();
+        assert_eq!(waits.await.unwrap().id, "2");
+        std::fs::write(at.join("1.json"), text("1")).unwrap();
+        assert_eq!(inbox.next().await.unwrap().id, "1");
+        assert_eq!(inbox.next().await.unwrap().id, "1");
+        inbox.ended("1", None).await.unwrap();
+        assert_eq!(inbox.next().await.unwrap().id, "2");
+    }
+
+    #[tokio::test]
+    async fn what_is_no_order_is_put_aside_and_the_next_one_is_taken() {
+        let dir = tempfile::tempdir().unwrap();
+        let inbox = Inbox::of(&Tree::open(dir.path()).unwrap()).unwrap();
+        let at = dir.path().join(FOLDER.trim_start_matches('/'));
+        std::fs::write(at.join("1.json"), "order").unwrap();
+        std::fs::write(at.join("2.json"), text("other")).unwrap();
+        std::fs::write(at.join("3.json"), text("3")).unwrap();
+        assert_eq!(inbox.next().await.unwrap().id, "3");
+        assert!(at.join("1.json.refused").exists() && at.join("2.json.refused").exists());
+    }
+}

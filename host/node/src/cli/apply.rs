@@ -1,0 +1,110 @@
+//! `tread node apply`.
+
+use super::error::NodeError;
+use super::follow::by_the_unit;
+use super::{RootArgs, WELL, files, show};
+use crate::applied::Applied;
+use crate::boot_units;
+use crate::change::{Order, OrderError, change};
+use crate::documents::{Documents, digest};
+use crate::journal::Journal;
+use crate::operation::needs_files_only;
+use crate::orders::{Does, Given};
+use crate::terms::Terms;
+use crate::tree::Tree;
+use clap::Args;
+use std::path::PathBuf;
+use tread_model::plan::VerifiablePlan;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  tread node apply --config next.yaml --plan plan.json --dry-run
+  tread node apply --config next.yaml --plan plan.json --no-drain   the node is drained already
+  tread node apply --config next.yaml --reboot --no-drain           write it all, and boot
+
+A plan is made by `tread plan now.yaml next.yaml -o json > plan.json`.
+
+Exit codes:
+  0  the node has the new config, or boots to get it
+  1  it was not carried out: nothing was told to any unit
+  5  the node went back to the old config, or is not well";
+
+/// What to apply.
+#[derive(Debug, Args)]
+pub struct ApplyArgs {
+    /// The config that the node is to get: MachineConfigs, as YAML or JSON
+    #[arg(long, value_name = "FILE", required = true)]
+    config: Vec<PathBuf>,
+    /// The plan that leads to it: `tread plan OLD NEW -o json`
+    #[arg(long, value_name = "FILE", required_unless_present = "reboot")]
+    plan: Option<PathBuf>,
+    /// Use the plan that is always allowed: drain, write, reboot, uncordon
+    #[arg(long, conflicts_with = "plan")]
+    reboot: bool,
+    /// Show each step, and every path that would change; change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// The node is drained, or need not be: `drain` and `uncordon` are left out
+    #[arg(long)]
+    no_drain: bool,
+    /// Paths whose difference from the config last applied is accepted, one a line
+    #[arg(long, value_name = "FILE")]
+    accept_drift: Option<PathBuf>,
+    /// The API server that the node has to reach again afterwards, if it reached it before
+    /// (default: the one of the kubelet)
+    #[arg(long, value_name = "HOST:PORT")]
+    api_server: Option<String>,
+    /// For how many seconds a unit has to stay well after it was told (default: 10)
+    #[arg(long, value_name = "SECONDS")]
+    well_for: Option<u64>,
+    #[command(flatten)]
+    root: RootArgs,
+}
+
+impl ApplyArgs {
+    pub(super) fn run(&self) -> Result<u8, NodeError> {
+        let tree = self.root.tree()?;
+        let documents = files::documents(&self.config)?;
+        let plan = self.plan(&tree, &documents)?;
+        let accept = self.accept_drift.as_deref().map_or(Ok(Vec::new()), files::lines)?;
+        if self.root.runs() && !self.dry_run {
+            let plan = Some(Box::new(plan));
+            let drained = self.no_drain;
+            let order = Does::Apply { config: documents, plan, accept, drained };
+            let (api_server, default) = (self.api_server.clone(), Terms::default());
+            let well_for = self.well_for.unwrap_or(default.well_for);
+            let terms = Terms { api_server, well_for, ..default };
+            return by_the_unit(
+                &tree,
+                &Given { terms, ..Given::new(&files::operation_id(), order) },
+            );
+        }
+        let host = self.root.host(&tree)?;
+        let label = |path: &str, kind| host.label(path, kind);
+        let others = if self.root.runs() { boot_units::targets() } else { Vec::new() };
+        let order = Order { id: files::operation_id(), documents, plan, accept, others };
+        let change = change(&tree, &host, &label, &order)?;
+        needs_files_only(&change)?;
+        if self.dry_run {
+            show::dry_run(&order.plan, &change.ready.record)?;
+            return Ok(WELL);
+        }
+        let journal = Journal::open(&tree)?;
+        journal.write(&change.ready.record, &change.ready.new)?;
+        journal.finish()?;
+        let names = change.ready.record.entries.len();
+        show::line(&format!("written: {names} names; no unit was told"))?;
+        Ok(WELL)
+    }
+
+    fn plan(&self, tree: &Tree, documents: &Documents) -> Result<VerifiablePlan, NodeError> {
+        match &self.plan {
+            Some(file) => Ok(VerifiablePlan::read(&files::bytes(file)?)?),
+            None => {
+                let applied = Applied::read(tree)?.ok_or(OrderError::Unknown)?;
+                let from = digest(&applied.documents.config()?)?;
+                Ok(VerifiablePlan::always_allowed(from, digest(&documents.config()?)?))
+            }
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! `tread node carry-out` and `tread node resume`: what the units of the host run.
+
+use super::error::NodeError;
+use super::show::Terminal;
+use super::{BUS, NOT_WELL, WELL, blocking, files, show};
+use crate::applied::Applied;
+use crate::boot_units;
+use crate::change::{Order, OrderError, adopt};
+use crate::documents::{Documents, digest};
+use crate::host::ThisHost;
+use crate::journal::{Journal, stands};
+use crate::operation::{Ended, Node, OperationError, Patience, terms_of};
+use crate::orders::{Does, Given, Handed};
+use crate::permits::{Alone, ByFile, Permits};
+use crate::prepare::Label;
+use crate::program;
+use crate::progress::{Phase, Progress};
+use crate::systemd::Manager;
+use crate::terms::{Asked, Terms};
+use crate::tree::Tree;
+use clap::Args;
+use std::path::Path;
+use std::time::Duration;
+use tread_model::plan::VerifiablePlan;
+
+pub(super) const RESUME_EXAMPLES: &str = "\
+Examples:
+  tread node resume                  the steps that are left, and the proof that it is well";
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  tread node carry-out 1763840000000-17      an order below /var/lib/tread/node/orders
+
+Exit codes:
+  0  the node has the new config, or boots to get it
+  1  it was refused: nothing was touched
+  5  the node went back to the old config, or is not well";
+
+/// How long systemd may take to read its units.
+const RELOAD: Duration = Duration::from_secs(60);
+
+/// Which order.
+#[derive(Debug, Args)]
+pub struct CarryOutArgs {
+    /// What the order is called
+    #[arg(value_name = "ID")]
+    id: String,
+}
+
+impl CarryOutArgs {
+    pub(super) fn run(&self) -> Result<u8, NodeError> {
+        let tree = Tree::open(Path::new("/"))?;
+        let handed = Handed::of(&tree)?;
+        let given = handed.get(&self.id)?;
+        let ended = carried_out(&tree, given);
+        if let Err(error) = &ended {
+            self.cut_short(&tree, &error.to_string())?;
+        }
+        handed.forget()?;
+        told(&ended?)
+    }
+}
+
+impl CarryOutArgs {
+    /// Says why it goes no further: it was not begun, or it waits for whoever mends that.
+    fn cut_short(&self, tree: &Tree, because: &str) -> Result<(), NodeError> {
+        let known = Progress::read(tree)?.filter(|known| known.operation == self.id);
+        let told = match known {
+            Some(known) if known.phase.is_end() => return Ok(()),
+            Some(known) if stands(tree)? => {
+                let message = tread_model::text::one_line_within(because, 4096).0;
+                Progress { phase: Phase::Waiting, message, ..known }
+            }
+            _ => Progress::refused(&self.id, because),
+        };
+        Ok(told.write(tree)?)
+    }
+}
+
+/// Carries an order out, or goes on with it where this order is what stands: a signal may
+/// have ended the process that began it.
+fn carried_out(tree: &Tree, given: Given) -> Result<Ended, NodeError> {
+    let host = ThisHost::read(tree, true)?;
+    let label = |path: &str, kind| host.label(path, kind);
+    let standing = Journal::open_soon(tree)?.standing()?;
+    let goes_on =
+        standing.as_ref().filter(|it| it.record.id == given.id || given.order == Does::Resume);
+    let (id, terms) = match goes_on {
+        Some(standing) => (standing.record.id.clone(), terms_of(standing)),
+        None => (given.id.clone(), given.terms.clone()),
+    };
+    let manager = Manager::new(BUS, terms.limits());
+    let terminal = Terminal::default();
+    let permits = permits(tree, &id, terms.permits);
+    let of_host = (&host, &label as &Label<'_>);
+    let node = this_node(tree, of_host, &manager, (&*permits, terms), &terminal);
+    if goes_on.is_some() {
+        return Ok(blocking(node.go_on())??);
+    }
+    if let Some(ended) = ended_before(tree, &given)? {
+        return Ok(ended);
+    }
+    if standing.is_none() {
+        become_current(tree)?;
+    }
+    let others = boot_units::targets();
+    match given.order {
+        Does::Resume => Ok(Ended::Nothing),
+        Does::Apply { config, plan, accept, drained } => {
+            let plan = plan.map_or_else(|| always_allowed(tree, &config), |plan| Ok(*plan))?;
+            let order = Order { id: given.id, documents: config, plan, accept, others };
+            Ok(blocking(node.carry_out(&order, drained))??)
+        }
+        Does::Adopt { config, differs, drained, give_up } => {
+            if give_up {
+                let journal = Journal::open_soon(tree)?;
+                journal.settle()?;
+                journal.finish()?;
+            }
+            let order = (&*given.id, config, differs);
+            let adoption = adopt(tree, &host, &label, order, others)?;
+            let adopted = async {
+                let ended = node.adopt(adoption, drained).await?;
+                manager.daemon_reload(RELOAD).await?;
+                Ok::<Ended, OperationError>(ended)
+            };
+            Ok(blocking(adopted)??)
+        }
+    }
+}
+
+/// How this order ended, where only the process that carried it out did not end well.
+fn ended_before(tree: &Tree, given: &Given) -> Result<Option<Ended>, NodeError> {
+    let Some(progress) = Progress::read(tree)? else { return Ok(None) };
+    if progress.operation != given.id {
+        return Ok(None);
+    }
+    let because = progress.message;
+    Ok(match progress.phase {
+        Phase::Done => Some(Ended::Done),
+        Phase::WentBack => Some(Ended::WentBack { because }),
+        Phase::Refused => return Err(NodeError::Said(because)),
+        _ => None,
+    })
+}
+
+/// The program that runs is the one that units at the next boot run.
+fn become_current(tree: &Tree) -> Result<(), NodeError> {
+    let digest = program::install(tree, &files::own_executable()?)?;
+    Ok(program::make_current(tree, &digest)?)
+}
+
+/// The plan that is always allowed, from what was applied last to this config.
+fn always_allowed(tree: &Tree, config: &Documents) -> Result<VerifiablePlan, NodeError> {
+    let applied = Applied::read(tree)?.ok_or(OrderError::Unknown)?;
+    let from = digest(&applied.documents.config()?)?;
+    Ok(VerifiablePlan::always_allowed(from, digest(&config.config()?)?))
+}
+
+pub(super) fn resume() -> Result<u8, NodeError> {
+    let tree = Tree::open(Path::new("/"))?;
+    let host = ThisHost::read(&tree, true)?;
+    let label = |path: &str, kind| host.label(path, kind);
+    let Some(standing) = Journal::open_soon(&tree)?.standing()? else {
+        return told(&Ended::Nothing);
+    };
+    let terms = terms_of(&standing);
+    let manager = Manager::new(BUS, terms.limits());
+    let terminal = Terminal::default();
+    let permits = permits(&tree, &standing.record.id, terms.permits);
+    let of_host = (&host, &label as &Label<'_>);
+    let node = this_node(&tree, of_host, &manager, (&*permits, terms), &terminal);
+    told(&blocking(node.go_on())??)
+}
+
+fn this_node<'n>(
+    tree: &Tree,
+    (host, label): (&'n ThisHost, &'n Label<'n>),
+    manager: &'n Manager,
+    (permits, terms): (&'n dyn Permits, Terms),
+    reporter: &'n Terminal,
+) -> Node<'n> {
+    let (patience, kernel) = (Patience::default(), &Manager::reboot_by_kernel);
+    let tree = tree.clone();
+    Node { tree, host, label, manager, permits, reporter, terms, patience, kernel }
+}
+
+fn permits(tree: &Tree, operation: &str, asked: Asked) -> Box<dyn Permits> {
+    match asked {
+        Asked::Agent => Box::new(ByFile::new(tree, operation)),
+        Asked::Nobody => Box::new(Alone),
+    }
+}
+
+fn told(ended: &Ended) -> Result<u8, NodeError> {
+    let (text, code) = match ended {
+        Ended::Nothing => ("nothing to go on with".to_owned(), WELL),
+        Ended::Done => ("done: the node has the new config".to_owned(), WELL),
+        Ended::WentBack { because } => {
+            (format!("the node has the old config again: {because}"), NOT_WELL)
+        }
+        Ended::Degraded { because } => (format!("the node is not well: {because}"), NOT_WELL),
+    };
+    show::line(&text)?;
+    Ok(code)
+}

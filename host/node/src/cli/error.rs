@@ -1,0 +1,64 @@
+//! Why a command came to nothing.
+
+use super::files::FileError;
+use crate::applied::AppliedError;
+use crate::change::OrderError;
+use crate::host::HostError;
+use crate::journal::JournalError;
+use crate::operation::OperationError;
+use crate::operation_unit::UnitError;
+use crate::orders::BadOrder;
+use crate::tree::PathError;
+use std::io;
+use tread_model::plan::PlanFault;
+use tread_model::problem::Problems;
+
+/// Why a command came to nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum NodeError {
+    /// A file that was named cannot be read.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The host is not known.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// What was applied last is not known.
+    #[error(transparent)]
+    Applied(#[from] AppliedError),
+    /// A config cannot be read.
+    #[error("{0}")]
+    Config(#[from] Problems),
+    /// The plan is none.
+    #[error(transparent)]
+    Plan(#[from] PlanFault),
+    /// It is not carried out.
+    #[error(transparent)]
+    Operation(#[from] OperationError),
+    /// It was not begun, or was gone back from: as the unit that carried it out says.
+    #[error("{0}")]
+    Said(String),
+    /// The order is none.
+    #[error(transparent)]
+    Order(#[from] BadOrder),
+    /// The unit that carries it out was not started, or is not followed.
+    #[error(transparent)]
+    Unit(#[from] UnitError),
+    /// A path leads nowhere.
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// The system does not answer.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
+
+impl From<OrderError> for NodeError {
+    fn from(error: OrderError) -> NodeError {
+        NodeError::Operation(error.into())
+    }
+}
+
+impl From<JournalError> for NodeError {
+    fn from(error: JournalError) -> NodeError {
+        NodeError::Operation(error.into())
+    }
+}

@@ -1,0 +1,41 @@
+//! An order of an admin's, carried out by the unit of the host, and told on the terminal.
+
+use super::error::NodeError;
+use super::show::Terminal;
+use super::{BUS, NOT_WELL, WELL, blocking, files, show};
+use crate::operation_unit::{UNIT, follow, hand_over};
+use crate::orders::Given;
+use crate::progress::Phase;
+use crate::systemd::{Limits, Manager};
+use crate::tree::Tree;
+
+/// Hands it over, and tells how it goes on until it ends. It goes on if nobody listens.
+pub(super) fn by_the_unit(tree: &Tree, given: &Given) -> Result<u8, NodeError> {
+    let manager = Manager::new(BUS, Limits::default());
+    let terminal = Terminal::default();
+    let program = files::own_executable()?;
+    let progress = blocking(async {
+        hand_over(tree, &manager, &program, given).await?;
+        show::line(&format!("{UNIT} carries it out, also if you leave: tread node status"))?;
+        Ok::<_, NodeError>(follow(tree, &manager, (UNIT, Some(&given.id)), &terminal).await?)
+    })??;
+    let Some(progress) = progress else {
+        let why = format!("{UNIT} ended before it began; see journalctl -u {UNIT}");
+        return Err(NodeError::Said(why));
+    };
+    match progress.phase {
+        Phase::Done => Ok(WELL),
+        Phase::Booting => {
+            show::line("the node boots; afterwards: tread node status")?;
+            Ok(WELL)
+        }
+        Phase::Refused => Err(NodeError::Said(progress.message)),
+        Phase::WentBack | Phase::Degraded => Ok(NOT_WELL),
+        Phase::Writing | Phase::Waiting | Phase::Acting | Phase::Proving | Phase::GoingBack => {
+            let why = format!(
+                "{UNIT} ended in the middle; see journalctl -u {UNIT}, then: tread node resume"
+            );
+            Err(NodeError::Said(why))
+        }
+    }
+}

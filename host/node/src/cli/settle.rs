@@ -1,0 +1,65 @@
+//! `tread node settle`: what was cut short becomes whole, without a bus and without network.
+
+use super::error::NodeError;
+use super::{NOT_WELL, RootArgs, WELL, blocking, show};
+use crate::journal::{Direction, Journal, JournalError};
+use crate::systemd::{Limits, Manager};
+use std::time::Duration;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  tread node settle                  what was cut short, on this system
+  tread node settle --root /mnt      of another system's tree
+
+Exit codes:
+  0  nothing is half done
+  1  it could not be settled
+  5  somebody else changed a name meanwhile: it was left as it is";
+
+/// How long systemd may take to read its units, while everything else waits for it.
+const RELOAD: Duration = Duration::from_secs(20);
+
+impl RootArgs {
+    pub(super) fn settle(&self) -> Result<u8, NodeError> {
+        let tree = self.tree()?;
+        let settled = {
+            let journal = match Journal::open(&tree) {
+                // A service that needs this unit is restarted by an operation's own plan.
+                Err(JournalError::Busy) if self.runs() => {
+                    show::line("an operation is on its way, and settles itself")?;
+                    return Ok(WELL);
+                }
+                opened => opened?,
+            };
+            let standing = journal.standing()?;
+            let settled = journal.settle()?;
+            // What has no plan has no steps that would follow.
+            let is_over = !self.runs() || standing.is_some_and(|it| it.record.order.is_null());
+            if is_over && settled.is_some() {
+                journal.finish()?;
+            }
+            settled
+        };
+        let Some(settled) = settled else {
+            show::line("nothing to settle")?;
+            return Ok(WELL);
+        };
+        let which = match settled.direction {
+            Direction::Forward => "the new config is whole",
+            Direction::Undone | Direction::Back => "the old config is whole again",
+        };
+        show::line(&format!("settled: {which}"))?;
+        for path in &settled.left {
+            show::line(&format!("left as it is, since somebody else changed it: {path}"))?;
+        }
+        if self.runs() && settled.changed {
+            // What systemd read of its units before this is older than what is there.
+            let manager = Manager::before_the_bus(Limits::default());
+            // Names are whole whether or not it is heard: whoever goes on tells it again.
+            if let Err(problem) = blocking(manager.daemon_reload(RELOAD))? {
+                show::line(&format!("systemd did not read its units again yet: {problem}"))?;
+            }
+        }
+        Ok(if settled.left.is_empty() { WELL } else { NOT_WELL })
+    }
+}

@@ -1,0 +1,183 @@
+//! An operation that is gone on with, from wherever it was cut short.
+
+use super::telling::Telling;
+use super::{ENDED, Ended, Kept, Node, OperationError};
+use crate::api_server;
+use crate::journal::{Journal, Note, Standing};
+use crate::permits::Act;
+use crate::progress::Phase;
+use std::time::Duration;
+use tread_model::plan::Step;
+
+/// The most boots that an operation asks for: one for its plan or for a step that failed,
+/// and one more to go back.
+const MOST_BOOTS: usize = 2;
+
+/// An operation that is gone on with.
+pub(super) struct Going<'g> {
+    pub(super) node: &'g Node<'g>,
+    pub(super) journal: &'g Journal,
+    pub(super) standing: Standing,
+    pub(super) kept: Kept,
+    /// This boot.
+    pub(super) boot: String,
+    pub(super) telling: Telling<'g>,
+}
+
+impl Going<'_> {
+    /// The boots in which one was asked for.
+    fn asked(&self) -> Vec<&str> {
+        let asked = self.standing.notes.iter().filter_map(|note| match note {
+            Note::BootAsked { boot } => Some(boot.as_str()),
+            _ => None,
+        });
+        let mut asked: Vec<&str> = asked.collect();
+        asked.dedup();
+        asked
+    }
+
+    /// Whether the node booted since the operation began: a boot does all that steps do.
+    pub(super) fn was_booted(&self) -> bool {
+        self.kept.boot != self.boot
+    }
+
+    pub(super) async fn forward(mut self) -> Result<Ended, OperationError> {
+        if self.asked().contains(&self.boot.as_str()) {
+            return self.boots("").await;
+        }
+        if !self.was_booted() {
+            self.telling.phase(Phase::Acting, "");
+            if let Err(why) = self.act().await? {
+                return self.boots(&why).await;
+            }
+            if self.kept.plan.steps.contains(&Step::Reboot) {
+                return self.boots("").await;
+            }
+        }
+        self.telling.absorbed();
+        self.telling.phase(Phase::Proving, "");
+        match self.proof().await? {
+            Ok(()) => {
+                if let Some(address) = self.cut_off_from().await {
+                    return self.gone_back_from(&address).await;
+                }
+                // Told first: who finds no operation knows how the last one ended.
+                self.telling.phase(Phase::Done, "");
+                self.journal.finish()?;
+                Ok(Ended::Done)
+            }
+            // Without a boot that was asked for, a boot is what comes first (law 9).
+            Err(why) if !self.was_booted() => self.boots(&why).await,
+            Err(why) => {
+                self.journal.take_back(&why, false)?;
+                self.boots(&why).await
+            }
+        }
+    }
+
+    /// The API server that was reached before and is not any more, if it is so.
+    async fn cut_off_from(&self) -> Option<String> {
+        let Kept { reached, terms, .. } = &self.kept;
+        let address =
+            reached.clone().filter(|_| !self.standing.notes.contains(&Note::Unreached))?;
+        if !api_server::answers(&address).await {
+            self.telling.message(&format!("waiting for the API server at {address}"));
+            let limit = Duration::from_secs(terms.cut_off);
+            if !api_server::answers_within(&address, limit).await {
+                return Some(address);
+            }
+        }
+        None
+    }
+
+    /// Goes back from a config that cut the node off: as it came, by units or by a boot.
+    async fn gone_back_from(self, address: &str) -> Result<Ended, OperationError> {
+        let seconds = self.kept.terms.cut_off;
+        let why = format!(
+            "the API server at {address} was reached before, and for {seconds} s after the last step it was not"
+        );
+        let by_units = !self.was_booted();
+        self.journal.take_back(&why, by_units)?;
+        match by_units {
+            true => self.back_by_units(why).await,
+            false => self.boots(&why).await,
+        }
+    }
+
+    /// Tells the units of the plan what is there again, and proves that the node is well.
+    async fn back_by_units(self, because: String) -> Result<Ended, OperationError> {
+        self.telling.phase(Phase::GoingBack, &because);
+        if let Err(why) = self.units_again().await {
+            return self.boots(&format!("{because}; with the old config: {why}")).await;
+        }
+        match self.proof().await? {
+            Ok(()) => self.went_back(because),
+            Err(why) => self.boots(&format!("{because}; with the old config: {why}")).await,
+        }
+    }
+
+    fn went_back(self, because: String) -> Result<Ended, OperationError> {
+        self.telling.phase(Phase::WentBack, &because);
+        self.journal.finish()?;
+        Ok(Ended::WentBack { because })
+    }
+
+    pub(super) async fn back(self) -> Result<Ended, OperationError> {
+        let decided = self.standing.notes.iter().rev().find_map(|note| match note {
+            Note::Back { because, by_units } => Some((because.clone(), *by_units)),
+            _ => None,
+        });
+        let (because, by_units) = decided.unwrap_or_default();
+        let booted_since = self.asked().last().is_some_and(|asked| *asked != self.boot);
+        // Files went back after the last boot that was asked for, unless one was asked for
+        // since: the note of going back stands before that of the boot.
+        let position = |wanted: fn(&Note) -> bool| self.standing.notes.iter().rposition(wanted);
+        let back_at = position(|note| matches!(note, Note::Back { .. }));
+        let boot_at = position(|note| matches!(note, Note::BootAsked { .. }));
+        if by_units && boot_at < back_at {
+            return self.back_by_units(because).await;
+        }
+        if boot_at < back_at || !booted_since {
+            return self.boots(&because).await;
+        }
+        self.telling.phase(Phase::Proving, &because);
+        match self.proof().await? {
+            Ok(()) => self.went_back(because),
+            Err(why) => {
+                let why = format!("{because}; with the old config: {why}");
+                self.degraded(&why).await
+            }
+        }
+    }
+
+    /// Asks for a boot, if there may be one more.
+    async fn boots(self, because: &str) -> Result<Ended, OperationError> {
+        if !self.asked().contains(&self.boot.as_str()) {
+            if self.asked().len() >= MOST_BOOTS {
+                let why = format!("{because}; {MOST_BOOTS} boots were asked for already");
+                return self.degraded(&why).await;
+            }
+            // The permit for one boot covers the one by which the node goes back: from the
+            // cluster nobody could help it.
+            if self.asked().is_empty() {
+                let act = Act::Boot { because: because.to_owned() };
+                let permit = self.node.permit(&self.telling, act).await?;
+                if !permit.holds() {
+                    return Err(OperationError::Forbidden(ENDED.to_owned()));
+                }
+            }
+            self.journal.note(&Note::BootAsked { boot: self.boot.clone() })?;
+        }
+        self.telling.phase(Phase::Booting, because);
+        let note = |text: String| self.telling.message(&text);
+        let failed = self.node.manager.reboot(self.node.patience.reboot, note, self.node.kernel);
+        let problem = failed.await;
+        self.degraded(&problem.to_string()).await
+    }
+
+    pub(super) async fn degraded(self, because: &str) -> Result<Ended, OperationError> {
+        // The operation stands: what it began with can still be gone back to.
+        self.telling.phase(Phase::Degraded, because);
+        Ok(Ended::Degraded { because: because.to_owned() })
+    }
+}

@@ -1,0 +1,60 @@
+//! How far an operation is, as it is told while it goes on.
+
+use super::Node;
+use crate::progress::{Phase, Progress, StepState};
+use std::cell::RefCell;
+
+/// Tells how far it is.
+pub(super) struct Telling<'t> {
+    node: &'t Node<'t>,
+    progress: RefCell<Progress>,
+}
+
+impl<'t> Telling<'t> {
+    pub(super) fn new(node: &'t Node<'t>, progress: Progress) -> Telling<'t> {
+        Telling { node, progress: RefCell::new(progress) }
+    }
+
+    pub(super) fn tell(&self, change: impl FnOnce(&mut Progress)) {
+        let mut progress = self.progress.borrow_mut();
+        change(&mut progress);
+        // Whoever cannot be told does not stop it.
+        let _ = progress.write(&self.node.tree);
+        self.node.reporter.report(&progress);
+    }
+
+    pub(super) fn phase(&self, phase: Phase, message: &str) {
+        self.tell(|progress| {
+            progress.phase = phase;
+            progress.message = tread_model::text::one_line_within(message, 4096).0;
+        });
+    }
+
+    pub(super) fn message(&self, message: &str) {
+        self.tell(|progress| progress.message = message.to_owned());
+    }
+
+    pub(super) fn absorbed(&self) {
+        self.tell(|progress| {
+            for step in &mut progress.steps {
+                if matches!(step.state, StepState::Waiting | StepState::Running) {
+                    step.state = StepState::Absorbed;
+                }
+            }
+        });
+    }
+
+    /// Says that it waits for a permit, if it has to wait at all.
+    pub(super) async fn while_waiting<T>(&self, asked: impl Future<Output = T>) -> T {
+        tokio::pin!(asked);
+        let at_once = futures::future::poll_immediate(&mut asked).await;
+        if let Some(answer) = at_once {
+            return answer;
+        }
+        let phase = self.progress.borrow().phase;
+        self.phase(Phase::Waiting, "");
+        let answer = asked.await;
+        self.phase(phase, "");
+        answer
+    }
+}

@@ -1,0 +1,107 @@
+//! What changes the node runs as a unit of the host: an order is handed over to it, and it is
+//! followed until it ends. Whoever did so may die meanwhile.
+
+use crate::boot_units::RESUME;
+use crate::journal::{STATE, stands};
+use crate::notices::Notices;
+use crate::orders::{Does, Given, Handed};
+use crate::program;
+use crate::progress::{Progress, Reporter};
+use crate::systemd::{Lasting, Manager, Problem, Started};
+use crate::tree::{PathError, Tree};
+use std::io;
+
+/// What it is called.
+pub const UNIT: &str = "tread-operation.service";
+
+/// Why an order was not handed over, or is not followed any more.
+#[derive(Debug, thiserror::Error)]
+pub enum UnitError {
+    /// One operation at a time.
+    #[error("an operation is on its way ({0}); wait until it is done: tread node status")]
+    Busy(&'static str),
+    /// A path leads nowhere.
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// systemd does not do it.
+    #[error(transparent)]
+    Systemd(#[from] Problem),
+    /// The node does not say what changes.
+    #[error("{STATE} cannot be watched: {0}")]
+    Watch(#[from] io::Error),
+}
+
+/// Starts the unit that carries an order out, by this program. What stands is gone on with by
+/// the program that began it.
+pub async fn hand_over(
+    tree: &Tree,
+    manager: &Manager,
+    program: &[u8],
+    given: &Given,
+) -> Result<(), UnitError> {
+    if let Some(unit) = running(manager).await? {
+        return Err(UnitError::Busy(unit));
+    }
+    let own = program::install(tree, program)?;
+    let digest = match given.order {
+        Does::Resume if stands(tree)? => program::current(tree)?.unwrap_or(own),
+        _ => own,
+    };
+    Handed::of(tree)?.put(given)?;
+    let path = program::path_of(&digest);
+    let lasting = Lasting {
+        unit: UNIT,
+        description: "Bring this node to another configuration",
+        argv: vec![&path, "node", "carry-out", &given.id],
+    };
+    match manager.start_lasting(&lasting).await? {
+        Started::Now => Ok(()),
+        Started::RunsAlready => Err(UnitError::Busy(UNIT)),
+    }
+}
+
+/// The unit that changes this node right now.
+pub async fn running(manager: &Manager) -> Result<Option<&'static str>, Problem> {
+    for unit in [UNIT, RESUME] {
+        if manager.runs(unit).await? {
+            return Ok(Some(unit));
+        }
+    }
+    Ok(None)
+}
+
+/// Tells how far an operation is until its unit has ended; returns what is known of it then.
+/// Without an id, it is whichever goes on there.
+pub async fn follow(
+    tree: &Tree,
+    manager: &Manager,
+    (unit, id): (&str, Option<&str>),
+    reporter: &dyn Reporter,
+) -> Result<Option<Progress>, UnitError> {
+    let state = tree.private_folder(STATE)?;
+    let mut notices = Notices::of(&[&state])?;
+    let ended = manager.until_it_ends(unit);
+    tokio::pin!(ended);
+    let mut told = None;
+    let mut tell = || {
+        let is_it = |progress: &Progress| id.is_none_or(|id| progress.operation == id);
+        let progress = Progress::read(tree)?.filter(is_it);
+        if let Some(progress) = &progress
+            && told.as_ref() != Some(progress)
+        {
+            reporter.report(progress);
+            told = Some(progress.clone());
+        }
+        Ok::<_, PathError>(progress)
+    };
+    loop {
+        tell()?;
+        tokio::select! {
+            changed = notices.next() => changed?,
+            ended = &mut ended => {
+                ended?;
+                return Ok(tell()?);
+            }
+        }
+    }
+}

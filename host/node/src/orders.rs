@@ -1,0 +1,221 @@
+//! Orders as files: what is handed over to the unit of the host that carries it out, and what
+//! root puts where an agent looks.
+
+use crate::documents::Documents;
+use crate::journal::STATE;
+use crate::terms::Terms;
+use crate::tree::{Folder, Owner, PathError, Tree};
+use serde::{Deserialize, Serialize};
+use std::io;
+use tread_model::plan::VerifiablePlan;
+
+/// The version of the file.
+pub const SCHEMA: &str = "tread.dev/order/v1";
+/// More than any order has: a config, and its plan.
+const MOST: u64 = 256 << 20;
+
+/// An order, as a file has it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Given {
+    /// The version of the file.
+    pub schema: String,
+    /// What it is called, once and for all: no two of a node have the same.
+    pub id: String,
+    /// What is to be done.
+    pub order: Does,
+    /// On which terms.
+    #[serde(default)]
+    pub terms: Terms,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "camelCase", rename_all_fields = "camelCase")]
+#[serde(deny_unknown_fields)]
+pub enum Does {
+    /// From the config last applied to this one.
+    Apply {
+        /// The config.
+        config: Documents,
+        /// The plan; the one that is always allowed where there is none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        plan: Option<Box<VerifiablePlan>>,
+        /// Paths whose difference from the config last applied is accepted.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        accept: Vec<String>,
+        /// Whether the node is drained, or need not be.
+        #[serde(default)]
+        drained: bool,
+    },
+    /// The node is said to have this config.
+    Adopt {
+        /// The config.
+        config: Documents,
+        /// What is done about what differs.
+        #[serde(default)]
+        differs: crate::change::Adopt,
+        /// Whether the node is drained, or need not be.
+        #[serde(default)]
+        drained: bool,
+        /// Whether an operation that stands is ended first.
+        #[serde(default)]
+        give_up: bool,
+    },
+    /// What stands is gone on with.
+    Resume,
+}
+
+/// Why an order is none.
+#[derive(Debug, thiserror::Error)]
+pub enum BadOrder {
+    /// It cannot be read.
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// It is not there any more.
+    #[error("the order {0} is gone: another one took its place; give it again")]
+    Gone(String),
+    /// It is not as an order is.
+    #[error("it is not an order of this version of tread ({SCHEMA}): {0}")]
+    Form(String),
+}
+
+impl Given {
+    /// An order on the usual terms: it asks nobody.
+    pub fn new(id: &str, order: Does) -> Given {
+        let (schema, id) = (SCHEMA.to_owned(), id.to_owned());
+        Given { schema, id, order, terms: Terms::default() }
+    }
+
+    /// Reads one. An order of another version, or with fields that this one does not know,
+    /// is refused: nothing of it is left out.
+    pub fn read(bytes: &[u8]) -> Result<Given, BadOrder> {
+        #[derive(Deserialize)]
+        struct Head {
+            schema: String,
+        }
+        let form = |error: serde_json::Error| BadOrder::Form(error.to_string());
+        let head: Head = serde_json::from_slice(bytes).map_err(form)?;
+        if head.schema != SCHEMA {
+            return Err(BadOrder::Form(format!(
+                "it is {}",
+                tread_model::text::one_line_within(&head.schema, 100).0
+            )));
+        }
+        let given: Given = serde_json::from_slice(bytes).map_err(form)?;
+        match is_a_name(&given.id) {
+            true => Ok(given),
+            false => Err(BadOrder::Form(
+                "its id has to be 1 to 100 letters, digits, `.`, `_` and `-`, not first a `.`"
+                    .to_owned(),
+            )),
+        }
+    }
+}
+
+/// Whether it can be the name of a file.
+fn is_a_name(id: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    (1..=100).contains(&id.len()) && !id.starts_with('.') && id.chars().all(fits)
+}
+
+/// The orders that were handed over and are not carried out yet.
+pub struct Handed(Folder);
+
+impl Handed {
+    /// Of this node.
+    pub fn of(tree: &Tree) -> Result<Handed, PathError> {
+        drop(tree.private_folder(STATE)?);
+        Ok(Handed(tree.private_folder(&format!("{STATE}/orders"))?))
+    }
+
+    /// Keeps an order for the unit that carries it out, and forgets all others: only while no
+    /// such unit runs.
+    pub fn put(&self, given: &Given) -> Result<(), PathError> {
+        let put = || {
+            self.forget()?;
+            let owner = Owner { mode: 0o600, ..self.0.own_stat()?.owner };
+            self.0.create(&given.id, &serde_json::to_vec(given)?, owner, &[])
+        };
+        put().map_err(|error: io::Error| PathError::io(self.0.path(), error))
+    }
+
+    /// The order of this name.
+    pub fn get(&self, id: &str) -> Result<Given, BadOrder> {
+        let failed = |error| PathError::io(self.0.path(), error);
+        match self.0.read(id, MOST).map_err(failed)? {
+            Some(bytes) => Given::read(&bytes),
+            None => Err(BadOrder::Gone(id.to_owned())),
+        }
+    }
+
+    /// None of them is carried out any more.
+    pub fn forget(&self) -> io::Result<()> {
+        self.0.names()?.iter().try_for_each(|name| self.0.remove(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+    use crate::terms::Asked;
+
+    fn text(order: &str) -> String {
+        format!(r#"{{"schema":"tread.dev/order/v1","id":"a","order":{order}}}"#)
+    }
+
+    #[test]
+    fn an_order_is_read_as_it_was_written() {
+        let config = Documents::default();
+        for order in [
+            Does::Resume,
+            Does::Apply {
+                config: config.clone(),
+                plan: None,
+                accept: vec!["/a".to_owned()],
+                drained: true,
+            },
+            Does::Adopt {
+                config,
+                differs: crate::change::Adopt::Keep,
+                drained: false,
+                give_up: true,
+            },
+        ] {
+            let terms = Terms { permits: Asked::Agent, ..Terms::default() };
+            let given = Given { terms, ..Given::new("a-1.x", order) };
+            assert_eq!(Given::read(&serde_json::to_vec(&given).unwrap()).unwrap(), given);
+        }
+    }
+
+    #[test]
+    fn an_order_that_is_not_known_whole_is_refused() {
+        assert!(Given::read(text(r#"{"is":"resume"}"#).as_bytes()).is_ok());
+        for (what, bad) in [
+            ("another order", text(r#"{"is":"repartition"}"#)),
+            ("another field", text(r#"{"is":"apply","config":[],"forced":true}"#)),
+            ("another version", text(r#"{"is":"resume"}"#).replace("v1", "v2")),
+            ("a name with folders", text(r#"{"is":"resume"}"#).replace("\"a\"", "\"../a\"")),
+            ("no name", text(r#"{"is":"resume"}"#).replace("\"a\"", "\"\"")),
+            ("another field beside", text(r#"{"is":"resume"},"soon":1"#)),
+            ("no JSON", "order".to_owned()),
+        ] {
+            assert!(Given::read(bad.as_bytes()).is_err(), "{what}");
+        }
+    }
+
+    #[test]
+    fn an_order_that_was_handed_over_takes_the_place_of_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let handed = Handed::of(&Tree::open(dir.path()).unwrap()).unwrap();
+        for id in ["one", "two"] {
+            handed.put(&Given::new(id, Does::Resume)).unwrap();
+        }
+        assert_eq!(handed.get("two").unwrap().id, "two");
+        assert!(handed.get("one").unwrap_err().to_string().contains("give it again"));
+        handed.forget().unwrap();
+        assert!(handed.get("two").is_err());
+    }
+}

@@ -1,0 +1,156 @@
+//! Permits between a unit of the host, which asks, and an agent, which answers: by two files
+//! in a folder of root's. Whoever of them dies and comes again finds the question, or the
+//! answer, where it was.
+
+use super::{Act, Permit, Permits};
+use crate::clock::since_boot;
+use crate::notices::Notices;
+use crate::tree::{Folder, Owner, Tree};
+use futures::future::LocalBoxFuture;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::cell::Cell;
+use std::io;
+use std::time::Duration;
+
+/// Where both files are.
+const FOLDER: &str = "/var/lib/tread/permits";
+const QUESTION: &str = "question";
+const ANSWER: &str = "answer";
+const MOST: u64 = 1 << 16;
+
+/// What is asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Question {
+    /// No two questions of a boot have the same.
+    pub id: String,
+    /// The operation that asks.
+    pub operation: String,
+    /// What it would do.
+    pub act: Act,
+}
+
+/// What is answered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Answer {
+    /// The question.
+    pub id: String,
+    /// Until when, in milliseconds since the boot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<u64>,
+    /// Why it may not be done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+}
+
+/// The folder with both files, which is made if it is not there.
+fn folder(tree: &Tree) -> io::Result<Folder> {
+    tree.private_folder(FOLDER).map_err(io::Error::other)
+}
+
+/// Asks by a file, and waits for the answer in another one.
+pub struct ByFile {
+    tree: Tree,
+    operation: String,
+    asked: Cell<u64>,
+}
+
+impl ByFile {
+    /// For an operation.
+    pub fn new(tree: &Tree, operation: &str) -> ByFile {
+        ByFile { tree: tree.clone(), operation: operation.to_owned(), asked: Cell::new(0) }
+    }
+
+    async fn answered(&self, act: Act) -> io::Result<Result<Permit, String>> {
+        let folder = folder(&self.tree)?;
+        let mut notices = Notices::of(&[&folder])?;
+        self.asked.set(self.asked.get() + 1);
+        let (process, now) = (std::process::id(), since_boot().as_nanos());
+        let id = format!("{}-{process}-{now}-{}", self.operation, self.asked.get());
+        let question = Question { id, operation: self.operation.clone(), act };
+        folder.remove(ANSWER)?;
+        put(&folder, QUESTION, &question)?;
+        let answer = loop {
+            match look::<Answer>(&folder, ANSWER)? {
+                Some(answer) if answer.id == question.id => break answer,
+                _ => notices.next().await?,
+            }
+        };
+        folder.remove(QUESTION)?;
+        folder.remove(ANSWER)?;
+        Ok(permit(answer))
+    }
+}
+
+fn permit(answer: Answer) -> Result<Permit, String> {
+    match answer {
+        Answer { refused: Some(why), .. } => Err(why),
+        Answer { until: Some(until), .. } => Ok(Permit::until(Duration::from_millis(until))),
+        // Who is asked says until when.
+        Answer { until: None, .. } => Err("the permit does not say when it ends".to_owned()),
+    }
+}
+
+impl Permits for ByFile {
+    fn ask(&self, act: Act) -> LocalBoxFuture<'_, Result<Permit, String>> {
+        Box::pin(async {
+            let unheard = |error| format!("nobody could be asked, by {FOLDER}: {error}");
+            self.answered(act).await.map_err(unheard)?
+        })
+    }
+}
+
+/// The other side: questions, and their answers.
+pub struct Questions {
+    folder: Folder,
+}
+
+impl Questions {
+    /// Of this node.
+    pub fn of(tree: &Tree) -> io::Result<Questions> {
+        Ok(Questions { folder: folder(tree)? })
+    }
+
+    /// Where a new question is noticed.
+    pub fn folder(&self) -> &Folder {
+        &self.folder
+    }
+
+    /// The question that waits for an answer.
+    pub fn open(&self) -> io::Result<Option<Question>> {
+        let Some(question) = look::<Question>(&self.folder, QUESTION)? else { return Ok(None) };
+        let answer = look::<Answer>(&self.folder, ANSWER)?;
+        Ok(Some(question).filter(|it| answer.is_none_or(|answer| answer.id != it.id)))
+    }
+
+    /// Answers it.
+    pub fn answer(&self, answer: &Answer) -> io::Result<()> {
+        put(&self.folder, ANSWER, answer)
+    }
+
+    /// Nobody asks any more.
+    pub fn forget(&self) -> io::Result<()> {
+        self.folder.remove(QUESTION)?;
+        self.folder.remove(ANSWER)
+    }
+}
+
+/// What a file says; nothing if it is not there, or says something else.
+fn look<T: DeserializeOwned>(folder: &Folder, name: &str) -> io::Result<Option<T>> {
+    let bytes = folder.read(name, MOST)?;
+    Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
+}
+
+/// The name has all of it at once.
+fn put(folder: &Folder, name: &str, value: &impl Serialize) -> io::Result<()> {
+    let next = format!("{name}.next");
+    let owner = Owner { mode: 0o600, ..folder.own_stat()?.owner };
+    folder.remove(&next)?;
+    folder.create(&next, &serde_json::to_vec(value)?, owner, &[])?;
+    folder.replace(&next, folder, name)
+}
+
+#[cfg(test)]
+mod tests;

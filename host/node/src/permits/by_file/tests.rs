@@ -1,0 +1,72 @@
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use super::*;
+
+struct Bed {
+    _dir: tempfile::TempDir,
+    tree: Tree,
+}
+
+fn bed() -> Bed {
+    let dir = tempfile::tempdir().unwrap();
+    let tree = Tree::open(dir.path()).unwrap();
+    Bed { _dir: dir, tree }
+}
+
+fn hour() -> Option<u64> {
+    Some(u64::try_from((since_boot() + Duration::from_secs(3600)).as_millis()).unwrap())
+}
+
+/// Asks, and answers what is asked as told.
+async fn asked(tree: &Tree, answer: impl Fn(&Question) -> Answer) -> Result<Permit, String> {
+    let asking = ByFile::new(tree, "op");
+    let answering = async {
+        let questions = Questions::of(tree).unwrap();
+        let mut notices = Notices::of(&[questions.folder()]).unwrap();
+        loop {
+            if let Some(question) = questions.open().unwrap() {
+                questions.answer(&answer(&question)).unwrap();
+            }
+            notices.next().await.unwrap();
+        }
+    };
+    tokio::select! {
+        permit = asking.ask(Act::Unit { unit: "a.service".to_owned() }) => permit,
+        () = answering => Err("nobody asks".to_owned()),
+    }
+}
+
+fn granted(question: &Question) -> Answer {
+    Answer { id: question.id.clone(), until: hour(), refused: None }
+}
+
+#[tokio::test]
+async fn an_answer_gives_a_permit_that_ends() {
+    let bed = bed();
+    let permit = asked(&bed.tree, granted).await.unwrap();
+    assert!(permit.holds() && permit.ends().is_some());
+}
+
+#[tokio::test]
+async fn a_refusal_says_why() {
+    let bed = bed();
+    let refused = |it: &Question| Answer { refused: Some("not now".to_owned()), ..granted(it) };
+    assert_eq!(asked(&bed.tree, refused).await.unwrap_err(), "not now");
+}
+
+#[tokio::test]
+async fn a_permit_without_an_end_is_none() {
+    let bed = bed();
+    let endless = |it: &Question| Answer { until: None, ..granted(it) };
+    assert!(asked(&bed.tree, endless).await.unwrap_err().contains("when it ends"));
+}
+
+#[tokio::test]
+async fn an_answer_to_another_question_is_not_taken() {
+    let bed = bed();
+    let other = |it: &Question| Answer { id: "older".to_owned(), ..granted(it) };
+    let waiting = tokio::time::timeout(Duration::from_millis(100), asked(&bed.tree, other));
+    assert!(waiting.await.is_err(), "it still waits");
+    // What was asked before is not answered for whoever asks next.
+    assert!(asked(&bed.tree, granted).await.is_ok());
+}

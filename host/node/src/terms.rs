@@ -1,0 +1,46 @@
+//! On which terms an operation is carried out: kept with it over crashes and boots.
+
+use crate::systemd::Limits;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// On which terms an operation is carried out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Terms {
+    /// Who says whether something that disrupts may be done now.
+    pub permits: Asked,
+    /// For how many seconds a unit has to stay well after it was told.
+    pub well_for: u64,
+    /// An API server that the node has to reach afterwards if it reached it before:
+    /// `HOST:PORT`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api_server: Option<String>,
+    /// After how many seconds without that API server the node goes back.
+    pub cut_off: u64,
+}
+
+impl Default for Terms {
+    fn default() -> Terms {
+        let well_for = Limits::default().well_for.as_secs();
+        Terms { permits: Asked::Nobody, well_for, api_server: None, cut_off: 600 }
+    }
+}
+
+impl Terms {
+    /// How long things may take that no step gives a deadline.
+    pub fn limits(&self) -> Limits {
+        Limits { well_for: Duration::from_secs(self.well_for), ..Limits::default() }
+    }
+}
+
+/// Who says whether something that disrupts may be done now.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Asked {
+    /// Nobody: everything may be done at any time.
+    #[default]
+    Nobody,
+    /// The agent.
+    Agent,
+}

@@ -1,0 +1,181 @@
+//! A machine with an agent that is confined as its container is.
+
+use crate::program::program;
+use std::cell::Cell;
+use std::process::{Child, Command, Stdio};
+use tread_model::plan::{Step, VerifiablePlan};
+use tread_node::agent::confinement::MOUNTS;
+use tread_node::change::Adopt;
+use tread_node::documents::{Document, Documents, digest};
+use tread_node::orders::{Does, Given};
+use tread_node::progress::{Phase, Progress};
+use tread_node::terms::Terms;
+use tread_node::tree::Tree;
+use tread_test_machine::{Builder, Machine};
+
+pub(crate) struct Bed {
+    pub(crate) machine: Machine,
+    orders: Cell<u32>,
+}
+
+/// The unit that these configs are about: it says in its log what it read when. A reload
+/// lasts while there is a file `/var/hold`.
+const UNIT: &str = "[Service]\n\
+    Type=notify\n\
+    NotifyAccess=all\n\
+    ExecStart=/bin/sh -c 'echo start $(cat /etc/a.conf) >> /var/a.log; systemd-notify --ready; exec sleep infinity'\n\
+    ExecReload=/bin/sh -c 'echo reload $(cat /etc/a.conf) >> /var/a.log; \
+    while [ -e /var/hold ]; do sleep 0.05; done'\n";
+
+/// A config in which the unit's file says this.
+pub(crate) fn config(word: &str) -> Documents {
+    let text = format!(
+        r#"{{"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
+            "metadata": {{"name": "rendered-worker-1",
+                          "labels": {{"machineconfiguration.openshift.io/role": "worker"}}}},
+            "spec": {{"config": {{"ignition": {{"version": "3.4.0"}}, "storage": {{"files": [
+                {{"path": "/etc/a.conf", "contents": {{"source": "data:,{word}"}}}}]}}}}}}}}"#
+    );
+    Documents(vec![Document { name: "config.yaml".to_owned(), text }])
+}
+
+pub(crate) fn plan(from: &str, to: &str, steps: &[Step]) -> VerifiablePlan {
+    let digest = |word: &str| digest(&config(word).config().unwrap()).unwrap();
+    let mut plan = VerifiablePlan::always_allowed(digest(from), digest(to));
+    plan.steps = steps.to_vec();
+    plan.digest = plan.computed_digest();
+    plan
+}
+
+pub(crate) fn reload() -> Vec<Step> {
+    vec![Step::Write, Step::Reload { unit: "a.service".to_owned() }]
+}
+
+/// An agent that runs; it is killed when this is dropped.
+pub(crate) struct Agent(Child);
+
+impl Agent {
+    /// As the kernel kills it, or a runtime that lost its patience.
+    pub(crate) fn kill(mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Bed {
+    /// A machine with the unit, and a file that says this.
+    pub(crate) fn with(word: &str, more: impl FnOnce(Builder) -> Builder) -> Bed {
+        let builder = Machine::build().unit_at_boot("a.service", UNIT).file("/etc/a.conf", word);
+        let machine = more(builder).make().unwrap();
+        machine.start().unwrap();
+        machine.wait_until_running().unwrap();
+        machine.run_well(["mkdir", "-p", "/var/lib/tread"]).unwrap();
+        Bed { machine, orders: Cell::new(0) }
+    }
+
+    /// The words that run something confined: with all that an agent is given, and no more.
+    pub(crate) fn confined(args: &[&str]) -> Vec<String> {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/agent/confine.sh");
+        let program = program().to_str().unwrap();
+        let unshared = ["unshare", "--mount", "--propagation=private", "--pid", "--fork"];
+        let confine = ["--kill-child=KILL", "sh", script, "/tmp/agent", program];
+        let mounts = MOUNTS.iter().map(|mount| mount.path);
+        let all = unshared.into_iter().chain(confine).chain(mounts).chain(["--"]);
+        all.chain(args.iter().copied()).map(str::to_owned).collect()
+    }
+
+    pub(crate) fn agent(&self) -> Agent {
+        let mut command: Command = self.machine.command(Bed::confined(&["agent"])).unwrap();
+        Agent(command.stdin(Stdio::null()).spawn().unwrap())
+    }
+
+    /// The agent's folder below `/proc`, as the machine calls it, while it lives.
+    pub(crate) fn pid_of_agent(&self) -> Option<String> {
+        let find = "for pid in /proc/[0-9]*; do grep -qx tread $pid/comm && echo $pid; done; :";
+        let found = self.machine.run_well(["sh", "-c", find]).unwrap();
+        found.lines().next().map(str::to_owned)
+    }
+
+    /// Puts an order where the agent looks; returns what it is called.
+    pub(crate) fn order(&self, order: Does, terms: Terms) -> String {
+        self.orders.set(self.orders.get() + 1);
+        let id = format!("order-{}", self.orders.get());
+        let terms = Terms { well_for: 0, ..terms };
+        let given = Given { terms, ..Given::new(&id, order) };
+        let at = self.machine.root().unwrap().join("var/lib/tread/orders");
+        self.machine.wait_for("the folder of orders", || at.is_dir()).unwrap();
+        std::fs::write(at.join("next"), serde_json::to_vec(&given).unwrap()).unwrap();
+        std::fs::rename(at.join("next"), at.join(format!("{id}.json"))).unwrap();
+        id
+    }
+
+    /// The node is said to have this config.
+    pub(crate) fn adopt(&self, word: &str) {
+        let order = Does::Adopt {
+            config: config(word),
+            differs: Adopt::Ask,
+            drained: false,
+            give_up: false,
+        };
+        let id = self.order(order, Terms::default());
+        self.ends(&id, Phase::Done);
+    }
+
+    pub(crate) fn apply(&self, from: &str, to: &str, steps: &[Step], terms: Terms) -> String {
+        let plan = Some(Box::new(plan(from, to, steps)));
+        let order = Does::Apply { config: config(to), plan, accept: Vec::new(), drained: true };
+        self.order(order, terms)
+    }
+
+    pub(crate) fn progress(&self) -> Option<Progress> {
+        // Also when the machine is off.
+        let tree = Tree::open(&self.machine.disk()).ok()?;
+        Progress::read(&tree).ok()?
+    }
+
+    /// Waits until an operation is in a phase.
+    pub(crate) fn reaches(&self, id: &str, phase: Phase) {
+        let reached = || self.progress().is_some_and(|it| it.operation == id && it.phase == phase);
+        let waited = self.machine.wait_for(&format!("{phase:?} of {id}"), reached);
+        assert!(waited.is_ok(), "{waited:?}: {:?}", self.progress());
+    }
+
+    /// Waits until an operation has ended in a phase, and its order is gone.
+    pub(crate) fn ends(&self, id: &str, phase: Phase) {
+        self.reaches(id, phase);
+        let order = format!("var/lib/tread/orders/{id}.json");
+        let gone = || self.machine.root().is_ok_and(|root| !root.join(&order).exists());
+        self.machine.wait_for("the order to be taken away", gone).unwrap();
+    }
+
+    pub(crate) fn text(&self, path: &str) -> Option<String> {
+        let at = self.machine.root().ok()?.join(path.trim_start_matches('/'));
+        std::fs::read_to_string(at).ok()
+    }
+
+    /// What the unit read, and when.
+    pub(crate) fn log(&self) -> Vec<String> {
+        self.text("/var/a.log").unwrap_or_default().lines().map(str::to_owned).collect()
+    }
+
+    /// A reload that began lasts until this is called.
+    pub(crate) fn let_go(&self) {
+        self.machine.run_well(["rm", "/var/hold"]).unwrap();
+    }
+
+    pub(crate) fn hold(&self) {
+        self.machine.run_well(["touch", "/var/hold"]).unwrap();
+    }
+
+    pub(crate) fn logs(&self, line: &str) {
+        let logged = || self.log().last().is_some_and(|last| last == line);
+        self.machine.wait_for(line, logged).unwrap();
+    }
+}

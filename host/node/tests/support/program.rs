@@ -1,0 +1,33 @@
+//! The static executable that runs on hosts, built once for all tests of a run.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// Where it is. `TREAD_NODE_PROGRAM` names one that is built already.
+pub(crate) fn program() -> &'static PathBuf {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| match std::env::var_os("TREAD_NODE_PROGRAM") {
+        Some(path) => path.into(),
+        None => build(),
+    })
+}
+
+fn build() -> PathBuf {
+    let target = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
+    let built = Command::new(env!("CARGO"))
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .args(["build", "--locked", "--bin", "tread-node", "--target", &target])
+        .args(["--config", "profile.dev.strip=true", "--message-format=json-render-diagnostics"])
+        .output()
+        .unwrap();
+    let missing =
+        format!("the static program is not built; is the target there? rustup target add {target}");
+    assert!(built.status.success(), "{missing}\n{}", String::from_utf8_lossy(&built.stderr));
+    let said = String::from_utf8(built.stdout).unwrap();
+    let of_it = |line: &str| {
+        let message: serde_json::Value = serde_json::from_str(line).unwrap();
+        message.get("executable").and_then(|path| path.as_str()).map(PathBuf::from)
+    };
+    said.lines().rev().find_map(of_it).unwrap()
+}
