@@ -51,21 +51,27 @@ pub(crate) fn reload() -> Vec<Step> {
     vec![Step::Write, Step::Reload { unit: "a.service".to_owned() }]
 }
 
-/// An agent that runs; it is killed when this is dropped.
-pub(crate) struct Agent(Child);
+/// An agent that runs as long as its machine, unless it is killed.
+pub(crate) struct Agent<'b> {
+    bed: &'b Bed,
+    child: Child,
+}
 
-impl Agent {
+impl Agent<'_> {
     /// As the kernel kills it, or a runtime that lost its patience.
     pub(crate) fn kill(mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
+        let pid = self.bed.pid_of_agent().unwrap();
+        let pid = pid.trim_start_matches("/proc/");
+        self.bed.machine.run_well(["kill", "-KILL", pid]).unwrap();
+        self.child.wait().unwrap();
+        assert_eq!(self.bed.pid_of_agent(), None, "it is gone");
     }
 }
 
-impl Drop for Agent {
+impl Drop for Agent<'_> {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -82,8 +88,11 @@ impl Bed {
 
     /// The words that run something confined: with all that an agent is given, and no more.
     pub(crate) fn confined(args: &[&str]) -> Vec<String> {
+        Bed::confined_program(program().to_str().unwrap(), args)
+    }
+
+    fn confined_program(program: &str, args: &[&str]) -> Vec<String> {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/agent/confine.sh");
-        let program = program().to_str().unwrap();
         let unshared = ["unshare", "--mount", "--propagation=private", "--pid", "--fork"];
         let confine = ["--kill-child=KILL", "sh", script, "/tmp/agent", program];
         let mounts = MOUNTS.iter().map(|mount| mount.path);
@@ -91,14 +100,24 @@ impl Bed {
         all.chain(args.iter().copied()).map(str::to_owned).collect()
     }
 
-    pub(crate) fn agent(&self) -> Agent {
-        let mut command: Command = self.machine.command(Bed::confined(&["agent"])).unwrap();
-        Agent(command.stdin(Stdio::null()).spawn().unwrap())
+    pub(crate) fn agent(&self) -> Agent<'_> {
+        self.agent_with(program().to_str().unwrap())
+    }
+
+    /// An agent of another build.
+    pub(crate) fn agent_with(&self, program: &str) -> Agent<'_> {
+        let words = Bed::confined_program(program, &["agent"]);
+        let mut command: Command = self.machine.command(words).unwrap();
+        let child = command.stdin(Stdio::null()).spawn().unwrap();
+        let lives = || self.pid_of_agent().is_some();
+        self.machine.wait_for("the agent", lives).unwrap();
+        Agent { bed: self, child }
     }
 
     /// The agent's folder below `/proc`, as the machine calls it, while it lives.
     pub(crate) fn pid_of_agent(&self) -> Option<String> {
-        let find = "for pid in /proc/[0-9]*; do grep -qx tread $pid/comm && echo $pid; done; :";
+        let find = "for pid in /proc/[0-9]*; do \
+            grep -qsx tread $pid/comm && [ -e $pid/root/tread ] && echo $pid; done; :";
         let found = self.machine.run_well(["sh", "-c", find]).unwrap();
         found.lines().next().map(str::to_owned)
     }
@@ -150,6 +169,15 @@ impl Bed {
     /// Waits until an operation has ended in a phase, and its order is gone.
     pub(crate) fn ends(&self, id: &str, phase: Phase) {
         self.reaches(id, phase);
+        self.is_taken_away(id);
+    }
+
+    /// Whether a unit runs.
+    pub(crate) fn runs(&self, unit: &str) -> bool {
+        self.machine.run(["systemctl", "is-active", unit]).is_ok_and(|said| said.status == Some(0))
+    }
+
+    pub(crate) fn is_taken_away(&self, id: &str) {
         let order = format!("var/lib/tread/orders/{id}.json");
         let gone = || self.machine.root().is_ok_and(|root| !root.join(&order).exists());
         self.machine.wait_for("the order to be taken away", gone).unwrap();

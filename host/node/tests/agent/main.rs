@@ -3,8 +3,11 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod bed;
+mod cases;
+mod killed;
 #[path = "../support/program.rs"]
 mod program;
+mod versions;
 
 use bed::{Bed, config, plan, reload};
 use tread_model::plan::Step;

@@ -1,0 +1,35 @@
+//! The process of an operation killed at moments that nobody chose.
+
+use crate::bed::{Bed, reload};
+use std::time::Duration;
+use tread_node::operation_unit::UNIT;
+use tread_node::progress::Phase;
+use tread_node::terms::Terms;
+
+/// How often, unless `TREAD_KILLS` says otherwise.
+const KILLS: u64 = 10;
+
+#[test]
+fn killed_at_any_time_an_operation_ends_with_one_reload_more_at_most_and_no_boot() {
+    let kills = std::env::var("TREAD_KILLS").ok().and_then(|it| it.parse().ok()).unwrap_or(KILLS);
+    let bed = Bed::with("one", |machine| machine);
+    let _agent = bed.agent();
+    bed.adopt("one");
+    let (mut there, mut next) = ("one", "two");
+    for round in 0..kills {
+        let before = bed.log().len();
+        let id = bed.apply(there, next, &reload(), Terms::default());
+        // A little later each time: through its start, its writing and its reload.
+        let begun = || bed.progress().is_some_and(|it| it.operation == id) || bed.runs(UNIT);
+        bed.machine.wait_for("the operation", begun).unwrap();
+        std::thread::sleep(Duration::from_millis(round * 400 / kills));
+        let _ = bed.machine.run(["systemctl", "kill", "--signal=KILL", UNIT]);
+        bed.ends(&id, Phase::Done);
+        let told = bed.log().split_off(before);
+        let is_it = |line: &String| *line == format!("reload {next}");
+        assert!((1..=2).contains(&told.len()) && told.iter().all(is_it), "{round}: {told:?}");
+        assert_eq!(bed.text("/etc/a.conf").as_deref(), Some(next), "{round}");
+        (there, next) = (next, there);
+    }
+    assert_eq!(bed.machine.boots().len(), 1);
+}
