@@ -12,6 +12,7 @@ use crate::tree::{PathError, Tree};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
+use tread_model::config::NodeConfig;
 use tread_model::diff::{self, Comparison};
 use tread_model::digest::Digest;
 use tread_model::plan::{PlanFault, VerifiablePlan};
@@ -100,19 +101,29 @@ pub fn change(
     label: &Label<'_>,
     order: &Order,
 ) -> Result<Change<'static>, OrderError> {
+    change_to(tree, host, label, (order, &order.documents.config()?))
+}
+
+/// As [`change`], where the config of the order is read already.
+pub fn change_to(
+    tree: &Tree,
+    host: &dyn Host,
+    label: &Label<'_>,
+    (order, new): (&Order, &NodeConfig<'_>),
+) -> Result<Change<'static>, OrderError> {
     let mut applied = Applied::read(tree)?.ok_or(OrderError::Unknown)?;
     for path in &order.accept {
         applied.accepted.insert(path.clone(), see(tree, path)?);
     }
-    let (old, new) = (applied.documents.config()?, order.documents.config()?);
-    let Comparison { changes, refusals, settled, from, to, .. } = diff::compare(&old, &new)?;
+    let old = applied.documents.config()?;
+    let Comparison { changes, refusals, settled, from, to, .. } = diff::compare(&old, new)?;
     if !refusals.is_empty() {
         return Err(OrderError::Refused(refusals));
     }
     let differs: Vec<String> =
         changes.into_iter().map(|it| it.id).chain(settled.into_iter().map(|it| it.id)).collect();
     order.plan.check((from, to), differs.iter().map(String::as_str))?;
-    let (before, after) = (wanted(&old, host)?, wanted(&new, host)?);
+    let (before, after) = (wanted(&old, host)?, wanted(new, host)?);
     let found = drift(tree, &before, &applied.accepted)?;
     if !found.is_empty() {
         return Err(OrderError::Drifted(found));
@@ -141,10 +152,7 @@ fn is_as_compared(
 }
 
 /// What a config puts on the disk of this host.
-pub fn wanted<'c>(
-    config: &'c tread_model::config::NodeConfig<'c>,
-    host: &dyn Host,
-) -> Result<Desired<'c>, OrderError> {
+pub fn wanted<'c>(config: &'c NodeConfig<'c>, host: &dyn Host) -> Result<Desired<'c>, OrderError> {
     desired(config, host).map_err(OrderError::Impossible)
 }
 

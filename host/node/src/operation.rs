@@ -7,7 +7,7 @@ mod prove;
 mod telling;
 
 use crate::api_server;
-use crate::change::{Adoption, Change, Order, OrderError, change};
+use crate::change::{Adoption, Change, Order, OrderError, change_to};
 use crate::desired::Host;
 use crate::journal::{Direction, Journal, JournalError, Note, Settled, Standing};
 use crate::permits::{Act, Permit, Permits};
@@ -169,7 +169,8 @@ impl Node<'_> {
         if journal.standing()?.is_some() {
             return Err(JournalError::Unsettled.into());
         }
-        let change = change(&self.tree, self.host, self.label, order)?;
+        let config = order.documents.config().map_err(OrderError::Config)?;
+        let change = change_to(&self.tree, self.host, self.label, (order, &config))?;
         needs_files_only(&change)?;
         let plan = &order.plan;
         if plan.outcome == PlanOutcome::Nothing {
@@ -182,7 +183,7 @@ impl Node<'_> {
         if plan.steps.contains(&Step::Drain) && !drained {
             return Err(OperationError::Drain);
         }
-        self.is_able(plan, &order.documents).await?;
+        self.is_able(plan, &config).await?;
         self.begin(&journal, &order.id, plan, change.ready).await
     }
 

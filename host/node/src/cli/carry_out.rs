@@ -54,27 +54,25 @@ impl CarryOutArgs {
         let given = handed.get(&self.id)?;
         let ended = carried_out(&tree, given);
         if let Err(error) = &ended {
-            self.cut_short(&tree, &error.to_string())?;
+            cut_short(&tree, &self.id, &error.to_string())?;
         }
         handed.forget()?;
         told(&ended?)
     }
 }
 
-impl CarryOutArgs {
-    /// Says why it goes no further: it was not begun, or it waits for whoever mends that.
-    fn cut_short(&self, tree: &Tree, because: &str) -> Result<(), NodeError> {
-        let known = Progress::read(tree)?.filter(|known| known.operation == self.id);
-        let told = match known {
-            Some(known) if known.phase.is_end() => return Ok(()),
-            Some(known) if stands(tree)? => {
-                let message = tread_model::text::one_line_within(because, 4096).0;
-                Progress { phase: Phase::Waiting, message, ..known }
-            }
-            _ => Progress::refused(&self.id, because),
-        };
-        Ok(told.write(tree)?)
-    }
+/// Says why it goes no further: it was not begun, or it waits for whoever mends that.
+fn cut_short(tree: &Tree, id: &str, because: &str) -> Result<(), NodeError> {
+    let known = Progress::read(tree)?.filter(|known| known.operation == id);
+    let told = match known {
+        Some(known) if known.phase.is_end() => return Ok(()),
+        Some(known) if stands(tree)? => {
+            let message = tread_model::text::one_line_within(because, 4096).0;
+            Progress { phase: Phase::Waiting, message, ..known }
+        }
+        _ => Progress::refused(id, because),
+    };
+    Ok(told.write(tree)?)
 }
 
 /// Carries an order out, or goes on with it where this order is what stands: a signal may
@@ -170,7 +168,11 @@ pub(super) fn resume() -> Result<u8, NodeError> {
     let permits = permits(&tree, &standing.record.id, terms.permits);
     let of_host = (&host, &label as &Label<'_>);
     let node = this_node(&tree, of_host, &manager, (&*permits, terms), &terminal);
-    told(&blocking(node.go_on())??)
+    let ended = blocking(node.go_on())?;
+    if let Err(error) = &ended {
+        cut_short(&tree, &standing.record.id, &error.to_string())?;
+    }
+    told(&ended?)
 }
 
 fn this_node<'n>(

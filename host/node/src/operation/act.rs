@@ -1,7 +1,6 @@
 //! The steps between writing and the end, one after another.
 
 use super::{Act, ENDED, Going, Node, OperationError};
-use crate::documents::Documents;
 use crate::journal::Note;
 use crate::progress::StepState;
 use crate::systemd::{Ask, InConfig, Outcome, Problem, UnitFacts, What, cannot, says_reload};
@@ -19,9 +18,8 @@ impl Node<'_> {
     pub(super) async fn is_able(
         &self,
         plan: &VerifiablePlan,
-        documents: &Documents,
+        config: &NodeConfig<'_>,
     ) -> Result<(), OperationError> {
-        let config = documents.config().map_err(crate::change::OrderError::Config)?;
         let mut facts: BTreeMap<&str, UnitFacts> = BTreeMap::new();
         for unit in plan.steps.iter().filter_map(Step::unit) {
             facts.insert(unit, self.manager.facts(unit).await?);
@@ -29,7 +27,7 @@ impl Node<'_> {
         let ca_trust = !plan.steps.contains(&Step::UpdateCaTrust)
             || self.manager.ca_trust(|path| self.is_there(path)).await?.is_some();
         let now = |unit: &str| facts.get(unit).cloned().unwrap_or_default();
-        let unable = cannot(&plan.steps, now, |unit| in_config(&config, unit), ca_trust);
+        let unable = cannot(&plan.steps, now, |unit| in_config(config, unit), ca_trust);
         match unable.is_empty() {
             true => Ok(()),
             false => Err(OperationError::Unable(unable)),

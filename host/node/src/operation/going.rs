@@ -91,13 +91,14 @@ impl Going<'_> {
     }
 
     /// Goes back from a config that cut the node off: as it came, by units or by a boot.
-    async fn gone_back_from(self, address: &str) -> Result<Ended, OperationError> {
+    async fn gone_back_from(mut self, address: &str) -> Result<Ended, OperationError> {
         let seconds = self.kept.terms.cut_off;
         let why = format!(
             "the API server at {address} was reached before, and for {seconds} s after the last step it was not"
         );
         let by_units = !self.was_booted();
         self.journal.take_back(&why, by_units)?;
+        self.standing.notes.push(Note::Back { because: why.clone(), by_units });
         match by_units {
             true => self.back_by_units(why).await,
             false => self.boots(&why).await,

@@ -4,7 +4,8 @@
 use super::{Going, Node, OperationError};
 use crate::applied::Applied;
 use crate::change::{OrderError, wanted};
-use crate::drift::drift;
+use crate::drift::{drift, see};
+use crate::journal::Direction;
 use crate::kubelet;
 use crate::systemd::{Active, Problem, What};
 use std::time::Duration;
@@ -39,25 +40,14 @@ impl Node<'_> {
 impl Going<'_> {
     /// Whether the node is well; otherwise why not.
     pub(super) async fn proof(&self) -> Result<Result<(), String>, OperationError> {
-        let node = self.node;
-        let deadline = Instant::now() + node.patience.proof;
-        let Some(applied) = Applied::read(&node.tree).map_err(OrderError::Applied)? else {
-            return Ok(Err("nobody knows which config the node has".to_owned()));
+        let deadline = Instant::now() + self.node.patience.proof;
+        let disk = match self.was_booted() {
+            true => self.disk_is_as_wanted()?,
+            // All of it was held against the config right before the write.
+            false => self.names_are_as_written()?,
         };
-        let config = applied.documents.config().map_err(OrderError::Config)?;
-        let found = wanted(&config, node.host)
-            .and_then(|wanted| Ok(drift(&node.tree, &wanted, &applied.accepted)?));
-        let found = match found {
-            Ok(found) => found,
-            // Whoever cannot look cannot say that all is well.
-            Err(error @ (OrderError::Impossible(_) | OrderError::Path(_))) => {
-                return Ok(Err(error.to_string()));
-            }
-            Err(error) => return Err(error.into()),
-        };
-        if let Some(first) = found.first() {
-            let more = tread_model::text::and_more(found.len(), 1);
-            return Ok(Err(format!("{}: {}{more}", first.path, first.differs)));
+        if let Err(why) = disk {
+            return Ok(Err(why));
         }
         // Without a boot each step has proved its own unit already.
         if self.was_booted()
@@ -72,6 +62,44 @@ impl Going<'_> {
             sleep(AGAIN).await;
         }
         Ok(Ok(()))
+    }
+
+    /// Whether each name that this operation changed is as it left it; otherwise why not.
+    fn names_are_as_written(&self) -> Result<Result<(), String>, OperationError> {
+        let is_back = self.standing.direction() == Direction::Back;
+        for entry in &self.standing.record.entries {
+            let wanted = if is_back { &entry.old } else { &entry.new };
+            if see(&self.node.tree, &entry.path)? != *wanted {
+                return Ok(Err(format!("{}: somebody else changed it", entry.path)));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// Whether the whole disk is as the config last applied wants it; otherwise why not.
+    fn disk_is_as_wanted(&self) -> Result<Result<(), String>, OperationError> {
+        let node = self.node;
+        let Some(applied) = Applied::read(&node.tree).map_err(OrderError::Applied)? else {
+            return Ok(Err("nobody knows which config the node has".to_owned()));
+        };
+        let config = applied.documents.config().map_err(OrderError::Config)?;
+        let found = wanted(&config, node.host)
+            .and_then(|wanted| Ok(drift(&node.tree, &wanted, &applied.accepted)?));
+        let found = match found {
+            Ok(found) => found,
+            // Whoever cannot look cannot say that all is well.
+            Err(error @ (OrderError::Impossible(_) | OrderError::Path(_))) => {
+                return Ok(Err(error.to_string()));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        Ok(match found.first() {
+            Some(first) => {
+                let more = tread_model::text::and_more(found.len(), 1);
+                Err(format!("{}: {}{more}", first.path, first.differs))
+            }
+            None => Ok(()),
+        })
     }
 
     /// Whether the units that were well before are well after the boot; otherwise why not.
