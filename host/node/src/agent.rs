@@ -21,6 +21,7 @@ use crate::tree::{PathError, Tree};
 use futures::future::LocalBoxFuture;
 use std::convert::Infallible;
 use std::io;
+use std::path::Path;
 use std::time::Duration;
 
 /// How long a node may take to go down.
@@ -47,8 +48,8 @@ pub struct Agent<'a> {
     pub tree: Tree,
     /// The host's systemd.
     pub manager: &'a Manager,
-    /// The program that the units of the host run.
-    pub program: &'a [u8],
+    /// The program that the units of the host run: a file that the agent sees.
+    pub program: &'a Path,
     /// Who gives orders.
     pub orders: &'a dyn Orders,
     /// Who gives permits.

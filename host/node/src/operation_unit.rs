@@ -10,6 +10,7 @@ use crate::progress::{Progress, Reporter};
 use crate::systemd::{Lasting, Manager, Problem, Started};
 use crate::tree::{PathError, Tree};
 use std::io;
+use std::path::Path;
 
 /// What it is called.
 pub const UNIT: &str = "tread-operation.service";
@@ -26,23 +27,36 @@ pub enum UnitError {
     /// systemd does not do it.
     #[error(transparent)]
     Systemd(#[from] Problem),
+    /// The program for the host cannot be read.
+    #[error("{path}: {error}")]
+    Program {
+        /// Its file.
+        path: String,
+        /// Why.
+        error: io::Error,
+    },
     /// The node does not say what changes.
     #[error("{STATE} cannot be watched: {0}")]
     Watch(#[from] io::Error),
 }
 
-/// Starts the unit that carries an order out, by this program. What stands is gone on with by
+/// Starts the unit that carries an order out, by the program in this file, of which nothing is
+/// kept in memory. What stands is gone on with by
 /// the program that began it.
 pub async fn hand_over(
     tree: &Tree,
     manager: &Manager,
-    program: &[u8],
+    program: &Path,
     given: &Given,
 ) -> Result<(), UnitError> {
     if let Some(unit) = running(manager).await? {
         return Err(UnitError::Busy(unit));
     }
-    let own = program::install(tree, program)?;
+    let own = {
+        let path = program.display().to_string();
+        let unreadable = |error| UnitError::Program { path, error };
+        program::install(tree, &std::fs::read(program).map_err(unreadable)?)?
+    };
     let digest = match given.order {
         Does::Resume if stands(tree)? => program::current(tree)?.unwrap_or(own),
         _ => own,

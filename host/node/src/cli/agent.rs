@@ -48,14 +48,14 @@ impl Reporter for Log {
 }
 
 impl AgentArgs {
-    fn program(&self) -> Result<Vec<u8>, NodeError> {
+    fn program(&self) -> Result<PathBuf, NodeError> {
         let own = Path::new("/proc/self/exe");
         let beside = own.read_link().ok().map(|own| own.with_file_name(PROGRAM));
         let beside = beside.filter(|beside| beside.exists());
         let file = self.program.as_deref().or(beside.as_deref()).unwrap_or(own);
         let bytes = files::bytes(file)?;
         match program::is_static(&bytes) {
-            true => Ok(bytes),
+            true => Ok(file.to_owned()),
             false => Err(NodeError::Said(format!(
                 "{} needs libraries that the host may not have; name the static program: --program",
                 file.display()

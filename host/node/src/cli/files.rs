@@ -73,8 +73,11 @@ pub(super) fn lines(path: &Path) -> Result<Vec<String>, FileError> {
 }
 
 /// The program that runs.
+pub(super) const OWN_EXECUTABLE: &str = "/proc/self/exe";
+
+/// All of it.
 pub(super) fn own_executable() -> Result<Vec<u8>, FileError> {
-    let path = "/proc/self/exe";
+    let path = OWN_EXECUTABLE;
     std::fs::read(path).map_err(|error| FileError::Io { path: path.to_owned(), error })
 }
 

@@ -8,14 +8,15 @@ use crate::orders::Given;
 use crate::progress::Phase;
 use crate::systemd::{Limits, Manager};
 use crate::tree::Tree;
+use std::path::Path;
 
 /// Hands it over, and tells how it goes on until it ends. It goes on if nobody listens.
 pub(super) fn by_the_unit(tree: &Tree, given: &Given) -> Result<u8, NodeError> {
     let manager = Manager::new(BUS, Limits::default());
     let terminal = Terminal::default();
-    let program = files::own_executable()?;
+    let program = Path::new(files::OWN_EXECUTABLE);
     let progress = blocking(async {
-        hand_over(tree, &manager, &program, given).await?;
+        hand_over(tree, &manager, program, given).await?;
         show::line(&format!("{UNIT} carries it out, also if you leave: tread node status"))?;
         Ok::<_, NodeError>(follow(tree, &manager, (UNIT, Some(&given.id)), &terminal).await?)
     })??;

@@ -4,6 +4,7 @@
 
 mod bed;
 mod cases;
+mod idle;
 mod killed;
 #[path = "../support/program.rs"]
 mod program;

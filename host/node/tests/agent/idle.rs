@@ -1,0 +1,39 @@
+//! What an agent costs that has nothing to do.
+#![allow(clippy::print_stdout, reason = "a figure is shown by printing it")]
+
+use crate::bed::Bed;
+use std::time::Duration;
+
+/// For how long it is watched, in seconds, unless `TREAD_IDLE` says otherwise.
+const WATCHED: u64 = 5;
+/// A page of the program counts once it was used, so that the first orders make it larger.
+const MOST_KB: u64 = 16 << 10;
+
+#[test]
+fn an_idle_agent_is_small_and_sleeps() {
+    let bed = Bed::with("one", |machine| machine);
+    let _agent = bed.agent();
+    bed.adopt("one");
+    let pid = bed.pid_of_agent().unwrap();
+    let status = || bed.machine.run_well(["cat", &format!("{pid}/status")]).unwrap();
+    let number = |status: &str, of_it: &str| -> u64 {
+        let line = status.lines().find(|line| line.starts_with(of_it)).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    };
+    let woken = || number(&status(), "voluntary_ctxt_switches");
+    // What the last order left to do is over when nothing wakes it any more.
+    let quiet = || {
+        let before = woken();
+        std::thread::sleep(Duration::from_millis(500));
+        woken() == before
+    };
+    bed.machine.wait_for("the agent to be idle", quiet).unwrap();
+    let seconds =
+        std::env::var("TREAD_IDLE").ok().and_then(|it| it.parse().ok()).unwrap_or(WATCHED);
+    let before = woken();
+    std::thread::sleep(Duration::from_secs(seconds));
+    let (times, resident) = (woken() - before, number(&status(), "VmRSS:"));
+    println!("woken {times} times in {seconds} s, {resident} KB resident");
+    assert!(times <= 1 + seconds / 60, "woken {times} times in {seconds} s");
+    assert!(resident <= MOST_KB, "{resident} KB");
+}
