@@ -228,6 +228,7 @@ fn owned(target: Target<'_>) -> Target<'static> {
     let wanted = match target.wanted {
         Wanted::File { bytes, owner } => Wanted::File { bytes: bytes.into_owned().into(), owner },
         Wanted::Link { target } => Wanted::Link { target },
+        Wanted::Password { user, hash } => Wanted::Password { user, hash },
         Wanted::Absent => Wanted::Absent,
     };
     Target { path: target.path, wanted, folders: target.folders }

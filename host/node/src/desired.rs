@@ -3,6 +3,7 @@
 
 use crate::journal::Owned;
 use crate::prepare::{Target, Wanted};
+use crate::shadow::{self, Hash};
 use crate::tree::Owner;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,6 +16,9 @@ use tread_model::contents;
 pub const UNITS: &str = "/etc/systemd/system";
 /// What a masked unit is a link to.
 pub const MASK: &str = "/dev/null";
+
+/// The user of whom a running node takes a password.
+const CORE: &str = "core";
 
 /// Where tread keeps all that is its own.
 const OWN: &str = "/var/lib/tread";
@@ -33,6 +37,8 @@ pub trait Host {
     ) -> BTreeMap<String, Result<Vec<Enabling>, String>>;
     /// Where a user's SSH keys are.
     fn keys(&self, user: &str) -> Result<Keys, String>;
+    /// Whether a user's password is in /etc/shadow; otherwise why not.
+    fn password(&self, user: &str) -> Result<(), String>;
 }
 
 /// A link that enables a unit.
@@ -97,6 +103,10 @@ pub fn desired<'c>(
     }
     for user in config.users.iter().filter(|user| !user.ssh_keys.is_empty()) {
         all.keys(user, host);
+    }
+    // Only its password can change on a node that runs.
+    for user in config.users.iter().filter(|user| user.name == CORE) {
+        all.password(user, host);
     }
     match all.impossible.is_empty() {
         true => Ok(all.desired),
@@ -190,6 +200,25 @@ impl<'c> Pieces<'c> {
             }
             Some(Err(why)) => self.impossible(&of, why),
         }
+    }
+
+    fn password(&mut self, user: &'c User<'c>, host: &dyn Host) {
+        let Some(text) = user.password_hash.as_deref().filter(|text| !text.is_empty()) else {
+            return;
+        };
+        let of = format!("password:{}", user.name);
+        let hash = host.password(&user.name).and_then(|()| Hash::new(text));
+        let hash = match hash {
+            Ok(hash) => hash,
+            Err(why) => return self.impossible(&of, why),
+        };
+        if let Some(other) = self.desired.pieces.get(shadow::FILE) {
+            let why = format!("{} puts all of {} there; remove one", other.of, shadow::FILE);
+            return self.impossible(&of, why);
+        }
+        let wanted = Some(Wanted::Password { user: user.name.clone().into_owned(), hash });
+        let path = shadow::path_of(&user.name);
+        self.put(path, Piece { of, wanted, folders: Owned::Root });
     }
 
     fn keys(&mut self, user: &'c User<'c>, host: &dyn Host) {

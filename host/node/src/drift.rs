@@ -1,7 +1,8 @@
 //! Whether the disk is as a config wants it.
 
 use crate::desired::Desired;
-use crate::tree::{Folder, Folders, Owner, PathError, Seen, Tree};
+use crate::shadow;
+use crate::tree::{Folders, Owner, PathError, Seen, Tree};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -29,7 +30,7 @@ pub fn drift(
 ) -> Result<Vec<Drift>, PathError> {
     let (folders, mut found) = (Folders::new(tree), Vec::new());
     for (path, piece) in &desired.pieces {
-        let (there, differs) = match folders.place(path).and_then(|place| seen(path, place)) {
+        let (there, differs) = match seen(&folders, path) {
             Ok(there) => (there, None),
             Err(PathError::NoWay { at, what, .. }) => {
                 (Seen::Other, Some(format!("{at} is {what}")))
@@ -54,12 +55,18 @@ pub fn drift(
 
 /// What stands under a path.
 pub fn see(tree: &Tree, path: &str) -> Result<Seen, PathError> {
-    seen(path, tree.place(path)?)
+    seen(&Folders::new(tree), path)
 }
 
-fn seen(path: &str, place: Option<(Folder, &str)>) -> Result<Seen, PathError> {
-    let Some((folder, name)) = place else { return Ok(Seen::Absent) };
-    folder.see(name).map_err(|error| PathError::io(path, error))
+fn seen(folders: &Folders<'_>, path: &str) -> Result<Seen, PathError> {
+    let user = shadow::user_of(path);
+    let file = if user.is_some() { shadow::FILE } else { path };
+    let Some((folder, name)) = folders.place(file)? else { return Ok(Seen::Absent) };
+    let seen = match user {
+        Some(user) => shadow::see(&folder, name, user),
+        None => folder.see(name),
+    };
+    seen.map_err(|error| PathError::io(path, error))
 }
 
 /// What differs, in a sentence; nothing if both are the same.
@@ -72,6 +79,11 @@ fn difference(wanted: &Seen, there: &Seen) -> Option<String> {
             let contents = (digest != other).then(|| "its contents differ".to_owned());
             let all: Vec<String> = contents.into_iter().chain(owners(*owner, *has)).collect();
             all.join(", ")
+        }
+        (Seen::Field { .. }, Seen::Field { .. }) => "the password differs".to_owned(),
+        (Seen::Field { .. }, Seen::Absent) => format!("{} has no such user", shadow::FILE),
+        (Seen::Field { .. }, _) => {
+            format!("{} is no file, or the user's line in it is not as it has to be", shadow::FILE)
         }
         (Seen::Absent, _) => "it should not be there".to_owned(),
         (_, Seen::Absent) => "it is missing".to_owned(),

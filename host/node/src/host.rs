@@ -3,6 +3,7 @@
 use crate::desired::{Enabling, Host, Keys};
 use crate::install::{self, Facts, InstallError};
 use crate::labels::{LabelError, Labels};
+use crate::owners::table::Account;
 use crate::owners::{OwnerError, Owners};
 use crate::tree::{Attribute, Folders, Kind, Owner, PathError, Tree};
 use crate::view::{Entry, Overlay, real};
@@ -79,6 +80,17 @@ impl ThisHost {
     }
 }
 
+impl ThisHost {
+    fn account(&self, user: &str, with: &str, which: &str) -> Result<&Account, String> {
+        self.owners.account(user).ok_or_else(|| {
+            format!(
+                "the host has no user `{user}` (/etc/passwd, /usr/lib/passwd), so nobody could \
+                 log in with {with}; add the user, or remove {which}"
+            )
+        })
+    }
+}
+
 impl Host for ThisHost {
     fn user(&self, path: &str, name: &str) -> Result<u32, String> {
         self.owners.uid(path, name).map_err(|error| error.to_string())
@@ -126,12 +138,7 @@ impl Host for ThisHost {
     }
 
     fn keys(&self, user: &str) -> Result<Keys, String> {
-        let account = self.owners.account(user).ok_or_else(|| {
-            format!(
-                "the host has no user `{user}` (/etc/passwd, /usr/lib/passwd), so nobody could \
-                 log in with these keys; add the user, or remove the keys"
-            )
-        })?;
+        let account = self.account(user, "these keys", "the keys")?;
         let home = account.home.trim_end_matches('/');
         let fragments = crate::drift::see(&self.tree, FRAGMENTS).map_err(|it| it.to_string())?;
         let file = match fragments {
@@ -140,5 +147,16 @@ impl Host for ThisHost {
         };
         let owner = Owner { uid: account.uid, gid: account.gid, mode: 0 };
         Ok(Keys { path: format!("{home}/.ssh/{file}"), owner })
+    }
+
+    fn password(&self, user: &str) -> Result<(), String> {
+        let account = self.account(user, "this password", "its passwordHash")?;
+        match account.shadowed {
+            true => Ok(()),
+            false => Err(format!(
+                "the password of `{user}` is not in /etc/shadow: its second field in /etc/passwd \
+                 is not `x`; run pwconv, or remove its passwordHash"
+            )),
+        }
     }
 }

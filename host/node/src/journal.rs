@@ -14,6 +14,7 @@ mod entry;
 mod error;
 mod log;
 mod names;
+mod password;
 mod place;
 mod record;
 mod stage;
@@ -142,6 +143,8 @@ impl Journal {
     pub fn place(&self, record: &Record, staged: &Staged) -> Result<(), JournalError> {
         let Staged { operation, stages } = staged;
         self.or_undone(|| {
+            let _lock = password::lock(&self.tree, record)?;
+            place::renew(&self.tree, record, stages)?;
             let touched = place::all(&self.tree, record, stages)?;
             touched.iter().try_for_each(|folder| folder.sync().map_err(io_at(folder.path())))?;
             place::check(&self.tree, record, stages)?;

@@ -29,6 +29,7 @@ pub mod prepare;
 pub mod presets;
 pub mod program;
 pub mod progress;
+pub mod shadow;
 pub mod systemd;
 pub mod terms;
 pub mod tree;

@@ -154,8 +154,7 @@ const BY_TOOLS: [&str; 4] = ["kernel-arguments", "kernel-type", "os-image", "ext
 
 /// Whether all that differs is written by tread itself.
 pub(crate) fn needs_files_only(change: &Change<'_>) -> Result<(), OperationError> {
-    let by_tools = |id: &&String| BY_TOOLS.contains(&id.as_str()) || id.starts_with("password:");
-    match change.differs.iter().find(by_tools) {
+    match change.differs.iter().find(|id| BY_TOOLS.contains(&id.as_str())) {
         Some(id) => Err(OperationError::NoTool(id.clone())),
         None => Ok(()),
     }

@@ -3,6 +3,7 @@
 
 use crate::journal::{Owned, STATE};
 use crate::prepare::{Target, Wanted};
+use crate::shadow::{self, Hash, Shadow};
 use crate::tree::{Kind, Owner, PathError, Tree};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -30,6 +31,8 @@ pub enum Original {
         /// Where it led.
         target: String,
     },
+    /// The password of a user, whose hash is kept as a copy.
+    Password,
 }
 
 /// Where the copy of a file is.
@@ -44,6 +47,13 @@ pub fn keep(
     path: &str,
 ) -> Result<Option<(Original, Option<Target<'static>>)>, PathError> {
     let failed = |error| PathError::io(path, error);
+    if let Some(user) = shadow::user_of(path) {
+        let Some((folder, name)) = tree.place(shadow::FILE)? else { return Ok(None) };
+        let there = Shadow::read(&folder, name).map_err(failed)?;
+        let hash = there.and_then(|there| there.hash(user).ok());
+        let bytes = hash.map(|hash| hash.as_bytes().to_vec());
+        return Ok(bytes.map(|bytes| (Original::Password, Some(copy(path, bytes)))));
+    }
     let Some((folder, name)) = tree.place(path)? else { return Ok(None) };
     let Some(stat) = folder.stat(name).map_err(failed)? else { return Ok(None) };
     match stat.kind {
@@ -53,14 +63,18 @@ pub fn keep(
         }
         Kind::File => {
             let Some(bytes) = folder.read(name, MOST).map_err(failed)? else { return Ok(None) };
-            let private = Owner { uid: 0, gid: 0, mode: 0o600 };
-            let wanted = Wanted::File { bytes: bytes.into(), owner: private };
-            let folders = Owned::User(Owner { mode: 0o700, ..private });
-            let copy = Target { path: copy_of(path), wanted, folders };
-            Ok(Some((Original::File { owner: stat.owner }, Some(copy))))
+            Ok(Some((Original::File { owner: stat.owner }, Some(copy(path, bytes)))))
         }
         Kind::Folder | Kind::Other => Ok(None),
     }
+}
+
+/// The copy of what stood under a path, for root alone.
+fn copy(path: &str, bytes: Vec<u8>) -> Target<'static> {
+    let private = Owner { uid: 0, gid: 0, mode: 0o600 };
+    let wanted = Wanted::File { bytes: bytes.into(), owner: private };
+    let folders = Owned::User(Owner { mode: 0o700, ..private });
+    Target { path: copy_of(path), wanted, folders }
 }
 
 /// What has to be done so that a path is as it was before tread, else as the system ships
@@ -70,6 +84,17 @@ pub fn restore(
     originals: &Originals,
     path: &str,
 ) -> Result<Vec<Target<'static>>, PathError> {
+    if let Some(user) = shadow::user_of(path) {
+        let kept = match originals.get(path) {
+            Some(_) => tree.read(&copy_of(path), MOST)?.and_then(Hash::kept),
+            None => None,
+        };
+        // A user who needed no password before gets none that anybody could use.
+        let hash = kept.filter(|hash| !hash.is_open()).unwrap_or_else(Hash::locked);
+        let wanted = Wanted::Password { user: user.to_owned(), hash };
+        let restored = Target { path: path.to_owned(), wanted, folders: Owned::Root };
+        return Ok(std::iter::once(restored).chain(forget(originals, path)).collect());
+    }
     let target = |wanted| Target { path: path.to_owned(), wanted, folders: Owned::Root };
     match originals.get(path) {
         Some(Original::Link { target: to }) => {
@@ -82,14 +107,14 @@ pub fn restore(
             let restored = target(Wanted::File { bytes: bytes.into(), owner: *owner });
             Ok(std::iter::once(restored).chain(forget(originals, path)).collect())
         }
-        None => Ok(vec![target(shipped(tree, path)?)]),
+        Some(Original::Password) | None => Ok(vec![target(shipped(tree, path)?)]),
     }
 }
 
 /// What has to be done so that no copy of what stood under a path is left.
 pub fn forget(originals: &Originals, path: &str) -> Option<Target<'static>> {
     match originals.get(path)? {
-        Original::File { .. } => {
+        Original::File { .. } | Original::Password => {
             let (path, wanted) = (copy_of(path), Wanted::Absent);
             Some(Target { path, wanted, folders: Owned::Root })
         }

@@ -2,6 +2,7 @@
 //! does so here, before the first byte is written.
 
 use crate::journal::{Entry, JournalError, Made, Owned, Prepared, Record, STATE};
+use crate::shadow::{self, Hash, Shadow, ShadowError};
 use crate::tree::{Attribute, Folder, Kind, Owner, PathError, Reached, Seen, Stat, Tree};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -24,6 +25,13 @@ pub enum Wanted<'c> {
         /// Where it leads.
         target: String,
     },
+    /// A hash in the line of a user of /etc/shadow, whatever else stands there.
+    Password {
+        /// Whose.
+        user: String,
+        /// The hash.
+        hash: Hash,
+    },
     /// Nothing.
     Absent,
 }
@@ -36,6 +44,7 @@ impl Wanted<'_> {
                 Seen::File { digest: Digest::of(bytes), owner: *owner }
             }
             Wanted::Link { target } => Seen::Link { target: target.clone() },
+            Wanted::Password { hash, .. } => hash.seen(),
             Wanted::Absent => Seen::Absent,
         }
     }
@@ -55,9 +64,6 @@ pub struct Target<'c> {
 /// The label of a new file, by its path and what it is: an extended attribute, where
 /// the host has labels.
 pub type Label<'l> = dyn Fn(&str, Kind) -> Result<Option<Attribute>, String> + 'l;
-
-/// Attributes that sign the contents: of no use to others.
-const OF_CONTENTS: [&[u8]; 3] = [b"security.ima", b"security.evm", b"security.capability"];
 
 /// An operation, ready to be written.
 #[derive(Debug)]
@@ -86,6 +92,10 @@ pub fn prepare<'c>(
     let mut ready = Ready { record, new: Vec::new() };
     let mut stages = Stages { tree, id, of_mounts: BTreeMap::new() };
     for Target { path, wanted, folders } in targets {
+        if let Wanted::Password { user, hash } = wanted {
+            password(tree, &mut ready, &mut stages, (path, user, hash))?;
+            continue;
+        }
         let failed = |error| JournalError::from(PathError::io(&path, error));
         let (folder, name) = Tree::split(&path)?;
         let Reached { folder, missing } = tree.reach(folder)?;
@@ -107,13 +117,11 @@ pub fn prepare<'c>(
             let what = "a file larger than any of a config, or a link that is no text,";
             return Err(JournalError::Occupied { path, what });
         }
-        if own.immutable || there.is_some_and(|there| there.immutable) {
-            let why = "it, or its folder, is immutable; remove that by `chattr -i`";
-            return Err(failed(io::Error::other(why)));
-        }
+        let immutable = own.immutable || there.is_some_and(|there| there.immutable);
+        may_be_changed(immutable).map_err(failed)?;
         let stage = stages.index(&mut ready.record, &folder, own.mount).map_err(failed)?;
         let kept = match old {
-            Seen::File { .. } => Some(kept(&folder, name).map_err(failed)?),
+            Seen::File { .. } => Some(folder.lasting_attributes(name).map_err(failed)?),
             _ => None,
         };
         let folder = make(&mut ready.record, &folder, &missing, folders);
@@ -126,14 +134,53 @@ pub fn prepare<'c>(
                 let attributes = label.map_err(failed)?.into_iter().collect();
                 Prepared::File { bytes, attributes }
             }
-            (Wanted::Link { .. } | Wanted::Absent, _) => Prepared::Known,
+            (Wanted::Link { .. } | Wanted::Password { .. } | Wanted::Absent, _) => Prepared::Known,
         };
         let name = name.to_owned();
-        ready.record.entries.push(Entry { path, folder, name, stage, old, new });
+        ready.record.entries.push(Entry { path, folder, name, password_of: None, stage, old, new });
         ready.new.push(prepared);
     }
     stand_apart(&ready.record)?;
     Ok(ready)
+}
+
+/// Has one field of /etc/shadow changed, if it differs.
+fn password(
+    tree: &Tree,
+    ready: &mut Ready<'_>,
+    stages: &mut Stages<'_>,
+    (path, user, hash): (String, String, Hash),
+) -> Result<(), JournalError> {
+    let failed = |error| JournalError::from(PathError::io(shadow::FILE, error));
+    let missing = || ShadowError::Missing { user: user.clone() };
+    let (folder, name) = tree.place(shadow::FILE)?.ok_or_else(missing)?;
+    let there = folder.stat(name).map_err(failed)?.ok_or_else(missing)?;
+    let own = folder.own_stat().map_err(failed)?;
+    may_change(shadow::FILE, Some(&there), &own)?;
+    if there.kind != Kind::File {
+        let what = there.kind.as_str();
+        return Err(JournalError::Occupied { path: shadow::FILE.to_owned(), what });
+    }
+    let old = Shadow::read(&folder, name).map_err(failed)?.ok_or_else(missing)?.seen(&user)?;
+    let new = hash.seen();
+    if old == new {
+        return Ok(());
+    }
+    may_be_changed(own.immutable || there.immutable).map_err(failed)?;
+    let stage = stages.index(&mut ready.record, &folder, own.mount).map_err(failed)?;
+    let (folder, name, password_of) = (folder.path().to_owned(), name.to_owned(), Some(user));
+    ready.record.entries.push(Entry { path, folder, name, password_of, stage, old, new });
+    ready.new.push(Prepared::Password { hash, day: shadow::today() });
+    Ok(())
+}
+
+fn may_be_changed(immutable: bool) -> io::Result<()> {
+    match immutable {
+        true => {
+            Err(io::Error::other("it, or its folder, is immutable; remove that by `chattr -i`"))
+        }
+        false => Ok(()),
+    }
 }
 
 /// Whether no two entries are one place, and none stands where a folder is to be for
@@ -168,13 +215,6 @@ fn may_change(path: &str, there: Option<&Stat>, folder: &Stat) -> Result<(), Jou
         Some(Stat { kind: kind @ (Kind::Folder | Kind::Other), .. }) => occupied(kind.as_str()),
         _ => Ok(()),
     }
-}
-
-/// The attributes that a file keeps when its contents change.
-fn kept(folder: &Folder, name: &str) -> io::Result<Vec<Attribute>> {
-    let mut attributes = folder.attributes(name)?;
-    attributes.retain(|attribute| !OF_CONTENTS.contains(&attribute.name.as_slice()));
-    Ok(attributes)
 }
 
 /// Has the folders made that are missing, each once; returns where the last one is.

@@ -5,6 +5,8 @@
     reason = "a test fails by panicking"
 )]
 
+mod passwords;
+
 use super::*;
 use crate::desired::{Enabling, Keys};
 use crate::journal::Journal;
@@ -46,6 +48,13 @@ impl Host for Own {
     fn keys(&self, user: &str) -> Result<Keys, String> {
         let owner = Owner { uid: 1000, gid: 1000, mode: 0 };
         Ok(Keys { path: format!("/home/{user}/.ssh/authorized_keys"), owner })
+    }
+
+    fn password(&self, user: &str) -> Result<(), String> {
+        match user {
+            "core" => Ok(()),
+            user => Err(format!("no user {user}")),
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use super::*;
 use tread_model::read::{Input, sides};
@@ -36,6 +36,13 @@ impl Host for Known {
         let owner = Owner { uid, gid: uid, mode: 0 };
         Ok(Keys { path: format!("/home/{user}/.ssh/authorized_keys"), owner })
     }
+
+    fn password(&self, user: &str) -> Result<(), String> {
+        match user {
+            "core" => Ok(()),
+            user => Err(format!("no user {user}")),
+        }
+    }
 }
 
 /// What an Ignition config puts where: `644 0 text`, `-> target`, `-`, or why it cannot.
@@ -47,6 +54,7 @@ fn put(config: &str) -> Result<Vec<String>, Vec<String>> {
     let desired = desired.map_err(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>())?;
     let says = |(path, piece): (&String, &Piece<'_>)| match &piece.wanted {
         None => format!("{path} ?"),
+        Some(Wanted::Password { user, .. }) => format!("{path} password of {user}"),
         Some(Wanted::Absent) => format!("{path} -"),
         Some(Wanted::Link { target }) => format!("{path} -> {target}"),
         Some(Wanted::File { bytes, owner }) => {
@@ -95,8 +103,27 @@ fn each_part_of_a_config_has_its_place_owner_and_mode() {
             r#""passwd": {"users": [{"name": "core", "sshAuthorizedKeys": ["two", "one"]}]}"#,
             &["/home/core/.ssh/authorized_keys 600 1000 one|two|"],
         ),
+        (
+            r#""passwd": {"users": [{"name": "core", "passwordHash": "$6$a$b"}]}"#,
+            &["/etc/shadow:core password of core"],
+        ),
+        (r#""passwd": {"users": [{"name": "core", "passwordHash": ""}]}"#, &[]),
     ] {
         assert_eq!(put(config).unwrap(), expected, "{config}");
+    }
+}
+
+#[test]
+fn a_hash_that_spoils_other_lines_or_a_file_over_all_passwords_is_refused_without_the_hash() {
+    for config in [
+        r#""passwd": {"users": [{"name": "core", "passwordHash": "$6$a:0"}]}"#,
+        r#""passwd": {"users": [{"name": "core", "passwordHash": "$6$a\nroot::0::::::"}]}"#,
+        r#""passwd": {"users": [{"name": "core", "passwordHash": "$6$a$b"}]},
+           "storage": {"files": [{"path": "/etc/shadow", "contents": {"source": "data:,a"}}]}"#,
+    ] {
+        let all = put(config).unwrap_err();
+        assert_eq!(all.len(), 1, "{all:?}");
+        assert!(all[0].starts_with("password:core: ") && !all[0].contains("$6$"), "{all:?}");
     }
 }
 

@@ -2,10 +2,11 @@
 
 use super::entry::Entry;
 use super::error::{JournalError, io_at};
+use super::names::{new_name, old_name};
+use super::password;
 use super::place::put;
 use super::record::Record;
 use super::stage;
-use super::stage::{new_name, old_name};
 use crate::tree::{Folder, PathError, Seen, Tree};
 use std::collections::BTreeMap;
 use std::io;
@@ -102,13 +103,21 @@ fn resolve_one(
         let is_gone = *right == Seen::Absent;
         return Ok(if is_gone { Became::Already } else { Became::Left });
     };
-    let there = folder.see(&entry.name).map_err(io_at(&entry.path))?;
+    let there = password::see(&folder, &entry.name, entry).map_err(io_at(&entry.path))?;
     if there == *right {
         return Ok(Became::Already);
     }
     let (true, Some(stage)) = (there == *wrong, stage) else { return Ok(Became::Left) };
-    let put = put(&folder, &entry.name, stage, staged, index, wrong);
-    Ok(match put.map_err(io_at(&entry.path))? {
+    let put = match &entry.password_of {
+        Some(user) => {
+            let is_forward = *right == entry.new;
+            password::resolve(tree, &folder, stage, (index, entry), (user, wrong, is_forward))?
+        }
+        None => {
+            put(&folder, &entry.name, stage, staged, index, wrong).map_err(io_at(&entry.path))?
+        }
+    };
+    Ok(match put {
         true => Became::Now(folder),
         false => Became::Left,
     })

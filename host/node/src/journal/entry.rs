@@ -1,5 +1,6 @@
 //! One name that changes.
 
+use crate::shadow::Hash;
 use crate::tree::{Attribute, Owner, Seen};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -13,6 +14,9 @@ pub struct Entry {
     pub folder: String,
     /// Its name in there.
     pub name: String,
+    /// The user whose password it is: then the entry is about that one field of the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub password_of: Option<String>,
     /// The stage that is on the same mount, by index.
     pub stage: usize,
     /// What is there before.
@@ -51,6 +55,13 @@ pub enum Prepared<'b> {
         bytes: Cow<'b, [u8]>,
         /// Extended attributes, its label among them.
         attributes: Vec<Attribute>,
+    },
+    /// The file that is there, with this hash in a user's line, set on this day.
+    Password {
+        /// The hash.
+        hash: Hash,
+        /// The day, as shadow(5) counts.
+        day: u64,
     },
     /// A link, or nothing: the entry has all of it.
     Known,

@@ -1,6 +1,7 @@
 //! Why the journal stops.
 
 use super::names::{LOCK, OPERATION, RECORD, STATE};
+use crate::shadow::ShadowError;
 use crate::tree::PathError;
 use std::io;
 
@@ -15,6 +16,9 @@ pub enum JournalError {
     /// A path leads nowhere.
     #[error(transparent)]
     Path(#[from] PathError),
+    /// A user's line in /etc/shadow cannot be relied on.
+    #[error(transparent)]
+    Shadow(#[from] ShadowError),
     /// What is there is neither what was there before nor what tread put there.
     #[error(
         "{path} was changed by somebody else meanwhile, and is left as it is; look at what changes it, then start again"

@@ -9,3 +9,22 @@ pub(super) const LOG: &str = "log";
 pub(super) const LOCK: &str = "lock";
 /// More than any record or log has: a file of this size is something else.
 pub(super) const MOST: u64 = 256 << 20;
+
+/// What stands in a stage, by the index of its entry.
+pub(super) fn new_name(index: usize) -> String {
+    format!("{index}.new")
+}
+
+pub(super) fn old_name(index: usize) -> String {
+    format!("{index}.old")
+}
+
+/// On its way to or from a place.
+pub(super) fn moving_name(index: usize) -> String {
+    format!("{index}.moving")
+}
+
+/// What is put back into a file that changed meanwhile.
+pub(super) fn again_name(index: usize) -> String {
+    format!("{index}.again")
+}

@@ -3,8 +3,10 @@
 
 use super::entry::{Entry, Owned};
 use super::error::{JournalError, io_at};
+use super::names::{moving_name, new_name};
+use super::password;
 use super::record::Record;
-use super::stage::{folder_of, moving_name, new_name, stage_of};
+use super::stage::{folder_of, stage_of};
 use crate::tree::{Folder, Seen, Tree};
 use std::collections::BTreeMap;
 use std::io;
@@ -37,9 +39,26 @@ pub(super) fn all(
     Ok(touched.into_values().collect())
 }
 
+/// Brings what is staged up to date where others may change the rest of a file.
+pub(super) fn renew(tree: &Tree, record: &Record, stages: &[Folder]) -> Result<(), JournalError> {
+    for (index, entry) in record.entries.iter().enumerate() {
+        if let Some(user) = &entry.password_of {
+            let folder = folder_of(tree, entry)?;
+            password::renew(&folder, stage_of(stages, entry)?, (index, entry), user)?;
+        }
+    }
+    Ok(())
+}
+
 fn place(folder: &Folder, stage: &Folder, entry: &Entry, index: usize) -> Result<(), JournalError> {
     let new = (entry.new != Seen::Absent).then(|| new_name(index));
-    match put(folder, &entry.name, stage, new.as_deref(), index, &entry.old) {
+    let put = match (&entry.password_of, &new) {
+        (Some(user), Some(new)) => {
+            password::put(folder, stage, (index, entry), new, (user, &entry.old))
+        }
+        _ => put(folder, &entry.name, stage, new.as_deref(), index, &entry.old),
+    };
+    match put {
         Ok(true) => Ok(()),
         Ok(false) => Err(JournalError::Changed { path: entry.path.clone() }),
         Err(error) => Err(io_at(&entry.path)(error)),

@@ -2,22 +2,10 @@
 
 use super::entry::{Entry, Prepared};
 use super::error::{JournalError, io_at};
+use super::names::{new_name, old_name};
+use super::password;
 use super::record::Record;
 use crate::tree::{Folder, Kind, PathError, Seen, Stat, Tree};
-
-/// What stands in a stage, by the index of its entry.
-pub(super) fn new_name(index: usize) -> String {
-    format!("{index}.new")
-}
-
-pub(super) fn old_name(index: usize) -> String {
-    format!("{index}.old")
-}
-
-/// On its way to or from a place.
-pub(super) fn moving_name(index: usize) -> String {
-    format!("{index}.moving")
-}
 
 /// The folder that an entry stands in.
 pub(super) fn folder_of(tree: &Tree, entry: &Entry) -> Result<Folder, JournalError> {
@@ -82,12 +70,19 @@ pub(super) fn fill(
             (Seen::Link { target }, _) => stage.symlink(&name, target),
             _ => Ok(()),
         };
-        staged().map_err(io_at(&entry.path))?;
+        match (&entry.password_of, prepared) {
+            (Some(user), Prepared::Password { hash, day }) => {
+                let folder = folder_of(tree, entry)?;
+                password::stage(&folder, stage, (index, entry), user, (hash, *day))?;
+            }
+            _ => staged().map_err(io_at(&entry.path))?,
+        }
         if entry.old != Seen::Absent {
             let folder = folder_of(tree, entry)?;
             folder.link_to(&entry.name, stage, &old_name(index)).map_err(io_at(&entry.path))?;
             // The new name leads to what is looked at: nobody can change it in between.
-            let there = stage.see(&old_name(index)).map_err(io_at(&entry.path))?;
+            let there =
+                password::see(stage, &old_name(index), entry).map_err(io_at(&entry.path))?;
             if there != entry.old {
                 return Err(JournalError::Changed { path: entry.path.clone() });
             }

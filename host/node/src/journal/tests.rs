@@ -9,10 +9,12 @@ mod attacks;
 #[path = "../../tests/support/cut.rs"]
 mod cut;
 mod disk;
+mod passwords;
 mod power;
 
 use super::*;
 use crate::prepare::{Ready, Target, Wanted, prepare};
+use crate::shadow::{self, Hash};
 use crate::tree::{Attribute, Kind, Owner};
 use crate::tree::{Syscall, Witness};
 use cut::Cut;
@@ -38,6 +40,14 @@ fn link(path: &str, target: &str) -> Target<'static> {
     Target { path: path.to_owned(), wanted, folders: Owned::Root }
 }
 
+/// A file of passwords with lines of others.
+const SHADOW: &str = "root:*:19000:0:99999:7:::\ncore:$6$old:19001:0:99999:7:::\nzoe:!:1::::::\n";
+
+fn password(user: &str, hash: &str) -> Target<'static> {
+    let wanted = Wanted::Password { user: user.to_owned(), hash: Hash::new(hash).unwrap() };
+    Target { path: shadow::path_of(user), wanted, folders: Owned::Root }
+}
+
 fn absent(path: &str) -> Target<'static> {
     Target { path: path.to_owned(), wanted: Wanted::Absent, folders: Owned::Root }
 }
@@ -59,6 +69,7 @@ fn targets() -> Vec<Target<'static>> {
         absent("/etc/systemd/system/b.service"),
         file("/etc/was-a-link", "now a file"),
         file("/usr/local/bin/tool", "#!/bin/sh"),
+        password("core", "$6$new"),
     ]
 }
 
@@ -70,6 +81,8 @@ fn bed() -> Bed {
     bed.file("/etc/systemd/system/masked.service", "[Service]");
     bed.link("/etc/systemd/system/b.service", "/dev/null");
     bed.link("/etc/was-a-link", "/etc/changed.conf");
+    bed.file(shadow::FILE, SHADOW);
+    bed.file("/etc/.pwd.lock", "");
     bed.folder("/var/usrlocal/bin");
     bed.folder("/usr");
     bed.link("/usr/local", "../var/usrlocal");

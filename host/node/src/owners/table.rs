@@ -11,6 +11,8 @@ pub struct Account {
     pub gid: u32,
     /// The folder where it lives.
     pub home: String,
+    /// Whether its password is in /etc/shadow.
+    pub shadowed: bool,
 }
 
 /// A group that the host knows.
@@ -28,10 +30,10 @@ pub(super) fn accounts(text: &str) -> impl Iterator<Item = Account> {
     text.lines().filter_map(|line| {
         let mut fields = line.trim_start().split(':');
         let name = name(fields.next()?)?;
-        let _password = fields.next()?;
+        let shadowed = fields.next()? == "x";
         let (uid, gid) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
         let home = fields.nth(1).unwrap_or_default();
-        Some(Account { name, uid, gid, home: home.to_owned() })
+        Some(Account { name, uid, gid, home: home.to_owned(), shadowed })
     })
 }
 

@@ -96,6 +96,9 @@ const IMMUTABLE: StatxAttributes = StatxAttributes::IMMUTABLE.union(StatxAttribu
 /// What the kernel keeps of extended attributes at most: of one, and of all names.
 const MOST_OF_ATTRIBUTES: usize = 65_536;
 
+/// Attributes that sign the contents: of no use to others.
+const OF_CONTENTS: [&[u8]; 3] = [b"security.ima", b"security.evm", b"security.capability"];
+
 /// An extended attribute: `security.selinux` and its label, …
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attribute {
@@ -123,6 +126,11 @@ pub enum Seen {
     Link {
         /// Where it leads.
         target: String,
+    },
+    /// One field of a line in a file; nothing else of the file counts.
+    Field {
+        /// Of what stands in it.
+        digest: Digest,
     },
     /// A folder, a FIFO, a socket or a device; a link whose target is not valid text, or a
     /// file larger than any of a config.
@@ -291,6 +299,13 @@ impl Folder {
             Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(None),
             Err(errno) => Err(errno.into()),
         }
+    }
+
+    /// The attributes that a file keeps when its contents change.
+    pub fn lasting_attributes(&self, name: &str) -> io::Result<Vec<Attribute>> {
+        let mut attributes = self.attributes(name)?;
+        attributes.retain(|attribute| !OF_CONTENTS.contains(&attribute.name.as_slice()));
+        Ok(attributes)
     }
 
     /// The extended attributes of a file, by name.

@@ -111,3 +111,38 @@ fn a_unit_that_cannot_do_what_is_asked_is_named_before_anything_is_written() {
     assert!(error.contains("missing.service") && error.contains("--reboot"), "{error}");
     assert_eq!(bed.text("/etc/a.conf").as_deref(), Some("one"));
 }
+
+#[test]
+fn a_password_changes_in_an_operation_and_is_told_to_nobody() {
+    const HASH: &str = "$6$salt$IxDD3jeSOb5eB1CX5LBsqZFVkJdido3OUILO5Ifz5iwMuTS4XMS130MTSuDDl3aCI6WouIL9AjRbLCelDCy.g.";
+    let bed = Bed::with("one", &unit_with("/bin/true"));
+    let root = bed.machine.root().unwrap();
+    let add = |path: &str, line: &str| {
+        let at = root.join(path);
+        let text = std::fs::read_to_string(&at).unwrap();
+        std::fs::write(at, format!("{text}{line}\n")).unwrap();
+    };
+    let mut with = config("two");
+    let users =
+        format!(r#""passwd": {{"users": [{{"name": "core", "passwordHash": "{HASH}"}}]}},"#);
+    with.0[0].text = with.0[0].text.replace("\"storage\":", &format!("{users} \"storage\":"));
+    let error = bed.carry_out(&with, &reload()).unwrap_err().to_string();
+    assert!(error.contains("the host has no user `core`") && !error.contains(HASH), "{error}");
+    add("etc/passwd", "core:x:1000:1000::/home/core:/bin/sh");
+    add("etc/shadow", "core:!:1:0:99999:7:::");
+    assert_eq!(bed.carry_out(&with, &reload()).unwrap(), Ended::Done);
+    let asked = std::process::Command::new("chroot")
+        .arg(&root)
+        .args(["getent", "shadow", "core"])
+        .output()
+        .unwrap();
+    let line = String::from_utf8(asked.stdout).unwrap();
+    let fields: Vec<&str> = line.trim_end().split(':').collect();
+    assert_eq!(fields[1], HASH);
+    assert_ne!(fields[2], "1");
+    assert_eq!(fields[3..], ["0", "99999", "7", "", "", ""]);
+    let progress = serde_json::to_string(&bed.progress()).unwrap();
+    assert!(!progress.contains("$6$"), "{progress}");
+    assert_eq!(bed.carry_out(&config("three"), &reload()).unwrap(), Ended::Done);
+    assert!(std::fs::read_to_string(root.join("etc/shadow")).unwrap().contains("\ncore:!:"));
+}

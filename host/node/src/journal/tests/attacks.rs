@@ -118,8 +118,8 @@ impl Witness for Swap {
 #[test]
 fn a_link_in_the_place_of_a_new_folder_changes_nothing_where_it_leads() {
     let bed = bed();
-    bed.file("/etc/shadow", "secret");
-    let (path, to) = (bed.path("/etc/deep"), bed.path("/etc/shadow"));
+    bed.file("/etc/gshadow", "secret");
+    let (path, to) = (bed.path("/etc/deep"), bed.path("/etc/gshadow"));
     std::fs::set_permissions(&to, std::fs::Permissions::from_mode(0o600)).unwrap();
     let swap = Swap { at: "/etc/deep", path, to: to.clone() };
     assert!(!write(&bed, Arc::new(swap)));
