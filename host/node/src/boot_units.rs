@@ -1,5 +1,6 @@
 //! What runs on the host by itself: a unit that settles the journal before anything reads
-//! what it is about, and one that goes on with the operation once the node is up.
+//! what it is about, one that goes on with the operation once the node is up, and one that
+//! watches for drift.
 //!
 //! They run the current executable below tread's own folder: the death, upgrade or eviction
 //! of whoever brought it interrupts nothing.
@@ -12,16 +13,22 @@ use crate::tree::Owner;
 
 /// Settles the journal at boot.
 pub const SETTLE: &str = "tread-settle.service";
+/// Watches whether the disk stays as the config last applied wants it.
+pub const WATCH: &str = "tread-watch.service";
 /// Goes on with the operation after a boot.
 pub const RESUME: &str = "tread-resume.service";
 
 /// What must not start while names may be mixed: it would act on half a config.
 const AFTER_IT: [&str; 3] = ["containerd.service", "crio.service", "kubelet.service"];
 
-/// Both units, with the links that enable them.
+/// All units, with the links that enable them.
 pub fn targets() -> Vec<Target<'static>> {
     let mut targets = Vec::new();
-    let units = [(SETTLE, settle(), "sysinit.target"), (RESUME, resume(), "multi-user.target")];
+    let units = [
+        (SETTLE, settle(), "sysinit.target"),
+        (RESUME, resume(), "multi-user.target"),
+        (WATCH, watch(), "multi-user.target"),
+    ];
     for (name, text, wanted_by) in units {
         targets.push(file(&format!("{UNITS}/{name}"), text.into_bytes()));
         targets.push(link(&format!("{wanted_by}.wants"), name));
@@ -84,6 +91,25 @@ fn resume() -> String {
          Restart=on-failure\n\
          RestartSec=30\n\
          RestartPreventExitStatus=5\n\
+         \n\
+         [Install]\n\
+         WantedBy=multi-user.target\n"
+    )
+}
+
+fn watch() -> String {
+    format!(
+        "[Unit]\n\
+         Description=Watch whether this node's configuration stays as it was applied\n\
+         After={SETTLE}\n\
+         \n\
+         [Service]\n\
+         Type=exec\n\
+         ExecStart={CURRENT_PATH} node watch\n\
+         Restart=always\n\
+         RestartSec=60\n\
+         Nice=10\n\
+         IOSchedulingClass=idle\n\
          \n\
          [Install]\n\
          WantedBy=multi-user.target\n"

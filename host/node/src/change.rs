@@ -4,7 +4,7 @@
 use crate::applied::{Applied, AppliedError};
 use crate::desired::{Desired, Host, Impossible, desired};
 use crate::documents::Documents;
-use crate::drift::{Accepted, Drift, drift, see};
+use crate::drift::{Accepted, Drift, drift, is_of_others, see};
 use crate::journal::JournalError;
 use crate::originals::{self, Originals};
 use crate::prepare::{Label, Ready, Target, prepare};
@@ -141,7 +141,8 @@ fn is_as_compared(
     before: &Desired<'_>,
     accepted: &Accepted,
 ) -> Result<(), JournalError> {
-    for entry in &ready.record.entries {
+    let own = |it: &&crate::journal::Entry| !is_of_others(&it.path);
+    for entry in ready.record.entries.iter().filter(own) {
         let piece = before.pieces.get(&entry.path);
         let Some(wanted) = piece.and_then(|piece| piece.wanted.as_ref()) else { continue };
         if wanted.seen() != entry.old && accepted.get(&entry.path) != Some(&entry.old) {

@@ -12,6 +12,7 @@ mod follow;
 mod settle;
 mod show;
 mod status;
+mod watch;
 
 pub use agent::{AGENT_EXAMPLES, AgentArgs};
 pub use error::NodeError;
@@ -26,6 +27,7 @@ use status::StatusArgs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use watch::WatchArgs;
 
 /// The bus of the system that runs.
 const BUS: &str = "unix:path=/run/dbus/system_bus_socket";
@@ -54,6 +56,9 @@ pub enum NodeCommand {
     /// Holds everything on the disk against the config last applied.
     #[command(after_help = check::EXAMPLES)]
     Check(RootArgs),
+    /// Watches for ever whether the disk stays so; what differs is in `tread node status`.
+    #[command(after_help = watch::EXAMPLES)]
+    Watch(WatchArgs),
 }
 
 /// For the help of `tread node`.
@@ -87,6 +92,7 @@ impl NodeCommand {
             NodeCommand::CarryOut(args) => args.run()?,
             NodeCommand::Status(args) => args.run()?,
             NodeCommand::Check(args) => args.check()?,
+            NodeCommand::Watch(args) => args.run()?,
         };
         Ok(ExitCode::from(code))
     }

@@ -35,3 +35,4 @@ pub mod terms;
 pub mod tree;
 pub mod unit_name;
 pub mod view;
+pub mod watch;

@@ -22,6 +22,7 @@ mod problem;
 mod proof;
 mod reboot;
 mod standing;
+mod start;
 mod transient;
 mod unit_step;
 mod well;

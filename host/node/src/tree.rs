@@ -41,7 +41,17 @@ impl Tree {
 
     /// How far a path leads.
     pub fn reach(&self, path: &str) -> Result<Reached, PathError> {
-        walk::reach(&self.root, path)
+        walk::reach(&self.root, path, &mut |_, _| {})
+    }
+
+    /// As [`Tree::reach`]; who asks is told each name on the way, with the folder that it
+    /// stands in, also of a way that leads nowhere.
+    pub fn reach_told(
+        &self,
+        path: &str,
+        told: &mut dyn FnMut(&Folder, &str),
+    ) -> Result<Reached, PathError> {
+        walk::reach(&self.root, path, told)
     }
 
     /// The folder that a path names; nothing if it is not there.

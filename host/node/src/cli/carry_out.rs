@@ -107,7 +107,9 @@ fn carried_out(tree: &Tree, given: Given) -> Result<Ended, NodeError> {
         Does::Apply { config, plan, accept, drained } => {
             let plan = plan.map_or_else(|| always_allowed(tree, &config), |plan| Ok(*plan))?;
             let order = Order { id: given.id, documents: config, plan, accept, others };
-            Ok(blocking(node.carry_out(&order, drained))??)
+            let ended = blocking(node.carry_out(&order, drained))??;
+            watched(&manager, &ended)?;
+            Ok(ended)
         }
         Does::Adopt { config, differs, drained, give_up } => {
             if give_up {
@@ -122,9 +124,22 @@ fn carried_out(tree: &Tree, given: Given) -> Result<Ended, NodeError> {
                 manager.daemon_reload(RELOAD).await?;
                 Ok::<Ended, OperationError>(ended)
             };
-            Ok(blocking(adopted)??)
+            let ended = blocking(adopted)??;
+            watched(&manager, &ended)?;
+            Ok(ended)
         }
     }
+}
+
+/// Has the current program watch from now on.
+fn watched(manager: &Manager, ended: &Ended) -> Result<(), NodeError> {
+    if *ended == Ended::Done
+        && let Err(problem) = blocking(manager.start_anew(boot_units::WATCH))?
+    {
+        // The node has its config: the watch starts with the next boot.
+        show::line(&format!("drift is not watched yet: {problem}"))?;
+    }
+    Ok(())
 }
 
 /// How this order ended, where only the process that carried it out did not end well.

@@ -4,7 +4,7 @@ use super::error::NodeError;
 use super::{NOT_WELL, RootArgs, WELL, show};
 use crate::applied::Applied;
 use crate::change::{OrderError, wanted};
-use crate::drift::{Drift, drift};
+use crate::drift::{Drift, drift, noted};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -24,6 +24,9 @@ impl RootArgs {
         let found = drift(&tree, &desired, &applied.accepted)?;
         for Drift { path, differs, .. } in &found {
             show::line(&format!("{path}: {differs}"))?;
+        }
+        for Drift { path, differs, .. } in noted(&tree, &desired)? {
+            show::line(&format!("noted, since others own it: {path}: {differs}"))?;
         }
         show::line(&format!("{} of {} paths differ", found.len(), desired.pieces.len()))?;
         Ok(if found.is_empty() { WELL } else { NOT_WELL })

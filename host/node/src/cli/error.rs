@@ -9,6 +9,7 @@ use crate::operation::OperationError;
 use crate::operation_unit::UnitError;
 use crate::orders::BadOrder;
 use crate::tree::PathError;
+use crate::watch::ServiceError;
 use std::io;
 use tread_model::plan::PlanFault;
 use tread_model::problem::Problems;
@@ -46,6 +47,9 @@ pub enum NodeError {
     /// A path leads nowhere.
     #[error(transparent)]
     Path(#[from] PathError),
+    /// Nothing can be watched.
+    #[error(transparent)]
+    Watch(#[from] ServiceError),
     /// The system does not answer.
     #[error("{0}")]
     Io(#[from] io::Error),

@@ -3,10 +3,15 @@
 use crate::journal::Record;
 use crate::progress::{Phase, Progress, Reporter, StepState};
 use crate::tree::Seen;
+use crate::watch::{Report, State};
 use std::cell::RefCell;
 use std::io::{self, Write as _};
+use std::time::{SystemTime, UNIX_EPOCH};
 use tread_model::digest::Digest;
 use tread_model::plan::VerifiablePlan;
+
+/// So long after the last full check, the next one is late: it is made every hour.
+const LATE: u64 = 2 * 3600;
 
 /// One line. Whoever closed the pipe has read enough.
 pub(super) fn line(text: &str) -> io::Result<()> {
@@ -90,22 +95,74 @@ fn phase(phase: Phase) -> &'static str {
 }
 
 /// How the node stands.
-pub(super) fn status(has: Option<Digest>, progress: Option<&Progress>) -> io::Result<()> {
+pub(super) fn status(
+    has: Option<Digest>,
+    progress: Option<&Progress>,
+    drift: Option<&Report>,
+) -> io::Result<()> {
     match has {
         Some(digest) => line(&format!("config: {digest}"))?,
         None => line("config: not known; tread node adopt --config CONFIG")?,
     }
+    drift_lines(drift).iter().try_for_each(|text| line(text))?;
     let Some(progress) = progress else { return line("no operation yet") };
     line(&format!("last operation: {} ({})", progress.operation, phase(progress.phase)))?;
     lines(progress).iter().try_for_each(|text| line(text))
 }
 
+/// What the watch found.
+fn drift_lines(drift: Option<&Report>) -> Vec<String> {
+    let Some(drift) = drift else {
+        return vec!["drift: not watched (systemctl status tread-watch)".to_owned()];
+    };
+    let seconds = drift.checked.map(|checked| unix_now().saturating_sub(checked));
+    let age = match seconds {
+        Some(seconds) if seconds > LATE => format!(
+            "; everything was looked at {} hours ago, does tread-watch.service run?",
+            seconds / 3600
+        ),
+        Some(seconds) => format!("; everything was looked at {} minutes ago", seconds / 60),
+        None => String::new(),
+    };
+    let what = match (drift.state, drift.count) {
+        (State::Watching, 0) => format!("none{age}"),
+        (State::Watching, 1) => format!("1 path differs{age}"),
+        (State::Watching, count) => format!("{count} paths differ{age}"),
+        (State::Paused, _) => "not watched while an operation stands".to_owned(),
+        (State::Waiting, _) => "not watched yet".to_owned(),
+    };
+    let mut lines = vec![format!("drift: {what}")];
+    if !drift.message.is_empty() {
+        lines.push(format!("  {}", drift.message));
+    }
+    for (differs, word) in
+        drift.drifted.iter().map(|it| (it, "")).chain(drift.noted.iter().map(|it| (it, "noted: ")))
+    {
+        let kinds: Vec<String> = differs.kinds.iter().map(ToString::to_string).collect();
+        let path = tread_model::text::one_line(&differs.path);
+        lines.push(format!("  {word}{path}: {}", kinds.join(", ")));
+    }
+    if drift.count > drift.drifted.len() {
+        lines.push("  more: tread node check".to_owned());
+    }
+    lines
+}
+
 /// The same for a script.
-pub(super) fn status_json(has: Option<Digest>, progress: Option<&Progress>) -> io::Result<()> {
+pub(super) fn status_json(
+    has: Option<Digest>,
+    progress: Option<&Progress>,
+    drift: Option<&Report>,
+) -> io::Result<()> {
     let status = serde_json::json!({
         "schema": "tread.dev/node-status/v1",
         "config": has,
         "operation": progress,
+        "drift": drift,
     });
     line(&serde_json::to_string_pretty(&status)?)
+}
+
+fn unix_now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

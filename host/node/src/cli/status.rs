@@ -5,6 +5,7 @@ use super::{RootArgs, WELL, show};
 use crate::applied::Applied;
 use crate::documents::digest;
 use crate::progress::Progress;
+use crate::watch::Report;
 use clap::Args;
 
 pub(super) const EXAMPLES: &str = "\
@@ -31,9 +32,10 @@ impl StatusArgs {
             None => None,
         };
         let progress = Progress::read(&tree)?;
+        let drift = Report::read(&tree)?;
         match self.output.as_deref() {
-            Some(_) => show::status_json(has, progress.as_ref())?,
-            None => show::status(has, progress.as_ref())?,
+            Some(_) => show::status_json(has, progress.as_ref(), drift.as_ref())?,
+            None => show::status(has, progress.as_ref(), drift.as_ref())?,
         }
         Ok(WELL)
     }

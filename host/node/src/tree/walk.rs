@@ -90,14 +90,21 @@ pub struct Reached {
     pub missing: Vec<String>,
 }
 
-/// Walks to a folder, as far as there is one.
-pub(super) fn reach(root: &Folder, path: &str) -> Result<Reached, PathError> {
+/// Walks to a folder, as far as there is one; each name on the way is told first.
+pub(super) fn reach(
+    root: &Folder,
+    path: &str,
+    told: &mut dyn FnMut(&Folder, &str),
+) -> Result<Reached, PathError> {
     let mut ahead: VecDeque<String> = names(path)?.into_iter().map(str::to_owned).collect();
     // The folders from the root to where the walk is: `..` in a link goes back in it.
     let mut way = vec![root.clone()];
     let mut links = 0;
     while let Some(name) = ahead.pop_front() {
         let here = way.last().unwrap_or(root).clone();
+        if !matches!(name.as_str(), "" | "." | "..") {
+            told(&here, &name);
+        }
         match name.as_str() {
             "" | "." => continue,
             ".." => {

@@ -25,7 +25,7 @@ fn a_reload_and_a_restart_take_few_calls_over_dbus_whatever_the_config_has() {
 }
 
 /// A config as clusters have it: 150 files and 60 units besides the unit's own file.
-fn typical(word: &str) -> tread_node::documents::Documents {
+pub(crate) fn typical(word: &str) -> tread_node::documents::Documents {
     let file = |index: usize| {
         let text = format!("key{index}%20=%20value%0A").repeat(10 + index * 7 % 300);
         format!(

@@ -1,0 +1,81 @@
+//! The watch as a service of a real systemd: installed by adoption, found by status, quiet.
+#![allow(clippy::print_stdout, reason = "a figure is shown by printing it")]
+
+use crate::figures::typical;
+use crate::node::{Bed, config, unit_with};
+use crate::reload;
+use std::path::PathBuf;
+use std::time::Duration;
+use tread_model::plan::Step;
+use tread_node::documents::Documents;
+use tread_node::operation::Ended;
+
+const PROGRAM: &str = "/usr/local/bin/tread";
+
+/// Has the machine's own systemd watch this config, as an admin would.
+fn adopted(bed: &Bed, config: &Documents) {
+    let root = bed.machine.root().unwrap();
+    let program = root.join(PROGRAM.trim_start_matches('/'));
+    std::fs::copy(env!("CARGO_BIN_EXE_tread-node"), program).unwrap();
+    std::fs::write(root.join("root/now.json"), &config.0[0].text).unwrap();
+    let said = bed.machine.run_well([PROGRAM, "node", "adopt", "--config", "/root/now.json"]);
+    assert!(said.unwrap().contains("adopted"));
+}
+
+fn status(bed: &Bed) -> String {
+    bed.machine.run_well([PROGRAM, "node", "status"]).unwrap()
+}
+
+fn shows(bed: &Bed, what: &str) {
+    bed.machine.wait_for(what, || status(bed).contains(what)).unwrap();
+}
+
+/// What the kernel says of the process that watches.
+fn watcher(bed: &Bed, field: &str) -> u64 {
+    let show = ["systemctl", "show", "--value", "-p", "MainPID", "tread-watch.service"];
+    let pid = bed.machine.run_well(show).unwrap();
+    let at = PathBuf::from(format!("/proc/{}/status", pid.trim()));
+    let text = bed.machine.run_well(["cat", at.to_str().unwrap()]).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix(field)).unwrap();
+    line.trim_start_matches(':').split_whitespace().next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn adoption_starts_the_watch_and_status_tells_what_it_found_also_after_it_was_killed() {
+    let bed = Bed::with("one", &unit_with("/bin/true"));
+    adopted(&bed, &config("one"));
+    shows(&bed, "drift: none");
+    let file = bed.machine.root().unwrap().join("etc/a.conf");
+    std::fs::write(&file, "by hand").unwrap();
+    shows(&bed, "drift: 1 path differs");
+    let said = status(&bed);
+    assert!(said.contains("/etc/a.conf: its contents differ") && !said.contains("by hand"));
+    let killed = ["systemctl", "kill", "--signal=KILL", "tread-watch.service"];
+    bed.machine.run_well(killed).unwrap();
+    std::fs::write(&file, "one").unwrap();
+    bed.machine.run_well(["systemctl", "restart", "tread-watch.service"]).unwrap();
+    shows(&bed, "drift: none");
+    // What is written by an operation is no drift, and what it wrote is watched then.
+    assert_eq!(bed.carry_out(&config("two"), &reload()).unwrap(), Ended::Done);
+    bed.machine.run_well(["systemctl", "restart", "tread-watch.service"]).unwrap();
+    shows(&bed, "drift: none");
+}
+
+#[test]
+fn the_idle_watch_of_a_typical_node_is_not_woken() {
+    let bed = Bed::with("one", &unit_with("/bin/true"));
+    let all = bed.carry_out(&typical("one"), &[Step::Write, Step::DaemonReload]).unwrap();
+    assert_eq!(all, Ended::Done);
+    adopted(&bed, &typical("one"));
+    shows(&bed, "drift: none");
+    let seconds = std::env::var("TREAD_IDLE_SECONDS").ok().and_then(|it| it.parse().ok());
+    let seconds = seconds.unwrap_or(5);
+    let woken = || watcher(&bed, "voluntary_ctxt_switches");
+    let before = woken();
+    // How often it is woken in a time is what is asked here: there is nothing to wait for.
+    std::thread::sleep(Duration::from_secs(seconds));
+    let times = woken() - before;
+    println!("woken {times} times in {seconds} s");
+    println!("resident: {} kB, at most {} kB", watcher(&bed, "VmRSS"), watcher(&bed, "VmHWM"));
+    assert!(times <= 2 + seconds / 30, "woken {times} times in {seconds} s");
+}
