@@ -124,17 +124,20 @@ pub fn prepare<'c>(
             Seen::File { .. } => Some(folder.lasting_attributes(name).map_err(failed)?),
             _ => None,
         };
-        let folder = make(&mut ready.record, &folder, &missing, folders);
+        // Policies know paths without links.
+        let labelled = |real: &str, kind| -> Result<Vec<Attribute>, JournalError> {
+            let label = label(real, kind).map_err(io::Error::other);
+            Ok(label.map_err(failed)?.into_iter().collect())
+        };
+        let folder = make(&mut ready.record, &folder, &missing, (folders, stage), labelled)?;
+        let real = format!("{}/{name}", folder.trim_end_matches('/'));
         let prepared = match (wanted, kept) {
             (Wanted::File { bytes, .. }, Some(attributes)) => Prepared::File { bytes, attributes },
             (Wanted::File { bytes, .. }, None) => {
-                // Policies know paths without links.
-                let real = format!("{}/{name}", folder.trim_end_matches('/'));
-                let label = label(&real, Kind::File).map_err(io::Error::other);
-                let attributes = label.map_err(failed)?.into_iter().collect();
-                Prepared::File { bytes, attributes }
+                Prepared::File { bytes, attributes: labelled(&real, Kind::File)? }
             }
-            (Wanted::Link { .. } | Wanted::Password { .. } | Wanted::Absent, _) => Prepared::Known,
+            (Wanted::Link { .. }, _) => Prepared::Link { attributes: labelled(&real, Kind::Link)? },
+            (Wanted::Password { .. } | Wanted::Absent, _) => Prepared::Nothing,
         };
         let name = name.to_owned();
         ready.record.entries.push(Entry { path, folder, name, password_of: None, stage, old, new });
@@ -218,17 +221,25 @@ fn may_change(path: &str, there: Option<&Stat>, folder: &Stat) -> Result<(), Jou
 }
 
 /// Has the folders made that are missing, each once; returns where the last one is.
-fn make(record: &mut Record, folder: &Folder, missing: &[String], owned: Owned) -> String {
+fn make(
+    record: &mut Record,
+    folder: &Folder,
+    missing: &[String],
+    (owned, stage): (Owned, usize),
+    labelled: impl Fn(&str, Kind) -> Result<Vec<Attribute>, JournalError>,
+) -> Result<String, JournalError> {
     let mut at = folder.path().to_owned();
     for name in missing {
-        let made = Made { folder: at.clone(), name: name.clone(), owned };
-        at = if at == "/" { format!("/{name}") } else { format!("{at}/{name}") };
-        let known = |it: &Made| it.folder == made.folder && it.name == made.name;
+        let parent = at.clone();
+        at = format!("{}/{name}", parent.trim_end_matches('/'));
+        let known = |it: &Made| it.folder == parent && it.name == *name;
         if !record.made.iter().any(known) {
+            let attributes = labelled(&at, Kind::Folder)?;
+            let made = Made { folder: parent, name: name.clone(), owned, stage, attributes };
             record.made.push(made);
         }
     }
-    at
+    Ok(at)
 }
 
 /// A stage for each mount on which something changes.

@@ -10,10 +10,14 @@
 )]
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use tread_node::host::ThisHost;
+use tread_node::journal::{Journal, Owned};
 use tread_node::labels::Labels;
-use tread_node::tree::{Kind, Tree};
+use tread_node::prepare::{Target, Wanted, prepare};
+use tread_node::tree::{Kind, Owner, Tree};
 
 /// Where the policy is, as the script says.
 fn given(variable: &str) -> PathBuf {
@@ -120,4 +124,77 @@ fn every_label_is_the_one_that_libselinux_gives() {
     }
     assert!(labelled > paths.len(), "only {labelled} labels");
     assert!(differ.is_empty(), "{} differ: {:#?}", differ.len(), &differ[..differ.len().min(20)]);
+}
+
+/// The label of what stands there, itself and not where it leads; empty for none.
+fn label_at(path: &Path) -> String {
+    let mut label = Vec::with_capacity(4096);
+    let room = rustix::buffer::spare_capacity(&mut label);
+    match rustix::fs::lgetxattr(path, "security.selinux", room) {
+        Ok(_) | Err(rustix::io::Errno::NODATA) => {}
+        Err(errno) => panic!("{}: {errno}", path.display()),
+    }
+    String::from_utf8(label).unwrap().trim_end_matches('\0').to_owned()
+}
+
+#[test]
+fn files_folders_and_links_that_an_operation_makes_have_the_labels_of_libselinux() {
+    let program = given("TREAD_MATCHPATHCON");
+    let policy = given("TREAD_SELINUX_ROOT");
+    let contexts = policy.join("etc/selinux/targeted/contexts/files/file_contexts");
+    let bed = tempfile::tempdir().unwrap();
+    let root = bed.path();
+    for folder in ["etc", "usr", "var/usrlocal", "var/home/core"] {
+        std::fs::create_dir_all(root.join(folder)).unwrap();
+    }
+    symlink("../var/usrlocal", root.join("usr/local")).unwrap();
+    symlink("var/home", root.join("home")).unwrap();
+    let copied = Command::new("cp")
+        .arg("-a")
+        .args([policy.join("etc/selinux"), root.join("etc")])
+        .status()
+        .unwrap();
+    assert!(copied.success());
+    let tree = Tree::open(root).unwrap();
+    let owner = Owner { uid: 0, gid: 0, mode: 0o644 };
+    let file = |path: &str| {
+        let wanted = Wanted::File { bytes: b"x"[..].into(), owner };
+        Target { path: path.to_owned(), wanted, folders: Owned::Root }
+    };
+    let unit = "/etc/systemd/system/a.service";
+    let wants = "/etc/systemd/system/multi-user.target.wants/a.service";
+    let link = Wanted::Link { target: unit.to_owned() };
+    let link = Target { path: wants.to_owned(), wanted: link, folders: Owned::Root };
+    let keys = Owner { uid: 1000, gid: 1000, mode: 0o700 };
+    let keys =
+        Target { folders: Owned::User(keys), ..file("/home/core/.ssh/authorized_keys.d/ignition") };
+    let targets = vec![
+        file(unit),
+        file("/etc/systemd/system/crio.service.d/10.conf"),
+        link,
+        file("/etc/containers/registries.conf.d/1.conf"),
+        file("/etc/NetworkManager/dispatcher.d/pre-up.d/1"),
+        file("/usr/local/bin/tool"),
+        file("/usr/local/lib/deep/er/lib.so"),
+        file("/var/lib/kubelet/config.json"),
+        keys,
+    ];
+    let host = ThisHost::read(&tree, false).unwrap();
+    let label = |path: &str, kind| host.label(path, kind);
+    let journal = Journal::open(&tree).unwrap();
+    let ready = prepare(&tree, "1", targets, &label).unwrap();
+    journal.write(&ready.record, &ready.new).unwrap();
+    journal.finish().unwrap();
+
+    let made = ready.record.made.iter().map(|it| format!("{}/{}", it.folder, it.name));
+    let made: Vec<(&str, String)> = made.map(|path| ("dir", path)).collect();
+    assert!(made.len() >= 12, "{made:?}");
+    let entries = ready.record.entries.iter().map(|it| {
+        let kind = if it.path == wants { "link" } else { "file" };
+        (kind, format!("{}/{}", it.folder, it.name))
+    });
+    for (kind, path) in made.into_iter().chain(entries) {
+        let expected = of_libselinux(&program, &contexts, kind, &[&path]);
+        assert_eq!(label_at(&root.join(&path[1..])), expected[0], "{kind} {path}");
+    }
 }

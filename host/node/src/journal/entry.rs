@@ -34,6 +34,11 @@ pub struct Made {
     pub name: String,
     /// Whose it is.
     pub owned: Owned,
+    /// The stage that is on the same mount, by index: it is made there, and moved.
+    pub stage: usize,
+    /// Extended attributes: its label.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attributes: Vec<Attribute>,
 }
 
 /// Whose the folders on the way to an entry are where they have to be made.
@@ -63,6 +68,11 @@ pub enum Prepared<'b> {
         /// The day, as shadow(5) counts.
         day: u64,
     },
-    /// A link, or nothing: the entry has all of it.
-    Known,
+    /// A link; the entry says where it leads.
+    Link {
+        /// Extended attributes: its label.
+        attributes: Vec<Attribute>,
+    },
+    /// Nothing.
+    Nothing,
 }

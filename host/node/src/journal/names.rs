@@ -19,6 +19,11 @@ pub(super) fn old_name(index: usize) -> String {
     format!("{index}.old")
 }
 
+/// A folder that is made, by its index among them.
+pub(super) fn made_name(index: usize) -> String {
+    format!("{index}.made")
+}
+
 /// On its way to or from a place.
 pub(super) fn moving_name(index: usize) -> String {
     format!("{index}.moving")

@@ -1,12 +1,12 @@
 //! Names change, one by one. What is found in a place is looked at after it is out of
 //! reach of others: if it is not what was there before, it goes back to its place.
 
-use super::entry::{Entry, Owned};
+use super::entry::Entry;
 use super::error::{JournalError, io_at};
-use super::names::{moving_name, new_name};
+use super::names::{made_name, moving_name, new_name};
 use super::password;
 use super::record::Record;
-use super::stage::{folder_of, stage_of};
+use super::stage::{folder_of, stage_at, stage_of};
 use crate::tree::{Folder, Seen, Tree};
 use std::collections::BTreeMap;
 use std::io;
@@ -18,16 +18,14 @@ pub(super) fn all(
     stages: &[Folder],
 ) -> Result<Vec<Folder>, JournalError> {
     let mut touched: BTreeMap<String, Folder> = BTreeMap::new();
-    for made in &record.made {
+    for (index, made) in record.made.iter().enumerate() {
         let missing = || io_at(&made.folder)(io::ErrorKind::NotFound.into());
         let folder = tree.folder(&made.folder)?.ok_or_else(missing)?;
-        match folder.make_folder(&made.name) {
+        let stage = stage_at(stages, made.stage)?;
+        match stage.rename(&made_name(index), &folder, &made.name) {
             // Somebody else made it meanwhile; what is put into it goes the same way.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
-            made_now => made_now.map_err(io_at(&folder.path_of(&made.name)))?,
-        }
-        if let Owned::User(owner) = made.owned {
-            folder.give(&made.name, owner).map_err(io_at(&folder.path_of(&made.name)))?;
+            moved => moved.map_err(io_at(&folder.path_of(&made.name)))?,
         }
         touched.insert(folder.path().to_owned(), folder);
     }

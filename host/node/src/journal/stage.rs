@@ -1,8 +1,8 @@
 //! Where everything new waits, on the disk, until its name changes.
 
-use super::entry::{Entry, Prepared};
+use super::entry::{Entry, Owned, Prepared};
 use super::error::{JournalError, io_at};
-use super::names::{new_name, old_name};
+use super::names::{made_name, new_name, old_name};
 use super::password;
 use super::record::Record;
 use crate::tree::{Folder, Kind, PathError, Seen, Stat, Tree};
@@ -18,8 +18,13 @@ pub(super) fn stage_of<'s>(
     stages: &'s [Folder],
     entry: &Entry,
 ) -> Result<&'s Folder, JournalError> {
+    stage_at(stages, entry.stage)
+}
+
+/// A stage by its index.
+pub(super) fn stage_at(stages: &[Folder], index: usize) -> Result<&Folder, JournalError> {
     let damaged = || JournalError::Damaged { why: "an entry has no stage".to_owned() };
-    stages.get(entry.stage).ok_or_else(damaged)
+    stages.get(index).ok_or_else(damaged)
 }
 
 /// Makes the stages of an operation.
@@ -52,6 +57,25 @@ pub(super) fn open(tree: &Tree, record: &Record) -> Result<Vec<Option<Folder>>, 
     record.stages.iter().map(opened).collect()
 }
 
+/// Makes each folder that is missing, complete: its place gets it as it has to be.
+fn make_folders(record: &Record, stages: &[Folder]) -> Result<(), JournalError> {
+    for (index, made) in record.made.iter().enumerate() {
+        let stage = stage_at(stages, made.stage)?;
+        let name = made_name(index);
+        let make = || {
+            stage.make_folder(&name)?;
+            if let Owned::User(owner) = made.owned {
+                stage.give(&name, owner)?;
+            }
+            stage.label(&name, &made.attributes)
+        };
+        make().map_err(|error| {
+            PathError::io(&format!("{}/{}", made.folder.trim_end_matches('/'), made.name), error)
+        })?;
+    }
+    Ok(())
+}
+
 /// Puts everything new into the stages, and a second name of everything old.
 pub(super) fn fill(
     tree: &Tree,
@@ -59,6 +83,7 @@ pub(super) fn fill(
     stages: &[Folder],
     new: &[Prepared<'_>],
 ) -> Result<(), JournalError> {
+    make_folders(record, stages)?;
     for (index, (entry, prepared)) in record.entries.iter().zip(new).enumerate() {
         let stage = stage_of(stages, entry)?;
         let name = new_name(index);
@@ -67,7 +92,10 @@ pub(super) fn fill(
                 stage.create(&name, bytes, *owner, attributes)?;
                 stage.sync_file(&name)
             }
-            (Seen::Link { target }, _) => stage.symlink(&name, target),
+            (Seen::Link { target }, Prepared::Link { attributes }) => {
+                stage.symlink(&name, target)?;
+                stage.label(&name, attributes)
+            }
             _ => Ok(()),
         };
         match (&entry.password_of, prepared) {
@@ -101,7 +129,10 @@ pub(super) fn remove(tree: &Tree, record: &Record) -> Result<(), JournalError> {
             }
             let stage = parent.folder(name)?;
             for name in stage.names()? {
-                stage.remove(&name)?;
+                match stage.stat(&name)?.map(|stat| stat.kind) {
+                    Some(Kind::Folder) => stage.remove_folder(&name)?,
+                    _ => stage.remove(&name)?,
+                }
             }
             parent.remove_folder(name)
         };

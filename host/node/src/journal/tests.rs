@@ -9,6 +9,7 @@ mod attacks;
 #[path = "../../tests/support/cut.rs"]
 mod cut;
 mod disk;
+mod labels;
 mod passwords;
 mod power;
 
@@ -90,8 +91,20 @@ fn bed() -> Bed {
     bed
 }
 
+/// The label of a policy that knows kinds only.
+fn a_label(_: &str, kind: Kind) -> Result<Option<Attribute>, String> {
+    let word = match kind {
+        Kind::File => "file",
+        Kind::Folder => "folder",
+        Kind::Link => "link",
+        Kind::Other => return Ok(None),
+    };
+    let value = format!("u:r:{word}_t:s0\0").into_bytes();
+    Ok(Some(Attribute { name: b"security.selinux".to_vec(), value }))
+}
+
 fn ready(tree: &Tree) -> Ready<'static> {
-    let mut ready = prepare(tree, "1", targets(), &no_label).unwrap();
+    let mut ready = prepare(tree, "1", targets(), &a_label).unwrap();
     ready.record.order = serde_json::json!({"steps": []});
     ready
 }

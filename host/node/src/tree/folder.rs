@@ -100,7 +100,7 @@ const MOST_OF_ATTRIBUTES: usize = 65_536;
 const OF_CONTENTS: [&[u8]; 3] = [b"security.ima", b"security.evm", b"security.capability"];
 
 /// An extended attribute: `security.selinux` and its label, …
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Attribute {
     /// Its name, with its namespace.
     pub name: Vec<u8>,

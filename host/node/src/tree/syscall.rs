@@ -87,6 +87,11 @@ pub enum Syscall<'a> {
         /// Where.
         path: &'a str,
     },
+    /// A folder or a link gets an extended attribute.
+    Label {
+        /// Where.
+        path: &'a str,
+    },
     /// An empty folder goes away.
     RemoveFolder {
         /// Where.

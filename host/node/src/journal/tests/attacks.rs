@@ -107,7 +107,7 @@ impl Witness for Swap {
     }
 
     fn after(&self, syscall: &Syscall<'_>) -> io::Result<()> {
-        if *syscall == (Syscall::MakeFolder { path: self.at }) {
+        if matches!(syscall, Syscall::Rename { to, .. } if *to == self.at) {
             std::fs::rename(&self.path, self.path.with_extension("away"))?;
             symlink(&self.to, &self.path)?;
         }

@@ -187,7 +187,7 @@ impl Witness for Recorder {
             Syscall::Remove { path } => Recorded::Remove(own(path)),
             Syscall::MakeFolder { path } => Recorded::MakeFolder(own(path)),
             Syscall::RemoveFolder { path } => Recorded::RemoveFolder(own(path)),
-            Syscall::Give { .. } | Syscall::Cut { .. } => return Ok(()),
+            Syscall::Give { .. } | Syscall::Label { .. } | Syscall::Cut { .. } => return Ok(()),
         };
         self.0.lock().unwrap().push(recorded);
         Ok(())

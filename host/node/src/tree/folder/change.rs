@@ -7,6 +7,7 @@ use rustix::fs::{AtFlags, Gid, Mode, OFlags, RenameFlags, Uid, XattrFlags};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, Write as _};
+use std::os::fd::AsRawFd as _;
 
 impl Folder {
     /// Does one system call between the witness's two looks at it.
@@ -179,6 +180,25 @@ impl Folder {
             rustix::fs::chownat(&folder, "", Some(uid), Some(gid), flags)?;
             let mode = Mode::from_raw_mode(owner.mode);
             Ok(rustix::fs::chmodat(&folder, ".", mode, AtFlags::empty())?)
+        })
+    }
+
+    /// A folder or a link gets extended attributes; a link itself, and not where it leads.
+    pub fn label(&self, name: &str, attributes: &[Attribute]) -> io::Result<()> {
+        if attributes.is_empty() {
+            return Ok(());
+        }
+        let path = self.path_of(name);
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = rustix::fs::openat(self, name, flags, Mode::empty())?;
+        // What is open as a place has no call of its own for this; its name there leads to it
+        // and no further.
+        let at = format!("/proc/self/fd/{}", opened.as_raw_fd());
+        self.witnessed(&Syscall::Label { path: &path }, || {
+            for Attribute { name, value } in attributes {
+                rustix::fs::setxattr(&at, name.as_slice(), value, XattrFlags::empty())?;
+            }
+            Ok(())
         })
     }
 
