@@ -6,6 +6,7 @@ use crate::desired::{Desired, Host, Impossible, desired};
 use crate::documents::Documents;
 use crate::drift::{Accepted, Drift, drift, is_of_others, see};
 use crate::journal::JournalError;
+use crate::left_open::{self, Open};
 use crate::originals::{self, Originals};
 use crate::prepare::{Label, Ready, Target, prepare};
 use crate::tree::{PathError, Tree};
@@ -128,8 +129,11 @@ pub fn change_to(
     if !found.is_empty() {
         return Err(OrderError::Drifted(found));
     }
-    let targets = Targets { tree, before: &before, after: &after, applied: &applied };
-    let targets = targets.all(&order.documents, &order.others)?;
+    let open = left_open::open(&old, &new, &applied.originals);
+    let targets = Targets { tree, before: &before, after: &after, applied: &applied, open: &open };
+    let mut targets = targets.all(&order.documents, &order.others)?;
+    let links = host.left_open(&targets, &open.units);
+    left_open::add(&mut targets, links, &after);
     let ready = prepare(tree, &order.id, targets, label)?;
     is_as_compared(&ready, &before, &applied.accepted)?;
     Ok(Change { ready, differs })
@@ -162,6 +166,7 @@ struct Targets<'t> {
     before: &'t Desired<'t>,
     after: &'t Desired<'t>,
     applied: &'t Applied,
+    open: &'t Open,
 }
 
 impl Targets<'_> {
@@ -197,6 +202,14 @@ impl Targets<'_> {
                     originals.remove(path);
                 }
             }
+        }
+        for path in &self.open.restored {
+            // Of a unit that was disabled nothing stands there that a config could want.
+            if !originals.contains_key(path) || self.after.pieces.contains_key(path) {
+                continue;
+            }
+            targets.extend(originals::restore(self.tree, &originals, path)?);
+            originals.remove(path);
         }
         targets.push(Applied::new(documents.clone(), accepted, originals).target());
         targets.extend_from_slice(others);

@@ -35,10 +35,33 @@ pub trait Host {
         &self,
         config: &NodeConfig<'_>,
     ) -> BTreeMap<String, Result<Vec<Enabling>, String>>;
+    /// The links that presets make or remove, for units that a config leaves open. `after` is
+    /// all else that changes. What cannot be decided is left as it is.
+    fn left_open(&self, after: &[Target<'_>], units: &[LeftOpen]) -> Vec<Enabling>;
     /// Where a user's SSH keys are.
     fn keys(&self, user: &str) -> Result<Keys, String>;
     /// Whether a user's password is in /etc/shadow; otherwise why not.
     fn password(&self, user: &str) -> Result<(), String>;
+}
+
+/// A unit of which a new config does not say whether it is enabled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOpen {
+    /// The unit.
+    pub unit: String,
+    /// What the host's presets are asked for.
+    pub why: Why,
+}
+
+/// What the host's presets are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// The config brings it. If the host had no such unit, they decide.
+    New,
+    /// A config said it before, and none does any more: they decide.
+    Lost,
+    /// A config brought it before. If there is no such unit any more, nothing enables it.
+    Gone,
 }
 
 /// A link that enables a unit.

@@ -1,18 +1,25 @@
 //! The host that a config is applied to: its users, its units, its labels, by its own files.
 
-use crate::desired::{Enabling, Host, Keys};
+use crate::desired::{Enabling, Host, Keys, LeftOpen, Why};
 use crate::install::{self, Facts, InstallError};
 use crate::labels::{LabelError, Labels};
 use crate::owners::table::Account;
 use crate::owners::{OwnerError, Owners};
+use crate::prepare::{Target, Wanted};
+use crate::presets::Presets;
 use crate::tree::{Attribute, Folders, Kind, Owner, PathError, Tree};
-use crate::view::{Entry, Overlay, real};
+use crate::view::{Entry, Overlay, View, real};
 use std::collections::BTreeMap;
 use tread_model::canonical;
 use tread_model::config::NodeConfig;
 
 /// Who reads a user's keys from a folder of fragments, where that is there.
 const FRAGMENTS: &str = "/usr/libexec/ssh-key-dir";
+
+/// Whether systemd reads units or presets below a path.
+fn is_of_systemd(path: &str) -> bool {
+    path.split('/').any(|name| name == "systemd")
+}
 
 /// The host that a config is applied to.
 pub struct ThisHost {
@@ -67,12 +74,7 @@ impl ThisHost {
             for dropin in &unit.dropins {
                 if let Some(text) = canonical::text(&dropin.contents) {
                     let at = format!("{path}.d/{}", dropin.name);
-                    let text = Entry::File(Some(text.to_owned()));
-                    // It is listed where systemd looks, and read where that leads.
-                    if let Ok(Some(real)) = real(&view, &at, false) {
-                        view.set(&real, text.clone());
-                    }
-                    view.set(&at, text);
+                    set(&mut view, &at, &Entry::File(Some(text.to_owned())));
                 }
             }
         }
@@ -88,6 +90,59 @@ impl ThisHost {
                  log in with {with}; add the user, or remove {which}"
             )
         })
+    }
+}
+
+/// Sets an entry that is listed where systemd looks, and read where that leads.
+fn set(view: &mut Overlay<'_>, path: &str, entry: &Entry) {
+    if let Ok(Some(real)) = real(view, path, false) {
+        view.set(&real, entry.clone());
+    }
+    view.set(path, entry.clone());
+}
+
+/// What stands under a path once a target is written.
+fn entry_of(wanted: &Wanted<'_>) -> Option<Entry> {
+    match wanted {
+        Wanted::File { bytes, .. } => {
+            Some(Entry::File(std::str::from_utf8(bytes).ok().map(str::to_owned)))
+        }
+        Wanted::Link { target } => Some(Entry::Link(target.clone())),
+        Wanted::Absent => Some(Entry::Absent),
+        Wanted::Password { .. } => None,
+    }
+}
+
+fn absent(paths: Vec<String>) -> Vec<Enabling> {
+    paths.into_iter().map(|path| Enabling { path, target: None }).collect()
+}
+
+impl ThisHost {
+    fn left_open_one(
+        &self,
+        (before, after): (&dyn View, &dyn View),
+        presets: &Presets,
+        LeftOpen { unit, why }: &LeftOpen,
+    ) -> Result<Vec<Enabling>, InstallError> {
+        let is_missing = |view: &dyn View| {
+            matches!(
+                install::state(view, &self.facts, unit),
+                Err(InstallError::Missing(_) | InstallError::Dangling { .. })
+            )
+        };
+        match why {
+            Why::New if !is_missing(before) => return Ok(Vec::new()),
+            Why::Lost | Why::Gone if is_missing(after) => {
+                return Ok(absent(install::disable(before, &self.facts, unit)?));
+            }
+            Why::Gone => return Ok(Vec::new()),
+            Why::New | Why::Lost => {}
+        }
+        let install::Change { removed, links } =
+            install::preset(after, &self.facts, presets, unit)?;
+        let mut all = absent(removed);
+        all.extend(links.into_iter().map(|it| Enabling { path: it.path, target: Some(it.target) }));
+        Ok(all)
     }
 }
 
@@ -133,6 +188,27 @@ impl Host for ThisHost {
                 let links = links.map_err(|error: InstallError| error.to_string());
                 all.insert(unit.name.clone().into_owned(), links);
             }
+        }
+        all
+    }
+
+    fn left_open(&self, after: &[Target<'_>], units: &[LeftOpen]) -> Vec<Enabling> {
+        let folders = Folders::new(&self.tree);
+        let mut view = Overlay::new(&folders);
+        for Target { path, wanted, .. } in after.iter().filter(|it| is_of_systemd(&it.path)) {
+            if let Some(entry) = entry_of(wanted) {
+                set(&mut view, path, &entry);
+            }
+        }
+        let Ok(presets) = Presets::read(&view) else { return Vec::new() };
+        let mut all = Vec::new();
+        for unit in units {
+            let links = self.left_open_one((&folders, &view), &presets, unit).unwrap_or_default();
+            // The next unit sees them.
+            for Enabling { path, target } in &links {
+                view.set(path, target.clone().map_or(Entry::Absent, Entry::Link));
+            }
+            all.extend(links);
         }
         all
     }

@@ -18,6 +18,7 @@ pub mod install;
 pub mod journal;
 mod kubelet;
 pub mod labels;
+pub mod left_open;
 pub mod notices;
 pub mod operation;
 pub mod operation_unit;

@@ -14,6 +14,7 @@ mod cut_off;
 mod figures;
 mod node;
 mod power;
+mod presets;
 mod watched;
 
 use node::{Bed, config, unit_with};
