@@ -10,6 +10,7 @@ mod listener;
 mod paths;
 mod report;
 mod service;
+mod timer;
 mod ways;
 
 pub use listener::Pace;

@@ -1,11 +1,11 @@
 //! Who is told by the kernel what changes in a folder.
 
+use super::timer::waited_on;
 use crate::tree::Folder;
 use rustix::fs::inotify::{
     CreateFlags, ReadFlags, Reader, WatchFlags, add_watch, init, remove_watch,
 };
 use rustix::io::Errno;
-use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
@@ -46,10 +46,9 @@ impl Inotify {
         Ok(Inotify { fd: init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)? })
     }
 
-    /// To wait on. The process is woken by each event as long as it lives.
+    /// To wait on.
     pub(super) fn waiting(&self) -> io::Result<Receiver> {
-        // It is no pipe, but is waited on as one: what else takes any file is unsafe.
-        Receiver::from_file_unchecked(File::from(self.fd.try_clone()?))
+        waited_on(self.fd.try_clone()?)
     }
 
     /// Watches a folder, by what is open: nobody can put another one in its place.

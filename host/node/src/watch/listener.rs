@@ -1,12 +1,12 @@
 //! Waits until something has to be looked at, and is woken as rarely as that allows.
 
 use super::inotify::Inotify;
+use super::timer::{readable_before, wait_until};
 use super::ways::{Touched, Ways};
 use crate::tree::Tree;
 use rustix::io::Errno;
 use std::io;
-use std::time::Duration;
-use tokio::time::{Instant, sleep, sleep_until, timeout_at};
+use std::time::{Duration, Instant};
 
 /// How often it is looked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl Listener {
         loop {
             if let Some(woken) = self.woken {
                 // In this time nobody is told anything: events wait in the kernel.
-                sleep_until((woken + self.pace.apart).min(self.full)).await;
+                wait_until((woken + self.pace.apart).min(self.full)).await;
             }
             let readable = self.readable().await;
             self.woken = Some(Instant::now());
@@ -74,7 +74,7 @@ impl Listener {
             }
             let mut touched = self.read();
             if !touched.is_nothing() {
-                sleep(self.pace.settle).await;
+                wait_until(Instant::now() + self.pace.settle).await;
                 let more = self.read();
                 touched.all |= more.all;
                 touched.ways |= more.ways;
@@ -89,20 +89,12 @@ impl Listener {
 
     /// Waits until there is something to read; false when it is time to look at everything.
     async fn readable(&self) -> bool {
-        let Ok(inotify) = &self.inotify else {
-            sleep_until(self.full).await;
-            return false;
-        };
         // Only while somebody waits: else each event would wake the process.
-        match inotify.waiting() {
-            Ok(waiting) => {
-                matches!(timeout_at(self.full, waiting.readable()).await, Ok(Ok(_)))
-            }
-            Err(_) => {
-                sleep_until(self.full).await;
-                false
-            }
-        }
+        let waiting = match &self.inotify {
+            Ok(inotify) => inotify.waiting(),
+            Err(_) => Err(io::ErrorKind::NotConnected.into()),
+        };
+        readable_before(self.full, waiting).await
     }
 
     fn everything(&mut self) -> Touched {

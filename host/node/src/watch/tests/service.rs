@@ -6,6 +6,9 @@ use crate::desired::Host;
 use crate::documents::{Document, Documents, digest};
 use crate::host::ThisHost;
 use crate::journal::Journal;
+use crate::tree::{Syscall, Witness};
+use std::io;
+use std::sync::{Arc, Mutex};
 use tread_model::plan::VerifiablePlan;
 
 fn config(word: &str) -> Documents {
@@ -20,11 +23,11 @@ fn config(word: &str) -> Documents {
     Documents(vec![Document { name: "config".to_owned(), text }])
 }
 
-fn adopted(bed: &Bed, word: &str) {
+fn adopted(bed: &Bed, config: &Documents) {
     let tree = bed.tree();
     let host = ThisHost::read(&tree, false).unwrap();
     let label = |path: &str, kind| host.label(path, kind);
-    let order = ("adopt", config(word), Adopt::Ask);
+    let order = ("adopt", config.clone(), Adopt::Ask);
     let adoption = adopt(&tree, &host, &label, order, Vec::new()).unwrap();
     let journal = Journal::open(&tree).unwrap();
     journal.write(&adoption.ready.record, &adoption.ready.new).unwrap();
@@ -32,22 +35,21 @@ fn adopted(bed: &Bed, word: &str) {
 }
 
 /// Begins an operation, which stands until the journal is told that it is over.
-fn begun(bed: &Bed, from: &str, to: &str) {
-    let tree = bed.tree();
-    let host = ThisHost::read(&tree, false).unwrap();
+fn begun(tree: &Tree, from: &Documents, to: &Documents) {
+    let host = ThisHost::read(tree, false).unwrap();
     let label = |path: &str, kind| host.label(path, kind);
-    let digest = |word: &str| digest(&config(word).config().unwrap()).unwrap();
+    let digest = |config: &Documents| digest(&config.config().unwrap()).unwrap();
     let plan = VerifiablePlan::always_allowed(digest(from), digest(to));
     let order = Order {
         id: "1".to_owned(),
-        documents: config(to),
+        documents: to.clone(),
         plan,
         accept: Vec::new(),
         others: Vec::new(),
     };
-    let mut change = change(&tree, &host, &label, &order).unwrap();
+    let mut change = change(tree, &host, &label, &order).unwrap();
     change.ready.record.order = serde_json::json!({"steps": []});
-    let journal = Journal::open(&tree).unwrap();
+    let journal = Journal::open(tree).unwrap();
     journal.write(&change.ready.record, &change.ready.new).unwrap();
 }
 
@@ -60,16 +62,30 @@ async fn report(bed: &Bed, wanted: impl Fn(&Report) -> bool) -> Report {
     }
 }
 
+/// As many files as it takes for an operation to begin while they are looked at.
+const FILES: usize = 300;
+
+/// As [`config`], with more files.
+fn large(word: &str) -> Documents {
+    let mut config = config(word);
+    let file = |index: usize| {
+        format!(r#"{{"path": "/etc/large/{index}", "contents": {{"source": "data:,{word}"}}}},"#)
+    };
+    let files: String = (0..FILES).map(file).collect();
+    let text = &mut config.0[0].text;
+    *text = text.replace(r#""files": ["#, &format!(r#""files": [{files}"#));
+    config
+}
+
 /// Does something while the service runs.
-fn beside(bed: &Bed, done: impl AsyncFnOnce()) {
-    let tree = bed.tree();
-    let host = || match ThisHost::read(&bed.tree(), false) {
+fn beside(tree: &Tree, pace: Pace, done: impl AsyncFnOnce()) {
+    let host = || match ThisHost::read(tree, false) {
         Ok(host) => Ok(Box::new(host) as Box<dyn Host>),
         Err(error) => Err(error.to_string()),
     };
     in_time(async {
         tokio::select! {
-            ended = serve(&tree, &host, QUICK) => panic!("it ended: {:?}", ended.map(drop)),
+            ended = serve(tree, &host, pace) => panic!("it ended: {:?}", ended.map(drop)),
             () = done() => {}
         }
     });
@@ -85,10 +101,10 @@ fn bed() -> Bed {
 #[test]
 fn the_service_follows_adoption_drift_and_what_is_mended() {
     let bed = bed();
-    beside(&bed, async || {
+    beside(&bed.tree(), QUICK, async || {
         let waiting = report(&bed, |it| it.state == State::Waiting).await;
         assert!(waiting.message.contains("tread node adopt"), "{waiting:?}");
-        adopted(&bed, "one");
+        adopted(&bed, &config("one"));
         let clean = report(&bed, |it| it.state == State::Watching).await;
         assert!(clean.count == 0 && clean.checked.is_some(), "{clean:?}");
         bed.file("/etc/a", "by hand");
@@ -107,10 +123,10 @@ fn the_service_follows_adoption_drift_and_what_is_mended() {
 #[test]
 fn while_an_operation_stands_nothing_is_told_and_afterwards_the_new_config_holds() {
     let bed = bed();
-    adopted(&bed, "one");
-    beside(&bed, async || {
+    adopted(&bed, &config("one"));
+    beside(&bed.tree(), QUICK, async || {
         report(&bed, |it| it.state == State::Watching && it.count == 0).await;
-        begun(&bed, "one", "two");
+        begun(&bed.tree(), &config("one"), &config("two"));
         report(&bed, |it| it.state == State::Paused).await;
         bed.file("/etc/a", "by hand");
         Journal::open(&bed.tree()).unwrap().finish().unwrap();
@@ -121,21 +137,50 @@ fn while_an_operation_stands_nothing_is_told_and_afterwards_the_new_config_holds
     });
 }
 
+/// Sees each report that is written.
+#[derive(Default)]
+struct Reports(Mutex<Vec<Report>>);
+
+impl Witness for Reports {
+    fn before(&self, syscall: &Syscall<'_>) -> io::Result<()> {
+        if let Syscall::Create { bytes, .. } = syscall {
+            self.0.lock().unwrap().extend(serde_json::from_slice::<Report>(bytes).ok());
+        }
+        Ok(())
+    }
+
+    fn after(&self, _: &Syscall<'_>) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 #[test]
 fn no_report_ever_takes_what_operations_write_for_drift() {
+    const ROUNDS: usize = 10;
     let bed = bed();
-    adopted(&bed, "one");
-    beside(&bed, async || {
-        for round in 0..30 {
-            let (from, to) = if round % 2 == 0 { ("one", "two") } else { ("two", "one") };
-            begun(&bed, from, to);
-            Journal::open(&bed.tree()).unwrap().finish().unwrap();
-            for _ in 0..10 {
-                tokio::task::yield_now().await;
-                let report = Report::read(&bed.tree()).unwrap();
-                assert!(report.as_ref().is_none_or(|it| it.count == 0), "{report:?}");
+    for index in 0..FILES {
+        bed.file(&format!("/etc/large/{index}"), "one");
+    }
+    adopted(&bed, &large("one"));
+    let reports = Arc::new(Reports::default());
+    let tree = Tree::witnessed(bed.0.path(), reports.clone()).unwrap();
+    let at_once = Pace { settle: Duration::ZERO, ..QUICK };
+    beside(&tree, at_once, async || {
+        report(&bed, |it| it.state == State::Watching && it.count == 0).await;
+        let at = bed.0.path().to_owned();
+        let operations = tokio::task::spawn_blocking(move || {
+            let bed = Tree::open(&at).unwrap();
+            for round in 0..ROUNDS {
+                let (from, to) = if round % 2 == 0 { ("one", "two") } else { ("two", "one") };
+                begun(&bed, &large(from), &large(to));
+                Journal::open(&bed).unwrap().finish().unwrap();
             }
-        }
+        });
+        operations.await.unwrap();
         report(&bed, |it| it.state == State::Watching && it.count == 0).await;
     });
+    let reports = reports.0.lock().unwrap();
+    assert!(reports.len() > 2, "{} reports", reports.len());
+    let wrong = reports.iter().find(|it| it.count > 0);
+    assert!(wrong.is_none(), "{:?}", wrong.map(|it| it.count));
 }
