@@ -128,7 +128,9 @@ fn drift_lines(drift: Option<&Report>) -> Vec<String> {
         (State::Watching, 0) => format!("none{age}"),
         (State::Watching, 1) => format!("1 path differs{age}"),
         (State::Watching, count) => format!("{count} paths differ{age}"),
-        (State::Paused, _) => "not watched while an operation stands".to_owned(),
+        (State::Paused, _) => {
+            "not watched while an operation stands; where none does: tread node settle".to_owned()
+        }
         (State::Waiting, _) => "not watched yet".to_owned(),
     };
     let mut lines = vec![format!("drift: {what}")];

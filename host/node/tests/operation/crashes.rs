@@ -2,8 +2,14 @@
 
 use crate::cut::Cut;
 use crate::node::{Bed, config, unit_with};
-use crate::reload;
+use crate::{reload, with_password};
 use tread_node::operation::Ended;
+
+/// How many moments to be killed in are tried.
+fn stride(moments: usize) -> usize {
+    let every = std::env::var("TREAD_CRASHES").ok().and_then(|it| it.parse().ok()).unwrap_or(40);
+    moments.div_ceil(every).max(1)
+}
 
 #[test]
 fn killed_at_any_moment_the_unit_has_read_what_is_on_the_disk_with_one_reload_more_at_most() {
@@ -11,10 +17,8 @@ fn killed_at_any_moment_the_unit_has_read_what_is_on_the_disk_with_one_reload_mo
     let whole = Cut::never();
     bed.carry_out_watched(&config("two"), &reload(), whole.clone()).unwrap();
     let moments = whole.seen();
-    let every = std::env::var("TREAD_CRASHES").ok().and_then(|it| it.parse().ok()).unwrap_or(40);
-    let stride = moments.div_ceil(every).max(1);
     let (mut there, mut next) = ("two", "one");
-    for at in (0..moments).step_by(stride) {
+    for at in (0..moments).step_by(stride(moments)) {
         let before = bed.log().len();
         let _ = bed.carry_out_watched(&config(next), &reload(), Cut::at(at));
         let ended = bed.go_on().unwrap();
@@ -33,4 +37,49 @@ fn killed_at_any_moment_the_unit_has_read_what_is_on_the_disk_with_one_reload_mo
         }
     }
     assert_eq!(bed.machine.boots().len(), 1);
+}
+
+/// The hash of a user in the machine's /etc/shadow.
+fn hash_of(bed: &Bed, user: &str) -> String {
+    let text = bed.text("/etc/shadow").unwrap();
+    let mut lines = text.lines().filter(|line| line.starts_with(&format!("{user}:")));
+    let hash = lines.next().unwrap().split(':').nth(1).unwrap().to_owned();
+    assert!(lines.next().is_none(), "{user} has two lines");
+    hash
+}
+
+#[test]
+fn killed_at_any_moment_the_password_fits_the_files_and_those_of_others_are_theirs() {
+    let bed = Bed::with("one", &unit_with("/bin/true"));
+    let root = bed.machine.root().unwrap();
+    for user in ["core", "zoe"] {
+        let add = ["useradd", "--no-create-home", user];
+        bed.machine.run_well(add).unwrap();
+    }
+    let steps = reload();
+    let whole = Cut::never();
+    bed.carry_out(&with_password("one", "$6$salt$one"), &steps).unwrap();
+    bed.carry_out_watched(&with_password("two", "$6$salt$two"), &steps, whole.clone()).unwrap();
+    let moments = whole.seen();
+    let (mut there, mut next) = ("two", "one");
+    for at in (0..moments).step_by(stride(moments) * 2) {
+        let to = with_password(next, &format!("$6$salt${next}"));
+        let _ = bed.carry_out_watched(&to, &steps, Cut::at(at));
+        // Somebody changes another user's password before it is gone on with.
+        let hers = format!("$6$hers${at}");
+        let changed = ["usermod", "--password", &hers, "zoe"];
+        bed.machine.run_well(changed).unwrap();
+        let ended = bed.go_on().unwrap();
+        assert!(!matches!(ended, Ended::Degraded { .. }), "killed at {at}: {ended:?}");
+        let has = bed.text("/etc/a.conf").unwrap();
+        assert_eq!(hash_of(&bed, "core"), format!("$6$salt${has}"), "killed at {at}");
+        assert_eq!(hash_of(&bed, "zoe"), hers, "killed at {at}");
+        assert!(has == there || has == next, "killed at {at}: {has}");
+        if has == next {
+            (there, next) = (next, there);
+        }
+    }
+    let said = std::process::Command::new("pwck").arg("-r").arg("-R").arg(&root).output().unwrap();
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    assert!(!said.contains("shadow"), "{said}");
 }

@@ -19,6 +19,7 @@ mod watched;
 
 use node::{Bed, config, unit_with};
 use tread_model::plan::Step;
+use tread_node::documents::Documents;
 use tread_node::operation::{Ended, OperationError};
 use tread_node::progress::{Phase, StepState};
 use tread_node::tree::{Syscall, Witness};
@@ -112,6 +113,15 @@ fn a_unit_that_cannot_do_what_is_asked_is_named_before_anything_is_written() {
     let error = bed.carry_out(&config("two"), &missing).unwrap_err().to_string();
     assert!(error.contains("missing.service") && error.contains("--reboot"), "{error}");
     assert_eq!(bed.text("/etc/a.conf").as_deref(), Some("one"));
+}
+
+/// As [`config`], with a password of `core`.
+fn with_password(word: &str, hash: &str) -> Documents {
+    let mut with = config(word);
+    let users =
+        format!(r#""passwd": {{"users": [{{"name": "core", "passwordHash": "{hash}"}}]}},"#);
+    with.0[0].text = with.0[0].text.replace("\"storage\":", &format!("{users} \"storage\":"));
+    with
 }
 
 #[test]
