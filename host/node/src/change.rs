@@ -129,7 +129,7 @@ pub fn change_to(
     if !found.is_empty() {
         return Err(OrderError::Drifted(found));
     }
-    let open = left_open::open(&old, &new, &applied.originals);
+    let open = left_open::open(&old, new, &applied.originals);
     let targets = Targets { tree, before: &before, after: &after, applied: &applied, open: &open };
     let mut targets = targets.all(&order.documents, &order.others)?;
     let links = host.left_open(&targets, &open.units);

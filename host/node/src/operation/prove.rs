@@ -4,7 +4,7 @@
 use super::{Going, Node, OperationError};
 use crate::applied::Applied;
 use crate::change::{OrderError, wanted};
-use crate::drift::{drift, see};
+use crate::drift::{drift, is_of_others, see};
 use crate::journal::Direction;
 use crate::kubelet;
 use crate::systemd::{Active, Problem, What};
@@ -67,7 +67,8 @@ impl Going<'_> {
     /// Whether each name that this operation changed is as it left it; otherwise why not.
     fn names_are_as_written(&self) -> Result<Result<(), String>, OperationError> {
         let is_back = self.standing.direction() == Direction::Back;
-        for entry in &self.standing.record.entries {
+        let entries = self.standing.record.entries.iter();
+        for entry in entries.filter(|it| !is_of_others(&it.path)) {
             let wanted = if is_back { &entry.old } else { &entry.new };
             if see(&self.node.tree, &entry.path)? != *wanted {
                 return Ok(Err(format!("{}: somebody else changed it", entry.path)));
