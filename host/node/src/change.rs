@@ -8,8 +8,9 @@ use crate::drift::{Accepted, Drift, drift, is_of_others, see};
 use crate::journal::JournalError;
 use crate::left_open::{self, Open};
 use crate::originals::{self, Originals};
+use crate::os::{IDS, Wish};
 use crate::prepare::{Label, Ready, Target, prepare};
-use crate::tree::{PathError, Tree};
+use crate::tree::{PathError, Seen, Tree};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -92,6 +93,19 @@ pub struct Change<'c> {
     pub ready: Ready<'c>,
     /// The ids of all that differs between the configs.
     pub differs: Vec<String>,
+    /// What the config last applied wants of the operating system.
+    pub from: Wish,
+    /// What the one at hand wants of it.
+    pub to: Wish,
+    /// The differences that an admin accepted.
+    pub accepted: Accepted,
+}
+
+impl Change<'_> {
+    /// Whether something differs.
+    pub fn has(&self, id: &str) -> bool {
+        self.differs.iter().any(|it| it == id)
+    }
 }
 
 /// Checks an order against the config last applied and against the disk, and says what
@@ -114,7 +128,8 @@ pub fn change_to(
 ) -> Result<Change<'static>, OrderError> {
     let mut applied = Applied::read(tree)?.ok_or(OrderError::Unknown)?;
     for path in &order.accept {
-        applied.accepted.insert(path.clone(), see(tree, path)?);
+        let there = if IDS.contains(&path.as_str()) { Seen::Other } else { see(tree, path)? };
+        applied.accepted.insert(path.clone(), there);
     }
     let old = applied.documents.config()?;
     let Comparison { changes, refusals, settled, from, to, .. } = diff::compare(&old, new)?;
@@ -131,12 +146,13 @@ pub fn change_to(
     }
     let open = left_open::open(&old, new, &applied.originals);
     let targets = Targets { tree, before: &before, after: &after, applied: &applied, open: &open };
-    let mut targets = targets.all(&order.documents, &order.others)?;
+    let mut targets = targets.all(order, &differs)?;
     let links = host.left_open(&targets, &open.units);
     left_open::add(&mut targets, links, &after);
     let ready = prepare(tree, &order.id, targets, label)?;
     is_as_compared(&ready, &before, &applied.accepted)?;
-    Ok(Change { ready, differs })
+    let (from, to, accepted) = (Wish::of(&old), Wish::of(new), applied.accepted);
+    Ok(Change { ready, differs, from, to, accepted })
 }
 
 /// Whether what is replaced is still what was held against the config.
@@ -171,14 +187,12 @@ struct Targets<'t> {
 
 impl Targets<'_> {
     /// Everything that has to stand somewhere, tread's own record of it included.
-    fn all(
-        &self,
-        documents: &Documents,
-        others: &[Target<'static>],
-    ) -> Result<Vec<Target<'static>>, PathError> {
+    fn all(&self, order: &Order, differs: &[String]) -> Result<Vec<Target<'static>>, PathError> {
+        let Order { documents, others, .. } = order;
         let mut targets = Vec::new();
         let mut originals = self.applied.originals.clone();
         let mut accepted = self.applied.accepted.clone();
+        accepted.retain(|id, _| !differs.contains(id));
         let before = self.before.pieces.keys();
         let paths: BTreeSet<&String> = before.chain(self.after.pieces.keys()).collect();
         for path in paths {
@@ -272,6 +286,10 @@ pub struct Adoption<'c> {
     pub found: Vec<Drift>,
     /// The plan that has to be carried out, if something is overwritten.
     pub plan: Option<VerifiablePlan>,
+    /// What the config wants of the operating system.
+    pub wish: Wish,
+    /// What is done about what differs.
+    pub what: Adopt,
 }
 
 /// Begins with a node that tread never managed: the config that it is said to have is
@@ -284,6 +302,18 @@ pub fn adopt(
     order: (&str, Documents, Adopt),
     others: Vec<Target<'static>>,
 ) -> Result<Adoption<'static>, OrderError> {
+    adopt_keeping(tree, host, label, order, others, &[])
+}
+
+/// As [`adopt`]; what differs of the operating system, and is kept, was found before.
+pub fn adopt_keeping(
+    tree: &Tree,
+    host: &dyn Host,
+    label: &Label<'_>,
+    order: (&str, Documents, Adopt),
+    others: Vec<Target<'static>>,
+    of_os: &[Drift],
+) -> Result<Adoption<'static>, OrderError> {
     let (id, documents, what) = order;
     let mut targets = others;
     let mut accepted = Accepted::new();
@@ -294,7 +324,7 @@ pub fn adopt(
         Err(error) => return Err(error.into()),
     };
     let mut plan = None;
-    let (found, config) = {
+    let (found, config, wish) = {
         let config = documents.config()?;
         let digest = crate::documents::digest(&config)?;
         let desired = wanted(&config, host)?;
@@ -303,7 +333,8 @@ pub fn adopt(
             Adopt::Ask if !found.is_empty() => return Err(OrderError::Drifted(found)),
             Adopt::Ask => {}
             Adopt::Keep => {
-                accepted = found.iter().map(|it| (it.path.clone(), it.there.clone())).collect();
+                let kept = found.iter().chain(of_os);
+                accepted = kept.map(|it| (it.path.clone(), it.there.clone())).collect();
             }
             Adopt::Overwrite => {
                 for Drift { path, .. } in &found {
@@ -316,11 +347,11 @@ pub fn adopt(
                 plan = (!found.is_empty()).then(|| VerifiablePlan::always_allowed(digest, digest));
             }
         }
-        (found, digest)
+        (found, digest, Wish::of(&config))
     };
     targets.push(Applied::new(documents, accepted, originals).target());
     let ready = prepare(tree, id, targets, label)?;
-    Ok(Adoption { ready, config, found, plan })
+    Ok(Adoption { ready, config, found, plan, wish, what })
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ mod apply;
 mod carry_out;
 mod check;
 mod error;
+mod fetch;
 mod files;
 mod follow;
 mod settle;
@@ -23,6 +24,7 @@ use adopt::AdoptArgs;
 use apply::ApplyArgs;
 use carry_out::{CarryOutArgs, resume};
 use clap::{Args, Subcommand};
+use fetch::FetchArgs;
 use status::StatusArgs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -38,6 +40,9 @@ pub enum NodeCommand {
     /// Brings this node to a config, with exactly the steps of a plan.
     #[command(after_help = apply::EXAMPLES)]
     Apply(ApplyArgs),
+    /// Fetches the OS image of a config, before the node is drained; changes nothing.
+    #[command(after_help = fetch::EXAMPLES)]
+    Fetch(FetchArgs),
     /// Says which config this node has: how tread begins with a node.
     #[command(after_help = adopt::EXAMPLES)]
     Adopt(AdoptArgs),
@@ -86,6 +91,7 @@ impl NodeCommand {
     pub fn run(&self) -> Result<ExitCode, NodeError> {
         let code = match self {
             NodeCommand::Apply(args) => args.run()?,
+            NodeCommand::Fetch(args) => args.run()?,
             NodeCommand::Adopt(args) => args.run()?,
             NodeCommand::Settle(args) => args.settle()?,
             NodeCommand::Resume => resume()?,

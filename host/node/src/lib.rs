@@ -24,6 +24,7 @@ pub mod operation;
 pub mod operation_unit;
 pub mod orders;
 pub mod originals;
+pub mod os;
 pub mod owners;
 pub mod permits;
 pub mod prepare;

@@ -3,6 +3,7 @@
 
 mod act;
 mod going;
+mod os;
 mod prove;
 mod telling;
 
@@ -10,6 +11,7 @@ use crate::api_server;
 use crate::change::{Adoption, Change, Order, OrderError, change_to};
 use crate::desired::Host;
 use crate::journal::{Direction, Journal, JournalError, Note, Settled, Standing};
+use crate::os::{Due, IDS, OsError, OsLimits};
 use crate::permits::{Act, Permit, Permits};
 use crate::prepare::{Label, Ready};
 use crate::progress::{Phase, Progress, Reporter};
@@ -17,6 +19,7 @@ use crate::systemd::{Manager, Problem, Reboot, Unable};
 use crate::terms::Terms;
 use crate::tree::{PathError, Tree};
 use going::Going;
+pub use os::drift_of_os;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::time::{Duration, Instant};
@@ -52,11 +55,14 @@ pub struct Patience {
     pub proof: Duration,
     /// How a boot is asked for.
     pub reboot: Reboot,
+    /// How long what changes the operating system may take.
+    pub os: OsLimits,
 }
 
 impl Default for Patience {
     fn default() -> Patience {
-        Patience { proof: Duration::from_secs(600), reboot: Reboot::default() }
+        let (reboot, os) = (Reboot::default(), OsLimits::default());
+        Patience { proof: Duration::from_secs(600), reboot, os }
     }
 }
 
@@ -67,6 +73,9 @@ pub enum Ended {
     Nothing,
     /// The node has the new config, and is well.
     Done,
+    /// The node has the new config, and is well; a part of it takes effect with the next
+    /// boot, which somebody else has to cause.
+    WaitsForBoot,
     /// The node has the old config again.
     WentBack {
         /// Why.
@@ -102,9 +111,14 @@ pub enum OperationError {
         "the plan drains the node, which tread cannot do from the node itself; drain it, then say so: --no-drain"
     )]
     Drain,
-    /// There is nothing on this host that could do it.
-    #[error("{0} cannot be changed on this host by tread yet; nothing was touched")]
-    NoTool(String),
+    /// It takes the system itself.
+    #[error(
+        "{0} is changed by a tool of the system itself, while it runs; start this system, and apply it there"
+    )]
+    NotHere(&'static str),
+    /// The operating system is not changed.
+    #[error("{0}; nothing was written")]
+    Os(#[from] OsError),
     /// It may not be done now.
     #[error("it may not be done now: {0}")]
     Forbidden(String),
@@ -135,6 +149,9 @@ struct Kept {
     /// On which terms it goes on.
     #[serde(default)]
     terms: Terms,
+    /// What of the operating system is due.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    os: Option<Due>,
 }
 
 /// The terms of an operation that stands.
@@ -149,13 +166,10 @@ const RECENTLY: Duration = Duration::from_secs(60);
 /// Why a permit counts for nothing.
 const ENDED: &str = "the permit ended before it was used";
 
-/// What only a boot brings into effect, by tools that are not there yet.
-const BY_TOOLS: [&str; 4] = ["kernel-arguments", "kernel-type", "os-image", "extensions"];
-
-/// Whether all that differs is written by tread itself.
+/// Whether all that differs is in files: the tree of another system has nothing else.
 pub(crate) fn needs_files_only(change: &Change<'_>) -> Result<(), OperationError> {
-    match change.differs.iter().find(|id| BY_TOOLS.contains(&id.as_str())) {
-        Some(id) => Err(OperationError::NoTool(id.clone())),
+    match IDS.into_iter().find(|id| change.has(id)) {
+        Some(id) => Err(OperationError::NotHere(id)),
         None => Ok(()),
     }
 }
@@ -165,14 +179,17 @@ impl Node<'_> {
     /// by somebody else.
     pub async fn carry_out(&self, order: &Order, drained: bool) -> Result<Ended, OperationError> {
         let journal = Journal::open_soon(&self.tree)?;
-        if journal.standing()?.is_some() {
-            return Err(JournalError::Unsettled.into());
-        }
+        let waits = match journal.standing()? {
+            Some(standing) => match self.waits_for(&standing)? {
+                None => return Err(JournalError::Unsettled.into()),
+                waits => waits,
+            },
+            None => None,
+        };
         let config = order.documents.config().map_err(OrderError::Config)?;
         let change = change_to(&self.tree, self.host, self.label, (order, &config))?;
-        needs_files_only(&change)?;
         let plan = &order.plan;
-        if plan.outcome == PlanOutcome::Nothing {
+        if plan.outcome == PlanOutcome::Nothing && waits.is_none() {
             let telling = Telling::new(self, Progress::new(&order.id, plan.to, &[]));
             self.write(&journal, &telling, &change.ready).await?;
             telling.phase(Phase::Done, "");
@@ -183,7 +200,8 @@ impl Node<'_> {
             return Err(OperationError::Drain);
         }
         self.is_able(plan, &config).await?;
-        self.begin(&journal, &order.id, plan, change.ready).await
+        let due = self.os_due(order, &change, waits).await?;
+        self.begin(&journal, &order.id, plan, change.ready, due).await
     }
 
     /// Adopts a node: what is overwritten costs a boot, since nobody planned it.
@@ -193,15 +211,14 @@ impl Node<'_> {
         drained: bool,
     ) -> Result<Ended, OperationError> {
         let journal = Journal::open_soon(&self.tree)?;
-        match adoption.plan {
+        let (id, config) = (adoption.ready.record.id.clone(), adoption.config);
+        let due = self.os_adopted(&id, &adoption.wish, adoption.what).await?;
+        let plan = due.as_ref().map(|_| VerifiablePlan::always_allowed(config, config));
+        match adoption.plan.or(plan) {
             Some(_) if !drained => Err(OperationError::Drain),
-            Some(plan) => {
-                let id = adoption.ready.record.id.clone();
-                self.begin(&journal, &id, &plan, adoption.ready).await
-            }
+            Some(plan) => self.begin(&journal, &id, &plan, adoption.ready, due).await,
             None => {
-                let id = &adoption.ready.record.id;
-                let telling = Telling::new(self, Progress::new(id, adoption.config, &[]));
+                let telling = Telling::new(self, Progress::new(&id, config, &[]));
                 self.write(&journal, &telling, &adoption.ready).await?;
                 telling.phase(Phase::Done, "");
                 journal.finish()?;
@@ -217,6 +234,7 @@ impl Node<'_> {
         id: &str,
         plan: &VerifiablePlan,
         mut ready: Ready<'_>,
+        os: Option<Due>,
     ) -> Result<Ended, OperationError> {
         let kept = Kept {
             plan: plan.clone(),
@@ -225,11 +243,14 @@ impl Node<'_> {
             kubelet: crate::kubelet::answers().await,
             reached: self.reached().await,
             terms: self.terms.clone(),
+            os,
         };
         ready.record.order = serde_json::to_value(&kept)
             .map_err(|error| OperationError::Foreign(error.to_string()))?;
         let telling = Telling::new(self, Progress::new(id, plan.to, &plan.steps));
         telling.phase(Phase::Writing, "");
+        // One that waits for a boot is over: what it waits for is a part of this one.
+        journal.finish()?;
         if let Err(error) = self.write(journal, &telling, &ready).await {
             match journal.standing() {
                 Ok(None) => telling.phase(Phase::Refused, &error.to_string()),

@@ -48,6 +48,12 @@ pub enum Does {
         #[serde(default)]
         drained: bool,
     },
+    /// What this config needs is fetched, as before the node is drained for it; nothing is
+    /// changed.
+    Fetch {
+        /// The config.
+        config: Documents,
+    },
     /// The node is said to have this config.
     Adopt {
         /// The config.

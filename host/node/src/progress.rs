@@ -38,6 +38,8 @@ pub enum Phase {
     Writing,
     /// It waits until it may do what comes next.
     Waiting,
+    /// The tool of the host prepares what the next boot brings.
+    Staging,
     /// Units are told.
     Acting,
     /// The node boots.
@@ -48,6 +50,10 @@ pub enum Phase {
     GoingBack,
     /// It has the new config, and is well.
     Done,
+    /// It is well, and a part of the new config waits for a boot that somebody else causes.
+    WaitsForBoot,
+    /// What a config needs is there, and nothing was changed.
+    Fetched,
     /// It has the old config again.
     WentBack,
     /// It is not well, and tread does nothing more by itself.
@@ -57,8 +63,8 @@ pub enum Phase {
 impl Phase {
     /// Whether tread does nothing more by itself.
     pub fn is_end(self) -> bool {
-        use Phase::{Degraded, Done, Refused, WentBack};
-        matches!(self, Refused | Done | WentBack | Degraded)
+        use Phase::{Degraded, Done, Fetched, Refused, WaitsForBoot, WentBack};
+        matches!(self, Refused | Done | WaitsForBoot | Fetched | WentBack | Degraded)
     }
 }
 

@@ -18,6 +18,7 @@ mod job;
 mod job_result;
 mod lasting;
 mod manager;
+mod output;
 mod problem;
 mod proof;
 mod reboot;

@@ -1,5 +1,6 @@
 //! `tread node adopt`.
 
+use super::check::of_the_system;
 use super::error::NodeError;
 use super::follow::by_the_unit;
 use super::{RootArgs, WELL, files, show};
@@ -53,7 +54,11 @@ impl AdoptArgs {
         let order = (&*id, config.clone(), differs);
         let adoption = adopt(&tree, &host, &label, order, Vec::new())?;
         let word = if differs == Adopt::Overwrite { "overwritten" } else { "accepted" };
-        for Drift { path, differs, .. } in &adoption.found {
+        let of_os = match self.root.runs() && differs != Adopt::Ask {
+            true => of_the_system(&tree, &adoption.wish)?,
+            false => Vec::new(),
+        };
+        for Drift { path, differs, .. } in adoption.found.iter().chain(&of_os) {
             show::line(&format!("{word}: {path}: {differs}"))?;
         }
         if self.root.runs() {

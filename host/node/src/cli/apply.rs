@@ -25,7 +25,7 @@ Examples:
 A plan is made by `tread plan now.yaml next.yaml -o json > plan.json`.
 
 Exit codes:
-  0  the node has the new config, or boots to get it
+  0  the node has the new config, boots to get it, or waits for a boot
   1  it was not carried out: nothing was told to any unit
   5  the node went back to the old config, or is not well";
 
@@ -47,7 +47,7 @@ pub struct ApplyArgs {
     /// The node is drained, or need not be: `drain` and `uncordon` are left out
     #[arg(long)]
     no_drain: bool,
-    /// Paths whose difference from the config last applied is accepted, one a line
+    /// What may differ from the config last applied: paths, `kernel-arguments`, `os-image`; one a line
     #[arg(long, value_name = "FILE")]
     accept_drift: Option<PathBuf>,
     /// The API server that the node has to reach again afterwards, if it reached it before
@@ -84,9 +84,11 @@ impl ApplyArgs {
         let others = if self.root.runs() { boot_units::targets() } else { Vec::new() };
         let order = Order { id: files::operation_id(), documents, plan, accept, others };
         let change = change(&tree, &host, &label, &order)?;
-        needs_files_only(&change)?;
+        if !self.root.runs() {
+            needs_files_only(&change)?;
+        }
         if self.dry_run {
-            show::dry_run(&order.plan, &change.ready.record)?;
+            show::dry_run(&order.plan, &change)?;
             return Ok(WELL);
         }
         let journal = Journal::open(&tree)?;

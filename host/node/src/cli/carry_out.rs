@@ -1,16 +1,18 @@
 //! `tread node carry-out` and `tread node resume`: what the units of the host run.
 
+use super::check::of_the_system;
 use super::error::NodeError;
 use super::show::Terminal;
 use super::{BUS, NOT_WELL, WELL, blocking, files, show};
 use crate::applied::Applied;
 use crate::boot_units;
-use crate::change::{Order, OrderError, adopt};
+use crate::change::{Adopt, Order, OrderError, adopt_keeping};
 use crate::documents::{Documents, digest};
 use crate::host::ThisHost;
-use crate::journal::{Journal, stands};
+use crate::journal::{Journal, Standing, stands};
 use crate::operation::{Ended, Node, OperationError, Patience, terms_of};
 use crate::orders::{Does, Given, Handed};
+use crate::os::Wish;
 use crate::permits::{Alone, ByFile, Permits};
 use crate::prepare::Label;
 use crate::program;
@@ -98,12 +100,18 @@ fn carried_out(tree: &Tree, given: Given) -> Result<Ended, NodeError> {
     if let Some(ended) = ended_before(tree, &given)? {
         return Ok(ended);
     }
-    if standing.is_none() {
+    // One that waits for a boot ends where the next one begins.
+    if standing.as_ref().is_none_or(Standing::waits) && !matches!(given.order, Does::Fetch { .. }) {
         become_current(tree)?;
     }
     let others = boot_units::targets();
     match given.order {
         Does::Resume => Ok(Ended::Nothing),
+        Does::Fetch { config } => {
+            let config = config.config()?;
+            blocking(node.fetch(&given.id, digest(&config)?, &Wish::of(&config)))??;
+            Ok(Ended::Nothing)
+        }
         Does::Apply { config, plan, accept, drained } => {
             let plan = plan.map_or_else(|| always_allowed(tree, &config), |plan| Ok(*plan))?;
             let order = Order { id: given.id, documents: config, plan, accept, others };
@@ -117,8 +125,12 @@ fn carried_out(tree: &Tree, given: Given) -> Result<Ended, NodeError> {
                 journal.settle()?;
                 journal.finish()?;
             }
+            let of_os = match differs {
+                Adopt::Keep => of_the_system(tree, &Wish::of(&config.config()?))?,
+                Adopt::Ask | Adopt::Overwrite => Vec::new(),
+            };
             let order = (&*given.id, config, differs);
-            let adoption = adopt(tree, &host, &label, order, others)?;
+            let adoption = adopt_keeping(tree, &host, &label, order, others, &of_os)?;
             let adopted = async {
                 let ended = node.adopt(adoption, drained).await?;
                 manager.daemon_reload(RELOAD).await?;
@@ -151,6 +163,8 @@ fn ended_before(tree: &Tree, given: &Given) -> Result<Option<Ended>, NodeError> 
     let because = progress.message;
     Ok(match progress.phase {
         Phase::Done => Some(Ended::Done),
+        Phase::WaitsForBoot => Some(Ended::WaitsForBoot),
+        Phase::Fetched => Some(Ended::Nothing),
         Phase::WentBack => Some(Ended::WentBack { because }),
         Phase::Refused => return Err(NodeError::Said(because)),
         _ => None,
@@ -213,6 +227,9 @@ fn told(ended: &Ended) -> Result<u8, NodeError> {
     let (text, code) = match ended {
         Ended::Nothing => ("nothing to go on with".to_owned(), WELL),
         Ended::Done => ("done: the node has the new config".to_owned(), WELL),
+        Ended::WaitsForBoot => {
+            ("done, but for what waits for a boot: boot the node when it suits".to_owned(), WELL)
+        }
         Ended::WentBack { because } => {
             (format!("the node has the old config again: {because}"), NOT_WELL)
         }

@@ -25,14 +25,19 @@ pub(super) fn by_the_unit(tree: &Tree, given: &Given) -> Result<u8, NodeError> {
         return Err(NodeError::Said(why));
     };
     match progress.phase {
-        Phase::Done => Ok(WELL),
+        Phase::Done | Phase::WaitsForBoot | Phase::Fetched => Ok(WELL),
         Phase::Booting => {
             show::line("the node boots; afterwards: tread node status")?;
             Ok(WELL)
         }
         Phase::Refused => Err(NodeError::Said(progress.message)),
         Phase::WentBack | Phase::Degraded => Ok(NOT_WELL),
-        Phase::Writing | Phase::Waiting | Phase::Acting | Phase::Proving | Phase::GoingBack => {
+        Phase::Writing
+        | Phase::Waiting
+        | Phase::Staging
+        | Phase::Acting
+        | Phase::Proving
+        | Phase::GoingBack => {
             let why = format!(
                 "{UNIT} ended in the middle; see journalctl -u {UNIT}, then: tread node resume"
             );

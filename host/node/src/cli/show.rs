@@ -1,6 +1,7 @@
 //! What is printed, for a tired admin and for a script.
 
-use crate::journal::Record;
+use crate::change::Change;
+use crate::os::IDS;
 use crate::progress::{Phase, Progress, Reporter, StepState};
 use crate::tree::Seen;
 use crate::watch::{Report, State};
@@ -22,13 +23,16 @@ pub(super) fn line(text: &str) -> io::Result<()> {
 }
 
 /// What would be done.
-pub(super) fn dry_run(plan: &VerifiablePlan, record: &Record) -> io::Result<()> {
+pub(super) fn dry_run(plan: &VerifiablePlan, change: &Change<'_>) -> io::Result<()> {
     let steps: Vec<String> = plan.steps.iter().map(ToString::to_string).collect();
     line(&format!(
         "steps: {}",
         if steps.is_empty() { "none".to_owned() } else { steps.join(", ") }
     ))?;
-    for entry in &record.entries {
+    for id in IDS.into_iter().filter(|id| change.has(id)) {
+        line(&format!("  stage {id} for the next boot"))?;
+    }
+    for entry in &change.ready.record.entries {
         let does = match (&entry.old, &entry.new) {
             (Seen::Absent, _) => "add",
             (_, Seen::Absent) => "remove",
@@ -84,11 +88,14 @@ fn phase(phase: Phase) -> &'static str {
         Phase::Refused => "refused, nothing was touched",
         Phase::Writing => "writing",
         Phase::Waiting => "waiting for a permit",
+        Phase::Staging => "preparing the next boot",
         Phase::Acting => "telling units",
         Phase::Booting => "booting",
         Phase::Proving => "proving that the node is well",
         Phase::GoingBack => "going back",
         Phase::Done => "done",
+        Phase::WaitsForBoot => "waits for a boot",
+        Phase::Fetched => "fetched, nothing was changed",
         Phase::WentBack => "went back",
         Phase::Degraded => "degraded",
     }

@@ -45,6 +45,11 @@ pub enum Note {
         /// The boot in which that was.
         boot: String,
     },
+    /// All is done but for what the next boot brings, which somebody else has to cause.
+    Waits {
+        /// The boot in which that was.
+        boot: String,
+    },
     /// Nothing is left to be done but to tidy up.
     Finished,
 }

@@ -38,6 +38,11 @@ impl Standing {
         decided.unwrap_or(Direction::Undone)
     }
 
+    /// Whether all is done but for what the next boot brings.
+    pub fn waits(&self) -> bool {
+        matches!(self.notes.last(), Some(Note::Waits { .. }))
+    }
+
     pub(super) fn is_finished(&self) -> bool {
         self.notes.contains(&Note::Finished)
     }

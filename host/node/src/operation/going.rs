@@ -13,6 +13,10 @@ use tread_model::plan::Step;
 /// and one more to go back.
 const MOST_BOOTS: usize = 2;
 
+/// What is said of a node that waits for a boot.
+const WAITS: &str = "what only a boot brings into effect is staged; no boot is planned, so boot \
+                     the node when it suits";
+
 /// An operation that is gone on with.
 pub(super) struct Going<'g> {
     pub(super) node: &'g Node<'g>,
@@ -45,14 +49,28 @@ impl Going<'_> {
         if self.asked().contains(&self.boot.as_str()) {
             return self.boots("").await;
         }
+        let missing = self.os_is_missing().await;
+        if let Some(missing) = &missing
+            && !self.asked().is_empty()
+        {
+            // The boot that was asked for came, and did not bring it.
+            return self.goes_back(missing, false).await;
+        }
+        if self.kept.os.is_some() && (missing.is_some() || !self.was_booted()) {
+            self.telling.phase(Phase::Staging, "");
+            if let Err(why) = self.stage().await {
+                return self.goes_back(&why, false).await;
+            }
+        }
+        let is_planned = self.kept.plan.steps.contains(&Step::Reboot);
         if !self.was_booted() {
             self.telling.phase(Phase::Acting, "");
             if let Err(why) = self.act().await? {
                 return self.boots(&why).await;
             }
-            if self.kept.plan.steps.contains(&Step::Reboot) {
-                return self.boots("").await;
-            }
+        }
+        if is_planned && (missing.is_some() || !self.was_booted()) {
+            return self.boots("").await;
         }
         self.telling.absorbed();
         self.telling.phase(Phase::Proving, "");
@@ -61,6 +79,9 @@ impl Going<'_> {
                 if let Some(address) = self.cut_off_from().await {
                     return self.gone_back_from(&address).await;
                 }
+                if missing.is_some() {
+                    return self.waits().await;
+                }
                 // Told first: who finds no operation knows how the last one ended.
                 self.telling.phase(Phase::Done, "");
                 self.journal.finish()?;
@@ -68,11 +89,25 @@ impl Going<'_> {
             }
             // Without a boot that was asked for, a boot is what comes first (law 9).
             Err(why) if !self.was_booted() => self.boots(&why).await,
-            Err(why) => {
-                self.journal.take_back(&why, false)?;
-                self.boots(&why).await
-            }
+            Err(why) => self.goes_back(&why, false).await,
         }
+    }
+
+    /// Somebody else has to boot the node.
+    async fn waits(self) -> Result<Ended, OperationError> {
+        let note = Note::Waits { boot: self.boot.clone() };
+        if self.standing.notes.last() != Some(&note) {
+            self.journal.note(&note)?;
+        }
+        self.telling.phase(Phase::WaitsForBoot, WAITS);
+        Ok(Ended::WaitsForBoot)
+    }
+
+    /// Takes the operation back: its files, and what is booted next.
+    async fn goes_back(mut self, why: &str, by_units: bool) -> Result<Ended, OperationError> {
+        self.journal.take_back(why, by_units)?;
+        self.standing.notes.push(Note::Back { because: why.to_owned(), by_units });
+        self.back().await
     }
 
     /// The API server that was reached before and is not any more, if it is so.
@@ -91,18 +126,13 @@ impl Going<'_> {
     }
 
     /// Goes back from a config that cut the node off: as it came, by units or by a boot.
-    async fn gone_back_from(mut self, address: &str) -> Result<Ended, OperationError> {
+    async fn gone_back_from(self, address: &str) -> Result<Ended, OperationError> {
         let seconds = self.kept.terms.cut_off;
         let why = format!(
             "the API server at {address} was reached before, and for {seconds} s after the last step it was not"
         );
         let by_units = !self.was_booted();
-        self.journal.take_back(&why, by_units)?;
-        self.standing.notes.push(Note::Back { because: why.clone(), by_units });
-        match by_units {
-            true => self.back_by_units(why).await,
-            false => self.boots(&why).await,
-        }
+        self.goes_back(&why, by_units).await
     }
 
     /// Tells the units of the plan what is there again, and proves that the node is well.
@@ -135,14 +165,25 @@ impl Going<'_> {
         let position = |wanted: fn(&Note) -> bool| self.standing.notes.iter().rposition(wanted);
         let back_at = position(|note| matches!(note, Note::Back { .. }));
         let boot_at = position(|note| matches!(note, Note::BootAsked { .. }));
+        let has_to_boot = boot_at < back_at || !booted_since;
+        if has_to_boot && let Err(error) = self.bring_back().await {
+            // A boot would bring the new system with the old files.
+            let why = format!("{because}; the old system cannot be booted: {error}");
+            return self.degraded(&why).await;
+        }
         if by_units && boot_at < back_at {
             return self.back_by_units(because).await;
         }
-        if boot_at < back_at || !booted_since {
+        if has_to_boot && !self.is_unread() {
             return self.boots(&because).await;
         }
         self.telling.phase(Phase::Proving, &because);
-        match self.proof().await? {
+        let is_not_back = if self.is_unread() { None } else { self.os_is_not_back().await };
+        let proven = match is_not_back {
+            Some(why) => Err(why),
+            None => self.proof().await?,
+        };
+        match proven {
             Ok(()) => self.went_back(because),
             Err(why) => {
                 let why = format!("{because}; with the old config: {why}");

@@ -34,7 +34,7 @@ impl Command {
         format!("tread-{}-{}.service", fit(operation, 100), fit(command, 100))
     }
 
-    fn asked(&self) -> String {
+    pub(super) fn asked(&self) -> String {
         format!("run {}", self.unit)
     }
 }
@@ -64,7 +64,7 @@ pub enum CommandState {
 }
 
 impl CommandState {
-    fn of(unit: &UnitFacts) -> CommandState {
+    pub(super) fn of(unit: &UnitFacts) -> CommandState {
         match unit.active {
             _ if unit.load == Load::NotFound => CommandState::Unknown,
             Active::Active => CommandState::Well,
@@ -131,7 +131,7 @@ impl Manager {
         }
     }
 
-    async fn failed(&self, command: &Command, state: CommandState) -> Problem {
+    pub(super) async fn failed(&self, command: &Command, state: CommandState) -> Problem {
         let what = match state {
             CommandState::Failed { result, .. } if result == "timeout" => {
                 What::TimedOut { limit: command.limit, cancelled: true }

@@ -13,6 +13,7 @@ mod cut;
 mod cut_off;
 mod figures;
 mod node;
+mod os;
 mod power;
 mod presets;
 mod watched;

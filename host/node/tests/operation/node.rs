@@ -1,22 +1,26 @@
 //! A machine that tread manages, driven from outside.
 
+use futures::future::LocalBoxFuture;
 use std::cell::Cell;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tread_model::plan::{Step, VerifiablePlan};
+use tread_model::digest::Sha256;
+use tread_model::plan::{Decider, Step, VerifiablePlan};
+use tread_model::verdict::Layer;
 use tread_node::applied::Applied;
 use tread_node::change::{Adopt, Order, adopt};
 use tread_node::documents::{Document, Documents, digest};
 use tread_node::host::ThisHost;
 use tread_node::journal::Journal;
 use tread_node::operation::{Ended, Node, OperationError, Patience};
-use tread_node::permits::Alone;
+use tread_node::os::Wish;
+use tread_node::permits::{Act, Alone, Permit, Permits};
 use tread_node::progress::{Progress, Reporter, StepState};
 use tread_node::systemd::{Limits, Manager, Reboot};
 use tread_node::terms::Terms;
 use tread_node::tree::{Tree, Unwatched, Witness};
-use tread_test_machine::{End, Machine};
+use tread_test_machine::{Builder, End, Machine};
 
 /// How long a unit has to stay well here.
 pub(crate) const WELL_FOR: Duration = Duration::from_millis(300);
@@ -24,6 +28,27 @@ pub(crate) const WELL_FOR: Duration = Duration::from_millis(300);
 pub(crate) struct Bed {
     pub(crate) machine: Machine,
     pub(crate) terms: Terms,
+    pub(crate) patience: Patience,
+}
+
+fn patience() -> Patience {
+    let minute = Duration::from_secs(60);
+    let reboot = Reboot { inhibited: minute, going_down: minute };
+    Patience { proof: minute, reboot, ..Patience::default() }
+}
+
+/// Nobody may boot the machine.
+struct NoBoot;
+
+impl Permits for NoBoot {
+    fn ask(&self, act: Act) -> LocalBoxFuture<'_, Result<Permit, String>> {
+        Box::pin(async move {
+            match act {
+                Act::Boot { .. } => Err("not now".to_owned()),
+                Act::Write | Act::Unit { .. } => Ok(Permit::FOREVER),
+            }
+        })
+    }
 }
 
 /// The unit that these configs are about: it says in its log what it read when.
@@ -55,6 +80,16 @@ pub(crate) fn config_with(word: &str, files: &str, units: &str) -> Documents {
                 "systemd": {{"units": [{units}]}}}}}}}}"#
     );
     Documents(vec![Document { name: "config.yaml".to_owned(), text }])
+}
+
+/// As [`config`], with more of a MachineConfig's spec, each field with a comma before it.
+pub(crate) fn config_with_spec(word: &str, fields: &str) -> Documents {
+    let mut config = config(word);
+    for document in &mut config.0 {
+        // Before the braces of the spec and of all.
+        document.text.insert_str(document.text.len() - 2, fields);
+    }
+    config
 }
 
 /// When the last step began, and when it was done.
@@ -95,26 +130,47 @@ pub(crate) fn plan(from: &Documents, to: &Documents, steps: &[Step]) -> Verifiab
     plan
 }
 
+/// The plan as an admin's policy decided it.
+pub(crate) fn decided(mut plan: VerifiablePlan) -> VerifiablePlan {
+    let digest = Sha256::of(b"ours");
+    let (policy, layer) = ("ours".to_owned(), Layer::Admin);
+    plan.deciders = vec![Decider { policy, layer, digest, settings_digest: digest }];
+    plan.digest = plan.computed_digest();
+    plan
+}
+
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+async fn adopted(
+    node: &Node<'_>,
+    config: &Documents,
+    what: Adopt,
+) -> Result<Ended, OperationError> {
+    let order = ("adopt-again", config.clone(), what);
+    let adoption = adopt(&node.tree, node.host, node.label, order, Vec::new())?;
+    node.adopt(adoption, true).await
 }
 
 impl Bed {
     /// A machine that runs, with the unit and a file that says this, which tread adopted.
     pub(crate) fn with(word: &str, unit: &str) -> Bed {
-        let machine = Machine::build()
-            .unit_at_boot("a.service", unit)
-            .file("/etc/a.conf", word)
-            .make()
-            .unwrap();
+        Bed::of(Machine::build(), word, unit, &config(word))
+    }
+
+    /// The same of a machine that has more, and that has this config.
+    pub(crate) fn of(machine: Builder, word: &str, unit: &str, config: &Documents) -> Bed {
+        let machine =
+            machine.unit_at_boot("a.service", unit).file("/etc/a.conf", word).make().unwrap();
         machine.start().unwrap();
         machine.wait_until_running().unwrap();
-        let bed = Bed { machine, terms: Terms::default() };
+        let bed = Bed { machine, terms: Terms::default(), patience: patience() };
         let tree = bed.tree(Arc::new(Unwatched));
         let journal = Journal::open(&tree).unwrap();
         let host = ThisHost::read(&tree, true).unwrap();
         let label = |path: &str, kind| host.label(path, kind);
-        let order = ("adopt", config(word), Adopt::Ask);
+        let order = ("adopt", config.clone(), Adopt::Ask);
         let adoption = adopt(&tree, &host, &label, order, Vec::new()).unwrap();
         journal.write(&adoption.ready.record, &adoption.ready.new).unwrap();
         journal.finish().unwrap();
@@ -132,10 +188,7 @@ impl Bed {
     }
 
     fn node<R>(&self, witness: Arc<dyn Witness>, with: impl FnOnce(&Node<'_>) -> R) -> R {
-        let minute = Duration::from_secs(60);
-        let reboot = Reboot { inhibited: minute, going_down: minute };
-        let patience = Patience { proof: minute, reboot };
-        self.node_of(&self.manager(), patience, witness, with)
+        self.node_of(&self.manager(), self.patience, witness, with)
     }
 
     fn node_of<R>(
@@ -170,6 +223,102 @@ impl Bed {
             accept: Vec::new(),
             others: Vec::new(),
         }
+    }
+
+    /// Carries it out although something differs that is named.
+    pub(crate) fn carry_out_accepting(
+        &self,
+        to: &Documents,
+        steps: &[Step],
+        accept: &[String],
+    ) -> Result<Ended, OperationError> {
+        let order = Order { accept: accept.to_vec(), ..self.order(to, steps) };
+        self.node(Arc::new(Unwatched), |node| runtime().block_on(node.carry_out(&order, true)))
+    }
+
+    /// Carries it out with a plan that an admin's policy decided.
+    pub(crate) fn carry_out_as_admin(
+        &self,
+        to: &Documents,
+        steps: &[Step],
+    ) -> Result<Ended, OperationError> {
+        self.carry_out_decided(to, steps, Arc::new(Unwatched))
+    }
+
+    /// The same with a reload, and with somebody who sees each change of the disk.
+    pub(crate) fn carry_out_as_admin_watched(
+        &self,
+        to: &Documents,
+        witness: Arc<dyn Witness>,
+    ) -> Result<Ended, OperationError> {
+        self.carry_out_decided(to, &crate::reload(), witness)
+    }
+
+    fn carry_out_decided(
+        &self,
+        to: &Documents,
+        steps: &[Step],
+        witness: Arc<dyn Witness>,
+    ) -> Result<Ended, OperationError> {
+        let mut order = self.order(to, steps);
+        order.plan = decided(order.plan);
+        self.node(witness, |node| runtime().block_on(node.carry_out(&order, true)))
+    }
+
+    /// Carries it out until something is so, and then goes away as a process that is killed.
+    pub(crate) fn until(&self, to: &Documents, steps: &[Step], is_so: impl Fn() -> bool) {
+        let order = self.order(to, steps);
+        let waiting = async {
+            while !is_so() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        self.node(Arc::new(Unwatched), |node| {
+            runtime().block_on(async {
+                tokio::select! {
+                    () = waiting => {}
+                    ended = node.carry_out(&order, true) => panic!("it ended: {ended:?}"),
+                }
+            });
+        });
+    }
+
+    /// Says which config it has.
+    pub(crate) fn adopt(&self, config: &Documents, what: Adopt) -> Result<Ended, OperationError> {
+        self.node(Arc::new(Unwatched), |node| runtime().block_on(adopted(node, config, what)))
+    }
+
+    /// The same, with what differs overwritten, until it goes down for that.
+    pub(crate) fn until_it_is_overwritten(&self, config: &Documents) -> End {
+        self.until_it_goes_down(async |node| adopted(node, config, Adopt::Overwrite).await)
+    }
+
+    /// Carries it out as far as the boot, for which there is no permit.
+    pub(crate) fn until_staged(&self, to: &Documents, steps: &[Step]) {
+        let order = self.order(to, steps);
+        self.node(Arc::new(Unwatched), |node| {
+            let Node { ref tree, ref terms, host, label, manager, reporter, .. } = *node;
+            let (tree, terms, permits) = (tree.clone(), terms.clone(), &NoBoot);
+            let Node { patience, kernel, .. } = *node;
+            let node =
+                Node { tree, host, label, manager, permits, reporter, terms, patience, kernel };
+            let ended = runtime().block_on(node.carry_out(&order, true));
+            assert!(matches!(ended, Err(OperationError::Forbidden(_))), "{ended:?}");
+        });
+    }
+
+    /// Has fetched what a config needs.
+    pub(crate) fn fetch(&self, to: &Documents) -> Result<(), OperationError> {
+        let config = to.config().unwrap();
+        let (wish, to) = (Wish::of(&config), digest(&config).unwrap());
+        self.node(Arc::new(Unwatched), |node| runtime().block_on(node.fetch("fetch", to, &wish)))
+    }
+
+    /// Boots it in order, as somebody else does.
+    pub(crate) fn reboot(&self) {
+        let _ = self.machine.run(["systemctl", "reboot"]);
+        assert_eq!(self.machine.wait_for_end().unwrap(), End::Reboot);
+        self.boot();
     }
 
     pub(crate) fn carry_out(
@@ -253,7 +402,7 @@ impl Bed {
         let manager =
             Manager::new("unix:path=/nobody/is/here", Limits { well_for: soon, answer: soon });
         let reboot = Reboot { inhibited: soon, going_down: soon };
-        let patience = Patience { proof: soon, reboot };
+        let patience = Patience { proof: soon, reboot, ..Patience::default() };
         self.node_of(&manager, patience, Arc::new(Unwatched), |node| {
             runtime().block_on(node.go_on())
         })

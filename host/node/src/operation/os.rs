@@ -1,0 +1,322 @@
+//! The operating system in an operation: what is due is fetched before the first write,
+//! staged once the files are committed, and proved after the boot that brings it.
+//!
+//! The commit of the journal decides for both. A crash or a power cut before it leaves
+//! nothing staged; one after it is found again, since what is staged is held against what
+//! is due each time somebody goes on.
+
+use super::going::Going;
+use super::telling::Telling;
+use super::{Kept, Node, OperationError};
+use crate::change::{Adopt, Change, Order, OrderError};
+use crate::drift::{Drift, Kind};
+use crate::journal::{Journal, JournalError, Note, Standing};
+use crate::os::{ARGUMENTS, Due, IDS, IMAGE, Os, OsError, Tool, Wish, arguments};
+use crate::progress::{Phase, Progress};
+use crate::tree::Seen;
+use std::time::Duration;
+use tokio::time::sleep;
+use tread_model::digest::Digest;
+
+/// How often a tool is asked again that does not answer as it should.
+const ATTEMPTS: usize = 3;
+/// How long to wait before that.
+const AGAIN: Duration = Duration::from_secs(2);
+
+impl Node<'_> {
+    /// What an operation waits for that only a boot brings into effect, in this boot.
+    pub(super) fn waits_for(&self, standing: &Standing) -> Result<Option<Due>, OperationError> {
+        let this = self.boot()?;
+        let waits = |note: &Note| matches!(note, Note::Waits { boot } if *boot == this);
+        if !standing.notes.last().is_some_and(waits) {
+            return Ok(None);
+        }
+        let kept = serde_json::from_value::<Kept>(standing.record.order.clone());
+        Ok(kept.ok().and_then(|kept| kept.os))
+    }
+
+    pub(super) fn os<'o>(&'o self, operation: &'o str) -> Os<'o> {
+        let (tree, manager, limits) = (&self.tree, self.manager, self.patience.os);
+        Os { tree, manager, limits, operation }
+    }
+
+    /// Fetches what a config needs that the node does not have yet, and changes nothing: for
+    /// whoever drains the node after that.
+    pub async fn fetch(&self, id: &str, to: Digest, wish: &Wish) -> Result<(), OperationError> {
+        let journal = Journal::open_soon(&self.tree)?;
+        let waits = match journal.standing()? {
+            Some(standing) if self.waits_for(&standing)?.is_some() => true,
+            Some(_) => return Err(JournalError::Unsettled.into()),
+            None => false,
+        };
+        if !wish.image.is_empty() {
+            let os = self.os(id);
+            let tool = os.tool_for(&[IMAGE], wish, wish)?;
+            let is_staged = !waits && os.is_staged()?;
+            if is_staged && os.look(tool).await?.at_next_boot().has_image(&wish.image) {
+                // Whoever fetched it before was killed on the way.
+                os.unstage(tool).await?;
+            }
+            os.fetch(tool, wish).await?;
+        }
+        Telling::new(self, Progress::new(id, to, &[])).phase(Phase::Fetched, "");
+        Ok(())
+    }
+
+    /// What has to become of the operating system so that a node has the config that it is
+    /// said to have: what differs is an error, stays, or is due.
+    pub(super) async fn os_adopted(
+        &self,
+        id: &str,
+        wish: &Wish,
+        what: Adopt,
+    ) -> Result<Option<Due>, OperationError> {
+        // What is kept was accepted before this.
+        if wish.is_none() || what == Adopt::Keep {
+            return Ok(None);
+        }
+        let found = drift_of_os(&self.os(id), wish).await?;
+        if found.is_empty() {
+            return Ok(None);
+        }
+        if what == Adopt::Ask {
+            return Err(OrderError::Drifted(found).into());
+        }
+        let os = self.os(id);
+        let ids: Vec<&str> = found.iter().map(|drift| drift.path.as_str()).collect();
+        let tool = os.tool_for(&ids, wish, wish)?;
+        os.unstage(tool).await?;
+        os.fetch(tool, wish).await?;
+        let (there, arguments) = (os.look(tool).await?.booted, os.booted_arguments()?);
+        let mut left = arguments.clone();
+        let mut is_there = |argument: &&String| {
+            let at = left.iter().position(|it| it == *argument);
+            at.map(|at| left.swap_remove(at)).is_some()
+        };
+        // What is there of the config counts as put there by it.
+        let from = Wish {
+            image: there.image,
+            arguments: wish.arguments.iter().filter(|it| is_there(it)).cloned().collect(),
+            kernel: String::new(),
+            extensions: Vec::new(),
+        };
+        let (to, deployment) = (wish.clone(), there.id);
+        Ok(Some(Due { to, from, passed: Vec::new(), deployment, arguments }))
+    }
+
+    /// What of the operating system is due with an order. It is possible here, nobody
+    /// changed what is there, and all of it is fetched.
+    pub(super) async fn os_due(
+        &self,
+        order: &Order,
+        change: &Change<'_>,
+        waits: Option<Due>,
+    ) -> Result<Option<Due>, OperationError> {
+        let (from, to) = (&change.from, &change.to);
+        let os = self.os(&order.id);
+        let is_accepted = |id: &str| change.accepted.contains_key(id);
+        let ids: Vec<&str> = IDS.into_iter().filter(|id| change.has(id)).collect();
+        let waits = match waits {
+            None if !from.is_none() && os.is_staged()? => self.is_ours(&os, from).await?,
+            waits => waits,
+        };
+        if waits.is_none() {
+            self.has_not_drifted(&os, from, !ids.is_empty(), &is_accepted)?;
+        }
+        if ids.is_empty() && waits.is_none() {
+            return Ok(None);
+        }
+        let tool = os.tool_for(&ids, from, to)?;
+        let there = os.look(tool).await?;
+        if waits.is_none() && !from.image.is_empty() && !there.booted.has_image(&from.image) {
+            let differs = format!("it is {}, and not {}", there.booted.name(), from.image);
+            drifted(IMAGE, differs, &is_accepted)?;
+        }
+        os.fetch(tool, to).await?;
+        Ok(Some(match waits {
+            Some(Due { to: passed, from, passed: mut all, deployment, arguments }) => {
+                all.push(passed);
+                Due { to: to.clone(), from, passed: all, deployment, arguments }
+            }
+            None => {
+                let mut from = from.clone();
+                if from.image.is_empty() && !to.image.is_empty() {
+                    // What it goes back to has to have a name.
+                    from.image.clone_from(&there.booted.image);
+                }
+                let arguments = os.booted_arguments()?;
+                let (deployment, to) = (there.booted.id, to.clone());
+                Due { to, from, passed: Vec::new(), deployment, arguments }
+            }
+        }))
+    }
+
+    /// What is staged is the config's own where an operation that waited for a boot ended
+    /// before the next one could take it along.
+    async fn is_ours(&self, os: &Os<'_>, wish: &Wish) -> Result<Option<Due>, OperationError> {
+        let Some(tool) = os.tool()? else { return Ok(None) };
+        let (there, booted) = (os.look(tool).await?, os.booted_arguments()?);
+        let has_arguments = arguments::is_in_order(&wish.arguments, &booted);
+        let from = Wish { image: there.booted.image.clone(), ..Wish::default() };
+        let (to, deployment) = (wish.clone(), there.booted.id.clone());
+        let due = Due { to, from, passed: Vec::new(), deployment, arguments: booted };
+        // Where all is booted, nothing of it can be staged.
+        let is_booted = has_arguments && due.missing(&there.booted).is_none();
+        Ok((!is_booted && os.would_bring(tool, &due).await?).then_some(due))
+    }
+
+    /// Whether the arguments are those of the config last applied, and nobody staged
+    /// anything else for the next boot.
+    fn has_not_drifted(
+        &self,
+        os: &Os<'_>,
+        from: &Wish,
+        changes: bool,
+        is_accepted: &impl Fn(&str) -> bool,
+    ) -> Result<(), OperationError> {
+        if let Some(differs) = wrong_arguments(os, from)? {
+            drifted(ARGUMENTS, differs, is_accepted)?;
+        }
+        if (changes || !from.is_none()) && os.is_staged()? {
+            let differs = "somebody staged another deployment for the next boot; boot into it, or \
+                           have it forgotten: rpm-ostree cleanup --pending, or ostree admin \
+                           undeploy 0";
+            drifted(IMAGE, differs.to_owned(), is_accepted)?;
+        }
+        Ok(())
+    }
+}
+
+/// What of the operating system is not as a config wants it: what is booted, and what is
+/// staged.
+pub async fn drift_of_os(os: &Os<'_>, wish: &Wish) -> Result<Vec<Drift>, OperationError> {
+    let mut found = Vec::new();
+    if let Some(differs) = wrong_arguments(os, wish)? {
+        found.push(drift(ARGUMENTS, differs));
+    }
+    let of_a_tool = Wish { arguments: Vec::new(), ..wish.clone() };
+    let tool = os.tool()?;
+    if !of_a_tool.is_none() && tool.is_none() {
+        let differs = "this host is run by neither rpm-ostree nor bootc, so nobody knows it";
+        found.push(drift(IMAGE, differs.to_owned()));
+    }
+    if let Some(tool) = tool.filter(|_| !of_a_tool.is_none()) {
+        let there = os.look(tool).await?;
+        let due = Due {
+            to: wish.clone(),
+            from: wish.clone(),
+            passed: Vec::new(),
+            deployment: String::new(),
+            arguments: Vec::new(),
+        };
+        if let Some(missing) = due.missing(&there.booted) {
+            let (id, differs) = missing.split_once(": ").unwrap_or((IMAGE, &missing));
+            found.push(drift(id, differs.to_owned()));
+        }
+    }
+    if !wish.is_none() && os.is_staged()? {
+        found.push(drift(IMAGE, "another deployment is staged for the next boot".to_owned()));
+    }
+    Ok(found)
+}
+
+fn wrong_arguments(os: &Os<'_>, wish: &Wish) -> Result<Option<String>, OperationError> {
+    if wish.arguments.is_empty() || arguments::is_in_order(&wish.arguments, &os.booted_arguments()?)
+    {
+        return Ok(None);
+    }
+    Ok(Some("this node was not booted with all of them, in their order".to_owned()))
+}
+
+fn drift(id: &str, differs: String) -> Drift {
+    let kinds = vec![Kind::Contents];
+    Drift { path: id.to_owned(), of: id.to_owned(), there: Seen::Other, kinds, differs }
+}
+
+fn drifted(
+    id: &str,
+    differs: String,
+    is_accepted: &impl Fn(&str) -> bool,
+) -> Result<(), OperationError> {
+    match is_accepted(id) {
+        true => Ok(()),
+        false => Err(OrderError::Drifted(vec![drift(id, differs)]).into()),
+    }
+}
+
+impl Going<'_> {
+    /// What is due, with the tool for it; nothing if nothing is.
+    fn due(&self) -> Result<Option<(Os<'_>, Tool, &Due)>, OsError> {
+        let Some(due) = &self.kept.os else { return Ok(None) };
+        let os = self.node.os(&self.standing.record.id);
+        let tool = os.tool()?;
+        let tool = tool.ok_or_else(|| OsError::NoTool(IMAGE.to_owned()))?;
+        Ok(Some((os, tool, due)))
+    }
+
+    /// What of the operating system is not booted as it is due; nothing if all is. Whoever
+    /// cannot look cannot say that it is.
+    pub(super) async fn os_is_missing(&self) -> Option<String> {
+        self.asked_again(async || match self.due()? {
+            Some((os, tool, due)) => os.is_booted(tool, due).await,
+            None => Ok(None),
+        })
+        .await
+    }
+
+    /// The same for what was there before, once the operation went back.
+    pub(super) async fn os_is_not_back(&self) -> Option<String> {
+        self.asked_again(async || match self.due()? {
+            Some((os, tool, due)) => os.is_back(tool, due).await,
+            None => Ok(None),
+        })
+        .await
+    }
+
+    async fn asked_again(
+        &self,
+        ask: impl AsyncFn() -> Result<Option<String>, OsError>,
+    ) -> Option<String> {
+        let mut why = None;
+        for attempt in 0..ATTEMPTS {
+            if attempt > 0 {
+                sleep(AGAIN).await;
+            }
+            match ask().await {
+                Ok(missing) => return missing,
+                Err(error) => why = Some(error.to_string()),
+            }
+        }
+        why
+    }
+
+    /// Lets the next boot bring what is due; otherwise why not, and then nothing of it is
+    /// staged.
+    pub(super) async fn stage(&self) -> Result<(), String> {
+        let told = |error: OsError| error.to_string();
+        let Some((os, tool, due)) = self.due().map_err(told)? else { return Ok(()) };
+        let staged = os.stage(tool, due).await;
+        if staged.is_err() {
+            // What fails here is seen by whoever brings it back.
+            let _ = os.unstage(tool).await;
+        }
+        staged.map_err(told)
+    }
+
+    /// Lets the next boot bring what was there before; otherwise why not.
+    pub(super) async fn bring_back(&self) -> Result<(), String> {
+        let told = |error: OsError| error.to_string();
+        let Some((os, tool, due)) = self.due().map_err(told)? else { return Ok(()) };
+        if self.is_unread() && os.is_staged().is_ok_and(|staged| !staged) {
+            return Ok(());
+        }
+        os.bring_back(tool, due).await.map_err(told)
+    }
+
+    /// Whether nothing has read what was written: no unit was told, and no boot was asked
+    /// for or came.
+    pub(super) fn is_unread(&self) -> bool {
+        let told = |note: &Note| matches!(note, Note::Begun { .. } | Note::BootAsked { .. });
+        !self.was_booted() && !self.standing.notes.iter().any(told)
+    }
+}

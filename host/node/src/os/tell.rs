@@ -1,0 +1,176 @@
+//! What the tool of the host is told. Each command runs as a unit of the host, and is found
+//! again by whoever comes after a crash; what is still to be told follows each time from
+//! what is there, so that nothing is done twice.
+
+use super::ask::{Os, Tool};
+use super::deployments::Deployments;
+use super::error::OsError;
+use super::{ARGUMENTS, Due, Wish, arguments, bootc, rpm_ostree};
+use crate::systemd::Command;
+use std::time::Duration;
+use tread_model::digest::Digest;
+
+/// More commands than it takes from anything to anything.
+const MOST: usize = 12;
+
+impl Os<'_> {
+    /// Fetches the image of a config, and stages nothing: what fails leaves the host as it
+    /// was. Nothing is done where it is there.
+    pub async fn fetch(&self, tool: Tool, wish: &Wish) -> Result<(), OsError> {
+        let there = self.look(tool).await?;
+        let is_there = wish.image.is_empty()
+            || there.booted.has_image(&wish.image)
+            || there.at_next_boot().has_image(&wish.image);
+        if is_there {
+            return Ok(());
+        }
+        let limit = self.limits.fetch;
+        self.lend_secret()?;
+        match tool {
+            Tool::RpmOstree => {
+                self.tell(rpm_ostree::PROGRAM, rpm_ostree::fetch(&wish.image), limit).await
+            }
+            Tool::Bootc => {
+                // It has no way to fetch alone: what it staged is taken back, and what it
+                // fetched stays.
+                let fetched = self.tell(bootc::PROGRAM, bootc::switch(&wish.image), limit).await;
+                self.unstage(tool).await?;
+                if let Some(staged) = there.next.filter(|next| next.staged) {
+                    // It took the place of what waits for a boot.
+                    self.tell(bootc::PROGRAM, bootc::switch(&staged.image), limit).await?;
+                }
+                fetched
+            }
+        }
+    }
+
+    /// Lets the next boot bring what is due, and nothing else.
+    pub async fn stage(&self, tool: Tool, due: &Due) -> Result<(), OsError> {
+        let (mut last, mut again) = (Vec::new(), false);
+        for _ in 0..MOST {
+            let there = self.look(tool).await?;
+            if there.next.is_some() && self.differs(&there, due)?.is_none() {
+                // It is booted already: what is staged is of a config in between.
+                self.unstage(tool).await?;
+                continue;
+            }
+            let arguments = self.next_arguments(tool).await?;
+            let (program, told) = match tool {
+                Tool::RpmOstree => {
+                    (rpm_ostree::PROGRAM, rpm_ostree::next(due, there.at_next_boot(), &arguments))
+                }
+                Tool::Bootc => (bootc::PROGRAM, bootc::next(due, there.at_next_boot())),
+            };
+            let Some(told) = told else { return Ok(()) };
+            // The end of one that ran before a crash may have been told once.
+            if told == last && again {
+                let missing = due.missing(there.at_next_boot());
+                let missing = missing.unwrap_or_else(|| ARGUMENTS.to_owned());
+                return Err(OsError::Idle { command: described(program, &told), missing });
+            }
+            again = told == last;
+            last.clone_from(&told);
+            self.tell(program, told, self.limits.stage).await?;
+        }
+        let command = last.first().cloned().unwrap_or_default();
+        Err(OsError::Idle { command, missing: "it changes with each command".to_owned() })
+    }
+
+    /// Whether the next boot brings all that a config wants, as far as is known now.
+    pub async fn would_bring(&self, tool: Tool, due: &Due) -> Result<bool, OsError> {
+        let there = self.look(tool).await?;
+        let arguments = arguments::split(&self.next_arguments(tool).await?);
+        let has_arguments = arguments::is_in_order(&due.to.arguments, &arguments);
+        Ok(has_arguments && due.missing(there.at_next_boot()).is_none())
+    }
+
+    /// Has forgotten what is staged, whoever staged it.
+    pub async fn unstage(&self, tool: Tool) -> Result<(), OsError> {
+        let there = self.look(tool).await?;
+        if there.next.as_ref().is_none_or(|next| !next.staged) {
+            return Ok(());
+        }
+        match tool {
+            Tool::RpmOstree => {
+                self.tell(rpm_ostree::PROGRAM, rpm_ostree::unstage(), self.limits.stage).await
+            }
+            Tool::Bootc => self.tell(bootc::OSTREE, bootc::unstage(), self.limits.stage).await,
+        }
+    }
+
+    /// Lets the next boot bring what was booted when the operation began.
+    pub async fn bring_back(&self, tool: Tool, due: &Due) -> Result<(), OsError> {
+        self.unstage(tool).await?;
+        let there = self.look(tool).await?;
+        if there.at_next_boot().id == due.deployment {
+            return Ok(());
+        }
+        if !there.others.contains(&due.deployment) {
+            return self.stage(tool, &self.reverse(due, &there)?).await;
+        }
+        let (program, told) = match tool {
+            Tool::RpmOstree => (rpm_ostree::PROGRAM, rpm_ostree::roll_back()),
+            Tool::Bootc => (bootc::PROGRAM, bootc::roll_back()),
+        };
+        let command = described(program, &told);
+        self.tell(program, told, self.limits.stage).await?;
+        let next = self.look(tool).await?;
+        if next.at_next_boot().id == due.deployment {
+            return Ok(());
+        }
+        let missing = format!("it is {}, and not {}", next.at_next_boot().id, due.deployment);
+        Err(OsError::Idle { command, missing })
+    }
+
+    /// What is not as it is to be in what is booted; nothing if all is.
+    pub async fn is_booted(&self, tool: Tool, due: &Due) -> Result<Option<String>, OsError> {
+        let there = self.look(tool).await?;
+        self.differs(&there, due)
+    }
+
+    /// The same for what was booted when the operation began.
+    pub async fn is_back(&self, tool: Tool, due: &Due) -> Result<Option<String>, OsError> {
+        let there = self.look(tool).await?;
+        if there.booted.id == due.deployment {
+            return Ok(None);
+        }
+        self.differs(&there, &self.reverse(due, &there)?)
+    }
+
+    fn differs(&self, there: &Deployments, due: &Due) -> Result<Option<String>, OsError> {
+        if let Some(missing) = due.missing(&there.booted) {
+            return Ok(Some(missing));
+        }
+        let booted = self.booted_arguments()?;
+        Ok(due.edit().missing(&booted).map(|missing| format!("{ARGUMENTS}: {missing}")))
+    }
+
+    /// What it takes to come from what is due to what was there before it.
+    fn reverse(&self, due: &Due, there: &Deployments) -> Result<Due, OsError> {
+        Ok(Due {
+            to: due.from.clone(),
+            from: due.to.clone(),
+            passed: due.passed.clone(),
+            deployment: there.booted.id.clone(),
+            arguments: self.booted_arguments()?,
+        })
+    }
+
+    async fn tell(&self, program: &str, told: Vec<String>, limit: Duration) -> Result<(), OsError> {
+        // The same words are the same command, for whoever comes after a crash.
+        let digest = Digest::of(told.join("\n").as_bytes()).hex();
+        let verb = told.first().map_or("", String::as_str);
+        let name = format!("os-{verb}-{}", digest.get(..12).unwrap_or_default());
+        let unit = Command::unit_of(self.operation, &name);
+        let argv = std::iter::once(program.to_owned()).chain(told).collect();
+        let command = Command { unit, argv, limit };
+        let ended = self.manager.command(&command).await;
+        self.manager.forget_command(&command.unit).await?;
+        Ok(ended?)
+    }
+}
+
+/// As a person would write it.
+fn described(program: &str, told: &[String]) -> String {
+    format!("`{program} {}`", told.join(" "))
+}

@@ -1,0 +1,461 @@
+//! The operating system's image, kernel, arguments and extensions, by tools that stand in
+//! for rpm-ostree and bootc and keep their state over real boots.
+
+mod by_itself;
+
+use crate::cut::Cut;
+use crate::node::{Bed, config_with_spec, unit_with};
+use std::time::Duration;
+use tread_model::plan::Step;
+use tread_node::change::Adopt;
+use tread_node::documents::Documents;
+use tread_node::operation::{Ended, OperationError};
+use tread_node::progress::Phase;
+use tread_test_machine::{Builder, End, Machine};
+
+const STAND_IN: &str = include_str!("os/stand-in.sh");
+
+const BOOT: &str = "[Unit]\nDefaultDependencies=no\nBefore=sysinit.target\n\
+    [Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/usr/libexec/stand-in boot\n";
+const FINALIZE: &str = "[Unit]\nAfter=stand-in-boot.service\n\
+    [Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/true\n\
+    ExecStop=/usr/libexec/stand-in finalize\n";
+
+/// It does not come up where the file says so.
+const CRIO: &str = "[Service]\n\
+    ExecStart=/bin/sh -c 'grep -q bad /etc/a.conf && exit 1; exec sleep infinity'\n";
+
+const OLD: &str = "a.example/os@sha256:old";
+const NEW: &str = "a.example/os@sha256:new";
+
+/// A host that one of them runs.
+fn host(programs: &[&str]) -> Builder {
+    let deployment = "/var/lib/stand-in/deployments/os-0.0";
+    let mut host = Machine::build()
+        .file_with_mode("/usr/libexec/stand-in", STAND_IN, 0o755)
+        .unit_at_boot("stand-in-boot.service", BOOT)
+        .unit_at_boot("stand-in-finalize.service", FINALIZE)
+        .unit_at_boot("crio.service", CRIO)
+        .file(format!("{deployment}/image"), format!("{OLD}\n"))
+        .file(format!("{deployment}/arguments"), "root=UUID=1 ro quiet\n")
+        .file("/var/lib/stand-in/fetched", "")
+        .file("/var/lib/stand-in/order", "os-0.0\n");
+    for program in programs {
+        host = host.link(format!("/usr/bin/{program}"), "/usr/libexec/stand-in");
+    }
+    host
+}
+
+fn config(word: &str, image: &str, arguments: &[&str]) -> Documents {
+    let arguments: Vec<String> = arguments.iter().map(|it| format!("{it:?}")).collect();
+    let image =
+        if image.is_empty() { String::new() } else { format!(r#", "osImageURL": "{image}""#) };
+    config_with_spec(word, &format!(r#"{image}, "kernelArguments": [{}]"#, arguments.join(", ")))
+}
+
+const PLANNED: [Step; 4] = [Step::Drain, Step::Write, Step::Reboot, Step::Uncordon];
+
+/// A host that has this config, and what is asked of it.
+struct Os {
+    bed: Bed,
+}
+
+impl Os {
+    fn with(programs: &[&str], config: &Documents) -> Os {
+        let mut bed = Bed::of(host(programs), "one", &unit_with("/bin/true"), config);
+        bed.patience.proof = Duration::from_secs(5);
+        bed.patience.os.look = Duration::from_secs(2);
+        Os { bed }
+    }
+
+    fn fault(&self, words: &str) {
+        let path = self.bed.machine.root().unwrap().join("var/lib/stand-in/fault");
+        std::fs::write(path, words).unwrap();
+    }
+
+    /// What the tools were told, but for what only looks.
+    fn told(&self) -> Vec<String> {
+        let log = self.bed.text("/var/lib/stand-in/log").unwrap_or_default();
+        let looks = |line: &&str| line.contains(" status ") || line.ends_with(" kargs");
+        log.lines().filter(|line| !looks(line)).map(str::to_owned).collect()
+    }
+
+    fn is_staged(&self) -> bool {
+        self.bed.text("/run/ostree/staged-deployment").is_some()
+    }
+
+    /// What the machine is booted with.
+    fn booted(&self) -> String {
+        let id = self.bed.text("/run/stand-in/booted").unwrap();
+        let of =
+            |what| self.bed.text(&format!("/var/lib/stand-in/deployments/{}/{what}", id.trim()));
+        let (image, line) = (of("image").unwrap(), self.bed.text("/proc/cmdline").unwrap());
+        format!("{} {}", image.trim(), line.trim().trim_start_matches("BOOT_IMAGE=/vmlinuz "))
+    }
+
+    fn file(&self) -> String {
+        self.bed.text("/etc/a.conf").unwrap()
+    }
+}
+
+#[test]
+fn an_argument_takes_effect_with_the_planned_boot_and_is_proved_by_what_the_kernel_says() {
+    let os = Os::with(&["rpm-ostree"], &config("one", "", &[]));
+    let next = config("two", "", &["nosmt", "dyndbg=\"file a.c +p\""]);
+    assert_eq!(os.bed.until_it_boots(&next, &PLANNED), End::Reboot);
+    os.bed.boot();
+    assert_eq!(os.bed.go_on().unwrap(), Ended::Done);
+    assert_eq!(os.booted(), format!("{OLD} root=UUID=1 ro quiet nosmt dyndbg=\"file a.c +p\""));
+    assert_eq!((os.file().as_str(), os.bed.machine.boots().len()), ("two", 2));
+    // The other way round, from what is there now.
+    assert_eq!(os.bed.until_it_boots(&config("two", "", &["quiet"]), &PLANNED), End::Reboot);
+    os.bed.boot();
+    assert_eq!(os.bed.go_on().unwrap(), Ended::Done);
+    assert_eq!(os.booted(), format!("{OLD} root=UUID=1 ro quiet quiet"));
+}
+
+#[test]
+fn an_image_is_fetched_before_the_first_write_and_staged_after_it() {
+    for programs in [&["rpm-ostree"][..], &["bootc", "ostree"]] {
+        let os = Os::with(programs, &config("one", OLD, &[]));
+        let next = config("two", NEW, &[]);
+        os.bed.fetch(&next).unwrap();
+        assert!(!os.is_staged(), "{:?}", os.told());
+        let fetched = os.told();
+        assert_eq!(os.bed.until_it_boots(&next, &PLANNED), End::Reboot);
+        os.bed.boot();
+        assert_eq!(os.bed.go_on().unwrap(), Ended::Done);
+        assert_eq!((os.booted(), os.file()), (format!("{NEW} root=UUID=1 ro quiet"), "two".into()));
+        assert!(os.told().len() > fetched.len(), "{:?}", os.told());
+    }
+}
+
+#[test]
+fn what_cannot_be_fetched_stages_and_writes_nothing() {
+    for programs in [&["rpm-ostree"][..], &["bootc", "ostree"]] {
+        let os = Os::with(programs, &config("one", OLD, &[]));
+        os.fault("fetch");
+        let error = os.bed.carry_out(&config("two", NEW, &[]), &PLANNED).unwrap_err().to_string();
+        assert!(
+            error.contains("exit status 1") && error.contains("nothing was written"),
+            "{error}"
+        );
+        assert_eq!((os.is_staged(), os.file().as_str()), (false, "one"));
+        assert_eq!(os.bed.go_on().unwrap(), Ended::Nothing);
+    }
+}
+
+#[test]
+fn what_cannot_be_staged_goes_back_without_a_boot_and_without_telling_any_unit() {
+    let os = Os::with(&["rpm-ostree"], &config("one", OLD, &[]));
+    // By a command in the middle; and by one after which the tool says nothing any more.
+    for (fault, image) in [("kargs\n", NEW), ("kargs-and-all\n", OLD)] {
+        os.fault(fault);
+        let ended = os.bed.carry_out(&config("two", image, &["nosmt"]), &PLANNED).unwrap();
+        let Ended::WentBack { because } = ended else { panic!("{ended:?}") };
+        assert!(because.contains("exit status 1"), "{because}");
+        assert_eq!((os.is_staged(), os.file().as_str()), (false, "one"));
+        assert_eq!((os.bed.log(), os.bed.machine.boots().len()), (vec!["start one".to_owned()], 1));
+    }
+    // What went back is where the next plan begins.
+    os.fault("");
+    assert_eq!(os.bed.until_it_boots(&config("two", NEW, &["nosmt"]), &PLANNED), End::Reboot);
+}
+
+#[test]
+fn a_new_image_with_which_the_node_is_not_well_goes_back_with_its_files_by_one_more_boot() {
+    for programs in [&["rpm-ostree"][..], &["bootc", "ostree"]] {
+        let os = Os::with(programs, &config("one", OLD, &[]));
+        // The unit of this config does not come up.
+        let ended = os.bed.until_it_boots(&config("bad", NEW, &[]), &PLANNED);
+        assert_eq!(ended, End::Reboot);
+        os.bed.boot();
+        assert!(os.booted().starts_with(NEW));
+        assert_eq!(os.bed.until_it_boots_again(), End::Reboot);
+        os.bed.boot();
+        let Ended::WentBack { because } = os.bed.go_on().unwrap() else { panic!("not back") };
+        assert!(because.contains("crio.service was well before"), "{because}");
+        assert_eq!((os.booted(), os.file()), (format!("{OLD} root=UUID=1 ro quiet"), "one".into()));
+        assert_eq!(os.bed.machine.boots().len(), 3);
+    }
+}
+
+#[test]
+fn a_power_cut_between_staging_and_the_boot_costs_one_boot_more_and_ends_in_the_new_config() {
+    let os = Os::with(&["rpm-ostree"], &config("one", OLD, &[]));
+    let next = config("two", NEW, &["nosmt"]);
+    os.bed.until_staged(&next, &PLANNED);
+    os.bed.machine.cut_power().unwrap();
+    os.bed.boot();
+    assert_eq!((os.booted(), os.file()), (format!("{OLD} root=UUID=1 ro quiet"), "two".into()));
+    assert_eq!(os.bed.until_it_boots_again(), End::Reboot);
+    os.bed.boot();
+    assert_eq!(os.bed.go_on().unwrap(), Ended::Done);
+    assert_eq!(os.booted(), format!("{NEW} root=UUID=1 ro quiet nosmt"));
+}
+
+#[test]
+fn a_power_cut_while_the_boot_was_on_its_way_goes_back_with_two_boots_at_most() {
+    let os = Os::with(&["rpm-ostree"], &config("one", OLD, &[]));
+    assert_eq!(os.bed.until_it_boots(&config("two", NEW, &[]), &PLANNED), End::Reboot);
+    // As where the power was cut before what was staged became bootable.
+    let order = os.bed.machine.disk().join("var/lib/stand-in/order");
+    std::fs::write(order, "os-0.0\n").unwrap();
+    os.bed.boot();
+    assert_eq!(os.bed.until_it_boots_again(), End::Reboot);
+    os.bed.boot();
+    let Ended::WentBack { because } = os.bed.go_on().unwrap() else { panic!("not back") };
+    assert!(because.contains("os-image: it is"), "{because}");
+    assert_eq!((os.booted(), os.file()), (format!("{OLD} root=UUID=1 ro quiet"), "one".into()));
+    assert_eq!(os.bed.machine.boots().len(), 3);
+}
+
+#[test]
+fn what_an_admins_rule_keeps_from_booting_waits_for_a_boot_that_somebody_else_causes() {
+    let os = Os::with(&["rpm-ostree"], &config("one", OLD, &[]));
+    let two = config("two", OLD, &["nosmt"]);
+    let reload = crate::reload();
+    assert_eq!(os.bed.carry_out_as_admin(&two, &reload).unwrap(), Ended::WaitsForBoot);
+    assert_eq!(os.bed.progress().phase, Phase::WaitsForBoot);
+    assert_eq!(os.bed.log(), ["start one", "reload two"]);
+    assert!(os.is_staged());
+    // It still does when somebody looks again.
+    assert_eq!(os.bed.go_on().unwrap(), Ended::WaitsForBoot);
+    // An order in between takes it along, and what that has no more is not staged any more.
+    let three = config("three", OLD, &["mitigations=off"]);
+    assert_eq!(os.bed.carry_out_as_admin(&three, &reload).unwrap(), Ended::WaitsForBoot);
+    assert_eq!(os.bed.log(), ["start one", "reload two", "reload three"]);
+    // What is staged is lost with the power, and staged again.
+    os.bed.machine.cut_power().unwrap();
+    os.bed.boot();
+    assert_eq!(os.bed.go_on().unwrap(), Ended::WaitsForBoot);
+    assert!(os.is_staged());
+    os.bed.reboot();
+    assert_eq!(os.booted(), format!("{OLD} root=UUID=1 ro quiet mitigations=off"));
+    assert_eq!(os.bed.go_on().unwrap(), Ended::Done);
+    assert_eq!(os.bed.progress().phase, Phase::Done);
+    assert_eq!(os.bed.go_on().unwrap(), Ended::Nothing);
+}
+
+#[test]
+fn what_bootc_has_staged_waits_on_while_another_image_is_fetched_or_cannot_be() {
+    let os = Os::with(&["bootc", "ostree"], &config("one", OLD, &[]));
+    let reload = crate::reload();
+    let two = config("two", NEW, &[]);
+    assert_eq!(os.bed.carry_out_as_admin(&two, &reload).unwrap(), Ended::WaitsForBoot);
+    let third = config("three", "a.example/os@sha256:third", &[]);
+    os.fault("third");
+    assert!(os.bed.carry_out_as_admin(&third, &reload).is_err());
+    assert!(os.is_staged());
+    os.fault("");
+    os.bed.fetch(&third).unwrap();
+    os.bed.reboot();
+    assert_eq!((os.booted(), os.file()), (format!("{NEW} root=UUID=1 ro quiet"), "two".into()));
+    assert_eq!(os.bed.go_on().unwrap(), Ended::Done);
+}
+
+#[test]
+fn an_order_that_takes_back_what_waits_leaves_nothing_to_wait_for() {
+    let os = Os::with(&["rpm-ostree"], &config("one", OLD, &[]));
+    let reload = crate::reload();
+    let two = config("two", OLD, &["nosmt"]);
+    assert_eq!(os.bed.carry_out_as_admin(&two, &reload).unwrap(), Ended::WaitsForBoot);
+    let three = config("three", OLD, &[]);
+    assert_eq!(os.bed.carry_out_as_admin(&three, &reload).unwrap(), Ended::Done);
+    assert!(!os.is_staged());
+}
+
+#[test]
+fn kernel_and_extensions_are_packages_that_come_and_go() {
+    let os = Os::with(&["rpm-ostree"], &config("one", OLD, &[]));
+    let with = |spec: &str| config_with_spec("one", &format!(r#", "osImageURL": "{OLD}"{spec}"#));
+    let next = with(r#", "kernelType": "realtime", "extensions": ["usbguard", "kerberos"]"#);
+    assert_eq!(os.bed.until_it_boots(&next, &PLANNED), End::Reboot);
+    os.bed.boot();
+    assert_eq!(os.bed.go_on().unwrap(), Ended::Done);
+    let packages = |os: &Os| {
+        let id = os.bed.text("/run/stand-in/booted").unwrap();
+        let of = |what| format!("/var/lib/stand-in/deployments/{}/{what}", id.trim());
+        let text = |what| os.bed.text(&of(what)).unwrap_or_default();
+        format!("{}{}", text("packages"), text("removed"))
+    };
+    for package in ["kernel-rt-core", "usbguard", "krb5-workstation", "libkadm5", "kernel-core"] {
+        assert!(packages(&os).lines().any(|it| it == package), "{}", packages(&os));
+    }
+    assert_eq!(os.bed.until_it_boots(&with(""), &PLANNED), End::Reboot);
+    os.bed.boot();
+    assert_eq!(os.bed.go_on().unwrap(), Ended::Done);
+    assert_eq!(packages(&os), "");
+}
+
+#[test]
+fn what_this_host_cannot_do_is_refused_before_the_first_write() {
+    let one = || config_with_spec("one", "");
+    for (programs, spec, says) in [
+        (
+            &[][..],
+            r#", "kernelArguments": ["nosmt"]"#,
+            "kernel-arguments cannot be changed on this host: it is run by neither",
+        ),
+        (&[], r#", "osImageURL": "a.example/os:1""#, "os-image cannot be changed"),
+        (&["bootc", "ostree"], r#", "kernelArguments": ["nosmt"]"#, "bootc has no command for it"),
+        (&["bootc", "ostree"], r#", "extensions": ["usbguard"]"#, "bootc has no command for it"),
+        (&["rpm-ostree"], r#", "kernelType": "64k-pages""#, "for aarch64 only"),
+        (&["rpm-ostree"], r#", "extensions": ["games"]"#, "games is none that tread knows"),
+    ] {
+        let os = Os::with(programs, &one());
+        let next = config_with_spec("two", spec);
+        let error = os.bed.carry_out(&next, &PLANNED).unwrap_err().to_string();
+        assert!(error.contains(says), "{error}");
+        assert_eq!((os.file().as_str(), os.told()), ("one", vec![]), "{error}");
+        assert_eq!(os.bed.go_on().unwrap(), Ended::Nothing);
+    }
+}
+
+#[test]
+fn a_tool_that_hangs_or_says_what_nobody_can_read_changes_nothing() {
+    let os = Os::with(&["rpm-ostree"], &config("one", OLD, &[]));
+    for (fault, says) in [
+        ("invalid", "said what cannot be read"),
+        ("huge", "it said more than 16 MiB"),
+        ("broken", "exit status 1"),
+        ("hang", "it was not done within 2 s"),
+    ] {
+        os.fault(fault);
+        let error = os.bed.carry_out(&config("two", NEW, &[]), &PLANNED).unwrap_err().to_string();
+        assert!(error.contains(says), "{fault}: {error}");
+        assert_eq!((os.is_staged(), os.file().as_str()), (false, "one"));
+    }
+}
+
+#[test]
+fn a_command_that_hangs_is_ended_and_the_files_go_back() {
+    let mut os = Os::with(&["rpm-ostree"], &config("one", OLD, &[]));
+    os.bed.patience.os.stage = Duration::from_secs(1);
+    os.fault("slow");
+    let ended = os.bed.carry_out(&config("two", NEW, &[]), &PLANNED).unwrap();
+    let Ended::WentBack { because } = ended else { panic!("{ended:?}") };
+    assert!(because.contains("it was not done within 1 s"), "{because}");
+    assert_eq!((os.is_staged(), os.file().as_str()), (false, "one"));
+    assert_eq!(os.bed.machine.boots().len(), 1);
+}
+
+#[test]
+fn a_tool_that_says_nothing_after_the_boot_leaves_the_node_degraded_until_it_does() {
+    let os = Os::with(&["rpm-ostree"], &config("one", OLD, &[]));
+    assert_eq!(os.bed.until_it_boots(&config("two", NEW, &[]), &PLANNED), End::Reboot);
+    os.bed.boot();
+    os.fault("broken");
+    let Ended::Degraded { because } = os.bed.go_on().unwrap() else { panic!("taken for well") };
+    assert!(because.contains("the old system cannot be booted"), "{because}");
+    os.fault("");
+    assert_eq!(os.bed.until_it_boots_again(), End::Reboot);
+    os.bed.boot();
+    assert!(matches!(os.bed.go_on().unwrap(), Ended::WentBack { .. }));
+    assert_eq!((os.booted(), os.file()), (format!("{OLD} root=UUID=1 ro quiet"), "one".into()));
+    assert_eq!(os.bed.machine.boots().len(), 3);
+}
+
+#[test]
+fn arguments_that_are_not_those_of_the_config_last_applied_stop_an_order() {
+    let os = Os::with(&["rpm-ostree"], &config("one", OLD, &["ro", "quiet"]));
+    let told = || os.bed.carry_out(&config("two", OLD, &["ro", "quiet"]), &crate::reload());
+    os.bed.machine.run_well(["rpm-ostree", "kargs", "--append=debug"]).unwrap();
+    let error = told().unwrap_err().to_string();
+    assert!(error.contains("somebody staged another deployment"), "{error}");
+    os.bed.machine.run_well(["rpm-ostree", "cleanup", "--pending"]).unwrap();
+    os.bed.machine.run_well(["rpm-ostree", "kargs", "--delete-if-present=quiet"]).unwrap();
+    os.bed.reboot();
+    let error = told().unwrap_err().to_string();
+    assert!(error.contains("kernel-arguments (this node was not booted with all"), "{error}");
+    assert_eq!(os.file(), "one");
+    // What an admin accepts stays accepted, until a config says something else of it.
+    let accepted = ["kernel-arguments".to_owned()];
+    let same = |word: &str| config(word, OLD, &["ro", "quiet"]);
+    let ended = os.bed.carry_out_accepting(&same("two"), &crate::reload(), &accepted);
+    assert_eq!(ended.unwrap(), Ended::Done);
+    assert_eq!(os.bed.carry_out(&same("three"), &crate::reload()).unwrap(), Ended::Done);
+    let next = config("three", OLD, &["quiet", "ro"]);
+    assert_eq!(os.bed.until_it_boots(&next, &PLANNED), End::Reboot);
+    os.bed.boot();
+    assert_eq!(os.bed.go_on().unwrap(), Ended::Done);
+    assert_eq!(os.booted(), format!("{OLD} root=UUID=1 quiet ro"));
+}
+
+#[test]
+fn a_command_of_the_tool_outlives_whoever_started_it_and_is_not_begun_twice() {
+    let os = Os::with(&["rpm-ostree"], &config("one", OLD, &[]));
+    os.fault("slow");
+    os.bed.until(&config("two", NEW, &[]), &PLANNED, || {
+        os.told().iter().any(|line| line.starts_with("rpm-ostree rebase --experimental ostree"))
+    });
+    assert!(!os.is_staged());
+    let release = std::thread::spawn({
+        let go = os.bed.machine.root().unwrap().join("run/go");
+        move || {
+            std::thread::sleep(Duration::from_secs(1));
+            std::fs::write(go, "").unwrap();
+        }
+    });
+    assert_eq!(os.bed.until_it_boots_again(), End::Reboot);
+    release.join().unwrap();
+    os.bed.boot();
+    assert_eq!(os.bed.go_on().unwrap(), Ended::Done);
+    assert!(os.booted().starts_with(NEW));
+    let rebases = os.told().into_iter().filter(|line| !line.contains("--download-only"));
+    assert_eq!(rebases.filter(|line| line.contains("rebase")).count(), 1, "{:?}", os.told());
+}
+
+#[test]
+fn killed_at_any_moment_before_the_boot_what_is_staged_belongs_to_what_is_on_the_disk() {
+    let os = Os::with(&["rpm-ostree"], &config("one", OLD, &[]));
+    let whole = Cut::never();
+    let argument = |word: &str| config(word, OLD, &[if word == "two" { "x=two" } else { "x=one" }]);
+    let ended = os.bed.carry_out_as_admin_watched(&argument("two"), whole.clone());
+    assert_eq!(ended.unwrap(), Ended::WaitsForBoot);
+    let moments = whole.seen();
+    let every = std::env::var("TREAD_CRASHES").ok().and_then(|it| it.parse().ok()).unwrap_or(20);
+    let (mut there, mut next) = ("two", "one");
+    for at in (0..moments).step_by(moments.div_ceil(every).max(1)) {
+        let killed = os.bed.carry_out_as_admin_watched(&argument(next), Cut::at(at));
+        assert!(!matches!(killed, Err(OperationError::Order(_))), "killed at {at}: {killed:?}");
+        let ended = os.bed.go_on().unwrap();
+        let has = os.file();
+        assert!(has == there || has == next, "killed at {at}: {has}");
+        if has == next {
+            (there, next) = (next, there);
+        }
+        let line = os.bed.machine.run_well(["rpm-ostree", "kargs"]).unwrap();
+        let staged = line.trim().strip_prefix("root=UUID=1 ro quiet x=");
+        assert_eq!(staged, Some(has.as_str()), "killed at {at}: {ended:?}");
+    }
+    // Wherever it was killed, the next order takes along what waits.
+    let ended = os.bed.carry_out_as_admin_watched(&argument(next), Cut::never());
+    assert_eq!(ended.unwrap(), Ended::WaitsForBoot);
+    assert_eq!((os.file().as_str(), os.bed.machine.boots().len()), (next, 1));
+}
+
+#[test]
+fn a_node_is_adopted_with_the_system_that_its_config_wants_or_gets_it_by_a_boot() {
+    let os = Os::with(&["rpm-ostree"], &config("one", OLD, &[]));
+    let other = config("one", NEW, &["quiet", "nosmt"]);
+    let error = os.bed.adopt(&other, Adopt::Ask).unwrap_err().to_string();
+    assert!(error.contains("kernel-arguments (") && error.contains("os-image (it is"), "{error}");
+    assert_eq!(os.told(), Vec::<String>::new());
+    assert_eq!(os.bed.until_it_is_overwritten(&other), End::Reboot);
+    os.bed.boot();
+    assert_eq!(os.bed.go_on().unwrap(), Ended::Done);
+    assert_eq!(os.booted(), format!("{NEW} root=UUID=1 ro quiet nosmt"));
+    assert_eq!(os.bed.adopt(&other, Adopt::Ask).unwrap(), Ended::Done);
+}
+
+#[test]
+fn an_image_is_pulled_with_the_kubelets_secret_where_the_host_has_no_other() {
+    let os = Os::with(&["rpm-ostree"], &config("one", OLD, &[]));
+    let root = os.bed.machine.root().unwrap();
+    std::fs::create_dir_all(root.join("var/lib/kubelet")).unwrap();
+    std::fs::write(root.join("var/lib/kubelet/config.json"), "{}").unwrap();
+    os.bed.fetch(&config("two", NEW, &[])).unwrap();
+    let link = std::fs::read_link(root.join("run/ostree/auth.json")).unwrap();
+    assert_eq!(link.to_str(), Some("/var/lib/kubelet/config.json"));
+}

@@ -1,0 +1,168 @@
+#!/bin/sh
+# Stands in for rpm-ostree, bootc and ostree: what they have on disk is below
+# /var/lib/stand-in, and what is staged is below /run until the machine goes down in order.
+#
+#   deployments/ID/{image,arguments,packages,removed}   what can be booted
+#   order                                               their ids; the first is booted next
+#   fault                                               what goes wrong, a word a line
+#   log                                                 what was told
+set -eu
+home=/var/lib/stand-in
+all=$home/deployments
+staged=/run/ostree/staged-deployment
+booted=$(cat /run/stand-in/booted 2>/dev/null || head -n 1 "$home/order")
+program=${0##*/}
+
+# As a command that takes its time, until /run/go is there.
+slowly() { fails slow || return 0; until [ -e /run/go ]; do sleep 0.05; done; }
+fails() { grep -qx "$1" "$home/fault" 2>/dev/null; }
+say() { cat "$all/$1/$2" 2>/dev/null || true; }
+next() { if [ -e "$staged" ]; then cat "$staged"; else head -n 1 "$home/order"; fi; }
+
+# A copy of what the next boot brings, which is to be changed and then staged.
+copy() {
+  mkdir -p /run/ostree
+  number=$(($(cat "$home/number" 2>/dev/null || echo 0) + 1))
+  echo "$number" >"$home/number"
+  new=os-$number.0
+  rm -rf "$all/$new"
+  cp -r "$all/$(next)" "$all/$new"
+}
+stage() { echo "$new" >"$staged"; }
+
+list() { tr ' ' '\n' | sed '/^$/d; s/.*/"&"/' | paste -sd,; }
+digest() { case $1 in *@*) echo "${1##*@}" ;; *) echo "sha256:of-$1" ;; esac; }
+deployment() {
+  is_booted=false is_staged=false
+  [ "$1" = "$booted" ] && is_booted=true
+  [ "$1" = "$(cat "$staged" 2>/dev/null)" ] && is_staged=true
+  image=$(say "$1" image)
+  printf '{"id": "%s", "osname": "os", "booted": %s, "staged": %s,' "$1" $is_booted $is_staged
+  printf '"container-image-reference": "ostree-unverified-registry:%s",' "$image"
+  printf '"container-image-reference-digest": "%s",' "$(digest "$image")"
+  printf '"requested-packages": [%s],' "$(say "$1" packages | list)"
+  printf '"requested-base-removals": [%s]}' "$(say "$1" removed | list)"
+}
+entry() {
+  if [ -z "$1" ]; then printf 'null'; return; fi
+  image=$(say "$1" image)
+  printf '{"image": {"image": {"image": "%s", "transport": "registry"},' "$image"
+  printf '"version": null, "timestamp": null, "imageDigest": "%s"},' "$(digest "$image")"
+  printf '"incompatible": false, "pinned": false,'
+  printf '"ostree": {"checksum": "%s", "deploySerial": 0}}' "${1%.0}"
+}
+hostile() {
+  fails hang && sleep infinity
+  fails invalid && { echo 'error: this is no JSON {'; exit 0; }
+  fails huge && { head -c 40000000 /dev/zero | tr '\0' x; exit 0; }
+  fails broken && { echo 'the daemon does not answer' >&2; exit 1; }
+  true
+}
+finalize() {
+  [ -e "$staged" ] || return 0
+  { cat "$staged"; echo "$booted"; } >"$home/order.next"
+  mv "$home/order.next" "$home/order"
+  rm "$staged"
+}
+
+[ "$program" = stand-in ] || echo "$program $*" >>"$home/log"
+case "$program $*" in
+  "stand-in boot")
+    mkdir -p /run/stand-in
+    booted=$(head -n 1 "$home/order")
+    echo "$booted" >/run/stand-in/booted
+    : >/run/ostree-booted
+    echo "BOOT_IMAGE=/vmlinuz $(say "$booted" arguments)" >/run/stand-in/cmdline
+    mount --bind /run/stand-in/cmdline /proc/cmdline
+    ;;
+  "stand-in finalize") finalize ;;
+  "rpm-ostree status --json")
+    hostile
+    printf '{"deployments": ['
+    first=$(next)
+    deployment "$first"
+    for id in $(cat "$home/order"); do
+      [ "$id" = "$first" ] || { printf ','; deployment "$id"; }
+    done
+    printf '], "transaction": null}\n'
+    ;;
+  "rpm-ostree kargs") say "$(next)" arguments ;;
+  "rpm-ostree kargs "*)
+    fails kargs-and-all && { echo broken >>"$home/fault"; exit 1; }
+    fails kargs && { echo 'no space left on /boot' >&2; exit 1; }
+    shift
+    copy
+    line=" $(say "$new" arguments) "
+    for option; do
+      word=${option#*=}
+      case $option in
+        --delete-if-present=*)
+          case $line in *" $word "*) line="${line%%" $word "*} ${line#*" $word "}" ;; esac
+          ;;
+        --append=*) line="$line$word " ;;
+        *) exit 64 ;;
+      esac
+    done
+    echo "$line" | sed 's/  */ /g; s/^ //; s/ $//' >"$all/$new/arguments"
+    stage
+    ;;
+  "rpm-ostree rebase --experimental --download-only "*)
+    fails fetch && { echo 'manifest unknown' >&2; exit 1; }
+    echo "$4" >>"$home/fetched"
+    ;;
+  "rpm-ostree rebase --experimental "*)
+    fails rebase && { echo 'no space left on /sysroot' >&2; exit 1; }
+    slowly
+    grep -qx "$3" "$home/fetched" || { echo 'this would need the network' >&2; exit 1; }
+    copy
+    echo "${3#ostree-unverified-registry:}" >"$all/$new/image"
+    stage
+    ;;
+  "rpm-ostree install "* | "rpm-ostree uninstall "* | "rpm-ostree override "*)
+    verb=$1
+    shift
+    [ "$verb" = override ] && { verb=$1; shift; }
+    copy
+    for word; do
+      case $verb$word in
+        *--install=*) echo "${word#*=}" >>"$all/$new/packages" ;;
+        *--uninstall=*) sed -i "/^${word#*=}\$/d" "$all/$new/packages" ;;
+        install*) echo "$word" >>"$all/$new/packages" ;;
+        uninstall*) sed -i "/^$word\$/d" "$all/$new/packages" ;;
+        remove*) echo "$word" >>"$all/$new/removed" ;;
+        reset*) sed -i "/^$word\$/d" "$all/$new/removed" ;;
+      esac
+    done
+    stage
+    ;;
+  "rpm-ostree cleanup --pending" | "ostree admin undeploy 0") rm "$staged" ;;
+  "rpm-ostree rollback" | "bootc rollback")
+    [ -e "$staged" ] && { echo 'Staged deployment (remove with cleanup -p)' >&2; exit 1; }
+    { sed -n 2p "$home/order"; sed -n 1p "$home/order"; } >"$home/order.next"
+    mv "$home/order.next" "$home/order"
+    ;;
+  "bootc status --format=json --format-version=1")
+    hostile
+    other=$(grep -vx "$booted" "$home/order" | head -n 1)
+    queued=false
+    [ "$(head -n 1 "$home/order")" = "$booted" ] || queued=true
+    printf '{"apiVersion": "org.containers.bootc/v1", "kind": "BootcHost", "status": {"staged": '
+    entry "$(cat "$staged" 2>/dev/null)"
+    printf ', "booted": '
+    entry "$booted"
+    printf ', "rollback": '
+    entry "$other"
+    printf ', "rollbackQueued": %s}}\n' $queued
+    ;;
+  "bootc switch "*)
+    fails third && case $2 in *:third) exit 1 ;; esac
+    fails fetch && { echo 'manifest unknown' >&2; exit 1; }
+    copy
+    echo "$2" >"$all/$new/image"
+    stage
+    ;;
+  *)
+    echo "$program: nobody told this stand-in about: $*" >&2
+    exit 64
+    ;;
+esac
