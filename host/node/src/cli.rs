@@ -13,26 +13,21 @@ mod follow;
 mod settle;
 mod show;
 mod status;
+mod system;
 mod watch;
 
 pub use agent::{AGENT_EXAMPLES, AgentArgs};
 pub use error::NodeError;
 
-use crate::host::ThisHost;
-use crate::tree::Tree;
 use adopt::AdoptArgs;
 use apply::ApplyArgs;
 use carry_out::{CarryOutArgs, resume};
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use fetch::FetchArgs;
 use status::StatusArgs;
-use std::io;
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use system::RootArgs;
 use watch::WatchArgs;
-
-/// The bus of the system that runs.
-const BUS: &str = "unix:path=/run/dbus/system_bus_socket";
 
 /// What an admin does on the node itself.
 #[derive(Debug, Subcommand)]
@@ -73,19 +68,6 @@ Examples:
   tread node apply --config next.yaml --plan plan.json          with a plan of `tread plan -o json`
   tread node status                                             how far is it?";
 
-/// Which system.
-#[derive(Debug, Args)]
-pub struct RootArgs {
-    /// The tree of another system: its files only, no unit is told
-    #[arg(long, value_name = "DIR")]
-    root: Option<PathBuf>,
-}
-
-/// It is as it should be, or has become so.
-const WELL: u8 = 0;
-/// It is not: it drifted, went back, or is degraded.
-const NOT_WELL: u8 = 5;
-
 impl NodeCommand {
     /// Does it.
     pub fn run(&self) -> Result<ExitCode, NodeError> {
@@ -102,23 +84,4 @@ impl NodeCommand {
         };
         Ok(ExitCode::from(code))
     }
-}
-
-impl RootArgs {
-    fn runs(&self) -> bool {
-        self.root.is_none()
-    }
-
-    fn tree(&self) -> Result<Tree, NodeError> {
-        Ok(Tree::open(self.root.as_deref().unwrap_or(Path::new("/")))?)
-    }
-
-    fn host(&self, tree: &Tree) -> Result<ThisHost, NodeError> {
-        Ok(ThisHost::read(tree, self.runs())?)
-    }
-}
-
-fn blocking<T>(future: impl Future<Output = T>) -> io::Result<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    Ok(runtime.block_on(future))
 }

@@ -3,168 +3,28 @@
 
 mod act;
 mod going;
+mod node;
 mod os;
 mod prove;
 mod telling;
 
 use crate::api_server;
 use crate::change::{Adoption, Change, Order, OrderError, change_to};
-use crate::desired::Host;
-use crate::journal::{Direction, Journal, JournalError, Note, Settled, Standing};
-use crate::os::{Due, IDS, OsError, OsLimits};
-use crate::permits::{Act, Permit, Permits};
-use crate::prepare::{Label, Ready};
-use crate::progress::{Phase, Progress, Reporter};
-use crate::systemd::{Manager, Problem, Reboot, Unable};
-use crate::terms::Terms;
-use crate::tree::{PathError, Tree};
+use crate::journal::{Direction, Journal, JournalError, Note, Settled};
+use crate::os::{Due, IDS};
+use crate::permits::{Act, Permit};
+use crate::prepare::Ready;
+use crate::progress::{Phase, Progress};
 use going::Going;
+use node::{ENDED, Kept};
+pub use node::{Ended, Node, OperationError, Patience, terms_of};
 pub use os::drift_of_os;
-use serde::{Deserialize, Serialize};
-use std::io;
 use std::time::{Duration, Instant};
 use telling::Telling;
 use tread_model::plan::{PlanOutcome, Step, VerifiablePlan};
 
-/// A node, and all that an operation on it needs.
-pub struct Node<'n> {
-    /// Its files.
-    pub tree: Tree,
-    /// What is known of its users and units.
-    pub host: &'n dyn Host,
-    /// How its files are labelled.
-    pub label: &'n Label<'n>,
-    /// Its systemd.
-    pub manager: &'n Manager,
-    /// Who says whether something may be done now.
-    pub permits: &'n dyn Permits,
-    /// Who is told how far it is.
-    pub reporter: &'n dyn Reporter,
-    /// On which terms a new operation is carried out.
-    pub terms: Terms,
-    /// How long things may take.
-    pub patience: Patience,
-    /// The last resort to boot.
-    pub kernel: &'n dyn Fn() -> io::Result<()>,
-}
-
-/// How long things may take.
-#[derive(Debug, Clone, Copy)]
-pub struct Patience {
-    /// How long the node may take to prove that it is well after a boot.
-    pub proof: Duration,
-    /// How a boot is asked for.
-    pub reboot: Reboot,
-    /// How long what changes the operating system may take.
-    pub os: OsLimits,
-}
-
-impl Default for Patience {
-    fn default() -> Patience {
-        let (reboot, os) = (Reboot::default(), OsLimits::default());
-        Patience { proof: Duration::from_secs(600), reboot, os }
-    }
-}
-
-/// How an operation ended, as far as this process is concerned.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ended {
-    /// There was none.
-    Nothing,
-    /// The node has the new config, and is well.
-    Done,
-    /// The node has the new config, and is well; a part of it takes effect with the next
-    /// boot, which somebody else has to cause.
-    WaitsForBoot,
-    /// The node has the old config again.
-    WentBack {
-        /// Why.
-        because: String,
-    },
-    /// The node is not well, and tread does nothing more by itself.
-    Degraded {
-        /// Why.
-        because: String,
-    },
-}
-
-/// Why an operation did not begin, or does not go on. Nothing was told to any unit.
-#[derive(Debug, thiserror::Error)]
-pub enum OperationError {
-    /// The order is not carried out.
-    #[error(transparent)]
-    Order(#[from] OrderError),
-    /// The journal stopped.
-    #[error(transparent)]
-    Journal(#[from] JournalError),
-    /// A path leads nowhere.
-    #[error(transparent)]
-    Path(#[from] PathError),
-    /// systemd was not asked.
-    #[error(transparent)]
-    Systemd(#[from] Problem),
-    /// A step cannot be carried out as planned.
-    #[error("the plan cannot be carried out as it is: {}; use the plan that is always allowed (drain, write, reboot, uncordon), by --reboot", listed(.0))]
-    Unable(Vec<Unable>),
-    /// Drain and uncordon are a controller's.
-    #[error(
-        "the plan drains the node, which tread cannot do from the node itself; drain it, then say so: --no-drain"
-    )]
-    Drain,
-    /// It takes the system itself.
-    #[error(
-        "{0} is changed by a tool of the system itself, while it runs; start this system, and apply it there"
-    )]
-    NotHere(&'static str),
-    /// The operating system is not changed.
-    #[error("{0}; nothing was written")]
-    Os(#[from] OsError),
-    /// It may not be done now.
-    #[error("it may not be done now: {0}")]
-    Forbidden(String),
-    /// The operation that stands was begun by something else.
-    #[error("the operation that stands cannot be gone on with: {0}")]
-    Foreign(String),
-}
-
-fn listed(all: &[Unable]) -> String {
-    let texts: Vec<String> = all.iter().map(Unable::to_string).collect();
-    texts.join("; ")
-}
-
-/// What an operation has to know of itself after a crash.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Kept {
-    plan: VerifiablePlan,
-    /// The boot in which it began.
-    boot: String,
-    /// The units that were well before, and have to be well after it.
-    well: Vec<String>,
-    /// Whether the kubelet answered before.
-    kubelet: bool,
-    /// The API server that was reached before, and has to be reached afterwards.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    reached: Option<String>,
-    /// On which terms it goes on.
-    #[serde(default)]
-    terms: Terms,
-    /// What of the operating system is due.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    os: Option<Due>,
-}
-
-/// The terms of an operation that stands.
-pub fn terms_of(standing: &Standing) -> Terms {
-    let kept: Option<Kept> = serde_json::from_value(standing.record.order.clone()).ok();
-    kept.map(|kept| kept.terms).unwrap_or_default()
-}
-
 /// For how long it counts that an API server was reached.
 const RECENTLY: Duration = Duration::from_secs(60);
-
-/// Why a permit counts for nothing.
-const ENDED: &str = "the permit ended before it was used";
 
 /// Whether all that differs is in files: the tree of another system has nothing else.
 pub(crate) fn needs_files_only(change: &Change<'_>) -> Result<(), OperationError> {

@@ -3,7 +3,8 @@
 use super::check::of_the_system;
 use super::error::NodeError;
 use super::follow::by_the_unit;
-use super::{RootArgs, WELL, files, show};
+use super::system::{RootArgs, WELL};
+use super::{files, show};
 use crate::change::{Adopt, adopt};
 use crate::drift::Drift;
 use crate::journal::Journal;

@@ -1,7 +1,8 @@
 //! `tread agent`.
 
 use super::error::NodeError;
-use super::{BUS, blocking, files};
+use super::files;
+use super::system::{BUS, blocking};
 use crate::agent::{Agent, Inbox};
 use crate::permits::Alone;
 use crate::program;

@@ -2,7 +2,8 @@
 
 use super::error::NodeError;
 use super::follow::by_the_unit;
-use super::{RootArgs, WELL, files, show};
+use super::system::{RootArgs, WELL};
+use super::{files, show};
 use crate::applied::Applied;
 use crate::boot_units;
 use crate::change::{Order, OrderError, change};

@@ -3,7 +3,8 @@
 use super::check::of_the_system;
 use super::error::NodeError;
 use super::show::Terminal;
-use super::{BUS, NOT_WELL, WELL, blocking, files, show};
+use super::system::{BUS, NOT_WELL, WELL, blocking};
+use super::{files, show};
 use crate::applied::Applied;
 use crate::boot_units;
 use crate::change::{Adopt, Order, OrderError, adopt_keeping};

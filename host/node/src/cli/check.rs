@@ -1,7 +1,8 @@
 //! `tread node check`: everything on the disk against the config last applied.
 
 use super::error::NodeError;
-use super::{BUS, NOT_WELL, RootArgs, WELL, blocking, show};
+use super::show;
+use super::system::{BUS, NOT_WELL, RootArgs, WELL, blocking};
 use crate::applied::Applied;
 use crate::change::{OrderError, wanted};
 use crate::drift::{Drift, drift, noted};

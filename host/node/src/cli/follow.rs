@@ -2,7 +2,8 @@
 
 use super::error::NodeError;
 use super::show::Terminal;
-use super::{BUS, NOT_WELL, WELL, blocking, files, show};
+use super::system::{BUS, NOT_WELL, WELL, blocking};
+use super::{files, show};
 use crate::operation_unit::{UNIT, follow, hand_over};
 use crate::orders::Given;
 use crate::progress::Phase;

@@ -1,7 +1,8 @@
 //! `tread node settle`: what was cut short becomes whole, without a bus and without network.
 
 use super::error::NodeError;
-use super::{NOT_WELL, RootArgs, WELL, blocking, show};
+use super::show;
+use super::system::{NOT_WELL, RootArgs, WELL, blocking};
 use crate::journal::{Direction, Journal, JournalError};
 use crate::systemd::{Limits, Manager};
 use std::time::Duration;

@@ -1,7 +1,8 @@
 //! `tread node status`: the last operation, and how the node stands.
 
 use super::error::NodeError;
-use super::{RootArgs, WELL, show};
+use super::show;
+use super::system::{RootArgs, WELL};
 use crate::applied::Applied;
 use crate::documents::digest;
 use crate::progress::Progress;

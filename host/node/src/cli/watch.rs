@@ -1,7 +1,7 @@
 //! `tread node watch`: whether the disk stays as the config last applied wants it.
 
 use super::error::NodeError;
-use super::{RootArgs, blocking};
+use super::system::{RootArgs, blocking};
 use crate::desired::Host;
 use crate::host::ThisHost;
 use crate::watch::{Pace, serve};

@@ -1,7 +1,9 @@
 //! The steps between writing and the end, one after another.
 
-use super::{Act, ENDED, Going, Node, OperationError};
+use super::going::Going;
+use super::node::{ENDED, Node, OperationError};
 use crate::journal::Note;
+use crate::permits::Act;
 use crate::progress::StepState;
 use crate::systemd::{Ask, InConfig, Outcome, Problem, UnitFacts, What, cannot, says_reload};
 use std::collections::BTreeMap;

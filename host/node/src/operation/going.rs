@@ -1,7 +1,7 @@
 //! An operation that is gone on with, from wherever it was cut short.
 
+use super::node::{ENDED, Ended, Kept, Node, OperationError};
 use super::telling::Telling;
-use super::{ENDED, Ended, Kept, Node, OperationError};
 use crate::api_server;
 use crate::journal::{Journal, Note, Standing};
 use crate::permits::Act;

@@ -6,8 +6,8 @@
 //! is due each time somebody goes on.
 
 use super::going::Going;
+use super::node::{Kept, Node, OperationError};
 use super::telling::Telling;
-use super::{Kept, Node, OperationError};
 use crate::change::{Adopt, Change, Order, OrderError};
 use crate::drift::{Drift, Kind};
 use crate::journal::{Journal, JournalError, Note, Standing};

@@ -1,7 +1,8 @@
 //! Whether the node is well: the disk is as its config wants it, and what was well before
 //! is well again.
 
-use super::{Going, Node, OperationError};
+use super::going::Going;
+use super::node::{Node, OperationError};
 use crate::applied::Applied;
 use crate::change::{OrderError, wanted};
 use crate::drift::{drift, is_of_others, see};

@@ -1,6 +1,6 @@
 //! How far an operation is, as it is told while it goes on.
 
-use super::Node;
+use super::node::Node;
 use crate::progress::{Phase, Progress, StepState};
 use std::cell::RefCell;
 
