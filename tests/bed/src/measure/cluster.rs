@@ -151,9 +151,14 @@ impl Cluster {
         self.ask(new_config(&format!("asked-{number}"), &role, number)?).await
     }
 
-    /// The same of one that concerns every pool.
+    /// The same of one that concerns every pool, and says what no other one says.
     pub(crate) async fn wide_warning(&self, number: usize) -> Result<(Duration, bool)> {
-        self.ask(new_config(&format!("asked-{number}"), "worker", number)?).await
+        self.ask(new_config(&format!("asked-{number}"), "worker", 100_000 + number)?).await
+    }
+
+    /// The same of one that concerns none: tread says so, and plans nothing.
+    pub(crate) async fn warning_of_no_pool(&self, number: usize) -> Result<(Duration, bool)> {
+        self.ask(new_config(&format!("asked-{number}"), "nobody", 100_000 + number)?).await
     }
 
     /// How long the same takes where tread is not asked: of a rendered config.

@@ -108,6 +108,20 @@ impl Tread {
         Ok(answer)
     }
 
+    /// How long all its threads together have run.
+    pub(crate) fn processor_time(&self) -> Result<Duration> {
+        let mut all = Duration::ZERO;
+        for thread in
+            fs::read_dir(format!("/proc/{}/task", self.child.id())).context("tread ended")?
+        {
+            // One that ends meanwhile was not one that makes plans.
+            let Ok(text) = fs::read_to_string(thread?.path().join("schedstat")) else { continue };
+            let ran = text.split_whitespace().next().and_then(|it| it.parse().ok());
+            all += Duration::from_nanos(ran.context("schedstat does not say how long it ran")?);
+        }
+        Ok(all)
+    }
+
     pub(crate) fn memory(&self) -> Result<Memory> {
         if let Some(limit) = &self.limit
             && limit.kills()? > 0
