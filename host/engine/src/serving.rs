@@ -42,6 +42,9 @@ pub(crate) struct Serving {
 /// What linear memory keeps of its pages between two calls: the data and the
 /// heap of a small policy.
 const MEMORY_KEPT: usize = 16 << 20;
+/// The same where there is memory for many policies, so that hostile ones together do not
+/// keep more.
+const MEMORY_KEPT_OF_MANY: usize = 2 << 20;
 const TABLE_KEPT: usize = 64 << 10;
 
 /// A charge for each line of a log, which is work for the host.
@@ -112,11 +115,22 @@ impl Serving {
 /// So many modules may be dropped at the same time while all slots are taken.
 const ROOM_FOR_CLEARING: u32 = 16;
 
+/// Where several policies run at a time, there is memory for so many: one that has its own
+/// from call to call is asked twice as fast as one that gets another's, which has to
+/// be mapped anew. From 128 on the pool is cut into parts by threads, and a policy has
+/// memory in none or in several of them.
+const MEMORIES_OF_MANY: u32 = 127;
+
 fn pool(limits: &Limits, slots: u32) -> PoolingAllocationConfig {
     let mut pool = PoolingAllocationConfig::new();
+    let (memories, kept) = match slots {
+        0 | 1 => (0, MEMORY_KEPT),
+        _ => (MEMORIES_OF_MANY, MEMORY_KEPT_OF_MANY),
+    };
     // The slots say how many may run. Whoever drops a module borrows room for a
     // moment too, one after another, to clear what was kept for it.
-    let slots = slots.saturating_add(ROOM_FOR_CLEARING);
+    let slots = slots.saturating_add(ROOM_FOR_CLEARING).max(memories);
+    pool.max_unused_warm_slots(slots);
     pool.total_component_instances(slots)
         .total_core_instances(slots.saturating_mul(limits.core_instances))
         .max_core_instances_per_component(limits.core_instances)
@@ -128,7 +142,7 @@ fn pool(limits: &Limits, slots: u32) -> PoolingAllocationConfig {
         .max_tables_per_component(limits.tables)
         .max_tables_per_module(limits.tables)
         .table_elements(limits.table_elements)
-        .linear_memory_keep_resident(MEMORY_KEPT)
+        .linear_memory_keep_resident(kept)
         .table_keep_resident(TABLE_KEPT)
         // With it, a page that one call wrote could be seen by the next one.
         .pagemap_scan(Enabled::No);
