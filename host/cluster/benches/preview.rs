@@ -71,12 +71,12 @@ fn work(number: usize, bodies: &mut Bodies) -> Work {
         let id = if source < CONFIGS / 2 { source } else { number * CONFIGS + source };
         let name = format!("{id:05}-config");
         let files = files(id);
-        bodies.entry(key(&name)).or_insert_with(|| config(&name, &files));
+        bodies.entry(key(&name)).or_insert_with(|| config(&name, &files).into());
         configs.push(Piece::Stored(key(&name)));
         all.extend(files);
     }
     let rendered = format!("rendered-pool-{number}-1");
-    bodies.insert(key(&rendered), config(&rendered, &all));
+    bodies.insert(key(&rendered), config(&rendered, &all).into());
     let new = config("99999-new", &files(NEW));
     configs.push(Piece::given("99999-new".to_owned(), Arc::clone(&new)));
     let pool = Pool { name: format!("pool-{number}"), ..Pool::default() };
@@ -117,15 +117,18 @@ fn floor(work: &Work, bodies: &Bodies) {
     black_box(read::sides(&inputs(from, bodies), &inputs(&work.to, bodies)).unwrap());
 }
 
-/// As many policies, all of which claim the new file.
+/// As many policies, each with a module of its own, all of which claim the new file.
 fn policies(sandbox: &Sandbox) -> PolicySet {
-    let component = include_bytes!("../../../tests/contract/1.0.0/acts.wasm");
-    let module = sandbox.load(component, None).unwrap();
     let limits = sandbox.limits();
     let policy = |number: usize| {
+        let mut component = include_bytes!("../../../tests/contract/1.0.0/acts.wasm").to_vec();
+        // A custom section that says nothing.
+        component.extend([0, 4, 3]);
+        component.extend(format!("{number:03}").bytes());
+        let module = sandbox.load(&component, None).unwrap();
         let (layer, wishes) = (Layer::Template, Wishes::default());
-        let policy = Policy::new(component.as_slice().into(), None, layer, wishes, limits);
-        let policy = policy.unwrap().with_module(module.clone());
+        let policy = Policy::new(component.into(), None, layer, wishes, limits);
+        let policy = policy.unwrap().with_module(module);
         let claims = policy.claims.clone();
         policy.named(format!("acts-{number}"), String::new(), claims)
     };
@@ -135,7 +138,7 @@ fn policies(sandbox: &Sandbox) -> PolicySet {
 fn main() {
     let mut bodies = Bodies::new();
     let works: Vec<Work> = (0..POOLS).map(|number| work(number, &mut bodies)).collect();
-    let sandbox = Sandbox::new(Options::default()).unwrap();
+    let sandbox = Sandbox::new(Options { slots: 4, ..Options::default() }).unwrap();
     let silent = Current::new(PolicySet::new(Vec::new()).unwrap(), None, true);
     let asked = Current::new(policies(&sandbox), None, true);
     let rules = operator::Policies::of(None);
@@ -155,18 +158,14 @@ fn main() {
     let all: [&dyn Fn(); 4] = [
         &|| works.iter().for_each(|work| floor(work, &bodies)),
         &|| {
-            let answers = Answers::default().without_digests();
+            let answers = Answers::default().in_short();
             works.iter().for_each(|work| drop(plan(work, &silent, &answers)));
         },
         &|| {
-            let answers = Answers::default().without_digests();
+            let answers = Answers::default().in_short();
             works.iter().for_each(|work| drop(plan(work, &asked, &answers)));
         },
-        &|| {
-            works
-                .iter()
-                .for_each(|work| drop(plan(work, &asked, &Answers::default().without_digests())))
-        },
+        &|| works.iter().for_each(|work| drop(plan(work, &asked, &Answers::default().in_short()))),
     ];
     let mut times = all.map(|_| Vec::new());
     for _ in 0..ROUNDS {

@@ -8,7 +8,9 @@ mod budget;
 mod compared;
 mod foreign;
 mod look;
+mod make;
 mod planners;
+mod previewer;
 mod run;
 mod settings;
 mod standing;
@@ -17,7 +19,7 @@ mod told;
 mod write;
 
 pub use admit::{MIRROR_KINDS, change};
-pub use ask::{NotKnown, Previewer};
+pub use previewer::{NotKnown, Previewer};
 pub use settings::{Retention, Settings};
 
 use std::future::Future;

@@ -32,7 +32,7 @@ mod warning;
 mod why;
 mod work;
 
-pub use body::{Bodies, BodyKey};
+pub use body::{Bodies, Body, BodyKey};
 pub use causes::Part;
 pub use cluster::{Baseline, Change, Cluster, Mirror, MirrorKey, Mirrors, Release};
 pub use compute::{Asked, compute};

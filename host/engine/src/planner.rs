@@ -8,6 +8,8 @@ mod question;
 mod remembered;
 mod round;
 mod shadow;
+mod shared;
+mod sides;
 mod together;
 
 pub use answers::{Answers, Unplanned};
@@ -16,4 +18,5 @@ pub use heard::touched_gently;
 pub use plan::{Planned, plan, plan_digested};
 pub use remembered::Remembered;
 pub use shadow::{Shadows, plan_with_shadows, shadow};
-pub use together::{Sides, plan_together};
+pub use sides::Sides;
+pub use together::{Together, plan_together};

@@ -223,6 +223,10 @@ impl Policy {
     }
 
     /// Whether it wants to see this also when it did not change.
+    pub(crate) fn sees_unchanged(&self) -> bool {
+        self.claims.iter().any(|claim| claim.with_unchanged)
+    }
+
     pub(crate) fn wants_unchanged(&self, id: &str) -> bool {
         self.with_unchanged.is_claimed(id)
     }

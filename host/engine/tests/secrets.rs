@@ -278,7 +278,7 @@ fn of_a_plan_for_which_a_policy_was_offered_a_secret_it_is_known_that_it_was() {
         // The second one is told what the first one was.
         for calls in [1, 0] {
             let planned = plan_together(&sandbox, &policies, None, &answers, sides, Vec::new());
-            let (planned, _) = planned.unwrap();
+            let planned = planned.unwrap();
             assert_eq!((planned.offered_secrets, planned.calls.len()), (offered, calls));
             assert!(planned.calls.iter().all(|call| call.used.is_none() == offered));
         }

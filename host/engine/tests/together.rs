@@ -10,7 +10,7 @@ use std::time::Duration;
 use support::{Guest, classifying, sandbox};
 use tread_engine::limits::Limits;
 use tread_engine::planner::{
-    Answers, CallRecord, Remembered, Shadows, Unplanned, plan, plan_together,
+    Answers, CallRecord, Remembered, Shadows, Together, Unplanned, plan, plan_together,
 };
 use tread_engine::policy::{Policy, PolicySet, Wishes};
 use tread_engine::sandbox::Sandbox;
@@ -54,9 +54,10 @@ fn both(
     let (old, new) = sides(&old, &new).unwrap();
     let (old, new) = (&old.config, &new.config);
     let alone = plan(sandbox, policies, old, new, Vec::new()).unwrap().plan;
-    let (planned, shadow) =
+    let planned =
         plan_together(sandbox, policies, shadows, answers, (old, new), Vec::new()).unwrap();
-    (alone, planned.plan, shadow, planned.calls)
+    let Together { plan, shadow, calls, .. } = planned;
+    (alone, Arc::unwrap_or_clone(plan), shadow, calls)
 }
 
 fn asked(calls: &[CallRecord]) -> Vec<&str> {
@@ -160,7 +161,7 @@ fn a_plan_of_more_changes_than_it_may_have_is_not_made_and_nobody_is_asked() {
         let (old, new) = sides(&old, &new).unwrap();
         let sides = (&old.config, &new.config);
         plan_together(&sandbox, &policies, None, answers, sides, Vec::new())
-            .map(|(planned, _)| planned.calls.len())
+            .map(|planned| planned.calls.len())
     };
     assert_eq!(made(&Answers::to_at_most(2)), Ok(1));
     let too_many = made(&Answers::to_at_most(1)).unwrap_err();
@@ -229,7 +230,7 @@ fn a_plan_whose_digest_nobody_looks_at_is_the_same_but_for_that() {
     ] {
         let sides = [config(&[own]), config(&new)];
         let sides = [sides[0].as_str(), &sides[1]];
-        let answers = Answers::default().without_digests();
+        let answers = Answers::default().in_short();
         let (alone, together, ..) = both(&sandbox, &policies, None, &answers, sides);
         let without = |plan: Plan| (plan.outcome, plan.steps, plan.changes, plan.summary);
         assert_eq!(without(together), without(alone), "{new:?}");

@@ -25,7 +25,7 @@ pub struct Entry<'a> {
 }
 
 /// What was done to a thing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Edit {
     /// It was not there before.

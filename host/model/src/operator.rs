@@ -12,11 +12,13 @@ mod policies;
 mod reconcile;
 mod registries;
 mod rendered;
+mod written;
 
 pub use because::Because;
 pub(crate) use defaults::{UNIT as DEFAULT_UNIT, paths as default_paths};
 pub use policies::Policies;
 pub use rendered::{Layer, Rendered};
+pub use written::Alike;
 
 use crate::claim::Kind;
 use crate::config::Fault;

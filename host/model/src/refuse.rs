@@ -29,7 +29,7 @@ const FORCE_FILES: [&str; 2] =
     ["/run/machine-config-daemon-force", "/var/run/machine-config-daemon-force"];
 
 /// Why a config cannot be applied to a node that runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Refusal {
     /// The id of the change that is refused: `storage:disks`, `fips`,
     /// `file:/etc/foo`, …
@@ -53,7 +53,7 @@ impl Refusal {
 
 /// A difference that costs no node anything, whatever policies there are: nobody
 /// is asked.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Settled {
     /// The id of the change.
     pub id: String,

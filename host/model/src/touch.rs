@@ -7,6 +7,7 @@
 mod own;
 
 pub use crate::units::{Touch, ends_the_system, touch, touch_gently};
+pub(crate) use own::said_of_units;
 pub use own::{OwnUnits, ROOM};
 
 #[cfg(test)]

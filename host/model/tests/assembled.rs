@@ -16,6 +16,7 @@ use std::collections::BTreeSet;
 use tread_model::config::NodeConfig;
 use tread_model::diff::{self, Comparison};
 use tread_model::digest::Digest;
+use tread_model::operator::{self, Alike, Layer, Rendered, Topology};
 use tread_model::read::{
     Assembled, Input, ReadConfig, assembled, side_diagnosed, side_fast_only, side_in_order,
 };
@@ -118,6 +119,38 @@ proptest! {
                 without_digests(diff::compare(&old.config, &slow.config).unwrap()),
                 without_digests(compared(&before, &together))
             );
+        }
+    }
+
+    #[test]
+    fn what_the_operator_does_is_the_same_whether_entries_are_held_once_or_not(
+        configs in (layered(&["a"]), layered(&["b"]), layered(&["c"])),
+        order in Just([0usize, 1, 2]).prop_shuffle(),
+    ) {
+        let texts = [configs.0, configs.1, configs.2].map(|json| written(&json, 1));
+        let all: Vec<&String> = order.iter().map(|at| &texts[*at]).collect();
+        let shared = Alike::default();
+        let rendered = |texts: &[&String], is_shared: bool| {
+            let read = |text: &&String| {
+                let config = serde_json::from_str(text).unwrap();
+                match is_shared {
+                    true => Layer::of(config, &shared),
+                    false => Layer::of(config, &Alike::default()),
+                }
+            };
+            Rendered::merged(texts.iter().map(read))
+        };
+        let sides = [&all[..1], &all[..2], &all[1..], &all[..]];
+        for old in sides {
+            for new in sides {
+                let [apart, once] = [false, true].map(|is_shared| {
+                    let (old, new) = (rendered(old, is_shared), rendered(new, is_shared));
+                    let policies = operator::Policies::of(None);
+                    let topology = Topology::HighlyAvailable;
+                    (operator::forecast(&old, &new, &policies, topology), old, new)
+                });
+                prop_assert_eq!(apart, once);
+            }
         }
     }
 

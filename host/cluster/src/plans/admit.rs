@@ -1,6 +1,6 @@
 //! What a request to the API server would change.
 
-use super::ask::Previewer;
+use super::previewer::Previewer;
 use crate::previews::{Change, Preview, line, lines};
 use kube::core::DynamicObject;
 use kube::core::admission::Operation;
@@ -27,11 +27,12 @@ impl Previewer {
             let why = "tread: still starting, so what this does to nodes is not known";
             return vec![why.to_owned()].into();
         }
-        if let Some(why) = self.unselected(&change) {
-            return vec![format!("tread: {why}")].into();
-        }
         let told = move |preview: Preview| (preview.offered_secrets, line(&preview, &cause));
-        match self.told(change, Arc::new(told)).await {
+        match self.told(&change, Arc::new(told)).await {
+            Ok(all) if all.is_empty() => {
+                let unselected = self.unselected(&change).map(|why| format!("tread: {why}"));
+                unselected.into_iter().collect::<Vec<_>>().into()
+            }
             Ok(all) => Warned {
                 offered_secrets: all.iter().any(|(offered, _)| *offered),
                 lines: lines(all.into_iter().filter_map(|(_, line)| line)),

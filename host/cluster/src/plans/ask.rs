@@ -1,90 +1,23 @@
 //! What would happen, for whoever asks: the controller, the webhook, the command
 //! line and HTTP.
 
-use super::bodies::BodyCache;
-use super::budget::{Budget, Cost, keys, most_changes, too_much};
-use super::planners::Planners;
-use super::settings::Settings;
-use crate::policies::current::{Current, Published};
+use super::budget::{most_changes, too_much};
+use super::make::{Take, Together};
+use super::previewer::{NotKnown, Previewer};
+use crate::policies::current::Current;
 use crate::pools::pools_of;
 use crate::previews::{
-    Asked, Baseline, Change, Cluster, Described, IN_THE_CLUSTER_ALREADY, Once, Parsed, Piece,
-    Preview, Side, Work, compute, mirror_pieces, work,
+    Baseline, Change, Cluster, IN_THE_CLUSTER_ALREADY, Piece, Preview, Side, Work, mirror_pieces,
+    work,
 };
-use kube::Client;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Instant;
-use tokio::sync::watch;
-use tread_engine::planner::{Answers, Remembered};
-use tread_engine::sandbox::Sandbox;
+use std::sync::{Arc, PoisonError};
+use tread_engine::planner::Answers;
 use tread_kube::asking;
-use tread_kube::metrics::{Decided, Failed, Metrics, OfPolicy};
 use tread_model::digest::{Digest, Fields};
-use tread_model::operator;
-use tread_model::plan::ChangeOutcome;
 
 /// How many labels are said of a MachineConfig that no pool selects.
 const LABELS_SAID: usize = 3;
-
-/// Answers what would happen. Clones share everything.
-#[derive(Clone)]
-pub struct Previewer {
-    pub(super) cluster: Arc<RwLock<Cluster>>,
-    pub(super) described: Arc<RwLock<BTreeMap<String, Vec<Arc<Described>>>>>,
-    pub(super) bodies: BodyCache,
-    client: Client,
-    sandbox: Sandbox,
-    policies: Published,
-    metrics: Metrics,
-    planners: Planners,
-    budget: Budget,
-    parsed: Arc<Parsed>,
-    /// What policies answered lately.
-    remembered: Arc<Remembered>,
-    /// What plans say of changes.
-    pub(super) once: Arc<Once>,
-    ready: Arc<watch::Sender<bool>>,
-}
-
-/// Why a preview could not be made.
-#[derive(Debug, Clone)]
-pub struct NotKnown {
-    /// In words.
-    pub why: String,
-    /// What the API server was asked for in vain, if that is why.
-    pub failed: Option<asking::Failed>,
-}
-
-impl From<String> for NotKnown {
-    fn from(why: String) -> NotKnown {
-        NotKnown { why, failed: None }
-    }
-}
-
-impl From<asking::Failed> for NotKnown {
-    fn from(failed: asking::Failed) -> NotKnown {
-        NotKnown { why: failed.to_string(), failed: Some(failed) }
-    }
-}
-
-impl std::fmt::Display for NotKnown {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.why)
-    }
-}
-
-/// What becomes of a preview as soon as it is made.
-pub(super) type Take<T> = Arc<dyn Fn(Preview) -> T + Send + Sync>;
-
-/// Plans that are made together.
-pub(super) struct Together<'t> {
-    pub(super) cluster: &'t Cluster,
-    pub(super) current: &'t Arc<Current>,
-    pub(super) answers: &'t Arc<Answers>,
-    /// As [`Asked::hides_secrets`].
-    pub(super) hides_secrets: bool,
-}
 
 /// Ends the work for plans when nobody waits for them any more.
 struct Ends(Arc<Answers>);
@@ -96,50 +29,6 @@ impl Drop for Ends {
 }
 
 impl Previewer {
-    pub(super) fn new(settings: &Settings) -> Previewer {
-        Previewer {
-            cluster: Arc::default(),
-            described: Arc::default(),
-            bodies: BodyCache::default(),
-            client: settings.client.clone(),
-            sandbox: settings.sandbox.clone(),
-            policies: settings.policies.clone(),
-            metrics: settings.metrics.clone(),
-            planners: Planners::start(),
-            budget: Budget::default(),
-            parsed: Arc::default(),
-            remembered: Arc::default(),
-            once: Arc::default(),
-            ready: Arc::new(watch::Sender::new(false)),
-        }
-    }
-
-    /// Whether everything is known that a preview needs.
-    pub fn is_ready(&self) -> bool {
-        *self.ready.borrow()
-    }
-
-    /// Waits until everything is known that a preview needs.
-    pub async fn ready(&self) {
-        // The sender is as old as the previewer.
-        let _ = self.ready.subscribe().wait_for(|ready| *ready).await;
-    }
-
-    pub(super) fn set_ready(&self) {
-        self.ready.send_if_modified(|ready| !std::mem::replace(ready, true));
-    }
-
-    /// The pending plans, whole, by pool.
-    pub fn plans(&self) -> Vec<Arc<Described>> {
-        let plans = self.described.read().unwrap_or_else(PoisonError::into_inner);
-        plans.values().flatten().cloned().collect()
-    }
-
-    /// The cluster as it is.
-    pub fn snapshot(&self) -> Cluster {
-        self.cluster.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
     /// Why a change concerns no node, where that is probably not meant.
     pub fn unselected(&self, change: &Change) -> Option<String> {
         let cluster = self.cluster.read().unwrap_or_else(PoisonError::into_inner);
@@ -175,10 +64,10 @@ impl Previewer {
     /// is gone when it has been told of.
     pub(super) async fn told<T: Send + 'static>(
         &self,
-        change: Change,
+        change: &Change,
         take: Take<T>,
     ) -> Result<Vec<T>, NotKnown> {
-        self.previewed(&[change], true, take).await
+        self.previewed(std::slice::from_ref(change), true, take).await
     }
 
     async fn previewed<T: Send + 'static>(
@@ -203,22 +92,26 @@ impl Previewer {
             let why = format!("what the nodes of pool {pool} have is not known yet{why}");
             return Err(NotKnown { why, failed: because.and_then(|it| it.failed) });
         }
-        let works: Vec<Work> = pools.iter().filter_map(|pool| work(&after, pool)).collect();
+        let mut pools = pools.into_iter();
+        let mut first = Vec::new();
+        while first.len() < 2
+            && let Some(pool) = pools.next()
+        {
+            first.extend(work(&after, &pool));
+        }
         let mut answers = self.answers(&after);
         if hides_secrets {
             // Nor is anybody told more than a line for each pool.
-            answers = answers.without_digests();
+            answers = answers.in_short();
         }
-        if works.len() == 1 {
+        if first.len() == 1 {
             answers = answers.for_one_plan();
         }
         let answers = Arc::new(answers);
         let _ends = Ends(Arc::clone(&answers));
         let together =
             Together { cluster: &after, current: &current, answers: &answers, hides_secrets };
-        let waiting = works.into_iter().map(|work| self.compute(work, &together, &take));
-        let all = futures::future::join_all(waiting).await;
-        all.into_iter().collect()
+        self.compute_all(first, pools, &together, &take).await
     }
 
     /// What is shared by plans that are made together.
@@ -228,91 +121,9 @@ impl Previewer {
         answers.remembering(Arc::clone(&self.remembered))
     }
 
-    /// Plans what has to be compared, beside the threads that serve.
-    pub(super) async fn compute<T: Send + 'static>(
-        &self,
-        work: Work,
-        together: &Together<'_>,
-        take: &Take<T>,
-    ) -> Result<T, NotKnown> {
-        let begun = Instant::now();
-        let keys = keys(&work);
-        let (bodies, fetched) = match self.bodies.at_hand(&keys) {
-            Some(bodies) => (bodies, None),
-            None => {
-                let room = self.budget.to_fetch().await;
-                match self.bodies.get(&self.client, &self.metrics, keys).await? {
-                    Some(bodies) => (bodies, Some(room)),
-                    None => return Ok(take(Preview::unplanned(work, &too_much()))),
-                }
-            }
-        };
-        let room = match self.budget.room(Cost::of(&work, &bodies, &self.parsed)).await {
-            Ok(room) => room,
-            Err(why) => return Ok(take(Preview::unplanned(work, &why))),
-        };
-        drop(fetched);
-        let rules = operator::Policies::of(together.cluster.machine_configuration.as_deref());
-        let (current, answers) = (Arc::clone(together.current), Arc::clone(together.answers));
-        let (this, take, hides_secrets) = (self.clone(), Arc::clone(take), together.hides_secrets);
-        let planning = self.planners.run(move || {
-            let asked = Asked {
-                bodies: &bodies,
-                current: &current,
-                operator: &rules,
-                sandbox: &this.sandbox,
-                answers: &answers,
-                parsed: &this.parsed,
-                hides_secrets,
-            };
-            let preview = compute(work, &asked);
-            drop(room);
-            match preview.offered_secrets {
-                true => drop(this.metrics.untimed_previews.inc()),
-                false => this.metrics.preview_time.observe(begun.elapsed().as_secs_f64()),
-            }
-            this.measure(&preview);
-            take(preview)
-        });
-        planning.await.ok_or_else(|| "planning was interrupted".to_owned().into())
-    }
-
     /// Whether there is such a MachineConfig.
     pub(super) async fn is_there(&self, config: &str) -> Result<bool, asking::Failed> {
         super::bodies::is_there(&self.client, &self.metrics, config).await
-    }
-
-    fn measure(&self, preview: &Preview) {
-        for call in &preview.calls {
-            self.metrics.measures(&call.policy);
-            let labels = OfPolicy { policy: call.policy.clone() };
-            match call.used {
-                Some(used) => {
-                    let time = used.call.as_secs_f64();
-                    self.metrics.sandbox_time.get_or_create(&labels).observe(time);
-                    #[expect(clippy::cast_precision_loss, reason = "a histogram counts in floats")]
-                    self.metrics.fuel.get_or_create(&labels).observe(used.fuel as f64);
-                }
-                None => drop(self.metrics.calls_with_secrets.get_or_create(&labels).inc()),
-            }
-            if let Some(failure) = call.failure {
-                let (policy, failure) = (call.policy.clone(), failure.name().to_owned());
-                self.metrics.failures.get_or_create(&Failed { policy, failure }).inc();
-            }
-        }
-        let ways = preview.ways.iter().filter_map(|way| way.plan.as_ref().ok());
-        for change in ways.flat_map(|way| &way.plan.changes) {
-            let policy = change.decided_by.as_ref().map(|it| it.policy.clone());
-            let policy = policy.unwrap_or_default();
-            self.metrics.measures(&policy);
-            let outcome = match change.outcome {
-                ChangeOutcome::Decided => "decided",
-                ChangeOutcome::Fallback => "fallback",
-                ChangeOutcome::Failed => "failed",
-                ChangeOutcome::Refused => "refused",
-            };
-            self.metrics.decisions.get_or_create(&Decided { policy, outcome }).inc();
-        }
     }
 
     /// What a pool is made of now, with everything that it holds.
@@ -341,8 +152,8 @@ impl Previewer {
             let body =
                 bodies.get(key).ok_or_else(|| format!("MachineConfig {}: is gone", key.0))?;
             fields.field(key.0.as_bytes());
-            fields.field(body);
-            configs.push(Piece::given(key.0.clone(), Arc::clone(body)));
+            fields.field(body.bytes());
+            configs.push(Piece::given(key.0.clone(), Arc::clone(body.bytes())));
         }
         let mirrors = cluster.mirrors.iter();
         let mirrors =

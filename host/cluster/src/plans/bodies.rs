@@ -31,6 +31,16 @@ struct Kept {
     clock: u64,
 }
 
+impl Kept {
+    /// One of them, which is used now.
+    fn used(&mut self, key: &BodyKey) -> Option<Arc<[u8]>> {
+        self.clock += 1;
+        let (body, used) = self.bodies.get_mut(key)?;
+        *used = self.clock;
+        Some(Arc::clone(body))
+    }
+}
+
 /// Why something was not fetched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Unfetched {
@@ -44,8 +54,18 @@ const CONFIGS: &str = "machineconfigs";
 
 impl BodyCache {
     /// What these MachineConfigs hold, if all of it is at hand.
-    pub(super) fn at_hand(&self, keys: &BTreeSet<BodyKey>) -> Option<Bodies> {
-        keys.iter().map(|key| Some((key.clone(), self.kept(key)?))).collect()
+    pub(super) fn at_hand<'k>(
+        &self,
+        keys: impl IntoIterator<Item = &'k BodyKey>,
+    ) -> Option<Bodies> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bodies = Bodies::new();
+        for key in keys {
+            if !bodies.contains_key(key) {
+                bodies.insert(key.clone(), kept.used(key)?.into());
+            }
+        }
+        Some(bodies)
     }
 
     /// What these MachineConfigs hold. One that is gone is not among them. None: it
@@ -61,12 +81,12 @@ impl BodyCache {
         for key in keys {
             match self.kept(&key) {
                 Some(body) => {
-                    bodies.insert(key, body);
+                    bodies.insert(key, body.into());
                 }
                 None => missing.push(key),
             }
         }
-        let mut bytes: usize = bodies.values().map(|body| body.len()).sum();
+        let mut bytes: usize = bodies.values().map(|body| body.bytes().len()).sum();
         let mut fetched = stream::iter(missing)
             .map(async |key: BodyKey| (fetch(client, metrics, &key).await, key))
             .buffer_unordered(AT_ONCE);
@@ -75,7 +95,7 @@ impl BodyCache {
                 Ok(body) => {
                     self.keep(key.clone(), Arc::clone(&body));
                     bytes = bytes.saturating_add(body.len());
-                    bodies.insert(key, body);
+                    bodies.insert(key, body.into());
                 }
                 Err(Unfetched::Gone) => {}
                 Err(Unfetched::Later(failed)) => return Err(of_config(&key.0, failed)),
@@ -88,12 +108,7 @@ impl BodyCache {
     }
 
     fn kept(&self, key: &BodyKey) -> Option<Arc<[u8]>> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.clock += 1;
-        let now = kept.clock;
-        let (body, used) = kept.bodies.get_mut(key)?;
-        *used = now;
-        Some(Arc::clone(body))
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).used(key)
     }
 
     fn keep(&self, key: BodyKey, body: Arc<[u8]>) {

@@ -4,9 +4,8 @@
 //! made at a time, so that there is always a thread for the others; and what does
 //! not fit at all is not planned, in a sentence.
 
-use crate::previews::{Bodies, Parsed, Piece, Side, Work};
+use crate::previews::{Bodies, BodyKey, Parsed, Piece, Side, Work};
 use crate::weight::Weight;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -40,19 +39,31 @@ pub(super) fn most_changes(pools: usize, policies: usize) -> usize {
 pub(super) struct Cost(Weight);
 
 impl Cost {
-    /// Of what is compared: the ways of a pool one by one, each with where it goes.
-    pub(super) fn of(work: &Work, bodies: &Bodies, parsed: &Parsed) -> Cost {
-        let of_side = |side: &Side| of_side(side, bodies, parsed);
-        let target = work.target.as_ref().map(|(_, side)| side);
-        let from = work.ways.iter().filter_map(|way| way.from.as_ref()).chain(target);
-        let from = from.map(of_side).max_by_key(Weight::takes).unwrap_or_default();
-        Cost(from.and(of_side(&work.to)))
+    /// Of what is compared for plans that are made one after the other, all of it
+    /// together.
+    pub(super) fn of(works: &[Work], bodies: &Bodies, parsed: &Parsed) -> Cost {
+        let all = works.iter().map(|work| of_work(work, bodies, parsed));
+        Cost(all.fold(Weight::default(), Weight::and))
+    }
+
+    /// Whether it shares the budget with others.
+    pub(super) fn is_usual(&self) -> bool {
+        self.takes() <= USUAL
     }
 
     /// What a plan takes: values, and the texts that they are read from.
     fn takes(&self) -> usize {
         self.0.takes().saturating_mul(TIMES).saturating_add(self.0.bytes)
     }
+}
+
+/// The ways of a pool one by one, each with where it goes.
+fn of_work(work: &Work, bodies: &Bodies, parsed: &Parsed) -> Weight {
+    let of_side = |side: &Side| of_side(side, bodies, parsed);
+    let target = work.target.as_ref().map(|(_, side)| side);
+    let from = work.ways.iter().filter_map(|way| way.from.as_ref()).chain(target);
+    let from = from.map(of_side).max_by_key(Weight::takes).unwrap_or_default();
+    from.and(of_side(&work.to))
 }
 
 fn of_side(side: &Side, bodies: &Bodies, parsed: &Parsed) -> Weight {
@@ -106,7 +117,7 @@ impl Budget {
     /// Waits until there is room for a plan; or says why there never is.
     pub(super) async fn room(&self, cost: Cost) -> Result<Room, String> {
         let takes = cost.takes();
-        let waits = if takes <= USUAL {
+        let waits = if cost.is_usual() {
             let units = u32::try_from(takes.div_ceil(UNIT)).unwrap_or(u32::MAX);
             Arc::clone(&self.shared).acquire_many_owned(units).await
         } else if takes <= LARGEST {
@@ -125,14 +136,13 @@ impl Budget {
 }
 
 /// What has to be fetched for a plan.
-pub(super) fn keys(work: &Work) -> BTreeSet<crate::previews::BodyKey> {
+pub(super) fn keys(work: &Work) -> impl Iterator<Item = &BodyKey> {
     let sides = work.ways.iter().filter_map(|way| way.from.as_ref()).chain([&work.to]);
-    let mut keys: BTreeSet<_> = sides.flat_map(Side::keys).cloned().collect();
-    keys.extend(work.parts.iter().filter_map(|part| match &part.body {
-        Some(Piece::Stored(key)) => Some(key.clone()),
+    let of_parts = work.parts.iter().filter_map(|part| match &part.body {
+        Some(Piece::Stored(key)) => Some(key),
         _ => None,
-    }));
-    keys
+    });
+    sides.flat_map(Side::keys).chain(of_parts)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ mod publish;
 mod tell;
 mod write;
 
-use super::ask::Previewer;
+use super::previewer::Previewer;
 use super::settings::Settings;
 use super::standing::Standing;
 use plan::{Planned, Remembered, plan};

@@ -1,7 +1,7 @@
 //! The controller: takes in what the watches say, and looks at what it touches.
 
-use super::ask::Previewer;
 use super::look::{Look, Looked, Looker};
+use super::previewer::Previewer;
 use super::settings::Settings;
 use super::standing::{PAGE, PLANS};
 use super::state::{Input, State, Touched};

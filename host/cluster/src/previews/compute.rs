@@ -5,7 +5,7 @@ use super::body::Bodies;
 use super::causes::Part;
 use super::parsed::Parsed;
 use super::preview::{Preview, WayPlan, WayPlanned};
-use super::reading::{Objects, ReadSide, differences, mean_the_same};
+use super::reading::{Objects, ReadSide, differences, mean_the_same, said_of_units};
 use super::registries;
 use super::secrets::Guessed;
 use super::side::{Piece, Side};
@@ -14,7 +14,8 @@ use super::work::{Way, Work};
 use crate::policies::current::Current;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use tread_engine::planner::{self, Answers, CallRecord, Sides};
+use std::sync::Arc;
+use tread_engine::planner::{self, Answers, CallRecord, Sides, Together};
 use tread_engine::sandbox::Sandbox;
 use tread_model::mirrors::REGISTRIES_CONF;
 use tread_model::operator::{self, Rendered, Topology};
@@ -104,7 +105,7 @@ pub fn compute(mut work: Work, asked: &Asked<'_>) -> Preview {
 struct To<'w> {
     read: ReadSide<'w>,
     /// As the operator's daemon sees it, where it rolls this out.
-    rendered: Option<Rendered>,
+    rendered: Option<Arc<Rendered>>,
 }
 
 /// What is the same for all ways.
@@ -134,17 +135,18 @@ impl Asked<'_> {
             let rendered = rendered.as_mut().map(|(from, _)| from);
             made.secrets.extend(guessed.hide(&mut old, &mut new, rendered));
         }
-        let differences = differences(&old, &new);
+        let (differences, units) = (differences(&old, &new), said_of_units(&old, &new));
         let (old, new) = (old.config(), new.config());
         let Current { policies, shadows, .. } = self.current;
         let (shadows, answers) = (shadows.as_ref(), self.answers);
-        let sides = Sides { old, new, differences };
+        let sides = Sides { old, new, differences, units };
         let warnings = with.doubts.to_vec();
         let planned =
             planner::plan_together(self.sandbox, policies, shadows, answers, sides, warnings);
-        let (planned, shadow) = planned.map_err(|why| why.to_string())?;
-        made.calls.extend(planned.calls);
-        made.offered_secrets |= planned.offered_secrets;
+        let Together { plan, shadow, calls, offered_secrets } =
+            planned.map_err(|why| why.to_string())?;
+        made.calls.extend(calls);
+        made.offered_secrets |= offered_secrets;
         let operator = rendered.map(|(from, to)| {
             let topology = match work.single_replica {
                 true => Topology::SingleReplica,
@@ -153,7 +155,7 @@ impl Asked<'_> {
             operator::unparsable(&refuse::unparsable(new))
                 .unwrap_or_else(|| operator::forecast(&from, to, self.operator, topology))
         });
-        Ok(WayPlan { plan: planned.plan, operator, shadow })
+        Ok(WayPlan { plan, operator, shadow })
     }
 
     /// Whether a side differs in nothing from one that was read.

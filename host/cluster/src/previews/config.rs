@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 use tread_model::config::NodeConfig;
 use tread_model::diff;
-use tread_model::operator::Layer;
+use tread_model::operator::{Alike, Layer, Rendered};
 use tread_model::read::{self, Input, ReadConfig};
 
 /// The largest that is read by itself, and kept.
@@ -36,7 +36,7 @@ impl Given {
 
     /// What it says as a MachineConfig.
     pub(super) fn config(&self) -> &Arc<Config> {
-        self.config.get_or_init(|| Arc::new(Config::of(&self.bytes)))
+        self.config.get_or_init(|| Arc::new(Config::of(&self.bytes, &Arc::default())))
     }
 
     /// What it holds.
@@ -58,17 +58,23 @@ impl Eq for Given {}
 pub(crate) struct Config {
     /// What its text takes as values.
     weight: Weight,
+    /// Who holds what others have as well.
+    alike: Arc<Alike>,
     layer: OnceLock<Option<Layer>>,
+    rendered: OnceLock<Option<Arc<Rendered>>>,
     read: OnceLock<Option<ReadConfig>>,
     says: OnceLock<Option<BTreeSet<String>>>,
     os_image: OnceLock<Option<Arc<Given>>>,
 }
 
 impl Config {
-    pub(super) fn of(bytes: &[u8]) -> Config {
+    /// What others that are `alike` have is held once.
+    pub(super) fn of(bytes: &[u8], alike: &Arc<Alike>) -> Config {
         Config {
             weight: Weight::of(bytes),
+            alike: Arc::clone(alike),
             layer: OnceLock::new(),
+            rendered: OnceLock::new(),
             read: OnceLock::new(),
             says: OnceLock::new(),
             os_image: OnceLock::new(),
@@ -88,8 +94,17 @@ impl Config {
     /// As the operator's daemon sees it; None: it is no JSON. `bytes` is what it is read
     /// of, here and below.
     pub(super) fn layer(&self, bytes: &[u8]) -> Option<&Layer> {
-        let read = || serde_json::from_slice(bytes).ok().map(Layer::of);
+        let read = || {
+            let config = serde_json::from_slice(bytes).ok()?;
+            Some(Layer::of(config, &self.alike))
+        };
         self.layer.get_or_init(read).as_ref()
+    }
+
+    /// The same where a side is made of nothing else.
+    pub(super) fn rendered(&self, bytes: &[u8]) -> Option<&Arc<Rendered>> {
+        let rendered = || Some(Arc::new(Rendered::merged([self.layer(bytes)?])));
+        self.rendered.get_or_init(rendered).as_ref()
     }
 
     /// As tread sees it, to be put together with others; None: it is read with them.
@@ -160,7 +175,11 @@ mod tests {
         };
         for (size, is_read) in [(100, true), (LARGEST, false)] {
             let bytes = config(size);
-            assert_eq!(Config::of(&bytes).read(&bytes).is_some(), is_read, "{size}");
+            assert_eq!(
+                Config::of(&bytes, &Arc::default()).read(&bytes).is_some(),
+                is_read,
+                "{size}"
+            );
         }
     }
 }

@@ -53,6 +53,7 @@ mod tests {
     use super::*;
     use crate::previews::Part;
     use crate::previews::warning::tests::preview;
+    use std::sync::Arc;
     use tread_kube::api::disruption_plan::{Cause, CauseEvent};
     use tread_model::effect::Effect;
     use tread_model::plan::PlannedChange;
@@ -70,7 +71,7 @@ mod tests {
         let changes = (0..causes)
             .map(|number| change(if number < gentle { &all } else { &harsh }, number))
             .collect();
-        all.ways[0].plan.as_mut().unwrap().plan.changes = changes;
+        Arc::make_mut(&mut all.ways[0].plan.as_mut().unwrap().plan).changes = changes;
         let part = |number: usize| Part {
             cause: Cause {
                 kind: "MachineConfig".to_owned(),
@@ -131,7 +132,7 @@ mod tests {
     #[test]
     fn what_the_plans_of_many_causes_say_of_a_way_is_held_once() {
         let mut preview = pending(MOST_CAUSES, 0);
-        let plan = &mut preview.ways[0].plan.as_mut().unwrap().plan;
+        let plan = Arc::make_mut(&mut preview.ways[0].plan.as_mut().unwrap().plan);
         plan.warnings = vec!["x".repeat(1000); 1000];
         let ids: BTreeSet<String> = plan.changes.iter().map(|it| it.id.clone()).collect();
         // What nobody says anything of any more is of all of them.

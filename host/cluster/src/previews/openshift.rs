@@ -65,7 +65,8 @@ impl Openshift {
             modified: at,
             ..ConfigMeta::of(&mut metadata)
         };
-        self.bodies.insert((name.clone(), at.to_string()), config.to_string().into_bytes().into());
+        let body: Arc<[u8]> = config.to_string().into_bytes().into();
+        self.bodies.insert((name.clone(), at.to_string()), body.into());
         self.cluster.configs.insert(name, Arc::new(meta));
     }
 

@@ -2,19 +2,23 @@
 //! one after the other, is read once. They never change: another version has another
 //! key.
 
-use super::body::{Bodies, BodyKey};
+use super::body::{Bodies, Body, BodyKey};
 use super::config::{Config, LARGEST};
 use super::side::Piece;
 use crate::weight::Weight;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use tread_model::operator::Alike;
 
 /// How much is kept.
 const ROOM: usize = 48 << 20;
 
 /// MachineConfigs as they are read, those that were used last.
 #[derive(Debug, Default)]
-pub struct Parsed(Mutex<Kept>);
+pub struct Parsed {
+    kept: Mutex<Kept>,
+    alike: Arc<Alike>,
+}
 
 #[derive(Debug, Default)]
 struct Kept {
@@ -25,11 +29,15 @@ struct Kept {
 
 impl Parsed {
     /// What a MachineConfig of the cluster says.
-    pub(super) fn config(&self, key: &BodyKey, bytes: &[u8]) -> Arc<Config> {
+    pub(super) fn stored<'b>(&self, key: &BodyKey, body: &'b Body) -> &'b Arc<Config> {
+        body.config.get_or_init(|| self.config(key, body.bytes()))
+    }
+
+    fn config(&self, key: &BodyKey, bytes: &[u8]) -> Arc<Config> {
         if let Some(there) = self.kept(key) {
             return there;
         }
-        let config = Arc::new(Config::of(bytes));
+        let config = Arc::new(Config::of(bytes, &self.alike));
         if config.takes() <= LARGEST {
             self.keep(key.clone(), Arc::clone(&config));
         }
@@ -38,10 +46,10 @@ impl Parsed {
 
     /// What an object says as a MachineConfig, if what it holds is at hand. Only those of
     /// the cluster are kept beyond these plans.
-    pub(super) fn of(&self, piece: &Piece, bodies: &Bodies) -> Option<Arc<Config>> {
+    pub(super) fn of<'p>(&self, piece: &'p Piece, bodies: &'p Bodies) -> Option<&'p Arc<Config>> {
         match piece {
-            Piece::Stored(key) => Some(self.config(key, bodies.get(key)?)),
-            Piece::Given(given) => Some(Arc::clone(given.config())),
+            Piece::Stored(key) => Some(self.stored(key, bodies.get(key)?)),
+            Piece::Given(given) => Some(given.config()),
             Piece::Generated(_) => None,
         }
     }
@@ -52,7 +60,7 @@ impl Parsed {
     }
 
     fn kept(&self, key: &BodyKey) -> Option<Arc<Config>> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.clock += 1;
         let now = kept.clock;
         let (config, used) = kept.configs.get_mut(key)?;
@@ -61,7 +69,7 @@ impl Parsed {
     }
 
     fn keep(&self, key: BodyKey, config: Arc<Config>) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.clock += 1;
         let now = kept.clock;
         kept.takes += config.takes();
@@ -93,7 +101,7 @@ mod tests {
             parsed.config(&key(0), &usual);
         }
         assert!(parsed.kept(&key(0)).is_some() && parsed.kept(&key(1)).is_none());
-        assert!(parsed.0.lock().unwrap().takes <= ROOM);
+        assert!(parsed.kept.lock().unwrap().takes <= ROOM);
         parsed.config(&key(1000), &large);
         assert!(parsed.kept(&key(1000)).is_none());
         for item in ["{}", "0", "[]", "\"\""] {

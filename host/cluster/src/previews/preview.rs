@@ -3,6 +3,7 @@
 use super::described::Described;
 use super::work::{Way, Work};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use tread_engine::planner::CallRecord;
 use tread_model::operator::Forecast;
 use tread_model::plan::compare::Shadow;
@@ -42,7 +43,7 @@ pub struct WayPlanned {
 #[derive(Debug, Clone)]
 pub struct WayPlan {
     /// What tread does.
-    pub plan: Plan,
+    pub plan: Arc<Plan>,
     /// What OpenShift's operator does, where it rolls this out.
     pub operator: Option<Forecast>,
     /// What the policies in the shadow would make of it.

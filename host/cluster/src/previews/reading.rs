@@ -1,17 +1,19 @@
 //! One reader of one side: all that it is made of, merged, with its mirrors rendered.
 
 use super::body::Bodies;
-use super::config::Config;
+use super::config::{Config, Given};
 use super::parsed::Parsed;
-use super::side::{Piece, Side};
+use super::side::Side;
 use super::texts::gone;
 use serde_json::json;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tread_model::config::NodeConfig;
 use tread_model::config_digest::Digests;
 use tread_model::contents::decode;
 use tread_model::diff::{self, Comparison};
+use tread_model::digest::Digest;
 use tread_model::mirrors::REGISTRIES_CONF;
 use tread_model::operator::Rendered;
 use tread_model::problem::Problems;
@@ -25,9 +27,38 @@ pub(super) struct Objects<'b> {
     side: &'b Side,
     bodies: &'b Bodies,
     /// In the order in which they are merged.
-    configs: Vec<(Piece, Arc<Config>)>,
+    configs: Vec<Object<'b>>,
     /// Whether the first of them only says what OS image there is.
     has_os_image: bool,
+}
+
+/// A MachineConfig at hand.
+struct Object<'b> {
+    name: Cow<'b, str>,
+    bytes: Bytes<'b>,
+    config: Arc<Config>,
+}
+
+enum Bytes<'b> {
+    There(&'b [u8]),
+    Made(Arc<Given>),
+}
+
+impl Object<'_> {
+    fn made(given: &Arc<Given>) -> Object<'static> {
+        Object {
+            name: Cow::Owned(given.name().to_owned()),
+            bytes: Bytes::Made(Arc::clone(given)),
+            config: Arc::clone(given.config()),
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match &self.bytes {
+            Bytes::There(bytes) => bytes,
+            Bytes::Made(given) => given.bytes(),
+        }
+    }
 }
 
 impl<'b> Objects<'b> {
@@ -37,20 +68,26 @@ impl<'b> Objects<'b> {
         bodies: &'b Bodies,
         parsed: &Parsed,
     ) -> Result<Objects<'b>, String> {
-        let mut configs = Vec::new();
         let rendered = side.os_image_of.as_ref().and_then(|key| Some((key, bodies.get(key)?)));
-        let image = rendered.and_then(|(key, bytes)| {
-            let config = parsed.config(key, bytes);
-            config.os_image(&key.0, bytes).map(|image| Piece::Given(Arc::clone(image)))
+        let image = rendered.and_then(|(key, body)| {
+            parsed.stored(key, body).os_image(&key.0, body.bytes()).map(Object::made)
         });
         let has_os_image = image.is_some();
         // A pool without any MachineConfig is one that says nothing.
         let says_nothing = side.configs.is_empty() && side.mirrors.is_empty() && !has_os_image;
-        let nothing = says_nothing.then(|| Piece::given(NO_CONFIG.to_owned(), no_config()));
-        for piece in image.into_iter().chain(side.configs.iter().cloned()).chain(nothing) {
-            let config = parsed.of(&piece, bodies).ok_or_else(|| gone(piece.name()))?;
-            configs.push((piece, config));
+        let nothing =
+            says_nothing.then(|| Object::made(&Given::new(NO_CONFIG.to_owned(), no_config())));
+        let mut configs: Vec<Object<'b>> = image.into_iter().collect();
+        for piece in &side.configs {
+            let bytes = piece.bytes(bodies).ok_or_else(|| gone(piece.name()))?;
+            let config = parsed.of(piece, bodies).ok_or_else(|| gone(piece.name()))?;
+            configs.push(Object {
+                name: Cow::Borrowed(piece.name()),
+                bytes: Bytes::There(bytes),
+                config: Arc::clone(config),
+            });
         }
+        configs.extend(nothing);
         Ok(Objects { side, bodies, configs, has_os_image })
     }
 
@@ -62,7 +99,10 @@ impl<'b> Objects<'b> {
             return Ok(ReadSide::Assembled(assembled));
         }
         let mut inputs = Vec::new();
-        for piece in self.configs.iter().map(|(piece, _)| piece).chain(&self.side.mirrors) {
+        for object in &self.configs {
+            inputs.push(Input { name: &object.name, bytes: object.bytes() });
+        }
+        for piece in &self.side.mirrors {
             let bytes = piece.bytes(self.bodies).ok_or_else(|| gone(piece.name()))?;
             inputs.push(Input { name: piece.name(), bytes });
         }
@@ -73,30 +113,33 @@ impl<'b> Objects<'b> {
     }
 
     fn assembled(&self) -> Option<Assembled<'_>> {
-        let configs = self
-            .configs
-            .iter()
-            .map(|(piece, config)| Some((piece.name(), config.read(piece.bytes(self.bodies)?)?)));
+        let configs = self.configs.iter();
+        let configs = configs.map(|it| Some((&*it.name, it.config.read(it.bytes())?)));
         read::assembled(&configs.collect::<Option<Vec<_>>>()?)
     }
 
     /// The side as the operator's daemon sees it. `read` is what it is by tread.
-    pub(super) fn rendered(&self, read: &ReadSide<'_>) -> Rendered {
+    pub(super) fn rendered(&self, read: &ReadSide<'_>) -> Arc<Rendered> {
         let image = self.side.os_image_of.as_ref().filter(|_| self.has_os_image);
         let is_own = |(name, _): &(String, String)| {
             self.side.configs.iter().any(|piece| piece.name() == name)
         };
         let skipped = usize::from(image.is_some_and(is_own));
-        let configs = self.configs.iter().skip(skipped);
-        let layers = configs.filter_map(|(piece, config)| config.layer(piece.bytes(self.bodies)?));
+        let configs = self.configs.get(skipped..).unwrap_or_default();
+        if let ([object], true) = (configs, self.side.mirrors.is_empty())
+            && let Some(rendered) = object.config.rendered(object.bytes())
+        {
+            return Arc::clone(rendered);
+        }
+        let layers = configs.iter().filter_map(|it| it.config.layer(it.bytes()));
         let rendered = Rendered::merged(layers);
         if self.side.mirrors.is_empty() {
-            return rendered;
+            return Arc::new(rendered);
         }
-        match registries_conf(read.config()) {
+        Arc::new(match registries_conf(read.config()) {
             Some(text) => rendered.with_file(REGISTRIES_CONF, &text),
             None => rendered,
-        }
+        })
     }
 }
 
@@ -141,6 +184,16 @@ impl<'b> ReadSide<'b> {
 pub(super) fn differences(old: &ReadSide<'_>, new: &ReadSide<'_>) -> Option<(Digests, Digests)> {
     match (old, new) {
         (ReadSide::Assembled(old), ReadSide::Assembled(new)) => Assembled::differences(old, new),
+        _ => None,
+    }
+}
+
+/// Tells sides apart of whose units something else may be told, where that is known.
+pub(super) fn said_of_units(old: &ReadSide<'_>, new: &ReadSide<'_>) -> Option<[Digest; 2]> {
+    match (old, new) {
+        (ReadSide::Assembled(old), ReadSide::Assembled(new)) => {
+            Some([old.said_of_units()?, new.said_of_units()?])
+        }
         _ => None,
     }
 }

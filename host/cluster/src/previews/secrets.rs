@@ -8,6 +8,7 @@ use super::reading::ReadSide;
 use super::side::Side;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use tread_model::config::{Fault, NodeConfig};
 use tread_model::operator::Rendered;
 use tread_model::read::{self, Input, TOGETHER};
@@ -27,7 +28,7 @@ impl Guessed {
         for piece in side.configs.iter().filter(|piece| piece.is_given()) {
             let Some(bytes) = piece.bytes(bodies) else { continue };
             let config = parsed.of(piece, bodies);
-            if let Some(known) = config.as_ref().and_then(|config| config.read(bytes)) {
+            if let Some(known) = config.and_then(|config| config.read(bytes)) {
                 guessed.add(known.alone());
                 continue;
             }
@@ -52,7 +53,7 @@ impl Guessed {
         &self,
         old: &mut ReadSide<'_>,
         new: &mut Cow<'_, ReadSide<'_>>,
-        rendered: Option<&mut Rendered>,
+        rendered: Option<&mut Arc<Rendered>>,
     ) -> BTreeSet<String> {
         let mut hidden = BTreeSet::new();
         let is_secret = |config: &NodeConfig<'_>, path: &str| {
@@ -83,8 +84,8 @@ impl Guessed {
                 hidden.insert(format!("password:{}", user.name));
             }
         }
-        if let Some(rendered) = rendered {
-            rendered.forget(&secret, !hidden.is_empty());
+        if let Some(rendered) = rendered.filter(|_| !(secret.is_empty() && hidden.is_empty())) {
+            Arc::make_mut(rendered).forget(&secret, !hidden.is_empty());
         }
         hidden.extend(secret.iter().map(|path| format!("file:{path}")));
         hidden

@@ -60,7 +60,7 @@ impl Piece {
     /// What it holds, if that is at hand.
     pub fn bytes<'b>(&'b self, bodies: &'b Bodies) -> Option<&'b [u8]> {
         match self {
-            Piece::Stored(key) => bodies.get(key).map(AsRef::as_ref),
+            Piece::Stored(key) => bodies.get(key).map(|body| &**body.bytes()),
             Piece::Given(given) => Some(given.bytes()),
             Piece::Generated(_) => None,
         }

@@ -190,13 +190,14 @@ fn cost(change: &PlannedChange) -> Effect {
 mod tests {
     use super::*;
     use crate::previews::warning::tests::preview;
+    use std::sync::Arc;
     use tread_model::refuse::LOCK_OUT;
 
     #[test]
     fn of_many_warnings_the_gravest_come_first_and_the_others_are_counted() {
         let mut preview = preview("worker", 3, true, None);
         let planned = &mut preview.ways[0];
-        let plan = &mut planned.plan.as_mut().unwrap().plan;
+        let plan = Arc::make_mut(&mut planned.plan.as_mut().unwrap().plan);
         plan.warnings = (0..50).map(|n| format!("99-a, note {n}: {}", "x".repeat(5000))).collect();
         plan.warnings.push(format!("{LOCK_OUT}core"));
         let said = Said::of(planned);

@@ -4,7 +4,7 @@ use super::effects;
 use super::preview::WayPlan;
 use std::collections::BTreeSet;
 use tread_model::effect::Effect;
-use tread_model::plan::{ChangeOutcome, causes, in_a_cluster};
+use tread_model::plan::{ChangeOutcome, Plan, causes, in_a_cluster};
 
 /// Why, in words.
 pub(super) enum Why {
@@ -39,7 +39,7 @@ pub(super) fn why(plan: &WayPlan, ids: Option<&BTreeSet<String>>) -> Option<Why>
         };
         return Some(Why::Change(format!("{}{more} ({})", first.id, first.rule)));
     }
-    let mut own = plan.plan.clone();
+    let mut own = Plan::clone(&plan.plan);
     own.changes.retain(|change| effects::is_of(ids, &change.id));
     let is_refused = |outcome| worst == Effect::Refuse && outcome == ChangeOutcome::Refused;
     if let Some(refused) = own.changes.iter().find(|change| is_refused(change.outcome)) {

@@ -5,12 +5,11 @@
 use super::heard::Heard;
 use super::question::Question;
 use super::remembered::Remembered;
+use super::shared::Plans;
 use crate::policy::Policy;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use tread_model::change::Change;
-use tread_model::digest::Digest;
 use tread_model::problem::Problems;
 
 /// How many answers are remembered, and how many bytes of them; more are asked for
@@ -27,7 +26,10 @@ pub struct Answers {
     /// How many bytes the answers take.
     bytes: AtomicUsize,
     most_changes: usize,
-    digests: bool,
+    /// Whether anybody looks at more than what plans do.
+    whole: bool,
+    /// Those that were made.
+    plans: Plans,
     /// What was answered to others before.
     before: Option<Arc<Remembered>>,
     /// Whether there is only one plan, so that a processor may be idle.
@@ -94,7 +96,8 @@ impl Answers {
             heard: Mutex::default(),
             bytes: AtomicUsize::new(0),
             most_changes,
-            digests: true,
+            whole: true,
+            plans: Plans::default(),
             before: None,
             one_plan: false,
             ended: AtomicBool::new(false),
@@ -118,15 +121,22 @@ impl Answers {
         self.one_plan
     }
 
-    /// For plans whose digests nobody looks at: they are not computed.
+    /// For plans of which nobody is told more than what they do, and why: digests of
+    /// configs are not computed, no policy in the shadow is asked, and one plan is for
+    /// all to whom the same happens.
     #[must_use]
-    pub fn without_digests(self) -> Answers {
-        Answers { digests: false, ..self }
+    pub fn in_short(self) -> Answers {
+        Answers { whole: false, ..self }
     }
 
-    /// Whether somebody looks at the plans' digests.
-    pub(super) fn digests(&self) -> bool {
-        self.digests
+    /// Whether somebody looks at the plans' digests, and at shadows.
+    pub(super) fn whole(&self) -> bool {
+        self.whole
+    }
+
+    /// The plans that others may share.
+    pub(super) fn plans(&self) -> Option<&Plans> {
+        (!self.whole).then_some(&self.plans)
     }
 
     /// Nobody waits for these plans any more: no policy is asked after this.
@@ -206,9 +216,4 @@ impl Answers {
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Question, Answered>> {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Tells changes apart, whoever sees how much of them.
-pub(super) fn digests(changes: &[Change<'_>]) -> Vec<Digest> {
-    changes.iter().map(Digest::of_value).collect()
 }

@@ -2,7 +2,7 @@
 
 use crate::policy::Policy;
 use std::sync::Arc;
-use tread_model::change::Entry;
+use tread_model::change::{Change, Entry};
 use tread_model::digest::Digest;
 
 /// What a policy is asked. The policy is identified by its place in memory.
@@ -22,4 +22,9 @@ impl Question {
         let offer = Digest::of_value(&(changes, unchanged));
         Question { policy: Arc::as_ptr(policy).addr(), offer }
     }
+}
+
+/// Tells changes apart, whoever sees how much of them.
+pub(super) fn digests(changes: &[Change<'_>]) -> Vec<Digest> {
+    changes.iter().map(Digest::of_value).collect()
 }

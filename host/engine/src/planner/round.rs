@@ -1,8 +1,9 @@
 //! Asking the policies, layer by layer.
 
-use super::answers::{Answers, digests};
+use super::answers::Answers;
 use super::asking::{Asked, Asking, CallRecord, Said};
 use super::heard::Heard;
+use super::question::digests;
 use crate::policy::{Policy, PolicySet};
 use crate::sandbox::Sandbox;
 use std::cell::OnceCell;
@@ -164,7 +165,7 @@ impl<'r, 'a> Round<'r, 'a> {
 
     /// What the policy claims `with-unchanged`, as it stands on both sides.
     fn neighbours(&self, policy: &Policy) -> Result<Vec<Entry<'a>>, Problems> {
-        if !policy.claims.iter().any(|claim| claim.with_unchanged) {
+        if !policy.sees_unchanged() {
             return Ok(Vec::new());
         }
         let (old, new) = self.sides;

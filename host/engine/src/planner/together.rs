@@ -1,39 +1,36 @@
 //! Plans that are made together.
 
 use super::answers::{Answers, Unplanned};
+use super::asking::CallRecord;
 use super::plan::{Planned, plan_compared};
 use super::shadow::{Shadows, shadow_remembering};
+use super::shared::{Shared, follows_from};
+use super::sides::Sides;
 use crate::policy::PolicySet;
 use crate::sandbox::Sandbox;
-use std::time::Instant;
-use tread_model::config::NodeConfig;
-use tread_model::config_digest::{Digests, differences_of_pair, digests_of_pair};
+use std::sync::Arc;
+use tread_model::config_digest::{differences_of_pair, digests_of_pair};
 use tread_model::diff::{Comparison, compare_digested};
+use tread_model::plan::Plan;
 use tread_model::plan::compare::Shadow;
 
-/// The two configs of a plan.
+/// One of several plans that are made together.
 #[derive(Debug)]
-pub struct Sides<'c, 'a> {
-    /// What nodes have.
-    pub old: &'c NodeConfig<'a>,
-    /// What they are to get.
-    pub new: &'c NodeConfig<'a>,
-    /// What tells their entries apart, where that is known already: as
-    /// [`differences_of_pair`] gives it.
-    pub differences: Option<(Digests, Digests)>,
-}
-
-impl<'c, 'a> From<(&'c NodeConfig<'a>, &'c NodeConfig<'a>)> for Sides<'c, 'a> {
-    fn from((old, new): (&'c NodeConfig<'a>, &'c NodeConfig<'a>)) -> Sides<'c, 'a> {
-        Sides { old, new, differences: None }
-    }
+pub struct Together {
+    /// The plan.
+    pub plan: Arc<Plan>,
+    /// What the policies in the shadow would make of it.
+    pub shadow: Option<Shadow>,
+    /// Each call of a policy, those in the shadow included.
+    pub calls: Vec<CallRecord>,
+    /// As [`super::Planned::offered_secrets`].
+    pub offered_secrets: bool,
 }
 
 /// One of several plans that are made together: as [`super::plan()`], or as
 /// [`super::plan_with_shadows`] where there are shadows. No policy is asked what it
-/// has answered already. The calls of both plans are in the first one. It is an error
-/// where the plan would have more changes than it may, and where nobody waits for it
-/// any more.
+/// has answered already. It is an error where the plan would have more changes than it
+/// may, and where nobody waits for it any more.
 pub fn plan_together<'c, 'a: 'c>(
     sandbox: &Sandbox,
     policies: &PolicySet,
@@ -41,11 +38,11 @@ pub fn plan_together<'c, 'a: 'c>(
     answers: &Answers,
     sides: impl Into<Sides<'c, 'a>>,
     warnings: Vec<String>,
-) -> Result<(Planned<'a>, Option<Shadow>), Unplanned> {
-    let start = Instant::now();
+) -> Result<Together, Unplanned> {
     answers.check(0)?;
-    let Sides { old, new, differences } = sides.into();
-    let (from, to) = match (answers.digests(), differences) {
+    let mut sides: Sides<'c, 'a> = sides.into();
+    let (old, new) = (sides.old, sides.new);
+    let (from, to) = match (answers.whole(), sides.differences.take()) {
         (true, _) => digests_of_pair(old, new)?,
         (false, Some(known)) => known,
         (false, None) => differences_of_pair(old, new)?,
@@ -54,15 +51,27 @@ pub fn plan_together<'c, 'a: 'c>(
     // What the host itself refuses or settles stands in the plan as well.
     let Comparison { changes, refusals, settled, .. } = &comparison;
     answers.check(changes.len() + refusals.len() + settled.len())?;
-    let (remembered, sides) = (Some(answers), (old, new));
-    let mut planned = plan_compared(sandbox, policies, remembered, sides, comparison, warnings)?;
-    planned.comparing = start.elapsed().saturating_sub(planned.asking);
+    let plans = answers
+        .plans()
+        .and_then(|plans| Some((plans, follows_from(policies, &sides, &comparison, &warnings)?)));
+    if let Some(Shared { plan, offered_secrets }) = plans.and_then(|(plans, key)| plans.get(&key)) {
+        return Ok(Together { plan, shadow: None, calls: Vec::new(), offered_secrets });
+    }
+    let remembered = Some(answers);
+    let planned = plan_compared(sandbox, policies, remembered, (old, new), comparison, warnings)?;
+    let Planned { plan, mut calls, mut offered_secrets, .. } = planned;
     answers.check(0)?;
-    let Some(shadows) = shadows else { return Ok((planned, None)) };
+    let plan = Arc::new(plan);
+    if let Some((plans, key)) = plans {
+        plans.put(key, policies, &Shared { plan: Arc::clone(&plan), offered_secrets });
+    }
+    let Some(shadows) = shadows.filter(|_| answers.whole()) else {
+        return Ok(Together { plan, shadow: None, calls, offered_secrets });
+    };
     let sides = ((old, &from), (new, &to));
-    let shadow = shadow_remembering(sandbox, shadows, remembered, sides.0, sides.1, &planned.plan)?;
+    let shadow = shadow_remembering(sandbox, shadows, remembered, sides.0, sides.1, &plan)?;
     answers.check(0)?;
-    planned.calls.extend(shadow.calls);
-    planned.offered_secrets |= shadow.offered_secrets;
-    Ok((planned, Some(shadow.made)))
+    calls.extend(shadow.calls);
+    offered_secrets |= shadow.offered_secrets;
+    Ok(Together { plan, shadow: Some(shadow.made), calls, offered_secrets })
 }

@@ -21,18 +21,24 @@ pub struct Policies {
 pub(super) struct Entry {
     /// A path, the name of a unit, or `sshkey`.
     name: String,
+    /// What every path below it begins with.
+    below: String,
     pub(super) actions: Vec<OperatorAction>,
     is_default: bool,
 }
 
 impl Entry {
+    fn new(name: &str, actions: Vec<OperatorAction>, is_default: bool) -> Entry {
+        let below = format!("{}/", clean(name));
+        Entry { name: name.to_owned(), below, actions, is_default }
+    }
+
     fn default(name: &str, actions: &[OperatorAction]) -> Entry {
-        Entry { name: name.to_owned(), actions: actions.to_vec(), is_default: true }
+        Entry::new(name, actions.to_vec(), true)
     }
 
     fn read(entry: &Value, key: &str) -> Option<Entry> {
-        let name = entry.get(key)?.as_str()?.to_owned();
-        Some(Entry { name, actions: actions(entry), is_default: false })
+        Some(Entry::new(entry.get(key)?.as_str()?, actions(entry), false))
     }
 
     /// For an admin who asks why.
@@ -92,7 +98,7 @@ impl Policies {
         }
         let actions = spec.get("sshkey").map(actions).unwrap_or_default();
         if !actions.is_empty() {
-            self.ssh_keys = Entry { name: "sshkey".to_owned(), actions, is_default: false };
+            self.ssh_keys = Entry::new("sshkey", actions, false);
         }
     }
 
@@ -120,10 +126,7 @@ impl Policies {
     /// it.
     pub(super) fn for_file(&self, path: &str) -> Option<&Entry> {
         let cleaned = clean(path);
-        let matches = |entry: &&Entry| {
-            let directory = format!("{}/", clean(&entry.name));
-            entry.name == path || cleaned.starts_with(&directory)
-        };
+        let matches = |entry: &&Entry| entry.name == path || cleaned.starts_with(&entry.below);
         // Of equally long ones the first, as the operator replaces only by a longer one.
         let matching = self.files.iter().filter(matches);
         matching.rev().max_by_key(|entry| entry.name.len())

@@ -6,8 +6,6 @@ use super::rendered::Rendered;
 use crate::effect::Effect;
 use serde_json::Value;
 
-const FORCE_FILE: &str = "/run/machine-config-daemon-force";
-
 /// Everything that it rejects, by id. It does not look at `luks` at all.
 pub(super) fn rejections(old: &Rendered, new: &Rendered) -> Vec<Because> {
     let mut rejected = Vec::new();
@@ -30,18 +28,8 @@ pub(super) fn rejections(old: &Rendered, new: &Rendered) -> Vec<Because> {
         reject("storage:links".to_owned(), "only provisioning can change it");
     }
     for (path, file) in &new.files {
-        let id = || format!("file:{path}");
-        if file.get("append").is_some() {
-            reject(id(), "`append` cannot be applied again");
-        } else if **path == *FORCE_FILE {
-            reject(id(), "it would make every node write everything again");
-        } else if !has_source(file) && file.get("overwrite") != Some(&Value::Bool(false)) {
-            reject(
-                id(),
-                "it has no contents.source, and the operator sets `overwrite`, which needs one",
-            );
-        } else if file.get("mode").and_then(Value::as_i64).is_some_and(|mode| mode > 0o777) {
-            reject(id(), "the mode is larger than 0777");
+        if let Some(rule) = file.rejected() {
+            reject(format!("file:{path}"), rule);
         }
     }
     if let Some((id, rule)) = users(&old.passwd, &new.passwd) {
@@ -49,11 +37,6 @@ pub(super) fn rejections(old: &Rendered, new: &Rendered) -> Vec<Because> {
     }
     rejected.sort_by(|a, b| a.id.cmp(&b.id));
     rejected
-}
-
-fn has_source(file: &Value) -> bool {
-    // Of all files of each pool: a JSON pointer would be read anew for each.
-    file.get("contents").and_then(|it| it.get("source")).is_some_and(Value::is_string)
 }
 
 fn users(old: &Value, new: &Value) -> Option<(String, &'static str)> {

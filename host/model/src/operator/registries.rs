@@ -90,6 +90,7 @@ impl Registry {
 
 fn read(side: &Rendered, which: &str) -> Result<Registries, String> {
     let Some(file) = side.files.get(REGISTRIES_CONF) else { return Ok(Registries::default()) };
+    let file = file.value();
     let unreadable = |what: &str| format!("the operator cannot read the {which} file: {what}");
     if file
         .pointer("/contents/compression")

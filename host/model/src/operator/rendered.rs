@@ -1,6 +1,8 @@
 //! A MachineConfig as the operator's daemon sees it: the entries as they are
 //! written, since it compares writing, not meaning.
 
+use super::written::{Alike, Written, are_alike};
+use crate::canonical::{Pair, join};
 use crate::read::GENERATED_BY;
 use serde_json::{Map, Value};
 use std::borrow::Borrow;
@@ -8,7 +10,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Entries by their path or name. Many configs that are merged share each of them.
-pub(super) type Entries = BTreeMap<Arc<str>, Arc<Value>>;
+pub(super) type Entries = BTreeMap<Arc<str>, Arc<Written>>;
+
+/// Reads an entry of the name as it is written.
+type Read = fn(&str, Value) -> Written;
+
+/// Changes how an entry is written.
+type Change = fn(&mut Value);
 
 /// What several MachineConfigs set together, or what one rendered one sets.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -31,7 +39,7 @@ pub struct Rendered {
 pub struct Layer {
     files: Vec<Entry>,
     units: Vec<Entry>,
-    /// The Ignition config without its files and units.
+    /// Of the Ignition config what counts besides its files and units.
     rest: Value,
     kernel_arguments: Vec<String>,
     extensions: Vec<String>,
@@ -45,14 +53,14 @@ pub struct Layer {
 struct Entry {
     name: Arc<str>,
     /// As it is written here.
-    written: Arc<Value>,
+    written: Arc<Written>,
     /// As it is rendered where no other config says anything of it.
-    rendered: Arc<Value>,
+    rendered: Arc<Written>,
 }
 
 impl Layer {
-    /// Of a MachineConfig.
-    pub fn of(mut machine_config: Value) -> Layer {
+    /// Of a MachineConfig. What others have is held once for all that have these `alike`.
+    pub fn of(mut machine_config: Value, alike: &Alike) -> Layer {
         let annotations = machine_config.pointer("/metadata/annotations");
         let version = annotations.and_then(|all| all.get(GENERATED_BY)?.as_str());
         let is_generated = version.is_some_and(|version| !version.is_empty());
@@ -62,12 +70,13 @@ impl Layer {
         prune(&mut rest);
         let files = rest.pointer_mut("/storage/files").map(Value::take);
         let units = rest.pointer_mut("/systemd/units").map(Value::take);
+        leave_what_counts(&mut rest);
         let spec = &spec;
         let image = spec["osImageURL"].as_str().filter(|image| !image.is_empty());
         let kernel_type = spec["kernelType"].as_str().map(canonical_kernel_type);
         Layer {
-            files: entries(files, "path", as_rendered),
-            units: entries(units, "name", |_| {}),
+            files: entries(files, "path", (Written::file, as_rendered), alike),
+            units: entries(units, "name", (Written::unit, |_| {}), alike),
             rest,
             kernel_arguments: texts(&spec["kernelArguments"]).collect(),
             extensions: texts(&spec["extensions"]).collect(),
@@ -79,17 +88,34 @@ impl Layer {
     }
 }
 
+/// Leaves out what is neither merged nor looked at.
+fn leave_what_counts(rest: &mut Value) {
+    let Value::Object(fields) = rest else { return };
+    fields.retain(|name, _| ["storage", "passwd", "kernelArguments"].contains(&name.as_str()));
+    if let Some(Value::Object(storage)) = fields.get_mut("storage") {
+        storage.remove("files");
+        if storage.is_empty() {
+            fields.remove("storage");
+        }
+    }
+}
+
 /// The entries of a list that have a name.
-fn entries(list: Option<Value>, key: &str, render: impl Fn(&mut Value)) -> Vec<Entry> {
+fn entries(
+    list: Option<Value>,
+    key: &str,
+    (read, render): (Read, Change),
+    alike: &Alike,
+) -> Vec<Entry> {
     let Some(Value::Array(list)) = list else { return Vec::new() };
     let named = list.into_iter().filter_map(|entry| {
-        let name = Arc::from(entry.get(key)?.as_str()?);
+        let name: Arc<str> = Arc::from(entry.get(key)?.as_str()?);
         let mut rendered = entry.clone();
         render(&mut rendered);
-        let written = Arc::new(entry);
-        let rendered = match rendered == *written {
-            true => Arc::clone(&written),
-            false => Arc::new(rendered),
+        let rendered = alike.one(read(&name, rendered));
+        let written = match *rendered.value() == entry {
+            true => Arc::clone(&rendered),
+            false => alike.one(read(&name, entry)),
         };
         Some(Entry { name, written, rendered })
     });
@@ -132,20 +158,16 @@ fn with_compression(file: &mut Value) {
 }
 
 /// Puts entries over those that are there.
-fn merge(
-    below: &mut Entries,
-    above: &[Entry],
-    prepare: impl Fn(&mut Value),
-    render: impl Fn(&mut Value),
-) {
+fn merge(below: &mut Entries, above: &[Entry], read: Read, (prepare, render): (Change, Change)) {
     for entry in above {
         match below.get_mut(&entry.name) {
             Some(there) => {
-                let there = Arc::make_mut(there);
-                let mut written = Value::clone(&entry.written);
+                let mut value = there.value().clone();
+                let mut written = entry.written.value().clone();
                 prepare(&mut written);
-                overlay(there, written);
-                render(there);
+                overlay(&mut value, written);
+                render(&mut value);
+                *there = Arc::new(read(&entry.name, value));
             }
             None => {
                 below.insert(Arc::clone(&entry.name), Arc::clone(&entry.rendered));
@@ -157,7 +179,8 @@ fn merge(
 impl Rendered {
     /// As [`Rendered::merged`], of MachineConfigs that are read for it.
     pub fn of(machine_configs: impl IntoIterator<Item = Value>) -> Rendered {
-        Rendered::merged(machine_configs.into_iter().map(Layer::of))
+        let alike = Alike::default();
+        Rendered::merged(machine_configs.into_iter().map(|config| Layer::of(config, &alike)))
     }
 
     /// Merges MachineConfigs, in the order given, as the operator does for a
@@ -169,8 +192,9 @@ impl Rendered {
         for layer in layers {
             let layer = layer.borrow();
             displace(&mut rendered.files, &mut rest, layer);
-            merge(&mut rendered.files, &layer.files, with_compression, as_rendered);
-            merge(&mut rendered.units, &layer.units, |_| {}, |_| {});
+            let ways: (Change, Change) = (with_compression, as_rendered);
+            merge(&mut rendered.files, &layer.files, Written::file, ways);
+            merge(&mut rendered.units, &layer.units, Written::unit, (|_| {}, |_| {}));
             overlay(&mut rest, layer.rest.clone());
             rendered.kernel_arguments.extend_from_slice(&layer.kernel_arguments);
             rendered.extensions.extend_from_slice(&layer.extensions);
@@ -199,13 +223,14 @@ impl Rendered {
     /// is written.
     #[must_use]
     pub fn with_file(mut self, path: &str, text: &str) -> Rendered {
-        let there = self.files.get(path).and_then(|file| contents(file));
+        let there = self.files.get(path).and_then(|file| contents(file.value()));
         if there.is_some_and(|bytes| bytes == text.as_bytes()) {
             return self;
         }
         let data = base64_simd::STANDARD.encode_to_string(text.as_bytes());
         let source = format!("data:text/plain;charset=utf-8;base64,{data}");
-        let mut file = match self.files.remove(path).map(Arc::unwrap_or_clone) {
+        let before = self.files.remove(path).map(Arc::unwrap_or_clone);
+        let mut file = match before.map(Written::into_value) {
             Some(Value::Object(file)) => file,
             _ => Map::from_iter([
                 ("path".to_owned(), Value::from(path)),
@@ -214,7 +239,8 @@ impl Rendered {
             ]),
         };
         file.insert("contents".to_owned(), serde_json::json!({ "source": source }));
-        self.files.insert(Arc::from(path), Arc::new(Value::Object(file)));
+        let file = Written::file(path, Value::Object(file));
+        self.files.insert(Arc::from(path), Arc::new(file));
         self
     }
 
@@ -229,14 +255,19 @@ impl Rendered {
         }
     }
 
-    /// The names whose entries are not written alike on both sides.
-    pub(super) fn differing<'r>(
-        old: &'r Entries,
-        new: &'r Entries,
-    ) -> impl Iterator<Item = &'r str> {
-        let removed = old.keys().filter(|name| !new.contains_key(*name));
-        let other = new.iter().filter(|(name, entry)| old.get(*name) != Some(entry));
-        removed.chain(other.map(|(name, _)| name)).map(|name| &**name)
+    /// The names whose entries are not written alike on both sides: first those that the
+    /// new side has not.
+    pub(super) fn differing<'r>(old: &'r Entries, new: &'r Entries) -> Vec<&'r str> {
+        let (mut removed, mut others) = (Vec::new(), Vec::new());
+        for pair in join(old.iter(), new.iter(), |(name, _)| &***name) {
+            match pair {
+                Pair::Old((name, _)) => removed.push(&**name),
+                Pair::Both((_, old), (_, new)) if are_alike(old, new) => {}
+                Pair::Both(_, (name, _)) | Pair::New((name, _)) => others.push(&**name),
+            }
+        }
+        removed.append(&mut others);
+        removed
     }
 }
 

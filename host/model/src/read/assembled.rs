@@ -10,6 +10,7 @@ use crate::config::{Dropin, File, NodeConfig, Origin, Place, Source, Unit};
 use crate::config_digest::{Digests, file_digest, unit_digest};
 use crate::contents::{Decoder, MAX_UNPACKED_TOGETHER};
 use crate::digest::Digest;
+use crate::touch::said_of_units;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
@@ -230,6 +231,12 @@ impl Assembled<'_> {
         };
         let unpacked = old.unpacked.saturating_add(new.unpacked);
         (unpacked <= MAX_UNPACKED_TOGETHER).then(|| (of(old), of(new)))
+    }
+
+    /// Tells two sides apart of whose units something else may be told. None: that may
+    /// follow from any file.
+    pub fn said_of_units(&self) -> Option<Digest> {
+        said_of_units(&self.config, &self.files, &self.units)
     }
 
     /// Takes files out.

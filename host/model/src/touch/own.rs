@@ -13,13 +13,14 @@ mod says;
 use crate::canonical;
 use crate::config::{File, NodeConfig, Unit};
 use crate::contents;
+use crate::digest::Digest;
 use crate::secrets::is_secret_file;
 use crate::unit_name::is_template;
 use commands::units_begun;
 use lines::settings;
 use names::{Known, Pattern, instance_of, is_beginning, is_family, names_for, resolved, unescaped};
 use needed::{is_harmless_conflict, is_the_systems};
-use places::{Starts, places};
+use places::{Starts, places, unit_at};
 use relations::{Does, by_name};
 use says::{Why, ends, is_harsh};
 use std::borrow::Cow;
@@ -346,6 +347,22 @@ impl Next {
             self.steps.push(Step { unit: unit.to_owned(), comes, how });
         }
     }
+}
+
+/// Tells configs apart of which something else may be told here, by the digests of their
+/// files and units, each in order. None: links may lead to any file.
+pub(crate) fn said_of_units(
+    config: &NodeConfig<'_>,
+    files: &[Digest],
+    units: &[Digest],
+) -> Option<Digest> {
+    if config.fixed.iter().any(|fixed| fixed.id == crate::refuse::LINKS) {
+        return None;
+    }
+    let among_units = |file: &File<'_>| file.path == FSTAB || unit_at(&file.path).is_some();
+    let files = config.files.iter().zip(files).filter(|(file, _)| among_units(file));
+    let files: Vec<&Digest> = files.map(|(_, digest)| digest).collect();
+    Some(Digest::of_value(&(files, units)))
 }
 
 fn texts_of<'c>(unit: &'c Unit<'_>) -> impl Iterator<Item = Text<'c>> {

@@ -1,7 +1,9 @@
 //! The second step of a look: the plans of each pool, made anew where anything
 //! changed that they are made of.
 
-use super::super::ask::{NotKnown, Previewer, Take, Together, inputs};
+use super::super::ask::inputs;
+use super::super::make::{Take, Together};
+use super::super::previewer::{NotKnown, Previewer};
 
 use super::prepare::Prepared;
 use crate::policies::current::Current;

@@ -1,6 +1,6 @@
 //! The first step of a look: the cluster as it is, with what has to be asked for.
 
-use super::super::ask::{NotKnown, Previewer};
+use super::super::previewer::{NotKnown, Previewer};
 use crate::previews::Cluster;
 use futures::{StreamExt as _, stream};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,7 +1,7 @@
 //! The third step of a look: everybody who asks is answered with the new plans,
 //! and they are counted.
 
-use super::super::ask::Previewer;
+use super::super::previewer::Previewer;
 use super::super::settings::Settings;
 use crate::previews::{Cluster, Described};
 use std::collections::BTreeMap;

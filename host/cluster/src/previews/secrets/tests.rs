@@ -45,8 +45,8 @@ fn said_above(
 ) -> Vec<String> {
     let key = ("rendered-worker-1".to_owned(), "1".to_owned());
     let other = ("40-below".to_owned(), "1".to_owned());
-    let mut bodies = Bodies::from([(key.clone(), config(&key.0, there))]);
-    bodies.extend(below.map(|below| (other.clone(), config(&other.0, below))));
+    let mut bodies = Bodies::from([(key.clone(), config(&key.0, there).into())]);
+    bodies.extend(below.map(|below| (other.clone(), config(&other.0, below).into())));
     let below = below.map(|_| Piece::Stored(other));
     let given = Piece::given(NEW.to_owned(), config(NEW, asked));
     let cause = Cause {

@@ -81,7 +81,7 @@ pub(crate) fn preview(pool: &str, nodes: i64, reboots: bool, operator: Option<Ef
         since: String::new(),
         doubt: None,
     };
-    let plan = Ok(WayPlan { plan, operator, shadow: None });
+    let plan = Ok(WayPlan { plan: plan.into(), operator, shadow: None });
     let ways = vec![WayPlanned { way, plan }];
     Preview {
         work,
@@ -124,10 +124,11 @@ fn what_is_left_out_of_the_change_and_who_is_locked_out_is_told_once_and_nothing
     let noted = |pool: &str| {
         let mut preview = preview(pool, 3, true, None);
         if let Ok(way) = &mut preview.ways[0].plan {
-            way.plan.warnings = ["99-a, spec.config.x: is left out", "50-b, spec.config.y", "else"]
-                .map(str::to_owned)
-                .into();
-            way.plan.warnings.push(format!("{LOCK_OUT}core"));
+            Arc::make_mut(&mut way.plan).warnings =
+                ["99-a, spec.config.x: is left out", "50-b, spec.config.y", "else"]
+                    .map(str::to_owned)
+                    .into();
+            Arc::make_mut(&mut way.plan).warnings.push(format!("{LOCK_OUT}core"));
         }
         preview
     };
@@ -140,7 +141,7 @@ fn what_is_left_out_of_the_change_and_who_is_locked_out_is_told_once_and_nothing
     much.secrets = BTreeSet::from(["file:/etc/a".to_owned()]);
     if let Ok(way) = &mut much.ways[0].plan {
         let notes = (0..100).map(|n| format!("99-a, field {n}: is left out"));
-        way.plan.warnings = notes.chain([format!("{LOCK_OUT}core")]).collect();
+        Arc::make_mut(&mut way.plan).warnings = notes.chain([format!("{LOCK_OUT}core")]).collect();
     }
     let lines = warnings(&[much], &cause());
     assert_eq!(lines[1], "tread: pool a: lock-out: core");
@@ -177,8 +178,8 @@ fn what_is_paused_or_not_known_is_said_and_what_is_no_change_is_not() {
 
     let mut nothing = preview("worker", 3, false, None);
     if let Ok(way) = &mut nothing.ways[0].plan {
-        way.plan.outcome = PlanOutcome::Nothing;
-        way.plan.changes.clear();
+        Arc::make_mut(&mut way.plan).outcome = PlanOutcome::Nothing;
+        Arc::make_mut(&mut way.plan).changes.clear();
     }
     assert_eq!(warnings(&[nothing], &cause()), [""; 0]);
     let mut other = preview("worker", 3, true, None);

@@ -212,7 +212,7 @@ fn is_in_quadlets(path: &str) -> bool {
 }
 
 /// Of which unit something is written at a path.
-fn unit_at(path: &str) -> Option<Cow<'_, str>> {
+pub(super) fn unit_at(path: &str) -> Option<Cow<'_, str>> {
     let place = in_unit_directory(path)?;
     if is_in_quadlets(path) {
         // Those of users stand beside, and others at any depth.

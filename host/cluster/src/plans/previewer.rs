@@ -1,0 +1,109 @@
+//! What answers what would happen, and why it may not.
+
+use super::bodies::BodyCache;
+use super::budget::Budget;
+use super::planners::Planners;
+use super::settings::Settings;
+use crate::policies::current::Published;
+use crate::previews::{Cluster, Described, Once, Parsed};
+use kube::Client;
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+use tokio::sync::watch;
+use tread_engine::planner::Remembered;
+use tread_engine::sandbox::Sandbox;
+use tread_kube::asking;
+use tread_kube::metrics::Metrics;
+
+/// Answers what would happen. Clones share everything.
+#[derive(Clone)]
+pub struct Previewer {
+    pub(super) cluster: Arc<RwLock<Cluster>>,
+    pub(super) described: Arc<RwLock<BTreeMap<String, Vec<Arc<Described>>>>>,
+    pub(super) bodies: BodyCache,
+    pub(super) client: Client,
+    pub(super) sandbox: Sandbox,
+    pub(super) policies: Published,
+    pub(super) metrics: Metrics,
+    pub(super) planners: Planners,
+    pub(super) budget: Budget,
+    pub(super) parsed: Arc<Parsed>,
+    /// What policies answered lately.
+    pub(super) remembered: Arc<Remembered>,
+    /// What plans say of changes.
+    pub(super) once: Arc<Once>,
+    ready: Arc<watch::Sender<bool>>,
+}
+
+/// Why a preview could not be made.
+#[derive(Debug, Clone)]
+pub struct NotKnown {
+    /// In words.
+    pub why: String,
+    /// What the API server was asked for in vain, if that is why.
+    pub failed: Option<asking::Failed>,
+}
+
+impl From<String> for NotKnown {
+    fn from(why: String) -> NotKnown {
+        NotKnown { why, failed: None }
+    }
+}
+
+impl From<asking::Failed> for NotKnown {
+    fn from(failed: asking::Failed) -> NotKnown {
+        NotKnown { why: failed.to_string(), failed: Some(failed) }
+    }
+}
+
+impl std::fmt::Display for NotKnown {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.why)
+    }
+}
+
+impl Previewer {
+    pub(super) fn new(settings: &Settings) -> Previewer {
+        Previewer {
+            cluster: Arc::default(),
+            described: Arc::default(),
+            bodies: BodyCache::default(),
+            client: settings.client.clone(),
+            sandbox: settings.sandbox.clone(),
+            policies: settings.policies.clone(),
+            metrics: settings.metrics.clone(),
+            planners: Planners::start(),
+            budget: Budget::default(),
+            parsed: Arc::default(),
+            remembered: Arc::default(),
+            once: Arc::default(),
+            ready: Arc::new(watch::Sender::new(false)),
+        }
+    }
+
+    /// Whether everything is known that a preview needs.
+    pub fn is_ready(&self) -> bool {
+        *self.ready.borrow()
+    }
+
+    /// Waits until everything is known that a preview needs.
+    pub async fn ready(&self) {
+        // The sender is as old as the previewer.
+        let _ = self.ready.subscribe().wait_for(|ready| *ready).await;
+    }
+
+    pub(super) fn set_ready(&self) {
+        self.ready.send_if_modified(|ready| !std::mem::replace(ready, true));
+    }
+
+    /// The pending plans, whole, by pool.
+    pub fn plans(&self) -> Vec<Arc<Described>> {
+        let plans = self.described.read().unwrap_or_else(PoisonError::into_inner);
+        plans.values().flatten().cloned().collect()
+    }
+
+    /// The cluster as it is.
+    pub fn snapshot(&self) -> Cluster {
+        self.cluster.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
