@@ -10,6 +10,7 @@ mod error;
 mod fetch;
 mod files;
 mod follow;
+mod metrics;
 mod settle;
 mod show;
 mod status;

@@ -15,8 +15,9 @@ use crate::os::{Due, IDS};
 use crate::permits::{Act, Permit};
 use crate::prepare::Ready;
 use crate::progress::{Phase, Progress};
+use crate::terms::Asked;
 use going::Going;
-use node::{ENDED, Kept};
+use node::{ENDED, Kept, instead};
 pub use node::{Ended, Node, OperationError, Patience, terms_of};
 pub use os::drift_of_os;
 use std::time::{Duration, Instant};
@@ -59,9 +60,19 @@ impl Node<'_> {
         if plan.steps.contains(&Step::Drain) && !drained {
             return Err(OperationError::Drain);
         }
-        self.is_able(plan, &config).await?;
         let due = self.os_due(order, &change, waits).await?;
-        self.begin(&journal, &order.id, plan, change.ready, due).await
+        match self.is_able(plan, &config).await {
+            // Never a shorter one. Where somebody else gave the order, it goes back to that one.
+            Err(OperationError::Unable(why)) if drained && self.terms.permits == Asked::Nobody => {
+                let plan = VerifiablePlan::always_allowed(plan.from, plan.to);
+                let why = instead(&why);
+                self.begin(&journal, &order.id, (&plan, &why), change.ready, due).await
+            }
+            able => {
+                able?;
+                self.begin(&journal, &order.id, (plan, ""), change.ready, due).await
+            }
+        }
     }
 
     /// Adopts a node: what is overwritten costs a boot, since nobody planned it.
@@ -76,7 +87,7 @@ impl Node<'_> {
         let plan = due.as_ref().map(|_| VerifiablePlan::always_allowed(config, config));
         match adoption.plan.or(plan) {
             Some(_) if !drained => Err(OperationError::Drain),
-            Some(plan) => self.begin(&journal, &id, &plan, adoption.ready, due).await,
+            Some(plan) => self.begin(&journal, &id, (&plan, ""), adoption.ready, due).await,
             None => {
                 let telling = Telling::new(self, Progress::new(&id, config, &[]));
                 self.write(&journal, &telling, &adoption.ready).await?;
@@ -92,12 +103,13 @@ impl Node<'_> {
         &self,
         journal: &Journal,
         id: &str,
-        plan: &VerifiablePlan,
+        (plan, instead): (&VerifiablePlan, &str),
         mut ready: Ready<'_>,
         os: Option<Due>,
     ) -> Result<Ended, OperationError> {
         let kept = Kept {
             plan: plan.clone(),
+            instead: instead.to_owned(),
             boot: self.boot()?,
             well: self.well_units(plan).await?,
             kubelet: crate::kubelet::answers().await,
@@ -108,7 +120,7 @@ impl Node<'_> {
         ready.record.order = serde_json::to_value(&kept)
             .map_err(|error| OperationError::Foreign(error.to_string()))?;
         let telling = Telling::new(self, Progress::new(id, plan.to, &plan.steps));
-        telling.phase(Phase::Writing, "");
+        telling.phase(Phase::Writing, instead);
         // One that waits for a boot is over: what it waits for is a part of this one.
         journal.finish()?;
         if let Err(error) = self.write(journal, &telling, &ready).await {

@@ -70,7 +70,8 @@ impl Going<'_> {
             }
         }
         if is_planned && (missing.is_some() || !self.was_booted()) {
-            return self.boots("").await;
+            let instead = self.kept.instead.clone();
+            return self.boots(&instead).await;
         }
         self.telling.absorbed();
         self.telling.phase(Phase::Proving, "");

@@ -93,7 +93,7 @@ pub enum OperationError {
     #[error(transparent)]
     Systemd(#[from] Problem),
     /// A step cannot be carried out as planned.
-    #[error("the plan cannot be carried out as it is: {}; use the plan that is always allowed (drain, write, reboot, uncordon), by --reboot", listed(.0))]
+    #[error("the plan cannot be carried out as it is: {}; use the plan that is always allowed (drain, write, reboot, uncordon), by --reboot or --no-drain", listed(.0))]
     Unable(Vec<Unable>),
     /// Drain and uncordon are a controller's.
     #[error(
@@ -116,6 +116,12 @@ pub enum OperationError {
     Foreign(String),
 }
 
+/// Why the plan that is always allowed takes the place of one.
+pub(super) fn instead(why: &[Unable]) -> String {
+    let why = listed(why);
+    format!("the plan cannot be carried out as it is ({why}): the node boots instead")
+}
+
 fn listed(all: &[Unable]) -> String {
     let texts: Vec<String> = all.iter().map(Unable::to_string).collect();
     texts.join("; ")
@@ -126,6 +132,9 @@ fn listed(all: &[Unable]) -> String {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Kept {
     pub(super) plan: VerifiablePlan,
+    /// Why this one, where it took another one's place.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) instead: String,
     /// The boot in which it began.
     pub(super) boot: String,
     /// The units that were well before, and have to be well after it.

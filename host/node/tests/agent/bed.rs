@@ -116,8 +116,8 @@ impl Bed {
 
     /// The agent's folder below `/proc`, as the machine calls it, while it lives.
     pub(crate) fn pid_of_agent(&self) -> Option<String> {
-        let find = "for pid in /proc/[0-9]*; do \
-            grep -qsx tread $pid/comm && [ -e $pid/root/tread ] && echo $pid; done; :";
+        let find = "root=root; for pid in /proc/[0-9]*; do \
+            grep -qsx tread $pid/comm && [ -e $pid/$root/tread ] && echo $pid; done; :";
         let found = self.machine.run_well(["sh", "-c", find]).unwrap();
         found.lines().next().map(str::to_owned)
     }
@@ -151,6 +151,12 @@ impl Bed {
         let plan = Some(Box::new(plan(from, to, steps)));
         let order = Does::Apply { config: config(to), plan, accept: Vec::new(), drained: true };
         self.order(order, terms)
+    }
+
+    pub(crate) fn apply_undrained(&self, from: &str, to: &str, steps: &[Step]) -> String {
+        let plan = Some(Box::new(plan(from, to, steps)));
+        let order = Does::Apply { config: config(to), plan, accept: Vec::new(), drained: false };
+        self.order(order, Terms::default())
     }
 
     pub(crate) fn progress(&self) -> Option<Progress> {

@@ -46,9 +46,10 @@ fn an_agent_has_no_capability_no_shell_and_no_file_of_the_host() {
         assert!(status.contains(&format!("{of_it}:\t0000000000000000")), "{of_it}: {status}");
     }
     assert!(status.contains("NoNewPrivs:\t1"), "{status}");
-    let listed = bed.machine.run_well(["ls", &format!("{pid}/root/")]).unwrap();
+    let root = format!("{pid}/root");
+    let listed = bed.machine.run_well(["ls", "-1", &format!("{root}/.")]).unwrap();
     assert_eq!(listed.split_whitespace().collect::<Vec<_>>(), ["proc", "run", "tread", "var"]);
-    let own = format!("{pid}/root/proc");
+    let own = format!("{root}/proc");
     let others = bed.machine.run_well(["ls", &own]).unwrap();
     let processes = others.split_whitespace().filter(|name| name.parse::<u32>().is_ok());
     assert_eq!(processes.collect::<Vec<_>>(), ["1"], "it sees no process but itself");
@@ -165,7 +166,7 @@ fn an_order_that_cannot_be_carried_out_is_refused_with_the_reason_and_the_next_o
     let _agent = bed.agent();
     bed.adopt("one");
     let missing = [Step::Write, Step::Restart { unit: "missing.service".to_owned() }];
-    let id = bed.apply("one", "two", &missing, Terms::default());
+    let id = bed.apply_undrained("one", "two", &missing);
     bed.ends(&id, Phase::Refused);
     let message = bed.progress().unwrap().message;
     assert!(message.contains("missing.service"), "{message}");

@@ -111,9 +111,21 @@ fn a_node_whose_systemd_does_not_answer_after_the_boot_is_not_taken_for_well() {
 fn a_unit_that_cannot_do_what_is_asked_is_named_before_anything_is_written() {
     let bed = Bed::with("one", &unit_with("/bin/true"));
     let missing = vec![Step::Write, Step::Restart { unit: "missing.service".to_owned() }];
-    let error = bed.carry_out(&config("two"), &missing).unwrap_err().to_string();
+    let error = bed.carry_out_undrained(&config("two"), &missing).unwrap_err().to_string();
     assert!(error.contains("missing.service") && error.contains("--reboot"), "{error}");
     assert_eq!(bed.text("/etc/a.conf").as_deref(), Some("one"));
+}
+
+#[test]
+fn what_cannot_be_carried_out_as_planned_becomes_the_plan_that_is_always_allowed() {
+    let bed = Bed::with("one", &unit_with("/bin/true"));
+    let missing = vec![Step::Write, Step::Restart { unit: "missing.service".to_owned() }];
+    assert_eq!(bed.until_it_boots(&config("two"), &missing), End::Reboot);
+    bed.boot();
+    assert_eq!(bed.go_on().unwrap(), Ended::Done);
+    assert_eq!(bed.log(), ["start one", "start two"]);
+    let steps: Vec<String> = bed.progress().steps.into_iter().map(|step| step.step).collect();
+    assert_eq!(steps, ["drain", "write", "reboot", "uncordon"]);
 }
 
 /// As [`config`], with a password of `core`.

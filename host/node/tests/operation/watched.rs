@@ -17,8 +17,8 @@ fn adopted(bed: &Bed, config: &Documents) {
     let root = bed.machine.root().unwrap();
     let program = root.join(PROGRAM.trim_start_matches('/'));
     std::fs::copy(env!("CARGO_BIN_EXE_tread-node"), program).unwrap();
-    std::fs::write(root.join("root/now.json"), &config.0[0].text).unwrap();
-    let said = bed.machine.run_well([PROGRAM, "node", "adopt", "--config", "/root/now.json"]);
+    std::fs::write(root.join("var/now.json"), &config.0[0].text).unwrap();
+    let said = bed.machine.run_well([PROGRAM, "node", "adopt", "--config", "/var/now.json"]);
     assert!(said.unwrap().contains("adopted"));
 }
 
