@@ -86,6 +86,7 @@ impl Agent<'_> {
         self.go_on_with_what_stands().await?;
         loop {
             let given = self.orders.next().await?;
+            self.go_on_with_what_stands().await?;
             self.carry_out(&given).await?;
         }
     }
@@ -124,6 +125,10 @@ impl Agent<'_> {
             let phase = how.as_ref().map(|how| how.phase);
             tracing::info!(order = %id, ?phase, "its unit ended");
             match phase {
+                // There was nothing to go on with.
+                None if given.order == Does::Resume && !stands(&self.tree)? => {
+                    return Ok(self.orders.ended(id, None).await?);
+                }
                 Some(Phase::Booting) => self.until_it_is_down().await,
                 Some(phase) if phase.is_end() => {
                     return Ok(self.orders.ended(id, how.as_ref()).await?);

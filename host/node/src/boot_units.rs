@@ -55,7 +55,7 @@ fn settle() -> String {
          Description=Settle a change of this node's configuration that was cut short\n\
          DefaultDependencies=no\n\
          ConditionPathExists=/var/lib/tread/node/operation\n\
-         RequiresMountsFor=/var/lib/tread /etc /usr/local /home /root\n\
+         RequiresMountsFor=/var/lib/tread\n\
          After=local-fs.target\n\
          Before=sysinit.target network-pre.target NetworkManager.service systemd-networkd.service \
          systemd-sysctl.service systemd-modules-load.service systemd-tmpfiles-setup.service \

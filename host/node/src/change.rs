@@ -62,6 +62,9 @@ pub enum OrderError {
     /// The disk is not as the config last applied wants it.
     #[error("somebody changed what the config last applied had written: {}; restore it, or accept it by --accept-drift", drifted(.0))]
     Drifted(Vec<Drift>),
+    /// The disk is not as the config wants it that the node is said to have.
+    #[error("the node does not have this config: {}; let them stay by --keep, or take the config's by --overwrite", drifted(.0))]
+    Differs(Vec<Drift>),
     /// A path leads nowhere.
     #[error(transparent)]
     Path(#[from] PathError),
@@ -193,6 +196,7 @@ impl Targets<'_> {
         let mut originals = self.applied.originals.clone();
         let mut accepted = self.applied.accepted.clone();
         accepted.retain(|id, _| !differs.contains(id));
+        let lets_begin = &order.accept;
         let before = self.before.pieces.keys();
         let paths: BTreeSet<&String> = before.chain(self.after.pieces.keys()).collect();
         for path in paths {
@@ -209,7 +213,8 @@ impl Targets<'_> {
                 }
                 None if self.after.pieces.contains_key(path) => {}
                 None => {
-                    match accepted.remove(path) {
+                    // What an admin accepted with this order only lets it begin.
+                    match accepted.remove(path).filter(|_| !lets_begin.contains(path)) {
                         None => targets.extend(originals::restore(self.tree, &originals, path)?),
                         Some(_) => targets.extend(originals::forget(&originals, path)),
                     }
@@ -330,7 +335,7 @@ pub fn adopt_keeping(
         let desired = wanted(&config, host)?;
         let found = drift(tree, &desired, &accepted)?;
         match what {
-            Adopt::Ask if !found.is_empty() => return Err(OrderError::Drifted(found)),
+            Adopt::Ask if !found.is_empty() => return Err(OrderError::Differs(found)),
             Adopt::Ask => {}
             Adopt::Keep => {
                 let kept = found.iter().chain(of_os);

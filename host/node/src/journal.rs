@@ -27,7 +27,7 @@ pub use names::STATE;
 pub use record::{Record, SCHEMA};
 pub use standing::{Direction, Standing};
 
-use crate::tree::{Folder, PathError, Tree};
+use crate::tree::{Folder, PathError, Seen, Tree};
 use back::Resolved;
 use error::io_at;
 use names::{LOCK, OPERATION};
@@ -54,6 +54,25 @@ pub fn stands(tree: &Tree) -> Result<bool, PathError> {
     let Some(state) = tree.folder(STATE)? else { return Ok(false) };
     let there = state.stat(OPERATION).map_err(|error| PathError::io(STATE, error))?;
     Ok(there.is_some())
+}
+
+/// Whether names of the operation that stands are neither all old nor all new right now, for
+/// whoever does not hold the journal.
+pub fn is_mixed(tree: &Tree) -> Result<bool, JournalError> {
+    let Some(state) = tree.folder(STATE)? else { return Ok(false) };
+    let Some(standing) = standing::standing(&state)? else { return Ok(false) };
+    let (mut old, mut new) = (true, true);
+    for entry in &standing.record.entries {
+        let there = match tree.folder(&entry.folder)? {
+            Some(folder) => {
+                password::see(&folder, &entry.name, entry).map_err(io_at(&entry.path))?
+            }
+            None => Seen::Absent,
+        };
+        old &= there == entry.old;
+        new &= there == entry.new;
+    }
+    Ok(!old && !new)
 }
 
 impl Drop for Journal {
@@ -141,10 +160,23 @@ impl Journal {
 
     /// Every name changes, or none does.
     pub fn place(&self, record: &Record, staged: &Staged) -> Result<(), JournalError> {
+        self.place_if(record, staged, || true)
+    }
+
+    /// As [`Journal::place`], if that may still be done right before the first name changes.
+    pub fn place_if(
+        &self,
+        record: &Record,
+        staged: &Staged,
+        may: impl FnOnce() -> bool,
+    ) -> Result<(), JournalError> {
         let Staged { operation, stages } = staged;
         self.or_undone(|| {
             let _lock = password::lock(&self.tree, record)?;
             place::renew(&self.tree, record, stages)?;
+            if !may() {
+                return Err(JournalError::Ended);
+            }
             let touched = place::all(&self.tree, record, stages)?;
             touched.iter().try_for_each(|folder| folder.sync().map_err(io_at(folder.path())))?;
             place::check(&self.tree, record, stages)?;

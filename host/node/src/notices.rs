@@ -11,6 +11,8 @@ const CHANGES: WatchMask = WatchMask::MOVE
     .union(WatchMask::CREATE)
     .union(WatchMask::DELETE)
     .union(WatchMask::CLOSE_WRITE)
+    .union(WatchMask::DELETE_SELF)
+    .union(WatchMask::MOVE_SELF)
     .union(WatchMask::ONLYDIR);
 
 /// Notices of changes in some folders.

@@ -17,8 +17,8 @@ use crate::prepare::Ready;
 use crate::progress::{Phase, Progress};
 use crate::terms::Asked;
 use going::Going;
-use node::{ENDED, Kept, instead};
 pub use node::{Ended, Node, OperationError, Patience, terms_of};
+use node::{Kept, instead};
 pub use os::drift_of_os;
 use std::time::{Duration, Instant};
 use telling::Telling;
@@ -60,19 +60,37 @@ impl Node<'_> {
         if plan.steps.contains(&Step::Drain) && !drained {
             return Err(OperationError::Drain);
         }
-        let due = self.os_due(order, &change, waits).await?;
-        match self.is_able(plan, &config).await {
+        let always = VerifiablePlan::always_allowed(plan.from, plan.to);
+        let (plan, why) = match self.is_able(plan, &config).await {
             // Never a shorter one. Where somebody else gave the order, it goes back to that one.
             Err(OperationError::Unable(why)) if drained && self.terms.permits == Asked::Nobody => {
-                let plan = VerifiablePlan::always_allowed(plan.from, plan.to);
-                let why = instead(&why);
-                self.begin(&journal, &order.id, (&plan, &why), change.ready, due).await
+                (&always, instead(&why))
             }
             able => {
                 able?;
-                self.begin(&journal, &order.id, (plan, ""), change.ready, due).await
+                (plan, String::new())
             }
+        };
+        let due = self.os_due(order, &change, waits).await?;
+        self.begin(&journal, &order.id, (plan, &why), change.ready, due).await
+    }
+
+    /// What would forbid to carry an order out: nothing is changed.
+    pub async fn would_carry_out(&self, order: &Order) -> Result<Change<'static>, OperationError> {
+        let journal = Journal::open_soon(&self.tree)?;
+        if let Some(standing) = journal.standing()?
+            && self.waits_for(&standing)?.is_none()
+        {
+            return Err(JournalError::Unsettled.into());
         }
+        let config = order.documents.config().map_err(OrderError::Config)?;
+        let change = change_to(&self.tree, self.host, self.label, (order, &config))?;
+        let ids: Vec<&str> = IDS.into_iter().filter(|id| change.has(id)).collect();
+        if !ids.is_empty() {
+            self.os(&order.id).tool_for(&ids, &change.from, &change.to)?;
+        }
+        self.is_able(&order.plan, &config).await?;
+        Ok(change)
     }
 
     /// Adopts a node: what is overwritten costs a boot, since nobody planned it.
@@ -156,15 +174,11 @@ impl Node<'_> {
                 return Err(error);
             }
         };
-        if !permit.holds() {
-            journal.settle()?;
-            return Err(OperationError::Forbidden(ENDED.to_owned()));
-        }
         // What was reached long ago says nothing.
         if asked.elapsed() > RECENTLY && self.reached().await.is_none() {
             journal.note(&Note::Unreached)?;
         }
-        Ok(journal.place(&ready.record, &staged)?)
+        Ok(journal.place_if(&ready.record, &staged, || permit.holds())?)
     }
 
     /// Asks for a permit, and says so while it waits.

@@ -66,7 +66,7 @@ pub async fn hand_over(
     let lasting = Lasting {
         unit: UNIT,
         description: "Bring this node to another configuration",
-        argv: vec![&path, "node", "carry-out", &given.id],
+        argv: vec![&path, "node", "carry-out", "--", &given.id],
     };
     match manager.start_lasting(&lasting).await? {
         Started::Now => Ok(()),
@@ -99,7 +99,10 @@ pub async fn follow(
     let mut told = None;
     let mut tell = || {
         let is_it = |progress: &Progress| id.is_none_or(|id| progress.operation == id);
-        let progress = Progress::read(tree)?.filter(is_it);
+        let progress = match Progress::read(tree)?.filter(is_it) {
+            None if id.is_some() => Progress::read_refused(tree)?.filter(is_it),
+            progress => progress,
+        };
         if let Some(progress) = &progress
             && told.as_ref() != Some(progress)
         {

@@ -3,7 +3,7 @@
 
 use crate::documents::Documents;
 use crate::journal::STATE;
-use crate::terms::Terms;
+use crate::terms::{LONGEST, Terms};
 use crate::tree::{Folder, Owner, PathError, Tree};
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -100,7 +100,18 @@ impl Given {
         struct Head {
             schema: String,
         }
-        let form = |error: serde_json::Error| BadOrder::Form(error.to_string());
+        // In its own words a parser shows what it found, and that may be a secret.
+        let form = |error: serde_json::Error| {
+            let (line, column) = (error.line(), error.column());
+            BadOrder::Form(match error.classify() {
+                serde_json::error::Category::Data => {
+                    format!(
+                        "a field that is not known or not as it should be, at line {line}, column {column}"
+                    )
+                }
+                _ => format!("it is no JSON, at line {line}, column {column}"),
+            })
+        };
         let head: Head = serde_json::from_slice(bytes).map_err(form)?;
         if head.schema != SCHEMA {
             return Err(BadOrder::Form(format!(
@@ -109,10 +120,15 @@ impl Given {
             )));
         }
         let given: Given = serde_json::from_slice(bytes).map_err(form)?;
+        if !given.terms.are_possible() {
+            return Err(BadOrder::Form(format!(
+                "wellFor and cutOff are seconds, {LONGEST} at most"
+            )));
+        }
         match is_a_name(&given.id) {
             true => Ok(given),
             false => Err(BadOrder::Form(
-                "its id has to be 1 to 100 letters, digits, `.`, `_` and `-`, not first a `.`"
+                "its id has to be 1 to 100 letters, digits, `.`, `_` and `-`, and begin with a letter, a digit or `_`"
                     .to_owned(),
             )),
         }
@@ -122,7 +138,7 @@ impl Given {
 /// Whether it can be the name of a file.
 fn is_a_name(id: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    (1..=100).contains(&id.len()) && !id.starts_with('.') && id.chars().all(fits)
+    (1..=100).contains(&id.len()) && !id.starts_with(['.', '-']) && id.chars().all(fits)
 }
 
 /// The orders that were handed over and are not carried out yet.
@@ -204,11 +220,26 @@ mod tests {
             ("another field", text(r#"{"is":"apply","config":[],"forced":true}"#)),
             ("another version", text(r#"{"is":"resume"}"#).replace("v1", "v2")),
             ("a name with folders", text(r#"{"is":"resume"}"#).replace("\"a\"", "\"../a\"")),
+            ("an option", text(r#"{"is":"resume"}"#).replace("\"a\"", "\"-h\"")),
+            ("for ever", text(r#"{"is":"resume"},"terms":{"wellFor":18446744073709551615}"#)),
             ("no name", text(r#"{"is":"resume"}"#).replace("\"a\"", "\"\"")),
             ("another field beside", text(r#"{"is":"resume"},"soon":1"#)),
             ("no JSON", "order".to_owned()),
         ] {
             assert!(Given::read(bad.as_bytes()).is_err(), "{what}");
+        }
+    }
+
+    #[test]
+    fn what_an_order_holds_is_not_told_by_its_error() {
+        for bad in [
+            text(r#"{"is":"apply","config":"SECRET"}"#),
+            text(r#"{"is":"SECRET"}"#),
+            "SECRET".to_owned(),
+            text(r#"{"is":"resume"}"#).replace("schema", "SECRET"),
+        ] {
+            let error = Given::read(bad.as_bytes()).unwrap_err().to_string();
+            assert!(!error.contains("SECRET"), "{error}");
         }
     }
 

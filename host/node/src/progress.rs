@@ -9,6 +9,7 @@ use tread_model::digest::Digest;
 use tread_model::plan::Step;
 
 const FILE: &str = "progress";
+const REFUSED: &str = "refused";
 const MOST: u64 = 1 << 20;
 
 /// How far an operation is.
@@ -40,6 +41,8 @@ pub enum Phase {
     Waiting,
     /// The tool of the host prepares what the next boot brings.
     Staging,
+    /// It goes no further until somebody mends what the message says.
+    Stopped,
     /// Units are told.
     Acting,
     /// The node boots.
@@ -100,6 +103,8 @@ pub enum StepState {
     Failed,
     /// A boot did it too.
     Absorbed,
+    /// It is for whoever gave the order, not for the node.
+    Left,
 }
 
 /// Who is told how far an operation is.
@@ -154,9 +159,34 @@ impl Progress {
         }
     }
 
+    /// An operation of which something is known already ends like this.
+    pub fn ends_here(
+        tree: &Tree,
+        operation: &str,
+        phase: Phase,
+        because: &str,
+    ) -> Result<(), PathError> {
+        match Progress::read(tree)?.filter(|known| known.operation == operation) {
+            Some(known) if !known.phase.is_end() => {
+                Progress { phase, message: because.to_owned(), ..known }.write(tree)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// An order that was refused while another one's operation stands, which is what the
+    /// status shows.
+    pub fn read_refused(tree: &Tree) -> Result<Option<Progress>, PathError> {
+        Progress::read_from(tree, REFUSED)
+    }
+
     /// What is known of the last operation; nothing if there was none.
     pub fn read(tree: &Tree) -> Result<Option<Progress>, PathError> {
-        let path = format!("{STATE}/{FILE}");
+        Progress::read_from(tree, FILE)
+    }
+
+    fn read_from(tree: &Tree, file: &str) -> Result<Option<Progress>, PathError> {
+        let path = format!("{STATE}/{file}");
         let Some(bytes) = tree.read(&path, MOST)? else { return Ok(None) };
         // What cannot be read was cut short, or is of another version: nothing depends on it.
         Ok(serde_json::from_slice(&bytes).ok())
@@ -164,7 +194,16 @@ impl Progress {
 
     /// Lets others see it. It is no record: what has to be known is in the journal.
     pub fn write(&self, tree: &Tree) -> Result<(), PathError> {
-        let path = format!("{STATE}/{FILE}");
+        self.write_to(tree, FILE)
+    }
+
+    /// Lets others see that it was refused, beside what stands.
+    pub fn write_refused(&self, tree: &Tree) -> Result<(), PathError> {
+        self.write_to(tree, REFUSED)
+    }
+
+    fn write_to(&self, tree: &Tree, file: &str) -> Result<(), PathError> {
+        let path = format!("{STATE}/{file}");
         let failed = |error| PathError::io(&path, error);
         let Some(state) = tree.folder(STATE)? else { return Ok(()) };
         let stat = state.own_stat().map_err(failed)?;
@@ -173,7 +212,7 @@ impl Progress {
         let written = || {
             state.remove(next)?;
             state.create(next, &bytes, owner, &[])?;
-            state.replace(next, &state, FILE)
+            state.replace(next, &state, file)
         };
         written().map_err(failed)
     }

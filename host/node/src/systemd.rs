@@ -35,7 +35,7 @@ pub use choose::{Ask, Choice, choose};
 pub use command::{Command, CommandState};
 pub use facts::{Active, Load, UnitFacts};
 pub use job_result::JobResult;
-pub use lasting::{Lasting, Started};
+pub use lasting::{AGAIN, Lasting, Started};
 pub use manager::{Limits, Manager};
 pub use problem::{Problem, What};
 pub use reboot::{Inhibitor, Reboot, Rung};

@@ -20,6 +20,9 @@ pub struct Terms {
     pub cut_off: u64,
 }
 
+/// The longest that anything of it may take, in seconds.
+pub const LONGEST: u64 = 86_400;
+
 impl Default for Terms {
     fn default() -> Terms {
         let well_for = Limits::default().well_for.as_secs();
@@ -28,6 +31,11 @@ impl Default for Terms {
 }
 
 impl Terms {
+    /// Whether nothing of it takes for ever.
+    pub fn are_possible(&self) -> bool {
+        self.well_for <= LONGEST && self.cut_off <= LONGEST
+    }
+
     /// How long things may take that no step gives a deadline.
     pub fn limits(&self) -> Limits {
         Limits { well_for: Duration::from_secs(self.well_for), ..Limits::default() }

@@ -14,47 +14,62 @@ const SUFFIX: &str = ".json";
 /// What is added to the name of a file that is no order.
 const REFUSED: &str = ".refused";
 /// More than any order has.
-const MOST: u64 = 256 << 20;
+const MOST: u64 = 32 << 20;
 
 /// A folder of root's, with an order in each file: `NAME.json`. They are taken by name, and
 /// removed when they have ended.
 pub struct Inbox {
-    folder: Folder,
+    tree: Tree,
 }
 
 impl Inbox {
     /// Of this node; the folder is made if it is not there.
     pub fn of(tree: &Tree) -> Result<Inbox, PathError> {
-        Ok(Inbox { folder: tree.private_folder(FOLDER)? })
+        drop(tree.private_folder(FOLDER)?);
+        Ok(Inbox { tree: tree.clone() })
+    }
+
+    fn folder(&self) -> io::Result<Folder> {
+        self.tree.private_folder(FOLDER).map_err(io::Error::other)
     }
 
     /// The first order that is one. What is none is given another name.
-    fn first(&self) -> io::Result<Option<Given>> {
-        let mut names = self.folder.names()?;
+    fn first(folder: &Folder) -> io::Result<Option<Given>> {
+        let mut names = folder.names()?;
         names.sort();
         for name in names.iter().filter(|name| name.ends_with(SUFFIX)) {
-            let Some(bytes) = self.folder.read(name, MOST)? else { continue };
+            let bytes = match folder.read(name, MOST) {
+                Ok(Some(bytes)) => bytes,
+                Ok(None) => continue,
+                // A FIFO, a folder, or more than any order has.
+                Err(error) => {
+                    refuse(folder, name, &error.to_string())?;
+                    continue;
+                }
+            };
             match Given::read(&bytes) {
                 Ok(given) if *name == format!("{}{SUFFIX}", given.id) => return Ok(Some(given)),
-                Ok(given) => self.refuse(name, &format!("its id is {}", given.id))?,
-                Err(error) => self.refuse(name, &error.to_string())?,
+                Ok(given) => refuse(folder, name, &format!("its id is {}", given.id))?,
+                Err(error) => refuse(folder, name, &error.to_string())?,
             }
         }
         Ok(None)
     }
+}
 
-    fn refuse(&self, name: &str, why: &str) -> io::Result<()> {
-        tracing::warn!(file = name, why, "this is no order");
-        self.folder.replace(name, &self.folder, &format!("{name}{REFUSED}"))
-    }
+fn refuse(folder: &Folder, name: &str, why: &str) -> io::Result<()> {
+    tracing::warn!(file = name, why, "this is no order");
+    folder.replace(name, folder, &format!("{name}{REFUSED}"))
 }
 
 impl Orders for Inbox {
     fn next(&self) -> LocalBoxFuture<'_, io::Result<Given>> {
         Box::pin(async {
-            let mut notices = Notices::of(&[&self.folder])?;
             loop {
-                match self.first()? {
+                // Somebody may have removed the folder, and made another one.
+                let folder = self.folder()?;
+                let mut notices = Notices::of(&[&folder])?;
+                match Inbox::first(&folder)? {
                     Some(given) => return Ok(given),
                     None => notices.next().await?,
                 }
@@ -67,7 +82,7 @@ impl Orders for Inbox {
         id: &'o str,
         _: Option<&'o Progress>,
     ) -> LocalBoxFuture<'o, io::Result<()>> {
-        Box::pin(async move { self.folder.remove(&format!("{id}{SUFFIX}")) })
+        Box::pin(async move { self.folder()?.remove(&format!("{id}{SUFFIX}")) })
     }
 }
 
@@ -109,8 +124,10 @@ mod tests {
         let at = dir.path().join(FOLDER.trim_start_matches('/'));
         std::fs::write(at.join("1.json"), "order").unwrap();
         std::fs::write(at.join("2.json"), text("other")).unwrap();
+        std::fs::create_dir(at.join("0.json")).unwrap();
         std::fs::write(at.join("3.json"), text("3")).unwrap();
         assert_eq!(inbox.next().await.unwrap().id, "3");
+        assert!(at.join("0.json.refused").is_dir());
         assert!(at.join("1.json.refused").exists() && at.join("2.json.refused").exists());
     }
 }

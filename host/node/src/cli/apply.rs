@@ -2,7 +2,8 @@
 
 use super::error::NodeError;
 use super::follow::by_the_unit;
-use super::system::{RootArgs, WELL};
+use super::show::Terminal;
+use super::system::{BUS, RootArgs, WELL, blocking, this_node};
 use super::{files, show};
 use crate::applied::Applied;
 use crate::boot_units;
@@ -11,6 +12,9 @@ use crate::documents::{Documents, digest};
 use crate::journal::Journal;
 use crate::operation::needs_files_only;
 use crate::orders::{Does, Given};
+use crate::permits::{Alone, Permits};
+use crate::prepare::Label;
+use crate::systemd::{Limits, Manager};
 use crate::terms::Terms;
 use crate::tree::Tree;
 use clap::Args;
@@ -84,10 +88,18 @@ impl ApplyArgs {
         let label = |path: &str, kind| host.label(path, kind);
         let others = if self.root.runs() { boot_units::targets() } else { Vec::new() };
         let order = Order { id: files::operation_id(), documents, plan, accept, others };
-        let change = change(&tree, &host, &label, &order)?;
-        if !self.root.runs() {
-            needs_files_only(&change)?;
+        if self.root.runs() {
+            // What would forbid it in earnest does so here.
+            let manager = Manager::new(BUS, Limits::default());
+            let (terminal, of_host) = (Terminal::default(), (&host, &label as &Label<'_>));
+            let alone = (&Alone as &dyn Permits, Terms::default());
+            let node = this_node(&tree, of_host, &manager, alone, &terminal);
+            let change = blocking(node.would_carry_out(&order))??;
+            show::dry_run(&order.plan, &change)?;
+            return Ok(WELL);
         }
+        let change = change(&tree, &host, &label, &order)?;
+        needs_files_only(&change)?;
         if self.dry_run {
             show::dry_run(&order.plan, &change)?;
             return Ok(WELL);

@@ -3,23 +3,23 @@
 use super::check::of_the_system;
 use super::error::NodeError;
 use super::show::Terminal;
-use super::system::{BUS, NOT_WELL, WELL, blocking};
+use super::system::{BUS, NOT_WELL, WELL, blocking, this_node, until_told};
 use super::{files, show};
 use crate::applied::Applied;
 use crate::boot_units;
 use crate::change::{Adopt, Order, OrderError, adopt_keeping};
 use crate::documents::{Documents, digest};
 use crate::host::ThisHost;
-use crate::journal::{Journal, Standing, stands};
-use crate::operation::{Ended, Node, OperationError, Patience, terms_of};
+use crate::journal::{Journal, JournalError, Standing, stands};
+use crate::operation::{Ended, OperationError, terms_of};
 use crate::orders::{Does, Given, Handed};
 use crate::os::Wish;
 use crate::permits::{Alone, ByFile, Permits};
 use crate::prepare::Label;
 use crate::program;
 use crate::progress::{Phase, Progress};
-use crate::systemd::Manager;
-use crate::terms::{Asked, Terms};
+use crate::systemd::{AGAIN, Manager};
+use crate::terms::Asked;
 use crate::tree::Tree;
 use clap::Args;
 use std::path::Path;
@@ -56,26 +56,44 @@ impl CarryOutArgs {
         let handed = Handed::of(&tree)?;
         let given = handed.get(&self.id)?;
         let ended = carried_out(&tree, given);
-        if let Err(error) = &ended {
-            cut_short(&tree, &self.id, &error.to_string())?;
+        match ended {
+            Err(error) if has_to_wait(&error) => {
+                show::line(&format!("{error}; it is tried again"))?;
+                Ok(AGAIN)
+            }
+            ended => {
+                if let Err(error) = &ended {
+                    cut_short(&tree, &self.id, &error.to_string())?;
+                }
+                handed.forget()?;
+                told(&ended?)
+            }
         }
-        handed.forget()?;
-        told(&ended?)
     }
 }
 
-/// Says why it goes no further: it was not begun, or it waits for whoever mends that.
+/// Whether it is no end of an order: somebody else has the journal, or this process was told
+/// to end.
+fn has_to_wait(error: &NodeError) -> bool {
+    use OperationError::Journal;
+    matches!(error, NodeError::Operation(Journal(JournalError::Busy)) | NodeError::ToldToEnd)
+}
+
+/// Says why it goes no further: it was not begun, or it waits for whoever mends that. What is
+/// known of another operation that stands is not touched.
 fn cut_short(tree: &Tree, id: &str, because: &str) -> Result<(), NodeError> {
     let known = Progress::read(tree)?.filter(|known| known.operation == id);
-    let told = match known {
-        Some(known) if known.phase.is_end() => return Ok(()),
-        Some(known) if stands(tree)? => {
+    let refused = Progress::refused(id, because);
+    match (known, stands(tree)?) {
+        (Some(known), _) if known.phase.is_end() => {}
+        (Some(known), true) => {
             let message = tread_model::text::one_line_within(because, 4096).0;
-            Progress { phase: Phase::Waiting, message, ..known }
+            Progress { phase: Phase::Stopped, message, ..known }.write(tree)?;
         }
-        _ => Progress::refused(id, because),
-    };
-    Ok(told.write(tree)?)
+        (None, true) => refused.write_refused(tree)?,
+        (_, false) => refused.write(tree)?,
+    }
+    Ok(())
 }
 
 /// Carries an order out, or goes on with it where this order is what stands: a signal may
@@ -96,7 +114,11 @@ fn carried_out(tree: &Tree, given: Given) -> Result<Ended, NodeError> {
     let of_host = (&host, &label as &Label<'_>);
     let node = this_node(tree, of_host, &manager, (&*permits, terms), &terminal);
     if goes_on.is_some() {
-        return Ok(blocking(node.go_on())??);
+        let ended = until_told(node.go_on())?;
+        if let Err(error) = &ended {
+            cut_short(tree, &id, &error.to_string())?;
+        }
+        return Ok(ended?);
     }
     if let Some(ended) = ended_before(tree, &given)? {
         return Ok(ended);
@@ -116,7 +138,7 @@ fn carried_out(tree: &Tree, given: Given) -> Result<Ended, NodeError> {
         Does::Apply { config, plan, accept, drained } => {
             let plan = plan.map_or_else(|| always_allowed(tree, &config), |plan| Ok(*plan))?;
             let order = Order { id: given.id, documents: config, plan, accept, others };
-            let ended = blocking(node.carry_out(&order, drained))??;
+            let ended = until_told(node.carry_out(&order, drained))??;
             watched(&manager, &ended)?;
             Ok(ended)
         }
@@ -137,7 +159,7 @@ fn carried_out(tree: &Tree, given: Given) -> Result<Ended, NodeError> {
                 manager.daemon_reload(RELOAD).await?;
                 Ok::<Ended, OperationError>(ended)
             };
-            let ended = blocking(adopted)??;
+            let ended = until_told(adopted)??;
             watched(&manager, &ended)?;
             Ok(ended)
         }
@@ -198,23 +220,11 @@ pub(super) fn resume() -> Result<u8, NodeError> {
     let permits = permits(&tree, &standing.record.id, terms.permits);
     let of_host = (&host, &label as &Label<'_>);
     let node = this_node(&tree, of_host, &manager, (&*permits, terms), &terminal);
-    let ended = blocking(node.go_on())?;
+    let ended = until_told(node.go_on())?;
     if let Err(error) = &ended {
         cut_short(&tree, &standing.record.id, &error.to_string())?;
     }
     told(&ended?)
-}
-
-fn this_node<'n>(
-    tree: &Tree,
-    (host, label): (&'n ThisHost, &'n Label<'n>),
-    manager: &'n Manager,
-    (permits, terms): (&'n dyn Permits, Terms),
-    reporter: &'n Terminal,
-) -> Node<'n> {
-    let (patience, kernel) = (Patience::default(), &Manager::reboot_by_kernel);
-    let tree = tree.clone();
-    Node { tree, host, label, manager, permits, reporter, terms, patience, kernel }
 }
 
 fn permits(tree: &Tree, operation: &str, asked: Asked) -> Box<dyn Permits> {

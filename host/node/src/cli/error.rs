@@ -38,6 +38,9 @@ pub enum NodeError {
     /// It was not begun, or was gone back from: as the unit that carried it out says.
     #[error("{0}")]
     Said(String),
+    /// A signal came.
+    #[error("it was told to end; what it began stands, and is gone on with by tread node resume")]
+    ToldToEnd,
     /// The order is none.
     #[error(transparent)]
     Order(#[from] BadOrder),

@@ -37,6 +37,7 @@ pub(super) fn by_the_unit(tree: &Tree, given: &Given) -> Result<u8, NodeError> {
         | Phase::Waiting
         | Phase::Staging
         | Phase::Acting
+        | Phase::Stopped
         | Phase::Proving
         | Phase::GoingBack => {
             let why = format!(

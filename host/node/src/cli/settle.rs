@@ -3,9 +3,11 @@
 use super::error::NodeError;
 use super::show;
 use super::system::{NOT_WELL, RootArgs, WELL, blocking};
-use crate::journal::{Direction, Journal, JournalError};
+use crate::journal::{Direction, Journal, JournalError, is_mixed};
+use crate::progress::{Phase, Progress};
 use crate::systemd::{Limits, Manager};
-use std::time::Duration;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -20,13 +22,27 @@ Exit codes:
 /// How long systemd may take to read its units, while everything else waits for it.
 const RELOAD: Duration = Duration::from_secs(20);
 
+const UNDONE: &str = "it was cut short before anything took effect";
+/// How long names may be mixed: less than the unit may take.
+const MIXED: Duration = Duration::from_secs(90);
+/// How often it is looked whether they still are.
+const AGAIN: Duration = Duration::from_millis(200);
+
 impl RootArgs {
     pub(super) fn settle(&self) -> Result<u8, NodeError> {
         let tree = self.tree()?;
         let settled = {
             let journal = match Journal::open(&tree) {
-                // A service that needs this unit is restarted by an operation's own plan.
+                // A service that needs this unit is restarted while an operation is on its way,
+                // which settles itself: by its own plan, or while its names are mixed.
                 Err(JournalError::Busy) if self.runs() => {
+                    let deadline = Instant::now() + MIXED;
+                    while is_mixed(&tree)? {
+                        if Instant::now() >= deadline {
+                            return Err(JournalError::Busy.into());
+                        }
+                        sleep(AGAIN);
+                    }
                     show::line("an operation is on its way, and settles itself")?;
                     return Ok(WELL);
                 }
@@ -34,6 +50,10 @@ impl RootArgs {
             };
             let standing = journal.standing()?;
             let settled = journal.settle()?;
+            let is_undone = settled.as_ref().is_some_and(|it| it.direction == Direction::Undone);
+            if let Some(standing) = standing.as_ref().filter(|_| is_undone) {
+                Progress::ends_here(&tree, &standing.record.id, Phase::WentBack, UNDONE)?;
+            }
             // What has no plan has no steps that would follow.
             let is_over = !self.runs() || standing.is_some_and(|it| it.record.order.is_null());
             if is_over && settled.is_some() {

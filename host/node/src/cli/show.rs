@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::io::{self, Write as _};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tread_model::digest::Digest;
-use tread_model::plan::VerifiablePlan;
+use tread_model::plan::{Step, VerifiablePlan};
 
 /// So long after the last full check, the next one is late: it is made every hour.
 const LATE: u64 = 2 * 3600;
@@ -39,6 +39,9 @@ pub(super) fn dry_run(plan: &VerifiablePlan, change: &Change<'_>) -> io::Result<
             _ => "change",
         };
         line(&format!("  {does} {}", tread_model::text::one_line(&entry.path)))?;
+    }
+    if plan.steps.contains(&Step::Drain) {
+        line("drain and uncordon are not done here: --no-drain says that somebody else does")?;
     }
     line("nothing was changed")
 }
@@ -71,6 +74,7 @@ fn lines(progress: &Progress) -> Vec<String> {
             StepState::Done => "done",
             StepState::Failed => "failed",
             StepState::Absorbed => "done by the boot",
+            StepState::Left => "is not done by tread here: it is for whoever gave the order",
         };
         let took = step.seconds.map(|seconds| format!(" ({seconds} s)")).unwrap_or_default();
         let message =
@@ -87,6 +91,7 @@ fn phase(phase: Phase) -> &'static str {
     match phase {
         Phase::Refused => "refused, nothing was touched",
         Phase::Writing => "writing",
+        Phase::Stopped => "stopped; mend it, then: tread node resume",
         Phase::Waiting => "waiting for a permit",
         Phase::Staging => "preparing the next boot",
         Phase::Acting => "telling units",
@@ -97,7 +102,9 @@ fn phase(phase: Phase) -> &'static str {
         Phase::WaitsForBoot => "waits for a boot",
         Phase::Fetched => "fetched, nothing was changed",
         Phase::WentBack => "went back",
-        Phase::Degraded => "degraded",
+        Phase::Degraded => {
+            "degraded; mend it, then: tread node resume, or end it: tread node adopt --give-up"
+        }
     }
 }
 

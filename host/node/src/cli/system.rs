@@ -2,10 +2,17 @@
 
 use super::error::NodeError;
 use crate::host::ThisHost;
+use crate::operation::{Node, Patience};
+use crate::permits::Permits;
+use crate::prepare::Label;
+use crate::progress::Reporter;
+use crate::systemd::Manager;
+use crate::terms::Terms;
 use crate::tree::Tree;
 use clap::Args;
 use std::io;
 use std::path::{Path, PathBuf};
+use tokio::signal::unix::{SignalKind, signal};
 
 /// The bus of the system that runs.
 pub(super) const BUS: &str = "unix:path=/run/dbus/system_bus_socket";
@@ -40,4 +47,33 @@ impl RootArgs {
 pub(super) fn blocking<T>(future: impl Future<Output = T>) -> io::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     Ok(runtime.block_on(future))
+}
+
+/// As [`blocking`]; a process that is told to end does so where nothing is half done, which
+/// is wherever it waits.
+pub(super) fn until_told<T>(future: impl Future<Output = T>) -> Result<T, NodeError> {
+    blocking(async {
+        let mut terminated = signal(SignalKind::terminate())?;
+        let mut interrupted = signal(SignalKind::interrupt())?;
+        let mut hung_up = signal(SignalKind::hangup())?;
+        tokio::select! {
+            done = future => Ok(done),
+            _ = terminated.recv() => Err(NodeError::ToldToEnd),
+            _ = interrupted.recv() => Err(NodeError::ToldToEnd),
+            _ = hung_up.recv() => Err(NodeError::ToldToEnd),
+        }
+    })?
+}
+
+/// This node, for an operation on these terms.
+pub(super) fn this_node<'n>(
+    tree: &Tree,
+    (host, label): (&'n ThisHost, &'n Label<'n>),
+    manager: &'n Manager,
+    (permits, terms): (&'n dyn Permits, Terms),
+    reporter: &'n dyn Reporter,
+) -> Node<'n> {
+    let (patience, kernel) = (Patience::default(), &Manager::reboot_by_kernel);
+    let tree = tree.clone();
+    Node { tree, host, label, manager, permits, reporter, terms, patience, kernel }
 }

@@ -63,6 +63,9 @@ pub enum JournalError {
         /// The other.
         other: String,
     },
+    /// It may not be done any more.
+    #[error("it may not be done now: the permit ended before it was used")]
+    Ended,
     /// There is one on its way.
     #[error("an operation was cut short; it has to be settled first: tread node settle")]
     Unsettled,

@@ -77,7 +77,11 @@ impl Going<'_> {
                     continue;
                 }
                 (_, Some((false, message))) => return Ok(Err(message.clone())),
-                (Step::Drain | Step::Write, None) => {
+                (Step::Drain, None) => {
+                    self.telling.tell(|it| it.ends(index, StepState::Left, ""));
+                    continue;
+                }
+                (Step::Write, None) => {
                     self.telling.tell(|it| it.ends(index, StepState::Done, ""));
                     continue;
                 }

@@ -49,7 +49,12 @@ impl Going<'_> {
         if self.asked().contains(&self.boot.as_str()) {
             return self.boots("").await;
         }
-        let missing = self.os_is_missing().await;
+        let missing = match self.os_is_missing().await {
+            Ok(missing) => missing,
+            // Who cannot look does not know that it is not there.
+            Err(why) if self.was_booted() => return self.degraded(&why).await,
+            Err(why) => Some(why),
+        };
         if let Some(missing) = &missing
             && !self.asked().is_empty()
         {
@@ -74,7 +79,7 @@ impl Going<'_> {
             return self.boots(&instead).await;
         }
         self.telling.absorbed();
-        self.telling.phase(Phase::Proving, "");
+        self.telling.phase(Phase::Proving, &self.why_it_booted());
         match self.proof().await? {
             Ok(()) => {
                 if let Some(address) = self.cut_off_from().await {
@@ -84,13 +89,29 @@ impl Going<'_> {
                     return self.waits().await;
                 }
                 // Told first: who finds no operation knows how the last one ended.
-                self.telling.phase(Phase::Done, "");
+                self.telling.end(Phase::Done, "")?;
                 self.journal.finish()?;
                 Ok(Ended::Done)
             }
             // Without a boot that was asked for, a boot is what comes first (law 9).
             Err(why) if !self.was_booted() => self.boots(&why).await,
             Err(why) => self.goes_back(&why, false).await,
+        }
+    }
+
+    /// What failed before the boot, and what is waited for now; nothing where all went well.
+    fn why_it_booted(&self) -> String {
+        let failed = self.standing.notes.iter().rev().find_map(|note| match note {
+            Note::Ended { well: false, message, .. } => Some(message),
+            _ => None,
+        });
+        let units = self.kept.well.join(", ");
+        let limit = self.node.patience.proof.as_secs() / 60;
+        match failed.filter(|_| self.was_booted()) {
+            Some(failed) => format!(
+                "{failed}; the node booted for that, and goes back unless these units are well within {limit} minutes: {units}"
+            ),
+            None => String::new(),
         }
     }
 
@@ -149,7 +170,7 @@ impl Going<'_> {
     }
 
     fn went_back(self, because: String) -> Result<Ended, OperationError> {
-        self.telling.phase(Phase::WentBack, &because);
+        self.telling.end(Phase::WentBack, &because)?;
         self.journal.finish()?;
         Ok(Ended::WentBack { because })
     }

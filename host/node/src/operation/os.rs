@@ -256,7 +256,7 @@ impl Going<'_> {
 
     /// What of the operating system is not booted as it is due; nothing if all is. Whoever
     /// cannot look cannot say that it is.
-    pub(super) async fn os_is_missing(&self) -> Option<String> {
+    pub(super) async fn os_is_missing(&self) -> Result<Option<String>, String> {
         self.asked_again(async || match self.due()? {
             Some((os, tool, due)) => os.is_booted(tool, due).await,
             None => Ok(None),
@@ -266,28 +266,28 @@ impl Going<'_> {
 
     /// The same for what was there before, once the operation went back.
     pub(super) async fn os_is_not_back(&self) -> Option<String> {
-        self.asked_again(async || match self.due()? {
+        let back = self.asked_again(async || match self.due()? {
             Some((os, tool, due)) => os.is_back(tool, due).await,
             None => Ok(None),
-        })
-        .await
+        });
+        back.await.unwrap_or_else(Some)
     }
 
     async fn asked_again(
         &self,
         ask: impl AsyncFn() -> Result<Option<String>, OsError>,
-    ) -> Option<String> {
-        let mut why = None;
+    ) -> Result<Option<String>, String> {
+        let mut why = String::new();
         for attempt in 0..ATTEMPTS {
             if attempt > 0 {
                 sleep(AGAIN).await;
             }
             match ask().await {
-                Ok(missing) => return missing,
-                Err(error) => why = Some(error.to_string()),
+                Ok(missing) => return Ok(missing),
+                Err(error) => why = error.to_string(),
             }
         }
-        why
+        Err(why)
     }
 
     /// Lets the next boot bring what is due; otherwise why not, and then nothing of it is

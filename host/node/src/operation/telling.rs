@@ -2,7 +2,9 @@
 
 use super::node::Node;
 use crate::progress::{Phase, Progress, StepState};
+use crate::tree::PathError;
 use std::cell::RefCell;
+use tread_model::plan::Step;
 
 /// Tells how far it is.
 pub(super) struct Telling<'t> {
@@ -30,6 +32,12 @@ impl<'t> Telling<'t> {
         });
     }
 
+    /// How it ended has to be known to whoever comes next.
+    pub(super) fn end(&self, phase: Phase, message: &str) -> Result<(), PathError> {
+        self.phase(phase, message);
+        self.progress.borrow().write(&self.node.tree)
+    }
+
     pub(super) fn message(&self, message: &str) {
         self.tell(|progress| progress.message = message.to_owned());
     }
@@ -38,7 +46,10 @@ impl<'t> Telling<'t> {
         self.tell(|progress| {
             for step in &mut progress.steps {
                 if matches!(step.state, StepState::Waiting | StepState::Running) {
-                    step.state = StepState::Absorbed;
+                    step.state = match is_of_others(&step.step) {
+                        true => StepState::Left,
+                        false => StepState::Absorbed,
+                    };
                 }
             }
         });
@@ -57,4 +68,9 @@ impl<'t> Telling<'t> {
         self.phase(phase, "");
         answer
     }
+}
+
+/// Whether a step is a controller's.
+fn is_of_others(step: &str) -> bool {
+    [Step::Drain, Step::Uncordon].iter().any(|it| it.to_string() == step)
 }

@@ -139,7 +139,8 @@ impl Questions {
 
 /// What a file says; nothing if it is not there, or says something else.
 fn look<T: DeserializeOwned>(folder: &Folder, name: &str) -> io::Result<Option<T>> {
-    let bytes = folder.read(name, MOST)?;
+    // A FIFO, a folder or half a file says nothing either.
+    let bytes = folder.read(name, MOST).unwrap_or_default();
     Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
 }
 

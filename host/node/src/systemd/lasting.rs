@@ -29,6 +29,10 @@ pub struct Lasting<'l> {
     pub argv: Vec<&'l str>,
 }
 
+/// The exit status of a program that has to be started again: it was told to end, or somebody
+/// else was at it.
+pub const AGAIN: u8 = 75;
+
 /// Whether it was started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Started {
@@ -50,6 +54,7 @@ impl Manager {
         let commands = vec![exec(&lasting.argv, false)];
         let properties = Properties::service(lasting.description, "exec", commands)
             .with("Restart", "on-abnormal".to_owned())
+            .with("RestartForceExitStatus", (vec![i32::from(AGAIN)], Vec::<i32>::new()))
             .with("RestartUSec", micros(Duration::from_millis(100)))
             .with("StartLimitIntervalUSec", micros(HOUR))
             .with("StartLimitBurst", STARTS_IN_AN_HOUR)

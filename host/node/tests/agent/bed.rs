@@ -40,7 +40,11 @@ pub(crate) fn config(word: &str) -> Documents {
 }
 
 pub(crate) fn plan(from: &str, to: &str, steps: &[Step]) -> VerifiablePlan {
-    let digest = |word: &str| digest(&config(word).config().unwrap()).unwrap();
+    plan_of(&config(from), &config(to), steps)
+}
+
+pub(crate) fn plan_of(from: &Documents, to: &Documents, steps: &[Step]) -> VerifiablePlan {
+    let digest = |documents: &Documents| digest(&documents.config().unwrap()).unwrap();
     let mut plan = VerifiablePlan::always_allowed(digest(from), digest(to));
     plan.steps = steps.to_vec();
     plan.digest = plan.computed_digest();
@@ -181,6 +185,16 @@ impl Bed {
     /// Whether a unit runs.
     pub(crate) fn runs(&self, unit: &str) -> bool {
         self.machine.run(["systemctl", "is-active", unit]).is_ok_and(|said| said.status == Some(0))
+    }
+
+    /// How systemd says that a unit is.
+    pub(crate) fn state(&self, unit: &str) -> String {
+        self.machine.run(["systemctl", "is-active", unit]).unwrap().out.trim().to_owned()
+    }
+
+    pub(crate) fn signal(&self, unit: &str, signal: &str) {
+        let signal = format!("--signal={signal}");
+        self.machine.run_well(["systemctl", "kill", &signal, unit]).unwrap();
     }
 
     pub(crate) fn is_taken_away(&self, id: &str) {

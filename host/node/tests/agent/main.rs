@@ -6,8 +6,10 @@ mod bed;
 mod cases;
 mod idle;
 mod killed;
+mod mixed;
 #[path = "../support/program.rs"]
 mod program;
+mod standing;
 mod versions;
 
 use bed::{Bed, config, plan, reload};
