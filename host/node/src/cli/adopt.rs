@@ -54,7 +54,7 @@ impl AdoptArgs {
         let (id, config) = (files::operation_id(), files::documents(&self.config)?);
         let order = (&*id, config.clone(), differs);
         let adoption = adopt(&tree, &host, &label, order, Vec::new())?;
-        let word = if differs == Adopt::Overwrite { "overwritten" } else { "accepted" };
+        let word = if differs == Adopt::Overwrite { "to be overwritten" } else { "to be accepted" };
         let of_os = match self.root.runs() && differs != Adopt::Ask {
             true => of_the_system(&tree, &adoption.wish)?,
             false => Vec::new(),

@@ -18,7 +18,8 @@ pub(super) fn by_the_unit(tree: &Tree, given: &Given) -> Result<u8, NodeError> {
     let program = Path::new(files::OWN_EXECUTABLE);
     let progress = blocking(async {
         hand_over(tree, &manager, program, given).await?;
-        show::line(&format!("{UNIT} carries it out, also if you leave: tread node status"))?;
+        let id = &given.id;
+        show::line(&format!("{UNIT} carries {id} out, also if you leave: tread node status"))?;
         Ok::<_, NodeError>(follow(tree, &manager, (UNIT, Some(&given.id)), &terminal).await?)
     })??;
     let Some(progress) = progress else {
@@ -26,7 +27,11 @@ pub(super) fn by_the_unit(tree: &Tree, given: &Given) -> Result<u8, NodeError> {
         return Err(NodeError::Said(why));
     };
     match progress.phase {
-        Phase::Done | Phase::WaitsForBoot | Phase::Fetched => Ok(WELL),
+        Phase::Done => {
+            show::line("done: the node has this config, and is well")?;
+            Ok(WELL)
+        }
+        Phase::WaitsForBoot | Phase::Fetched => Ok(WELL),
         Phase::Booting => {
             show::line("the node boots; afterwards: tread node status")?;
             Ok(WELL)

@@ -216,20 +216,22 @@ impl Going<'_> {
 
     /// Asks for a boot, if there may be one more.
     async fn boots(self, because: &str) -> Result<Ended, OperationError> {
-        if !self.asked().contains(&self.boot.as_str()) {
-            if self.asked().len() >= MOST_BOOTS {
-                let why = format!("{because}; {MOST_BOOTS} boots were asked for already");
-                return self.degraded(&why).await;
+        let asked = self.asked();
+        let is_asked_for = asked.contains(&self.boot.as_str());
+        if !is_asked_for && asked.len() >= MOST_BOOTS {
+            let why = format!("{because}; {MOST_BOOTS} boots were asked for already");
+            return self.degraded(&why).await;
+        }
+        // The permit for one boot covers the one by which the node goes back: from the cluster
+        // nobody could help it. One that did not come is asked for anew.
+        if asked.iter().all(|boot| *boot == self.boot) {
+            let act = Act::Boot { because: because.to_owned() };
+            let permit = self.node.permit(&self.telling, act).await?;
+            if !permit.holds() {
+                return Err(OperationError::Forbidden(ENDED.to_owned()));
             }
-            // The permit for one boot covers the one by which the node goes back: from the
-            // cluster nobody could help it.
-            if self.asked().is_empty() {
-                let act = Act::Boot { because: because.to_owned() };
-                let permit = self.node.permit(&self.telling, act).await?;
-                if !permit.holds() {
-                    return Err(OperationError::Forbidden(ENDED.to_owned()));
-                }
-            }
+        }
+        if !is_asked_for {
             self.journal.note(&Note::BootAsked { boot: self.boot.clone() })?;
         }
         self.telling.phase(Phase::Booting, because);

@@ -55,6 +55,11 @@ pub(crate) fn reload() -> Vec<Step> {
     vec![Step::Write, Step::Reload { unit: "a.service".to_owned() }]
 }
 
+/// The static program, in the machine.
+pub(crate) const PROGRAM: &str = "/opt/tread-node";
+/// What confines it, in the machine.
+const CONFINE: &str = "/opt/confine.sh";
+
 /// An agent that runs as long as its machine, unless it is killed.
 pub(crate) struct Agent<'b> {
     bed: &'b Bed,
@@ -83,7 +88,12 @@ impl Bed {
     /// A machine with the unit, and a file that says this.
     pub(crate) fn with(word: &str, more: impl FnOnce(Builder) -> Builder) -> Bed {
         let builder = Machine::build().unit_at_boot("a.service", UNIT).file("/etc/a.conf", word);
+        let builder = builder.file(CONFINE, include_str!("confine.sh"));
         let machine = more(builder).make().unwrap();
+        // A machine has a /tmp of its own, and the tests may be built below the other one.
+        let at = machine.disk().join(PROGRAM.trim_start_matches('/'));
+        std::fs::create_dir_all(at.parent().unwrap()).unwrap();
+        std::fs::copy(program(), at).unwrap();
         machine.start().unwrap();
         machine.wait_until_running().unwrap();
         machine.run_well(["mkdir", "-p", "/var/lib/tread"]).unwrap();
@@ -92,20 +102,19 @@ impl Bed {
 
     /// The words that run something confined: with all that an agent is given, and no more.
     pub(crate) fn confined(args: &[&str]) -> Vec<String> {
-        Bed::confined_program(program().to_str().unwrap(), args)
+        Bed::confined_program(PROGRAM, args)
     }
 
     fn confined_program(program: &str, args: &[&str]) -> Vec<String> {
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/agent/confine.sh");
         let unshared = ["unshare", "--mount", "--propagation=private", "--pid", "--fork"];
-        let confine = ["--kill-child=KILL", "sh", script, "/tmp/agent", program];
+        let confine = ["--kill-child=KILL", "sh", CONFINE, "/tmp/agent", program];
         let mounts = MOUNTS.iter().map(|mount| mount.path);
         let all = unshared.into_iter().chain(confine).chain(mounts).chain(["--"]);
         all.chain(args.iter().copied()).map(str::to_owned).collect()
     }
 
     pub(crate) fn agent(&self) -> Agent<'_> {
-        self.agent_with(program().to_str().unwrap())
+        self.agent_with(PROGRAM)
     }
 
     /// An agent of another build.

@@ -188,9 +188,8 @@ fn an_admin_who_leaves_the_terminal_does_not_stop_what_was_begun() {
     let plan = plan("one", "two", &reload());
     std::fs::write(root.join("var/plan.json"), serde_json::to_vec(&plan).unwrap()).unwrap();
     bed.hold();
-    let program = program::program().to_str().unwrap();
     let words =
-        [program, "node", "apply", "--config", "/var/next.json", "--plan", "/var/plan.json"];
+        [bed::PROGRAM, "node", "apply", "--config", "/var/next.json", "--plan", "/var/plan.json"];
     let mut admin = bed.machine.command(words.into_iter().chain(["--well-for", "0"])).unwrap();
     let mut admin = admin.spawn().unwrap();
     bed.logs("reload two");
