@@ -10,7 +10,7 @@ mod inbox;
 pub use inbox::Inbox;
 
 use crate::clock::since_boot;
-use crate::journal::stands;
+use crate::journal::{JournalError, standing_id, stands};
 use crate::notices::Notices;
 use crate::operation_unit::{UNIT, UnitError, follow, hand_over, running};
 use crate::orders::{Does, Given};
@@ -75,6 +75,9 @@ pub enum AgentError {
         "{UNIT} ended before the operation did; see tread node status, and journalctl -u {UNIT} on the node"
     )]
     CutShort,
+    /// Nobody knows what stands.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
     /// Orders or permits cannot be read or written.
     #[error("orders and permits: {0}")]
     Files(#[from] io::Error),
@@ -97,9 +100,10 @@ impl Agent<'_> {
             tracing::info!(unit, "an operation is on its way");
             self.attend(unit, None).await?;
         }
-        let last = Progress::read(&self.tree)?;
-        let is_over = last.as_ref().is_some_and(|last| last.phase.is_end());
-        if stands(&self.tree)? && !is_over {
+        let Some(standing) = standing_id(&self.tree)? else { return Ok(()) };
+        let last = Progress::read(&self.tree)?.filter(|last| last.operation == standing);
+        // One that is degraded or waits for a boot stands until somebody says what to do.
+        if last.is_none_or(|last| !last.phase.is_end()) {
             let id = format!("resume-{}", since_boot().as_millis());
             tracing::info!("what stands is gone on with");
             self.carry_out(&Given::new(&id, Does::Resume)).await?;

@@ -56,11 +56,21 @@ pub fn stands(tree: &Tree) -> Result<bool, PathError> {
     Ok(there.is_some())
 }
 
+/// What the operation that stands is called, for whoever does not hold the journal.
+pub fn standing_id(tree: &Tree) -> Result<Option<String>, JournalError> {
+    let Some(state) = tree.folder(STATE)? else { return Ok(None) };
+    Ok(standing::standing(&state)?.map(|standing| standing.record.id))
+}
+
 /// Whether names of the operation that stands are neither all old nor all new right now, for
 /// whoever does not hold the journal.
 pub fn is_mixed(tree: &Tree) -> Result<bool, JournalError> {
     let Some(state) = tree.folder(STATE)? else { return Ok(false) };
     let Some(standing) = standing::standing(&state)? else { return Ok(false) };
+    // All of them were new when that was noted.
+    if standing.direction() == Direction::Forward {
+        return Ok(false);
+    }
     let (mut old, mut new) = (true, true);
     for entry in &standing.record.entries {
         let there = match tree.folder(&entry.folder)? {

@@ -114,11 +114,13 @@ fn carried_out(tree: &Tree, given: Given) -> Result<Ended, NodeError> {
     let of_host = (&host, &label as &Label<'_>);
     let node = this_node(tree, of_host, &manager, (&*permits, terms), &terminal);
     if goes_on.is_some() {
-        let ended = until_told(node.go_on())?;
-        if let Err(error) = &ended {
+        let ended = until_told(node.go_on())?.map_err(NodeError::from);
+        if let Err(error) = &ended
+            && !has_to_wait(error)
+        {
             cut_short(tree, &id, &error.to_string())?;
         }
-        return Ok(ended?);
+        return ended;
     }
     if let Some(ended) = ended_before(tree, &given)? {
         return Ok(ended);
@@ -220,8 +222,10 @@ pub(super) fn resume() -> Result<u8, NodeError> {
     let permits = permits(&tree, &standing.record.id, terms.permits);
     let of_host = (&host, &label as &Label<'_>);
     let node = this_node(&tree, of_host, &manager, (&*permits, terms), &terminal);
-    let ended = until_told(node.go_on())?;
-    if let Err(error) = &ended {
+    let ended = until_told(node.go_on())?.map_err(NodeError::from);
+    if let Err(error) = &ended
+        && !has_to_wait(error)
+    {
         cut_short(&tree, &standing.record.id, &error.to_string())?;
     }
     told(&ended?)

@@ -37,7 +37,8 @@ impl RootArgs {
                 // which settles itself: by its own plan, or while its names are mixed.
                 Err(JournalError::Busy) if self.runs() => {
                     let deadline = Instant::now() + MIXED;
-                    while is_mixed(&tree)? {
+                    // Where it cannot be looked, as while the operation ends, it is looked again.
+                    while is_mixed(&tree).unwrap_or(true) {
                         if Instant::now() >= deadline {
                             return Err(JournalError::Busy.into());
                         }

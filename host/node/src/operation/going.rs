@@ -223,7 +223,8 @@ impl Going<'_> {
             return self.degraded(&why).await;
         }
         // The permit for one boot covers the one by which the node goes back: from the cluster
-        // nobody could help it. One that did not come is asked for anew.
+        // nobody could help it. For a boot that was permitted and did not
+        // come, a permit is asked for again.
         if asked.iter().all(|boot| *boot == self.boot) {
             let act = Act::Boot { because: because.to_owned() };
             let permit = self.node.permit(&self.telling, act).await?;

@@ -29,12 +29,17 @@ const UNIT: &str = "[Service]\n\
 
 /// A config in which the unit's file says this.
 pub(crate) fn config(word: &str) -> Documents {
+    with_files(&format!(r#"{{"path": "/etc/a.conf", "contents": {{"source": "data:,{word}"}}}}"#))
+}
+
+/// A config with these files.
+pub(crate) fn with_files(files: &str) -> Documents {
     let text = format!(
         r#"{{"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
             "metadata": {{"name": "rendered-worker-1",
                           "labels": {{"machineconfiguration.openshift.io/role": "worker"}}}},
-            "spec": {{"config": {{"ignition": {{"version": "3.4.0"}}, "storage": {{"files": [
-                {{"path": "/etc/a.conf", "contents": {{"source": "data:,{word}"}}}}]}}}}}}}}"#
+            "spec": {{"config": {{"ignition": {{"version": "3.4.0"}},
+                                  "storage": {{"files": [{files}]}}}}}}}}"#
     );
     Documents(vec![Document { name: "config.yaml".to_owned(), text }])
 }
@@ -69,9 +74,11 @@ pub(crate) struct Agent<'b> {
 impl Agent<'_> {
     /// As the kernel kills it, or a runtime that lost its patience.
     pub(crate) fn kill(mut self) {
-        let pid = self.bed.pid_of_agent().unwrap();
-        let pid = pid.trim_start_matches("/proc/");
-        self.bed.machine.run_well(["kill", "-KILL", pid]).unwrap();
+        if let Some(pid) = self.bed.pid_of_agent() {
+            let _ = self.bed.machine.run(["kill", "-KILL", pid.trim_start_matches("/proc/")]);
+        } else {
+            self.child.kill().unwrap();
+        }
         self.child.wait().unwrap();
         assert_eq!(self.bed.pid_of_agent(), None, "it is gone");
     }
@@ -131,7 +138,8 @@ impl Bed {
     pub(crate) fn pid_of_agent(&self) -> Option<String> {
         let find = "root=root; for pid in /proc/[0-9]*; do \
             grep -qsx tread $pid/comm && [ -e $pid/$root/tread ] && echo $pid; done; :";
-        let found = self.machine.run_well(["sh", "-c", find]).unwrap();
+        // A machine that goes down takes the agent along.
+        let found = self.machine.run_well(["sh", "-c", find]).ok()?;
         found.lines().next().map(str::to_owned)
     }
 
@@ -194,6 +202,26 @@ impl Bed {
     /// Whether a unit runs.
     pub(crate) fn runs(&self, unit: &str) -> bool {
         self.machine.run(["systemctl", "is-active", unit]).is_ok_and(|said| said.status == Some(0))
+    }
+
+    /// The process that carries an order out, as the tests call it: waits until it is there.
+    pub(crate) fn outer_pid(&self, id: &str) -> rustix::process::Pid {
+        let carries = |cmdline: &str| cmdline.split('\0').rev().nth(1) == Some(id);
+        let find = || {
+            std::fs::read_dir("/proc").unwrap().flatten().find_map(|entry| {
+                let cmdline = std::fs::read_to_string(entry.path().join("cmdline")).ok()?;
+                let pid = entry.file_name().to_str()?.parse().ok()?;
+                let is_it = cmdline.contains("carry-out") && carries(&cmdline);
+                rustix::process::Pid::from_raw(pid).filter(|_| is_it)
+            })
+        };
+        let mut found = None;
+        let there = || {
+            found = find();
+            found.is_some()
+        };
+        self.machine.wait_for("the process of the operation", there).unwrap();
+        found.unwrap()
     }
 
     /// How systemd says that a unit is.
