@@ -82,42 +82,36 @@ fn is_escaped(bytes: &[u8]) -> bool {
 
 /// A token of RFC 2045, and what follows it.
 fn token(bytes: &[u8]) -> (&[u8], &[u8]) {
-    let is_token = |byte: &u8| byte.is_ascii_graphic() && !b"()<>@,;:\\\"/[]?=".contains(byte);
-    let end = bytes.iter().position(|byte| !is_token(byte)).unwrap_or(bytes.len());
+    let end = bytes.iter().position(|byte| !is_token(*byte)).unwrap_or(bytes.len());
     bytes.split_at_checked(end).unwrap_or((bytes, &[]))
+}
+
+/// What may stand in a token: all that is printed, but for blanks and `()<>@,;:\"/[]?=`.
+const fn is_token(byte: u8) -> bool {
+    matches!(byte, b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-' | b'.' | b'0'..=b'9' | b'A'..=b'Z' | b'^'..=b'~')
 }
 
 fn has_control(bytes: &[u8]) -> bool {
     bytes.iter().fold(false, |found, byte| found | (*byte < b' ') | (*byte == 0x7f))
 }
 
-/// Whether all is ASCII that a URL may have unescaped. All of a chunk is looked at,
-/// with no way out in the middle, by one look into a table for each byte: this is
-/// run over all that is compared.
+/// Whether all is ASCII that a URL may have unescaped. All of a chunk is looked at, with no way
+/// out in the middle, so that the compiler can look at many bytes at once: this is run over all
+/// that is compared.
 fn has_only_url_characters(bytes: &[u8]) -> bool {
     const CHUNK: usize = 4096;
-    let odd = |byte: &u8| ODD.get(usize::from(*byte)).copied().unwrap_or(1);
-    bytes.chunks(CHUNK).all(|chunk| chunk.iter().fold(0, |found, byte| found | odd(byte)) == 0)
+    !bytes.chunks(CHUNK).any(|chunk| chunk.iter().fold(false, |found, byte| found | is_odd(*byte)))
 }
 
-/// 1 for each byte that has to be escaped.
-static ODD: [u8; 256] = odd_bytes();
-
-const fn odd_bytes() -> [u8; 256] {
-    let mut table = [0; 256];
-    let (mut rest, mut byte) = (table.as_mut_slice(), 0_u8);
-    while let Some((place, after)) = rest.split_first_mut() {
-        *place = is_odd(byte) as u8;
-        rest = after;
-        byte = byte.wrapping_add(1);
-    }
-    table
-}
-
-/// Whether a byte has to be escaped: a blank or control character, none of ASCII, or
-/// one of `"#<>[\]^`{|}`.
-const fn is_odd(byte: u8) -> bool {
-    matches!(byte, 0..=b' ' | b'"' | b'#' | b'<' | b'>' | b'['..=b'^' | b'`' | b'{'..=b'}' | 0x7f..)
+/// Whether a byte has to be escaped: a blank or control character, none of ASCII, or one of
+/// `"#<>[\]^`{|}`. Two characters that differ in one bit are told by one comparison.
+fn is_odd(byte: u8) -> bool {
+    (byte <= b' ')
+        | (byte >= b'{') & (byte != b'~')
+        | (byte.wrapping_sub(b'[') < 4)
+        | (byte == b'`')
+        | (byte & !1 == b'"')
+        | (byte & !2 == b'<')
 }
 
 #[cfg(test)]
@@ -130,6 +124,14 @@ mod tests {
             let listed = b"<>#\"{}|\\^[]`".contains(&byte);
             let odd = byte <= b' ' || byte >= 0x7f || listed;
             assert_eq!(!has_only_url_characters(&[b'a', byte, b'a']), odd, "{byte:#x}");
+        }
+    }
+
+    #[test]
+    fn of_all_bytes_those_make_a_token_that_the_rfc_does_not_use_otherwise() {
+        for byte in 0..=u8::MAX {
+            let special = b"()<>@,;:\\\"/[]?=".contains(&byte);
+            assert_eq!(is_token(byte), byte.is_ascii_graphic() && !special, "{byte:#x}");
         }
     }
 
