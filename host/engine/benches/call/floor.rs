@@ -27,7 +27,7 @@ const COMPONENT: &str = r#"
   (core instance $i (instantiate $m))
   (type $texts (list (list u8)))
   (func (export "take") (param "texts" $texts)
-    (canon lift (core func $i "take") (memory $i "memory") (realloc (func $i "realloc")))))
+    (canon lift (core func $i "take") (memory (core memory $i "memory")) (realloc (core func $i "realloc")))))
 "#;
 
 /// The component, ready to be called.

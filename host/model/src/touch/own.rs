@@ -10,7 +10,7 @@ mod places;
 mod relations;
 mod says;
 
-use crate::canonical;
+use crate::canonical::{self, units_look_equal};
 use crate::config::{File, NodeConfig, Unit};
 use crate::contents;
 use crate::digest::Digest;
@@ -93,10 +93,15 @@ impl<'c> OwnUnits<'c> {
     /// Of the two configs that are compared.
     pub fn of(old: &'c NodeConfig<'_>, new: &'c NodeConfig<'_>) -> OwnUnits<'c> {
         let mut all = OwnUnits::default();
-        for config in [old, new] {
-            for unit in &config.units {
+        for pair in canonical::join(old.units.iter(), new.units.iter(), |unit| unit.name.as_ref()) {
+            let (before, after) = pair.sides();
+            // Most units are the same on both sides: what they say is looked at once.
+            let is_same = before.zip(after).is_some_and(|(old, new)| units_look_equal(old, new));
+            for unit in before.into_iter().chain(after.filter(|_| !is_same)) {
                 texts_of(unit).for_each(|text| all.add(unit.name.to_string(), text));
             }
+        }
+        for config in [old, new] {
             let places = places(config);
             all.too_much |= places.too_much;
             for (unit, file) in places.files {

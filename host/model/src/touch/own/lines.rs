@@ -4,47 +4,62 @@ use std::borrow::Cow;
 use std::rc::Rc;
 
 /// What systemd takes for space around lines, keys and values.
-const SPACE: [char; 4] = [' ', '\t', '\n', '\r'];
+const fn is_space(character: char) -> bool {
+    matches!(character, ' ' | '\t' | '\n' | '\r')
+}
 
 /// How sections and directives begin that systemd leaves to others.
 const FOREIGN: &str = "X-";
 
 /// One directive of a unit's text.
-pub(super) struct Setting {
+pub(super) struct Setting<'t> {
     pub(super) section: Rc<str>,
-    pub(super) key: String,
-    pub(super) value: String,
+    pub(super) key: Cow<'t, str>,
+    pub(super) value: Cow<'t, str>,
     /// Counted from one: the line on which it ends.
     pub(super) line: usize,
 }
 
 /// The directives of a unit's text as systemd reads them.
-pub(super) fn settings(text: &str) -> impl Iterator<Item = Setting> {
+pub(super) fn settings(text: &str) -> impl Iterator<Item = Setting<'_>> {
     let text = text.trim_start_matches('\u{feff}');
     // To systemd 239 a carriage return is a space, so that both readings count.
-    let older = text.contains(['\r', '\0']).then(|| of_lines(text.split(['\n', '\0'])));
+    let is_odd = memchr::memchr2(b'\r', b'\0', text.as_bytes()).is_some();
+    let older = is_odd.then(|| of_lines(text.split(['\n', '\0'])));
     of_lines(ended_lines(text)).chain(older.into_iter().flatten())
 }
 
-fn of_lines<'t>(all: impl Iterator<Item = &'t str>) -> impl Iterator<Item = Setting> {
-    let mut section: Rc<str> = Rc::from("");
+fn of_lines<'t>(all: impl Iterator<Item = &'t str>) -> impl Iterator<Item = Setting<'t>> {
+    let (mut section, mut is_foreign): (Rc<str>, bool) = (Rc::from(""), false);
     joined(all).filter_map(move |(number, line)| {
-        let line = line.trim_matches(SPACE);
-        if let Some(name) = line.strip_prefix('[') {
+        let plain = line.trim_matches(is_space);
+        if let Some(name) = plain.strip_prefix('[') {
+            is_foreign = name.starts_with(FOREIGN);
             section = Rc::from(name.trim_end_matches(']'));
             return None;
         }
         // As systemd 239 has it: `.include /path`.
-        let line = match line.strip_prefix(".include") {
+        let line = match plain.strip_prefix(".include") {
             Some(path) => Cow::Owned(format!(".include={path}")),
-            None => Cow::Borrowed(line),
+            None => line,
         };
-        let (key, value) = line.split_once('=')?;
-        let [key, value] = [key, value].map(|part| part.trim_matches(SPACE).to_owned());
-        if section.starts_with(FOREIGN) || key.starts_with(FOREIGN) {
+        let (key, value) = key_and_value(line)?;
+        if is_foreign || key.starts_with(FOREIGN) {
             return None;
         }
         Some(Setting { section: Rc::clone(&section), key, value, line: number })
+    })
+}
+
+/// The two sides of the first `=` of a line, without the space around them.
+fn key_and_value(line: Cow<'_, str>) -> Option<(Cow<'_, str>, Cow<'_, str>)> {
+    fn split(line: &str) -> Option<[&str; 2]> {
+        let (key, value) = line.split_at_checked(memchr::memchr(b'=', line.as_bytes())?)?;
+        Some([key, value.strip_prefix('=')?].map(|part| part.trim_matches(is_space)))
+    }
+    Some(match line {
+        Cow::Borrowed(line) => split(line)?.map(Cow::Borrowed).into(),
+        Cow::Owned(line) => split(&line)?.map(|part| Cow::Owned(part.to_owned())).into(),
     })
 }
 
@@ -64,8 +79,10 @@ fn ended_lines(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {
         let text = rest.take()?;
-        let Some(end) = text.find(|it| end_of_line(it) != 0) else { return Some(text) };
-        let (line, behind) = text.split_at(end);
+        let end = memchr::memchr3(b'\n', b'\r', b'\0', text.as_bytes());
+        let Some((line, behind)) = end.and_then(|end| text.split_at_checked(end)) else {
+            return Some(text);
+        };
         let mut seen = 0;
         let ends = behind.chars().map(end_of_line).take_while(|end| {
             let is_first = *end & !seen != 0;
@@ -86,12 +103,12 @@ fn joined<'t>(lines: impl Iterator<Item = &'t str>) -> impl Iterator<Item = (usi
         let mut last = 0;
         for (line, number) in lines.by_ref() {
             last = number;
-            let line = line.trim_start_matches(SPACE);
+            let line = line.trim_start_matches(is_space);
             if line.starts_with(['#', ';']) {
                 continue;
             }
-            let escapes = line.len() - line.trim_end_matches('\\').len();
-            match line.strip_suffix('\\').filter(|_| escapes % 2 == 1) {
+            let goes_on = |line: &&str| (line.len() - line.trim_end_matches('\\').len()) % 2 == 0;
+            match line.strip_suffix('\\').filter(goes_on) {
                 Some(line) => {
                     begun.push_str(line);
                     begun.push(' ');

@@ -41,8 +41,12 @@ pub(super) struct Starts {
 /// What a config has among units.
 pub(super) fn places<'c>(config: &'c NodeConfig<'c>) -> Places<'c> {
     let mut places = Places::default();
-    for file in &config.files {
-        places.files.extend(unit_at(&file.path).map(|unit| (unit, file)));
+    // One source of units may stand in another one.
+    let among_units = unit_sources().flat_map(|directory| files_at(config, directory));
+    let among_units: BTreeMap<&str, &File<'c>> =
+        among_units.map(|(_, file)| (file.path.as_ref(), file)).collect();
+    for (path, file) in among_units {
+        places.files.extend(unit_at(path).map(|unit| (unit, file)));
     }
     let links = links(config);
     let mut steps = 0;

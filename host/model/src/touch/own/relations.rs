@@ -77,8 +77,8 @@ pub(super) struct Relations {
 }
 
 /// What a directive in the text of the unit `name` says of others.
-pub(super) fn of(setting: &Setting, name: &str) -> Option<Relations> {
-    let (section, key, value) = (&*setting.section, setting.key.as_str(), setting.value.as_str());
+pub(super) fn of(setting: &Setting<'_>, name: &str) -> Option<Relations> {
+    let (section, key, value) = (&*setting.section, &*setting.key, &*setting.value);
     let with = |to, from, named| Some(Relations { relation: Relation { to, from }, named });
     // A bare name is Quadlet's: that of a service.
     if key == "ServiceName" {

@@ -35,7 +35,7 @@ pub(super) fn ends(
 ) -> Option<Why> {
     let mut more = None;
     for setting in settings(text) {
-        let (key, value) = (setting.key.as_str(), setting.value.as_str());
+        let (key, value) = (&*setting.key, &*setting.value);
         if let Some(what) = setting_ends(key, value, name) {
             return Some(Why::Ends(what));
         }
@@ -44,7 +44,7 @@ pub(super) fn ends(
         }
         // What is known to end the system says more than that something is not known.
         if more.is_none() && !is_known(&setting.section, key) {
-            let (section, key) = (setting.section.to_string(), setting.key.clone());
+            let (section, key) = (setting.section.to_string(), key.to_owned());
             more = Some(Why::More { section, key, line: setting.line });
         }
     }
@@ -75,12 +75,12 @@ fn setting_ends(key: &str, value: &str, name: &str) -> Option<String> {
 }
 
 fn relation_ends(
-    setting: &Setting,
+    setting: &Setting<'_>,
     name: &str,
     comes: Does,
     is_own_target: impl Fn(&str) -> bool,
 ) -> Option<String> {
-    let key = setting.key.as_str();
+    let key = &*setting.key;
     let relations::Relations { relation, named } = relations::of(setting, name)?;
     let to = relation.to?;
     let does = to.after(comes)?;
