@@ -22,6 +22,7 @@ mod password;
 pub mod path;
 pub mod plan;
 pub mod problem;
+pub mod protocol;
 pub mod read;
 pub mod refuse;
 pub mod rules;

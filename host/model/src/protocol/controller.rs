@@ -1,0 +1,174 @@
+//! The controllers' next act for one node.
+
+use super::act::{Act, Waits};
+use super::finish::{degraded, give_back, is_proved, is_unwell};
+use super::guards::{AllGuards, Guards};
+use super::order::{Disrupts, Order, Phase, Stage};
+use super::prepare::prepare;
+use super::seen::{Seen, Wanted};
+use super::slots::Slot;
+use super::terms::Terms;
+use super::upkeep::{again, held, lease_for, taken_by_another, upkeep, write};
+
+/// What a controller does next for a node.
+pub fn next(seen: &Seen, terms: &Terms) -> Act {
+    next_with::<AllGuards>(seen, terms)
+}
+
+/// The same, with only these guards.
+pub fn next_with<G: Guards>(seen: &Seen, terms: &Terms) -> Act {
+    match decide::<G>(seen, terms) {
+        nothing @ (Act::Wait(_) | Act::Degrade) => nothing,
+        _ if !seen.fresh && G::FRESH => Act::ReadAfresh,
+        act => act,
+    }
+}
+
+fn decide<G: Guards>(seen: &Seen, terms: &Terms) -> Act {
+    match seen.slot {
+        Some(slot) => carry_on::<G>(seen, slot, terms),
+        None => match seen.order.filter(|order| !is_over(seen, order)) {
+            // The slots were lost: what is under way counts again, room or not.
+            Some(order) => {
+                let unavailable = order.disrupts.drains() || is_unwell(seen, &order);
+                take_slot::<G>(seen, Slot { operation: order.operation, unavailable })
+            }
+            None => without_operation::<G>(seen, terms),
+        },
+    }
+}
+
+/// Whether nothing more comes of an order but that the node is given back.
+fn is_over(seen: &Seen, order: &Order) -> bool {
+    let phase = seen.phase_of(order.operation);
+    let is_over = order.stage == Stage::Dropped
+        || matches!(phase, Some(Phase::Done | Phase::TurnedBack | Phase::WentBack));
+    is_over && !is_unwell(seen, order)
+}
+
+/// What an operation left is taken away; then one may begin.
+fn without_operation<G: Guards>(seen: &Seen, terms: &Terms) -> Act {
+    let is_given_back = seen.order.is_none_or(|order| is_proved::<G>(seen, &order));
+    if let Some(left) = give_back::<G>(seen, terms).filter(|_| is_given_back) {
+        return left;
+    }
+    let Some(Wanted { disrupts, .. }) = seen.wanted else { return Act::Wait(Waits::Nothing) };
+    if let Some(waits) = taken_by_another(seen, terms) {
+        return Act::Wait(waits);
+    }
+    let unavailable = disrupts.drains();
+    let room = if unavailable { seen.room } else { seen.soft_room };
+    match room || !G::ROOM {
+        true => take_slot::<G>(seen, Slot { operation: seen.id, unavailable }),
+        false => Act::Wait(Waits::Room),
+    }
+}
+
+fn take_slot<G: Guards>(seen: &Seen, slot: Slot) -> Act {
+    Act::TakeSlot { onto: G::SLOTS_BY_VERSION.then(|| seen.versions.slots.clone()), slot }
+}
+
+/// An operation that has its slot goes on.
+fn carry_on<G: Guards>(seen: &Seen, slot: Slot, terms: &Terms) -> Act {
+    let Some(order) = seen.order.filter(|order| order.operation == slot.operation) else {
+        return give_order::<G>(seen, slot, terms);
+    };
+    match seen.phase_of(order.operation) {
+        Some(Phase::Begun | Phase::NeedsBoot) => return begun::<G>(seen, &order, slot, terms),
+        None | Some(Phase::Waiting) if order.stage != Stage::Dropped => {
+            return not_begun::<G>(seen, &order, terms);
+        }
+        _ => {}
+    }
+    if is_unwell(seen, &order) {
+        return degraded::<G>(seen, terms);
+    }
+    match is_proved::<G>(seen, &order) {
+        true => give_back::<G>(seen, terms).unwrap_or(Act::Wait(Waits::Nothing)),
+        false => upkeep::<G>(seen, &order, terms).unwrap_or(Act::Wait(Waits::Proof)),
+    }
+}
+
+/// The first order of an operation, which needs the Lease.
+fn give_order<G: Guards>(seen: &Seen, slot: Slot, terms: &Terms) -> Act {
+    let before = seen.order;
+    let order = Order {
+        operation: slot.operation,
+        config: seen.newest,
+        disrupts: Disrupts::Nothing,
+        token: before.map_or(0, |before| before.token),
+        stage: Stage::Dropped,
+        given: false,
+        unwell: before.is_some_and(|before| is_unwell(seen, &before)),
+        hands_on: None,
+    };
+    let wanted = seen.wanted.filter(|it| it.disrupts.drains() == slot.unavailable);
+    let wanted = wanted.filter(|_| taken_by_another(seen, terms).is_none());
+    let Some(Wanted { config, disrupts }) = wanted else {
+        // Nobody gives this operation an order any more: only then its slot may go.
+        return write::<G>(seen, order);
+    };
+    let token = match disrupts {
+        Disrupts::Softly | Disrupts::Drain | Disrupts::Reboot if G::LEASE => {
+            match lease_for::<G>(seen, slot.operation, disrupts, terms) {
+                Ok(token) => token,
+                Err(first) => return first,
+            }
+        }
+        _ => order.token.saturating_add(1),
+    };
+    let given = !disrupts.drains();
+    let stage = if given { Stage::Go } else { Stage::Prepare };
+    write::<G>(seen, Order { config, disrupts, token, stage, given, ..order })
+}
+
+/// An order of which the agent has done nothing yet, as far as it said.
+fn not_begun<G: Guards>(seen: &Seen, order: &Order, terms: &Terms) -> Act {
+    if order.stage == Stage::Withdrawn {
+        return match G::AGENTS_WORD {
+            true => Act::Wait(Waits::Agent),
+            false => give_back::<G>(seen, terms).unwrap_or(Act::Wait(Waits::Nothing)),
+        };
+    }
+    if order.given && !G::CARRY_ON {
+        let unavailable = order.disrupts.drains();
+        return take_slot::<G>(seen, Slot { operation: seen.id, unavailable });
+    }
+    let is_old = order.config != seen.newest;
+    if is_old || (held(seen).is_some() && !order.given) {
+        let stage = if order.given { Stage::Withdrawn } else { Stage::Dropped };
+        return write::<G>(seen, Order { stage, ..*order });
+    }
+    goes_on::<G>(seen, order, terms)
+}
+
+/// An order that the agent has begun, and finishes.
+fn begun<G: Guards>(seen: &Seen, order: &Order, slot: Slot, terms: &Terms) -> Act {
+    let phase = seen.phase_of(order.operation);
+    let escalates = phase == Some(Phase::NeedsBoot) && order.disrupts != Disrupts::Reboot;
+    if escalates && !slot.unavailable {
+        return match seen.room || !G::ROOM {
+            true => take_slot::<G>(seen, Slot { unavailable: true, ..slot }),
+            false => upkeep::<G>(seen, order, terms).unwrap_or(Act::Wait(Waits::Room)),
+        };
+    }
+    if escalates {
+        let order = Order { disrupts: Disrupts::Reboot, ..*order };
+        return write::<G>(seen, again(&order));
+    }
+    if order.stage == Stage::Withdrawn {
+        return write::<G>(seen, again(order));
+    }
+    goes_on::<G>(seen, order, terms)
+}
+
+/// The Lease is kept, the node prepared, and the agent waited for.
+fn goes_on<G: Guards>(seen: &Seen, order: &Order, terms: &Terms) -> Act {
+    if let Some(first) = upkeep::<G>(seen, order, terms) {
+        return first;
+    }
+    match order.stage {
+        Stage::Prepare => prepare::<G>(seen, order, terms),
+        Stage::Go | Stage::Withdrawn | Stage::Dropped => Act::Wait(Waits::Agent),
+    }
+}

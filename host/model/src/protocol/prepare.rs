@@ -1,0 +1,40 @@
+//! How a node is cordoned and drained before an agent is given its order.
+
+use super::act::{Act, Waits};
+use super::guards::Guards;
+use super::order::{Order, Stage};
+use super::seen::{Cordon, Seen};
+use super::terms::Terms;
+use super::upkeep::{held, write};
+use std::time::Duration;
+
+/// The next act of preparing a node, whose Lease is held.
+pub(super) fn prepare<G: Guards>(seen: &Seen, order: &Order, terms: &Terms) -> Act {
+    let is_cordoned = seen.cordon == Cordon::Ours(order.operation);
+    if let Some(held) = held(seen) {
+        return Act::Wait(Waits::Held(held));
+    }
+    if !order.disrupts.drains() || (is_cordoned && seen.drained) {
+        return write::<G>(seen, Order { stage: Stage::Go, given: true, ..*order });
+    }
+    let within = within::<G>(seen, order, terms);
+    if within.is_zero() {
+        return write::<G>(seen, Order { hands_on: Some(seen.now.after(terms.pass)), ..*order });
+    }
+    match is_cordoned {
+        true => Act::Evict { within },
+        false => Act::Cordon { operation: order.operation, within },
+    }
+}
+
+/// For how long a replica that read this may cordon and evict: as long as the order says, and
+/// only under the Lease.
+fn within<G: Guards>(seen: &Seen, order: &Order, terms: &Terms) -> Duration {
+    let said = order.hands_on.map_or(Duration::ZERO, |until| until.since(seen.now));
+    let said = said.saturating_sub(terms.drift);
+    let left = seen.lease.map_or(Duration::ZERO, |lease| lease.left(seen.now));
+    match G::ENDS_BEFORE_LEASE && G::LEASE {
+        true => said.min(left.saturating_sub(terms.margin())),
+        false => said,
+    }
+}

@@ -1,0 +1,76 @@
+//! The Lease of an operation: taken, renewed, and taken again where it was lost.
+
+use super::act::{Act, Waits};
+use super::guards::Guards;
+use super::lease::{Holder, Lease};
+use super::order::{Disrupts, Operation, Order, Stage};
+use super::seen::{Cordon, HeldBy, Seen};
+use super::terms::Terms;
+
+/// The token of the Lease, if it is held for this operation for long enough; otherwise what has
+/// to be done first.
+pub(super) fn lease_for<G: Guards>(
+    seen: &Seen,
+    operation: Operation,
+    disrupts: Disrupts,
+    terms: &Terms,
+) -> Result<u32, Act> {
+    let lasts = terms.lease_for(disrupts);
+    let Some(lease) = seen.lease else {
+        // A request that makes one may come again when it is gone: it claims nothing.
+        return Err(Act::MakeLease(Lease::ours(None, 0, seen.now, lasts, terms)));
+    };
+    if G::OTHERS_LEASE && lease.is_anothers(seen.now, terms) {
+        return Err(Act::Wait(Waits::Lease));
+    }
+    let is_ours = lease.holder == Holder::Us(Some(operation));
+    if is_ours && lease.left(seen.now) > lasts.saturating_sub(terms.lease / 3) {
+        return Ok(lease.transitions);
+    }
+    // Others remove Leases, and a new one counts from zero: the order remembers.
+    let last = seen.order.map_or(0, |order| order.token);
+    let token = match is_ours {
+        true => lease.transitions,
+        false => lease.transitions.max(last).saturating_add(1),
+    };
+    let ours = Lease::ours(Some(operation), token, seen.now, lasts, terms);
+    let onto = G::LEASE_BY_VERSION.then(|| seen.versions.lease.clone()).flatten();
+    Err(Act::WriteLease { onto, lease: ours })
+}
+
+/// What the Lease of an order needs, if anything.
+pub(super) fn upkeep<G: Guards>(seen: &Seen, order: &Order, terms: &Terms) -> Option<Act> {
+    if order.disrupts == Disrupts::Nothing || !G::LEASE {
+        return None;
+    }
+    match lease_for::<G>(seen, order.operation, order.disrupts, terms) {
+        Err(first) => Some(first),
+        Ok(token) if token == order.token || !G::TOKEN => None,
+        // Somebody else had the node meanwhile: nothing that was prepared counts.
+        Ok(token) => Some(write::<G>(seen, Order { token, ..again(order) })),
+    }
+}
+
+/// An order that has to be prepared again.
+pub(super) fn again(order: &Order) -> Order {
+    let stage = if order.disrupts.drains() { Stage::Prepare } else { Stage::Go };
+    Order { stage, ..*order }
+}
+
+/// The act that writes an order.
+pub(super) fn write<G: Guards>(seen: &Seen, order: Order) -> Act {
+    Act::WriteOrder { onto: G::ORDER_BY_VERSION.then(|| seen.versions.update.clone()), order }
+}
+
+/// What has to be waited for where somebody else has the node.
+pub(super) fn taken_by_another(seen: &Seen, terms: &Terms) -> Option<Waits> {
+    if seen.lease.is_some_and(|lease| lease.is_anothers(seen.now, terms)) {
+        return Some(Waits::Lease);
+    }
+    held(seen).map(Waits::Held)
+}
+
+/// Whose marks are on the node.
+pub(super) fn held(seen: &Seen) -> Option<HeldBy> {
+    seen.held.or((seen.cordon == Cordon::Anothers).then_some(HeldBy::Cordon))
+}

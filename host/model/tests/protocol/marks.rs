@@ -1,0 +1,170 @@
+//! What is decided from what was read of one node, case by case: who else has it, whose Lease it
+//! is, and how many nodes may be down.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tread_model::digest::Digest;
+use tread_model::protocol::{
+    Act, Config, Cordon, Disrupts, HeldBy, Holder, Lease, Limits, NotNow, Operation, Order, Phase,
+    Question, Report, Seen, Slot, Slots, Stage, Terms, Time, Version, Versions, Waits, Wanted,
+    What, next, permit,
+};
+
+const NEW: Config = Config(Digest([1; 32]));
+const NOW: Time = Time(Duration::from_secs(1_000_000));
+const ONE: Operation = Operation(1);
+const ALL: [HeldBy; 5] =
+    [HeldBy::Cordon, HeldBy::Drain, HeldBy::Maintenance, HeldBy::Autoscaler, HeldBy::Deletion];
+
+fn minutes(count: u64) -> Duration {
+    Duration::from_secs(count * 60)
+}
+
+fn seen(disrupts: Disrupts) -> Seen {
+    let version = || Version(Arc::from("1"));
+    Seen {
+        now: NOW,
+        fresh: true,
+        versions: Versions { slots: version(), lease: None, update: version() },
+        slot: None,
+        soft_room: true,
+        room: true,
+        lease: None,
+        order: None,
+        report: None,
+        cordon: Cordon::No,
+        drained: false,
+        proved: true,
+        held: None,
+        wanted: Some(Wanted { config: NEW, disrupts }),
+        newest: NEW,
+        id: Operation(2),
+    }
+}
+
+fn lease(holder: Holder, renewed: Time, lasts: Duration) -> Lease {
+    Lease { holder, transitions: 3, renewed: Some(renewed), lasts: Some(lasts) }
+}
+
+/// A node whose agent has the order, under a Lease that was just renewed.
+fn under_way(disrupts: Disrupts, phase: Phase) -> Seen {
+    let (token, hands_on) = (3, None);
+    let (stage, given, unwell) = (Stage::Go, true, false);
+    let order =
+        Order { operation: ONE, config: NEW, disrupts, token, stage, given, unwell, hands_on };
+    Seen {
+        slot: Some(Slot { operation: ONE, unavailable: disrupts.drains() }),
+        lease: Some(lease(Holder::Us(Some(ONE)), NOW, minutes(75))),
+        order: Some(order),
+        report: Some(Report { operation: ONE, phase }),
+        cordon: if disrupts.drains() { Cordon::Ours(ONE) } else { Cordon::No },
+        drained: true,
+        ..seen(disrupts)
+    }
+}
+
+#[test]
+fn a_node_that_somebody_else_has_is_left_alone_by_every_plan() {
+    for disrupts in [Disrupts::Nothing, Disrupts::Softly, Disrupts::Drain, Disrupts::Reboot] {
+        assert!(matches!(next(&seen(disrupts), &Terms::default()), Act::TakeSlot { .. }));
+        for held in ALL {
+            let seen = Seen { held: Some(held), ..seen(disrupts) };
+            assert_eq!(next(&seen, &Terms::default()), Act::Wait(Waits::Held(held)));
+        }
+        let seen = Seen { cordon: Cordon::Anothers, ..seen(disrupts) };
+        assert_eq!(next(&seen, &Terms::default()), Act::Wait(Waits::Held(HeldBy::Cordon)));
+    }
+}
+
+#[test]
+fn marks_of_others_stop_a_node_before_its_next_step() {
+    for held in ALL {
+        let (phase, terms) = (Phase::Begun, Terms::default());
+        let seen = Seen { held: Some(held), ..under_way(Disrupts::Reboot, phase) };
+        let question = Question { operation: ONE, what: What::Boot, number: 7 };
+        assert_eq!(permit(&seen, &question, &terms), Err(NotNow::Held(held)));
+        let order = seen.order.map(|it| Order { stage: Stage::Prepare, given: false, ..it });
+        let seen = Seen { order, report: None, ..seen };
+        let Act::WriteOrder { order, .. } = next(&seen, &terms) else { panic!("{held:?}") };
+        assert_eq!(order.stage, Stage::Dropped);
+    }
+}
+
+#[test]
+fn a_permit_ends_before_the_lease_with_all_that_it_lets_begin() {
+    let terms = Terms::default();
+    let allowed = |seen: &Seen, what| {
+        permit(seen, &Question { operation: ONE, what, number: 7 }, &terms).map(|it| it.lasts)
+    };
+    let reboot = under_way(Disrupts::Reboot, Phase::Begun);
+    // 75 minutes of Lease, less 45 for the boot, 11 for other clocks and 1 for the node's own.
+    assert_eq!(allowed(&reboot, What::Boot), Ok(minutes(18)));
+    assert_eq!(allowed(&reboot, What::Unit), Ok(minutes(57)));
+    let late = Seen { now: NOW.after(minutes(18)), ..reboot.clone() };
+    assert_eq!(allowed(&late, What::Boot), Err(NotNow::TooShort));
+    let cached = Seen { fresh: false, ..reboot.clone() };
+    assert_eq!(allowed(&cached, What::Boot), Err(NotNow::ReadAfresh));
+    let older = Seen { newest: Config(Digest([2; 32])), ..reboot };
+    assert_eq!(allowed(&older, What::Write), Err(NotNow::NewerConfig));
+    assert_eq!(allowed(&older, What::Boot), Ok(minutes(18)));
+    let soft = under_way(Disrupts::Softly, Phase::NeedsBoot);
+    assert_eq!(allowed(&soft, What::Boot), Err(NotNow::NotOrdered));
+    assert!(terms.are_possible());
+}
+
+#[test]
+fn a_lease_of_another_one_counts_until_it_has_ended_by_every_clock() {
+    let terms = Terms::default();
+    for (what, renewed, lasts, counts) in [
+        ("just renewed", NOW, minutes(5), true),
+        ("ended a minute ago, by this clock", NOW.before(minutes(6)), minutes(5), true),
+        ("ended 12 minutes ago", NOW.before(minutes(17)), minutes(5), false),
+        ("renewed in the future, as it seems", NOW.after(minutes(10)), minutes(5), true),
+    ] {
+        let lease = lease(Holder::Other, renewed, lasts);
+        assert_eq!(lease.is_anothers(NOW, &terms), counts, "{what}");
+        let seen = Seen { lease: Some(lease), ..seen(Disrupts::Nothing) };
+        let waits = next(&seen, &terms) == Act::Wait(Waits::Lease);
+        assert_eq!(waits, counts, "{what}");
+    }
+    let never = Lease { renewed: None, ..lease(Holder::Other, NOW, minutes(5)) };
+    assert!(!never.is_anothers(NOW, &terms));
+}
+
+#[test]
+fn nodes_that_are_down_for_any_reason_count_once() {
+    let slot = |unavailable| Slot { operation: ONE, unavailable };
+    let slots = Slots::default().with("a1", "a", slot(true)).with("b1", "b", slot(false));
+    let room = |node, pool, softly, limits, down: &[(&'static str, &'static str)]| {
+        let down: BTreeMap<&str, &str> = down.iter().copied().collect();
+        slots.has_room(&node, &pool, softly, limits, &down)
+    };
+    let limits = |pool, all| Limits { pool, all, soft: 1 };
+    for (what, has, node, pool, softly, limits, down) in [
+        ("the pool is full", false, "a2", "a", false, limits(1, 9), &[][..]),
+        ("another pool is not", true, "b2", "b", false, limits(1, 9), &[]),
+        ("all pools are full", false, "b2", "b", false, limits(1, 1), &[]),
+        ("a node that is down counts", false, "b2", "b", false, limits(1, 9), &[("b9", "b")]),
+        ("once", true, "a2", "a", false, limits(2, 2), &[("a1", "a")]),
+        ("its own does not", true, "b2", "b", false, limits(1, 2), &[("b2", "b")]),
+        ("softly, by itself", false, "b2", "b", true, limits(9, 9), &[]),
+        ("softly, in another pool", true, "a2", "a", true, limits(1, 1), &[]),
+    ] {
+        assert_eq!(room(node, pool, softly, limits, down), has, "{what}");
+    }
+    let left = slots.clone().without(&"a1", Operation(9));
+    assert_eq!(left, slots, "the slot of another operation stays");
+    assert_eq!(left.without(&"a1", ONE).of(&"a1"), None);
+}
+
+#[test]
+fn a_node_that_failed_is_tried_again_without_giving_its_slot_back() {
+    let failed = under_way(Disrupts::Reboot, Phase::Degraded);
+    let Act::TakeSlot { slot, .. } = next(&failed, &Terms::default()) else { panic!() };
+    assert_eq!(slot, Slot { operation: failed.id, unavailable: true });
+    let left = Seen { wanted: None, ..failed };
+    assert!(matches!(next(&left, &Terms::default()), Act::ReleaseLease { .. }));
+    let left = Seen { lease: None, ..left };
+    assert_eq!(next(&left, &Terms::default()), Act::Degrade);
+}
