@@ -135,7 +135,9 @@ impl Steps<'_> {
             let mut next = *world;
             next.nodes[at].permit = Some(Counter { left, lag: ask.lag });
             next.nodes[at].asks = None;
-            next.nodes[at].wire = None;
+            if !self.bounds.late_orders {
+                next.nodes[at].wire = None;
+            }
             self.add(true, || format!("the permit comes to node {at}: {left} are left"), next);
         }
     }

@@ -34,7 +34,7 @@ pub(crate) struct Bounds {
     pub(crate) retries: u8,
     /// How often an agent dies.
     pub(crate) agent_crashes: u8,
-    /// Whether an order comes late to an agent, or again.
+    /// Whether an order comes late to an agent, or again, and a permit again.
     pub(crate) late_orders: bool,
     /// Whether a replica may read one object long before the others.
     pub(crate) torn_reads: bool,

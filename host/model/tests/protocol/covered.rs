@@ -47,7 +47,9 @@ fn three_nodes_whose_steps_fail_while_a_newer_config_comes() {
 #[test]
 fn two_nodes_at_a_time() {
     let limits = Limits { pool: 1, all: 2, soft: 2 };
-    holds(&Bounds { limits, ..three(1, Disrupts::Softly) });
+    let two = Bounds { leases_end: false, ..Bounds::quiet(&[0, 0], Disrupts::Softly) };
+    holds(&Bounds { limits, ..two });
+    holds(&three(1, Disrupts::Softly));
     holds(&Bounds { limits, ..three(1, Disrupts::Reboot) });
 }
 
@@ -118,6 +120,8 @@ fn everything_at_once_where_it_is_asked_for() {
         holds(&Bounds { others: 1, torn_reads: true, ..one(2, disrupts) });
         holds(&Bounds { failures: 1, newer: 1, ..three(1, disrupts) });
         holds(&Bounds { failures: 1, newer: 1, ..three(2, disrupts) });
+        let limits = Limits { pool: 1, all: 2, soft: 2 };
+        holds(&Bounds { limits, ..three(1, disrupts) });
         holds(&Bounds { leases_end: true, ..three(2, disrupts) });
     }
 }

@@ -1,0 +1,15 @@
+//! Who is next in a pool, who waits and for whom, and when a node may be begun at all.
+
+mod budget;
+mod node;
+mod turns;
+mod wave;
+mod why;
+mod window;
+
+pub use budget::{Budget, MaxUnavailable, cap_of_all};
+pub use node::{Node, State};
+pub use turns::{Pool, Turns, turns};
+pub use wave::soft_limit;
+pub use why::Why;
+pub use window::{BadWindow, Opening, Overrun, Window, WindowText, opening};

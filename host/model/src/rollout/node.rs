@@ -1,0 +1,59 @@
+//! What is known of a node of a pool.
+
+use crate::protocol::{Disrupts, Time};
+
+/// A node of a pool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// Its zone; empty if it has none.
+    pub zone: String,
+    /// Since when it is there.
+    pub since: Time,
+    /// Whether it is Ready, and takes pods.
+    pub ready: bool,
+    /// Whether the replica that leads runs on it.
+    pub leads: bool,
+    /// Whether an admin holds it back.
+    pub paused: bool,
+    /// Whether it comes before all others.
+    pub canary: bool,
+    /// Who else has it, in words.
+    pub held: Option<String>,
+    /// How it stands.
+    pub state: State,
+}
+
+/// How a node stands to the newest config of its pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// It has it.
+    Updated,
+    /// It has an older one, and its plan disrupts it so much.
+    Due(Disrupts),
+    /// It has a slot.
+    UnderWay(Disrupts),
+    /// A step failed, and it waits for its turn to boot.
+    NeedsBoot,
+    /// It failed, or went back from it.
+    Failed,
+}
+
+impl Node {
+    /// Whether it halts the rollout.
+    pub(super) fn has_failed(&self) -> bool {
+        matches!(self.state, State::NeedsBoot | State::Failed)
+    }
+
+    /// Whether it has to be waited for.
+    pub(super) fn is_under_way(&self) -> bool {
+        matches!(self.state, State::UnderWay(_) | State::NeedsBoot)
+    }
+
+    /// Whether it counts as unavailable, for any reason.
+    pub(super) fn is_down(&self) -> bool {
+        let drains = matches!(self.state, State::UnderWay(disrupts) if disrupts.drains());
+        !self.ready || drains || self.state == State::Failed
+    }
+}

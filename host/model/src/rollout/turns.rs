@@ -1,0 +1,152 @@
+//! Whose turn it is in a pool.
+
+use super::budget::{Budget, MaxUnavailable};
+use super::node::{Node, State};
+use super::wave::soft_limit;
+use super::why::Why;
+use crate::protocol::Disrupts;
+use std::fmt;
+
+/// A pool, and what its Rollout says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pool {
+    /// Whether it is paused.
+    pub paused: bool,
+    /// Whether its nodes are those of the control plane.
+    pub control_plane: bool,
+    /// How many of its nodes may be down.
+    pub max_unavailable: MaxUnavailable,
+    /// How many of its nodes may get a soft plan at a time.
+    pub soft_limit: usize,
+    /// How many of them got this config with a soft plan, and are well.
+    pub succeeded: usize,
+    /// After how many failed nodes it halts.
+    pub halt_after: usize,
+    /// When its window opens, in words, where none is open.
+    pub closed: Option<String>,
+}
+
+/// Whose turn it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Turns {
+    /// Nodes that may begin now, in their order.
+    pub next: Vec<String>,
+    /// Nodes that wait, in their order, and why.
+    pub waits: Vec<(String, Why)>,
+}
+
+/// Says whose turn it is.
+pub fn turns(pool: &Pool, nodes: &[Node], budget: Budget) -> Turns {
+    let mut now = Now::new(pool, nodes, budget);
+    let mut due: Vec<(&Node, Disrupts)> = nodes.iter().filter_map(due).collect();
+    due.sort_by_key(|(node, _)| (node.leads, !node.canary, &node.zone, node.since, &node.name));
+    let mut turns = Turns::default();
+    for (node, disrupts) in due {
+        match now.waits(node, disrupts) {
+            Some(why) => turns.waits.push((node.name.clone(), why)),
+            None => {
+                now.begins(node, disrupts);
+                turns.next.push(node.name.clone());
+            }
+        }
+    }
+    turns
+}
+
+fn due(node: &Node) -> Option<(&Node, Disrupts)> {
+    match node.state {
+        State::Due(disrupts) => Some((node, disrupts)),
+        _ => None,
+    }
+}
+
+/// What is so far, with those that may begin.
+struct Now<'n> {
+    pool: &'n Pool,
+    nodes: &'n [Node],
+    budget: Budget,
+    down: Vec<&'n str>,
+    softly: Vec<&'n str>,
+    begun: Vec<&'n str>,
+}
+
+impl<'n> Now<'n> {
+    fn new(pool: &'n Pool, nodes: &'n [Node], budget: Budget) -> Now<'n> {
+        let of = |which: &dyn Fn(&Node) -> bool| {
+            nodes.iter().filter(|node| which(node)).map(|node| node.name.as_str()).collect()
+        };
+        let softly = |node: &Node| matches!(node.state, State::UnderWay(it) if !it.drains());
+        Now {
+            pool,
+            nodes,
+            budget,
+            down: of(&Node::is_down),
+            softly: of(&softly),
+            begun: of(&Node::is_under_way),
+        }
+    }
+
+    fn begins(&mut self, node: &'n Node, disrupts: Disrupts) {
+        let name = node.name.as_str();
+        self.begun.push(name);
+        if !disrupts.drains() {
+            self.softly.push(name);
+        } else if !self.down.contains(&name) {
+            self.down.push(name);
+        }
+    }
+
+    /// Why it is not this node's turn.
+    fn waits(&self, node: &Node, disrupts: Disrupts) -> Option<Why> {
+        let pool = self.pool;
+        let failed = self.all_but(node, Node::has_failed);
+        let canaries = self.all_but(node, |it| it.canary && it.state != State::Updated);
+        match () {
+            () if pool.paused => Some(Why::PoolPaused),
+            () if node.paused => Some(Why::NodePaused),
+            () if failed.len() >= pool.halt_after.max(1) => Some(Why::Halted(failed)),
+            () if let Some(by) = &node.held => Some(Why::Held(by.clone())),
+            () if let Some(opens) = &pool.closed => Some(Why::Window(opens.clone())),
+            () if !node.canary && !canaries.is_empty() => Some(Why::Canary(canaries)),
+            () if pool.control_plane => self.control_plane(node),
+            () => None,
+        }
+        .or_else(|| self.no_room(node, disrupts))
+    }
+
+    /// The control plane goes one at a time, while all its others are Ready.
+    fn control_plane(&self, node: &Node) -> Option<Why> {
+        let others = |it: &Node| !it.ready || self.begun.contains(&it.name.as_str());
+        let others = self.all_but(node, others);
+        (!others.is_empty()).then_some(Why::ControlPlane(others))
+    }
+
+    fn no_room(&self, node: &Node, disrupts: Disrupts) -> Option<Why> {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        if !disrupts.drains() {
+            let most = soft_limit(self.pool.succeeded, self.pool.soft_limit);
+            return (self.softly.len() >= most).then(|| Why::Wave(names(&self.softly)));
+        }
+        let name = node.name.as_str();
+        let down: Vec<&str> = self.down.iter().copied().filter(|other| *other != name).collect();
+        let most = self.pool.max_unavailable.of(self.nodes.len());
+        let all = self.budget.down_elsewhere.saturating_add(down.len());
+        match () {
+            () if down.len() >= most => Some(Why::Pool(names(&down), most)),
+            () if all >= self.budget.all => Some(Why::All(all, self.budget.all)),
+            () => None,
+        }
+    }
+
+    fn all_but(&self, node: &Node, which: impl Fn(&Node) -> bool) -> Vec<String> {
+        let others = self.nodes.iter().filter(|it| it.name != node.name && which(it));
+        others.map(|it| it.name.clone()).collect()
+    }
+}
+
+impl fmt::Display for Turns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.next.iter().try_for_each(|node| writeln!(f, "{node}: next"))?;
+        self.waits.iter().try_for_each(|(node, why)| writeln!(f, "{node}: {why}"))
+    }
+}
