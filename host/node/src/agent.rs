@@ -11,7 +11,6 @@ pub use inbox::Inbox;
 
 use crate::clock::since_boot;
 use crate::journal::{JournalError, standing_id, stands};
-use crate::notices::Notices;
 use crate::operation_unit::{UNIT, UnitError, follow, hand_over, running};
 use crate::orders::{Does, Given};
 use crate::permits::{Act, Answer, Permits, Question, Questions};
@@ -26,6 +25,8 @@ use std::time::Duration;
 
 /// How long a node may take to go down.
 const GOING_DOWN: Duration = Duration::from_secs(600);
+/// How long to wait before it is tried again what did not go on.
+const AGAIN: Duration = Duration::from_secs(10);
 /// How long a permit holds that its giver does not end.
 const PERMIT: Duration = Duration::from_secs(600);
 
@@ -84,8 +85,17 @@ pub enum AgentError {
 }
 
 impl Agent<'_> {
-    /// Serves until it cannot go on.
-    pub async fn run(&self) -> Result<Infallible, AgentError> {
+    /// Serves for ever. What keeps it from that is said, and it is tried again.
+    pub async fn run(&self) -> Infallible {
+        loop {
+            let Err(error) = self.serve().await;
+            let seconds = AGAIN.as_secs();
+            tracing::error!(%error, "it cannot go on, and tries again in {seconds} s");
+            tokio::time::sleep(AGAIN).await;
+        }
+    }
+
+    async fn serve(&self) -> Result<Infallible, AgentError> {
         self.go_on_with_what_stands().await?;
         loop {
             let given = self.orders.next().await?;
@@ -117,7 +127,8 @@ impl Agent<'_> {
             match hand_over(&self.tree, self.manager, self.program, given).await {
                 Ok(()) => tracing::info!(order = %id, "handed over to the host"),
                 // An admin, or a boot, was first.
-                Err(UnitError::Busy(unit)) => {
+                Err(UnitError::Busy { unit, id }) => {
+                    tracing::info!(unit, on_its_way = id, "another operation is first");
                     self.attend(unit, None).await?;
                     continue;
                 }
@@ -153,7 +164,7 @@ impl Agent<'_> {
         unit: &'static str,
         id: Option<&str>,
     ) -> Result<Option<Progress>, AgentError> {
-        let questions = Questions::of(&self.tree)?;
+        let questions = Questions::of(&self.tree);
         let ended = tokio::select! {
             ended = follow(&self.tree, self.manager, (unit, id), self.reporter) => ended?,
             failed = self.answer(&questions) => match failed? {},
@@ -163,13 +174,13 @@ impl Agent<'_> {
     }
 
     async fn answer(&self, questions: &Questions) -> io::Result<Infallible> {
-        let mut notices = Notices::of(&[questions.folder()])?;
         loop {
+            let mut notices = questions.notices()?;
             if let Some(question) = questions.open()? {
                 tokio::select! {
                     answer = self.answered(&question) => questions.answer(&answer)?,
                     // Whoever asked may be gone, and another one there.
-                    changed = until_another(questions, &question, &mut notices) => changed?,
+                    changed = until_another(questions, &question) => changed?,
                 }
             } else {
                 notices.next().await?;
@@ -201,13 +212,12 @@ impl Agent<'_> {
 }
 
 /// Waits until this question is not the open one any more.
-async fn until_another(
-    questions: &Questions,
-    question: &Question,
-    notices: &mut Notices,
-) -> io::Result<()> {
-    while questions.open()?.as_ref() == Some(question) {
+async fn until_another(questions: &Questions, question: &Question) -> io::Result<()> {
+    loop {
+        let mut notices = questions.notices()?;
+        if questions.open()?.as_ref() != Some(question) {
+            return Ok(());
+        }
         notices.next().await?;
     }
-    Ok(())
 }

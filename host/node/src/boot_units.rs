@@ -82,12 +82,12 @@ fn resume() -> String {
          StartLimitIntervalSec=1h\n\
          StartLimitBurst=10\n\
          Wants=dbus.service\n\
-         After=dbus.service systemd-logind.service crio.service containerd.service \
-         kubelet.service\n\
+         After=dbus.service systemd-logind.service remote-fs.target crio.service \
+         containerd.service kubelet.service\n\
          \n\
          [Service]\n\
          Type=exec\n\
-         ExecStart={CURRENT_PATH} node resume\n\
+         ExecStart={CURRENT_PATH} node carry-out\n\
          Restart=on-failure\n\
          RestartSec=30\n\
          RestartPreventExitStatus=5\n\

@@ -1,6 +1,10 @@
 //! From the config last applied to the one at hand: what the journal is given, and
 //! everything that forbids it.
 
+mod in_the_way;
+
+pub use in_the_way::InTheWay;
+
 use crate::applied::{Applied, AppliedError};
 use crate::desired::{Desired, Host, Impossible, desired};
 use crate::documents::Documents;
@@ -65,6 +69,9 @@ pub enum OrderError {
     /// The disk is not as the config wants it that the node is said to have.
     #[error("the node does not have this config: {}; let them stay by --keep, or take the config's by --overwrite", drifted(.0))]
     Differs(Vec<Drift>),
+    /// No order can have it.
+    #[error(transparent)]
+    InTheWay(#[from] InTheWay),
     /// A path leads nowhere.
     #[error(transparent)]
     Path(#[from] PathError),
@@ -130,10 +137,6 @@ pub fn change_to(
     (order, new): (&Order, &NodeConfig<'_>),
 ) -> Result<Change<'static>, OrderError> {
     let mut applied = Applied::read(tree)?.ok_or(OrderError::Unknown)?;
-    for path in &order.accept {
-        let there = if IDS.contains(&path.as_str()) { Seen::Other } else { see(tree, path)? };
-        applied.accepted.insert(path.clone(), there);
-    }
     let old = applied.documents.config()?;
     let Comparison { changes, refusals, settled, from, to, .. } = diff::compare(&old, new)?;
     if !refusals.is_empty() {
@@ -143,6 +146,12 @@ pub fn change_to(
         changes.into_iter().map(|it| it.id).chain(settled.into_iter().map(|it| it.id)).collect();
     order.plan.check((from, to), differs.iter().map(String::as_str))?;
     let (before, after) = (wanted(&old, host)?, wanted(new, host)?);
+    in_the_way::are_of_a_config(&order.accept, (&before, &after))?;
+    for path in &order.accept {
+        let there = if IDS.contains(&path.as_str()) { Seen::Other } else { see(tree, path)? };
+        applied.accepted.insert(path.clone(), there);
+    }
+    in_the_way::no_file_becomes_a_folder(tree, (&before, &after))?;
     let found = drift(tree, &before, &applied.accepted)?;
     if !found.is_empty() {
         return Err(OrderError::Drifted(found));

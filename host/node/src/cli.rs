@@ -16,6 +16,7 @@ mod show;
 mod status;
 mod system;
 mod watch;
+mod words;
 
 pub use agent::{AGENT_EXAMPLES, AgentArgs};
 pub use error::NodeError;
@@ -73,16 +74,16 @@ impl NodeCommand {
     /// Does it.
     pub fn run(&self) -> Result<ExitCode, NodeError> {
         let code = match self {
-            NodeCommand::Apply(args) => args.run()?,
-            NodeCommand::Fetch(args) => args.run()?,
-            NodeCommand::Adopt(args) => args.run()?,
-            NodeCommand::Settle(args) => args.settle()?,
-            NodeCommand::Resume => resume()?,
-            NodeCommand::CarryOut(args) => args.run()?,
-            NodeCommand::Status(args) => args.run()?,
-            NodeCommand::Check(args) => args.check()?,
-            NodeCommand::Watch(args) => args.run()?,
+            NodeCommand::Apply(args) => args.run(),
+            NodeCommand::Fetch(args) => args.run(),
+            NodeCommand::Adopt(args) => args.run(),
+            NodeCommand::Settle(args) => args.settle(),
+            NodeCommand::Resume => resume(),
+            NodeCommand::CarryOut(args) => args.run(),
+            NodeCommand::Status(args) => args.run(),
+            NodeCommand::Check(args) => args.check(),
+            NodeCommand::Watch(args) => args.run(),
         };
-        Ok(ExitCode::from(code))
+        code.map(ExitCode::from).map_err(NodeError::or_not_root)
     }
 }

@@ -23,6 +23,7 @@ mod standing;
 pub use entry::{Entry, Made, Owned, Prepared};
 pub use error::JournalError;
 pub use log::Note;
+pub(crate) use names::STAGE;
 pub use names::STATE;
 pub use record::{Record, SCHEMA};
 pub use standing::{Direction, Standing};
@@ -161,9 +162,12 @@ impl Journal {
         }
         self.or_undone(|| {
             let operation = record::begin(&self.state, record)?;
-            let stages = stage::make(&self.tree, record)?;
+            let stages = stage::make(&self.tree, &self.state, record)?;
             stage::fill(&self.tree, record, &stages, new)?;
-            log::note(&operation, &Note::Staged)?;
+            // Whoever does not find a stage knows then that its mount is not there.
+            if record.stages.iter().any(|path| stage::is_elsewhere(path)) {
+                log::note(&operation, &Note::Staged)?;
+            }
             Ok(Staged { operation, stages })
         })
     }
@@ -218,6 +222,7 @@ impl Journal {
     pub fn settle(&self) -> Result<Option<Settled>, JournalError> {
         let Some(standing) = self.standing()? else {
             record::sweep(&self.state)?;
+            stage::sweep(&self.state)?;
             return Ok(None);
         };
         if standing.is_finished() {
@@ -225,13 +230,18 @@ impl Journal {
             return Ok(None);
         }
         let direction = standing.direction();
-        let Resolved { changed, left } = match direction {
-            Direction::Forward => back::forward(&self.tree, &standing.record)?,
-            Direction::Undone | Direction::Back => back::back(&self.tree, &standing.record)?,
+        let (record, were_staged) = (&standing.record, standing.notes.contains(&Note::Staged));
+        let Resolved { changed, left, away } = match direction {
+            Direction::Forward => back::forward(&self.tree, record, were_staged)?,
+            Direction::Undone | Direction::Back => back::back(&self.tree, record, were_staged)?,
         };
+        if let Some(stage) = away {
+            return Err(JournalError::Away { stage });
+        }
         if direction == Direction::Undone {
-            // Without a note that it is over: on a full disk there is no room for one, and
-            // whoever finds it again finds everything old.
+            // On a full disk there is no room for a note, and whoever finds it again finds
+            // everything old.
+            let _ = self.note(&Note::Finished);
             self.remove(&standing.record)?;
         } else if standing.record.order.is_null() {
             // Nothing follows from it, once its names are right.
@@ -254,8 +264,19 @@ impl Journal {
     /// The operation is over, and what was there before it is forgotten.
     pub fn finish(&self) -> Result<(), JournalError> {
         let Some(standing) = self.standing()? else { return Ok(()) };
-        self.note(&Note::Finished)?;
+        if let Err(error) = self.note(&Note::Finished) {
+            // On a full disk there is room for no note. Without its record it is over too.
+            record::forget(&self.state).map_err(|_| error)?;
+        }
         self.remove(&standing.record)
+    }
+
+    /// The operation is over as it stands: what can be settled was.
+    pub fn give_up(&self) -> Result<(), JournalError> {
+        match self.settle() {
+            Ok(_) | Err(JournalError::Away { .. }) => self.finish(),
+            Err(error) => Err(error),
+        }
     }
 
     fn remove(&self, record: &Record) -> Result<(), JournalError> {

@@ -2,19 +2,20 @@
 //! boots. What has to be known for that is in the journal; nothing else survives.
 
 mod act;
+mod anchors;
 mod going;
 mod node;
 mod os;
 mod prove;
 mod telling;
 
-use crate::api_server;
+use crate::api_server::Server;
 use crate::change::{Adoption, Change, Order, OrderError, change_to};
 use crate::journal::{Direction, Journal, JournalError, Note, Settled};
 use crate::os::{Due, IDS};
 use crate::permits::{Act, Permit};
 use crate::prepare::Ready;
-use crate::progress::{Phase, Progress};
+use crate::progress::{Phase, Progress, StepState};
 use crate::terms::Asked;
 use going::Going;
 pub use node::{Ended, Node, OperationError, Patience, terms_of};
@@ -125,13 +126,15 @@ impl Node<'_> {
         mut ready: Ready<'_>,
         os: Option<Due>,
     ) -> Result<Ended, OperationError> {
+        let reached = self.reached().await;
         let kept = Kept {
             plan: plan.clone(),
             instead: instead.to_owned(),
             boot: self.boot()?,
             well: self.well_units(plan).await?,
             kubelet: crate::kubelet::answers().await,
-            reached: self.reached().await,
+            proven: reached.as_ref().is_some_and(Server::is_known),
+            reached: reached.map(|server| server.address),
             terms: self.terms.clone(),
             os,
         };
@@ -139,23 +142,27 @@ impl Node<'_> {
             .map_err(|error| OperationError::Foreign(error.to_string()))?;
         let telling = Telling::new(self, Progress::new(id, plan.to, &plan.steps));
         telling.phase(Phase::Writing, instead);
+        let writes = plan.steps.iter().position(|step| *step == Step::Write);
+        telling.tell(|it| writes.iter().for_each(|index| it.begins(*index)));
         // One that waits for a boot is over: what it waits for is a part of this one.
         journal.finish()?;
         if let Err(error) = self.write(journal, &telling, &ready).await {
+            telling
+                .tell(|it| writes.iter().for_each(|index| it.ends(*index, StepState::Failed, "")));
             match journal.standing() {
                 Ok(None) => telling.phase(Phase::Refused, &error.to_string()),
                 _ => telling.phase(Phase::Degraded, &not_settled(&error)),
             }
             return Err(error);
         }
+        telling.tell(|it| writes.iter().for_each(|index| it.ends(*index, StepState::Done, "")));
         self.go_on_with(journal).await
     }
 
     /// The API server that this node reaches now, where it has one.
-    async fn reached(&self) -> Option<String> {
-        let own = || api_server::of_kubelet(&self.tree);
-        let address = self.terms.api_server.clone().or_else(own)?;
-        api_server::answers(&address).await.then_some(address)
+    async fn reached(&self) -> Option<Server> {
+        let server = Server::of(&self.tree, self.terms.api_server.as_deref())?;
+        server.answers().await.then_some(server)
     }
 
     /// Stages everything, and changes names only with a permit that still holds then.
@@ -203,7 +210,8 @@ impl Node<'_> {
             Ok(kept) => kept,
             Err(error) => return Err(OperationError::Foreign(error.to_string())),
         };
-        let progress = Progress::new(&standing.record.id, kept.plan.to, &kept.plan.steps);
+        let (id, plan) = (&standing.record.id, &kept.plan);
+        let progress = Progress::of(&self.tree, id, plan.to, &plan.steps);
         let telling = Telling::new(self, progress);
         let Some(settled) = settled else { return Ok(Ended::Nothing) };
         if settled.direction == Direction::Undone {

@@ -2,25 +2,39 @@
 //! followed until it ends. Whoever did so may die meanwhile.
 
 use crate::boot_units::RESUME;
-use crate::journal::{STATE, stands};
+use crate::journal::{STATE, standing_id, stands};
 use crate::notices::Notices;
-use crate::orders::{Does, Given, Handed};
+use crate::orders::{Alone, Does, Given, Handed};
 use crate::program;
 use crate::progress::{Progress, Reporter};
 use crate::systemd::{Lasting, Manager, Problem, Started};
 use crate::tree::{PathError, Tree};
 use std::io;
 use std::path::Path;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
 
 /// What it is called.
 pub const UNIT: &str = "tread-operation.service";
+
+/// How long somebody else may take to hand an order over.
+const HANDING: Duration = Duration::from_secs(30);
+/// How often it is looked whether that one is done.
+const AGAIN: Duration = Duration::from_millis(100);
 
 /// Why an order was not handed over, or is not followed any more.
 #[derive(Debug, thiserror::Error)]
 pub enum UnitError {
     /// One operation at a time.
-    #[error("an operation is on its way ({0}); wait until it is done: tread node status")]
-    Busy(&'static str),
+    #[error(
+        "the node is busy with {id} ({unit}), and this order was not taken; wait until that is done: tread node status"
+    )]
+    Busy {
+        /// The unit that carries it out.
+        unit: &'static str,
+        /// What goes on.
+        id: String,
+    },
     /// A path leads nowhere.
     #[error(transparent)]
     Path(#[from] PathError),
@@ -49,8 +63,10 @@ pub async fn hand_over(
     program: &Path,
     given: &Given,
 ) -> Result<(), UnitError> {
+    let handed = Handed::of(tree)?;
+    let Some(_alone) = alone(&handed).await? else { return Err(busy(tree, UNIT)?) };
     if let Some(unit) = running(manager).await? {
-        return Err(UnitError::Busy(unit));
+        return Err(busy(tree, unit)?);
     }
     let own = {
         let path = program.display().to_string();
@@ -61,17 +77,41 @@ pub async fn hand_over(
         Does::Resume if stands(tree)? => program::current(tree)?.unwrap_or(own),
         _ => own,
     };
-    Handed::of(tree)?.put(given)?;
+    handed.put(given)?;
     let path = program::path_of(&digest);
     let lasting = Lasting {
         unit: UNIT,
         description: "Bring this node to another configuration",
         argv: vec![&path, "node", "carry-out", "--", &given.id],
     };
-    match manager.start_lasting(&lasting).await? {
-        Started::Now => Ok(()),
-        Started::RunsAlready => Err(UnitError::Busy(UNIT)),
+    let why = match manager.start_lasting(&lasting).await {
+        Ok(Started::Now) => return Ok(()),
+        Ok(Started::RunsAlready) => busy(tree, UNIT)?,
+        Err(problem) => problem.into(),
+    };
+    handed.take_back(&given.id)?;
+    Err(why)
+}
+
+/// Waits a moment for whoever else hands an order over: what that one begins is known then.
+async fn alone(handed: &Handed) -> Result<Option<Alone>, PathError> {
+    let deadline = Instant::now() + HANDING;
+    loop {
+        match handed.alone()? {
+            None if Instant::now() < deadline => sleep(AGAIN).await,
+            alone => return Ok(alone),
+        }
     }
+}
+
+/// What goes on in a unit.
+fn busy(tree: &Tree, unit: &'static str) -> Result<UnitError, PathError> {
+    let known = || Ok::<_, PathError>(Progress::read(tree)?.map(|known| known.operation));
+    let id = match standing_id(tree).ok().flatten() {
+        Some(id) => Some(id),
+        None => Handed::ids(tree)?.into_iter().next().map_or_else(known, |id| Ok(Some(id)))?,
+    };
+    Ok(UnitError::Busy { unit, id: id.unwrap_or_else(|| "another order".to_owned()) })
 }
 
 /// The unit that changes this node right now.

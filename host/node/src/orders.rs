@@ -5,12 +5,17 @@ use crate::documents::Documents;
 use crate::journal::STATE;
 use crate::terms::{LONGEST, Terms};
 use crate::tree::{Folder, Owner, PathError, Tree};
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::io;
+use std::os::fd::OwnedFd;
 use tread_model::plan::VerifiablePlan;
 
 /// The version of the file.
 pub const SCHEMA: &str = "tread.dev/order/v1";
+/// Where orders are that were handed over.
+const FOLDER: &str = "/var/lib/tread/node/orders";
 /// More than any order has: a config, and its plan.
 const MOST: u64 = 256 << 20;
 
@@ -79,7 +84,7 @@ pub enum BadOrder {
     #[error(transparent)]
     Path(#[from] PathError),
     /// It is not there any more.
-    #[error("the order {0} is gone: another one took its place; give it again")]
+    #[error("the order {0} is gone: it has ended, or somebody removed it; give it again")]
     Gone(String),
     /// It is not as an order is.
     #[error("it is not an order of this version of tread ({SCHEMA}): {0}")]
@@ -122,7 +127,7 @@ impl Given {
         let given: Given = serde_json::from_slice(bytes).map_err(form)?;
         if !given.terms.are_possible() {
             return Err(BadOrder::Form(format!(
-                "wellFor and cutOff are seconds, {LONGEST} at most"
+                "wellFor, proof and cutOff are seconds, {LONGEST} at most"
             )));
         }
         match is_a_name(&given.id) {
@@ -144,22 +149,50 @@ fn is_a_name(id: &str) -> bool {
 /// The orders that were handed over and are not carried out yet.
 pub struct Handed(Folder);
 
+/// That nobody else hands an order over: for as long as it lives.
+pub struct Alone {
+    _folder: OwnedFd,
+}
+
 impl Handed {
     /// Of this node.
     pub fn of(tree: &Tree) -> Result<Handed, PathError> {
         drop(tree.private_folder(STATE)?);
-        Ok(Handed(tree.private_folder(&format!("{STATE}/orders"))?))
+        Ok(Handed(tree.private_folder(FOLDER)?))
     }
 
-    /// Keeps an order for the unit that carries it out, and forgets all others: only while no
-    /// such unit runs.
+    /// Nobody else hands an order over while this lives; nothing where somebody does.
+    pub fn alone(&self) -> Result<Option<Alone>, PathError> {
+        let failed = |errno: Errno| PathError::io(self.0.path(), errno.into());
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = rustix::fs::openat(&self.0, ".", flags, Mode::empty()).map_err(failed)?;
+        match rustix::fs::flock(&folder, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(Alone { _folder: folder })),
+            Err(Errno::WOULDBLOCK) => Ok(None),
+            Err(errno) => Err(failed(errno)),
+        }
+    }
+
+    /// Keeps an order for the unit that carries it out. Those of others stay: what is carried
+    /// out forgets them when it ends.
     pub fn put(&self, given: &Given) -> Result<(), PathError> {
         let put = || {
-            self.forget()?;
             let owner = Owner { mode: 0o600, ..self.0.own_stat()?.owner };
+            self.0.remove(&given.id)?;
             self.0.create(&given.id, &serde_json::to_vec(given)?, owner, &[])
         };
         put().map_err(|error: io::Error| PathError::io(self.0.path(), error))
+    }
+
+    /// This one was not taken.
+    pub fn take_back(&self, id: &str) -> Result<(), PathError> {
+        self.0.remove(id).map_err(|error| PathError::io(self.0.path(), error))
+    }
+
+    /// The orders that were handed over and have not ended.
+    pub fn ids(tree: &Tree) -> Result<Vec<String>, PathError> {
+        let names = tree.names(FOLDER)?;
+        Ok(names.into_iter().filter(|name| is_a_name(name)).collect())
     }
 
     /// The order of this name.
@@ -244,15 +277,29 @@ mod tests {
     }
 
     #[test]
-    fn an_order_that_was_handed_over_takes_the_place_of_others() {
+    fn an_order_that_is_handed_over_takes_no_other_one_away() {
         let dir = tempfile::tempdir().unwrap();
-        let handed = Handed::of(&Tree::open(dir.path()).unwrap()).unwrap();
-        for id in ["one", "two"] {
+        let tree = Tree::open(dir.path()).unwrap();
+        let handed = Handed::of(&tree).unwrap();
+        for id in ["one", "two", "two"] {
             handed.put(&Given::new(id, Does::Resume)).unwrap();
         }
-        assert_eq!(handed.get("two").unwrap().id, "two");
-        assert!(handed.get("one").unwrap_err().to_string().contains("give it again"));
+        assert_eq!(Handed::ids(&tree).unwrap(), ["one", "two"]);
+        assert_eq!(handed.get("one").unwrap().id, "one");
+        handed.take_back("two").unwrap();
+        assert!(handed.get("two").unwrap_err().to_string().contains("give it again"));
         handed.forget().unwrap();
-        assert!(handed.get("two").is_err());
+        assert!(handed.get("one").is_err());
+    }
+
+    #[test]
+    fn of_two_who_hand_orders_over_at_once_one_is_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let tree = Tree::open(dir.path()).unwrap();
+        let (one, two) = (Handed::of(&tree).unwrap(), Handed::of(&tree).unwrap());
+        let alone = one.alone().unwrap();
+        assert!(alone.is_some() && two.alone().unwrap().is_none());
+        drop(alone);
+        assert!(two.alone().unwrap().is_some());
     }
 }

@@ -1,7 +1,7 @@
 //! From what is wanted to what has to change: everything that can be known to go wrong
 //! does so here, before the first byte is written.
 
-use crate::journal::{Entry, JournalError, Made, Owned, Prepared, Record, STATE};
+use crate::journal::{Entry, JournalError, Made, Owned, Prepared, Record, STAGE, STATE};
 use crate::shadow::{self, Hash, Shadow, ShadowError};
 use crate::tree::{Attribute, Folder, Kind, Owner, PathError, Reached, Seen, Stat, Tree};
 use std::borrow::Cow;
@@ -257,7 +257,7 @@ impl Stages<'_> {
         }
         let at = self.place(folder, mount)?;
         let at = if at == "/" { "" } else { &at };
-        record.stages.push(format!("{at}/.tread-{}", self.id));
+        record.stages.push(format!("{at}/{STAGE}{}", self.id));
         let index = record.stages.len() - 1;
         self.of_mounts.insert(mount, index);
         Ok(index)

@@ -2,7 +2,7 @@
 //! its digest. Which of them is the current one changes only while no operation stands, so
 //! that an operation is finished by the executable that began it.
 
-use crate::tree::{Attribute, Folder, Owner, PathError, Tree};
+use crate::tree::{Attribute, Folder, Kind, Owner, PathError, Tree};
 use std::io;
 use tread_model::digest::Digest;
 
@@ -31,7 +31,11 @@ pub fn install(tree: &Tree, bytes: &[u8]) -> Result<String, PathError> {
     let failed = |error| PathError::io(&path, error);
     let bin = tree.folder_made(FOLDER)?;
     let put = || {
-        if bin.stat(&digest)?.is_none() {
+        let there = bin.stat(&digest)?.map(|stat| stat.kind);
+        if there.is_some_and(|kind| kind != Kind::Folder) {
+            bin.put_aside(&digest)?;
+        }
+        if there != Some(Kind::Folder) {
             bin.make_folder(&digest)?;
             bin.sync()?;
         }
@@ -45,7 +49,7 @@ pub fn install(tree: &Tree, bytes: &[u8]) -> Result<String, PathError> {
         folder.remove(&next)?;
         folder.create(&next, bytes, Owner { mode: 0o755, ..own }, label.as_slice())?;
         folder.sync_file(&next)?;
-        folder.replace(&next, &folder, NAME)?;
+        folder.replace_own(&next, NAME)?;
         folder.sync()
     };
     put().map_err(failed)?;
@@ -94,9 +98,10 @@ fn program_label(folder: &Folder) -> io::Result<Option<Attribute>> {
 pub fn current(tree: &Tree) -> Result<Option<String>, PathError> {
     let failed = |error| PathError::io(CURRENT_PATH, error);
     let Some(bin) = tree.folder(FOLDER)? else { return Ok(None) };
-    match bin.stat(CURRENT).map_err(failed)? {
-        None => Ok(None),
-        Some(_) => bin.link(CURRENT).map(Some).map_err(failed),
+    match bin.stat(CURRENT).map_err(failed)?.map(|stat| stat.kind) {
+        Some(Kind::Link) => bin.link(CURRENT).map(Some).map_err(failed),
+        // Somebody put something else there: it leads nowhere.
+        _ => Ok(None),
     }
 }
 
@@ -111,17 +116,22 @@ pub fn make_current(tree: &Tree, digest: &str) -> Result<(), PathError> {
             let next = format!("{CURRENT}.next");
             bin.remove(&next)?;
             bin.symlink(&next, digest)?;
-            bin.replace(&next, &bin, CURRENT)?;
+            bin.replace_own(&next, CURRENT)?;
             bin.sync()?;
         }
         for name in bin.names()?.iter().filter(|name| is_digest(name) && *name != digest) {
-            let old = bin.folder(name)?;
-            old.names()?.iter().try_for_each(|name| old.remove(name))?;
-            bin.remove_folder(name)?;
+            // What somebody else put there stays.
+            let _ = remove(&bin, name);
         }
         Ok(())
     };
     made().map_err(failed)
+}
+
+fn remove(bin: &Folder, name: &str) -> io::Result<()> {
+    let old = bin.folder(name)?;
+    old.names()?.iter().try_for_each(|name| old.remove(name))?;
+    bin.remove_folder(name)
 }
 
 fn is_digest(name: &str) -> bool {
@@ -153,6 +163,34 @@ mod tests {
         assert_eq!(std::fs::read(at(CURRENT_PATH)).unwrap(), b"two");
         assert!(!at(&path_of(&one)).exists(), "the old one is gone");
         assert_eq!(current(&tree).unwrap(), Some(two));
+    }
+
+    #[test]
+    fn what_stands_in_the_place_of_an_executable_is_put_aside() {
+        let dir = tempfile::tempdir().unwrap();
+        let tree = Tree::open(dir.path()).unwrap();
+        let bin = dir.path().join(FOLDER.trim_start_matches('/'));
+        let digest = Digest::of(b"whole").hex();
+        type InTheWay = fn(&std::path::Path, &str);
+        let all: [InTheWay; 3] = [
+            |bin, digest| std::fs::create_dir_all(bin.join(digest).join("tread/x")).unwrap(),
+            |bin, digest| {
+                std::fs::remove_dir_all(bin.join(digest)).unwrap();
+                std::fs::write(bin.join(digest), "a file").unwrap();
+            },
+            |bin, _| {
+                std::fs::remove_file(bin.join("current")).unwrap();
+                std::fs::create_dir_all(bin.join("current/tread")).unwrap();
+            },
+        ];
+        for in_the_way in all {
+            in_the_way(&bin, &digest);
+            assert_eq!(install(&tree, b"whole").unwrap(), digest);
+            make_current(&tree, &digest).unwrap();
+            let at = dir.path().join(CURRENT_PATH.trim_start_matches('/'));
+            assert_eq!(std::fs::read(at).unwrap(), b"whole");
+        }
+        assert!(bin.join("current.aside/tread").is_dir());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! contents (law 10).
 
 use crate::journal::STATE;
-use crate::tree::{Owner, PathError, Tree};
+use crate::tree::{Kind, Owner, PathError, Tree};
 use serde::{Deserialize, Serialize};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tread_model::digest::Digest;
@@ -132,6 +132,22 @@ impl Progress {
         }
     }
 
+    /// Of an operation that is gone on with: what is known of its steps stays known.
+    pub fn of(tree: &Tree, operation: &str, to: Digest, steps: &[Step]) -> Progress {
+        let mut progress = Progress::new(operation, to, steps);
+        let known = Progress::read(tree).ok().flatten();
+        let is_it = |known: &Progress| {
+            let texts = known.steps.iter().map(|it| &it.step);
+            known.operation == operation && texts.eq(progress.steps.iter().map(|it| &it.step))
+        };
+        if let Some(known) = known.filter(is_it) {
+            for (step, known) in progress.steps.iter_mut().zip(known.steps) {
+                (step.started, step.seconds) = (known.started, known.seconds);
+            }
+        }
+        progress
+    }
+
     /// Of an operation that was not begun.
     pub fn refused(operation: &str, because: &str) -> Progress {
         Progress {
@@ -146,15 +162,18 @@ impl Progress {
     /// A step begins.
     pub fn begins(&mut self, index: usize) {
         if let Some(step) = self.steps.get_mut(index) {
-            (step.state, step.started) = (StepState::Running, Some(now()));
+            step.state = StepState::Running;
+            step.started = step.started.or_else(|| Some(now()));
         }
     }
 
     /// A step ends.
     pub fn ends(&mut self, index: usize, state: StepState, message: &str) {
         if let Some(step) = self.steps.get_mut(index) {
+            // Of one that ended before, as in another process, it is known how long it took.
+            let took = || step.started.map(|started| now().saturating_sub(started));
+            step.seconds = step.seconds.or_else(took);
             step.state = state;
-            step.seconds = step.started.map(|started| now().saturating_sub(started));
             step.message = tread_model::text::one_line_within(message, 1024).0;
         }
     }
@@ -187,7 +206,14 @@ impl Progress {
 
     fn read_from(tree: &Tree, file: &str) -> Result<Option<Progress>, PathError> {
         let path = format!("{STATE}/{file}");
-        let Some(bytes) = tree.read(&path, MOST)? else { return Ok(None) };
+        let failed = |error| PathError::io(&path, error);
+        let Some((folder, name)) = tree.place(&path)? else { return Ok(None) };
+        if folder.stat(name).map_err(failed)?.is_some_and(|stat| stat.kind != Kind::File) {
+            // Somebody put it there: the next operation puts it aside.
+            tracing::warn!(path, "tread keeps a file there, and it is none");
+            return Ok(None);
+        }
+        let Some(bytes) = folder.read(name, MOST).map_err(failed)? else { return Ok(None) };
         // What cannot be read was cut short, or is of another version: nothing depends on it.
         Ok(serde_json::from_slice(&bytes).ok())
     }
@@ -212,7 +238,7 @@ impl Progress {
         let written = || {
             state.remove(next)?;
             state.create(next, &bytes, owner, &[])?;
-            state.replace(next, &state, file)
+            state.replace_own(next, file)
         };
         written().map_err(failed)
     }

@@ -12,6 +12,8 @@ pub struct Terms {
     pub permits: Asked,
     /// For how many seconds a unit has to stay well after it was told.
     pub well_for: u64,
+    /// How many seconds the node may take to prove that it is well after a boot.
+    pub proof: u64,
     /// An API server that the node has to reach afterwards if it reached it before:
     /// `HOST:PORT`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -26,14 +28,14 @@ pub const LONGEST: u64 = 86_400;
 impl Default for Terms {
     fn default() -> Terms {
         let well_for = Limits::default().well_for.as_secs();
-        Terms { permits: Asked::Nobody, well_for, api_server: None, cut_off: 600 }
+        Terms { permits: Asked::Nobody, well_for, proof: 600, api_server: None, cut_off: 600 }
     }
 }
 
 impl Terms {
     /// Whether nothing of it takes for ever.
     pub fn are_possible(&self) -> bool {
-        self.well_for <= LONGEST && self.cut_off <= LONGEST
+        [self.well_for, self.proof, self.cut_off].into_iter().all(|seconds| seconds <= LONGEST)
     }
 
     /// How long things may take that no step gives a deadline.

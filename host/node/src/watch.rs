@@ -16,7 +16,7 @@ mod ways;
 pub use listener::Pace;
 pub use paths::{Told, Watch};
 pub use report::{Differs, Report, State};
-pub use service::{ServiceError, serve};
+pub use service::{ServiceError, System, serve};
 
 #[cfg(test)]
 mod tests;

@@ -148,3 +148,25 @@ fn an_operation_that_cannot_be_gone_on_with_is_given_up_by_who_says_so() {
     let applied = bed.apply(&now, &next, &["--no-drain"]);
     assert!(applied.status.success(), "{applied:?}");
 }
+
+#[test]
+fn an_order_that_was_handed_over_is_shown_before_its_unit_begins() {
+    let bed = Bed::with(&config("one", ""));
+    let said = |args: &[&str]| String::from_utf8(bed.node("status", args).stdout).unwrap();
+    assert!(!said(&[]).contains("next:"));
+    std::fs::create_dir(bed.0.path().join("root/var/lib/tread/node/orders")).unwrap();
+    bed.put("root/var/lib/tread/node/orders/1763840000000-17", "{}");
+    assert!(said(&[]).contains("next: 1763840000000-17 was handed over"), "{}", said(&[]));
+    assert!(said(&["-o", "json"]).contains(r#""handedOver": "1763840000000-17""#));
+}
+
+#[test]
+fn terms_that_no_order_can_have_are_refused() {
+    let one = config("one", "");
+    let bed = Bed::with(&one);
+    for terms in [["--proof", "90000"], ["--well-for", "90000"]] {
+        let refused = bed.apply(&one, &config("two", ""), &terms);
+        let error = String::from_utf8_lossy(&refused.stderr);
+        assert!(error.contains("86400 at most"), "{error}");
+    }
+}

@@ -59,7 +59,7 @@ impl Inbox {
 
 fn refuse(folder: &Folder, name: &str, why: &str) -> io::Result<()> {
     tracing::warn!(file = name, why, "this is no order");
-    folder.replace(name, folder, &format!("{name}{REFUSED}"))
+    folder.replace_own(name, &format!("{name}{REFUSED}"))
 }
 
 impl Orders for Inbox {
@@ -69,10 +69,12 @@ impl Orders for Inbox {
                 // Somebody may have removed the folder, and made another one.
                 let folder = self.folder()?;
                 let mut notices = Notices::of(&[&folder])?;
-                match Inbox::first(&folder)? {
-                    Some(given) => return Ok(given),
-                    None => notices.next().await?,
+                if let Some(given) = Inbox::first(&folder)? {
+                    return Ok(given);
                 }
+                // That a folder is removed is told once nobody has it open.
+                drop(folder);
+                notices.next().await?;
             }
         })
     }
@@ -115,6 +117,32 @@ mod tests {
         assert_eq!(inbox.next().await.unwrap().id, "1");
         inbox.ended("1", None).await.unwrap();
         assert_eq!(inbox.next().await.unwrap().id, "2");
+    }
+
+    #[tokio::test]
+    async fn a_folder_that_somebody_removes_is_there_again_and_its_orders_are_taken() {
+        let dir = tempfile::tempdir().unwrap();
+        let inbox = Inbox::of(&Tree::open(dir.path()).unwrap()).unwrap();
+        let at = dir.path().join(FOLDER.trim_start_matches('/'));
+        let waits = inbox.next();
+        tokio::pin!(waits);
+        for _ in 0..2 {
+            assert!(futures::future::poll_immediate(&mut waits).await.is_none());
+            std::fs::remove_dir_all(&at).unwrap();
+            let made = tokio::time::timeout(std::time::Duration::from_secs(60), async {
+                while !at.is_dir() {
+                    let soon = std::time::Duration::from_millis(10);
+                    assert!(tokio::time::timeout(soon, &mut waits).await.is_err());
+                }
+            });
+            made.await.unwrap();
+        }
+        std::fs::write(at.join("next"), text("1")).unwrap();
+        std::fs::rename(at.join("next"), at.join("1.json")).unwrap();
+        assert_eq!(waits.await.unwrap().id, "1");
+        // It has ended also where the folder is gone by then.
+        std::fs::remove_dir_all(&at).unwrap();
+        inbox.ended("1", None).await.unwrap();
     }
 
     #[tokio::test]

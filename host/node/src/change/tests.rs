@@ -5,6 +5,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod orders;
 mod passwords;
 
 use super::*;

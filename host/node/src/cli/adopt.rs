@@ -72,8 +72,7 @@ impl AdoptArgs {
         } else {
             let journal = Journal::open(&tree)?;
             if self.give_up {
-                journal.settle()?;
-                journal.finish()?;
+                journal.give_up()?;
             }
             journal.write(&adoption.ready.record, &adoption.ready.new)?;
             journal.finish()?;

@@ -10,7 +10,6 @@ use crate::progress::{Progress, Reporter};
 use crate::systemd::{Limits, Manager};
 use crate::tree::Tree;
 use clap::Args;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
@@ -83,7 +82,7 @@ impl AgentArgs {
             let mut told = signal(SignalKind::terminate())?;
             tracing::info!(version = env!("CARGO_PKG_VERSION"), "the agent serves");
             tokio::select! {
-                failed = agent.run() => match failed.map_err(io::Error::other)? {},
+                never = agent.run() => match never {},
                 _ = told.recv() => Ok(ExitCode::SUCCESS),
             }
         })?

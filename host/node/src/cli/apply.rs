@@ -15,7 +15,7 @@ use crate::orders::{Does, Given};
 use crate::permits::{Alone, Permits};
 use crate::prepare::Label;
 use crate::systemd::{Limits, Manager};
-use crate::terms::Terms;
+use crate::terms::{LONGEST, Terms};
 use crate::tree::Tree;
 use clap::Args;
 use std::path::PathBuf;
@@ -62,6 +62,9 @@ pub struct ApplyArgs {
     /// For how many seconds a unit has to stay well after it was told (default: 10)
     #[arg(long, value_name = "SECONDS")]
     well_for: Option<u64>,
+    /// How many seconds the node may take to prove that it is well after a boot (default: 600)
+    #[arg(long, value_name = "SECONDS")]
+    proof: Option<u64>,
     #[command(flatten)]
     root: RootArgs,
 }
@@ -69,6 +72,7 @@ pub struct ApplyArgs {
 impl ApplyArgs {
     pub(super) fn run(&self) -> Result<u8, NodeError> {
         let tree = self.root.tree()?;
+        let terms = self.terms()?;
         let documents = files::documents(&self.config)?;
         let plan = self.plan(&tree, &documents)?;
         let accept = self.accept_drift.as_deref().map_or(Ok(Vec::new()), files::lines)?;
@@ -76,9 +80,6 @@ impl ApplyArgs {
             let plan = Some(Box::new(plan));
             let drained = self.no_drain;
             let order = Does::Apply { config: documents, plan, accept, drained };
-            let (api_server, default) = (self.api_server.clone(), Terms::default());
-            let well_for = self.well_for.unwrap_or(default.well_for);
-            let terms = Terms { api_server, well_for, ..default };
             return by_the_unit(
                 &tree,
                 &Given { terms, ..Given::new(&files::operation_id(), order) },
@@ -110,6 +111,19 @@ impl ApplyArgs {
         let names = change.ready.record.entries.len();
         show::line(&format!("written: {names} names; no unit was told"))?;
         Ok(WELL)
+    }
+
+    fn terms(&self) -> Result<Terms, NodeError> {
+        let (api_server, default) = (self.api_server.clone(), Terms::default());
+        let well_for = self.well_for.unwrap_or(default.well_for);
+        let proof = self.proof.unwrap_or(default.proof);
+        let terms = Terms { api_server, well_for, proof, ..default };
+        match terms.are_possible() {
+            true => Ok(terms),
+            false => Err(NodeError::Said(format!(
+                "--well-for and --proof are seconds, {LONGEST} at most; give less"
+            ))),
+        }
     }
 
     fn plan(&self, tree: &Tree, documents: &Documents) -> Result<VerifiablePlan, NodeError> {

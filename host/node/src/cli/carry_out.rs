@@ -2,6 +2,7 @@
 
 use super::check::of_the_system;
 use super::error::NodeError;
+use super::follow::by_the_unit;
 use super::show::Terminal;
 use super::system::{BUS, NOT_WELL, WELL, blocking, this_node, until_told};
 use super::{files, show};
@@ -10,7 +11,7 @@ use crate::boot_units;
 use crate::change::{Adopt, Order, OrderError, adopt_keeping};
 use crate::documents::{Documents, digest};
 use crate::host::ThisHost;
-use crate::journal::{Journal, JournalError, Standing, stands};
+use crate::journal::{Journal, JournalError, Standing, standing_id, stands};
 use crate::operation::{Ended, OperationError, terms_of};
 use crate::orders::{Does, Given, Handed};
 use crate::os::Wish;
@@ -28,11 +29,14 @@ use tread_model::plan::VerifiablePlan;
 
 pub(super) const RESUME_EXAMPLES: &str = "\
 Examples:
-  tread node resume                  the steps that are left, and the proof that it is well";
+  tread node resume                  the steps that are left, and the proof that it is well
+
+It is carried out by tread-operation.service, also if you leave.";
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
   tread node carry-out 1763840000000-17      an order below /var/lib/tread/node/orders
+  tread node carry-out                       what stands, as tread-resume.service does after a boot
 
 Exit codes:
   0  the node has the new config, or boots to get it
@@ -45,16 +49,17 @@ const RELOAD: Duration = Duration::from_secs(60);
 /// Which order.
 #[derive(Debug, Args)]
 pub struct CarryOutArgs {
-    /// What the order is called
+    /// What the order is called; without one, what stands is gone on with
     #[arg(value_name = "ID")]
-    id: String,
+    id: Option<String>,
 }
 
 impl CarryOutArgs {
     pub(super) fn run(&self) -> Result<u8, NodeError> {
+        let Some(id) = &self.id else { return what_stands() };
         let tree = Tree::open(Path::new("/"))?;
         let handed = Handed::of(&tree)?;
-        let given = handed.get(&self.id)?;
+        let given = handed.get(id)?;
         let ended = carried_out(&tree, given);
         match ended {
             Err(error) if has_to_wait(&error) => {
@@ -63,7 +68,7 @@ impl CarryOutArgs {
             }
             ended => {
                 if let Err(error) = &ended {
-                    cut_short(&tree, &self.id, &error.to_string())?;
+                    cut_short(&tree, id, &error.to_string())?;
                 }
                 handed.forget()?;
                 told(&ended?)
@@ -147,8 +152,7 @@ fn carried_out(tree: &Tree, given: Given) -> Result<Ended, NodeError> {
         Does::Adopt { config, differs, drained, give_up } => {
             if give_up {
                 let journal = Journal::open_soon(tree)?;
-                journal.settle()?;
-                journal.finish()?;
+                journal.give_up()?;
             }
             let of_os = match differs {
                 Adopt::Keep => of_the_system(tree, &Wish::of(&config.config()?))?,
@@ -209,7 +213,17 @@ fn always_allowed(tree: &Tree, config: &Documents) -> Result<VerifiablePlan, Nod
     Ok(VerifiablePlan::always_allowed(from, digest(&config.config()?)?))
 }
 
+/// `tread node resume`: handed over to the unit, as any order.
 pub(super) fn resume() -> Result<u8, NodeError> {
+    let tree = Tree::open(Path::new("/"))?;
+    // One of a newer version is not handed over either.
+    if standing_id(&tree)?.is_none() {
+        return told(&Ended::Nothing);
+    }
+    by_the_unit(&tree, &Given::new(&files::operation_id(), Does::Resume))
+}
+
+fn what_stands() -> Result<u8, NodeError> {
     let tree = Tree::open(Path::new("/"))?;
     let host = ThisHost::read(&tree, true)?;
     let label = |path: &str, kind| host.label(path, kind);

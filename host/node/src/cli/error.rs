@@ -10,6 +10,7 @@ use crate::operation_unit::UnitError;
 use crate::orders::BadOrder;
 use crate::tree::PathError;
 use crate::watch::ServiceError;
+use std::error::Error;
 use std::io;
 use tread_model::plan::PlanFault;
 use tread_model::problem::Problems;
@@ -53,6 +54,9 @@ pub enum NodeError {
     /// Nothing can be watched.
     #[error(transparent)]
     Watch(#[from] ServiceError),
+    /// Whoever runs it may not do it.
+    #[error("{0}; tread changes and reads a node as root: run this as root")]
+    NotRoot(Box<NodeError>),
     /// The system does not answer.
     #[error("{0}")]
     Io(#[from] io::Error),
@@ -67,5 +71,26 @@ impl From<OrderError> for NodeError {
 impl From<JournalError> for NodeError {
     fn from(error: JournalError) -> NodeError {
         NodeError::Operation(error.into())
+    }
+}
+
+impl NodeError {
+    /// The same, with what to do about it where only root may do it.
+    pub(super) fn or_not_root(self) -> NodeError {
+        let mut cause: Option<&(dyn Error + 'static)> = Some(&self);
+        while let Some(error) = cause {
+            let io = error.downcast_ref::<io::Error>();
+            if io.is_some_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+                && !rustix::process::geteuid().is_root()
+            {
+                return NodeError::NotRoot(Box::new(self));
+            }
+            cause = match io {
+                // Its own cause is what it holds.
+                Some(error) => error.get_ref().map(|held| held as &(dyn Error + 'static)),
+                None => error.source(),
+            };
+        }
+        self
     }
 }

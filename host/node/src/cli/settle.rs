@@ -17,10 +17,12 @@ Examples:
 Exit codes:
   0  nothing is half done
   1  it could not be settled
-  5  somebody else changed a name meanwhile: it was left as it is";
+  5  somebody else changed a name meanwhile: it was left as it is; or a mount is not there";
 
 /// How long systemd may take to read its units, while everything else waits for it.
-const RELOAD: Duration = Duration::from_secs(20);
+const RELOAD: Duration = Duration::from_secs(10);
+/// How often it is asked for that.
+const RELOADS: usize = 2;
 
 const UNDONE: &str = "it was cut short before anything took effect";
 /// How long names may be mixed: less than the unit may take.
@@ -50,7 +52,14 @@ impl RootArgs {
                 opened => opened?,
             };
             let standing = journal.standing()?;
-            let settled = journal.settle()?;
+            let settled = match journal.settle() {
+                // Nothing that starts after this needs what is on a mount that is not there.
+                Err(away @ JournalError::Away { .. }) if self.runs() => {
+                    show::line(&format!("settled but for one mount: {away}"))?;
+                    return Ok(NOT_WELL);
+                }
+                settled => settled?,
+            };
             let is_undone = settled.as_ref().is_some_and(|it| it.direction == Direction::Undone);
             if let Some(standing) = standing.as_ref().filter(|_| is_undone) {
                 Progress::ends_here(&tree, &standing.record.id, Phase::WentBack, UNDONE)?;
@@ -75,11 +84,18 @@ impl RootArgs {
             show::line(&format!("left as it is, since somebody else changed it: {path}"))?;
         }
         if self.runs() && settled.changed {
-            // What systemd read of its units before this is older than what is there.
-            let manager = Manager::before_the_bus(Limits::default());
-            // Names are whole whether or not it is heard: whoever goes on tells it again.
-            if let Err(problem) = blocking(manager.daemon_reload(RELOAD))? {
-                show::line(&format!("systemd did not read its units again yet: {problem}"))?;
+            // What systemd read of its units before this is older than what is there. Names are
+            // whole whether or not it is heard: whoever goes on tells it again.
+            for _ in 0..RELOADS {
+                // One that did not answer may never do so on this connection.
+                let manager = Manager::before_the_bus(Limits::default());
+                match blocking(manager.daemon_reload(RELOAD))? {
+                    Ok(()) => break,
+                    Err(problem) => {
+                        let said = "systemd did not read its units again yet";
+                        show::line(&format!("{said}: {problem}"))?;
+                    }
+                }
             }
         }
         Ok(if settled.left.is_empty() { WELL } else { NOT_WELL })

@@ -55,7 +55,12 @@ pub(super) struct Terminal {
 impl Reporter for Terminal {
     fn report(&self, progress: &Progress) {
         let mut told = self.told.borrow_mut();
-        for text in lines(progress) {
+        let mut lines = lines(progress);
+        if progress.phase == Phase::Refused {
+            // It is the error with which the command ends.
+            lines.pop();
+        }
+        for text in lines {
             if !told.contains(&text) {
                 // Whoever cannot read it does not stop it.
                 let _ = line(&text);
@@ -169,12 +174,14 @@ pub(super) fn status_json(
     has: Option<Digest>,
     progress: Option<&Progress>,
     drift: Option<&Report>,
+    begins: Option<&str>,
 ) -> io::Result<()> {
     let status = serde_json::json!({
         "schema": "tread.dev/node-status/v1",
         "config": has,
         "operation": progress,
         "drift": drift,
+        "handedOver": begins,
     });
     line(&serde_json::to_string_pretty(&status)?)
 }

@@ -1,11 +1,14 @@
 //! `tread node status`: the last operation, and how the node stands.
 
 use super::error::NodeError;
-use super::system::{RootArgs, WELL};
-use super::{metrics, show};
+use super::system::{BUS, RootArgs, WELL, blocking};
+use super::{metrics, show, words};
 use crate::applied::Applied;
 use crate::documents::digest;
+use crate::journal::stands;
+use crate::orders::Handed;
 use crate::progress::Progress;
+use crate::systemd::{Limits, Manager};
 use crate::watch::Report;
 use clap::Args;
 use std::io;
@@ -36,13 +39,29 @@ impl StatusArgs {
         };
         let progress = Progress::read(&tree)?;
         let drift = Report::read(&tree)?;
+        // Until its unit began, an order that was handed over is all that is known of it.
+        let handed = Handed::ids(&tree)?;
+        let is_new = |id: &String| progress.as_ref().is_none_or(|known| known.operation != *id);
+        let begins = handed.into_iter().find(is_new).filter(|_| !stands(&tree).unwrap_or(true));
         match self.output.as_deref() {
             Some("prometheus") => {
                 let text = metrics::text(has, progress.as_ref(), drift.as_ref());
                 show::line(text.map_err(io::Error::other)?.trim_end())?;
             }
-            Some(_) => show::status_json(has, progress.as_ref(), drift.as_ref())?,
-            None => show::status(has, progress.as_ref(), drift.as_ref())?,
+            Some(_) => {
+                show::status_json(has, progress.as_ref(), drift.as_ref(), begins.as_deref())?;
+            }
+            None => {
+                show::status(has, progress.as_ref(), drift.as_ref())?;
+                if let Some(progress) = progress.as_ref().filter(|_| self.root.runs()) {
+                    let manager = Manager::new(BUS, Limits::default());
+                    let words = blocking(words::of_what_failed(&manager, progress))?;
+                    words.iter().try_for_each(|text| show::line(text))?;
+                }
+                if let Some(id) = begins {
+                    show::line(&format!("next: {id} was handed over, and begins"))?;
+                }
+            }
         }
         Ok(WELL)
     }

@@ -1,11 +1,16 @@
 //! `tread node watch`: whether the disk stays as the config last applied wants it.
 
 use super::error::NodeError;
-use super::system::{RootArgs, blocking};
+use super::system::{BUS, RootArgs, blocking};
 use crate::desired::Host;
+use crate::drift::Drift;
 use crate::host::ThisHost;
+use crate::operation::drift_of_os;
+use crate::os::{Os, OsLimits, Wish};
+use crate::systemd::{Limits, Manager};
 use crate::watch::{Pace, serve};
 use clap::Args;
+use futures::future::LocalBoxFuture;
 use std::time::Duration;
 
 pub(super) const EXAMPLES: &str = "\
@@ -33,7 +38,21 @@ impl WatchArgs {
             Ok(host) => Ok(Box::new(host) as Box<dyn Host>),
             Err(error) => Err(error.to_string()),
         };
+        let runs = self.root.runs();
+        let system = |wish: Wish| -> LocalBoxFuture<'_, Result<Vec<Drift>, String>> {
+            let tree = &tree;
+            Box::pin(async move {
+                if !runs {
+                    return Ok(Vec::new());
+                }
+                // Nobody keeps a connection to the bus for an hour.
+                let manager = Manager::new(BUS, Limits::default());
+                let (limits, operation) = (OsLimits::default(), "watch");
+                let os = Os { tree, manager: &manager, limits, operation };
+                drift_of_os(&os, &wish).await.map_err(|error| error.to_string())
+            })
+        };
         let pace = Pace { apart: Duration::from_secs(self.apart.into()), ..Pace::default() };
-        match blocking(serve(&tree, &host, pace))?? {}
+        match blocking(serve(&tree, &host, &system, pace))?? {}
     }
 }

@@ -17,19 +17,30 @@ pub(super) struct Resolved {
     pub(super) changed: bool,
     /// Those that somebody else changed.
     pub(super) left: Vec<String>,
+    /// A stage that is not there, where something could be on the same mount that has yet
+    /// to change.
+    pub(super) away: Option<String>,
 }
 
 /// Every name gets its new state; those that somebody else changed are returned.
-pub(super) fn forward(tree: &Tree, record: &Record) -> Result<Resolved, JournalError> {
-    resolve(tree, record, |index, entry| {
+pub(super) fn forward(
+    tree: &Tree,
+    record: &Record,
+    were_staged: bool,
+) -> Result<Resolved, JournalError> {
+    resolve(tree, record, were_staged, |index, entry| {
         let staged = (entry.new != Seen::Absent).then(|| new_name(index));
         (&entry.old, &entry.new, staged)
     })
 }
 
 /// Every name gets its old state; those that somebody else changed are returned.
-pub(super) fn back(tree: &Tree, record: &Record) -> Result<Resolved, JournalError> {
-    let resolved = resolve(tree, record, |index, entry| {
+pub(super) fn back(
+    tree: &Tree,
+    record: &Record,
+    were_staged: bool,
+) -> Result<Resolved, JournalError> {
+    let resolved = resolve(tree, record, were_staged, |index, entry| {
         let staged = (entry.old != Seen::Absent).then(|| old_name(index));
         (&entry.new, &entry.old, staged)
     })?;
@@ -61,15 +72,24 @@ fn way(tree: &Tree, path: &str) -> Result<Option<Folder>, PathError> {
 fn resolve<'r>(
     tree: &Tree,
     record: &'r Record,
+    were_staged: bool,
     states: impl Fn(usize, &'r Entry) -> (&'r Seen, &'r Seen, Option<String>),
 ) -> Result<Resolved, JournalError> {
     let stages = stage::open(tree, record)?;
     let mut left = Vec::new();
+    let mut away = None;
     let mut failed = None;
     let mut touched: BTreeMap<String, Folder> = BTreeMap::new();
     for (index, entry) in record.entries.iter().enumerate() {
         let (wrong, right, staged) = states(index, entry);
         let stage = stages.get(entry.stage).and_then(Option::as_ref);
+        let path = record.stages.get(entry.stage).filter(|_| stage.is_none());
+        if let Some(path) = path.filter(|path| were_staged && stage::is_away(tree, path))
+            && may_be_away(tree, entry, right)
+        {
+            away = away.or(Some(path.clone()));
+            continue;
+        }
         match resolve_one(tree, stage, entry, (wrong, right), (index, staged.as_deref())) {
             Ok(Became::Already) => {}
             Ok(Became::Now(folder)) => drop(touched.insert(folder.path().to_owned(), folder)),
@@ -79,7 +99,19 @@ fn resolve<'r>(
     }
     touched.values().try_for_each(|folder| folder.sync().map_err(io_at(folder.path())))?;
     let changed = !touched.is_empty();
-    failed.map_or(Ok(Resolved { changed, left }), Err)
+    failed.map_or(Ok(Resolved { changed, left, away }), Err)
+}
+
+/// Whether an entry that has no stage any more may be on a mount that is not there: what is
+/// found in its place is not what holds, or nothing is, which says nothing. That a name went
+/// away was on the disk before it was committed.
+fn may_be_away(tree: &Tree, entry: &Entry, right: &Seen) -> bool {
+    if *right == Seen::Absent {
+        return entry.new != Seen::Absent;
+    }
+    let there = way(tree, &entry.folder).ok().flatten();
+    let seen = there.map(|folder| password::see(&folder, &entry.name, entry));
+    !seen.is_some_and(|seen| seen.is_ok_and(|seen| seen == *right))
 }
 
 /// What became of an entry.

@@ -63,6 +63,14 @@ pub enum JournalError {
         /// The other.
         other: String,
     },
+    /// What is on a mount cannot be settled, since it is not mounted.
+    #[error(
+        "{stage} is not there, and with it what a part of the operation needs; mount what it is on, then: tread node resume. If it is gone for good: tread node adopt --give-up"
+    )]
+    Away {
+        /// Where a part of the operation waits.
+        stage: String,
+    },
     /// It may not be done any more.
     #[error("it may not be done now: the permit ended before it was used")]
     Ended,

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "kebab-case")]
 pub enum Note {
-    /// Everything new is on the disk; no name has changed.
+    /// Everything new is on the disk; no name has changed. Noted where a part of it is on
+    /// another mount than tread's own folder.
     Staged,
     /// Every name has changed: the new state holds.
     Committed,

@@ -10,6 +10,9 @@ pub(super) const LOCK: &str = "lock";
 /// More than any record or log has: a file of this size is something else.
 pub(super) const MOST: u64 = 256 << 20;
 
+/// What the name of a stage begins with.
+pub(crate) const STAGE: &str = ".tread-";
+
 /// What stands in a stage, by the index of its entry.
 pub(super) fn new_name(index: usize) -> String {
     format!("{index}.new")

@@ -141,6 +141,14 @@ pub(super) fn resolve(
         Ok(_) | Err(ShadowError::Missing { .. }) => return Ok(false),
         Err(error) => return Err(error.into()),
     }
+    let staged = if is_forward { new_name(index) } else { old_name(index) };
+    let owner = |folder: &Folder, name: &str| {
+        folder.stat(name).map_err(failed).map(|stat| stat.map(|stat| stat.owner))
+    };
+    if right.is_else_as(&there, user) && owner(folder, &entry.name)? == owner(stage, &staged)? {
+        // Nothing has to be written: also where there is no room for it.
+        return put(folder, stage, (index, entry), &staged, (user, wrong)).map_err(failed);
+    }
     let again = again_name(index);
     stage.remove(&again).map_err(failed)?;
     let patched = there.with_hash_from(user, &right, other.as_ref())?;

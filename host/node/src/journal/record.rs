@@ -38,7 +38,8 @@ pub(super) struct Head {
 const OWNER: Owner = Owner { uid: 0, gid: 0, mode: 0o600 };
 
 /// Makes the folder of an operation, with its record. The state before it is whole: a
-/// record that is not complete says that nothing was done.
+/// record that is not complete says that nothing was done. The folder's own name is on the
+/// disk once the stages are.
 pub(super) fn begin(state: &Folder, record: &Record) -> Result<Folder, JournalError> {
     let at = state.path_of(OPERATION);
     sweep(state)?;
@@ -58,9 +59,8 @@ pub(super) fn begin(state: &Folder, record: &Record) -> Result<Folder, JournalEr
         let owner = own(operation.stat(".")?.map_or(OWNER, |stat| stat.owner));
         operation.create(RECORD, &bytes, owner, &[])?;
         operation.sync_file(RECORD)?;
-        operation.append(LOG, b"")?;
+        operation.create(LOG, b"", owner, &[])?;
         operation.sync()?;
-        state.sync()?;
         Ok(operation)
     };
     written().map_err(io_at(&at))
@@ -69,6 +69,16 @@ pub(super) fn begin(state: &Folder, record: &Record) -> Result<Folder, JournalEr
 /// Of whoever runs, for nobody else.
 fn own(folder: Owner) -> Owner {
     Owner { mode: OWNER.mode, ..folder }
+}
+
+/// There is no operation any more, whatever else is left of it.
+pub(super) fn forget(state: &Folder) -> Result<(), JournalError> {
+    let forgotten = || {
+        let operation = state.folder(OPERATION)?;
+        operation.remove(RECORD)?;
+        operation.sync()
+    };
+    forgotten().map_err(io_at(STATE))
 }
 
 /// Removes what is left of an operation that is over, or that never began.

@@ -2,10 +2,12 @@
 
 use super::entry::{Entry, Owned, Prepared};
 use super::error::{JournalError, io_at};
-use super::names::{made_name, new_name, old_name};
+use super::names::{STAGE, STATE, made_name, new_name, old_name};
 use super::password;
 use super::record::Record;
 use crate::tree::{Folder, Kind, PathError, Seen, Stat, Tree};
+use std::collections::BTreeMap;
+use std::io;
 
 /// The folder that an entry stands in.
 pub(super) fn folder_of(tree: &Tree, entry: &Entry) -> Result<Folder, JournalError> {
@@ -27,17 +29,39 @@ pub(super) fn stage_at(stages: &[Folder], index: usize) -> Result<&Folder, Journ
     stages.get(index).ok_or_else(damaged)
 }
 
-/// Makes the stages of an operation.
-pub(super) fn make(tree: &Tree, record: &Record) -> Result<Vec<Folder>, JournalError> {
-    let made = |path: &String| {
+/// Whether a stage is not in tread's own folder.
+pub(super) fn is_elsewhere(path: &str) -> bool {
+    Tree::split(path).is_ok_and(|(folder, _)| folder != STATE)
+}
+
+/// Makes the stages of an operation. First those in tread's own folder, whose names are on
+/// the disk together with that of the operation; the others are found again by its record.
+pub(super) fn make(
+    tree: &Tree,
+    state: &Folder,
+    record: &Record,
+) -> Result<Vec<Folder>, JournalError> {
+    let mut stages = BTreeMap::new();
+    let mut make = |index: usize, path: &String| {
         let missing = || PathError::io(path, std::io::ErrorKind::NotFound.into());
         let (parent, name) = tree.place(path)?.ok_or_else(missing)?;
         parent.make_private_folder(name).map_err(io_at(path))?;
-        let stage = parent.folder(name).map_err(io_at(path))?;
-        parent.sync().map_err(io_at(path))?;
-        Ok(stage)
+        stages.insert(index, parent.folder(name).map_err(io_at(path))?);
+        Ok::<Folder, JournalError>(parent)
     };
-    record.stages.iter().map(made).collect()
+    let all = || record.stages.iter().enumerate();
+    for (index, path) in all().filter(|(_, path)| !is_elsewhere(path)) {
+        make(index, path)?;
+    }
+    state.sync().map_err(io_at(STATE))?;
+    for (index, path) in all().filter(|(_, path)| is_elsewhere(path)) {
+        let parent = make(index, path)?;
+        parent.sync().map_err(io_at(path))?;
+        let own = Tree::split(path).map_or("", |(_, name)| name);
+        // What stands there was left when this mount was not there. It is in nobody's way.
+        let _ = sweep_beside(&parent, own);
+    }
+    Ok(stages.into_values().collect())
 }
 
 /// The stages that are there, and are tread's own: where a user owns the folder that a
@@ -123,20 +147,51 @@ pub(super) fn fill(
 pub(super) fn remove(tree: &Tree, record: &Record) -> Result<(), JournalError> {
     for path in &record.stages {
         let Some((parent, name)) = tree.place(path)? else { continue };
-        let removed = || {
-            if parent.stat(name)?.is_none() {
-                return Ok(());
-            }
-            let stage = parent.folder(name)?;
-            for name in stage.names()? {
-                match stage.stat(&name)?.map(|stat| stat.kind) {
-                    Some(Kind::Folder) => stage.remove_folder(&name)?,
-                    _ => stage.remove(&name)?,
-                }
-            }
-            parent.remove_folder(name)
-        };
-        removed().map_err(io_at(path))?;
+        remove_one(&parent, name).map_err(io_at(path))?;
     }
     Ok(())
+}
+
+/// Removes the stages in tread's own folder that no record names.
+pub(super) fn sweep(state: &Folder) -> Result<(), JournalError> {
+    sweep_beside(state, "").map_err(io_at(STATE))
+}
+
+/// Removes all stages in a folder but one.
+fn sweep_beside(parent: &Folder, but: &str) -> io::Result<()> {
+    let user = rustix::process::geteuid().as_raw();
+    for name in parent.names()?.iter().filter(|name| name.starts_with(STAGE) && *name != but) {
+        let there = parent.stat(name)?;
+        if there.is_some_and(|it| it.kind == Kind::Folder && it.owner.uid == user) {
+            remove_one(parent, name)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a stage is not there that was: its mount is not, or somebody removed it.
+pub(super) fn is_away(tree: &Tree, path: &str) -> bool {
+    let there = || {
+        Ok::<_, PathError>(match tree.place(path)? {
+            Some((parent, name)) => {
+                parent.stat(name).map_err(|error| PathError::io(path, error))?.is_some()
+            }
+            None => false,
+        })
+    };
+    is_elsewhere(path) && matches!(there(), Ok(false))
+}
+
+fn remove_one(parent: &Folder, name: &str) -> io::Result<()> {
+    if parent.stat(name)?.is_none() {
+        return Ok(());
+    }
+    let stage = parent.folder(name)?;
+    for name in stage.names()? {
+        match stage.stat(&name)?.map(|stat| stat.kind) {
+            Some(Kind::Folder) => stage.remove_folder(&name)?,
+            _ => stage.remove(&name)?,
+        }
+    }
+    parent.remove_folder(name)
 }

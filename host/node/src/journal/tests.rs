@@ -6,6 +6,7 @@
 )]
 
 mod attacks;
+mod away;
 #[path = "../../tests/support/cut.rs"]
 mod cut;
 mod disk;
@@ -184,17 +185,22 @@ fn files_that_share_folders_cost_little_more_than_one_sync_each() {
     let path = |index: usize| format!("/etc/{}/{index}.conf", index % 20);
     (0..2000).for_each(|index| bed.file(&path(index), "old"));
     let targets = (0..2000).map(|index| file(&path(index), "new")).collect();
-    // One for each file and each folder, nine for the operation.
-    assert_eq!(syncs_of(&bed, targets), 2000 + 20 + 9);
+    // One for each file and each folder, six for the operation.
+    assert_eq!(syncs_of(&bed, targets), 2000 + 20 + 6);
 }
 
 #[test]
-fn a_folder_that_is_made_costs_one_sync_more() {
+fn folders_that_are_made_are_synced_once_each_within_what_an_operation_may_cost() {
     let bed = Bed::new();
     bed.folder(STATE);
     bed.folder("/etc");
-    // Of the file, of the three folders that are made, and of the one that they are in.
-    assert_eq!(syncs_of(&bed, vec![file("/etc/a/b/c/d.conf", "new")]), 1 + 3 + 1 + 9);
+    // Of the file, of the four folders that are made, and of the one that they are in.
+    let syncs = syncs_of(&bed, vec![file("/etc/a/b/c/d/e.conf", "new")]);
+    assert_eq!(syncs, 1 + 4 + 1 + 6);
+    assert!(syncs <= 2 + 10);
+    // Files in one new folder share its sync.
+    let many = (0..10).map(|index| file(&format!("/etc/new/{index}.conf"), "new")).collect();
+    assert_eq!(syncs_of(&bed, many), 10 + 1 + 1 + 6);
 }
 
 /// How many syncs a whole operation has, to its end.
@@ -331,6 +337,33 @@ fn a_record_of_a_newer_version_is_not_touched_and_names_it() {
     let error = journal.settle().unwrap_err().to_string();
     assert!(error.contains("start tread 9.1.0 or later"), "{error}");
     assert_eq!(bed.snapshot(), before);
+}
+
+#[test]
+fn whether_it_may_be_done_is_looked_at_right_before_the_first_name_changes() {
+    let bed = bed();
+    let old = bed.snapshot();
+    let recorder = Arc::new(Recorder::default());
+    let journal = Journal::open(&bed.witnessed(recorder.clone())).unwrap();
+    let Ready { record, new } = ready(&bed.tree());
+    let staged = journal.stage(&record, &new).unwrap();
+    let mut looked_at = 0;
+    let placed = journal.place_if(&record, &staged, || {
+        looked_at = recorder.all().len();
+        assert_eq!(bed.snapshot(), old, "no name has changed");
+        true
+    });
+    placed.unwrap();
+    let next = &recorder.all()[looked_at];
+    assert!(matches!(next, disk::Recorded::Move(..)), "a name changes at once: {next:?}");
+    // Where it may not, none changes.
+    journal.take_back("", false).unwrap();
+    journal.finish().unwrap();
+    let Ready { record, new } = ready(&bed.tree());
+    let staged = journal.stage(&record, &new).unwrap();
+    let ended = journal.place_if(&record, &staged, || false);
+    assert!(matches!(ended, Err(JournalError::Ended)), "{ended:?}");
+    assert_eq!(bed.snapshot(), old);
 }
 
 #[test]

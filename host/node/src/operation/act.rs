@@ -37,7 +37,7 @@ impl Node<'_> {
     }
 
     /// Whether the host has a file.
-    fn is_there(&self, path: &str) -> bool {
+    pub(super) fn is_there(&self, path: &str) -> bool {
         let seen = crate::drift::see(&self.tree, path);
         seen.is_ok_and(|seen| seen != crate::tree::Seen::Absent)
     }

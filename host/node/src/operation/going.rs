@@ -2,11 +2,12 @@
 
 use super::node::{ENDED, Ended, Kept, Node, OperationError};
 use super::telling::Telling;
-use crate::api_server;
+use crate::api_server::Server;
 use crate::journal::{Journal, Note, Standing};
-use crate::permits::Act;
+use crate::permits::{Act, Permit};
 use crate::progress::Phase;
 use std::time::Duration;
+use tokio::time::Instant;
 use tread_model::plan::Step;
 
 /// The most boots that an operation asks for: one for its plan or for a step that failed,
@@ -88,9 +89,7 @@ impl Going<'_> {
                 if missing.is_some() {
                     return self.waits().await;
                 }
-                // Told first: who finds no operation knows how the last one ended.
-                self.telling.end(Phase::Done, "")?;
-                self.journal.finish()?;
+                self.is_over(Phase::Done, "")?;
                 Ok(Ended::Done)
             }
             // Without a boot that was asked for, a boot is what comes first (law 9).
@@ -106,10 +105,10 @@ impl Going<'_> {
             _ => None,
         });
         let units = self.kept.well.join(", ");
-        let limit = self.node.patience.proof.as_secs() / 60;
+        let limit = self.kept.terms.proof;
         match failed.filter(|_| self.was_booted()) {
             Some(failed) => format!(
-                "{failed}; the node booted for that, and goes back unless these units are well within {limit} minutes: {units}"
+                "{failed}; the node booted for that, and goes back unless these units are well within {limit} s: {units}"
             ),
             None => String::new(),
         }
@@ -134,13 +133,18 @@ impl Going<'_> {
 
     /// The API server that was reached before and is not any more, if it is so.
     async fn cut_off_from(&self) -> Option<String> {
-        let Kept { reached, terms, .. } = &self.kept;
+        let Kept { reached, proven, terms, .. } = &self.kept;
         let address =
             reached.clone().filter(|_| !self.standing.notes.contains(&Note::Unreached))?;
-        if !api_server::answers(&address).await {
+        // By which authority it is known is read anew: the config may have brought another one.
+        let server = Server::of(&self.node.tree, Some(&address));
+        let Some(server) = server.filter(|server| server.is_known() || !proven) else {
+            return Some(address);
+        };
+        if !server.answers().await {
             self.telling.message(&format!("waiting for the API server at {address}"));
             let limit = Duration::from_secs(terms.cut_off);
-            if !api_server::answers_within(&address, limit).await {
+            if !server.answers_within(limit).await {
                 return Some(address);
             }
         }
@@ -170,9 +174,16 @@ impl Going<'_> {
     }
 
     fn went_back(self, because: String) -> Result<Ended, OperationError> {
-        self.telling.end(Phase::WentBack, &because)?;
-        self.journal.finish()?;
+        self.is_over(Phase::WentBack, &because)?;
         Ok(Ended::WentBack { because })
+    }
+
+    /// Told first: who finds no operation knows how the last one ended. On a full disk there is
+    /// room for that only once what was staged is gone.
+    fn is_over(&self, phase: Phase, because: &str) -> Result<(), OperationError> {
+        let told = self.telling.end(phase, because);
+        self.journal.finish()?;
+        Ok(told.or_else(|_| self.telling.end(phase, because))?)
     }
 
     pub(super) async fn back(self) -> Result<Ended, OperationError> {
@@ -225,21 +236,38 @@ impl Going<'_> {
         // The permit for one boot covers the one by which the node goes back: from the cluster
         // nobody could help it. For a boot that was permitted and did not
         // come, a permit is asked for again.
-        if asked.iter().all(|boot| *boot == self.boot) {
-            let act = Act::Boot { because: because.to_owned() };
-            let permit = self.node.permit(&self.telling, act).await?;
-            if !permit.holds() {
-                return Err(OperationError::Forbidden(ENDED.to_owned()));
-            }
-        }
+        let asks = asked.iter().all(|boot| *boot == self.boot);
+        self.trust_anchors_again().await;
+        self.may_boot(asks, because).await?;
         if !is_asked_for {
             self.journal.note(&Note::BootAsked { boot: self.boot.clone() })?;
         }
-        self.telling.phase(Phase::Booting, because);
         let note = |text: String| self.telling.message(&text);
-        let failed = self.node.manager.reboot(self.node.patience.reboot, note, self.node.kernel);
-        let problem = failed.await;
+        let (manager, how) = (self.node.manager, self.node.patience.reboot);
+        let problem = manager.reboot_now(how, note, self.node.kernel).await;
         self.degraded(&problem.to_string()).await
+    }
+
+    /// Waits until nobody inhibits a boot any more, or for too long, with a permit that still
+    /// holds then: one that ended meanwhile is asked for anew.
+    async fn may_boot(&self, asks: bool, because: &str) -> Result<(), OperationError> {
+        let deadline = Instant::now() + self.node.patience.reboot.inhibited;
+        loop {
+            let mut permit = Permit::FOREVER;
+            if asks {
+                let act = Act::Boot { because: because.to_owned() };
+                permit = self.node.permit(&self.telling, act).await?;
+                if !permit.holds() {
+                    return Err(OperationError::Forbidden(ENDED.to_owned()));
+                }
+            }
+            self.telling.phase(Phase::Booting, because);
+            let mut note = |text: String| self.telling.message(&text);
+            self.node.manager.wait_for_inhibitors(deadline, &mut note).await;
+            if permit.holds() {
+                return Ok(());
+            }
+        }
     }
 
     pub(super) async fn degraded(self, because: &str) -> Result<Ended, OperationError> {

@@ -12,7 +12,6 @@ use crate::terms::Terms;
 use crate::tree::{PathError, Tree};
 use serde::{Deserialize, Serialize};
 use std::io;
-use std::time::Duration;
 use tread_model::plan::VerifiablePlan;
 
 /// A node, and all that an operation on it needs.
@@ -40,8 +39,6 @@ pub struct Node<'n> {
 /// How long things may take.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
-    /// How long the node may take to prove that it is well after a boot.
-    pub proof: Duration,
     /// How a boot is asked for.
     pub reboot: Reboot,
     /// How long what changes the operating system may take.
@@ -51,7 +48,7 @@ pub struct Patience {
 impl Default for Patience {
     fn default() -> Patience {
         let (reboot, os) = (Reboot::default(), OsLimits::default());
-        Patience { proof: Duration::from_secs(600), reboot, os }
+        Patience { reboot, os }
     }
 }
 
@@ -144,6 +141,9 @@ pub(super) struct Kept {
     /// The API server that was reached before, and has to be reached afterwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) reached: Option<String>,
+    /// Whether that one proved that it is one.
+    #[serde(default)]
+    pub(super) proven: bool,
     /// On which terms it goes on.
     #[serde(default)]
     pub(super) terms: Terms,

@@ -41,7 +41,7 @@ impl Node<'_> {
 impl Going<'_> {
     /// Whether the node is well; otherwise why not.
     pub(super) async fn proof(&self) -> Result<Result<(), String>, OperationError> {
-        let deadline = Instant::now() + self.node.patience.proof;
+        let deadline = Instant::now() + self.limit_of_proof();
         let disk = match self.was_booted() {
             true => self.disk_is_as_wanted()?,
             // All of it was held against the config right before the write.
@@ -51,10 +51,13 @@ impl Going<'_> {
             return Ok(Err(why));
         }
         // Without a boot each step has proved its own unit already.
-        if self.was_booted()
-            && let Err(why) = self.units_are_well().await
-        {
-            return Ok(Err(why));
+        if self.was_booted() {
+            if let Err(why) = self.anchors_are_trusted().await {
+                return Ok(Err(why));
+            }
+            if let Err(why) = self.units_are_well().await {
+                return Ok(Err(why));
+            }
         }
         while self.kept.kubelet && !kubelet::answers().await {
             if Instant::now() >= deadline {
@@ -63,6 +66,10 @@ impl Going<'_> {
             sleep(AGAIN).await;
         }
         Ok(Ok(()))
+    }
+
+    fn limit_of_proof(&self) -> Duration {
+        Duration::from_secs(self.kept.terms.proof)
     }
 
     /// Whether each name that this operation changed is as it left it; otherwise why not.
@@ -107,7 +114,7 @@ impl Going<'_> {
     /// Whether the units that were well before are well after the boot; otherwise why not.
     /// A systemd that does not answer is no proof.
     async fn units_are_well(&self) -> Result<(), String> {
-        let (manager, limit) = (self.node.manager, self.node.patience.proof);
+        let (manager, limit) = (self.node.manager, self.limit_of_proof());
         // At boot it may have been too early to tell systemd of names that changed.
         manager.daemon_reload(limit.min(RELOAD)).await.map_err(|problem| problem.to_string())?;
         let proven = self.kept.well.iter().map(async |unit| {

@@ -64,23 +64,35 @@ impl ByFile {
     }
 
     async fn answered(&self, act: Act) -> io::Result<Result<Permit, String>> {
-        let folder = folder(&self.tree)?;
-        let mut notices = Notices::of(&[&folder])?;
         self.asked.set(self.asked.get() + 1);
         let (process, now) = (std::process::id(), since_boot().as_nanos());
         let id = format!("{}-{process}-{now}-{}", self.operation, self.asked.get());
         let question = Question { id, operation: self.operation.clone(), act };
-        folder.remove(ANSWER)?;
-        put(&folder, QUESTION, &question)?;
-        let answer = loop {
+        folder(&self.tree)?.remove(ANSWER)?;
+        loop {
+            // Somebody may have removed the folder, and the question with it.
+            let folder = folder(&self.tree)?;
+            let mut notices = Notices::of(&[&folder])?;
             match look::<Answer>(&folder, ANSWER)? {
-                Some(answer) if answer.id == question.id => break answer,
-                _ => notices.next().await?,
+                Some(answer) if answer.id == question.id => {
+                    folder.remove(QUESTION)?;
+                    folder.remove(ANSWER)?;
+                    return Ok(permit(answer));
+                }
+                _ if look::<Question>(&folder, QUESTION)?.as_ref() != Some(&question) => {
+                    match put(&folder, QUESTION, &question) {
+                        // It was removed in this moment.
+                        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                        put => put?,
+                    }
+                }
+                _ => {
+                    // That it is removed is told once nobody has it open.
+                    drop(folder);
+                    notices.next().await?;
+                }
             }
-        };
-        folder.remove(QUESTION)?;
-        folder.remove(ANSWER)?;
-        Ok(permit(answer))
+        }
     }
 }
 
@@ -102,38 +114,41 @@ impl Permits for ByFile {
     }
 }
 
-/// The other side: questions, and their answers.
+/// The other side: questions, and their answers. Somebody may remove the folder at any time:
+/// it is made again.
 pub struct Questions {
-    folder: Folder,
+    tree: Tree,
 }
 
 impl Questions {
     /// Of this node.
-    pub fn of(tree: &Tree) -> io::Result<Questions> {
-        Ok(Questions { folder: folder(tree)? })
+    pub fn of(tree: &Tree) -> Questions {
+        Questions { tree: tree.clone() }
     }
 
-    /// Where a new question is noticed.
-    pub fn folder(&self) -> &Folder {
-        &self.folder
+    /// What changes about them from now on.
+    pub fn notices(&self) -> io::Result<Notices> {
+        Notices::of(&[&folder(&self.tree)?])
     }
 
     /// The question that waits for an answer.
     pub fn open(&self) -> io::Result<Option<Question>> {
-        let Some(question) = look::<Question>(&self.folder, QUESTION)? else { return Ok(None) };
-        let answer = look::<Answer>(&self.folder, ANSWER)?;
+        let folder = folder(&self.tree)?;
+        let Some(question) = look::<Question>(&folder, QUESTION)? else { return Ok(None) };
+        let answer = look::<Answer>(&folder, ANSWER)?;
         Ok(Some(question).filter(|it| answer.is_none_or(|answer| answer.id != it.id)))
     }
 
     /// Answers it.
     pub fn answer(&self, answer: &Answer) -> io::Result<()> {
-        put(&self.folder, ANSWER, answer)
+        put(&folder(&self.tree)?, ANSWER, answer)
     }
 
     /// Nobody asks any more.
     pub fn forget(&self) -> io::Result<()> {
-        self.folder.remove(QUESTION)?;
-        self.folder.remove(ANSWER)
+        let folder = folder(&self.tree)?;
+        folder.remove(QUESTION)?;
+        folder.remove(ANSWER)
     }
 }
 
@@ -150,7 +165,7 @@ fn put(folder: &Folder, name: &str, value: &impl Serialize) -> io::Result<()> {
     let owner = Owner { mode: 0o600, ..folder.own_stat()?.owner };
     folder.remove(&next)?;
     folder.create(&next, &serde_json::to_vec(value)?, owner, &[])?;
-    folder.replace(&next, folder, name)
+    folder.replace_own(&next, name)
 }
 
 #[cfg(test)]

@@ -38,6 +38,16 @@ impl Manager {
         self.journal(&wanted).await.unwrap_or_default()
     }
 
+    /// The last lines of what a unit said, and of what systemd said of it, between two times in
+    /// seconds since 1970; cleaned.
+    pub(crate) async fn excerpt_between(&self, unit: &str, (from, to): (u64, u64)) -> Vec<String> {
+        let Ok(facts) = self.facts(unit).await else { return Vec::new() };
+        let (said, about) = (format!("_SYSTEMD_UNIT={}", facts.id), format!("UNIT={}", facts.id));
+        let (since, until) = (format!("@{from}"), format!("@{to}"));
+        let wanted = ["--since", &since, "--until", &until, &said, "+", &about];
+        self.journal(&wanted).await.unwrap_or_default()
+    }
+
     /// journalctl runs as a unit of the host, so that nothing has to know the journal's
     /// files; a pipe carries what it says.
     async fn journal(&self, wanted: &[&str]) -> Option<Vec<String>> {

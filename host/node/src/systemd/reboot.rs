@@ -77,7 +77,17 @@ impl Manager {
         mut note: impl FnMut(String),
         kernel: impl FnOnce() -> io::Result<()>,
     ) -> Problem {
-        self.wait_for_inhibitors(how.inhibited, &mut note).await;
+        self.wait_for_inhibitors(Instant::now() + how.inhibited, &mut note).await;
+        self.reboot_now(how, note, kernel).await
+    }
+
+    /// As [`Manager::reboot`], whoever inhibits it.
+    pub async fn reboot_now(
+        &self,
+        how: Reboot,
+        mut note: impl FnMut(String),
+        kernel: impl FnOnce() -> io::Result<()>,
+    ) -> Problem {
         for rung in [Rung::Logind, Rung::Target, Rung::Systemd] {
             note(format!("asking {rung} for a boot"));
             match self.ask_rung(rung).await {
@@ -158,8 +168,7 @@ impl Manager {
     }
 
     /// Waits until nobody blocks a shutdown, or the time for that is over.
-    async fn wait_for_inhibitors(&self, limit: Duration, note: &mut impl FnMut(String)) {
-        let deadline = Instant::now() + limit;
+    pub async fn wait_for_inhibitors(&self, deadline: Instant, note: &mut impl FnMut(String)) {
         let rule = MatchRule::builder()
             .msg_type(Kind::Signal)
             .sender(LOGIND)
@@ -180,10 +189,8 @@ impl Manager {
                 .collect();
             let names = tread_model::text::listed(&names, 5);
             if told != blocking {
-                note(format!(
-                    "waiting up to {} s for who inhibits a boot: {names}",
-                    limit.as_secs()
-                ));
+                let seconds = deadline.saturating_duration_since(Instant::now()).as_secs_f64();
+                note(format!("waiting up to {seconds:.0} s for who inhibits a boot: {names}"));
                 told = blocking;
             }
             if !matches!(timeout_at(deadline, changes.next()).await, Ok(Some(_))) {

@@ -109,7 +109,7 @@ impl Report {
             let owner = Owner { mode: 0o600, ..folder.own_stat()?.owner };
             folder.remove(&next)?;
             folder.create(&next, &bytes, owner, &[])?;
-            folder.replace(&next, &folder, file)
+            folder.replace_own(&next, file)
         };
         written().map_err(failed)
     }

@@ -7,9 +7,11 @@ use super::report::{Report, State};
 use crate::applied::Applied;
 use crate::change::wanted;
 use crate::desired::Host;
-use crate::drift::{Accepted, Expected, expected};
+use crate::drift::{Accepted, Drift, Expected, expected};
 use crate::journal::STATE;
+use crate::os::Wish;
 use crate::tree::{PathError, Stat, Tree};
+use futures::future::LocalBoxFuture;
 use std::convert::Infallible;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -53,14 +55,15 @@ impl Situation {
 fn what(
     tree: &Tree,
     host: &dyn Fn() -> Result<Box<dyn Host>, String>,
-) -> Result<(Vec<Expected>, Accepted), String> {
+) -> Result<(Vec<Expected>, Accepted, Wish), String> {
     let applied = Applied::read(tree).map_err(|error| error.to_string())?;
     let unknown = "tread does not know which config this node has: tread node adopt";
     let applied = applied.ok_or(unknown)?;
     let config = applied.documents.config().map_err(|error| error.to_string())?;
     let host = host()?;
     let desired = wanted(&config, host.as_ref()).map_err(|error| error.to_string())?;
-    Ok((expected(&desired).collect(), applied.accepted))
+    let wish = Wish::of(&config);
+    Ok((expected(&desired).collect(), applied.accepted, wish))
 }
 
 fn now() -> Option<u64> {
@@ -68,10 +71,15 @@ fn now() -> Option<u64> {
     since.ok().map(|since| since.as_secs())
 }
 
-/// Watches for ever. `host` says what has to be known of the host, anew for each config.
+/// Says what of the operating system is not as a config wants it; otherwise why nobody knows.
+pub type System<'s> = dyn Fn(Wish) -> LocalBoxFuture<'s, Result<Vec<Drift>, String>> + 's;
+
+/// Watches for ever. `host` says what has to be known of the host, anew for each config;
+/// `system` is asked whenever everything is looked at.
 pub async fn serve(
     tree: &Tree,
     host: &dyn Fn() -> Result<Box<dyn Host>, String>,
+    system: &System<'_>,
     pace: Pace,
 ) -> Result<Infallible, ServiceError> {
     let others = [operation_path(), applied_path()];
@@ -79,13 +87,18 @@ pub async fn serve(
     Report::make_folder(tree)?;
     loop {
         let situation = Situation::of(tree)?;
-        let (state, expected, accepted, message) = match situation.operation {
-            true => (State::Paused, Vec::new(), Accepted::new(), String::new()),
+        let nothing = |why| (Vec::new(), Accepted::new(), Wish::default(), why);
+        let (state, (expected, accepted, wish, message)) = match situation.operation {
+            true => (State::Paused, nothing(String::new())),
             false => match what(tree, host) {
-                Ok((expected, accepted)) => (State::Watching, expected, accepted, String::new()),
-                Err(why) => (State::Waiting, Vec::new(), Accepted::new(), why),
+                Ok((expected, accepted, wish)) => {
+                    (State::Watching, (expected, accepted, wish, String::new()))
+                }
+                Err(why) => (State::Waiting, nothing(why)),
             },
         };
+        let passed = accepted.clone();
+        let mut of_system: Result<Vec<Drift>, String> = Ok(Vec::new());
         let mut watch = Watch::new(tree, expected, accepted, &others, pace);
         let (mut told_before, mut checked) = (None, None);
         // What changed since is heard from here on, or seen now.
@@ -99,12 +112,23 @@ pub async fn serve(
             if all {
                 checked = now();
             }
-            let message = watch.deaf().map_or(message.clone(), |why| {
+            if all && state == State::Watching && !wish.is_none() {
+                of_system = system(wish.clone()).await;
+                if Situation::of(tree)? != situation {
+                    continue;
+                }
+            }
+            let mut message = watch.deaf().map_or(message.clone(), |why| {
                 format!("changes are found within the hour only: {why}")
             });
-            let mut report = Report::new(state, &message);
+            if let Err(why) = &of_system {
+                message = format!("{message} nobody knows how the operating system is: {why}");
+            }
+            let mut report = Report::new(state, message.trim_start());
             if state == State::Watching {
-                report = report.with(watch.drifted(), watch.noted());
+                let is_new = |drift: &&Drift| !passed.contains_key(&drift.path);
+                let of_system = of_system.iter().flatten().filter(is_new);
+                report = report.with(watch.drifted().chain(of_system), watch.noted());
             }
             report.checked = checked;
             if told_before.as_ref() != Some(&report) && report.write(tree).is_ok() {

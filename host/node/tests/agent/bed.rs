@@ -62,6 +62,19 @@ pub(crate) fn reload() -> Vec<Step> {
 
 /// The static program, in the machine.
 pub(crate) const PROGRAM: &str = "/opt/tread-node";
+/// What an admin says.
+pub(crate) const APPLY: [&str; 10] = [
+    PROGRAM,
+    "node",
+    "apply",
+    "--config",
+    "/var/next.json",
+    "--plan",
+    "/var/plan.json",
+    "--well-for",
+    "0",
+    "--no-drain",
+];
 /// What confines it, in the machine.
 const CONFINE: &str = "/opt/confine.sh";
 
@@ -178,6 +191,14 @@ impl Bed {
         let plan = Some(Box::new(plan(from, to, steps)));
         let order = Does::Apply { config: config(to), plan, accept: Vec::new(), drained: false };
         self.order(order, Terms::default())
+    }
+
+    /// Puts what an admin applies where [`APPLY`] looks.
+    pub(crate) fn put_files(&self, from: &str, to: &str, steps: &[Step]) {
+        let root = self.machine.root().unwrap();
+        std::fs::write(root.join("var/next.json"), &config(to).0.first().unwrap().text).unwrap();
+        let plan = serde_json::to_vec(&plan(from, to, steps)).unwrap();
+        std::fs::write(root.join("var/plan.json"), plan).unwrap();
     }
 
     pub(crate) fn progress(&self) -> Option<Progress> {

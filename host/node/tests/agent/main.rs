@@ -9,6 +9,8 @@ mod killed;
 mod mixed;
 #[path = "../support/program.rs"]
 mod program;
+mod removed;
+mod seen;
 mod standing;
 mod versions;
 
@@ -183,15 +185,9 @@ fn an_admin_who_leaves_the_terminal_does_not_stop_what_was_begun() {
     let agent = bed.agent();
     bed.adopt("one");
     agent.kill();
-    let root = bed.machine.root().unwrap();
-    std::fs::write(root.join("var/next.json"), &config("two").0.first().unwrap().text).unwrap();
-    let plan = plan("one", "two", &reload());
-    std::fs::write(root.join("var/plan.json"), serde_json::to_vec(&plan).unwrap()).unwrap();
+    bed.put_files("one", "two", &reload());
     bed.hold();
-    let words =
-        [bed::PROGRAM, "node", "apply", "--config", "/var/next.json", "--plan", "/var/plan.json"];
-    let mut admin = bed.machine.command(words.into_iter().chain(["--well-for", "0"])).unwrap();
-    let mut admin = admin.spawn().unwrap();
+    let mut admin = bed.machine.command(bed::APPLY).unwrap().spawn().unwrap();
     bed.logs("reload two");
     admin.kill().unwrap();
     admin.wait().unwrap();

@@ -1,6 +1,7 @@
 //! What stands, and orders that come meanwhile.
 
 use crate::bed::{Bed, reload};
+use std::process::{Child, Output, Stdio};
 use tread_node::operation_unit::UNIT;
 use tread_node::orders::Does;
 use tread_node::progress::Phase;
@@ -29,6 +30,39 @@ fn a_refused_order_does_not_hide_what_stands() {
     let _agent = bed.agent();
     bed.ends(&stands, Phase::Done);
     assert_eq!(bed.text("/etc/a.conf").as_deref(), Some("two"));
+}
+
+#[test]
+fn of_admins_who_apply_at_the_same_instant_one_does_and_the_others_are_told_what_goes_on() {
+    let bed = Bed::with("one", |machine| machine);
+    let agent = bed.agent();
+    bed.adopt("one");
+    agent.kill();
+    bed.put_files("one", "two", &reload());
+    bed.hold();
+    let apply = || {
+        let mut admin = bed.machine.command(crate::bed::APPLY).unwrap();
+        admin.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let mut admins: Vec<Child> = (0..4).map(|_| apply()).collect();
+    bed.logs("reload two");
+    let goes_on = bed.progress().unwrap().operation;
+    let mut told = 0;
+    bed.machine
+        .wait_for("three to be told", || {
+            told = admins.iter_mut().filter_map(|it| it.try_wait().unwrap()).count();
+            told == 3
+        })
+        .unwrap();
+    bed.let_go();
+    let ends: Vec<Output> = admins.into_iter().map(|it| it.wait_with_output().unwrap()).collect();
+    let (well, not): (Vec<_>, Vec<_>) = ends.iter().partition(|end| end.status.success());
+    assert_eq!((well.len(), not.len()), (1, 3), "{ends:?}");
+    for end in not {
+        let error = String::from_utf8_lossy(&end.stderr);
+        assert!(error.contains(&format!("the node is busy with {goes_on}")), "{error}");
+    }
+    assert_eq!(bed.log(), ["start one", "reload two"]);
 }
 
 #[test]

@@ -34,7 +34,7 @@ fn api_server(
 fn bed(lets_through: impl FnMut(&str) -> bool + Send + 'static) -> Bed {
     let mut bed = Bed::with("one", &unit_with("/bin/true"));
     let address = api_server(bed.machine.disk(), lets_through);
-    bed.terms = Terms { api_server: Some(address), cut_off: 1, ..Terms::default() };
+    bed.terms = Terms { api_server: Some(address), cut_off: 1, ..bed.terms };
     bed
 }
 

@@ -7,15 +7,20 @@
     reason = "a test fails by panicking"
 )]
 
+mod anchors;
+mod away;
 mod crashes;
 #[path = "../support/cut.rs"]
 mod cut;
 mod cut_off;
 mod figures;
+mod full;
 mod node;
 mod os;
+mod permits;
 mod power;
 mod presets;
+mod seen;
 mod watched;
 
 use node::{Bed, config, unit_with};
@@ -96,7 +101,8 @@ fn a_config_with_which_the_node_is_not_well_is_gone_back_from_with_two_boots_in_
 
 #[test]
 fn a_node_whose_systemd_does_not_answer_after_the_boot_is_not_taken_for_well() {
-    let bed = Bed::with("one", &unit_with("/bin/true"));
+    let mut bed = Bed::with("one", &unit_with("/bin/true"));
+    bed.terms.proof = 1;
     let steps = [Step::Drain, Step::Write, Step::Reboot, Step::Uncordon];
     assert_eq!(bed.until_it_boots(&config("two"), &steps), End::Reboot);
     bed.boot();

@@ -34,11 +34,11 @@ pub(crate) struct Bed {
 fn patience() -> Patience {
     let minute = Duration::from_secs(60);
     let reboot = Reboot { inhibited: minute, going_down: minute };
-    Patience { proof: minute, reboot, ..Patience::default() }
+    Patience { reboot, ..Patience::default() }
 }
 
 /// Nobody may boot the machine.
-struct NoBoot;
+pub(crate) struct NoBoot;
 
 impl Permits for NoBoot {
     fn ask(&self, act: Act) -> LocalBoxFuture<'_, Result<Permit, String>> {
@@ -139,6 +139,13 @@ pub(crate) fn decided(mut plan: VerifiablePlan) -> VerifiablePlan {
     plan
 }
 
+/// The same node, with permits of somebody's.
+fn permitted<'p>(node: &'p Node<'p>, permits: &'p dyn Permits) -> Node<'p> {
+    let Node { ref tree, ref terms, host, label, manager, reporter, patience, kernel, .. } = *node;
+    let (tree, terms) = (tree.clone(), terms.clone());
+    Node { tree, host, label, manager, permits, reporter, terms, patience, kernel }
+}
+
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }
@@ -165,7 +172,8 @@ impl Bed {
             machine.unit_at_boot("a.service", unit).file("/etc/a.conf", word).make().unwrap();
         machine.start().unwrap();
         machine.wait_until_running().unwrap();
-        let bed = Bed { machine, terms: Terms::default(), patience: patience() };
+        let terms = Terms { proof: 60, ..Terms::default() };
+        let bed = Bed { machine, terms, patience: patience() };
         let tree = bed.tree(Arc::new(Unwatched));
         let journal = Journal::open(&tree).unwrap();
         let host = ThisHost::read(&tree, true).unwrap();
@@ -297,14 +305,33 @@ impl Bed {
     pub(crate) fn until_staged(&self, to: &Documents, steps: &[Step]) {
         let order = self.order(to, steps);
         self.node(Arc::new(Unwatched), |node| {
-            let Node { ref tree, ref terms, host, label, manager, reporter, .. } = *node;
-            let (tree, terms, permits) = (tree.clone(), terms.clone(), &NoBoot);
-            let Node { patience, kernel, .. } = *node;
-            let node =
-                Node { tree, host, label, manager, permits, reporter, terms, patience, kernel };
-            let ended = runtime().block_on(node.carry_out(&order, true));
+            let ended = runtime().block_on(permitted(node, &NoBoot).carry_out(&order, true));
             assert!(matches!(ended, Err(OperationError::Forbidden(_))), "{ended:?}");
         });
+    }
+
+    /// Carries it out with permits of somebody's.
+    pub(crate) fn carry_out_with(
+        &self,
+        permits: &dyn Permits,
+        to: &Documents,
+        steps: &[Step],
+    ) -> Result<Ended, OperationError> {
+        let order = self.order(to, steps);
+        self.node(Arc::new(Unwatched), |node| {
+            runtime().block_on(permitted(node, permits).carry_out(&order, true))
+        })
+    }
+
+    /// The same, until it goes down for that.
+    pub(crate) fn until_it_boots_with(
+        &self,
+        permits: &dyn Permits,
+        to: &Documents,
+        steps: &[Step],
+    ) -> End {
+        let order = self.order(to, steps);
+        self.until_it_goes_down(async |node| permitted(node, permits).carry_out(&order, true).await)
     }
 
     /// Has fetched what a config needs.
@@ -402,7 +429,7 @@ impl Bed {
         let manager =
             Manager::new("unix:path=/nobody/is/here", Limits { well_for: soon, answer: soon });
         let reboot = Reboot { inhibited: soon, going_down: soon };
-        let patience = Patience { proof: soon, reboot, ..Patience::default() };
+        let patience = Patience { reboot, ..Patience::default() };
         self.node_of(&manager, patience, Arc::new(Unwatched), |node| {
             runtime().block_on(node.go_on())
         })

@@ -63,7 +63,7 @@ struct Os {
 impl Os {
     fn with(programs: &[&str], config: &Documents) -> Os {
         let mut bed = Bed::of(host(programs), "one", &unit_with("/bin/true"), config);
-        bed.patience.proof = Duration::from_secs(5);
+        bed.terms.proof = 5;
         bed.patience.os.look = Duration::from_secs(2);
         Os { bed }
     }

@@ -10,10 +10,10 @@ use tread_model::plan::Step;
 use tread_node::documents::Documents;
 use tread_node::operation::Ended;
 
-const PROGRAM: &str = "/usr/local/bin/tread";
+pub(crate) const PROGRAM: &str = "/usr/local/bin/tread";
 
 /// Has the machine's own systemd watch this config, as an admin would.
-fn adopted(bed: &Bed, config: &Documents) {
+pub(crate) fn adopted(bed: &Bed, config: &Documents) {
     let root = bed.machine.root().unwrap();
     let program = root.join(PROGRAM.trim_start_matches('/'));
     std::fs::copy(env!("CARGO_BIN_EXE_tread-node"), program).unwrap();
@@ -30,7 +30,7 @@ fn quick(bed: &Bed) {
     std::fs::write(at.join("quick.conf"), text).unwrap();
 }
 
-fn status(bed: &Bed) -> String {
+pub(crate) fn status(bed: &Bed) -> String {
     bed.machine.run_well([PROGRAM, "node", "status"]).unwrap()
 }
 

@@ -21,9 +21,9 @@ fn hour() -> Option<u64> {
 async fn asked(tree: &Tree, answer: impl Fn(&Question) -> Answer) -> Result<Permit, String> {
     let asking = ByFile::new(tree, "op");
     let answering = async {
-        let questions = Questions::of(tree).unwrap();
-        let mut notices = Notices::of(&[questions.folder()]).unwrap();
+        let questions = Questions::of(tree);
         loop {
+            let mut notices = questions.notices().unwrap();
             if let Some(question) = questions.open().unwrap() {
                 questions.answer(&answer(&question)).unwrap();
             }
@@ -45,6 +45,29 @@ async fn an_answer_gives_a_permit_that_ends() {
     let bed = bed();
     let permit = asked(&bed.tree, granted).await.unwrap();
     assert!(permit.holds() && permit.ends().is_some());
+}
+
+#[tokio::test]
+async fn a_folder_that_somebody_removes_meanwhile_loses_no_question() {
+    let bed = bed();
+    let asking = ByFile::new(&bed.tree, "op");
+    let asked = asking.ask(Act::Write);
+    tokio::pin!(asked);
+    let at = bed._dir.path().join("var/lib/tread/permits");
+    for _ in 0..3 {
+        assert!(futures::future::poll_immediate(&mut asked).await.is_none());
+        std::fs::remove_dir_all(&at).unwrap();
+        let waits = tokio::time::timeout(Duration::from_secs(60), async {
+            while !at.join("question").exists() {
+                let soon = tokio::time::timeout(Duration::from_millis(10), &mut asked);
+                assert!(soon.await.is_err(), "nobody answered yet");
+            }
+        });
+        waits.await.unwrap();
+    }
+    let questions = Questions::of(&bed.tree);
+    questions.answer(&granted(&questions.open().unwrap().unwrap())).unwrap();
+    assert!(asked.await.is_ok());
 }
 
 #[tokio::test]

@@ -1,13 +1,16 @@
 //! What tread does to the names in a folder. Each function is one system call, which a
 //! witness sees before and after.
 
-use super::{Attribute, Folder, Owner};
+use super::{Attribute, Folder, Kind, Owner};
 use crate::tree::syscall::Syscall;
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, RenameFlags, Uid, XattrFlags};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::AsRawFd as _;
+
+/// As much as is put aside of one name.
+const MOST_ASIDE: usize = 20;
 
 impl Folder {
     /// Does one system call between the witness's two looks at it.
@@ -129,6 +132,37 @@ impl Folder {
         self.witnessed(&Syscall::Replace { from: &from, to: &to }, || {
             Ok(rustix::fs::renameat(self, name, other, other_name)?)
         })
+    }
+
+    /// As [`Folder::replace`] within a folder of tread's own: what somebody put there that
+    /// cannot be replaced is put aside.
+    pub fn replace_own(&self, next: &str, name: &str) -> io::Result<()> {
+        let is_folder = |name: &str| -> io::Result<Option<bool>> {
+            Ok(self.stat(name)?.map(|stat| stat.kind == Kind::Folder))
+        };
+        match is_folder(name)? {
+            Some(true) => self.put_aside(name)?,
+            Some(false) if is_folder(next)? == Some(true) => self.put_aside(name)?,
+            _ => {}
+        }
+        self.replace(next, self, name)
+    }
+
+    /// What stands under a name is called `NAME.aside` from now on, with all that is in it.
+    pub fn put_aside(&self, name: &str) -> io::Result<()> {
+        let called = |count| match count {
+            0 => format!("{name}.aside"),
+            count => format!("{name}.aside-{count}"),
+        };
+        for aside in (0..MOST_ASIDE).map(called) {
+            match self.rename(name, self, &aside) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                renamed => return renamed,
+            }
+        }
+        Err(io::Error::other(format!(
+            "it has to be put aside, and there is no room for it: remove {name}.aside and the like"
+        )))
     }
 
     /// A symbolic link; the name has to be free.

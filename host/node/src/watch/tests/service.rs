@@ -4,9 +4,11 @@ use super::*;
 use crate::change::{Adopt, Order, adopt, change};
 use crate::desired::Host;
 use crate::documents::{Document, Documents, digest};
+use crate::drift::Drift;
 use crate::host::ThisHost;
 use crate::journal::Journal;
 use crate::tree::{Syscall, Witness};
+use futures::future::LocalBoxFuture;
 use std::io;
 use std::sync::{Arc, Mutex};
 use tread_model::plan::VerifiablePlan;
@@ -79,13 +81,18 @@ fn large(word: &str) -> Documents {
 
 /// Does something while the service runs.
 fn beside(tree: &Tree, pace: Pace, done: impl AsyncFnOnce()) {
+    beside_system(tree, pace, &|_| Box::pin(async { Ok(Vec::new()) }), done);
+}
+
+/// The same, with an operating system of which this is known.
+fn beside_system(tree: &Tree, pace: Pace, system: &System<'_>, done: impl AsyncFnOnce()) {
     let host = || match ThisHost::read(tree, false) {
         Ok(host) => Ok(Box::new(host) as Box<dyn Host>),
         Err(error) => Err(error.to_string()),
     };
     in_time(async {
         tokio::select! {
-            ended = serve(tree, &host, pace) => panic!("it ended: {:?}", ended.map(drop)),
+            ended = serve(tree, &host, system, pace) => panic!("it ended: {:?}", ended.map(drop)),
             () = done() => {}
         }
     });
@@ -118,6 +125,36 @@ fn the_service_follows_adoption_drift_and_what_is_mended() {
     assert_eq!(at.metadata().unwrap().permissions().mode() & 0o7777, 0o700);
     let text = fs::read_to_string(at.join("drift")).unwrap();
     assert!(!text.contains("one") && !text.contains("by hand"), "{text}");
+}
+
+#[test]
+fn each_full_check_asks_how_the_operating_system_is_and_what_differs_is_told_until_it_does_not() {
+    let bed = bed();
+    let mut config = config("one");
+    let text = &mut config.0[0].text;
+    text.insert_str(text.len() - 2, r#", "kernelArguments": ["nosmt"]"#);
+    adopted(&bed, &config);
+    let booted = Mutex::new(Ok(Vec::new()));
+    let system = |wish: crate::os::Wish| -> LocalBoxFuture<'_, _> {
+        assert_eq!(wish.arguments, ["nosmt"]);
+        let booted = booted.lock().unwrap().clone();
+        Box::pin(async move { booted })
+    };
+    let often = Pace { full: Duration::from_millis(50), ..QUICK };
+    beside_system(&bed.tree(), often, &system, async || {
+        report(&bed, |it| it.state == State::Watching && it.count == 0).await;
+        let (path, of) = ("kernel-arguments".to_owned(), "kernel-arguments".to_owned());
+        let (kinds, differs) = (vec![Kind::Contents], "not booted with them".to_owned());
+        let drift = Drift { path, of, there: crate::tree::Seen::Other, kinds, differs };
+        *booted.lock().unwrap() = Ok(vec![drift]);
+        let drifted = report(&bed, |it| it.count == 1).await;
+        assert_eq!(drifted.drifted[0].path, "kernel-arguments");
+        *booted.lock().unwrap() = Err("no answer".to_owned());
+        let unknown = report(&bed, |it| !it.message.is_empty()).await;
+        assert!(unknown.message.contains("operating system is: no answer"), "{unknown:?}");
+        *booted.lock().unwrap() = Ok(Vec::new());
+        report(&bed, |it| it.message.is_empty() && it.count == 0).await;
+    });
 }
 
 #[test]

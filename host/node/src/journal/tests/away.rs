@@ -1,0 +1,177 @@
+//! A mount that is not there when an operation is settled, and a disk that is full at the end
+//! of one.
+
+use super::*;
+use crate::tree::{Syscall, Witness};
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A folder of another place, mounted in a tree.
+struct Mounted {
+    at: PathBuf,
+    from: PathBuf,
+}
+
+fn run(words: &[&std::ffi::OsStr]) {
+    let (program, args) = words.split_first().unwrap();
+    assert!(Command::new(program).args(args).status().unwrap().success());
+}
+
+impl Mounted {
+    fn at(bed: &Bed, path: &str) -> Mounted {
+        bed.folder(path);
+        bed.folder("/var/lib/tread/other");
+        let mounted = Mounted { at: bed.path(path), from: bed.path("/var/lib/tread/other") };
+        mounted.mount();
+        mounted
+    }
+
+    fn mount(&self) {
+        run(&["mount".as_ref(), "--bind".as_ref(), self.from.as_ref(), self.at.as_ref()]);
+    }
+
+    fn unmount(&self) {
+        run(&["umount".as_ref(), self.at.as_ref()]);
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        // It may be so already.
+        let _ = Command::new("umount").arg(&self.at).output();
+    }
+}
+
+fn on_both() -> Vec<Target<'static>> {
+    vec![
+        file("/etc/changed.conf", "new"),
+        file("/home/core/changed", "new"),
+        file("/home/core/added", "new"),
+    ]
+}
+
+#[test]
+fn a_mount_that_is_not_there_keeps_nothing_else_from_settling_and_is_settled_once_it_is() {
+    let whole = {
+        let (bed, _home) = two_mounts();
+        let cut = Cut::never();
+        assert!(write_both(&bed, cut.clone()));
+        cut.seen()
+    };
+    let mut waited = 0;
+    for at in 0..whole {
+        let (bed, home) = two_mounts();
+        write_both(&bed, Cut::at(at));
+        home.unmount();
+        let journal = Journal::open(&bed.tree()).unwrap();
+        match journal.settle() {
+            Err(JournalError::Away { stage }) => {
+                assert!(stage.starts_with("/home/.tread-"), "{at}: {stage}");
+                waited += 1;
+            }
+            settled => assert!(settled.is_ok(), "{at}: {settled:?}"),
+        }
+        let there = bed.text("/etc/changed.conf");
+        home.mount();
+        let _ = journal.settle().unwrap();
+        assert_eq!(bed.text("/etc/changed.conf"), there, "{at}: it was settled without the mount");
+        let found = [there, bed.text("/home/core/changed"), bed.text("/home/core/added")];
+        let found = found.each_ref().map(Option::as_deref);
+        let is_whole = found == [Some("old"), Some("old"), None] || found == [Some("new"); 3];
+        assert!(is_whole, "{at}: {found:?}");
+        journal.finish().unwrap();
+        assert_eq!(bed.names(STATE), ["lock"], "{at}");
+        // What could not be found is swept by the next operation there.
+        let next = prepare(&bed.tree(), "2", vec![file("/home/core/changed", "next")], &no_label);
+        let Ready { record, new } = next.unwrap();
+        journal.write(&record, &new).unwrap();
+        journal.finish().unwrap();
+        assert_eq!(bed.names("/home"), ["core"], "{at}");
+    }
+    assert!(waited > 10, "{waited}");
+}
+
+#[test]
+fn an_operation_whose_mount_is_gone_for_good_is_given_up() {
+    let (bed, home) = two_mounts();
+    assert!(write_both(&bed, Arc::new(crate::tree::Unwatched)));
+    home.unmount();
+    let journal = Journal::open(&bed.tree()).unwrap();
+    assert!(matches!(journal.settle(), Err(JournalError::Away { .. })));
+    journal.give_up().unwrap();
+    assert_eq!(bed.names(STATE), ["lock"]);
+}
+
+/// The mount goes before the tree that it is in.
+fn two_mounts() -> (Bed, Mounted) {
+    let bed = Bed::new();
+    bed.folder(STATE);
+    let home = Mounted::at(&bed, "/home");
+    bed.file("/etc/changed.conf", "old");
+    bed.file("/home/core/changed", "old");
+    (bed, home)
+}
+
+fn write_both(bed: &Bed, witness: Arc<dyn Witness>) -> bool {
+    let mut ready = prepare(&bed.tree(), "1", on_both(), &no_label).unwrap();
+    ready.record.order = serde_json::json!({"steps": []});
+    let Ok(journal) = Journal::open(&bed.witnessed(witness)) else { return false };
+    journal.write(&ready.record, &ready.new).is_ok()
+}
+
+/// From this change of the disk on there is no room for anything new: what is added to a file
+/// is cut in the middle.
+struct FullFrom {
+    at: usize,
+    seen: AtomicUsize,
+    log: PathBuf,
+}
+
+impl Witness for FullFrom {
+    fn before(&self, syscall: &Syscall<'_>) -> io::Result<()> {
+        if self.seen.fetch_add(1, Ordering::SeqCst) < self.at {
+            return Ok(());
+        }
+        if let Syscall::Append { bytes, .. } = syscall {
+            use std::io::Write as _;
+            let mut log = std::fs::OpenOptions::new().append(true).open(&self.log)?;
+            log.write_all(bytes.get(..bytes.len() / 2).unwrap_or_default())?;
+        }
+        match syscall {
+            Syscall::Create { .. }
+            | Syscall::Append { .. }
+            | Syscall::MakeFolder { .. }
+            | Syscall::Symlink { .. } => Err(io::ErrorKind::StorageFull.into()),
+            _ => Ok(()),
+        }
+    }
+
+    fn after(&self, _: &Syscall<'_>) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_disk_that_is_full_from_any_moment_on_leaves_one_whole_state_and_nothing_else() {
+    let (old, new) = both_states();
+    let whole = Cut::never();
+    assert!(write(&bed(), whole.clone()));
+    let (mut backs, mut forwards) = (0, 0);
+    for at in 0..whole.seen() {
+        let bed = bed();
+        let log = bed.path(&format!("{STATE}/operation/log"));
+        let full = Arc::new(FullFrom { at, seen: AtomicUsize::new(0), log });
+        let written = write(&bed, full.clone());
+        // The disk stays full: the operation ends nevertheless.
+        let journal = Journal::open(&bed.witnessed(full)).unwrap();
+        journal.settle().unwrap();
+        journal.finish().unwrap();
+        let found = bed.snapshot();
+        let expected = if written { &new } else { &old };
+        assert!(found == *expected, "at {at}: {}", disk::difference(&old, &new, &found));
+        assert_eq!(bed.names(STATE), ["lock"], "at {at}");
+        if written { forwards += 1 } else { backs += 1 }
+    }
+    assert!(backs > 20 && forwards > 0, "{backs} back, {forwards} forward");
+}

@@ -1,0 +1,47 @@
+//! What an admin is told in a terminal.
+
+use crate::bed::{APPLY, Bed, PROGRAM, reload};
+use std::process::Stdio;
+use tread_node::operation_unit::UNIT;
+use tread_node::progress::Phase;
+use tread_node::terms::Terms;
+
+#[test]
+fn what_is_refused_is_told_once() {
+    let bed = Bed::with("one", |machine| machine);
+    let agent = bed.agent();
+    bed.adopt("one");
+    agent.kill();
+    bed.put_files("six", "two", &reload());
+    let said = bed.machine.run(APPLY).unwrap();
+    assert_eq!(said.status, Some(1));
+    let all = format!("{}{}", said.out, said.err);
+    assert_eq!(all.matches("from").count(), said.err.matches("from").count(), "{all}");
+    assert!(said.err.contains("error: "), "{all}");
+    assert_eq!(bed.progress().unwrap().phase, Phase::Refused);
+}
+
+#[test]
+fn to_resume_in_a_terminal_goes_on_when_that_is_closed() {
+    let bed = Bed::with("one", |machine| machine);
+    let agent = bed.agent();
+    bed.adopt("one");
+    bed.hold();
+    let id = bed.apply("one", "two", &reload(), Terms::default());
+    bed.logs("reload two");
+    agent.kill();
+    bed.machine.run_well(["systemctl", "stop", UNIT]).unwrap();
+    assert!(!bed.runs(UNIT));
+    let mut admin = bed.machine.command([PROGRAM, "node", "resume"]).unwrap();
+    let mut admin = admin.stdout(Stdio::null()).spawn().unwrap();
+    bed.machine.wait_for("the unit", || bed.runs(UNIT)).unwrap();
+    admin.kill().unwrap();
+    admin.wait().unwrap();
+    bed.let_go();
+    bed.reaches(&id, Phase::Done);
+    let nothing = || {
+        let said = bed.machine.run([PROGRAM, "node", "resume"]).unwrap();
+        said.out.contains("nothing to go on with") && said.status == Some(0)
+    };
+    bed.machine.wait_for("nothing to go on with", nothing).unwrap();
+}

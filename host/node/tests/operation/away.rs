@@ -1,0 +1,75 @@
+//! A boot at which a mount is not there on which an operation was cut short.
+
+use crate::node::{Bed, config, config_with, unit_with};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tread_model::plan::Step;
+use tread_node::progress::Phase;
+use tread_node::tree::{Syscall, Witness};
+use tread_test_machine::Machine;
+
+/// The process is killed once this name has changed.
+struct KilledAfter(&'static str, AtomicBool);
+
+impl Witness for KilledAfter {
+    fn before(&self, _: &Syscall<'_>) -> io::Result<()> {
+        match self.1.load(Ordering::SeqCst) {
+            true => Err(io::Error::other("killed")),
+            false => Ok(()),
+        }
+    }
+
+    fn after(&self, syscall: &Syscall<'_>) -> io::Result<()> {
+        let changed = match syscall {
+            Syscall::Exchange { other, .. } => *other == self.0,
+            Syscall::Link { to, .. } | Syscall::Rename { to, .. } => *to == self.0,
+            _ => false,
+        };
+        self.1.fetch_or(changed, Ordering::SeqCst);
+        self.before(syscall)
+    }
+}
+
+const KUBELET: &str = "[Service]\nType=oneshot\nRemainAfterExit=yes\n\
+    ExecStart=/bin/sh -c 'cat /etc/a.conf >> /var/read; echo >> /var/read'\n";
+
+#[test]
+fn a_mount_that_is_not_there_at_boot_keeps_no_kubelet_from_starting_and_is_settled_later() {
+    let machine = Machine::build().unit_at_boot("kubelet.service", KUBELET);
+    let bed = Bed::of(machine, "one", &unit_with("/bin/true"), &config("one"));
+    crate::watched::adopted(&bed, &config("one"));
+    let mount = || {
+        bed.machine.run_well(["mkdir", "-p", "/var/other/core", "/home"]).unwrap();
+        bed.machine.run_well(["mount", "--bind", "/var/other", "/home"]).unwrap();
+    };
+    mount();
+    bed.machine.run_well(["sh", "-c", "echo -n one > /home/core/b"]).unwrap();
+    let file =
+        r#"{"path": "/home/core/b", "overwrite": true, "contents": {"source": "data:,two"}},"#;
+    let to = config_with("two", file, "");
+    let killed = Arc::new(KilledAfter("/home/core/b", AtomicBool::default()));
+    bed.carry_out_watched(&to, &[Step::Write], killed).unwrap_err();
+    assert_eq!(bed.text("/home/core/b").as_deref(), Some("two"));
+    bed.machine.cut_power().unwrap();
+    bed.boot();
+    // It is up without /home: what it reads is whole.
+    assert_eq!(bed.text("/home/core/b"), None);
+    let state = |unit: &str| {
+        bed.machine.run(["systemctl", "is-active", unit]).unwrap().out.trim().to_owned()
+    };
+    bed.machine.wait_for("the kubelet", || state("kubelet.service") == "active").unwrap();
+    assert_ne!(state("tread-settle.service"), "failed");
+    assert_eq!(bed.text("/var/read").as_deref(), Some("one\none\n"));
+    // The machine has no multi-user.target, which starts it elsewhere.
+    bed.machine.run_well(["systemctl", "start", "tread-resume.service"]).unwrap();
+    let said = || crate::watched::status(&bed);
+    bed.machine.wait_for("its reason", || said().contains("/home/.tread-1 is not there")).unwrap();
+    assert_eq!(bed.progress().phase, Phase::Stopped);
+    mount();
+    bed.machine.run_well(["systemctl", "restart", "tread-resume.service"]).unwrap();
+    let back = || bed.progress().phase == Phase::WentBack;
+    bed.machine.wait_for("the way back", back).unwrap();
+    assert_eq!(bed.text("/home/core/b").as_deref(), Some("one"));
+    assert_eq!(bed.text("/etc/a.conf").as_deref(), Some("one"));
+}

@@ -1,0 +1,98 @@
+//! Permits that end before they are used.
+
+use crate::node::{Bed, config, unit_with};
+use crate::reload;
+use futures::future::LocalBoxFuture;
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::time::Duration;
+use tread_model::plan::Step;
+use tread_node::operation::{Ended, OperationError};
+use tread_node::permits::{Act, Permit, Permits};
+use tread_test_machine::End;
+
+fn since_boot() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    Duration::new(now.tv_sec.try_into().unwrap(), now.tv_nsec.try_into().unwrap())
+}
+
+/// Gives permits of which those for some acts have ended.
+struct Ended0(fn(&Act) -> bool);
+
+impl Permits for Ended0 {
+    fn ask(&self, act: Act) -> LocalBoxFuture<'_, Result<Permit, String>> {
+        let permit = if self.0(&act) { Permit::until(Duration::ZERO) } else { Permit::FOREVER };
+        Box::pin(async move { Ok(permit) })
+    }
+}
+
+#[test]
+fn a_permit_that_ended_is_used_for_nothing_and_the_operation_goes_on_with_the_next_one() {
+    let bed = Bed::with("one", &unit_with("/bin/true"));
+    let told = |ended: Result<Ended, OperationError>| {
+        let error = ended.unwrap_err().to_string();
+        assert!(error.contains("the permit ended before it was used"), "{error}");
+    };
+    let write = Ended0(|act| matches!(act, Act::Write));
+    told(bed.carry_out_with(&write, &config("two"), &reload()));
+    assert_eq!(bed.text("/etc/a.conf").as_deref(), Some("one"), "no name has changed");
+    assert_eq!(bed.go_on().unwrap(), Ended::Nothing);
+    let unit = Ended0(|act| matches!(act, Act::Unit { .. }));
+    told(bed.carry_out_with(&unit, &config("two"), &reload()));
+    assert_eq!(bed.log(), ["start one"], "no unit was told");
+    assert_eq!(bed.go_on().unwrap(), Ended::Done);
+    assert_eq!(bed.log(), ["start one", "reload two"]);
+    let boot = Ended0(|act| matches!(act, Act::Boot { .. }));
+    let steps = [Step::Drain, Step::Write, Step::Reboot, Step::Uncordon];
+    told(bed.carry_out_with(&boot, &config("three"), &steps));
+    assert_eq!(bed.machine.boots().len(), 1, "no boot was asked for");
+    assert_eq!(bed.until_it_boots_again(), End::Reboot);
+    bed.boot();
+    assert_eq!(bed.go_on().unwrap(), Ended::Done);
+}
+
+/// The first permit for a boot ends while somebody inhibits that, who goes only then.
+struct EndsMeanwhile {
+    go: PathBuf,
+    asked: RefCell<Vec<bool>>,
+}
+
+impl Permits for EndsMeanwhile {
+    fn ask(&self, act: Act) -> LocalBoxFuture<'_, Result<Permit, String>> {
+        let permit = match act {
+            Act::Boot { .. } => {
+                self.asked.borrow_mut().push(self.go.exists());
+                let permit = Permit::until(since_boot() + Duration::from_secs(1));
+                let go = self.go.clone();
+                std::thread::spawn(move || {
+                    while permit.holds() {
+                        std::thread::sleep(Duration::from_millis(10));
+                    }
+                    let _ = std::fs::write(go, "");
+                });
+                permit
+            }
+            Act::Write | Act::Unit { .. } => Permit::FOREVER,
+        };
+        Box::pin(async move { Ok(permit) })
+    }
+}
+
+#[test]
+fn a_permit_for_a_boot_that_ends_while_somebody_inhibits_it_is_asked_for_anew() {
+    let bed = Bed::with("one", &unit_with("/bin/true"));
+    let root = bed.machine.root().unwrap();
+    let held = "touch /run/held; until [ -e /run/go ]; do sleep 0.05; done";
+    let inhibit = ["systemd-run", "systemd-inhibit", "--what=shutdown", "--mode=block", "sh", "-c"];
+    bed.machine.run_well(inhibit.into_iter().chain([held])).unwrap();
+    bed.machine.wait_for("the inhibitor", || root.join("run/held").exists()).unwrap();
+    let permits = EndsMeanwhile { go: root.join("run/go"), asked: RefCell::default() };
+    let steps = [Step::Drain, Step::Write, Step::Reboot, Step::Uncordon];
+    assert_eq!(bed.until_it_boots_with(&permits, &config("two"), &steps), End::Reboot);
+    let asked = permits.asked.borrow();
+    assert!(asked.len() >= 2, "{asked:?}");
+    assert_eq!(asked[..2], [false, true], "again once nobody inhibited it");
+    bed.boot();
+    assert_eq!(bed.go_on().unwrap(), Ended::Done);
+    assert_eq!(bed.machine.boots().len(), 2);
+}

@@ -1,0 +1,33 @@
+//! What an admin sees in a terminal, and nobody else.
+
+use crate::node::{Bed, NoBoot, config, unit_with};
+use crate::reload;
+use crate::watched::{PROGRAM, adopted, status};
+
+#[test]
+fn the_words_of_a_unit_that_failed_are_for_roots_terminal_alone_and_are_kept_nowhere() {
+    const WORDS: &str = "these are its words";
+    let reload_fails = format!("/bin/sh -c 'echo {WORDS} $$(printf \"\\\\033[31m\"); exit 1'");
+    let bed = Bed::with("one", &unit_with(&reload_fails));
+    adopted(&bed, &config("one"));
+    let ended = bed.carry_out_with(&NoBoot, &config("two"), &reload());
+    assert!(ended.is_err(), "nobody may boot it: {ended:?}");
+    let said = status(&bed);
+    assert!(said.contains("reload a.service failed"), "{said}");
+    assert!(said.contains("what a.service said, from journald:"), "{said}");
+    assert!(said.contains(&format!("  | {WORDS}")) && !said.contains('\u{1b}'), "{said}");
+    for format in ["json", "prometheus"] {
+        let told = bed.machine.run_well([PROGRAM, "node", "status", "-o", format]).unwrap();
+        assert!(told.contains("reload a.service") && !told.contains(WORDS), "{told}");
+    }
+    let kept = bed.machine.run(["grep", "-r", WORDS, "/var/lib/tread"]).unwrap();
+    assert_eq!((kept.status, kept.out.as_str()), (Some(1), ""), "nothing of it is kept");
+    // Each step has its dates, also that of writing.
+    let steps = bed.progress().steps;
+    assert!(steps.iter().all(|step| step.started.is_some() && step.seconds.is_some()), "{steps:?}");
+    // Whoever is not root is told what to do.
+    let nobody = ["setpriv", "--reuid=65534", "--clear-groups", PROGRAM, "node", "status"];
+    let refused = bed.machine.run(nobody).unwrap();
+    assert_eq!(refused.status, Some(1));
+    assert!(refused.err.contains("run this as root"), "{refused:?}");
+}
