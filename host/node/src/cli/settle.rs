@@ -5,7 +5,9 @@ use super::show;
 use super::system::{NOT_WELL, RootArgs, WELL, blocking};
 use crate::journal::{Direction, Journal, JournalError, is_mixed};
 use crate::progress::{Phase, Progress};
-use crate::systemd::{Limits, Manager};
+use crate::systemd::{PRIVATE, reload_before_the_bus};
+use std::io;
+use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -20,9 +22,7 @@ Exit codes:
   5  somebody else changed a name meanwhile: it was left as it is; or a mount is not there";
 
 /// How long systemd may take to read its units, while everything else waits for it.
-const RELOAD: Duration = Duration::from_secs(10);
-/// How often it is asked for that.
-const RELOADS: usize = 2;
+const RELOAD: Duration = Duration::from_secs(20);
 
 const UNDONE: &str = "it was cut short before anything took effect";
 /// How long names may be mixed: less than the unit may take.
@@ -56,6 +56,7 @@ impl RootArgs {
                 // Nothing that starts after this needs what is on a mount that is not there.
                 Err(away @ JournalError::Away { .. }) if self.runs() => {
                     show::line(&format!("settled but for one mount: {away}"))?;
+                    reload()?;
                     return Ok(NOT_WELL);
                 }
                 settled => settled?,
@@ -84,20 +85,17 @@ impl RootArgs {
             show::line(&format!("left as it is, since somebody else changed it: {path}"))?;
         }
         if self.runs() && settled.changed {
-            // What systemd read of its units before this is older than what is there. Names are
-            // whole whether or not it is heard: whoever goes on tells it again.
-            for _ in 0..RELOADS {
-                // One that did not answer may never do so on this connection.
-                let manager = Manager::before_the_bus(Limits::default());
-                match blocking(manager.daemon_reload(RELOAD))? {
-                    Ok(()) => break,
-                    Err(problem) => {
-                        let said = "systemd did not read its units again yet";
-                        show::line(&format!("{said}: {problem}"))?;
-                    }
-                }
-            }
+            reload()?;
         }
         Ok(if settled.left.is_empty() { WELL } else { NOT_WELL })
     }
+}
+
+/// What systemd read of its units before this is older than what is there. Names are whole
+/// whether or not it is heard: whoever goes on tells it again.
+fn reload() -> io::Result<()> {
+    if let Err(problem) = blocking(reload_before_the_bus(Path::new(PRIVATE), RELOAD))? {
+        show::line(&format!("systemd did not read its units again yet: {problem}"))?;
+    }
+    Ok(())
 }

@@ -44,25 +44,13 @@ pub(crate) struct Call<'c> {
 #[derive(Debug)]
 pub(crate) struct Bus {
     address: String,
-    /// Whether somebody answers there itself, without a bus between.
-    direct: bool,
     connection: Mutex<Option<Connection>>,
     calls: AtomicU64,
 }
 
 impl Bus {
     pub(crate) fn new(address: &str) -> Bus {
-        Bus {
-            address: address.to_owned(),
-            direct: false,
-            connection: Mutex::default(),
-            calls: AtomicU64::new(0),
-        }
-    }
-
-    /// Whoever answers at this address itself, without a bus between.
-    pub(crate) fn direct(address: &str) -> Bus {
-        Bus { direct: true, ..Bus::new(address) }
+        Bus { address: address.to_owned(), connection: Mutex::default(), calls: AtomicU64::new(0) }
     }
 
     /// How many calls were sent, those to the bus itself included.
@@ -79,8 +67,7 @@ impl Bus {
         if let Some(connection) = kept.as_ref().filter(|it| !it.is_closed()) {
             return Ok(connection.clone());
         }
-        let builder = zbus::connection::Builder::address(self.address.as_str());
-        let made = if self.direct { builder.p2p() } else { builder }.build().await;
+        let made = zbus::connection::Builder::address(self.address.as_str()).build().await;
         // The connection says hello to the bus.
         self.count();
         let made = made.map_err(|error| {

@@ -13,8 +13,8 @@ use zbus::message::Type as Kind;
 use zbus::{DynamicType, MatchRule, MessageStream, OwnedObjectPath, OwnedVariant, Type};
 
 pub(crate) const SYSTEMD: &str = "org.freedesktop.systemd1";
-const MANAGER_PATH: &str = "/org/freedesktop/systemd1";
-const MANAGER: &str = "org.freedesktop.systemd1.Manager";
+pub(crate) const MANAGER_PATH: &str = "/org/freedesktop/systemd1";
+pub(crate) const MANAGER: &str = "org.freedesktop.systemd1.Manager";
 pub(crate) const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
 
 /// How long things may take that no step gives a deadline.
@@ -45,12 +45,6 @@ impl Manager {
     /// On the bus at this address: `unix:path=/run/dbus/system_bus_socket`.
     pub fn new(address: &str, limits: Limits) -> Manager {
         Manager { bus: Bus::new(address), limits }
-    }
-
-    /// Where systemd answers root before there is a bus. Only what has one answer can be
-    /// asked there, since nobody sends signals.
-    pub fn before_the_bus(limits: Limits) -> Manager {
-        Manager { bus: Bus::direct("unix:path=/run/systemd/private"), limits }
     }
 
     /// How many calls were sent over D-Bus so far.

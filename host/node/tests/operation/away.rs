@@ -73,3 +73,20 @@ fn a_mount_that_is_not_there_at_boot_keeps_no_kubelet_from_starting_and_is_settl
     assert_eq!(bed.text("/home/core/b").as_deref(), Some("one"));
     assert_eq!(bed.text("/etc/a.conf").as_deref(), Some("one"));
 }
+
+#[test]
+fn what_is_settled_at_boot_is_read_by_systemd_once_and_holds_the_boot_up_no_longer() {
+    let bed = Bed::with("one", &unit_with("/bin/true"));
+    crate::watched::adopted(&bed, &config("one"));
+    let killed = Arc::new(KilledAfter("/etc/a.conf", AtomicBool::default()));
+    bed.carry_out_watched(&config("two"), &[Step::Write], killed).unwrap_err();
+    bed.machine.cut_power().unwrap();
+    bed.boot();
+    assert_eq!(bed.text("/etc/a.conf").as_deref(), Some("one"));
+    let said = |of: &str| bed.machine.run_well(["journalctl", "-b", "-o", "cat", of]).unwrap();
+    let settled = said("_SYSTEMD_UNIT=tread-settle.service");
+    assert!(settled.contains("settled: the old config is whole again"), "{settled}");
+    assert!(!settled.contains("systemd did not read"), "{settled}");
+    let reloads = said("_PID=1").lines().filter(|line| line.starts_with("Reloading")).count();
+    assert_eq!(reloads, 1);
+}
