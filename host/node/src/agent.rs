@@ -21,12 +21,13 @@ use futures::future::LocalBoxFuture;
 use std::convert::Infallible;
 use std::io;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a node may take to go down.
 const GOING_DOWN: Duration = Duration::from_secs(600);
-/// How long to wait before it is tried again what did not go on.
+/// How long to wait before it is tried again what did not go on: twice as long each time.
 const AGAIN: Duration = Duration::from_secs(10);
+const MOST_AGAIN: Duration = Duration::from_secs(300);
 /// How long a permit holds that its giver does not end.
 const PERMIT: Duration = Duration::from_secs(600);
 
@@ -87,11 +88,16 @@ pub enum AgentError {
 impl Agent<'_> {
     /// Serves for ever. What keeps it from that is said, and it is tried again.
     pub async fn run(&self) -> Infallible {
+        let mut wait = AGAIN;
         loop {
+            let began = Instant::now();
             let Err(error) = self.serve().await;
-            let seconds = AGAIN.as_secs();
+            // What went well for a while may soon do so again.
+            wait = if began.elapsed() > MOST_AGAIN { AGAIN } else { wait };
+            let seconds = wait.as_secs();
             tracing::error!(%error, "it cannot go on, and tries again in {seconds} s");
-            tokio::time::sleep(AGAIN).await;
+            tokio::time::sleep(wait).await;
+            wait = MOST_AGAIN.min(wait * 2);
         }
     }
 

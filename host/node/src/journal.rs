@@ -160,6 +160,7 @@ impl Journal {
         if self.standing()?.is_some() {
             return Err(JournalError::Unsettled);
         }
+        stage::sweep(&self.state)?;
         self.or_undone(|| {
             let operation = record::begin(&self.state, record)?;
             let stages = stage::make(&self.tree, &self.state, record)?;

@@ -64,7 +64,10 @@ pub async fn hand_over(
     given: &Given,
 ) -> Result<(), UnitError> {
     let handed = Handed::of(tree)?;
-    let Some(_alone) = alone(&handed).await? else { return Err(busy(tree, UNIT)?) };
+    let Some(_alone) = alone(&handed).await? else {
+        let id = "an order that another process hands over right now".to_owned();
+        return Err(UnitError::Busy { unit: UNIT, id });
+    };
     if let Some(unit) = running(manager).await? {
         return Err(busy(tree, unit)?);
     }
@@ -77,6 +80,8 @@ pub async fn hand_over(
         Does::Resume if stands(tree)? => program::current(tree)?.unwrap_or(own),
         _ => own,
     };
+    // What stands there is of one who was killed before its unit began, or of a power cut.
+    handed.forget_all()?;
     handed.put(given)?;
     let path = program::path_of(&digest);
     let lasting = Lasting {

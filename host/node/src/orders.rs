@@ -204,9 +204,10 @@ impl Handed {
         }
     }
 
-    /// None of them is carried out any more.
-    pub fn forget(&self) -> io::Result<()> {
-        self.0.names()?.iter().try_for_each(|name| self.0.remove(name))
+    /// None of them is carried out any more: for who is alone, or carries one out.
+    pub fn forget_all(&self) -> Result<(), PathError> {
+        let forgotten = || self.0.names()?.iter().try_for_each(|name| self.0.remove(name));
+        forgotten().map_err(|error| PathError::io(self.0.path(), error))
     }
 }
 
@@ -288,7 +289,7 @@ mod tests {
         assert_eq!(handed.get("one").unwrap().id, "one");
         handed.take_back("two").unwrap();
         assert!(handed.get("two").unwrap_err().to_string().contains("give it again"));
-        handed.forget().unwrap();
+        handed.forget_all().unwrap();
         assert!(handed.get("one").is_err());
     }
 

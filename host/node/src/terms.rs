@@ -13,6 +13,7 @@ pub struct Terms {
     /// For how many seconds a unit has to stay well after it was told.
     pub well_for: u64,
     /// How many seconds the node may take to prove that it is well after a boot.
+    #[serde(skip_serializing_if = "is_usual")]
     pub proof: u64,
     /// An API server that the node has to reach afterwards if it reached it before:
     /// `HOST:PORT`.
@@ -22,13 +23,21 @@ pub struct Terms {
     pub cut_off: u64,
 }
 
+/// How many seconds the proof may take unless somebody says otherwise.
+const PROOF: u64 = 600;
+
+/// What is as usual is not said: an older version may have to read it.
+fn is_usual(proof: &u64) -> bool {
+    *proof == PROOF
+}
+
 /// The longest that anything of it may take, in seconds.
 pub const LONGEST: u64 = 86_400;
 
 impl Default for Terms {
     fn default() -> Terms {
         let well_for = Limits::default().well_for.as_secs();
-        Terms { permits: Asked::Nobody, well_for, proof: 600, api_server: None, cut_off: 600 }
+        Terms { permits: Asked::Nobody, well_for, proof: PROOF, api_server: None, cut_off: 600 }
     }
 }
 

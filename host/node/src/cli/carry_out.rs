@@ -70,7 +70,7 @@ impl CarryOutArgs {
                 if let Err(error) = &ended {
                     cut_short(&tree, id, &error.to_string())?;
                 }
-                handed.forget()?;
+                handed.forget_all()?;
                 told(&ended?)
             }
         }

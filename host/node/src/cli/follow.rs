@@ -9,6 +9,7 @@ use crate::orders::{Does, Given};
 use crate::progress::{Phase, Progress};
 use crate::systemd::{Limits, Manager};
 use crate::tree::Tree;
+use std::io::{self, IsTerminal as _};
 use std::path::Path;
 
 /// Hands it over, and tells how it goes on until it ends. It goes on if nobody listens.
@@ -24,8 +25,11 @@ pub(super) fn by_the_unit(tree: &Tree, given: &Given) -> Result<u8, NodeError> {
         let followed = (given.order != Does::Resume).then_some(id.as_str());
         let progress = follow(tree, &manager, (UNIT, followed), &terminal).await?;
         let words = match &progress {
-            Some(progress) => words::of_what_failed(&manager, progress).await,
-            None => Vec::new(),
+            // They are for whoever sits there, and for no file that this is written to.
+            Some(progress) if io::stdout().is_terminal() => {
+                words::of_what_failed(&manager, progress).await
+            }
+            _ => Vec::new(),
         };
         Ok::<_, NodeError>((progress, words))
     })??;

@@ -59,7 +59,7 @@ impl StatusArgs {
                     words.iter().try_for_each(|text| show::line(text))?;
                 }
                 if let Some(id) = begins {
-                    show::line(&format!("next: {id} was handed over, and begins"))?;
+                    show::line(&format!("next: {id} was handed over, and has not begun yet"))?;
                 }
             }
         }

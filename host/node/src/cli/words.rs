@@ -3,9 +3,14 @@
 
 use crate::progress::{Progress, StepProgress, StepState};
 use crate::systemd::Manager;
+use std::time::Duration;
+use tokio::time::timeout;
 
 /// For so many seconds after a step failed, what its unit says counts.
 const AFTER: u64 = 5;
+
+/// How long a status may wait for that.
+const LIMIT: Duration = Duration::from_secs(10);
 
 /// The unit of a step, where it is about one.
 fn unit_of(step: &str) -> Option<&str> {
@@ -18,6 +23,11 @@ pub(super) async fn of_what_failed(manager: &Manager, progress: &Progress) -> Ve
     if !rustix::process::geteuid().is_root() {
         return Vec::new();
     }
+    let late = || vec!["what its unit said is not known: journald was not read in time".to_owned()];
+    timeout(LIMIT, said(manager, progress)).await.unwrap_or_else(|_| late())
+}
+
+async fn said(manager: &Manager, progress: &Progress) -> Vec<String> {
     let mut lines = Vec::new();
     for step in progress.steps.iter().filter(|step| step.state == StepState::Failed) {
         let StepProgress { step, started: Some(from), seconds: Some(took), .. } = step else {

@@ -39,7 +39,8 @@ impl<'t> Telling<'t> {
     }
 
     pub(super) fn message(&self, message: &str) {
-        self.tell(|progress| progress.message = message.to_owned());
+        let message = tread_model::text::one_line_within(message, 4096).0;
+        self.tell(|progress| progress.message = message);
     }
 
     pub(super) fn absorbed(&self) {

@@ -4,6 +4,7 @@
 
 mod bed;
 mod cases;
+mod full;
 mod idle;
 mod killed;
 mod mixed;

@@ -34,11 +34,17 @@ fn an_agent_whose_folders_are_removed_or_replaced_goes_on_serving() {
             "a folder stands in the place of the link to it",
             "cd /var/lib/tread/bin && rm current && mkdir -p current/x",
         ),
+        (
+            "somebody was killed who handed an order over",
+            "echo secret > /var/lib/tread/node/orders/stale",
+        ),
         ("the orders that were handed over are gone", "rm -r /var/lib/tread/node/orders"),
     ] {
         sh(done);
         applied(what);
     }
+    let kept = bed.machine.run_well(["ls", "/var/lib/tread/node/orders"]).unwrap();
+    assert_eq!(kept, "", "no order is kept that has ended");
     // What it cannot put right it says again and again, until somebody else did.
     sh("rm -r /var/lib/tread/orders && echo > /var/lib/tread/orders");
     sh("rm /var/lib/tread/orders");

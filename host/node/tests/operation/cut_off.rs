@@ -2,13 +2,20 @@
 
 use crate::node::{Bed, config, unit_with};
 use crate::reload;
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use tread_model::plan::Step;
 use tread_node::operation::Ended;
 use tread_node::terms::Terms;
-use tread_test_machine::End;
+use tread_test_machine::{End, Machine};
 
 /// An API server that answers while the machine's file does not say what cuts it off; the
 /// root of the machine's disk, and where it listens.
@@ -82,4 +89,58 @@ fn an_api_server_that_comes_again_in_time_is_waited_for() {
 fn an_api_server_that_was_not_reached_before_is_not_missed() {
     let bed = bed(|_| false);
     assert_eq!(bed.carry_out(&config("two"), &reload()).unwrap(), Ended::Done);
+}
+
+/// Of which the kubelet's kubeconfig knows the authority; once the machine's file says
+/// something else than `one`, a proxy answers in its place.
+async fn serve_or_let_a_proxy_answer(disk: PathBuf, listener: TcpListener, acceptor: TlsAcceptor) {
+    listener.set_nonblocking(true).unwrap();
+    let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+    loop {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let word = std::fs::read_to_string(disk.join("etc/a.conf")).unwrap_or_default();
+        if word == "one" {
+            let _ = acceptor.accept(stream).await;
+        } else {
+            let _ = stream.read(&mut [0; 64]).await;
+            let _ = stream.write_all(b"HTTP/1.0 503 Service Unavailable\r\n\r\n").await;
+        }
+    }
+}
+
+#[test]
+fn the_answer_of_a_proxy_in_the_place_of_the_api_server_is_none() {
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+    let certificate = params.signed_by(&key, &authority).unwrap();
+    let tls = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(
+            vec![certificate.der().clone()],
+            PrivateKeyDer::try_from(key.serialize_der()).unwrap(),
+        )
+        .unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let kubeconfig = format!(
+        "clusters:\n- name: a\n  cluster:\n    server: https://{}\n    certificate-authority: /etc/kubernetes/ca.crt\n",
+        listener.local_addr().unwrap()
+    );
+    let machine = Machine::build()
+        .file("/etc/kubernetes/ca.crt", authority.pem())
+        .file("/etc/kubernetes/kubeconfig", kubeconfig);
+    let mut bed = Bed::of(machine, "one", &unit_with("/bin/true"), &config("one"));
+    bed.terms.cut_off = 1;
+    let (disk, acceptor) = (bed.machine.disk(), TlsAcceptor::from(Arc::new(tls)));
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(serve_or_let_a_proxy_answer(disk, listener, acceptor));
+    });
+    let because = why(bed.carry_out(&config("two"), &reload()).unwrap());
+    assert!(because.contains("was reached before, and for 1 s"), "{because}");
+    assert_eq!(bed.log(), ["start one", "reload two", "reload one"]);
 }

@@ -1,0 +1,39 @@
+//! A disk that is full at the end of an operation, for real.
+
+use crate::bed::{APPLY, Bed, PROGRAM, reload};
+use std::process::Stdio;
+
+#[test]
+fn an_operation_ends_on_a_disk_without_any_room_and_the_next_one_is_refused_with_the_reason() {
+    let bed = Bed::with("one", |machine| machine);
+    let sh = |text: &str| drop(bed.machine.run_well(["sh", "-c", text]).unwrap());
+    sh("mount -t tmpfs -o size=400m tmpfs /var/lib/tread");
+    bed.put_files("one", "one", &reload());
+    bed.machine.run_well([PROGRAM, "node", "adopt", "--config", "/var/next.json"]).unwrap();
+    bed.put_files("one", "two", &reload());
+    bed.hold();
+    let mut admin = bed.machine.command(APPLY).unwrap();
+    let mut admin = admin.stdout(Stdio::null()).spawn().unwrap();
+    bed.logs("reload two");
+    let fill = |name: &str| {
+        let dd = format!("dd if=/dev/zero of=/var/lib/tread/filler-{name}");
+        sh(&format!("{dd}-1 bs=64k 2>/dev/null; {dd}-2 bs=1k 2>/dev/null; :"));
+    };
+    fill("1");
+    bed.let_go();
+    assert!(admin.wait().unwrap().success());
+    let status = || bed.machine.run_well([PROGRAM, "node", "status"]).unwrap();
+    assert!(status().contains("(done)"), "{}", status());
+    bed.put_files("two", "one", &reload());
+    // What was staged is gone, and has left a little room.
+    fill("2");
+    let refused = bed.machine.run(APPLY).unwrap();
+    assert_eq!(refused.status, Some(1), "{refused:?}");
+    assert!(refused.err.contains("No space left on device"), "{refused:?}");
+    assert!(status().contains("(done)"), "{}", status());
+    assert_eq!(bed.text("/etc/a.conf").as_deref(), Some("two"));
+    sh("rm /var/lib/tread/filler*");
+    let applied = bed.machine.run(APPLY).unwrap();
+    assert_eq!(applied.status, Some(0), "{applied:?}");
+    assert_eq!(bed.log(), ["start one", "reload two", "reload one"]);
+}
