@@ -259,9 +259,19 @@ mod tests {
             ("no name", text(r#"{"is":"resume"}"#).replace("\"a\"", "\"\"")),
             ("another field beside", text(r#"{"is":"resume"},"soon":1"#)),
             ("no JSON", "order".to_owned()),
+            ("deep", "[".repeat(1 << 20)),
+            ("deep below", text(r#"{"is":"resume"}"#).replace("\"a\"", &"[".repeat(1 << 20))),
+            ("twice", text(r#"{"is":"resume"},"id":"b""#)),
+            ("a proof for ever", text(r#"{"is":"resume"},"terms":{"proof":86401}"#)),
+            ("a time that was", text(r#"{"is":"resume"},"terms":{"proof":-1}"#)),
+            ("half a time", text(r#"{"is":"resume"},"terms":{"cutOff":0.5}"#)),
+            ("an unclean name", text(r#"{"is":"resume"}"#).replace("\"a\"", r#""a\u0000b""#)),
+            ("a mark before it", format!("\u{feff}{}", text(r#"{"is":"resume"}"#))),
         ] {
             assert!(Given::read(bad.as_bytes()).is_err(), "{what}");
         }
+        let not_text = [text(r#"{"is":"resume"}"#).as_bytes(), b"\xff"].concat();
+        assert!(Given::read(&not_text).is_err());
     }
 
     #[test]

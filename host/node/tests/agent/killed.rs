@@ -1,6 +1,7 @@
 //! The process of an operation killed at moments that nobody chose.
 
-use crate::bed::{Bed, reload};
+use crate::bed::{APPLY, Bed, reload};
+use std::process::Stdio;
 use std::time::Duration;
 use tread_node::operation_unit::UNIT;
 use tread_node::progress::Phase;
@@ -32,4 +33,34 @@ fn killed_at_any_time_an_operation_ends_with_one_reload_more_at_most_and_no_boot
         (there, next) = (next, there);
     }
     assert_eq!(bed.machine.boots().len(), 1);
+}
+
+#[test]
+fn admins_killed_while_they_hand_over_leave_nothing_in_the_way_of_the_next_one() {
+    const ADMINS: u64 = 12;
+    let bed = Bed::with("one", |machine| machine);
+    let agent = bed.agent();
+    bed.adopt("one");
+    agent.kill();
+    let apply = || {
+        let there = bed.text("/etc/a.conf").unwrap();
+        let next = if there == "one" { "two" } else { "one" };
+        bed.put_files(&there, next, &reload());
+        let mut command = bed.machine.command(APPLY).unwrap();
+        (next, command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    };
+    for round in 0..ADMINS {
+        let (_, mut admin) = apply();
+        // A little later each time: before, while and after it hands over.
+        std::thread::sleep(Duration::from_millis(round * 600 / ADMINS));
+        admin.kill().unwrap();
+        admin.wait().unwrap();
+        // What it began, if it did, goes on.
+        bed.machine.wait_for("the unit's end", || !bed.runs(UNIT)).unwrap();
+    }
+    let (next, mut admin) = apply();
+    assert!(admin.wait().unwrap().success());
+    assert_eq!(bed.text("/etc/a.conf").as_deref(), Some(next));
+    let kept = bed.machine.run_well(["ls", "/var/lib/tread/node/orders"]).unwrap();
+    assert_eq!(kept, "");
 }
