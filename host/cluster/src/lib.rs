@@ -3,7 +3,9 @@
 
 pub mod boot_images;
 pub mod index;
+pub mod labels;
 pub mod listed;
+pub mod membership;
 pub mod plans;
 pub mod policies;
 pub mod pools;

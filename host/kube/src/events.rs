@@ -76,10 +76,16 @@ reasons! {
     PlanChanged,
     /// On a DisruptionPlan: somebody else's, under a name that tread uses, was removed.
     PlanReplaced,
-    /// On a MachineConfigPool: a part of it cannot be read, and counts as not set.
+    /// On a MachineConfigPool: a selector cannot be read; while it is that of nodes, OpenShift places no node in any pool.
     PoolUnreadable,
     /// On a Node: it is in several pools, and nobody can say which config it is to have.
     InSeveralPools,
+    /// On a Node: it is in the pool `master`, and gets nothing of another pool that selects it too.
+    MasterCounts,
+    /// On a Node and two MachineConfigPools: it booted into one, and counts in the other, which is about to give it its own config.
+    NodeStrays,
+    /// On a MachineSet and a MachineConfigPool: its machines boot into the pool, and will count in another.
+    MachinesWillStray,
     /// On BootImages: images are too old for an update of the cluster.
     BootImagesTooOld,
     /// On BootImages: no image is too old any more.
@@ -155,10 +161,23 @@ impl Events {
     /// Events: also where another replica told it. What cannot be written is logged,
     /// and is an error only where no answer came.
     pub async fn tell_once(&self, about: &ObjectReference, note: &Note) -> Result<Once, Failed> {
+        self.tell_each(about, note, "").await
+    }
+
+    /// The same of one thing among several that are told for the same reason on one object.
+    pub async fn tell_each(
+        &self,
+        about: &ObjectReference,
+        note: &Note,
+        of: &str,
+    ) -> Result<Once, Failed> {
         let namespace = about.namespace.as_deref().unwrap_or("default");
         let mut fields = Fields::new("tread event 1");
         fields.field(about.uid.as_deref().unwrap_or_default().as_bytes());
         fields.field(note.reason.word().as_bytes());
+        if !of.is_empty() {
+            fields.field(of.as_bytes());
+        }
         let event = Written {
             metadata: ObjectMeta {
                 // The same on every replica.

@@ -78,6 +78,10 @@ pub struct Metrics {
     pub boot_images_block: Gauge,
     /// 1: an admin takes the risk of boot images that are too old.
     pub boot_images_none: Gauge,
+    /// Nodes that booted into one pool and count in another.
+    pub strays: Gauge,
+    /// Machine resources whose machines will.
+    pub straying_machines: Gauge,
 }
 
 impl Default for Metrics {
@@ -117,6 +121,8 @@ impl Metrics {
             boot_images: Family::default(),
             boot_images_block: Gauge::default(),
             boot_images_none: Gauge::default(),
+            strays: Gauge::default(),
+            straying_machines: Gauge::default(),
         };
         let mut registry = Registry::default();
         metrics.register(&mut registry);
@@ -206,6 +212,13 @@ impl Metrics {
             "tread_boot_images_none",
             "1: an admin takes the risk of boot images that are too old",
             self.boot_images_none.clone();
+            "tread_strayed_nodes",
+            "Nodes that booted into one pool and count in another, which is about to give them its own \
+             config",
+            self.strays.clone();
+            "tread_straying_machine_sets",
+            "MachineSets whose machines will boot into one pool and count in another",
+            self.straying_machines.clone();
             "tread_build",
             "Which version this is",
             Info::new([("version", env!("CARGO_PKG_VERSION"))]);

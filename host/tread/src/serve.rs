@@ -21,7 +21,7 @@ use tokio::time::sleep;
 use tread_cluster::plans::{self, Previewer, Retention};
 use tread_cluster::policies::registry;
 use tread_cluster::policies::snapshot::Room;
-use tread_cluster::{boot_images, index};
+use tread_cluster::{boot_images, index, membership};
 use tread_console::exit::Exit;
 use tread_engine::limits::Limits;
 use tread_front::admission::certificates::{Lives, service_names};
@@ -205,12 +205,20 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
         metrics: metrics.clone(),
         events: Events::new(client.clone(), &replica, "Judge", &metrics),
     });
+    let telling = membership::start(membership::Settings {
+        previewer: previewer.clone(),
+        leads: leading.clone(),
+        metrics: metrics.clone(),
+        events: Events::new(client.clone(), &replica, "Judge", &metrics),
+    });
     let listed = Listed {
         previewer: previewer.clone(),
         boot_images: boot_images.clone(),
         policies: index.policies,
     };
-    for part in [indexing.boxed(), registry.boxed(), planning.boxed(), judging.boxed()] {
+    let parts =
+        [indexing.boxed(), registry.boxed(), planning.boxed(), judging.boxed(), telling.boxed()];
+    for part in parts {
         let stop = shutdown.begun();
         writers.spawn(async move {
             tokio::select! {

@@ -1,51 +1,19 @@
 //! The labels by which a resource's machines are found. Whoever writes a resource
 //! writes them: what Kubernetes takes for no label would be read as another selector.
 
+use crate::labels::{is_key, is_value};
 use std::collections::BTreeMap;
 use tread_model::boot_images::shown;
-
-/// So long is a name, or a value, at most.
-const LONGEST: usize = 63;
-/// So long is what stands before a name, at most.
-const LONGEST_PREFIX: usize = 253;
 
 /// The selector in the words of a query, or which label is none.
 pub fn query(labels: &BTreeMap<String, String>) -> Result<String, String> {
     let mut words = Vec::with_capacity(labels.len());
     for (key, value) in labels {
-        if !is_key(key) || !(value.is_empty() || is_name(value)) {
+        if !is_key(key) || !is_value(value) {
             let label = shown(&format!("{key}={value}"));
             return Err(format!("{label} in its matchLabels is no label that Kubernetes takes"));
         }
         words.push(format!("{key}={value}"));
     }
     Ok(words.join(","))
-}
-
-fn is_key(key: &str) -> bool {
-    match key.split_once('/') {
-        Some((prefix, name)) => is_prefix(prefix) && is_name(name),
-        None => is_name(key),
-    }
-}
-
-fn is_prefix(prefix: &str) -> bool {
-    let is_part = |part: &str| {
-        let takes = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit();
-        has_ends(part, takes) && part.bytes().all(|c| takes(c) || c == b'-')
-    };
-    prefix.len() <= LONGEST_PREFIX && prefix.split('.').all(is_part)
-}
-
-fn is_name(name: &str) -> bool {
-    let takes = |c: u8| c.is_ascii_alphanumeric();
-    name.len() <= LONGEST
-        && has_ends(name, takes)
-        && name.bytes().all(|c| takes(c) || b"-_.".contains(&c))
-}
-
-/// Whether it begins and ends with what is taken there.
-fn has_ends(text: &str, takes: impl Fn(u8) -> bool) -> bool {
-    let (first, last) = (text.bytes().next(), text.bytes().last());
-    first.is_some_and(&takes) && last.is_some_and(takes)
 }

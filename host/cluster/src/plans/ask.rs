@@ -5,7 +5,7 @@ use super::budget::{most_changes, too_much};
 use super::make::{Take, Together};
 use super::previewer::{NotKnown, Previewer};
 use crate::policies::current::Current;
-use crate::pools::pools_of;
+use crate::pools::{pools_of, says_unplaced, unreadable};
 use crate::previews::{
     Baseline, Change, Cluster, IN_THE_CLUSTER_ALREADY, Piece, Preview, Side, Work, mirror_pieces,
     work,
@@ -78,6 +78,10 @@ impl Previewer {
     ) -> Result<Vec<T>, NotKnown> {
         let before = self.snapshot();
         let after = changes.iter().fold(before.clone(), |cluster, change| cluster.with(change));
+        let unreadable = unreadable(&after.pools);
+        if !unreadable.is_empty() {
+            return Err(says_unplaced(&unreadable).into());
+        }
         let current = self.policies.borrow().clone();
         let pools: BTreeSet<String> =
             changes.iter().flat_map(|change| concerned(change, &before, &after)).collect();

@@ -5,7 +5,9 @@ use super::budget::Budget;
 use super::planners::Planners;
 use super::settings::Settings;
 use crate::policies::current::Published;
+use crate::pools::{Members, Strays};
 use crate::previews::{Cluster, Described, Once, Parsed};
+use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -32,6 +34,8 @@ pub struct Previewer {
     pub(super) remembered: Arc<Remembered>,
     /// What plans say of changes.
     pub(super) once: Arc<Once>,
+    /// Nodes that stray, as soon as all is known that it takes to tell.
+    strays: Arc<watch::Sender<Strays>>,
     ready: Arc<watch::Sender<bool>>,
 }
 
@@ -65,7 +69,10 @@ impl std::fmt::Display for NotKnown {
 impl Previewer {
     pub(super) fn new(settings: &Settings) -> Previewer {
         Previewer {
-            cluster: Arc::default(),
+            cluster: Arc::new(RwLock::new(Cluster {
+                members: Arc::new(Members::since(Timestamp::now().as_second())),
+                ..Cluster::default()
+            })),
             described: Arc::default(),
             bodies: BodyCache::default(),
             client: settings.client.clone(),
@@ -77,6 +84,7 @@ impl Previewer {
             parsed: Arc::default(),
             remembered: Arc::default(),
             once: Arc::default(),
+            strays: Arc::default(),
             ready: Arc::new(watch::Sender::new(false)),
         }
     }
@@ -94,6 +102,21 @@ impl Previewer {
 
     pub(super) fn set_ready(&self) {
         self.ready.send_if_modified(|ready| !std::mem::replace(ready, true));
+    }
+
+    pub(super) fn set_strays(&self, now: &Strays) {
+        self.strays.send_if_modified(|before| {
+            let is_new = !before.is_same(now);
+            if is_new {
+                *before = now.clone();
+            }
+            is_new
+        });
+    }
+
+    /// The nodes that stray, and whenever others do.
+    pub fn strays(&self) -> watch::Receiver<Strays> {
+        self.strays.subscribe()
     }
 
     /// The pending plans, whole, by pool.

@@ -144,6 +144,9 @@ impl Controller {
     fn take(&mut self, input: Input) {
         let mut cluster = self.previewer.cluster.write().unwrap_or_else(PoisonError::into_inner);
         let touched = self.state.take(input, &mut cluster);
+        if self.state.is_complete() {
+            self.previewer.set_strays(&cluster.strays);
+        }
         drop(cluster);
         self.touch(touched);
     }

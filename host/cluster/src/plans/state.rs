@@ -2,7 +2,7 @@
 
 use super::standing::Standing;
 use crate::index::{self, All, Differences, Object, differences, last_read, read_as};
-use crate::pools::{ConfigMeta, Node, Pool, modified, pools_of};
+use crate::pools::{ConfigMeta, Node, Pool, Selects, modified, pools_of};
 use crate::previews::{Cluster, Mirror, MirrorKey, Release};
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::jiff::Timestamp;
@@ -113,14 +113,27 @@ impl State {
         let before = self.pools.take().unwrap_or_default();
         let Differences { gone, there } = differences(&before, &now);
         let mut pools = BTreeSet::new();
+        let (mut selectors, mut others) = (Vec::new(), false);
         for name in gone {
-            pools.append(&mut remove_pool(cluster, name));
+            pools.insert(name.clone());
+            others = true;
+            selectors.extend(remove_pool(cluster, name));
         }
-        for (_, object) in there {
+        for (name, object) in there {
             // One that cannot be read stays as it was.
             if let Some(pool) = self.read_as::<MachineConfigPool>(index::POOLS, object) {
-                pools.append(&mut put_pool(cluster, &pool));
+                pools.insert(name.clone());
+                let changed = put_pool(cluster, Pool::of(&pool));
+                others |= changed.is_another;
+                selectors.extend(changed.selectors);
             }
+        }
+        let Cluster { members, pools: known, configs, strays, .. } = cluster;
+        if !selectors.is_empty() {
+            pools.extend(Arc::make_mut(members).sort_again(known, &selectors));
+        }
+        if others || !selectors.is_empty() {
+            pools.extend(strays.look_at_all(members, (configs, known)));
         }
         self.pools = Some(now);
         Touched { pools, all }
@@ -187,16 +200,25 @@ impl State {
         event: Event<PartialObjectMeta<core::Node>>,
         cluster: &mut Cluster,
     ) -> Touched {
-        let Cluster { members, pools, .. } = cluster;
-        let members = Arc::make_mut(members);
-        Touched::pools(match self.nodes.take(event, |it| it.name_any()) {
+        let Cluster { members, pools, configs, strays, .. } = cluster;
+        let mut touched = BTreeSet::new();
+        let nodes = match self.nodes.take(event, |it| it.name_any()) {
             Change::There(name, mut object) => {
-                members.put(&name, Node::of(&mut object.metadata), pools)
+                let node = Node::of(&mut object.metadata);
+                touched.extend(Arc::make_mut(members).put(&name, node, pools));
+                vec![name]
             }
-            Change::Gone(name) => members.remove(&name),
-            Change::Listed(gone) => gone.iter().flat_map(|name| members.remove(name)).collect(),
-            Change::Nothing => BTreeSet::new(),
-        })
+            Change::Gone(name) => vec![name],
+            Change::Listed(gone) => gone,
+            Change::Nothing => Vec::new(),
+        };
+        for name in nodes {
+            if !self.nodes.has(&name) {
+                touched.extend(Arc::make_mut(members).remove(&name));
+            }
+            touched.extend(strays.look(&name, members, (configs, pools)));
+        }
+        Touched::pools(touched)
     }
 
     fn config(
@@ -217,13 +239,15 @@ impl State {
                 let had = had(cluster, &name).filter(|_| before.is_none());
                 let both = before.iter().chain([&config]);
                 let made_of_it = both.flat_map(|it| pools_of(&cluster.pools, &name, it));
-                Touched::pools(made_of_it.chain(had).collect())
+                let touched = made_of_it.chain(had).collect();
+                Touched::pools(and_strays(cluster, &name, touched))
             }
             Change::Gone(name) => match cluster.configs.remove(&name) {
                 Some(before) => {
                     cluster.note_lost(&name, Some(&before), now);
                     let made_of_it = pools_of(&cluster.pools, &name, &before);
-                    Touched::pools(made_of_it.chain(had(cluster, &name)).collect())
+                    let touched = made_of_it.chain(had(cluster, &name)).collect();
+                    Touched::pools(and_strays(cluster, &name, touched))
                 }
                 None => Touched::nothing(),
             },
@@ -231,6 +255,7 @@ impl State {
                 for name in gone {
                     let before = cluster.configs.remove(&name);
                     cluster.note_lost(&name, before.as_deref(), now);
+                    and_strays(cluster, &name, BTreeSet::new());
                 }
                 Touched::everything()
             }
@@ -304,39 +329,51 @@ fn had<'c>(cluster: &'c Cluster, config: &str) -> impl Iterator<Item = String> +
     cluster.members.pools_with(config).map(str::to_owned)
 }
 
-fn put_pool(cluster: &mut Cluster, object: &MachineConfigPool) -> BTreeSet<String> {
-    let pool = Pool::of(object);
-    let name = pool.name.clone();
-    let mut touched = BTreeSet::from([name.clone()]);
-    let before = cluster.pools.insert(name.clone(), Arc::new(pool));
-    let pool = cluster.pools.get(&name);
-    let (Some(pool), Cluster { members, pools, unpaused, .. }) = (pool.cloned(), &mut *cluster)
-    else {
-        return touched;
-    };
-    match &before {
-        Some(before) if before.paused && !pool.paused => {
-            unpaused.insert(name);
-        }
-        _ if pool.paused => {
-            unpaused.remove(&name);
-        }
-        _ => {}
-    }
-    if before.is_none_or(|before| !before.selects_like(&pool)) {
-        touched.extend(Arc::make_mut(members).sort_again(pools));
+/// These pools, and those of the strays whose config came, changed or went.
+fn and_strays(
+    cluster: &mut Cluster,
+    config: &str,
+    mut touched: BTreeSet<String>,
+) -> BTreeSet<String> {
+    let Cluster { members, pools, configs, strays, .. } = cluster;
+    for node in members.with_config(config) {
+        touched.extend(strays.look(&node, members, (configs, pools)));
     }
     touched
 }
 
-fn remove_pool(cluster: &mut Cluster, name: &str) -> BTreeSet<String> {
-    cluster.pools.remove(name);
+/// What differs of a pool.
+struct Changed {
+    /// It is new, or another one of its name.
+    is_another: bool,
+    /// What it selected, and what it selects now, where that is not the same.
+    selectors: Vec<Selects>,
+}
+
+fn put_pool(cluster: &mut Cluster, pool: Pool) -> Changed {
+    let (name, paused) = (pool.name.clone(), pool.paused);
+    let (now, uid) = (pool.nodes.clone(), pool.uid.clone());
+    let before = cluster.pools.insert(name.clone(), Arc::new(pool));
+    match &before {
+        Some(before) if before.paused && !paused => {
+            cluster.unpaused.insert(name);
+        }
+        _ if paused => {
+            cluster.unpaused.remove(&name);
+        }
+        _ => {}
+    }
+    let is_another = before.as_ref().is_none_or(|before| before.uid != uid);
+    let before = before.map(|before| before.nodes.clone()).unwrap_or_default();
+    let selectors = if before == now { Vec::new() } else { vec![before, now] };
+    Changed { is_another, selectors }
+}
+
+/// What it selected.
+fn remove_pool(cluster: &mut Cluster, name: &str) -> Option<Selects> {
     cluster.baselines.remove(name);
     cluster.unpaused.remove(name);
-    let Cluster { members, pools, .. } = cluster;
-    let mut touched = Arc::make_mut(members).sort_again(pools);
-    touched.insert(name.to_owned());
-    touched
+    cluster.pools.remove(name).map(|pool| pool.nodes.clone())
 }
 
 /// Notes when it was gone: what is rendered may still have it.

@@ -4,6 +4,7 @@
 use super::compared::{Compared, Deciders, Effects, Made, effect};
 use super::settings::Settings;
 use super::standing::Standing;
+use crate::pools::Place;
 use crate::previews::{Cluster, Described};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{ListParams, Patch, PatchParams};
@@ -21,6 +22,7 @@ use tread_kube::watching::seen::{Seen, each_by_itself};
 use tread_model::effect::Effect;
 
 const POLICIES: &str = "disruptionpolicies";
+const POOL: (&str, &str) = ("machineconfiguration.openshift.io/v1", POOL_KIND);
 /// How many plans are named.
 const NAMED: usize = 3;
 /// How often something is tried to be told on a policy.
@@ -56,21 +58,31 @@ pub(super) async fn troubles(
 ) {
     let mut notes = Vec::new();
     for pool in cluster.pools.values() {
-        if let Some(problem) = &pool.problem {
-            let text = format!("{problem}: it counts as not set until that is mended.");
-            let kind = ("machineconfiguration.openshift.io/v1", POOL_KIND);
-            let about = about(kind, &pool.name, &pool.uid);
-            notes.push((about, Reason::PoolUnreadable, text));
+        for text in pool.problems() {
+            notes.push((about(POOL, &pool.name, &pool.uid), Reason::PoolUnreadable, text));
         }
     }
-    for (node, pools) in cluster.members.in_doubt().take(NODES_TOLD_OF) {
-        let text = format!(
-            "It is in the pools {}, and no one can say which config it is to have: leave the label \
-             of one.",
-            pools.join(", ")
-        );
+    let doubtful = cluster.members.all().filter_map(|(node, member)| match &member.place {
+        Place::Several(pools) => {
+            let pools = pools.join(", ");
+            let text = format!(
+                "It is in the pools {pools}, and no one can say which config it is to have: leave the \
+                 label of one."
+            );
+            Some((node, Reason::InSeveralPools, text))
+        }
+        Place::MasterBeside(pool) => {
+            let text = format!(
+                "It is in the pool master, and pool {pool} selects it too: it gets the config of \
+                 master, and nothing of {pool}. If that is not meant, take the label of {pool} away."
+            );
+            Some((node, Reason::MasterCounts, text))
+        }
+        Place::Nowhere | Place::Pool(_) | Place::Unplaced(_) => None,
+    });
+    for (node, reason, text) in doubtful.take(NODES_TOLD_OF) {
         // Where kubectl looks for what is told of a node.
-        notes.push((about(("v1", "Node"), node, node), Reason::InSeveralPools, text));
+        notes.push((about(("v1", "Node"), node, node), reason, text));
     }
     let mut still = BTreeSet::new();
     for (about, reason, text) in notes {
@@ -88,7 +100,7 @@ pub(super) async fn troubles(
     *told = still;
 }
 
-fn about((version, kind): (&str, &str), name: &str, uid: &str) -> ObjectReference {
+pub(crate) fn about((version, kind): (&str, &str), name: &str, uid: &str) -> ObjectReference {
     ObjectReference {
         api_version: Some(version.to_owned()),
         kind: Some(kind.to_owned()),

@@ -1,7 +1,9 @@
 //! What has to be known of a MachineConfig besides what it holds.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use std::collections::BTreeMap;
+use tread_kube::api::POOL_KIND;
+use tread_kube::api::words::MACHINE_CONFIG_GROUP;
 
 const GENERATED_BY: &str = "machineconfiguration.openshift.io/generated-by-controller-version";
 
@@ -16,6 +18,8 @@ pub struct ConfigMeta {
     pub labels: BTreeMap<String, String>,
     /// Whether OpenShift's operator made it, of which version.
     pub generated_by: Option<String>,
+    /// The pool that it was rendered for, where it says so.
+    pub owner: Option<Owned>,
     /// When it was made, in seconds.
     pub created: i64,
     /// When it was last written, in seconds.
@@ -26,15 +30,40 @@ impl ConfigMeta {
     /// From the metadata of a MachineConfig.
     pub fn of(metadata: &mut ObjectMeta) -> ConfigMeta {
         let created = metadata.creation_timestamp.as_ref().map_or(0, |time| time.0.as_second());
+        let owner = Owned::of(metadata.owner_references.take().unwrap_or_default());
         let annotations = metadata.annotations.take().unwrap_or_default();
         ConfigMeta {
             uid: metadata.uid.take().unwrap_or_default(),
             version: metadata.resource_version.take().unwrap_or_default(),
             labels: metadata.labels.take().unwrap_or_default(),
             generated_by: annotations.get(GENERATED_BY).cloned(),
+            owner,
             created,
             modified: modified(metadata).max(created),
         }
+    }
+}
+
+/// The pool that a config is owned by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owned {
+    /// The pool's name.
+    pub name: String,
+    /// Which one of that name.
+    pub uid: String,
+}
+
+impl Owned {
+    /// By the owners that an object names: only a pool counts, whoever stands first.
+    fn of(mut owners: Vec<OwnerReference>) -> Option<Owned> {
+        let is_pool = |it: &OwnerReference| {
+            let group = it.api_version.split_once('/').map(|(group, _)| group);
+            it.kind == POOL_KIND && group == Some(MACHINE_CONFIG_GROUP)
+        };
+        owners.retain(is_pool);
+        owners.sort_by_key(|it| it.controller != Some(true));
+        let owner = owners.into_iter().next()?;
+        Some(Owned { name: owner.name, uid: owner.uid })
     }
 }
 

@@ -2,12 +2,10 @@
 
 use super::config::ConfigMeta;
 use super::pool::Pool;
-use kube::core::SelectorExt as _;
+use crate::labels::Labels;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::sync::Arc;
-
-type Labels = BTreeMap<String, String>;
 
 /// The MachineConfigs, by name, without what they hold. Clones share them.
 #[derive(Debug, Clone, Default)]
@@ -68,8 +66,7 @@ impl Configs {
 
     /// The names of those that a pool selects, with their labels.
     pub(super) fn selected_by(&self, pool: &Pool) -> impl Iterator<Item = (&Labels, &str)> {
-        let selector = pool.configs.as_ref();
-        let selected = move |labels: &Labels| selector.is_some_and(|it| it.matches(labels));
+        let selected = move |labels: &Labels| pool.configs.matches(labels);
         let groups = self.0.by_labels.iter().filter(move |(labels, _)| selected(labels));
         groups.flat_map(|(labels, names)| names.iter().map(move |name| (&**labels, name.as_str())))
     }

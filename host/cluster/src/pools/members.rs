@@ -2,37 +2,77 @@
 //! node by node, since there are thousands.
 
 use super::node::Node;
-use super::pool::{Pools, pool_of};
+use super::place::{Place, pool_of};
+use super::pool::Pools;
+use super::selector::Selects;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// A node that registered so long before it was seen first is new, in seconds.
+const NEW: i64 = 60 * 60;
 
 /// The nodes of all pools, those with the same config together.
 #[derive(Debug, Clone, Default)]
 pub struct Members {
-    nodes: BTreeMap<String, (Node, Place)>,
+    nodes: BTreeMap<String, Arc<Member>>,
     groups: BTreeMap<String, BTreeMap<Option<String>, BTreeSet<String>>>,
     single_replica: BTreeMap<String, usize>,
+    /// Since when nodes are watched, in seconds.
+    since: i64,
 }
 
-/// Where a node belongs.
+/// A node, and what was seen of it since it registered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-enum Place {
-    #[default]
-    Nowhere,
-    Pool(String),
-    /// No one can say to which of these.
-    Several(Vec<String>),
+pub struct Member {
+    /// What it says.
+    pub node: Node,
+    /// Where it belongs.
+    pub place: Place,
+    /// The pools that it was seen to count in.
+    pub(super) counted: BTreeSet<String>,
+    /// Whether it was seen since it registered.
+    pub(super) is_new: bool,
+    /// Whether it has another config than it had first.
+    pub(super) has_moved: bool,
+}
+
+impl Member {
+    /// The next state of a node, which may be another one of its name.
+    fn after(node: Node, place: Place, before: Option<&Member>, since: i64) -> Member {
+        let before = before.filter(|before| before.node.uid == node.uid);
+        let is_new = before.map_or(node.created >= since - NEW, |before| before.is_new);
+        let has_moved = before.is_some_and(|before| {
+            before.has_moved || before.node.current.is_some() && before.node.current != node.current
+        });
+        let mut counted = before.map(|before| before.counted.clone()).unwrap_or_default();
+        if let Some(pool) = place.pool()
+            && !counted.contains(pool)
+        {
+            counted.insert(pool.to_owned());
+        }
+        Member { node, place, counted, is_new, has_moved }
+    }
 }
 
 impl Members {
+    /// No nodes yet, watched since then, in seconds.
+    pub fn since(since: i64) -> Members {
+        Members { since, ..Members::default() }
+    }
+
     /// Notes a node that is new or says something else. The pools whose nodes
     /// differ now, if any do.
     pub fn put(&mut self, name: &str, node: Node, pools: &Pools) -> BTreeSet<String> {
-        if self.nodes.get(name).is_some_and(|(before, _)| *before == node) {
-            return BTreeSet::new();
-        }
-        let place = place(&node, pools);
+        let before = self.nodes.get(name).cloned();
+        let place = match before.as_deref() {
+            Some(before) if before.node == node => return BTreeSet::new(),
+            // Selectors see nothing but labels.
+            Some(before) if before.node.labels == node.labels => before.place.clone(),
+            _ => pool_of(&node.labels, pools),
+        };
+        let now = Member::after(node, place, before.as_deref(), self.since);
         let mut touched = self.take_out(name);
-        self.put_in(name, node, place, &mut touched);
+        self.put_in(name, now, &mut touched);
         touched
     }
 
@@ -41,24 +81,50 @@ impl Members {
         self.take_out(name)
     }
 
-    /// Looks again where each node belongs: a pool is new, gone, or selects others.
-    pub fn sort_again(&mut self, pools: &Pools) -> BTreeSet<String> {
-        let mut touched = BTreeSet::new();
-        let moved: Vec<(String, Place)> = self
+    /// Looks again where nodes belong: these selectors are new, or are not there any more.
+    /// The pools whose nodes differ now.
+    pub fn sort_again(&mut self, pools: &Pools, changed: &[Selects]) -> BTreeSet<String> {
+        let all = changed.iter().any(|it| matches!(it, Selects::Unreadable(_)));
+        let concerned = self
             .nodes
             .iter()
-            .map(|(name, (node, before))| (name, place(node, pools), before))
+            .filter(|(_, member)| all || changed.iter().any(|it| it.matches(&member.node.labels)));
+        let moved: Vec<(String, Place)> = concerned
+            .map(|(name, member)| (name, pool_of(&member.node.labels, pools), &member.place))
             .filter(|(_, now, before)| now != *before)
             .map(|(name, now, _)| (name.clone(), now))
             .collect();
+        let mut touched = BTreeSet::new();
         for (name, place) in moved {
-            if let Some((node, _)) = self.nodes.get(&name) {
-                let node = node.clone();
+            if let Some(before) = self.nodes.get(&name).cloned() {
+                let now = Member::after(before.node.clone(), place, Some(&before), self.since);
                 touched.extend(self.take_out(&name));
-                self.put_in(&name, node, place, &mut touched);
+                self.put_in(&name, now, &mut touched);
             }
         }
         touched
+    }
+
+    /// A node.
+    pub fn get(&self, name: &str) -> Option<&Member> {
+        self.nodes.get(name).map(|member| &**member)
+    }
+
+    /// All nodes.
+    pub fn all(&self) -> impl Iterator<Item = (&str, &Member)> {
+        self.nodes.iter().map(|(name, member)| (name.as_str(), &**member))
+    }
+
+    /// The names of all nodes.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.nodes.keys().map(String::as_str)
+    }
+
+    /// The nodes of all pools that have a config.
+    pub fn with_config(&self, config: &str) -> Vec<String> {
+        let config = Some(config.to_owned());
+        let groups = self.groups.values().filter_map(|groups| groups.get(&config));
+        groups.flatten().cloned().collect()
     }
 
     /// The nodes of a pool by the config that they have; None: they do not say.
@@ -86,52 +152,37 @@ impl Members {
         self.single_replica.get(pool).is_some_and(|count| *count > 0)
     }
 
-    /// Nodes that are in several pools, with these.
-    pub fn in_doubt(&self) -> impl Iterator<Item = (&str, &[String])> {
-        self.nodes.iter().filter_map(|(name, (_, place))| match place {
-            Place::Several(pools) => Some((name.as_str(), pools.as_slice())),
-            _ => None,
-        })
-    }
-
     fn take_out(&mut self, name: &str) -> BTreeSet<String> {
-        let Some((node, place)) = self.nodes.remove(name) else { return BTreeSet::new() };
-        let Place::Pool(pool) = place else { return BTreeSet::new() };
-        if let Some(groups) = self.groups.get_mut(&pool) {
-            if let Some(group) = groups.get_mut(&node.current) {
+        let Some(member) = self.nodes.remove(name) else { return BTreeSet::new() };
+        let Some(pool) = member.place.pool() else { return BTreeSet::new() };
+        if let Some(groups) = self.groups.get_mut(pool) {
+            if let Some(group) = groups.get_mut(&member.node.current) {
                 group.remove(name);
                 if group.is_empty() {
-                    groups.remove(&node.current);
+                    groups.remove(&member.node.current);
                 }
             }
             if groups.is_empty() {
-                self.groups.remove(&pool);
+                self.groups.remove(pool);
             }
         }
-        if let (true, Some(count)) = (node.single_replica, self.single_replica.get_mut(&pool)) {
+        if let (true, Some(count)) = (member.node.single_replica, self.single_replica.get_mut(pool))
+        {
             *count = count.saturating_sub(1);
         }
-        BTreeSet::from([pool])
+        BTreeSet::from([pool.to_owned()])
     }
 
-    fn put_in(&mut self, name: &str, node: Node, place: Place, touched: &mut BTreeSet<String>) {
-        if let Place::Pool(pool) = &place {
-            let groups = self.groups.entry(pool.clone()).or_default();
-            groups.entry(node.current.clone()).or_default().insert(name.to_owned());
-            if node.single_replica {
-                *self.single_replica.entry(pool.clone()).or_default() += 1;
+    fn put_in(&mut self, name: &str, member: Member, touched: &mut BTreeSet<String>) {
+        if let Some(pool) = member.place.pool() {
+            let groups = self.groups.entry(pool.to_owned()).or_default();
+            groups.entry(member.node.current.clone()).or_default().insert(name.to_owned());
+            if member.node.single_replica {
+                *self.single_replica.entry(pool.to_owned()).or_default() += 1;
             }
-            touched.insert(pool.clone());
+            touched.insert(pool.to_owned());
         }
-        self.nodes.insert(name.to_owned(), (node, place));
-    }
-}
-
-fn place(node: &Node, pools: &Pools) -> Place {
-    match pool_of(node, pools) {
-        Ok(None) => Place::Nowhere,
-        Ok(Some(pool)) => Place::Pool(pool.to_owned()),
-        Err(several) => Place::Several(several.into_iter().map(str::to_owned).collect()),
+        self.nodes.insert(name.to_owned(), Arc::new(member));
     }
 }
 

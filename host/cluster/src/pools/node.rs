@@ -1,21 +1,35 @@
 //! What has to be known of a node.
 
+use crate::labels::Labels;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use std::collections::BTreeMap;
 
 const CURRENT: &str = "machineconfiguration.openshift.io/currentConfig";
+/// What a machine booted with, where the operator writes it (since OpenShift 4.22).
+const FIRST_PIVOT: &str = "machineconfiguration.openshift.io/firstPivotConfig";
+/// The operator gave it the labels of the pool that it booted into.
+const LABELLED: &str = "machineconfiguration.openshift.io/customPoolLabelsApplied";
+const STATE: &str = "machineconfiguration.openshift.io/state";
 const TOPOLOGY: &str = "machineconfiguration.openshift.io/controlPlaneTopology";
 /// In place of what is no name: nobody has such a config.
 const NO_NAME: &str = "(no name of a config)";
-const OS: &str = "kubernetes.io/os";
 
 /// What has to be known of a node: small, since there are thousands.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Node {
+    /// Which one of its name.
+    pub uid: String,
+    /// When it registered, in seconds.
+    pub created: i64,
     /// Pools select it by these.
-    pub labels: BTreeMap<String, String>,
+    pub labels: Labels,
     /// The rendered config that it has, as far as it says so.
     pub current: Option<String>,
+    /// The rendered config that it booted with first, where it says so.
+    pub first_pivot: Option<String>,
+    /// Whether OpenShift's operator gave it the labels of the pool that it booted into.
+    pub is_labelled: bool,
+    /// Whether it says that it failed.
+    pub is_degraded: bool,
     /// Whether there is nowhere to move its pods to.
     pub single_replica: bool,
 }
@@ -24,20 +38,22 @@ impl Node {
     /// From the metadata of a Node.
     pub fn of(metadata: &mut ObjectMeta) -> Node {
         let annotations = metadata.annotations.take().unwrap_or_default();
+        // Whoever is root on the node writes here what they like.
+        let config = |key: &str| {
+            let name = annotations.get(key).filter(|name| !name.is_empty())?;
+            Some(if is_name(name) { name.clone() } else { NO_NAME.to_owned() })
+        };
+        let state = annotations.get(STATE).map_or("", String::as_str);
         Node {
+            uid: metadata.uid.take().unwrap_or_default(),
+            created: metadata.creation_timestamp.as_ref().map_or(0, |time| time.0.as_second()),
             labels: metadata.labels.take().unwrap_or_default(),
-            current: annotations.get(CURRENT).filter(|name| !name.is_empty()).map(|name| {
-                // Whoever is root on the node writes here what they like.
-                let given = if is_name(name) { name } else { NO_NAME };
-                given.to_owned()
-            }),
+            current: config(CURRENT),
+            first_pivot: config(FIRST_PIVOT),
+            is_labelled: annotations.contains_key(LABELLED),
+            is_degraded: ["Degraded", "Unreconcilable"].contains(&state),
             single_replica: annotations.get(TOPOLOGY).is_some_and(|it| it == "SingleReplica"),
         }
-    }
-
-    /// Windows nodes are in no pool.
-    pub(super) fn is_windows(&self) -> bool {
-        self.labels.get(OS).is_some_and(|os| os == "windows")
     }
 }
 

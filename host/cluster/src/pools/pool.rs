@@ -1,9 +1,9 @@
 //! What has to be known of a MachineConfigPool.
 
 use super::config::ConfigMeta;
-use super::node::Node;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use kube::core::{Selector, SelectorExt as _};
+use super::selector::{Selects, determined};
+use crate::labels::Labels;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tread_kube::api::MachineConfigPool;
@@ -11,6 +11,11 @@ use tread_kube::api::machine_config::PoolConfiguration;
 
 /// The pools, by name.
 pub type Pools = BTreeMap<String, Arc<Pool>>;
+
+/// The pool of the control plane.
+pub const MASTER: &str = "master";
+/// The pool of all nodes for which there is none of its own name.
+pub const WORKER: &str = "worker";
 
 /// What has to be known of a MachineConfigPool.
 #[derive(Debug, Clone, Default)]
@@ -21,17 +26,25 @@ pub struct Pool {
     pub uid: String,
     /// Whether its nodes stay as they are.
     pub paused: bool,
-    /// Selects its nodes; None: it has none.
-    pub nodes: Option<Selector>,
-    /// Selects its MachineConfigs; None: it has none.
-    pub configs: Option<Selector>,
+    /// Which nodes it selects.
+    pub nodes: Selects,
+    /// The labels that leave no choice by which it selects nodes: what OpenShift's operator
+    /// would give a node so that it belongs here.
+    pub labels: Labels,
+    /// Which MachineConfigs it selects.
+    pub configs: Selects,
     /// The rendered config that its nodes are to get. Where there is one,
     /// OpenShift's operator rolls it out.
     pub target: Option<Configuration>,
     /// The one that all updated nodes had when the last rollout ended.
     pub settled: Option<Configuration>,
-    /// What cannot be read in it, and so is left out.
-    pub problem: Option<String>,
+    /// How many of its nodes may be out of service at a time, as it is written, and how many
+    /// are, as its status says.
+    pub unavailable: (Option<String>, i64),
+    /// How many of its nodes failed, as its status says.
+    pub degraded: i64,
+    /// Whether a node has its newest config, as its status says: the next machine gets that.
+    pub served_newest: bool,
 }
 
 /// A rendered config, and the MachineConfigs that it is made of.
@@ -46,49 +59,51 @@ pub struct Configuration {
 impl Pool {
     /// From the object.
     pub fn of(object: &MachineConfigPool) -> Pool {
-        let mut problem = None;
-        let mut selector = |field: &str, given: Option<&LabelSelector>| {
-            let given = given?;
-            match Selector::try_from(given.clone()) {
-                // It would select everything; to OpenShift it means nothing.
-                Ok(selector) if selector.selects_all() => None,
-                Ok(selector) => Some(selector),
-                Err(error) => {
-                    problem = Some(format!("spec.{field}: {error}"));
-                    None
-                }
-            }
-        };
         let spec = &object.spec;
-        let nodes = selector("nodeSelector", spec.node_selector.as_ref());
-        let configs = selector("machineConfigSelector", spec.machine_config_selector.as_ref());
         let status = object.status.as_ref();
+        let count = |given: Option<i32>| i64::from(given.unwrap_or_default());
         Pool {
             name: object.metadata.name.clone().unwrap_or_default(),
             uid: object.metadata.uid.clone().unwrap_or_default(),
             paused: spec.paused,
-            nodes,
-            configs,
+            nodes: Selects::of(spec.node_selector.as_ref()),
+            labels: determined(spec.node_selector.as_ref()),
+            configs: Selects::of(spec.machine_config_selector.as_ref()),
             target: spec.configuration.as_ref().and_then(Configuration::of),
             settled: status
                 .and_then(|status| status.configuration.as_ref())
                 .and_then(Configuration::of),
-            problem,
+            unavailable: (
+                spec.max_unavailable.as_ref().map(|it| match it {
+                    IntOrString::Int(number) => number.to_string(),
+                    IntOrString::String(text) => text.clone(),
+                }),
+                count(status.and_then(|it| it.unavailable_machine_count)),
+            ),
+            degraded: count(status.and_then(|it| it.degraded_machine_count)),
+            served_newest: count(status.and_then(|it| it.updated_machine_count)) > 0,
         }
-    }
-
-    /// Whether its nodes are selected by the same labels as those of another.
-    pub fn selects_like(&self, other: &Pool) -> bool {
-        self.nodes == other.nodes
     }
 
     /// Whether a MachineConfig is one of those that it is made of.
     pub fn is_made_of(&self, config: &ConfigMeta) -> bool {
-        self.configs.as_ref().is_some_and(|it| it.matches(&config.labels))
+        self.configs.matches(&config.labels)
     }
 
-    fn selects(&self, node: &Node) -> bool {
-        self.nodes.as_ref().is_some_and(|selector| selector.matches(&node.labels))
+    /// What cannot be read in it, and what that means; there may be nothing.
+    pub fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        if let Selects::Unreadable(why) = &self.nodes {
+            problems.push(format!(
+                "spec.nodeSelector: {why}: OpenShift places no node in any pool, and rolls nothing \
+                 out, until that is mended."
+            ));
+        }
+        if let Selects::Unreadable(why) = &self.configs {
+            let text = "it counts as not set until that is mended.";
+            problems.push(format!("spec.machineConfigSelector: {why}: {text}"));
+        }
+        problems
     }
 }
 
@@ -97,24 +112,5 @@ impl Configuration {
         let name = given.name.clone().filter(|name| !name.is_empty())?;
         let sources = given.source.iter().flatten().filter_map(|it| it.name.clone()).collect();
         Some(Configuration { name, sources })
-    }
-}
-
-/// The pool of a node: a pool of its own name beats `worker`, and `master` beats
-/// both. Of several pools of their own names no one can say which is meant.
-pub(super) fn pool_of<'p>(node: &Node, pools: &'p Pools) -> Result<Option<&'p str>, Vec<&'p str>> {
-    if node.is_windows() {
-        return Ok(None);
-    }
-    let all: Vec<&str> =
-        pools.values().filter(|pool| pool.selects(node)).map(|pool| pool.name.as_str()).collect();
-    if all.contains(&"master") {
-        return Ok(Some("master"));
-    }
-    let custom: Vec<&str> = all.iter().copied().filter(|name| *name != "worker").collect();
-    match custom.as_slice() {
-        [] => Ok(all.first().copied()),
-        [one] => Ok(Some(one)),
-        _ => Err(custom),
     }
 }

@@ -3,7 +3,6 @@
 use super::config::ConfigMeta;
 use super::configs::Configs;
 use super::pool::{Pool, Pools};
-use kube::core::SelectorExt as _;
 use std::collections::BTreeMap;
 use tread_kube::api::machine_config::ROLE_LABEL;
 
@@ -18,8 +17,7 @@ pub fn pools_of<'c>(
     config: &'c ConfigMeta,
 ) -> impl Iterator<Item = String> + 'c {
     let is_part = move |pool: &Pool| {
-        let selected =
-            pool.configs.as_ref().is_some_and(|selector| selector.matches(&config.labels));
+        let selected = pool.is_made_of(config);
         let named = [&pool.target, &pool.settled]
             .into_iter()
             .flatten()

@@ -1,7 +1,7 @@
 //! What the cluster says of configs, pools and nodes, at one moment.
 
 use super::side::{Piece, Side};
-use crate::pools::{ConfigMeta, Configs, Members, Pools};
+use crate::pools::{ConfigMeta, Configs, Members, Pools, Strays};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,6 +14,8 @@ pub struct Cluster {
     pub pools: Pools,
     /// Their nodes.
     pub members: Arc<Members>,
+    /// Those of them that booted into another pool than they count in.
+    pub strays: Strays,
     /// The MachineConfigs, without what they hold.
     pub configs: Configs,
     /// The objects that redirect image pulls, whole: they are small.

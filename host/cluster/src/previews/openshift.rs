@@ -92,7 +92,7 @@ impl Openshift {
         let node = Node {
             labels: [("pool".to_owned(), name.to_owned())].into(),
             current: Some(target.as_str().unwrap().to_owned()),
-            single_replica: false,
+            ..Node::default()
         };
         Arc::make_mut(&mut self.cluster.members).put(
             &format!("{name}-0"),

@@ -8,7 +8,8 @@ use super::side::{Generated, Piece, Side};
 use crate::pools::{Configuration, GENERATED_REGISTRIES, Pool, place, sources};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use tread_kube::api::disruption_plan::Nodes;
+use tread_kube::api::disruption_plan::{Nodes, PlanStray};
+use tread_kube::clean::clean;
 
 /// How many nodes a plan names.
 const NAMED_NODES: usize = 10;
@@ -94,7 +95,7 @@ fn operated(cluster: &Cluster, pool: &Arc<Pool>, target: &Configuration) -> Opti
         ways.push(Way {
             from: meta.map(|meta| Side::rendered(key(from, &meta.version))),
             from_name: from.to_owned(),
-            nodes: counted(nodes),
+            nodes: with_strays(counted(nodes), cluster, (&pool.name, from)),
         });
     }
     // Nodes will come: what they are to get concerns whoever changes it.
@@ -225,7 +226,23 @@ fn counted(nodes: &BTreeSet<String>) -> Nodes {
     Nodes {
         count: i64::try_from(nodes.len()).unwrap_or(i64::MAX),
         first: nodes.iter().take(NAMED_NODES).cloned().collect(),
+        ..Nodes::default()
     }
+}
+
+/// Names those that booted into another pool.
+fn with_strays(mut nodes: Nodes, cluster: &Cluster, (pool, from): (&str, &str)) -> Nodes {
+    let strays = cluster.strays.on_the_way(pool, from);
+    let mut strays = strays.map(|it| PlanStray {
+        node: it.node.clone(),
+        uid: it.uid.clone(),
+        booted: it.booted.clone(),
+        because: clean(&it.says()),
+        ends: clean(&it.ends()),
+    });
+    nodes.strays = strays.by_ref().take(NAMED_NODES).collect();
+    nodes.strays_left_out = i64::try_from(strays.count()).unwrap_or(i64::MAX);
+    nodes
 }
 
 #[cfg(test)]

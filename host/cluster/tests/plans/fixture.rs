@@ -2,7 +2,7 @@
 //! operator does it, and the controller of plans that watches it.
 
 use futures::FutureExt as _;
-use futures::future::join;
+use futures::future::join3;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt as _};
@@ -19,6 +19,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 use tread_cluster::index;
+use tread_cluster::membership;
 use tread_cluster::plans::{self, Previewer, Retention, Settings};
 use tread_cluster::policies::current::Current;
 use tread_engine::limits::Limits;
@@ -282,6 +283,7 @@ impl Tread {
     pub fn leading(client: &Client, keep: Retention, at_most: Option<Duration>) -> Tread {
         let (policies, published) = watch::channel(Arc::new(current(&[])));
         let (leads, leading) = watch::channel(true);
+        let tell = leading.clone();
         let (metrics, watches) = (Metrics::new(), Watches::default());
         let (index, indexing) = index::start(client, &watches, &metrics);
         let (previewer, controller) = plans::start(Settings {
@@ -295,13 +297,19 @@ impl Tread {
             events: Events::new(client.clone(), "test", "Plan", &metrics),
             keep,
         });
+        let telling = membership::start(membership::Settings {
+            previewer: previewer.clone(),
+            leads: Leading::without_election(tell, at_most),
+            metrics: metrics.clone(),
+            events: Events::new(client.clone(), "test", "Judge", &metrics),
+        });
         Tread {
             previewer,
             policies,
             leads,
             metrics,
             watches,
-            task: tokio::spawn(join(indexing, controller).map(drop)),
+            task: tokio::spawn(join3(indexing, controller, telling).map(drop)),
         }
     }
 }

@@ -12,6 +12,7 @@ mod failing;
 mod fixture;
 mod foreign;
 mod operator;
+mod strays;
 mod unknown;
 
 use fixture::{Cluster, Tread, broken, condition, current, files, shadowed};
@@ -406,11 +407,20 @@ async fn a_pool_that_cannot_be_read_and_a_node_in_two_pools_are_told_of() {
     cluster.patch_pool("worker", patch).await;
     let label = ["label", "node", "infra-0", "node-role.kubernetes.io/gpu="];
     cluster.plane.kubectl(&label).unwrap().success().unwrap();
-    eventually("both are told of", async || {
-        let events = cluster.plane.kubectl(&["get", "events", "-o", "wide"]).unwrap().stdout;
-        let told =
-            ["PoolUnreadable", "spec.nodeSelector: ", "InSeveralPools", "the pools gpu, infra"];
-        told.iter().all(|words| events.contains(words)).then_some(())
-    })
-    .await;
+    let said = async |words: &[&str]| {
+        eventually(&words.join(", "), async || {
+            let events = cluster.plane.kubectl(&["get", "events", "-o", "wide"]).unwrap().stdout;
+            words.iter().all(|words| events.contains(words)).then_some(())
+        })
+        .await;
+    };
+    said(&["PoolUnreadable", "spec.nodeSelector: ", "OpenShift places no node"]).await;
+    // Nobody is in any pool before that is mended.
+    let mended = json!({"spec": {"nodeSelector": {"matchExpressions": null}}});
+    cluster.patch_pool("worker", mended).await;
+    said(&["InSeveralPools", "the pools gpu, infra"]).await;
+    cluster.pool("master", 1).await;
+    let label = ["label", "node", "master-0", "node-role.kubernetes.io/gpu="];
+    cluster.plane.kubectl(&label).unwrap().success().unwrap();
+    said(&["MasterCounts", "pool gpu selects it too"]).await;
 }

@@ -261,6 +261,28 @@ pub struct Nodes {
     /// The first of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub first: Vec<String>,
+    /// Those of them that booted into another pool than the one that gives them its config.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub strays: Vec<PlanStray>,
+    /// How many of these are left out.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub strays_left_out: i64,
+}
+
+/// A node that booted into one pool and counts in another.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PlanStray {
+    /// The node.
+    pub node: String,
+    /// Which one of that name.
+    pub uid: String,
+    /// The pool that it booted into.
+    pub booted: String,
+    /// Why that is thought, and what is about to happen.
+    pub because: String,
+    /// The command that keeps it in the pool that it booted into.
+    pub ends: String,
 }
 
 /// A step of a plan, or an action of a change.

@@ -86,6 +86,11 @@ impl<K: Ord + Clone> Fold<K> {
         }
     }
 
+    /// Whether an object is there.
+    pub fn has(&self, key: &K) -> bool {
+        self.known.contains(key)
+    }
+
     /// Whether a list was complete once.
     pub fn is_synced(&self) -> bool {
         self.synced

@@ -1,6 +1,7 @@
 //! The first step of a look: the cluster as it is, with what has to be asked for.
 
 use super::super::previewer::{NotKnown, Previewer};
+use crate::pools::{says_unplaced, unreadable};
 use crate::previews::Cluster;
 use futures::{StreamExt as _, stream};
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +27,11 @@ pub(super) struct Prepared {
 pub(super) async fn prepare(previewer: &Previewer, pools: &BTreeSet<String>) -> Prepared {
     let cluster = previewer.snapshot();
     let mut unknown = BTreeMap::new();
+    let unreadable = unreadable(&cluster.pools);
+    if !unreadable.is_empty() {
+        let why = NotKnown::from(says_unplaced(&unreadable));
+        unknown.extend(pools.iter().map(|pool| (pool.clone(), why.clone())));
+    }
     let found = baselines(previewer, &cluster, pools, &mut unknown).await;
     let gone = gone(previewer, &cluster, pools, &mut unknown).await;
     let cluster = {

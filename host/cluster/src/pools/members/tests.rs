@@ -17,50 +17,7 @@ fn pools(names: &[&str]) -> Pools {
 
 fn node(roles: &[&str], current: Option<&str>) -> Node {
     let labels = roles.iter().map(|role| (format!("node-role/{role}"), String::new())).collect();
-    Node { labels, current: current.map(str::to_owned), single_replica: false }
-}
-
-#[test]
-fn a_pool_of_its_own_name_beats_worker_and_master_beats_both() {
-    let pools = pools(&["arbiter", "infra", "gpu", "master", "worker"]);
-    for (roles, expected) in [
-        (&["worker"][..], Ok(Some("worker"))),
-        (&["worker", "infra"], Ok(Some("infra"))),
-        (&["infra"], Ok(Some("infra"))),
-        (&["arbiter", "worker"], Ok(Some("arbiter"))),
-        (&["worker", "master"], Ok(Some("master"))),
-        (&["infra", "master"], Ok(Some("master"))),
-        (&["infra", "gpu", "worker"], Err(vec!["gpu", "infra"])),
-        (&["other"], Ok(None)),
-        (&[], Ok(None)),
-    ] {
-        assert_eq!(pool_of(&node(roles, None), &pools), expected, "{roles:?}");
-    }
-    let mut windows = node(&["worker"], None);
-    windows.labels.insert("kubernetes.io/os".to_owned(), "windows".to_owned());
-    assert_eq!(pool_of(&windows, &pools), Ok(None));
-}
-
-#[test]
-fn a_pool_that_selects_everything_has_no_nodes() {
-    let object: MachineConfigPool = serde_json::from_value(
-        serde_json::json!({"metadata": {"name": "x"}, "spec": {"nodeSelector": {}}}),
-    )
-    .unwrap();
-    let pools = Pools::from([("x".to_owned(), Arc::new(Pool::of(&object)))]);
-    assert_eq!(pool_of(&node(&["worker"], None), &pools), Ok(None));
-}
-
-#[test]
-fn a_selector_that_cannot_be_read_is_told_with_its_field_and_selects_nothing() {
-    let object: MachineConfigPool = serde_json::from_value(serde_json::json!({
-        "metadata": {"name": "x"},
-        "spec": {"nodeSelector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}},
-    }))
-    .unwrap();
-    let pool = Pool::of(&object);
-    assert!(pool.nodes.is_none());
-    assert!(pool.problem.unwrap().starts_with("spec.nodeSelector: "));
+    Node { labels, current: current.map(str::to_owned), ..Node::default() }
 }
 
 #[test]
@@ -91,12 +48,63 @@ fn nodes_are_counted_by_the_config_that_they_have_while_they_come_change_and_go(
     );
     let touched = members.put("b", node(&["worker", "infra"], Some("r1")), &all);
     assert_eq!(touched, BTreeSet::from(["infra".to_owned(), "worker".to_owned()]));
-    all.remove("infra");
-    let touched = members.sort_again(&all);
+    let gone = all.remove("infra").unwrap().nodes.clone();
+    let touched = members.sort_again(&all, &[gone]);
     assert_eq!(touched, BTreeSet::from(["infra".to_owned(), "worker".to_owned()]));
     assert_eq!(members.count("worker"), 3);
     members.remove("c");
     members.remove("b");
     assert_eq!(counts(&members, "worker"), [(Some("r2".to_owned()), 1)]);
     assert_eq!(members.count("infra"), 0);
+}
+
+/// Numbers that look random, and are the same each time.
+fn next(seed: &mut u64) -> usize {
+    *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+    usize::try_from(*seed >> 33).unwrap()
+}
+
+#[test]
+fn nodes_sorted_one_by_one_are_where_all_of_them_sorted_at_once_would_be() {
+    let roles = ["arbiter", "gpu", "infra", "master", "worker"];
+    let every = pools(&roles);
+    let broken = Selects::Unreadable("x".to_owned());
+    let (mut seed, mut there, mut members) = (1, Pools::new(), Members::default());
+    for _ in 0..2000 {
+        let name = format!("node-{}", next(&mut seed) % 20);
+        let role = roles[next(&mut seed) % roles.len()];
+        match next(&mut seed) % 6 {
+            0 => {
+                members.remove(&name);
+            }
+            1 => {
+                let gone = there.remove(role).map(|pool| pool.nodes.clone()).unwrap_or_default();
+                members.sort_again(&there, &[gone]);
+            }
+            2 => {
+                let mut pool = Pool::clone(&every[role]);
+                if next(&mut seed).is_multiple_of(8) {
+                    pool.nodes = broken.clone();
+                }
+                let now = pool.nodes.clone();
+                let before = there.insert(role.to_owned(), Arc::new(pool));
+                let before = before.map(|pool| pool.nodes.clone()).unwrap_or_default();
+                members.sort_again(&there, &[before, now]);
+            }
+            _ => {
+                let other = roles[next(&mut seed) % roles.len()];
+                members.put(&name, node(&[role, other], Some(role)), &there);
+            }
+        }
+        for (name, member) in members.all() {
+            let expected = pool_of(&member.node.labels, &there);
+            assert_eq!(member.place, expected, "{name}");
+            let pool = expected.pool().unwrap_or("none");
+            let has = members.of_pool(pool).any(|(_, nodes)| nodes.contains(name));
+            assert_eq!(has, expected.pool().is_some(), "{name}");
+        }
+        let counted: usize = roles.iter().map(|pool| members.count(pool)).sum();
+        let placed = members.all().filter(|(_, member)| member.place.pool().is_some()).count();
+        assert_eq!(counted, placed);
+    }
 }

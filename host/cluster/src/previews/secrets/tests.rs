@@ -54,7 +54,7 @@ fn said_above(
         name: NEW.to_owned(),
         event: CauseEvent::Changed,
     };
-    let nodes = Nodes { count: 3, first: Vec::new() };
+    let nodes = Nodes { count: 3, ..Nodes::default() };
     let work = Work {
         pool: Arc::new(Pool { name: "worker".to_owned(), ..Pool::default() }),
         ways: vec![Way { from: Some(Side::rendered(key.clone())), from_name: key.0, nodes }],

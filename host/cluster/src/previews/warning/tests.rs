@@ -67,7 +67,7 @@ pub(crate) fn preview(pool: &str, nodes: i64, reboots: bool, operator: Option<Ef
     let way = Way {
         from: Some(Side::default()),
         from_name: "rendered-1".to_owned(),
-        nodes: Nodes { count: nodes, first: Vec::new() },
+        nodes: Nodes { count: nodes, ..Nodes::default() },
     };
     let work = Work {
         pool: Arc::new(Pool { name: pool.to_owned(), ..Pool::default() }),

@@ -51,7 +51,7 @@ fn put_node(cluster: &mut Cluster, name: &str, current: &str) {
     let node = Node {
         labels: [("worker".to_owned(), String::new())].into(),
         current: Some(current.to_owned()),
-        single_replica: false,
+        ..Node::default()
     };
     Arc::make_mut(&mut cluster.members).put(name, node, &cluster.pools);
 }

@@ -1,0 +1,15 @@
+//! Who is told that nodes boot into one pool and count in another: while it happens, and
+//! before.
+
+mod run;
+mod settings;
+mod strays;
+
+pub use settings::Settings;
+
+use std::future::Future;
+
+/// What tells of it, for as long as it is polled.
+pub fn start(settings: Settings) -> impl Future<Output = ()> + Send {
+    run::run(settings)
+}

@@ -1,0 +1,25 @@
+//! What it takes to tell of nodes that stray.
+
+use crate::plans::Previewer;
+use tread_kube::events::Events;
+use tread_kube::leadership::Leading;
+use tread_kube::metrics::Metrics;
+
+/// What it takes to tell of nodes that stray.
+#[derive(Clone)]
+pub struct Settings {
+    /// What is known of nodes, pools and configs.
+    pub previewer: Previewer,
+    /// Whether this replica tells.
+    pub leads: Leading,
+    /// Where to count.
+    pub metrics: Metrics,
+    /// Where to tell.
+    pub events: Events,
+}
+
+impl std::fmt::Debug for Settings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Settings").finish_non_exhaustive()
+    }
+}
