@@ -20,7 +20,7 @@ pub mod status;
 pub mod stuck;
 pub mod write;
 
-pub use settings::{Known, Settings};
+pub use settings::{Judged, Known, Settings};
 
 use std::future::Future;
 

@@ -1,9 +1,16 @@
 //! Who is told that nodes boot into one pool and count in another: while it happens, and
 //! before.
 
+pub mod admit;
+pub mod foretold;
+pub mod gather;
+pub mod listed;
+mod machines;
 mod run;
 mod settings;
 mod strays;
+pub mod stub;
+mod ways;
 
 pub use settings::Settings;
 

@@ -47,4 +47,4 @@ pub use parsed::Parsed;
 pub use preview::{Preview, WayPlan, WayPlanned, decisions};
 pub use side::{Generated, Piece, Side};
 pub use warning::{Line, line, lines, warnings};
-pub use work::{Way, Work, mirror_pieces, work};
+pub use work::{Way, Work, between, mirror_pieces, work};

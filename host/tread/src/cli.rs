@@ -7,6 +7,7 @@ pub use parse::parse;
 
 use crate::cluster::boot_images::BootImagesArgs;
 use crate::cluster::plans::PlansArgs;
+use crate::cluster::pools::PoolsArgs;
 use crate::manifests::ManifestsArgs;
 use crate::plan::args::PlanArgs;
 use crate::policies::PoliciesArgs;
@@ -29,6 +30,7 @@ Examples:
   tread plan old.yaml new.yaml            what would this change do to a node?
   tread plan --max reload old/ new/       fail a pipeline that disturbs more
   tread policies                          who decides, and on what
+  tread pools                             which nodes are in which pool, and which stray?
   tread bootimages                        do new nodes boot from images that are too old?
   tread manifests | kubectl apply -f -    install tread in a cluster
 
@@ -45,6 +47,8 @@ pub enum Command {
     Plan(PlanArgs),
     /// Lists what is about to happen to the nodes of a cluster.
     Plans(PlansArgs),
+    /// Lists pools, and says why a node counts where it does.
+    Pools(PoolsArgs),
     /// Lists the policies that decide.
     Policies(PoliciesArgs),
     /// Says which images new nodes boot from, and whether they are too old.

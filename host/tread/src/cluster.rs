@@ -6,6 +6,7 @@ mod connect;
 mod objects;
 pub mod plans;
 pub mod policies;
+pub mod pools;
 pub mod preview;
 mod waiting;
 

@@ -36,6 +36,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Plan(args) if !args.file.is_empty() => cluster::preview::run(args, &mut out),
         Command::Plan(args) => plan::run(args, &mut out),
         Command::Plans(args) => cluster::plans::run(args, &mut out),
+        Command::Pools(args) => cluster::pools::run(args, &mut out),
         Command::BootImages(args) => cluster::boot_images::run(args, &mut out),
         Command::Policies(args) if args.asks_cluster() => {
             cluster::policies::run(&args.cluster, args.output, &mut out)

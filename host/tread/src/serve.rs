@@ -207,6 +207,8 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
     });
     let telling = membership::start(membership::Settings {
         previewer: previewer.clone(),
+        boot_images: boot_images.clone(),
+        index: index.clone(),
         leads: leading.clone(),
         metrics: metrics.clone(),
         events: Events::new(client.clone(), &replica, "Judge", &metrics),
@@ -312,6 +314,7 @@ fn warn_by(previewer: Previewer, boot_images: boot_images::Known) -> Warn {
         let (previewer, boot_images) = (previewer.clone(), boot_images.clone());
         async move {
             let mut lines = boot_images.warnings(&request);
+            lines.extend(membership::admit::warnings(&previewer, &boot_images, &request).await);
             let warned = previewer.warnings(request).await;
             lines.extend(warned.lines);
             Warned { lines, ..warned }

@@ -39,6 +39,30 @@ pub fn warning(facts: &Facts, report: &Report, asked: &Asked) -> Option<String> 
     let Some(kind) = kind else {
         return update(report, &read(object).ok()?, before.and_then(|it| read(it).ok()).as_ref());
     };
+    let (key, machine) = more_machines(facts, asked, kind)?;
+    if machine.left_out.is_some() {
+        return None;
+    }
+    let verdict = report.of(facts, &key, &machine);
+    too_old(&verdict).then(|| {
+        let name = name_of(&key);
+        let name = shown(&name);
+        format!(
+            "tread: {name} boots new machines from an image that is too old (`tread bootimages patch \
+             {name}` says what to do): {}",
+            verdict.message
+        )
+    })
+}
+
+/// The machine resource that would make more machines than before, as it would be then.
+pub(crate) fn more_machines(
+    facts: &Facts,
+    asked: &Asked,
+    kind: &'static Kind,
+) -> Option<(Key, Arc<Machine>)> {
+    let object = asked.object.as_ref()?;
+    let before = asked.before.as_ref();
     let key = Key {
         kind: kind.name,
         namespace: asked.namespace.clone(),
@@ -67,19 +91,7 @@ pub fn warning(facts: &Facts, report: &Report, asked: &Asked) -> Option<String> 
             Err(unread) => Machine::unread(kind, &unread.metadata, unread.why),
         }),
     };
-    if machine.left_out.is_some() {
-        return None;
-    }
-    let verdict = report.of(facts, &key, &machine);
-    too_old(&verdict).then(|| {
-        let name = name_of(&key);
-        let name = shown(&name);
-        format!(
-            "tread: {name} boots new machines from an image that is too old (`tread bootimages patch \
-             {name}` says what to do): {}",
-            verdict.message
-        )
-    })
+    Some((key, machine))
 }
 
 /// What a machine resource may take as values: a hundred times as much as any does.

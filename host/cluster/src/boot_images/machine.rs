@@ -93,6 +93,10 @@ pub struct Machine {
     pub owner: Option<String>,
     /// What its machines boot.
     pub image: Image,
+    /// The Secret with the user data of its machines, where it is a MachineSet of OpenShift's.
+    pub user_data: Option<String>,
+    /// The labels that it gives the nodes of its machines.
+    pub node_labels: BTreeMap<String, String>,
     /// The labels of its machines.
     pub selector: BTreeMap<String, String>,
     /// How many machines it is to have, and how many have a node that is ready.
@@ -152,6 +156,12 @@ impl Machine {
             (name.clone(), value.as_str().map_or_else(|| value.to_string(), str::to_owned))
         };
         let selector = labels.into_iter().flatten().map(label).collect();
+        let is_set = kind.name == MACHINE_SET.name;
+        let user_data = at(&format!("{path}/userDataSecret/name")).as_str().filter(|_| is_set);
+        let given = at("/spec/template/spec/metadata/labels").as_object().filter(|_| is_set);
+        let node_labels = given.into_iter().flatten();
+        let node_labels =
+            node_labels.filter_map(|(key, it)| Some((key.clone(), it.as_str()?.to_owned())));
         let owner = object.owner_references().first();
         let by_deployment = kind.name == CAPI_MACHINE_SET.name
             && owner.is_some_and(|owner| owner.kind == CAPI_MACHINE_DEPLOYMENT.kind);
@@ -178,6 +188,8 @@ impl Machine {
             arch: provider::architecture(object.annotations()),
             owner: owner.map(|owner| shown(&format!("{}/{}", owner.kind, owner.name))),
             image,
+            user_data: user_data.map(str::to_owned),
+            node_labels: node_labels.collect(),
             selector,
             replicas: (
                 at("/spec/replicas").as_i64().unwrap_or(1),

@@ -4,7 +4,8 @@ use super::facts::Facts;
 use super::report::Report;
 use crate::index::Index;
 use kube::Client;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
+use tokio::sync::watch;
 use tread_kube::asking::Failed;
 use tread_kube::events::Events;
 use tread_kube::leadership::Leading;
@@ -47,21 +48,26 @@ impl Settings {
 /// What is known of boot images, for whoever asks. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Known {
-    now: Arc<RwLock<Option<Arc<Judged>>>>,
+    now: Arc<watch::Sender<Option<Arc<Judged>>>>,
 }
 
 /// The facts, and what is said of them.
-pub(crate) type Judged = (Facts, Report);
+pub type Judged = (Facts, Report);
 
 impl Known {
     /// The facts and the verdicts, if there are any yet.
     pub fn now(&self) -> Option<Arc<Judged>> {
-        self.now.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.now.borrow().clone()
+    }
+
+    /// The same, and whenever they are other ones.
+    pub fn moments(&self) -> watch::Receiver<Option<Arc<Judged>>> {
+        self.now.subscribe()
     }
 
     pub(super) fn publish(&self, facts: &Facts, report: Report) -> Arc<Judged> {
         let now = Arc::new((facts.clone(), report));
-        *self.now.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&now));
+        self.now.send_replace(Some(Arc::clone(&now)));
         now
     }
 }

@@ -1,14 +1,28 @@
-//! The controller: counts nodes that stray, and tells of them as the leader.
+//! The controller: counts nodes that stray and machines that will, and tells of them as the
+//! leader.
 
+use super::machines;
 use super::settings::Settings;
 use super::strays::{News, Told};
-use futures::future::join_all;
+use futures::StreamExt as _;
+use futures::future::{join, join_all};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tokio::time::{Instant, sleep_until};
 use tread_kube::asking::Failed;
 use tread_kube::events::{Events, Once};
 
+/// One command often changes several objects: MachineSets are looked at together.
+const TOGETHER: Duration = Duration::from_millis(200);
+
 /// Runs for as long as it is polled.
 pub(super) async fn run(settings: Settings) {
-    let Settings { previewer, leads, metrics, events } = &settings;
+    join(strays(&settings), foretold(&settings)).await;
+}
+
+/// Nodes that stray.
+async fn strays(settings: &Settings) {
+    let Settings { previewer, leads, metrics, events, .. } = settings;
     let mut strays = previewer.strays();
     let mut leading = leads.watch();
     let mut told = Told::default();
@@ -25,13 +39,51 @@ pub(super) async fn run(settings: Settings) {
             continue;
         }
         let pools = previewer.snapshot().pools;
-        let news = told.news(&now, &pools);
-        // What could not be written is logged.
-        drop(join_all(news.iter().map(|it| tell(events, it))).await);
+        tell(events, &told.news(&now, &pools)).await;
     }
 }
 
-async fn tell(events: &Events, news: &News) -> Result<Once, Failed> {
+/// Machines that will.
+async fn foretold(settings: &Settings) {
+    let Settings { previewer, boot_images, index, leads, metrics, events } = settings;
+    previewer.ready().await;
+    let mut facts = boot_images.moments();
+    let mut pools = index.pools.moments();
+    let mut leading = leads.watch();
+    let mut told = BTreeMap::new();
+    let mut due = Some(Instant::now());
+    loop {
+        tokio::select! {
+            Ok(()) = facts.changed() => {
+                due.get_or_insert_with(|| Instant::now() + TOGETHER);
+                continue;
+            }
+            Some(_) = pools.next() => {
+                due.get_or_insert_with(|| Instant::now() + TOGETHER);
+                continue;
+            }
+            Ok(()) = leading.changed() => {}
+            () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {}
+        }
+        due = None;
+        let Some(known) = facts.borrow_and_update().clone() else { continue };
+        let now = machines::all(&previewer.snapshot(), &known.0);
+        metrics.straying_machines.set(i64::try_from(now.len()).unwrap_or(i64::MAX));
+        if !leads.now() {
+            told.clear();
+            continue;
+        }
+        tell(events, &machines::news(previewer, &known.0, &now, &told).await).await;
+        told = now;
+    }
+}
+
+/// What cannot be written is logged.
+async fn tell(events: &Events, news: &[News]) {
+    drop(join_all(news.iter().map(|it| tell_one(events, it))).await);
+}
+
+async fn tell_one(events: &Events, news: &News) -> Result<Once, Failed> {
     let News { about, note, of } = news;
     let name = about.name.as_deref().unwrap_or_default();
     tracing::warn!(name, reason = note.reason.word(), "{}", note.text);

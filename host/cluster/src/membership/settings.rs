@@ -1,5 +1,7 @@
 //! What it takes to tell of nodes that stray.
 
+use crate::boot_images;
+use crate::index::Index;
 use crate::plans::Previewer;
 use tread_kube::events::Events;
 use tread_kube::leadership::Leading;
@@ -10,6 +12,10 @@ use tread_kube::metrics::Metrics;
 pub struct Settings {
     /// What is known of nodes, pools and configs.
     pub previewer: Previewer,
+    /// What is known of machine resources.
+    pub boot_images: boot_images::Known,
+    /// What is known of the cluster.
+    pub index: Index,
     /// Whether this replica tells.
     pub leads: Leading,
     /// Where to count.

@@ -7,14 +7,15 @@ use super::previewer::{NotKnown, Previewer};
 use crate::policies::current::Current;
 use crate::pools::{pools_of, says_unplaced, unreadable};
 use crate::previews::{
-    Baseline, Change, Cluster, IN_THE_CLUSTER_ALREADY, Piece, Preview, Side, Work, mirror_pieces,
-    work,
+    Baseline, Change, Cluster, IN_THE_CLUSTER_ALREADY, Piece, Preview, Side, Work, between,
+    mirror_pieces, work,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
 use tread_engine::planner::Answers;
 use tread_kube::asking;
 use tread_model::digest::{Digest, Fields};
+use tread_model::operator::Forecast;
 
 /// How many labels are said of a MachineConfig that no pool selects.
 const LABELS_SAID: usize = 3;
@@ -116,6 +117,29 @@ impl Previewer {
         let together =
             Together { cluster: &after, current: &current, answers: &answers, hides_secrets };
         self.compute_all(first, pools, &together, &take).await
+    }
+
+    /// What OpenShift's operator does to a node that has a rendered config, of whichever pool,
+    /// when it gets the one that was rendered for a pool last.
+    pub async fn forecast(&self, from: &str, pool: &str) -> Result<Forecast, NotKnown> {
+        let cluster = self.snapshot();
+        let not_there = || NotKnown::from(format!("{from} or what pool {pool} has is not there"));
+        let work = between(&cluster, from, pool).ok_or_else(not_there)?;
+        let current = self.policies.borrow().clone();
+        let answers = Arc::new(self.answers(&cluster).for_one_plan());
+        let _ends = Ends(Arc::clone(&answers));
+        let together = Together {
+            cluster: &cluster,
+            current: &current,
+            answers: &answers,
+            hides_secrets: false,
+        };
+        let take: Take<_> = Arc::new(|preview: Preview| {
+            let way = preview.ways.into_iter().next().map(|way| way.plan);
+            way.unwrap_or_else(|| Err("there is no way".to_owned()))
+                .and_then(|way| way.operator.ok_or_else(|| "nobody rolls it out".to_owned()))
+        });
+        Ok(self.compute(work, &together, &take).await??)
     }
 
     /// What is shared by plans that are made together.

@@ -2,6 +2,7 @@
 
 use super::configs::Configs;
 use super::members::{Member, Members};
+use super::node::Node;
 use super::owner::owner;
 use super::place::{Place, pool_of};
 use super::pool::{MASTER, Pool, Pools, WORKER};
@@ -31,6 +32,24 @@ pub struct Stray {
 }
 
 impl Stray {
+    /// Of a node that is known to have booted into a pool, and to count in another.
+    pub fn of(
+        (name, node): (&str, &Node),
+        has: &str,
+        (booted, counts): (&Pool, &str),
+        pools: &Pools,
+    ) -> Stray {
+        Stray {
+            node: name.to_owned(),
+            uid: node.uid.clone(),
+            has: has.to_owned(),
+            booted: booted.name.clone(),
+            guessed: false,
+            counts: counts.to_owned(),
+            labels: joins(&node.labels, booted, pools),
+        }
+    }
+
     /// The command that ends it, or what to do where there is none.
     pub fn ends(&self) -> String {
         let Stray { node, booted, .. } = self;
@@ -104,14 +123,9 @@ fn stray(name: &str, member: &Member, configs: &Configs, pools: &Pools) -> Optio
         Some(first) => first == has,
         None => member.is_new && !member.has_moved,
     };
-    never_belonged.then(|| Stray {
-        node: name.to_owned(),
-        uid: node.uid.clone(),
-        has: has.to_owned(),
-        booted: booted.name.clone(),
-        guessed,
-        counts: counts.to_owned(),
-        labels: joins(&node.labels, booted, pools),
+    never_belonged.then(|| {
+        let stray = Stray::of((name, node), has, (booted, counts), pools);
+        Stray { guessed, ..stray }
     })
 }
 

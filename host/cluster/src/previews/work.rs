@@ -8,7 +8,7 @@ use super::side::{Generated, Piece, Side};
 use crate::pools::{Configuration, GENERATED_REGISTRIES, Pool, place, sources};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use tread_kube::api::disruption_plan::{Nodes, PlanStray};
+use tread_kube::api::disruption_plan::{CauseEvent, Nodes, PlanStray};
 use tread_kube::clean::clean;
 
 /// How many nodes a plan names.
@@ -60,6 +60,34 @@ pub fn work(cluster: &Cluster, name: &str) -> Option<Work> {
         Some(target) => operated(cluster, pool, target),
         None => unattended(cluster, pool),
     }
+}
+
+/// What has to be compared for a node that has a rendered config, of whichever pool, and is to
+/// get the one that was rendered for a pool last; None: one of both is not there.
+pub fn between(cluster: &Cluster, from: &str, pool: &str) -> Option<Work> {
+    let pool = cluster.pools.get(pool)?;
+    let target = pool.target.as_ref()?;
+    let side = |name: &str| {
+        let meta = cluster.configs.get(name)?;
+        Some(Side::rendered(key(name, &meta.version)))
+    };
+    let from_side = side(from)?;
+    Some(Work {
+        pool: Arc::clone(pool),
+        ways: vec![Way {
+            from: Some(from_side),
+            from_name: from.to_owned(),
+            nodes: Nodes::default(),
+        }],
+        to: side(&target.name)?,
+        to_name: target.name.clone(),
+        target: None,
+        parts: vec![super::causes::whole(pool, CauseEvent::Rollout)],
+        operated: true,
+        single_replica: cluster.members.are_single_replica(&pool.name),
+        since: from.to_owned(),
+        doubt: None,
+    })
 }
 
 /// A pool for which OpenShift's operator renders. What it rendered counts, until

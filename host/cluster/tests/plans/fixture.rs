@@ -18,10 +18,10 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
-use tread_cluster::index;
 use tread_cluster::membership;
 use tread_cluster::plans::{self, Previewer, Retention, Settings};
 use tread_cluster::policies::current::Current;
+use tread_cluster::{boot_images, index};
 use tread_engine::limits::Limits;
 use tread_engine::planner::Shadows;
 use tread_engine::policy::{Policy, PolicySet, Wishes};
@@ -281,11 +281,21 @@ impl Tread {
 
     /// One that leads for so long at most.
     pub fn leading(client: &Client, keep: Retention, at_most: Option<Duration>) -> Tread {
+        Tread::knowing(client, boot_images::Known::default(), (keep, at_most))
+    }
+
+    /// One that knows what machine resources there are.
+    pub fn knowing(
+        client: &Client,
+        boot_images: boot_images::Known,
+        (keep, at_most): (Retention, Option<Duration>),
+    ) -> Tread {
         let (policies, published) = watch::channel(Arc::new(current(&[])));
         let (leads, leading) = watch::channel(true);
         let tell = leading.clone();
         let (metrics, watches) = (Metrics::new(), Watches::default());
         let (index, indexing) = index::start(client, &watches, &metrics);
+        let known = index.clone();
         let (previewer, controller) = plans::start(Settings {
             client: client.clone(),
             index,
@@ -299,6 +309,8 @@ impl Tread {
         });
         let telling = membership::start(membership::Settings {
             previewer: previewer.clone(),
+            boot_images,
+            index: known,
             leads: Leading::without_election(tell, at_most),
             metrics: metrics.clone(),
             events: Events::new(client.clone(), "test", "Judge", &metrics),

@@ -11,6 +11,7 @@
 mod failing;
 mod fixture;
 mod foreign;
+mod foretold;
 mod operator;
 mod strays;
 mod unknown;

@@ -14,7 +14,7 @@ use tread_test_bed::{ControlPlane, eventually};
 const PREFIX: &str = "machineconfiguration.openshift.io";
 
 /// The pools `worker` and `infra`, both rendered; what is rendered for them.
-async fn two_pools(cluster: &Cluster) -> (String, String) {
+pub(super) async fn two_pools(cluster: &Cluster) -> (String, String) {
     for (pool, nodes) in [("worker", 1), ("infra", 1)] {
         cluster.pool(pool, nodes).await;
         let text = format!("{pool}\n");

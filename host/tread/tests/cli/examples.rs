@@ -10,8 +10,8 @@ fn examples() -> Vec<PathBuf> {
     let mut dirs: Vec<PathBuf> =
         entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect();
     // Those are policies, which the suite `examples` builds and tests, and pages:
-    // the install page, which the test `readme` reads, and one on boot images.
-    let pages = ["policies", "install", "bootimages"];
+    // the install page, which the test `readme` reads, and those on boot images and pools.
+    let pages = ["policies", "install", "bootimages", "pools"];
     dirs.retain(|path| !pages.iter().any(|page| path.ends_with(page)));
     dirs.sort();
     assert!(dirs.len() >= 6, "{dirs:?}");

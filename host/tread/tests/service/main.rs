@@ -9,6 +9,7 @@ mod front;
 mod installations;
 mod listed;
 mod plugin;
+mod pools;
 mod preview;
 mod replica;
 mod restart;

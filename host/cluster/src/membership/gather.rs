@@ -1,0 +1,153 @@
+//! Nodes, pools and MachineSets, listed once with the rights of whoever asks: for the
+//! command line.
+
+use super::foretold::{Foretold, Scene};
+use super::machines;
+use crate::boot_images::facts::Facts;
+use crate::boot_images::machine::Key;
+use crate::pools::{ConfigMeta, Members, Node, Pool, Stray, Strays};
+use crate::previews::Cluster;
+use k8s_openapi::api::core::v1 as core;
+use k8s_openapi::jiff::Timestamp;
+use kube::api::ListParams;
+use kube::core::{DynamicObject, ObjectList, PartialObjectMeta};
+use kube::{Api, Client, ResourceExt as _};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tread_kube::api::machines::{CLUSTER_VERSION, Kind, MACHINE_SET};
+use tread_kube::api::{DisruptionPlan, MachineConfig, MachineConfigPool};
+use tread_kube::asking::{Call, CallOutcome, Failed, PATIENCE, ask_again, is_busy};
+use tread_kube::metrics::Metrics;
+use tread_kube::watching::seen::{Seen, each_by_itself};
+
+/// What was listed.
+#[derive(Debug, Default)]
+pub struct Gathered {
+    /// Nodes, pools and configs.
+    pub cluster: Cluster,
+    /// MachineSets, and which release runs.
+    pub facts: Facts,
+    /// DisruptionPlans.
+    pub plans: Vec<DisruptionPlan>,
+    /// What could not be listed, and why.
+    pub unlisted: Vec<(&'static str, Failed)>,
+}
+
+/// What is there. Without pools and nodes nothing can be said: what of them could not be listed,
+/// and why.
+pub async fn gather(client: &Client) -> Result<Gathered, (&'static str, Failed)> {
+    let metrics = Metrics::new();
+    let mut gathered = Gathered::default();
+    let params = ListParams::default();
+    let cluster = &mut gathered.cluster;
+    let api = each_by_itself(Api::<MachineConfigPool>::all(client.clone()));
+    let pools = listed("machineconfigpools", &metrics, || api.list(&params)).await?;
+    for pool in pools.into_iter().filter_map(Seen::read) {
+        let pool = Pool::of(&pool);
+        cluster.pools.insert(pool.name.clone(), Arc::new(pool));
+    }
+    let api: Api<core::Node> = Api::all(client.clone());
+    let nodes = listed("nodes", &metrics, || api.list_metadata(&params)).await?;
+    let mut members = Members::since(Timestamp::now().as_second());
+    for mut node in nodes {
+        members.put(&node.name_any(), Node::of(&mut node.metadata), &cluster.pools);
+    }
+    let api: Api<MachineConfig> = Api::all(client.clone());
+    match listed("machineconfigs", &metrics, || api.list_metadata(&params)).await {
+        Ok(configs) => {
+            for mut config in configs {
+                let name = config.name_any();
+                let config: &mut PartialObjectMeta<MachineConfig> = &mut config;
+                cluster.configs.insert(name, Arc::new(ConfigMeta::of(&mut config.metadata)));
+            }
+        }
+        Err(failed) => gathered.unlisted.push(failed),
+    }
+    let mut strays = Strays::default();
+    strays.look_at_all(&members, (&cluster.configs, &cluster.pools));
+    (cluster.members, cluster.strays) = (Arc::new(members), strays);
+    for kind in [MACHINE_SET, CLUSTER_VERSION] {
+        match machines(client, &metrics, &kind).await {
+            Ok(all) => all.iter().for_each(|object| gathered.facts.take(&kind, object)),
+            Err(failed) => gathered.unlisted.push(failed),
+        }
+    }
+    let api = each_by_itself(Api::<DisruptionPlan>::all(client.clone()));
+    match listed("disruptionplans", &metrics, || api.list(&params)).await {
+        Ok(plans) => gathered.plans = plans.into_iter().filter_map(Seen::read).collect(),
+        Err(failed) => gathered.unlisted.push(failed),
+    }
+    Ok(gathered)
+}
+
+async fn machines(
+    client: &Client,
+    metrics: &Metrics,
+    kind: &Kind,
+) -> Result<Vec<DynamicObject>, (&'static str, Failed)> {
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &kind.resource());
+    let (api, params) = (each_by_itself(api), ListParams::default());
+    let found = listed(kind.plural, metrics, || api.list(&params)).await?;
+    Ok(found.into_iter().filter_map(Seen::read).collect())
+}
+
+/// A kind that is not installed has no objects.
+async fn listed<K, F>(
+    kind: &'static str,
+    metrics: &Metrics,
+    list: impl Fn() -> F,
+) -> Result<Vec<K>, (&'static str, Failed)>
+where
+    K: Clone,
+    F: Future<Output = kube::Result<ObjectList<K>>>,
+{
+    match ask_again(PATIENCE, metrics, Call::new("list", kind), list, is_busy).await {
+        Ok(found) => Ok(found.items),
+        Err(failed) if failed.outcome == CallOutcome::Gone => Ok(Vec::new()),
+        Err(failed) => Err((kind, failed)),
+    }
+}
+
+impl Gathered {
+    /// What is known, as it takes to foretell what becomes of machines.
+    pub fn scene(&self) -> Scene<'_> {
+        machines::scene(&self.cluster, &self.facts)
+    }
+
+    /// MachineSets whose machines will stray, by the names of their Secrets.
+    pub fn foretold(&self) -> BTreeMap<Key, Foretold> {
+        machines::all(&self.cluster, &self.facts)
+    }
+
+    /// Nodes that stray: by what they say, and by plans of tread, which saw them register.
+    pub fn strays(&self) -> Vec<Stray> {
+        let mut all: BTreeMap<String, Stray> = BTreeMap::new();
+        for (name, stray) in self.cluster.strays.iter() {
+            all.insert(name.clone(), Stray::clone(stray));
+        }
+        let pending = self.plans.iter().filter_map(|plan| Some((plan, plan.status.as_ref()?)));
+        for (plan, status) in pending {
+            let named = status.transitions.iter();
+            for (from, it) in
+                named.flat_map(|way| way.nodes.strays.iter().map(|it| (&way.from, it)))
+            {
+                let Some(member) = self.cluster.members.get(&it.node) else { continue };
+                let still = member.node.uid == it.uid
+                    && member.node.current.as_ref() == Some(from)
+                    && member.place.pool() == Some(&*plan.spec.pool);
+                if let Some(booted) = self.cluster.pools.get(&it.booted).filter(|_| still) {
+                    let known = || {
+                        Stray::of(
+                            (&it.node, &member.node),
+                            from,
+                            (booted, &plan.spec.pool),
+                            &self.cluster.pools,
+                        )
+                    };
+                    all.entry(it.node.clone()).or_insert_with(known);
+                }
+            }
+        }
+        all.into_values().collect()
+    }
+}

@@ -1,0 +1,173 @@
+//! `tread pools`
+
+mod check;
+mod explain;
+mod said;
+
+use super::connect::{ClusterArgs, cluster, wait_for};
+use crate::render::output::ListOutput;
+use anyhow::{Result, anyhow};
+use clap::{Args, Subcommand};
+use said::{machines, stray};
+use serde_json::json;
+use std::io::Write;
+use tread_cluster::membership::gather::{Gathered, gather};
+use tread_cluster::membership::listed::rows;
+use tread_console::exit::Exit;
+use tread_console::print::{json, line, warn, yaml};
+use tread_console::table;
+use tread_kube::asking::CallOutcome;
+
+const EXAMPLES: &str = "\
+Examples:
+  tread pools
+      How many nodes has each pool, which of them are elsewhere, and what is about to happen?
+  tread pools explain infra-7
+      Why does this node count where it does?
+  tread pools check
+      Will new machines belong to the pool that they boot into? For a pipeline.
+
+Exit codes:
+  0  done; check: every MachineSet gives its nodes the labels of the pool that they boot into
+  1  something went wrong, or not all may be read; check: it cannot be told
+  2  the command line is wrong
+  3  check: machines will boot into one pool and count in another
+
+HELD: it selects them and they count in no pool; STRAYED: they booted into it and count in another
+pool, which is about to give them its own config.";
+
+/// The arguments of `tread pools`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+pub struct PoolsArgs {
+    /// What to do; none: list them.
+    #[command(subcommand)]
+    pub command: Option<PoolsCommand>,
+    /// How and of what.
+    #[command(flatten)]
+    pub asked: Asked,
+}
+
+/// What every form of it takes.
+#[derive(Debug, Args)]
+pub struct Asked {
+    /// How to print it
+    #[arg(short, long, value_enum, default_value_t = ListOutput::Human)]
+    pub output: ListOutput,
+    /// Which cluster.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+}
+
+/// What can be done besides listing.
+#[derive(Debug, Subcommand)]
+pub enum PoolsCommand {
+    /// Says why a node counts where it does.
+    #[command(after_help = explain::EXAMPLES)]
+    Explain {
+        /// Its name
+        #[arg(value_name = "NODE")]
+        node: String,
+        /// How and of what.
+        #[command(flatten)]
+        asked: Asked,
+    },
+    /// Says whether new machines will belong to the pool that they boot into.
+    #[command(after_help = check::EXAMPLES)]
+    Check {
+        /// How and of what.
+        #[command(flatten)]
+        asked: Asked,
+    },
+}
+
+/// Lists, explains or checks.
+pub fn run(args: &PoolsArgs, out: &mut impl Write) -> Result<Exit> {
+    match &args.command {
+        None => list(&args.asked, out),
+        Some(PoolsCommand::Explain { node, asked }) => {
+            let gathered = wait_for(known(asked))?;
+            explain::run(&gathered, node, asked.output, out)
+        }
+        Some(PoolsCommand::Check { asked }) => {
+            let checked = wait_for(async {
+                let client = cluster(&asked.cluster).await?.client;
+                let gathered = known(asked).await?;
+                Ok(check::check(&client, &gathered).await)
+            })?;
+            check::print(&checked, asked.output, out)
+        }
+    }
+}
+
+/// What was found; what could not be listed besides is told of.
+async fn known(asked: &Asked) -> Result<Gathered> {
+    let cluster = cluster(&asked.cluster).await?;
+    let gathered = gather(&cluster.client).await;
+    let gathered = gathered.map_err(|(what, failed)| match failed.outcome {
+        CallOutcome::Forbidden => anyhow!("{}", forbidden(what)),
+        _ => cluster.failed(what, &failed),
+    })?;
+    for (what, failed) in &gathered.unlisted {
+        warn(&match failed.outcome {
+            CallOutcome::Forbidden => forbidden(what),
+            _ => format!("{what} cannot be listed: {failed}"),
+        });
+    }
+    for pool in gathered.cluster.pools.values() {
+        for problem in pool.problems() {
+            warn(&format!("MachineConfigPool {}: {problem}", pool.name));
+        }
+    }
+    Ok(gathered)
+}
+
+/// What to do about it.
+fn forbidden(what: &str) -> String {
+    format!(
+        "you may not list {what}: an admin can bind the ClusterRole cluster-reader to you, or tread's own, \
+         tread.tread-system unless tread is installed in another namespace"
+    )
+}
+
+fn list(asked: &Asked, out: &mut impl Write) -> Result<Exit> {
+    let gathered = wait_for(known(asked))?;
+    let (strays, foretold) = (gathered.strays(), gathered.foretold());
+    let rows = rows(&gathered, &strays);
+    let value = || {
+        json!({
+            "items": rows,
+            "strays": strays.iter().map(stray).collect::<Vec<_>>(),
+            "machineSets": foretold.iter().map(machines).collect::<Vec<_>>(),
+        })
+    };
+    match asked.output {
+        ListOutput::Json => json(out, &value())?,
+        ListOutput::Yaml => yaml(out, &value())?,
+        ListOutput::Human | ListOutput::Wide => {
+            let heads =
+                ["NAME", "NODES", "UPDATED", "HELD", "STRAYED", "DEGRADED", "CONFIG", "PLAN"];
+            let cells = rows.iter().map(|row| {
+                let paused = if row.paused { " (paused)" } else { "" };
+                let numbers = [row.nodes, row.updated, row.held, row.strayed, row.degraded];
+                let mut cells = vec![format!("{}{paused}", row.name)];
+                cells.extend(numbers.map(|number| number.to_string()));
+                let none = || "-".to_owned();
+                cells.push(row.config.clone().unwrap_or_else(none));
+                cells.push(row.plan.clone().unwrap_or_else(none));
+                cells
+            });
+            table::print(out, &table::with_heads(&heads, cells))?;
+            for stray in &strays {
+                writeln!(out, "\n{}.", line(&stray.says()))?;
+                writeln!(out, "  {}", line(&stray.ends()))?;
+            }
+            for (key, it) in &foretold {
+                let resource = format!("{}/{}", key.namespace, key.name);
+                writeln!(out, "\n{}.", line(&it.says(&resource)))?;
+                writeln!(out, "  {}", line(&it.prevents(key)))?;
+            }
+        }
+    }
+    Ok(if gathered.unlisted.is_empty() { Exit::Done } else { Exit::Error })
+}
