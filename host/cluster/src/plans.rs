@@ -21,6 +21,7 @@ mod write;
 pub use admit::{MIRROR_KINDS, change};
 pub use previewer::{NotKnown, Previewer};
 pub use settings::{Retention, Settings};
+pub(crate) use standing::strays as strays_of;
 pub(crate) use told::about;
 
 use std::future::Future;

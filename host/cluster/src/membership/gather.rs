@@ -5,6 +5,7 @@ use super::foretold::{Foretold, Scene};
 use super::machines;
 use crate::boot_images::facts::Facts;
 use crate::boot_images::machine::Key;
+use crate::plans::strays_of;
 use crate::pools::{ConfigMeta, Members, Node, Pool, Stray, Strays};
 use crate::previews::Cluster;
 use k8s_openapi::api::core::v1 as core;
@@ -46,9 +47,18 @@ pub async fn gather(client: &Client) -> Result<Gathered, (&'static str, Failed)>
         let pool = Pool::of(&pool);
         cluster.pools.insert(pool.name.clone(), Arc::new(pool));
     }
+    let mut members = Members::since(Timestamp::now().as_second());
+    let api = each_by_itself(Api::<DisruptionPlan>::all(client.clone()));
+    match listed("disruptionplans", &metrics, || api.list(&params)).await {
+        Ok(plans) => gathered.plans = plans.into_iter().filter_map(Seen::read).collect(),
+        Err(failed) => gathered.unlisted.push(failed),
+    }
+    // tread saw them register.
+    for (node, uid) in gathered.plans.iter().flat_map(strays_of) {
+        members.witness(&node, &uid);
+    }
     let api: Api<core::Node> = Api::all(client.clone());
     let nodes = listed("nodes", &metrics, || api.list_metadata(&params)).await?;
-    let mut members = Members::since(Timestamp::now().as_second());
     for mut node in nodes {
         members.put(&node.name_any(), Node::of(&mut node.metadata), &cluster.pools);
     }
@@ -71,11 +81,6 @@ pub async fn gather(client: &Client) -> Result<Gathered, (&'static str, Failed)>
             Ok(all) => all.iter().for_each(|object| gathered.facts.take(&kind, object)),
             Err(failed) => gathered.unlisted.push(failed),
         }
-    }
-    let api = each_by_itself(Api::<DisruptionPlan>::all(client.clone()));
-    match listed("disruptionplans", &metrics, || api.list(&params)).await {
-        Ok(plans) => gathered.plans = plans.into_iter().filter_map(Seen::read).collect(),
-        Err(failed) => gathered.unlisted.push(failed),
     }
     Ok(gathered)
 }
@@ -119,35 +124,8 @@ impl Gathered {
         machines::all(&self.cluster, &self.facts)
     }
 
-    /// Nodes that stray: by what they say, and by plans of tread, which saw them register.
+    /// Nodes that stray.
     pub fn strays(&self) -> Vec<Stray> {
-        let mut all: BTreeMap<String, Stray> = BTreeMap::new();
-        for (name, stray) in self.cluster.strays.iter() {
-            all.insert(name.clone(), Stray::clone(stray));
-        }
-        let pending = self.plans.iter().filter_map(|plan| Some((plan, plan.status.as_ref()?)));
-        for (plan, status) in pending {
-            let named = status.transitions.iter();
-            for (from, it) in
-                named.flat_map(|way| way.nodes.strays.iter().map(|it| (&way.from, it)))
-            {
-                let Some(member) = self.cluster.members.get(&it.node) else { continue };
-                let still = member.node.uid == it.uid
-                    && member.node.current.as_ref() == Some(from)
-                    && member.place.pool() == Some(&*plan.spec.pool);
-                if let Some(booted) = self.cluster.pools.get(&it.booted).filter(|_| still) {
-                    let known = || {
-                        Stray::of(
-                            (&it.node, &member.node),
-                            from,
-                            (booted, &plan.spec.pool),
-                            &self.cluster.pools,
-                        )
-                    };
-                    all.entry(it.node.clone()).or_insert_with(known);
-                }
-            }
-        }
-        all.into_values().collect()
+        self.cluster.strays.values().map(|it| Stray::clone(it)).collect()
     }
 }

@@ -81,3 +81,10 @@ pub(super) async fn plans(client: &Client, metrics: &Metrics) -> Result<Vec<Desc
         }
     }
 }
+
+/// The nodes of which a plan says that they stray, with their UIDs.
+pub(crate) fn strays(object: &DisruptionPlan) -> Vec<(String, String)> {
+    let ways = object.status.iter().flat_map(|status| &status.transitions);
+    let strays = ways.flat_map(|way| &way.nodes.strays);
+    strays.map(|it| (it.node.clone(), it.uid.clone())).collect()
+}

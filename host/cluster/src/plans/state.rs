@@ -1,6 +1,6 @@
 //! What the watches and the index say of the cluster, put together.
 
-use super::standing::Standing;
+use super::standing::{Standing, strays};
 use crate::index::{self, All, Differences, Object, differences, last_read, read_as};
 use crate::pools::{ConfigMeta, Node, Pool, Selects, modified, pools_of};
 use crate::previews::{Cluster, Mirror, MirrorKey, Release};
@@ -296,6 +296,13 @@ impl State {
     fn plan(&mut self, event: Event<DisruptionPlan>, cluster: &mut Cluster) -> Touched {
         match self.plan_names.take(event, |it| it.name_any()) {
             Change::There(name, object) => {
+                for (node, uid) in strays(&object) {
+                    let Cluster { members, pools, configs, strays, .. } = &mut *cluster;
+                    if !members.is_witnessed(&uid) {
+                        Arc::make_mut(members).witness(&node, &uid);
+                        strays.look(&node, members, (configs, pools));
+                    }
+                }
                 let standing = Standing::of(object);
                 // A pool that waited, and does not any more, goes on.
                 let waited = standing.conditions.iter().any(|condition| {

@@ -19,6 +19,8 @@ pub struct Members {
     single_replica: BTreeMap<String, usize>,
     /// Since when nodes are watched, in seconds.
     since: i64,
+    /// Nodes that somebody saw since they registered, by UID.
+    witnessed: BTreeSet<String>,
 }
 
 /// A node, and what was seen of it since it registered.
@@ -38,9 +40,9 @@ pub struct Member {
 
 impl Member {
     /// The next state of a node, which may be another one of its name.
-    fn after(node: Node, place: Place, before: Option<&Member>, since: i64) -> Member {
+    fn after(node: Node, place: Place, before: Option<&Member>, is_new: bool) -> Member {
         let before = before.filter(|before| before.node.uid == node.uid);
-        let is_new = before.map_or(node.created >= since - NEW, |before| before.is_new);
+        let is_new = before.map_or(is_new, |before| before.is_new);
         let has_moved = before.is_some_and(|before| {
             before.has_moved || before.node.current.is_some() && before.node.current != node.current
         });
@@ -70,10 +72,26 @@ impl Members {
             Some(before) if before.node.labels == node.labels => before.place.clone(),
             _ => pool_of(&node.labels, pools),
         };
-        let now = Member::after(node, place, before.as_deref(), self.since);
+        let is_new = node.created >= self.since - NEW || self.witnessed.contains(&node.uid);
+        let now = Member::after(node, place, before.as_deref(), is_new);
         let mut touched = self.take_out(name);
         self.put_in(name, now, &mut touched);
         touched
+    }
+
+    /// Notes that somebody saw the node of this UID since it registered: tread, before it was
+    /// started again.
+    pub fn witness(&mut self, name: &str, uid: &str) {
+        self.witnessed.insert(uid.to_owned());
+        let node = self.nodes.get_mut(name).filter(|member| member.node.uid == uid);
+        if let Some(member) = node {
+            Arc::make_mut(member).is_new = true;
+        }
+    }
+
+    /// Whether that is known already.
+    pub fn is_witnessed(&self, uid: &str) -> bool {
+        self.witnessed.contains(uid)
     }
 
     /// Forgets a node.
@@ -97,7 +115,7 @@ impl Members {
         let mut touched = BTreeSet::new();
         for (name, place) in moved {
             if let Some(before) = self.nodes.get(&name).cloned() {
-                let now = Member::after(before.node.clone(), place, Some(&before), self.since);
+                let now = Member::after(before.node.clone(), place, Some(&before), before.is_new);
                 touched.extend(self.take_out(&name));
                 self.put_in(&name, now, &mut touched);
             }

@@ -158,6 +158,25 @@ fn before_4_22_a_node_that_was_there_before_anybody_watched_does_not_stray() {
 }
 
 #[test]
+fn one_that_a_plan_names_was_seen_since_it_registered_whichever_comes_first() {
+    let long_ago = BEGUN - 7 * 24 * 3600;
+    let uid = format!("uid-{long_ago}");
+    let mut bed = Bed::new();
+    bed.put(long_ago, &["worker"], V4_18);
+    assert_eq!(bed.stray(), None);
+    bed.members.witness("a", "another");
+    bed.look();
+    assert_eq!(bed.stray(), None);
+    bed.members.witness("a", &uid);
+    bed.look();
+    assert!(bed.stray().is_some());
+    let mut bed = Bed::new();
+    bed.members.witness("a", &uid);
+    bed.put(long_ago, &["worker"], V4_18);
+    assert!(bed.stray().is_some());
+}
+
+#[test]
 fn one_that_got_another_config_since_it_booted_belonged_where_that_came_from() {
     let mut bed = Bed::new();
     let mut since = V4_22.to_vec();
