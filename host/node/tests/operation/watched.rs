@@ -16,7 +16,9 @@ pub(crate) const PROGRAM: &str = "/usr/local/bin/tread";
 pub(crate) fn adopted(bed: &Bed, config: &Documents) {
     let root = bed.machine.root().unwrap();
     let program = root.join(PROGRAM.trim_start_matches('/'));
-    std::fs::copy(env!("CARGO_BIN_EXE_tread-node"), program).unwrap();
+    let built = std::env::var_os("TREAD_NODE_PROGRAM");
+    let built = built.unwrap_or_else(|| env!("CARGO_BIN_EXE_tread-node").into());
+    std::fs::copy(built, program).unwrap();
     std::fs::write(root.join("var/now.json"), &config.0[0].text).unwrap();
     let said = bed.machine.run_well([PROGRAM, "node", "adopt", "--config", "/var/now.json"]);
     assert!(said.unwrap().contains("adopted"));
