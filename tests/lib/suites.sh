@@ -237,7 +237,7 @@ suite_readme() {
   for dir in ./ examples/*/; do
     # Those are policies, for the suite examples, and pages that need a cluster.
     case $dir in
-      examples/policies/ | examples/install/ | examples/bootimages/) continue ;;
+      examples/policies/ | examples/install/ | examples/bootimages/ | examples/pools/) continue ;;
     esac
     command=$(first_command "${dir}README.md")
     found=$(run_as_written "$command")

@@ -107,7 +107,8 @@ fn joined<'t>(lines: impl Iterator<Item = &'t str>) -> impl Iterator<Item = (usi
             if line.starts_with(['#', ';']) {
                 continue;
             }
-            let goes_on = |line: &&str| (line.len() - line.trim_end_matches('\\').len()) % 2 == 0;
+            let goes_on =
+                |line: &&str| (line.len() - line.trim_end_matches('\\').len()).is_multiple_of(2);
             match line.strip_suffix('\\').filter(goes_on) {
                 Some(line) => {
                     begun.push_str(line);
