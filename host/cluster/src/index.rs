@@ -21,7 +21,7 @@ use tread_kube::api::openshift;
 use tread_kube::api::words::{ALLOWED_SELECTOR, POLICY_SELECTOR};
 use tread_kube::api::{ClusterVersion, DisruptionPolicy, MachineConfigPool, MachineConfiguration};
 use tread_kube::metrics::Metrics;
-use tread_kube::watching::seen::Seen;
+use tread_kube::watching::parsed::Parsed;
 use tread_kube::watching::{Watches, follow, follow_all, left_out};
 
 /// So many ConfigMaps are listed with one request. Their annotations may have
@@ -109,9 +109,9 @@ impl Starting<'_> {
         let metrics = self.metrics.clone();
         let (kept, keep) = kept::keep(
             events,
-            |seen: &Seen<DynamicObject>| seen.name_any(),
+            |seen: &Parsed<DynamicObject>| seen.name_any(),
             move |mut seen| {
-                if let Seen::Unreadable(metadata, why) = &seen {
+                if let Parsed::Unreadable(metadata, why) = &seen {
                     left_out(name, metadata, why, &metrics);
                 }
                 seen.meta_mut().managed_fields = None;

@@ -15,7 +15,7 @@ use tread_kube::api::disruption_policy::State;
 use tread_kube::api::{DisruptionPlan, DisruptionPlanSpec, DisruptionPlanStatus, DisruptionPolicy};
 use tread_kube::asking::{Call, Failed, ask};
 use tread_kube::metrics::Metrics;
-use tread_kube::watching::seen::{Seen, each_by_itself};
+use tread_kube::watching::parsed::{Parsed, each_by_itself};
 use tread_model::verdict::FailureKind;
 
 /// An object as it is listed.
@@ -55,7 +55,7 @@ async fn list<K: Resource<DynamicType = ()>>(
     client: Client,
     call: Call,
     params: &ListParams,
-) -> Result<Vec<Seen<DynamicObject>>, Failed> {
+) -> Result<Vec<Parsed<DynamicObject>>, Failed> {
     let api = each_by_itself(api::<K>(client));
     // Of the command line nobody reads metrics.
     Ok(ask(&Metrics::new(), call, api.list(params)).await?.items)
@@ -63,11 +63,11 @@ async fn list<K: Resource<DynamicType = ()>>(
 
 /// The object as it stands there, and why there is no more of it.
 fn opened<K: Resource<DynamicType = ()>>(
-    seen: Seen<DynamicObject>,
+    seen: Parsed<DynamicObject>,
 ) -> (DynamicObject, Option<String>) {
     let (mut object, why) = match seen {
-        Seen::Read(object) => (object, None),
-        Seen::Unreadable(metadata, why) => {
+        Parsed::Read(object) => (object, None),
+        Parsed::Unreadable(metadata, why) => {
             let metadata = ObjectMeta { name: metadata.name, ..ObjectMeta::default() };
             let object = DynamicObject { types: None, metadata, data: Value::Object(Map::new()) };
             (object, Some(why))
@@ -79,7 +79,7 @@ fn opened<K: Resource<DynamicType = ()>>(
 }
 
 /// A DisruptionPolicy, as it is listed.
-pub fn policy(seen: Seen<DynamicObject>) -> Listed<DisruptionPolicy> {
+pub fn policy(seen: Parsed<DynamicObject>) -> Listed<DisruptionPolicy> {
     let (whole, deep) = opened::<DisruptionPolicy>(seen);
     let mut value = serde_json::to_value(&whole).unwrap_or_default();
     let status = problem::<tread_kube::api::DisruptionPolicyStatus>(&whole.data, "status");
@@ -124,7 +124,7 @@ fn invalid(object: &mut DisruptionPolicy, why: &str) {
     conditions::set(&mut status.conditions, finding, generation, Timestamp::now());
 }
 
-fn plan(seen: Seen<DynamicObject>) -> Listed<DisruptionPlan> {
+fn plan(seen: Parsed<DynamicObject>) -> Listed<DisruptionPlan> {
     let (whole, deep) = opened::<DisruptionPlan>(seen);
     let value = serde_json::to_value(&whole).unwrap_or_default();
     let DynamicObject { metadata, data, .. } = whole;
@@ -173,8 +173,8 @@ fn merge(into: &mut Value, from: Value) {
 mod tests {
     use super::*;
 
-    fn seen(object: &Value) -> Seen<DynamicObject> {
-        Seen::deserialize(object).unwrap()
+    fn seen(object: &Value) -> Parsed<DynamicObject> {
+        Parsed::deserialize(object).unwrap()
     }
 
     #[test]

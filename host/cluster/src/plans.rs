@@ -7,22 +7,22 @@ mod bodies;
 mod budget;
 mod compared;
 mod foreign;
-mod look;
 mod make;
+mod notes;
+mod pass;
 mod planners;
 mod previewer;
 mod run;
 mod settings;
 mod standing;
 mod state;
-mod told;
 mod write;
 
 pub use admit::{MIRROR_KINDS, change};
+pub(crate) use notes::about;
 pub use previewer::{NotKnown, Previewer};
 pub use settings::{Retention, Settings};
 pub(crate) use standing::strays as strays_of;
-pub(crate) use told::about;
 
 use std::future::Future;
 

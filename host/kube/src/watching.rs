@@ -3,8 +3,8 @@
 pub mod fold;
 mod installed;
 mod outdated;
+pub mod parsed;
 mod reading;
-pub mod seen;
 pub mod served;
 mod watches;
 mod writing;
@@ -18,7 +18,7 @@ use installed::Definition;
 use kube::core::{DynamicObject, ObjectMeta};
 use kube::runtime::watcher::{Config, Error, Event, watcher};
 use kube::{Api, Client, Resource};
-use seen::{Seen, each_by_itself, kind_at};
+use parsed::{Parsed, each_by_itself, kind_at};
 use serde::de::DeserializeOwned;
 use served::served;
 use std::collections::VecDeque;
@@ -66,7 +66,7 @@ pub fn follow_all<K>(
     name: &'static str,
     watches: &Watches,
     metrics: &Metrics,
-) -> impl Stream<Item = Event<Seen<K>>> + Send + Unpin + use<K>
+) -> impl Stream<Item = Event<Parsed<K>>> + Send + Unpin + use<K>
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
@@ -81,7 +81,7 @@ pub fn follow_served(
     config: Config,
     watches: &Watches,
     metrics: &Metrics,
-) -> impl Stream<Item = Event<Seen<DynamicObject>>> + Send + Unpin + use<> {
+) -> impl Stream<Item = Event<Parsed<DynamicObject>>> + Send + Unpin + use<> {
     watches.note(kind.name, |_| {});
     let definition = Definition::of(&kind.resource(), client.clone());
     let (client, counting) = (client.clone(), metrics.clone());
@@ -94,11 +94,11 @@ pub fn follow_served(
         };
         once(found).flatten().boxed()
     };
-    let take: Take<DynamicObject, Seen<DynamicObject>> = |_, event| Some(event);
+    let take: Take<DynamicObject, Parsed<DynamicObject>> = |_, event| Some(event);
     Follower::started(Box::new(again), definition, kind.name, watches, metrics, take)
 }
 
-type Take<K, T> = fn(&mut Follower<K, T>, Event<Seen<K>>) -> Option<Event<T>>;
+type Take<K, T> = fn(&mut Follower<K, T>, Event<Parsed<K>>) -> Option<Event<T>>;
 
 fn follow_with<K, T>(
     api: Api<K>,
@@ -119,7 +119,7 @@ where
     Follower::started(Box::new(again), definition, name, watches, metrics, take)
 }
 
-type Events<K> = BoxStream<'static, Result<Event<Seen<K>>, Error>>;
+type Events<K> = BoxStream<'static, Result<Event<Parsed<K>>, Error>>;
 
 /// Starts from nothing.
 type Again<K> = Box<dyn Fn() -> Events<K> + Send>;
@@ -262,17 +262,17 @@ impl<K, T> Follower<K, T> {
 
 impl<K> Follower<K, K> {
     /// The event, if its object could be read.
-    fn read(&mut self, event: Event<Seen<K>>) -> Option<Event<K>> {
+    fn read(&mut self, event: Event<Parsed<K>>) -> Option<Event<K>> {
         let is_gone = matches!(event, Event::Delete(_));
         let (metadata, why) = match event {
             Event::Init => return Some(Event::Init),
             Event::InitDone => return Some(Event::InitDone),
-            Event::InitApply(Seen::Read(object)) => return Some(Event::InitApply(object)),
-            Event::Apply(Seen::Read(object)) => return Some(Event::Apply(object)),
-            Event::Delete(Seen::Read(object)) => return Some(Event::Delete(object)),
-            Event::InitApply(Seen::Unreadable(metadata, why))
-            | Event::Apply(Seen::Unreadable(metadata, why))
-            | Event::Delete(Seen::Unreadable(metadata, why)) => (metadata, why),
+            Event::InitApply(Parsed::Read(object)) => return Some(Event::InitApply(object)),
+            Event::Apply(Parsed::Read(object)) => return Some(Event::Apply(object)),
+            Event::Delete(Parsed::Read(object)) => return Some(Event::Delete(object)),
+            Event::InitApply(Parsed::Unreadable(metadata, why))
+            | Event::Apply(Parsed::Unreadable(metadata, why))
+            | Event::Delete(Parsed::Unreadable(metadata, why)) => (metadata, why),
         };
         if is_gone {
             // It may have been known from before: a list says which ones are left.

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use std::sync::Arc;
 use tread_kube::api::machines::{self, Kind};
 use tread_kube::review::Asked;
-use tread_kube::watching::seen::Seen;
+use tread_kube::watching::parsed::Parsed;
 use tread_kube::whole::Whole;
 use tread_model::boot_images::{Outcome, Release, Verdict, shown};
 
@@ -104,7 +104,7 @@ fn read(object: &Whole) -> Brought {
         return Err(unread("it holds more values than any machine resource does".to_owned()));
     }
     let mut text = serde_json::Deserializer::from_slice(&object.body);
-    Seen::deserialize(&mut text).map_err(|error| unread(error.to_string())).and_then(brought)
+    Parsed::deserialize(&mut text).map_err(|error| unread(error.to_string())).and_then(brought)
 }
 
 #[derive(Default, Deserialize)]

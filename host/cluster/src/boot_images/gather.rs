@@ -16,7 +16,7 @@ use tread_kube::api::BootImages;
 use tread_kube::api::words::STREAM_METADATA_LABEL;
 use tread_kube::asking::{Call, CallOutcome, Failed, PATIENCE, ask_again, is_busy};
 use tread_kube::metrics::Metrics;
-use tread_kube::watching::seen::{Seen, each_by_itself};
+use tread_kube::watching::parsed::{Parsed, each_by_itself};
 use tread_kube::watching::served::served;
 
 /// What is known, and what cannot be listed: its name, and why.
@@ -46,7 +46,7 @@ pub async fn gather(client: &Client, namespace: &str) -> (Facts, Vec<(String, Fa
         let call = Call::new("list", "configmaps").within(namespace);
         match list(api, call, &metrics, &params).await {
             Ok(found) => {
-                let all = found.into_iter().filter_map(Seen::read);
+                let all = found.into_iter().filter_map(Parsed::read);
                 all.for_each(|it| gathered.take(Input::Map(map, Event::Apply(it))));
             }
             Err(why) => waits.push((format!("configmaps of {namespace}"), why)),
@@ -55,7 +55,7 @@ pub async fn gather(client: &Client, namespace: &str) -> (Facts, Vec<(String, Fa
     let (api, call) = (Api::<BootImages>::all(client.clone()), Call::new("list", "bootimages"));
     match list(api, call, &metrics, &ListParams::default()).await {
         Ok(found) => {
-            let all = found.into_iter().filter_map(Seen::read);
+            let all = found.into_iter().filter_map(Parsed::read);
             all.for_each(|it| gathered.take(Input::Images(Event::Apply(it))));
         }
         Err(why) => waits.push(("bootimages".to_owned(), why)),
@@ -70,7 +70,7 @@ async fn list<K>(
     call: Call,
     metrics: &Metrics,
     params: &ListParams,
-) -> Result<Vec<Seen<K>>, Failed>
+) -> Result<Vec<Parsed<K>>, Failed>
 where
     K: Resource + Clone + DeserializeOwned + Debug + 'static,
 {

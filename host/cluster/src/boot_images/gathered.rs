@@ -20,8 +20,8 @@ use tread_kube::api::boot_images::BOOT_IMAGES;
 use tread_kube::api::machines::Kind;
 use tread_kube::api::words::STREAM_METADATA_LABEL;
 use tread_kube::metrics::Metrics;
-use tread_kube::watching::fold::{Change, Fold};
-use tread_kube::watching::seen::Seen;
+use tread_kube::watching::fold::{Fold, Folded};
+use tread_kube::watching::parsed::Parsed;
 use tread_kube::watching::{Watches, follow, follow_served, left_out};
 
 /// Which ConfigMap.
@@ -84,7 +84,7 @@ pub fn inputs(
         };
         let events = follow_served(client, kind, config, watches, metrics);
         let metrics = metrics.clone();
-        events.map(move |event| Input::Of(kind, told(&kind, event, &metrics))).boxed()
+        events.map(move |event| Input::Of(kind, logged(&kind, event, &metrics))).boxed()
     }));
     let maps = [
         (
@@ -112,18 +112,18 @@ pub fn inputs(
 }
 
 /// The event, as it is folded. What cannot be read is told of in the log.
-fn told(kind: &Kind, event: Event<Seen<DynamicObject>>, metrics: &Metrics) -> Event<Brought> {
-    if let Event::Apply(Seen::Unreadable(metadata, why))
-    | Event::InitApply(Seen::Unreadable(metadata, why)) = &event
+fn logged(kind: &Kind, event: Event<Parsed<DynamicObject>>, metrics: &Metrics) -> Event<Brought> {
+    if let Event::Apply(Parsed::Unreadable(metadata, why))
+    | Event::InitApply(Parsed::Unreadable(metadata, why)) = &event
     {
         left_out(kind.name, metadata, why, metrics);
     }
     match event {
         Event::Init => Event::Init,
         Event::InitDone => Event::InitDone,
-        Event::InitApply(seen) => Event::InitApply(brought(seen)),
-        Event::Apply(seen) => Event::Apply(brought(seen)),
-        Event::Delete(seen) => Event::Delete(brought(seen)),
+        Event::InitApply(object) => Event::InitApply(brought(object)),
+        Event::Apply(object) => Event::Apply(brought(object)),
+        Event::Delete(object) => Event::Delete(brought(object)),
     }
 }
 
@@ -170,11 +170,11 @@ impl Gathered {
     fn object(&mut self, kind: &Kind, event: Event<Brought>) {
         let fold = self.objects.entry(kind.name).or_default();
         match fold.take(event, |object| key_of(kind, object)) {
-            Change::There(_, Ok(object)) => self.facts.take(kind, &object),
-            Change::There(_, Err(unread)) => self.facts.take_unread(kind, &unread),
-            Change::Gone(key) => self.facts.forget(kind, &key),
-            Change::Listed(gone) => gone.iter().for_each(|key| self.facts.forget(kind, key)),
-            Change::Nothing => {}
+            Folded::There(_, Ok(object)) => self.facts.take(kind, &object),
+            Folded::There(_, Err(unread)) => self.facts.take_unread(kind, &unread),
+            Folded::Gone(key) => self.facts.forget(kind, &key),
+            Folded::Listed(gone) => gone.iter().for_each(|key| self.facts.forget(kind, key)),
+            Folded::Nothing => {}
         }
     }
 
@@ -187,8 +187,8 @@ impl Gathered {
         }
         for (_, object) in there {
             match &**object {
-                Seen::Read(object) => self.facts.take(kind, object),
-                Seen::Unreadable(metadata, why) => {
+                Parsed::Read(object) => self.facts.take(kind, object),
+                Parsed::Unreadable(metadata, why) => {
                     let unread = Unread { metadata: metadata.clone(), why: why.clone() };
                     self.facts.take_unread(kind, &unread);
                 }
@@ -205,10 +205,10 @@ impl Gathered {
         };
         let fold = self.maps.entry(name).or_default();
         match fold.take(event, |map| map.name_any()) {
-            Change::There(_, map) => self.take_map(which, &map),
-            Change::Gone(name) => self.forget_map(which, &name),
-            Change::Listed(gone) => gone.iter().for_each(|name| self.forget_map(which, name)),
-            Change::Nothing => {}
+            Folded::There(_, map) => self.take_map(which, &map),
+            Folded::Gone(name) => self.forget_map(which, &name),
+            Folded::Listed(gone) => gone.iter().for_each(|name| self.forget_map(which, name)),
+            Folded::Nothing => {}
         }
     }
 
@@ -234,11 +234,11 @@ impl Gathered {
 
     fn image(&mut self, event: Event<BootImages>) {
         match self.images.take(event, |object| object.name_any()) {
-            Change::There(name, object) if name == BOOT_IMAGES => {
+            Folded::There(name, object) if name == BOOT_IMAGES => {
                 self.facts.object = Some(Arc::new(object));
             }
-            Change::Gone(name) if name == BOOT_IMAGES => self.facts.object = None,
-            Change::Listed(gone) if gone.iter().any(|name| name == BOOT_IMAGES) => {
+            Folded::Gone(name) if name == BOOT_IMAGES => self.facts.object = None,
+            Folded::Listed(gone) if gone.iter().any(|name| name == BOOT_IMAGES) => {
                 self.facts.object = None;
             }
             _ => {}

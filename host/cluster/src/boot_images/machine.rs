@@ -9,7 +9,7 @@ use tread_kube::api::machines::{
     CAPI_MACHINE_DEPLOYMENT, CAPI_MACHINE_SET, CONTROL_PLANE_MACHINE_SET, Kind, MACHINE_SET,
 };
 use tread_kube::api::words::{BOOT_IMAGE_ANNOTATION, STREAM_LABEL};
-use tread_kube::watching::seen::Seen;
+use tread_kube::watching::parsed::Parsed;
 use tread_model::boot_images::provider::{self, Boots};
 use tread_model::boot_images::{shown, template};
 
@@ -54,10 +54,10 @@ pub struct Unread {
 pub type Brought = Result<DynamicObject, Unread>;
 
 /// An object of whom it was read one by one.
-pub(crate) fn brought(seen: Seen<DynamicObject>) -> Brought {
+pub(crate) fn brought(seen: Parsed<DynamicObject>) -> Brought {
     match seen {
-        Seen::Read(object) => Ok(object),
-        Seen::Unreadable(metadata, why) => Err(Unread { metadata, why }),
+        Parsed::Read(object) => Ok(object),
+        Parsed::Unreadable(metadata, why) => Err(Unread { metadata, why }),
     }
 }
 

@@ -21,7 +21,7 @@ use tread_kube::api::conditions::Finding;
 use tread_kube::api::machines::{self, CAPI_MACHINE, Kind, MACHINE, MACHINE_SET};
 use tread_kube::asking::{Call, ask};
 use tread_kube::events::{self, Note, Once};
-use tread_kube::watching::seen::{Seen, each_by_itself};
+use tread_kube::watching::parsed::{Parsed, each_by_itself};
 use tread_kube::watching::served::served;
 
 /// The condition that names them.
@@ -55,7 +55,7 @@ pub struct Stuck {
 }
 
 /// What is known of a resource whose replicas lag.
-struct Looked {
+struct Listed {
     replicas: (i64, i64),
     waiting: Vec<Waiting>,
     /// When it is looked at again, if nothing is heard of it before.
@@ -75,7 +75,7 @@ pub(super) struct Found {
 /// What was looked at, and told of.
 #[derive(Default)]
 pub(super) struct Watcher {
-    looked: BTreeMap<Key, Looked>,
+    looked: BTreeMap<Key, Listed>,
     told: BTreeSet<String>,
 }
 
@@ -109,7 +109,7 @@ impl Watcher {
                     Ok(waiting) => {
                         let again = Instant::now() + next(&waiting, patience, Timestamp::now());
                         let replicas = machine.replicas;
-                        self.looked.insert(judged.key.clone(), Looked { replicas, waiting, again });
+                        self.looked.insert(judged.key.clone(), Listed { replicas, waiting, again });
                     }
                     Err(problem) => problems.push(problem),
                 }
@@ -207,7 +207,7 @@ async fn list(settings: &Settings, key: &Key, labels: &str) -> Result<Vec<Waitin
     let (api, call) = (each_by_itself(api), Call::new("list", kind.name).within(&key.namespace));
     let found = ask(&settings.metrics, call, api.list(&params)).await;
     let found = found.map_err(|why| format!("{} of {}: {why}", kind.plural, name_of(key)))?;
-    let all = found.items.into_iter().filter_map(Seen::read);
+    let all = found.items.into_iter().filter_map(Parsed::read);
     Ok(all.filter_map(|it| Waiting::read(&it)).collect())
 }
 

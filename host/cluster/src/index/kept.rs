@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 use tokio::sync::watch;
-use tread_kube::watching::fold::{Change, Fold};
+use tread_kube::watching::fold::{Fold, Folded};
 
 /// So many events are taken in before the next snapshot.
 const AT_ONCE: usize = 512;
@@ -96,7 +96,7 @@ where
         let mut changed = false;
         for event in events {
             let change = self.fold.take(event, &self.key);
-            changed |= !matches!(change, Change::Nothing);
+            changed |= !matches!(change, Folded::Nothing);
             change.apply(now, &self.read);
         }
         if changed && self.fold.is_settled() {

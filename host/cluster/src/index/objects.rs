@@ -5,10 +5,10 @@ use kube::core::DynamicObject;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tread_kube::watching::seen::Seen;
+use tread_kube::watching::parsed::Parsed;
 
 /// An object as it stands in the cluster, or why it cannot be read.
-pub type Object = Arc<Seen<DynamicObject>>;
+pub type Object = Arc<Parsed<DynamicObject>>;
 
 /// What differs between two moments.
 #[derive(Debug)]
@@ -41,16 +41,16 @@ pub fn differences<'d>(
 pub fn last_read(before: Option<Object>, now: Option<&Object>) -> Option<Object> {
     let now = now?;
     match **now {
-        Seen::Read(_) => Some(Arc::clone(now)),
-        Seen::Unreadable(..) => before.filter(|before| before.meta().uid == now.meta().uid),
+        Parsed::Read(_) => Some(Arc::clone(now)),
+        Parsed::Unreadable(..) => before.filter(|before| before.meta().uid == now.meta().uid),
     }
 }
 
 /// The object as one of this kind, or why it is none.
-pub fn read_as<K: DeserializeOwned>(object: &Seen<DynamicObject>) -> Result<K, String> {
+pub fn read_as<K: DeserializeOwned>(object: &Parsed<DynamicObject>) -> Result<K, String> {
     match object {
-        Seen::Unreadable(_, why) => Err(why.clone()),
-        Seen::Read(object) => {
+        Parsed::Unreadable(_, why) => Err(why.clone()),
+        Parsed::Read(object) => {
             let value = serde_json::to_value(object).map_err(|error| error.to_string())?;
             serde_path_to_error::deserialize(value)
                 .map_err(|error| format!("{}: {}", error.path(), error.inner()))
@@ -66,7 +66,7 @@ mod tests {
 
     fn object(name: &str, uid: &str, spec: &Value) -> (String, Object) {
         let object = json!({"metadata": {"name": name, "uid": uid}, "spec": spec});
-        (name.to_owned(), Arc::new(Seen::Read(serde_json::from_value(object).unwrap())))
+        (name.to_owned(), Arc::new(Parsed::Read(serde_json::from_value(object).unwrap())))
     }
 
     #[test]

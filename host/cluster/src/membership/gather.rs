@@ -19,7 +19,7 @@ use tread_kube::api::machines::{CLUSTER_VERSION, Kind, MACHINE_SET};
 use tread_kube::api::{DisruptionPlan, MachineConfig, MachineConfigPool};
 use tread_kube::asking::{Call, CallOutcome, Failed, PATIENCE, ask_again, is_busy};
 use tread_kube::metrics::Metrics;
-use tread_kube::watching::seen::{Seen, each_by_itself};
+use tread_kube::watching::parsed::{Parsed, each_by_itself};
 
 /// What was listed.
 #[derive(Debug, Default)]
@@ -43,14 +43,14 @@ pub async fn gather(client: &Client) -> Result<Gathered, (&'static str, Failed)>
     let cluster = &mut gathered.cluster;
     let api = each_by_itself(Api::<MachineConfigPool>::all(client.clone()));
     let pools = listed("machineconfigpools", &metrics, || api.list(&params)).await?;
-    for pool in pools.into_iter().filter_map(Seen::read) {
+    for pool in pools.into_iter().filter_map(Parsed::read) {
         let pool = Pool::of(&pool);
         cluster.pools.insert(pool.name.clone(), Arc::new(pool));
     }
     let mut members = Members::since(Timestamp::now().as_second());
     let api = each_by_itself(Api::<DisruptionPlan>::all(client.clone()));
     match listed("disruptionplans", &metrics, || api.list(&params)).await {
-        Ok(plans) => gathered.plans = plans.into_iter().filter_map(Seen::read).collect(),
+        Ok(plans) => gathered.plans = plans.into_iter().filter_map(Parsed::read).collect(),
         Err(failed) => gathered.unlisted.push(failed),
     }
     // tread saw them register.
@@ -93,7 +93,7 @@ async fn machines(
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &kind.resource());
     let (api, params) = (each_by_itself(api), ListParams::default());
     let found = listed(kind.plural, metrics, || api.list(&params)).await?;
-    Ok(found.into_iter().filter_map(Seen::read).collect())
+    Ok(found.into_iter().filter_map(Parsed::read).collect())
 }
 
 /// A kind that is not installed has no objects.

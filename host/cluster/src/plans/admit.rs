@@ -1,7 +1,7 @@
 //! What a request to the API server would change.
 
 use super::previewer::Previewer;
-use crate::previews::{Change, Preview, line, lines};
+use crate::previews::{Edit, Preview, line, lines};
 use kube::core::DynamicObject;
 use kube::core::admission::Operation;
 use std::sync::Arc;
@@ -44,11 +44,11 @@ impl Previewer {
 
 /// What an object changes that is written, or deleted; None if it is none that
 /// nodes follow.
-pub fn change(kind: &str, object: &DynamicObject, deleted: bool) -> Option<(Change, Cause)> {
+pub fn change(kind: &str, object: &DynamicObject, deleted: bool) -> Option<(Edit, Cause)> {
     change_of(kind, &Whole::of(object).ok()?, deleted)
 }
 
-fn change_of(kind: &str, object: &Whole, deleted: bool) -> Option<(Change, Cause)> {
+fn change_of(kind: &str, object: &Whole, deleted: bool) -> Option<(Edit, Cause)> {
     let mut name = object.name.clone();
     if name.is_empty() {
         // The API server makes one up later.
@@ -60,8 +60,8 @@ fn change_of(kind: &str, object: &Whole, deleted: bool) -> Option<(Change, Cause
     if let Some(kind) = MIRROR_KINDS.iter().find(|known| **known == kind) {
         let key = (*kind, name);
         let change = match deleted {
-            true => Change::NoMirror(key),
-            false => Change::Mirror(key, body()),
+            true => Edit::NoMirror(key),
+            false => Edit::Mirror(key, body()),
         };
         return Some((change, cause));
     }
@@ -69,8 +69,8 @@ fn change_of(kind: &str, object: &Whole, deleted: bool) -> Option<(Change, Cause
         return None;
     }
     let change = match deleted {
-        true => Change::NoMachineConfig(name),
-        false => Change::MachineConfig { name, labels: object.labels.clone(), body: body() },
+        true => Edit::NoMachineConfig(name),
+        false => Edit::MachineConfig { name, labels: object.labels.clone(), body: body() },
     };
     Some((change, cause))
 }

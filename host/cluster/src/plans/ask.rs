@@ -7,7 +7,7 @@ use super::previewer::{NotKnown, Previewer};
 use crate::policies::current::Current;
 use crate::pools::{pools_of, says_unplaced, unreadable};
 use crate::previews::{
-    Baseline, Change, Cluster, IN_THE_CLUSTER_ALREADY, Piece, Preview, Side, Work, between,
+    Baseline, Cluster, Edit, IN_THE_CLUSTER_ALREADY, Piece, Preview, Side, Work, between,
     mirror_pieces, work,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,14 +31,14 @@ impl Drop for Ends {
 
 impl Previewer {
     /// Why a change concerns no node, where that is probably not meant.
-    pub fn unselected(&self, change: &Change) -> Option<String> {
+    pub fn unselected(&self, change: &Edit) -> Option<String> {
         let cluster = self.cluster.read().unwrap_or_else(PoisonError::into_inner);
         unselected(change, &cluster)
     }
 
     /// What changes would do to the pools, together with all that is pending: also by
     /// plans of others, where nodes do not say what they have and nobody renders.
-    pub async fn preview(&self, changes: &[Change]) -> Result<Vec<Preview>, NotKnown> {
+    pub async fn preview(&self, changes: &[Edit]) -> Result<Vec<Preview>, NotKnown> {
         let mut previews = self.previewed(changes, false, Arc::new(|preview| preview)).await?;
         if previews.iter().all(|preview| preview.work.operated) {
             return Ok(previews);
@@ -65,7 +65,7 @@ impl Previewer {
     /// is gone when it has been told of.
     pub(super) async fn told<T: Send + 'static>(
         &self,
-        change: &Change,
+        change: &Edit,
         take: Take<T>,
     ) -> Result<Vec<T>, NotKnown> {
         self.previewed(std::slice::from_ref(change), true, take).await
@@ -73,7 +73,7 @@ impl Previewer {
 
     async fn previewed<T: Send + 'static>(
         &self,
-        changes: &[Change],
+        changes: &[Edit],
         hides_secrets: bool,
         take: Take<T>,
     ) -> Result<Vec<T>, NotKnown> {
@@ -198,8 +198,8 @@ impl Previewer {
 
 /// Why a change concerns no node, where that is probably not meant: a
 /// MachineConfig that no pool selects, nor did before.
-fn unselected(change: &Change, cluster: &Cluster) -> Option<String> {
-    let Change::MachineConfig { name, labels, .. } = change else { return None };
+fn unselected(change: &Edit, cluster: &Cluster) -> Option<String> {
+    let Edit::MachineConfig { name, labels, .. } = change else { return None };
     if !concerned(change, cluster, &cluster.with(change)).is_empty() {
         return None;
     }
@@ -212,14 +212,14 @@ fn unselected(change: &Change, cluster: &Cluster) -> Option<String> {
 }
 
 /// The pools that a change may concern.
-fn concerned(change: &Change, before: &Cluster, after: &Cluster) -> BTreeSet<String> {
+fn concerned(change: &Edit, before: &Cluster, after: &Cluster) -> BTreeSet<String> {
     match change {
-        Change::MachineConfig { name, .. } | Change::NoMachineConfig(name) => {
+        Edit::MachineConfig { name, .. } | Edit::NoMachineConfig(name) => {
             let both = [before, after].map(|cluster| (&cluster.pools, cluster.configs.get(name)));
             let known = both.into_iter().filter_map(|(pools, config)| Some((pools, config?)));
             known.flat_map(|(pools, config)| pools_of(pools, name, config)).collect()
         }
-        Change::Mirror(..) | Change::NoMirror(_) => after.pools.keys().cloned().collect(),
+        Edit::Mirror(..) | Edit::NoMirror(_) => after.pools.keys().cloned().collect(),
     }
 }
 
@@ -281,7 +281,7 @@ mod tests {
         .unwrap();
         let mut cluster = Cluster::default();
         cluster.pools.insert("worker".to_owned(), Arc::new(Pool::of(&worker)));
-        let change = |role: &str| Change::MachineConfig {
+        let change = |role: &str| Edit::MachineConfig {
             name: "50-a".to_owned(),
             labels: [(ROLE_LABEL.to_owned(), role.to_owned())].into(),
             body: Arc::from(&b"{}"[..]),
@@ -293,6 +293,6 @@ mod tests {
         // Nodes lose what it said, and that may cost a reboot.
         let there = cluster.with(&change("worker"));
         assert_eq!(unselected(&change("workr"), &there), None);
-        assert_eq!(unselected(&Change::NoMachineConfig("50-a".to_owned()), &cluster), None);
+        assert_eq!(unselected(&Edit::NoMachineConfig("50-a".to_owned()), &cluster), None);
     }
 }

@@ -10,7 +10,7 @@ use kube::api::{DeleteParams, ListParams, Preconditions};
 use tread_kube::api::DisruptionPlan;
 use tread_kube::asking::{Call, Failed, ask};
 use tread_kube::events::{Note, Reason};
-use tread_kube::watching::seen::{Seen, each_by_itself};
+use tread_kube::watching::parsed::{Parsed, each_by_itself};
 
 /// Whether a plan is the one that tread makes: for the same, and owned by the
 /// pool, with which it goes.
@@ -34,10 +34,10 @@ pub(super) async fn remove(
     let there = ask(&settings.metrics, list.clone(), api_of_each.list(&params)).await?.items.pop();
     let (uid, what) = match there {
         None => return Ok(()),
-        Some(Seen::Unreadable(metadata, why)) => {
+        Some(Parsed::Unreadable(metadata, why)) => {
             (metadata.uid, format!("which cannot be read ({why})"))
         }
-        Some(Seen::Read(object)) => {
+        Some(Parsed::Read(object)) => {
             let finalizers = object.metadata.finalizers.clone().unwrap_or_default();
             if object.metadata.deletion_timestamp.is_some() {
                 let why = format!(

@@ -1,6 +1,6 @@
 //! The controller: takes in what the watches say, and looks at what it touches.
 
-use super::look::{Look, Looked, Looker};
+use super::pass::{Pass, PassOutcome, Planning};
 use super::previewer::Previewer;
 use super::settings::Settings;
 use super::standing::{PAGE, PLANS};
@@ -28,7 +28,7 @@ const WAITS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs
 /// How many nodes and MachineConfigs are listed at a time, without what they hold.
 const NODES: u32 = 500;
 const CONFIGS: u32 = 100;
-/// How often plans are looked through for those that are too old.
+/// How often plans are outcome through for those that are too old.
 const TIDY: Duration = Duration::from_secs(60 * 60);
 
 /// Runs for as long as it is polled.
@@ -41,7 +41,7 @@ pub(super) async fn run(settings: Settings, previewer: Previewer) {
         known_since: Timestamp::now().as_second(),
         news: Due::default(),
         again: Due::default(),
-        looker: Looking::start(&settings, &previewer),
+        passes: Passes::start(&settings, &previewer),
         backoff: Backoff::new(WAITS),
         settings,
         previewer,
@@ -58,7 +58,7 @@ pub(super) async fn run(settings: Settings, previewer: Previewer) {
                 controller.touch(Touched::everything());
             }
             () = maybe(due) => controller.start(),
-            looked = controller.looker.looked() => controller.ended(looked),
+            outcome = controller.passes.outcome() => controller.ended(outcome),
         }
     }
 }
@@ -72,43 +72,43 @@ struct Controller {
     news: Due,
     /// What has to be looked at because it failed.
     again: Due,
-    looker: Looking,
+    passes: Passes,
     /// How long to wait after a failure.
     backoff: Backoff,
 }
 
-/// The task that looks at pools, one look after the other: what it remembers stays
+/// The task that plans for pools, one pass after the other: what it remembers stays
 /// there.
-struct Looking {
-    ask: mpsc::Sender<Look>,
-    answers: mpsc::Receiver<Looked>,
+struct Passes {
+    ask: mpsc::Sender<Pass>,
+    answers: mpsc::Receiver<PassOutcome>,
     /// Whether it looks.
     is_busy: bool,
 }
 
-impl Looking {
-    fn start(settings: &Settings, previewer: &Previewer) -> Looking {
+impl Passes {
+    fn start(settings: &Settings, previewer: &Previewer) -> Passes {
         let (ask, mut asked) = mpsc::channel(1);
         let (answer, answers) = mpsc::channel(1);
-        let mut looker = Looker::new(settings.clone(), previewer.clone());
+        let mut planning = Planning::new(settings.clone(), previewer.clone());
         tokio::spawn(async move {
-            while let Some(look) = asked.recv().await {
-                if answer.send(looker.look(look).await).await.is_err() {
+            while let Some(pass) = asked.recv().await {
+                if answer.send(planning.run(pass).await).await.is_err() {
                     return;
                 }
             }
         });
-        Looking { ask, answers, is_busy: false }
+        Passes { ask, answers, is_busy: false }
     }
 
-    fn look(&mut self, look: Look) {
+    fn begin(&mut self, pass: Pass) {
         self.is_busy = true;
         // Where the task has ended there is no answer either.
-        drop(self.ask.try_send(look));
+        drop(self.ask.try_send(pass));
     }
 
-    /// What came of the look; None: it was interrupted.
-    async fn looked(&mut self) -> Option<Looked> {
+    /// What came of the pass; None: it was interrupted.
+    async fn outcome(&mut self) -> Option<PassOutcome> {
         match self.is_busy {
             true => self.answers.recv().await,
             false => std::future::pending().await,
@@ -156,7 +156,7 @@ impl Controller {
             self.news.add(self.all_pools(), TOGETHER);
         }
         self.news.add(touched.pools, TOGETHER);
-        if self.news.pools.is_empty() && !self.looker.is_busy && self.knows() {
+        if self.news.pools.is_empty() && !self.passes.is_busy && self.knows() {
             self.previewer.set_ready();
         }
     }
@@ -172,7 +172,7 @@ impl Controller {
     /// needed for it.
     fn due(&self) -> Option<Instant> {
         let due = [self.news.at, self.again.at].into_iter().flatten().min();
-        due.filter(|_| self.knows() && !self.looker.is_busy)
+        due.filter(|_| self.knows() && !self.passes.is_busy)
     }
 
     fn knows(&self) -> bool {
@@ -184,26 +184,26 @@ impl Controller {
         pools.append(&mut self.again.take());
         let standing = self.state.plans.iter().filter(|(_, plan)| pools.contains(&plan.pool));
         let standing = standing.map(|(name, plan)| (name.clone(), plan.clone())).collect();
-        self.looker.look(Look { standing, pools, known_since: self.known_since });
+        self.passes.begin(Pass { standing, pools, known_since: self.known_since });
     }
 
-    fn ended(&mut self, looked: Option<Looked>) {
-        self.looker.is_busy = false;
-        let Some(looked) = looked else {
-            tracing::error!("a look at the pools was interrupted: all are looked at again");
-            self.looker = Looking::start(&self.settings, &self.previewer);
+    fn ended(&mut self, outcome: Option<PassOutcome>) {
+        self.passes.is_busy = false;
+        let Some(outcome) = outcome else {
+            tracing::error!("a pass over the pools was interrupted: all are looked at again");
+            self.passes = Passes::start(&self.settings, &self.previewer);
             return self.later(self.all_pools());
         };
         self.previewer.set_ready();
         let mut cluster = self.previewer.cluster.write().unwrap_or_else(PoisonError::into_inner);
-        for pool in &looked.rolled_out {
+        for pool in &outcome.rolled_out {
             cluster.unpaused.remove(pool);
         }
         cluster.forget_mirrors();
         cluster.forget_lost();
         drop(cluster);
-        if !looked.again.is_empty() {
-            self.later(looked.again);
+        if !outcome.again.is_empty() {
+            self.later(outcome.again);
         } else if self.again.pools.is_empty() {
             self.backoff.reset();
         }

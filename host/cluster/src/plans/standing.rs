@@ -9,7 +9,7 @@ use tread_kube::api::disruption_plan::Cause;
 use tread_kube::api::{DisruptionPlan, DisruptionPlanStatus, POOL_KIND};
 use tread_kube::asking::{Call, Failed, ask};
 use tread_kube::metrics::Metrics;
-use tread_kube::watching::seen::{Seen, each_by_itself};
+use tread_kube::watching::parsed::{Parsed, each_by_itself};
 use tread_model::digest::Digest;
 
 /// What they are called.
@@ -74,7 +74,7 @@ pub(super) async fn plans(client: &Client, metrics: &Metrics) -> Result<Vec<Desc
     let mut all = Vec::new();
     loop {
         let page = ask(metrics, Call::new("list", PLANS), api.list(&params)).await?;
-        all.extend(page.items.into_iter().filter_map(Seen::read).filter_map(previews::standing));
+        all.extend(page.items.into_iter().filter_map(Parsed::read).filter_map(previews::standing));
         match page.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => params = params.continue_token(&token),
             None => return Ok(all),

@@ -15,9 +15,9 @@ use tread_kube::api::conditions::reason;
 use tread_kube::api::openshift::MACHINE_CONFIGURATION;
 use tread_kube::api::{ClusterVersion, DisruptionPlan, MachineConfig, MachineConfigPool};
 use tread_kube::metrics::Metrics;
-use tread_kube::watching::fold::{Change, Fold};
+use tread_kube::watching::fold::{Fold, Folded};
 use tread_kube::watching::left_out;
-use tread_kube::watching::seen::Seen;
+use tread_kube::watching::parsed::Parsed;
 
 /// What comes in: snapshots of the index, and what the own watches say.
 #[derive(Debug)]
@@ -147,7 +147,7 @@ impl State {
         object: &Object,
     ) -> Option<K> {
         let read = read_as(object);
-        if let (Err(why), Seen::Read(_)) = (&read, &**object) {
+        if let (Err(why), Parsed::Read(_)) = (&read, &**object) {
             left_out(kind, object.meta(), why, &self.metrics);
         }
         read.ok()
@@ -161,8 +161,8 @@ impl State {
         let known = self.machine_configuration.take().flatten();
         let known = last_read(known, now.get(MACHINE_CONFIGURATION));
         let object = known.as_deref().and_then(|seen| match seen {
-            Seen::Read(object) => Some(object.clone()),
-            Seen::Unreadable(..) => None,
+            Parsed::Read(object) => Some(object.clone()),
+            Parsed::Unreadable(..) => None,
         });
         let value = object.and_then(|mut object| {
             // What changes with each write of whatever part.
@@ -203,14 +203,14 @@ impl State {
         let Cluster { members, pools, configs, strays, .. } = cluster;
         let mut touched = BTreeSet::new();
         let nodes = match self.nodes.take(event, |it| it.name_any()) {
-            Change::There(name, mut object) => {
+            Folded::There(name, mut object) => {
                 let node = Node::of(&mut object.metadata);
                 touched.extend(Arc::make_mut(members).put(&name, node, pools));
                 vec![name]
             }
-            Change::Gone(name) => vec![name],
-            Change::Listed(gone) => gone,
-            Change::Nothing => Vec::new(),
+            Folded::Gone(name) => vec![name],
+            Folded::Listed(gone) => gone,
+            Folded::Nothing => Vec::new(),
         };
         for name in nodes {
             if !self.nodes.has(&name) {
@@ -228,7 +228,7 @@ impl State {
     ) -> Touched {
         let now = Timestamp::now().as_second();
         match self.configs.take(event, |it| it.name_any()) {
-            Change::There(name, mut object) => {
+            Folded::There(name, mut object) => {
                 let config = Arc::new(ConfigMeta::of(&mut object.metadata));
                 if cluster.configs.get(&name) == Some(&config) {
                     return Touched::nothing();
@@ -242,7 +242,7 @@ impl State {
                 let touched = made_of_it.chain(had).collect();
                 Touched::pools(and_strays(cluster, &name, touched))
             }
-            Change::Gone(name) => match cluster.configs.remove(&name) {
+            Folded::Gone(name) => match cluster.configs.remove(&name) {
                 Some(before) => {
                     cluster.note_lost(&name, Some(&before), now);
                     let made_of_it = pools_of(&cluster.pools, &name, &before);
@@ -251,7 +251,7 @@ impl State {
                 }
                 None => Touched::nothing(),
             },
-            Change::Listed(gone) => {
+            Folded::Listed(gone) => {
                 for name in gone {
                     let before = cluster.configs.remove(&name);
                     cluster.note_lost(&name, before.as_deref(), now);
@@ -259,7 +259,7 @@ impl State {
                 }
                 Touched::everything()
             }
-            Change::Nothing => Touched::nothing(),
+            Folded::Nothing => Touched::nothing(),
         }
     }
 
@@ -271,7 +271,7 @@ impl State {
     ) -> Touched {
         let now = Timestamp::now().as_second();
         match self.mirrors.entry(kind).or_default().take(event, |it| it.name_any()) {
-            Change::There(name, mut object) => {
+            Folded::There(name, mut object) => {
                 let key = (kind, name);
                 let created =
                     object.metadata.creation_timestamp.as_ref().map_or(0, |it| it.0.as_second());
@@ -284,18 +284,18 @@ impl State {
                     return Touched::nothing();
                 }
             }
-            Change::Gone(name) => remove_mirror(cluster, (kind, name), now),
-            Change::Listed(gone) => {
+            Folded::Gone(name) => remove_mirror(cluster, (kind, name), now),
+            Folded::Listed(gone) => {
                 gone.into_iter().for_each(|name| remove_mirror(cluster, (kind, name), now));
             }
-            Change::Nothing => return Touched::nothing(),
+            Folded::Nothing => return Touched::nothing(),
         }
         Touched::everything()
     }
 
     fn plan(&mut self, event: Event<DisruptionPlan>, cluster: &mut Cluster) -> Touched {
         match self.plan_names.take(event, |it| it.name_any()) {
-            Change::There(name, object) => {
+            Folded::There(name, object) => {
                 for (node, uid) in strays(&object) {
                     let Cluster { members, pools, configs, strays, .. } = &mut *cluster;
                     if !members.is_witnessed(&uid) {
@@ -319,14 +319,14 @@ impl State {
                 if same { Touched::nothing() } else { Touched::pools([pool].into()) }
             }
             // Somebody deleted it: if it is still true, it comes back.
-            Change::Gone(name) => {
+            Folded::Gone(name) => {
                 Touched::pools(self.plans.remove(&name).map(|plan| plan.pool).into_iter().collect())
             }
-            Change::Listed(gone) => {
+            Folded::Listed(gone) => {
                 self.plans.retain(|name, _| !gone.contains(name));
                 Touched::everything()
             }
-            Change::Nothing => Touched::nothing(),
+            Folded::Nothing => Touched::nothing(),
         }
     }
 }

@@ -1,5 +1,5 @@
 //! What the leader writes: DisruptionPlans. Whatever fails is written at the
-//! next look, which a failure brings about by itself.
+//! next pass, which a failure brings about by itself.
 
 use super::foreign;
 use super::settings::{Retention, Settings};

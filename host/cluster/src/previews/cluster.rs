@@ -87,9 +87,9 @@ pub struct Baseline {
     pub mirrors: BTreeMap<MirrorKey, Arc<[u8]>>,
 }
 
-/// A change that is about to be made.
+/// What somebody is about to write.
 #[derive(Debug, Clone)]
-pub enum Change {
+pub enum Edit {
     /// A MachineConfig is there, or says something else.
     MachineConfig {
         /// Its name.
@@ -194,10 +194,10 @@ impl Cluster {
 
     /// The cluster as it will be after a change.
     #[must_use]
-    pub fn with(&self, change: &Change) -> Cluster {
+    pub fn with(&self, change: &Edit) -> Cluster {
         let mut after = self.clone();
         match change {
-            Change::MachineConfig { name, labels, body } => {
+            Edit::MachineConfig { name, labels, body } => {
                 let before = self.configs.get(name);
                 let config = ConfigMeta {
                     labels: labels.clone(),
@@ -211,16 +211,16 @@ impl Cluster {
                 after.incoming.insert(name.clone(), piece);
                 after.note_lost(name, before.map(Arc::as_ref), i64::MAX);
             }
-            Change::NoMachineConfig(name) => {
+            Edit::NoMachineConfig(name) => {
                 let before = after.configs.remove(name);
                 after.note_lost(name, before.as_deref(), i64::MAX);
             }
-            Change::Mirror(key, body) => {
+            Edit::Mirror(key, body) => {
                 let created = self.mirrors.get(key).map_or(i64::MAX, |before| before.created);
                 let mirror = Mirror { created, modified: i64::MAX, body: Arc::clone(body) };
                 after.mirrors.insert(key.clone(), Arc::new(mirror));
             }
-            Change::NoMirror(key) => {
+            Edit::NoMirror(key) => {
                 after.mirrors.remove(key);
                 after.gone_mirrors.insert(key.clone(), i64::MAX);
             }

@@ -58,13 +58,13 @@ impl std::fmt::Debug for Asked<'_> {
 pub fn compute(mut work: Work, asked: &Asked<'_>) -> Preview {
     let mut made = Made::default();
     let bodies = asked.bodies;
-    let anew = registries::anew(&work.to, bodies);
-    let (side, rendering) = match &anew {
-        Ok(anew) => (&anew.side, anew.doubts.as_slice()),
+    let with_mirrors = registries::with_mirrors(&work.to, bodies);
+    let (side, rendering) = match &with_mirrors {
+        Ok(with_mirrors) => (&with_mirrors.side, with_mirrors.doubts.as_slice()),
         Err(_) => (&work.to, [].as_slice()),
     };
     let doubts: Vec<String> = work.doubt.iter().chain(rendering).cloned().collect();
-    let objects = match &anew {
+    let objects = match &with_mirrors {
         Ok(_) => Objects::of(side, bodies, asked.parsed),
         Err(why) => Err(why.clone()),
     };

@@ -102,7 +102,7 @@ impl Openshift {
     }
 
     /// What a change does to a pool.
-    fn preview(&self, change: &Change, pool: &str) -> Preview {
+    fn preview(&self, change: &Edit, pool: &str) -> Preview {
         let after = self.cluster.with(change);
         let work = work(&after, pool).unwrap();
         let current = Current::new(PolicySet::new(Vec::new()).unwrap(), None, true);
@@ -120,12 +120,12 @@ impl Openshift {
     }
 }
 
-fn config(name: &str, role: &str, spec: Value) -> Change {
+fn config(name: &str, role: &str, spec: Value) -> Edit {
     let body = json!({
         "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
         "metadata": {"name": name, "labels": {ROLE_LABEL: role}}, "spec": spec,
     });
-    Change::MachineConfig {
+    Edit::MachineConfig {
         name: name.to_owned(),
         labels: [(ROLE_LABEL.to_owned(), role.to_owned())].into(),
         body: body.to_string().into_bytes().into(),
@@ -167,7 +167,7 @@ fn a_change_of_any_pool_is_planned_before_it_is_rendered_and_nothing_else_counts
 fn configs_of_several_custom_roles_are_merged_for_the_pool_that_selects_them() {
     let mut openshift = Openshift::settled();
     for (name, role) in [("60-gpu", "gpu"), ("61-a100", "gpu-a100")] {
-        let Change::MachineConfig { body, .. } = config(name, role, file("/etc/b", role)) else {
+        let Edit::MachineConfig { body, .. } = config(name, role, file("/etc/b", role)) else {
             panic!("no MachineConfig")
         };
         openshift.put(serde_json::from_slice(&body).unwrap(), RENDERED_AT + 1);
@@ -185,7 +185,7 @@ fn mirrors_are_planned_for_the_control_plane_too() {
             {"source": "quay.example/a", "mirrors": ["mirror.example/a"]}]},
     });
     let key = ("ImageDigestMirrorSet", "quay".to_owned());
-    let change = Change::Mirror(key, mirrors.to_string().into_bytes().into());
+    let change = Edit::Mirror(key, mirrors.to_string().into_bytes().into());
     for pool in ["master", "worker", "gpu"] {
         let preview = openshift.preview(&change, pool);
         let names: Vec<&str> = preview.work.to.configs.iter().map(Piece::name).collect();
@@ -222,7 +222,7 @@ fn beside_the_operator_both_truths_are_told_with_their_reasons() {
 #[test]
 fn what_the_operator_rejects_is_rejected_for_all_that_is_pending_and_says_why() {
     let mut openshift = Openshift::settled();
-    let Change::MachineConfig { body, .. } = config("60-a", "worker", file("/etc/a", "a")) else {
+    let Edit::MachineConfig { body, .. } = config("60-a", "worker", file("/etc/a", "a")) else {
         panic!("no MachineConfig")
     };
     openshift.put(serde_json::from_slice(&body).unwrap(), RENDERED_AT + 1);

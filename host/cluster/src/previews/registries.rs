@@ -14,23 +14,23 @@ use tread_model::read;
 const POLICY_JSON: &str = "/etc/containers/policy.json";
 
 /// A side with all that is rendered at hand.
-pub(super) struct Anew {
+pub(super) struct WithMirrors {
     pub(super) side: Side,
     /// What could not be told of it.
     pub(super) doubts: Vec<String>,
 }
 
 /// Renders what the operator will render of mirrors.
-pub(super) fn anew(side: &Side, bodies: &Bodies) -> Result<Anew, String> {
-    let mut anew = Anew { side: side.clone(), doubts: Vec::new() };
-    for piece in &mut anew.side.configs {
+pub(super) fn with_mirrors(side: &Side, bodies: &Bodies) -> Result<WithMirrors, String> {
+    let mut all = WithMirrors { side: side.clone(), doubts: Vec::new() };
+    for piece in &mut all.side.configs {
         if let Piece::Generated(generated) = piece {
             let (config, doubts) = render(generated, bodies)?;
-            anew.doubts.extend(doubts);
+            all.doubts.extend(doubts);
             *piece = Piece::given(generated.name.clone(), config.to_string().into_bytes().into());
         }
     }
-    Ok(anew)
+    Ok(all)
 }
 
 fn render(generated: &Generated, bodies: &Bodies) -> Result<(Value, Vec<String>), String> {
@@ -79,13 +79,13 @@ fn render(generated: &Generated, bodies: &Bodies) -> Result<(Value, Vec<String>)
         }
         None => (None, [].as_slice()),
     };
-    let anew = mirrors::rerender(before.as_deref(), template.as_deref(), is_rejected, objects)
+    let rendered = mirrors::rerender(before.as_deref(), template.as_deref(), is_rejected, objects)
         .map_err(|problems| problems.to_string())?;
     // What is the same stays as it is written: the operator compares writing.
-    if anew.text != before {
-        put(files, anew.text.as_deref());
+    if rendered.text != before {
+        put(files, rendered.text.as_deref());
     }
-    Ok((config, anew.doubts))
+    Ok((config, rendered.doubts))
 }
 
 /// One that says nothing yet.

@@ -21,7 +21,7 @@ const MOST_NOTES: usize = 10;
 #[derive(Debug)]
 pub struct Line {
     pool: String,
-    told: Option<Told>,
+    told: Option<Happens>,
     /// What is a secret, and counts as changed.
     secrets: BTreeSet<String>,
     /// The gravest first, each once.
@@ -29,7 +29,7 @@ pub struct Line {
 }
 
 /// What happens, to how many nodes, in words.
-type Told = (Effect, i64, String);
+type Happens = (Effect, i64, String);
 
 /// A line for each pool that a change concerns: the most disturbed ones first,
 /// five at most, and how many others there are.
@@ -52,7 +52,7 @@ pub fn lines(lines: impl IntoIterator<Item = Line>) -> Vec<String> {
         notes.iter().map(|(note, pool)| format!("tread: pool {pool}: {note}")).collect()
     };
     let (grave, others) = (told(grave), told(others));
-    let mut told: Vec<Told> = lines.into_iter().filter_map(|line| line.told).collect();
+    let mut told: Vec<Happens> = lines.into_iter().filter_map(|line| line.told).collect();
     told.sort_by(|(effect, nodes, text), (other, more, words)| {
         (Reverse(effect), Reverse(nodes), text).cmp(&(Reverse(other), Reverse(more), words))
     });
@@ -106,7 +106,7 @@ pub fn line(preview: &Preview, cause: &Cause) -> Option<Line> {
     Some(Line { pool: preview.work.pool.name.clone(), told, secrets, notes })
 }
 
-fn of_pool(preview: &Preview, cause: &Cause) -> Option<Told> {
+fn of_pool(preview: &Preview, cause: &Cause) -> Option<Happens> {
     let parts = preview.work.parts.iter().zip(&preview.ids);
     let mut mine =
         parts.filter(|(part, _)| part.cause.kind == cause.kind && part.cause.name == cause.name);

@@ -7,7 +7,7 @@ use kube::ResourceExt as _;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tread_cluster::previews::{Change, Described, describe, warnings};
+use tread_cluster::previews::{Described, Edit, describe, warnings};
 use tread_kube::api::disruption_plan::{Cause, CauseEvent};
 use tread_kube::api::{DisruptionPlan, MachineConfig, MachineConfigPool};
 use tread_model::digest::Digest;
@@ -43,8 +43,8 @@ async fn what_goes_from_a_pool_that_does_not_say_what_it_is_made_of_is_planned()
         "metadata": {"name": "50-a", "labels": labels}, "spec": files(&[("/etc/a", "a")]),
     });
     let body = Arc::from(body.to_string().into_bytes());
-    let moved = Change::MachineConfig { name: "50-a".to_owned(), labels, body };
-    for change in [Change::NoMachineConfig("50-a".to_owned()), moved] {
+    let moved = Edit::MachineConfig { name: "50-a".to_owned(), labels, body };
+    for change in [Edit::NoMachineConfig("50-a".to_owned()), moved] {
         let previews = tread.previewer.preview(&[change]).await.unwrap();
         let [preview] = previews.as_slice() else { panic!("{previews:?}") };
         let plans = describe(preview, Digest::of(b""), Default::default());
@@ -92,13 +92,13 @@ async fn the_first_config_of_a_pool_and_the_last_are_planned() {
 }
 
 /// A change that is about to be made, with a file.
-fn about_to(name: &str, path: &str) -> Change {
+fn about_to(name: &str, path: &str) -> Edit {
     let labels: BTreeMap<String, String> = [(ROLE.to_owned(), "worker".to_owned())].into();
     let body = json!({
         "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
         "metadata": {"name": name, "labels": labels}, "spec": files(&[(path, "a")]),
     });
-    Change::MachineConfig {
+    Edit::MachineConfig {
         name: name.to_owned(),
         labels,
         body: Arc::from(body.to_string().into_bytes()),
@@ -106,7 +106,7 @@ fn about_to(name: &str, path: &str) -> Change {
 }
 
 /// What a laptop says of a change: causes and effects, the whole last.
-async fn asked(laptop: &Tread, change: Change) -> Vec<Described> {
+async fn asked(laptop: &Tread, change: Edit) -> Vec<Described> {
     let previews = laptop.previewer.preview(&[change]).await.unwrap();
     previews.iter().flat_map(|it| describe(it, Digest::of(b""), Timestamp::default())).collect()
 }

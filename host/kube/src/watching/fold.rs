@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What an event changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Change<K, O> {
+pub enum Folded<K, O> {
     /// This object is there, as it is.
     There(K, O),
     /// This one is gone.
@@ -17,22 +17,22 @@ pub enum Change<K, O> {
     Nothing,
 }
 
-impl<K: Ord, O> Change<K, O> {
+impl<K: Ord, O> Folded<K, O> {
     /// Makes the same change to a map; `read` gives what is kept of an object.
     pub fn apply<V>(self, to: &mut BTreeMap<K, V>, read: impl FnOnce(O) -> V) {
         match self {
-            Change::There(key, object) => {
+            Folded::There(key, object) => {
                 to.insert(key, read(object));
             }
-            Change::Gone(key) => {
+            Folded::Gone(key) => {
                 to.remove(&key);
             }
-            Change::Listed(gone) => {
+            Folded::Listed(gone) => {
                 for key in &gone {
                     to.remove(key);
                 }
             }
-            Change::Nothing => {}
+            Folded::Nothing => {}
         }
     }
 }
@@ -55,11 +55,11 @@ impl<K> Default for Fold<K> {
 
 impl<K: Ord + Clone> Fold<K> {
     /// Takes in an event; `key` tells objects apart.
-    pub fn take<O>(&mut self, event: Event<O>, key: impl FnOnce(&O) -> K) -> Change<K, O> {
+    pub fn take<O>(&mut self, event: Event<O>, key: impl FnOnce(&O) -> K) -> Folded<K, O> {
         match event {
             Event::Init => {
                 self.listing = Some(BTreeSet::new());
-                Change::Nothing
+                Folded::Nothing
             }
             Event::InitApply(object) | Event::Apply(object) => {
                 let key = key(&object);
@@ -67,13 +67,13 @@ impl<K: Ord + Clone> Fold<K> {
                     listing.insert(key.clone());
                 }
                 self.known.insert(key.clone());
-                Change::There(key, object)
+                Folded::There(key, object)
             }
             Event::InitDone => {
                 self.synced = true;
-                let Some(listed) = self.listing.take() else { return Change::Listed(Vec::new()) };
+                let Some(listed) = self.listing.take() else { return Folded::Listed(Vec::new()) };
                 let before = std::mem::replace(&mut self.known, listed);
-                Change::Listed(before.difference(&self.known).cloned().collect())
+                Folded::Listed(before.difference(&self.known).cloned().collect())
             }
             Event::Delete(object) => {
                 let key = key(&object);
@@ -81,7 +81,7 @@ impl<K: Ord + Clone> Fold<K> {
                     listing.remove(&key);
                 }
                 self.known.remove(&key);
-                Change::Gone(key)
+                Folded::Gone(key)
             }
         }
     }
@@ -184,7 +184,7 @@ mod tests {
                             .copied()
                             .filter(|key| !cluster.contains_key(key))
                             .collect();
-                        assert_eq!(change, Change::Listed(gone));
+                        assert_eq!(change, Folded::Listed(gone));
                         change.apply(&mut it.now, |(_, value)| value);
                     }
                 }

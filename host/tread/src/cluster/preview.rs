@@ -19,7 +19,7 @@ use tread_cluster::plans::{self, NotKnown, Previewer, Retention};
 use tread_cluster::policies::current::Published;
 use tread_cluster::policies::registry;
 use tread_cluster::policies::snapshot::Room;
-use tread_cluster::previews::{Change, Cluster, Described, describe};
+use tread_cluster::previews::{Cluster, Described, Edit, describe};
 use tread_console::exit::{Exit, UsageError};
 use tread_console::inputs;
 use tread_console::print::{json, line, warn, yaml};
@@ -148,7 +148,7 @@ impl OfPool {
 }
 
 /// The changes that the files hold.
-fn read(args: &PlanArgs) -> Result<Vec<(Change, Cause)>> {
+fn read(args: &PlanArgs) -> Result<Vec<(Edit, Cause)>> {
     let mut changes = Vec::new();
     for path in &args.file {
         for file in inputs::read(path)?.files {
@@ -180,7 +180,7 @@ async fn ask(
     previewer: &Previewer,
     policies: &Published,
     watches: &Watches,
-    changes: &[(Change, Cause)],
+    changes: &[(Edit, Cause)],
     args: &PlanArgs,
     client: &Client,
 ) -> Result<Answer> {
@@ -201,7 +201,7 @@ async fn ask(
     }
     are_there(changes, &previewer.snapshot())?;
     let causes: Vec<&Cause> = changes.iter().map(|(_, cause)| cause).collect();
-    let changes: Vec<Change> = changes.iter().map(|(change, _)| change.clone()).collect();
+    let changes: Vec<Edit> = changes.iter().map(|(change, _)| change.clone()).collect();
     let notes = changes.iter().filter_map(|change| previewer.unselected(change)).collect();
     let previews = previewer.preview(&changes).await.map_err(|NotKnown { why, failed }| {
         match failed.filter(|failed| failed.outcome == CallOutcome::Forbidden) {
@@ -222,11 +222,11 @@ async fn ask(
 
 /// What is to be deleted has to be there: who mistypes a name is not told that
 /// nothing changes.
-fn are_there(changes: &[(Change, Cause)], cluster: &Cluster) -> Result<()> {
-    let is_missing = |change: &Change| match change {
-        Change::NoMachineConfig(name) => !cluster.configs.contains_key(name),
-        Change::NoMirror(key) => !cluster.mirrors.contains_key(key),
-        Change::MachineConfig { .. } | Change::Mirror(..) => false,
+fn are_there(changes: &[(Edit, Cause)], cluster: &Cluster) -> Result<()> {
+    let is_missing = |change: &Edit| match change {
+        Edit::NoMachineConfig(name) => !cluster.configs.contains_key(name),
+        Edit::NoMirror(key) => !cluster.mirrors.contains_key(key),
+        Edit::MachineConfig { .. } | Edit::Mirror(..) => false,
     };
     let missing: Vec<String> = changes
         .iter()

@@ -5,7 +5,7 @@ use tread_cluster::index::{Kept, Object};
 use tread_cluster::listed;
 use tread_cluster::plans::Previewer;
 use tread_front::http::{Items, Lists};
-use tread_kube::watching::seen::Seen;
+use tread_kube::watching::parsed::Parsed;
 
 /// The plans as they were made, and the policies as they stand in the cluster.
 pub(super) struct Listed {
@@ -34,7 +34,7 @@ impl Lists for Listed {
     fn policies(&self) -> Items {
         let all = self.policies.now().unwrap_or_default();
         let all: Vec<Object> = all.values().cloned().collect();
-        let listed = |it: Object| json(&listed::policy(Seen::clone(&it)).value);
+        let listed = |it: Object| json(&listed::policy(Parsed::clone(&it)).value);
         Box::new(all.into_iter().filter_map(listed))
     }
 }

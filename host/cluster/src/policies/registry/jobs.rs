@@ -27,7 +27,7 @@ use tread_kube::api::words::{KEY_ANNOTATION, LAST_GOOD_LABEL, MANAGER};
 use tread_kube::asking::{Backoff, Call, Failed, ask};
 use tread_kube::metrics::Metrics;
 use tread_kube::watching::Watches;
-use tread_kube::watching::seen::{Seen, each_by_itself};
+use tread_kube::watching::parsed::{Parsed, each_by_itself};
 use tread_model::digest::Sha256;
 use tread_model::verdict::{Failure, FailureKind};
 
@@ -261,8 +261,8 @@ impl Hands {
         let call = Call::new("get", MAPS).within(namespace);
         let failed = match ask(&self.metrics, call.clone(), maps.get_opt(name)).await {
             Ok(None) => return Ok(None),
-            Ok(Some(Seen::Read(found))) => return Ok(Some(found)),
-            Ok(Some(Seen::Unreadable(_, why))) => call.refused(why),
+            Ok(Some(Parsed::Read(found))) => return Ok(Some(found)),
+            Ok(Some(Parsed::Unreadable(_, why))) => call.refused(why),
             Err(failed) => failed,
         };
         tracing::warn!("the ConfigMap {namespace}/{name} cannot be read: {failed}");
@@ -314,8 +314,8 @@ impl Hands {
         let call = Call::new("list", "disruptionpolicies");
         for seen in ask(&self.metrics, call, policies.list(&params)).await?.items {
             match seen {
-                Seen::Unreadable(metadata, _) => unread.extend(metadata.uid),
-                Seen::Read(object) => {
+                Parsed::Unreadable(metadata, _) => unread.extend(metadata.uid),
+                Parsed::Read(object) => {
                     let place = object.data.pointer("/status/keptIn").and_then(Value::as_str);
                     named.extend(place.map(str::to_owned));
                 }

@@ -9,7 +9,7 @@ use futures::stream::{BoxStream, SelectAll, select_all};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use tread_kube::api::openshift::MACHINE_CONFIGURATION;
-use tread_kube::watching::seen::Seen;
+use tread_kube::watching::parsed::Parsed;
 
 /// All objects of one of the kinds, as they are now.
 pub(super) enum Moment {
@@ -70,7 +70,7 @@ impl Known {
             self.policies.remove(name);
         }
         for (name, object) in there {
-            if let Seen::Read(object) = &**object {
+            if let Parsed::Read(object) = &**object {
                 self.policies.insert(name.clone(), read::policy(object.clone()));
             }
         }
@@ -94,7 +94,7 @@ impl Known {
 
     /// What OpenShift's object says of disruption, if it says anything.
     pub(super) fn node_disruption_policy(&self) -> Option<&Value> {
-        let Seen::Read(object) = &**self.machine_configuration.as_ref()?.as_ref()? else {
+        let Parsed::Read(object) = &**self.machine_configuration.as_ref()?.as_ref()? else {
             return None;
         };
         let said = object.data.pointer("/spec/nodeDisruptionPolicy")?;

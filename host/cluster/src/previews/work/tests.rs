@@ -1,6 +1,6 @@
 use super::*;
 use crate::pools::{ConfigMeta, Node, Pool};
-use crate::previews::{Change, Mirror, Release};
+use crate::previews::{Edit, Mirror, Release};
 use serde_json::json;
 use tread_kube::api::MachineConfigPool;
 use tread_kube::api::machine_config::ROLE_LABEL;
@@ -150,7 +150,7 @@ fn mirrors_are_rendered_where_the_operator_puts_them_and_over_its_templates() {
     };
     cluster.configs.insert("00".to_owned(), Arc::new(template));
     let key = ("ImageTagMirrorSet", "x".to_owned());
-    let after = cluster.with(&Change::Mirror(key, Arc::from(&b"{}"[..])));
+    let after = cluster.with(&Edit::Mirror(key, Arc::from(&b"{}"[..])));
     let to = work(&after, "worker").unwrap().to.configs;
     let names: Vec<&str> = to.iter().map(Piece::name).collect();
     assert_eq!(names, ["00", "50", "99-worker-generated-registries", "99-worker-zzz"]);
@@ -209,7 +209,7 @@ fn nodes_go_from_what_each_of_them_has() {
 #[test]
 fn a_change_that_is_about_to_be_made_counts_as_made() {
     let cluster = settled();
-    let change = Change::MachineConfig {
+    let change = Edit::MachineConfig {
         name: "60".to_owned(),
         labels: [(ROLE_LABEL.to_owned(), "worker".to_owned())].into(),
         body: Arc::from(&b"{}"[..]),
@@ -220,13 +220,13 @@ fn a_change_that_is_about_to_be_made_counts_as_made() {
     assert!(
         matches!(work.to.configs.last(), Some(piece @ Piece::Given(_)) if piece.name() == "60")
     );
-    let after = cluster.with(&Change::NoMachineConfig("50".to_owned()));
+    let after = cluster.with(&Edit::NoMachineConfig("50".to_owned()));
     assert_eq!(causes_of(&after), ["MachineConfig/50 deleted"]);
     let key = ("ImageTagMirrorSet", "x".to_owned());
-    let after = cluster.with(&Change::Mirror(key.clone(), Arc::from(&b"{}"[..])));
+    let after = cluster.with(&Edit::Mirror(key.clone(), Arc::from(&b"{}"[..])));
     assert_eq!(causes_of(&after), ["ImageTagMirrorSet/x created"]);
-    assert_eq!(causes_of(&after.with(&Change::NoMirror(key))), ["ImageTagMirrorSet/x deleted"]);
-    let other = Change::MachineConfig {
+    assert_eq!(causes_of(&after.with(&Edit::NoMirror(key))), ["ImageTagMirrorSet/x deleted"]);
+    let other = Edit::MachineConfig {
         name: "60".to_owned(),
         labels: [(ROLE_LABEL.to_owned(), "master".to_owned())].into(),
         body: Arc::from(&b"{}"[..]),
@@ -244,8 +244,8 @@ fn untold() -> Cluster {
 
 #[test]
 fn what_goes_is_a_cause_where_a_pool_does_not_say_what_was_rendered_for_it() {
-    let gone = untold().with(&Change::NoMachineConfig("50".to_owned()));
-    let moved = untold().with(&Change::MachineConfig {
+    let gone = untold().with(&Edit::NoMachineConfig("50".to_owned()));
+    let moved = untold().with(&Edit::MachineConfig {
         name: "50".to_owned(),
         labels: [(ROLE_LABEL.to_owned(), "master".to_owned())].into(),
         body: Arc::from(&b"{}"[..]),
@@ -278,7 +278,7 @@ fn what_goes_is_a_cause_where_a_pool_does_not_say_what_was_rendered_for_it() {
 fn what_is_taken_back_before_it_is_rolled_out_is_a_cause_too() {
     let mut cluster = settled();
     put_config(&mut cluster, "60", 150);
-    let after = cluster.with(&Change::NoMachineConfig("60".to_owned()));
+    let after = cluster.with(&Edit::NoMachineConfig("60".to_owned()));
     put_node(&mut cluster, "b", "rendered-worker-2");
     put_config(&mut cluster, "rendered-worker-2", 160);
     assert!(work(&after, "worker").is_none(), "nothing has it yet");
@@ -291,6 +291,6 @@ fn what_is_taken_back_before_it_is_rolled_out_is_a_cause_too() {
             "status": {"configuration": {"name": "rendered-worker-1", "source": before}},
         }),
     );
-    let after = cluster.with(&Change::NoMachineConfig("60".to_owned()));
+    let after = cluster.with(&Edit::NoMachineConfig("60".to_owned()));
     assert_eq!(causes_of(&after), ["MachineConfig/60 deleted"]);
 }

@@ -1,10 +1,10 @@
-//! The last step of a look: the leader tells what changed, on policies, plans and
+//! The last step of a pass: the leader tells what changed, on policies, plans and
 //! whatever else it concerns.
 
 use super::super::compared::{Compared, Deciders};
+use super::super::notes::{Plans, Untold, decisions, on_policies, policies_changed, troubles};
 use super::super::settings::Settings;
 use super::super::standing::Standing;
-use super::super::told::{Plans, Untold, decisions, on_policies, policies_changed, troubles};
 use crate::policies::current::Current;
 use crate::previews::{Cluster, Described};
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,7 +36,7 @@ pub(super) struct Telling<'t> {
     pub(super) decisions: Vec<&'t BTreeMap<String, i64>>,
 }
 
-/// Tells it; whether something is left to be told at the next look.
+/// Tells it; whether something is left to be told in the next pass.
 pub(super) async fn tell(settings: &Settings, telling: &Telling<'_>, said: &mut Said) -> bool {
     let deciders = Arc::new(Deciders::of(telling.current));
     said.compared.note(&deciders, telling.wanted);

@@ -1,4 +1,4 @@
-//! The first step of a look: the cluster as it is, with what has to be asked for.
+//! The first step of a pass: the cluster as it is, with what has to be asked for.
 
 use super::super::previewer::{NotKnown, Previewer};
 use crate::pools::{says_unplaced, unreadable};

@@ -1,4 +1,4 @@
-//! The second step of a look: the plans of each pool, made anew where anything
+//! The second step of a pass: the plans of each pool, made anew where anything
 //! changed that they are made of.
 
 use super::super::ask::inputs;
@@ -7,7 +7,7 @@ use super::super::previewer::{NotKnown, Previewer};
 
 use super::prepare::Prepared;
 use crate::policies::current::Current;
-use crate::previews::{Described, Preview, decisions, few, work};
+use crate::previews::{Described, Preview, decisions, limited, work};
 use futures::{StreamExt as _, stream};
 use k8s_openapi::jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -102,7 +102,7 @@ async fn pool(
             let once = Arc::clone(&previewer.once);
             // What a preview holds besides goes at once.
             let take: Take<_> = Arc::new(move |preview: Preview| {
-                let mut plans = few(&preview, inputs, Timestamp::now());
+                let mut plans = limited(&preview, inputs, Timestamp::now());
                 once.share(&mut plans);
                 let plans: Vec<_> = plans.into_iter().map(Arc::new).collect();
                 (plans, decisions([&preview]))

@@ -1,4 +1,4 @@
-//! The third step of a look: everybody who asks is answered with the new plans,
+//! The third step of a pass: everybody who asks is answered with the new plans,
 //! and they are counted.
 
 use super::super::previewer::Previewer;

@@ -16,7 +16,7 @@ pub const MOST_CAUSES: usize = 20;
 /// The plans of a preview without those that are too many, which are not even
 /// made. The last one, which is that for all changes together, says how many
 /// these are.
-pub fn few(preview: &Preview, inputs: Digest, now: Timestamp) -> Vec<Described> {
+pub fn limited(preview: &Preview, inputs: Digest, now: Timestamp) -> Vec<Described> {
     let mut parts = object::parts(preview);
     let all = parts.len();
     let name = |(part, _): &Own<'_>| object::name(&preview.work, &part.cause);
@@ -87,7 +87,7 @@ mod tests {
     }
 
     fn chosen(preview: &Preview) -> Vec<Described> {
-        few(preview, Digest::of(b""), Timestamp::UNIX_EPOCH)
+        limited(preview, Digest::of(b""), Timestamp::UNIX_EPOCH)
     }
 
     #[test]

@@ -19,25 +19,25 @@ const UNREAD: &[&str] = &["metadata", "managedFields", "fieldsV1"];
 
 /// An object that was read, or why it was not.
 #[derive(Debug, Clone)]
-pub enum Seen<K> {
+pub enum Parsed<K> {
     /// The object.
     Read(K),
     /// Its name, namespace and UID are all that is known of it.
     Unreadable(Box<ObjectMeta>, String),
 }
 
-impl<K> Seen<K> {
+impl<K> Parsed<K> {
     /// The object, if it was read.
     pub fn read(self) -> Option<K> {
         match self {
-            Seen::Read(object) => Some(object),
-            Seen::Unreadable(..) => None,
+            Parsed::Read(object) => Some(object),
+            Parsed::Unreadable(..) => None,
         }
     }
 }
 
 /// The same objects, each read by itself.
-pub fn each_by_itself<K: Resource>(api: Api<K>) -> Api<Seen<K>> {
+pub fn each_by_itself<K: Resource>(api: Api<K>) -> Api<Parsed<K>> {
     let kind = kind_at(api.resource_url());
     let namespace = api.namespace().map(str::to_owned);
     let client = api.into_client();
@@ -61,7 +61,7 @@ pub fn kind_at(url: &str) -> ApiResource {
     ApiResource { group, version, api_version, kind: String::new(), plural }
 }
 
-impl<K: Resource> Resource for Seen<K> {
+impl<K: Resource> Resource for Parsed<K> {
     type DynamicType = ApiResource;
     type Scope = DynamicResourceScope;
 
@@ -87,21 +87,21 @@ impl<K: Resource> Resource for Seen<K> {
 
     fn meta(&self) -> &ObjectMeta {
         match self {
-            Seen::Read(object) => object.meta(),
-            Seen::Unreadable(metadata, _) => metadata,
+            Parsed::Read(object) => object.meta(),
+            Parsed::Unreadable(metadata, _) => metadata,
         }
     }
 
     fn meta_mut(&mut self) -> &mut ObjectMeta {
         match self {
-            Seen::Read(object) => object.meta_mut(),
-            Seen::Unreadable(metadata, _) => metadata,
+            Parsed::Read(object) => object.meta_mut(),
+            Parsed::Unreadable(metadata, _) => metadata,
         }
     }
 }
 
-impl<'de, K: DeserializeOwned> Deserialize<'de> for Seen<K> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Seen<K>, D::Error> {
+impl<'de, K: DeserializeOwned> Deserialize<'de> for Parsed<K> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Parsed<K>, D::Error> {
         let too_deep = Cell::new(false);
         let whole = Part { depth: 0, unread: Some(UNREAD), too_deep: &too_deep };
         let value = whole.deserialize(from)?;
@@ -110,13 +110,13 @@ impl<'de, K: DeserializeOwned> Deserialize<'de> for Seen<K> {
         let uid = text("/metadata/uid");
         let unreadable = |why| {
             let metadata = ObjectMeta { name, namespace, uid, ..ObjectMeta::default() };
-            Seen::Unreadable(Box::new(metadata), why)
+            Parsed::Unreadable(Box::new(metadata), why)
         };
         if too_deep.get() {
             return Ok(unreadable(format!("it is nested more than {DEEPEST} deep")));
         }
         Ok(match serde_path_to_error::deserialize(value) {
-            Ok(object) => Seen::Read(object),
+            Ok(object) => Parsed::Read(object),
             Err(error) => unreadable(format!("{}: {}", error.path(), error.inner())),
         })
     }
@@ -236,17 +236,17 @@ mod tests {
         )
     }
 
-    fn list<K: DeserializeOwned + Clone>(items: &[String]) -> Vec<Seen<K>> {
+    fn list<K: DeserializeOwned + Clone>(items: &[String]) -> Vec<Parsed<K>> {
         let text = format!(
             r#"{{"kind":"List","apiVersion":"v1","metadata":{{"resourceVersion":"1"}},
             "items":[{}]}}"#,
             items.join(",")
         );
-        serde_json::from_str::<ObjectList<Seen<K>>>(&text).unwrap().items
+        serde_json::from_str::<ObjectList<Parsed<K>>>(&text).unwrap().items
     }
 
-    fn read<K: Resource>(all: &[Seen<K>]) -> Vec<String> {
-        let read = all.iter().filter(|it| matches!(it, Seen::Read(_)));
+    fn read<K: Resource>(all: &[Parsed<K>]) -> Vec<String> {
+        let read = all.iter().filter(|it| matches!(it, Parsed::Read(_)));
         read.map(|it| it.meta().name.clone().unwrap()).collect()
     }
 
@@ -263,8 +263,8 @@ mod tests {
             assert_eq!(names, ["deep", "fine"]);
         }
         let event = format!(r#"{{"type":"ADDED","object":{deep}}}"#);
-        let event = serde_json::from_str::<WatchEvent<Seen<MachineConfigPool>>>(&event).unwrap();
-        let WatchEvent::Added(Seen::Read(object)) = event else { panic!("{event:?}") };
+        let event = serde_json::from_str::<WatchEvent<Parsed<MachineConfigPool>>>(&event).unwrap();
+        let WatchEvent::Added(Parsed::Read(object)) = event else { panic!("{event:?}") };
         let managed = object.managed_fields().first().unwrap();
         assert!(managed.time.is_some() && managed.fields_v1.is_none());
     }
@@ -281,10 +281,10 @@ mod tests {
         let why: Vec<(&str, &str)> = all
             .iter()
             .filter_map(|it| match it {
-                Seen::Unreadable(metadata, why) => {
+                Parsed::Unreadable(metadata, why) => {
                     Some((metadata.name.as_deref().unwrap(), why.as_str()))
                 }
-                Seen::Read(_) => None,
+                Parsed::Read(_) => None,
             })
             .collect();
         let [(wrong, field), (deep, depth)] = why.as_slice() else { panic!("{why:?}") };
@@ -304,8 +304,8 @@ mod tests {
             "matchExpressions":[{"key":"k","operator":"In","values":["1","2"]}]}}"#,
         );
         let plain: MachineConfigPool = serde_json::from_str(&text).unwrap();
-        let seen: Seen<MachineConfigPool> = serde_json::from_str(&text).unwrap();
-        let Seen::Read(seen) = seen else { panic!("{seen:?}") };
+        let seen: Parsed<MachineConfigPool> = serde_json::from_str(&text).unwrap();
+        let Parsed::Read(seen) = seen else { panic!("{seen:?}") };
         assert_eq!(seen.spec, plain.spec);
         assert_eq!(seen.metadata.name, plain.metadata.name);
     }
@@ -323,7 +323,7 @@ mod tests {
         same(Api::<ConfigMap>::namespaced(client.clone(), "namespaces"));
         same(Api::<Namespace>::all(client.clone()));
         same(Api::<MachineConfigPool>::all(client.clone()));
-        assert!(Seen::<PartialObjectMeta<ConfigMap>>::metadata_api());
-        assert!(!Seen::<ConfigMap>::metadata_api());
+        assert!(Parsed::<PartialObjectMeta<ConfigMap>>::metadata_api());
+        assert!(!Parsed::<ConfigMap>::metadata_api());
     }
 }

@@ -1,4 +1,4 @@
-//! A look at some pools: what their nodes will go through, and what has to be
+//! A pass over some pools: what their nodes will go through, and what has to be
 //! written and told for it.
 
 mod plan;
@@ -17,9 +17,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use tell::{Said, Telling, tell};
 use write::{Writing, Written, write};
 
-/// What a look is at.
+/// What a pass is over.
 #[derive(Debug)]
-pub(super) struct Look {
+pub(super) struct Pass {
     pub(super) pools: BTreeSet<String>,
     /// The plans of these pools that stand in the cluster.
     pub(super) standing: BTreeMap<String, Standing>,
@@ -29,15 +29,15 @@ pub(super) struct Look {
 
 /// What came of it.
 #[derive(Debug, Default)]
-pub(super) struct Looked {
+pub(super) struct PassOutcome {
     /// Pools to look at again, after a pause.
     pub(super) again: BTreeSet<String>,
     /// Pools whose nodes have what they are to have.
     pub(super) rolled_out: BTreeSet<String>,
 }
 
-/// Looks at pools, one look after the other, and remembers what each found.
-pub(super) struct Looker {
+/// Plans for pools, one pass after the other, and remembers what each found.
+pub(super) struct Planning {
     settings: Settings,
     previewer: Previewer,
     /// What was planned for each pool, so that what did not change is not planned
@@ -47,30 +47,30 @@ pub(super) struct Looker {
     said: Said,
 }
 
-impl Looker {
-    pub(super) fn new(settings: Settings, previewer: Previewer) -> Looker {
+impl Planning {
+    pub(super) fn new(settings: Settings, previewer: Previewer) -> Planning {
         let (planned, written, said) = (BTreeMap::new(), Written::default(), Said::default());
-        Looker { settings, previewer, planned, written, said }
+        Planning { settings, previewer, planned, written, said }
     }
 
-    /// Looks at some pools.
-    pub(super) async fn look(&mut self, look: Look) -> Looked {
-        let Looker { settings, previewer, planned, written, said } = self;
+    /// Plans for some pools.
+    pub(super) async fn run(&mut self, pass: Pass) -> PassOutcome {
+        let Planning { settings, previewer, planned, written, said } = self;
         let current = settings.policies.borrow().clone();
-        let prepared = prepare(previewer, &look.pools).await;
+        let prepared = prepare(previewer, &pass.pools).await;
         let Planned { wanted, failed } = plan(previewer, &current, &prepared, planned).await;
         let cluster = &prepared.cluster;
         publish(settings, previewer, cluster, &wanted);
-        let mut looked = Looked::default();
+        let mut outcome = PassOutcome::default();
         let is_empty = |(name, plans): (&String, &Vec<_>)| plans.is_empty().then(|| name.clone());
-        looked.rolled_out.extend(wanted.iter().filter_map(is_empty));
-        looked.again.extend(failed.into_keys());
+        outcome.rolled_out.extend(wanted.iter().filter_map(is_empty));
+        outcome.again.extend(failed.into_keys());
         let writing = Writing {
             cluster,
             wanted: &wanted,
-            stale: &looked.again,
-            standing: &look.standing,
-            known_since: look.known_since,
+            stale: &outcome.again,
+            standing: &pass.standing,
+            known_since: pass.known_since,
         };
         let not_written = write(settings, &writing, written).await;
         let telling = Telling {
@@ -78,13 +78,13 @@ impl Looker {
             current: &current,
             wanted: &wanted,
             described: &previewer.plans(),
-            standing: &look.standing,
+            standing: &pass.standing,
             decisions: planned.values().map(|it| &it.decisions).collect(),
         };
         let is_untold = tell(settings, &telling, said).await;
-        looked.again.extend(not_written);
+        outcome.again.extend(not_written);
         // With whichever pool.
-        looked.again.extend(look.pools.first().filter(|_| is_untold).cloned());
-        looked
+        outcome.again.extend(pass.pools.first().filter(|_| is_untold).cloned());
+        outcome
     }
 }

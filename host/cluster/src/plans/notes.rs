@@ -18,7 +18,7 @@ use tread_kube::api::words::MANAGER;
 use tread_kube::asking::{Call, CallOutcome, Failed, ask};
 use tread_kube::clean::cleaned;
 use tread_kube::events::{Note, Reason};
-use tread_kube::watching::seen::{Seen, each_by_itself};
+use tread_kube::watching::parsed::{Parsed, each_by_itself};
 use tread_model::effect::Effect;
 
 const POLICIES: &str = "disruptionpolicies";
@@ -247,7 +247,7 @@ async fn list(settings: &Settings) -> Option<Vec<DisruptionPolicy>> {
     let params = ListParams::default();
     match ask(&settings.metrics, Call::new("list", POLICIES), api.list(&params)).await {
         // Of what cannot be read the registry says so.
-        Ok(list) => Some(list.items.into_iter().filter_map(Seen::read).collect()),
+        Ok(list) => Some(list.items.into_iter().filter_map(Parsed::read).collect()),
         Err(failed) => {
             tracing::warn!("policies were not listed, and will be: {failed}");
             None
@@ -293,7 +293,7 @@ async fn patch(settings: &Settings, object: &DisruptionPolicy, status: Value) ->
             Err(failed) => return not_written(&failed),
         }
     }
-    tracing::info!(policy = name, "others write it all the time: written at the next look");
+    tracing::info!(policy = name, "others write it all the time: written in the next pass");
     false
 }
 

@@ -1,4 +1,4 @@
-//! The fourth step of a look: the leader writes the plans.
+//! The fourth step of a pass: the leader writes the plans.
 
 use super::super::settings::Settings;
 use super::super::standing::Standing;
