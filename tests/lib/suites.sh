@@ -73,8 +73,8 @@ suite_fmt() {
 }
 
 suite_clippy() {
-  cargo clippy --locked --workspace --all-targets --test service --test labels --features tread-guest-sdk/toml \
-    -- -D warnings
+  cargo clippy --locked --workspace --all-targets --test service --test labels --test protocol \
+    --features tread-guest-sdk/toml -- -D warnings
   cargo clippy --locked --workspace --all-targets --test oracle --manifest-path policies/Cargo.toml -- -D warnings
 }
 
@@ -158,6 +158,7 @@ suite_tests() {
   local package without=()
   for package in "${need_bed[@]}" "${need_machine[@]}" "${in_model[@]}"; do without+=(--exclude "$package"); done
   cargo test --no-fail-fast --locked --workspace "${without[@]}" --release
+  cargo test --no-fail-fast --locked --workspace --release --test protocol
 }
 
 suite_cluster() {
