@@ -9,7 +9,6 @@ use super::record::Record;
 use super::stage;
 use crate::tree::{Folder, PathError, Seen, Tree};
 use std::collections::BTreeMap;
-use std::io;
 
 /// What was found on the way.
 pub(super) struct Resolved {
@@ -46,17 +45,10 @@ pub(super) fn back(
     })?;
     for made in record.made.iter().rev() {
         let Some(folder) = way(tree, &made.folder)? else { continue };
-        match folder.remove_folder(&made.name) {
-            // Somebody put something into it, or something else in its place: it is theirs.
-            Err(error) if is_of_others(&error) => {}
-            removed => removed.map_err(io_at(&folder.path_of(&made.name)))?,
-        }
+        let removed = stage::unless_of_others(folder.remove_folder(&made.name));
+        removed.map_err(io_at(&folder.path_of(&made.name)))?;
     }
     Ok(resolved)
-}
-
-fn is_of_others(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotADirectory)
 }
 
 /// A folder, if there is still a way to it.

@@ -27,6 +27,13 @@ pub(super) fn made_name(index: usize) -> String {
     format!("{index}.made")
 }
 
+/// Whether something in a stage was put there by tread.
+pub(super) fn is_in_a_stage(name: &str) -> bool {
+    let Some((index, what)) = name.split_once('.') else { return false };
+    let is_index = !index.is_empty() && index.bytes().all(|byte| byte.is_ascii_digit());
+    is_index && matches!(what, "new" | "old" | "made" | "moving" | "again")
+}
+
 /// On its way to or from a place.
 pub(super) fn moving_name(index: usize) -> String {
     format!("{index}.moving")

@@ -2,10 +2,10 @@
 
 use super::entry::{Entry, Owned, Prepared};
 use super::error::{JournalError, io_at};
-use super::names::{STAGE, STATE, made_name, new_name, old_name};
+use super::names::{STAGE, STATE, is_in_a_stage, made_name, new_name, old_name};
 use super::password;
 use super::record::Record;
-use crate::tree::{Folder, Kind, PathError, Seen, Stat, Tree};
+use crate::tree::{Folder, Kind, PathError, Seen, Tree};
 use std::collections::BTreeMap;
 use std::io;
 
@@ -67,18 +67,25 @@ pub(super) fn make(
 /// The stages that are there, and are tread's own: where a user owns the folder that a
 /// stage stands in, another one may be in its place.
 pub(super) fn open(tree: &Tree, record: &Record) -> Result<Vec<Option<Folder>>, JournalError> {
-    let own = rustix::process::geteuid().as_raw();
     let opened = |path: &String| {
         let Some((parent, name)) = tree.place(path)? else { return Ok(None) };
-        let is_own = |stat: &Stat| stat.kind == Kind::Folder && stat.owner.uid == own;
-        if !parent.stat(name).map_err(io_at(path))?.as_ref().is_some_and(is_own) {
-            return Ok(None);
-        }
-        let stage = parent.folder(name).map_err(io_at(path))?;
-        let stat = stage.own_stat().map_err(io_at(path))?;
-        Ok(is_own(&stat).then_some(stage))
+        open_own(&parent, name).map_err(io_at(path))
     };
     record.stages.iter().map(opened).collect()
+}
+
+/// A folder that is tread's own; nothing where something else stands there, or nothing does.
+fn open_own(parent: &Folder, name: &str) -> io::Result<Option<Folder>> {
+    let folder = match parent.folder(name) {
+        Err(error) if is_no_folder(&error) => return Ok(None),
+        opened => opened?,
+    };
+    let is_own = folder.own_stat()?.owner.uid == rustix::process::geteuid().as_raw();
+    Ok(is_own.then_some(folder))
+}
+
+fn is_no_folder(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 /// Makes each folder that is missing, complete: its place gets it as it has to be.
@@ -143,7 +150,8 @@ pub(super) fn fill(
     stages.iter().try_for_each(|stage| stage.sync().map_err(io_at(stage.path())))
 }
 
-/// Removes the stages with all that is in them.
+/// Removes the stages with all that tread put into them. What others put in their place is
+/// theirs, and keeps no operation standing.
 pub(super) fn remove(tree: &Tree, record: &Record) -> Result<(), JournalError> {
     for path in &record.stages {
         let Some((parent, name)) = tree.place(path)? else { continue };
@@ -159,14 +167,9 @@ pub(super) fn sweep(state: &Folder) -> Result<(), JournalError> {
 
 /// Removes all stages in a folder but one.
 fn sweep_beside(parent: &Folder, but: &str) -> io::Result<()> {
-    let user = rustix::process::geteuid().as_raw();
-    for name in parent.names()?.iter().filter(|name| name.starts_with(STAGE) && *name != but) {
-        let there = parent.stat(name)?;
-        if there.is_some_and(|it| it.kind == Kind::Folder && it.owner.uid == user) {
-            remove_one(parent, name)?;
-        }
-    }
-    Ok(())
+    let names = parent.names()?;
+    let mut stages = names.iter().filter(|name| name.starts_with(STAGE) && *name != but);
+    stages.try_for_each(|name| remove_one(parent, name))
 }
 
 /// Whether a stage is not there that was: its mount is not, or somebody removed it.
@@ -183,15 +186,25 @@ pub(super) fn is_away(tree: &Tree, path: &str) -> bool {
 }
 
 fn remove_one(parent: &Folder, name: &str) -> io::Result<()> {
-    if parent.stat(name)?.is_none() {
-        return Ok(());
-    }
-    let stage = parent.folder(name)?;
-    for name in stage.names()? {
-        match stage.stat(&name)?.map(|stat| stat.kind) {
-            Some(Kind::Folder) => stage.remove_folder(&name)?,
-            _ => stage.remove(&name)?,
+    let Some(stage) = open_own(parent, name)? else { return Ok(()) };
+    for name in stage.names()?.iter().filter(|name| is_in_a_stage(name)) {
+        match stage.stat(name)?.map(|stat| stat.kind) {
+            Some(Kind::Folder) => unless_of_others(stage.remove_folder(name))?,
+            _ => stage.remove(name)?,
         }
     }
-    parent.remove_folder(name)
+    unless_of_others(parent.remove_folder(name))
+}
+
+/// Somebody put something into a folder, mounted something there, or put something else in its
+/// place: it is theirs.
+pub(super) fn unless_of_others(removed: io::Result<()>) -> io::Result<()> {
+    use io::ErrorKind::{DirectoryNotEmpty, NotADirectory, ResourceBusy};
+    let is_of_others = |error: &io::Error| {
+        matches!(error.kind(), DirectoryNotEmpty | NotADirectory | ResourceBusy)
+    };
+    match removed {
+        Err(error) if is_of_others(&error) => Ok(()),
+        removed => removed,
+    }
 }

@@ -186,3 +186,40 @@ fn a_stage_that_somebody_put_their_own_folder_in_place_of_is_not_used() {
     assert_eq!(bed.text("/etc/changed.conf").as_deref(), Some("new"));
     assert_eq!(bed.text("/etc/removed.conf"), None);
 }
+
+#[test]
+fn what_others_put_in_the_place_of_a_stage_keeps_no_operation_standing_and_is_not_touched() {
+    type Attack = fn(&Bed, &str);
+    let attacks: [(&str, Attack); 4] = [
+        ("a file", |bed, stage| bed.file(stage, "mine")),
+        ("a link", |bed, stage| bed.link(stage, "/etc/theirs")),
+        ("a folder of a user", |bed, stage| {
+            bed.file(&format!("{stage}/0.new"), "mine");
+            std::os::unix::fs::chown(bed.path(stage), Some(4711), Some(4711)).unwrap();
+        }),
+        ("a folder of root", |bed, stage| {
+            bed.file(&format!("{stage}/in/it"), "mine");
+            bed.file(&format!("{stage}/theirs"), "mine");
+        }),
+    ];
+    for (what, attack) in attacks {
+        let bed = bed();
+        bed.file("/etc/theirs/0.new", "mine");
+        assert!(write(&bed, Arc::new(crate::tree::Unwatched)));
+        let stage = format!("{STATE}/.tread-1");
+        std::fs::rename(bed.path(&stage), bed.path("/etc/away")).unwrap();
+        attack(&bed, &stage);
+        let journal = Journal::open(&bed.tree()).unwrap();
+        let settled = journal.settle();
+        assert!(settled.is_ok(), "{what}: {settled:?}");
+        let finished = journal.finish();
+        assert!(finished.is_ok(), "{what}: {finished:?}");
+        assert!(journal.standing().unwrap().is_none(), "{what}");
+        assert_eq!(journal.settle().unwrap(), None, "{what}");
+        for theirs in ["/etc/theirs/0.new", &format!("{stage}/theirs")] {
+            assert!(bed.text(theirs).is_none_or(|text| text == "mine"), "{what}: {theirs}");
+        }
+        assert!(bed.path(&stage).symlink_metadata().is_ok(), "{what}");
+        assert_eq!(bed.text("/etc/theirs/0.new").as_deref(), Some("mine"), "{what}");
+    }
+}

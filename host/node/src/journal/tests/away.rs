@@ -103,6 +103,20 @@ fn an_operation_whose_mount_is_gone_for_good_is_given_up() {
     assert_eq!(bed.names(STATE), ["lock"]);
 }
 
+#[test]
+fn a_folder_that_was_made_and_is_a_mount_now_keeps_no_operation_from_going_back() {
+    let bed = bed();
+    assert!(write(&bed, Arc::new(crate::tree::Unwatched)));
+    let mounted = Mounted::at(&bed, "/etc/deep");
+    let journal = Journal::open(&bed.tree()).unwrap();
+    let settled = journal.take_back("it was not well", false);
+    assert!(settled.is_ok(), "{settled:?}");
+    journal.finish().unwrap();
+    mounted.unmount();
+    assert_eq!(bed.text("/etc/changed.conf").as_deref(), Some("old"));
+    assert_eq!(bed.names(STATE), ["lock"]);
+}
+
 /// The mount goes before the tree that it is in.
 fn two_mounts() -> (Bed, Mounted) {
     let bed = Bed::new();
