@@ -46,7 +46,7 @@ pub fn install(tree: &Tree, bytes: &[u8]) -> Result<String, PathError> {
         let next = format!("{NAME}.next");
         let own = folder.own_stat()?.owner;
         let label = program_label(&folder)?;
-        folder.remove(&next)?;
+        folder.remove_own(&next)?;
         folder.create(&next, bytes, Owner { mode: 0o755, ..own }, label.as_slice())?;
         folder.sync_file(&next)?;
         folder.replace_own(&next, NAME)?;
@@ -114,7 +114,7 @@ pub fn make_current(tree: &Tree, digest: &str) -> Result<(), PathError> {
     let made = || {
         if !is_current {
             let next = format!("{CURRENT}.next");
-            bin.remove(&next)?;
+            bin.remove_own(&next)?;
             bin.symlink(&next, digest)?;
             bin.replace_own(&next, CURRENT)?;
             bin.sync()?;

@@ -236,7 +236,7 @@ impl Progress {
         let bytes = serde_json::to_vec(self).map_err(|error| failed(error.into()))?;
         let (owner, next) = (Owner { mode: 0o600, ..stat.owner }, "progress.next");
         let written = || {
-            state.remove(next)?;
+            state.remove_own(next)?;
             state.create(next, &bytes, owner, &[])?;
             state.replace_own(next, file)
         };

@@ -43,23 +43,26 @@ impl Inbox {
                 Ok(None) => continue,
                 // A FIFO, a folder, or more than any order has.
                 Err(error) => {
-                    refuse(folder, name, &error.to_string())?;
+                    refuse(folder, name, &error.to_string());
                     continue;
                 }
             };
             match Given::read(&bytes) {
                 Ok(given) if *name == format!("{}{SUFFIX}", given.id) => return Ok(Some(given)),
-                Ok(given) => refuse(folder, name, &format!("its id is {}", given.id))?,
-                Err(error) => refuse(folder, name, &error.to_string())?,
+                Ok(given) => refuse(folder, name, &format!("its id is {}", given.id)),
+                Err(error) => refuse(folder, name, &error.to_string()),
             }
         }
         Ok(None)
     }
 }
 
-fn refuse(folder: &Folder, name: &str, why: &str) -> io::Result<()> {
+/// One that keeps its name keeps no order waiting.
+fn refuse(folder: &Folder, name: &str, why: &str) {
     tracing::warn!(file = name, why, "this is no order");
-    folder.replace_own(name, &format!("{name}{REFUSED}"))
+    if let Err(error) = folder.replace_own(name, &format!("{name}{REFUSED}")) {
+        tracing::warn!(file = name, %error, "it is left as it is; remove it");
+    }
 }
 
 impl Orders for Inbox {
@@ -157,5 +160,18 @@ mod tests {
         assert_eq!(inbox.next().await.unwrap().id, "3");
         assert!(at.join("0.json.refused").is_dir());
         assert!(at.join("1.json.refused").exists() && at.join("2.json.refused").exists());
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_given_another_name_keeps_no_order_waiting() {
+        let dir = tempfile::tempdir().unwrap();
+        let inbox = Inbox::of(&Tree::open(dir.path()).unwrap()).unwrap();
+        let at = dir.path().join(FOLDER.trim_start_matches('/'));
+        // With `.refused` it would be longer than a name may be.
+        let long = format!("{}{SUFFIX}", "0".repeat(250));
+        std::fs::write(at.join(&long), "order").unwrap();
+        std::fs::write(at.join("1.json"), text("1")).unwrap();
+        assert_eq!(inbox.next().await.unwrap().id, "1");
+        assert!(at.join(&long).exists());
     }
 }

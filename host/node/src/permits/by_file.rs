@@ -68,15 +68,15 @@ impl ByFile {
         let (process, now) = (std::process::id(), since_boot().as_nanos());
         let id = format!("{}-{process}-{now}-{}", self.operation, self.asked.get());
         let question = Question { id, operation: self.operation.clone(), act };
-        folder(&self.tree)?.remove(ANSWER)?;
+        folder(&self.tree)?.remove_own(ANSWER)?;
         loop {
             // Somebody may have removed the folder, and the question with it.
             let folder = folder(&self.tree)?;
             let mut notices = Notices::of(&[&folder])?;
             match look::<Answer>(&folder, ANSWER)? {
                 Some(answer) if answer.id == question.id => {
-                    folder.remove(QUESTION)?;
-                    folder.remove(ANSWER)?;
+                    folder.remove_own(QUESTION)?;
+                    folder.remove_own(ANSWER)?;
                     return Ok(permit(answer));
                 }
                 _ if look::<Question>(&folder, QUESTION)?.as_ref() != Some(&question) => {
@@ -147,8 +147,8 @@ impl Questions {
     /// Nobody asks any more.
     pub fn forget(&self) -> io::Result<()> {
         let folder = folder(&self.tree)?;
-        folder.remove(QUESTION)?;
-        folder.remove(ANSWER)
+        folder.remove_own(QUESTION)?;
+        folder.remove_own(ANSWER)
     }
 }
 
@@ -163,7 +163,7 @@ fn look<T: DeserializeOwned>(folder: &Folder, name: &str) -> io::Result<Option<T
 fn put(folder: &Folder, name: &str, value: &impl Serialize) -> io::Result<()> {
     let next = format!("{name}.next");
     let owner = Owner { mode: 0o600, ..folder.own_stat()?.owner };
-    folder.remove(&next)?;
+    folder.remove_own(&next)?;
     folder.create(&next, &serde_json::to_vec(value)?, owner, &[])?;
     folder.replace_own(&next, name)
 }

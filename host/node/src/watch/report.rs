@@ -107,7 +107,7 @@ impl Report {
         let (next, file) = (format!("{FILE}.next"), FILE);
         let written = || {
             let owner = Owner { mode: 0o600, ..folder.own_stat()?.owner };
-            folder.remove(&next)?;
+            folder.remove_own(&next)?;
             folder.create(&next, &bytes, owner, &[])?;
             folder.replace_own(&next, file)
         };

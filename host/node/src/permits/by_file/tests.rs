@@ -93,3 +93,17 @@ async fn an_answer_to_another_question_is_not_taken() {
     // What was asked before is not answered for whoever asks next.
     assert!(asked(&bed.tree, granted).await.is_ok());
 }
+
+#[tokio::test]
+async fn folders_in_the_place_of_question_and_answer_are_put_aside() {
+    let bed = bed();
+    let at = bed._dir.path().join("var/lib/tread/permits");
+    for name in ["question", "question.next", "answer", "answer.next"] {
+        std::fs::create_dir_all(at.join(name).join("in it")).unwrap();
+    }
+    let permit = asked(&bed.tree, granted).await;
+    assert!(permit.is_ok(), "{permit:?}");
+    for name in ["question", "question.next", "answer", "answer.next"] {
+        assert!(at.join(format!("{name}.aside/in it")).is_dir(), "{name}");
+    }
+}

@@ -148,6 +148,15 @@ impl Folder {
         self.replace(next, self, name)
     }
 
+    /// As [`Folder::remove`] within a folder of tread's own: a folder that somebody put there is
+    /// put aside.
+    pub fn remove_own(&self, name: &str) -> io::Result<()> {
+        match self.stat(name)?.map(|stat| stat.kind) {
+            Some(Kind::Folder) => self.put_aside(name),
+            _ => self.remove(name),
+        }
+    }
+
     /// What stands under a name is called `NAME.aside` from now on, with all that is in it.
     pub fn put_aside(&self, name: &str) -> io::Result<()> {
         let called = |count| match count {
