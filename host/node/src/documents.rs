@@ -33,11 +33,22 @@ impl Documents {
     /// What they say of a node.
     pub fn config(&self) -> Result<NodeConfig<'_>, Problems> {
         let inputs = self.inputs();
-        let (side, _) = read::sides(&inputs, &inputs)?;
+        let (side, _) = read::sides(&inputs, &inputs).map_err(once)?;
         let mut config = side.config;
         mirrors::apply(&mut config, &side.mirrors)?;
         Ok(config)
     }
+}
+
+/// What is wrong on both of two sides that are one is said once.
+fn once(Problems(all): Problems) -> Problems {
+    let mut told = Vec::new();
+    for problem in all {
+        if !told.contains(&problem) {
+            told.push(problem);
+        }
+    }
+    Problems(told)
 }
 
 /// The digest of a config, as plans have it.

@@ -118,12 +118,16 @@ pub(super) fn status(
     has: Option<Digest>,
     progress: Option<&Progress>,
     drift: Option<&Report>,
+    runs: bool,
 ) -> io::Result<()> {
     match has {
         Some(digest) => line(&format!("config: {digest}"))?,
         None => line("config: not known; tread node adopt --config CONFIG")?,
     }
-    drift_lines(drift).iter().try_for_each(|text| line(text))?;
+    // Nobody watches the tree of a system that does not run.
+    if runs || drift.is_some() {
+        drift_lines(drift).iter().try_for_each(|text| line(text))?;
+    }
     let Some(progress) = progress else { return line("no operation yet") };
     line(&format!("last operation: {} ({})", progress.operation, phase(progress.phase)))?;
     lines(progress).iter().try_for_each(|text| line(text))

@@ -11,7 +11,7 @@ use crate::progress::Progress;
 use crate::systemd::{Limits, Manager};
 use crate::watch::Report;
 use clap::Args;
-use std::io;
+use std::io::{self, IsTerminal as _};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -52,8 +52,10 @@ impl StatusArgs {
                 show::status_json(has, progress.as_ref(), drift.as_ref(), begins.as_deref())?;
             }
             None => {
-                show::status(has, progress.as_ref(), drift.as_ref())?;
-                if let Some(progress) = progress.as_ref().filter(|_| self.root.runs()) {
+                show::status(has, progress.as_ref(), drift.as_ref(), self.root.runs())?;
+                // A unit's words are for whoever sits there, and for no file or pipe.
+                let shows_words = self.root.runs() && io::stdout().is_terminal();
+                if let Some(progress) = progress.as_ref().filter(|_| shows_words) {
                     let manager = Manager::new(BUS, Limits::default());
                     let words = blocking(words::of_what_failed(&manager, progress))?;
                     words.iter().try_for_each(|text| show::line(text))?;

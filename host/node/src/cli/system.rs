@@ -8,7 +8,7 @@ use crate::prepare::Label;
 use crate::progress::Reporter;
 use crate::systemd::Manager;
 use crate::terms::Terms;
-use crate::tree::Tree;
+use crate::tree::{PathError, Tree};
 use clap::Args;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,8 @@ impl RootArgs {
     }
 
     pub(super) fn tree(&self) -> Result<Tree, NodeError> {
-        Ok(Tree::open(self.root.as_deref().unwrap_or(Path::new("/")))?)
+        let root = self.root.as_deref().unwrap_or(Path::new("/"));
+        Ok(Tree::open(root).map_err(|error| PathError::io(&root.display().to_string(), error))?)
     }
 
     pub(super) fn host(&self, tree: &Tree) -> Result<ThisHost, NodeError> {

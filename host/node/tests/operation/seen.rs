@@ -2,7 +2,7 @@
 
 use crate::node::{Bed, NoBoot, config, unit_with};
 use crate::reload;
-use crate::watched::{PROGRAM, adopted, status};
+use crate::watched::{PROGRAM, adopted};
 
 #[test]
 fn the_words_of_a_unit_that_failed_are_for_roots_terminal_alone_and_are_kept_nowhere() {
@@ -12,12 +12,15 @@ fn the_words_of_a_unit_that_failed_are_for_roots_terminal_alone_and_are_kept_now
     adopted(&bed, &config("one"));
     let ended = bed.carry_out_with(&NoBoot, &config("two"), &reload());
     assert!(ended.is_err(), "nobody may boot it: {ended:?}");
-    let said = status(&bed);
+    let status = format!("{PROGRAM} node status");
+    let said = bed.machine.run_well(["script", "-qec", &status, "/dev/null"]).unwrap();
     assert!(said.contains("reload a.service failed"), "{said}");
     assert!(said.contains("what a.service said, from journald:"), "{said}");
     assert!(said.contains(&format!("  | {WORDS}")) && !said.contains('\u{1b}'), "{said}");
-    for format in ["json", "prometheus"] {
-        let told = bed.machine.run_well([PROGRAM, "node", "status", "-o", format]).unwrap();
+    // Into a pipe, or for a script.
+    for rest in [&[][..], &["-o", "json"], &["-o", "prometheus"]] {
+        let words = [&[PROGRAM, "node", "status"], rest].concat();
+        let told = bed.machine.run_well(words).unwrap();
         assert!(told.contains("reload a.service") && !told.contains(WORDS), "{told}");
     }
     let kept = bed.machine.run(["grep", "-r", WORDS, "/var/lib/tread"]).unwrap();
