@@ -74,20 +74,6 @@ impl Server {
         timeout(ANSWER, asked).await.is_ok_and(|answers| answers)
     }
 
-    /// Whether it answers within a time.
-    pub(crate) async fn answers_within(&self, limit: Duration) -> bool {
-        let deadline = Instant::now() + limit;
-        loop {
-            if self.answers().await {
-                return true;
-            }
-            if Instant::now() + AGAIN >= deadline {
-                return false;
-            }
-            sleep(AGAIN).await;
-        }
-    }
-
     async fn proves_itself(&self, authority: &[u8]) -> bool {
         let (Some(trusting), Ok(name)) =
             (trusting(authority), ServerName::try_from(self.name.clone()))
@@ -96,6 +82,23 @@ impl Server {
         };
         let Ok(stream) = TcpStream::connect(&self.address).await else { return false };
         TlsConnector::from(Arc::new(trusting)).connect(name, stream).await.is_ok()
+    }
+}
+
+/// Whether a server answers within a time: looked up each time it is asked, since what it is
+/// known by may be written anew meanwhile.
+pub(crate) async fn answers_within(limit: Duration, server: impl Fn() -> Option<Server>) -> bool {
+    let deadline = Instant::now() + limit;
+    loop {
+        if let Some(server) = server()
+            && server.answers().await
+        {
+            return true;
+        }
+        if Instant::now() + AGAIN >= deadline {
+            return false;
+        }
+        sleep(AGAIN).await;
     }
 }
 
@@ -175,18 +178,41 @@ fn cluster(text: &str) -> Option<Cluster> {
     let current = contexts.into_iter().find(|it| Some(&it.name) == current_context.as_ref());
     let current = current.map(|it| it.context.cluster);
     let at = clusters.iter().position(|it| Some(&it.name) == current.as_ref()).unwrap_or(0);
-    clusters.into_iter().nth(at).map(|it| it.cluster)
+    let mut cluster = clusters.into_iter().nth(at)?.cluster;
+    // What is empty is not said.
+    for said in [
+        &mut cluster.certificate_authority,
+        &mut cluster.certificate_authority_data,
+        &mut cluster.tls_server_name,
+    ] {
+        *said = said.take().filter(|text| !text.trim().is_empty());
+    }
+    Some(cluster)
 }
 
 /// The certificates by which a cluster is known.
 fn authority(tree: &Tree, kubeconfig: &str, cluster: &Cluster) -> Option<Vec<u8>> {
     if let Some(data) = &cluster.certificate_authority_data {
-        return base64_simd::STANDARD.decode_to_vec(data.trim()).ok();
+        // Whoever writes YAML may fold it.
+        let data: String = data.split_ascii_whitespace().collect();
+        return base64_simd::STANDARD.decode_to_vec(data).ok();
     }
     let file = cluster.certificate_authority.as_deref()?;
     let folder = kubeconfig.rsplit_once('/').map_or("", |(folder, _)| folder);
     let path = if file.starts_with('/') { file.to_owned() } else { format!("{folder}/{file}") };
     tree.read(&path, MOST).ok()?
+}
+
+/// Whether a text is `HOST:PORT`, and not, say, a URL.
+pub(crate) fn is_address(text: &str) -> bool {
+    let Some((host_of, port)) = text.rsplit_once(':') else { return false };
+    let has_port = port.parse::<u16>().is_ok_and(|port| port > 0);
+    let is_name = |name: &str| ServerName::try_from(name).is_ok();
+    let is_host = match host_of.strip_prefix('[').and_then(|it| it.strip_suffix(']')) {
+        Some(number) => number.parse::<std::net::Ipv6Addr>().is_ok(),
+        None => !host_of.contains(':') && is_name(host_of),
+    };
+    has_port && is_host
 }
 
 /// The host of `HOST:PORT`.

@@ -4,7 +4,7 @@
 use crate::documents::Documents;
 use crate::journal::STATE;
 use crate::terms::{LONGEST, Terms};
-use crate::tree::{Folder, Owner, PathError, Tree};
+use crate::tree::{Folder, Kind, Owner, PathError, Tree};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -127,8 +127,11 @@ impl Given {
         let given: Given = serde_json::from_slice(bytes).map_err(form)?;
         if !given.terms.are_possible() {
             return Err(BadOrder::Form(format!(
-                "wellFor, proof and cutOff are seconds, {LONGEST} at most"
+                "wellFor, proof and cutOff are seconds, {LONGEST} at most, and proof is longer than wellFor"
             )));
+        }
+        if !given.terms.name_an_address() {
+            return Err(BadOrder::Form("apiServer has to be HOST:PORT".to_owned()));
         }
         match is_a_name(&given.id) {
             true => Ok(given),
@@ -178,7 +181,7 @@ impl Handed {
     pub fn put(&self, given: &Given) -> Result<(), PathError> {
         let put = || {
             let owner = Owner { mode: 0o600, ..self.0.own_stat()?.owner };
-            self.0.remove(&given.id)?;
+            self.0.remove_own(&given.id)?;
             self.0.create(&given.id, &serde_json::to_vec(given)?, owner, &[])
         };
         put().map_err(|error: io::Error| PathError::io(self.0.path(), error))
@@ -191,8 +194,19 @@ impl Handed {
 
     /// The orders that were handed over and have not ended.
     pub fn ids(tree: &Tree) -> Result<Vec<String>, PathError> {
-        let names = tree.names(FOLDER)?;
-        Ok(names.into_iter().filter(|name| is_a_name(name)).collect())
+        let Some(folder) = tree.folder(FOLDER)? else { return Ok(Vec::new()) };
+        let handed = Handed(folder);
+        let ids = || {
+            let mut ids = handed.0.names()?;
+            ids.retain(|name| is_a_name(name) && !handed.is_folder(name).unwrap_or(true));
+            Ok(ids)
+        };
+        ids().map_err(|error| PathError::io(FOLDER, error))
+    }
+
+    /// Whether somebody put a folder there, which is no order.
+    fn is_folder(&self, name: &str) -> io::Result<bool> {
+        Ok(self.0.stat(name)?.is_some_and(|stat| stat.kind == Kind::Folder))
     }
 
     /// The order of this name.
@@ -206,7 +220,11 @@ impl Handed {
 
     /// None of them is carried out any more: for who is alone, or carries one out.
     pub fn forget_all(&self) -> Result<(), PathError> {
-        let forgotten = || self.0.names()?.iter().try_for_each(|name| self.0.remove(name));
+        let forget = |name: &String| match self.is_folder(name)? {
+            true => Ok(()),
+            false => self.0.remove(name),
+        };
+        let forgotten = || self.0.names()?.iter().try_for_each(forget);
         forgotten().map_err(|error| PathError::io(self.0.path(), error))
     }
 }
@@ -263,6 +281,8 @@ mod tests {
             ("deep below", text(r#"{"is":"resume"}"#).replace("\"a\"", &"[".repeat(1 << 20))),
             ("twice", text(r#"{"is":"resume"},"id":"b""#)),
             ("a proof for ever", text(r#"{"is":"resume"},"terms":{"proof":86401}"#)),
+            ("no time to prove it", text(r#"{"is":"resume"},"terms":{"proof":0}"#)),
+            ("no time to stay well", text(r#"{"is":"resume"},"terms":{"proof":10}"#)),
             ("a time that was", text(r#"{"is":"resume"},"terms":{"proof":-1}"#)),
             ("half a time", text(r#"{"is":"resume"},"terms":{"cutOff":0.5}"#)),
             ("an unclean name", text(r#"{"is":"resume"}"#).replace("\"a\"", r#""a\u0000b""#)),
@@ -301,6 +321,32 @@ mod tests {
         assert!(handed.get("two").unwrap_err().to_string().contains("give it again"));
         handed.forget_all().unwrap();
         assert!(handed.get("one").is_err());
+    }
+
+    #[test]
+    fn a_folder_among_the_orders_keeps_none_from_being_handed_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let tree = Tree::open(dir.path()).unwrap();
+        let handed = Handed::of(&tree).unwrap();
+        let at = dir.path().join(FOLDER.trim_start_matches('/'));
+        std::fs::create_dir_all(at.join("one/in it")).unwrap();
+        handed.put(&Given::new("two", Does::Resume)).unwrap();
+        assert_eq!(Handed::ids(&tree).unwrap(), ["two"]);
+        handed.forget_all().unwrap();
+        assert!(at.join("one/in it").exists() && !at.join("two").exists());
+        handed.put(&Given::new("one", Does::Resume)).unwrap();
+        assert_eq!(handed.get("one").unwrap().id, "one");
+    }
+
+    #[test]
+    fn an_api_server_that_is_no_address_is_refused() {
+        let with = |address: &str| {
+            let server = format!(r#"{{"is":"resume"}},"terms":{{"apiServer":"{address}"}}"#);
+            Given::read(text(&server).as_bytes())
+        };
+        assert!(with("api.example.com:6443").is_ok());
+        let error = with("https://api.example.com:6443").unwrap_err().to_string();
+        assert!(error.contains("HOST:PORT"), "{error}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! On which terms an operation is carried out: kept with it over crashes and boots.
 
+use crate::api_server::is_address;
 use crate::systemd::Limits;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -42,9 +43,16 @@ impl Default for Terms {
 }
 
 impl Terms {
-    /// Whether nothing of it takes for ever.
+    /// Whether nothing of it takes for ever, and a unit can stay well for as long as it has to
+    /// before the proof is over: a node where none can would always go back.
     pub fn are_possible(&self) -> bool {
-        [self.well_for, self.proof, self.cut_off].into_iter().all(|seconds| seconds <= LONGEST)
+        let all = [self.well_for, self.proof, self.cut_off];
+        all.into_iter().all(|seconds| seconds <= LONGEST) && self.well_for < self.proof
+    }
+
+    /// Whether the API server that it names, if it does, is an address.
+    pub fn name_an_address(&self) -> bool {
+        self.api_server.as_deref().is_none_or(is_address)
     }
 
     /// How long things may take that no step gives a deadline.

@@ -164,9 +164,36 @@ fn an_order_that_was_handed_over_is_shown_before_its_unit_begins() {
 fn terms_that_no_order_can_have_are_refused() {
     let one = config("one", "");
     let bed = Bed::with(&one);
-    for terms in [["--proof", "90000"], ["--well-for", "90000"]] {
+    for terms in
+        [["--proof", "90000"], ["--well-for", "90000"], ["--proof", "0"], ["--well-for", "600"]]
+    {
         let refused = bed.apply(&one, &config("two", ""), &terms);
         let error = String::from_utf8_lossy(&refused.stderr);
         assert!(error.contains("86400 at most"), "{error}");
     }
+    let refused = bed.apply(&one, &config("two", ""), &["--api-server", "https://api:6443"]);
+    let error = String::from_utf8_lossy(&refused.stderr);
+    assert!(error.contains("HOST:PORT, as api.example.com:6443"), "{error}");
+}
+
+#[test]
+fn the_tree_of_another_system_is_named_where_it_is_not_there_and_promised_nothing() {
+    let bed = Bed::with(&config("one", ""));
+    let said = String::from_utf8(bed.node("status", &[]).stdout).unwrap();
+    assert!(!said.contains("systemctl"), "no unit watches a tree that does not run: {said}");
+    let missing = Command::new(Path::new(env!("CARGO_BIN_EXE_tread-node")))
+        .args(["node", "status", "--root", "/nowhere/at/all"])
+        .output()
+        .unwrap();
+    let error = String::from_utf8_lossy(&missing.stderr).into_owned();
+    assert!(error.contains("/nowhere/at/all"), "{error}");
+}
+
+#[test]
+fn what_is_wrong_with_a_config_is_said_once() {
+    let bed = Bed::with(&config("one", ""));
+    bed.put("none.json", "{}");
+    let refused = bed.node("adopt", &["--config", "none.json"]);
+    let error = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(error.matches("none.json").count(), 1, "{error}");
 }

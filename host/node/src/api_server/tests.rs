@@ -55,7 +55,8 @@ async fn of_whom_no_authority_is_known_any_answer_counts_and_silence_does_not() 
     // A proxy without anybody behind it.
     let silent = unknown(&speaker(b"").await);
     assert!(!silent.answers().await);
-    assert!(!silent.answers_within(Duration::ZERO).await);
+    assert!(!answers_within(Duration::ZERO, || Some(silent.clone())).await);
+    assert!(!answers_within(Duration::ZERO, || None).await);
     let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     assert!(!unknown(&nobody.to_string()).answers().await);
 }
@@ -126,4 +127,54 @@ async fn whose_authority_the_kubeconfig_knows_has_to_prove_itself_and_a_proxy_do
     let named = format!("{data}\n    tls-server-name: elsewhere.example");
     assert!(known(&elsewhere, &named).answers().await);
     assert!(!known(&right, &format!("{file}missing.crt")).is_known());
+}
+
+#[test]
+fn an_address_that_leads_nowhere_is_none() {
+    for address in ["api.example.com:6443", "10.0.0.1:443", "[fd00::1]:6443", "localhost:1"] {
+        assert!(is_address(address), "{address}");
+    }
+    for none in [
+        "",
+        "api.example.com",
+        "https://api.example.com:6443",
+        "https://api.example.com",
+        "api.example.com:6443/",
+        "api.example.com:",
+        ":6443",
+        "api.example.com:0",
+        "api.example.com:65536",
+        "fd00::1:6443",
+        "[fd00::1]",
+        "[api.example.com]:6443",
+        "user@api.example.com:6443",
+        "api example.com:6443",
+    ] {
+        assert!(!is_address(none), "{none}");
+    }
+}
+
+#[test]
+fn what_a_kubeconfig_leaves_empty_or_folds_is_read_as_the_kubelet_reads_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let kubernetes = dir.path().join("etc/kubernetes");
+    std::fs::create_dir_all(&kubernetes).unwrap();
+    std::fs::write(kubernetes.join("ca.crt"), "PEM of a file").unwrap();
+    let tree = Tree::open(dir.path()).unwrap();
+    let of = |rest: &str| {
+        let text =
+            format!("clusters:\n- name: a\n  cluster:\n    server: https://api.example\n{rest}");
+        std::fs::write(kubernetes.join("kubeconfig"), text).unwrap();
+        Server::of(&tree, None).unwrap()
+    };
+    let empty = of(
+        "    certificate-authority-data: ''\n    tls-server-name: ''\n    certificate-authority: ca.crt\n",
+    );
+    assert_eq!(empty.authority.as_deref(), Some(&b"PEM of a file"[..]));
+    assert_eq!(empty.name, "api.example");
+    assert!(!of("    certificate-authority-data: ''\n").is_known());
+    assert!(!of("    certificate-authority: ''\n").is_known());
+    // Base64 of `PEM of data`, on two lines.
+    let folded = of("    certificate-authority-data: |\n      UEVNIG9m\n      IGRhdGE=\n");
+    assert_eq!(folded.authority.as_deref(), Some(&b"PEM of data"[..]));
 }

@@ -118,10 +118,15 @@ impl ApplyArgs {
         let well_for = self.well_for.unwrap_or(default.well_for);
         let proof = self.proof.unwrap_or(default.proof);
         let terms = Terms { api_server, well_for, proof, ..default };
+        if !terms.name_an_address() {
+            return Err(NodeError::Said(
+                "--api-server has to be HOST:PORT, as api.example.com:6443".to_owned(),
+            ));
+        }
         match terms.are_possible() {
             true => Ok(terms),
             false => Err(NodeError::Said(format!(
-                "--well-for and --proof are seconds, {LONGEST} at most; give less"
+                "--well-for and --proof are seconds, {LONGEST} at most, and --proof has to be longer than --well-for; correct them"
             ))),
         }
     }

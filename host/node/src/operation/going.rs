@@ -2,7 +2,7 @@
 
 use super::node::{ENDED, Ended, Kept, Node, OperationError};
 use super::telling::Telling;
-use crate::api_server::Server;
+use crate::api_server::{Server, answers_within};
 use crate::journal::{Journal, Note, Standing};
 use crate::permits::{Act, Permit};
 use crate::progress::Phase;
@@ -137,18 +137,16 @@ impl Going<'_> {
         let address =
             reached.clone().filter(|_| !self.standing.notes.contains(&Note::Unreached))?;
         // By which authority it is known is read anew: the config may have brought another one.
-        let server = Server::of(&self.node.tree, Some(&address));
-        let Some(server) = server.filter(|server| server.is_known() || !proven) else {
-            return Some(address);
+        let server = || {
+            let server = Server::of(&self.node.tree, Some(&address));
+            server.filter(|server| server.is_known() || !proven)
         };
-        if !server.answers().await {
-            self.telling.message(&format!("waiting for the API server at {address}"));
-            let limit = Duration::from_secs(terms.cut_off);
-            if !server.answers_within(limit).await {
-                return Some(address);
-            }
+        if answers_within(Duration::ZERO, server).await {
+            return None;
         }
-        None
+        self.telling.message(&format!("waiting for the API server at {address}"));
+        let limit = Duration::from_secs(terms.cut_off);
+        (!answers_within(limit, server).await).then_some(address)
     }
 
     /// Goes back from a config that cut the node off: as it came, by units or by a boot.
