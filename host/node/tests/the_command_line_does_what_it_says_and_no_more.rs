@@ -197,3 +197,35 @@ fn what_is_wrong_with_a_config_is_said_once() {
     let error = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(error.matches("none.json").count(), 1, "{error}");
 }
+
+#[test]
+fn a_disk_without_any_room_keeps_nothing_from_being_settled() {
+    use tread_node::journal::{Journal, Owned};
+    use tread_node::prepare::{Target, Wanted, prepare};
+    use tread_node::progress::Progress;
+    use tread_node::tree::{Owner, Tree};
+    let now = config("one", "");
+    let bed = Bed::with(&now);
+    let root = bed.0.path().join("root");
+    let tree = Tree::open(&root).unwrap();
+    {
+        let owner = Owner { uid: 0, gid: 0, mode: 0o644 };
+        let wanted = Wanted::File { bytes: b"half way"[..].into(), owner };
+        let target = Target { path: "/etc/b".to_owned(), wanted, folders: Owned::Root };
+        let mut ready = prepare(&tree, "1", vec![target], &|_, _| Ok(None)).unwrap();
+        ready.record.order = serde_json::json!({"of": "a plan"});
+        drop(Journal::open(&tree).unwrap().stage(&ready.record, &ready.new).unwrap());
+        let to = digest(&now.config().unwrap()).unwrap();
+        Progress::new("1", to, &[]).write(&tree).unwrap();
+    }
+    // No byte can be written into any file.
+    let settled = Command::new("sh")
+        .args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "sh"])
+        .args([env!("CARGO_BIN_EXE_tread-node"), "node", "settle", "--root"])
+        .arg(&root)
+        .output()
+        .unwrap();
+    assert!(settled.status.success(), "{settled:?}");
+    assert!(String::from_utf8_lossy(&settled.stdout).contains("the old config is whole"));
+    assert!(!root.join("var/lib/tread/node/operation").exists() && !root.join("etc/b").exists());
+}

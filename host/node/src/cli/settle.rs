@@ -63,7 +63,8 @@ impl RootArgs {
             };
             let is_undone = settled.as_ref().is_some_and(|it| it.direction == Direction::Undone);
             if let Some(standing) = standing.as_ref().filter(|_| is_undone) {
-                Progress::ends_here(&tree, &standing.record.id, Phase::WentBack, UNDONE)?;
+                // On a full disk it cannot be told: that keeps no kubelet from starting.
+                let _ = Progress::ends_here(&tree, &standing.record.id, Phase::WentBack, UNDONE);
             }
             // What has no plan has no steps that would follow.
             let is_over = !self.runs() || standing.is_some_and(|it| it.record.order.is_null());
