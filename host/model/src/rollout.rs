@@ -11,5 +11,5 @@ pub use budget::{Budget, MaxUnavailable, cap_of_all};
 pub use node::{Node, State};
 pub use turns::{Pool, Turns, turns};
 pub use wave::soft_limit;
-pub use why::Why;
+pub use why::{Few, Why};
 pub use window::{BadWindow, Opening, Overrun, Window, WindowText, opening};

@@ -60,10 +60,11 @@ impl Lease {
     /// Whether somebody else has to be taken for its holder.
     ///
     /// Stricter than medik8s: a Lease of another one counts until it has ended by every clock,
-    /// also one that seems to be renewed in the future. One that was never renewed is nobody's.
+    /// also one that seems to be renewed in the future, and without an end until it is given
+    /// back. One that was never renewed is nobody's.
     pub fn is_anothers(&self, now: Time, terms: &Terms) -> bool {
-        let ends = self.ends().map(|ends| ends.after(terms.skew));
-        self.holder == Holder::Other && ends.is_some_and(|ends| now <= ends)
+        let has_ended = self.ends().is_some_and(|ends| ends.after(terms.skew) < now);
+        self.holder == Holder::Other && self.renewed.is_some() && !has_ended
     }
 
     /// How much is left of it.

@@ -61,6 +61,6 @@ impl Terms {
     /// Whether a Lease leaves room for each permit that is given under it.
     pub fn are_possible(&self) -> bool {
         let third = self.lease / 3;
-        self.lease.saturating_sub(third) > self.margin() + self.pass
+        self.lease.saturating_sub(third) > self.margin().saturating_add(self.pass)
     }
 }

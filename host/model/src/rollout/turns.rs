@@ -3,7 +3,7 @@
 use super::budget::{Budget, MaxUnavailable};
 use super::node::{Node, State};
 use super::wave::soft_limit;
-use super::why::Why;
+use super::why::{Few, Why};
 use crate::protocol::Disrupts;
 use std::fmt;
 
@@ -104,10 +104,10 @@ impl<'n> Now<'n> {
         match () {
             () if pool.paused => Some(Why::PoolPaused),
             () if node.paused => Some(Why::NodePaused),
-            () if failed.len() >= pool.halt_after.max(1) => Some(Why::Halted(failed)),
+            () if failed.count() >= pool.halt_after.max(1) => Some(Why::Halted(failed)),
             () if let Some(by) = &node.held => Some(Why::Held(by.clone())),
             () if let Some(opens) = &pool.closed => Some(Why::Window(opens.clone())),
-            () if !node.canary && !canaries.is_empty() => Some(Why::Canary(canaries)),
+            () if !node.canary && canaries.count() > 0 => Some(Why::Canary(canaries)),
             () if pool.control_plane => self.control_plane(node),
             () => None,
         }
@@ -118,29 +118,29 @@ impl<'n> Now<'n> {
     fn control_plane(&self, node: &Node) -> Option<Why> {
         let others = |it: &Node| !it.ready || self.begun.contains(&it.name.as_str());
         let others = self.all_but(node, others);
-        (!others.is_empty()).then_some(Why::ControlPlane(others))
+        (others.count() > 0).then_some(Why::ControlPlane(others))
     }
 
     fn no_room(&self, node: &Node, disrupts: Disrupts) -> Option<Why> {
-        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         if !disrupts.drains() {
             let most = soft_limit(self.pool.succeeded, self.pool.soft_limit);
-            return (self.softly.len() >= most).then(|| Why::Wave(names(&self.softly)));
+            return (self.softly.len() >= most)
+                .then(|| Why::Wave(Few::of(self.softly.iter().copied())));
         }
         let name = node.name.as_str();
         let down: Vec<&str> = self.down.iter().copied().filter(|other| *other != name).collect();
         let most = self.pool.max_unavailable.of(self.nodes.len());
         let all = self.budget.down_elsewhere.saturating_add(down.len());
         match () {
-            () if down.len() >= most => Some(Why::Pool(names(&down), most)),
+            () if down.len() >= most => Some(Why::Pool(Few::of(down), most)),
             () if all >= self.budget.all => Some(Why::All(all, self.budget.all)),
             () => None,
         }
     }
 
-    fn all_but(&self, node: &Node, which: impl Fn(&Node) -> bool) -> Vec<String> {
+    fn all_but(&self, node: &Node, which: impl Fn(&Node) -> bool) -> Few {
         let others = self.nodes.iter().filter(|it| it.name != node.name && which(it));
-        others.map(|it| it.name.clone()).collect()
+        Few::of(others.map(|it| it.name.as_str()))
     }
 }
 

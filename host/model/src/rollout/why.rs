@@ -1,7 +1,41 @@
 //! Why a node waits, in words.
 
-use crate::text::listed;
+use crate::text::and_more;
 use std::fmt;
+
+/// So many nodes are named.
+const NAMED: usize = 3;
+
+/// Nodes that are waited for. Thousands may wait for thousands: only the first are kept by name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Few {
+    named: Vec<String>,
+    count: usize,
+}
+
+impl Few {
+    pub(super) fn of<'n>(names: impl IntoIterator<Item = &'n str>) -> Few {
+        let mut few = Few::default();
+        for name in names {
+            if few.named.len() < NAMED {
+                few.named.push(name.to_owned());
+            }
+            few.count += 1;
+        }
+        few
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+}
+
+impl fmt::Display for Few {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.named.join(", "), and_more(self.count, NAMED))
+    }
+}
 
 /// Why a node waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,21 +45,21 @@ pub enum Why {
     /// The node is.
     NodePaused,
     /// Nodes failed.
-    Halted(Vec<String>),
+    Halted(Few),
     /// Not in a window.
     Window(String),
     /// Somebody else has it.
     Held(String),
     /// It is a node of the control plane, and others of it are not Ready or under way.
-    ControlPlane(Vec<String>),
+    ControlPlane(Few),
     /// Canaries come first.
-    Canary(Vec<String>),
+    Canary(Few),
     /// Nodes of its pool are down.
-    Pool(Vec<String>, usize),
+    Pool(Few, usize),
     /// Nodes of all pools are down.
     All(usize, usize),
     /// Nodes of its wave are under way.
-    Wave(Vec<String>),
+    Wave(Few),
 }
 
 impl fmt::Display for Why {
@@ -33,18 +67,18 @@ impl fmt::Display for Why {
         match self {
             Why::PoolPaused => f.write_str("its pool is paused"),
             Why::NodePaused => f.write_str("it is paused"),
-            Why::Halted(nodes) => write!(f, "the rollout halted: {} failed", few(nodes)),
+            Why::Halted(nodes) => write!(f, "the rollout halted: {nodes} failed"),
             Why::Window(opens) => write!(f, "the window opens {opens}"),
             Why::Held(by) => f.write_str(by),
             Why::ControlPlane(nodes) => {
-                write!(f, "it is of the control plane, and waits for {}", few(nodes))
+                write!(f, "it is of the control plane, and waits for {nodes}")
             }
-            Why::Canary(nodes) => write!(f, "it waits for the canary {}", few(nodes)),
+            Why::Canary(nodes) => write!(f, "it waits for the canary {nodes}"),
             Why::Pool(nodes, 1) => {
-                write!(f, "it waits for {}: one node of its pool may be down", few(nodes))
+                write!(f, "it waits for {nodes}: one node of its pool may be down")
             }
             Why::Pool(nodes, most) => {
-                write!(f, "it waits for {}: {most} nodes of its pool may be down", few(nodes))
+                write!(f, "it waits for {nodes}: {most} nodes of its pool may be down")
             }
             Why::All(down, most) => {
                 write!(
@@ -53,12 +87,8 @@ impl fmt::Display for Why {
                 )
             }
             Why::Wave(nodes) => {
-                write!(f, "it waits for {}, which get the change first", few(nodes))
+                write!(f, "it waits for {nodes}, which get the change first")
             }
         }
     }
-}
-
-fn few(nodes: &[String]) -> String {
-    listed(nodes, 3)
 }

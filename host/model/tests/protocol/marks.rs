@@ -130,6 +130,9 @@ fn a_lease_of_another_one_counts_until_it_has_ended_by_every_clock() {
     }
     let never = Lease { renewed: None, ..lease(Holder::Other, NOW, minutes(5)) };
     assert!(!never.is_anothers(NOW, &terms));
+    let long_ago = NOW.before(minutes(60));
+    let endless = Lease { lasts: None, ..lease(Holder::Other, long_ago, minutes(5)) };
+    assert!(endless.is_anothers(NOW, &terms), "it does not say for how long");
 }
 
 #[test]

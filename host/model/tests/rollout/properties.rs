@@ -109,7 +109,7 @@ proptest! {
         for (_, why) in &turns.waits {
             prop_assert!(!why.to_string().is_empty());
             if let Why::Pool(names, _) | Why::Wave(names) | Why::ControlPlane(names) = why {
-                prop_assert!(!names.is_empty(), "{why:?}");
+                prop_assert!(names.count() > 0, "{why:?}");
             }
         }
     }

@@ -138,3 +138,42 @@ fn a_tenth_of_all_nodes_may_be_down_and_at_least_one() {
         assert!(serde_json::from_str::<MaxUnavailable>(text).is_err(), "{text}");
     }
 }
+
+#[test]
+fn of_thousands_of_nodes_that_are_waited_for_a_few_are_named() {
+    const EACH: usize = 1500;
+    let node = |name: String, ready: bool, state: State| Node {
+        name,
+        zone: String::new(),
+        since: Time(Duration::ZERO),
+        ready,
+        leads: false,
+        paused: false,
+        canary: false,
+        held: None,
+        state,
+    };
+    let down = (0..EACH).map(|at| node(format!("down-{at:04}"), false, State::Updated));
+    let due = State::Due(Disrupts::Reboot);
+    let waiting = (0..EACH).map(|at| node(format!("waits-{at:04}"), true, due));
+    let nodes: Vec<Node> = down.chain(waiting).collect();
+    let pool = Pool {
+        paused: false,
+        control_plane: false,
+        max_unavailable: MaxUnavailable::Number(1),
+        soft_limit: 100,
+        succeeded: 0,
+        halt_after: 1,
+        closed: None,
+    };
+    let turns = turns(&pool, &nodes, Budget { all: 100, down_elsewhere: 0 });
+    assert_eq!((turns.next.len(), turns.waits.len()), (0, EACH));
+    for (_, why) in &turns.waits {
+        assert!(format!("{why:?}").len() < 200, "{why:?}");
+    }
+    let says = turns.waits.first().unwrap().1.to_string();
+    assert!(
+        says.starts_with("it waits for down-0000, down-0001, down-0002 and 1497 more"),
+        "{says}"
+    );
+}
