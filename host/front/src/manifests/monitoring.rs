@@ -78,6 +78,22 @@ const ALERTS: &[Alert] = &[
         "spec.mode of BootImages cluster is None: nothing is held back for boot images that are too old, and \
          new machines may not start.",
     ),
+    (
+        "TreadNodesStray",
+        "max(tread_strayed_nodes) > 0",
+        "5m",
+        "warning",
+        "Nodes booted into one pool and count in another, which gives them its own config: that costs \
+         reboots there and back. tread pools names each of them with the command that ends it.",
+    ),
+    (
+        "TreadMachinesWillStray",
+        "max(tread_straying_machine_sets) > 0",
+        "1h",
+        "info",
+        "Machines of a MachineSet will boot into one pool, and their nodes will count in another: that costs \
+         reboots there and back. tread pools names each of them with the patch that prevents it.",
+    ),
 ];
 
 pub(super) fn alerts(options: &Options) -> Value {

@@ -92,6 +92,13 @@ fn transition(out: &mut impl Write, way: &Transition) -> io::Result<()> {
     };
     writeln!(out, "  {nodes}{named}")?;
     writeln!(out, "    from {} to {to}", way.from)?;
+    for stray in &way.nodes.strays {
+        writeln!(out, "    strays: {}", stray.because)?;
+        writeln!(out, "      what ends it: {}", stray.ends)?;
+    }
+    if let more @ 1.. = way.nodes.strays_left_out {
+        writeln!(out, "    and {more} more nodes that stray")?;
+    }
     let steps: Vec<String> = way.steps.iter().map(|it| step(it)).collect();
     let steps = if steps.is_empty() { "none".to_owned() } else { steps.join(", ") };
     match &way.operator {
@@ -154,9 +161,31 @@ fn step(step: &PlanStep) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tread_kube::api::disruption_plan::PlanBecause;
+    use tread_kube::api::disruption_plan::{Nodes, PlanBecause, PlanStray};
     use tread_kube::api::shared::Shared;
     use tread_model::effect::Effect;
+
+    fn stray(says: impl Fn() -> String) -> Nodes {
+        let strays = vec![PlanStray { because: says(), ends: says(), ..PlanStray::default() }];
+        Nodes { count: 12, strays, strays_left_out: 2, ..Nodes::default() }
+    }
+
+    #[test]
+    fn nodes_that_stray_are_named_with_what_ends_it() {
+        let nodes = stray(|| "kubectl label node a role=".to_owned());
+        let transitions = vec![Transition { nodes, ..Transition::default() }];
+        let status = DisruptionPlanStatus { transitions, ..DisruptionPlanStatus::default() };
+        let mut out = Vec::new();
+        plan(&mut out, "worker", &status).unwrap();
+        let out = String::from_utf8(out).unwrap();
+        for line in [
+            "    strays: kubectl label node a role=",
+            "      what ends it: kubectl label node a role=",
+            "    and 2 more nodes that stray",
+        ] {
+            assert!(out.lines().any(|it| it == line), "{line}: {out}");
+        }
+    }
 
     #[test]
     fn what_stands_in_a_plan_drives_no_terminal_and_passes_for_no_line_of_its_own() {
@@ -164,6 +193,7 @@ mod tests {
         let way = Transition {
             from: odd(),
             to: odd(),
+            nodes: stray(odd),
             digest: Some(odd()),
             warnings: vec![odd().into()],
             steps: vec![PlanStep { r#do: odd(), unit: Some(odd()) }.into()],
