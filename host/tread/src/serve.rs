@@ -208,7 +208,6 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
     let telling = membership::start(membership::Settings {
         previewer: previewer.clone(),
         boot_images: boot_images.clone(),
-        index: index.clone(),
         leads: leading.clone(),
         metrics: metrics.clone(),
         events: Events::new(client.clone(), &replica, "Judge", &metrics),

@@ -9,6 +9,9 @@ use crate::plans::Previewer;
 use tread_kube::api::machines::MACHINE_SET;
 use tread_kube::review::Asked;
 
+/// The API server passes no longer warning on.
+const LONGEST_WARNING: usize = 256;
+
 /// The lines that are said of a request; there may be none.
 pub async fn warnings(
     previewer: &Previewer,
@@ -31,6 +34,11 @@ pub async fn warnings(
     if !costs.is_empty() {
         lines.push(format!("tread: what each machine will go through: {costs}"));
     }
-    lines.push(format!("tread: what prevents it: {}", foretold.prevents(&key)));
+    let prevents = format!("tread: what prevents it: {}", foretold.prevents(&key));
+    // A command that is cut is none.
+    lines.push(match prevents.chars().count() <= LONGEST_WARNING {
+        true => prevents,
+        false => "tread: what prevents it: `tread pools` prints the command".to_owned(),
+    });
     lines
 }

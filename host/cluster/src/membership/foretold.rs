@@ -3,13 +3,16 @@
 
 use crate::boot_images::machine::{Key, Machine};
 use crate::labels::Labels;
-use crate::pools::{Configs, MASTER, Members, Place, Pool, Pools, WORKER, joins, pool_of};
+use crate::pools::{Configs, MASTER, Members, Place, Pool, Pools, WORKER, joins, pool_of, quoted};
 use serde_json::{Map, Value, json};
 use tread_kube::api::machines::MACHINE_SET;
 use tread_model::boot_images::{Release, shown};
 
 /// The first release whose operator gives nodes the labels of the pool that they booted into.
 const LABELS: (u32, u32) = (4, 22);
+
+/// A pool of its own name whose nodes do not register as workers.
+const ARBITER: &str = "arbiter";
 
 /// What is known of pools, nodes and configs.
 #[derive(Debug, Clone, Copy)]
@@ -89,7 +92,7 @@ pub fn foretell_of(booted: &str, given: &Labels, scene: &Scene<'_>) -> Option<Fo
 fn registered(pool: &str, given: &Labels) -> Labels {
     let own: &[&str] = match pool {
         MASTER => &[MASTER, "control-plane"],
-        "arbiter" => &["arbiter"],
+        ARBITER => &[ARBITER],
         _ => &[WORKER],
     };
     let mut labels = given.clone();
@@ -120,7 +123,7 @@ fn gap(
         ));
     }
     if let Some(gone) = served.filter(|config| !scene.configs.contains_key(*config)) {
-        return Some(format!("{gone}, which they boot with, is gone"));
+        return Some(format!("{}, which they boot with, is gone", shown(gone)));
     }
     let counts = match counts.pool() {
         Some(counts) => scene.pools.get(counts)?,
@@ -129,15 +132,19 @@ fn gap(
     if counts.paused {
         return Some(format!("pool {} is paused", counts.name));
     }
-    let (most, now) = (most_unavailable(counts, scene.members), counts.unavailable.1);
-    (now >= most).then(|| {
-        format!("pool {} has as many nodes out of service as it may ({now} of {most})", counts.name)
+    let most = most_unavailable(counts, scene.members);
+    // How many there are would be told anew with each.
+    (counts.unavailable.1 >= most).then(|| {
+        format!("pool {} has as many nodes out of service as it may ({most})", counts.name)
     })
 }
 
 /// How many nodes of a pool may be out of service, as the operator counts: at least one.
 fn most_unavailable(pool: &Pool, members: &Members) -> i64 {
     let Some(written) = &pool.unavailable.0 else { return 1 };
+    if pool.name == ARBITER {
+        return 1;
+    }
     let number = match written.strip_suffix('%') {
         Some(percent) => {
             let nodes = i64::try_from(members.count(&pool.name)).unwrap_or(i64::MAX);
@@ -170,10 +177,11 @@ impl Foretold {
     pub fn prevents(&self, key: &Key) -> String {
         match &self.patch {
             Some(patch) => format!(
-                "kubectl patch {} -n {} {} --type=merge -p '{patch}'",
+                "kubectl patch {} -n {} {} --type=merge -p {}",
                 MACHINE_SET.name,
-                shown(&key.namespace),
-                shown(&key.name)
+                quoted(&shown(&key.namespace)),
+                quoted(&shown(&key.name)),
+                quoted(&patch.to_string())
             ),
             None => format!(
                 "give spec.template.spec.metadata.labels what spec.nodeSelector of pool {} selects, \

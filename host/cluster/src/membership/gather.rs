@@ -21,6 +21,9 @@ use tread_kube::asking::{Call, CallOutcome, Failed, PATIENCE, ask_again, is_busy
 use tread_kube::metrics::Metrics;
 use tread_kube::watching::parsed::{Parsed, each_by_itself};
 
+/// What DisruptionPlans are called where they cannot be listed.
+pub const PLANS: &str = "disruptionplans";
+
 /// What was listed.
 #[derive(Debug, Default)]
 pub struct Gathered {
@@ -49,7 +52,7 @@ pub async fn gather(client: &Client) -> Result<Gathered, (&'static str, Failed)>
     }
     let mut members = Members::since(Timestamp::now().as_second());
     let api = each_by_itself(Api::<DisruptionPlan>::all(client.clone()));
-    match listed("disruptionplans", &metrics, || api.list(&params)).await {
+    match listed(PLANS, &metrics, || api.list(&params)).await {
         Ok(plans) => gathered.plans = plans.into_iter().filter_map(Parsed::read).collect(),
         Err(failed) => gathered.unlisted.push(failed),
     }

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use tread_kube::api::machines::MACHINE_SET;
 use tread_kube::events::{Note, Reason};
 
-/// How many are told of one by one.
+/// How many are told of at once.
 const MOST: usize = 100;
 
 /// All of whose machines there is something to tell.
@@ -33,17 +33,23 @@ pub(super) fn scene<'s>(cluster: &'s Cluster, facts: &Facts) -> Scene<'s> {
     }
 }
 
-/// What is to be told of those that were not told of before.
+/// Those that were not told of before, as many as are told of at once.
+pub(super) fn untold<'n>(
+    now: &'n BTreeMap<Key, Foretold>,
+    told: &BTreeMap<Key, Foretold>,
+) -> Vec<(&'n Key, &'n Foretold)> {
+    now.iter().filter(|(key, it)| told.get(*key) != Some(*it)).take(MOST).collect()
+}
+
+/// What is to be told of these.
 pub(super) async fn news(
     previewer: &Previewer,
     facts: &Facts,
-    now: &BTreeMap<Key, Foretold>,
-    told: &BTreeMap<Key, Foretold>,
+    untold: &[(&Key, &Foretold)],
 ) -> Vec<News> {
     let pools = previewer.snapshot().pools;
     let mut news = Vec::new();
-    let new = now.iter().filter(|(key, foretold)| told.get(*key) != Some(*foretold));
-    for (key, foretold) in new.take(MOST) {
+    for &(key, foretold) in untold {
         let costs = match ways(previewer, foretold).await {
             costs if costs.is_empty() => costs,
             costs => format!(": {costs}"),
@@ -72,4 +78,34 @@ pub(super) async fn news(
         }
     }
     news
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pools::Place;
+
+    #[test]
+    fn however_many_there_are_each_is_told_of_once() {
+        let foretold = Foretold {
+            boots: "infra".to_owned(),
+            gets: None,
+            counts: Place::Nowhere,
+            gap: None,
+            patch: None,
+        };
+        let key = |number: usize| Key {
+            kind: MACHINE_SET.name,
+            namespace: "machines".to_owned(),
+            name: format!("{number}"),
+        };
+        let now: BTreeMap<Key, Foretold> =
+            (0..250).map(|number| (key(number), foretold.clone())).collect();
+        let mut told: BTreeMap<Key, Foretold> = BTreeMap::new();
+        for expected in [MOST, MOST, 50, 0] {
+            let untold = untold(&now, &told);
+            assert_eq!(untold.len(), expected);
+            told.extend(untold.into_iter().map(|(key, it)| (key.clone(), it.clone())));
+        }
+    }
 }

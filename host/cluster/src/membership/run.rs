@@ -4,7 +4,6 @@
 use super::machines;
 use super::settings::Settings;
 use super::strays::{News, Told};
-use futures::StreamExt as _;
 use futures::future::{join, join_all};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -45,10 +44,10 @@ async fn strays(settings: &Settings) {
 
 /// Machines that will.
 async fn foretold(settings: &Settings) {
-    let Settings { previewer, boot_images, index, leads, metrics, events } = settings;
+    let Settings { previewer, boot_images, leads, metrics, events } = settings;
     previewer.ready().await;
     let mut facts = boot_images.moments();
-    let mut pools = index.pools.moments();
+    let mut changes = previewer.changes();
     let mut leading = leads.watch();
     let mut told = BTreeMap::new();
     let mut due = Some(Instant::now());
@@ -58,7 +57,7 @@ async fn foretold(settings: &Settings) {
                 due.get_or_insert_with(|| Instant::now() + TOGETHER);
                 continue;
             }
-            Some(_) = pools.next() => {
+            Ok(()) = changes.changed() => {
                 due.get_or_insert_with(|| Instant::now() + TOGETHER);
                 continue;
             }
@@ -73,8 +72,15 @@ async fn foretold(settings: &Settings) {
             told.clear();
             continue;
         }
-        tell(events, &machines::news(previewer, &known.0, &now, &told).await).await;
-        told = now;
+        let untold = machines::untold(&now, &told);
+        tell(events, &machines::news(previewer, &known.0, &untold).await).await;
+        let untold: BTreeMap<_, _> =
+            untold.into_iter().map(|(key, it)| (key.clone(), it.clone())).collect();
+        told.retain(|key, it| now.get(key) == Some(&*it));
+        told.extend(untold);
+        if told.len() < now.len() {
+            due = Some(Instant::now() + TOGETHER);
+        }
     }
 }
 
@@ -86,6 +92,10 @@ async fn tell(events: &Events, news: &[News]) {
 async fn tell_one(events: &Events, news: &News) -> Result<Once, Failed> {
     let News { about, note, of } = news;
     let name = about.name.as_deref().unwrap_or_default();
-    tracing::warn!(name, reason = note.reason.word(), "{}", note.text);
-    events.tell_each(about, note, of).await
+    let told = events.tell_each(about, note, of).await;
+    // A node that says now this and now that fills no log.
+    if !matches!(told, Ok(Once::Before)) {
+        tracing::warn!(name, reason = note.reason.word(), "{}", note.text);
+    }
+    told
 }

@@ -1,7 +1,6 @@
 //! What it takes to tell of nodes that stray.
 
 use crate::boot_images;
-use crate::index::Index;
 use crate::plans::Previewer;
 use tread_kube::events::Events;
 use tread_kube::leadership::Leading;
@@ -14,8 +13,6 @@ pub struct Settings {
     pub previewer: Previewer,
     /// What is known of machine resources.
     pub boot_images: boot_images::Known,
-    /// What is known of the cluster.
-    pub index: Index,
     /// Whether this replica tells.
     pub leads: Leading,
     /// Where to count.

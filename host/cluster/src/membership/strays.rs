@@ -15,12 +15,13 @@ const NAMED: usize = 3;
 
 pub(super) const POOL: (&str, &str) = ("machineconfiguration.openshift.io/v1", POOL_KIND);
 
-/// What was told, by node, its UID and the config that it has.
+/// What was told, by node, its UID and the pool that it booted into: not by the config that it
+/// says it has, which it can say anew at any time.
 #[derive(Debug, Default)]
 pub(super) struct Told(BTreeSet<(String, String, String)>);
 
 fn key(stray: &Stray) -> (String, String, String) {
-    (stray.node.clone(), stray.uid.clone(), stray.has.clone())
+    (stray.node.clone(), stray.uid.clone(), stray.booted.clone())
 }
 
 /// Something to tell, on whom, and of what: nothing is told twice of the same.
@@ -48,7 +49,7 @@ impl Told {
         for stray in new.iter().take(MOST_NODES) {
             // Where kubectl looks for what is told of a node.
             let node = about(("v1", "Node"), &stray.node, &stray.node);
-            let of = format!("{}/{}", stray.uid, stray.has);
+            let of = format!("{}/{}", stray.uid, stray.booted);
             notes.push(News { about: node, note: note(says(stray)), of });
         }
         let mut by_pool: BTreeMap<&str, Vec<&Stray>> = BTreeMap::new();
@@ -62,10 +63,59 @@ impl Told {
             let said: Vec<String> = strays.iter().take(NAMED).map(|it| says(it)).collect();
             let text = format!("{}{}", said.join("; "), and_more(strays.len(), NAMED));
             let of: Vec<String> =
-                strays.iter().map(|it| format!("{}/{}", it.uid, it.has)).collect();
+                strays.iter().map(|it| format!("{}/{}", it.uid, it.booted)).collect();
             let about = about(POOL, &pool.name, &pool.uid);
             notes.push(News { about, note: note(text), of: of.join(" ") });
         }
         notes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pools::{Configs, Members, Node, Pool};
+    use serde_json::json;
+    use std::sync::Arc;
+
+    fn pools() -> Pools {
+        let pool = |name: &str| {
+            let object = json!({"metadata": {"name": name, "uid": name},
+                "spec": {"nodeSelector": {"matchLabels": {name: ""}}}});
+            (name.to_owned(), Arc::new(Pool::of(&serde_json::from_value(object).unwrap())))
+        };
+        ["infra", "worker"].map(pool).into_iter().collect()
+    }
+
+    /// A node that says that it booted with this one of the configs of `infra`, all of them gone.
+    fn strays(number: usize) -> Strays {
+        let has = Some(format!("rendered-infra-{number:032x}"));
+        let labels = [("worker".to_owned(), String::new())].into();
+        let node = Node {
+            uid: "1".to_owned(),
+            labels,
+            current: has.clone(),
+            first_pivot: has,
+            ..Node::default()
+        };
+        let (pools, mut members, mut strays) = (pools(), Members::default(), Strays::default());
+        members.put("a", node, &pools);
+        strays.look_at_all(&members, (&Configs::default(), &pools));
+        assert_eq!(strays.len(), 1);
+        strays
+    }
+
+    #[test]
+    fn a_node_that_says_now_this_and_now_that_is_told_of_once() {
+        let mut told = Told::default();
+        assert_eq!(told.news(&strays(1), &pools()).len(), 3, "the node and both pools");
+        assert_eq!(told.news(&strays(2), &pools()).len(), 0);
+        // It strays again: what is told is the same, and no Event is made twice.
+        assert_eq!(told.news(&Strays::default(), &pools()).len(), 0);
+        let of = |number: usize| {
+            let news = Told::default().news(&strays(number), &pools());
+            news.into_iter().map(|it| it.of).collect::<Vec<_>>()
+        };
+        assert_eq!(of(3), of(4));
     }
 }

@@ -36,6 +36,8 @@ pub struct Previewer {
     pub(super) once: Arc<Once>,
     /// Nodes that stray, as soon as all is known that it takes to tell.
     strays: Arc<watch::Sender<Strays>>,
+    /// Whenever what is known of pools or MachineConfigs is put in.
+    changes: Arc<watch::Sender<()>>,
     ready: Arc<watch::Sender<bool>>,
 }
 
@@ -85,6 +87,7 @@ impl Previewer {
             remembered: Arc::default(),
             once: Arc::default(),
             strays: Arc::default(),
+            changes: Arc::default(),
             ready: Arc::new(watch::Sender::new(false)),
         }
     }
@@ -117,6 +120,15 @@ impl Previewer {
     /// The nodes that stray, and whenever others do.
     pub fn strays(&self) -> watch::Receiver<Strays> {
         self.strays.subscribe()
+    }
+
+    pub(super) fn note_change(&self) {
+        self.changes.send_replace(());
+    }
+
+    /// Whenever pools or MachineConfigs may be others than before, as the snapshot has them.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
     }
 
     /// The pending plans, whole, by pool.

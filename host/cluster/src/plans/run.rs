@@ -142,12 +142,16 @@ impl Due {
 
 impl Controller {
     fn take(&mut self, input: Input) {
+        let concerns_pools = matches!(input, Input::Pools(_) | Input::Config(_));
         let mut cluster = self.previewer.cluster.write().unwrap_or_else(PoisonError::into_inner);
         let touched = self.state.take(input, &mut cluster);
         if self.state.is_complete() {
             self.previewer.set_strays(&cluster.strays);
         }
         drop(cluster);
+        if concerns_pools {
+            self.previewer.note_change();
+        }
         self.touch(touched);
     }
 

@@ -78,7 +78,7 @@ impl Stray {
 }
 
 /// A shell takes it as one word.
-fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=".contains(c);
     match word.chars().all(is_plain) {
         true => word.to_owned(),
@@ -93,12 +93,16 @@ pub fn joins(labels: &Labels, pool: &Pool, pools: &Pools) -> Option<Vec<String>>
     then.extend(pool.labels.clone());
     let belongs = |then: &Labels| pool_of(then, pools) == Place::Pool(pool.name.clone());
     if !belongs(&then) {
-        // Those of other pools of their own names go, and no more than that.
+        // Those of other pools of their own names go, and no more than that: those of `master`
+        // and `worker` are from the kubelet.
+        let is_common = |it: &Pool| [MASTER, WORKER].contains(&&*it.name);
         let others = pools.values().filter(|other| {
-            ![&*pool.name, MASTER, WORKER].contains(&&*other.name) && other.nodes.matches(&then)
+            !is_common(other) && other.name != pool.name && other.nodes.matches(&then)
         });
         let theirs: BTreeSet<&String> = others.flat_map(|other| other.labels.keys()).collect();
-        then.retain(|key, _| !theirs.contains(key) || pool.labels.contains_key(key));
+        let common = pools.values().filter(|it| is_common(it)).flat_map(|it| it.labels.keys());
+        let stay: BTreeSet<&String> = common.chain(pool.labels.keys()).collect();
+        then.retain(|key, _| !theirs.contains(key) || stay.contains(key));
     }
     let new = then.iter().filter(|(key, value)| labels.get(*key) != Some(*value));
     let new = new.map(|(key, value)| format!("{key}={value}"));

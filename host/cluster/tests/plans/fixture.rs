@@ -295,7 +295,6 @@ impl Tread {
         let tell = leading.clone();
         let (metrics, watches) = (Metrics::new(), Watches::default());
         let (index, indexing) = index::start(client, &watches, &metrics);
-        let known = index.clone();
         let (previewer, controller) = plans::start(Settings {
             client: client.clone(),
             index,
@@ -310,7 +309,6 @@ impl Tread {
         let telling = membership::start(membership::Settings {
             previewer: previewer.clone(),
             boot_images,
-            index: known,
             leads: Leading::without_election(tell, at_most),
             metrics: metrics.clone(),
             events: Events::new(client.clone(), "test", "Judge", &metrics),

@@ -151,3 +151,29 @@ fn from_4_22_on_only_the_gaps_of_the_operator_count() {
         {"key": "site", "operator": "In", "values": ["a", "b"]}]});
     assert!(infra(half).gap.unwrap().contains("do not put a node there"));
 }
+
+#[test]
+fn what_keeps_the_operator_from_labelling_is_not_told_anew_with_each_node_that_is_down() {
+    let gap = |now: i64| {
+        let spec = json!({"nodeSelector": {"matchLabels": {role("worker"): ""}}});
+        let mut all = pools();
+        all.extend([pool("worker", &spec, &json!({"unavailableMachineCount": now}))]);
+        told(&all, "4.22.0", "infra-user-data", &[]).unwrap()
+    };
+    assert_eq!(gap(1), gap(7));
+}
+
+#[test]
+fn what_cannot_be_a_name_is_one_word_of_the_command_for_a_shell() {
+    let told = told(&pools(), "4.21.9", "infra-user-data", &[]).unwrap();
+    let key = |name: &str| Key {
+        kind: MACHINE_SET.name,
+        namespace: "machines".to_owned(),
+        name: name.to_owned(),
+    };
+    let begin = "kubectl patch machinesets.machine.openshift.io -n machines";
+    for (name, word) in [("a", "a"), ("$(x)", "'$(x)'"), ("it's", r"'it'\''s'")] {
+        let command = told.prevents(&key(name));
+        assert!(command.starts_with(&format!("{begin} {word} --type=merge -p '{{")), "{command}");
+    }
+}

@@ -256,6 +256,24 @@ fn labels_of_another_pool_of_its_own_name_go_with_the_command() {
 }
 
 #[test]
+fn the_command_takes_no_label_away_that_the_kubelet_gave() {
+    let mut bed = Bed::new();
+    let both = json!({"matchLabels": {role("gpu"): "", role("worker"): ""}});
+    bed.pools.extend([pool("gpu", &both)]);
+    bed.put(BEGUN + 60, &["gpu", "worker"], V4_22);
+    assert_eq!(
+        bed.stray().unwrap().ends(),
+        "kubectl label node a --overwrite node-role.kubernetes.io/infra= \
+         node-role.kubernetes.io/gpu-"
+    );
+    // What selects all workers keeps them.
+    bed.pools.extend([pool("edge", &json!({"matchLabels": {role("worker"): ""}}))]);
+    bed.put(BEGUN + 90, &["worker"], V4_22);
+    let stray = bed.stray().unwrap();
+    assert_eq!((&*stray.counts, &stray.labels), ("edge", &None));
+}
+
+#[test]
 fn a_word_of_the_command_is_one_word_for_a_shell() {
     let quoted = super::quoted("site=it's; rm");
     assert_eq!(quoted, r"'site=it'\''s; rm'");

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use tread_cluster::boot_images::machine::{Key, Machine};
 use tread_cluster::membership::foretold::{Foretold, foretell_of, pool_of_user_data};
-use tread_cluster::membership::gather::Gathered;
+use tread_cluster::membership::gather::{Gathered, PLANS};
 use tread_cluster::membership::stub;
 use tread_console::exit::Exit;
 use tread_console::print::{json, line, yaml};
@@ -45,7 +45,9 @@ pub(super) struct Checked {
 /// Reads the user data of each MachineSet.
 pub(super) async fn check(client: &Client, gathered: &Gathered) -> Checked {
     let mut checked = Checked::default();
-    for (what, failed) in &gathered.unlisted {
+    // What is planned says nothing of machines.
+    let unlisted = gathered.unlisted.iter().filter(|(what, _)| *what != PLANS);
+    for (what, failed) in unlisted {
         checked.unknown.push(format!("{what} cannot be listed: {failed}"));
     }
     for (key, machine) in &gathered.facts.machines {
