@@ -28,7 +28,7 @@ const WAITS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs
 /// How many nodes and MachineConfigs are listed at a time, without what they hold.
 const NODES: u32 = 500;
 const CONFIGS: u32 = 100;
-/// How often plans are outcome through for those that are too old.
+/// How often plans are looked through for those that are too old.
 const TIDY: Duration = Duration::from_secs(60 * 60);
 
 /// Runs for as long as it is polled.
