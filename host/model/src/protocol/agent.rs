@@ -33,7 +33,7 @@ impl Local {
                 Stage::Go => self.takes(order, Phase::Waiting),
                 // It never had it, and never will.
                 Stage::Withdrawn => self.takes(order, Phase::TurnedBack),
-                Stage::Prepare | Stage::Dropped => self,
+                Stage::Prepare | Stage::Closed => self,
             },
         }
     }

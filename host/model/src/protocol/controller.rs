@@ -27,7 +27,7 @@ pub fn next_with<G: Guards>(seen: &Seen, terms: &Terms) -> Act {
 fn decide<G: Guards>(seen: &Seen, terms: &Terms) -> Act {
     match seen.slot {
         Some(slot) => carry_on::<G>(seen, slot, terms),
-        None => match seen.order.filter(|order| !is_over(seen, order)) {
+        None => match seen.order.filter(|order| !is_over::<G>(seen, order)) {
             // The slots were lost: what is under way counts again, room or not.
             Some(order) => {
                 let unavailable = order.disrupts.drains() || is_unwell(seen, &order);
@@ -38,12 +38,13 @@ fn decide<G: Guards>(seen: &Seen, terms: &Terms) -> Act {
     }
 }
 
-/// Whether nothing more comes of an order but that the node is given back.
-fn is_over(seen: &Seen, order: &Order) -> bool {
+/// Whether nothing more comes of an order but that the node is given back. Its spec says that: a
+/// NodeUpdate can lose its status, and an agent can report anything.
+fn is_over<G: Guards>(seen: &Seen, order: &Order) -> bool {
     let phase = seen.phase_of(order.operation);
-    let is_over = order.stage == Stage::Dropped
-        || matches!(phase, Some(Phase::Done | Phase::TurnedBack | Phase::WentBack));
-    is_over && !is_unwell(seen, order)
+    let ended = matches!(phase, Some(Phase::Done | Phase::TurnedBack | Phase::WentBack));
+    let is_closed = order.stage == Stage::Closed || (ended && !G::CLOSED);
+    is_closed && !is_unwell(seen, order)
 }
 
 /// What an operation left is taken away; then one may begin.
@@ -73,19 +74,32 @@ fn carry_on<G: Guards>(seen: &Seen, slot: Slot, terms: &Terms) -> Act {
     let Some(order) = seen.order.filter(|order| order.operation == slot.operation) else {
         return give_order::<G>(seen, slot, terms);
     };
+    if order.stage == Stage::Closed {
+        return closed::<G>(seen, &order, terms);
+    }
     match seen.phase_of(order.operation) {
-        Some(Phase::Begun | Phase::NeedsBoot) => return begun::<G>(seen, &order, slot, terms),
-        None | Some(Phase::Waiting) if order.stage != Stage::Dropped => {
-            return not_begun::<G>(seen, &order, terms);
-        }
-        _ => {}
+        Some(Phase::Begun | Phase::NeedsBoot) => begun::<G>(seen, &order, slot, terms),
+        None | Some(Phase::Waiting) => not_begun::<G>(seen, &order, terms),
+        Some(Phase::Degraded) => degraded::<G>(seen, terms),
+        Some(Phase::Done | Phase::TurnedBack | Phase::WentBack) => ended::<G>(seen, &order, terms),
     }
-    if is_unwell(seen, &order) {
-        return degraded::<G>(seen, terms);
+}
+
+/// An order whose agent is ready with it is closed once the node is proved.
+fn ended<G: Guards>(seen: &Seen, order: &Order, terms: &Terms) -> Act {
+    let unwell = is_unwell(seen, order);
+    match unwell || is_proved::<G>(seen, order) {
+        true if G::CLOSED => write::<G>(seen, Order { stage: Stage::Closed, unwell, ..*order }),
+        true => closed::<G>(seen, order, terms),
+        false => upkeep::<G>(seen, order, terms).unwrap_or(Act::Wait(Waits::Proof)),
     }
-    match is_proved::<G>(seen, &order) {
-        true => give_back::<G>(seen, terms).unwrap_or(Act::Wait(Waits::Nothing)),
-        false => upkeep::<G>(seen, &order, terms).unwrap_or(Act::Wait(Waits::Proof)),
+}
+
+/// What comes after an order: the node is given back, unless it is unwell.
+fn closed<G: Guards>(seen: &Seen, order: &Order, terms: &Terms) -> Act {
+    match is_unwell(seen, order) {
+        true => degraded::<G>(seen, terms),
+        false => give_back::<G>(seen, terms).unwrap_or(Act::Wait(Waits::Nothing)),
     }
 }
 
@@ -97,7 +111,7 @@ fn give_order<G: Guards>(seen: &Seen, slot: Slot, terms: &Terms) -> Act {
         config: seen.newest,
         disrupts: Disrupts::Nothing,
         token: before.map_or(0, |before| before.token),
-        stage: Stage::Dropped,
+        stage: Stage::Closed,
         given: false,
         unwell: before.is_some_and(|before| is_unwell(seen, &before)),
         hands_on: None,
@@ -136,7 +150,7 @@ fn not_begun<G: Guards>(seen: &Seen, order: &Order, terms: &Terms) -> Act {
     }
     let is_old = order.config != seen.newest;
     if is_old || (held(seen).is_some() && !order.given) {
-        let stage = if order.given { Stage::Withdrawn } else { Stage::Dropped };
+        let stage = if order.given { Stage::Withdrawn } else { Stage::Closed };
         return write::<G>(seen, Order { stage, ..*order });
     }
     goes_on::<G>(seen, order, terms)
@@ -169,6 +183,6 @@ fn goes_on<G: Guards>(seen: &Seen, order: &Order, terms: &Terms) -> Act {
     }
     match order.stage {
         Stage::Prepare => prepare::<G>(seen, order, terms),
-        Stage::Go | Stage::Withdrawn | Stage::Dropped => Act::Wait(Waits::Agent),
+        Stage::Go | Stage::Withdrawn | Stage::Closed => Act::Wait(Waits::Agent),
     }
 }

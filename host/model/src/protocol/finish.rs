@@ -3,7 +3,7 @@
 use super::act::{Act, Waits};
 use super::guards::Guards;
 use super::lease::Holder;
-use super::order::{Disrupts, Operation, Order, Phase};
+use super::order::{Disrupts, Operation, Order, Phase, Stage};
 use super::seen::{Cordon, Seen};
 use super::slots::Slot;
 use super::terms::Terms;
@@ -69,6 +69,7 @@ fn release_slot<G: Guards>(seen: &Seen, slot: Slot) -> Act {
 /// Whether an operation has left the node unwell, or found it so and did not change that.
 pub(super) fn is_unwell(seen: &Seen, order: &Order) -> bool {
     match seen.phase_of(order.operation) {
+        _ if order.stage == Stage::Closed => order.unwell,
         Some(Phase::Degraded) => true,
         Some(Phase::Done | Phase::WentBack) => false,
         _ => order.unwell,

@@ -36,6 +36,8 @@ pub trait Guards {
     const HANDS_OFF: bool = true;
     /// Only the cordon of the same operation is undone.
     const OWN_CORDON: bool = true;
+    /// An order is closed in the spec before its node is given back.
+    const CLOSED: bool = true;
     /// A node is given back only after its proof.
     const PROOF: bool = true;
     /// A boot that the plan did not have waits for a slot, the Lease and a drain.

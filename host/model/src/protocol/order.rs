@@ -62,8 +62,9 @@ pub enum Stage {
     Go,
     /// The agent turns back if it has written nothing, and says so.
     Withdrawn,
-    /// It was given up before an agent had it.
-    Dropped,
+    /// Nothing more comes of it: it was given up before an agent had it, or has ended and the node
+    /// is proved.
+    Closed,
 }
 
 /// What a NodeUpdate's status says: the agent's word.

@@ -41,6 +41,12 @@ impl Steps<'_> {
             next.touched(Object::Update, at);
             self.add(true, || format!("node {at} reports {:?}", node.agent.op), next);
         }
+        if world.reports_lost > 0 && node.report.is_some() {
+            let mut next = with(&|it| it.report = None);
+            next.touched(Object::Update, at);
+            next.reports_lost -= 1;
+            self.add(false, || format!("what node {at} reported is lost"), next);
+        }
         let wants = (!busy && node.permit.is_none_or(|it| it.left <= 0))
             .then(|| node.agent.wants())
             .flatten();

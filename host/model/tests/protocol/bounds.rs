@@ -34,6 +34,8 @@ pub(crate) struct Bounds {
     pub(crate) retries: u8,
     /// How often an agent dies.
     pub(crate) agent_crashes: u8,
+    /// How often a NodeUpdate loses its status, as one that is restored from a backup does.
+    pub(crate) reports_lost: u8,
     /// Whether an order comes late to an agent, or again, and a permit again.
     pub(crate) late_orders: bool,
     /// Whether a replica may read one object long before the others.
@@ -66,6 +68,7 @@ impl Bounds {
             failures: 0,
             retries: 0,
             agent_crashes: 0,
+            reports_lost: 0,
             late_orders: false,
             torn_reads: false,
             cached: false,
@@ -107,6 +110,7 @@ impl Bounds {
             failures: self.failures,
             retries: self.retries,
             agent_crashes: self.agent_crashes,
+            reports_lost: self.reports_lost,
         }
     }
 }

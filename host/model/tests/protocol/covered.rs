@@ -100,6 +100,14 @@ fn steps_boots_and_proofs_fail() {
     holds(&Bounds { failures: 1, newer: 1, retries: 1, ..one(1, Disrupts::Reboot) });
 }
 
+#[test]
+fn what_agents_reported_is_lost() {
+    let two = Bounds { leases_end: false, ..Bounds::quiet(&[0, 0], Disrupts::Reboot) };
+    holds(&Bounds { reports_lost: 2, ..two });
+    holds(&Bounds { reports_lost: 1, ..one(2, Disrupts::Reboot) });
+    holds(&Bounds { reports_lost: 1, failures: 1, ..one(1, Disrupts::Softly) });
+}
+
 /// For whoever has time and memory: `TREAD_WHOLE=1`.
 #[test]
 fn everything_at_once_where_it_is_asked_for() {

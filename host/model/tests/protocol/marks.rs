@@ -87,7 +87,7 @@ fn marks_of_others_stop_a_node_before_its_next_step() {
         let order = seen.order.map(|it| Order { stage: Stage::Prepare, given: false, ..it });
         let seen = Seen { order, report: None, ..seen };
         let Act::WriteOrder { order, .. } = next(&seen, &terms) else { panic!("{held:?}") };
-        assert_eq!(order.stage, Stage::Dropped);
+        assert_eq!(order.stage, Stage::Closed);
     }
 }
 
@@ -170,4 +170,22 @@ fn a_node_that_failed_is_tried_again_without_giving_its_slot_back() {
     assert!(matches!(next(&left, &Terms::default()), Act::ReleaseLease { .. }));
     let left = Seen { lease: None, ..left };
     assert_eq!(next(&left, &Terms::default()), Act::Degrade);
+}
+
+#[test]
+fn once_an_order_is_closed_no_report_begins_anything() {
+    let terms = Terms::default();
+    let done = under_way(Disrupts::Reboot, Phase::Done);
+    let Act::WriteOrder { order, .. } = next(&done, &terms) else { panic!() };
+    assert_eq!(order.stage, Stage::Closed);
+    let closed = Seen { order: Some(order), slot: None, lease: None, ..done };
+    let closed = Seen { cordon: Cordon::No, wanted: None, ..closed };
+    let phases = [Phase::Waiting, Phase::Begun, Phase::NeedsBoot, Phase::Done, Phase::Degraded];
+    for phase in phases.into_iter().map(Some).chain([None]) {
+        let report = phase.map(|phase| Report { operation: ONE, phase });
+        let seen = Seen { report, ..closed.clone() };
+        assert_eq!(next(&seen, &terms), Act::Wait(Waits::Nothing), "{phase:?}");
+        let asked = Question { operation: ONE, what: What::Boot, number: 7 };
+        assert!(permit(&seen, &asked, &terms).is_err(), "{phase:?}");
+    }
 }

@@ -178,6 +178,7 @@ pub(crate) struct World {
     pub(crate) failures: u8,
     pub(crate) retries: u8,
     pub(crate) agent_crashes: u8,
+    pub(crate) reports_lost: u8,
 }
 
 /// Three at most, in place.
