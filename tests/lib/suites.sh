@@ -4,7 +4,7 @@
 
 # The packages whose tests need a control plane. They run in the suite cluster
 # and in no other; without a control plane they fail.
-need_bed=(tread-kube tread-cluster tread-front tread-test-bed)
+need_bed=(tread-kube tread-cluster tread-enforce tread-front tread-test-bed)
 
 # The packages whose tests need a machine with a systemd of its own. They run in the
 # suite node and in no other; without root, systemd or namespaces they fail.
@@ -183,7 +183,7 @@ cluster_selection() {
   local package file
   selection=(--locked --release --package tread)
   for package in "${need_bed[@]}"; do selection+=(--package "$package"); done
-  targets=(--lib --bins --test kube --test cluster --test front --test registry_child --test service)
+  targets=(--lib --bins --test kube --test cluster --test enforce --test front --test registry_child --test service)
   for file in tests/bed/tests/*.rs; do targets+=(--test "$(basename "$file" .rs)"); done
 }
 

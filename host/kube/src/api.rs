@@ -13,6 +13,7 @@ pub mod disruption_policy;
 pub mod machine_config;
 pub mod machines;
 pub mod mirrors;
+pub mod node_update;
 pub mod openshift;
 pub mod rules;
 mod schemas;
@@ -27,4 +28,5 @@ pub use machine_config::{
     MachineConfig, MachineConfigPool, MachineConfigPoolSpec, MachineConfigSpec, POOL_KIND,
 };
 pub use mirrors::{ImageContentSourcePolicy, ImageDigestMirrorSet, ImageTagMirrorSet};
+pub use node_update::{NodeUpdate, NodeUpdateSpec, NodeUpdateStatus};
 pub use openshift::{ClusterVersion, MachineConfiguration};

@@ -14,7 +14,7 @@ use tread_kube::api::crds;
 use tread_test_bed::golden;
 
 fn all() -> Vec<CustomResourceDefinition> {
-    [crds::crds(), crds::openshift()].concat()
+    [crds::crds(), crds::enforcing(), crds::openshift()].concat()
 }
 
 #[test]

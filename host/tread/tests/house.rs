@@ -21,11 +21,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The crates of the host, and those of them that each may use.
-const ARROWS: [(&str, &[&str]); 10] = [
+const ARROWS: [(&str, &[&str]); 11] = [
     ("tread-model", &[]),
     ("tread-engine", &["tread-model"]),
     ("tread-kube", &["tread-model"]),
     ("tread-cluster", &["tread-engine", "tread-kube", "tread-model"]),
+    ("tread-enforce", &["tread-kube", "tread-model"]),
     ("tread-front", &["tread-kube", "tread-model"]),
     ("tread-console", &["tread-model"]),
     ("tread-node", &["tread-model"]),
@@ -48,10 +49,11 @@ const ARROWS: [(&str, &[&str]); 10] = [
 ];
 
 /// What must not be in a crate, whichever way it would come there.
-const WITHOUT: [(&str, &[&str]); 8] = [
+const WITHOUT: [(&str, &[&str]); 9] = [
     ("tread-model", &["kube", "tokio", "wasmtime"]),
     ("tread-engine", &["kube"]),
     ("tread-kube", &["wasmtime"]),
+    ("tread-enforce", &["wasmtime"]),
     ("tread-front", &["wasmtime"]),
     ("tread-console", &["kube", "tokio", "wasmtime"]),
     ("tread-node", &["kube", "wasmtime"]),

@@ -5,6 +5,7 @@ use super::disruption_plan::DisruptionPlan;
 use super::disruption_policy::DisruptionPolicy;
 use super::machine_config::{MachineConfig, MachineConfigPool};
 use super::mirrors::{ImageContentSourcePolicy, ImageDigestMirrorSet, ImageTagMirrorSet};
+use super::node_update::NodeUpdate;
 use super::openshift::{ClusterVersion, MachineConfiguration};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt as _;
@@ -17,6 +18,11 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
 /// tread's own objects.
 pub fn own() -> Vec<CustomResourceDefinition> {
     vec![DisruptionPolicy::crd(), DisruptionPlan::crd(), BootImages::crd()]
+}
+
+/// tread's own objects where it rolls out.
+pub fn enforcing() -> Vec<CustomResourceDefinition> {
+    vec![NodeUpdate::crd()]
 }
 
 /// OpenShift's objects that tread cannot do without: for clusters that have none.

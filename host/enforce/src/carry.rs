@@ -1,0 +1,152 @@
+//! Carrying out one act, onto the versions that it depends on.
+
+use crate::held::CORDON_ANNOTATION;
+use crate::order;
+use crate::reading::{Aim, Read, is_cordoned_for};
+use crate::settings::Settings;
+use crate::slots;
+use k8s_openapi::api::coordination::v1::Lease as LeaseObject;
+use k8s_openapi::api::core::v1::Node;
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::time::Instant;
+use tread_kube::api::NodeUpdate;
+use tread_kube::asking::{Call, CallOutcome, Failed, PATIENCE, ask, ask_before};
+use tread_kube::node_lease::{operation_text, written};
+use tread_model::protocol::{Act, Lease, Operation, Order, Slot};
+
+/// Carries one act out. A conflict means that what was read is old.
+pub(crate) async fn carry_out(
+    settings: &Settings,
+    read: &Read,
+    act: Act,
+    aim: &Aim,
+) -> Result<(), Failed> {
+    match act {
+        Act::TakeSlot { slot, .. } => take_slot(settings, read, slot, aim).await,
+        Act::ReleaseSlot { operation, .. } => release_slot(settings, read, operation).await,
+        Act::MakeLease(lease) => make_lease(settings, read, &lease).await,
+        Act::WriteLease { lease, .. } => write_lease(settings, read, &lease).await,
+        Act::ReleaseLease { .. } => release_lease(settings, read).await,
+        Act::WriteOrder { order, .. } => write_order(settings, read, &order, aim).await,
+        Act::Cordon { operation, within } => {
+            set_cordon(settings, read, Some(operation), within).await
+        }
+        Act::Uncordon { of, within } => match of.is_none_or(|of| is_cordoned_for(&read.node, of)) {
+            true => set_cordon(settings, read, None, within).await,
+            false => Ok(()),
+        },
+        // Whoever looks at the node does these.
+        Act::Evict { .. } | Act::ReadAfresh | Act::Degrade | Act::Wait(_) => Ok(()),
+    }
+}
+
+fn node_name(read: &Read) -> String {
+    read.of_node().name
+}
+
+/// Until when something may be tried, that may be tried for so long from the read on.
+fn ends(read: &Read, within: Duration) -> Instant {
+    read.began + within
+}
+
+async fn take_slot(settings: &Settings, read: &Read, slot: Slot, aim: &Aim) -> Result<(), Failed> {
+    let slots = read.slots.slots.clone().with(node_name(read), aim.pool.clone(), slot);
+    slots::write(settings, &read.slots, &slots).await
+}
+
+async fn release_slot(
+    settings: &Settings,
+    read: &Read,
+    operation: Operation,
+) -> Result<(), Failed> {
+    let slots = read.slots.slots.clone().without(&node_name(read), operation);
+    slots::write(settings, &read.slots, &slots).await
+}
+
+fn leases(settings: &Settings) -> Api<LeaseObject> {
+    Api::namespaced(settings.client.clone(), &settings.leases)
+}
+
+async fn make_lease(settings: &Settings, read: &Read, lease: &Lease) -> Result<(), Failed> {
+    let node = read.of_node();
+    let object = written(lease, &settings.holder, &node, &settings.leases, None);
+    let (api, params) = (leases(settings), PostParams::default());
+    let call = Call::new("create", "leases").within(&settings.leases);
+    ask(&settings.metrics, call, api.create(&params, &object)).await?;
+    Ok(())
+}
+
+async fn write_lease(settings: &Settings, read: &Read, lease: &Lease) -> Result<(), Failed> {
+    let node = read.of_node();
+    let call = Call::new("update", "leases").within(&settings.leases);
+    let Some(before) = &read.lease else {
+        return Err(call.overtaken("the node's Lease was not there when it was read".to_owned()));
+    };
+    let object = written(lease, &settings.holder, &node, &settings.leases, Some(before));
+    let name = before.metadata.name.clone().unwrap_or_default();
+    let (api, params) = (leases(settings), PostParams::default());
+    ask(&settings.metrics, call, api.replace(&name, &params, &object)).await?;
+    Ok(())
+}
+
+async fn release_lease(settings: &Settings, read: &Read) -> Result<(), Failed> {
+    let Some(lease) = &read.lease else { return Ok(()) };
+    let name = lease.metadata.name.clone().unwrap_or_default();
+    let preconditions = Preconditions {
+        uid: lease.metadata.uid.clone(),
+        resource_version: lease.metadata.resource_version.clone(),
+    };
+    let params = DeleteParams::default().preconditions(preconditions);
+    let api = leases(settings);
+    let call = Call::new("delete", "leases").within(&settings.leases);
+    match ask(&settings.metrics, call, api.delete(&name, &params)).await {
+        Err(failed) if failed.outcome != CallOutcome::Gone => Err(failed),
+        _ => Ok(()),
+    }
+}
+
+async fn write_order(
+    settings: &Settings,
+    read: &Read,
+    order: &Order,
+    aim: &Aim,
+) -> Result<(), Failed> {
+    let before = read.update.spec.order.as_ref();
+    let mut update = read.update.clone();
+    update.spec.pool.clone_from(&aim.pool);
+    update.spec.order = Some(order::written(order, before, &aim.target));
+    update.metadata.managed_fields = None;
+    let api: Api<NodeUpdate> = Api::all(settings.client.clone());
+    let (name, params) = (node_name(read), PostParams::default());
+    let call = Call::new("update", "nodeupdates");
+    ask(&settings.metrics, call, api.replace(&name, &params, &update)).await?;
+    Ok(())
+}
+
+/// Cordons a node and marks it, or takes both away, in one patch onto the version that was read.
+async fn set_cordon(
+    settings: &Settings,
+    read: &Read,
+    of: Option<Operation>,
+    within: Duration,
+) -> Result<(), Failed> {
+    let mark = of.map_or(Value::Null, |of| operation_text(of).into());
+    let unschedulable = of.map_or(Value::Null, |_| true.into());
+    let patch = Patch::Merge(json!({
+        "metadata": {
+            "uid": read.node.metadata.uid,
+            "resourceVersion": read.node.metadata.resource_version,
+            "annotations": {CORDON_ANNOTATION: mark},
+        },
+        "spec": {"unschedulable": unschedulable},
+    }));
+    let api: Api<Node> = Api::all(settings.client.clone());
+    let (name, params) = (node_name(read), PatchParams::default());
+    let deadline = ends(read, within).min(Instant::now() + PATIENCE);
+    let call = Call::new("patch", "nodes");
+    ask_before(deadline, &settings.metrics, call, api.patch(&name, &params, &patch)).await?;
+    Ok(())
+}

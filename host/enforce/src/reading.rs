@@ -1,0 +1,203 @@
+//! What is read of one node before the next act is decided: from the API server, in the order
+//! that the protocol asks for.
+
+use crate::drain::{self, Left};
+use crate::held::{Maintained, cordon, held};
+use crate::order::{self, Target};
+use crate::proof::is_proved;
+use crate::settings::Settings;
+use crate::slots::{self, SlotsObject};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Node;
+use kube::Api;
+use std::collections::BTreeMap;
+use tokio::time::Instant;
+use tread_kube::api::NodeUpdate;
+use tread_kube::asking::{Call, CallOutcome, Failed, ask};
+use tread_kube::dated;
+use tread_kube::node_lease::{self, OfNode};
+use tread_model::protocol::{
+    Config, Cordon, Disrupts, Limits, Operation, Order, Phase, Report, Seen, Stage, Version,
+    Versions, Wanted,
+};
+
+/// Where the kubelets' own Leases are.
+const KUBELETS: &str = "kube-node-lease";
+
+/// What is wanted of a node, and how many others may be under way.
+#[derive(Debug, Clone)]
+pub struct Aim {
+    /// The pool that it counts in.
+    pub pool: String,
+    /// The newest config of the pool, with the node's plan.
+    pub target: Target,
+    /// How much the plan disrupts the node, if it is its turn.
+    pub turn: Option<Disrupts>,
+    /// What other objects say of the node.
+    pub maintained: Maintained,
+}
+
+/// How many nodes may be under way.
+#[derive(Debug, Clone)]
+pub struct Cluster {
+    /// How many may have a slot.
+    pub limits: Limits,
+    /// Nodes that are unavailable for any other reason than a slot, with their pools.
+    pub unavailable: BTreeMap<String, String>,
+}
+
+/// What was read of a node.
+#[derive(Debug)]
+pub struct Read {
+    /// For the protocol.
+    pub seen: Seen,
+    /// When the reading began, by a clock that only counts.
+    pub began: Instant,
+    /// The node.
+    pub node: Node,
+    /// Pods that have to move first, where the node is being drained.
+    pub left: Option<Left>,
+    pub(crate) update: NodeUpdate,
+    pub(crate) lease: Option<Lease>,
+    pub(crate) slots: SlotsObject,
+}
+
+impl Read {
+    /// Which node it is.
+    pub(crate) fn of_node(&self) -> OfNode {
+        let metadata = &self.node.metadata;
+        OfNode {
+            name: metadata.name.clone().unwrap_or_default(),
+            uid: metadata.uid.clone().unwrap_or_default(),
+        }
+    }
+}
+
+/// Why a node cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum Unread {
+    /// The API server's answer.
+    #[error(transparent)]
+    Failed(#[from] Failed),
+    /// It is not there.
+    #[error("the node is not there any more")]
+    Gone,
+    /// Its NodeUpdate says nothing that can be followed.
+    #[error("the NodeUpdate cannot be followed: {0}; remove it, and tread makes it anew")]
+    Unreadable(String),
+    /// Its Lease would have too long a name.
+    #[error("its name is too long for a Lease: rename it to one of 248 characters at most")]
+    TooLong,
+}
+
+/// Reads all of it, for this question.
+pub(crate) async fn read(
+    settings: &Settings,
+    name: &str,
+    aim: &Aim,
+    cluster: &Cluster,
+) -> Result<Read, Unread> {
+    let began = Instant::now();
+    let path = format!("/apis/tread.dev/v1alpha1/nodeupdates/{name}");
+    let call = Call::new("get", "nodeupdates");
+    let update = dated::read(&settings.client, &settings.metrics, call, &path).await?;
+    let (now, update) = (update.at, update.object);
+    let update: NodeUpdate = update.ok_or(Unread::Gone)?;
+    let lease_name = node_lease::name(name).ok_or(Unread::TooLong)?;
+    let lease = lease(settings, &settings.leases, &lease_name).await?;
+    let slots = slots::read(settings).await?;
+    let node = node(settings, name).await?;
+    let order = update.spec.order.as_ref().map(order::read).transpose();
+    let order = order.map_err(Unread::Unreadable)?;
+    let report = update.status.as_ref().and_then(order::report);
+    let left = match order.is_some_and(|order| is_drained(&order)) {
+        true => Some(drain::look(settings, name).await?),
+        false => None,
+    };
+    let proved = match proof_is_due(order, report) {
+        Some(Disrupts::Nothing) => true,
+        Some(_) => {
+            let kubelet = self::lease(settings, KUBELETS, name).await?;
+            let since = update.status.as_ref().and_then(|status| status.since.as_ref());
+            since.is_some_and(|at| is_proved(&node, kubelet.as_ref(), at.0, settings.ready_for))
+        }
+        None => false,
+    };
+    let pool = aim.pool.clone();
+    let room = |softly| {
+        slots.slots.has_room(&node_name(&node), &pool, softly, cluster.limits, &cluster.unavailable)
+    };
+    let version = |text: Option<&String>| Version(text.map_or("", String::as_str).into());
+    let newest = Config(aim.target.digest);
+    let seen = Seen {
+        now,
+        fresh: true,
+        versions: Versions {
+            slots: slots.version.clone(),
+            lease: lease.as_ref().map(|it| version(it.metadata.resource_version.as_ref())),
+            update: version(update.metadata.resource_version.as_ref()),
+        },
+        slot: slots.slots.of(&node_name(&node)),
+        soft_room: room(true),
+        room: room(false),
+        lease: lease.as_ref().map(|it| node_lease::read(it, &settings.holder)),
+        order,
+        report,
+        cordon: cordon(&node),
+        drained: left.as_ref().is_some_and(Left::is_none),
+        proved,
+        held: held(&node, aim.maintained),
+        wanted: aim.turn.map(|disrupts| Wanted { config: newest, disrupts }),
+        newest,
+        id: Operation(random().map_err(|why| Unread::Failed(unread(why)))?),
+    };
+    Ok(Read { seen, began, node, left, update, lease, slots })
+}
+
+fn unread(why: String) -> Failed {
+    Call::new("get", "random numbers").refused(why)
+}
+
+fn node_name(node: &Node) -> String {
+    node.metadata.name.clone().unwrap_or_default()
+}
+
+/// Whether a drain is what comes next, if the node is cordoned for it.
+fn is_drained(order: &Order) -> bool {
+    order.stage == Stage::Prepare && order.disrupts.drains()
+}
+
+/// How much the node was disrupted, where only the proof is left.
+fn proof_is_due(order: Option<Order>, report: Option<Report>) -> Option<Disrupts> {
+    let (order, report) = (order?, report?);
+    let ended = matches!(report.phase, Phase::Done | Phase::WentBack);
+    (ended && report.operation == order.operation).then_some(order.disrupts)
+}
+
+async fn node(settings: &Settings, name: &str) -> Result<Node, Unread> {
+    let nodes: Api<Node> = Api::all(settings.client.clone());
+    match ask(&settings.metrics, Call::new("get", "nodes"), nodes.get(name)).await {
+        Err(failed) if failed.outcome == CallOutcome::Gone => Err(Unread::Gone),
+        read => Ok(read?),
+    }
+}
+
+async fn lease(settings: &Settings, namespace: &str, name: &str) -> Result<Option<Lease>, Failed> {
+    let leases: Api<Lease> = Api::namespaced(settings.client.clone(), namespace);
+    let call = Call::new("get", "leases").within(namespace);
+    match ask(&settings.metrics, call, leases.get(name)).await {
+        Err(failed) if failed.outcome == CallOutcome::Gone => Ok(None),
+        read => read.map(Some),
+    }
+}
+
+fn random() -> Result<u128, String> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| error.to_string())?;
+    Ok(u128::from_be_bytes(bytes))
+}
+
+/// Whether a node is cordoned for this operation.
+pub(crate) fn is_cordoned_for(node: &Node, operation: Operation) -> bool {
+    cordon(node) == Cordon::Ours(operation)
+}

@@ -1,0 +1,149 @@
+//! The slots of all pools: a ConfigMap in tread's namespace, written only onto the version that
+//! was read.
+
+use crate::settings::Settings;
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Api;
+use kube::api::PostParams;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use tread_kube::api::words::{NAME as TREAD, PART_OF_LABEL};
+use tread_kube::asking::{Call, CallOutcome, Failed, ask};
+use tread_kube::node_lease::{operation_text, parse_operation};
+use tread_model::protocol::{Slot, Slots, Taken, Version};
+
+/// What the ConfigMap is called.
+pub const NAME: &str = "tread-slots";
+/// Its only key.
+const KEY: &str = "slots.json";
+const KIND: &str = "configmaps";
+
+/// A slot, as it is written.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Written {
+    pool: String,
+    operation: String,
+    unavailable: bool,
+}
+
+/// The slots, as they were read.
+#[derive(Debug, Clone)]
+pub struct SlotsObject {
+    /// Who has one: by the node's name.
+    pub slots: Slots<String, String>,
+    /// The version that was read.
+    pub version: Version,
+    object: ConfigMap,
+}
+
+/// Reads the slots. Where nobody made the object yet, it is made: without a slot.
+pub(crate) async fn read(settings: &Settings) -> Result<SlotsObject, Failed> {
+    let api: Api<ConfigMap> = Api::namespaced(settings.client.clone(), &settings.namespace);
+    let call = |verb| Call::new(verb, KIND).within(&settings.namespace);
+    let object = match ask(&settings.metrics, call("get"), api.get(NAME)).await {
+        Err(failed) if failed.outcome == CallOutcome::Gone => {
+            let empty = object(&Slots::default());
+            let params = PostParams::default();
+            ask(&settings.metrics, call("create"), api.create(&params, &empty)).await?
+        }
+        read => read?,
+    };
+    let slots = parse(&object).map_err(|why| call("get").refused(why))?;
+    let version = object.metadata.resource_version.clone().unwrap_or_default();
+    Ok(SlotsObject { slots, version: Version(version.into()), object })
+}
+
+/// Writes the slots onto the version that was read.
+pub(crate) async fn write(
+    settings: &Settings,
+    onto: &SlotsObject,
+    slots: &Slots<String, String>,
+) -> Result<(), Failed> {
+    let api: Api<ConfigMap> = Api::namespaced(settings.client.clone(), &settings.namespace);
+    let call = Call::new("update", KIND).within(&settings.namespace);
+    let ConfigMap { data, binary_data, .. } = object(slots);
+    let metadata = ObjectMeta { managed_fields: None, ..onto.object.metadata.clone() };
+    let next = ConfigMap { metadata, data, binary_data, ..ConfigMap::default() };
+    let params = PostParams::default();
+    ask(&settings.metrics, call, api.replace(NAME, &params, &next)).await?;
+    Ok(())
+}
+
+fn object(slots: &Slots<String, String>) -> ConfigMap {
+    let written = |taken: &Taken<String>| Written {
+        pool: taken.pool.clone(),
+        operation: operation_text(taken.slot.operation),
+        unavailable: taken.slot.unavailable,
+    };
+    let all: BTreeMap<&String, Written> =
+        slots.taken.iter().map(|(node, taken)| (node, written(taken))).collect();
+    let text = serde_json::to_string(&all).unwrap_or_default();
+    ConfigMap {
+        metadata: ObjectMeta {
+            name: Some(NAME.to_owned()),
+            labels: Some(BTreeMap::from([(PART_OF_LABEL.to_owned(), TREAD.to_owned())])),
+            ..ObjectMeta::default()
+        },
+        data: Some(BTreeMap::from([(KEY.to_owned(), text)])),
+        ..ConfigMap::default()
+    }
+}
+
+/// What cannot be read stops everything: a slot that is overlooked is a node too many that is down.
+fn parse(object: &ConfigMap) -> Result<Slots<String, String>, String> {
+    let unreadable = |why: String| {
+        format!(
+            "the slots in the ConfigMap {NAME} cannot be read, so no node is begun: {why}; \
+             mend its key {KEY}, or remove the ConfigMap: nodes that are under way take their \
+             slots again"
+        )
+    };
+    let text = object.data.as_ref().and_then(|data| data.get(KEY));
+    let text = text.ok_or_else(|| unreadable("it has no such key".to_owned()))?;
+    let all: BTreeMap<String, Written> =
+        serde_json::from_str(text).map_err(|error| unreadable(error.to_string()))?;
+    let mut slots = Slots::default();
+    for (node, Written { pool, operation, unavailable }) in all {
+        let operation = parse_operation(&operation)
+            .ok_or_else(|| unreadable(format!("the operation of {node} is none")))?;
+        slots = slots.with(node, pool, Slot { operation, unavailable });
+    }
+    Ok(slots)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tread_model::protocol::Operation;
+
+    #[test]
+    fn slots_are_read_as_they_were_written() {
+        let slot = |unavailable| Slot { operation: Operation(5), unavailable };
+        let slots = Slots::default().with("a".to_owned(), "worker".to_owned(), slot(true)).with(
+            "b".to_owned(),
+            "infra".to_owned(),
+            slot(false),
+        );
+        assert_eq!(parse(&object(&slots)), Ok(slots));
+        assert_eq!(parse(&object(&Slots::default())), Ok(Slots::default()));
+    }
+
+    #[test]
+    fn slots_that_cannot_be_read_are_not_taken_for_none() {
+        let with = |text: &str| {
+            let data = Some(BTreeMap::from([(KEY.to_owned(), text.to_owned())]));
+            parse(&ConfigMap { data, ..ConfigMap::default() })
+        };
+        for bad in [
+            "",
+            "[]",
+            r#"{"a": {}}"#,
+            r#"{"a": {"pool": "p", "operation": "1", "unavailable": true}}"#,
+        ] {
+            assert!(with(bad).unwrap_err().contains("no node is begun"), "{bad}");
+        }
+        assert!(parse(&ConfigMap::default()).is_err());
+    }
+}

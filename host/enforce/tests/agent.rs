@@ -1,0 +1,170 @@
+//! An agent that is played: it takes orders and asks for permits as a real one does, and says
+//! that it did what they let it do.
+
+use crate::fixture::cluster;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use k8s_openapi::jiff::Timestamp;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::task::JoinHandle;
+use tread_enforce::{Aim, Settings, permit};
+use tread_kube::api::NodeUpdate;
+use tread_kube::api::node_update::{UpdateDisrupts, UpdateOrder, UpdatePhase, UpdateStage};
+use tread_kube::node_lease::{operation_text, parse_operation};
+use tread_model::digest::Digest;
+use tread_model::protocol::{
+    Config, Disrupts, Local, Operation, Order, Phase, Question, Stage, What,
+};
+
+/// What an agent did, in which operation.
+pub(crate) type Did = (Operation, What);
+
+pub(crate) struct Agent {
+    pub(crate) node: String,
+    did: Arc<Mutex<Vec<Did>>>,
+    task: JoinHandle<()>,
+}
+
+impl Agent {
+    pub(crate) fn start(settings: Settings, node: &str, aim: Aim) -> Agent {
+        let did = Arc::new(Mutex::new(Vec::new()));
+        let serves = Serves {
+            settings,
+            node: node.to_owned(),
+            aim,
+            local: Local::default(),
+            asked: 0,
+            did: did.clone(),
+        };
+        Agent { node: node.to_owned(), did, task: tokio::spawn(serves.run()) }
+    }
+
+    pub(crate) fn did(&self) -> Vec<Did> {
+        self.did.lock().unwrap().clone()
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+struct Serves {
+    settings: Settings,
+    node: String,
+    aim: Aim,
+    local: Local,
+    asked: u64,
+    did: Arc<Mutex<Vec<Did>>>,
+}
+
+impl Serves {
+    async fn run(mut self) {
+        loop {
+            if let Some(order) = self.order().await {
+                self.local = self.local.hears(&read(&order));
+                if let Some((operation, phase)) = self.local.operation {
+                    self.goes_on(operation, phase, &order).await;
+                }
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    fn api(&self) -> Api<NodeUpdate> {
+        Api::all(self.settings.client.clone())
+    }
+
+    async fn order(&self) -> Option<UpdateOrder> {
+        self.api().get_opt(&self.node).await.ok()??.spec.order
+    }
+
+    async fn goes_on(&mut self, operation: Operation, phase: Phase, order: &UpdateOrder) {
+        if order.operation != operation_text(operation) {
+            return;
+        }
+        let has = match order.disrupts {
+            UpdateDisrupts::Nothing => None,
+            UpdateDisrupts::Softly | UpdateDisrupts::Drain => Some(What::Unit),
+            UpdateDisrupts::Reboot => Some(What::Boot),
+        };
+        match phase {
+            Phase::Waiting if self.may(operation, What::Write).await => {
+                self.becomes(operation, Phase::Begun, order).await;
+            }
+            Phase::Begun => match has {
+                Some(what) if !self.may(operation, what).await => {}
+                _ => self.becomes(operation, Phase::Done, order).await,
+            },
+            _ => self.report(operation, phase, order).await,
+        }
+    }
+
+    async fn may(&mut self, operation: Operation, what: What) -> bool {
+        self.asked += 1;
+        let question = Question { operation, what, number: self.asked };
+        let asked = permit(&self.settings, &self.node, &self.aim, &cluster(9), &question).await;
+        let may = matches!(asked, Ok(Ok(permit)) if !permit.lasts.is_zero());
+        if may {
+            self.did.lock().unwrap().push((operation, what));
+        }
+        may
+    }
+
+    async fn becomes(&mut self, operation: Operation, phase: Phase, order: &UpdateOrder) {
+        self.local.operation = Some((operation, phase));
+        self.report(operation, phase, order).await;
+    }
+
+    async fn report(&self, operation: Operation, phase: Phase, order: &UpdateOrder) {
+        let now = MicroTime(Timestamp::now());
+        let known = self.api().get_status(&self.node).await.ok().and_then(|it| it.status);
+        let known = known.unwrap_or_default();
+        let phase = match phase {
+            Phase::Waiting => UpdatePhase::Waiting,
+            Phase::Begun => UpdatePhase::Begun,
+            Phase::NeedsBoot => UpdatePhase::NeedsBoot,
+            Phase::Done => UpdatePhase::Done,
+            Phase::TurnedBack => UpdatePhase::TurnedBack,
+            Phase::WentBack => UpdatePhase::WentBack,
+            Phase::Degraded => UpdatePhase::Degraded,
+        };
+        let operation = operation_text(operation);
+        if known.operation.as_ref() == Some(&operation) && known.phase == Some(phase) {
+            return;
+        }
+        let mut status = json!({"operation": operation, "phase": phase, "since": now});
+        if phase == UpdatePhase::Done {
+            status["current"] = json!(order.config);
+        }
+        let patch = Patch::Merge(json!({"status": status}));
+        let _ = self.api().patch_status(&self.node, &PatchParams::default(), &patch).await;
+    }
+}
+
+fn read(order: &UpdateOrder) -> Order {
+    Order {
+        operation: parse_operation(&order.operation).unwrap(),
+        config: Config(Digest::parse(&order.config.digest).unwrap()),
+        disrupts: match order.disrupts {
+            UpdateDisrupts::Nothing => Disrupts::Nothing,
+            UpdateDisrupts::Softly => Disrupts::Softly,
+            UpdateDisrupts::Drain => Disrupts::Drain,
+            UpdateDisrupts::Reboot => Disrupts::Reboot,
+        },
+        token: order.token,
+        stage: match order.stage {
+            UpdateStage::Prepare => Stage::Prepare,
+            UpdateStage::Go => Stage::Go,
+            UpdateStage::Withdrawn => Stage::Withdrawn,
+            UpdateStage::Closed => Stage::Closed,
+        },
+        given: order.given,
+        unwell: order.unwell,
+        hands_on: None,
+    }
+}

@@ -1,0 +1,227 @@
+//! A control plane with nodes, and replicas of a controller.
+
+use crate::agent::Agent;
+use crate::judge::Judge;
+use k8s_openapi::api::core::v1::{ConfigMap, Node};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinHandle;
+use tread_enforce::{Aim, Cluster, Ended, Maintained, Settings, Target, Unread, step};
+use tread_kube::api::{NodeUpdate, crds};
+use tread_kube::metrics::Metrics;
+use tread_model::digest::Digest;
+use tread_model::protocol::{Disrupts, Limits, Terms};
+use tread_test_bed::{ControlPlane, Shared, eventually, unique};
+
+static BED: Shared =
+    Shared::new(|| ControlPlane::options().with_scheduler().with_simulated_nodes());
+
+pub(crate) const NEW: Digest = Digest([2; 32]);
+pub(crate) const POOL: &str = "worker";
+
+/// Times that are as those of an installation, but for what a test waits for.
+fn terms() -> Terms {
+    let seconds = Duration::from_secs;
+    Terms {
+        lease: seconds(90),
+        skew: seconds(5),
+        drift: seconds(2),
+        step: seconds(10),
+        boot: seconds(20),
+        pass: seconds(8),
+    }
+}
+
+/// Nodes of one test.
+pub(crate) struct Bed {
+    pub(crate) plane: &'static ControlPlane,
+    pub(crate) client: Client,
+    pub(crate) settings: Settings,
+    pub(crate) nodes: Vec<String>,
+    pub(crate) judge: Judge,
+}
+
+impl Bed {
+    /// So many nodes, of which so many may be down at a time.
+    pub(crate) async fn with(nodes: usize, down: usize) -> Bed {
+        let plane = BED.get().unwrap();
+        let client = plane.client().await.unwrap();
+        define(&client).await;
+        let namespace = plane.namespace("enforce").unwrap();
+        let nodes = plane.create_nodes(&unique("node"), nodes).await.unwrap();
+        let settings = Settings {
+            client: tread_kube::client::client(plane.admin().client_config().await.unwrap())
+                .unwrap(),
+            metrics: Metrics::new(),
+            namespace: namespace.clone(),
+            leases: namespace.clone(),
+            holder: format!("tread/{namespace}"),
+            terms: terms(),
+            ready_for: Duration::from_secs(1),
+        };
+        let judge = Judge::begin(&client, &settings, &nodes, down).await;
+        let bed = Bed { plane, client, settings, nodes, judge };
+        for node in &bed.nodes {
+            bed.make_update(node).await;
+        }
+        bed
+    }
+
+    async fn make_update(&self, name: &str) {
+        let node: Node = self.api().get(name).await.unwrap();
+        let owner =
+            json!({"apiVersion": "v1", "kind": "Node", "name": name, "uid": node.metadata.uid});
+        let update = json!({
+            "apiVersion": "tread.dev/v1alpha1", "kind": "NodeUpdate",
+            "metadata": {"name": name, "ownerReferences": [owner]}, "spec": {"pool": POOL},
+        });
+        let update: NodeUpdate = serde_json::from_value(update).unwrap();
+        self.api::<NodeUpdate>().create(&PostParams::default(), &update).await.unwrap();
+    }
+
+    pub(crate) fn api<K>(&self) -> Api<K>
+    where
+        K: kube::Resource<Scope = k8s_openapi::ClusterResourceScope>,
+        K::DynamicType: Default,
+    {
+        Api::all(self.client.clone())
+    }
+
+    pub(crate) async fn update(&self, node: &str) -> NodeUpdate {
+        self.api().get(node).await.unwrap()
+    }
+
+    pub(crate) async fn node(&self, name: &str) -> Node {
+        self.api().get(name).await.unwrap()
+    }
+
+    pub(crate) async fn patch_node(&self, name: &str, patch: serde_json::Value) {
+        let params = PatchParams::default();
+        self.api::<Node>().patch(name, &params, &Patch::Merge(patch)).await.unwrap();
+    }
+
+    /// That a node gets the new config, if it has it not.
+    pub(crate) async fn aim(&self, node: &str, disrupts: Disrupts) -> Aim {
+        let status = self.update(node).await.status.unwrap_or_default();
+        let has = status.current.is_some_and(|it| it.digest == NEW.to_string());
+        Aim { turn: (!has).then_some(disrupts), ..aim(disrupts) }
+    }
+
+    /// Looks once at a node.
+    pub(crate) async fn step(&self, node: &str, disrupts: Disrupts) -> Result<Ended, Unread> {
+        step(&self.settings, node, &self.aim(node, disrupts).await, &cluster(1)).await
+    }
+
+    /// An agent on each node.
+    pub(crate) fn agents(&self, disrupts: Disrupts) -> Vec<Agent> {
+        let of = |node: &String| Agent::start(self.settings.clone(), node, aim(disrupts));
+        self.nodes.iter().map(of).collect()
+    }
+
+    /// A replica that looks at all nodes again and again, in an order of its own.
+    pub(crate) fn replica(
+        self: &Arc<Bed>,
+        number: usize,
+        disrupts: Disrupts,
+        down: usize,
+    ) -> Replica {
+        let bed = self.clone();
+        let task = tokio::spawn(async move {
+            loop {
+                for at in 0..bed.nodes.len() {
+                    let node = &bed.nodes[(at + number) % bed.nodes.len()];
+                    let aim = bed.aim(node, disrupts).await;
+                    // Others are faster now and then.
+                    let _ = step(&bed.settings, node, &aim, &cluster(down)).await;
+                }
+            }
+        });
+        Replica { task }
+    }
+
+    /// Waits until each node has the new config, and nothing is left of its operation.
+    pub(crate) async fn all_are_done(&self) {
+        for node in &self.nodes {
+            eventually(&format!("{node} has the new config"), async || {
+                let is_done = self.is_done(node).await;
+                is_done.then_some(())
+            })
+            .await;
+        }
+        let slots: Api<ConfigMap> = Api::namespaced(self.client.clone(), &self.settings.namespace);
+        let slots = slots.get(tread_enforce::SLOTS).await.unwrap().data.unwrap();
+        assert_eq!(slots["slots.json"], "{}");
+    }
+
+    async fn is_done(&self, name: &str) -> bool {
+        let leases: Api<k8s_openapi::api::coordination::v1::Lease> =
+            Api::namespaced(self.client.clone(), &self.settings.leases);
+        let lease = leases.get_opt(&format!("node-{name}")).await.unwrap();
+        let aim = self.aim(name, Disrupts::Nothing).await;
+        let node = self.node(name).await;
+        let is_cordoned = node.spec.unwrap_or_default().unschedulable == Some(true);
+        lease.is_none() && aim.turn.is_none() && !is_cordoned && self.slot_is_free(name).await
+    }
+
+    async fn slot_is_free(&self, name: &str) -> bool {
+        let slots: Api<ConfigMap> = Api::namespaced(self.client.clone(), &self.settings.namespace);
+        let data = slots.get(tread_enforce::SLOTS).await.unwrap().data.unwrap();
+        !data["slots.json"].contains(&format!("\"{name}\""))
+    }
+}
+
+impl Drop for Bed {
+    fn drop(&mut self) {
+        // Other tests count nodes that may be down by themselves.
+        let args: Vec<&str> = ["delete", "node", "--wait=false"]
+            .into_iter()
+            .chain(self.nodes.iter().map(String::as_str))
+            .collect();
+        let _ = self.plane.kubectl(&args);
+    }
+}
+
+pub(crate) struct Replica {
+    task: JoinHandle<()>,
+}
+
+impl Drop for Replica {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+pub(crate) fn aim(disrupts: Disrupts) -> Aim {
+    let target = Target { name: "rendered-worker-2".to_owned(), digest: NEW, plan: None };
+    Aim { pool: POOL.to_owned(), target, turn: Some(disrupts), maintained: Maintained::default() }
+}
+
+pub(crate) fn cluster(down: usize) -> Cluster {
+    let limits = Limits { pool: down, all: down, soft: down };
+    Cluster { limits, unavailable: BTreeMap::new() }
+}
+
+async fn define(client: &Client) {
+    let api: Api<CustomResourceDefinition> = Api::all(client.clone());
+    for crd in crds::enforcing() {
+        let name = crd.metadata.name.clone().unwrap();
+        let params = PatchParams::apply("tests").force();
+        api.patch(&name, &params, &Patch::Apply(&crd)).await.unwrap();
+        eventually("the definition is served", async || {
+            let crd = api.get(&name).await.unwrap();
+            let conditions = crd.status?.conditions?;
+            let is_served =
+                conditions.iter().any(|it| it.type_ == "Established" && it.status == "True");
+            is_served.then_some(())
+        })
+        .await;
+    }
+    // The API server knows the path a moment later.
+    let updates: Api<NodeUpdate> = Api::all(client.clone());
+    eventually("NodeUpdates are served", async || updates.get_opt("none").await.ok()).await;
+}

@@ -1,0 +1,91 @@
+//! Nodes get a new config: each by its slot, its Lease, its order and its proof.
+
+use crate::fixture::{Bed, NEW};
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::Api;
+use kube::api::{DeleteParams, PostParams};
+use serde_json::json;
+use std::sync::Arc;
+use tread_enforce::{CORDON_ANNOTATION, Ended};
+use tread_kube::node_lease::operation_text;
+use tread_model::protocol::{Disrupts, HeldBy, Operation, Waits, What};
+use tread_test_bed::eventually;
+
+#[tokio::test]
+async fn a_node_gets_a_config_by_each_kind_of_plan() {
+    for disrupts in [Disrupts::Nothing, Disrupts::Softly, Disrupts::Drain, Disrupts::Reboot] {
+        let bed = Arc::new(Bed::with(1, 1).await);
+        let agents = bed.agents(disrupts);
+        let replica = bed.replica(0, disrupts, 1);
+        bed.all_are_done().await;
+        drop(replica);
+        let did: Vec<What> = agents[0].did().into_iter().map(|(_, what)| what).collect();
+        let expected = match disrupts {
+            Disrupts::Nothing => vec![What::Write],
+            Disrupts::Softly | Disrupts::Drain => vec![What::Write, What::Unit],
+            Disrupts::Reboot => vec![What::Write, What::Boot],
+        };
+        assert_eq!(did, expected, "{disrupts:?}");
+        let status = bed.update(&bed.nodes[0]).await.status.unwrap();
+        assert_eq!(status.current.unwrap().digest, NEW.to_string());
+        bed.judge.holds().await;
+    }
+}
+
+#[tokio::test]
+async fn three_replicas_without_an_election_keep_the_budget() {
+    let bed = Arc::new(Bed::with(4, 1).await);
+    let agents = bed.agents(Disrupts::Reboot);
+    let replicas: Vec<_> = (0..3).map(|number| bed.replica(number, Disrupts::Reboot, 1)).collect();
+    bed.all_are_done().await;
+    drop(replicas);
+    for agent in agents {
+        let boots = agent.did().into_iter().filter(|(_, what)| *what == What::Boot);
+        assert_eq!(boots.count(), 1, "{}", agent.node);
+    }
+    bed.judge.holds().await;
+}
+
+#[tokio::test]
+async fn a_node_that_somebody_else_has_is_left_alone_until_it_is_given_back() {
+    let bed = Arc::new(Bed::with(1, 1).await);
+    let node = bed.nodes[0].clone();
+    let waits = async |expected: Waits| match bed.step(&node, Disrupts::Reboot).await {
+        Ok(Ended::Waits(waits, _)) => assert_eq!(waits, expected),
+        ended => panic!("{ended:?}"),
+    };
+    bed.patch_node(&node, json!({"spec": {"unschedulable": true}})).await;
+    waits(Waits::Held(HeldBy::Cordon)).await;
+    bed.patch_node(&node, json!({"spec": {"unschedulable": null}})).await;
+    let exclude = "remediation.medik8s.io/exclude-from-remediation";
+    bed.patch_node(&node, json!({"metadata": {"labels": {exclude: "true"}}})).await;
+    waits(Waits::Held(HeldBy::Maintenance)).await;
+    bed.patch_node(&node, json!({"metadata": {"labels": {exclude: null}}})).await;
+    let leases: Api<Lease> = Api::namespaced(bed.client.clone(), &bed.settings.leases);
+    let name = format!("node-{node}");
+    let now = k8s_openapi::jiff::Timestamp::now();
+    let lease = json!({
+        "metadata": {"name": name},
+        "spec": {"holderIdentity": "node-maintenance", "leaseDurationSeconds": 3600,
+                 "acquireTime": format!("{now:.6}"), "renewTime": format!("{now:.6}")},
+    });
+    let lease: Lease = serde_json::from_value(lease).unwrap();
+    leases.create(&PostParams::default(), &lease).await.unwrap();
+    waits(Waits::Lease).await;
+    leases.delete(&name, &DeleteParams::default()).await.unwrap();
+    let agents = bed.agents(Disrupts::Reboot);
+    let replica = bed.replica(0, Disrupts::Reboot, 1);
+    bed.all_are_done().await;
+    drop((agents, replica));
+    bed.judge.holds().await;
+}
+
+#[tokio::test]
+async fn a_cordon_without_a_slot_is_not_overlooked() {
+    let bed = Bed::with(1, 1).await;
+    let annotations = json!({CORDON_ANNOTATION: operation_text(Operation(7))});
+    let patch = json!({"metadata": {"annotations": annotations}, "spec": {"unschedulable": true}});
+    bed.patch_node(&bed.nodes[0], patch).await;
+    let broken = eventually("the judge sees it", async || bed.judge.verdict().err()).await;
+    assert!(broken.contains("cordoned without its Lease"), "{broken}");
+}

@@ -1,0 +1,193 @@
+//! What a node is to become, and how far it is.
+
+use super::schemas::{ConditionShape, TimeShape, free_object};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, MicroTime};
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// How many ended operations the status lists.
+pub const LISTED: usize = 10;
+
+/// What a node is to become: written by tread's controllers only.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, CustomResource, KubeSchema)]
+#[kube(
+    group = "tread.dev",
+    version = "v1alpha1",
+    kind = "NodeUpdate",
+    plural = "nodeupdates",
+    shortname = "nup",
+    category = "tread",
+    status = "NodeUpdateStatus",
+    derive = "Default",
+    doc = "What a node is to become, and how far it is. It has the node's name.",
+    printcolumn(name = "Pool", type_ = "string", json_path = ".spec.pool"),
+    printcolumn(
+        name = "Phase",
+        type_ = "string",
+        json_path = ".status.phase",
+        description = "How far the node's agent is with the operation"
+    ),
+    printcolumn(
+        name = "Step",
+        type_ = "string",
+        json_path = ".status.step",
+        description = "What it does now: reload crio.service"
+    ),
+    printcolumn(
+        name = "Config",
+        type_ = "string",
+        json_path = ".status.current.name",
+        description = "The config that the node has"
+    ),
+    printcolumn(name = "Since", type_ = "date", json_path = ".status.since"),
+    printcolumn(name = "Message", type_ = "string", json_path = ".status.message", priority = 1)
+)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeUpdateSpec {
+    /// The pool that the node counts in.
+    pub pool: String,
+    /// What is to be done; nothing as long as nothing was to be done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<UpdateOrder>,
+}
+
+/// One operation on the node.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UpdateOrder {
+    /// Its id: 32 hexadecimal digits, never used again.
+    pub operation: String,
+    /// The config that the node gets.
+    pub config: ConfigName,
+    /// How much that disrupts it.
+    pub disrupts: UpdateDisrupts,
+    /// The transitions of the node's Lease under which this was written.
+    pub token: u32,
+    /// How far it is, for the controllers.
+    pub stage: UpdateStage,
+    /// Whether an agent may have had it.
+    #[serde(default)]
+    pub given: bool,
+    /// Whether an operation before it left the node unwell.
+    #[serde(default)]
+    pub unwell: bool,
+    /// Until when a replica may cordon the node and evict its pods.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<TimeShape>")]
+    pub hands_on: Option<MicroTime>,
+    /// The plan, as its digest covers it, for whoever carries it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "free_object")]
+    pub plan: Option<Value>,
+}
+
+/// A config of a pool.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ConfigName {
+    /// The MachineConfig that was rendered.
+    pub name: String,
+    /// The digest of what it says of a node.
+    pub digest: String,
+}
+
+/// How much an operation disrupts a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum UpdateDisrupts {
+    /// Not at all: it only writes.
+    Nothing,
+    /// Units are told; nothing is drained.
+    Softly,
+    /// The node is drained, and does not boot.
+    Drain,
+    /// The node is drained, and boots.
+    Reboot,
+}
+
+/// How far an order is, for the controllers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum UpdateStage {
+    /// The node is cordoned and drained. No agent is given the order.
+    Prepare,
+    /// The agent carries it out.
+    Go,
+    /// The agent turns back if it has written nothing, and says so.
+    Withdrawn,
+    /// Nothing more comes of it.
+    Closed,
+}
+
+/// How far the node's agent is: its word.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeUpdateStatus {
+    /// The operation that this is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<String>,
+    /// How far it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<UpdatePhase>,
+    /// What is done now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
+    /// Since when, by the node's clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<TimeShape>")]
+    pub since: Option<MicroTime>,
+    /// What an admin has to know, in a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// The config that the node has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub current: Option<ConfigName>,
+    /// Which boot of the node this is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot_id: Option<String>,
+    /// How the last operations ended, the newest first: ten at most.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 10))]
+    pub ended: Vec<EndedOperation>,
+    /// Updated: whether the node has the newest config of its pool.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<ConditionShape>")]
+    pub conditions: Vec<Condition>,
+}
+
+/// How far an agent is with an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum UpdatePhase {
+    /// It has the order, and has written nothing.
+    Waiting,
+    /// It has begun to write, or more.
+    Begun,
+    /// A step failed: the node needs a boot that its plan did not have.
+    NeedsBoot,
+    /// It has the new config, and is well.
+    Done,
+    /// Nothing was written, and nothing will be.
+    TurnedBack,
+    /// It has the old config again, and is well.
+    WentBack,
+    /// It is not well, and nothing more is done by itself.
+    Degraded,
+}
+
+/// How an operation ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EndedOperation {
+    /// Which.
+    pub operation: String,
+    /// The config that the node was to get.
+    pub config: String,
+    /// How.
+    pub phase: UpdatePhase,
+    /// When, by the node's clock.
+    #[schemars(with = "TimeShape")]
+    pub at: MicroTime,
+    /// What an admin had to know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
