@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tread_kube::api::NodeUpdate;
 use tread_kube::asking::{Call, CallOutcome, Failed, PATIENCE, ask, ask_before};
-use tread_kube::node_lease::{operation_text, written};
+use tread_kube::node_lease::{OfNode, Writes, operation_text, written};
 use tread_model::protocol::{Act, Lease, Operation, Order, Slot};
 
 /// Carries one act out. A conflict means that what was read is old.
@@ -66,13 +66,18 @@ async fn release_slot(
     slots::write(settings, &read.slots, &slots).await
 }
 
+fn writes<'a>(settings: &'a Settings, read: &Read, node: &'a OfNode) -> Writes<'a> {
+    let Settings { holder, leases, .. } = settings;
+    Writes { us: holder, node, namespace: leases, now: read.seen.now, reason: None }
+}
+
 fn leases(settings: &Settings) -> Api<LeaseObject> {
     Api::namespaced(settings.client.clone(), &settings.leases)
 }
 
 async fn make_lease(settings: &Settings, read: &Read, lease: &Lease) -> Result<(), Failed> {
     let node = read.of_node();
-    let object = written(lease, &settings.holder, &node, &settings.leases, None);
+    let object = written(lease, writes(settings, read, &node), None);
     let (api, params) = (leases(settings), PostParams::default());
     let call = Call::new("create", "leases").within(&settings.leases);
     ask(&settings.metrics, call, api.create(&params, &object)).await?;
@@ -85,7 +90,7 @@ async fn write_lease(settings: &Settings, read: &Read, lease: &Lease) -> Result<
     let Some(before) = &read.lease else {
         return Err(call.overtaken("the node's Lease was not there when it was read".to_owned()));
     };
-    let object = written(lease, &settings.holder, &node, &settings.leases, Some(before));
+    let object = written(lease, writes(settings, read, &node), Some(before));
     let name = before.metadata.name.clone().unwrap_or_default();
     let (api, params) = (leases(settings), PostParams::default());
     ask(&settings.metrics, call, api.replace(&name, &params, &object)).await?;

@@ -1,6 +1,7 @@
 //! What acts on nodes. It is the only crate that writes nodes, their Leases and their
 //! NodeUpdates: who may do what is decided by `tread_model::protocol`, and carried out here.
 
+pub mod by_hand;
 mod carry;
 pub mod drain;
 mod held;

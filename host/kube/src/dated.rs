@@ -80,6 +80,11 @@ pub fn timestamp(at: Time) -> Timestamp {
     Timestamp::from_microsecond(micros).unwrap_or(Timestamp::MAX)
 }
 
+/// A time for people: in whole seconds.
+pub fn shown(at: Time) -> String {
+    timestamp(Time(Duration::from_secs(at.0.as_secs()))).to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

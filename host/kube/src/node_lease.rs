@@ -6,12 +6,14 @@ use k8s_openapi::api::coordination::v1::{Lease as Object, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, OwnerReference};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use tread_model::protocol::{Holder, Lease, Operation};
+use tread_model::protocol::{Holder, Lease, Operation, Time};
 
 /// Where nodes' Leases are, unless an admin says otherwise.
 pub const NAMESPACE: &str = "medik8s-leases";
 /// On a node's Lease that tread holds: the operation that it is held for.
 pub const OPERATION_ANNOTATION: &str = "tread.dev/operation";
+/// On a node's Lease: why it is held, in words.
+pub const REASON_ANNOTATION: &str = "tread.dev/reason";
 /// The longest name of an object.
 const LONGEST_NAME: usize = 253;
 
@@ -22,6 +24,21 @@ pub struct OfNode {
     pub name: String,
     /// Its UID: the Lease goes with it.
     pub uid: String,
+}
+
+/// Who writes a Lease, of what, and when.
+#[derive(Debug, Clone, Copy)]
+pub struct Writes<'a> {
+    /// The holder.
+    pub us: &'a str,
+    /// The node.
+    pub node: &'a OfNode,
+    /// Where the Lease is.
+    pub namespace: &'a str,
+    /// The API server's time.
+    pub now: Time,
+    /// Why it is held, in words.
+    pub reason: Option<&'a str>,
 }
 
 /// The name of a node's Lease; nothing where it would be too long for one.
@@ -74,33 +91,32 @@ pub fn parse_operation(text: &str) -> Option<Operation> {
 }
 
 /// The object that says this. `before` is what it replaces: what is not tread's in it stays.
-pub fn written(
-    lease: &Lease,
-    us: &str,
-    node: &OfNode,
-    namespace: &str,
-    before: Option<&Object>,
-) -> Object {
+pub fn written(lease: &Lease, by: Writes<'_>, before: Option<&Object>) -> Object {
     let mut object = before.cloned().unwrap_or_default();
+    let earlier = object.spec.take().unwrap_or_default();
+    let transitions = i32::try_from(lease.transitions).unwrap_or(i32::MAX);
+    let is_kept = earlier.holder_identity.as_deref() == Some(by.us)
+        && earlier.lease_transitions == Some(transitions);
     let ObjectMeta { labels, annotations, .. } = &mut object.metadata;
     labels.get_or_insert_default().insert(PART_OF_LABEL.to_owned(), NAME.to_owned());
-    note(annotations.get_or_insert_default(), lease);
+    let annotations = annotations.get_or_insert_default();
+    note(annotations, lease);
+    if let Some(reason) = by.reason {
+        annotations.insert(REASON_ANNOTATION.to_owned(), reason.to_owned());
+    } else if !is_kept {
+        annotations.remove(REASON_ANNOTATION);
+    }
     object.metadata.managed_fields = None;
-    object.metadata.name = name(&node.name);
-    object.metadata.namespace = Some(namespace.to_owned());
-    object.metadata.owner_references = Some(vec![owner(node)]);
-    let earlier = object.spec.take().unwrap_or_default();
-    let at = lease.renewed.map(|at| MicroTime(timestamp(at)));
-    let transitions = i32::try_from(lease.transitions).ok();
-    let is_new = earlier.lease_transitions != transitions
-        || earlier.holder_identity.as_deref() != Some(us)
-        || earlier.acquire_time.is_none();
+    object.metadata.name = name(&by.node.name);
+    object.metadata.namespace = Some(by.namespace.to_owned());
+    object.metadata.owner_references = Some(vec![owner(by.node)]);
+    let acquired = earlier.acquire_time.filter(|_| is_kept);
     object.spec = Some(LeaseSpec {
-        holder_identity: Some(us.to_owned()),
+        holder_identity: Some(by.us.to_owned()),
         lease_duration_seconds: lease.lasts.map(whole_seconds),
-        acquire_time: if is_new { at.clone() } else { earlier.acquire_time },
-        renew_time: at,
-        lease_transitions: transitions.or(Some(i32::MAX)),
+        acquire_time: acquired.or_else(|| Some(MicroTime(timestamp(by.now)))),
+        renew_time: lease.renewed.map(|at| MicroTime(timestamp(at))),
+        lease_transitions: Some(transitions),
         // By which the API server's own controller would choose somebody.
         strategy: None,
         preferred_holder: None,
@@ -139,7 +155,6 @@ fn whole_seconds(lasts: Duration) -> i32 {
 mod tests {
     use super::*;
     use serde_json::json;
-    use tread_model::protocol::Time;
 
     const US: &str = "tread/1";
 
@@ -153,32 +168,40 @@ mod tests {
         Lease { holder: Holder::Us(Some(Operation(7))), transitions: 3, renewed, lasts }
     }
 
+    fn write(lease: &Lease, reason: Option<&str>, before: Option<&Object>) -> Object {
+        let now = Time(Duration::from_secs(1_700_000_100));
+        written(lease, Writes { us: US, node: &node(), namespace: NAMESPACE, now, reason }, before)
+    }
+
     #[test]
     fn a_lease_is_read_as_it_was_written() {
-        let object = written(&ours(), US, &node(), NAMESPACE, None);
+        let object = write(&ours(), None, None);
         assert_eq!(object.metadata.name.as_deref(), Some("node-a"));
         assert_eq!(read(&object, US), ours());
         assert_eq!(read(&object, "tread/2").holder, Holder::Other);
         let claims_nothing = Lease { holder: Holder::Us(None), ..ours() };
-        let object = written(&claims_nothing, US, &node(), NAMESPACE, Some(&object));
+        let object = write(&claims_nothing, None, Some(&object));
         assert_eq!(read(&object, US), claims_nothing);
     }
 
     #[test]
-    fn a_renewal_keeps_when_it_was_acquired_and_what_others_wrote() {
-        let mut first = written(&ours(), US, &node(), NAMESPACE, None);
+    fn a_renewal_keeps_when_and_why_it_was_acquired_and_what_others_wrote() {
+        let mut first = write(&ours(), Some("a disk is changed"), None);
         let labels = first.metadata.labels.get_or_insert_default();
         labels.insert("a".to_owned(), "b".to_owned());
-        let later =
-            Lease { renewed: ours().renewed.map(|at| at.after(Duration::from_secs(9))), ..ours() };
-        let renewed = written(&later, US, &node(), NAMESPACE, Some(&first));
-        assert_eq!(renewed.metadata.labels, first.metadata.labels);
+        let renewed = ours().renewed.map(|at| at.after(Duration::from_secs(9)));
+        let later = Lease { renewed, ..ours() };
         let spec = |object: &Object| object.spec.clone().unwrap();
+        spec(&first).acquire_time.unwrap();
+        first.spec.as_mut().unwrap().acquire_time = Some(MicroTime(timestamp(Time::default())));
+        let renewed = write(&later, None, Some(&first));
+        assert_eq!(renewed.metadata.labels, first.metadata.labels);
+        assert_eq!(renewed.metadata.annotations, first.metadata.annotations);
         assert_eq!(spec(&renewed).acquire_time, spec(&first).acquire_time);
         assert_ne!(spec(&renewed).renew_time, spec(&first).renew_time);
-        let taken = Lease { transitions: 4, ..later };
-        let taken = written(&taken, US, &node(), NAMESPACE, Some(&first));
-        assert_eq!(spec(&taken).acquire_time, spec(&taken).renew_time);
+        let taken = write(&Lease { transitions: 4, ..later }, None, Some(&first));
+        assert_ne!(spec(&taken).acquire_time, spec(&first).acquire_time);
+        assert!(!taken.metadata.annotations.unwrap().contains_key(REASON_ANNOTATION));
     }
 
     #[test]

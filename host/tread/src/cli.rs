@@ -6,6 +6,7 @@ mod unused;
 pub use parse::parse;
 
 use crate::cluster::boot_images::BootImagesArgs;
+use crate::cluster::lease::{self, LeaseCommand};
 use crate::cluster::plans::PlansArgs;
 use crate::cluster::pools::PoolsArgs;
 use crate::manifests::ManifestsArgs;
@@ -32,6 +33,7 @@ Examples:
   tread policies                          who decides, and on what
   tread pools                             which nodes are in which pool, and which stray?
   tread bootimages                        do new nodes boot from images that are too old?
+  tread lease hold node-7 -- ./update     keep everybody else away from a node meanwhile
   tread manifests | kubectl apply -f -    install tread in a cluster
 
 Environment:
@@ -54,6 +56,13 @@ pub enum Command {
     /// Says which images new nodes boot from, and whether they are too old.
     #[command(name = "bootimages")]
     BootImages(BootImagesArgs),
+    /// Says who holds which node, and takes and gives back nodes.
+    #[command(after_help = lease::EXAMPLES)]
+    Lease {
+        /// What to do.
+        #[command(subcommand)]
+        command: LeaseCommand,
+    },
     /// Makes, tests and ships policies, and checks rules that need no code.
     #[command(after_help = tread_authoring::EXAMPLES)]
     Policy {

@@ -3,6 +3,7 @@
 mod beyond;
 pub mod boot_images;
 mod connect;
+pub mod lease;
 mod objects;
 pub mod plans;
 pub mod policies;

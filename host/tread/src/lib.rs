@@ -29,6 +29,9 @@ pub fn run(cli: Cli) -> ExitCode {
     match &cli.command {
         Command::Node { command } => return said(command.run()),
         Command::Agent(args) => return said(args.run()),
+        Command::Lease { command } => {
+            return cluster::lease::run(command).unwrap_or_else(|error| failed(&error));
+        }
         _ => {}
     }
     let mut out = io::BufWriter::new(io::stdout().lock());
@@ -45,7 +48,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Policy { command } => tread_authoring::run(command, &mut out),
         Command::Manifests(args) => manifests::run(args, &mut out),
         Command::Serve(args) => serve::run(args),
-        Command::Node { .. } | Command::Agent(_) => Ok(Exit::Done),
+        Command::Node { .. } | Command::Agent(_) | Command::Lease { .. } => Ok(Exit::Done),
         Command::CompileModule => sandbox::compile_module().map(|()| Exit::Done),
     };
     let done = done.and_then(|exit| {

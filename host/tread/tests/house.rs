@@ -38,6 +38,7 @@ const ARROWS: [(&str, &[&str]); 11] = [
             "tread-authoring",
             "tread-cluster",
             "tread-console",
+            "tread-enforce",
             "tread-engine",
             "tread-front",
             "tread-kube",

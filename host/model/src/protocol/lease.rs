@@ -32,7 +32,7 @@ impl Lease {
     ///
     /// It is dated back by as much as clocks may differ: medik8s takes a Lease at once that
     /// seems to be renewed in the future.
-    pub(super) fn ours(
+    pub fn ours(
         operation: Option<Operation>,
         transitions: u32,
         now: Time,
@@ -68,7 +68,7 @@ impl Lease {
     }
 
     /// How much is left of it.
-    pub(super) fn left(&self, now: Time) -> Duration {
+    pub fn left(&self, now: Time) -> Duration {
         self.ends().map_or(Duration::ZERO, |ends| ends.since(now))
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 /// A time by the clock of the API server: since 1970.
 ///
 /// It comes from the `Date` of an answer. No clock of a replica or of a node is compared with it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(pub Duration);
 
 impl Time {

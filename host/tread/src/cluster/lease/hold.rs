@@ -1,0 +1,97 @@
+//! A command that runs while a node is held.
+
+use anyhow::{Context as _, Result};
+use rustix::process::{Pid, Signal, kill_process};
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Command, ExitCode, ExitStatus};
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::{Instant, sleep_until};
+use tread_console::print::warn;
+use tread_enforce::by_hand::{Hand, NotTaken};
+
+/// How it ends where the command did not run, or not to its end.
+pub(super) const NOT_RUN: u8 = 125;
+
+/// Runs the command, renews the Lease meanwhile, and gives it back.
+pub(super) async fn run(
+    hand: &Hand,
+    node: &str,
+    lasts: Duration,
+    command: &[OsString],
+) -> Result<ExitCode> {
+    let ended = attend(hand, node, lasts, command).await;
+    match hand.release(node).await {
+        Ok(_) => {}
+        // Whoever has it now keeps it.
+        Err(NotTaken::Held(_)) => {}
+        Err(why) => warn(&format!("{node} is held until its Lease ends by itself: {why}")),
+    }
+    ended
+}
+
+async fn attend(
+    hand: &Hand,
+    node: &str,
+    lasts: Duration,
+    command: &[OsString],
+) -> Result<ExitCode> {
+    // A terminal sends its signal to the command too: this program waits for what that does.
+    let mut interrupted = signal(SignalKind::interrupt())?;
+    let mut told = signal(SignalKind::terminate())?;
+    let (program, args) = command.split_first().context("no command")?;
+    let mut child = Command::new(program)
+        .args(args)
+        .spawn()
+        .with_context(|| format!("{} cannot be run", program.display()))?;
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let ends = || {
+        if let Some(pid) = pid {
+            // It may have ended by itself.
+            let _ = kill_process(pid, Signal::TERM);
+        }
+    };
+    let mut ended = tokio::task::spawn_blocking(move || child.wait());
+    let mut lost = std::pin::pin!(lost(hand, node, lasts));
+    let mut is_lost = false;
+    loop {
+        tokio::select! {
+            status = &mut ended => {
+                return Ok(if is_lost { ExitCode::from(NOT_RUN) } else { exit(status??) });
+            }
+            _ = interrupted.recv() => {}
+            _ = told.recv() => ends(),
+            why = &mut lost, if !is_lost => {
+                warn(&format!("{node} is not held any more: {why}; the command is told to end"));
+                is_lost = true;
+                ends();
+            }
+        }
+    }
+}
+
+/// Renews the Lease until that does not work any more before it ends; says why.
+async fn lost(hand: &Hand, node: &str, lasts: Duration) -> String {
+    let mut ends = Instant::now() + lasts;
+    let mut next = Instant::now() + lasts / 3;
+    loop {
+        sleep_until(next).await;
+        let asked = Instant::now();
+        match hand.acquire(node, lasts, None).await {
+            Ok(_) => {
+                ends = asked + lasts;
+                next = asked + lasts / 3;
+            }
+            Err(NotTaken::Held(by)) => return by.to_string(),
+            Err(why) if Instant::now() + lasts / 10 >= ends => return why.to_string(),
+            Err(_) => next = Instant::now() + lasts / 20,
+        }
+    }
+}
+
+/// As the command ended; by a signal as a shell says it.
+fn exit(status: ExitStatus) -> ExitCode {
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+    ExitCode::from(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+}
