@@ -5,11 +5,13 @@
 mod data_url;
 mod fields;
 mod hash;
+mod merge;
 mod unit_text;
 
 pub(crate) use data_url::is_taken as takes_url;
-pub(crate) use fields::{CONFIG, Field, Shape};
+pub(crate) use fields::{CONFIG, Field, Shape, shape_at};
 pub(crate) use hash::fault as hash_fault;
+pub(crate) use merge::merge;
 pub(crate) use unit_text::fault as unit_fault;
 
 /// What to say of a path that is not written in its shortest form.

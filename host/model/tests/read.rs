@@ -211,14 +211,15 @@ fn config_of(text: &str) -> NodeConfig<'static> {
 }
 
 #[test]
-fn no_difference_in_fixed_entries_of_one_key_is_lost() {
-    let disks = |wipe| format!("storage: {{disks: [{{device: /a, wipeTable: {wipe}}}]}}");
-    let both = machine_config("a", "worker", "", &disks(false))
-        + &machine_config("b", "worker", "", &disks(true));
-    let node = config(&[&both]);
-    let each = r#"[{"device":"/a","wipeTable":false},{"device":"/a","wipeTable":true}]"#;
-    assert_eq!(node.fixed[0].value, each);
-    assert_ne!(config(&[&machine_config("b", "worker", "", &disks(true))]).fixed, node.fixed);
+fn fixed_entries_of_one_key_are_merged_as_ignition_merges_them() {
+    let disk = |said| format!("storage: {{disks: [{{device: /a, {said}}}]}}");
+    let of = |name, said| machine_config(name, "worker", "", &disk(said));
+    let below = of("a", "wipeTable: false, partitions: [{number: 1, label: x}]");
+    let node =
+        config(&[&(below + &of("b", "wipeTable: true, partitions: [{number: 1, sizeMiB: 9}]"))]);
+    let one = of("b", "wipeTable: true, partitions: [{number: 1, label: x, sizeMiB: 9}]");
+    assert_eq!(node.fixed, config(&[&one]).fixed);
+    assert_ne!(node.fixed, config(&[&of("b", "wipeTable: true")]).fixed);
 }
 
 #[test]

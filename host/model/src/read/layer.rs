@@ -2,6 +2,7 @@
 
 use super::makeup::Makeup;
 use crate::config::{Fault, File, KernelType, Unit, User};
+use crate::ignition::{Shape, shape_at};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -110,6 +111,11 @@ impl Part {
             Part::Luks => ("storage:luks", "spec.config.storage.luks", Some(&["name"])),
             Part::Raid => ("storage:raid", "spec.config.storage.raid", Some(&["name"])),
         }
+    }
+
+    /// What it holds.
+    pub(super) fn shape(self) -> Shape {
+        shape_at(self.names().1.trim_start_matches("spec.config."))
     }
 
     /// What tells an entry of a list apart.

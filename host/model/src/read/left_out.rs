@@ -77,11 +77,11 @@ impl Walk<'_> {
                 (Shape::Object(fields), Value::Object(map)) => {
                     self.object(map, fields, &path(), &kind());
                 }
-                (Shape::List(fields), Value::Array(items)) => {
+                (Shape::List(of), Value::Array(items)) if !of.fields.is_empty() => {
                     let (path, kind) = (path(), kind());
                     for (index, item) in items.iter_mut().enumerate() {
                         if let Value::Object(map) = item {
-                            self.object(map, fields, &format!("{path}[{index}]"), &kind);
+                            self.object(map, of.fields, &format!("{path}[{index}]"), &kind);
                         }
                     }
                 }

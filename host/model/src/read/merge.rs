@@ -5,9 +5,10 @@ use super::nodes::OneAtEachPath;
 use super::normal;
 use crate::config::{Dropin, Fault, File, Fixed, KernelType, NodeConfig, Unit, User};
 use crate::contents::{DecodeError, Decoder};
-use serde_json::{Map, Value};
+use crate::ignition::{Shape, merge as merge_values, shape_at};
+use serde_json::Value;
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// One node config out of all, the later ones on top of the earlier ones.
 pub(super) fn merge(layers: Vec<Layer>) -> NodeConfig<'static> {
@@ -61,7 +62,7 @@ pub(super) fn merge(layers: Vec<Layer>) -> NodeConfig<'static> {
     node.users = users.into_values().map(finished_user).collect();
     let fixed = fixed.into_iter().filter_map(|(part, values)| {
         let stay = |(number, value)| nodes.staying(part, number, value);
-        finished_part(part, merged(values.into_iter().map(stay).collect()))
+        finished_part(part, merge_values(values.into_iter().map(stay).collect(), part.shape()))
     });
     node.fixed = fixed.collect();
     node.fixed.sort_unstable_by(|a, b| a.field.cmp(&b.field));
@@ -133,54 +134,6 @@ fn put_user(below: &mut LayerUser, above: LayerUser) {
     replace(&mut below.user.password_hash, above.user.password_hash);
     below.rest.extend(above.rest);
     below.user.origin = above.user.origin;
-}
-
-/// What several configs set in one place, the later ones on top: objects field
-/// by field, lists one behind the other, anything else replaced.
-fn merged(values: Vec<Value>) -> Value {
-    let mut objects: BTreeMap<String, Vec<Value>> = BTreeMap::new();
-    let (mut list, mut names) = (Vec::new(), BTreeSet::new());
-    let mut whole = Value::Null;
-    for value in values {
-        // What is replaced by something of another type leaves nothing behind.
-        match (&value, &whole) {
-            (Value::Null, _) => continue,
-            (Value::Object(_), Value::Object(_)) | (Value::Array(_), Value::Array(_)) => {}
-            _ => {
-                objects.clear();
-                list.clear();
-                names.clear();
-            }
-        }
-        whole = match value {
-            Value::Object(fields) => {
-                for (name, value) in fields {
-                    objects.entry(name).or_default().push(value);
-                }
-                Value::Object(Map::new())
-            }
-            Value::Array(items) => {
-                // Names, such as those of groups, form a set: one that an earlier
-                // config has is not added again. What the first config repeats stays.
-                let first = list.is_empty();
-                for item in items {
-                    let is_new = item.as_str().is_none_or(|name| names.insert(name.to_owned()));
-                    if is_new || first {
-                        list.push(item);
-                    }
-                }
-                Value::Array(Vec::new())
-            }
-            other => other,
-        };
-    }
-    match whole {
-        Value::Object(_) => {
-            objects.into_iter().map(|(name, values)| (name, merged(values))).collect()
-        }
-        Value::Array(_) => Value::Array(list),
-        other => other,
-    }
 }
 
 /// The end of the field of a fault that follows from several configs.
@@ -265,6 +218,13 @@ fn finished_unit(LayerUnit { mut unit, mask }: LayerUnit) -> Unit<'static> {
     unit
 }
 
+fn shape_of_a_user() -> Shape {
+    match shape_at("passwd.users") {
+        Shape::List(of) => Shape::Object(of.fields),
+        other => other,
+    }
+}
+
 fn finished_user(LayerUser { mut user, rest }: LayerUser) -> User<'static> {
     normal::ssh_keys(&mut user.ssh_keys);
     let is_default = |name: &str, value: &Value| match name {
@@ -272,7 +232,7 @@ fn finished_user(LayerUser { mut user, rest }: LayerUser) -> User<'static> {
         "shouldExist" => *value == Value::Bool(true),
         _ => false,
     };
-    let Value::Object(mut rest) = merged(rest) else { return user };
+    let Value::Object(mut rest) = merge_values(rest, shape_of_a_user()) else { return user };
     rest.retain(|name, value| !is_default(name, value));
     let rest = normal::prune(&Value::Object(rest));
     user.rest = rest.map_or_else(String::new, |rest| normal::canonical(&rest));
@@ -283,9 +243,7 @@ fn finished_part(part: Part, value: Value) -> Option<Fixed> {
     let (id, field, keys) = part.names();
     let mut value = normal::prune(&value)?;
     if let (Value::Array(entries), Some(_)) = (&mut value, keys) {
-        // Ignition merges the fields of entries with the same key. Here such entries
-        // are kept side by side, in order, so that no difference in any of them is
-        // lost.
+        // Their order means nothing. What has no key is told apart by all that it says.
         let mut by_key: BTreeMap<String, Vec<Value>> = BTreeMap::new();
         for entry in entries.drain(..) {
             let key = part
