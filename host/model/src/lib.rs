@@ -25,6 +25,7 @@ pub mod problem;
 pub mod protocol;
 pub mod read;
 pub mod refuse;
+pub mod rendering;
 pub mod rollout;
 pub mod rules;
 pub mod schema;

@@ -26,6 +26,8 @@ pub use makeup::{Makeup, POOL_KIND};
 pub use merge::TOGETHER;
 pub use side::Side;
 
+pub(crate) use normal::canonical as canonical_json;
+
 use crate::problem::Problems;
 use diagnosing::Order;
 

@@ -182,7 +182,7 @@ pub(super) fn prune(value: &Value) -> Option<Value> {
 }
 
 /// JSON without space, the fields sorted by name.
-pub(super) fn canonical(value: &Value) -> String {
+pub(crate) fn canonical(value: &Value) -> String {
     let mut out = String::new();
     write_canonical(value, &mut out);
     out
