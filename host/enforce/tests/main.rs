@@ -9,6 +9,7 @@
 )]
 
 mod agent;
+mod by_hand;
 mod drains;
 mod fixture;
 mod judge;
