@@ -17,4 +17,4 @@ pub use order::{Target, report};
 pub use reading::{Aim, Cluster, Read, Unread};
 pub use settings::Settings;
 pub use slots::{NAME as SLOTS, SlotsObject};
-pub use step::{Ended, permit, step};
+pub use step::{Ended, forget, permit, step};

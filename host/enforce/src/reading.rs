@@ -79,8 +79,8 @@ pub enum Unread {
     /// The API server's answer.
     #[error(transparent)]
     Failed(#[from] Failed),
-    /// It is not there.
-    #[error("the node is not there any more")]
+    /// It is not there, or was made anew under its name.
+    #[error("the node, or its NodeUpdate, is not there any more")]
     Gone,
     /// Its NodeUpdate says nothing that can be followed.
     #[error("the NodeUpdate cannot be followed: {0}; remove it, and tread makes it anew")]
@@ -107,6 +107,10 @@ pub(crate) async fn read(
     let lease = lease(settings, &settings.leases, &lease_name).await?;
     let slots = slots::read(settings).await?;
     let node = node(settings, name).await?;
+    if !is_of(&update, &node) {
+        // The node was made anew under its name: what was ordered of the one before goes with it.
+        return Err(Unread::Gone);
+    }
     let order = update.spec.order.as_ref().map(order::read).transpose();
     let order = order.map_err(Unread::Unreadable)?;
     let report = update.status.as_ref().and_then(order::report);
@@ -162,6 +166,13 @@ fn node_name(node: &Node) -> String {
     node.metadata.name.clone().unwrap_or_default()
 }
 
+/// Whether a NodeUpdate is this node's, and not that of an earlier one of its name.
+fn is_of(update: &NodeUpdate, node: &Node) -> bool {
+    let owners = update.metadata.owner_references.as_deref().unwrap_or_default();
+    let mut nodes = owners.iter().filter(|owner| owner.kind == "Node");
+    nodes.any(|owner| Some(&owner.uid) == node.metadata.uid.as_ref())
+}
+
 /// Whether a drain is what comes next, if the node is cordoned for it.
 fn is_drained(order: &Order) -> bool {
     order.stage == Stage::Prepare && order.disrupts.drains()
@@ -174,7 +185,7 @@ fn proof_is_due(order: Option<Order>, report: Option<Report>) -> Option<Disrupts
     (ended && report.operation == order.operation).then_some(order.disrupts)
 }
 
-async fn node(settings: &Settings, name: &str) -> Result<Node, Unread> {
+pub(crate) async fn node(settings: &Settings, name: &str) -> Result<Node, Unread> {
     let nodes: Api<Node> = Api::all(settings.client.clone());
     match ask(&settings.metrics, Call::new("get", "nodes"), nodes.get(name)).await {
         Err(failed) if failed.outcome == CallOutcome::Gone => Err(Unread::Gone),

@@ -2,8 +2,9 @@
 
 use crate::carry::carry_out;
 use crate::drain::{self, Blocked};
-use crate::reading::{Aim, Cluster, Read, Unread, read};
+use crate::reading::{Aim, Cluster, Read, Unread, node, read};
 use crate::settings::Settings;
+use crate::slots;
 use tread_kube::asking::CallOutcome;
 use tread_model::protocol::{Act, NotNow, Permit, Question, Waits, next};
 
@@ -65,4 +66,24 @@ pub async fn permit(
 ) -> Result<Result<Permit, NotNow>, Unread> {
     let read = read(settings, node, aim, cluster).await?;
     Ok(tread_model::protocol::permit(&read.seen, question, &settings.terms))
+}
+
+/// Gives the slot of a node back that is not there any more; says whether it had one.
+pub async fn forget(settings: &Settings, name: &str) -> Result<bool, Unread> {
+    for _ in 0..MOST {
+        // The slots first: a node that is made meanwhile under this name changes them.
+        let slots = slots::read(settings).await?;
+        let name = name.to_owned();
+        let Some(slot) = slots.slots.of(&name) else { return Ok(false) };
+        match node(settings, &name).await {
+            Err(Unread::Gone) => {}
+            found => return found.map(|_| false),
+        }
+        let left = slots.slots.clone().without(&name, slot.operation);
+        match slots::write(settings, &slots, &left).await {
+            Err(failed) if failed.outcome == CallOutcome::Conflict => {}
+            written => return Ok(written.map(|()| true)?),
+        }
+    }
+    Ok(false)
 }

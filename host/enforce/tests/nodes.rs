@@ -6,7 +6,7 @@ use kube::Api;
 use kube::api::{DeleteParams, PostParams};
 use serde_json::json;
 use std::sync::Arc;
-use tread_enforce::{CORDON_ANNOTATION, Ended};
+use tread_enforce::{CORDON_ANNOTATION, Ended, Unread, forget};
 use tread_kube::node_lease::operation_text;
 use tread_model::protocol::{Disrupts, HeldBy, Operation, Waits, What};
 use tread_test_bed::eventually;
@@ -88,4 +88,25 @@ async fn a_cordon_without_a_slot_is_not_overlooked() {
     bed.patch_node(&bed.nodes[0], patch).await;
     let broken = eventually("the judge sees it", async || bed.judge.verdict().err()).await;
     assert!(broken.contains("cordoned without its Lease"), "{broken}");
+}
+
+#[tokio::test]
+async fn a_node_that_was_deleted_gives_its_slot_back_and_one_of_its_name_begins_anew() {
+    let bed = Arc::new(Bed::with(2, 1).await);
+    let (first, second) = (bed.nodes[0].clone(), bed.nodes[1].clone());
+    let step = async |node: &str| bed.step(node, Disrupts::Reboot).await;
+    assert!(matches!(step(&first).await, Ok(Ended::Waits(Waits::Agent, _) | Ended::Drains(..))));
+    assert!(matches!(step(&second).await, Ok(Ended::Waits(Waits::Room, _))));
+    assert!(!forget(&bed.settings, &first).await.unwrap(), "it is there");
+    let mut again = bed.node(&first).await;
+    bed.plane.kubectl(&["delete", "node", &first]).unwrap().success().unwrap();
+    assert!(forget(&bed.settings, &first).await.unwrap());
+    assert!(!forget(&bed.settings, &first).await.unwrap(), "it had one slot");
+    // It registers anew, before what was ordered of the one before is collected.
+    again.metadata = serde_json::from_value(json!({"name": first})).unwrap();
+    (again.spec, again.status) = (None, None);
+    bed.plane.create_these_nodes(vec![again]).await.unwrap();
+    assert!(matches!(step(&first).await, Err(Unread::Gone)));
+    assert!(bed.node(&first).await.spec.unwrap_or_default().unschedulable.is_none());
+    assert!(matches!(step(&second).await, Ok(Ended::Waits(Waits::Agent, _) | Ended::Drains(..))));
 }
