@@ -147,7 +147,8 @@ async fn a_command_is_told_to_end_when_its_node_is_taken_away() {
     eventually("the command runs", async || says(&out, "runs")).await;
     // As somebody does who is sure of it.
     let other = json!({"spec": {"holderIdentity": "bob", "leaseDurationSeconds": 3600}});
-    let patch = [&["patch"], &LEASE[..], &["--type=merge", "-p", &other.to_string()]].concat();
+    let other = other.to_string();
+    let patch = [&["patch"], &LEASE[..], &["--type=merge", "-p", &other]].concat();
     cluster.kubectl(&patch);
     eventually("the command is told", async || says(&out, "told")).await;
     assert_eq!(holds.wait().unwrap().code(), Some(125));
