@@ -3,6 +3,7 @@
 
 pub mod by_hand;
 mod carry;
+mod conditions;
 pub mod drain;
 mod held;
 mod order;

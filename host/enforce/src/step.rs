@@ -1,6 +1,7 @@
 //! The next acts for one node, one after the other, until somebody else has to do something.
 
 use crate::carry::carry_out;
+use crate::conditions;
 use crate::drain::{self, Blocked};
 use crate::reading::{Aim, Cluster, Read, Unread, node, read};
 use crate::settings::Settings;
@@ -33,6 +34,13 @@ pub async fn step(
 ) -> Result<Ended, Unread> {
     for _ in 0..MOST {
         let read = read(settings, node, aim, cluster).await?;
+        match conditions::set(settings, &read).await {
+            Ok(false) => {}
+            // What was read of the node is old.
+            Ok(true) => continue,
+            Err(failed) if failed.outcome == CallOutcome::Conflict => continue,
+            Err(failed) => return Err(failed.into()),
+        }
         let act = next(&read.seen, &settings.terms);
         tracing::debug!(node, ?act);
         let read = Box::new(read);

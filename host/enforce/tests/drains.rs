@@ -28,6 +28,15 @@ fn budget(name: &str, labels: &Value, available: usize) -> PodDisruptionBudget {
     serde_json::from_value(json!({"metadata": {"name": name}, "spec": spec})).unwrap()
 }
 
+/// What tread says of a node.
+async fn conditions(bed: &Bed, node: &str) -> Vec<String> {
+    let all = bed.node(node).await.status.unwrap_or_default().conditions.unwrap_or_default();
+    let own = all.into_iter().filter(|it| it.reason.as_deref() == Some("TreadUpdate"));
+    let mut own: Vec<String> = own.map(|it| format!("{}={}", it.type_, it.status)).collect();
+    own.sort();
+    own
+}
+
 #[tokio::test]
 async fn a_pod_that_its_budget_holds_is_named_and_waited_for() {
     let bed = Arc::new(Bed::with(1, 1).await);
@@ -63,12 +72,23 @@ async fn a_pod_that_its_budget_holds_is_named_and_waited_for() {
     assert_eq!(blocked[0].by, Evicted::Never(both));
     assert_eq!(blocked[1].by, Evicted::Blocked(vec!["web".to_owned()]));
     assert!(agents[0].did().is_empty(), "the node is not drained");
+    let says = async || conditions(&bed, &node).await;
+    assert_eq!(says().await, ["DrainInProgress=True", "Drained=False"]);
+    // Nobody takes the order for now.
+    drop(agents);
     for name in ["web", "db-too", "db"] {
         budgets.delete(name, &DeleteParams::default()).await.unwrap();
     }
     let replica = bed.replica(0, Disrupts::Reboot, 1);
+    eventually("it is said that the node is drained", async || {
+        let all = ["DrainInProgress=False", "Drained=True", "MaintenanceInProgress=True"];
+        (says().await == all).then_some(())
+    })
+    .await;
+    let agents = bed.agents(Disrupts::Reboot);
     bed.all_are_done().await;
-    drop(replica);
+    drop((agents, replica));
+    assert!(says().await.is_empty(), "tread takes its own away");
     for name in ["web", "db", "free"] {
         assert!(pods.get_opt(name).await.unwrap().is_none(), "{name}");
     }

@@ -107,7 +107,8 @@ impl Bed {
 
     /// That a node gets the new config, if it has it not.
     pub(crate) async fn aim(&self, node: &str, disrupts: Disrupts) -> Aim {
-        let status = self.update(node).await.status.unwrap_or_default();
+        let update = self.api::<NodeUpdate>().get_opt(node).await.unwrap();
+        let status = update.and_then(|update| update.status).unwrap_or_default();
         let has = status.current.is_some_and(|it| it.digest == NEW.to_string());
         Aim { turn: (!has).then_some(disrupts), ..aim(disrupts) }
     }

@@ -1,0 +1,132 @@
+//! The standard conditions of a node (KEP-5683), by which everybody sees what is done to it.
+
+use crate::held::OWN_REASON;
+use crate::reading::Read;
+use crate::settings::Settings;
+use k8s_openapi::api::core::v1::{Node, NodeCondition};
+use k8s_openapi::jiff::Timestamp;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use tread_kube::asking::{Call, Failed, ask};
+use tread_kube::dated::timestamp;
+use tread_model::protocol::{Cordon, Order, Phase, Seen, Stage};
+
+const PLANNED: &str = "MaintenancePlanned";
+const IN_PROGRESS: &str = "MaintenanceInProgress";
+const DRAINS: &str = "DrainInProgress";
+const DRAINED: &str = "Drained";
+
+/// What a node's conditions are to be, by type: those that tread sets, and whether each is true.
+type Wanted = BTreeMap<&'static str, bool>;
+
+/// Sets a node's conditions as they are to be; says whether any was another one.
+pub(crate) async fn set(settings: &Settings, read: &Read) -> Result<bool, Failed> {
+    let wanted = wanted(&read.seen);
+    let changes = changes(&read.node, &wanted, timestamp(read.seen.now));
+    if changes.is_empty() {
+        return Ok(false);
+    }
+    let patch = Patch::Strategic(json!({
+        "metadata": {
+            "uid": read.node.metadata.uid,
+            // Somebody else may set one of them meanwhile.
+            "resourceVersion": read.node.metadata.resource_version,
+        },
+        "status": {"conditions": changes},
+    }));
+    let api: Api<Node> = Api::all(settings.client.clone());
+    let (name, params) = (read.of_node().name, PatchParams::default());
+    let call = Call::new("patch", "nodes").of_status();
+    ask(&settings.metrics, call, api.patch_status(&name, &params, &patch)).await?;
+    Ok(true)
+}
+
+/// None, but for a node that is drained for an order.
+fn wanted(seen: &Seen) -> Wanted {
+    let Some(order) = seen.order.filter(|order| order.disrupts.drains()) else {
+        return Wanted::new();
+    };
+    let has_slot = seen.slot.is_some_and(|slot| slot.operation == order.operation);
+    let is_cordoned = seen.cordon == Cordon::Ours(order.operation);
+    match order.stage {
+        _ if !has_slot => Wanted::new(),
+        // Somebody else may mend it: it is only said that no pod is on it.
+        _ if has_failed(seen, &order) => Wanted::from([(DRAINED, is_cordoned)]),
+        Stage::Prepare if is_cordoned => Wanted::from([(DRAINS, true), (DRAINED, false)]),
+        Stage::Prepare => Wanted::from([(PLANNED, true)]),
+        Stage::Go => Wanted::from([(DRAINS, false), (DRAINED, true), (IN_PROGRESS, true)]),
+        Stage::Withdrawn | Stage::Closed => Wanted::new(),
+    }
+}
+
+fn has_failed(seen: &Seen, order: &Order) -> bool {
+    let report = seen.report.filter(|report| report.operation == order.operation);
+    report.is_some_and(|report| report.phase == Phase::Degraded)
+}
+
+/// What has to be written: those that are not as they are to be, and those of tread's own that
+/// are not to be there.
+fn changes(node: &Node, wanted: &Wanted, now: Timestamp) -> Vec<Value> {
+    let conditions = node.status.as_ref().and_then(|status| status.conditions.as_deref());
+    let conditions = conditions.unwrap_or_default();
+    let is_own = |it: &&NodeCondition| it.reason.as_deref() == Some(OWN_REASON);
+    let own = || conditions.iter().filter(is_own);
+    let is_wanted = |it: &NodeCondition| wanted.contains_key(it.type_.as_str());
+    let gone = own().filter(|it| !is_wanted(it));
+    let gone = gone.map(|it| json!({"$patch": "delete", "type": it.type_}));
+    let others = wanted.iter().filter_map(|(type_, is_true)| {
+        let status = if *is_true { "True" } else { "False" };
+        let known = own().find(|it| it.type_ == *type_);
+        if known.is_some_and(|it| it.status == status) {
+            return None;
+        }
+        Some(json!({
+            "type": type_,
+            "status": status,
+            "reason": OWN_REASON,
+            "message": "tread updates the node's configuration; see its NodeUpdate",
+            "lastTransitionTime": now,
+            "lastHeartbeatTime": now,
+        }))
+    });
+    gone.chain(others).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(conditions: &[(&str, &str, &str)]) -> Node {
+        let one = |(type_, status, reason): &(&str, &str, &str)| json!({"type": type_, "status": status, "reason": reason});
+        let conditions: Vec<Value> = conditions.iter().map(one).collect();
+        serde_json::from_value(json!({"status": {"conditions": conditions}})).unwrap()
+    }
+
+    #[test]
+    fn only_what_differs_is_written_and_only_treads_own_is_removed() {
+        let says = |node: &Node, wanted: &Wanted| -> Vec<String> {
+            let changes = changes(node, wanted, Timestamp::UNIX_EPOCH);
+            let say = |it: &Value| match it.get("$patch") {
+                Some(_) => format!("-{}", it["type"].as_str().unwrap()),
+                None => {
+                    format!("{}={}", it["type"].as_str().unwrap(), it["status"].as_str().unwrap())
+                }
+            };
+            changes.iter().map(say).collect()
+        };
+        let drains = Wanted::from([(DRAINS, true), (DRAINED, false)]);
+        assert_eq!(says(&node(&[]), &drains), ["DrainInProgress=True", "Drained=False"]);
+        let own = node(&[(DRAINS, "True", OWN_REASON), (DRAINED, "False", OWN_REASON)]);
+        assert!(says(&own, &drains).is_empty());
+        assert_eq!(says(&own, &Wanted::new()), ["-DrainInProgress", "-Drained"]);
+        let drained = Wanted::from([(DRAINED, true)]);
+        assert_eq!(says(&own, &drained), ["-DrainInProgress", "Drained=True"]);
+        // kubectl says that the node is not drained any more: it is what tread says from now on.
+        let others =
+            node(&[(DRAINED, "False", "AdminRequested"), ("Ready", "True", "KubeletReady")]);
+        assert!(says(&others, &Wanted::new()).is_empty());
+        assert_eq!(says(&others, &drained), ["Drained=True"]);
+    }
+}
