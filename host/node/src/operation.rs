@@ -3,6 +3,7 @@
 
 mod act;
 mod anchors;
+mod api_server;
 mod going;
 mod node;
 mod os;
@@ -17,6 +18,7 @@ use crate::permits::{Act, Permit};
 use crate::prepare::Ready;
 use crate::progress::{Phase, Progress, StepState};
 use crate::terms::Asked;
+use api_server::BEFORE_WRITE;
 use going::Going;
 pub use node::{Ended, Node, OperationError, Patience, terms_of};
 use node::{Kept, instead};
@@ -126,7 +128,7 @@ impl Node<'_> {
         mut ready: Ready<'_>,
         os: Option<Due>,
     ) -> Result<Ended, OperationError> {
-        let reached = self.reached().await;
+        let (reached, warning) = self.asked_before(BEFORE_WRITE).await;
         let kept = Kept {
             plan: plan.clone(),
             instead: instead.to_owned(),
@@ -141,6 +143,7 @@ impl Node<'_> {
         ready.record.order = serde_json::to_value(&kept)
             .map_err(|error| OperationError::Foreign(error.to_string()))?;
         let telling = Telling::new(self, Progress::new(id, plan.to, &plan.steps));
+        telling.tell(|it| it.warning = warning.unwrap_or_default());
         telling.phase(Phase::Writing, instead);
         let writes = plan.steps.iter().position(|step| *step == Step::Write);
         telling.tell(|it| writes.iter().for_each(|index| it.begins(*index)));
@@ -157,12 +160,6 @@ impl Node<'_> {
         }
         telling.tell(|it| writes.iter().for_each(|index| it.ends(*index, StepState::Done, "")));
         self.go_on_with(journal).await
-    }
-
-    /// The API server that this node reaches now, where it has one.
-    async fn reached(&self) -> Option<Server> {
-        let server = Server::of(&self.tree, self.terms.api_server.as_deref())?;
-        server.answers().await.then_some(server)
     }
 
     /// Stages everything, and changes names only with a permit that still holds then.
@@ -182,8 +179,11 @@ impl Node<'_> {
             }
         };
         // What was reached long ago says nothing.
-        if asked.elapsed() > RECENTLY && self.reached().await.is_none() {
+        if asked.elapsed() > RECENTLY
+            && let (None, warning) = self.asked_before(BEFORE_WRITE).await
+        {
             journal.note(&Note::Unreached)?;
+            telling.tell(|it| it.warning = warning.unwrap_or_default());
         }
         Ok(journal.place_if(&ready.record, &staged, || permit.holds())?)
     }

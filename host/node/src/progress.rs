@@ -28,6 +28,9 @@ pub struct Progress {
     /// What an admin has to know, in a sentence.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
+    /// What an admin has to know however far it is, in a sentence.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub warning: String,
 }
 
 /// What is being done.
@@ -129,6 +132,7 @@ impl Progress {
             phase: Phase::Writing,
             steps: steps.iter().map(waiting).collect(),
             message: String::new(),
+            warning: String::new(),
         }
     }
 
@@ -141,6 +145,7 @@ impl Progress {
             known.operation == operation && texts.eq(progress.steps.iter().map(|it| &it.step))
         };
         if let Some(known) = known.filter(is_it) {
+            progress.warning = known.warning;
             for (step, known) in progress.steps.iter_mut().zip(known.steps) {
                 (step.started, step.seconds) = (known.started, known.seconds);
             }
@@ -156,6 +161,7 @@ impl Progress {
             phase: Phase::Refused,
             steps: Vec::new(),
             message: tread_model::text::one_line_within(because, 4096).0,
+            warning: String::new(),
         }
     }
 

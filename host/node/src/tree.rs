@@ -107,6 +107,16 @@ impl Tree {
         folder.read(name, most).map_err(failed)
     }
 
+    /// As [`Tree::read`], of a file that may be reached by a link which root owns: as whoever
+    /// runs on this system would open it, but never out of the tree.
+    pub fn read_followed(&self, path: &str, most: u64) -> Result<Option<Vec<u8>>, PathError> {
+        let failed = |error| PathError::io(path, error);
+        let Some((folder, name)) = walk::place_followed(&self.root, path)? else {
+            return Ok(None);
+        };
+        folder.read(&name, most).map_err(failed)
+    }
+
     /// The names in a folder, sorted; none if it is not there.
     pub fn names(&self, path: &str) -> Result<Vec<String>, PathError> {
         let Some(folder) = self.folder(path)? else { return Ok(Vec::new()) };

@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use super::address::of_url;
+use super::kubeconfig::cluster;
 use super::*;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tokio::net::TcpListener;
@@ -19,7 +21,7 @@ fn the_server_of_a_kubeconfig_is_where_the_kubelet_goes() {
         ("api.example.com:6443", None),
     ] {
         let text = format!("apiVersion: v1\nclusters:\n- name: a\n  cluster:\n    server: {url}\n");
-        let found = cluster(&text).and_then(|cluster| address(&cluster.server));
+        let found = cluster(&text).and_then(|cluster| of_url(&cluster.server));
         assert_eq!(found.as_deref(), expected, "{url}");
     }
     assert!(cluster("clusters: []").is_none());
@@ -46,31 +48,38 @@ async fn speaker(says: &'static [u8]) -> String {
 }
 
 fn unknown(address: &str) -> Server {
-    Server { address: address.to_owned(), name: host(address).to_owned(), authority: None }
+    Server {
+        address: address.to_owned(),
+        name: host(address).to_owned(),
+        authority: Authority::Unknown,
+    }
 }
 
 #[tokio::test]
 async fn of_whom_no_authority_is_known_any_answer_counts_and_silence_does_not() {
-    assert!(unknown(&speaker(b"HTTP/1.0 400 Bad Request\r\n\r\n").await).answers().await);
+    let speaks = speaker(b"HTTP/1.0 400 Bad Request\r\n\r\n").await;
+    assert_eq!(unknown(&speaks).answers().await, Ok(()));
     // A proxy without anybody behind it.
     let silent = unknown(&speaker(b"").await);
-    assert!(!silent.answers().await);
-    assert!(!answers_within(Duration::ZERO, || Some(silent.clone())).await);
-    assert!(!answers_within(Duration::ZERO, || None).await);
+    assert!(silent.answers().await.is_err());
+    assert!(answers_within(Duration::ZERO, || Ok(silent.clone())).await.is_err());
+    let none = answers_within(Duration::ZERO, || Err("none".to_owned())).await;
+    assert_eq!(none, Err("none".to_owned()));
     let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    assert!(!unknown(&nobody.to_string()).answers().await);
+    let refused = unknown(&nobody.to_string()).answers().await.unwrap_err();
+    assert!(refused.contains("refused"), "{refused}");
 }
 
-type Authority = CertifiedIssuer<'static, KeyPair>;
+type Issuer = CertifiedIssuer<'static, KeyPair>;
 
-fn an_authority() -> Authority {
+fn an_authority() -> Issuer {
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
 }
 
 /// An API server with a certificate of an authority for a name.
-async fn api_server(authority: &Authority, name: &str) -> String {
+async fn api_server(authority: &Issuer, name: &str) -> String {
     let key = KeyPair::generate().unwrap();
     let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
     let certificate = params.signed_by(&key, authority).unwrap();
@@ -106,27 +115,106 @@ async fn whose_authority_the_kubeconfig_knows_has_to_prove_itself_and_a_proxy_do
             "clusters:\n- name: a\n  cluster:\n    server: https://{address}\n    {authority}\n"
         );
         std::fs::write(kubernetes.join("kubeconfig"), text).unwrap();
-        Server::of(&tree, None).unwrap()
+        Server::of(&tree, None).unwrap().unwrap()
     };
     let right = api_server(&own, "127.0.0.1").await;
     for authority in [&data, &format!("{file}/etc/kubernetes/ca.crt"), &format!("{file}ca.crt")] {
         let server = known(&right, authority);
-        assert!(server.is_known() && server.answers().await, "{authority}");
+        assert!(server.is_known() && server.answers().await.is_ok(), "{authority}");
     }
-    for (what, address) in [
-        ("a proxy with an answer of its own", speaker(b"HTTP/1.0 503 No\r\n\r\n").await),
-        ("a proxy with nobody behind it", speaker(b"").await),
-        ("a server of another authority", api_server(&other, "127.0.0.1").await),
-        ("a server of another name", api_server(&own, "elsewhere.example").await),
+    for (what, address, why) in [
+        (
+            "a proxy with an answer of its own",
+            speaker(b"HTTP/1.0 503 No\r\n\r\n").await,
+            "it does not speak TLS",
+        ),
+        ("a proxy with nobody behind it", speaker(b"").await, ""),
+        (
+            "a server of another authority",
+            api_server(&other, "127.0.0.1").await,
+            "its certificate does not prove that it is 127.0.0.1",
+        ),
+        (
+            "a server of another name",
+            api_server(&own, "elsewhere.example").await,
+            "its certificate does not prove that it is 127.0.0.1",
+        ),
     ] {
-        assert!(!known(&address, &data).answers().await, "{what}");
         // Also where an admin named it.
-        assert!(!Server::of(&tree, Some(&address)).unwrap().answers().await, "{what}");
+        for server in [known(&address, &data), Server::at(&tree, &address)] {
+            let said = server.answers().await.unwrap_err();
+            assert!(said.contains(why), "{what}: {said}");
+        }
     }
     let elsewhere = api_server(&own, "elsewhere.example").await;
     let named = format!("{data}\n    tls-server-name: elsewhere.example");
-    assert!(known(&elsewhere, &named).answers().await);
-    assert!(!known(&right, &format!("{file}missing.crt")).is_known());
+    assert_eq!(known(&elsewhere, &named).answers().await, Ok(()));
+}
+
+/// A tree with a kubeconfig for this server, which is of this authority.
+fn with_kubeconfig(dir: &std::path::Path, address: &str, authority: &str) -> Tree {
+    std::fs::create_dir_all(dir.join("etc/kubernetes/pki")).unwrap();
+    std::fs::create_dir_all(dir.join("var/lib/kubelet")).unwrap();
+    let text = format!(
+        "clusters:\n- name: a\n  cluster:\n    server: https://{address}\n    {authority}\n"
+    );
+    std::fs::write(dir.join("etc/kubernetes/real.conf"), text).unwrap();
+    Tree::open(dir).unwrap()
+}
+
+#[tokio::test]
+async fn a_kubeconfig_and_an_authority_that_are_links_of_root_prove_who_answers() {
+    use std::os::unix::fs::symlink;
+    let (own, other) = (an_authority(), an_authority());
+    let dir = tempfile::tempdir().unwrap();
+    let (right, wrong) =
+        (api_server(&own, "127.0.0.1").await, api_server(&other, "127.0.0.1").await);
+    let path = "certificate-authority: /etc/kubernetes/ca-current.crt";
+    let tree = with_kubeconfig(dir.path(), &right, path);
+    let at = |path: &str| dir.path().join(path);
+    // Absolute and relative ones, one after another, as the kubelet leaves them.
+    symlink("/etc/kubernetes/real.conf", at("etc/kubernetes/next.conf")).unwrap();
+    symlink("../../../etc/kubernetes/next.conf", at("var/lib/kubelet/kubeconfig")).unwrap();
+    symlink("pki/ca.crt", at("etc/kubernetes/ca-current.crt")).unwrap();
+    std::fs::write(at("etc/kubernetes/pki/ca.crt"), own.pem()).unwrap();
+    let server = Server::of(&tree, None).unwrap().unwrap();
+    assert_eq!((server.is_known(), server.answers().await), (true, Ok(())));
+    assert!(Server::at(&tree, &wrong).answers().await.is_err(), "any answer counts");
+}
+
+#[tokio::test]
+async fn what_is_named_and_cannot_be_read_lets_nobody_be_taken_for_the_api_server() {
+    use std::os::unix::fs::{lchown, symlink};
+    let own = an_authority();
+    let speaks = api_server(&own, "127.0.0.1").await;
+    for (what, authority, why) in [
+        ("missing", "certificate-authority: missing.crt", "missing.crt, which /etc/kubernetes"),
+        ("no link of root", "certificate-authority: link.crt", "a link that root does not own"),
+        ("a circle", "certificate-authority: circle.crt", "more than 40 links"),
+        ("a folder", "certificate-authority: /etc", "it is a folder"),
+        ("no PEM", "certificate-authority: /etc/kubernetes/kubeconfig", "has no certificate"),
+        ("no Base64", "certificate-authority-data: '?'", "is no Base64"),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |path: &str| dir.path().join("etc/kubernetes").join(path);
+        let tree = with_kubeconfig(dir.path(), &speaks, authority);
+        symlink("real.conf", at("kubeconfig")).unwrap();
+        symlink("circle.crt", at("circle.crt")).unwrap();
+        symlink("ca.crt", at("link.crt")).unwrap();
+        lchown(at("link.crt"), Some(1000), Some(1000)).unwrap();
+        std::fs::write(at("ca.crt"), own.pem()).unwrap();
+        for server in [Server::of(&tree, None).unwrap().unwrap(), Server::at(&tree, &speaks)] {
+            let said = server.answers().await.unwrap_err();
+            assert!(server.is_known() && said.contains(why), "{what}: {said}");
+        }
+        std::fs::remove_file(at("kubeconfig")).unwrap();
+        lchown(at("real.conf"), Some(1000), Some(1000)).unwrap();
+        symlink("real.conf", at("kubeconfig")).unwrap();
+        lchown(at("kubeconfig"), Some(1000), Some(1000)).unwrap();
+        let said = Server::of(&tree, None).unwrap_err();
+        assert!(said.contains("a link that root does not own"), "{said}");
+        assert!(Server::at(&tree, &speaks).answers().await.is_err());
+    }
 }
 
 #[test]
@@ -165,16 +253,16 @@ fn what_a_kubeconfig_leaves_empty_or_folds_is_read_as_the_kubelet_reads_it() {
         let text =
             format!("clusters:\n- name: a\n  cluster:\n    server: https://api.example\n{rest}");
         std::fs::write(kubernetes.join("kubeconfig"), text).unwrap();
-        Server::of(&tree, None).unwrap()
+        Server::of(&tree, None).unwrap().unwrap()
     };
     let empty = of(
         "    certificate-authority-data: ''\n    tls-server-name: ''\n    certificate-authority: ca.crt\n",
     );
-    assert_eq!(empty.authority.as_deref(), Some(&b"PEM of a file"[..]));
+    assert_eq!(empty.authority, Authority::Known(b"PEM of a file".to_vec()));
     assert_eq!(empty.name, "api.example");
     assert!(!of("    certificate-authority-data: ''\n").is_known());
     assert!(!of("    certificate-authority: ''\n").is_known());
     // Base64 of `PEM of data`, on two lines.
     let folded = of("    certificate-authority-data: |\n      UEVNIG9m\n      IGRhdGE=\n");
-    assert_eq!(folded.authority.as_deref(), Some(&b"PEM of data"[..]));
+    assert_eq!(folded.authority, Authority::Known(b"PEM of data".to_vec()));
 }

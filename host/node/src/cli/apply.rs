@@ -19,7 +19,7 @@ use crate::terms::{LONGEST, Terms};
 use crate::tree::Tree;
 use clap::Args;
 use std::path::PathBuf;
-use tread_model::plan::VerifiablePlan;
+use tread_model::plan::{PlanOutcome, VerifiablePlan};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -93,16 +93,20 @@ impl ApplyArgs {
             // What would forbid it in earnest does so here.
             let manager = Manager::new(BUS, Limits::default());
             let (terminal, of_host) = (Terminal::default(), (&host, &label as &Label<'_>));
-            let alone = (&Alone as &dyn Permits, Terms::default());
+            let alone = (&Alone as &dyn Permits, terms);
             let node = this_node(&tree, of_host, &manager, alone, &terminal);
             let change = blocking(node.would_carry_out(&order))??;
-            show::dry_run(&order.plan, &change)?;
+            let warning = match order.plan.outcome {
+                PlanOutcome::Nothing => None,
+                _ => blocking(node.would_stay_cut_off())?,
+            };
+            show::dry_run(&order.plan, &change, warning.as_deref())?;
             return Ok(WELL);
         }
         let change = change(&tree, &host, &label, &order)?;
         needs_files_only(&change)?;
         if self.dry_run {
-            show::dry_run(&order.plan, &change)?;
+            show::dry_run(&order.plan, &change, None)?;
             return Ok(WELL);
         }
         let journal = Journal::open(&tree)?;

@@ -23,7 +23,11 @@ pub(super) fn line(text: &str) -> io::Result<()> {
 }
 
 /// What would be done.
-pub(super) fn dry_run(plan: &VerifiablePlan, change: &Change<'_>) -> io::Result<()> {
+pub(super) fn dry_run(
+    plan: &VerifiablePlan,
+    change: &Change<'_>,
+    warning: Option<&str>,
+) -> io::Result<()> {
     let steps: Vec<String> = plan.steps.iter().map(ToString::to_string).collect();
     line(&format!(
         "steps: {}",
@@ -42,6 +46,9 @@ pub(super) fn dry_run(plan: &VerifiablePlan, change: &Change<'_>) -> io::Result<
     }
     if plan.steps.contains(&Step::Drain) {
         line("drain and uncordon are not done here: --no-drain says that somebody else does")?;
+    }
+    if let Some(warning) = warning {
+        line(&format!("warning: {warning}"))?;
     }
     line("nothing was changed")
 }
@@ -72,6 +79,9 @@ impl Reporter for Terminal {
 
 fn lines(progress: &Progress) -> Vec<String> {
     let mut lines = Vec::new();
+    if !progress.warning.is_empty() {
+        lines.push(format!("warning: {}", progress.warning));
+    }
     for step in &progress.steps {
         let state = match step.state {
             StepState::Waiting => continue,

@@ -83,8 +83,10 @@ impl Going<'_> {
         self.telling.phase(Phase::Proving, &self.why_it_booted());
         match self.proof().await? {
             Ok(()) => {
-                if let Some(address) = self.cut_off_from().await {
-                    return self.gone_back_from(&address).await;
+                if let Some(why) = self.cut_off().await {
+                    // As it came: by units, or by a boot.
+                    let by_units = !self.was_booted();
+                    return self.goes_back(&why, by_units).await;
                 }
                 if missing.is_some() {
                     return self.waits().await;
@@ -131,32 +133,31 @@ impl Going<'_> {
         self.back().await
     }
 
-    /// The API server that was reached before and is not any more, if it is so.
-    async fn cut_off_from(&self) -> Option<String> {
+    /// Why the node has to go back since it is cut off from an API server that it reached
+    /// before, if it is so.
+    async fn cut_off(&self) -> Option<String> {
         let Kept { reached, proven, terms, .. } = &self.kept;
         let address =
             reached.clone().filter(|_| !self.standing.notes.contains(&Note::Unreached))?;
         // By which authority it is known is read anew: the config may have brought another one.
         let server = || {
-            let server = Server::of(&self.node.tree, Some(&address));
-            server.filter(|server| server.is_known() || !proven)
+            let server = Server::at(&self.node.tree, &address);
+            match server.is_known() || !proven {
+                true => Ok(server),
+                false => {
+                    Err("no kubeconfig names the authority of its certificate any more".to_owned())
+                }
+            }
         };
-        if answers_within(Duration::ZERO, server).await {
+        if answers_within(Duration::ZERO, server).await.is_ok() {
             return None;
         }
         self.telling.message(&format!("waiting for the API server at {address}"));
-        let limit = Duration::from_secs(terms.cut_off);
-        (!answers_within(limit, server).await).then_some(address)
-    }
-
-    /// Goes back from a config that cut the node off: as it came, by units or by a boot.
-    async fn gone_back_from(self, address: &str) -> Result<Ended, OperationError> {
-        let seconds = self.kept.terms.cut_off;
-        let why = format!(
-            "the API server at {address} was reached before, and for {seconds} s after the last step it was not"
-        );
-        let by_units = !self.was_booted();
-        self.goes_back(&why, by_units).await
+        let seconds = terms.cut_off;
+        let why = answers_within(Duration::from_secs(seconds), server).await.err()?;
+        Some(format!(
+            "the API server at {address} was reached before, and for {seconds} s after the last step it was not: {why}"
+        ))
     }
 
     /// Tells the units of the plan what is there again, and proves that the node is well.

@@ -96,54 +96,128 @@ pub(super) fn reach(
     path: &str,
     told: &mut dyn FnMut(&Folder, &str),
 ) -> Result<Reached, PathError> {
-    let mut ahead: VecDeque<String> = names(path)?.into_iter().map(str::to_owned).collect();
-    // The folders from the root to where the walk is: `..` in a link goes back in it.
-    let mut way = vec![root.clone()];
-    let mut links = 0;
-    while let Some(name) = ahead.pop_front() {
-        let here = way.last().unwrap_or(root).clone();
-        if !matches!(name.as_str(), "" | "." | "..") {
-            told(&here, &name);
+    let names: Vec<&str> = names(path)?;
+    let mut walk = Walk::from(root, path);
+    let missing = walk.along(&names, told)?;
+    Ok(Reached { folder: walk.here(), missing })
+}
+
+/// The folder in which a path ends and its name there, once the links of root are followed that
+/// stand under the last name; nothing if it is not there.
+pub(super) fn place_followed(
+    root: &Folder,
+    path: &str,
+) -> Result<Option<(Folder, String)>, PathError> {
+    let (folder, name) = split(path)?;
+    let mut walk = Walk::from(root, path);
+    let (mut folder, mut name) = (folder.to_owned(), name.to_owned());
+    loop {
+        let names: Vec<&str> = folder.split('/').collect();
+        if !walk.along(&names, &mut |_, _| {})?.is_empty() {
+            return Ok(None);
         }
-        match name.as_str() {
-            "" | "." => continue,
-            ".." => {
-                if way.len() > 1 {
-                    way.pop();
+        let here = walk.here();
+        match step(&here, &name, path)? {
+            Step::Missing => return Ok(None),
+            Step::Folder(_) | Step::Else(_) => return Ok(Some((here, name))),
+            Step::Link(target) => {
+                walk.link(&target)?;
+                let (before, last) = target.rsplit_once('/').unwrap_or(("", &target));
+                if matches!(last, "" | "." | "..") {
+                    return Err(no_way(&here, &name, path, "a link to a folder"));
                 }
-                continue;
+                (folder, name) = (before.to_owned(), last.to_owned());
             }
-            name => match step(&here, name, path)? {
-                Step::Folder(folder) => way.push(folder),
-                Step::Missing => {
-                    let rest = ahead.into_iter().filter(|name| !matches!(name.as_str(), "" | "."));
-                    let missing: Vec<String> =
-                        std::iter::once(name.to_owned()).chain(rest).collect();
-                    return match missing.iter().any(|name| name == "..") {
-                        true => Err(PathError::io(path, io::ErrorKind::NotFound.into())),
-                        false => Ok(Reached { folder: here, missing }),
-                    };
-                }
-                Step::Link(target) => {
-                    links += 1;
-                    if links > MOST_LINKS {
-                        return Err(PathError::Circle { path: path.to_owned() });
-                    }
-                    if target.starts_with('/') {
-                        way.truncate(1);
-                    }
-                    target.split('/').rev().for_each(|name| ahead.push_front(name.to_owned()));
-                }
-            },
         }
     }
-    Ok(Reached { folder: way.pop().unwrap_or_else(|| root.clone()), missing: Vec::new() })
+}
+
+/// A walk from the root.
+struct Walk<'w> {
+    root: &'w Folder,
+    /// The folders from the root to where the walk is: `..` in a link goes back in it.
+    way: Vec<Folder>,
+    links: usize,
+    /// What is walked to, for an error.
+    path: &'w str,
+}
+
+impl<'w> Walk<'w> {
+    fn from(root: &'w Folder, path: &'w str) -> Walk<'w> {
+        Walk { root, way: vec![root.clone()], links: 0, path }
+    }
+
+    /// Where it is.
+    fn here(&self) -> Folder {
+        self.way.last().unwrap_or(self.root).clone()
+    }
+
+    /// A link is followed.
+    fn link(&mut self, target: &str) -> Result<(), PathError> {
+        self.links += 1;
+        if self.links > MOST_LINKS {
+            return Err(PathError::Circle { path: self.path.to_owned() });
+        }
+        if target.starts_with('/') {
+            self.way.truncate(1);
+        }
+        Ok(())
+    }
+
+    /// Goes on through folders, and through what links among them say, as far as they are
+    /// there; returns the names that are not.
+    fn along(
+        &mut self,
+        names: &[&str],
+        told: &mut dyn FnMut(&Folder, &str),
+    ) -> Result<Vec<String>, PathError> {
+        let mut ahead: VecDeque<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        while let Some(name) = ahead.pop_front() {
+            let here = self.here();
+            if !matches!(name.as_str(), "" | "." | "..") {
+                told(&here, &name);
+            }
+            match name.as_str() {
+                "" | "." => continue,
+                ".." => {
+                    if self.way.len() > 1 {
+                        self.way.pop();
+                    }
+                    continue;
+                }
+                name => match step(&here, name, self.path)? {
+                    Step::Folder(folder) => self.way.push(folder),
+                    Step::Missing => {
+                        let rest =
+                            ahead.into_iter().filter(|name| !matches!(name.as_str(), "" | "."));
+                        let missing: Vec<String> =
+                            std::iter::once(name.to_owned()).chain(rest).collect();
+                        return match missing.iter().any(|name| name == "..") {
+                            true => Err(PathError::io(self.path, io::ErrorKind::NotFound.into())),
+                            false => Ok(missing),
+                        };
+                    }
+                    Step::Link(target) => {
+                        self.link(&target)?;
+                        target.split('/').rev().for_each(|name| ahead.push_front(name.to_owned()));
+                    }
+                    Step::Else(what) => return Err(no_way(&here, name, self.path, what)),
+                },
+            }
+        }
+        Ok(Vec::new())
+    }
+}
+
+fn no_way(here: &Folder, name: &str, path: &str, what: &'static str) -> PathError {
+    PathError::NoWay { path: path.to_owned(), at: here.path_of(name), what }
 }
 
 enum Step {
     Folder(Folder),
     Link(String),
     Missing,
+    Else(&'static str),
 }
 
 /// What stands under one name: opened before it is looked at, so that nobody can put
@@ -157,21 +231,17 @@ fn step(here: &Folder, name: &str, path: &str) -> Result<Step, PathError> {
         Err(errno) => return Err(failed(errno)),
     };
     let stat = rustix::fs::fstat(&found).map_err(failed)?;
-    let no_way = |what| {
-        let at = here.path_of(name);
-        Err(PathError::NoWay { path: path.to_owned(), at, what })
-    };
     match Kind::of_mode(stat.st_mode) {
         Kind::Folder => Ok(Step::Folder(here.below(name, found))),
         Kind::Link if stat.st_uid == 0 || stat.st_uid == rustix::process::geteuid().as_raw() => {
             let target = rustix::fs::readlinkat(&found, "", Vec::new()).map_err(failed)?;
             match target.into_string() {
                 Ok(target) => Ok(Step::Link(target)),
-                Err(_) => no_way("a link whose target is not valid text"),
+                Err(_) => Err(no_way(here, name, path, "a link whose target is not valid text")),
             }
         }
-        Kind::Link => no_way("a link that root does not own"),
-        Kind::File => no_way("a file"),
-        Kind::Other => no_way("neither a folder nor a link"),
+        Kind::Link => Err(no_way(here, name, path, "a link that root does not own")),
+        Kind::File => Ok(Step::Else("a file")),
+        Kind::Other => Ok(Step::Else("neither a folder nor a link")),
     }
 }

@@ -46,3 +46,22 @@ fn to_resume_in_a_terminal_goes_on_when_that_is_closed() {
     };
     bed.machine.wait_for("nothing to go on with", nothing).unwrap();
 }
+
+#[test]
+fn a_dry_run_and_the_status_name_an_api_server_that_is_not_reached() {
+    let bed = Bed::with("one", |machine| machine);
+    let agent = bed.agent();
+    bed.adopt("one");
+    agent.kill();
+    bed.put_files("one", "two", &reload());
+    let named = ["--api-server", "127.0.0.1:1"];
+    let words = |more: &[&'static str]| [&APPLY[..], &named, more].concat();
+    let dry = bed.machine.run_well(words(&["--dry-run"])).unwrap();
+    let says = "the API server at 127.0.0.1:1 is not reached now (Connection refused";
+    assert!(dry.contains(says), "{dry}");
+    let said = bed.machine.run_well(words(&[])).unwrap();
+    let says = "the API server at 127.0.0.1:1 was not reached before the first write";
+    assert!(said.contains(says), "{said}");
+    let status = bed.machine.run_well([PROGRAM, "node", "status"]).unwrap();
+    assert!(status.contains(says), "{status}");
+}

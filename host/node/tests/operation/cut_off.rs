@@ -57,6 +57,7 @@ fn a_config_that_cuts_the_node_off_is_gone_back_from_by_the_same_units() {
     assert!(because.contains("was reached before, and for 1 s"), "{because}");
     assert_eq!(bed.text("/etc/a.conf").as_deref(), Some("one"));
     assert_eq!(bed.log(), ["start one", "reload two", "reload one"]);
+    assert_eq!(bed.progress().warning, "");
     assert_eq!(bed.machine.boots().len(), 1);
     assert_eq!(bed.go_on().unwrap(), Ended::Nothing, "it is not tried again");
 }
@@ -89,6 +90,14 @@ fn an_api_server_that_comes_again_in_time_is_waited_for() {
 fn an_api_server_that_was_not_reached_before_is_not_missed() {
     let bed = bed(|_| false);
     assert_eq!(bed.carry_out(&config("two"), &reload()).unwrap(), Ended::Done);
+    let warning = bed.progress().warning;
+    assert!(warning.contains("was not reached before the first write"), "{warning}");
+    assert!(warning.contains("will not go back"), "{warning}");
+    // It is about one operation.
+    let mut bed = bed;
+    bed.terms.api_server = None;
+    assert_eq!(bed.carry_out(&config("three"), &reload()).unwrap(), Ended::Done);
+    assert_eq!(bed.progress().warning, "");
 }
 
 /// Of which the kubelet's kubeconfig knows the authority; once the machine's file says
@@ -132,8 +141,11 @@ fn the_answer_of_a_proxy_in_the_place_of_the_api_server_is_none() {
     );
     let machine = Machine::build()
         .file("/etc/kubernetes/ca.crt", authority.pem())
-        .file("/etc/kubernetes/kubeconfig", kubeconfig);
+        .file("/etc/kubernetes/real.conf", kubeconfig);
     let mut bed = Bed::of(machine, "one", &unit_with("/bin/true"), &config("one"));
+    // As a kubelet may have it.
+    let kubeconfig = bed.machine.disk().join("etc/kubernetes/kubeconfig");
+    std::os::unix::fs::symlink("/etc/kubernetes/real.conf", kubeconfig).unwrap();
     bed.terms.cut_off = 1;
     let (disk, acceptor) = (bed.machine.disk(), TlsAcceptor::from(Arc::new(tls)));
     std::thread::spawn(move || {
