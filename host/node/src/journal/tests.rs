@@ -112,9 +112,12 @@ fn ready(tree: &Tree) -> Ready<'static> {
 
 /// Writes as far as the witness lets it; whether all of it was written.
 fn write(bed: &Bed, witness: Arc<dyn crate::tree::Witness>) -> bool {
-    let Ready { record, new } = ready(&bed.tree());
+    write_ready(bed, &ready(&bed.tree()), witness)
+}
+
+fn write_ready(bed: &Bed, ready: &Ready<'_>, witness: Arc<dyn crate::tree::Witness>) -> bool {
     let Ok(journal) = Journal::open(&bed.witnessed(witness)) else { return false };
-    journal.write(&record, &new).is_ok()
+    journal.write(&ready.record, &ready.new).is_ok()
 }
 
 /// What a system does at boot.

@@ -7,6 +7,7 @@ use tread_model::plan::{Step, VerifiablePlan};
 use tread_node::agent::confinement::MOUNTS;
 use tread_node::change::Adopt;
 use tread_node::documents::{Document, Documents, digest};
+use tread_node::operation_unit::UNIT;
 use tread_node::orders::{Does, Given};
 use tread_node::progress::{Phase, Progress};
 use tread_node::terms::Terms;
@@ -18,9 +19,9 @@ pub(crate) struct Bed {
     orders: Cell<u32>,
 }
 
-/// The unit that these configs are about: it says in its log what it read when. A reload
+/// The unit of the machine that these configs are about: it says in its log what it read when. A reload
 /// lasts while there is a file `/var/hold`.
-const UNIT: &str = "[Service]\n\
+const A_SERVICE: &str = "[Service]\n\
     Type=notify\n\
     NotifyAccess=all\n\
     ExecStart=/bin/sh -c 'echo start $(cat /etc/a.conf) >> /var/a.log; systemd-notify --ready; exec sleep infinity'\n\
@@ -107,7 +108,8 @@ impl Drop for Agent<'_> {
 impl Bed {
     /// A machine with the unit, and a file that says this.
     pub(crate) fn with(word: &str, more: impl FnOnce(Builder) -> Builder) -> Bed {
-        let builder = Machine::build().unit_at_boot("a.service", UNIT).file("/etc/a.conf", word);
+        let builder =
+            Machine::build().unit_at_boot("a.service", A_SERVICE).file("/etc/a.conf", word);
         let builder = builder.file(CONFINE, include_str!("confine.sh"));
         let machine = more(builder).make().unwrap();
         // A machine has a /tmp of its own, and the tests may be built below the other one.
@@ -118,6 +120,34 @@ impl Bed {
         machine.wait_until_running().unwrap();
         machine.run_well(["mkdir", "-p", "/var/lib/tread"]).unwrap();
         Bed { machine, orders: Cell::new(0) }
+    }
+
+    /// A machine whose node has the config with this word, and which no agent serves any more.
+    pub(crate) fn adopted(word: &str) -> Bed {
+        let bed = Bed::with(word, |machine| machine);
+        let agent = bed.agent();
+        bed.adopt(word);
+        agent.kill();
+        bed
+    }
+
+    /// Has an order carried out as far as its reload, which lasts until [`Bed::let_go`], and the
+    /// agent killed then; what the order is called.
+    pub(crate) fn held_in_its_reload(&self, agent: Agent<'_>) -> String {
+        self.adopt("one");
+        self.hold();
+        let id = self.apply("one", "two", &reload(), Terms::default());
+        self.logs("reload two");
+        agent.kill();
+        id
+    }
+
+    /// The same, with what carries it out stopped too.
+    pub(crate) fn stopped_in_its_reload(&self, agent: Agent<'_>) -> String {
+        let id = self.held_in_its_reload(agent);
+        self.machine.run_well(["systemctl", "stop", UNIT]).unwrap();
+        assert!(!self.runs(UNIT));
+        id
     }
 
     /// The words that run something confined: with all that an agent is given, and no more.

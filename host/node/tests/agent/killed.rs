@@ -38,10 +38,7 @@ fn killed_at_any_time_an_operation_ends_with_one_reload_more_at_most_and_no_boot
 #[test]
 fn admins_killed_while_they_hand_over_leave_nothing_in_the_way_of_the_next_one() {
     const ADMINS: u64 = 12;
-    let bed = Bed::with("one", |machine| machine);
-    let agent = bed.agent();
-    bed.adopt("one");
-    agent.kill();
+    let bed = Bed::adopted("one");
     let apply = || {
         let there = bed.text("/etc/a.conf").unwrap();
         let next = if there == "one" { "two" } else { "one" };

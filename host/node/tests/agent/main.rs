@@ -73,12 +73,7 @@ fn an_agent_ends_when_it_is_told_to() {
 #[test]
 fn the_death_of_the_agent_interrupts_nothing_and_the_next_one_takes_nothing_twice() {
     let bed = Bed::with("one", |machine| machine);
-    let agent = bed.agent();
-    bed.adopt("one");
-    bed.hold();
-    let id = bed.apply("one", "two", &reload(), Terms::default());
-    bed.logs("reload two");
-    agent.kill();
+    let id = bed.held_in_its_reload(bed.agent());
     bed.let_go();
     bed.reaches(&id, Phase::Done);
     let _next = bed.agent();
@@ -124,10 +119,7 @@ fn an_operation_whose_process_is_killed_goes_on_by_itself() {
 
 #[test]
 fn what_disrupts_waits_for_the_agent_and_goes_on_once_one_is_there() {
-    let bed = Bed::with("one", |machine| machine);
-    let agent = bed.agent();
-    bed.adopt("one");
-    agent.kill();
+    let bed = Bed::adopted("one");
     let terms = Terms { permits: Asked::Agent, ..Terms::default() };
     // An admin hands it over while no agent is there.
     let program = "/var/lib/tread/bin/current/tread";
@@ -182,10 +174,7 @@ fn an_order_that_cannot_be_carried_out_is_refused_with_the_reason_and_the_next_o
 
 #[test]
 fn an_admin_who_leaves_the_terminal_does_not_stop_what_was_begun() {
-    let bed = Bed::with("one", |machine| machine);
-    let agent = bed.agent();
-    bed.adopt("one");
-    agent.kill();
+    let bed = Bed::adopted("one");
     bed.put_files("one", "two", &reload());
     bed.hold();
     let mut admin = bed.machine.command(bed::APPLY).unwrap().spawn().unwrap();

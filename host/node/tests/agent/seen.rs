@@ -4,14 +4,10 @@ use crate::bed::{APPLY, Bed, PROGRAM, reload};
 use std::process::Stdio;
 use tread_node::operation_unit::UNIT;
 use tread_node::progress::Phase;
-use tread_node::terms::Terms;
 
 #[test]
 fn what_is_refused_is_told_once() {
-    let bed = Bed::with("one", |machine| machine);
-    let agent = bed.agent();
-    bed.adopt("one");
-    agent.kill();
+    let bed = Bed::adopted("one");
     bed.put_files("six", "two", &reload());
     let said = bed.machine.run(APPLY).unwrap();
     assert_eq!(said.status, Some(1));
@@ -25,14 +21,7 @@ fn what_is_refused_is_told_once() {
 #[test]
 fn to_resume_in_a_terminal_goes_on_when_that_is_closed() {
     let bed = Bed::with("one", |machine| machine);
-    let agent = bed.agent();
-    bed.adopt("one");
-    bed.hold();
-    let id = bed.apply("one", "two", &reload(), Terms::default());
-    bed.logs("reload two");
-    agent.kill();
-    bed.machine.run_well(["systemctl", "stop", UNIT]).unwrap();
-    assert!(!bed.runs(UNIT));
+    let id = bed.stopped_in_its_reload(bed.agent());
     let mut admin = bed.machine.command([PROGRAM, "node", "resume"]).unwrap();
     let mut admin = admin.stdout(Stdio::null()).spawn().unwrap();
     bed.machine.wait_for("the unit", || bed.runs(UNIT)).unwrap();
@@ -49,10 +38,7 @@ fn to_resume_in_a_terminal_goes_on_when_that_is_closed() {
 
 #[test]
 fn a_dry_run_and_the_status_name_an_api_server_that_is_not_reached() {
-    let bed = Bed::with("one", |machine| machine);
-    let agent = bed.agent();
-    bed.adopt("one");
-    agent.kill();
+    let bed = Bed::adopted("one");
     bed.put_files("one", "two", &reload());
     let named = ["--api-server", "127.0.0.1:1"];
     let words = |more: &[&'static str]| [&APPLY[..], &named, more].concat();

@@ -2,7 +2,6 @@
 
 use crate::bed::{Bed, reload};
 use std::process::{Child, Output, Stdio};
-use tread_node::operation_unit::UNIT;
 use tread_node::orders::Does;
 use tread_node::progress::Phase;
 use tread_node::terms::Terms;
@@ -10,13 +9,7 @@ use tread_node::terms::Terms;
 #[test]
 fn a_refused_order_does_not_hide_what_stands() {
     let bed = Bed::with("one", |machine| machine);
-    let agent = bed.agent();
-    bed.adopt("one");
-    bed.hold();
-    let stands = bed.apply("one", "two", &reload(), Terms::default());
-    bed.logs("reload two");
-    agent.kill();
-    bed.machine.run_well(["systemctl", "stop", UNIT]).unwrap();
+    let stands = bed.stopped_in_its_reload(bed.agent());
     let root = bed.machine.root().unwrap();
     std::fs::write(root.join("var/other.json"), "{").unwrap();
     let current = "/var/lib/tread/bin/current/tread";
@@ -34,10 +27,7 @@ fn a_refused_order_does_not_hide_what_stands() {
 
 #[test]
 fn of_admins_who_apply_at_the_same_instant_one_does_and_the_others_are_told_what_goes_on() {
-    let bed = Bed::with("one", |machine| machine);
-    let agent = bed.agent();
-    bed.adopt("one");
-    agent.kill();
+    let bed = Bed::adopted("one");
     bed.put_files("one", "two", &reload());
     bed.hold();
     let apply = || {

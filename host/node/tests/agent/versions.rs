@@ -20,19 +20,13 @@ fn another(bed: &Bed) -> String {
 #[test]
 fn an_operation_is_finished_by_the_program_that_began_it_and_the_next_one_is_by_the_new_one() {
     let bed = Bed::with("one", |machine| machine);
-    let agent = bed.agent();
-    bed.adopt("one");
     let current = || {
         let path = "/var/lib/tread/bin/current";
         bed.machine.run_well(["readlink", path]).unwrap().trim().to_owned()
     };
-    let first = current();
-    bed.hold();
-    let id = bed.apply("one", "two", &reload(), Terms::default());
-    bed.logs("reload two");
     // The agent is upgraded, and somebody stops what goes on.
-    agent.kill();
-    bed.machine.run_well(["systemctl", "stop", UNIT]).unwrap();
+    let id = bed.stopped_in_its_reload(bed.agent());
+    let first = current();
     let program = another(&bed);
     let agent = bed.agent_with(&program);
     bed.machine.wait_for("the operation to go on", || bed.runs(UNIT)).unwrap();
@@ -58,13 +52,7 @@ fn an_operation_is_finished_by_the_program_that_began_it_and_the_next_one_is_by_
 #[test]
 fn an_older_version_touches_nothing_of_a_newer_ones_operation_and_names_the_version() {
     let bed = Bed::with("one", |machine| machine);
-    let agent = bed.agent();
-    bed.adopt("one");
-    bed.hold();
-    bed.apply("one", "two", &reload(), Terms::default());
-    bed.logs("reload two");
-    agent.kill();
-    bed.machine.run_well(["systemctl", "stop", UNIT]).unwrap();
+    bed.stopped_in_its_reload(bed.agent());
     let record = bed.machine.disk().join(STATE.trim_start_matches('/')).join("operation/record");
     let text = std::fs::read_to_string(&record).unwrap();
     let newer = text.replacen("tread.dev/journal/v1", "tread.dev/journal/v2", 1);

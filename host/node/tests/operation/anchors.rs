@@ -7,8 +7,10 @@ use tread_node::operation::Ended;
 use tread_test_machine::{End, Machine};
 
 const UPDATE: &str = "#!/bin/sh\ncat /etc/pki/ca-trust/source/anchors/a.pem > /etc/trusted\n";
-const CRIO: &str = "[Service]\n\
-    ExecStart=/bin/sh -c 'grep -q bad /etc/a.conf && exit 1; cat /etc/trusted >> /var/read; echo >> /var/read; exec sleep infinity'\n";
+/// Who waits for it knows that it has read what it trusts.
+const CRIO: &str = "[Service]\nType=notify\nNotifyAccess=all\n\
+    ExecStart=/bin/sh -c 'grep -q bad /etc/a.conf && exit 1; cat /etc/trusted >> /var/read; echo >> /var/read; \
+    systemd-notify --ready; exec sleep infinity'\n";
 
 fn config(word: &str) -> Documents {
     let anchor = format!(
@@ -36,7 +38,8 @@ fn a_boot_finds_new_anchors_trusted_also_where_the_host_does_not_see_to_that_its
     assert_eq!(bed.go_on().unwrap(), Ended::Done);
     assert_eq!(bed.text("/etc/trusted").as_deref(), Some("two"));
     assert_eq!(bed.machine.boots().len(), 2);
-    bed.terms.proof = 5;
+    // Long enough to see that the old one is well again.
+    bed.terms.proof = 20;
     // The old anchors are trusted again where the node goes back.
     assert_eq!(bed.until_it_boots(&config("bad"), &planned), End::Reboot);
     bed.boot();

@@ -83,6 +83,8 @@ fn what_is_settled_at_boot_is_read_by_systemd_once_and_holds_the_boot_up_no_long
     bed.machine.cut_power().unwrap();
     bed.boot();
     assert_eq!(bed.text("/etc/a.conf").as_deref(), Some("one"));
+    // What was said last may be on its way into the journal.
+    bed.machine.run_well(["journalctl", "--sync"]).unwrap();
     let said = |of: &str| bed.machine.run_well(["journalctl", "-b", "-o", "cat", of]).unwrap();
     let settled = said("_SYSTEMD_UNIT=tread-settle.service");
     assert!(settled.contains("settled: the old config is whole again"), "{settled}");

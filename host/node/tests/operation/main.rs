@@ -9,6 +9,7 @@
 
 mod anchors;
 mod away;
+mod carrying;
 mod crashes;
 #[path = "../support/cut.rs"]
 mod cut;

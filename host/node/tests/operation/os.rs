@@ -21,9 +21,9 @@ const FINALIZE: &str = "[Unit]\nAfter=stand-in-boot.service\n\
     [Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/true\n\
     ExecStop=/usr/libexec/stand-in finalize\n";
 
-/// It does not come up where the file says so.
-const CRIO: &str = "[Service]\n\
-    ExecStart=/bin/sh -c 'grep -q bad /etc/a.conf && exit 1; exec sleep infinity'\n";
+/// It does not come up where the file says so, not even for a moment.
+const CRIO: &str = "[Service]\nType=notify\nNotifyAccess=all\n\
+    ExecStart=/bin/sh -c 'grep -q bad /etc/a.conf && exit 1; systemd-notify --ready; exec sleep infinity'\n";
 
 const OLD: &str = "a.example/os@sha256:old";
 const NEW: &str = "a.example/os@sha256:new";
@@ -62,10 +62,7 @@ struct Os {
 
 impl Os {
     fn with(programs: &[&str], config: &Documents) -> Os {
-        let mut bed = Bed::of(host(programs), "one", &unit_with("/bin/true"), config);
-        bed.terms.proof = 5;
-        bed.patience.os.look = Duration::from_secs(2);
-        Os { bed }
+        Os { bed: Bed::of(host(programs), "one", &unit_with("/bin/true"), config) }
     }
 
     fn fault(&self, words: &str) {
@@ -165,8 +162,9 @@ fn what_cannot_be_staged_goes_back_without_a_boot_and_without_telling_any_unit()
 #[test]
 fn a_new_image_with_which_the_node_is_not_well_goes_back_with_its_files_by_one_more_boot() {
     for programs in [&["rpm-ostree"][..], &["bootc", "ostree"]] {
-        let os = Os::with(programs, &config("one", OLD, &[]));
-        // The unit of this config does not come up.
+        let mut os = Os::with(programs, &config("one", OLD, &[]));
+        // The unit of this config does not come up: long enough to see that the old one does.
+        os.bed.terms.proof = 20;
         let ended = os.bed.until_it_boots(&config("bad", NEW, &[]), &PLANNED);
         assert_eq!(ended, End::Reboot);
         os.bed.boot();
@@ -314,7 +312,7 @@ fn what_this_host_cannot_do_is_refused_before_the_first_write() {
 
 #[test]
 fn a_tool_that_hangs_or_says_what_nobody_can_read_changes_nothing() {
-    let os = Os::with(&["rpm-ostree"], &config("one", OLD, &[]));
+    let mut os = Os::with(&["rpm-ostree"], &config("one", OLD, &[]));
     for (fault, says) in [
         ("invalid", "said what cannot be read"),
         ("huge", "it said more than 16 MiB"),
@@ -322,6 +320,9 @@ fn a_tool_that_hangs_or_says_what_nobody_can_read_changes_nothing() {
         ("hang", "it was not done within 2 s"),
     ] {
         os.fault(fault);
+        if fault == "hang" {
+            os.bed.patience.os.look = Duration::from_secs(2);
+        }
         let error = os.bed.carry_out(&config("two", NEW, &[]), &PLANNED).unwrap_err().to_string();
         assert!(error.contains(says), "{fault}: {error}");
         assert_eq!((os.is_staged(), os.file().as_str()), (false, "one"));

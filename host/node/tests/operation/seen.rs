@@ -1,6 +1,7 @@
 //! What an admin sees in a terminal, and nobody else.
 
-use crate::node::{Bed, NoBoot, config, unit_with};
+use crate::carrying::NoBoot;
+use crate::node::{Bed, config, unit_with};
 use crate::reload;
 use crate::watched::{PROGRAM, adopted};
 

@@ -83,6 +83,13 @@ fn the_idle_watch_of_a_typical_node_is_not_woken() {
     let seconds = std::env::var("TREAD_IDLE_SECONDS").ok().and_then(|it| it.parse().ok());
     let seconds = seconds.unwrap_or(5);
     let woken = || watcher(&bed, "voluntary_ctxt_switches");
+    // What it told first was not the last that it had to do.
+    let quiet = || {
+        let before = woken();
+        std::thread::sleep(Duration::from_millis(500));
+        woken() == before
+    };
+    bed.machine.wait_for("the watch to be idle", quiet).unwrap();
     let before = woken();
     // How often it is woken in a time is what is asked here: there is nothing to wait for.
     std::thread::sleep(Duration::from_secs(seconds));

@@ -37,9 +37,10 @@ async fn a_unit_that_runs_is_reloaded_and_restarted_with_few_calls() {
     let outcome = manager.unit_step(Ask::Reload, "good.service", PATIENCE).await.unwrap();
     assert_eq!((outcome, notes(&machine).as_str()), (done(Ask::Reload), "reloaded\n"));
     // Its path, what it is, two kinds of signals, to be told them, the job, and how it is
-    // after it and at the end. A change that systemd tells of costs one more look.
+    // after it and at the end. Each change that systemd tells of costs one more look, and how
+    // many it tells of apart depends on how busy the machine is.
     let calls = manager.calls() - calls;
-    assert!((8..=10).contains(&calls), "{calls} calls");
+    assert!((8..=20).contains(&calls), "{calls} calls");
 
     let outcome = manager.unit_step(Ask::Restart, "good.service", PATIENCE).await.unwrap();
     assert_eq!((outcome, notes(&machine).as_str()), (done(Ask::Restart), "started\n"));

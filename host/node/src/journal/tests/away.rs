@@ -84,9 +84,9 @@ fn a_mount_that_is_not_there_keeps_nothing_else_from_settling_and_is_settled_onc
         assert_eq!(bed.names(STATE), ["lock"], "{at}");
         // What could not be found is swept by the next operation there.
         let next = prepare(&bed.tree(), "2", vec![file("/home/core/changed", "next")], &no_label);
-        let Ready { record, new } = next.unwrap();
-        journal.write(&record, &new).unwrap();
-        journal.finish().unwrap();
+        drop(journal);
+        assert!(write_ready(&bed, &next.unwrap(), Arc::new(crate::tree::Unwatched)), "{at}");
+        Journal::open(&bed.tree()).unwrap().finish().unwrap();
         assert_eq!(bed.names("/home"), ["core"], "{at}");
     }
     assert!(waited > 10, "{waited}");
@@ -130,8 +130,7 @@ fn two_mounts() -> (Bed, Mounted) {
 fn write_both(bed: &Bed, witness: Arc<dyn Witness>) -> bool {
     let mut ready = prepare(&bed.tree(), "1", on_both(), &no_label).unwrap();
     ready.record.order = serde_json::json!({"steps": []});
-    let Ok(journal) = Journal::open(&bed.witnessed(witness)) else { return false };
-    journal.write(&ready.record, &ready.new).is_ok()
+    write_ready(bed, &ready, witness)
 }
 
 /// From this change of the disk on there is no room for anything new: what is added to a file
