@@ -17,6 +17,7 @@ mod status;
 mod system;
 mod watch;
 mod words;
+mod written;
 
 pub use agent::{AGENT_EXAMPLES, AgentArgs};
 pub use error::NodeError;

@@ -108,6 +108,19 @@ pub struct Settled {
     pub changed: bool,
     /// The paths that somebody else changed, and that were left as they are.
     pub left: Vec<String>,
+    /// The new names that were to go, and that a mount covers which came since: nobody sees
+    /// whether they are there.
+    pub covered: Vec<String>,
+}
+
+impl Settled {
+    /// What to do about names that a mount covers, if there are any.
+    pub fn covered(&self) -> Option<String> {
+        let listed = tread_model::text::listed(&self.covered, 10);
+        (!self.covered.is_empty()).then(|| {
+            format!("a mount that came since covers {listed}: unmount it, and remove what was written there if it is there")
+        })
+    }
 }
 
 impl Journal {
@@ -232,7 +245,7 @@ impl Journal {
         }
         let direction = standing.direction();
         let (record, were_staged) = (&standing.record, standing.notes.contains(&Note::Staged));
-        let Resolved { changed, left, away } = match direction {
+        let Resolved { changed, left, covered, away } = match direction {
             Direction::Forward => back::forward(&self.tree, record, were_staged)?,
             Direction::Undone | Direction::Back => back::back(&self.tree, record, were_staged)?,
         };
@@ -248,7 +261,7 @@ impl Journal {
             // Nothing follows from it, once its names are right.
             self.finish()?;
         }
-        Ok(Some(Settled { direction, changed, left }))
+        Ok(Some(Settled { direction, changed, left, covered }))
     }
 
     /// Takes a committed operation back: every name is what it was before. It stands until

@@ -3,11 +3,11 @@
 
 mod act;
 mod anchors;
-mod api_server;
 mod going;
 mod node;
 mod os;
 mod prove;
+mod reached;
 mod telling;
 
 use crate::api_server::Server;
@@ -18,17 +18,30 @@ use crate::permits::{Act, Permit};
 use crate::prepare::Ready;
 use crate::progress::{Phase, Progress, StepState};
 use crate::terms::Asked;
-use api_server::BEFORE_WRITE;
-use going::Going;
+use going::{Going, with};
 pub use node::{Ended, Node, OperationError, Patience, terms_of};
 use node::{Kept, instead};
 pub use os::drift_of_os;
+use reached::BEFORE_WRITE;
 use std::time::{Duration, Instant};
 use telling::Telling;
 use tread_model::plan::{PlanOutcome, Step, VerifiablePlan};
 
 /// For how long it counts that an API server was reached.
 const RECENTLY: Duration = Duration::from_secs(60);
+
+/// Drain and uncordon are a controller's: whoever carries a plan out with them is told that it
+/// was done, or need not be.
+pub(crate) fn needs_nobody_else(
+    plan: &VerifiablePlan,
+    drained: bool,
+) -> Result<(), OperationError> {
+    let is_of_others = |step: &Step| matches!(step, Step::Drain | Step::Uncordon);
+    match !drained && plan.steps.iter().any(is_of_others) {
+        true => Err(OperationError::Drain),
+        false => Ok(()),
+    }
+}
 
 /// Whether all that differs is in files: the tree of another system has nothing else.
 pub(crate) fn needs_files_only(change: &Change<'_>) -> Result<(), OperationError> {
@@ -60,9 +73,7 @@ impl Node<'_> {
             journal.finish()?;
             return Ok(Ended::Done);
         }
-        if plan.steps.contains(&Step::Drain) && !drained {
-            return Err(OperationError::Drain);
-        }
+        needs_nobody_else(plan, drained)?;
         let always = VerifiablePlan::always_allowed(plan.from, plan.to);
         let (plan, why) = match self.is_able(plan, &config).await {
             // Never a shorter one. Where somebody else gave the order, it goes back to that one.
@@ -215,12 +226,13 @@ impl Node<'_> {
         let telling = Telling::new(self, progress);
         let Some(settled) = settled else { return Ok(Ended::Nothing) };
         if settled.direction == Direction::Undone {
-            let because = "it was cut short before anything took effect".to_owned();
+            let because = with("it was cut short before anything took effect", settled.covered());
             telling.phase(Phase::WentBack, &because);
             return Ok(Ended::WentBack { because });
         }
         let boot = self.boot()?;
-        let going = Going { node: self, journal, standing, kept, boot, telling };
+        let covered = settled.covered();
+        let going = Going { node: self, journal, standing, kept, boot, telling, covered };
         match settled.direction {
             Direction::Back => going.back().await,
             Direction::Forward | Direction::Undone if settled.left.is_empty() => {

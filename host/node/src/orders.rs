@@ -182,7 +182,12 @@ impl Handed {
         let put = || {
             let owner = Owner { mode: 0o600, ..self.0.own_stat()?.owner };
             self.0.remove_own(&given.id)?;
-            self.0.create(&given.id, &serde_json::to_vec(given)?, owner, &[])
+            let created = self.0.create(&given.id, &serde_json::to_vec(given)?, owner, &[]);
+            if created.is_err() {
+                // Half of one is none: as where the disk is full.
+                self.0.remove(&given.id)?;
+            }
+            created
         };
         put().map_err(|error: io::Error| PathError::io(self.0.path(), error))
     }
@@ -321,6 +326,31 @@ mod tests {
         assert!(handed.get("two").unwrap_err().to_string().contains("give it again"));
         handed.forget_all().unwrap();
         assert!(handed.get("one").is_err());
+    }
+
+    /// The disk is full in the middle of whatever is created.
+    struct Full;
+
+    impl crate::tree::Witness for Full {
+        fn before(&self, _: &crate::tree::Syscall<'_>) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn after(&self, syscall: &crate::tree::Syscall<'_>) -> io::Result<()> {
+            match syscall {
+                crate::tree::Syscall::Create { .. } => Err(io::ErrorKind::StorageFull.into()),
+                _ => Ok(()),
+            }
+        }
+    }
+
+    #[test]
+    fn an_order_for_which_there_is_no_room_is_not_listed() {
+        let dir = tempfile::tempdir().unwrap();
+        let tree = Tree::witnessed(dir.path(), std::sync::Arc::new(Full)).unwrap();
+        let handed = Handed::of(&tree).unwrap();
+        assert!(handed.put(&Given::new("one", Does::Resume)).is_err());
+        assert!(Handed::ids(&tree).unwrap().is_empty());
     }
 
     #[test]

@@ -75,7 +75,7 @@ fn a_dry_run_accepts_nothing_for_good() {
     assert!(shown.status.success(), "{shown:?}");
     assert!(String::from_utf8_lossy(&shown.stdout).contains("change /etc/a"), "{shown:?}");
     assert_eq!(bed.applied(), before);
-    let applied = bed.apply(&one, &two, &["--accept-drift", "accepted"]);
+    let applied = bed.apply(&one, &two, &["--accept-drift", "accepted", "--no-drain"]);
     assert!(applied.status.success(), "{applied:?}");
 }
 
@@ -116,7 +116,7 @@ fn a_dropin_goes_where_the_folder_of_its_unit_leads() {
                "storage":"#,
         );
     }
-    let applied = bed.apply(&one, &unit, &[]);
+    let applied = bed.apply(&one, &unit, &["--no-drain"]);
     assert!(applied.status.success(), "{applied:?}");
     let root = bed.0.path().join("root/etc");
     assert!(root.join("elsewhere/10.conf").is_file());
@@ -228,4 +228,79 @@ fn a_disk_without_any_room_keeps_nothing_from_being_settled() {
     assert!(settled.status.success(), "{settled:?}");
     assert!(String::from_utf8_lossy(&settled.stdout).contains("the old config is whole"));
     assert!(!root.join("var/lib/tread/node/operation").exists() && !root.join("etc/b").exists());
+}
+
+#[test]
+fn a_plan_that_drains_is_carried_out_on_another_tree_only_where_somebody_says_that_it_may() {
+    let (one, two) = (config("one", ""), config("two", ""));
+    let bed = Bed::with(&one);
+    let before = bed.applied();
+    let refused = bed.apply(&one, &two, &[]);
+    let error = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    assert!(error.contains("say so: --no-drain"), "{error}");
+    assert_eq!(std::fs::read_to_string(bed.0.path().join("root/etc/a")).unwrap(), "one");
+    assert_eq!(bed.applied(), before);
+    let applied = bed.apply(&one, &two, &["--no-drain"]);
+    assert!(applied.status.success(), "{applied:?}");
+    // tread's own files are no names of the config's.
+    let said = String::from_utf8_lossy(&applied.stdout).into_owned();
+    assert!(said.contains("written: 1 name; no unit was told"), "{said}");
+    let more = two.0.first().unwrap().text.replace(
+        r#"{"path": "/etc/a","#,
+        r#"{"path": "/etc/b", "contents": {"source": "data:,b"}}, {"path": "/etc/a","#,
+    );
+    let text = more.replace("data:,two", "data:,three");
+    let three = Documents(vec![Document { name: "config".to_owned(), text }]);
+    let shown = bed.apply(&two, &three, &["--no-drain", "--dry-run"]);
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(shown.contains("  add /etc/b") && !shown.contains("/var/lib/tread"), "{shown}");
+    let applied = bed.apply(&two, &three, &["--no-drain"]);
+    let said = String::from_utf8_lossy(&applied.stdout).into_owned();
+    assert!(said.contains("written: 2 names; no unit was told"), "{said}");
+}
+
+#[test]
+fn what_was_written_into_another_tree_is_the_last_operation_of_that_system() {
+    let (one, two) = (config("one", ""), config("two", ""));
+    let bed = Bed::with(&one);
+    let status = || String::from_utf8(bed.node("status", &[]).stdout).unwrap();
+    assert!(status().contains("(done)"), "that it was adopted: {}", status());
+    assert!(bed.apply(&one, &two, &["--no-drain"]).status.success());
+    let said = status();
+    assert!(said.contains("(done)") && said.contains("  write done"), "{said}");
+    assert!(said.contains("the next boot of this system brings the rest"), "{said}");
+    assert!(!said.contains("settle"), "{said}");
+    let refused = bed.apply(&one, &two, &["--no-drain"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(status().contains("(done)"), "an order that was not begun hides nothing");
+}
+
+#[test]
+fn what_was_cut_short_in_another_tree_is_shown_with_how_it_is_settled() {
+    use std::os::unix::process::ExitStatusExt as _;
+    let (one, two) = (config("one", ""), config("two", ""));
+    let bed = Bed::with(&one);
+    let root = bed.0.path().join("root");
+    let status = || String::from_utf8(bed.node("status", &[]).stdout).unwrap();
+    let settle = format!("tread node settle --root {}", root.display());
+    let text = two.0.first().unwrap().text.replace("data:,two", &"x".repeat(100_000));
+    let text = text.replace("\"source\": \"", "\"source\": \"data:,");
+    let large = Documents(vec![Document { name: "config".to_owned(), text }]);
+    assert!(bed.apply(&one, &large, &["--no-drain", "--dry-run"]).status.success());
+    // The kernel kills whoever writes a file as large as that one: it is staged after the record.
+    let killed = Command::new("sh")
+        .current_dir(bed.0.path())
+        .args(["-c", "ulimit -c 0; ulimit -f 64; exec \"$@\"", "sh"])
+        .args([env!("CARGO_BIN_EXE_tread-node"), "node", "apply", "--no-drain"])
+        .args(["--config", "next.json", "--plan", "plan.json", "--root"])
+        .arg(&root)
+        .output()
+        .unwrap();
+    assert!(killed.status.signal().is_some(), "{killed:?}");
+    let said = status();
+    assert!(said.contains("(writing)") && said.contains(&settle), "{said}");
+    assert!(bed.node("settle", &[]).status.success());
+    let said = status();
+    assert!(said.contains("(went back)") && !said.contains(&settle), "{said}");
 }

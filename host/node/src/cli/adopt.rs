@@ -4,7 +4,7 @@ use super::check::of_the_system;
 use super::error::NodeError;
 use super::follow::by_the_unit;
 use super::system::{RootArgs, WELL};
-use super::{files, show};
+use super::{files, show, written};
 use crate::change::{Adopt, adopt};
 use crate::drift::Drift;
 use crate::journal::Journal;
@@ -70,12 +70,10 @@ impl AdoptArgs {
                 return Ok(ended);
             }
         } else {
-            let journal = Journal::open(&tree)?;
             if self.give_up {
-                journal.give_up()?;
+                Journal::open(&tree)?.give_up()?;
             }
-            journal.write(&adoption.ready.record, &adoption.ready.new)?;
-            journal.finish()?;
+            written::write(&tree, (adoption.config, &[]), &adoption.ready)?;
         }
         show::line("adopted: the next plan begins at this config")?;
         Ok(WELL)

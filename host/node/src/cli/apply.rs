@@ -4,13 +4,12 @@ use super::error::NodeError;
 use super::follow::by_the_unit;
 use super::show::Terminal;
 use super::system::{BUS, RootArgs, WELL, blocking, this_node};
-use super::{files, show};
+use super::{files, show, written};
 use crate::applied::Applied;
 use crate::boot_units;
 use crate::change::{Order, OrderError, change};
 use crate::documents::{Documents, digest};
-use crate::journal::Journal;
-use crate::operation::needs_files_only;
+use crate::operation::{needs_files_only, needs_nobody_else};
 use crate::orders::{Does, Given};
 use crate::permits::{Alone, Permits};
 use crate::prepare::Label;
@@ -109,11 +108,11 @@ impl ApplyArgs {
             show::dry_run(&order.plan, &change, None)?;
             return Ok(WELL);
         }
-        let journal = Journal::open(&tree)?;
-        journal.write(&change.ready.record, &change.ready.new)?;
-        journal.finish()?;
-        let names = change.ready.record.entries.len();
-        show::line(&format!("written: {names} names; no unit was told"))?;
+        needs_nobody_else(&order.plan, self.no_drain)?;
+        written::write(&tree, (order.plan.to, &order.plan.steps), &change.ready)?;
+        let names = show::names(&change.ready.record).count();
+        let names = if names == 1 { "1 name".to_owned() } else { format!("{names} names") };
+        show::line(&format!("written: {names}; no unit was told"))?;
         Ok(WELL)
     }
 

@@ -67,10 +67,17 @@ impl CarryOutArgs {
                 Ok(AGAIN)
             }
             ended => {
-                if let Err(error) = &ended {
-                    cut_short(&tree, id, &error.to_string())?;
-                }
+                let tell = || match &ended {
+                    Err(error) => cut_short(&tree, id, &error.to_string()),
+                    Ok(_) => Ok(()),
+                };
+                let was_told = tell();
+                // It has ended whether or not that could be told: on a full disk there is room
+                // for it only now.
                 handed.forget_all()?;
+                if let Err(why) = was_told.or_else(|_| tell()) {
+                    show::line(&format!("how it ended could not be kept: {why}"))?;
+                }
                 told(&ended?)
             }
         }

@@ -24,6 +24,7 @@ Exit codes:
 /// How long systemd may take to read its units, while everything else waits for it.
 const RELOAD: Duration = Duration::from_secs(20);
 
+const SETTLED: &str = "it was cut short once its files were written";
 const UNDONE: &str = "it was cut short before anything took effect";
 /// How long names may be mixed: less than the unit may take.
 const MIXED: Duration = Duration::from_secs(90);
@@ -61,13 +62,18 @@ impl RootArgs {
                 }
                 settled => settled?,
             };
-            let is_undone = settled.as_ref().is_some_and(|it| it.direction == Direction::Undone);
-            if let Some(standing) = standing.as_ref().filter(|_| is_undone) {
-                // On a full disk it cannot be told: that keeps no kubelet from starting.
-                let _ = Progress::ends_here(&tree, &standing.record.id, Phase::WentBack, UNDONE);
-            }
             // What has no plan has no steps that would follow.
-            let is_over = !self.runs() || standing.is_some_and(|it| it.record.order.is_null());
+            let has_no_plan = standing.as_ref().is_some_and(|it| it.record.order.is_null());
+            let ends = match settled.as_ref().map(|it| it.direction) {
+                Some(Direction::Undone) => Some((Phase::WentBack, UNDONE)),
+                Some(Direction::Forward) if has_no_plan => Some((Phase::Done, SETTLED)),
+                _ => None,
+            };
+            if let (Some(standing), Some((phase, why))) = (&standing, ends) {
+                // On a full disk it cannot be told: that keeps no kubelet from starting.
+                let _ = Progress::ends_here(&tree, &standing.record.id, phase, why);
+            }
+            let is_over = !self.runs() || has_no_plan;
             if is_over && settled.is_some() {
                 journal.finish()?;
             }
@@ -82,6 +88,9 @@ impl RootArgs {
             Direction::Undone | Direction::Back => "the old config is whole again",
         };
         show::line(&format!("settled: {which}"))?;
+        if let Some(covered) = settled.covered() {
+            show::line(&covered)?;
+        }
         for path in &settled.left {
             show::line(&format!("left as it is, since somebody else changed it: {path}"))?;
         }

@@ -1,6 +1,8 @@
 //! What is printed, for a tired admin and for a script.
 
+use super::system::RootArgs;
 use crate::change::Change;
+use crate::journal::{Entry, Record, STATE};
 use crate::os::IDS;
 use crate::progress::{Phase, Progress, Reporter, StepState};
 use crate::tree::Seen;
@@ -22,6 +24,12 @@ pub(super) fn line(text: &str) -> io::Result<()> {
     }
 }
 
+/// The names that an operation changes, but for what tread keeps of its own.
+pub(super) fn names(record: &Record) -> impl Iterator<Item = &Entry> {
+    let own = |entry: &&Entry| entry.path.strip_prefix(STATE).is_some_and(|it| it.starts_with('/'));
+    record.entries.iter().filter(move |entry| !own(entry))
+}
+
 /// What would be done.
 pub(super) fn dry_run(
     plan: &VerifiablePlan,
@@ -36,7 +44,7 @@ pub(super) fn dry_run(
     for id in IDS.into_iter().filter(|id| change.has(id)) {
         line(&format!("  stage {id} for the next boot"))?;
     }
-    for entry in &change.ready.record.entries {
+    for entry in names(&change.ready.record) {
         let does = match (&entry.old, &entry.new) {
             (Seen::Absent, _) => "add",
             (_, Seen::Absent) => "remove",
@@ -128,14 +136,14 @@ pub(super) fn status(
     has: Option<Digest>,
     progress: Option<&Progress>,
     drift: Option<&Report>,
-    runs: bool,
+    root: &RootArgs,
 ) -> io::Result<()> {
     match has {
         Some(digest) => line(&format!("config: {digest}"))?,
         None => line("config: not known; tread node adopt --config CONFIG")?,
     }
     // Nobody watches the tree of a system that does not run.
-    if runs || drift.is_some() {
+    if root.runs() || drift.is_some() {
         drift_lines(drift).iter().try_for_each(|text| line(text))?;
     }
     let Some(progress) = progress else { return line("no operation yet") };

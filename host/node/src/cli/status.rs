@@ -42,7 +42,8 @@ impl StatusArgs {
         // Until its unit began, an order that was handed over is all that is known of it.
         let handed = Handed::ids(&tree)?;
         let is_new = |id: &String| progress.as_ref().is_none_or(|known| known.operation != *id);
-        let begins = handed.into_iter().find(is_new).filter(|_| !stands(&tree).unwrap_or(true));
+        let stands = stands(&tree).unwrap_or(true);
+        let begins = handed.into_iter().find(is_new).filter(|_| !stands);
         match self.output.as_deref() {
             Some("prometheus") => {
                 let text = metrics::text(has, progress.as_ref(), drift.as_ref());
@@ -52,7 +53,12 @@ impl StatusArgs {
                 show::status_json(has, progress.as_ref(), drift.as_ref(), begins.as_deref())?;
             }
             None => {
-                show::status(has, progress.as_ref(), drift.as_ref(), self.root.runs())?;
+                show::status(has, progress.as_ref(), drift.as_ref(), &self.root)?;
+                if stands && let Some(settle) = self.root.settle_command() {
+                    show::line(&format!(
+                        "it was cut short; the next boot of this system settles it, or: {settle}"
+                    ))?;
+                }
                 // A unit's words are for whoever sits there, and for no file or pipe.
                 let shows_words = self.root.runs() && io::stdout().is_terminal();
                 if let Some(progress) = progress.as_ref().filter(|_| shows_words) {

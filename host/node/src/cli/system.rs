@@ -35,6 +35,12 @@ impl RootArgs {
         self.root.is_none()
     }
 
+    /// How the tree of a system that does not run is settled.
+    pub(super) fn settle_command(&self) -> Option<String> {
+        let root = self.root.as_ref()?;
+        Some(format!("tread node settle --root {}", root.display()))
+    }
+
     pub(super) fn tree(&self) -> Result<Tree, NodeError> {
         let root = self.root.as_deref().unwrap_or(Path::new("/"));
         Ok(Tree::open(root).map_err(|error| PathError::io(&root.display().to_string(), error))?)

@@ -16,6 +16,8 @@ pub(super) struct Resolved {
     pub(super) changed: bool,
     /// Those that somebody else changed.
     pub(super) left: Vec<String>,
+    /// Those that are to be free, and that a mount covers which came since.
+    pub(super) covered: Vec<String>,
     /// A stage that is not there, where something could be on the same mount that has yet
     /// to change.
     pub(super) away: Option<String>,
@@ -68,7 +70,7 @@ fn resolve<'r>(
     states: impl Fn(usize, &'r Entry) -> (&'r Seen, &'r Seen, Option<String>),
 ) -> Result<Resolved, JournalError> {
     let stages = stage::open(tree, record)?;
-    let mut left = Vec::new();
+    let (mut left, mut covered) = (Vec::new(), Vec::new());
     let mut away = None;
     let mut failed = None;
     let mut touched: BTreeMap<String, Folder> = BTreeMap::new();
@@ -83,7 +85,12 @@ fn resolve<'r>(
             continue;
         }
         match resolve_one(tree, stage, entry, (wrong, right), (index, staged.as_deref())) {
-            Ok(Became::Already) => {}
+            Ok(Became::Already) => {
+                let is_to_go = *right == Seen::Absent && *wrong == entry.new;
+                if is_to_go && stage.is_some_and(|stage| is_covered(tree, entry, stage)) {
+                    covered.push(entry.path.clone());
+                }
+            }
             Ok(Became::Now(folder)) => drop(touched.insert(folder.path().to_owned(), folder)),
             Ok(Became::Left) => left.push(entry.path.clone()),
             Err(error) => failed = failed.or(Some(error)),
@@ -91,7 +98,15 @@ fn resolve<'r>(
     }
     touched.values().try_for_each(|folder| folder.sync().map_err(io_at(folder.path())))?;
     let changed = !touched.is_empty();
-    failed.map_or(Ok(Resolved { changed, left, away }), Err)
+    failed.map_or(Ok(Resolved { changed, left, covered, away }), Err)
+}
+
+/// Whether the way to an entry, as far as there is one, leads onto another mount than it did:
+/// its stage was on the same.
+fn is_covered(tree: &Tree, entry: &Entry, stage: &Folder) -> bool {
+    let mount = |folder: &Folder| folder.own_stat().ok().map(|stat| stat.mount);
+    let reached = tree.reach(&entry.folder).ok();
+    reached.is_some_and(|reached| mount(&reached.folder) != mount(stage))
 }
 
 /// Whether an entry that has no stage any more may be on a mount that is not there: what is

@@ -134,7 +134,12 @@ fn everything_new_is_in_its_place_and_nothing_is_left_behind() {
     assert!(write(&bed, Arc::new(crate::tree::Unwatched)));
     assert_eq!(
         settle(&bed),
-        Some(Settled { direction: Direction::Forward, changed: false, left: Vec::new() })
+        Some(Settled {
+            direction: Direction::Forward,
+            changed: false,
+            left: Vec::new(),
+            covered: Vec::new()
+        })
     );
     assert_eq!(bed.text("/etc/changed.conf").as_deref(), Some("new"));
     assert_eq!(bed.text("/etc/deep/er/added.conf").as_deref(), Some("deep"));
@@ -162,7 +167,12 @@ fn a_committed_operation_can_be_taken_back_whole() {
     let settled = journal.take_back("it was not well", false).unwrap();
     assert_eq!(
         settled,
-        Some(Settled { direction: Direction::Back, changed: true, left: Vec::new() })
+        Some(Settled {
+            direction: Direction::Back,
+            changed: true,
+            left: Vec::new(),
+            covered: Vec::new()
+        })
     );
     let again = Settled { changed: false, ..settled.unwrap() };
     assert_eq!(journal.settle().unwrap(), Some(again));

@@ -27,6 +27,13 @@ pub(super) struct Going<'g> {
     /// This boot.
     pub(super) boot: String,
     pub(super) telling: Telling<'g>,
+    /// What a mount covers of what was to go.
+    pub(super) covered: Option<String>,
+}
+
+/// A reason, and what an admin has to see to besides.
+pub(super) fn with(because: &str, more: Option<String>) -> String {
+    more.map_or_else(|| because.to_owned(), |more| format!("{because}; {more}"))
 }
 
 impl Going<'_> {
@@ -128,7 +135,8 @@ impl Going<'_> {
 
     /// Takes the operation back: its files, and what is booted next.
     async fn goes_back(mut self, why: &str, by_units: bool) -> Result<Ended, OperationError> {
-        self.journal.take_back(why, by_units)?;
+        let settled = self.journal.take_back(why, by_units)?;
+        self.covered = settled.and_then(|settled| settled.covered());
         self.standing.notes.push(Note::Back { because: why.to_owned(), by_units });
         self.back().await
     }
@@ -173,6 +181,7 @@ impl Going<'_> {
     }
 
     fn went_back(self, because: String) -> Result<Ended, OperationError> {
+        let because = with(&because, self.covered.clone());
         self.is_over(Phase::WentBack, &because)?;
         Ok(Ended::WentBack { because })
     }

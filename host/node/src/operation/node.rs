@@ -94,7 +94,7 @@ pub enum OperationError {
     Unable(Vec<Unable>),
     /// Drain and uncordon are a controller's.
     #[error(
-        "the plan drains the node, which tread cannot do from the node itself; drain it, then say so: --no-drain"
+        "the plan drains the node or uncordons it, which tread cannot do from the node itself; drain it, then say so: --no-drain"
     )]
     Drain,
     /// It takes the system itself.

@@ -1,12 +1,14 @@
 //! A config that cuts the node off from its API server.
 
-use crate::node::{Bed, config, unit_with};
+use crate::node::{Bed, config, config_with, unit_with};
 use crate::reload;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
@@ -60,6 +62,37 @@ fn a_config_that_cuts_the_node_off_is_gone_back_from_by_the_same_units() {
     assert_eq!(bed.progress().warning, "");
     assert_eq!(bed.machine.boots().len(), 1);
     assert_eq!(bed.go_on().unwrap(), Ended::Nothing, "it is not tried again");
+}
+
+#[test]
+fn what_a_mount_covers_on_the_way_back_is_named() {
+    let machine = Arc::new(AtomicI32::new(0));
+    let mounts = {
+        let machine = Arc::clone(&machine);
+        // While it is waited for the API server, after the proof.
+        move || {
+            let pid = machine.load(Ordering::SeqCst).to_string();
+            let mount = ["mount", "-t", "tmpfs", "none", "/etc/deep"];
+            let done = Command::new("nsenter").args(["-t", &pid, "-m"]).args(mount).status();
+            assert!(done.unwrap().success());
+        }
+    };
+    let mut mounts = Some(mounts);
+    let bed = bed(move |word| {
+        if word == "two"
+            && let Some(mounts) = mounts.take()
+        {
+            mounts();
+        }
+        word == "one"
+    });
+    machine.store(bed.machine.pid().unwrap(), Ordering::SeqCst);
+    let file = r#"{"path": "/etc/deep/new", "contents": {"source": "data:,new"}},"#;
+    let because = why(bed.carry_out(&config_with("two", file, ""), &reload()).unwrap());
+    assert!(because.contains("a mount that came since covers /etc/deep/new"), "{because}");
+    assert!(bed.progress().message.contains("covers /etc/deep/new: unmount it"));
+    bed.machine.run_well(["umount", "/etc/deep"]).unwrap();
+    assert_eq!(bed.text("/etc/deep/new").as_deref(), Some("new"), "it was true");
 }
 
 #[test]

@@ -166,7 +166,12 @@ fn a_file_with_an_access_list_gets_the_mode_that_is_wanted() {
     assert_eq!(path.metadata().unwrap().mode() & 0o7777, 0o644);
     assert_eq!(
         settle(&bed),
-        Some(Settled { direction: Direction::Forward, changed: false, left: Vec::new() })
+        Some(Settled {
+            direction: Direction::Forward,
+            changed: false,
+            left: Vec::new(),
+            covered: Vec::new()
+        })
     );
 }
 

@@ -109,8 +109,10 @@ fn a_folder_that_was_made_and_is_a_mount_now_keeps_no_operation_from_going_back(
     assert!(write(&bed, Arc::new(crate::tree::Unwatched)));
     let mounted = Mounted::at(&bed, "/etc/deep");
     let journal = Journal::open(&bed.tree()).unwrap();
-    let settled = journal.take_back("it was not well", false);
-    assert!(settled.is_ok(), "{settled:?}");
+    let settled = journal.take_back("it was not well", false).unwrap().unwrap();
+    assert_eq!(settled.covered, ["/etc/deep/er/added.conf"], "nobody else would name it");
+    let said = settled.covered().unwrap();
+    assert!(said.contains("covers /etc/deep/er/added.conf: unmount it"), "{said}");
     journal.finish().unwrap();
     mounted.unmount();
     assert_eq!(bed.text("/etc/changed.conf").as_deref(), Some("old"));
