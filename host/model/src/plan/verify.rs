@@ -8,6 +8,7 @@ use super::steps::{CA_TRUST_UNIT, Step, needs_daemon_reload};
 use crate::claim::Kind;
 use crate::digest::Digest;
 use crate::effect::Effect;
+use crate::text::one_line_within;
 use crate::touch::{Touch, touch};
 use crate::verdict::Layer;
 use serde::{Deserialize, Serialize};
@@ -32,15 +33,23 @@ pub struct VerifiablePlan {
     pub digest: Digest,
 }
 
+/// The version that reads plans here.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 /// Why a plan is not carried out. Each says what to do next.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlanFault {
     /// It is no plan that this version of tread reads.
     #[error("this is no plan: {0}; make one by `tread plan OLD NEW -o json`")]
     NoPlan(String),
+    /// It says that it is of this schema, and this version does not read it.
+    #[error(
+        "the plan has the schema `{SCHEMA}`, and tread {VERSION} does not read all that it says ({0}): another version made it, or it was changed; make it again with tread {VERSION}, by `tread plan OLD NEW -o json`"
+    )]
+    Unread(String),
     /// It is of another schema.
     #[error(
-        "the plan has the schema `{0}`, and this version of tread carries out `{SCHEMA}`; make the plan with this version"
+        "the plan has the schema `{0}`, and tread {VERSION} carries out `{SCHEMA}`: another version made it; make it again with tread {VERSION}, by `tread plan OLD NEW -o json`"
     )]
     Schema(String),
     /// The digest is another plan's.
@@ -109,8 +118,11 @@ impl VerifiablePlan {
     /// Reads a plan, and checks all that can be checked of it alone.
     pub fn read(json: &[u8]) -> Result<VerifiablePlan, PlanFault> {
         #[derive(Deserialize)]
-        struct Stated {
+        struct Head {
             schema: Option<String>,
+        }
+        #[derive(Deserialize)]
+        struct Stated {
             effect: Option<Effect>,
             drain: Option<bool>,
             reboot: Option<bool>,
@@ -118,10 +130,17 @@ impl VerifiablePlan {
             plan: VerifiablePlan,
         }
         let no_plan = |error: serde_json::Error| PlanFault::NoPlan(error.to_string());
-        let stated: Stated = serde_json::from_slice(json).map_err(no_plan)?;
-        if let Some(schema) = stated.schema.filter(|schema| schema != SCHEMA) {
-            return Err(PlanFault::Schema(schema));
+        // First, since a plan of another version may have any form.
+        let Head { schema } = serde_json::from_slice(json).map_err(no_plan)?;
+        let is_stated = schema.is_some();
+        if let Some(schema) = schema.filter(|schema| schema != SCHEMA) {
+            return Err(PlanFault::Schema(one_line_within(&schema, 100).0));
         }
+        let unread = |error: serde_json::Error| match is_stated {
+            true => PlanFault::Unread(one_line_within(&error.to_string(), 200).0),
+            false => no_plan(error),
+        };
+        let stated: Stated = serde_json::from_slice(json).map_err(unread)?;
         let plan = stated.plan;
         plan.verify()?;
         plan.is_written_so(json)?;
