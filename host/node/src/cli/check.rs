@@ -6,7 +6,7 @@ use super::system::{BUS, NOT_WELL, RootArgs, WELL, blocking};
 use crate::applied::Applied;
 use crate::change::{OrderError, wanted};
 use crate::drift::{Drift, drift, noted};
-use crate::operation::drift_of_os;
+use crate::operation::{OperationError, drift_of_os};
 use crate::os::{Os, OsLimits, Wish};
 use crate::progress::{Phase, Progress};
 use crate::systemd::{Limits, Manager};
@@ -49,7 +49,16 @@ impl RootArgs {
 
 /// What of the operating system is not as a config wants it.
 pub(super) fn of_the_system(tree: &Tree, wish: &Wish) -> Result<Vec<Drift>, NodeError> {
+    Ok(blocking(asked_by("check", tree, wish))??)
+}
+
+/// The same for who asks by this name, over a connection to the bus that nobody keeps.
+pub(super) async fn asked_by(
+    operation: &str,
+    tree: &Tree,
+    wish: &Wish,
+) -> Result<Vec<Drift>, OperationError> {
     let manager = Manager::new(BUS, Limits::default());
-    let os = Os { tree, manager: &manager, limits: OsLimits::default(), operation: "check" };
-    Ok(blocking(drift_of_os(&os, wish))??)
+    let os = Os { tree, manager: &manager, limits: OsLimits::default(), operation };
+    drift_of_os(&os, wish).await
 }

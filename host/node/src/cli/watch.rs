@@ -1,13 +1,12 @@
 //! `tread node watch`: whether the disk stays as the config last applied wants it.
 
+use super::check::asked_by;
 use super::error::NodeError;
-use super::system::{BUS, RootArgs, blocking};
+use super::system::{RootArgs, blocking};
 use crate::desired::Host;
 use crate::drift::Drift;
 use crate::host::ThisHost;
-use crate::operation::drift_of_os;
-use crate::os::{Os, OsLimits, Wish};
-use crate::systemd::{Limits, Manager};
+use crate::os::Wish;
 use crate::watch::{Pace, serve};
 use clap::Args;
 use futures::future::LocalBoxFuture;
@@ -45,11 +44,7 @@ impl WatchArgs {
                 if !runs {
                     return Ok(Vec::new());
                 }
-                // Nobody keeps a connection to the bus for an hour.
-                let manager = Manager::new(BUS, Limits::default());
-                let (limits, operation) = (OsLimits::default(), "watch");
-                let os = Os { tree, manager: &manager, limits, operation };
-                drift_of_os(&os, &wish).await.map_err(|error| error.to_string())
+                asked_by("watch", tree, &wish).await.map_err(|error| error.to_string())
             })
         };
         let pace = Pace { apart: Duration::from_secs(self.apart.into()), ..Pace::default() };

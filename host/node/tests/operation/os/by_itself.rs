@@ -75,6 +75,14 @@ fn a_new_image_is_fetched_by_an_admin_and_booted_and_proved_by_the_units_of_the_
     assert_eq!(said.status, Some(5), "{said:?}");
     assert!(said.out.contains("os-image: another deployment is staged"), "{said:?}");
     assert_eq!(machine.boots().len(), 2);
+    // So does the watch, whose first check is one of everything; and it ends with what differs.
+    machine.run_well(["systemctl", "restart", "tread-watch.service"]).unwrap();
+    let status = || tread(&machine, &["status"]);
+    let staged = || status().contains("  os-image: ");
+    machine.wait_for("the watch to tell of it", staged).unwrap();
+    machine.run_well(["rpm-ostree", "cleanup", "--pending"]).unwrap();
+    machine.run_well(["systemctl", "restart", "tread-watch.service"]).unwrap();
+    machine.wait_for("no drift", || status().contains("drift: none")).unwrap();
 }
 
 #[test]
