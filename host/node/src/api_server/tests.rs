@@ -118,7 +118,12 @@ async fn whose_authority_the_kubeconfig_knows_has_to_prove_itself_and_a_proxy_do
         Server::of(&tree, None).unwrap().unwrap()
     };
     let right = api_server(&own, "127.0.0.1").await;
-    for authority in [&data, &format!("{file}/etc/kubernetes/ca.crt"), &format!("{file}ca.crt")] {
+    for authority in [
+        &data,
+        &format!("{file}/etc/kubernetes/ca.crt"),
+        &format!("{file}ca.crt"),
+        &format!("{file}../../etc/./kubernetes/ca.crt"),
+    ] {
         let server = known(&right, authority);
         assert!(server.is_known() && server.answers().await.is_ok(), "{authority}");
     }

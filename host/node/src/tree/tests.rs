@@ -51,6 +51,33 @@ fn paths_that_are_not_clean_are_refused() {
 }
 
 #[test]
+fn a_file_is_read_through_links_of_root_and_never_out_of_the_tree() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("root");
+    std::fs::create_dir_all(root.join("a/b")).unwrap();
+    std::fs::write(dir.path().join("outside"), "outside").unwrap();
+    std::fs::write(root.join("a/file"), "inside").unwrap();
+    let link = |target: &str, at: &str| symlink(target, root.join(at)).unwrap();
+    link("../../../../a/file", "a/b/up");
+    link("/a/b/up", "absolute");
+    link("../outside", "out");
+    link(dir.path().join("outside").to_str().unwrap(), "far-out");
+    link("a/..", "folder");
+    link("a/gone", "dangling");
+    let tree = Tree::open(&root).unwrap();
+    let read = |path: &str| tree.read_followed(path, 100);
+    for path in ["/a/file", "/a/b/up", "/absolute", "/a/b/../file", "/a/b/../../../a/file"] {
+        assert_eq!(read(path).unwrap().as_deref(), Some(&b"inside"[..]), "{path}");
+    }
+    for path in ["/out", "/far-out", "/dangling", "/missing", "/gone/missing"] {
+        assert_eq!(read(path).unwrap(), None, "{path}");
+    }
+    for path in ["/folder", "/a", "/", "a/file", "/a/..", "/a/file/below"] {
+        assert!(read(path).is_err(), "{path}");
+    }
+}
+
+#[test]
 fn links_in_a_circle_end() {
     let (dir, tree) = tree();
     symlink("b", dir.path().join("a")).unwrap();

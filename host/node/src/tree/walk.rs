@@ -103,12 +103,16 @@ pub(super) fn reach(
 }
 
 /// The folder in which a path ends and its name there, once the links of root are followed that
-/// stand under the last name; nothing if it is not there.
+/// stand under the last name; nothing if it is not there. As in a link, `..` goes back.
 pub(super) fn place_followed(
     root: &Folder,
     path: &str,
 ) -> Result<Option<(Folder, String)>, PathError> {
-    let (folder, name) = split(path)?;
+    let is_name = |name: &str| !matches!(name, "" | "." | "..");
+    let (folder, name) = match path.rsplit_once('/') {
+        Some((folder, name)) if path.starts_with('/') && is_name(name) => (folder, name),
+        _ => return Err(PathError::Unclean { path: path.to_owned() }),
+    };
     let mut walk = Walk::from(root, path);
     let (mut folder, mut name) = (folder.to_owned(), name.to_owned());
     loop {
@@ -123,7 +127,7 @@ pub(super) fn place_followed(
             Step::Link(target) => {
                 walk.link(&target)?;
                 let (before, last) = target.rsplit_once('/').unwrap_or(("", &target));
-                if matches!(last, "" | "." | "..") {
+                if !is_name(last) {
                     return Err(no_way(&here, &name, path, "a link to a folder"));
                 }
                 (folder, name) = (before.to_owned(), last.to_owned());
