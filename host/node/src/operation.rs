@@ -23,12 +23,9 @@ pub use node::{Ended, Node, OperationError, Patience, terms_of};
 use node::{Kept, instead};
 pub use os::drift_of_os;
 use reached::BEFORE_WRITE;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use telling::Telling;
 use tread_model::plan::{PlanOutcome, Step, VerifiablePlan};
-
-/// For how long it counts that an API server was reached.
-const RECENTLY: Duration = Duration::from_secs(60);
 
 /// Drain and uncordon are a controller's: whoever carries a plan out with them is told that it
 /// was done, or need not be.
@@ -189,11 +186,15 @@ impl Node<'_> {
                 return Err(error);
             }
         };
-        // What was reached long ago says nothing.
-        if asked.elapsed() > RECENTLY
-            && let (None, warning) = self.asked_before(BEFORE_WRITE).await
-        {
-            journal.note(&Note::Unreached)?;
+        // What was so long ago says nothing.
+        if asked.elapsed() >= self.patience.recently {
+            let (reached, warning) = self.asked_before(BEFORE_WRITE).await;
+            journal.note(&match reached {
+                Some(server) => {
+                    Note::Reached { proven: server.is_known(), address: server.address }
+                }
+                None => Note::Unreached,
+            })?;
             telling.tell(|it| it.warning = warning.unwrap_or_default());
         }
         Ok(journal.place_if(&ready.record, &staged, || permit.holds())?)

@@ -25,6 +25,13 @@ pub enum Note {
     },
     /// The API server is not reached any more, before anything was written.
     Unreached,
+    /// An API server is reached, before anything was written: also where none was before.
+    Reached {
+        /// Where.
+        address: String,
+        /// Whether it proved that it is one.
+        proven: bool,
+    },
     /// A step was begun.
     Begun {
         /// Which of the plan's steps.

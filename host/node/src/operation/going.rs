@@ -141,16 +141,27 @@ impl Going<'_> {
         self.back().await
     }
 
+    /// The API server that was reached in the minute before the first write, and whether it
+    /// proved that it is one.
+    fn reached_before(&self) -> Option<(&String, &bool)> {
+        let noted = self.standing.notes.iter().rev().find_map(|note| match note {
+            Note::Unreached => Some(None),
+            Note::Reached { address, proven } => Some(Some((address, proven))),
+            _ => None,
+        });
+        let Kept { reached, proven, .. } = &self.kept;
+        noted.unwrap_or_else(|| reached.as_ref().map(|address| (address, proven)))
+    }
+
     /// Why the node has to go back since it is cut off from an API server that it reached
     /// before, if it is so.
     async fn cut_off(&self) -> Option<String> {
-        let Kept { reached, proven, terms, .. } = &self.kept;
-        let address =
-            reached.clone().filter(|_| !self.standing.notes.contains(&Note::Unreached))?;
+        let terms = &self.kept.terms;
+        let (address, proven) = self.reached_before()?;
         // By which authority it is known is read anew: the config may have brought another one.
         let server = || {
-            let server = Server::at(&self.node.tree, &address);
-            match server.is_known() || !proven {
+            let server = Server::at(&self.node.tree, address);
+            match server.is_known() || !*proven {
                 true => Ok(server),
                 false => {
                     Err("no kubeconfig names the authority of its certificate any more".to_owned())

@@ -12,6 +12,7 @@ use crate::terms::Terms;
 use crate::tree::{PathError, Tree};
 use serde::{Deserialize, Serialize};
 use std::io;
+use std::time::Duration;
 use tread_model::plan::VerifiablePlan;
 
 /// A node, and all that an operation on it needs.
@@ -43,12 +44,14 @@ pub struct Patience {
     pub reboot: Reboot,
     /// How long what changes the operating system may take.
     pub os: OsLimits,
+    /// For how long it counts that an API server was reached, or was not.
+    pub recently: Duration,
 }
 
 impl Default for Patience {
     fn default() -> Patience {
         let (reboot, os) = (Reboot::default(), OsLimits::default());
-        Patience { reboot, os }
+        Patience { reboot, os, recently: Duration::from_secs(60) }
     }
 }
 

@@ -2,13 +2,15 @@
 
 use crate::node::{Bed, config, config_with, unit_with};
 use crate::reload;
+use futures::future::LocalBoxFuture;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
@@ -16,6 +18,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use tread_model::plan::Step;
 use tread_node::operation::Ended;
+use tread_node::permits::{Act, Permit, Permits};
 use tread_node::terms::Terms;
 use tread_test_machine::{End, Machine};
 
@@ -131,6 +134,38 @@ fn an_api_server_that_was_not_reached_before_is_not_missed() {
     bed.terms.api_server = None;
     assert_eq!(bed.carry_out(&config("three"), &reload()).unwrap(), Ended::Done);
     assert_eq!(bed.progress().warning, "");
+}
+
+/// Something changes while the permit to write is waited for.
+struct Meanwhile<F: Fn()>(F);
+
+impl<F: Fn()> Permits for Meanwhile<F> {
+    fn ask(&self, act: Act) -> LocalBoxFuture<'_, Result<Permit, String>> {
+        if act == Act::Write {
+            (self.0)();
+        }
+        Box::pin(async { Ok(Permit::FOREVER) })
+    }
+}
+
+#[test]
+fn after_a_long_wait_for_a_permit_it_counts_what_is_reached_then() {
+    let answers = Arc::new(AtomicBool::new(true));
+    let mut bed = {
+        let answers = Arc::clone(&answers);
+        bed(move |word| word == "one" && answers.load(Ordering::SeqCst))
+    };
+    bed.patience.recently = Duration::ZERO;
+    let gone = Meanwhile(|| answers.store(false, Ordering::SeqCst));
+    assert_eq!(bed.carry_out_with(&gone, &config("two"), &reload()).unwrap(), Ended::Done);
+    let warning = bed.progress().warning;
+    assert!(warning.contains("was not reached before the first write"), "{warning}");
+    assert_eq!(bed.carry_out(&config("one"), &reload()).unwrap(), Ended::Done);
+    let comes = Meanwhile(|| answers.store(true, Ordering::SeqCst));
+    answers.store(false, Ordering::SeqCst);
+    why(bed.carry_out_with(&comes, &config("two"), &reload()).unwrap());
+    assert_eq!(bed.progress().warning, "");
+    assert_eq!(bed.text("/etc/a.conf").as_deref(), Some("one"));
 }
 
 /// Of which the kubelet's kubeconfig knows the authority; once the machine's file says
