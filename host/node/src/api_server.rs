@@ -24,9 +24,12 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
+use tread_model::text::one_line_within;
 
 /// How long it may take to answer once.
 const ANSWER: Duration = Duration::from_secs(5);
+/// As much as is told of why it does not, in bytes.
+const MOST_WHY: usize = 400;
 /// How long to wait before it is asked again.
 const AGAIN: Duration = Duration::from_secs(5);
 
@@ -84,7 +87,9 @@ impl Server {
             }
         };
         let silent = || Err(format!("it did not answer within {} s", ANSWER.as_secs()));
-        timeout(ANSWER, asked).await.unwrap_or_else(|_| silent())
+        let answers = timeout(ANSWER, asked).await.unwrap_or_else(|_| silent());
+        // Whoever answers in its place chooses what stands in a certificate.
+        answers.map_err(|why| one_line_within(&why, MOST_WHY).0)
     }
 
     async fn proves_itself(&self, authority: &[u8]) -> Result<(), String> {

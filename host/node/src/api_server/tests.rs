@@ -80,8 +80,12 @@ fn an_authority() -> Issuer {
 
 /// An API server with a certificate of an authority for a name.
 async fn api_server(authority: &Issuer, name: &str) -> String {
+    api_server_with(authority, vec![name.to_owned()]).await
+}
+
+async fn api_server_with(authority: &Issuer, names: Vec<String>) -> String {
     let key = KeyPair::generate().unwrap();
-    let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+    let params = CertificateParams::new(names).unwrap();
     let certificate = params.signed_by(&key, authority).unwrap();
     let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
     let config = builder.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
@@ -220,6 +224,21 @@ async fn what_is_named_and_cannot_be_read_lets_nobody_be_taken_for_the_api_serve
         assert!(said.contains("a link that root does not own"), "{said}");
         assert!(Server::at(&tree, &speaks).answers().await.is_err());
     }
+}
+
+#[tokio::test]
+async fn what_a_stranger_has_in_a_certificate_fills_no_terminal() {
+    let own = an_authority();
+    let dir = tempfile::tempdir().unwrap();
+    let many: Vec<String> = (0..500).map(|index| format!("{index}.elsewhere.example")).collect();
+    let stranger = api_server_with(&own, many).await;
+    let data = base64_simd::STANDARD.encode_to_string(own.pem());
+    let tree =
+        with_kubeconfig(dir.path(), &stranger, &format!("certificate-authority-data: {data}"));
+    std::os::unix::fs::symlink("real.conf", dir.path().join("etc/kubernetes/kubeconfig")).unwrap();
+    let said = Server::of(&tree, None).unwrap().unwrap().answers().await.unwrap_err();
+    assert!(said.contains("its certificate does not prove"), "{said}");
+    assert!(said.len() <= MOST_WHY && !said.contains('\n'), "{said}");
 }
 
 #[test]

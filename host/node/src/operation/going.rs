@@ -239,6 +239,7 @@ impl Going<'_> {
             Ok(()) => self.went_back(because),
             Err(why) => {
                 let why = format!("{because}; with the old config: {why}");
+                let why = with(&why, self.covered.clone());
                 self.degraded(&why).await
             }
         }

@@ -2,6 +2,7 @@
 
 use super::node::Node;
 use crate::api_server::Server;
+use tread_model::text::one_line_within;
 
 /// As it is told of an operation that begins.
 pub(super) const BEFORE_WRITE: &str = "was not reached before the first write";
@@ -21,7 +22,7 @@ impl Node<'_> {
             Ok(None) => return (None, None),
             Err(why) => {
                 let why = format!("the kubelet's API server {is_not} ({why}): {follows}");
-                return (None, Some(why));
+                return (None, Some(one_line_within(&why, 4096).0));
             }
         };
         match server.answers().await {
@@ -29,7 +30,7 @@ impl Node<'_> {
             Err(why) => {
                 let address = &server.address;
                 let why = format!("the API server at {address} {is_not} ({why}): {follows}");
-                (None, Some(why))
+                (None, Some(one_line_within(&why, 4096).0))
             }
         }
     }
