@@ -3,6 +3,7 @@
 use crate::program::program;
 use std::cell::Cell;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 use tread_model::plan::{Step, VerifiablePlan};
 use tread_node::agent::confinement::MOUNTS;
 use tread_node::change::Adopt;
@@ -13,6 +14,9 @@ use tread_node::progress::{Phase, Progress};
 use tread_node::terms::Terms;
 use tread_node::tree::Tree;
 use tread_test_machine::{Builder, Machine};
+
+/// How long a machine lives whose test takes as long as it may, however busy this one is.
+const LIFETIME: Duration = Duration::from_secs(900);
 
 pub(crate) struct Bed {
     pub(crate) machine: Machine,
@@ -108,8 +112,10 @@ impl Drop for Agent<'_> {
 impl Bed {
     /// A machine with the unit, and a file that says this.
     pub(crate) fn with(word: &str, more: impl FnOnce(Builder) -> Builder) -> Bed {
-        let builder =
-            Machine::build().unit_at_boot("a.service", A_SERVICE).file("/etc/a.conf", word);
+        let builder = Machine::build()
+            .lifetime(LIFETIME)
+            .unit_at_boot("a.service", A_SERVICE)
+            .file("/etc/a.conf", word);
         let builder = builder.file(CONFINE, include_str!("confine.sh"));
         let machine = more(builder).make().unwrap();
         // A machine has a /tmp of its own, and the tests may be built below the other one.

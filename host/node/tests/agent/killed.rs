@@ -13,7 +13,7 @@ const KILLS: u64 = 10;
 #[test]
 fn killed_at_any_time_an_operation_ends_with_one_reload_more_at_most_and_no_boot() {
     let kills = std::env::var("TREAD_KILLS").ok().and_then(|it| it.parse().ok()).unwrap_or(KILLS);
-    let bed = Bed::with("one", |machine| machine.lifetime(Duration::from_secs(300 + 10 * kills)));
+    let bed = Bed::with("one", |machine| machine.lifetime(Duration::from_secs(900 + 10 * kills)));
     let _agent = bed.agent();
     bed.adopt("one");
     let (mut there, mut next) = ("one", "two");

@@ -3,22 +3,44 @@
 use crate::cut::Cut;
 use crate::node::{Bed, config, unit_with};
 use crate::{reload, with_password};
+use std::time::Duration;
 use tread_node::operation::Ended;
+use tread_test_machine::Machine;
 
-/// How many moments to be killed in are tried.
-fn stride(moments: usize) -> usize {
-    let every = std::env::var("TREAD_CRASHES").ok().and_then(|it| it.parse().ok()).unwrap_or(40);
-    moments.div_ceil(every).max(1)
+/// In how many runs it is killed, unless `TREAD_CRASHES` says otherwise.
+pub(crate) struct Runs(usize);
+
+impl Runs {
+    pub(crate) fn usually(runs: usize) -> Runs {
+        Runs(std::env::var("TREAD_CRASHES").ok().and_then(|it| it.parse().ok()).unwrap_or(runs))
+    }
+
+    /// How long a machine lives that goes through them, however busy this one is.
+    pub(crate) fn lifetime(&self) -> Duration {
+        Duration::from_secs(600 + 10 * self.0 as u64)
+    }
+
+    /// The moments to be killed in, spread over all that there are. Where there are more runs
+    /// than these, each moment is tried again and again.
+    pub(crate) fn spread(self, moments: usize) -> impl Iterator<Item = usize> {
+        (0..self.0).map(move |run| run * moments / self.0)
+    }
+}
+
+fn bed(runs: &Runs) -> Bed {
+    let machine = Machine::build().lifetime(runs.lifetime());
+    Bed::of(machine, "one", &unit_with("/bin/true"), &config("one"))
 }
 
 #[test]
 fn killed_at_any_moment_the_unit_has_read_what_is_on_the_disk_with_one_reload_more_at_most() {
-    let bed = Bed::with("one", &unit_with("/bin/true"));
+    let runs = Runs::usually(40);
+    let bed = bed(&runs);
     let whole = Cut::never();
     bed.carry_out_watched(&config("two"), &reload(), whole.clone()).unwrap();
     let moments = whole.seen();
     let (mut there, mut next) = ("two", "one");
-    for at in (0..moments).step_by(stride(moments)) {
+    for at in runs.spread(moments) {
         let before = bed.log().len();
         let _ = bed.carry_out_watched(&config(next), &reload(), Cut::at(at));
         let ended = bed.go_on().unwrap();
@@ -50,7 +72,8 @@ fn hash_of(bed: &Bed, user: &str) -> String {
 
 #[test]
 fn killed_at_any_moment_the_password_fits_the_files_and_those_of_others_are_theirs() {
-    let bed = Bed::with("one", &unit_with("/bin/true"));
+    let runs = Runs::usually(20);
+    let bed = bed(&runs);
     let root = bed.machine.root().unwrap();
     for user in ["core", "zoe"] {
         let add = ["useradd", "--no-create-home", user];
@@ -62,7 +85,7 @@ fn killed_at_any_moment_the_password_fits_the_files_and_those_of_others_are_thei
     bed.carry_out_watched(&with_password("two", "$6$salt$two"), &steps, whole.clone()).unwrap();
     let moments = whole.seen();
     let (mut there, mut next) = ("two", "one");
-    for at in (0..moments).step_by(stride(moments) * 2) {
+    for at in runs.spread(moments) {
         let to = with_password(next, &format!("$6$salt${next}"));
         let _ = bed.carry_out_watched(&to, &steps, Cut::at(at));
         // Somebody changes another user's password before it is gone on with.

@@ -21,6 +21,9 @@ use tread_test_machine::{Builder, End, Machine};
 /// How long a unit has to stay well here.
 pub(crate) const WELL_FOR: Duration = Duration::from_millis(300);
 
+/// How long a machine lives whose test takes as long as it may, however busy this one is.
+const LIFETIME: Duration = Duration::from_secs(900);
+
 pub(crate) struct Bed {
     pub(crate) machine: Machine,
     pub(crate) terms: Terms,
@@ -104,7 +107,7 @@ pub(crate) fn decided(mut plan: VerifiablePlan) -> VerifiablePlan {
 impl Bed {
     /// A machine that runs, with the unit and a file that says this, which tread adopted.
     pub(crate) fn with(word: &str, unit: &str) -> Bed {
-        Bed::of(Machine::build(), word, unit, &config(word))
+        Bed::of(Machine::build().lifetime(LIFETIME), word, unit, &config(word))
     }
 
     /// The same of a machine that has more, and that has this config.

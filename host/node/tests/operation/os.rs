@@ -2,14 +2,14 @@
 //! for rpm-ostree and bootc and keep their state over real boots.
 
 mod by_itself;
+mod failures;
 
-use crate::cut::Cut;
 use crate::node::{Bed, config_with_spec, unit_with};
 use std::time::Duration;
 use tread_model::plan::Step;
 use tread_node::change::Adopt;
 use tread_node::documents::Documents;
-use tread_node::operation::{Ended, OperationError};
+use tread_node::operation::Ended;
 use tread_node::progress::Phase;
 use tread_test_machine::{Builder, End, Machine};
 
@@ -32,6 +32,7 @@ const NEW: &str = "a.example/os@sha256:new";
 fn host(programs: &[&str]) -> Builder {
     let deployment = "/var/lib/stand-in/deployments/os-0.0";
     let mut host = Machine::build()
+        .lifetime(Duration::from_secs(900))
         .file_with_mode("/usr/libexec/stand-in", STAND_IN, 0o755)
         .unit_at_boot("stand-in-boot.service", BOOT)
         .unit_at_boot("stand-in-finalize.service", FINALIZE)
@@ -62,7 +63,11 @@ struct Os {
 
 impl Os {
     fn with(programs: &[&str], config: &Documents) -> Os {
-        Os { bed: Bed::of(host(programs), "one", &unit_with("/bin/true"), config) }
+        Os::of(host(programs), config)
+    }
+
+    fn of(host: Builder, config: &Documents) -> Os {
+        Os { bed: Bed::of(host, "one", &unit_with("/bin/true"), config) }
     }
 
     fn fault(&self, words: &str) {
@@ -128,38 +133,6 @@ fn an_image_is_fetched_before_the_first_write_and_staged_after_it() {
 }
 
 #[test]
-fn what_cannot_be_fetched_stages_and_writes_nothing() {
-    for programs in [&["rpm-ostree"][..], &["bootc", "ostree"]] {
-        let os = Os::with(programs, &config("one", OLD, &[]));
-        os.fault("fetch");
-        let error = os.bed.carry_out(&config("two", NEW, &[]), &PLANNED).unwrap_err().to_string();
-        assert!(
-            error.contains("exit status 1") && error.contains("nothing was written"),
-            "{error}"
-        );
-        assert_eq!((os.is_staged(), os.file().as_str()), (false, "one"));
-        assert_eq!(os.bed.go_on().unwrap(), Ended::Nothing);
-    }
-}
-
-#[test]
-fn what_cannot_be_staged_goes_back_without_a_boot_and_without_telling_any_unit() {
-    let os = Os::with(&["rpm-ostree"], &config("one", OLD, &[]));
-    // By a command in the middle; and by one after which the tool says nothing any more.
-    for (fault, image) in [("kargs\n", NEW), ("kargs-and-all\n", OLD)] {
-        os.fault(fault);
-        let ended = os.bed.carry_out(&config("two", image, &["nosmt"]), &PLANNED).unwrap();
-        let Ended::WentBack { because } = ended else { panic!("{ended:?}") };
-        assert!(because.contains("exit status 1"), "{because}");
-        assert_eq!((os.is_staged(), os.file().as_str()), (false, "one"));
-        assert_eq!((os.bed.log(), os.bed.machine.boots().len()), (vec!["start one".to_owned()], 1));
-    }
-    // What went back is where the next plan begins.
-    os.fault("");
-    assert_eq!(os.bed.until_it_boots(&config("two", NEW, &["nosmt"]), &PLANNED), End::Reboot);
-}
-
-#[test]
 fn a_new_image_with_which_the_node_is_not_well_goes_back_with_its_files_by_one_more_boot() {
     for programs in [&["rpm-ostree"][..], &["bootc", "ostree"]] {
         let mut os = Os::with(programs, &config("one", OLD, &[]));
@@ -176,36 +149,6 @@ fn a_new_image_with_which_the_node_is_not_well_goes_back_with_its_files_by_one_m
         assert_eq!((os.booted(), os.file()), (format!("{OLD} root=UUID=1 ro quiet"), "one".into()));
         assert_eq!(os.bed.machine.boots().len(), 3);
     }
-}
-
-#[test]
-fn a_power_cut_between_staging_and_the_boot_costs_one_boot_more_and_ends_in_the_new_config() {
-    let os = Os::with(&["rpm-ostree"], &config("one", OLD, &[]));
-    let next = config("two", NEW, &["nosmt"]);
-    os.bed.until_staged(&next, &PLANNED);
-    os.bed.machine.cut_power().unwrap();
-    os.bed.boot();
-    assert_eq!((os.booted(), os.file()), (format!("{OLD} root=UUID=1 ro quiet"), "two".into()));
-    assert_eq!(os.bed.until_it_boots_again(), End::Reboot);
-    os.bed.boot();
-    assert_eq!(os.bed.go_on().unwrap(), Ended::Done);
-    assert_eq!(os.booted(), format!("{NEW} root=UUID=1 ro quiet nosmt"));
-}
-
-#[test]
-fn a_power_cut_while_the_boot_was_on_its_way_goes_back_with_two_boots_at_most() {
-    let os = Os::with(&["rpm-ostree"], &config("one", OLD, &[]));
-    assert_eq!(os.bed.until_it_boots(&config("two", NEW, &[]), &PLANNED), End::Reboot);
-    // As where the power was cut before what was staged became bootable.
-    let order = os.bed.machine.disk().join("var/lib/stand-in/order");
-    std::fs::write(order, "os-0.0\n").unwrap();
-    os.bed.boot();
-    assert_eq!(os.bed.until_it_boots_again(), End::Reboot);
-    os.bed.boot();
-    let Ended::WentBack { because } = os.bed.go_on().unwrap() else { panic!("not back") };
-    assert!(because.contains("os-image: it is"), "{because}");
-    assert_eq!((os.booted(), os.file()), (format!("{OLD} root=UUID=1 ro quiet"), "one".into()));
-    assert_eq!(os.bed.machine.boots().len(), 3);
 }
 
 #[test]
@@ -311,52 +254,6 @@ fn what_this_host_cannot_do_is_refused_before_the_first_write() {
 }
 
 #[test]
-fn a_tool_that_hangs_or_says_what_nobody_can_read_changes_nothing() {
-    let mut os = Os::with(&["rpm-ostree"], &config("one", OLD, &[]));
-    for (fault, says) in [
-        ("invalid", "said what cannot be read"),
-        ("huge", "it said more than 16 MiB"),
-        ("broken", "exit status 1"),
-        ("hang", "it was not done within 2 s"),
-    ] {
-        os.fault(fault);
-        if fault == "hang" {
-            os.bed.patience.os.look = Duration::from_secs(2);
-        }
-        let error = os.bed.carry_out(&config("two", NEW, &[]), &PLANNED).unwrap_err().to_string();
-        assert!(error.contains(says), "{fault}: {error}");
-        assert_eq!((os.is_staged(), os.file().as_str()), (false, "one"));
-    }
-}
-
-#[test]
-fn a_command_that_hangs_is_ended_and_the_files_go_back() {
-    let mut os = Os::with(&["rpm-ostree"], &config("one", OLD, &[]));
-    os.bed.patience.os.stage = Duration::from_secs(1);
-    os.fault("slow");
-    let ended = os.bed.carry_out(&config("two", NEW, &[]), &PLANNED).unwrap();
-    let Ended::WentBack { because } = ended else { panic!("{ended:?}") };
-    assert!(because.contains("it was not done within 1 s"), "{because}");
-    assert_eq!((os.is_staged(), os.file().as_str()), (false, "one"));
-    assert_eq!(os.bed.machine.boots().len(), 1);
-}
-
-#[test]
-fn a_tool_that_says_nothing_after_the_boot_leaves_the_node_degraded_until_it_does() {
-    let os = Os::with(&["rpm-ostree"], &config("one", OLD, &[]));
-    assert_eq!(os.bed.until_it_boots(&config("two", NEW, &[]), &PLANNED), End::Reboot);
-    os.bed.boot();
-    os.fault("broken");
-    let Ended::Degraded { because } = os.bed.go_on().unwrap() else { panic!("taken for well") };
-    assert!(because.contains("os-status"), "{because}");
-    assert_eq!(os.file(), "two", "who cannot look does not know that it is not there");
-    os.fault("");
-    assert_eq!(os.bed.go_on().unwrap(), Ended::Done);
-    assert_eq!((os.booted(), os.file()), (format!("{NEW} root=UUID=1 ro quiet"), "two".into()));
-    assert_eq!(os.bed.machine.boots().len(), 2);
-}
-
-#[test]
 fn arguments_that_are_not_those_of_the_config_last_applied_stop_an_order() {
     let os = Os::with(&["rpm-ostree"], &config("one", OLD, &["ro", "quiet"]));
     let told = || os.bed.carry_out(&config("two", OLD, &["ro", "quiet"]), &crate::reload());
@@ -380,59 +277,6 @@ fn arguments_that_are_not_those_of_the_config_last_applied_stop_an_order() {
     os.bed.boot();
     assert_eq!(os.bed.go_on().unwrap(), Ended::Done);
     assert_eq!(os.booted(), format!("{OLD} root=UUID=1 quiet ro"));
-}
-
-#[test]
-fn a_command_of_the_tool_outlives_whoever_started_it_and_is_not_begun_twice() {
-    let os = Os::with(&["rpm-ostree"], &config("one", OLD, &[]));
-    os.fault("slow");
-    os.bed.until(&config("two", NEW, &[]), &PLANNED, || {
-        os.told().iter().any(|line| line.starts_with("rpm-ostree rebase --experimental ostree"))
-    });
-    assert!(!os.is_staged());
-    let release = std::thread::spawn({
-        let go = os.bed.machine.root().unwrap().join("run/go");
-        move || {
-            std::thread::sleep(Duration::from_secs(1));
-            std::fs::write(go, "").unwrap();
-        }
-    });
-    assert_eq!(os.bed.until_it_boots_again(), End::Reboot);
-    release.join().unwrap();
-    os.bed.boot();
-    assert_eq!(os.bed.go_on().unwrap(), Ended::Done);
-    assert!(os.booted().starts_with(NEW));
-    let rebases = os.told().into_iter().filter(|line| !line.contains("--download-only"));
-    assert_eq!(rebases.filter(|line| line.contains("rebase")).count(), 1, "{:?}", os.told());
-}
-
-#[test]
-fn killed_at_any_moment_before_the_boot_what_is_staged_belongs_to_what_is_on_the_disk() {
-    let os = Os::with(&["rpm-ostree"], &config("one", OLD, &[]));
-    let whole = Cut::never();
-    let argument = |word: &str| config(word, OLD, &[if word == "two" { "x=two" } else { "x=one" }]);
-    let ended = os.bed.carry_out_as_admin_watched(&argument("two"), whole.clone());
-    assert_eq!(ended.unwrap(), Ended::WaitsForBoot);
-    let moments = whole.seen();
-    let every = std::env::var("TREAD_CRASHES").ok().and_then(|it| it.parse().ok()).unwrap_or(20);
-    let (mut there, mut next) = ("two", "one");
-    for at in (0..moments).step_by(moments.div_ceil(every).max(1)) {
-        let killed = os.bed.carry_out_as_admin_watched(&argument(next), Cut::at(at));
-        assert!(!matches!(killed, Err(OperationError::Order(_))), "killed at {at}: {killed:?}");
-        let ended = os.bed.go_on().unwrap();
-        let has = os.file();
-        assert!(has == there || has == next, "killed at {at}: {has}");
-        if has == next {
-            (there, next) = (next, there);
-        }
-        let line = os.bed.machine.run_well(["rpm-ostree", "kargs"]).unwrap();
-        let staged = line.trim().strip_prefix("root=UUID=1 ro quiet x=");
-        assert_eq!(staged, Some(has.as_str()), "killed at {at}: {ended:?}");
-    }
-    // Wherever it was killed, the next order takes along what waits.
-    let ended = os.bed.carry_out_as_admin_watched(&argument(next), Cut::never());
-    assert_eq!(ended.unwrap(), Ended::WaitsForBoot);
-    assert_eq!((os.file().as_str(), os.bed.machine.boots().len()), (next, 1));
 }
 
 #[test]
