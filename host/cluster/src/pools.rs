@@ -21,5 +21,5 @@ pub use place::{Place, pool_of, says_unplaced, unreadable};
 pub use pool::{Configuration, MASTER, Pool, Pools, WORKER};
 pub use selector::Selects;
 pub use sources::{GENERATED_REGISTRIES, place, pools_of, sources};
+pub use stray::{Stray, Strays, joins, unseen};
 pub(crate) use stray::quoted;
-pub use stray::{Stray, Strays, joins};

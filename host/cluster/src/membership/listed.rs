@@ -1,7 +1,7 @@
 //! Pools as a table has them.
 
 use super::gather::Gathered;
-use crate::pools::{Place, Pool, Stray};
+use crate::pools::{Place, Pool, Stray, unseen};
 use serde::Serialize;
 use tread_kube::api::DisruptionPlan;
 
@@ -117,6 +117,13 @@ pub fn explain(gathered: &Gathered, strays: &[Stray], node: &str) -> Option<Vec<
     if let Some(stray) = strays.iter().find(|it| it.node == node) {
         lines.push(format!("It strays: {}.", stray.says()));
         lines.push(format!("What ends it: {}", stray.ends()));
+    } else if let Some(stray) = unseen(node, member, &gathered.cluster.configs, pools) {
+        let booted = &stray.booted;
+        lines.push(format!(
+            "It booted into pool {booted}, and nobody saw whether it counted there since. Unless it was \
+             moved on purpose: {}",
+            stray.ends()
+        ));
     }
     Some(lines)
 }

@@ -209,7 +209,10 @@ impl State {
                 vec![name]
             }
             Folded::Gone(name) => vec![name],
-            Folded::Listed(gone) => gone,
+            Folded::Listed(gone) => {
+                Arc::make_mut(members).listed();
+                gone
+            }
             Folded::Nothing => Vec::new(),
         };
         for name in nodes {
@@ -298,7 +301,7 @@ impl State {
             Folded::There(name, object) => {
                 for (node, uid) in strays(&object) {
                     let Cluster { members, pools, configs, strays, .. } = &mut *cluster;
-                    if !members.is_witnessed(&uid) {
+                    if members.awaits_witness(&node, &uid) {
                         Arc::make_mut(members).witness(&node, &uid);
                         strays.look(&node, members, (configs, pools));
                     }
@@ -396,3 +399,6 @@ fn release(object: &ClusterVersion) -> Option<Release> {
     let completed = status.history.iter().flatten().find(|update| update.state == "Completed");
     Some(Release { desired, completed: completed.map(|update| update.version.clone()) })
 }
+
+#[cfg(test)]
+mod tests;

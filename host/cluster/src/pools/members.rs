@@ -19,8 +19,10 @@ pub struct Members {
     single_replica: BTreeMap<String, usize>,
     /// Since when nodes are watched, in seconds.
     since: i64,
-    /// Nodes that somebody saw since they registered, by UID.
+    /// Nodes that somebody saw since they registered, by UID: none once all nodes are listed.
     witnessed: BTreeSet<String>,
+    /// Whether all nodes were listed once.
+    is_listed: bool,
 }
 
 /// A node, and what was seen of it since it registered.
@@ -72,7 +74,7 @@ impl Members {
             Some(before) if before.node.labels == node.labels => before.place.clone(),
             _ => pool_of(&node.labels, pools),
         };
-        let is_new = node.created >= self.since - NEW || self.witnessed.contains(&node.uid);
+        let is_new = node.created >= self.since - NEW || self.witnessed.remove(&node.uid);
         let now = Member::after(node, place, before.as_deref(), is_new);
         let mut touched = self.take_out(name);
         self.put_in(name, now, &mut touched);
@@ -82,16 +84,26 @@ impl Members {
     /// Notes that somebody saw the node of this UID since it registered: tread, before it was
     /// started again.
     pub fn witness(&mut self, name: &str, uid: &str) {
-        self.witnessed.insert(uid.to_owned());
-        let node = self.nodes.get_mut(name).filter(|member| member.node.uid == uid);
-        if let Some(member) = node {
-            Arc::make_mut(member).is_new = true;
+        match self.nodes.get_mut(name).filter(|member| member.node.uid == uid) {
+            Some(member) => Arc::make_mut(member).is_new = true,
+            None if self.is_listed => {}
+            None => drop(self.witnessed.insert(uid.to_owned())),
         }
     }
 
-    /// Whether that is known already.
-    pub fn is_witnessed(&self, uid: &str) -> bool {
-        self.witnessed.contains(uid)
+    /// Whether that would be news. Once all nodes are listed, one that is not there is gone, or
+    /// registers later and is new by itself.
+    pub fn awaits_witness(&self, name: &str, uid: &str) -> bool {
+        match self.nodes.get(name).filter(|member| member.node.uid == uid) {
+            Some(member) => !member.is_new,
+            None => !self.is_listed && !self.witnessed.contains(uid),
+        }
+    }
+
+    /// Notes that all nodes were listed.
+    pub fn listed(&mut self) {
+        self.is_listed = true;
+        self.witnessed.clear();
     }
 
     /// Forgets a node.
@@ -138,11 +150,16 @@ impl Members {
         self.nodes.keys().map(String::as_str)
     }
 
-    /// The nodes of all pools that have a config.
+    /// The nodes of all pools that have a config, or that say no more than that they booted
+    /// with it.
     pub fn with_config(&self, config: &str) -> Vec<String> {
-        let config = Some(config.to_owned());
-        let groups = self.groups.values().filter_map(|groups| groups.get(&config));
-        groups.flatten().cloned().collect()
+        let has = Some(config.to_owned());
+        let having = self.groups.values().filter_map(|groups| groups.get(&has)).flatten();
+        let silent = self.groups.values().filter_map(|groups| groups.get(&None)).flatten();
+        let booted = |name: &&String| {
+            self.nodes.get(*name).is_some_and(|member| member.node.first_pivot == has)
+        };
+        having.chain(silent.filter(booted)).cloned().collect()
     }
 
     /// The nodes of a pool by the config that they have; None: they do not say.

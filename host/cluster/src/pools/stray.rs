@@ -89,10 +89,23 @@ pub(crate) fn quoted(word: &str) -> String {
 /// What gives something with these labels those of a pool, so that it belongs there, as
 /// arguments of `kubectl label`; None: nothing is sure to.
 pub fn joins(labels: &Labels, pool: &Pool, pools: &Pools) -> Option<Vec<String>> {
+    let then = joined(labels, pool, pools);
+    let new = then.iter().filter(|(key, value)| labels.get(*key) != Some(*value));
+    let new = new.map(|(key, value)| format!("{key}={value}"));
+    let gone = labels.keys().filter(|key| !then.contains_key(*key)).map(|key| format!("{key}-"));
+    let arguments: Vec<String> = new.chain(gone).collect();
+    (belongs(&then, pool, pools) && !arguments.is_empty()).then_some(arguments)
+}
+
+fn belongs(labels: &Labels, pool: &Pool, pools: &Pools) -> bool {
+    pool_of(labels, pools) == Place::Pool(pool.name.clone())
+}
+
+/// The labels with which something is to belong to a pool that has these now.
+pub(crate) fn joined(labels: &Labels, pool: &Pool, pools: &Pools) -> Labels {
     let mut then = labels.clone();
     then.extend(pool.labels.clone());
-    let belongs = |then: &Labels| pool_of(then, pools) == Place::Pool(pool.name.clone());
-    if !belongs(&then) {
+    if !belongs(&then, pool, pools) {
         // Those of other pools of their own names go, and no more than that: those of `master`
         // and `worker` are from the kubelet.
         let is_common = |it: &Pool| [MASTER, WORKER].contains(&&*it.name);
@@ -104,15 +117,22 @@ pub fn joins(labels: &Labels, pool: &Pool, pools: &Pools) -> Option<Vec<String>>
         let stay: BTreeSet<&String> = common.chain(pool.labels.keys()).collect();
         then.retain(|key, _| !theirs.contains(key) || stay.contains(key));
     }
-    let new = then.iter().filter(|(key, value)| labels.get(*key) != Some(*value));
-    let new = new.map(|(key, value)| format!("{key}={value}"));
-    let gone = labels.keys().filter(|key| !then.contains_key(*key)).map(|key| format!("{key}-"));
-    let arguments: Vec<String> = new.chain(gone).collect();
-    (belongs(&then) && !arguments.is_empty()).then_some(arguments)
+    then
 }
 
 /// Whether a node strays. Whoever is root on it writes its annotations: it is a hint.
 fn stray(name: &str, member: &Member, configs: &Configs, pools: &Pools) -> Option<Stray> {
+    elsewhere(name, member, configs, pools).filter(|_| member.is_new)
+}
+
+/// What a stray would be if anybody had seen that it never counted where it booted into: nobody
+/// saw it since it registered. Somebody may have moved it on purpose.
+pub fn unseen(name: &str, member: &Member, configs: &Configs, pools: &Pools) -> Option<Stray> {
+    elsewhere(name, member, configs, pools).filter(|_| !member.is_new)
+}
+
+/// A node that booted into one pool, counts in another, and was not moved by what is known of it.
+fn elsewhere(name: &str, member: &Member, configs: &Configs, pools: &Pools) -> Option<Stray> {
     let node = &member.node;
     let counts = member.place.pool()?;
     let has = node.current.as_deref().or(node.first_pivot.as_deref())?;
@@ -125,7 +145,7 @@ fn stray(name: &str, member: &Member, configs: &Configs, pools: &Pools) -> Optio
         // Labels that the operator gave, and that somebody took away.
         Some(_) if node.is_labelled && !has_all(&node.labels, &booted.labels) => false,
         Some(first) => first == has,
-        None => member.is_new && !member.has_moved,
+        None => !member.has_moved,
     };
     never_belonged.then(|| {
         let stray = Stray::of((name, node), has, (booted, counts), pools);

@@ -108,3 +108,46 @@ fn nodes_sorted_one_by_one_are_where_all_of_them_sorted_at_once_would_be() {
         assert_eq!(counted, placed);
     }
 }
+
+#[test]
+fn what_was_witnessed_is_kept_for_as_long_as_it_takes_to_list_all_nodes() {
+    let all = pools(&["worker"]);
+    let long_ago = |uid: &str| Node { uid: uid.to_owned(), ..node(&["worker"], Some("r1")) };
+    let mut members = Members::since(1_000_000);
+    for number in 0..1000 {
+        members.witness(&format!("gone-{number}"), &format!("gone-{number}"));
+    }
+    members.witness("a", "uid-a");
+    members.put("a", long_ago("uid-a"), &all);
+    members.put("b", long_ago("uid-b"), &all);
+    members.listed();
+    assert_eq!(members.witnessed, BTreeSet::new());
+    // What comes later is noted on the nodes that are there, and nowhere else.
+    assert!(members.awaits_witness("b", "uid-b"));
+    members.witness("b", "uid-b");
+    assert!(!members.awaits_witness("gone-1", "gone-1"));
+    members.witness("gone-1", "gone-1");
+    assert_eq!(members.witnessed, BTreeSet::new());
+    assert!(["a", "b"].iter().all(|name| members.get(name).unwrap().is_new));
+    assert!(!members.awaits_witness("b", "uid-b"));
+    // It goes with the node.
+    members.remove("b");
+    members.put("b", long_ago("uid-c"), &all);
+    assert!(!members.get("b").unwrap().is_new);
+}
+
+#[test]
+fn a_node_that_says_no_more_than_what_it_booted_with_is_found_by_that() {
+    let all = pools(&["worker"]);
+    let mut members = Members::default();
+    let booted = |current: Option<&str>| Node {
+        first_pivot: Some("r1".to_owned()),
+        ..node(&["worker"], current)
+    };
+    members.put("new", booted(None), &all);
+    members.put("moved", booted(Some("r2")), &all);
+    members.put("there", booted(Some("r1")), &all);
+    members.put("silent", node(&["worker"], None), &all);
+    assert_eq!(members.with_config("r1"), ["there", "new"]);
+    assert_eq!(members.with_config("r2"), ["moved"]);
+}

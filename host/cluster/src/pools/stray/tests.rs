@@ -145,16 +145,25 @@ fn one_that_was_moved_on_purpose_does_not_stray() {
 }
 
 #[test]
-fn before_4_22_a_node_that_was_there_before_anybody_watched_does_not_stray() {
-    let mut bed = Bed::new();
-    bed.put(BEGUN - 7 * 24 * 3600, &["worker"], V4_18);
-    assert_eq!(bed.stray(), None);
-    // Where it says what it booted with, nobody has to have watched.
-    bed.put(BEGUN - 7 * 24 * 3600, &["worker"], V4_22);
-    assert!(bed.stray().is_some());
-    // It registered minutes before.
-    bed.put(BEGUN - 600, &["worker"], V4_18);
-    assert!(bed.stray().is_some());
+fn a_node_that_was_there_before_anybody_watched_may_have_been_moved_and_does_not_stray() {
+    for annotations in [V4_18, V4_22] {
+        let mut bed = Bed::new();
+        let unseen = |bed: &Bed| {
+            let member = bed.members.get("a").unwrap();
+            super::unseen("a", member, &bed.configs, &bed.pools)
+        };
+        // Somebody may have taken its label away before that.
+        bed.put(BEGUN - 7 * 24 * 3600, &["worker"], annotations);
+        assert_eq!(bed.stray(), None);
+        assert_eq!(unseen(&bed).unwrap().booted, "infra");
+        bed.put(BEGUN - 7 * 24 * 3600, &["infra", "worker"], annotations);
+        bed.put(BEGUN - 7 * 24 * 3600, &["worker"], annotations);
+        assert_eq!((bed.stray(), unseen(&bed)), (None, None), "it was seen to be moved");
+        // It registered minutes before.
+        bed.put(BEGUN - 600, &["worker"], annotations);
+        assert!(bed.stray().is_some());
+        assert_eq!(unseen(&bed), None);
+    }
 }
 
 #[test]
@@ -181,7 +190,7 @@ fn one_that_got_another_config_since_it_booted_belonged_where_that_came_from() {
     let mut bed = Bed::new();
     let mut since = V4_22.to_vec();
     since[0] = ("currentConfig", NEWER);
-    bed.put(BEGUN - 7 * 24 * 3600, &["worker"], &since);
+    bed.put(BEGUN + 60, &["worker"], &since);
     assert_eq!(bed.stray(), None);
 }
 
@@ -190,7 +199,7 @@ fn one_that_the_operator_labelled_was_moved_by_whoever_took_the_label_away() {
     let mut labelled = V4_22.to_vec();
     labelled.push(("customPoolLabelsApplied", ""));
     let mut bed = Bed::new();
-    bed.put(BEGUN - 7 * 24 * 3600, &["worker"], &labelled);
+    bed.put(BEGUN + 30, &["worker"], &labelled);
     assert_eq!(bed.stray(), None);
     // Unless the labels that the operator could make do not do.
     let selector = json!({"matchLabels": {role("infra"): ""},

@@ -1,0 +1,61 @@
+use super::*;
+use serde_json::{Value, json};
+
+const PREFIX: &str = "machineconfiguration.openshift.io";
+const INFRA: &str = "rendered-infra-00000000000000000000000000000001";
+
+fn cluster() -> Cluster {
+    let pool = |name: &str| {
+        let selector = json!({"matchLabels": {format!("node-role.kubernetes.io/{name}"): ""}});
+        let object = json!({"metadata": {"name": name, "uid": format!("uid-{name}")},
+            "spec": {"nodeSelector": selector}});
+        (name.to_owned(), Arc::new(Pool::of(&serde_json::from_value(object).unwrap())))
+    };
+    Cluster { pools: ["infra", "worker"].map(pool).into_iter().collect(), ..Cluster::default() }
+}
+
+fn event<K: serde::de::DeserializeOwned>(object: Value) -> Event<K> {
+    Event::Apply(serde_json::from_value(object).unwrap())
+}
+
+#[test]
+fn a_node_that_says_only_what_it_booted_with_strays_as_soon_as_that_config_is_known() {
+    let (mut state, mut cluster) = (State::new(Metrics::new()), cluster());
+    // Of a pool that is not there any more.
+    let config = |uid: &str| {
+        event(json!({"metadata": {"name": INFRA, "ownerReferences": [{
+            "apiVersion": format!("{PREFIX}/v1"), "kind": "MachineConfigPool", "name": "infra",
+            "uid": uid}]}}))
+    };
+    state.take(Input::Config(config("uid-before")), &mut cluster);
+    let node = event(json!({"metadata": {"name": "a", "uid": "a",
+        "labels": {"node-role.kubernetes.io/worker": ""},
+        "annotations": {format!("{PREFIX}/firstPivotConfig"): INFRA}}}));
+    state.take(Input::Node(node), &mut cluster);
+    assert!(cluster.strays.is_empty());
+    let touched = state.take(Input::Config(config("uid-infra")), &mut cluster);
+    assert_eq!(cluster.strays.get("a").unwrap().booted, "infra");
+    assert!(touched.pools.contains("worker"), "{touched:?}");
+}
+
+#[test]
+fn nodes_that_plans_name_are_forgotten_when_all_nodes_are_listed() {
+    let (mut state, mut cluster) = (State::new(Metrics::new()), cluster());
+    let plan = json!({"metadata": {"name": "p"},
+        "spec": {"pool": "worker",
+            "cause": {"kind": "MachineConfig", "name": "a", "event": "Created"}},
+        "status": {"transitions": [{"from": INFRA, "to": "b", "outcome": "", "summary": "",
+            "nodes": {"count": 1, "strays": [{"node": "gone", "uid": "gone", "booted": "infra",
+                "because": "", "ends": ""}]}}]}});
+    let Event::Apply(plan) = event::<DisruptionPlan>(plan) else { panic!("it is there") };
+    let named = strays(&plan);
+    assert_eq!(named, [("gone".to_owned(), "gone".to_owned())]);
+    state.take(Input::Plan(Box::new(Event::Apply(plan.clone()))), &mut cluster);
+    assert!(!cluster.members.awaits_witness("gone", "gone"), "it is kept");
+    for event in [Event::Init, Event::InitDone] {
+        state.take(Input::Node(event), &mut cluster);
+    }
+    let before = Arc::clone(&cluster.members);
+    state.take(Input::Plan(Box::new(Event::Apply(plan))), &mut cluster);
+    assert!(Arc::ptr_eq(&before, &cluster.members), "nothing is kept of a node that is gone");
+}
