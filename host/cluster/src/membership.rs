@@ -4,12 +4,14 @@
 pub mod admit;
 pub mod foretold;
 pub mod gather;
+mod kept;
 pub mod listed;
 mod machines;
 mod run;
 mod settings;
 mod strays;
 pub mod stub;
+mod telling;
 mod ways;
 
 pub use settings::Settings;

@@ -22,4 +22,4 @@ pub use pool::{Configuration, MASTER, Pool, Pools, WORKER};
 pub use selector::Selects;
 pub use sources::{GENERATED_REGISTRIES, place, pools_of, sources};
 pub use stray::{Stray, Strays, joins, unseen};
-pub(crate) use stray::quoted;
+pub(crate) use stray::{joined, quoted};

@@ -161,10 +161,15 @@ impl Events {
     /// Events: also where another replica told it. What cannot be written is logged,
     /// and is an error only where no answer came.
     pub async fn tell_once(&self, about: &ObjectReference, note: &Note) -> Result<Once, Failed> {
-        self.tell_each(about, note, "").await
+        match self.tell_each(about, note, "").await {
+            // Who is busy answers.
+            Err(failed) if failed.code != 0 => Ok(Once::Now),
+            told => told,
+        }
     }
 
-    /// The same of one thing among several that are told for the same reason on one object.
+    /// The same of one thing among several that are told for the same reason on one object; an
+    /// error where it may be told later: no answer came, or the API server has too much to do.
     pub async fn tell_each(
         &self,
         about: &ObjectReference,
@@ -228,9 +233,8 @@ impl Events {
 fn written(note: &Note, done: Result<(), Failed>) -> Result<(), Failed> {
     let Err(failed) = done else { return Ok(()) };
     tracing::warn!(reason = note.reason.word(), "an Event was not written: {failed}");
-    // Who is busy answers.
-    match failed.code {
-        0 => Err(failed),
+    match failed.outcome {
+        CallOutcome::Unanswered => Err(failed),
         _ => Ok(()),
     }
 }

@@ -68,8 +68,7 @@ pub fn foretell_of(booted: &str, given: &Labels, scene: &Scene<'_>) -> Option<Fo
     if is_own || is_common || matches!(counts, Place::Unplaced(_)) {
         return None;
     }
-    let served = if pool.served_newest { &pool.target } else { &pool.settled };
-    let served = served.as_ref().or(pool.target.as_ref()).map(|it| it.name.clone());
+    let served = served(pool).map(str::to_owned);
     let is_mended = scene.running.is_some_and(|release| release.line() >= LABELS)
         && ![MASTER, WORKER].contains(&&*pool.name);
     let gap = match is_mended {
@@ -87,9 +86,15 @@ pub fn foretell_of(booted: &str, given: &Labels, scene: &Scene<'_>) -> Option<Fo
     Some(Foretold { boots: pool.name.clone(), gets: served, counts, gap, patch })
 }
 
+/// The config that machines get that boot into a pool, if it says so.
+pub(super) fn served(pool: &Pool) -> Option<&str> {
+    let served = if pool.served_newest { &pool.target } else { &pool.settled };
+    served.as_ref().or(pool.target.as_ref()).map(|it| it.name.as_str())
+}
+
 /// The labels of a node as soon as the machine API gave it those of its machine: the kubelet's
 /// own are written in the units of each role.
-fn registered(pool: &str, given: &Labels) -> Labels {
+pub(super) fn registered(pool: &str, given: &Labels) -> Labels {
     let own: &[&str] = match pool {
         MASTER => &[MASTER, "control-plane"],
         ARBITER => &[ARBITER],
@@ -140,7 +145,7 @@ fn gap(
 }
 
 /// How many nodes of a pool may be out of service, as the operator counts: at least one.
-fn most_unavailable(pool: &Pool, members: &Members) -> i64 {
+pub(super) fn most_unavailable(pool: &Pool, members: &Members) -> i64 {
     let Some(written) = &pool.unavailable.0 else { return 1 };
     if pool.name == ARBITER {
         return 1;

@@ -25,6 +25,7 @@ fn key(stray: &Stray) -> (String, String, String) {
 }
 
 /// Something to tell, on whom, and of what: nothing is told twice of the same.
+#[derive(Debug)]
 pub(super) struct News {
     pub(super) about: ObjectReference,
     pub(super) note: Note,
