@@ -16,6 +16,7 @@ pub mod events;
 pub mod leadership;
 pub mod metrics;
 pub mod node_lease;
+pub mod paging;
 pub mod review;
 pub mod watching;
 pub mod whole;

@@ -14,8 +14,9 @@ use serde::de::DeserializeOwned;
 use std::fmt::Debug;
 use tread_kube::api::BootImages;
 use tread_kube::api::words::STREAM_METADATA_LABEL;
-use tread_kube::asking::{Call, CallOutcome, Failed, PATIENCE, ask_again, is_busy};
+use tread_kube::asking::{Call, CallOutcome, Failed};
 use tread_kube::metrics::Metrics;
+use tread_kube::paging::in_pages;
 use tread_kube::watching::parsed::{Parsed, each_by_itself};
 use tread_kube::watching::served::served;
 
@@ -63,6 +64,9 @@ pub async fn gather(client: &Client, namespace: &str) -> (Facts, Vec<(String, Fa
     (gathered.facts, waits)
 }
 
+/// How many objects are listed at a time.
+const PAGE: u32 = 100;
+
 /// A kind that is not installed has no objects. An API server that is busy, as it
 /// is with new definitions, is asked again for a while.
 async fn list<K>(
@@ -75,8 +79,9 @@ where
     K: Resource + Clone + DeserializeOwned + Debug + 'static,
 {
     let api = each_by_itself(api);
-    match ask_again(PATIENCE, metrics, call, || api.list(params), is_busy).await {
-        Ok(found) => Ok(found.items),
+    let list = async |params| api.list(&params).await;
+    match in_pages(PAGE, metrics, call, params.clone(), list, Some).await {
+        Ok(found) => Ok(found),
         Err(failed) if failed.outcome == CallOutcome::Gone => Ok(Vec::new()),
         Err(failed) => Err(failed),
     }

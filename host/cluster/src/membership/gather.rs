@@ -17,12 +17,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tread_kube::api::machines::{CLUSTER_VERSION, Kind, MACHINE_SET};
 use tread_kube::api::{DisruptionPlan, MachineConfig, MachineConfigPool};
-use tread_kube::asking::{Call, CallOutcome, Failed, PATIENCE, ask_again, is_busy};
+use tread_kube::asking::{Call, CallOutcome, Failed};
 use tread_kube::metrics::Metrics;
+use tread_kube::paging::in_pages;
 use tread_kube::watching::parsed::{Parsed, each_by_itself};
 
 /// What DisruptionPlans are called where they cannot be listed.
 pub const PLANS: &str = "disruptionplans";
+
+/// How many objects are listed at a time: of most few bytes are read, and plans are large.
+const SMALL: u32 = 500;
+const LARGE: u32 = 20;
 
 /// What was listed.
 #[derive(Debug, Default)]
@@ -42,17 +47,18 @@ pub struct Gathered {
 pub async fn gather(client: &Client) -> Result<Gathered, (&'static str, Failed)> {
     let metrics = Metrics::new();
     let mut gathered = Gathered::default();
-    let params = ListParams::default();
     let cluster = &mut gathered.cluster;
     let api = each_by_itself(Api::<MachineConfigPool>::all(client.clone()));
-    let pools = listed("machineconfigpools", &metrics, || api.list(&params)).await?;
+    let list = async |params| api.list(&params).await;
+    let pools = listed("machineconfigpools", SMALL, &metrics, list).await?;
     for pool in pools.into_iter().filter_map(Parsed::read) {
         let pool = Pool::of(&pool);
         cluster.pools.insert(pool.name.clone(), Arc::new(pool));
     }
     let mut members = Members::since(Timestamp::now().as_second());
     let api = each_by_itself(Api::<DisruptionPlan>::all(client.clone()));
-    match listed(PLANS, &metrics, || api.list(&params)).await {
+    let list = async |params| api.list(&params).await;
+    match listed(PLANS, LARGE, &metrics, list).await {
         Ok(plans) => gathered.plans = plans.into_iter().filter_map(Parsed::read).collect(),
         Err(failed) => gathered.unlisted.push(failed),
     }
@@ -61,12 +67,14 @@ pub async fn gather(client: &Client) -> Result<Gathered, (&'static str, Failed)>
         members.witness(&node, &uid);
     }
     let api: Api<core::Node> = Api::all(client.clone());
-    let nodes = listed("nodes", &metrics, || api.list_metadata(&params)).await?;
+    let list = async |params| api.list_metadata(&params).await;
+    let nodes = listed("nodes", SMALL, &metrics, list).await?;
     for mut node in nodes {
         members.put(&node.name_any(), Node::of(&mut node.metadata), &cluster.pools);
     }
     let api: Api<MachineConfig> = Api::all(client.clone());
-    match listed("machineconfigs", &metrics, || api.list_metadata(&params)).await {
+    let list = async |params| api.list_metadata(&params).await;
+    match listed("machineconfigs", SMALL, &metrics, list).await {
         Ok(configs) => {
             for mut config in configs {
                 let name = config.name_any();
@@ -94,23 +102,22 @@ async fn machines(
     kind: &Kind,
 ) -> Result<Vec<DynamicObject>, (&'static str, Failed)> {
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &kind.resource());
-    let (api, params) = (each_by_itself(api), ListParams::default());
-    let found = listed(kind.plural, metrics, || api.list(&params)).await?;
+    let api = each_by_itself(api);
+    let list = async |params| api.list(&params).await;
+    let found = listed(kind.plural, SMALL, metrics, list).await?;
     Ok(found.into_iter().filter_map(Parsed::read).collect())
 }
 
 /// A kind that is not installed has no objects.
-async fn listed<K, F>(
+async fn listed<K: Clone>(
     kind: &'static str,
+    size: u32,
     metrics: &Metrics,
-    list: impl Fn() -> F,
-) -> Result<Vec<K>, (&'static str, Failed)>
-where
-    K: Clone,
-    F: Future<Output = kube::Result<ObjectList<K>>>,
-{
-    match ask_again(PATIENCE, metrics, Call::new("list", kind), list, is_busy).await {
-        Ok(found) => Ok(found.items),
+    list: impl AsyncFn(ListParams) -> kube::Result<ObjectList<K>>,
+) -> Result<Vec<K>, (&'static str, Failed)> {
+    let (call, params) = (Call::new("list", kind), ListParams::default());
+    match in_pages(size, metrics, call, params, list, Some).await {
+        Ok(found) => Ok(found),
         Err(failed) if failed.outcome == CallOutcome::Gone => Ok(Vec::new()),
         Err(failed) => Err((kind, failed)),
     }

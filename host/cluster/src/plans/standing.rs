@@ -7,8 +7,9 @@ use kube::api::ListParams;
 use kube::{Api, Client};
 use tread_kube::api::disruption_plan::Cause;
 use tread_kube::api::{DisruptionPlan, DisruptionPlanStatus, POOL_KIND};
-use tread_kube::asking::{Call, Failed, ask};
+use tread_kube::asking::{Call, Failed};
 use tread_kube::metrics::Metrics;
+use tread_kube::paging::in_pages;
 use tread_kube::watching::parsed::{Parsed, each_by_itself};
 use tread_model::digest::Digest;
 
@@ -70,16 +71,9 @@ pub(super) fn says(status: &DisruptionPlanStatus) -> Digest {
 /// Those that are not known to be over.
 pub(super) async fn plans(client: &Client, metrics: &Metrics) -> Result<Vec<Described>, Failed> {
     let api = each_by_itself(Api::<DisruptionPlan>::all(client.clone()));
-    let mut params = ListParams::default().limit(PAGE);
-    let mut all = Vec::new();
-    loop {
-        let page = ask(metrics, Call::new("list", PLANS), api.list(&params)).await?;
-        all.extend(page.items.into_iter().filter_map(Parsed::read).filter_map(previews::standing));
-        match page.metadata.continue_.filter(|token| !token.is_empty()) {
-            Some(token) => params = params.continue_token(&token),
-            None => return Ok(all),
-        }
-    }
+    let (call, list) = (Call::new("list", PLANS), async |params| api.list(&params).await);
+    let keep = |it: Parsed<DisruptionPlan>| it.read().and_then(previews::standing);
+    in_pages(PAGE, metrics, call, ListParams::default(), list, keep).await
 }
 
 /// The nodes of which a plan says that they stray, with their UIDs.
