@@ -4,6 +4,7 @@ mod beyond;
 pub mod boot_images;
 mod connect;
 pub mod lease;
+mod listing;
 mod objects;
 pub mod plans;
 pub mod policies;

@@ -47,9 +47,12 @@ pub fn warning(facts: &Facts, report: &Report, asked: &Asked) -> Option<String> 
     too_old(&verdict).then(|| {
         let name = name_of(&key);
         let name = shown(&name);
+        let (name, says) = match is_named(asked) {
+            true => (name.clone(), format!("`tread bootimages patch {name}` says what to do")),
+            false => (made_up(&name), "`tread bootimages` lists it once it is there".to_owned()),
+        };
         format!(
-            "tread: {name} boots new machines from an image that is too old (`tread bootimages patch \
-             {name}` says what to do): {}",
+            "tread: {name} boots new machines from an image that is too old ({says}): {}",
             verdict.message
         )
     })
@@ -66,9 +69,10 @@ pub(crate) fn more_machines(
     let key = Key {
         kind: kind.name,
         namespace: asked.namespace.clone(),
-        name: match asked.name.as_str() {
-            "" => object.generate_name.clone(),
-            name => name.to_owned(),
+        // The API server makes a name up before it asks, and says so in the object alone.
+        name: match (asked.name.as_str(), object.name.as_str()) {
+            ("", "") => object.generate_name.clone(),
+            ("", name) | (name, _) => name.to_owned(),
         },
     };
     // A machine resource that says nothing of replicas gets one machine.
@@ -92,6 +96,16 @@ pub(crate) fn more_machines(
         }),
     };
     Some((key, machine))
+}
+
+/// Whether the object of a request has a name, and not only how one that is made up begins.
+pub(crate) fn is_named(asked: &Asked) -> bool {
+    !asked.name.is_empty() || asked.object.as_ref().is_some_and(|it| !it.name.is_empty())
+}
+
+/// What is called so that begins like that: no command finds it.
+pub(crate) fn made_up(begins: &str) -> String {
+    format!("{begins}… (the rest of its name is made up later)")
 }
 
 /// What a machine resource may take as values: a hundred times as much as any does.
@@ -148,4 +162,38 @@ fn update(report: &Report, object: &DynamicObject, old: Option<&DynamicObject>) 
         };
         format!("tread: {what}: {}", verdict.message)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+    use tread_kube::api::machines::MACHINE_SET;
+
+    fn asked(name: &str, metadata: &Value) -> Asked {
+        let object = json!({"apiVersion": "machine.openshift.io/v1beta1", "kind": "MachineSet",
+            "metadata": metadata, "spec": {"replicas": 1}});
+        let review = json!({"request": {"uid": "1", "operation": "CREATE",
+            "kind": {"kind": "MachineSet"}, "namespace": "machines", "name": name,
+            "resource": {"group": "machine.openshift.io", "resource": "machinesets"},
+            "object": object}});
+        Asked::read(review.to_string().as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn one_is_named_by_its_name_and_never_by_how_that_begins() {
+        let begins = json!({"generateName": "infra-"});
+        let made = json!({"generateName": "infra-", "name": "infra-x7k2p"});
+        for (name, metadata, expected, named) in [
+            ("infra-a", json!({"name": "infra-a"}), "infra-a", true),
+            // As the API server asks: the request does not have the name that it made up.
+            ("", made, "infra-x7k2p", true),
+            ("", begins, "infra-", false),
+        ] {
+            let asked = asked(name, &metadata);
+            let (key, _) = more_machines(&Facts::default(), &asked, &MACHINE_SET).unwrap();
+            assert_eq!((&*key.name, is_named(&asked)), (expected, named));
+        }
+        assert!(made_up("machines/infra-").starts_with("machines/infra-… (the rest of its name"));
+    }
 }

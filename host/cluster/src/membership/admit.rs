@@ -4,7 +4,7 @@ use super::foretold::foretell;
 use super::machines::scene;
 use super::ways::ways;
 use crate::boot_images;
-use crate::boot_images::admit::more_machines;
+use crate::boot_images::admit::{is_named, made_up, more_machines};
 use crate::plans::Previewer;
 use tread_kube::api::machines::MACHINE_SET;
 use tread_kube::review::Asked;
@@ -28,13 +28,18 @@ pub async fn warnings(
     let Some(foretold) = foretell(&key, &machine, &scene(&cluster, facts)) else {
         return Vec::new();
     };
-    let resource = format!("{}/{}", key.namespace, key.name);
+    let name = format!("{}/{}", key.namespace, key.name);
+    let resource = if is_named(asked) { name } else { made_up(&name) };
     let mut lines = vec![format!("tread: {}", foretold.says(&resource))];
     let costs = ways(previewer, &foretold).await;
     if !costs.is_empty() {
         lines.push(format!("tread: what each machine will go through: {costs}"));
     }
-    let prevents = format!("tread: what prevents it: {}", foretold.prevents(&key));
+    let prevents = match is_named(asked) {
+        true => foretold.prevents(&key),
+        false => foretold.prevents_before(),
+    };
+    let prevents = format!("tread: what prevents it: {prevents}");
     // A command that is cut is none.
     lines.push(match prevents.chars().count() <= LONGEST_WARNING {
         true => prevents,

@@ -188,12 +188,17 @@ impl Foretold {
                 quoted(&shown(&key.name)),
                 quoted(&patch.to_string())
             ),
-            None => format!(
-                "give spec.template.spec.metadata.labels what spec.nodeSelector of pool {} selects, \
-                 and no other pool of its own name",
-                self.boots
-            ),
+            None => self.prevents_before(),
         }
+    }
+
+    /// The same of one that is not there yet, or for which there is no command.
+    pub fn prevents_before(&self) -> String {
+        format!(
+            "give spec.template.spec.metadata.labels what spec.nodeSelector of pool {} selects, and \
+             no other pool of its own name",
+            self.boots
+        )
     }
 }
 

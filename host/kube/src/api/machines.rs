@@ -4,7 +4,7 @@
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::core::ApiResource;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// A kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,6 +111,18 @@ pub fn definitions() -> Result<Vec<CustomResourceDefinition>, serde_json::Error>
     ALL.iter().map(definition).collect()
 }
 
+/// What objects of a kind have besides themselves.
+fn subresources(kind: &Kind) -> Value {
+    match *kind {
+        CLUSTER_OPERATOR => json!({"status": {}}),
+        MACHINE_SET | CONTROL_PLANE_MACHINE_SET | CAPI_MACHINE_SET | CAPI_MACHINE_DEPLOYMENT => {
+            json!({"scale": {
+                "specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}})
+        }
+        _ => json!({}),
+    }
+}
+
 /// The same of one kind.
 pub fn definition(kind: &Kind) -> Result<CustomResourceDefinition, serde_json::Error> {
     let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
@@ -132,7 +144,7 @@ pub fn definition(kind: &Kind) -> Result<CustomResourceDefinition, serde_json::E
                 "name": kind.version,
                 "served": true,
                 "storage": true,
-                "subresources": if *kind == CLUSTER_OPERATOR { json!({"status": {}}) } else { json!({}) },
+                "subresources": subresources(kind),
                 "schema": {"openAPIV3Schema": {
                     "type": "object",
                     "properties": {"spec": anything, "status": anything},

@@ -1,6 +1,7 @@
 //! `tread bootimages`
 
-use super::connect::{ClusterArgs, cluster, wait_for};
+use super::connect::{cluster, wait_for};
+use super::listing::Listing;
 use crate::render::output::ListOutput;
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, Subcommand};
@@ -73,15 +74,12 @@ pub struct BootImagesArgs {
 /// What every form of it takes.
 #[derive(Debug, Args)]
 pub struct Asked {
-    /// How to print it
-    #[arg(short, long, value_enum, default_value_t = ListOutput::Human)]
-    pub output: ListOutput,
     /// Where tread runs in the cluster
     #[arg(short, long, value_name = "NAMESPACE", default_value = "tread-system")]
     pub namespace: String,
-    /// Which cluster.
+    /// How and of which cluster.
     #[command(flatten)]
-    pub cluster: ClusterArgs,
+    pub listing: Listing,
 }
 
 /// What can be done besides listing.
@@ -132,7 +130,7 @@ struct Known {
 }
 
 async fn known(asked: &Asked) -> Result<Known> {
-    let client = cluster(&asked.cluster).await?.client;
+    let client = cluster(&asked.listing.cluster).await?.client;
     let (facts, waits) = gather(&client, &asked.namespace).await;
     let waits = in_few_words(&waits, &asked.namespace);
     let report = report(&facts, &waits);
@@ -178,11 +176,11 @@ fn list(asked: &Asked, out: &mut impl Write) -> Result<Exit> {
             "verdict": checked(report.running, &report.verdict),
         })
     };
-    match asked.output {
+    match asked.listing.output {
         ListOutput::Json => json(out, &value())?,
         ListOutput::Yaml => yaml(out, &value())?,
         ListOutput::Human | ListOutput::Wide => {
-            let wide = asked.output == ListOutput::Wide;
+            let wide = asked.listing.output == ListOutput::Wide;
             let mut heads = vec!["RESOURCE", "VERSION", "KNOWN BY", "STREAM", "VERDICT", "REASON"];
             heads.extend(wide.then_some(["KIND", "IMAGE"]).into_iter().flatten());
             let cells = rows.iter().map(|it| {
@@ -256,7 +254,7 @@ fn check(to: Option<Release>, asked: &Asked, out: &mut impl Write) -> Result<Exi
     let Known { report, .. } = wait_for(known(asked))?;
     let to = to.or(report.running);
     let verdict = report.to(to);
-    match asked.output {
+    match asked.listing.output {
         ListOutput::Json => json(out, &checked(to, &verdict))?,
         ListOutput::Yaml => yaml(out, &checked(to, &verdict))?,
         ListOutput::Human | ListOutput::Wide => {
@@ -321,7 +319,7 @@ fn patch(name: &str, asked: &Asked, out: &mut impl Write) -> Result<Exit> {
         };
         Ok((remedy_of(&facts, key, machine), stub))
     })?;
-    match asked.output {
+    match asked.listing.output {
         ListOutput::Json => json(out, &json!({ "userData": stub, "remedy": remedy }))?,
         ListOutput::Yaml => yaml(out, &json!({ "userData": stub, "remedy": remedy }))?,
         ListOutput::Human | ListOutput::Wide => {

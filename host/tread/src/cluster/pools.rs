@@ -4,7 +4,8 @@ mod check;
 mod explain;
 mod said;
 
-use super::connect::{ClusterArgs, cluster, wait_for};
+use super::connect::{cluster, wait_for};
+use super::listing::Listing;
 use crate::render::output::ListOutput;
 use anyhow::{Result, anyhow};
 use clap::{Args, Subcommand};
@@ -45,18 +46,7 @@ pub struct PoolsArgs {
     pub command: Option<PoolsCommand>,
     /// How and of what.
     #[command(flatten)]
-    pub asked: Asked,
-}
-
-/// What every form of it takes.
-#[derive(Debug, Args)]
-pub struct Asked {
-    /// How to print it
-    #[arg(short, long, value_enum, default_value_t = ListOutput::Human)]
-    pub output: ListOutput,
-    /// Which cluster.
-    #[command(flatten)]
-    pub cluster: ClusterArgs,
+    pub asked: Listing,
 }
 
 /// What can be done besides listing.
@@ -70,14 +60,14 @@ pub enum PoolsCommand {
         node: String,
         /// How and of what.
         #[command(flatten)]
-        asked: Asked,
+        asked: Listing,
     },
     /// Says whether new machines will belong to the pool that they boot into.
     #[command(after_help = check::EXAMPLES)]
     Check {
         /// How and of what.
         #[command(flatten)]
-        asked: Asked,
+        asked: Listing,
     },
 }
 
@@ -101,7 +91,7 @@ pub fn run(args: &PoolsArgs, out: &mut impl Write) -> Result<Exit> {
 }
 
 /// What was found; what could not be listed besides is told of.
-async fn known(asked: &Asked) -> Result<Gathered> {
+async fn known(asked: &Listing) -> Result<Gathered> {
     let cluster = cluster(&asked.cluster).await?;
     let gathered = gather(&cluster.client).await;
     let gathered = gathered.map_err(|(what, failed)| match failed.outcome {
@@ -130,7 +120,7 @@ fn forbidden(what: &str) -> String {
     )
 }
 
-fn list(asked: &Asked, out: &mut impl Write) -> Result<Exit> {
+fn list(asked: &Listing, out: &mut impl Write) -> Result<Exit> {
     let gathered = wait_for(known(asked))?;
     let (strays, foretold) = (gathered.strays(), gathered.foretold());
     let rows = rows(&gathered, &strays);

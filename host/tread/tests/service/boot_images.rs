@@ -1,5 +1,6 @@
 //! `tread bootimages` against a real API server.
 
+use crate::openshift::{MACHINES, apply, kubectl};
 use crate::replica::{NAMESPACE, Replica, free};
 use crate::story::{cluster, tread, warned};
 use crate::support::Bench;
@@ -7,27 +8,18 @@ use serde_json::{Value, json};
 use tread_kube::api::{crds, machines};
 use tread_test_bed::{ControlPlane, eventually};
 
-const MACHINES: &str = "openshift-machine-api";
-
 /// A cluster of OpenShift on AWS with two MachineSets, one of an old image.
 fn openshift() -> ControlPlane {
-    let plane = ControlPlane::start().unwrap();
-    for crd in [crds::crds(), crds::openshift(), machines::definitions().unwrap()].concat() {
-        plane.apply(&serde_saphyr::to_string(&crd).unwrap()).unwrap();
-    }
-    let kubectl = |args: &[&str]| plane.kubectl(args).unwrap().success().unwrap();
-    kubectl(&["wait", "--for=condition=Established", "--timeout=120s", "crd", "--all"]);
-    for namespace in [MACHINES, "openshift-machine-config-operator", "tread-system"] {
-        kubectl(&["create", "namespace", namespace]);
-    }
-    let apply = |object: Value| plane.apply(&object.to_string()).unwrap();
+    let plane =
+        crate::openshift::openshift(&[MACHINES, "openshift-machine-config-operator", NAMESPACE]);
+    let apply = |object: Value| apply(&plane, &object);
     apply(json!({"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion",
         "metadata": {"name": "version"}, "spec": {}}));
     let status = json!({"status": {"history": [
         {"state": "Completed", "version": "4.21.9"}, {"state": "Completed", "version": "4.12.0"}]}});
     let patch =
         ["patch", "clusterversion", "version", "--subresource=status", "--type=merge", "-p"];
-    kubectl(&[&patch[..], &[status.to_string().as_str()]].concat());
+    kubectl(&plane, &[&patch[..], &[status.to_string().as_str()]].concat());
     let stream = crate::support::tree().join("tests/cases/boot-images/stream.json");
     apply(json!({"apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": "coreos-bootimages", "namespace": "openshift-machine-config-operator"},

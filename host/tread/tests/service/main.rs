@@ -9,6 +9,7 @@ mod front;
 mod installations;
 mod leases;
 mod listed;
+mod openshift;
 mod plugin;
 mod pools;
 mod preview;

@@ -1,11 +1,11 @@
-//! `tread pools` against a real API server.
+//! `tread pools`, and who is warned of machines that will stray, against a real API server.
 
-use crate::story::{tread, written};
+use crate::openshift::{MACHINES, apply, asked, kubectl, openshift};
+use crate::replica::{NAMESPACE, Replica, free, install};
+use crate::story::{tread, warned, written};
 use serde_json::{Value, json};
-use tread_kube::api::{crds, machines};
-use tread_test_bed::ControlPlane;
+use tread_test_bed::{ControlPlane, eventually};
 
-const MACHINES: &str = "openshift-machine-api";
 const PREFIX: &str = "machineconfiguration.openshift.io";
 
 fn role(name: &str) -> String {
@@ -17,14 +17,8 @@ fn rendered(pool: &str) -> String {
 }
 
 /// A cluster with the pools worker, infra and gpu, each with what was rendered for it.
-fn openshift() -> ControlPlane {
-    let plane = ControlPlane::start().unwrap();
-    for crd in [crds::crds(), crds::openshift(), machines::definitions().unwrap()].concat() {
-        plane.apply(&serde_saphyr::to_string(&crd).unwrap()).unwrap();
-    }
-    let kubectl = |args: &[&str]| plane.kubectl(args).unwrap().success().unwrap();
-    kubectl(&["wait", "--for=condition=Established", "--timeout=120s", "crd", "--all"]);
-    kubectl(&["create", "namespace", MACHINES]);
+fn pools() -> ControlPlane {
+    let plane = openshift(&[MACHINES, NAMESPACE]);
     for pool in ["worker", "infra", "gpu"] {
         apply(
             &plane,
@@ -33,7 +27,7 @@ fn openshift() -> ControlPlane {
                 "nodeSelector": {"matchLabels": {role(pool): ""}},
                 "configuration": {"name": rendered(pool)}}}),
         );
-        let uid = kubectl(&["get", "mcp", pool, "-o", "jsonpath={.metadata.uid}"]);
+        let uid = kubectl(&plane, &["get", "mcp", pool, "-o", "jsonpath={.metadata.uid}"]);
         apply(
             &plane,
             &json!({"apiVersion": format!("{PREFIX}/v1"), "kind": "MachineConfig",
@@ -44,10 +38,6 @@ fn openshift() -> ControlPlane {
         );
     }
     plane
-}
-
-fn apply(plane: &ControlPlane, object: &Value) {
-    plane.apply(&object.to_string()).unwrap();
 }
 
 fn node(plane: &ControlPlane, name: &str, roles: &[&str], has: &str, state: &str) {
@@ -62,16 +52,18 @@ fn node(plane: &ControlPlane, name: &str, roles: &[&str], has: &str, state: &str
     );
 }
 
-/// A MachineSet, and the Secret with the user data of its machines: a stub of this pool.
-fn machine_set(plane: &ControlPlane, name: &str, secret: &str, stub: &str, labels: &Value) {
-    apply(
-        plane,
-        &json!({"apiVersion": "machine.openshift.io/v1beta1", "kind": "MachineSet",
+/// A MachineSet whose machines get the user data of this Secret, and nodes with these labels.
+fn machine_set(name: &str, secret: &str, labels: &Value) -> Value {
+    json!({"apiVersion": "machine.openshift.io/v1beta1", "kind": "MachineSet",
         "metadata": {"name": name, "namespace": MACHINES},
         "spec": {"replicas": 1, "template": {"spec": {
             "metadata": {"labels": labels},
-            "providerSpec": {"value": {"userDataSecret": {"name": secret}}}}}}}),
-    );
+            "providerSpec": {"value": {"userDataSecret": {"name": secret}}}}}}})
+}
+
+/// The same, applied, and the Secret: a stub of this pool.
+fn with_stub(plane: &ControlPlane, name: &str, secret: &str, stub: &str, labels: &Value) {
+    apply(plane, &machine_set(name, secret, labels));
     let url = format!("https://api-int.example:22623/config/{stub}");
     let stub = json!({"ignition": {"version": "3.2.0",
         "config": {"merge": [{"source": url}]}}});
@@ -85,7 +77,7 @@ fn machine_set(plane: &ControlPlane, name: &str, secret: &str, stub: &str, label
 
 #[test]
 fn an_admin_lists_explains_and_checks_pools_by_what_tread_prints() {
-    let plane = openshift();
+    let plane = pools();
     let ran = |args: &[&str]| tread(&plane, &[&["pools"], args].concat());
     node(&plane, "worker-1", &["worker"], "worker", "Done");
     node(&plane, "worker-2", &["worker"], "worker", "Degraded");
@@ -93,7 +85,7 @@ fn an_admin_lists_explains_and_checks_pools_by_what_tread_prints() {
     node(&plane, "infra-2", &["worker"], "infra", "Done");
     node(&plane, "both", &["infra", "gpu"], "infra", "Done");
     let labelled = json!({role("infra"): ""});
-    machine_set(&plane, "right", "infra-user-data-managed", "infra", &labelled);
+    with_stub(&plane, "right", "infra-user-data-managed", "infra", &labelled);
     let (code, out, err) = ran(&[]);
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
     let table: Vec<Vec<&str>> =
@@ -128,7 +120,7 @@ fn an_admin_lists_explains_and_checks_pools_by_what_tread_prints() {
     let (code, out, err) = ran(&["check"]);
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
     // What the Secret is called says nothing.
-    machine_set(&plane, "wrong", "own-stub", "infra", &json!({}));
+    with_stub(&plane, "wrong", "own-stub", "infra", &json!({}));
     let (code, out, _) = ran(&["check"]);
     assert_eq!(code, 3, "{out}");
     let said = "New machines of openshift-machine-api/wrong boot into pool infra and will count in \
@@ -151,7 +143,7 @@ fn an_admin_lists_explains_and_checks_pools_by_what_tread_prints() {
     assert_eq!(ran(&["check"]).0, 0);
 
     // User data that names no pool is not guessed at.
-    machine_set(&plane, "odd", "odd-user-data", "", &json!({}));
+    with_stub(&plane, "odd", "odd-user-data", "", &json!({}));
     let (code, out, _) = ran(&["check"]);
     assert!(code == 1 && out.contains("no URL of a pool's config"), "{out}");
 
@@ -165,4 +157,59 @@ fn an_admin_lists_explains_and_checks_pools_by_what_tread_prints() {
     let (code, out, err) = ran(&["--kubeconfig", path.to_str().unwrap()]);
     assert_eq!((code, out.as_str()), (1, ""), "{err}");
     assert!(err.contains("you may not list machineconfigpools: an admin can bind"), "{err}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_api_server_passes_on_what_is_said_of_machines_that_will_stray() {
+    let plane = pools();
+    install(&plane, &free());
+    let replica = Replica::start(&plane);
+    replica.ready().await;
+    asked(&replica).await;
+    let says = "New machines of openshift-machine-api/infra-a boot into pool infra and will count \
+                in pool worker";
+    let wrong = machine_set("infra-a", "infra-user-data-managed", &json!({}));
+    let made = warned(&plane, &wrong.to_string(), says).await;
+    assert!(made.contains("what each machine will go through: "), "{made}");
+    let command = "what prevents it: kubectl patch machinesets.machine.openshift.io -n \
+                   openshift-machine-api infra-a --type=merge -p ";
+    assert!(made.contains(command), "{made}");
+    let labels = json!({role("infra"): ""});
+    let right = machine_set("infra-b", "infra-user-data-managed", &labels);
+    let apply_right = ["apply", "--dry-run=server", "-f", "-"];
+    let ran = plane.admin().kubectl_with_input(&apply_right, &right.to_string()).unwrap();
+    assert!(ran.code == 0 && !ran.stderr.contains("boot into pool"), "{}", ran.stderr);
+
+    // One whose name the API server makes up is called by that name.
+    let mut unnamed = wrong.clone();
+    unnamed["metadata"] = json!({"generateName": "infra-", "namespace": MACHINES});
+    let said = eventually("one without a name", async || {
+        let create = ["create", "--dry-run=server", "-f", "-"];
+        let ran = plane.admin().kubectl_with_input(&create, &unnamed.to_string()).unwrap();
+        ran.stderr.contains("boot into pool infra").then_some(ran.stderr)
+    })
+    .await;
+    let begins = "New machines of openshift-machine-api/infra-";
+    let rest = said.split_once(begins).unwrap().1.split(' ').next().unwrap();
+    assert!(rest.len() == 5 && rest.chars().all(|c| c.is_ascii_alphanumeric()), "{said}");
+
+    // Who scales it up by the subresource is warned, and who scales it down is not.
+    apply(&plane, &wrong);
+    let scale = |replicas: &str| {
+        let to = format!("--replicas={replicas}");
+        let name = "machinesets.machine.openshift.io/infra-a";
+        plane.kubectl(&["-n", MACHINES, "scale", "--dry-run=server", name, &to]).unwrap()
+    };
+    let said = eventually("it is scaled up", async || {
+        let ran = scale("3");
+        ran.stderr.contains(says).then_some(ran.stderr)
+    })
+    .await;
+    assert!(said.contains(command), "{said}");
+    let down = scale("0");
+    assert!(down.code == 0 && !down.stderr.contains("boot into pool"), "{}", down.stderr);
+
+    let (_, metrics) = replica.get("/metrics").await.unwrap();
+    let forbidden = metrics.lines().find(|line| line.contains("code=\"403\""));
+    assert_eq!(forbidden, None, "its own rights are enough");
 }

@@ -2,6 +2,7 @@
 //! warning, its plan, and what a laptop says of it; with the rights of
 //! `tread manifests`, each of which is used.
 
+use crate::openshift::asked;
 use crate::replica::{NAMESPACE, Replica, free, install};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -58,11 +59,7 @@ pub async fn cluster_with<'a>(plane: &'a ControlPlane, variables: &[(&str, &str)
         plane.apply(&serde_json::to_string(&crd).unwrap()).unwrap();
     }
     plane.kubectl(&wait).unwrap().success().unwrap();
-    install(plane, &replica.tls);
-    eventually("it is asked", async || {
-        replica.get("/readyz").await.filter(|(_, text)| text.contains("warnings are asked for"))
-    })
-    .await;
+    asked(&replica).await;
     replica
 }
 
