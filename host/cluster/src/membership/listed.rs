@@ -127,3 +127,37 @@ pub fn explain(gathered: &Gathered, strays: &[Stray], node: &str) -> Option<Vec<
     }
     Some(lines)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pools::{Members, Node};
+    use serde_json::json;
+    use std::sync::Arc;
+
+    #[test]
+    fn of_a_node_that_nobody_saw_register_it_is_said_that_nobody_knows() {
+        let mut gathered = Gathered::default();
+        let pools = &mut gathered.cluster.pools;
+        for name in ["infra", "worker"] {
+            let selector = json!({"matchLabels": {name: ""}});
+            let object = json!({"metadata": {"name": name}, "spec": {"nodeSelector": selector}});
+            let pool = Pool::of(&serde_json::from_value(object).unwrap());
+            pools.insert(name.to_owned(), Arc::new(pool));
+        }
+        let has = Some("rendered-infra-00000000000000000000000000000001".to_owned());
+        let labels = [("worker".to_owned(), String::new())].into();
+        let node = Node { labels, current: has.clone(), first_pivot: has, ..Node::default() };
+        let mut explained = |since: i64| {
+            let mut members = Members::since(since);
+            members.put("a", node.clone(), &gathered.cluster.pools);
+            gathered.cluster.members = Arc::new(members);
+            explain(&gathered, &[], "a").unwrap().join(" ")
+        };
+        let long_ago = explained(1_000_000);
+        let said = "It booted into pool infra, and nobody saw whether it counted there since. Unless \
+                    it was moved on purpose: kubectl label node a --overwrite infra=";
+        assert!(long_ago.ends_with(said), "{long_ago}");
+        assert!(!explained(0).contains("nobody saw"));
+    }
+}

@@ -4,7 +4,7 @@
 use super::fixture::{Cluster, Tread, files};
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::api::events::v1::Event;
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::json;
 use tread_kube::api::disruption_plan::PlanStray;
@@ -174,4 +174,58 @@ async fn while_a_selector_cannot_be_read_nothing_is_foretold_and_that_is_said() 
     cluster.delete::<MachineConfigPool>("edge").await;
     strays(&tread, 1).await;
     planned(&cluster, |plan| !plan.stale).await;
+}
+
+/// Has the API server fail for Events of strays: it is to ask somebody who is not there.
+async fn no_events(cluster: &Cluster) {
+    let webhook = json!({"apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration", "metadata": {"name": "no-events"},
+        "webhooks": [{
+            "name": "no-events.example.com", "sideEffects": "None", "failurePolicy": "Fail",
+            "admissionReviewVersions": ["v1"], "timeoutSeconds": 1,
+            "clientConfig": {"url": "https://127.0.0.1:1/"},
+            "matchConditions": [{"name": "strays", "expression": "object.reason == 'NodeStrays'"}],
+            "rules": [{"apiGroups": ["events.k8s.io"], "apiVersions": ["v1"],
+                "operations": ["CREATE"], "resources": ["events"]}]}]});
+    cluster.plane.apply(&webhook.to_string()).unwrap();
+    let event: Event = serde_json::from_value(json!({
+        "metadata": {"name": "tried", "namespace": "default"}, "reason": "NodeStrays",
+        "action": "Try", "eventTime": "2026-01-01T00:00:00.000000Z", "type": "Normal",
+        "reportingController": "test", "reportingInstance": "test",
+        "regarding": {"kind": "Node", "name": "a"}}))
+    .unwrap();
+    let events: Api<Event> = Api::namespaced(cluster.client.clone(), "default");
+    let params = PostParams { dry_run: true, ..PostParams::default() };
+    eventually("Events of strays fail", async || {
+        events.create(&params, &event).await.is_err().then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_that_failed_is_told_once_the_api_server_takes_it() {
+    let cluster = Cluster::start(ControlPlane::options()).await;
+    let (_, infra) = two_pools(&cluster).await;
+    let tread = Tread::start(&cluster.client);
+    tread.previewer.ready().await;
+    no_events(&cluster).await;
+    registers(&cluster, "new", &["worker"], &[("currentConfig", &infra)]).await;
+    strays(&tread, 1).await;
+    let failed = "kind=\"events\",code=\"500\"";
+    eventually("Events failed", async || {
+        tread.metrics.text().ok().filter(|text| text.contains(failed))
+    })
+    .await;
+    assert_eq!(told(&cluster).await, []);
+    let webhook = ["delete", "validatingwebhookconfiguration", "no-events"];
+    cluster.plane.kubectl(&webhook).unwrap().success().unwrap();
+    for (kind, name) in
+        [("Node", "new"), ("MachineConfigPool", "infra"), ("MachineConfigPool", "worker")]
+    {
+        eventually(&format!("{kind} {name} is told of"), async || {
+            let all = told(&cluster).await;
+            all.iter().any(|it| (it.0.as_str(), it.1.as_str()) == (kind, name)).then_some(())
+        })
+        .await;
+    }
 }
