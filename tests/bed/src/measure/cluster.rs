@@ -20,7 +20,7 @@ use tower::{BoxError, ServiceBuilder};
 use tread_test_bed::ControlPlane;
 
 const ROLE: &str = "machineconfiguration.openshift.io/role";
-const GROUP: &str = "machineconfiguration.openshift.io";
+pub(crate) const GROUP: &str = "machineconfiguration.openshift.io";
 /// How many objects are made at the same time.
 const AT_ONCE: usize = 16;
 /// A file of a usual size.
@@ -29,7 +29,7 @@ const FILE: usize = 2048;
 /// The cluster that it is measured on.
 pub(crate) struct Cluster {
     pub(crate) plane: ControlPlane,
-    client: Client,
+    pub(crate) client: Client,
     pools: usize,
 }
 
@@ -40,7 +40,7 @@ impl Cluster {
         Ok(Cluster { plane, client, pools })
     }
 
-    fn api(&self, group: &str, version: &str, kind: &str) -> Api<DynamicObject> {
+    pub(crate) fn api(&self, group: &str, version: &str, kind: &str) -> Api<DynamicObject> {
         let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
         Api::all_with(self.client.clone(), &kind)
     }
@@ -49,7 +49,7 @@ impl Cluster {
         self.api(GROUP, "v1", "MachineConfig")
     }
 
-    fn pool(&self, number: usize) -> String {
+    pub(crate) fn pool(&self, number: usize) -> String {
         match number % self.pools {
             0 => "worker".to_owned(),
             number => format!("pool-{number}"),
@@ -87,6 +87,32 @@ impl Cluster {
         let api: Api<Node> = Api::all(self.client.clone());
         let all = (0..nodes).map(|number| node(number, &self.pool(number)));
         create(&api, all).await?;
+        Ok(())
+    }
+
+    /// A MachineSet for each pool, whose nodes get the labels that it selects.
+    pub(crate) async fn machine_sets(&self) -> Result<()> {
+        let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        let name = "machinesets.machine.openshift.io";
+        let definition = json!({"apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition", "metadata": {"name": name}, "spec": {
+                "group": "machine.openshift.io", "scope": "Namespaced",
+                "names": {"kind": "MachineSet", "plural": "machinesets", "singular": "machineset"},
+                "versions": [{"name": "v1beta1", "served": true, "storage": true, "schema": {
+                    "openAPIV3Schema": {"type": "object", "properties": {"spec": anything}}}}]}});
+        self.plane.apply(&definition.to_string())?;
+        let wait = ["wait", "--for=condition=Established", "--timeout=120s", "crd", name];
+        self.plane.kubectl(&wait)?.success()?;
+        let sets: Api<DynamicObject> = Api::namespaced_with(
+            self.client.clone(),
+            "default",
+            &ApiResource::from_gvk(&GroupVersionKind::gvk(
+                "machine.openshift.io",
+                "v1beta1",
+                "MachineSet",
+            )),
+        );
+        create(&sets, (0..self.pools).map(|number| machine_set(&self.pool(number)))).await?;
         Ok(())
     }
 
@@ -189,6 +215,13 @@ impl Cluster {
         Ok(names)
     }
 
+    /// Makes a MachineConfig of all pools, until each has a plan for it.
+    pub(crate) async fn change_of_all(&self) -> Result<()> {
+        let object = new_config("99-of-all", "worker", 0)?;
+        self.configs().create(&PostParams::default(), &object).await?;
+        self.planned("99-of-all").await
+    }
+
     /// Waits until every pool has a plan for a MachineConfig.
     async fn planned(&self, name: &str) -> Result<()> {
         let plans = self.api("tread.dev", "v1alpha1", "DisruptionPlan");
@@ -253,7 +286,7 @@ fn prompt(config: Config) -> Result<Client> {
     Ok(Client::new(service, config.default_namespace))
 }
 
-async fn create<K>(api: &Api<K>, all: impl Iterator<Item = Value>) -> Result<Vec<K>>
+pub(crate) async fn create<K>(api: &Api<K>, all: impl Iterator<Item = Value>) -> Result<Vec<K>>
 where
     K: Clone + serde::de::DeserializeOwned + serde::Serialize + std::fmt::Debug,
 {
@@ -275,7 +308,7 @@ where
         .await
 }
 
-fn name_of(number: usize) -> String {
+pub(crate) fn name_of(number: usize) -> String {
     format!("{number:03}-config")
 }
 
@@ -288,7 +321,7 @@ fn files(number: usize) -> Value {
     json!([file(0), file(1), file(2)])
 }
 
-fn config(number: usize, role: &str) -> Value {
+pub(crate) fn config(number: usize, role: &str) -> Value {
     json!({
         "apiVersion": format!("{GROUP}/v1"), "kind": "MachineConfig",
         "metadata": {"name": name_of(number), "labels": {ROLE: role}},
@@ -343,6 +376,18 @@ fn rendered(pool: &str, numbers: Vec<usize>, pools: &[DynamicObject]) -> Value {
             "apiVersion": format!("{GROUP}/v1"), "kind": "MachineConfigPool", "name": pool,
             "uid": uid, "controller": true}]},
         "spec": {"config": {"ignition": {"version": "3.4.0"}, "storage": {"files": all}}},
+    })
+}
+
+fn machine_set(pool: &str) -> Value {
+    let label = format!("node-role.kubernetes.io/{pool}");
+    json!({
+        "apiVersion": "machine.openshift.io/v1beta1", "kind": "MachineSet",
+        "metadata": {"name": pool, "namespace": "default"},
+        "spec": {"replicas": 10, "template": {"spec": {
+            "metadata": {"labels": {label: ""}},
+            "providerSpec": {"value": {"userDataSecret": {"name": format!("{pool}-user-data")}}},
+        }}},
     })
 }
 

@@ -122,6 +122,20 @@ impl Tread {
         Ok(all)
     }
 
+    /// How long all its threads together have run, those that ended included: in hundredths of
+    /// a second.
+    pub(crate) fn spent(&self) -> Result<Duration> {
+        let text =
+            fs::read_to_string(format!("/proc/{}/stat", self.child.id())).context("tread ended")?;
+        // The name of the program stands in brackets, whatever is in it.
+        let after = text.rsplit_once(')').map(|(_, after)| after).unwrap_or_default();
+        let mut fields = after.split_whitespace().skip(11).map(str::parse::<u64>);
+        let mut ticks = || fields.next()?.ok();
+        let (user, system) = (ticks(), ticks());
+        let all = user.zip(system).map(|(user, system)| user + system);
+        Ok(Duration::from_millis(10 * all.context("stat does not say how long it ran")?))
+    }
+
     pub(crate) fn memory(&self) -> Result<Memory> {
         if let Some(limit) = &self.limit
             && limit.kills()? > 0
