@@ -14,10 +14,16 @@ fn selects(name: &str) -> Value {
 }
 
 fn pool(name: &str, selector: &Value, more: &Value) -> (String, Arc<Pool>) {
+    pool_with(name, selector, more, 0)
+}
+
+/// The same with so many nodes out of service.
+fn pool_with(name: &str, selector: &Value, more: &Value, down: usize) -> (String, Arc<Pool>) {
     let config = json!({"name": format!("rendered-{name}-1")});
     let mut spec = json!({"nodeSelector": selector, "configuration": config});
     spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    let object = json!({"metadata": {"name": name, "uid": name}, "spec": spec});
+    let object = json!({"metadata": {"name": name, "uid": name}, "spec": spec,
+        "status": {"unavailableMachineCount": down}});
     (name.to_owned(), Arc::new(Pool::of(&serde_json::from_value(object).unwrap())))
 }
 
@@ -92,6 +98,26 @@ fn a_change_of_one_object_has_only_those_machines_judged_that_it_concerns() {
     }
 }
 
+#[test]
+fn machines_are_judged_again_when_more_nodes_make_room_for_them() {
+    let (mut cluster, facts) = many(1, "4.22.0");
+    let tenth = json!({"maxUnavailable": "10%"});
+    cluster.pools.extend([pool_with("worker", &selects("worker"), &tenth, 1)]);
+    let mut kept = Kept::default();
+    let mut with = |nodes: usize| {
+        for number in 0..nodes {
+            let labels = [(role("worker"), String::new())].into();
+            let node = Node { labels, ..Node::default() };
+            let members: &mut Members = Arc::make_mut(&mut cluster.members);
+            members.put(&format!("node-{number}"), node, &cluster.pools);
+        }
+        kept.update(&cluster, &facts);
+        assert_eq!(kept.foretold(), all(&cluster, &facts), "{nodes}");
+        kept.foretold().len()
+    };
+    assert_eq!((with(10), with(19), with(20)), (1, 1, 0));
+}
+
 /// Numbers that look random, and are the same each time.
 fn next(seed: &mut u64, below: usize) -> usize {
     *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -122,7 +148,8 @@ fn what_is_judged_one_by_one_is_what_all_judged_at_once_would_be() {
                 let most = [json!(null), json!(1), json!("34%")][next(&mut seed, 3)].clone();
                 let paused = next(&mut seed, 4) == 0;
                 let more = json!({"paused": paused, "maxUnavailable": most});
-                cluster.pools.extend([pool(name, &selector, &more)]);
+                let down = next(&mut seed, 4);
+                cluster.pools.extend([pool_with(name, &selector, &more, down)]);
             }
             3 => {
                 let rendered = format!("rendered-{name}-1");
