@@ -3,8 +3,16 @@
 use crate::machine::Machine;
 use crate::running::in_cgroup;
 use anyhow::{Context, Result, ensure};
+use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsStr;
 use std::process::{Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+/// A machine that goes down stops everything in it for a moment. Whoever came in from outside
+/// stops with it, and nobody in there lets that one go on.
+const AGAIN: Duration = Duration::from_millis(200);
 
 /// What a command in a machine said, and how it ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +46,20 @@ impl Machine {
     /// Runs a command in it, at most a minute long.
     pub fn run<S: AsRef<OsStr>>(&self, argv: impl IntoIterator<Item = S>) -> Result<Said> {
         let mut command = self.command(["timeout", "--signal=KILL", "60"])?;
-        let out = command.args(argv).stdin(Stdio::null()).output()?;
+        command.args(argv).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn()?;
+        let pid = Pid::from_child(&child);
+        let (over, is_over) = mpsc::channel::<()>();
+        let out = thread::scope(|scope| {
+            scope.spawn(move || {
+                while is_over.recv_timeout(AGAIN) == Err(RecvTimeoutError::Timeout) {
+                    let _ = kill_process(pid, Signal::CONT);
+                }
+            });
+            let out = child.wait_with_output();
+            drop(over);
+            out
+        })?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         Ok(Said { status: out.status.code(), out: text(&out.stdout), err: text(&out.stderr) })
     }

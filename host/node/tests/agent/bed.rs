@@ -97,7 +97,15 @@ impl Agent<'_> {
         } else {
             self.child.kill().unwrap();
         }
-        self.child.wait().unwrap();
+        // A machine that goes down stops everything in it, and nobody in there lets who came in
+        // from outside go on.
+        let pid = rustix::process::Pid::from_child(&self.child);
+        let child = &mut self.child;
+        let ended = || {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::CONT);
+            child.try_wait().unwrap().is_some()
+        };
+        self.bed.machine.wait_for("its end", ended).unwrap();
         assert_eq!(self.bed.pid_of_agent(), None, "it is gone");
     }
 }
