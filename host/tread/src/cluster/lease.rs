@@ -82,7 +82,7 @@ pub enum LeaseCommand {
     },
     /// Runs a command while a node is held, and gives it back in the end.
     #[command(
-        after_help = "Examples:\n  tread lease hold node-7 -- ./firmware-update node-7\n  tread lease hold node-7 --wait 10m --reason firmware -- sh -c 'drain; update'"
+        after_help = "Examples:\n  tread lease hold node-7 -- ./firmware-update node-7\n  tread lease hold node-7 --wait 10m --reason firmware -- ./firmware-update --all"
     )]
     Hold {
         /// The node

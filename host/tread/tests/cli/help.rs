@@ -99,6 +99,9 @@ fn the_examples_of_the_help_are_command_lines_that_tread_takes() {
         &["pools"],
         &["pools", "explain"],
         &["pools", "check"],
+        &["lease", "list"],
+        &["lease", "hold"],
+        &["lease", "release"],
     ] {
         let help = bench.tread(&[command, &["--help"]].concat()).out();
         let examples = help.split("Examples:\n").nth(1).unwrap().split("\n\n").next().unwrap();
@@ -109,7 +112,7 @@ fn the_examples_of_the_help_are_command_lines_that_tread_takes() {
             let args: Vec<&str> = line.split_whitespace().collect();
             let done = bench.tread_with(&args, worker.as_bytes());
             // There is no cluster here; everything before that is taken.
-            let asks = ["-f", "--cluster", "bootimages", "pools"];
+            let asks = ["-f", "--cluster", "bootimages", "lease", "pools"];
             if args.iter().any(|arg| asks.contains(arg)) {
                 assert!(done.err().contains("no cluster to ask"), "tread {line}: {}", done.err());
             } else {
