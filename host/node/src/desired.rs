@@ -146,6 +146,25 @@ impl<'c> Desired<'c> {
     }
 }
 
+/// The units that tread brings: without them a boot could find half a config.
+pub const OWN_UNITS: [&str; 4] = [
+    "tread-operation.service",
+    "tread-resume.service",
+    "tread-settle.service",
+    "tread-watch.service",
+];
+
+/// Which of them a path says something of, where systemd reads units.
+fn own_unit(path: &str) -> Option<&'static str> {
+    let is_of = |name: &str, unit: &str| {
+        let beside = name.strip_prefix(unit);
+        beside.is_some_and(|rest| ["", ".d", ".wants", ".requires", ".upholds"].contains(&rest))
+    };
+    let (_, below) = path.split_once("/systemd/")?;
+    let find = |name: &str| OWN_UNITS.into_iter().find(|unit| is_of(name, unit));
+    below.split('/').find_map(find)
+}
+
 struct Pieces<'c> {
     desired: Desired<'c>,
     impossible: Vec<Impossible>,
@@ -160,6 +179,12 @@ impl<'c> Pieces<'c> {
         if Path::new(&path).starts_with(OWN) {
             let why = format!(
                 "tread itself keeps what it knows of the node in {OWN}; choose another path"
+            );
+            return self.impossible(&piece.of, why);
+        }
+        if let Some(unit) = own_unit(&path) {
+            let why = format!(
+                "{path} would change tread's own {unit}, which keeps the node whole; remove it"
             );
             return self.impossible(&piece.of, why);
         }

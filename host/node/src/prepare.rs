@@ -10,6 +10,9 @@ use std::io;
 use std::path::Path;
 use tread_model::digest::Digest;
 
+/// No file system takes a longer name, in bytes; a folder that is yet to be made cannot be asked.
+const LONGEST_NAME: usize = 255;
+
 /// What is to stand under a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wanted<'c> {
@@ -95,6 +98,9 @@ pub fn prepare<'c>(
         if let Wanted::Password { user, hash } = wanted {
             password(tree, &mut ready, &mut stages, (path, user, hash))?;
             continue;
+        }
+        if path.split('/').any(|name| name.len() > LONGEST_NAME) {
+            return Err(JournalError::TooLong { path });
         }
         let failed = |error| JournalError::from(PathError::io(&path, error));
         let (folder, name) = Tree::split(&path)?;

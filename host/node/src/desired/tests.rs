@@ -118,6 +118,36 @@ fn each_part_of_a_config_has_its_place_owner_and_mode() {
 }
 
 #[test]
+fn a_config_that_would_change_treads_own_units_is_refused() {
+    let file = |path: &str| {
+        format!(
+            r#""storage": {{"files": [{{"path": "{path}", "contents": {{"source": "data:,a"}}}}]}}"#
+        )
+    };
+    let unit = |name: &str, more: &str| {
+        format!(r#""systemd": {{"units": [{{"name": "{name}", {more}}}]}}"#)
+    };
+    for config in [
+        file("/etc/systemd/system/tread-settle.service"),
+        file("/etc/systemd/system/tread-settle.service.d/1.conf"),
+        file("/usr/lib/systemd/system/tread-watch.service"),
+        file("/etc/systemd/system/kubelet.service.requires/tread-settle.service"),
+        unit("tread-resume.service", r#""mask": true"#),
+        unit("tread-operation.service", r#""contents": "[Unit]""#),
+        unit("tread-settle.service", r#""dropins": [{"name": "1.conf", "contents": "[Unit]"}]"#),
+        unit("tread-settle.service", r#""enabled": false"#),
+    ] {
+        let all = put(&config).unwrap_err();
+        assert!(all[0].contains("tread's own tread-"), "{config}: {all:?}");
+    }
+    for config in
+        [file("/etc/tread-settle.service"), unit("my-tread-settle.service", r#""mask": true"#)]
+    {
+        assert!(put(&config).is_ok(), "{config}");
+    }
+}
+
+#[test]
 fn a_hash_that_spoils_other_lines_or_a_file_over_all_passwords_is_refused_without_the_hash() {
     for config in [
         r#""passwd": {"users": [{"name": "core", "passwordHash": "$6$a:0"}]}"#,

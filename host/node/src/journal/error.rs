@@ -27,6 +27,14 @@ pub enum JournalError {
         /// The path.
         path: String,
     },
+    /// No file system takes such a name.
+    #[error(
+        "{path}: one of its names is longer than 255 bytes, and no file system takes that; correct the config"
+    )]
+    TooLong {
+        /// The path.
+        path: String,
+    },
     /// The target is something that is not replaced.
     #[error(
         "{path}: {what} stands there, and tread replaces files and links only; remove it, or correct the config"
@@ -75,7 +83,9 @@ pub enum JournalError {
     #[error("it may not be done now: the permit ended before it was used")]
     Ended,
     /// There is one on its way.
-    #[error("an operation was cut short; it has to be settled first: tread node settle")]
+    #[error(
+        "an operation was cut short; it has to be settled first: tread node settle (with --root, if it was in another tree)"
+    )]
     Unsettled,
 }
 

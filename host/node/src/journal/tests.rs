@@ -267,10 +267,15 @@ fn a_target_that_is_no_file_or_not_to_be_changed_is_named_before_anything_is_wri
         (file("/etc/plain/below", "x"), "/etc/plain is a file"),
         (file("/etc/../shadow", "x"), "not an absolute path without"),
         (file("/etc/", "x"), "not an absolute path without"),
+        (file(&format!("/etc/{}", "n".repeat(256)), "x"), "longer than 255 bytes"),
+        (file(&format!("/etc/new/{}", "n".repeat(256)), "x"), "longer than 255 bytes"),
+        (file(&format!("/etc/new/{}/x", "ü".repeat(128)), "x"), "longer than 255 bytes"),
     ] {
         let error = prepare(&bed.tree(), "1", vec![target], &no_label).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
+    let longest = file(&format!("/etc/new/{}", "n".repeat(255)), "x");
+    assert!(prepare(&bed.tree(), "1", vec![longest], &no_label).is_ok());
 }
 
 #[test]

@@ -221,7 +221,8 @@ impl Folder {
                 inode: stat.stx_ino,
                 modified: (stat.stx_mtime.tv_sec, stat.stx_mtime.tv_nsec),
             })),
-            Err(Errno::NOENT) => Ok(None),
+            // No file system has a name of this length: there is nothing.
+            Err(Errno::NOENT | Errno::NAMETOOLONG) => Ok(None),
             Err(errno) => Err(errno.into()),
         }
     }

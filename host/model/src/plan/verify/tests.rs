@@ -230,6 +230,7 @@ fn steps_that_no_plan_has_are_refused() {
         (&[Write, Step::Reload { unit: "rescue.target".to_owned() }], true, "ends or isolates"),
         (&[Write, restart("multi-user.target")], false, "only an admin can have"),
         (&[Write, restart("dbus.service")], false, "only an admin can have"),
+        (&[Write, restart("tread-operation.service")], true, "is tread's own"),
         (&[Write, restart(CA_TRUST_UNIT)], false, "is `update-ca-trust`"),
     ];
     for (steps, by_admin, expected) in cases {
