@@ -45,7 +45,7 @@ pub struct Order {
 pub enum OrderError {
     /// tread never managed this node.
     #[error(
-        "tread does not know which config this node has; say so first: tread node adopt --config CONFIG"
+        "tread does not know which config this node has; say so first: tread node adopt --config CONFIG (with --root, if it is of another tree)"
     )]
     Unknown,
     /// What was applied last cannot be read.

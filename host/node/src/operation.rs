@@ -87,7 +87,12 @@ impl Node<'_> {
     }
 
     /// What would forbid to carry an order out: nothing is changed.
-    pub async fn would_carry_out(&self, order: &Order) -> Result<Change<'static>, OperationError> {
+    /// Where the node would boot instead, it is said why.
+    pub async fn would_carry_out(
+        &self,
+        order: &Order,
+        drained: bool,
+    ) -> Result<(Change<'static>, Option<String>), OperationError> {
         let journal = Journal::open_soon(&self.tree)?;
         if let Some(standing) = journal.standing()?
             && self.waits_for(&standing)?.is_none()
@@ -100,8 +105,12 @@ impl Node<'_> {
         if !ids.is_empty() {
             self.os(&order.id).tool_for(&ids, &change.from, &change.to)?;
         }
-        self.is_able(&order.plan, &config).await?;
-        Ok(change)
+        match self.is_able(&order.plan, &config).await {
+            Err(OperationError::Unable(why)) if drained && self.terms.permits == Asked::Nobody => {
+                Ok((change, Some(instead(&why))))
+            }
+            able => able.map(|()| (change, None)),
+        }
     }
 
     /// Adopts a node: what is overwritten costs a boot, since nobody planned it.

@@ -192,7 +192,8 @@ impl Progress {
         because: &str,
     ) -> Result<(), PathError> {
         match Progress::read(tree)?.filter(|known| known.operation == operation) {
-            Some(known) if !known.phase.is_end() => {
+            // What was degraded for it was not settled could be settled now.
+            Some(known) if !known.phase.is_end() || known.phase == Phase::Degraded => {
                 Progress { phase, message: because.to_owned(), ..known }.write(tree)
             }
             _ => Ok(()),
@@ -252,4 +253,28 @@ impl Progress {
 
 fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+
+    #[test]
+    fn an_operation_that_could_be_settled_later_is_not_called_degraded_for_ever() {
+        let dir = tempfile::tempdir().unwrap();
+        let tree = Tree::open(dir.path()).unwrap();
+        drop(tree.private_folder(STATE).unwrap());
+        let ends = |known: Phase| {
+            let progress = Progress::new("one", Digest([1; 32]), &[Step::Write]);
+            Progress { phase: known, ..progress }.write(&tree).unwrap();
+            Progress::ends_here(&tree, "two", Phase::WentBack, "another").unwrap();
+            Progress::ends_here(&tree, "one", Phase::WentBack, "settled").unwrap();
+            Progress::read(&tree).unwrap().unwrap().phase
+        };
+        assert_eq!(ends(Phase::Degraded), Phase::WentBack);
+        assert_eq!(ends(Phase::Writing), Phase::WentBack);
+        assert_eq!(ends(Phase::Done), Phase::Done);
+    }
 }

@@ -6,6 +6,7 @@ use crate::orders::Given;
 use crate::progress::Progress;
 use crate::tree::{Folder, PathError, Tree};
 use futures::future::LocalBoxFuture;
+use std::cell::Cell;
 use std::io;
 
 /// Where they are.
@@ -20,13 +21,15 @@ const MOST: u64 = 32 << 20;
 /// removed when they have ended.
 pub struct Inbox {
     tree: Tree,
+    /// The order that was taken last, and what its file said.
+    taken: Cell<Option<(String, Vec<u8>)>>,
 }
 
 impl Inbox {
     /// Of this node; the folder is made if it is not there.
     pub fn of(tree: &Tree) -> Result<Inbox, PathError> {
         drop(tree.private_folder(FOLDER)?);
-        Ok(Inbox { tree: tree.clone() })
+        Ok(Inbox { tree: tree.clone(), taken: Cell::default() })
     }
 
     fn folder(&self) -> io::Result<Folder> {
@@ -34,7 +37,7 @@ impl Inbox {
     }
 
     /// The first order that is one. What is none is given another name.
-    fn first(folder: &Folder) -> io::Result<Option<Given>> {
+    fn first(folder: &Folder) -> io::Result<Option<(Given, Vec<u8>)>> {
         let mut names = folder.names()?;
         names.sort();
         for name in names.iter().filter(|name| name.ends_with(SUFFIX)) {
@@ -48,7 +51,9 @@ impl Inbox {
                 }
             };
             match Given::read(&bytes) {
-                Ok(given) if *name == format!("{}{SUFFIX}", given.id) => return Ok(Some(given)),
+                Ok(given) if *name == format!("{}{SUFFIX}", given.id) => {
+                    return Ok(Some((given, bytes)));
+                }
                 Ok(given) => refuse(folder, name, &format!("its id is {}", given.id)),
                 Err(error) => refuse(folder, name, &error.to_string()),
             }
@@ -72,7 +77,8 @@ impl Orders for Inbox {
                 // Somebody may have removed the folder, and made another one.
                 let folder = self.folder()?;
                 let mut notices = Notices::of(&[&folder])?;
-                if let Some(given) = Inbox::first(&folder)? {
+                if let Some((given, bytes)) = Inbox::first(&folder)? {
+                    self.taken.set(Some((given.id.clone(), bytes)));
                     return Ok(given);
                 }
                 // That a folder is removed is told once nobody has it open.
@@ -87,7 +93,22 @@ impl Orders for Inbox {
         id: &'o str,
         _: Option<&'o Progress>,
     ) -> LocalBoxFuture<'o, io::Result<()>> {
-        Box::pin(async move { self.folder()?.remove(&format!("{id}{SUFFIX}")) })
+        Box::pin(async move {
+            let (folder, name) = (self.folder()?, format!("{id}{SUFFIX}"));
+            let taken = self.taken.take().filter(|(taken, _)| taken == id);
+            let is_another = match taken {
+                Some((_, bytes)) => folder.read(&name, MOST)?.is_some_and(|now| now != bytes),
+                None => false,
+            };
+            match is_another {
+                // It was never read: nobody is to think that it was carried out.
+                true => {
+                    refuse(&folder, &name, "an order that has ended has this id; give it another")
+                }
+                false => folder.remove(&name)?,
+            }
+            Ok(())
+        })
     }
 }
 
@@ -120,6 +141,18 @@ mod tests {
         assert_eq!(inbox.next().await.unwrap().id, "1");
         inbox.ended("1", None).await.unwrap();
         assert_eq!(inbox.next().await.unwrap().id, "2");
+    }
+
+    #[tokio::test]
+    async fn an_order_that_is_put_in_the_place_of_one_that_is_carried_out_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let inbox = Inbox::of(&Tree::open(dir.path()).unwrap()).unwrap();
+        let at = dir.path().join(FOLDER.trim_start_matches('/'));
+        std::fs::write(at.join("1.json"), text("1")).unwrap();
+        assert_eq!(inbox.next().await.unwrap().id, "1");
+        std::fs::write(at.join("1.json"), [text("1"), b"\n".to_vec()].concat()).unwrap();
+        inbox.ended("1", None).await.unwrap();
+        assert!(!at.join("1.json").exists() && at.join("1.json.refused").exists());
     }
 
     #[tokio::test]

@@ -20,17 +20,47 @@ pub(super) fn host(address: &str) -> &str {
     host.trim_start_matches('[').trim_end_matches(']')
 }
 
-/// `HOST:PORT` of a URL.
+/// `HOST:PORT` of a URL, without whoever it says logs in. Without a scheme it is `https`, as
+/// kubelets have it.
 pub(super) fn of_url(url: &str) -> Option<String> {
-    let (rest, port) = match url.split_once("://")? {
-        ("https", rest) => (rest, 443),
-        ("http", rest) => (rest, 80),
+    let (scheme, rest) = url.split_once("://").unwrap_or(("https", url));
+    let port = match scheme.to_ascii_lowercase().as_str() {
+        "https" => 443,
+        "http" => 80,
         _ => return None,
     };
-    let host = rest.split('/').next().filter(|host| !host.is_empty())?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    if host.is_empty() {
+        return None;
+    }
     let after_brackets = host.rsplit_once(']').map_or(host, |(_, after)| after);
     Some(match after_brackets.contains(':') {
         true => host.to_owned(),
         false => format!("{host}:{port}"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+
+    #[test]
+    fn a_url_is_read_as_kubelets_read_it_and_nobody_who_logs_in_is_told() {
+        for (url, address) in [
+            ("https://api.example.com:6443", "api.example.com:6443"),
+            ("https://api.example.com/path", "api.example.com:443"),
+            ("HTTPS://api.example.com?x=1", "api.example.com:443"),
+            ("http://[fd00::1]#x", "[fd00::1]:80"),
+            ("https://user:secret@api.example.com:6443/x", "api.example.com:6443"),
+            ("api.example.com:6443", "api.example.com:6443"),
+        ] {
+            assert_eq!(of_url(url).as_deref(), Some(address), "{url}");
+        }
+        for bad in ["", "ftp://api.example.com", "https:///x", "https://user@"] {
+            assert_eq!(of_url(bad), None, "{bad}");
+        }
+    }
 }

@@ -94,12 +94,17 @@ impl ApplyArgs {
             let (terminal, of_host) = (Terminal::default(), (&host, &label as &Label<'_>));
             let alone = (&Alone as &dyn Permits, terms);
             let node = this_node(&tree, of_host, &manager, alone, &terminal);
-            let change = blocking(node.would_carry_out(&order))??;
+            let (change, instead) = blocking(node.would_carry_out(&order, self.no_drain))??;
             let warning = match order.plan.outcome {
                 PlanOutcome::Nothing => None,
                 _ => blocking(node.would_stay_cut_off())?,
             };
-            show::dry_run(&order.plan, &change, warning.as_deref())?;
+            let always = VerifiablePlan::always_allowed(order.plan.from, order.plan.to);
+            let plan = if instead.is_some() { &always } else { &order.plan };
+            if let Some(instead) = instead {
+                show::line(&instead)?;
+            }
+            show::dry_run(plan, &change, warning.as_deref())?;
             return Ok(WELL);
         }
         let change = change(&tree, &host, &label, &order)?;

@@ -38,7 +38,7 @@ impl RootArgs {
     /// How the tree of a system that does not run is settled.
     pub(super) fn settle_command(&self) -> Option<String> {
         let root = self.root.as_ref()?;
-        Some(format!("tread node settle --root {}", root.display()))
+        Some(format!("tread node settle --root '{}'", root.display()))
     }
 
     pub(super) fn tree(&self) -> Result<Tree, NodeError> {

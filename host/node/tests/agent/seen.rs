@@ -2,6 +2,7 @@
 
 use crate::bed::{APPLY, Bed, PROGRAM, reload};
 use std::process::Stdio;
+use tread_model::plan::Step;
 use tread_node::operation_unit::UNIT;
 use tread_node::progress::Phase;
 
@@ -50,4 +51,17 @@ fn a_dry_run_and_the_status_name_an_api_server_that_is_not_reached() {
     assert!(said.contains(says), "{said}");
     let status = bed.machine.run_well([PROGRAM, "node", "status"]).unwrap();
     assert!(status.contains(says), "{status}");
+}
+
+#[test]
+fn a_dry_run_shows_the_boot_that_comes_instead_of_a_plan_that_cannot_be_carried_out() {
+    let bed = Bed::adopted("one");
+    let steps = vec![Step::Write, Step::Reload { unit: "nosuch.service".to_owned() }];
+    bed.put_files("one", "two", &steps);
+    let dry = [&APPLY[..], &["--dry-run"]].concat();
+    let said = bed.machine.run_well(dry).unwrap();
+    assert!(said.contains("nosuch.service"), "{said}");
+    assert!(said.contains("the node boots instead"), "{said}");
+    assert!(said.contains("steps: drain, write, reboot, uncordon"), "{said}");
+    assert_eq!(bed.text("/etc/a.conf").as_deref(), Some("one"));
 }
