@@ -16,6 +16,7 @@ use tread_kube::api::NodeUpdate;
 use tread_kube::asking::{Call, CallOutcome, Failed, ask};
 use tread_kube::dated;
 use tread_kube::node_lease::{self, OfNode};
+use tread_model::digest::Digest;
 use tread_model::protocol::{
     Config, Cordon, Disrupts, Limits, Operation, Order, Phase, Report, Seen, Stage, Version,
     Versions, Wanted,
@@ -151,7 +152,11 @@ pub(crate) async fn read(
         drained: left.as_ref().is_some_and(Left::is_none),
         proved,
         held: held(&node, aim.maintained),
-        wanted: aim.turn.map(|disrupts| Wanted { config: newest, disrupts }),
+        // Whoever said that it is its turn may not know yet that it has the config.
+        wanted: aim
+            .turn
+            .filter(|_| !has(&update, newest))
+            .map(|disrupts| Wanted { config: newest, disrupts }),
         newest,
         id: Operation(random().map_err(|why| Unread::Failed(unread(why)))?),
     };
@@ -171,6 +176,12 @@ fn is_of(update: &NodeUpdate, node: &Node) -> bool {
     let owners = update.metadata.owner_references.as_deref().unwrap_or_default();
     let mut nodes = owners.iter().filter(|owner| owner.kind == "Node");
     nodes.any(|owner| Some(&owner.uid) == node.metadata.uid.as_ref())
+}
+
+/// Whether a node has this config, by its agent's word.
+fn has(update: &NodeUpdate, config: Config) -> bool {
+    let current = update.status.as_ref().and_then(|status| status.current.as_ref());
+    current.is_some_and(|current| Digest::parse(&current.digest) == Some(config.0))
 }
 
 /// Whether a drain is what comes next, if the node is cordoned for it.

@@ -28,12 +28,12 @@ pub(crate) const POOL: &str = "worker";
 fn terms() -> Terms {
     let seconds = Duration::from_secs;
     Terms {
-        lease: seconds(90),
+        lease: seconds(120),
         skew: seconds(5),
         drift: seconds(2),
         step: seconds(10),
         boot: seconds(20),
-        pass: seconds(8),
+        pass: seconds(15),
     }
 }
 
@@ -145,12 +145,16 @@ impl Bed {
         Replica { task }
     }
 
-    /// Waits until each node has the new config, and nothing is left of its operation.
+    /// Waits until each node has the new config, and nothing is left of its operation: for as
+    /// long as there is always another one that gets there.
     pub(crate) async fn all_are_done(&self) {
-        for node in &self.nodes {
-            eventually(&format!("{node} has the new config"), async || {
-                let is_done = self.is_done(node).await;
-                is_done.then_some(())
+        for done in 1..=self.nodes.len() {
+            eventually(&format!("{done} nodes have the new config"), async || {
+                let mut count = 0;
+                for node in &self.nodes {
+                    count += usize::from(self.is_done(node).await);
+                }
+                (count >= done).then_some(())
             })
             .await;
         }

@@ -1,12 +1,12 @@
 //! Nodes get a new config: each by its slot, its Lease, its order and its proof.
 
-use crate::fixture::{Bed, NEW};
+use crate::fixture::{Bed, NEW, cluster};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
 use serde_json::json;
 use std::sync::Arc;
-use tread_enforce::{CORDON_ANNOTATION, Ended, Unread, forget};
+use tread_enforce::{CORDON_ANNOTATION, Ended, Unread, forget, step};
 use tread_kube::node_lease::operation_text;
 use tread_model::protocol::{Disrupts, HeldBy, Operation, Waits, What};
 use tread_test_bed::eventually;
@@ -109,4 +109,22 @@ async fn a_node_that_was_deleted_gives_its_slot_back_and_one_of_its_name_begins_
     assert!(matches!(step(&first).await, Err(Unread::Gone)));
     assert!(bed.node(&first).await.spec.unwrap_or_default().unschedulable.is_none());
     assert!(matches!(step(&second).await, Ok(Ended::Waits(Waits::Agent, _) | Ended::Drains(..))));
+}
+
+#[tokio::test]
+async fn a_node_that_has_the_config_by_now_is_not_begun_again() {
+    let bed = Arc::new(Bed::with(1, 1).await);
+    let node = bed.nodes[0].clone();
+    // What somebody knew before the node was done.
+    let known = bed.aim(&node, Disrupts::Reboot).await;
+    assert!(known.turn.is_some());
+    let agents = bed.agents(Disrupts::Reboot);
+    let replica = bed.replica(0, Disrupts::Reboot, 1);
+    bed.all_are_done().await;
+    drop(replica);
+    let ended = step(&bed.settings, &node, &known, &cluster(1)).await;
+    assert!(matches!(ended, Ok(Ended::Waits(Waits::Nothing, _))), "{ended:?}");
+    let boots = agents[0].did().into_iter().filter(|(_, what)| *what == What::Boot);
+    assert_eq!(boots.count(), 1);
+    bed.judge.holds().await;
 }
