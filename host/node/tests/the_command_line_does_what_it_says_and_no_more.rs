@@ -283,7 +283,7 @@ fn what_was_cut_short_in_another_tree_is_shown_with_how_it_is_settled() {
     let bed = Bed::with(&one);
     let root = bed.0.path().join("root");
     let status = || String::from_utf8(bed.node("status", &[]).stdout).unwrap();
-    let settle = format!("tread node settle --root {}", root.display());
+    let settle = format!("tread node settle --root '{}'", root.display());
     let text = two.0.first().unwrap().text.replace("data:,two", &"x".repeat(100_000));
     let text = text.replace("\"source\": \"", "\"source\": \"data:,");
     let large = Documents(vec![Document { name: "config".to_owned(), text }]);

@@ -18,7 +18,7 @@ fn the_server_of_a_kubeconfig_is_where_the_kubelet_goes() {
         ("https://[fd00::1]:6443/", Some("[fd00::1]:6443")),
         ("https://[fd00::1]", Some("[fd00::1]:443")),
         ("https://", None),
-        ("api.example.com:6443", None),
+        ("api.example.com:6443", Some("api.example.com:6443")),
     ] {
         let text = format!("apiVersion: v1\nclusters:\n- name: a\n  cluster:\n    server: {url}\n");
         let found = cluster(&text).and_then(|cluster| of_url(&cluster.server));
