@@ -85,7 +85,7 @@ port=$(free_port)
 tls=$(free_port)
 tread manifests --with-inputs --outside "https://127.0.0.1:$tls" >"$work/tread.yaml"
 show kubectl apply -f "$work/tread.yaml"
-kubectl wait --for=condition=Established --timeout=60s crd --all >/dev/null
+kubectl wait --for=condition=Established --timeout=600s crd --all >/dev/null
 kubectl label nodes --all node-role.kubernetes.io/worker= >/dev/null
 kubectl apply -f - >/dev/null <<'YAML'
 apiVersion: machineconfiguration.openshift.io/v1

@@ -24,6 +24,9 @@ suite_install_tools() {
   if wanted cluster || wanted demo || wanted oracle; then need_go; fi
   if wanted node || wanted model; then need_systemd; fi
   if wanted node; then install_static_target; fi
+  if wanted cluster && ! command -v faketime >/dev/null; then
+    install_packages "faketime, which gives a test another clock" faketime
+  fi
 }
 
 # install_packages WHY PACKAGE...

@@ -4,7 +4,7 @@
 
 # The packages whose tests need a control plane. They run in the suite cluster
 # and in no other; without a control plane they fail.
-need_bed=(tread-kube tread-cluster tread-enforce tread-front tread-test-bed)
+need_bed=(tread-kube tread-cluster tread-enforce tread-front tread-agent tread-test-bed)
 
 # The packages whose tests need a machine with a systemd of its own. They run in the
 # suite node and in no other; without root, systemd or namespaces they fail.
@@ -73,7 +73,7 @@ suite_fmt() {
 }
 
 suite_clippy() {
-  cargo clippy --locked --workspace --all-targets --test service --test labels --test protocol \
+  cargo clippy --locked --workspace --all-targets --test service --test product --test labels --test protocol \
     --features tread-guest-sdk/toml -- -D warnings
   cargo clippy --locked --workspace --all-targets --test oracle --manifest-path policies/Cargo.toml -- -D warnings
 }
@@ -163,7 +163,7 @@ suite_tests() {
 
 suite_cluster() {
   cluster_selection
-  cargo test --no-run "${selection[@]}" "${targets[@]}"
+  cargo test --no-run "${selection[@]}" "${targets[@]}" --test product
   # It is there, or being built beside: then this waits for it.
   suite_build_bed
   TREAD_BED=$(bed_dir)
@@ -172,8 +172,16 @@ suite_cluster() {
   local threads
   threads=$(nproc)
   if [ "$threads" -lt 6 ]; then threads=6; fi
-  cargo test --no-fail-fast "${selection[@]}" "${targets[@]}" -- --nocapture --test-threads "$threads"
+  # The whole product waits for boots and drains most of its time: the others run beside it.
+  local product failed=0
+  cargo test --no-fail-fast "${selection[@]}" --test product -- --nocapture >"$logs/product" 2>&1 &
+  product=$!
+  cargo test --no-fail-fast "${selection[@]}" "${targets[@]}" -- --nocapture --test-threads "$threads" ||
+    failed=1
+  wait "$product" || failed=1
+  cat "$logs/product"
   cargo test --no-fail-fast "${selection[@]}" --doc
+  return "$failed"
 }
 
 # What the suite cluster builds, in `selection` and `targets`.
@@ -183,7 +191,7 @@ cluster_selection() {
   local package file
   selection=(--locked --release --package tread)
   for package in "${need_bed[@]}"; do selection+=(--package "$package"); done
-  targets=(--lib --bins --test kube --test cluster --test enforce --test front --test registry_child --test service)
+  targets=(--lib --bins --test kube --test cluster --test enforce --test front --test agent_of_a_cluster --test registry_child --test service)
   for file in tests/bed/tests/*.rs; do targets+=(--test "$(basename "$file" .rs)"); done
 }
 

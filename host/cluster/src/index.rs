@@ -5,7 +5,7 @@
 mod kept;
 mod objects;
 
-pub use kept::{All, Kept};
+pub use kept::{All, Kept, keep};
 pub use objects::{Differences, Object, differences, last_read, read_as};
 
 use crate::policies::snapshot::{Allowed, Place, PolicyMap};

@@ -3,6 +3,7 @@
 
 mod admit;
 mod ask;
+mod blockers;
 mod bodies;
 mod budget;
 mod compared;
@@ -16,9 +17,12 @@ mod run;
 mod settings;
 mod standing;
 mod state;
+mod updates;
 mod write;
 
 pub use admit::{MIRROR_KINDS, change};
+pub use ask::MadeOf;
+pub use blockers::Blockers;
 pub(crate) use notes::about;
 pub use previewer::{NotKnown, Previewer};
 pub use settings::{Retention, Settings};

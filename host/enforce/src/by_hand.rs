@@ -4,16 +4,19 @@ mod rule;
 
 pub use rule::{Answer, HeldBy, answer};
 
+use crate::namespace;
 use k8s_openapi::api::coordination::v1::Lease as Object;
-use k8s_openapi::api::core::v1::{Namespace, Node};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::{DeleteParams, ObjectList, PartialObjectMeta, PostParams, Preconditions};
+use k8s_openapi::api::core::v1::Node;
+use kube::api::{
+    DeleteParams, ListParams, ObjectList, PartialObjectMeta, PostParams, Preconditions,
+};
 use kube::{Api, Client, ResourceExt as _};
 use std::time::Duration;
 use tread_kube::asking::{Call, CallOutcome, Failed, ask};
 use tread_kube::dated;
 use tread_kube::metrics::Metrics;
 use tread_kube::node_lease::{OfNode, Writes, name, read, written};
+use tread_kube::paging::in_pages;
 use tread_model::protocol::{Holder, Lease, Terms, Time};
 
 /// Somebody who takes nodes' Leases.
@@ -39,9 +42,11 @@ pub enum NotTaken {
     /// There is no such node.
     #[error("there is no node {0}: see `kubectl get nodes`")]
     NoNode(String),
-    /// Its Lease would have too long a name.
-    #[error("the name {0} is too long for a Lease: nodes with up to 248 characters have one")]
-    TooLong(String),
+    /// No Lease can have its name.
+    #[error(
+        "{0:?} is no name of a node that can have a Lease: small letters, digits, - and ., 248 at most"
+    )]
+    NoName(String),
     /// Others were faster, again and again.
     #[error("the Lease of {0} changes all the time: somebody else takes it too; try again")]
     Busy(String),
@@ -50,20 +55,31 @@ pub enum NotTaken {
     Failed(#[from] Failed),
 }
 
-/// Somebody who was faster is looked at again so often.
+/// How often it is tried again where somebody else wrote first.
 const TRIES: usize = 5;
 const LEASES: &str = "leases";
+/// So many Leases are listed at a time.
+const PAGE: u32 = 500;
+
+/// A Lease that was got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Got {
+    /// When it ends.
+    pub ends: Time,
+    /// Whether nobody else can have had it since it was got before: it was there, and theirs.
+    pub was_theirs: bool,
+}
 
 impl Hand {
-    /// Takes a node's Lease, or makes it last longer; says when it ends.
+    /// Takes a node's Lease, or makes it last longer.
     pub async fn acquire(
         &self,
         node: &str,
         lasts: Duration,
         reason: Option<&str>,
-    ) -> Result<Time, NotTaken> {
+    ) -> Result<Got, NotTaken> {
+        let lease_name = name(node).ok_or_else(|| NotTaken::NoName(node.to_owned()))?;
         let of = self.node(node).await?;
-        let lease_name = name(node).ok_or_else(|| NotTaken::TooLong(node.to_owned()))?;
         for _ in 0..TRIES {
             let found = self.find(&lease_name).await?;
             let (object, now) = (found.object, found.at);
@@ -73,16 +89,17 @@ impl Hand {
                 written(lease, by, object.as_ref())
             };
             let lease = object.as_ref().map(|it| read(it, &self.holder));
+            let was_theirs = lease.is_some_and(|it| it.holder != Holder::Other);
             let done = match answer(object.as_ref(), lease, now, lasts, &self.terms) {
                 Answer::Held(by) => return Err(NotTaken::Held(by)),
-                Answer::Keep(ends) => return Ok(ends),
+                Answer::Keep(ends) => return Ok(Got { ends, was_theirs }),
                 Answer::Make(lease) => self.make(&writes(&lease)).await.map(|()| lease),
                 Answer::Write(lease) => {
                     self.replace(&lease_name, &writes(&lease)).await.map(|()| lease)
                 }
             };
             match done {
-                Ok(lease) => return Ok(lease.ends().unwrap_or(now)),
+                Ok(lease) => return Ok(Got { ends: lease.ends().unwrap_or(now), was_theirs }),
                 Err(failed) if failed.outcome == CallOutcome::Conflict => {}
                 Err(failed) => return Err(failed.into()),
             }
@@ -92,7 +109,7 @@ impl Hand {
 
     /// Gives a node's Lease back; says whether there was one.
     pub async fn release(&self, node: &str) -> Result<bool, NotTaken> {
-        let lease_name = name(node).ok_or_else(|| NotTaken::TooLong(node.to_owned()))?;
+        let lease_name = name(node).ok_or_else(|| NotTaken::NoName(node.to_owned()))?;
         for _ in 0..TRIES {
             let found = self.find(&lease_name).await?;
             let Some(object) = found.object else { return Ok(false) };
@@ -112,12 +129,14 @@ impl Hand {
 
     /// All Leases of nodes, and the API server's time.
     pub async fn list(&self) -> Result<(Vec<Object>, Time), Failed> {
-        let path = format!("{}?limit=5000", self.path());
-        let list: dated::Dated<ObjectList<Object>> =
+        let path = format!("{}?limit=1", self.path());
+        let first: dated::Dated<ObjectList<Object>> =
             dated::read(&self.client, &self.metrics, self.call("list"), &path).await?;
-        let mut items = list.object.map(|it| it.items).unwrap_or_default();
-        items.retain(|it| it.name_any().starts_with("node-"));
-        Ok((items, list.at))
+        let (api, params) = (self.api(), ListParams::default());
+        let list = async |params| api.list(&params).await;
+        let of_nodes = |it: Object| it.name_any().starts_with("node-").then_some(it);
+        let all = in_pages(PAGE, &self.metrics, self.call("list"), params, list, of_nodes);
+        Ok((all.await?, first.at))
     }
 
     fn path(&self) -> String {
@@ -158,22 +177,10 @@ impl Hand {
         };
         match create().await {
             Err(failed) if failed.outcome == CallOutcome::Gone => {
-                self.make_namespace().await?;
+                namespace::make(&self.client, &self.metrics, &self.namespace).await?;
                 create().await
             }
             made => made,
-        }
-    }
-
-    async fn make_namespace(&self) -> Result<(), Failed> {
-        let api: Api<Namespace> = Api::all(self.client.clone());
-        let metadata = ObjectMeta { name: Some(self.namespace.clone()), ..ObjectMeta::default() };
-        let namespace = Namespace { metadata, ..Namespace::default() };
-        let params = PostParams::default();
-        let asked = api.create(&params, &namespace);
-        match ask(&self.metrics, Call::new("create", "namespaces"), asked).await {
-            Err(failed) if failed.outcome != CallOutcome::Conflict => Err(failed),
-            _ => Ok(()),
         }
     }
 

@@ -1,8 +1,11 @@
 //! Carrying out one act, onto the versions that it depends on.
 
+use crate::balancers::{self, EXCLUDED_ANNOTATION, Marks};
 use crate::held::CORDON_ANNOTATION;
+use crate::namespace;
 use crate::order;
 use crate::reading::{Aim, Read, is_cordoned_for};
+use crate::remediation::{Machine, mark};
 use crate::settings::Settings;
 use crate::slots;
 use k8s_openapi::api::coordination::v1::Lease as LeaseObject;
@@ -32,14 +35,34 @@ pub(crate) async fn carry_out(
         Act::ReleaseLease { .. } => release_lease(settings, read).await,
         Act::WriteOrder { order, .. } => write_order(settings, read, &order, aim).await,
         Act::Cordon { operation, within } => {
-            set_cordon(settings, read, Some(operation), within).await
+            skip_remediation(settings, aim).await;
+            let leaves = aim.drain.leaves_balancers.is_some() && !aim.is_alone;
+            let marks = match leaves {
+                true => balancers::leaves(&read.node, operation, read.seen.now),
+                false => Marks::default(),
+            };
+            set_cordon(settings, read, Some(operation), marks, within).await
         }
         Act::Uncordon { of, within } => match of.is_none_or(|of| is_cordoned_for(&read.node, of)) {
-            true => set_cordon(settings, read, None, within).await,
+            true => {
+                set_cordon(settings, read, None, balancers::comes_back(&read.node), within).await
+            }
             false => Ok(()),
         },
-        // Whoever looks at the node does these.
+        // `step` does these.
         Act::Evict { .. } | Act::ReadAfresh | Act::Degrade | Act::Wait(_) => Ok(()),
+    }
+}
+
+/// Keeps others from replacing the Machine of a node that is about to be disrupted. Where tread may
+/// not, or cannot, the node is disrupted all the same: it is counted, and said in the log.
+async fn skip_remediation(settings: &Settings, aim: &Aim) {
+    if let Some(machine) = &aim.machine
+        && let Err(failed) = mark(settings, machine, true).await
+    {
+        let Machine { namespace, name } = machine;
+        tracing::warn!(machine = format!("{namespace}/{name}"), error = %failed,
+            "others may replace this Machine while its node is disrupted");
     }
 }
 
@@ -47,7 +70,7 @@ fn node_name(read: &Read) -> String {
     read.of_node().name
 }
 
-/// Until when something may be tried, that may be tried for so long from the read on.
+/// When the time ends that is counted from the beginning of the read.
 fn ends(read: &Read, within: Duration) -> Instant {
     read.began + within
 }
@@ -80,8 +103,13 @@ async fn make_lease(settings: &Settings, read: &Read, lease: &Lease) -> Result<(
     let object = written(lease, writes(settings, read, &node), None);
     let (api, params) = (leases(settings), PostParams::default());
     let call = Call::new("create", "leases").within(&settings.leases);
-    ask(&settings.metrics, call, api.create(&params, &object)).await?;
-    Ok(())
+    match ask(&settings.metrics, call, api.create(&params, &object)).await {
+        // It is tried again with what is read then.
+        Err(failed) if failed.outcome == CallOutcome::Gone => {
+            namespace::make(&settings.client, &settings.metrics, &settings.leases).await
+        }
+        made => made.map(|_| ()),
+    }
 }
 
 async fn write_lease(settings: &Settings, read: &Read, lease: &Lease) -> Result<(), Failed> {
@@ -122,7 +150,8 @@ async fn write_order(
     let before = read.update.spec.order.as_ref();
     let mut update = read.update.clone();
     update.spec.pool.clone_from(&aim.pool);
-    update.spec.order = Some(order::written(order, before, &aim.target));
+    let (retries, now) = (aim.retries.as_deref(), read.seen.now);
+    update.spec.order = Some(order::written(order, before, &aim.target, retries, now));
     update.metadata.managed_fields = None;
     let api: Api<NodeUpdate> = Api::all(settings.client.clone());
     let (name, params) = (node_name(read), PostParams::default());
@@ -136,18 +165,25 @@ async fn set_cordon(
     settings: &Settings,
     read: &Read,
     of: Option<Operation>,
+    marks: Marks,
     within: Duration,
 ) -> Result<(), Failed> {
     let mark = of.map_or(Value::Null, |of| operation_text(of).into());
     let unschedulable = of.map_or(Value::Null, |_| true.into());
-    let patch = Patch::Merge(json!({
-        "metadata": {
-            "uid": read.node.metadata.uid,
-            "resourceVersion": read.node.metadata.resource_version,
-            "annotations": {CORDON_ANNOTATION: mark},
-        },
-        "spec": {"unschedulable": unschedulable},
-    }));
+    let mut annotations = json!({CORDON_ANNOTATION: mark});
+    if let (Some(excluded), Some(all)) = (marks.annotation, annotations.as_object_mut()) {
+        all.insert(EXCLUDED_ANNOTATION.to_owned(), excluded);
+    }
+    let mut metadata = json!({
+        "uid": read.node.metadata.uid,
+        "resourceVersion": read.node.metadata.resource_version,
+        "annotations": annotations,
+    });
+    if let (Some(labels), Some(all)) = (marks.labels, metadata.as_object_mut()) {
+        all.insert("labels".to_owned(), labels);
+    }
+    let patch =
+        Patch::Merge(json!({"metadata": metadata, "spec": {"unschedulable": unschedulable}}));
     let api: Api<Node> = Api::all(settings.client.clone());
     let (name, params) = (node_name(read), PatchParams::default());
     let deadline = ends(read, within).min(Instant::now() + PATIENCE);

@@ -13,6 +13,8 @@ use tread_kube::asking::{Call, Failed, ask};
 use tread_kube::dated::timestamp;
 use tread_model::protocol::{Cordon, Order, Phase, Seen, Stage};
 
+/// What a strategic merge patch does with an entry of a list.
+const PATCH: &str = "$patch";
 const PLANNED: &str = "MaintenancePlanned";
 const IN_PROGRESS: &str = "MaintenanceInProgress";
 const DRAINS: &str = "DrainInProgress";
@@ -23,8 +25,12 @@ type Wanted = BTreeMap<&'static str, bool>;
 
 /// Sets a node's conditions as they are to be; says whether any was another one.
 pub(crate) async fn set(settings: &Settings, read: &Read) -> Result<bool, Failed> {
-    let wanted = wanted(&read.seen);
-    let changes = changes(&read.node, &wanted, timestamp(read.seen.now));
+    let (wanted, now) = (wanted(&read.seen), timestamp(read.seen.now));
+    let mut changes = changes(&read.node, &wanted, now);
+    if !is_ours(&read.seen) {
+        // Whoever holds the node says what is done to it.
+        changes.retain(|change| change.get(PATCH).is_some());
+    }
     if changes.is_empty() {
         return Ok(false);
     }
@@ -41,6 +47,12 @@ pub(crate) async fn set(settings: &Settings, read: &Read) -> Result<bool, Failed
     let call = Call::new("patch", "nodes").of_status();
     ask(&settings.metrics, call, api.patch_status(&name, &params, &patch)).await?;
     Ok(true)
+}
+
+/// Whether the node is held for its order.
+fn is_ours(seen: &Seen) -> bool {
+    let held = |order: Order| seen.lease.map(|it| it.is_held_for(order.operation, seen.now));
+    seen.order.and_then(held) == Some(true)
 }
 
 /// None, but for a node that is drained for an order.
@@ -75,7 +87,7 @@ fn changes(node: &Node, wanted: &Wanted, now: Timestamp) -> Vec<Value> {
     let own = || conditions.iter().filter(is_own);
     let is_wanted = |it: &NodeCondition| wanted.contains_key(it.type_.as_str());
     let gone = own().filter(|it| !is_wanted(it));
-    let gone = gone.map(|it| json!({"$patch": "delete", "type": it.type_}));
+    let gone = gone.map(|it| json!({PATCH: "delete", "type": it.type_}));
     let others = wanted.iter().filter_map(|(type_, is_true)| {
         let status = if *is_true { "True" } else { "False" };
         let known = own().find(|it| it.type_ == *type_);
@@ -108,7 +120,7 @@ mod tests {
     fn only_what_differs_is_written_and_only_treads_own_is_removed() {
         let says = |node: &Node, wanted: &Wanted| -> Vec<String> {
             let changes = changes(node, wanted, Timestamp::UNIX_EPOCH);
-            let say = |it: &Value| match it.get("$patch") {
+            let say = |it: &Value| match it.get(PATCH) {
                 Some(_) => format!("-{}", it["type"].as_str().unwrap()),
                 None => {
                     format!("{}={}", it["type"].as_str().unwrap(), it["status"].as_str().unwrap())

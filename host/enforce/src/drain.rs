@@ -1,12 +1,17 @@
 //! Draining a node as `kubectl drain` does, one pass at a time: whatever comes later is seen by
 //! the next one.
 
+mod asked;
 mod budgets;
 mod evict;
 mod filter;
+mod look;
 mod pass;
 
+pub use asked::{Asked, Which};
 pub use evict::Evicted;
-pub use filter::{Fate, fate};
-pub use pass::{Blocked, Left};
-pub(crate) use pass::{look, pass};
+pub use filter::{Fate, Refusal, fate};
+pub use look::Left;
+pub(crate) use look::look;
+pub use pass::Blocked;
+pub(crate) use pass::{blocked_for_good, pass};

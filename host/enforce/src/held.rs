@@ -28,6 +28,17 @@ pub struct Maintained {
     pub machine_goes: bool,
 }
 
+impl Maintained {
+    /// Who has the node, by that.
+    pub(crate) fn held(self) -> Option<HeldBy> {
+        match self {
+            Maintained { machine_goes: true, .. } => Some(HeldBy::Deletion),
+            Maintained { by_object: true, .. } => Some(HeldBy::Maintenance),
+            Maintained { .. } => None,
+        }
+    }
+}
+
 /// Who else has a node, by marks other than its cordon and its Lease.
 pub(crate) fn held(node: &Node, maintained: Maintained) -> Option<HeldBy> {
     match () {

@@ -1,21 +1,28 @@
 //! What acts on nodes. It is the only crate that writes nodes, their Leases and their
 //! NodeUpdates: who may do what is decided by `tread_model::protocol`, and carried out here.
 
+mod balancers;
 pub mod by_hand;
 mod carry;
 mod conditions;
 pub mod drain;
 mod held;
+mod namespace;
 mod order;
 mod proof;
 mod reading;
+mod remediation;
+pub mod rollouts;
 mod settings;
 mod slots;
 mod step;
+mod told;
 
+pub use balancers::{EXCLUDED_ANNOTATION, EXCLUDED_LABEL};
 pub use held::{CORDON_ANNOTATION, Maintained};
-pub use order::{Target, report};
-pub use reading::{Aim, Cluster, Read, Unread};
-pub use settings::Settings;
+pub use order::{Target, read as read_order, report};
+pub use reading::{Aim, Read, Room, Unread};
+pub use remediation::{Machine, SKIPPED_BY, SKIPS_REMEDIATION};
+pub use settings::{Settings, Turn};
 pub use slots::{NAME as SLOTS, SlotsObject};
 pub use step::{Ended, forget, permit, step};

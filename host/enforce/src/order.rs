@@ -2,13 +2,13 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use serde_json::Value;
-use tread_kube::api::node_update::{
-    ConfigName, NodeUpdateStatus, UpdateDisrupts, UpdateOrder, UpdatePhase, UpdateStage,
-};
-use tread_kube::dated::{time, timestamp};
-use tread_kube::node_lease::{operation_text, parse_operation};
+use std::sync::Arc;
+use tread_kube::api::node_update::{ConfigName, UpdateDisrupts, UpdateOrder, UpdateStage};
+use tread_kube::dated::timestamp;
+use tread_kube::node_lease::operation_text;
+pub use tread_kube::order::{read, report};
 use tread_model::digest::Digest;
-use tread_model::protocol::{Config, Disrupts, Order, Phase, Report, Stage};
+use tread_model::protocol::{Disrupts, Order, Stage, Time};
 
 /// A config that nodes are to get.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,51 +18,38 @@ pub struct Target {
     /// What it says of a node.
     pub digest: Digest,
     /// The plan for a node, as its digest covers it.
-    pub plan: Option<Value>,
+    pub plan: Option<Arc<Value>>,
 }
 
-/// What an order in a NodeUpdate says.
-pub(crate) fn read(order: &UpdateOrder) -> Result<Order, String> {
-    let operation = parse_operation(&order.operation)
-        .ok_or_else(|| format!("the operation {:?} is none", order.operation))?;
-    let digest = Digest::parse(&order.config.digest)
-        .ok_or_else(|| format!("the digest {:?} is none", order.config.digest))?;
-    Ok(Order {
-        operation,
-        config: Config(digest),
-        disrupts: match order.disrupts {
-            UpdateDisrupts::Nothing => Disrupts::Nothing,
-            UpdateDisrupts::Softly => Disrupts::Softly,
-            UpdateDisrupts::Drain => Disrupts::Drain,
-            UpdateDisrupts::Reboot => Disrupts::Reboot,
-        },
-        token: order.token,
-        stage: match order.stage {
-            UpdateStage::Prepare => Stage::Prepare,
-            UpdateStage::Go => Stage::Go,
-            UpdateStage::Withdrawn => Stage::Withdrawn,
-            UpdateStage::Closed => Stage::Closed,
-        },
-        given: order.given,
-        unwell: order.unwell,
-        hands_on: order.hands_on.as_ref().and_then(|at| time(at.0)),
-    })
-}
-
-/// The order as it is written. `before` is the one that stands: an operation keeps its plan.
-pub(crate) fn written(order: &Order, before: Option<&UpdateOrder>, target: &Target) -> UpdateOrder {
+/// The order as it is written. `before` is the one that stands: an operation keeps its plan, and
+/// what it tries again and since when it drains. `retries` is what an admin asked to try again.
+pub(crate) fn written(
+    order: &Order,
+    before: Option<&UpdateOrder>,
+    target: &Target,
+    retries: Option<&str>,
+    now: Time,
+) -> UpdateOrder {
     let operation = operation_text(order.operation);
-    let same = before.filter(|before| {
-        before.operation == operation
-            && Digest::parse(&before.config.digest) == Some(order.config.0)
-    });
+    let of_this = before.filter(|before| before.operation == operation);
+    let retries = match of_this {
+        Some(before) => before.retries.clone(),
+        None => retries.filter(|_| order.unwell).map(str::to_owned),
+    };
+    let same =
+        of_this.filter(|before| Digest::parse(&before.config.digest) == Some(order.config.0));
     let (config, plan) = match same {
         Some(before) => (before.config.clone(), before.plan.clone()),
         None => (
             ConfigName { name: target.name.clone(), digest: order.config.0.to_string() },
-            target.plan.clone(),
+            target.plan.as_deref().cloned(),
         ),
     };
+    let begun = (order.stage == Stage::Prepare).then_some(order.hands_on).flatten();
+    // One that is prepared again drains again.
+    let known = same.filter(|before| before.stage == UpdateStage::Prepare);
+    let known = known.and_then(|before| before.drain_since.clone());
+    let drain_since = begun.map(|_| known.unwrap_or_else(|| MicroTime(timestamp(now))));
     UpdateOrder {
         operation,
         config,
@@ -82,37 +69,24 @@ pub(crate) fn written(order: &Order, before: Option<&UpdateOrder>, target: &Targ
         given: order.given,
         unwell: order.unwell,
         hands_on: order.hands_on.map(|at| MicroTime(timestamp(at))),
+        retries,
+        drain_since,
         plan,
     }
-}
-
-/// What an agent says in a NodeUpdate's status; nothing if it says nothing of an operation.
-pub fn report(status: &NodeUpdateStatus) -> Option<Report> {
-    let operation = parse_operation(status.operation.as_deref()?)?;
-    let phase = match status.phase? {
-        UpdatePhase::Waiting => Phase::Waiting,
-        UpdatePhase::Begun => Phase::Begun,
-        UpdatePhase::NeedsBoot => Phase::NeedsBoot,
-        UpdatePhase::Done => Phase::Done,
-        UpdatePhase::TurnedBack => Phase::TurnedBack,
-        UpdatePhase::WentBack => Phase::WentBack,
-        UpdatePhase::Degraded => Phase::Degraded,
-    };
-    Some(Report { operation, phase })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::time::Duration;
-    use tread_model::protocol::{Operation, Time};
+    use tread_model::protocol::{Config, Operation};
 
     #[test]
     fn an_order_is_read_as_it_was_written_and_keeps_its_plan() {
         let target = Target {
             name: "rendered-worker-1".to_owned(),
             digest: Digest([1; 32]),
-            plan: Some(serde_json::json!({"steps": []})),
+            plan: Some(Arc::new(serde_json::json!({"steps": []}))),
         };
         let other = Target { name: "rendered-worker-2".to_owned(), plan: None, ..target.clone() };
         for disrupts in [Disrupts::Nothing, Disrupts::Softly, Disrupts::Drain, Disrupts::Reboot] {
@@ -127,13 +101,74 @@ mod tests {
                     unwell: false,
                     hands_on: Some(Time(Duration::from_micros(1_700_000_000_000_001))),
                 };
-                let first = written(&order, None, &target);
+                let at = Time::default();
+                let first = written(&order, None, &target, None, at);
                 assert_eq!(read(&first), Ok(order));
-                let later = written(&Order { stage: Stage::Closed, ..order }, Some(&first), &other);
+                let closed = Order { stage: Stage::Closed, ..order };
+                let later = written(&closed, Some(&first), &other, Some("7"), at);
+                assert_eq!(later.retries, None);
                 assert_eq!((&later.config, &later.plan), (&first.config, &first.plan));
                 let next = Order { operation: Operation(1), ..order };
-                assert_eq!(written(&next, Some(&first), &other).plan, None);
+                assert_eq!(written(&next, Some(&first), &other, None, at).plan, None);
             }
         }
+    }
+
+    #[test]
+    fn only_the_first_order_of_an_operation_for_an_unwell_node_names_what_it_tries_again() {
+        let target = Target { name: "a".to_owned(), digest: Digest([1; 32]), plan: None };
+        let at = Time::default();
+        let unwell = Order {
+            operation: Operation(2),
+            config: Config(target.digest),
+            disrupts: Disrupts::Reboot,
+            token: 1,
+            stage: Stage::Prepare,
+            given: false,
+            unwell: true,
+            hands_on: None,
+        };
+        let first = written(&unwell, None, &target, Some("1"), at);
+        assert_eq!(first.retries.as_deref(), Some("1"));
+        // What was asked for then holds for this operation, and for no other one.
+        let goes = Order { stage: Stage::Go, given: true, ..unwell };
+        assert_eq!(written(&goes, Some(&first), &target, None, at).retries.as_deref(), Some("1"));
+        assert_eq!(
+            written(&goes, Some(&first), &target, Some("9"), at).retries.as_deref(),
+            Some("1")
+        );
+        let next = Order { operation: Operation(3), ..unwell };
+        assert_eq!(written(&next, Some(&first), &target, None, at).retries, None);
+        let well = Order { unwell: false, ..next };
+        assert_eq!(written(&well, Some(&first), &target, Some("2"), at).retries, None);
+    }
+
+    #[test]
+    fn an_order_says_since_when_its_node_is_drained_and_keeps_it_for_whoever_goes_on() {
+        let target = Target { name: "r".to_owned(), digest: Digest([1; 32]), plan: None };
+        let at = |second: u64| Time(Duration::from_secs(second));
+        let order = Order {
+            operation: Operation(7),
+            config: Config(target.digest),
+            disrupts: Disrupts::Reboot,
+            token: 1,
+            stage: Stage::Prepare,
+            given: false,
+            unwell: false,
+            hands_on: None,
+        };
+        let first = written(&order, None, &target, None, at(10));
+        assert_eq!(first.drain_since, None, "nobody may cordon it yet");
+        let drains = |until: u64| Order { hands_on: Some(at(until)), ..order };
+        let since = |order: &UpdateOrder| order.drain_since.clone().map(|it| it.0.as_second());
+        let second = written(&drains(30), Some(&first), &target, None, at(20));
+        assert_eq!(since(&second), Some(20));
+        let third = written(&drains(60), Some(&second), &target, None, at(50));
+        assert_eq!(since(&third), Some(20));
+        let go = Order { stage: Stage::Go, ..drains(60) };
+        let go = written(&go, Some(&third), &target, None, at(70));
+        assert_eq!(since(&go), None);
+        // Somebody else had the node: it is prepared again.
+        assert_eq!(since(&written(&drains(90), Some(&go), &target, None, at(80))), Some(80));
     }
 }

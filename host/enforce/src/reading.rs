@@ -1,16 +1,19 @@
 //! What is read of one node before the next act is decided: from the API server, in the order
 //! that the protocol asks for.
 
-use crate::drain::{self, Left};
+use crate::balancers;
+use crate::drain::{self, Asked, Left};
 use crate::held::{Maintained, cordon, held};
 use crate::order::{self, Target};
 use crate::proof::is_proved;
+use crate::remediation::Machine;
 use crate::settings::Settings;
 use crate::slots::{self, SlotsObject};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use tokio::time::Instant;
 use tread_kube::api::NodeUpdate;
 use tread_kube::asking::{Call, CallOutcome, Failed, ask};
@@ -18,33 +21,50 @@ use tread_kube::dated;
 use tread_kube::node_lease::{self, OfNode};
 use tread_model::digest::Digest;
 use tread_model::protocol::{
-    Config, Cordon, Disrupts, Limits, Operation, Order, Phase, Report, Seen, Stage, Version,
+    Config, Cordon, Disrupts, Limits, Operation, Order, Phase, Report, Seen, Stage, Time, Version,
     Versions, Wanted,
 };
 
 /// Where the kubelets' own Leases are.
 const KUBELETS: &str = "kube-node-lease";
 
-/// What is wanted of a node, and how many others may be under way.
+/// What is wanted of a node.
 #[derive(Debug, Clone)]
 pub struct Aim {
     /// The pool that it counts in.
     pub pool: String,
     /// The newest config of the pool, with the node's plan.
     pub target: Target,
+    /// Whether the node turns back if it has written nothing yet.
+    pub turns_back: bool,
     /// How much the plan disrupts the node, if it is its turn.
     pub turn: Option<Disrupts>,
     /// What other objects say of the node.
     pub maintained: Maintained,
+    /// Whether no other node takes its pods: then it is not drained.
+    pub is_alone: bool,
+    /// The operation that left it unwell, where an admin asked to try again.
+    pub retries: Option<String>,
+    /// How it is drained.
+    pub drain: Arc<Asked>,
+    /// Its Machine, if Cluster API made it.
+    pub machine: Option<Machine>,
 }
 
-/// How many nodes may be under way.
+impl Aim {
+    /// Whether no pod is moved.
+    pub(crate) fn leaves_pods(&self) -> bool {
+        self.is_alone || self.drain.skip
+    }
+}
+
+/// What room there is for one more node.
 #[derive(Debug, Clone)]
-pub struct Cluster {
+pub struct Room {
     /// How many may have a slot.
     pub limits: Limits,
     /// Nodes that are unavailable for any other reason than a slot, with their pools.
-    pub unavailable: BTreeMap<String, String>,
+    pub unavailable: Arc<BTreeMap<String, String>>,
 }
 
 /// What was read of a node.
@@ -58,12 +78,25 @@ pub struct Read {
     pub node: Node,
     /// Pods that have to move first, where the node is being drained.
     pub left: Option<Left>,
+    /// Whether load balancers know by now that it is cordoned.
+    pub(crate) has_left: bool,
     pub(crate) update: NodeUpdate,
     pub(crate) lease: Option<Lease>,
     pub(crate) slots: SlotsObject,
 }
 
 impl Read {
+    /// After when its drain takes too long.
+    pub(crate) fn deadline(&self, asked: &Asked) -> Option<Time> {
+        let since = self.update.spec.order.as_ref()?.drain_since.as_ref()?;
+        Some(dated::time(since.0)?.after(asked.timeout?))
+    }
+
+    /// Since when its drain takes too long.
+    pub(crate) fn late_since(&self, asked: &Asked) -> Option<Time> {
+        self.deadline(asked).filter(|deadline| *deadline <= self.seen.now)
+    }
+
     /// Which node it is.
     pub(crate) fn of_node(&self) -> OfNode {
         let metadata = &self.node.metadata;
@@ -89,6 +122,9 @@ pub enum Unread {
     /// Its Lease would have too long a name.
     #[error("its name is too long for a Lease: rename it to one of 248 characters at most")]
     TooLong,
+    /// No operation can be given an id.
+    #[error("the system gives no random numbers: {0}")]
+    NoRandom(getrandom::Error),
 }
 
 /// Reads all of it, for this question.
@@ -96,7 +132,7 @@ pub(crate) async fn read(
     settings: &Settings,
     name: &str,
     aim: &Aim,
-    cluster: &Cluster,
+    room: &Room,
 ) -> Result<Read, Unread> {
     let began = Instant::now();
     let path = format!("/apis/tread.dev/v1alpha1/nodeupdates/{name}");
@@ -115,10 +151,14 @@ pub(crate) async fn read(
     let order = update.spec.order.as_ref().map(order::read).transpose();
     let order = order.map_err(Unread::Unreadable)?;
     let report = update.status.as_ref().and_then(order::report);
-    let left = match order.is_some_and(|order| is_drained(&order)) {
-        true => Some(drain::look(settings, name).await?),
+    let drains = order.filter(drains_next);
+    let left = match drains.is_some() && !aim.leaves_pods() {
+        true => Some(drain::look(settings, name, &aim.drain, now).await?),
         false => None,
     };
+    let has_left = drains.zip(aim.drain.leaves_balancers);
+    let has_left =
+        has_left.is_none_or(|(order, wait)| balancers::has_left(&node, order.operation, now, wait));
     let proved = match proof_is_due(order, report) {
         Some(Disrupts::Nothing) => true,
         Some(_) => {
@@ -129,8 +169,8 @@ pub(crate) async fn read(
         None => false,
     };
     let pool = aim.pool.clone();
-    let room = |softly| {
-        slots.slots.has_room(&node_name(&node), &pool, softly, cluster.limits, &cluster.unavailable)
+    let has_room = |softly| {
+        slots.slots.has_room(&node_name(&node), &pool, softly, room.limits, &room.unavailable)
     };
     let version = |text: Option<&String>| Version(text.map_or("", String::as_str).into());
     let newest = Config(aim.target.digest);
@@ -143,13 +183,13 @@ pub(crate) async fn read(
             update: version(update.metadata.resource_version.as_ref()),
         },
         slot: slots.slots.of(&node_name(&node)),
-        soft_room: room(true),
-        room: room(false),
+        soft_room: has_room(true),
+        room: has_room(false),
         lease: lease.as_ref().map(|it| node_lease::read(it, &settings.holder)),
         order,
         report,
         cordon: cordon(&node),
-        drained: left.as_ref().is_some_and(Left::is_none),
+        drained: has_left && (aim.leaves_pods() || left.as_ref().is_some_and(Left::is_none)),
         proved,
         held: held(&node, aim.maintained),
         // Whoever said that it is its turn may not know yet that it has the config.
@@ -158,13 +198,10 @@ pub(crate) async fn read(
             .filter(|_| !has(&update, newest))
             .map(|disrupts| Wanted { config: newest, disrupts }),
         newest,
-        id: Operation(random().map_err(|why| Unread::Failed(unread(why)))?),
+        turns_back: aim.turns_back,
+        id: Operation(random().map_err(Unread::NoRandom)?),
     };
-    Ok(Read { seen, began, node, left, update, lease, slots })
-}
-
-fn unread(why: String) -> Failed {
-    Call::new("get", "random numbers").refused(why)
+    Ok(Read { seen, began, node, left, has_left, update, lease, slots })
 }
 
 fn node_name(node: &Node) -> String {
@@ -179,18 +216,18 @@ fn is_of(update: &NodeUpdate, node: &Node) -> bool {
 }
 
 /// Whether a node has this config, by its agent's word.
-fn has(update: &NodeUpdate, config: Config) -> bool {
+pub(crate) fn has(update: &NodeUpdate, config: Config) -> bool {
     let current = update.status.as_ref().and_then(|status| status.current.as_ref());
     current.is_some_and(|current| Digest::parse(&current.digest) == Some(config.0))
 }
 
-/// Whether a drain is what comes next, if the node is cordoned for it.
-fn is_drained(order: &Order) -> bool {
+/// Whether a drain is what comes next.
+pub(crate) fn drains_next(order: &Order) -> bool {
     order.stage == Stage::Prepare && order.disrupts.drains()
 }
 
 /// How much the node was disrupted, where only the proof is left.
-fn proof_is_due(order: Option<Order>, report: Option<Report>) -> Option<Disrupts> {
+pub(crate) fn proof_is_due(order: Option<Order>, report: Option<Report>) -> Option<Disrupts> {
     let (order, report) = (order?, report?);
     let ended = matches!(report.phase, Phase::Done | Phase::WentBack);
     (ended && report.operation == order.operation).then_some(order.disrupts)
@@ -213,9 +250,9 @@ async fn lease(settings: &Settings, namespace: &str, name: &str) -> Result<Optio
     }
 }
 
-fn random() -> Result<u128, String> {
+fn random() -> Result<u128, getrandom::Error> {
     let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|error| error.to_string())?;
+    getrandom::fill(&mut bytes)?;
     Ok(u128::from_be_bytes(bytes))
 }
 

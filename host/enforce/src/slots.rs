@@ -46,7 +46,13 @@ pub(crate) async fn read(settings: &Settings) -> Result<SlotsObject, Failed> {
         Err(failed) if failed.outcome == CallOutcome::Gone => {
             let empty = object(&Slots::default());
             let params = PostParams::default();
-            ask(&settings.metrics, call("create"), api.create(&params, &empty)).await?
+            match ask(&settings.metrics, call("create"), api.create(&params, &empty)).await {
+                // Another replica made it.
+                Err(failed) if failed.outcome == CallOutcome::Conflict => {
+                    ask(&settings.metrics, call("get"), api.get(NAME)).await?
+                }
+                made => made?,
+            }
         }
         read => read?,
     };
@@ -92,7 +98,7 @@ fn object(slots: &Slots<String, String>) -> ConfigMap {
 }
 
 /// What cannot be read stops everything: a slot that is overlooked is a node too many that is down.
-fn parse(object: &ConfigMap) -> Result<Slots<String, String>, String> {
+pub(crate) fn parse(object: &ConfigMap) -> Result<Slots<String, String>, String> {
     let unreadable = |why: String| {
         format!(
             "the slots in the ConfigMap {NAME} cannot be read, so no node is begun: {why}; \

@@ -1,13 +1,15 @@
 //! The next acts for one node, one after the other, until somebody else has to do something.
 
+use crate::balancers;
 use crate::carry::carry_out;
 use crate::conditions;
 use crate::drain::{self, Blocked};
-use crate::reading::{Aim, Cluster, Read, Unread, node, read};
+use crate::reading::{Aim, Read, Room, Unread, node, read};
 use crate::settings::Settings;
 use crate::slots;
-use tread_kube::asking::CallOutcome;
-use tread_model::protocol::{Act, NotNow, Permit, Question, Waits, next};
+use crate::told;
+use tread_kube::asking::{CallOutcome, Failed};
+use tread_model::protocol::{Act, Cordon, NotNow, Permit, Question, Waits, next};
 
 /// More acts than one look at a node ever brings: then others get their turn.
 const MOST: usize = 32;
@@ -17,24 +19,40 @@ const MOST: usize = 32;
 pub enum Ended {
     /// Nothing is done until something changes.
     Waits(Waits, Box<Read>),
-    /// Pods have to move first: those whose eviction was not accepted.
+    /// Pods have to move first: those that do not go.
     Drains(Vec<Blocked>, Box<Read>),
+    /// It is not begun, since it could not be drained until somebody changes something: for these
+    /// pods. It has no slot for it.
+    Stuck(Vec<Blocked>, Box<Read>),
     /// The node stays as it is until somebody looks at it.
     Degraded(Box<Read>),
     /// Others were faster, again and again.
     Busy,
 }
 
-/// Does for a node what is next for it.
+/// Does for a node what is next for it, and says in its NodeUpdate what it waits for.
 pub async fn step(
     settings: &Settings,
     node: &str,
     aim: &Aim,
-    cluster: &Cluster,
+    room: &Room,
 ) -> Result<Ended, Unread> {
+    let ended = acts(settings, node, aim, room).await?;
+    match &ended {
+        Ended::Drains(blocked, read) => told::drains(settings, read, aim, blocked).await,
+        Ended::Stuck(blocked, read) => told::stuck(settings, read, aim, blocked).await,
+        Ended::Waits(_, read) | Ended::Degraded(read) => told::nothing(settings, read).await,
+        Ended::Busy => {}
+    }
+    Ok(ended)
+}
+
+async fn acts(settings: &Settings, node: &str, aim: &Aim, room: &Room) -> Result<Ended, Unread> {
+    let mut turn = None;
+    let mut may_drain = aim.leaves_pods();
     for _ in 0..MOST {
-        let read = read(settings, node, aim, cluster).await?;
-        match conditions::set(settings, &read).await {
+        let read = read(settings, node, aim, room).await?;
+        match marks(settings, &read).await {
             Ok(false) => {}
             // What was read of the node is old.
             Ok(true) => continue,
@@ -44,24 +62,58 @@ pub async fn step(
         let act = next(&read.seen, &settings.terms);
         tracing::debug!(node, ?act);
         let read = Box::new(read);
+        if begins_to_drain(&act, &read) && !may_drain {
+            let left = drain::look(settings, node, &aim.drain, read.seen.now).await?;
+            let blocked = drain::blocked_for_good(settings, &left, &aim.drain).await;
+            if !blocked.is_empty() {
+                return Ok(Ended::Stuck(blocked, read));
+            }
+            may_drain = true;
+            // What was read is old by now.
+            continue;
+        }
+        if matches!(act, Act::TakeSlot { .. } | Act::ReleaseSlot { .. }) && turn.is_none() {
+            turn = settings.at_slots.if_free();
+            if turn.is_none() {
+                turn = Some(settings.at_slots.taken().await);
+                // Others wrote them since they were read.
+                continue;
+            }
+        }
         match act {
             Act::Wait(waits) => return Ok(Ended::Waits(waits, read)),
             Act::Degrade => return Ok(Ended::Degraded(read)),
             Act::Evict { within } => {
-                let blocked = match &read.left {
-                    Some(left) => drain::pass(settings, left, read.began + within).await,
+                let is_late = read.late_since(&aim.drain).is_some();
+                let until = read.began + within;
+                let blocked = match read.left.as_ref().filter(|_| read.has_left) {
+                    Some(left) => drain::pass(settings, left, &aim.drain, is_late, until).await,
                     None => Vec::new(),
                 };
                 return Ok(Ended::Drains(blocked, read));
             }
             act => match carry_out(settings, &read, act, aim).await {
-                // On a conflict, what was read is old.
-                Err(failed) if failed.outcome != CallOutcome::Conflict => return Err(failed.into()),
-                _ => {}
+                Ok(()) => turn = None,
+                // What was read is old.
+                Err(failed) if failed.outcome == CallOutcome::Conflict => {}
+                Err(failed) => return Err(failed.into()),
             },
         }
     }
     Ok(Ended::Busy)
+}
+
+/// Sets what others see on the node; says whether any of it was another way.
+async fn marks(settings: &Settings, read: &Read) -> Result<bool, Failed> {
+    Ok(conditions::set(settings, read).await? || balancers::tidy(settings, &read.node).await?)
+}
+
+/// Whether a new operation takes its slot, and would drain the node. One that goes on, or comes
+/// after one that failed, has pods to move anyway.
+fn begins_to_drain(act: &Act, read: &Read) -> bool {
+    let takes = matches!(act, Act::TakeSlot { slot, .. }
+        if slot.unavailable && slot.operation == read.seen.id);
+    takes && read.seen.slot.is_none() && !matches!(read.seen.cordon, Cordon::Ours(_))
 }
 
 /// Whether the node's agent may begin what it asks for.
@@ -69,17 +121,17 @@ pub async fn permit(
     settings: &Settings,
     node: &str,
     aim: &Aim,
-    cluster: &Cluster,
+    room: &Room,
     question: &Question,
 ) -> Result<Result<Permit, NotNow>, Unread> {
-    let read = read(settings, node, aim, cluster).await?;
+    let read = read(settings, node, aim, room).await?;
     Ok(tread_model::protocol::permit(&read.seen, question, &settings.terms))
 }
 
 /// Gives the slot of a node back that is not there any more; says whether it had one.
 pub async fn forget(settings: &Settings, name: &str) -> Result<bool, Unread> {
     for _ in 0..MOST {
-        // The slots first: a node that is made meanwhile under this name changes them.
+        // The slots first: if the node is made anew meanwhile and takes one, this write fails.
         let slots = slots::read(settings).await?;
         let name = name.to_owned();
         let Some(slot) = slots.slots.of(&name) else { return Ok(false) };

@@ -1,7 +1,7 @@
 //! An agent that is played: it takes orders and asks for permits as a real one does, and says
 //! that it did what they let it do.
 
-use crate::fixture::cluster;
+use crate::fixture::room;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
 use kube::Api;
@@ -10,14 +10,11 @@ use serde_json::json;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::task::JoinHandle;
-use tread_enforce::{Aim, Settings, permit};
+use tread_enforce::{Aim, Settings, permit, read_order};
 use tread_kube::api::NodeUpdate;
-use tread_kube::api::node_update::{UpdateDisrupts, UpdateOrder, UpdatePhase, UpdateStage};
-use tread_kube::node_lease::{operation_text, parse_operation};
-use tread_model::digest::Digest;
-use tread_model::protocol::{
-    Config, Disrupts, Local, Operation, Order, Phase, Question, Stage, What,
-};
+use tread_kube::api::node_update::{UpdateDisrupts, UpdateOrder, UpdatePhase};
+use tread_kube::node_lease::operation_text;
+use tread_model::protocol::{Local, Operation, Phase, Question, What};
 
 /// What an agent did, in which operation.
 pub(crate) type Did = (Operation, What);
@@ -66,7 +63,7 @@ impl Serves {
     async fn run(mut self) {
         loop {
             if let Some(order) = self.order().await {
-                self.local = self.local.hears(&read(&order));
+                self.local = self.local.hears(&read_order(&order).unwrap());
                 if let Some((operation, phase)) = self.local.operation {
                     self.goes_on(operation, phase, &order).await;
                 }
@@ -107,7 +104,7 @@ impl Serves {
     async fn may(&mut self, operation: Operation, what: What) -> bool {
         self.asked += 1;
         let question = Question { operation, what, number: self.asked };
-        let asked = permit(&self.settings, &self.node, &self.aim, &cluster(9), &question).await;
+        let asked = permit(&self.settings, &self.node, &self.aim, &room(9), &question).await;
         let may = matches!(asked, Ok(Ok(permit)) if !permit.lasts.is_zero());
         if may {
             self.did.lock().unwrap().push((operation, what));
@@ -143,28 +140,5 @@ impl Serves {
         }
         let patch = Patch::Merge(json!({"status": status}));
         let _ = self.api().patch_status(&self.node, &PatchParams::default(), &patch).await;
-    }
-}
-
-fn read(order: &UpdateOrder) -> Order {
-    Order {
-        operation: parse_operation(&order.operation).unwrap(),
-        config: Config(Digest::parse(&order.config.digest).unwrap()),
-        disrupts: match order.disrupts {
-            UpdateDisrupts::Nothing => Disrupts::Nothing,
-            UpdateDisrupts::Softly => Disrupts::Softly,
-            UpdateDisrupts::Drain => Disrupts::Drain,
-            UpdateDisrupts::Reboot => Disrupts::Reboot,
-        },
-        token: order.token,
-        stage: match order.stage {
-            UpdateStage::Prepare => Stage::Prepare,
-            UpdateStage::Go => Stage::Go,
-            UpdateStage::Withdrawn => Stage::Withdrawn,
-            UpdateStage::Closed => Stage::Closed,
-        },
-        given: order.given,
-        unwell: order.unwell,
-        hands_on: None,
     }
 }

@@ -1,14 +1,15 @@
 //! Pods move before a node boots, as its budgets allow.
 
 use crate::fixture::Bed;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use tread_enforce::Ended;
-use tread_enforce::drain::Evicted;
+use tread_enforce::drain::{Asked, Evicted, Refusal};
+use tread_enforce::{EXCLUDED_ANNOTATION, EXCLUDED_LABEL, Ended};
+use tread_kube::api::node_update::DrainOfNode;
 use tread_model::protocol::Disrupts;
 use tread_test_bed::eventually;
 
@@ -37,48 +38,99 @@ async fn conditions(bed: &Bed, node: &str) -> Vec<String> {
     own
 }
 
-#[tokio::test]
-async fn a_pod_that_its_budget_holds_is_named_and_waited_for() {
-    let bed = Arc::new(Bed::with(1, 1).await);
-    let node = bed.nodes[0].clone();
-    let namespace = &bed.settings.namespace;
-    let pods: Api<Pod> = Api::namespaced(bed.client.clone(), namespace);
-    let budgets: Api<PodDisruptionBudget> = Api::namespaced(bed.client.clone(), namespace);
-    let (web, db) = (json!({"app": "web"}), json!({"app": "db"}));
-    for (name, labels) in [("web", &web), ("db", &db), ("free", &json!({}))] {
-        let pod = pod(name, &node, labels, json!({}));
-        pods.create(&PostParams::default(), &pod).await.unwrap();
+/// As an admin's Rollout says it.
+fn asked(settings: Value) -> Arc<Asked> {
+    Arc::new(Asked::of(Some(&serde_json::from_value(settings).unwrap())).unwrap())
+}
+
+/// Pods and budgets of one test.
+struct Runs {
+    pods: Api<Pod>,
+    budgets: Api<PodDisruptionBudget>,
+}
+
+impl Runs {
+    fn on(bed: &Bed) -> Runs {
+        let namespace = &bed.settings.namespace;
+        let client = || bed.client.clone();
+        Runs {
+            pods: Api::namespaced(client(), namespace),
+            budgets: Api::namespaced(client(), namespace),
+        }
     }
-    for (name, labels) in [("web", &web), ("db", &db), ("db-too", &db)] {
-        budgets.create(&PostParams::default(), &budget(name, labels, 1)).await.unwrap();
+
+    async fn pod(&self, name: &str, node: &str, labels: &Value, more: Value) {
+        let pod = pod(name, node, labels, more);
+        self.pods.create(&PostParams::default(), &pod).await.unwrap();
     }
-    for name in ["web", "db"] {
-        eventually("the pod is Ready, and its budget knows it", async || {
-            let budget = budgets.get(name).await.unwrap();
-            (budget.status?.current_healthy == 1).then_some(())
+
+    /// A budget, once it has counted its pods.
+    async fn budget(&self, name: &str, labels: &Value, available: usize, healthy: i32) {
+        let budget = budget(name, labels, available);
+        self.budgets.create(&PostParams::default(), &budget).await.unwrap();
+        eventually("its pods are Ready, and the budget knows it", async || {
+            let budget = self.budgets.get(name).await.unwrap();
+            let is_seen = budget.status.as_ref()?.observed_generation == budget.metadata.generation;
+            (is_seen && budget.status?.current_healthy == healthy).then_some(())
         })
         .await;
     }
+
+    /// A pod that no node takes, so that its budget waits for it.
+    async fn starts_elsewhere(&self, name: &str, labels: &Value) {
+        let spec = json!({"nodeSelector": {"there": "is-none"},
+            "containers": [{"name": "c", "image": "example.com/c"}]});
+        self.pod(name, "", labels, json!({"spec": spec})).await;
+    }
+
+    async fn unbudget(&self, name: &str) {
+        self.budgets.delete(name, &DeleteParams::default()).await.unwrap();
+    }
+
+    async fn has(&self, name: &str) -> bool {
+        self.pods.get_opt(name).await.unwrap().is_some()
+    }
+}
+
+async fn drain(bed: &Bed, node: &str) -> Option<DrainOfNode> {
+    bed.update(node).await.status.and_then(|status| status.drain)
+}
+
+#[tokio::test]
+async fn a_pod_that_its_budget_holds_just_now_is_named_and_waited_for() {
+    let bed = Arc::new(Bed::with(1, 1).await);
+    let node = bed.nodes[0].clone();
+    let namespace = &bed.settings.namespace;
+    let runs = Runs::on(&bed);
+    let web = json!({"app": "web"});
+    runs.pod("web", &node, &web, json!({})).await;
+    runs.pod("free", &node, &json!({}), json!({})).await;
+    runs.starts_elsewhere("web-too", &web).await;
+    runs.budget("web", &web, 1, 1).await;
     let agents = bed.agents(Disrupts::Reboot);
     let blocked = eventually("the drain waits for the budget", async || {
         let ended = bed.step(&node, Disrupts::Reboot).await;
         let Ok(Ended::Drains(blocked, read)) = ended else { return None };
         let left = read.left.as_ref().map_or(0, |left| left.pods.len());
-        (left == 2 && blocked.len() == 2).then_some(blocked)
+        (left == 1 && blocked.len() == 1).then_some(blocked)
     })
     .await;
-    assert_eq!(blocked[0].pod, format!("{namespace}/db"));
-    let both = vec!["db".to_owned(), "db-too".to_owned()];
-    assert_eq!(blocked[0].by, Evicted::Never(both));
-    assert_eq!(blocked[1].by, Evicted::Blocked(vec!["web".to_owned()]));
+    let web = format!("{namespace}/web");
+    assert_eq!(blocked[0].pod, web);
+    assert_eq!(blocked[0].by, Evicted::Blocked(vec!["web".to_owned()]));
     assert!(agents[0].did().is_empty(), "the node is not drained");
     let says = async || conditions(&bed, &node).await;
     assert_eq!(says().await, ["DrainInProgress=True", "Drained=False"]);
+    let told = drain(&bed, &node).await.unwrap();
+    assert!(told.asked_by.contains("the Rollout worker, by tread/"), "{told:?}");
+    assert!(told.why.contains("rendered-worker-2, and boots"), "{told:?}");
+    assert_eq!((told.pods_left, told.pods[0].pod.as_str()), (1, web.as_str()));
+    let why = told.pods[0].why.as_ref().unwrap();
+    assert!(why.contains("PodDisruptionBudget web allows no disruption now"), "{why}");
+    assert!(told.since.is_some() && told.deadline.is_none(), "{told:?}");
     // Nobody takes the order for now.
     drop(agents);
-    for name in ["web", "db-too", "db"] {
-        budgets.delete(name, &DeleteParams::default()).await.unwrap();
-    }
+    runs.unbudget("web").await;
     let replica = bed.replica(0, Disrupts::Reboot, 1);
     eventually("it is said that the node is drained", async || {
         let all = ["DrainInProgress=False", "Drained=True", "MaintenanceInProgress=True"];
@@ -89,9 +141,185 @@ async fn a_pod_that_its_budget_holds_is_named_and_waited_for() {
     bed.all_are_done().await;
     drop((agents, replica));
     assert!(says().await.is_empty(), "tread takes its own away");
-    for name in ["web", "db", "free"] {
-        assert!(pods.get_opt(name).await.unwrap().is_none(), "{name}");
+    assert_eq!(drain(&bed, &node).await, None, "and no pod is left");
+    assert!(!runs.has("web").await && !runs.has("free").await);
+    bed.judge.holds().await;
+}
+
+#[tokio::test]
+async fn a_node_that_could_never_be_drained_is_not_begun_and_takes_no_slot() {
+    let mut bed = Bed::with(1, 1).await;
+    bed.drain = asked(json!({"refuse": ["Unmanaged"]}));
+    let bed = Arc::new(bed);
+    let node = bed.nodes[0].clone();
+    let namespace = &bed.settings.namespace;
+    let runs = Runs::on(&bed);
+    let (db, lone, mine) = (json!({"app": "db"}), json!({"app": "lone"}), json!({"app": "mine"}));
+    let uid = bed.node(&node).await.metadata.uid;
+    let owned = |labels: &Value, name: &str| {
+        json!({"metadata": {"name": name, "labels": labels, "ownerReferences": [{
+            "apiVersion": "v1", "kind": "Node", "name": node, "uid": uid, "controller": true}]}})
+    };
+    runs.pod("db", &node, &db, owned(&db, "db")).await;
+    runs.pod("lone", &node, &lone, owned(&lone, "lone")).await;
+    runs.pod("mine", &node, &mine, json!({})).await;
+    runs.budget("db", &db, 1, 1).await;
+    runs.budget("db-too", &db, 0, 1).await;
+    runs.budget("lone", &lone, 1, 1).await;
+    let both = Evicted::Never(vec!["db".to_owned(), "db-too".to_owned()]);
+    let stuck = async |left: &[&str]| {
+        let left: Vec<String> = left.iter().map(|name| format!("{namespace}/{name}")).collect();
+        eventually("it is said why the node is not begun", async || {
+            let ended = bed.step(&node, Disrupts::Reboot).await;
+            let Ok(Ended::Stuck(blocked, _)) = ended else { return None };
+            let pods: Vec<&String> = blocked.iter().map(|it| &it.pod).collect();
+            (pods == left.iter().collect::<Vec<_>>()).then_some(blocked)
+        })
+        .await
+    };
+    let blocked = stuck(&["db", "lone", "mine"]).await;
+    assert_eq!(blocked[0].by, both);
+    let Evicted::Full { budget, why } = &blocked[1].by else { panic!("{blocked:?}") };
+    assert_eq!((budget.as_str(), why.contains("1 healthy")), ("lone", true), "{why}");
+    assert_eq!(blocked[2].by, Evicted::Refused(Refusal::Unmanaged));
+    let told = drain(&bed, &node).await.unwrap();
+    assert!(told.why.contains("it is not cordoned"), "{told:?}");
+    assert_eq!((told.pods_left, told.since), (3, None));
+    // One budget is left of two, and that one never allows it either.
+    runs.unbudget("db-too").await;
+    stuck(&["db", "lone", "mine"]).await;
+    runs.unbudget("db").await;
+    runs.pods.delete("mine", &DeleteParams::default()).await.unwrap();
+    stuck(&["lone"]).await;
+    assert!(bed.update(&node).await.spec.order.is_none(), "nothing was ordered");
+    assert_ne!(bed.node(&node).await.spec.unwrap().unschedulable, Some(true));
+    assert!(runs.has("db").await, "and no pod was evicted");
+    let slots: Api<ConfigMap> = Api::namespaced(bed.client.clone(), namespace);
+    let slots = slots.get(tread_enforce::SLOTS).await.unwrap().data.unwrap();
+    assert_eq!(slots["slots.json"], "{}", "nor has it a slot");
+    runs.unbudget("lone").await;
+    let replica = bed.replica(0, Disrupts::Reboot, 1);
+    let agents = bed.agents(Disrupts::Reboot);
+    bed.all_are_done().await;
+    drop((agents, replica));
+    assert_eq!(drain(&bed, &node).await, None);
+    bed.judge.holds().await;
+}
+
+#[tokio::test]
+async fn pods_go_stay_and_are_waited_for_as_the_rollout_says() {
+    let mut bed = Bed::with(1, 1).await;
+    bed.drain = asked(json!({
+        "ignore": [{"pods": {"matchLabels": {"app": "probe"}}}],
+        "waitFor": [{"pods": {"matchLabels": {"app": "job"}}}],
+        "gracePeriod": "1s",
+    }));
+    let bed = Arc::new(bed);
+    let node = bed.nodes[0].clone();
+    let runs = Runs::on(&bed);
+    for name in ["probe", "job", "web"] {
+        runs.pod(name, &node, &json!({"app": name}), json!({})).await;
     }
+    let blocked = eventually("all but the job has gone", async || {
+        let ended = bed.step(&node, Disrupts::Reboot).await;
+        let Ok(Ended::Drains(blocked, read)) = ended else { return None };
+        (read.left.as_ref()?.pods.len() == 1).then_some(blocked)
+    })
+    .await;
+    assert_eq!(blocked[0].by, Evicted::WaitedFor);
+    assert!(runs.has("probe").await && runs.has("job").await && !runs.has("web").await);
+    let replica = bed.replica(0, Disrupts::Reboot, 1);
+    let agents = bed.agents(Disrupts::Reboot);
+    // The job ends.
+    runs.pods.delete("job", &DeleteParams::default()).await.unwrap();
+    bed.all_are_done().await;
+    drop((agents, replica));
+    assert!(runs.has("probe").await);
+    bed.judge.holds().await;
+}
+
+#[tokio::test]
+async fn after_its_timeout_a_drain_deletes_pods_only_where_the_rollout_says_so() {
+    let mut bed = Bed::with(1, 1).await;
+    bed.drain = asked(json!({"timeout": "2s"}));
+    let node = bed.nodes[0].clone();
+    let runs = Runs::on(&bed);
+    let web = json!({"app": "web"});
+    runs.pod("web", &node, &web, json!({})).await;
+    runs.starts_elsewhere("web-too", &web).await;
+    runs.budget("web", &web, 1, 1).await;
+    eventually("it is said that the drain takes too long", async || {
+        let ended = bed.step(&node, Disrupts::Reboot).await;
+        matches!(ended, Ok(Ended::Drains(..))).then_some(())?;
+        let told = drain(&bed, &node).await?;
+        told.deadline.as_ref()?;
+        told.why.contains("takes too long").then_some(())
+    })
+    .await;
+    let since = drain(&bed, &node).await.unwrap().since;
+    assert!(runs.has("web").await);
+    // Another replica goes on, by the same deadline.
+    bed.drain = asked(json!({"timeout": "2s", "afterTimeout": "Delete"}));
+    let bed = Arc::new(bed);
+    let ended = bed.step(&node, Disrupts::Reboot).await;
+    assert!(matches!(ended, Ok(Ended::Drains(..))), "{ended:?}");
+    if let Some(told) = drain(&bed, &node).await {
+        assert_eq!(told.since, since);
+    }
+    let replica = bed.replica(0, Disrupts::Reboot, 1);
+    let agents = bed.agents(Disrupts::Reboot);
+    bed.all_are_done().await;
+    drop((agents, replica));
+    assert!(!runs.has("web").await, "whatever its budget says");
+    bed.judge.holds().await;
+}
+
+#[tokio::test]
+async fn a_node_leaves_load_balancers_with_its_cordon_and_comes_back_with_it() {
+    let mut bed = Bed::with(1, 1).await;
+    bed.drain = asked(json!({"leaveLoadBalancers": "3s"}));
+    let bed = Arc::new(bed);
+    let node = bed.nodes[0].clone();
+    let runs = Runs::on(&bed);
+    runs.pod("web", &node, &json!({}), json!({})).await;
+    let marks = async || {
+        let metadata = bed.node(&node).await.metadata;
+        let is_out = metadata.labels.unwrap().contains_key(EXCLUDED_LABEL);
+        (is_out, metadata.annotations.unwrap().contains_key(EXCLUDED_ANNOTATION))
+    };
+    eventually("load balancers are waited for", async || {
+        let ended = bed.step(&node, Disrupts::Reboot).await;
+        matches!(ended, Ok(Ended::Drains(..))).then_some(())
+    })
+    .await;
+    let told = drain(&bed, &node).await.unwrap();
+    assert!(told.why.contains("load balancers"), "{told:?}");
+    assert!(runs.has("web").await);
+    assert_eq!(marks().await, (true, true));
+    let replica = bed.replica(0, Disrupts::Reboot, 1);
+    let agents = bed.agents(Disrupts::Reboot);
+    bed.all_are_done().await;
+    drop((agents, replica));
+    assert_eq!(marks().await, (false, false));
+    bed.judge.holds().await;
+}
+
+#[tokio::test]
+async fn a_node_that_others_took_out_of_load_balancers_stays_out() {
+    let mut bed = Bed::with(1, 1).await;
+    bed.drain = asked(json!({"leaveLoadBalancers": "1s", "skip": true}));
+    let bed = Arc::new(bed);
+    let node = bed.nodes[0].clone();
+    let runs = Runs::on(&bed);
+    runs.pod("web", &node, &json!({}), json!({})).await;
+    bed.patch_node(&node, json!({"metadata": {"labels": {EXCLUDED_LABEL: "theirs"}}})).await;
+    let replica = bed.replica(0, Disrupts::Reboot, 1);
+    let agents = bed.agents(Disrupts::Reboot);
+    bed.all_are_done().await;
+    drop((agents, replica));
+    let labels = bed.node(&node).await.metadata.labels.unwrap();
+    assert_eq!(labels.get(EXCLUDED_LABEL).map(String::as_str), Some("theirs"));
+    assert!(runs.has("web").await, "the Rollout says that pods stay");
     bed.judge.holds().await;
 }
 

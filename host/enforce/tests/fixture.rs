@@ -7,19 +7,20 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::json;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinHandle;
-use tread_enforce::{Aim, Cluster, Ended, Maintained, Settings, Target, Unread, step};
+use tread_enforce::drain::Asked;
+use tread_enforce::{Aim, Ended, Maintained, Room, Settings, Target, Turn, Unread, step};
 use tread_kube::api::{NodeUpdate, crds};
 use tread_kube::metrics::Metrics;
 use tread_model::digest::Digest;
 use tread_model::protocol::{Disrupts, Limits, Terms};
 use tread_test_bed::{ControlPlane, Shared, eventually, unique};
 
-static BED: Shared =
-    Shared::new(|| ControlPlane::options().with_scheduler().with_simulated_nodes());
+static BED: Shared = Shared::new(|| {
+    ControlPlane::options().with_scheduler().with_simulated_nodes().with_quick_kubelets()
+});
 
 pub(crate) const NEW: Digest = Digest([2; 32]);
 pub(crate) const POOL: &str = "worker";
@@ -44,6 +45,8 @@ pub(crate) struct Bed {
     pub(crate) settings: Settings,
     pub(crate) nodes: Vec<String>,
     pub(crate) judge: Judge,
+    /// How nodes are drained.
+    pub(crate) drain: Arc<Asked>,
 }
 
 impl Bed {
@@ -62,10 +65,12 @@ impl Bed {
             leases: namespace.clone(),
             holder: format!("tread/{namespace}"),
             terms: terms(),
+            at_slots: Turn::default(),
             ready_for: Duration::from_secs(1),
         };
         let judge = Judge::begin(&client, &settings, &nodes, down).await;
-        let bed = Bed { plane, client, settings, nodes, judge };
+        let drain = Arc::default();
+        let bed = Bed { plane, client, settings, nodes, judge, drain };
         for node in &bed.nodes {
             bed.make_update(node).await;
         }
@@ -110,12 +115,13 @@ impl Bed {
         let update = self.api::<NodeUpdate>().get_opt(node).await.unwrap();
         let status = update.and_then(|update| update.status).unwrap_or_default();
         let has = status.current.is_some_and(|it| it.digest == NEW.to_string());
-        Aim { turn: (!has).then_some(disrupts), ..aim(disrupts) }
+        let drain = Arc::clone(&self.drain);
+        Aim { turn: (!has).then_some(disrupts), drain, ..aim(disrupts) }
     }
 
     /// Looks once at a node.
     pub(crate) async fn step(&self, node: &str, disrupts: Disrupts) -> Result<Ended, Unread> {
-        step(&self.settings, node, &self.aim(node, disrupts).await, &cluster(1)).await
+        step(&self.settings, node, &self.aim(node, disrupts).await, &room(1)).await
     }
 
     /// An agent on each node.
@@ -138,7 +144,7 @@ impl Bed {
                     let node = &bed.nodes[(at + number) % bed.nodes.len()];
                     let aim = bed.aim(node, disrupts).await;
                     // Others are faster now and then.
-                    let _ = step(&bed.settings, node, &aim, &cluster(down)).await;
+                    let _ = step(&bed.settings, node, &aim, &room(down)).await;
                 }
             }
         });
@@ -203,12 +209,22 @@ impl Drop for Replica {
 
 pub(crate) fn aim(disrupts: Disrupts) -> Aim {
     let target = Target { name: "rendered-worker-2".to_owned(), digest: NEW, plan: None };
-    Aim { pool: POOL.to_owned(), target, turn: Some(disrupts), maintained: Maintained::default() }
+    Aim {
+        turns_back: false,
+        pool: POOL.to_owned(),
+        target,
+        turn: Some(disrupts),
+        maintained: Maintained::default(),
+        is_alone: false,
+        retries: None,
+        drain: Arc::default(),
+        machine: None,
+    }
 }
 
-pub(crate) fn cluster(down: usize) -> Cluster {
+pub(crate) fn room(down: usize) -> Room {
     let limits = Limits { pool: down, all: down, soft: down };
-    Cluster { limits, unavailable: BTreeMap::new() }
+    Room { limits, unavailable: Arc::default() }
 }
 
 async fn define(client: &Client) {

@@ -11,6 +11,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tokio::task::JoinHandle;
 use tread_enforce::{CORDON_ANNOTATION, SLOTS, Settings};
 use tread_kube::node_lease::OPERATION_ANNOTATION;
@@ -63,6 +64,17 @@ impl Judge {
 
     /// That the laws held at each moment until all slots were seen to be free again.
     pub(crate) async fn holds(&self) {
+        self.ended().await;
+        assert_eq!(self.verdict(), Ok(()));
+    }
+
+    /// The same where nodes failed: such a node keeps its cordon and a slot, and no Lease.
+    pub(crate) async fn holds_for_failed_nodes(&self) {
+        self.ended().await;
+        assert_eq!(self.judged(Now::judge_failed), Ok(()));
+    }
+
+    async fn ended(&self) {
         eventually("the judge saw the end", async || {
             let facts = self.facts.lock().unwrap();
             let slots = facts.values().rev().find_map(|fact| match fact {
@@ -72,16 +84,43 @@ impl Judge {
             slots.filter(|are_free| *are_free)
         })
         .await;
-        assert_eq!(self.verdict(), Ok(()));
+    }
+
+    /// Waits until tread has cordoned a node, now or before; says which.
+    pub(crate) async fn cordoned(&self) -> String {
+        eventually("tread cordons a node", async || {
+            let facts = self.facts.lock().unwrap();
+            facts.values().find_map(|fact| match fact {
+                Fact::Cordoned(node, Some(_)) => Some(node.clone()),
+                _ => None,
+            })
+        })
+        .await
+    }
+
+    /// How often a cordon, a Lease or the slots were seen to change so far.
+    pub(crate) fn changes(&self) -> usize {
+        let facts = self.facts.lock().unwrap().clone();
+        let (mut now, mut changes) = (Now::default(), 0);
+        for fact in facts.into_values() {
+            let before = now.clone();
+            now.becomes(fact, &self.nodes);
+            changes += usize::from(now != before);
+        }
+        changes
     }
 
     /// What was broken first, of all that was seen.
     pub(crate) fn verdict(&self) -> Result<(), String> {
+        self.judged(Now::judge)
+    }
+
+    fn judged(&self, judge: fn(&Now, usize) -> Result<(), String>) -> Result<(), String> {
         let mut now = Now::default();
         let facts = self.facts.lock().unwrap().clone();
         facts.into_iter().try_for_each(|(version, fact)| {
             now.becomes(fact, &self.nodes);
-            now.judge(self.down).map_err(|why| format!("at {version}: {why}: {now:?}"))
+            judge(&now, self.down).map_err(|why| format!("at {version}: {why}: {now:?}"))
         })
     }
 }
@@ -92,7 +131,7 @@ impl Drop for Judge {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 struct Now {
     cordoned: BTreeMap<String, String>,
     leased: BTreeMap<String, String>,
@@ -123,6 +162,18 @@ impl Now {
                 return Err(format!("{node} is cordoned without its slot"));
             }
         }
+        self.counts(down)
+    }
+
+    fn judge_failed(&self, down: usize) -> Result<(), String> {
+        let has_slot = |node: &String| self.slots.get(node).is_some_and(|(_, down)| *down);
+        match self.cordoned.keys().find(|node| !has_slot(node)) {
+            Some(node) => Err(format!("{node} is cordoned without a slot")),
+            None => self.counts(down),
+        }
+    }
+
+    fn counts(&self, down: usize) -> Result<(), String> {
         match self.cordoned.len() > down {
             true => Err(format!("{} nodes are cordoned", self.cordoned.len())),
             false => Ok(()),
@@ -130,9 +181,10 @@ impl Now {
     }
 }
 
-fn cordon(node: &Node, _: bool) -> Option<Fact> {
+fn cordon(node: &Node, gone: bool) -> Option<Fact> {
     let annotations = node.metadata.annotations.clone().unwrap_or_default();
-    Some(Fact::Cordoned(node.metadata.name.clone()?, annotations.get(CORDON_ANNOTATION).cloned()))
+    let of = annotations.get(CORDON_ANNOTATION).filter(|_| !gone).cloned();
+    Some(Fact::Cordoned(node.metadata.name.clone()?, of))
 }
 
 fn slots(object: &ConfigMap, _: bool) -> Option<Fact> {
@@ -153,19 +205,30 @@ async fn watch<K>(
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    let from = api.list(&ListParams::default()).await.unwrap().metadata.resource_version.unwrap();
-    let params = WatchParams::default().timeout(290);
-    let mut events = api.watch(&params, &from).await.unwrap().boxed();
+    let mut from =
+        api.list(&ListParams::default()).await.unwrap().metadata.resource_version.unwrap();
     tokio::spawn(async move {
-        while let Some(event) = events.next().await {
-            let (object, gone) = match event.unwrap() {
-                WatchEvent::Added(object) | WatchEvent::Modified(object) => (object, false),
-                WatchEvent::Deleted(object) => (object, true),
-                WatchEvent::Bookmark(_) | WatchEvent::Error(_) => continue,
+        loop {
+            // The API server may be gone for a while: what it wrote before is told later.
+            let params = WatchParams::default().timeout(290);
+            let Ok(events) = api.watch(&params, &from).await else {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
             };
-            let version = object.meta().resource_version.as_ref().unwrap().parse().unwrap();
-            if let Some(fact) = fact(&object, gone) {
-                facts.lock().unwrap().insert(version, fact);
+            let mut events = events.boxed();
+            while let Some(Ok(event)) = events.next().await {
+                let (object, gone) = match event {
+                    WatchEvent::Added(object) | WatchEvent::Modified(object) => (object, false),
+                    WatchEvent::Deleted(object) => (object, true),
+                    WatchEvent::Bookmark(_) => continue,
+                    // What comes now may be without what came before.
+                    WatchEvent::Error(status) if status.code == 410 => return,
+                    WatchEvent::Error(_) => break,
+                };
+                from = object.meta().resource_version.clone().unwrap();
+                if let Some(fact) = fact(&object, gone) {
+                    facts.lock().unwrap().insert(from.parse().unwrap(), fact);
+                }
             }
         }
     })

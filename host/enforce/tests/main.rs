@@ -14,3 +14,4 @@ mod drains;
 mod fixture;
 mod judge;
 mod nodes;
+mod rollouts;

@@ -1,6 +1,6 @@
 //! Nodes get a new config: each by its slot, its Lease, its order and its proof.
 
-use crate::fixture::{Bed, NEW, cluster};
+use crate::fixture::{Bed, NEW, room};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
@@ -122,7 +122,7 @@ async fn a_node_that_has_the_config_by_now_is_not_begun_again() {
     let replica = bed.replica(0, Disrupts::Reboot, 1);
     bed.all_are_done().await;
     drop(replica);
-    let ended = step(&bed.settings, &node, &known, &cluster(1)).await;
+    let ended = step(&bed.settings, &node, &known, &room(1)).await;
     assert!(matches!(ended, Ok(Ended::Waits(Waits::Nothing, _))), "{ended:?}");
     let boots = agents[0].did().into_iter().filter(|(_, what)| *what == What::Boot);
     assert_eq!(boots.count(), 1);

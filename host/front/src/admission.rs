@@ -6,5 +6,5 @@ pub mod handler;
 pub mod registration;
 
 pub use crate::names::{PATH, SECRET, WEBHOOK, configuration};
-pub use certificates::{Certificates, Paths, Settings};
+pub use certificates::{Certificates, Paths, Purpose, Settings};
 pub use handler::{Warn, webhook};

@@ -4,21 +4,29 @@
 //! Whoever reaches a port may send anything. So connections, requests at a time,
 //! headers, bodies and times are bounded, and a panic answers one request.
 
+mod agents;
 mod answer;
+mod asks;
 mod connections;
 mod guard;
+mod kept;
 mod lists;
+mod machines;
 mod plain;
 mod rates;
 mod review;
+mod sender;
 mod sending;
 
+pub use agents::{AgentReviewer, Agents, OfNode, PORT as AGENTS_PORT, agents};
 pub use answer::Refused;
 pub(crate) use answer::not_found;
 pub use guard::{Limits, guarded};
 pub use lists::{Items, Lists, lists};
+pub use machines::{Fetch, Machine, Machines, PORT as MACHINES_PORT, machines};
 pub use plain::{Check, Readiness, plain};
-pub use review::{Asked, Reviewer, Sender};
+pub use review::{Asked, Reviewer};
+pub use sender::Sender;
 
 use axum::Router;
 use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
@@ -43,9 +51,16 @@ const GRACE: Duration = Duration::from_secs(5);
 /// How much of what is sent or received a connection holds.
 const HELD: usize = 64 << 10;
 /// How many connections the plain port takes at a time, and how many probes besides.
-const CONNECTIONS: Most = Most { common: 256, probes: 32 };
+const CONNECTIONS: Most = Most { common: 256, of_peer: 64, probes: 32 };
 /// How many the port with TLS takes, where nobody probes.
-const CONNECTIONS_BY_TLS: Most = Most { common: 256, probes: 0 };
+const CONNECTIONS_BY_TLS: Most = Most { common: 256, of_peer: 64, probes: 0 };
+/// How many the port for agents takes, each of which has one for good. Those of many nodes may
+/// come from one address.
+const CONNECTIONS_OF_AGENTS: Most = Most { common: 8192, of_peer: 8192, probes: 0 };
+/// How many the port for machines takes that boot. Those of many may come from one address.
+const CONNECTIONS_OF_MACHINES: Most = Most { common: 512, of_peer: 512, probes: 0 };
+/// How much of what is sent or received a connection of an agent, or of such a machine, holds.
+const HELD_BY_AGENT: usize = 16 << 10;
 
 /// A port that is bound, and answers from [`Port::serve`] on.
 #[derive(Debug)]
@@ -87,7 +102,7 @@ impl Port {
         let server = axum_server::from_tcp(self.listener)?
             .acceptor(Bounded::new(CONNECTIONS, &self.metrics, "plain"))
             .handle(handle(stop));
-        bounded(server, HEADERS).serve(whole(router).into_make_service()).await
+        bounded(server, HEADERS, HELD).serve(whole(router).into_make_service()).await
     }
 
     /// The same by TLS, with the certificate that `config` gives at each handshake.
@@ -97,22 +112,70 @@ impl Port {
         router: Router,
         stop: impl Future<Output = ()> + Send + 'static,
     ) -> io::Result<()> {
+        self.serve_by_tls((config, router), (CONNECTIONS_BY_TLS, HELD, "tls"), stop).await
+    }
+
+    /// The same for [`agents`], of which there are thousands.
+    pub async fn serve_agents(
+        self,
+        config: Arc<rustls::ServerConfig>,
+        router: Router,
+        stop: impl Future<Output = ()> + Send + 'static,
+    ) -> io::Result<()> {
+        let bounds = (CONNECTIONS_OF_AGENTS, HELD_BY_AGENT, "agents");
+        self.serve_by_tls((config, router), bounds, stop).await
+    }
+
+    /// The same for [`machines`], which read much and slowly.
+    pub async fn serve_machines(
+        self,
+        config: Arc<rustls::ServerConfig>,
+        router: Router,
+        stop: impl Future<Output = ()> + Send + 'static,
+    ) -> io::Result<()> {
+        let bounds = (CONNECTIONS_OF_MACHINES, HELD_BY_AGENT, "machines");
+        self.serve_by_tls((config, router), bounds, stop).await
+    }
+
+    /// The same without TLS, for tests of what is answered.
+    #[doc(hidden)]
+    pub async fn serve_machines_plainly(
+        self,
+        router: Router,
+        stop: impl Future<Output = ()> + Send + 'static,
+    ) -> io::Result<()> {
+        let server = axum_server::from_tcp(self.listener)?
+            .acceptor(Bounded::new(CONNECTIONS_OF_MACHINES, &self.metrics, "machines"))
+            .handle(handle(stop));
+        bounded(server, HEADERS, HELD_BY_AGENT).serve(whole(router).into_make_service()).await
+    }
+
+    async fn serve_by_tls(
+        self,
+        (config, router): (Arc<rustls::ServerConfig>, Router),
+        (most, held, name): (Most, usize, &'static str),
+        stop: impl Future<Output = ()> + Send + 'static,
+    ) -> io::Result<()> {
         let tls =
             RustlsAcceptor::new(RustlsConfig::from_config(config)).handshake_timeout(HANDSHAKE);
-        let acceptor = tls.acceptor(Bounded::new(CONNECTIONS_BY_TLS, &self.metrics, "tls"));
+        let acceptor = tls.acceptor(Bounded::new(most, &self.metrics, name));
         let server = axum_server::from_tcp(self.listener)?.acceptor(acceptor).handle(handle(stop));
-        bounded(server, HEADERS_BY_TLS).serve(whole(router).into_make_service()).await
+        bounded(server, HEADERS_BY_TLS, held).serve(whole(router).into_make_service()).await
     }
 }
 
 /// With bounds on what a connection may send before a request is there.
-fn bounded<A>(mut server: Server<SocketAddr, A>, headers: Duration) -> Server<SocketAddr, A> {
+fn bounded<A>(
+    mut server: Server<SocketAddr, A>,
+    headers: Duration,
+    held: usize,
+) -> Server<SocketAddr, A> {
     server
         .http_builder()
         .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(headers)
-        .max_buf_size(HELD)
+        .max_buf_size(held)
         .max_headers(64);
     server.http1_only()
 }

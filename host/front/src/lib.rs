@@ -2,8 +2,9 @@
 //! install it all.
 
 pub mod admission;
+pub mod authority;
 pub mod http;
 pub mod installations;
 pub mod manifests;
-mod names;
+pub mod names;
 pub mod shutdown;

@@ -1,6 +1,8 @@
 //! Everything to install, made of the code.
 
+mod agents;
 pub mod grants;
+mod limits;
 mod monitoring;
 mod options;
 mod roles;
@@ -8,8 +10,11 @@ pub mod webhook;
 mod words;
 pub mod workload;
 
-pub use crate::names::{NAME, of_installation};
-pub use options::{Mode, Options};
+pub use crate::names::{
+    AGENT, AGENTS_AUTHORITY, AGENTS_AUTHORITY_KEY, AGENTS_SERVICE, NAME, agents_namespace,
+    of_installation,
+};
+pub use options::{Ignition, Mode, OfHost, Options};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -19,9 +24,14 @@ use webhook::Reached;
 /// All objects, in the order in which they can be applied.
 pub fn all(options: &Options) -> Result<Vec<Value>, serde_json::Error> {
     let namespace = options.namespace.as_str();
+    let enforces = options.mode == Mode::Enforce;
     let mut all = vec![value(&workload::namespace(options))?];
+    if enforces {
+        all.push(agents::namespace(options));
+    }
     if !options.without_definitions {
-        for crd in crds::own() {
+        let enforcing = if enforces { crds::enforcing() } else { Vec::new() };
+        for crd in [crds::own(), enforcing].concat() {
             all.push(value(&crd)?);
         }
     }
@@ -34,11 +44,21 @@ pub fn all(options: &Options) -> Result<Vec<Value>, serde_json::Error> {
         value(&workload::service_account(options))?,
         value(&roles::cluster_role(options))?,
         value(&roles::cluster_role_binding(namespace))?,
-        value(&roles::role(namespace))?,
+        value(&roles::role(options))?,
         value(&roles::role_binding(namespace))?,
-        value(&roles::view(namespace))?,
+        value(&roles::view(options))?,
         value(&workload::lease(options))?,
     ]);
+    if enforces {
+        let (role, binding) = roles::among_agents(options);
+        all.extend([value(&role)?, value(&binding)?]);
+        // What holds agents to less comes before them.
+        all.extend(limits::service(options));
+        all.extend(limits::agents(options));
+        all.push(limits::flow(options));
+        all.push(agents::service_account(options));
+        all.extend(agents::role(options));
+    }
     let reached = match &options.outside {
         Some(url) => Reached::At(url.clone()),
         None => Reached::InNamespace(namespace.to_owned()),
@@ -50,6 +70,12 @@ pub fn all(options: &Options) -> Result<Vec<Value>, serde_json::Error> {
             value(&workload::disruption_budget(options))?,
             value(&workload::deployment(options))?,
         ]);
+        if enforces {
+            all.extend([agents::service(options), agents::daemon_set(options)]);
+            if let Some(service) = workload::ignition(options) {
+                all.push(value(&service)?);
+            }
+        }
         if options.with_monitoring {
             all.extend([monitoring::service_monitor(options), monitoring::alerts(options)]);
         }

@@ -21,7 +21,9 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt as _;
 use tokio::sync::watch;
 use tread_front::admission::certificates::{Lives, service_names};
-use tread_front::admission::{Certificates, PATH, Paths, SECRET, Settings, WEBHOOK, Warn, webhook};
+use tread_front::admission::{
+    Certificates, PATH, Paths, Purpose, SECRET, Settings, WEBHOOK, Warn, webhook,
+};
 use tread_front::http::Port;
 use tread_front::manifests::webhook::{Reached, configuration};
 use tread_kube::api::crds;
@@ -73,6 +75,7 @@ impl Replica {
             client,
             namespace: namespace.to_owned(),
             names,
+            purpose: Purpose::Webhook,
             lives,
             leading: leading.clone(),
             metrics: metrics.clone(),
@@ -129,7 +132,7 @@ fn plane() -> ControlPlane {
     for crd in [crds::crds(), crds::openshift()].concat() {
         plane.apply(&serde_saphyr::to_string(&crd).unwrap()).unwrap();
         let name = format!("crd/{}", crd.metadata.name.unwrap());
-        let wait = ["wait", "--for=condition=Established", "--timeout=120s", &name];
+        let wait = ["wait", "--for=condition=Established", "--timeout=600s", &name];
         plane.kubectl(&wait).unwrap().success().unwrap();
     }
     plane

@@ -31,7 +31,7 @@ async fn a_namespace_that_somebody_labels_is_no_other_tread_before_an_admin_lets
     namespace(&client, "b-own").await;
     let (metrics, met) = (Metrics::new(), Met::default());
     let alone = until_alone(client.clone(), "b-own", &metrics, &met);
-    timeout(Duration::from_secs(120), alone).await.expect("it waits for a label");
+    timeout(Duration::from_secs(600), alone).await.expect("it waits for a label");
     assert_eq!(met.another(), None);
 
     let bind = ["create", "clusterrolebinding", "writes", "--clusterrole=writes"];

@@ -2,7 +2,11 @@
 //! one binary, since each would build its own clients for all kinds.
 
 mod admission;
+mod agents;
+mod agents_memory;
 mod http;
 mod installations;
+mod limits;
+mod machines;
 mod manifests;
 mod support;

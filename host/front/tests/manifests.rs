@@ -1,21 +1,22 @@
 //! What is installed: what is committed is what the code makes, and a real API
 //! server takes it.
 
+#![allow(unreachable_pub, reason = "modules of one test")]
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
+    clippy::print_stdout,
     reason = "a helper of a test fails the test"
 )]
 
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use tread_front::manifests::{Mode, Options, all};
-use tread_test_bed::{ControlPlane, Shared, eventually, golden};
+use tread_front::manifests::{Ignition, Mode, OfHost, Options, all};
+use tread_node::agent::confinement;
+use tread_test_bed::{ControlPlane, golden};
 
-static BED: Shared = Shared::new(ControlPlane::options);
-
-fn options() -> Options {
+pub fn options() -> Options {
     Options {
         mode: Mode::Advise,
         namespace: "tread-system".to_owned(),
@@ -25,26 +26,40 @@ fn options() -> Options {
         with_monitoring: false,
         block_upgrades: false,
         outside: None,
+        ignition: None,
+        host: OfHost::default(),
     }
 }
 
-fn variants() -> [(&'static str, Options); 4] {
+/// Where tread rolls out.
+pub fn enforcing() -> Options {
+    let host = OfHost {
+        mounts: confinement::MOUNTS.map(|mount| (mount.path, mount.kind)).to_vec(),
+        user: confinement::USER,
+        capabilities: confinement::CAPABILITIES.to_vec(),
+    };
+    Options { mode: Mode::Enforce, host, ..options() }
+}
+
+fn variants() -> [(&'static str, Options); 6] {
     [
         ("advise", options()),
+        ("enforce", enforcing()),
         ("monitored", Options { with_monitoring: true, with_inputs: true, ..options() }),
+        ("ignition", Options { ignition: Ignition::read("192.0.2.1:30623"), ..enforcing() }),
         ("blocking", Options { block_upgrades: true, ..options() }),
         ("outside", Options { outside: Some("https://192.0.2.1:8443".to_owned()), ..options() }),
     ]
 }
 
-fn yaml(objects: &[Value]) -> String {
+pub fn yaml(objects: &[Value]) -> String {
     objects
         .iter()
         .map(|object| format!("---\n{}", serde_saphyr::to_string(object).unwrap()))
         .collect()
 }
 
-fn find<'a>(objects: &'a [Value], kind: &str) -> &'a Value {
+pub fn find<'a>(objects: &'a [Value], kind: &str) -> &'a Value {
     let mut found = objects.iter().filter(|object| object["kind"] == kind);
     found.next().unwrap_or_else(|| panic!("no {kind}"))
 }
@@ -73,8 +88,11 @@ fn a_change_of_what_is_installed_is_seen_in_review() {
 
 #[test]
 fn everything_can_be_found_by_its_label_and_what_has_a_namespace_is_in_the_given_one() {
-    let options = Options { namespace: "elsewhere".to_owned(), with_monitoring: true, ..options() };
-    for object in all(&options).unwrap() {
+    let elsewhere = |options| {
+        let namespace = "elsewhere".to_owned();
+        all(&Options { namespace, with_monitoring: true, ..options }).unwrap()
+    };
+    for object in [elsewhere(options()), elsewhere(enforcing())].concat() {
         let kind = object["kind"].as_str().unwrap();
         if kind != "CustomResourceDefinition" {
             assert_eq!(
@@ -122,15 +140,66 @@ fn the_pod_has_no_rights_that_it_does_not_need() {
     assert!(cache.starts_with(&format!("{}/", mounts[0]["mountPath"].as_str().unwrap())));
 }
 
+#[test]
+fn an_agent_gets_of_its_host_what_is_listed_and_no_more() {
+    let objects = all(&enforcing()).unwrap();
+    let pod = &find(&objects, "DaemonSet")["spec"]["template"]["spec"];
+    let of_host: Vec<(&str, &str)> = pod["volumes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|volume| {
+            let path = volume.get("hostPath")?;
+            Some((path["path"].as_str()?, path["type"].as_str()?))
+        })
+        .collect();
+    assert_eq!(of_host, confinement::MOUNTS.map(|mount| (mount.path, mount.kind)));
+    let container = &pod["containers"][0];
+    for mount in container["volumeMounts"].as_array().unwrap() {
+        let volumes = pod["volumes"].as_array().unwrap();
+        let volume = volumes.iter().find(|volume| volume["name"] == mount["name"]).unwrap();
+        match volume.get("hostPath") {
+            Some(of_host) => assert_eq!(of_host["path"], mount["mountPath"], "under the same path"),
+            None => assert_eq!(mount["readOnly"], true, "{mount}"),
+        }
+    }
+    let security = &container["securityContext"];
+    assert_eq!(security["runAsUser"], confinement::USER);
+    assert_eq!(security["capabilities"], json!({"drop": ["ALL"]}));
+    assert_eq!(security["seLinuxOptions"], json!({"type": "spc_t"}));
+    for is_not_asked in ["hostPID", "hostIPC", "shareProcessNamespace"] {
+        assert!(pod[is_not_asked].is_null(), "{is_not_asked}");
+    }
+    assert!(security["privileged"].is_null() && pod["automountServiceAccountToken"] == false);
+}
+
+#[test]
+fn in_advise_nothing_of_what_rolls_out_is_installed() {
+    let kinds = ["DaemonSet", "FlowSchema", "ValidatingAdmissionPolicy"];
+    let advise = all(&options()).unwrap();
+    assert!(!advise.iter().any(|object| kinds.iter().any(|kind| object["kind"] == *kind)));
+    let text = json!(advise).to_string();
+    for word in ["nodeupdates", "rollouts", "pods/eviction", "tread-agent", "medik8s", "8444"] {
+        assert!(!text.contains(word), "{word}");
+    }
+    // What leaves the definitions out leaves these out, too.
+    let without = all(&Options { without_definitions: true, ..enforcing() }).unwrap();
+    assert!(without.iter().all(|object| object["kind"] != "CustomResourceDefinition"));
+}
+
 #[tokio::test]
 async fn a_real_api_server_takes_all_of_it_and_warns_of_nothing() {
-    let plane = BED.get().unwrap();
-    let wanted = Options { with_inputs: true, ..options() };
-    let objects = all(&wanted).unwrap();
-    let applied = plane.admin().kubectl_with_input(&["apply", "-f", "-"], &yaml(&objects)).unwrap();
+    for options in [options(), enforcing()] {
+        taken(&all(&Options { with_inputs: true, ..options }).unwrap()).await;
+    }
+}
+
+async fn taken(objects: &[Value]) {
+    let plane = ControlPlane::start().unwrap();
+    let applied = plane.admin().kubectl_with_input(&["apply", "-f", "-"], &yaml(objects)).unwrap();
     assert_eq!((applied.code, applied.stderr.as_str()), (0, ""));
     // Once more changes nothing: what is sent is what is kept.
-    let again = plane.admin().kubectl_with_input(&["apply", "-f", "-"], &yaml(&objects)).unwrap();
+    let again = plane.admin().kubectl_with_input(&["apply", "-f", "-"], &yaml(objects)).unwrap();
     assert_eq!((again.code, again.stderr.as_str()), (0, ""));
     // The selector of a disruption budget is one that kubectl always sends.
     let same = |line: &str| line.ends_with("unchanged") || line.starts_with("poddisruptionbudget.");
@@ -139,8 +208,19 @@ async fn a_real_api_server_takes_all_of_it_and_warns_of_nothing() {
     let list = json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string();
     let json = plane.admin().kubectl_with_input(&["apply", "-f", "-"], &list).unwrap();
     assert!(json.stdout.lines().all(same), "{}", json.stdout);
+    if objects.iter().any(|object| object["kind"] == "DaemonSet") {
+        let template = &find(objects, "DaemonSet")["spec"]["template"];
+        let pod = json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": "one", "namespace": "tread-system-agents"},
+            "spec": template["spec"],
+        });
+        let args = ["create", "--dry-run=server", "-f", "-"];
+        let made = plane.admin().kubectl_with_input(&args, &pod.to_string()).unwrap();
+        assert_eq!((made.code, made.stderr.as_str()), (0, ""));
+    }
     // The namespace takes only pods that are restricted; this is one.
-    let template = &find(&objects, "Deployment")["spec"]["template"];
+    let template = &find(objects, "Deployment")["spec"]["template"];
     let pod = json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": "one", "namespace": "tread-system", "labels": template["metadata"]["labels"]},
@@ -162,14 +242,22 @@ async fn a_real_api_server_takes_all_of_it_and_warns_of_nothing() {
         .admin()
         .kubectl_with_input(
             &["delete", "--wait=false", "--ignore-not-found", "-f", "-"],
-            &yaml(&objects),
+            &yaml(objects),
         )
         .unwrap();
     assert_eq!(gone.code, 0, "{}", gone.stderr);
-    eventually("nothing is left", async || {
-        let kinds = "clusterrole,clusterrolebinding,crd";
-        let left = plane.kubectl(&["get", kinds, "-o", "name"]).unwrap().success().unwrap();
-        (!left.contains("tread")).then_some(())
-    })
-    .await;
+    let kinds = "clusterrole,clusterrolebinding,crd,flowschema,validatingadmissionpolicy,\
+         validatingadmissionpolicybinding";
+    let there = plane.kubectl(&["get", kinds, "-o", "json"]).unwrap().success().unwrap();
+    let there: Value = serde_json::from_str(&there).unwrap();
+    for object in there["items"].as_array().unwrap() {
+        let metadata = &object["metadata"];
+        let name = metadata["name"].as_str().unwrap();
+        if name.contains("tread") || name.contains("machineconfig") {
+            // How fast the API server removes what a definition defines is its own matter.
+            assert!(metadata["deletionTimestamp"].is_string(), "{object}");
+            let waits = json!(["customresourcecleanup.apiextensions.k8s.io"]);
+            assert_eq!(metadata["finalizers"], waits, "{name}");
+        }
+    }
 }

@@ -15,6 +15,8 @@ pub mod machines;
 pub mod mirrors;
 pub mod node_update;
 pub mod openshift;
+pub mod rollout;
+pub mod rollout_drain;
 pub mod rules;
 mod schemas;
 pub mod shared;
@@ -30,3 +32,4 @@ pub use machine_config::{
 pub use mirrors::{ImageContentSourcePolicy, ImageDigestMirrorSet, ImageTagMirrorSet};
 pub use node_update::{NodeUpdate, NodeUpdateSpec, NodeUpdateStatus};
 pub use openshift::{ClusterVersion, MachineConfiguration};
+pub use rollout::{Rollout, RolloutSpec, RolloutStatus};

@@ -8,6 +8,7 @@ use k8s_openapi::jiff::fmt::rfc2822;
 use kube::Client;
 use kube::client::Body;
 use kube::core::Status;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
 use tread_model::protocol::Time;
@@ -33,6 +34,25 @@ pub async fn read<T: DeserializeOwned>(
 
 async fn read_from<T: DeserializeOwned>(client: &Client, path: &str) -> kube::Result<Dated<T>> {
     let request = Request::get(path).body(Body::empty()).map_err(kube::Error::HttpError)?;
+    sent(client, request).await
+}
+
+/// Puts a question to the API server, such as a review; its answer, and when it answered.
+pub async fn create<Q: Serialize, T: DeserializeOwned>(
+    client: &Client,
+    path: &str,
+    question: &Q,
+) -> kube::Result<Dated<T>> {
+    let body = serde_json::to_vec(question).map_err(kube::Error::SerdeError)?;
+    let request = Request::post(path).header(header::CONTENT_TYPE, "application/json");
+    let request = request.body(Body::from(body)).map_err(kube::Error::HttpError)?;
+    sent(client, request).await
+}
+
+async fn sent<T: DeserializeOwned>(
+    client: &Client,
+    request: Request<Body>,
+) -> kube::Result<Dated<T>> {
     let answer = client.send(request).await?;
     let (code, at) = (answer.status(), date(&answer));
     let body = answer.into_body().collect_bytes().await?;

@@ -92,6 +92,24 @@ reasons! {
     BootImagesWithinLimit,
     /// On BootImages: an admin does not want to be told.
     BootImagesNotJudged,
+    /// On a Node: tread drains it, since a change of its config needs that.
+    NodeUpdateBegun,
+    /// On a Node: it has its new config, and pods come back.
+    NodeUpdateEnded,
+    /// On a Node and its MachineConfigPool: it failed, or went back to its old config; its pool halts.
+    NodeUpdateFailed,
+    /// On a Node: somebody else has it (a Lease, a cordon, a NodeMaintenance), and a change of its config waits for them.
+    NodeTaken,
+    /// On a Node: it has joined the pool whose config it booted with.
+    NodeJoined,
+    /// On a Node: it registered as joining, and is in no pool: why, and the way out.
+    NodeHeld,
+    /// On a MachineConfigPool: so many nodes get a change that disrupts none of them.
+    SoftWave,
+    /// On a MachineConfigPool: all its nodes have its config.
+    PoolUpdated,
+    /// On a MachineConfigPool: its config cannot be made, so its nodes keep what they have.
+    PoolNotRendered,
     /// On a Machine and what made it: it has no node for long, and its image may be why.
     MachineStuck,
 }

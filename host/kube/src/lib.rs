@@ -6,8 +6,10 @@
     reason = "each printer column of a custom resource has its own"
 )]
 
+pub mod agents;
 pub mod api;
 pub mod asking;
+pub mod budgets;
 pub mod clean;
 pub mod client;
 pub mod dated;
@@ -16,6 +18,7 @@ pub mod events;
 pub mod leadership;
 pub mod metrics;
 pub mod node_lease;
+pub mod order;
 pub mod paging;
 pub mod review;
 pub mod watching;

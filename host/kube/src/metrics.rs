@@ -20,7 +20,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tread_model::verdict::FailureKind;
 
 pub use labels::{
-    ApiError, Decided, Failed, InState, OfKind, OfPolicy, StateOf, Turned, WithEffect, WithVerdict,
+    ApiError, Decided, Failed, InState, NodesOf, OfKind, OfPolicy, StateOf, Turned, UpdatesBy,
+    WithEffect, WithVerdict,
 };
 
 /// All that is measured. Clones share everything.
@@ -82,6 +83,12 @@ pub struct Metrics {
     pub strays: Gauge,
     /// Machine resources whose machines will.
     pub straying_machines: Gauge,
+    /// Nodes of pools that tread rolls out, by how they stand to the newest config.
+    pub rollout_nodes: Family<NodesOf, Gauge>,
+    /// Nodes that were brought to a config, by how much that disrupted them.
+    pub updates: Family<UpdatesBy, Counter>,
+    /// For how many seconds nodes were drained or down for updates.
+    pub unavailable: Counter,
 }
 
 impl Default for Metrics {
@@ -123,6 +130,9 @@ impl Metrics {
             boot_images_none: Gauge::default(),
             strays: Gauge::default(),
             straying_machines: Gauge::default(),
+            rollout_nodes: Family::default(),
+            updates: Family::default(),
+            unavailable: Counter::default(),
         };
         let mut registry = Registry::default();
         metrics.register(&mut registry);
@@ -219,6 +229,17 @@ impl Metrics {
             "tread_straying_machine_sets",
             "MachineSets whose machines will boot into one pool and count in another",
             self.straying_machines.clone();
+            "tread_rollout_nodes",
+            "Nodes of pools that tread rolls out, by pool and state: updated, waiting, held, preparing, \
+             updating, needs-boot, failed",
+            self.rollout_nodes.clone();
+            "tread_node_updates",
+            "Nodes that were brought to a config, by pool and how much that disrupted them: nothing, \
+             softly, drain, reboot",
+            self.updates.clone();
+            "tread_node_unavailable_seconds",
+            "For how long nodes were drained or down for updates, all together",
+            self.unavailable.clone();
             "tread_build",
             "Which version this is",
             Info::new([("version", env!("CARGO_PKG_VERSION"))]);

@@ -6,6 +6,7 @@ use k8s_openapi::api::coordination::v1::{Lease as Object, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, OwnerReference};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use tread_model::object_name;
 use tread_model::protocol::{Holder, Lease, Operation, Time};
 
 /// Where nodes' Leases are, unless an admin says otherwise.
@@ -14,8 +15,6 @@ pub const NAMESPACE: &str = "medik8s-leases";
 pub const OPERATION_ANNOTATION: &str = "tread.dev/operation";
 /// On a node's Lease: why it is held, in words.
 pub const REASON_ANNOTATION: &str = "tread.dev/reason";
-/// The longest name of an object.
-const LONGEST_NAME: usize = 253;
 
 /// Which node a Lease is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,10 +40,10 @@ pub struct Writes<'a> {
     pub reason: Option<&'a str>,
 }
 
-/// The name of a node's Lease; nothing where it would be too long for one.
+/// The name of a node's Lease; nothing where no object could have it.
 pub fn name(node: &str) -> Option<String> {
     let name = format!("node-{}", node.to_lowercase());
-    (name.len() <= LONGEST_NAME).then_some(name)
+    object_name::is_name(&name).then_some(name)
 }
 
 /// Who an installation is, as the holder of Leases.
@@ -238,8 +237,11 @@ mod tests {
     }
 
     #[test]
-    fn a_node_whose_lease_would_have_too_long_a_name_has_none() {
+    fn a_node_whose_lease_could_not_have_its_name_has_none() {
         assert!(name(&"n".repeat(248)).is_some());
         assert_eq!(name(&"n".repeat(249)), None);
+        for bad in ["a/../b", "a?watch=1", "a,metadata.name=b", "a b", "a\u{1b}"] {
+            assert_eq!(name(bad), None, "{bad}");
+        }
     }
 }

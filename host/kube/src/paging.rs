@@ -10,14 +10,17 @@ const EXPIRED: u16 = 410;
 
 /// What is kept of all objects, so many of which come at a time. An API server that is busy is asked again for a while; where
 /// the rest of a list has expired, it is listed anew, as a whole.
-pub async fn in_pages<K: Clone, T>(
+pub async fn in_pages<K: Clone, T, Page>(
     size: u32,
     metrics: &Metrics,
     call: Call,
     params: ListParams,
-    list: impl AsyncFn(ListParams) -> kube::Result<ObjectList<K>>,
+    list: impl Fn(ListParams) -> Page,
     keep: impl Fn(K) -> Option<T>,
-) -> Result<Vec<T>, Failed> {
+) -> Result<Vec<T>, Failed>
+where
+    Page: Future<Output = kube::Result<ObjectList<K>>>,
+{
     let mut all = Vec::new();
     let mut next = params.clone().limit(size);
     loop {

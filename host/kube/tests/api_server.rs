@@ -16,7 +16,7 @@ fn plane() -> &'static ControlPlane {
         for crd in [crds::crds(), crds::openshift()].concat() {
             plane.apply(&serde_saphyr::to_string(&crd).unwrap()).unwrap();
             let name = format!("crd/{}", crd.metadata.name.unwrap());
-            let wait = ["wait", "--for=condition=Established", "--timeout=120s", &name];
+            let wait = ["wait", "--for=condition=Established", "--timeout=600s", &name];
             plane.kubectl(&wait).unwrap().success().unwrap();
         }
     });

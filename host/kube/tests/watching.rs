@@ -16,7 +16,7 @@ use tread_test_bed::{ControlPlane, Shared};
 static BED: Shared = Shared::new(ControlPlane::options);
 
 /// Nothing here takes so long; it only ends a test that would hang.
-const LONG: Duration = Duration::from_secs(240);
+const LONG: Duration = Duration::from_secs(600);
 
 /// Waits until this is true of the watch.
 async fn until(watches: &Watches, name: &str, holds: impl Fn(&Watched) -> bool) -> Watched {
@@ -55,7 +55,7 @@ async fn a_kind_may_be_installed_later_and_removed_again() {
     let crd = serde_saphyr::to_string(&crd).unwrap();
     plane.apply(&crd).unwrap();
     let name = "crd/machineconfigurations.operator.openshift.io";
-    let wait = ["wait", "--for=condition=Established", "--timeout=120s", name];
+    let wait = ["wait", "--for=condition=Established", "--timeout=600s", name];
     plane.kubectl(&wait).unwrap().success().unwrap();
     let object = "{apiVersion: operator.openshift.io/v1, kind: MachineConfiguration, \
                   metadata: {name: cluster}, spec: {}}";

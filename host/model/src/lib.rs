@@ -14,6 +14,7 @@ pub mod diff;
 pub mod digest;
 pub mod effect;
 mod ignition;
+pub mod joining;
 pub mod mirrors;
 pub mod object_name;
 pub mod openshift;

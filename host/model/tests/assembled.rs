@@ -2,7 +2,7 @@
 //! their bytes.
 
 // Helpers of tests may fail as tests do.
-#![allow(clippy::panic, clippy::unwrap_used, clippy::indexing_slicing, dead_code)]
+#![allow(clippy::panic, clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod generate;
 #[path = "generate/layered.rs"]

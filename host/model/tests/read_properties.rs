@@ -5,8 +5,11 @@
 #![allow(clippy::panic, clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod generate;
+#[path = "generate/pair.rs"]
+mod pair;
 
-use generate::{ignition_alone, machine_config, pair, written};
+use generate::{ignition_alone, machine_config, written};
+use pair::pair;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};

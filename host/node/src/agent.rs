@@ -13,7 +13,7 @@ use crate::clock::since_boot;
 use crate::journal::{JournalError, standing_id, stands};
 use crate::operation_unit::{UNIT, UnitError, follow, hand_over, running};
 use crate::orders::{Does, Given};
-use crate::permits::{Act, Answer, Permits, Question, Questions};
+use crate::permits::{Act, Alone, Answer, Permit, Question, Questions};
 use crate::progress::{Phase, Progress, Reporter};
 use crate::systemd::{Manager, Problem};
 use crate::tree::{PathError, Tree};
@@ -42,6 +42,23 @@ pub trait Orders {
         id: &'o str,
         how: Option<&'o Progress>,
     ) -> LocalBoxFuture<'o, io::Result<()>>;
+}
+
+/// Who gives permits.
+pub trait Permits {
+    /// Whether an operation may do this now; otherwise why not. Whoever is asked takes the time
+    /// it needs.
+    fn ask<'p>(
+        &'p self,
+        operation: &'p str,
+        act: &'p Act,
+    ) -> LocalBoxFuture<'p, Result<Permit, String>>;
+}
+
+impl Permits for Alone {
+    fn ask<'p>(&'p self, _: &'p str, _: &'p Act) -> LocalBoxFuture<'p, Result<Permit, String>> {
+        Box::pin(async { Ok(Permit::FOREVER) })
+    }
 }
 
 /// An agent, and whom it serves.
@@ -196,7 +213,7 @@ impl Agent<'_> {
 
     async fn answered(&self, question: &Question) -> Answer {
         let Question { id, operation, act } = question;
-        let asked = self.permits.ask(act.clone()).await;
+        let asked = self.permits.ask(operation, act).await;
         let what = match act {
             Act::Write => "write",
             Act::Unit { unit } => unit,

@@ -5,7 +5,7 @@ use crate::drift::Accepted;
 use crate::journal::{Owned, STATE};
 use crate::originals::Originals;
 use crate::prepare::{Target, Wanted};
-use crate::tree::{Owner, PathError, Tree};
+use crate::tree::{Kind, Owner, PathError, Tree};
 use serde::{Deserialize, Serialize};
 
 /// The version of the file.
@@ -38,6 +38,11 @@ pub enum AppliedError {
         "{STATE}/applied cannot be read ({0}), so nobody knows what this node has; let tread take it over again: tread node adopt"
     )]
     Damaged(serde_json::Error),
+    /// Somebody put something else there.
+    #[error(
+        "{STATE}/applied is no file, so nobody knows what this node has; let tread take it over again, which puts it aside: tread node adopt"
+    )]
+    NoFile,
     /// A newer version wrote it.
     #[error("{STATE}/applied was written by tread {0}; use that version or a later one")]
     Newer(String),
@@ -57,12 +62,26 @@ impl Applied {
             schema: String,
             tread: String,
         }
+        if is_no_file(tree)? {
+            return Err(AppliedError::NoFile);
+        }
         let Some(bytes) = tree.read(&path(), MOST)? else { return Ok(None) };
         let head: Head = serde_json::from_slice(&bytes).map_err(AppliedError::Damaged)?;
         if head.schema != SCHEMA {
             return Err(AppliedError::Newer(head.tread));
         }
         serde_json::from_slice(&bytes).map_err(AppliedError::Damaged).map(Some)
+    }
+
+    /// What somebody put in its place is put aside; whether there was something.
+    pub fn put_aside(tree: &Tree) -> Result<bool, PathError> {
+        if !is_no_file(tree)? {
+            return Ok(false);
+        }
+        let path = path();
+        let Some((folder, name)) = tree.place(&path)? else { return Ok(false) };
+        folder.put_aside(name).map_err(|error| PathError::io(&path, error))?;
+        Ok(true)
     }
 
     /// The file that says so: it changes together with all others.
@@ -72,6 +91,14 @@ impl Applied {
         let wanted = Wanted::File { bytes: bytes.into(), owner: OWNER };
         Target { path: path(), wanted, folders: Owned::Root }
     }
+}
+
+/// Whether something stands in its place that is no file.
+fn is_no_file(tree: &Tree) -> Result<bool, PathError> {
+    let path = path();
+    let Some((folder, name)) = tree.place(&path)? else { return Ok(false) };
+    let there = folder.stat(name).map_err(|error| PathError::io(&path, error))?;
+    Ok(there.is_some_and(|there| there.kind != Kind::File))
 }
 
 const OWNER: Owner = Owner { uid: 0, gid: 0, mode: 0o600 };

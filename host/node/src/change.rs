@@ -334,7 +334,7 @@ pub fn adopt_keeping(
     let mut originals = match Applied::read(tree) {
         Ok(applied) => applied.map(|applied| applied.originals).unwrap_or_default(),
         // To adopt is the way out of this.
-        Err(AppliedError::Damaged(_)) => Originals::new(),
+        Err(AppliedError::Damaged(_) | AppliedError::NoFile) => Originals::new(),
         Err(error) => return Err(error.into()),
     };
     let mut plan = None;

@@ -4,12 +4,15 @@
 mod adopt;
 mod agent;
 mod apply;
+mod by_hand;
 mod carry_out;
 mod check;
+mod elsewhere;
 mod error;
 mod fetch;
 mod files;
 mod follow;
+mod give_up;
 mod metrics;
 mod settle;
 mod show;
@@ -19,7 +22,7 @@ mod watch;
 mod words;
 mod written;
 
-pub use agent::{AGENT_EXAMPLES, AgentArgs};
+pub use agent::{AGENT_EXAMPLES, AgentArgs, Served};
 pub use error::NodeError;
 
 use adopt::AdoptArgs;
@@ -85,6 +88,18 @@ impl NodeCommand {
             NodeCommand::Check(args) => args.check(),
             NodeCommand::Watch(args) => args.run(),
         };
-        code.map(ExitCode::from).map_err(NodeError::or_not_root)
+        let root = self.root().and_then(RootArgs::path);
+        code.map(ExitCode::from).map_err(|error| error.or_not_root().about(root))
+    }
+
+    fn root(&self) -> Option<&RootArgs> {
+        match self {
+            NodeCommand::Apply(args) => Some(&args.root),
+            NodeCommand::Adopt(args) => Some(&args.root),
+            NodeCommand::Status(args) => Some(&args.root),
+            NodeCommand::Watch(args) => Some(&args.root),
+            NodeCommand::Settle(root) | NodeCommand::Check(root) => Some(root),
+            NodeCommand::Fetch(_) | NodeCommand::Resume | NodeCommand::CarryOut(_) => None,
+        }
     }
 }

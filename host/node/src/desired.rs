@@ -160,7 +160,7 @@ fn own_unit(path: &str) -> Option<&'static str> {
         let beside = name.strip_prefix(unit);
         beside.is_some_and(|rest| ["", ".d", ".wants", ".requires", ".upholds"].contains(&rest))
     };
-    let (_, below) = path.split_once("/systemd/")?;
+    let (_, below) = path.split_once("/systemd/system")?;
     let find = |name: &str| OWN_UNITS.into_iter().find(|unit| is_of(name, unit));
     below.split('/').find_map(find)
 }

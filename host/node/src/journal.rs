@@ -10,8 +10,10 @@
 //! always there to be taken.
 
 mod back;
+mod by_hand;
 mod entry;
 mod error;
+mod give_up;
 mod log;
 mod names;
 mod password;
@@ -20,6 +22,7 @@ mod record;
 mod stage;
 mod standing;
 
+pub use by_hand::ByHand;
 pub use entry::{Entry, Made, Owned, Prepared};
 pub use error::JournalError;
 pub use log::Note;
@@ -31,8 +34,10 @@ pub use standing::{Direction, Standing};
 use crate::tree::{Folder, PathError, Seen, Tree};
 use back::Resolved;
 use error::io_at;
+use give_up::Left;
 use names::{LOCK, OPERATION};
 use rustix::fs::{FlockOperation, Mode, OFlags};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::thread::sleep;
@@ -173,7 +178,7 @@ impl Journal {
         if self.standing()?.is_some() {
             return Err(JournalError::Unsettled);
         }
-        stage::sweep(&self.state)?;
+        stage::sweep(&self.state);
         self.or_undone(|| {
             let operation = record::begin(&self.state, record)?;
             let stages = stage::make(&self.tree, &self.state, record)?;
@@ -236,7 +241,7 @@ impl Journal {
     pub fn settle(&self) -> Result<Option<Settled>, JournalError> {
         let Some(standing) = self.standing()? else {
             record::sweep(&self.state)?;
-            stage::sweep(&self.state)?;
+            stage::sweep(&self.state);
             return Ok(None);
         };
         if standing.is_finished() {
@@ -244,14 +249,20 @@ impl Journal {
             return Ok(None);
         }
         let direction = standing.direction();
-        let (record, were_staged) = (&standing.record, standing.notes.contains(&Note::Staged));
-        let Resolved { changed, left, covered, away } = match direction {
-            Direction::Forward => back::forward(&self.tree, record, were_staged)?,
-            Direction::Undone | Direction::Back => back::back(&self.tree, record, were_staged)?,
-        };
-        if let Some(stage) = away {
+        let Resolved { changed, left, covered, away, failed } = self.resolve(&standing);
+        let others = failed.len().saturating_sub(1);
+        if let Some((_, error)) = failed.into_iter().next() {
+            return Err(JournalError::Stuck { error: Box::new(error), more: others });
+        }
+        let entry = |index: &usize| standing.record.entries.get(*index);
+        if let Some(entry) = away.iter().find_map(entry) {
+            let stage = standing.record.stages.get(entry.stage).cloned().unwrap_or_default();
             return Err(JournalError::Away { stage });
         }
+        let paths = |all: &[usize]| -> Vec<String> {
+            all.iter().filter_map(entry).map(|entry| entry.path.clone()).collect()
+        };
+        let (left, covered) = (paths(&left), paths(&covered));
         if direction == Direction::Undone {
             // On a full disk there is no room for a note, and whoever finds it again finds
             // everything old.
@@ -275,26 +286,63 @@ impl Journal {
         self.settle()
     }
 
+    fn resolve(&self, standing: &Standing) -> Resolved {
+        let (record, were_staged) = (&standing.record, standing.notes.contains(&Note::Staged));
+        match standing.direction() {
+            Direction::Forward => back::forward(&self.tree, record, were_staged),
+            Direction::Undone | Direction::Back => back::back(&self.tree, record, were_staged),
+        }
+    }
+
     /// The operation is over, and what was there before it is forgotten.
     pub fn finish(&self) -> Result<(), JournalError> {
         let Some(standing) = self.standing()? else { return Ok(()) };
+        self.finish_keeping(&standing.record, &BTreeSet::new())
+    }
+
+    fn finish_keeping(
+        &self,
+        record: &Record,
+        stages: &BTreeSet<usize>,
+    ) -> Result<(), JournalError> {
         if let Err(error) = self.note(&Note::Finished) {
             // On a full disk there is room for no note. Without its record it is over too.
             record::forget(&self.state).map_err(|_| error)?;
         }
-        self.remove(&standing.record)
+        stage::remove(&self.tree, record, stages);
+        record::sweep(&self.state)
     }
 
-    /// The operation is over as it stands: what can be settled was.
-    pub fn give_up(&self) -> Result<(), JournalError> {
-        match self.settle() {
-            Ok(_) | Err(JournalError::Away { .. }) => self.finish(),
-            Err(error) => Err(error),
+    /// The operation is over as it stands: what can be settled is, and what is left is returned,
+    /// and kept for `tread node status`. One of a newer version is not touched.
+    pub fn give_up(&self) -> Result<Vec<ByHand>, JournalError> {
+        let standing = match self.standing() {
+            Ok(Some(standing)) if !standing.is_finished() => standing,
+            Ok(_) => return self.settle().map(|_| Vec::new()),
+            Err(newer @ JournalError::Newer { .. }) => return Err(newer),
+            Err(error) => {
+                let by_hand = give_up::put_aside(&self.state, &error)?;
+                return Ok(self.left(by_hand));
+            }
+        };
+        let Left { by_hand, stages } =
+            give_up::left(&self.tree, &standing, &self.resolve(&standing));
+        // On a full disk there may be room for it only once the rest is gone.
+        let kept = ByHand::add(&self.tree, &self.state, &by_hand);
+        self.finish_keeping(&standing.record, &stages)?;
+        Ok(if kept.is_ok() { by_hand } else { self.left(by_hand) })
+    }
+
+    /// What cannot be kept is told nevertheless.
+    fn left(&self, by_hand: Vec<ByHand>) -> Vec<ByHand> {
+        if let Err(error) = ByHand::add(&self.tree, &self.state, &by_hand) {
+            tracing::warn!(%error, "what is left by hand is not kept: write it down");
         }
+        by_hand
     }
 
     fn remove(&self, record: &Record) -> Result<(), JournalError> {
-        stage::remove(&self.tree, record)?;
+        stage::remove(&self.tree, record, &BTreeSet::new());
         record::sweep(&self.state)
     }
 }

@@ -6,6 +6,7 @@ mod anchors;
 mod going;
 mod node;
 mod os;
+mod own_units;
 mod prove;
 mod reached;
 mod telling;
@@ -53,6 +54,7 @@ impl Node<'_> {
     /// by somebody else.
     pub async fn carry_out(&self, order: &Order, drained: bool) -> Result<Ended, OperationError> {
         let journal = Journal::open_soon(&self.tree)?;
+        self.settle_own_units(&journal)?;
         let waits = match journal.standing()? {
             Some(standing) => match self.waits_for(&standing)? {
                 None => return Err(JournalError::Unsettled.into()),
@@ -61,7 +63,7 @@ impl Node<'_> {
             None => None,
         };
         let config = order.documents.config().map_err(OrderError::Config)?;
-        let change = change_to(&self.tree, self.host, self.label, (order, &config))?;
+        let mut change = change_to(&self.tree, self.host, self.label, (order, &config))?;
         let plan = &order.plan;
         if plan.outcome == PlanOutcome::Nothing && waits.is_none() {
             let telling = Telling::new(self, Progress::new(&order.id, plan.to, &[]));
@@ -83,6 +85,9 @@ impl Node<'_> {
             }
         };
         let due = self.os_due(order, &change, waits).await?;
+        if self.own_units_first(&journal, &order.others)? {
+            change = change_to(&self.tree, self.host, self.label, (order, &config))?;
+        }
         self.begin(&journal, &order.id, (plan, &why), change.ready, due).await
     }
 
@@ -159,7 +164,7 @@ impl Node<'_> {
         };
         ready.record.order = serde_json::to_value(&kept)
             .map_err(|error| OperationError::Foreign(error.to_string()))?;
-        let telling = Telling::new(self, Progress::new(id, plan.to, &plan.steps));
+        let telling = Telling::new(self, Progress::new(id, plan.to, &plan.steps).by(plan.digest));
         telling.tell(|it| it.warning = warning.unwrap_or_default());
         telling.phase(Phase::Writing, instead);
         let writes = plan.steps.iter().position(|step| *step == Step::Write);
@@ -232,7 +237,7 @@ impl Node<'_> {
             Err(error) => return Err(OperationError::Foreign(error.to_string())),
         };
         let (id, plan) = (&standing.record.id, &kept.plan);
-        let progress = Progress::of(&self.tree, id, plan.to, &plan.steps);
+        let progress = Progress::of(&self.tree, id, plan.to, &plan.steps).by(plan.digest);
         let telling = Telling::new(self, progress);
         let Some(settled) = settled else { return Ok(Ended::Nothing) };
         if settled.direction == Direction::Undone {

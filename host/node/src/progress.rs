@@ -1,6 +1,7 @@
 //! How far an operation is, for people and for whoever asked for it. Nothing of it holds
 //! contents (law 10).
 
+use crate::clock::since_boot;
 use crate::journal::STATE;
 use crate::tree::{Kind, Owner, PathError, Tree};
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,9 @@ pub struct Progress {
     /// The config that the node is to get.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Digest>,
+    /// The plan that is carried out, by its digest: what was previewed has the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Digest>,
     /// What is being done.
     pub phase: Phase,
     /// Each step of the plan.
@@ -85,6 +89,12 @@ pub struct StepProgress {
     /// When it began, in seconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<u64>,
+    /// The same in seconds since the boot, by a clock that nobody sets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since_boot: Option<u64>,
+    /// When it ended, in seconds since 1970: before it began, where the clock was set back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<u64>,
     /// How long it took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<u64>,
@@ -123,12 +133,15 @@ impl Progress {
             step: step.to_string(),
             state: StepState::Waiting,
             started: None,
+            since_boot: None,
+            ended: None,
             seconds: None,
             message: String::new(),
         };
         Progress {
             operation: operation.to_owned(),
             to: Some(to),
+            plan: None,
             phase: Phase::Writing,
             steps: steps.iter().map(waiting).collect(),
             message: String::new(),
@@ -147,10 +160,17 @@ impl Progress {
         if let Some(known) = known.filter(is_it) {
             progress.warning = known.warning;
             for (step, known) in progress.steps.iter_mut().zip(known.steps) {
-                (step.started, step.seconds) = (known.started, known.seconds);
+                (step.started, step.since_boot) = (known.started, known.since_boot);
+                (step.ended, step.seconds) = (known.ended, known.seconds);
             }
         }
         progress
+    }
+
+    /// By the plan with this digest.
+    #[must_use]
+    pub fn by(self, plan: Digest) -> Progress {
+        Progress { plan: Some(plan), ..self }
     }
 
     /// Of an operation that was not begun.
@@ -158,6 +178,7 @@ impl Progress {
         Progress {
             operation: operation.to_owned(),
             to: None,
+            plan: None,
             phase: Phase::Refused,
             steps: Vec::new(),
             message: tread_model::text::one_line_within(because, 4096).0,
@@ -170,6 +191,7 @@ impl Progress {
         if let Some(step) = self.steps.get_mut(index) {
             step.state = StepState::Running;
             step.started = step.started.or_else(|| Some(now()));
+            step.since_boot = step.since_boot.or_else(|| Some(since_boot().as_secs()));
         }
     }
 
@@ -177,11 +199,28 @@ impl Progress {
     pub fn ends(&mut self, index: usize, state: StepState, message: &str) {
         if let Some(step) = self.steps.get_mut(index) {
             // Of one that ended before, as in another process, it is known how long it took.
-            let took = || step.started.map(|started| now().saturating_sub(started));
+            step.ended = step.ended.or_else(|| Some(now()));
+            // Somebody may have set the clock meanwhile: by how much says nothing of it.
+            let now = since_boot().as_secs();
+            let took = || step.since_boot.and_then(|begun| now.checked_sub(begun));
             step.seconds = step.seconds.or_else(took);
             step.state = state;
             step.message = tread_model::text::one_line_within(message, 1024).0;
         }
+    }
+
+    /// No step is on its way any more: what was begun is done, where the operation is, and cut
+    /// short otherwise.
+    fn stop_steps(&mut self) {
+        let (state, message) = match self.phase {
+            Phase::Done => (StepState::Done, ""),
+            _ => (StepState::Failed, "it was cut short"),
+        };
+        let running = |(index, step): (usize, &StepProgress)| {
+            (step.state == StepState::Running).then_some(index)
+        };
+        let running: Vec<usize> = self.steps.iter().enumerate().filter_map(running).collect();
+        running.into_iter().for_each(|index| self.ends(index, state, message));
     }
 
     /// An operation of which something is known already ends like this.
@@ -192,9 +231,11 @@ impl Progress {
         because: &str,
     ) -> Result<(), PathError> {
         match Progress::read(tree)?.filter(|known| known.operation == operation) {
-            // What was degraded for it was not settled could be settled now.
+            // Degraded since it could not be settled; by now it is.
             Some(known) if !known.phase.is_end() || known.phase == Phase::Degraded => {
-                Progress { phase, message: because.to_owned(), ..known }.write(tree)
+                let mut known = Progress { phase, message: because.to_owned(), ..known };
+                known.stop_steps();
+                known.write(tree)
             }
             _ => Ok(()),
         }
@@ -260,6 +301,20 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
     use super::*;
+
+    #[test]
+    fn a_clock_that_is_set_in_the_middle_of_a_step_makes_it_no_longer_and_no_shorter() {
+        for days in [-30, 0, 30] {
+            let mut progress = Progress::new("one", Digest([1; 32]), &[Step::Write]);
+            progress.begins(0);
+            let step = progress.steps.first_mut().unwrap();
+            // As if it had been set by so much since.
+            step.started = step.started.unwrap().checked_add_signed(-days * 24 * 3600);
+            progress.ends(0, StepState::Done, "");
+            let took = progress.steps.first().unwrap().seconds.unwrap();
+            assert!(took < 600, "{days} days: {took} s");
+        }
+    }
 
     #[test]
     fn an_operation_that_could_be_settled_later_is_not_called_degraded_for_ever() {

@@ -69,9 +69,11 @@ impl Shadow {
         Ok(self.hash(user)?.seen())
     }
 
-    /// The same with another hash for a user, set on this day.
+    /// The same with another hash for a user, set on this day. Day 0 would have the user change
+    /// the password at once, and is what a clock says that was never set: then no day is said.
     pub fn with(&self, user: &str, hash: &Hash, day: u64) -> Result<Shadow, ShadowError> {
-        self.with_fields(user, hash.as_bytes(), day.to_string().as_bytes())
+        let day = if day == 0 { String::new() } else { day.to_string() };
+        self.with_fields(user, hash.as_bytes(), day.as_bytes())
     }
 
     /// The same with a user's hash from another one. The day on which it was set comes with

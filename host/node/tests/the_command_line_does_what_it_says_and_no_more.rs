@@ -2,66 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "support/other_tree.rs"]
+mod other_tree;
+
+use other_tree::{Bed, config};
 use std::path::Path;
-use std::process::{Command, Output};
-use tread_model::plan::{Step, VerifiablePlan};
+use std::process::Command;
 use tread_node::documents::{Document, Documents, digest};
 
-fn config(word: &str, rest: &str) -> Documents {
-    let text = format!(
-        r#"{{"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
-            "metadata": {{"name": "rendered-worker-1",
-                          "labels": {{"machineconfiguration.openshift.io/role": "worker"}}}},
-            "spec": {{"config": {{"ignition": {{"version": "3.4.0"}}, "storage": {{"files": [
-                {{"path": "/etc/a", "contents": {{"source": "data:,{word}"}}}}]}}}}{rest}}}}}"#
-    );
-    Documents(vec![Document { name: "config".to_owned(), text }])
-}
-
-struct Bed(tempfile::TempDir);
-
-impl Bed {
-    /// The tree of a system that has this config.
-    fn with(config: &Documents) -> Bed {
-        let bed = Bed(tempfile::tempdir().unwrap());
-        std::fs::create_dir_all(bed.0.path().join("root/etc")).unwrap();
-        bed.put("root/etc/a", "one");
-        bed.put("now.json", &config.0.first().unwrap().text);
-        let adopted = bed.node("adopt", &["--config", "now.json"]);
-        assert!(adopted.status.success(), "{adopted:?}");
-        bed
-    }
-
-    fn put(&self, path: &str, text: &str) {
-        std::fs::write(self.0.path().join(path), text).unwrap();
-    }
-
-    fn applied(&self) -> Vec<u8> {
-        std::fs::read(self.0.path().join("root/var/lib/tread/node/applied")).unwrap()
-    }
-
-    fn node(&self, verb: &str, args: &[&str]) -> Output {
-        let root = self.0.path().join("root");
-        Command::new(Path::new(env!("CARGO_BIN_EXE_tread-node")))
-            .current_dir(self.0.path())
-            .args(["node", verb, "--root"])
-            .arg(root)
-            .args(args)
-            .output()
-            .unwrap()
-    }
-
-    /// Applies the next config with these arguments.
-    fn apply(&self, from: &Documents, to: &Documents, args: &[&str]) -> Output {
-        let digest = |documents: &Documents| digest(&documents.config().unwrap()).unwrap();
-        let mut plan = VerifiablePlan::always_allowed(digest(from), digest(to));
-        plan.steps = vec![Step::Drain, Step::Write, Step::Reboot, Step::Uncordon];
-        plan.digest = plan.computed_digest();
-        self.put("plan.json", &serde_json::to_string(&plan).unwrap());
-        self.put("next.json", &to.0.first().unwrap().text);
-        let all = [&["--config", "next.json", "--plan", "plan.json"], args].concat();
-        self.node("apply", &all)
-    }
+fn applied(bed: &Bed) -> Vec<u8> {
+    std::fs::read(bed.0.path().join("root/var/lib/tread/node/applied")).unwrap()
 }
 
 #[test]
@@ -70,11 +20,11 @@ fn a_dry_run_accepts_nothing_for_good() {
     let bed = Bed::with(&one);
     bed.put("root/etc/a", "by hand");
     bed.put("accepted", "/etc/a\n");
-    let before = bed.applied();
+    let before = applied(&bed);
     let shown = bed.apply(&one, &two, &["--dry-run", "--accept-drift", "accepted"]);
     assert!(shown.status.success(), "{shown:?}");
     assert!(String::from_utf8_lossy(&shown.stdout).contains("change /etc/a"), "{shown:?}");
-    assert_eq!(bed.applied(), before);
+    assert_eq!(applied(&bed), before);
     let applied = bed.apply(&one, &two, &["--accept-drift", "accepted", "--no-drain"]);
     assert!(applied.status.success(), "{applied:?}");
 }
@@ -84,7 +34,7 @@ fn what_needs_a_tool_of_the_host_is_never_taken_for_applied() {
     let one = config("one", "");
     let arguments = config("one", r#", "kernelArguments": ["nosmt"]"#);
     let bed = Bed::with(&one);
-    let before = bed.applied();
+    let before = applied(&bed);
     for args in [&[][..], &["--dry-run"]] {
         let refused = bed.apply(&one, &arguments, args);
         let error = String::from_utf8_lossy(&refused.stderr);
@@ -93,7 +43,7 @@ fn what_needs_a_tool_of_the_host_is_never_taken_for_applied() {
             error.contains("kernel-arguments is changed by a tool of the system itself"),
             "{error}"
         );
-        assert_eq!(bed.applied(), before);
+        assert_eq!(applied(&bed), before);
     }
 }
 
@@ -234,13 +184,13 @@ fn a_disk_without_any_room_keeps_nothing_from_being_settled() {
 fn a_plan_that_drains_is_carried_out_on_another_tree_only_where_somebody_says_that_it_may() {
     let (one, two) = (config("one", ""), config("two", ""));
     let bed = Bed::with(&one);
-    let before = bed.applied();
+    let before = applied(&bed);
     let refused = bed.apply(&one, &two, &[]);
     let error = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(refused.status.code(), Some(1), "{refused:?}");
     assert!(error.contains("say so: --no-drain"), "{error}");
     assert_eq!(std::fs::read_to_string(bed.0.path().join("root/etc/a")).unwrap(), "one");
-    assert_eq!(bed.applied(), before);
+    assert_eq!(applied(&bed), before);
     let applied = bed.apply(&one, &two, &["--no-drain"]);
     assert!(applied.status.success(), "{applied:?}");
     // tread's own files are no names of the config's.

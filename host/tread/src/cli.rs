@@ -5,17 +5,20 @@ mod unused;
 
 pub use parse::parse;
 
+use crate::agent::{self, AgentArgs};
 use crate::cluster::boot_images::BootImagesArgs;
 use crate::cluster::lease::{self, LeaseCommand};
+use crate::cluster::nodes::NodesArgs;
 use crate::cluster::plans::PlansArgs;
 use crate::cluster::pools::PoolsArgs;
+use crate::cluster::rollout::{self, RolloutCommand};
 use crate::manifests::ManifestsArgs;
 use crate::plan::args::PlanArgs;
 use crate::policies::PoliciesArgs;
 use crate::serve::ServeArgs;
 use clap::{Parser, Subcommand};
 use tread_loading::sandbox::COMPILE_MODULE;
-use tread_node::cli::{AGENT_EXAMPLES, AgentArgs, NodeCommand};
+use tread_node::cli::NodeCommand;
 
 /// Decides how gently a Kubernetes node can take a configuration change.
 #[derive(Debug, Parser)]
@@ -32,6 +35,8 @@ Examples:
   tread plan --max reload old/ new/       fail a pipeline that disturbs more
   tread policies                          who decides, and on what
   tread pools                             which nodes are in which pool, and which stray?
+  tread nodes --watch                     how far is each node?
+  tread rollout pause worker              begin no more nodes of a pool
   tread bootimages                        do new nodes boot from images that are too old?
   tread lease hold node-7 -- ./update     keep everybody else away from a node meanwhile
   tread manifests | kubectl apply -f -    install tread in a cluster
@@ -51,6 +56,15 @@ pub enum Command {
     Plans(PlansArgs),
     /// Lists pools, and says why a node counts where it does.
     Pools(PoolsArgs),
+    /// Lists how far each node is on its way to the newest config of its pool.
+    Nodes(NodesArgs),
+    /// Says how far rollouts are, and pauses, resumes, retries and stops them.
+    #[command(after_help = rollout::EXAMPLES)]
+    Rollout {
+        /// What to do.
+        #[command(subcommand)]
+        command: RolloutCommand,
+    },
     /// Lists the policies that decide.
     Policies(PoliciesArgs),
     /// Says which images new nodes boot from, and whether they are too old.
@@ -78,7 +92,7 @@ pub enum Command {
         command: NodeCommand,
     },
     /// Takes orders on a node, and attends the units of the host that carry them out.
-    #[command(after_help = AGENT_EXAMPLES)]
+    #[command(after_help = agent::EXAMPLES)]
     Agent(AgentArgs),
     /// Prints everything to install in a cluster.
     Manifests(ManifestsArgs),

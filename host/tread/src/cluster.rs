@@ -5,11 +5,14 @@ pub mod boot_images;
 mod connect;
 pub mod lease;
 mod listing;
+pub mod nodes;
 mod objects;
 pub mod plans;
 pub mod policies;
 pub mod pools;
 pub mod preview;
+pub mod rollout;
+mod rollouts;
 mod waiting;
 
 pub use connect::ClusterArgs;

@@ -1,6 +1,7 @@
 //! The tread binary as a library: wiring only. What it wires is in the other crates
 //! of the host.
 
+pub mod agent;
 pub mod cli;
 pub mod cluster;
 mod kubectl;
@@ -28,7 +29,7 @@ pub fn run(cli: Cli) -> ExitCode {
     // These tell what they do while they do it.
     match &cli.command {
         Command::Node { command } => return said(command.run()),
-        Command::Agent(args) => return said(args.run()),
+        Command::Agent(args) => return said(agent::run(args)),
         Command::Lease { command } => {
             return cluster::lease::run(command).unwrap_or_else(|error| failed(&error));
         }
@@ -40,6 +41,8 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Plan(args) => plan::run(args, &mut out),
         Command::Plans(args) => cluster::plans::run(args, &mut out),
         Command::Pools(args) => cluster::pools::run(args, &mut out),
+        Command::Nodes(args) => cluster::nodes::run(args, &mut out),
+        Command::Rollout { command } => cluster::rollout::run(command, &mut out),
         Command::BootImages(args) => cluster::boot_images::run(args, &mut out),
         Command::Policies(args) if args.asks_cluster() => {
             cluster::policies::run(&args.cluster, args.output, &mut out)

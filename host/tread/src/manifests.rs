@@ -6,7 +6,8 @@ use serde_json::json;
 use std::io::Write;
 use tread_console::exit::{Exit, UsageError};
 use tread_console::print::warn;
-use tread_front::manifests::{self, Options};
+use tread_front::manifests::{self, Ignition, OfHost, Options, agents_namespace};
+use tread_node::agent::confinement;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -18,6 +19,10 @@ Examples:
       With what Prometheus' operator takes: a ServiceMonitor and alerts.
   tread manifests --block-upgrades --image IMAGE | kubectl apply -f -
       Boot images that are too old hold back minor and major updates of OpenShift.
+  tread manifests --mode enforce --with-inputs --image IMAGE | kubectl apply -f -
+      With an agent on each node: nodes get the configs of their pools.
+  tread manifests --mode enforce --ignition-address ignition.example.com:22623 --image IMAGE
+      New machines boot with the config of their pool, and are its nodes at once.
   tread manifests --image IMAGE | kubectl diff -f -
       What would an upgrade change?
   tread manifests --image IMAGE | kubectl delete --ignore-not-found -f -
@@ -32,12 +37,15 @@ Examples:
 pub enum Mode {
     /// It lists, previews, warns and measures; it writes to no node, pool or config
     Advise,
+    /// It brings nodes to the configs of their pools, with an agent on each
+    Enforce,
 }
 
 impl From<Mode> for manifests::Mode {
     fn from(mode: Mode) -> manifests::Mode {
         match mode {
             Mode::Advise => manifests::Mode::Advise,
+            Mode::Enforce => manifests::Mode::Enforce,
         }
     }
 }
@@ -68,9 +76,9 @@ pub struct ManifestsArgs {
     /// clusters that have none
     #[arg(long)]
     pub with_inputs: bool,
-    /// Leave out the definitions of DisruptionPolicy, DisruptionPlan and BootImages:
-    /// what is removed without them leaves the admins' DisruptionPolicies and
-    /// BootImages there
+    /// Leave out the definitions of DisruptionPolicy, DisruptionPlan and BootImages,
+    /// and of NodeUpdate and Rollout: what is removed without them leaves the admins'
+    /// DisruptionPolicies, BootImages and Rollouts there
     #[arg(long)]
     pub without_definitions: bool,
     /// Include a ServiceMonitor and alerts, for Prometheus' operator
@@ -81,9 +89,15 @@ pub struct ManifestsArgs {
     #[arg(long)]
     pub block_upgrades: bool,
     /// tread serve runs outside of the cluster, where the API server reaches it at
-    /// this address: only definitions, rights and the webhook are installed
+    /// this address: only definitions, rights and the webhook are installed; in the
+    /// mode advise alone
     #[arg(long, value_name = "https://HOST:PORT", conflicts_with_all = ["image", "with_monitoring"], value_parser = address)]
     pub outside: Option<String>,
+    /// In the mode enforce, where machines ask for the config that they boot with, as they reach it
+    /// from outside of the cluster: a port from 30000 to 32767 is one of each node, another one that
+    /// of a load balancer
+    #[arg(long, value_name = "HOST:PORT", value_parser = ignition)]
+    pub ignition_address: Option<Ignition>,
     /// How to print it
     #[arg(short, long, value_enum, default_value_t = ManifestsOutput::Yaml)]
     pub output: ManifestsOutput,
@@ -91,6 +105,7 @@ pub struct ManifestsArgs {
 
 /// Prints them.
 pub fn run(args: &ManifestsArgs, out: &mut impl Write) -> Result<Exit> {
+    can_have_agents(args)?;
     let default = format!("tread:{}", env!("CARGO_PKG_VERSION"));
     if args.image.is_none() && args.outside.is_none() {
         warn(&format!(
@@ -106,6 +121,8 @@ pub fn run(args: &ManifestsArgs, out: &mut impl Write) -> Result<Exit> {
         with_monitoring: args.with_monitoring,
         block_upgrades: args.block_upgrades,
         outside: args.outside.clone(),
+        ignition: args.ignition_address.clone(),
+        host: of_host(),
     };
     let objects = manifests::all(&options)?;
     match args.output {
@@ -124,6 +141,43 @@ pub fn run(args: &ManifestsArgs, out: &mut impl Write) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// Whether the agents of the mode enforce would find a place, and the service.
+fn can_have_agents(args: &ManifestsArgs) -> Result<(), UsageError> {
+    if args.mode != Mode::Enforce {
+        return match args.ignition_address {
+            Some(_) => Err(UsageError(
+                "--ignition-address is for --mode enforce: where OpenShift's operator rolls out, it serves \
+                 machines too"
+                    .to_owned(),
+            )),
+            None => Ok(()),
+        };
+    }
+    if args.outside.is_some() {
+        return Err(UsageError(
+            "--outside is for --mode advise: agents ask a service that runs in their cluster"
+                .to_owned(),
+        ));
+    }
+    let agents = agents_namespace(&args.namespace);
+    if namespace(&agents).is_err() {
+        return Err(UsageError(format!(
+            "--namespace: agents get the namespace {agents}, which is longer than 63 characters: \
+             choose a shorter one"
+        )));
+    }
+    Ok(())
+}
+
+/// What agents get of their hosts: what they are tested with.
+fn of_host() -> OfHost {
+    OfHost {
+        mounts: confinement::MOUNTS.map(|mount| (mount.path, mount.kind)).to_vec(),
+        user: confinement::USER,
+        capabilities: confinement::CAPABILITIES.to_vec(),
+    }
+}
+
 /// A name that the API server takes for a namespace.
 pub(crate) fn namespace(text: &str) -> Result<String, UsageError> {
     let inside = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
@@ -136,6 +190,13 @@ pub(crate) fn namespace(text: &str) -> Result<String, UsageError> {
         return Ok(text.to_owned());
     }
     Err(UsageError("expected at most 63 lower-case letters, digits and dashes".to_owned()))
+}
+
+/// Where machines ask that boot.
+pub(crate) fn ignition(text: &str) -> Result<Ignition, UsageError> {
+    Ignition::read(text).ok_or_else(|| {
+        UsageError("expected HOST:PORT, such as ignition.example.com:22623".to_owned())
+    })
 }
 
 fn image(text: &str) -> Result<String, UsageError> {

@@ -2,14 +2,17 @@
 //! starts and stops.
 
 mod checks;
+mod enforcing;
 mod listed;
+mod machines;
 
 use crate::manifests::Mode;
 use crate::shipped::shipped;
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result, anyhow, bail};
 use axum::Router;
 use checks::{Known, readiness};
 use clap::Args;
+use enforcing::Answers;
 use futures::FutureExt as _;
 use listed::Listed;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -23,13 +26,17 @@ use tread_cluster::policies::registry;
 use tread_cluster::policies::snapshot::Room;
 use tread_cluster::{boot_images, index, membership};
 use tread_console::exit::Exit;
+use tread_enforce::rollouts::{self, JoiningSettings, Paces};
 use tread_engine::limits::Limits;
-use tread_front::admission::certificates::{Lives, service_names};
-use tread_front::admission::{Certificates, Settings, Warn, webhook};
-use tread_front::http::{Port, Reviewer, lists, plain};
+use tread_front::admission::certificates::service_names;
+use tread_front::admission::{Certificates, Purpose, Settings, Warn, webhook};
+use tread_front::authority::{Authority, Told};
+use tread_front::http::{AgentReviewer, Port, Reviewer, lists, plain};
 use tread_front::installations::{Met, until_alone};
-use tread_front::manifests::workload::{HTTP, HTTPS};
-use tread_front::manifests::{NAME, grants::LEASE};
+use tread_front::manifests::Ignition;
+use tread_front::manifests::workload::{AGENTS, HTTP, HTTPS, MACHINES_PORT};
+use tread_front::manifests::{self, NAME, grants::LEASE};
+use tread_front::names::{AGENT, AGENTS_SERVICE, agents_namespace};
 use tread_front::shutdown::Shutdown;
 use tread_kube::events::Events;
 use tread_kube::leadership::{Election, Timings};
@@ -54,6 +61,8 @@ Examples:
   tread serve --namespace tread-system --tls-name 192.0.2.1
       With the kubeconfig, outside of the cluster: tread manifests --outside https://192.0.2.1:8443
       prints what the cluster needs for that.
+  tread serve --mode enforce
+      Rolls out, with an agent on each node, as tread manifests --mode enforce installs it.
   TREAD_LOG=debug tread serve --listen 127.0.0.1:8080 --listen-tls 127.0.0.1:8443
 
 Answers:
@@ -61,6 +70,8 @@ Answers:
   --listen-tls    /warn/PATH, which only the API server is told; /v1/plans, /v1/plans/NAME,
                   /v1/policies and /v1/bootimages, as JSON, for whoever may read DisruptionPlans,
                   DisruptionPolicies and BootImages: Authorization: Bearer TOKEN
+  --listen-agents /v1/agent/wait and /v1/agent/permit, in the mode enforce, for agents alone
+  --listen-ignition  /config/POOL, in the mode enforce, for machines that boot, with the pool's token
 
 SIGTERM or SIGINT stops it in order; a second one at once.";
 
@@ -80,6 +91,17 @@ pub struct ServeArgs {
     /// Where to answer by TLS [default: port 8443 of all addresses]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub listen_tls: Option<SocketAddr>,
+    /// In the mode enforce, where agents ask, by TLS [default: port 8444 of all
+    /// addresses]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub listen_agents: Option<SocketAddr>,
+    /// In the mode enforce, where machines that boot ask, by TLS [default: port 22623 of all
+    /// addresses]
+    #[arg(long, value_name = "ADDRESS:PORT", requires = "ignition_address")]
+    pub listen_ignition: Option<SocketAddr>,
+    /// In the mode enforce, serve machines that boot, which reach it at this address
+    #[arg(long, value_name = "HOST:PORT", value_parser = crate::manifests::ignition)]
+    pub ignition_address: Option<Ignition>,
     /// A name or address by which others than the Service reach it, for its
     /// certificate (may be repeated)
     #[arg(long, value_name = "NAME")]
@@ -107,6 +129,16 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
     let shutdown = Shutdown::on_signals().context("cannot take signals")?;
     let plain_port = bind(args.listen, HTTP)?;
     let tls_port = bind(args.listen_tls, HTTPS)?;
+    let by_tread = args.mode == Mode::Enforce;
+    let agents_port = match by_tread {
+        true => Some(bind(args.listen_agents, AGENTS)?),
+        false => None,
+    };
+    let machines_port = match (by_tread, &args.ignition_address) {
+        (true, Some(_)) => Some(bind(args.listen_ignition, MACHINES_PORT)?),
+        (false, Some(_)) => bail!("--ignition-address is for --mode enforce"),
+        (_, None) => None,
+    };
     // Its text tells of both ways that were tried; its causes would tell it again.
     let config = tread_kube::client::config().await.map_err(|error| {
         anyhow!(
@@ -122,6 +154,10 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
     let client = tread_kube::client::client(config).context("the kubeconfig cannot be used")?;
     let replica = replica();
     let metrics = Metrics::new();
+    let acts = match by_tread {
+        true => Some(enforcing::begin(&client, &namespace, &metrics).await?),
+        false => None,
+    };
 
     // What writes, in the order in which it stops: the writers, then the Lease.
     let mut writers = JoinSet::new();
@@ -154,12 +190,16 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
     };
     let certificates = {
         let mut names = service_names(NAME, &namespace);
+        if by_tread {
+            names.extend(service_names(AGENTS_SERVICE, &namespace));
+        }
         names.extend(args.tls_name.iter().cloned());
         let settings = Settings {
             client: client.clone(),
             namespace: namespace.clone(),
             names,
-            lives: Lives::default(),
+            purpose: Purpose::Webhook,
+            lives: Purpose::Webhook.lives(),
             leading: leading.clone(),
             metrics: metrics.clone(),
         };
@@ -194,6 +234,7 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
         metrics: metrics.clone(),
         events: Events::new(client.clone(), &replica, "Plan", &metrics),
         keep: Retention::default(),
+        by_tread,
     });
     let (boot_images, judging) = boot_images::start(boot_images::Settings {
         client: client.clone(),
@@ -215,10 +256,54 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
     let listed = Listed {
         previewer: previewer.clone(),
         boot_images: boot_images.clone(),
-        policies: index.policies,
+        policies: index.policies.clone(),
     };
-    let parts =
-        [indexing.boxed(), registry.boxed(), planning.boxed(), judging.boxed(), telling.boxed()];
+    let mut parts = vec![
+        indexing.boxed(),
+        registry.boxed(),
+        planning.boxed(),
+        judging.boxed(),
+        telling.boxed(),
+    ];
+    let acts = acts.map(|acts| {
+        let (agents, joining, rolling) = rollouts::start(rollouts::Settings {
+            acts,
+            index: index.clone(),
+            previewer: previewer.clone(),
+            policies: policies.clone(),
+            leads: leading.clone(),
+            own_node: variable("NODE_NAME"),
+            watches: watches.clone(),
+            events: Events::new(client.clone(), &replica, "Roll", &metrics),
+            paces: Paces::default(),
+            joining: JoiningSettings::default(),
+        });
+        let authority = Authority {
+            told: Told::Agents,
+            client: client.clone(),
+            namespace: namespace.clone(),
+            bundle: certificates.authority(),
+            leading: leading.clone(),
+            metrics: metrics.clone(),
+        };
+        parts.extend([rolling.boxed(), authority.keep().boxed()]);
+        (agents, joining)
+    });
+    let (agents, joining) = acts.unzip();
+    let machines = match (&args.ignition_address, joining) {
+        (Some(address), Some(joining)) => {
+            let by = machines::By {
+                client: &client,
+                namespace: &namespace,
+                leading: &leading,
+                metrics: &metrics,
+            };
+            let (machines, kept) = machines::start(address, joining, by, shutdown.begun())?;
+            parts.push(kept);
+            Some(machines)
+        }
+        _ => None,
+    };
     for part in parts {
         let stop = shutdown.begun();
         writers.spawn(async move {
@@ -241,6 +326,8 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
         let known = Known { watches, policies, previewer: previewer.clone(), met };
         readiness(leading, certificates.clone(), shutdown.clone(), known)
     };
+    let of_agents = agents_namespace(&namespace);
+    let agent_reviewer = AgentReviewer::new(client.clone(), &of_agents, AGENT, metrics.clone());
     let reviewer = Reviewer::new(client, &namespace, metrics.clone());
     let warn = warn_by(previewer, boot_images);
     let asked: Router = webhook(warn, metrics.clone(), certificates.paths())
@@ -248,11 +335,20 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
     tracing::info!(
         namespace, replica,
         plain = %plain_port.address(), tls = %tls_port.address(),
-        "serves, and advises only",
+        mode = manifests::Mode::from(args.mode).name(), "serves",
     );
     let (plain_port, tls_port) = (plain_port.counting(&metrics), tls_port.counting(&metrics));
-    others.spawn(plain_port.serve(plain(readiness, metrics), until()));
+    others.spawn(plain_port.serve(plain(readiness, metrics.clone()), until()));
     others.spawn(tls_port.serve_tls(certificates.tls(), asked, until()));
+    if let Some((port, machines)) = machines_port.zip(machines) {
+        let port = port.counting(&metrics);
+        others.spawn(port.serve_machines(machines.certificates.tls(), machines.router, until()));
+    }
+    if let Some((port, agents)) = agents_port.zip(agents) {
+        let asked = tread_front::http::agents(agent_reviewer, Arc::new(Answers(agents)));
+        let port = port.counting(&metrics);
+        others.spawn(port.serve_agents(certificates.tls(), asked, until()));
+    }
 
     tokio::select! {
         // First: the others end because of it.

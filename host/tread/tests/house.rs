@@ -21,20 +21,22 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The crates of the host, and those of them that each may use.
-const ARROWS: [(&str, &[&str]); 11] = [
+const ARROWS: [(&str, &[&str]); 12] = [
     ("tread-model", &[]),
     ("tread-engine", &["tread-model"]),
     ("tread-kube", &["tread-model"]),
     ("tread-cluster", &["tread-engine", "tread-kube", "tread-model"]),
-    ("tread-enforce", &["tread-kube", "tread-model"]),
+    ("tread-enforce", &["tread-cluster", "tread-kube", "tread-model"]),
     ("tread-front", &["tread-kube", "tread-model"]),
     ("tread-console", &["tread-model"]),
     ("tread-node", &["tread-model"]),
+    ("tread-agent", &["tread-kube", "tread-model", "tread-node"]),
     ("tread-loading", &["tread-console", "tread-engine", "tread-model"]),
     ("tread-authoring", &["tread-console", "tread-engine", "tread-loading", "tread-model"]),
     (
         "tread",
         &[
+            "tread-agent",
             "tread-authoring",
             "tread-cluster",
             "tread-console",
@@ -54,10 +56,10 @@ const WITHOUT: [(&str, &[&str]); 9] = [
     ("tread-model", &["kube", "tokio", "wasmtime"]),
     ("tread-engine", &["kube"]),
     ("tread-kube", &["wasmtime"]),
-    ("tread-enforce", &["wasmtime"]),
     ("tread-front", &["wasmtime"]),
     ("tread-console", &["kube", "tokio", "wasmtime"]),
     ("tread-node", &["kube", "wasmtime"]),
+    ("tread-agent", &["wasmtime"]),
     ("tread-loading", &["kube", "tokio"]),
     ("tread-authoring", &["kube", "tokio"]),
 ];

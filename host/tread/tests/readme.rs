@@ -34,6 +34,12 @@ fn the_table_of_what_tread_may_do_is_what_the_roles_are_made_of() {
         "<!-- end of what it may do -->",
         &table,
     );
+    compare(
+        "examples/install/README.md",
+        "<!-- what it may do besides where it rolls out -->\n",
+        "<!-- end of what it may do besides where it rolls out -->",
+        &tread_front::manifests::grants::enforcing_table(),
+    );
 }
 
 #[test]

@@ -24,6 +24,7 @@ import (
 	"syscall"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/grpclog"
@@ -177,6 +178,10 @@ func (s *supervisor) handle(ctx context.Context, r request) {
 		go func() { answer(s.await(ctx, r, needed)) }()
 	case "compact":
 		go func() { answer(s.compact(ctx)) }()
+	case "fill":
+		go func() { answer(s.space(ctx, etcdserverpb.AlarmRequest_ACTIVATE)) }()
+	case "empty":
+		go func() { answer(s.space(ctx, etcdserverpb.AlarmRequest_DEACTIVATE)) }()
 	default:
 		answer(reply{Error: "the supervisor does not know " + r.Op})
 	}
@@ -340,11 +345,32 @@ func (s *supervisor) await(ctx context.Context, r request, needed map[string]*pr
 	}
 }
 
+// Raises the alarm of an etcd whose space is used up, or lowers it.
+func (s *supervisor) space(ctx context.Context, action etcdserverpb.AlarmRequest_AlarmAction) reply {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	client, err := s.etcd(ctx)
+	if err != nil {
+		return reply{Error: err.Error()}
+	}
+	defer client.Close()
+	alarm := &etcdserverpb.AlarmRequest{Action: action, Alarm: etcdserverpb.AlarmType_NOSPACE}
+	if _, err := etcdserverpb.NewMaintenanceClient(client.ActiveConnection()).Alarm(ctx, alarm); err != nil {
+		return reply{Error: err.Error()}
+	}
+	return reply{}
+}
+
+func (s *supervisor) etcd(ctx context.Context) (*clientv3.Client, error) {
+	endpoint := clientURL(filepath.Join(s.dir, "etcd")).String()
+	return clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, Context: ctx})
+}
+
 // Makes etcd forget all that is not current.
 func (s *supervisor) compact(ctx context.Context) reply {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{clientURL(filepath.Join(s.dir, "etcd")).String()}, Context: ctx})
+	client, err := s.etcd(ctx)
 	if err != nil {
 		return reply{Error: err.Error()}
 	}

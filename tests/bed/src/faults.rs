@@ -55,6 +55,16 @@ impl ControlPlane {
         self.supervisor.compact()
     }
 
+    /// Makes etcd refuse every write, as it does when it has used up its space, until the
+    /// answer is dropped.
+    ///
+    /// # Errors
+    /// etcd does not answer.
+    pub fn fill(&self) -> Result<Full<'_>> {
+        self.supervisor.set_full(true)?;
+        Ok(Full { plane: self })
+    }
+
     /// Where the requests are logged, as JSON lines, by
     /// [`crate::Options::with_audit_log`].
     pub fn audit_log(&self) -> PathBuf {
@@ -107,6 +117,30 @@ impl ControlPlane {
     /// The last lines of that log, for a message.
     pub fn end_of_log(&self, name: &str) -> String {
         self.supervisor.end_of_log(name)
+    }
+}
+
+/// An etcd without space; it has space again when this is dropped.
+#[derive(Debug)]
+#[must_use = "etcd has space again when this is dropped"]
+pub struct Full<'a> {
+    plane: &'a ControlPlane,
+}
+
+impl Full<'_> {
+    /// Gives it space again.
+    ///
+    /// # Errors
+    /// etcd does not answer.
+    pub fn empty(self) -> Result<()> {
+        self.plane.supervisor.set_full(false)
+    }
+}
+
+impl Drop for Full<'_> {
+    fn drop(&mut self) {
+        // Where etcd has ended there is nobody to tell.
+        let _ = self.plane.supervisor.set_full(false);
     }
 }
 

@@ -35,7 +35,7 @@ use std::time::{Duration, Instant};
 
 pub use access::{Access, Ran};
 pub use control_plane::ControlPlane;
-pub use faults::Paused;
+pub use faults::{Full, Paused};
 pub use golden::{golden, is_update};
 pub use parts::{Options, Part};
 pub use refusal::refusal;
@@ -43,7 +43,7 @@ pub use shared::{Shared, shared};
 pub use supervisor::Signal;
 
 /// Nothing that a test waits for takes so long.
-const LONG: Duration = Duration::from_secs(120);
+const LONG: Duration = Duration::from_secs(600);
 /// Between two looks.
 const BETWEEN: Duration = Duration::from_millis(20);
 

@@ -39,6 +39,7 @@ pub struct Options {
     pub(crate) controllers: bool,
     scheduler: bool,
     simulated_nodes: bool,
+    pub(crate) quick_kubelets: bool,
     pub(crate) audit_log: bool,
     pub(crate) users: Vec<(String, Vec<String>)>,
 }
@@ -62,6 +63,13 @@ impl Options {
     #[must_use]
     pub fn with_simulated_nodes(mut self) -> Options {
         self.simulated_nodes = true;
+        self
+    }
+
+    /// With kubelets that say every two seconds that they live, and not every ten: for few nodes.
+    #[must_use]
+    pub fn with_quick_kubelets(mut self) -> Options {
+        self.quick_kubelets = true;
         self
     }
 
@@ -108,6 +116,7 @@ impl ControlPlane {
     pub(crate) fn arguments(&self, part: Part) -> Vec<String> {
         let path = |name: &str| self.path(name).display().to_string();
         let kubeconfig = format!("--kubeconfig={}", self.kubeconfig().display());
+        let quick_kubelets = self.options.quick_kubelets;
         let mut args = vec![part.name().to_owned()];
         match part {
             Part::Etcd => args.push(path("etcd")),
@@ -129,6 +138,8 @@ impl ControlPlane {
                     format!("--token-auth-file={}", path("tokens.csv")),
                     "--authorization-mode=RBAC,Node".to_owned(),
                     // A pod needs no ServiceAccount to be there first.
+                    // Without it a node could write whatever it likes, and a test shows nothing.
+                    "--enable-admission-plugins=NodeRestriction".to_owned(),
                     "--disable-admission-plugins=ServiceAccount".to_owned(),
                     "--allow-privileged".to_owned(),
                     "--profiling=false".to_owned(),
@@ -154,7 +165,7 @@ impl ControlPlane {
             Part::SimulatedNodes => args.extend([
                 kubeconfig,
                 "--manage-all-nodes".to_owned(),
-                "--node-lease-duration-seconds=40".to_owned(),
+                format!("--node-lease-duration-seconds={}", if quick_kubelets { 8 } else { 40 }),
                 // No server for logs and exec: nothing listens.
                 "--node-port=0".to_owned(),
                 format!("--config={}", path("kwok.yaml")),

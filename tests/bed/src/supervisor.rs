@@ -246,6 +246,12 @@ impl Supervisor {
         self.ask(&request).map(|reply| reply.revision)
     }
 
+    /// Whether etcd has used up its space.
+    pub(crate) fn set_full(&self, full: bool) -> Result<()> {
+        let op = if full { "fill" } else { "empty" };
+        self.ask(&Request { op, ..Request::default() }).map(drop)
+    }
+
     pub(crate) fn log(&self, name: &str) -> PathBuf {
         self.dir.join("logs").join(format!("{name}.log"))
     }

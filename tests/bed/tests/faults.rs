@@ -66,6 +66,22 @@ async fn etcd_keeps_its_data_when_it_is_killed() {
 }
 
 #[tokio::test]
+async fn a_full_etcd_refuses_writes_and_answers_reads() {
+    let _alone = ALONE.lock().await;
+    let plane = HURT.get().unwrap();
+    let maps = maps(plane, "full").await;
+    maps.create(&PostParams::default(), &map("before")).await.unwrap();
+    let full = plane.fill().unwrap();
+    match maps.create(&PostParams::default(), &map("during")).await.unwrap_err() {
+        Error::Api(status) => assert!(status.message.contains("space exceeded"), "{status:?}"),
+        other => panic!("{other:?}"),
+    }
+    maps.get("before").await.unwrap();
+    full.empty().unwrap();
+    maps.create(&PostParams::default(), &map("after")).await.unwrap();
+}
+
+#[tokio::test]
 async fn after_a_compaction_and_a_restart_an_old_watch_and_an_old_list_are_gone() {
     let _alone = ALONE.lock().await;
     let plane = HURT.get().unwrap();

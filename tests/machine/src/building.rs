@@ -36,7 +36,7 @@ impl Default for Builder {
         let builder = Builder {
             entries: Vec::new(),
             target: TARGET.to_owned(),
-            lifetime: Duration::from_secs(300),
+            lifetime: Duration::from_secs(1800),
         };
         // Mounts of the machine that the tests run on are none of this one's.
         builder.file("/etc/fstab", "").file(format!("/etc/systemd/system/{TARGET}"), TARGET_TEXT)
@@ -83,7 +83,7 @@ impl Builder {
         self
     }
 
-    /// After how long it is killed, whatever it does; five minutes unless told otherwise.
+    /// After how long it is killed, whatever it does; half an hour unless told otherwise.
     pub fn lifetime(mut self, lifetime: Duration) -> Builder {
         self.lifetime = lifetime;
         self

@@ -13,7 +13,7 @@ const KEEP: &str = include_str!("keep.sh");
 
 /// How long anything that a machine does by itself may take. Long, since the machine
 /// that the tests run on may be busy: who waits goes on at once when it came.
-const PATIENCE: Duration = Duration::from_secs(90);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A machine with a systemd of its own. It ends and is removed when this is dropped.
 #[derive(Debug)]

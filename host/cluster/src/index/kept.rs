@@ -60,7 +60,7 @@ struct Kind<K, V, Key, Read> {
 }
 
 /// What is known of a kind by these events, and what keeps it up to date.
-pub(super) fn keep<O, K, V>(
+pub fn keep<O, K, V>(
     events: impl Stream<Item = Event<O>> + Send + Unpin,
     key: impl Fn(&O) -> K + Send,
     read: impl Fn(O) -> V + Send,

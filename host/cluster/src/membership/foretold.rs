@@ -169,6 +169,7 @@ impl Foretold {
             Place::Several(pools) => {
                 format!("in the pools {}: OpenShift leaves them alone", pools.join(", "))
             }
+            Place::Joining => "in no pool until they have joined".to_owned(),
             place => format!("in pool {}", place.pool().unwrap_or_default()),
         };
         let gap = self.gap.as_ref().map(|gap| format!(" ({gap})")).unwrap_or_default();

@@ -109,12 +109,15 @@ async fn machines(
 }
 
 /// A kind that is not installed has no objects.
-async fn listed<K: Clone>(
+async fn listed<K: Clone, Page>(
     kind: &'static str,
     size: u32,
     metrics: &Metrics,
-    list: impl AsyncFn(ListParams) -> kube::Result<ObjectList<K>>,
-) -> Result<Vec<K>, (&'static str, Failed)> {
+    list: impl Fn(ListParams) -> Page,
+) -> Result<Vec<K>, (&'static str, Failed)>
+where
+    Page: Future<Output = kube::Result<ObjectList<K>>>,
+{
     let (call, params) = (Call::new("list", kind), ListParams::default());
     match in_pages(size, metrics, call, params, list, Some).await {
         Ok(found) => Ok(found),

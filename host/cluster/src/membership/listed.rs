@@ -85,6 +85,10 @@ pub fn explain(gathered: &Gathered, strays: &[Stray], node: &str) -> Option<Vec<
             all.join(", ")
         ),
         Place::Unplaced(all) => format!("Node {node}: {}.", crate::pools::says_unplaced(all)),
+        Place::Joining => format!(
+            "Node {node} counts in no pool: it registered as joining, and has not joined. Its NodeUpdate \
+             and its Events say why."
+        ),
     }];
     let selecting: Vec<&str> = pools
         .values()

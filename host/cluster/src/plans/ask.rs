@@ -5,9 +5,9 @@ use super::budget::{most_changes, too_much};
 use super::make::{Take, Together};
 use super::previewer::{NotKnown, Previewer};
 use crate::policies::current::Current;
-use crate::pools::{pools_of, says_unplaced, unreadable};
+use crate::pools::{Pool, RollsOut, pools_of, says_unplaced, unreadable};
 use crate::previews::{
-    Baseline, Cluster, Edit, IN_THE_CLUSTER_ALREADY, Piece, Preview, Side, Work, between,
+    Baseline, Cluster, Edit, IN_THE_CLUSTER_ALREADY, Piece, Preview, Side, WayPlan, Work, between,
     mirror_pieces, work,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,9 +16,19 @@ use tread_engine::planner::Answers;
 use tread_kube::asking;
 use tread_model::digest::{Digest, Fields};
 use tread_model::operator::Forecast;
+use tread_model::plan::Plan;
 
 /// How many labels are said of a MachineConfig that no pool selects.
 const LABELS_SAID: usize = 3;
+
+/// What a pool is made of: each object by a name for people, as the API server has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MadeOf {
+    /// The MachineConfigs that it selects.
+    pub configs: Vec<(String, Arc<[u8]>)>,
+    /// The objects that redirect image pulls.
+    pub mirrors: Vec<(String, Arc<[u8]>)>,
+}
 
 /// Ends the work for plans when nobody waits for them any more.
 struct Ends(Arc<Answers>);
@@ -87,8 +97,9 @@ impl Previewer {
         let pools: BTreeSet<String> =
             changes.iter().flat_map(|change| concerned(change, &before, &after)).collect();
         let is_unknown = |pool: &&String| {
-            let unattended = after.pools.get(*pool).is_some_and(|it| it.target.is_none());
-            unattended && !after.baselines.contains_key(*pool)
+            let pool_now = after.pools.get(*pool);
+            let rolls_out = pool_now.map(|it| after.rolls_out(it));
+            rolls_out == Some(RollsOut::Nobody) && !after.baselines.contains_key(*pool)
         };
         let is_unknown = |pool: &&String| is_unknown(pool) || !after.unheard_of(pool).is_empty();
         if let Some(pool) = pools.iter().find(is_unknown) {
@@ -122,6 +133,16 @@ impl Previewer {
     /// What OpenShift's operator does to a node that has a rendered config, of whichever pool,
     /// when it gets the one that was rendered for a pool last.
     pub async fn forecast(&self, from: &str, pool: &str) -> Result<Forecast, NotKnown> {
+        let way = self.way(from, pool).await?;
+        Ok(way.operator.ok_or_else(|| "nobody rolls it out".to_owned())?)
+    }
+
+    /// What tread does to such a node then.
+    pub async fn plan(&self, from: &str, pool: &str) -> Result<Arc<Plan>, NotKnown> {
+        Ok(self.way(from, pool).await?.plan)
+    }
+
+    async fn way(&self, from: &str, pool: &str) -> Result<WayPlan, NotKnown> {
         let cluster = self.snapshot();
         let not_there = || NotKnown::from(format!("{from} or what pool {pool} has is not there"));
         let work = between(&cluster, from, pool).ok_or_else(not_there)?;
@@ -137,9 +158,39 @@ impl Previewer {
         let take: Take<_> = Arc::new(|preview: Preview| {
             let way = preview.ways.into_iter().next().map(|way| way.plan);
             way.unwrap_or_else(|| Err("there is no way".to_owned()))
-                .and_then(|way| way.operator.ok_or_else(|| "nobody rolls it out".to_owned()))
         });
         Ok(self.compute(work, &together, &take).await??)
+    }
+
+    /// What a pool is made of, to be rendered.
+    pub async fn made_of(&self, pool: &Pool, cluster: &Cluster) -> Result<MadeOf, NotKnown> {
+        let names = crate::pools::sources(pool, &cluster.configs);
+        let keys = names
+            .into_iter()
+            .filter_map(|name| Some((name.to_owned(), cluster.configs.get(name)?.version.clone())));
+        let asked: BTreeSet<_> = keys.collect();
+        let bodies = self.bodies.get(&self.client, &self.metrics, asked.clone()).await?;
+        let bodies = bodies.ok_or_else(too_much)?;
+        let mut configs = Vec::new();
+        for key in asked {
+            let body =
+                bodies.get(&key).ok_or_else(|| format!("MachineConfig {}: is gone", key.0))?;
+            configs.push((key.0, Arc::clone(body.bytes())));
+        }
+        let mirrors = cluster.mirrors.iter();
+        let mirrors =
+            mirrors.map(|((kind, name), it)| (format!("{kind} {name}"), Arc::clone(&it.body)));
+        Ok(MadeOf { configs, mirrors: mirrors.collect() })
+    }
+
+    /// What a MachineConfig is, whole, in the version that is known.
+    pub async fn body(&self, config: &str) -> Result<Arc<[u8]>, NotKnown> {
+        let gone = || NotKnown::from(format!("MachineConfig {config}: is gone"));
+        let version = self.snapshot().configs.get(config).map(|it| it.version.clone());
+        let key = (config.to_owned(), version.ok_or_else(gone)?);
+        let bodies = self.bodies.get(&self.client, &self.metrics, [key.clone()].into()).await?;
+        let bodies = bodies.ok_or_else(too_much)?;
+        Ok(Arc::clone(bodies.get(&key).ok_or_else(gone)?.bytes()))
     }
 
     /// What is shared by plans that are made together.

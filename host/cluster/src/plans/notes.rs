@@ -78,7 +78,7 @@ pub(super) async fn troubles(
             );
             Some((node, Reason::MasterCounts, text))
         }
-        Place::Nowhere | Place::Pool(_) | Place::Unplaced(_) => None,
+        Place::Nowhere | Place::Pool(_) | Place::Unplaced(_) | Place::Joining => None,
     });
     for (node, reason, text) in doubtful.take(NODES_TOLD_OF) {
         // Where kubectl looks for what is told of a node.

@@ -7,6 +7,7 @@ mod publish;
 mod tell;
 mod write;
 
+use super::blockers::Recent;
 use super::previewer::Previewer;
 use super::settings::Settings;
 use super::standing::Standing;
@@ -45,21 +46,26 @@ pub(super) struct Planning {
     planned: BTreeMap<String, Remembered>,
     written: Written,
     said: Said,
+    blockers: Recent,
 }
 
 impl Planning {
     pub(super) fn new(settings: Settings, previewer: Previewer) -> Planning {
         let (planned, written, said) = (BTreeMap::new(), Written::default(), Said::default());
-        Planning { settings, previewer, planned, written, said }
+        let blockers = Recent::default();
+        Planning { settings, previewer, planned, written, said, blockers }
     }
 
     /// Plans for some pools.
     pub(super) async fn run(&mut self, pass: Pass) -> PassOutcome {
-        let Planning { settings, previewer, planned, written, said } = self;
+        let Planning { settings, previewer, planned, written, said, blockers } = self;
         let current = settings.policies.borrow().clone();
         let prepared = prepare(previewer, &pass.pools).await;
-        let Planned { wanted, failed } = plan(previewer, &current, &prepared, planned).await;
+        let Planned { mut wanted, failed } = plan(previewer, &current, &prepared, planned).await;
         let cluster = &prepared.cluster;
+        if settings.leads.now() {
+            blockers.tell(previewer, cluster, &mut wanted).await;
+        }
         publish(settings, previewer, cluster, &wanted);
         let mut outcome = PassOutcome::default();
         let is_empty = |(name, plans): (&String, &Vec<_>)| plans.is_empty().then(|| name.clone());

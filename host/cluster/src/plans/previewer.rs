@@ -72,6 +72,7 @@ impl Previewer {
     pub(super) fn new(settings: &Settings) -> Previewer {
         Previewer {
             cluster: Arc::new(RwLock::new(Cluster {
+                by_tread: settings.by_tread,
                 members: Arc::new(Members::since(Timestamp::now().as_second())),
                 ..Cluster::default()
             })),

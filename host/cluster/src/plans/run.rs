@@ -7,6 +7,7 @@ use super::standing::{PAGE, PLANS};
 use super::state::{Input, State, Touched};
 use futures::StreamExt as _;
 use futures::stream::{BoxStream, select_all};
+use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::jiff::Timestamp;
 use kube::core::{ApiResource, DynamicObject};
 use kube::runtime::watcher::{Config, Event};
@@ -16,8 +17,8 @@ use std::sync::PoisonError;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
-use tread_kube::api::DisruptionPlan;
 use tread_kube::api::mirrors::{ImageContentSourcePolicy, ImageDigestMirrorSet, ImageTagMirrorSet};
+use tread_kube::api::{DisruptionPlan, NodeUpdate};
 use tread_kube::asking::Backoff;
 use tread_kube::watching::follow;
 
@@ -37,7 +38,7 @@ pub(super) async fn run(settings: Settings, previewer: Previewer) {
     let mut policies = settings.policies.clone();
     let mut leads = settings.leads.watch();
     let mut controller = Controller {
-        state: State::new(settings.metrics.clone()),
+        state: State::new(settings.metrics.clone(), settings.by_tread),
         known_since: Timestamp::now().as_second(),
         news: Due::default(),
         again: Due::default(),
@@ -231,11 +232,10 @@ async fn maybe(due: Option<Instant>) {
 /// What the index knows, and what is watched for plans alone.
 fn inputs(settings: &Settings) -> impl futures::Stream<Item = Input> + Send + Unpin + use<> {
     let index = &settings.index;
-    select_all([
+    let mut inputs = vec![
         index.pools.moments().map(Input::Pools).boxed(),
         index.machine_configuration.moments().map(Input::MachineConfiguration).boxed(),
         index.cluster_version.moments().map(Input::ClusterVersion).boxed(),
-        watched(settings, "nodes", NODES, Input::Node),
         watched(settings, "machineconfigs", CONFIGS, Input::Config),
         mirrors::<ImageContentSourcePolicy>(
             settings,
@@ -246,7 +246,18 @@ fn inputs(settings: &Settings) -> impl futures::Stream<Item = Input> + Send + Un
         mirrors::<ImageTagMirrorSet>(settings, "imagetagmirrorsets", "ImageTagMirrorSet"),
         // They are large, and little is kept of them.
         watched::<DisruptionPlan>(settings, PLANS, PAGE, |event| Input::Plan(Box::new(event))),
-    ])
+    ];
+    if !settings.by_tread {
+        inputs.push(watched(settings, "nodes", NODES, Input::Node));
+    } else {
+        inputs.push(watched::<Node>(settings, "nodes", NODES, |event| {
+            Input::WholeNode(Box::new(event))
+        }));
+        inputs.push(watched::<NodeUpdate>(settings, "nodeupdates", NODES, |event| {
+            Input::Update(Box::new(event))
+        }));
+    }
+    select_all(inputs)
 }
 
 /// Objects of a kind, so many in a list at a time.

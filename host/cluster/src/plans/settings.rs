@@ -30,6 +30,8 @@ pub struct Settings {
     pub events: Events,
     /// How long plans are kept.
     pub keep: Retention,
+    /// Whether tread rolls out in this cluster: then a node has what its NodeUpdate says.
+    pub by_tread: bool,
 }
 
 /// How long plans are kept that nothing makes necessary any more.

@@ -1,6 +1,7 @@
 //! What the watches and the index say of the cluster, put together.
 
 use super::standing::{Standing, strays};
+use super::updates::Updates;
 use crate::index::{self, All, Differences, Object, differences, last_read, read_as};
 use crate::pools::{ConfigMeta, Node, Pool, Selects, modified, pools_of};
 use crate::previews::{Cluster, Mirror, MirrorKey, Release};
@@ -13,7 +14,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tread_kube::api::conditions::reason;
 use tread_kube::api::openshift::MACHINE_CONFIGURATION;
-use tread_kube::api::{ClusterVersion, DisruptionPlan, MachineConfig, MachineConfigPool};
+use tread_kube::api::{
+    ClusterVersion, DisruptionPlan, MachineConfig, MachineConfigPool, NodeUpdate,
+};
 use tread_kube::metrics::Metrics;
 use tread_kube::watching::fold::{Fold, Folded};
 use tread_kube::watching::left_out;
@@ -26,6 +29,9 @@ pub(super) enum Input {
     MachineConfiguration(All<String, Object>),
     ClusterVersion(All<String, Object>),
     Node(Event<PartialObjectMeta<core::Node>>),
+    /// The same where tread rolls out, and a node joins by what its taints say.
+    WholeNode(Box<Event<core::Node>>),
+    Update(Box<Event<NodeUpdate>>),
     Config(Event<PartialObjectMeta<MachineConfig>>),
     Mirror(&'static str, Event<DynamicObject>),
     Plan(Box<Event<DisruptionPlan>>),
@@ -43,6 +49,8 @@ pub(super) struct State {
     machine_configuration: Option<Option<Object>>,
     cluster_version: Option<All<String, Object>>,
     nodes: Fold<String>,
+    /// Where tread rolls out, what nodes have, by their NodeUpdates.
+    updates: Option<Updates>,
     configs: Fold<String>,
     mirrors: BTreeMap<&'static str, Fold<String>>,
     plan_names: Fold<String>,
@@ -71,13 +79,14 @@ impl Touched {
 }
 
 impl State {
-    pub(super) fn new(metrics: Metrics) -> State {
+    pub(super) fn new(metrics: Metrics, by_tread: bool) -> State {
         State {
             plans: BTreeMap::new(),
             pools: None,
             machine_configuration: None,
             cluster_version: None,
             nodes: Fold::default(),
+            updates: by_tread.then(Updates::default),
             configs: Fold::default(),
             mirrors: BTreeMap::new(),
             plan_names: Fold::default(),
@@ -92,6 +101,7 @@ impl State {
             && self.machine_configuration.is_some()
             && self.cluster_version.is_some()
             && self.mirrors.len() == MIRROR_KINDS
+            && self.updates.as_ref().is_none_or(Updates::is_synced)
             && own.into_iter().chain(self.mirrors.values()).all(Fold::is_synced)
     }
 
@@ -101,7 +111,9 @@ impl State {
             Input::Pools(now) => self.pools(now, cluster),
             Input::MachineConfiguration(now) => self.machine_configuration(&now, cluster),
             Input::ClusterVersion(now) => self.cluster_version(now, cluster),
-            Input::Node(event) => self.node(event, cluster),
+            Input::Node(event) => self.node(event, |it| Node::of(&mut it.metadata), cluster),
+            Input::WholeNode(event) => self.node(*event, Node::of_whole, cluster),
+            Input::Update(event) => self.update(*event, cluster),
             Input::Config(event) => self.config(event, cluster),
             Input::Mirror(kind, event) => self.mirror(kind, event, cluster),
             Input::Plan(event) => self.plan(*event, cluster),
@@ -195,16 +207,20 @@ impl State {
         touched
     }
 
-    fn node(
+    fn node<O: kube::ResourceExt>(
         &mut self,
-        event: Event<PartialObjectMeta<core::Node>>,
+        event: Event<O>,
+        read: fn(&mut O) -> Node,
         cluster: &mut Cluster,
     ) -> Touched {
         let Cluster { members, pools, configs, strays, .. } = cluster;
         let mut touched = BTreeSet::new();
         let nodes = match self.nodes.take(event, |it| it.name_any()) {
             Folded::There(name, mut object) => {
-                let node = Node::of(&mut object.metadata);
+                let mut node = read(&mut object);
+                if let Some(updates) = &self.updates {
+                    node.current = updates.current(&name, &node.uid);
+                }
                 touched.extend(Arc::make_mut(members).put(&name, node, pools));
                 vec![name]
             }
@@ -220,6 +236,23 @@ impl State {
                 touched.extend(Arc::make_mut(members).remove(&name));
             }
             touched.extend(strays.look(&name, members, (configs, pools)));
+        }
+        Touched::pools(touched)
+    }
+
+    /// What a node has may have changed.
+    fn update(&mut self, event: Event<NodeUpdate>, cluster: &mut Cluster) -> Touched {
+        let Some(updates) = &mut self.updates else { return Touched::nothing() };
+        let Cluster { members, pools, configs, strays, .. } = cluster;
+        let mut touched = BTreeSet::new();
+        for name in updates.take(event) {
+            let Some(member) = members.get(&name) else { continue };
+            let current = updates.current(&name, &member.node.uid);
+            if member.node.current != current {
+                let node = Node { current, ..member.node.clone() };
+                touched.extend(Arc::make_mut(members).put(&name, node, pools));
+                touched.extend(strays.look(&name, members, (configs, pools)));
+            }
         }
         Touched::pools(touched)
     }

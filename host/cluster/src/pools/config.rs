@@ -4,6 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use std::collections::BTreeMap;
 use tread_kube::api::POOL_KIND;
 use tread_kube::api::words::MACHINE_CONFIG_GROUP;
+use tread_model::rendering::RENDERED_BY;
 
 const GENERATED_BY: &str = "machineconfiguration.openshift.io/generated-by-controller-version";
 
@@ -18,6 +19,8 @@ pub struct ConfigMeta {
     pub labels: BTreeMap<String, String>,
     /// Whether OpenShift's operator made it, of which version.
     pub generated_by: Option<String>,
+    /// Whether tread rendered it.
+    pub by_tread: bool,
     /// The pool that it was rendered for, where it says so.
     pub owner: Option<Owned>,
     /// When it was made, in seconds.
@@ -37,6 +40,7 @@ impl ConfigMeta {
             version: metadata.resource_version.take().unwrap_or_default(),
             labels: metadata.labels.take().unwrap_or_default(),
             generated_by: annotations.get(GENERATED_BY).cloned(),
+            by_tread: annotations.get(RENDERED_BY).is_some_and(|by| by.starts_with("tread ")),
             owner,
             created,
             modified: modified(metadata).max(created),

@@ -2,7 +2,7 @@
 //! node by node, since there are thousands.
 
 use super::node::Node;
-use super::place::{Place, pool_of};
+use super::place::{Place, place_of};
 use super::pool::Pools;
 use super::selector::Selects;
 use std::collections::{BTreeMap, BTreeSet};
@@ -71,8 +71,12 @@ impl Members {
         let place = match before.as_deref() {
             Some(before) if before.node == node => return BTreeSet::new(),
             // Selectors see nothing but labels.
-            Some(before) if before.node.labels == node.labels => before.place.clone(),
-            _ => pool_of(&node.labels, pools),
+            Some(before)
+                if before.node.labels == node.labels && before.node.joins == node.joins =>
+            {
+                before.place.clone()
+            }
+            _ => place_of(&node, pools),
         };
         let is_new = node.created >= self.since - NEW || self.witnessed.remove(&node.uid);
         let now = Member::after(node, place, before.as_deref(), is_new);
@@ -120,7 +124,7 @@ impl Members {
             .iter()
             .filter(|(_, member)| all || changed.iter().any(|it| it.matches(&member.node.labels)));
         let moved: Vec<(String, Place)> = concerned
-            .map(|(name, member)| (name, pool_of(&member.node.labels, pools), &member.place))
+            .map(|(name, member)| (name, place_of(&member.node, pools), &member.place))
             .filter(|(_, now, before)| now != *before)
             .map(|(name, now, _)| (name.clone(), now))
             .collect();

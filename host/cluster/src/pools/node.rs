@@ -1,7 +1,9 @@
 //! What has to be known of a node.
 
 use crate::labels::Labels;
+use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use tread_model::joining::TAINT;
 
 const CURRENT: &str = "machineconfiguration.openshift.io/currentConfig";
 /// What a machine booted with, where the operator writes it (since OpenShift 4.22).
@@ -32,6 +34,8 @@ pub struct Node {
     pub is_degraded: bool,
     /// Whether there is nowhere to move its pods to.
     pub single_replica: bool,
+    /// Whether it registered as joining, and has not joined: known where tread rolls out.
+    pub joins: bool,
 }
 
 impl Node {
@@ -53,7 +57,15 @@ impl Node {
             is_labelled: annotations.contains_key(LABELLED),
             is_degraded: ["Degraded", "Unreconcilable"].contains(&state),
             single_replica: annotations.get(TOPOLOGY).is_some_and(|it| it == "SingleReplica"),
+            joins: false,
         }
+    }
+
+    /// From a whole Node.
+    pub fn of_whole(node: &mut core::Node) -> Node {
+        let taints = node.spec.take().and_then(|spec| spec.taints).unwrap_or_default();
+        let joins = taints.iter().any(|taint| taint.key == TAINT);
+        Node { joins, ..Node::of(&mut node.metadata) }
     }
 }
 
@@ -66,6 +78,26 @@ pub fn is_name(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_node_joins_while_it_has_the_taint_whatever_that_says() {
+        for (taints, joins) in [
+            (json!(null), false),
+            (json!([]), false),
+            (json!([{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]), false),
+            (
+                json!([{"key": "a", "effect": "NoSchedule"}, {"key": TAINT, "effect": "NoExecute"}]),
+                true,
+            ),
+            (json!([{"key": TAINT, "value": "1", "effect": "NoSchedule"}]), true),
+        ] {
+            let node =
+                json!({"metadata": {"annotations": {TAINT: "1"}}, "spec": {"taints": taints}});
+            let mut node = serde_json::from_value(node).unwrap();
+            assert_eq!(Node::of_whole(&mut node).joins, joins, "{taints}");
+        }
+    }
 
     #[test]
     fn what_a_node_says_that_it_has_is_a_name_or_is_not_repeated() {

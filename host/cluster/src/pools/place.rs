@@ -1,5 +1,6 @@
 //! Where a node belongs, exactly by OpenShift's rules: the one function for all who ask.
 
+use super::node::Node;
 use super::pool::{MASTER, Pools, WORKER};
 use super::selector::Selects;
 use crate::labels::Labels;
@@ -20,6 +21,8 @@ pub enum Place {
     Several(Vec<String>),
     /// The selectors of these pools cannot be read: OpenShift places no node at all.
     Unplaced(Vec<String>),
+    /// In no pool, whatever its labels say: it registered as joining, and has not joined.
+    Joining,
 }
 
 impl Place {
@@ -28,7 +31,7 @@ impl Place {
         match self {
             Place::Pool(name) => Some(name),
             Place::MasterBeside(_) => Some(MASTER),
-            Place::Nowhere | Place::Several(_) | Place::Unplaced(_) => None,
+            Place::Nowhere | Place::Several(_) | Place::Unplaced(_) | Place::Joining => None,
         }
     }
 }
@@ -60,6 +63,11 @@ pub fn pool_of(labels: &Labels, pools: &Pools) -> Place {
         ([], false, false) => Place::Nowhere,
         (several, ..) => Place::Several(several.iter().map(|&name| name.to_owned()).collect()),
     }
+}
+
+/// Where a node belongs: one that has not joined yet nowhere, whatever its labels say.
+pub fn place_of(node: &Node, pools: &Pools) -> Place {
+    if node.joins { Place::Joining } else { pool_of(&node.labels, pools) }
 }
 
 /// The pools whose selectors of nodes cannot be read.

@@ -1,13 +1,14 @@
 //! What has to be known of a MachineConfigPool.
 
 use super::config::ConfigMeta;
-use super::selector::{Selects, determined};
+use super::selector::{Selects, determined, gives};
 use crate::labels::Labels;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tread_kube::api::MachineConfigPool;
 use tread_kube::api::machine_config::PoolConfiguration;
+use tread_model::joining::Ambiguous;
 
 /// The pools, by name.
 pub type Pools = BTreeMap<String, Arc<Pool>>;
@@ -31,10 +32,11 @@ pub struct Pool {
     /// The labels that leave no choice by which it selects nodes: what OpenShift's operator
     /// would give a node so that it belongs here.
     pub labels: Labels,
+    /// The labels that a node gets that joins it, or why nobody can say which.
+    pub gives: Option<Result<Labels, Ambiguous>>,
     /// Which MachineConfigs it selects.
     pub configs: Selects,
-    /// The rendered config that its nodes are to get. Where there is one,
-    /// OpenShift's operator rolls it out.
+    /// The rendered config that its nodes are to get.
     pub target: Option<Configuration>,
     /// The one that all updated nodes had when the last rollout ended.
     pub settled: Option<Configuration>,
@@ -68,6 +70,7 @@ impl Pool {
             paused: spec.paused,
             nodes: Selects::of(spec.node_selector.as_ref()),
             labels: determined(spec.node_selector.as_ref()),
+            gives: Some(gives(spec.node_selector.as_ref())),
             configs: Selects::of(spec.machine_config_selector.as_ref()),
             target: spec.configuration.as_ref().and_then(Configuration::of),
             settled: status
@@ -88,6 +91,11 @@ impl Pool {
     /// Whether a MachineConfig is one of those that it is made of.
     pub fn is_made_of(&self, config: &ConfigMeta) -> bool {
         self.configs.matches(&config.labels)
+    }
+
+    /// The labels that a node gets that joins it, or why nobody can say which.
+    pub fn gives(&self) -> Result<Labels, Ambiguous> {
+        self.gives.clone().unwrap_or(Err(Ambiguous::Nothing))
     }
 
     /// What cannot be read in it, and what that means; there may be nothing.

@@ -3,6 +3,7 @@
 use crate::labels::{Labels, is_key, is_value};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::core::{Selector, SelectorExt as _};
+use tread_model::joining::{self, Ambiguous, Requirement};
 
 /// What a pool selects.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -70,6 +71,21 @@ fn check(given: &LabelSelector) -> Result<(), String> {
         values.iter().try_for_each(|text| value(text))?;
     }
     Ok(())
+}
+
+/// The labels that a node gets that joins the pool, or why nobody can say which.
+pub(super) fn gives(given: Option<&LabelSelector>) -> Result<Labels, Ambiguous> {
+    let Some(given) = given else { return Err(Ambiguous::Nothing) };
+    let labels = given.match_labels.iter().flatten();
+    let expressions = given.match_expressions.iter().flatten();
+    joining::determined(
+        labels.map(|(key, value)| (key.as_str(), value.as_str())),
+        expressions.map(|it| Requirement {
+            key: &it.key,
+            operator: &it.operator,
+            values: it.values.as_deref().unwrap_or_default(),
+        }),
+    )
 }
 
 /// The labels that OpenShift's operator makes of a selector for a node that booted into the

@@ -1,7 +1,7 @@
 //! What the cluster says of configs, pools and nodes, at one moment.
 
 use super::side::{Piece, Side};
-use crate::pools::{ConfigMeta, Configs, Members, Pools, Strays};
+use crate::pools::{ConfigMeta, Configs, Members, Pool, Pools, RollsOut, Strays};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,6 +10,8 @@ use std::sync::Arc;
 /// share what is large.
 #[derive(Debug, Clone, Default)]
 pub struct Cluster {
+    /// Whether tread rolls out in this cluster.
+    pub by_tread: bool,
     /// The MachineConfigPools.
     pub pools: Pools,
     /// Their nodes.
@@ -114,6 +116,15 @@ pub(super) fn is_since(written: i64, rendered: i64) -> bool {
 }
 
 impl Cluster {
+    /// Who rolls out what is rendered for a pool.
+    pub fn rolls_out(&self, pool: &Pool) -> RollsOut {
+        match &pool.target {
+            _ if self.by_tread => RollsOut::Tread,
+            Some(_) => RollsOut::Operator,
+            None => RollsOut::Nobody,
+        }
+    }
+
     /// A MachineConfig as it is to be, if there is one of the name.
     pub(super) fn piece(&self, name: &str) -> Option<Piece> {
         if let Some(piece) = self.incoming.get(name) {

@@ -140,6 +140,8 @@ fn one(
         inputs: Some(inputs.to_string()),
         planned_at: Some(Time(now)),
         transitions_left_out: 0,
+        drain_blockers: Vec::new(),
+        drain_blockers_left_out: 0,
         conditions: Vec::new(),
         transitions: Vec::new(),
     };

@@ -5,7 +5,7 @@ use super::body::BodyKey;
 use super::causes::{Part, causes};
 use super::cluster::{Cluster, is_since};
 use super::side::{Generated, Piece, Side};
-use crate::pools::{Configuration, GENERATED_REGISTRIES, Pool, place, sources};
+use crate::pools::{Configuration, GENERATED_REGISTRIES, Pool, RollsOut, place, sources};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tread_kube::api::disruption_plan::{CauseEvent, Nodes, PlanStray};
@@ -56,9 +56,11 @@ pub struct Way {
 /// have. Whether there is a difference is not known before it is compared.
 pub fn work(cluster: &Cluster, name: &str) -> Option<Work> {
     let pool = cluster.pools.get(name)?;
-    match &pool.target {
-        Some(target) => operated(cluster, pool, target),
-        None => unattended(cluster, pool),
+    match (cluster.rolls_out(pool), &pool.target) {
+        (_, Some(target)) => rendered(cluster, pool, target),
+        (RollsOut::Nobody, None) => unattended(cluster, pool),
+        // Nothing reaches a node before it is rendered.
+        (RollsOut::Operator | RollsOut::Tread, None) => None,
     }
 }
 
@@ -83,16 +85,16 @@ pub fn between(cluster: &Cluster, from: &str, pool: &str) -> Option<Work> {
         to_name: target.name.clone(),
         target: None,
         parts: vec![super::causes::whole(pool, CauseEvent::Rollout)],
-        operated: true,
+        operated: cluster.rolls_out(pool) == RollsOut::Operator,
         single_replica: cluster.members.are_single_replica(&pool.name),
         since: from.to_owned(),
         doubt: None,
     })
 }
 
-/// A pool for which OpenShift's operator renders. What it rendered counts, until
+/// A pool for which OpenShift's operator renders, or tread. What was rendered counts, until
 /// somebody changes what it is made of.
-fn operated(cluster: &Cluster, pool: &Arc<Pool>, target: &Configuration) -> Option<Work> {
+fn rendered(cluster: &Cluster, pool: &Arc<Pool>, target: &Configuration) -> Option<Work> {
     let now = sources(pool, &cluster.configs);
     let rendered = cluster.configs.get(&target.name);
     let rendered_at = rendered.map_or(0, |meta| meta.created);
@@ -109,6 +111,7 @@ fn operated(cluster: &Cluster, pool: &Arc<Pool>, target: &Configuration) -> Opti
     let rendered_key = rendered.map(|it| key(&target.name, &it.version));
     let to = match rendered_key {
         Some(key) if !pending => Side::rendered(key),
+        _ if cluster.by_tread => sources_now(cluster, &now),
         key => own(cluster, pool, &now, mirrors, key),
     };
     let known = rendered.map(|meta| Side::rendered(key(&target.name, &meta.version)));
@@ -144,7 +147,7 @@ fn operated(cluster: &Cluster, pool: &Arc<Pool>, target: &Configuration) -> Opti
         to_name: if pending { String::new() } else { target.name.clone() },
         target: known.filter(|_| pending).map(|side| (target.name.clone(), side)),
         parts: causes(cluster, pool, settled, &now),
-        operated: true,
+        operated: cluster.rolls_out(pool) == RollsOut::Operator,
         single_replica: cluster.members.are_single_replica(&pool.name),
         since: settled.name.clone(),
         doubt: untold.then(|| made_of_unknown(&target.name)),
@@ -177,12 +180,10 @@ fn unattended(cluster: &Cluster, pool: &Arc<Pool>) -> Option<Work> {
         from_name: baseline.name.clone(),
         nodes: counted(&nodes),
     };
-    let mut to = Side { configs: pieces(cluster, &now), ..Side::default() };
-    to.mirrors = mirror_pieces(cluster);
     Some(Work {
         pool: Arc::clone(pool),
         ways: vec![way],
-        to,
+        to: sources_now(cluster, &now),
         to_name: String::new(),
         target: None,
         parts,
@@ -191,6 +192,12 @@ fn unattended(cluster: &Cluster, pool: &Arc<Pool>) -> Option<Work> {
         since: baseline.name.clone(),
         doubt: None,
     })
+}
+
+/// What tread renders for its nodes: MachineConfigs, and mirrors over them.
+fn sources_now(cluster: &Cluster, now: &[&str]) -> Side {
+    let mirrors = mirror_pieces(cluster);
+    Side { configs: pieces(cluster, now), mirrors, ..Side::default() }
 }
 
 /// What tread itself renders for a pool of the operator. Mirrors come into it as

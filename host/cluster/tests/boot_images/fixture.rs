@@ -94,7 +94,7 @@ impl Cluster {
         }
         for crd in all {
             let name = format!("crd/{}", crd.metadata.name.clone().unwrap());
-            self.kubectl(&["wait", "--for=condition=Established", "--timeout=120s", &name]);
+            self.kubectl(&["wait", "--for=condition=Established", "--timeout=600s", &name]);
         }
     }
 

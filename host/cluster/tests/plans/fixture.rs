@@ -64,7 +64,7 @@ impl Cluster {
         for crd in [crds::crds(), crds::openshift()].concat() {
             plane.apply(&serde_saphyr::to_string(&crd).unwrap()).unwrap();
             let name = format!("crd/{}", crd.metadata.name.unwrap());
-            let wait = ["wait", "--for=condition=Established", "--timeout=120s", &name];
+            let wait = ["wait", "--for=condition=Established", "--timeout=600s", &name];
             plane.kubectl(&wait).unwrap().success().unwrap();
         }
         Cluster { plane, client, rendered: AtomicU32::new(0) }
@@ -254,7 +254,7 @@ impl Cluster {
                     plans.iter().map(|plan| format!("{} {:?}\n", plan.name_any(), plan.status));
                 lines.collect::<String>()
             };
-            assert!(begun.elapsed() < Duration::from_secs(90), "no plan for {cause}:\n{}", seen());
+            assert!(begun.elapsed() < Duration::from_secs(600), "no plan for {cause}:\n{}", seen());
             sleep(Duration::from_millis(50)).await;
         }
     }
@@ -305,6 +305,7 @@ impl Tread {
             metrics: metrics.clone(),
             events: Events::new(client.clone(), "test", "Plan", &metrics),
             keep,
+            by_tread: false,
         });
         let telling = membership::start(membership::Settings {
             previewer: previewer.clone(),

@@ -72,7 +72,7 @@ async fn machines_that_will_stray_are_told_of_before_one_boots_with_what_they_go
         cluster.plane.apply(&serde_saphyr::to_string(&crd).unwrap()).unwrap();
     }
     let kubectl = |args: &[&str]| cluster.plane.kubectl(args).unwrap().success().unwrap();
-    kubectl(&["wait", "--for=condition=Established", "--timeout=120s", "crd", "--all"]);
+    kubectl(&["wait", "--for=condition=Established", "--timeout=600s", "crd", "--all"]);
     kubectl(&["create", "namespace", MACHINES]);
     let namespace = cluster.plane.namespace("tread").unwrap();
     two_pools(&cluster).await;

@@ -8,6 +8,7 @@
     reason = "tests fail by these"
 )]
 
+mod drains;
 mod failing;
 mod fixture;
 mod foreign;
@@ -329,7 +330,7 @@ async fn a_policy_that_changes_says_which_plans_it_made_gentler() {
         "wait",
         "--for=jsonpath={.reason}=PlanChanged",
         "events",
-        "--timeout=60s",
+        "--timeout=600s",
         "--field-selector",
         &selector,
     ];

@@ -34,7 +34,7 @@ use tread_model::read::{Input, sides};
 use tread_test_bed::{ControlPlane, unique};
 
 /// Nothing here takes so long; it only ends a test that would hang.
-pub const LONG: Duration = Duration::from_secs(240);
+pub const LONG: Duration = Duration::from_secs(600);
 
 /// tread's own namespace.
 pub const OWN: &str = "tread-system";
@@ -65,7 +65,7 @@ pub fn ready(plane: ControlPlane) -> &'static ControlPlane {
     for crd in [crds::crds(), crds::openshift()].concat() {
         plane.apply(&serde_saphyr::to_string(&crd).unwrap()).unwrap();
     }
-    let wait = ["wait", "--for=condition=Established", "--timeout=120s", "crd", "--all"];
+    let wait = ["wait", "--for=condition=Established", "--timeout=600s", "crd", "--all"];
     plane.kubectl(&wait).unwrap().success().unwrap();
     plane.kubectl(&["create", "namespace", OWN]).unwrap().success().unwrap();
     plane

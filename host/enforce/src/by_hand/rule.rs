@@ -34,6 +34,8 @@ pub struct HeldBy {
     pub reason: Option<String>,
     /// When this was looked at.
     pub now: Time,
+    /// The version of the Lease that was looked at.
+    pub version: Option<String>,
 }
 
 /// What somebody gets who asks for a Lease that is to last for so long.
@@ -73,6 +75,7 @@ impl HeldBy {
             free: lease.ends().map(|ends| ends.after(terms.skew)),
             reason: reason.map(|reason| clean(reason)),
             now,
+            version: object.metadata.resource_version.clone(),
         }
     }
 }

@@ -1,80 +1,51 @@
 //! Which PodDisruptionBudgets a pod is under.
 
 use crate::settings::Settings;
+use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use kube::Api;
 use kube::api::ListParams;
+use kube::{Api, ResourceExt as _};
 use std::collections::BTreeMap;
 use tread_kube::asking::{Call, Failed, ask};
+use tread_kube::budgets::{holds, never};
 
-/// The budgets of a namespace.
-pub(super) async fn of_namespace(
-    settings: &Settings,
-    namespace: &str,
-) -> Result<Vec<PodDisruptionBudget>, Failed> {
+/// The budgets of the namespaces that were asked for: each is listed once.
+#[derive(Default)]
+pub(super) struct Budgets {
+    of: BTreeMap<String, Option<Vec<PodDisruptionBudget>>>,
+}
+
+/// A budget that a pod is under.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Held {
+    pub(super) name: String,
+    /// Why it allows no disruption until it or its pods change; nothing if it may at any time.
+    pub(super) never: Option<String>,
+}
+
+impl Budgets {
+    /// Those that hold for a pod; nothing where they cannot be listed.
+    pub(super) async fn of(&mut self, settings: &Settings, pod: &Pod) -> Option<Vec<Held>> {
+        let namespace = pod.namespace().unwrap_or_default();
+        if !self.of.contains_key(&namespace) {
+            let listed = list(settings, &namespace).await.ok();
+            self.of.insert(namespace.clone(), listed);
+        }
+        let budgets = self.of.get(&namespace)?.as_ref()?;
+        Some(holding(budgets, pod.labels()))
+    }
+}
+
+async fn list(settings: &Settings, namespace: &str) -> Result<Vec<PodDisruptionBudget>, Failed> {
     let api: Api<PodDisruptionBudget> = Api::namespaced(settings.client.clone(), namespace);
     let call = Call::new("list", "poddisruptionbudgets").within(namespace);
     Ok(ask(&settings.metrics, call, api.list(&ListParams::default())).await?.items)
 }
 
-/// The names of those that hold for a pod with these labels.
-pub(super) fn holding(
-    budgets: &[PodDisruptionBudget],
-    labels: &BTreeMap<String, String>,
-) -> Vec<String> {
-    let holds = |budget: &&PodDisruptionBudget| {
-        let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());
-        selector.is_some_and(|selector| selects(selector, labels))
+/// Those that hold for a pod with these labels.
+fn holding(budgets: &[PodDisruptionBudget], labels: &BTreeMap<String, String>) -> Vec<Held> {
+    let held = |budget: &PodDisruptionBudget| {
+        Some(Held { name: budget.metadata.name.clone()?, never: never(budget) })
     };
-    let names = budgets.iter().filter(holds).filter_map(|budget| budget.metadata.name.clone());
-    names.collect()
-}
-
-fn selects(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> bool {
-    let equal = selector.match_labels.iter().flatten();
-    let mut expressions = selector.match_expressions.iter().flatten();
-    equal.into_iter().all(|(key, value)| labels.get(key) == Some(value))
-        && expressions.all(|it| {
-            let value = labels.get(&it.key);
-            let among =
-                value.is_some_and(|value| it.values.iter().flatten().any(|one| one == value));
-            match it.operator.as_str() {
-                "In" => among,
-                "NotIn" => !among,
-                "Exists" => value.is_some(),
-                "DoesNotExist" => value.is_none(),
-                _ => false,
-            }
-        })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::{Value, json};
-
-    #[test]
-    fn the_budgets_of_a_pod_are_those_that_select_it() {
-        let budget = |name: &str, selector: Value| -> PodDisruptionBudget {
-            let metadata = json!({"name": name});
-            serde_json::from_value(json!({"metadata": metadata, "spec": {"selector": selector}}))
-                .unwrap()
-        };
-        let expression = |operator: &str, values: &[&str]| json!({"matchExpressions": [{"key": "app", "operator": operator, "values": values}]});
-        let budgets = [
-            budget("labels", json!({"matchLabels": {"app": "web"}})),
-            budget("others", json!({"matchLabels": {"app": "db"}})),
-            budget("in", expression("In", &["web", "db"])),
-            budget("not-in", expression("NotIn", &["web"])),
-            budget("exists", expression("Exists", &[])),
-            budget("not-there", expression("DoesNotExist", &[])),
-            budget("all", json!({})),
-            budget("unknown", expression("Like", &["w*"])),
-        ];
-        let labels = BTreeMap::from([("app".to_owned(), "web".to_owned())]);
-        assert_eq!(holding(&budgets, &labels), ["labels", "in", "exists", "all"]);
-        assert_eq!(holding(&budgets, &BTreeMap::new()), ["not-in", "not-there", "all"]);
-        assert!(holding(&[PodDisruptionBudget::default()], &labels).is_empty());
-    }
+    budgets.iter().filter(|budget| holds(budget, labels)).filter_map(held).collect()
 }

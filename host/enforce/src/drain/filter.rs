@@ -1,7 +1,12 @@
 //! Which pods have to move, by kubectl's filters in kubectl's order.
 
+use super::asked::Asked;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use std::fmt;
+use tread_kube::api::rollout_drain::RefusedPods;
+use tread_kube::dated::time;
+use tread_model::protocol::Time;
 
 /// On what a kubelet runs by itself.
 const MIRROR: &str = "kubernetes.io/config.mirror";
@@ -19,24 +24,76 @@ pub enum Fate {
     LosesStorage,
     /// It is removed, and nobody makes it anew.
     Unmanaged,
+    /// It stays: the Rollout says so.
+    Ignored,
+    /// It was to be gone long ago, and is not waited for.
+    Forgotten,
+    /// It is not evicted: it ends by itself.
+    WaitedFor,
+    /// It keeps the node from being drained.
+    Refused(Refusal),
+}
+
+/// Why a pod keeps its node from being drained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// The Rollout says so of pods that nobody makes anew.
+    Unmanaged,
+    /// And of those whose emptyDir would be lost.
+    LocalStorage,
+    /// What the Rollout says cannot be followed.
+    Unreadable,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Refusal::Unmanaged => {
+                "it declares no controller that would make it anew, and the Rollout refuses such \
+                 pods (drain.refuse): remove it"
+            }
+            Refusal::LocalStorage => {
+                "it has local storage, and the Rollout refuses such pods (drain.refuse): remove it"
+            }
+            Refusal::Unreadable => "what the Rollout says of drains cannot be followed",
+        })
+    }
 }
 
 impl Fate {
     /// Whether the node is drained only once it is gone.
     pub fn moves(self) -> bool {
-        !matches!(self, Fate::OfDaemonSet | Fate::Mirror)
+        !matches!(self, Fate::OfDaemonSet | Fate::Mirror | Fate::Ignored | Fate::Forgotten)
+    }
+
+    /// Whether it is asked to go.
+    pub(super) fn is_evicted(self) -> bool {
+        self.moves() && !matches!(self, Fate::WaitedFor | Fate::Refused(_))
     }
 }
 
 /// What becomes of a pod. `has_daemon_set` says whether the DaemonSet that owns it is there.
-pub fn fate(pod: &Pod, has_daemon_set: bool) -> Fate {
+pub fn fate(pod: &Pod, has_daemon_set: bool, asked: &Asked, now: Time) -> Fate {
     let is_finished = is_finished(pod);
-    let owner = controller(pod);
+    let is_unmanaged = controller(pod).is_none() || daemon_set(pod).is_some();
+    let is_any = |which: &[super::asked::Which]| which.iter().any(|which| which.has(pod));
+    let refuses = |what| asked.refused.contains(&what);
     match () {
-        () if is_mirror(pod) => Fate::Mirror,
+        () if is_forgotten(pod, asked, now) => Fate::Forgotten,
         () if has_daemon_set && daemon_set(pod).is_some() && !is_finished => Fate::OfDaemonSet,
-        () if is_finished => Fate::Moves,
-        () if owner.is_none() || daemon_set(pod).is_some() => Fate::Unmanaged,
+        () if is_mirror(pod) => Fate::Mirror,
+        () if asked.unreadable && pod.metadata.deletion_timestamp.is_none() => {
+            Fate::Refused(Refusal::Unreadable)
+        }
+        () if is_any(&asked.ignored) => Fate::Ignored,
+        // It goes already, or is at its end: nothing is lost by it.
+        () if is_finished || pod.metadata.deletion_timestamp.is_some() => Fate::Moves,
+        () if is_any(&asked.waited_for) => Fate::WaitedFor,
+        () if has_local_storage(pod) && refuses(RefusedPods::LocalStorage) => {
+            Fate::Refused(Refusal::LocalStorage)
+        }
+        () if is_unmanaged && refuses(RefusedPods::Unmanaged) => Fate::Refused(Refusal::Unmanaged),
+        () if is_unmanaged => Fate::Unmanaged,
         () if has_local_storage(pod) => Fate::LosesStorage,
         () => Fate::Moves,
     }
@@ -52,6 +109,13 @@ pub(crate) fn daemon_set(pod: &Pod) -> Option<&str> {
 fn controller(pod: &Pod) -> Option<&OwnerReference> {
     let owners = pod.metadata.owner_references.as_deref().unwrap_or_default();
     owners.iter().find(|owner| owner.controller == Some(true))
+}
+
+/// Whether it was to be gone so long ago that nobody waits for it: with its own time to end, which
+/// its deletion has already.
+fn is_forgotten(pod: &Pod, asked: &Asked, now: Time) -> bool {
+    let due = pod.metadata.deletion_timestamp.as_ref().and_then(|at| time(at.0));
+    asked.forget_after.zip(due).is_some_and(|(after, due)| now.since(due) > after)
 }
 
 fn is_mirror(pod: &Pod) -> bool {
@@ -115,7 +179,85 @@ mod tests {
             ),
             ("the kubelet's", pod(json!([]), "Running", true, false), true, Fate::Mirror),
         ] {
-            assert_eq!(fate(&pod, there), is, "{what}");
+            assert_eq!(fate(&pod, there, &Asked::default(), Time::default()), is, "{what}");
         }
+    }
+
+    #[test]
+    fn pods_stay_or_are_waited_for_as_the_rollout_says() {
+        let settings = json!({
+            "ignore": [{"namespaces": ["probes"]}],
+            "waitFor": [{"pods": {"matchLabels": {"kind": "job"}}}],
+            "refuse": ["Unmanaged", "LocalStorage"],
+            "forgetAfter": "60s",
+        });
+        let asked = Asked::of(Some(&serde_json::from_value(settings).unwrap())).unwrap();
+        let at = |second: i64| k8s_openapi::jiff::Timestamp::from_second(second).unwrap();
+        let pod = |namespace: &str, more: Value| -> Pod {
+            let owners = json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "o",
+                "uid": "u", "controller": true}]);
+            let mut pod = json!({
+                "metadata": {"namespace": namespace, "ownerReferences": owners},
+                "spec": {"containers": []},
+            });
+            for (pointer, value) in more.as_object().unwrap() {
+                let (section, field) = pointer.split_once('.').unwrap();
+                pod[section][field] = value.clone();
+            }
+            serde_json::from_value(pod).unwrap()
+        };
+        let now = tread_kube::dated::time(at(1000)).unwrap();
+        let storage = json!([{"name": "v", "emptyDir": {}}]);
+        let job = json!({"kind": "job"});
+        let refused = Fate::Refused;
+        for (what, pod, is) in [
+            ("as ever", pod("a", json!({})), Fate::Moves),
+            ("ignored", pod("probes", json!({})), Fate::Ignored),
+            ("a job", pod("a", json!({"metadata.labels": job})), Fate::WaitedFor),
+            (
+                "a job that ended",
+                pod("a", json!({"metadata.labels": job, "status.phase": "Succeeded"})),
+                Fate::Moves,
+            ),
+            (
+                "a job of an ignored namespace",
+                pod("probes", json!({"metadata.labels": job})),
+                Fate::Ignored,
+            ),
+            (
+                "nobody's",
+                pod("a", json!({"metadata.ownerReferences": []})),
+                refused(Refusal::Unmanaged),
+            ),
+            (
+                "nobody's, and going",
+                pod(
+                    "a",
+                    json!({"metadata.ownerReferences": [], "metadata.deletionTimestamp": at(990)}),
+                ),
+                Fate::Moves,
+            ),
+            (
+                "with local storage",
+                pod("a", json!({"spec.volumes": storage})),
+                refused(Refusal::LocalStorage),
+            ),
+            (
+                "due for a minute",
+                pod("a", json!({"metadata.deletionTimestamp": at(940)})),
+                Fate::Moves,
+            ),
+            (
+                "due for longer",
+                pod("a", json!({"metadata.deletionTimestamp": at(939)})),
+                Fate::Forgotten,
+            ),
+        ] {
+            assert_eq!(fate(&pod, true, &asked, now), is, "{what}");
+            assert_eq!(is.moves(), !matches!(is, Fate::Ignored | Fate::Forgotten), "{what}");
+        }
+        let unreadable = Asked::unreadable();
+        let all = pod("probes", json!({}));
+        assert_eq!(fate(&all, true, &unreadable, now), refused(Refusal::Unreadable));
     }
 }

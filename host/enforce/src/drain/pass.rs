@@ -1,30 +1,19 @@
 //! One pass of a drain.
 
-use super::evict::{Evicted, evict};
-use super::filter::{Fate, daemon_set, fate};
+use super::asked::Asked;
+use super::budgets::Budgets;
+use super::evict::{Evicted, How, evict, is_budgets, why};
+use super::filter::Fate;
+use super::look::Left;
 use crate::settings::Settings;
 use futures::{StreamExt as _, stream};
-use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::ListParams;
-use kube::{Api, ResourceExt as _};
-use std::collections::BTreeMap;
+use kube::ResourceExt as _;
 use tokio::time::Instant;
-use tread_kube::asking::{Call, CallOutcome, Failed, ask};
+use tread_kube::asking::{Failed, PATIENCE};
 
-/// So many pods are asked for in one answer.
-const PAGE: u32 = 500;
 /// So many evictions are on their way at a time.
 const AT_ONCE: usize = 5;
-/// The priority of `system-cluster-critical`, the lowest of those that go last.
-const CRITICAL: i32 = 2_000_000_000;
-
-/// The pods that have to move before a node is drained.
-#[derive(Debug, Clone, Default)]
-pub struct Left {
-    /// Each with what becomes of it: by namespace and name.
-    pub pods: Vec<(Pod, Fate)>,
-}
 
 /// Why a pod does not move.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,95 +24,104 @@ pub struct Blocked {
     pub by: Evicted,
 }
 
-impl Left {
-    /// Whether the node is drained.
-    pub fn is_none(&self) -> bool {
-        self.pods.is_empty()
-    }
-
-    /// Those to be asked for now: what the cluster needs most goes when nothing else is left.
-    fn next(&self) -> impl Iterator<Item = &Pod> {
-        let is_critical = |pod: &Pod| {
-            let priority = pod.spec.as_ref().and_then(|spec| spec.priority);
-            priority.is_some_and(|priority| priority >= CRITICAL)
-        };
-        let others = self.pods.iter().any(|(pod, _)| !is_critical(pod));
-        let pods = self.pods.iter().map(|(pod, _)| pod);
-        pods.filter(move |pod| !(others && is_critical(pod)))
-            .filter(|pod| pod.metadata.deletion_timestamp.is_none())
+impl Blocked {
+    fn of(pod: &Pod, by: Evicted) -> Blocked {
+        let pod = format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any());
+        Blocked { pod, by }
     }
 }
 
-/// Looks which pods of a node have to move.
-pub(crate) async fn look(settings: &Settings, node: &str) -> Result<Left, Failed> {
-    let mut daemon_sets = BTreeMap::new();
-    let mut left = Left::default();
-    for pod in pods_on(settings, node).await? {
-        let has_daemon_set = match daemon_set(&pod) {
-            Some(name) => {
-                let key = (pod.namespace().unwrap_or_default(), name.to_owned());
-                match daemon_sets.get(&key) {
-                    Some(is_there) => *is_there,
-                    None => {
-                        let is_there = is_there(settings, &key).await?;
-                        daemon_sets.insert(key, is_there);
-                        is_there
-                    }
-                }
-            }
-            None => false,
-        };
-        let fate = fate(&pod, has_daemon_set);
-        if fate.moves() {
-            left.pods.push((pod, fate));
-        }
-    }
-    left.pods.sort_by_key(|(pod, _)| (pod.namespace(), pod.name_any()));
-    Ok(left)
-}
-
-async fn pods_on(settings: &Settings, node: &str) -> Result<Vec<Pod>, Failed> {
-    let api: Api<Pod> = Api::all(settings.client.clone());
-    let mut params = ListParams::default().fields(&format!("spec.nodeName={node}")).limit(PAGE);
-    let mut pods = Vec::new();
-    loop {
-        let call = Call::new("list", "pods");
-        let page = ask(&settings.metrics, call, api.list(&params)).await?;
-        pods.extend(page.items);
-        match page.metadata.continue_.filter(|token| !token.is_empty()) {
-            Some(token) => params = params.continue_token(&token),
-            None => return Ok(pods),
-        }
-    }
-}
-
-async fn is_there(
+/// Asks for the pods to go that were left, until this time at most: by eviction, or, where it
+/// takes too long and the Rollout says so, by deletion. Those are returned that do not go.
+pub(crate) async fn pass(
     settings: &Settings,
-    (namespace, name): &(String, String),
-) -> Result<bool, Failed> {
-    let api: Api<DaemonSet> = Api::namespaced(settings.client.clone(), namespace);
-    let call = Call::new("get", "daemonsets").within(namespace);
-    match ask(&settings.metrics, call, api.get_metadata(name)).await {
-        Ok(_) => Ok(true),
-        Err(failed) if failed.outcome == CallOutcome::Gone => Ok(false),
-        Err(failed) => Err(failed),
-    }
+    left: &Left,
+    asked: &Asked,
+    is_late: bool,
+    until: Instant,
+) -> Vec<Blocked> {
+    let how = if is_late && asked.deletes { How::Delete } else { How::Evict };
+    let next = left.next(how == How::Delete);
+    let mut blocked = refused(settings, next, how, asked, until).await;
+    let deletes = how == How::Delete;
+    blocked.extend(left.pods.iter().filter_map(|(pod, fate)| match fate {
+        Fate::Refused(refusal) => Some(Blocked::of(pod, Evicted::Refused(*refusal))),
+        Fate::WaitedFor if !deletes => Some(Blocked::of(pod, Evicted::WaitedFor)),
+        _ => None,
+    }));
+    blocked.sort_by(|a, b| a.pod.cmp(&b.pod));
+    blocked
 }
 
-/// Asks for the pods to be evicted that were left, until this time at most.
-pub(crate) async fn pass(settings: &Settings, left: &Left, until: Instant) -> Vec<Blocked> {
-    let asked: Vec<_> = left.next().map(|pod| ask_for(settings, pod, until)).collect();
-    let all: Vec<Option<Blocked>> = stream::iter(asked).buffered(AT_ONCE).collect().await;
-    all.into_iter().flatten().collect()
+/// What would keep a node from ever being drained, as it is now: found without evicting a pod.
+pub(crate) async fn blocked_for_good(
+    settings: &Settings,
+    left: &Left,
+    asked: &Asked,
+) -> Vec<Blocked> {
+    let refusals = left.pods.iter().filter_map(|(pod, fate)| match fate {
+        Fate::Refused(refusal) => Some(Blocked::of(pod, Evicted::Refused(*refusal))),
+        _ => None,
+    });
+    let mut blocked: Vec<Blocked> = refusals.collect();
+    // Once it takes too long, no budget counts.
+    if !asked.deletes {
+        let mut budgets = Budgets::default();
+        let mut held = Vec::new();
+        for (pod, fate) in &left.pods {
+            let is_going = pod.metadata.deletion_timestamp.is_some();
+            if fate.is_evicted()
+                && !is_going
+                && budgets.of(settings, pod).await.is_none_or(|it| !it.is_empty())
+            {
+                held.push(pod);
+            }
+        }
+        let until = Instant::now() + PATIENCE;
+        let refused = refused(settings, held, How::DryRun, asked, until).await;
+        blocked.extend(refused.into_iter().filter(|it| it.by.is_for_good()));
+    }
+    blocked.sort_by(|a, b| a.pod.cmp(&b.pod));
+    blocked
+}
+
+/// Asks for these pods to go; those whose eviction was not accepted.
+async fn refused(
+    settings: &Settings,
+    pods: Vec<&Pod>,
+    how: How,
+    asked: &Asked,
+    until: Instant,
+) -> Vec<Blocked> {
+    let asking = pods.into_iter().map(|pod| ask_for(settings, pod, how, asked, until));
+    let asking: Vec<_> = asking.collect();
+    let refused: Vec<Option<(&Pod, Failed)>> =
+        stream::iter(asking).buffered(AT_ONCE).collect().await;
+    // After the answers: what a budget says then is newer than what it was asked.
+    let mut budgets = Budgets::default();
+    let mut blocked = Vec::new();
+    for (pod, failed) in refused.into_iter().flatten() {
+        let by = match is_budgets(&failed) && how != How::Delete {
+            true => why(budgets.of(settings, pod).await, failed),
+            false => Evicted::Failed(failed.why),
+        };
+        blocked.push(Blocked::of(pod, by));
+    }
+    blocked
 }
 
 /// Nothing if it is on its way out, or there is no time left for it.
-async fn ask_for(settings: &Settings, pod: &Pod, until: Instant) -> Option<Blocked> {
-    if Instant::now() >= until {
-        return None;
+async fn ask_for<'p>(
+    settings: &Settings,
+    pod: &'p Pod,
+    how: How,
+    asked: &Asked,
+    until: Instant,
+) -> Option<(&'p Pod, Failed)> {
+    match Instant::now() < until {
+        true => {
+            evict(settings, pod, how, asked.grace, until).await.err().map(|failed| (pod, failed))
+        }
+        false => None,
     }
-    let by = evict(settings, pod, until).await;
-    let name = || format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any());
-    let is_blocked = !matches!(by, Evicted::Accepted | Evicted::Gone);
-    is_blocked.then(|| Blocked { pod: name(), by })
 }

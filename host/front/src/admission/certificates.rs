@@ -6,12 +6,14 @@ mod keep;
 mod lives;
 mod material;
 mod paths;
+mod purpose;
 mod serving;
 mod state;
 
 pub use lives::{CertificateError, Lives};
 pub use material::{Due, Material, due};
 pub use paths::Paths;
+pub use purpose::Purpose;
 
 use crate::http::Check;
 use k8s_openapi::jiff::Timestamp;
@@ -20,6 +22,7 @@ use serving::Serving;
 use state::{State, lock};
 use std::future::Future;
 use std::sync::{Arc, Mutex};
+use tokio::sync::watch;
 use tread_kube::leadership::Leading;
 use tread_kube::metrics::Metrics;
 
@@ -32,6 +35,8 @@ pub struct Settings {
     /// What the server is called by those who ask it: [`service_names`], and
     /// others where it is reached in another way. Names, or addresses.
     pub names: Vec<String>,
+    /// For whom they are.
+    pub purpose: Purpose,
     /// For how long things are good.
     pub lives: Lives,
     /// Who makes them.
@@ -62,6 +67,7 @@ pub struct Certificates {
     paths: Paths,
     tls: Arc<rustls::ServerConfig>,
     state: Arc<Mutex<State>>,
+    authority: watch::Receiver<String>,
 }
 
 impl Certificates {
@@ -75,17 +81,20 @@ impl Certificates {
         let tls = Arc::new(serving::config(provider.clone(), serving.clone())?);
         let state = Arc::new(Mutex::new(State::default()));
         let paths = Paths::default();
+        let (announce, authority) = watch::channel(String::new());
         let certificates = Certificates {
             serving: serving.clone(),
             paths: paths.clone(),
             tls,
             state: state.clone(),
+            authority,
         };
         let keeper = keep::Keeper {
             secrets: Api::namespaced(settings.client.clone(), &settings.namespace),
             configurations: Api::all(settings.client),
             namespace: settings.namespace,
             names: settings.names,
+            purpose: settings.purpose,
             lives: settings.lives,
             leading: settings.leading,
             metrics: settings.metrics,
@@ -93,6 +102,7 @@ impl Certificates {
             serving,
             paths,
             state,
+            announce,
         };
         Ok((certificates, keeper.run(stop)))
     }
@@ -100,6 +110,11 @@ impl Certificates {
     /// For the server. It stays the same when the certificates change.
     pub fn tls(&self) -> Arc<rustls::ServerConfig> {
         self.tls.clone()
+    }
+
+    /// Whom clients are to trust, as PEM; empty as long as there is no certificate.
+    pub fn authority(&self) -> watch::Receiver<String> {
+        self.authority.clone()
     }
 
     /// Where the API server asks. They change like the certificates.

@@ -2,7 +2,8 @@
 
 use super::answer::Refused;
 use super::guard::{Limits, guarded};
-use super::review::{Asked, Reviewer, Sender};
+use super::review::{Asked, Reviewer};
+use super::sender::Sender;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};

@@ -1,6 +1,10 @@
 //! What tread may do, each with its reason. The roles are made of this list, and
 //! so is the test that proves each verb needed.
 
+mod enforcing;
+
+pub use enforcing::{enforcing, enforcing_table};
+
 use crate::names::{NAME, SECRET};
 use tread_kube::api::words::{
     CONFIG_GROUP, GROUP, MACHINE_CONFIG_GROUP, MACHINE_GROUP, OPERATOR_GROUP,
@@ -16,6 +20,8 @@ pub enum Scope {
     Cluster,
     /// In tread's own namespace.
     Own,
+    /// In the namespace of the agents.
+    Agents,
 }
 
 /// Something that tread may do.
@@ -111,6 +117,12 @@ pub fn rules() -> Vec<Grant> {
             "an admin allows policies in a namespace by a label on it",
         ),
         cluster("", "nodes", WATCH, "plans say how many nodes go from which config"),
+        cluster(
+            "policy",
+            "poddisruptionbudgets",
+            &["list"],
+            "a plan that drains names the budgets that would block it; pods are not read for that",
+        ),
         cluster(MACHINE_CONFIG_GROUP, "machineconfigs", READ, "what nodes have and are to get"),
         cluster(
             MACHINE_CONFIG_GROUP,
@@ -277,13 +289,17 @@ pub fn blocking() -> Vec<Grant> {
 
 /// The list as a table, for people.
 pub fn table() -> String {
+    as_table([rules(), blocking()].concat())
+}
+
+fn as_table(grants: Vec<Grant>) -> String {
     let mut table =
         String::from("| where | what | may be | what for |\n| --- | --- | --- | --- |\n");
-    for Grant { scope, group, resource, verbs, names, why } in rules().into_iter().chain(blocking())
-    {
+    for Grant { scope, group, resource, verbs, names, why } in grants {
         let place = match scope {
             Scope::Cluster => "everywhere",
             Scope::Own => "own namespace",
+            Scope::Agents => "agents' namespace",
         };
         let group = if group.is_empty() { String::new() } else { format!(".{group}") };
         let names =
@@ -338,21 +354,20 @@ mod tests {
     #[test]
     fn nothing_is_granted_by_a_wildcard_or_without_a_reason_or_twice() {
         let mut seen = Vec::new();
-        for grant in rules() {
+        for grant in [rules(), enforcing()].concat() {
             assert!(!grant.why.is_empty() && !grant.verbs.is_empty(), "{grant:?}");
             let words = [grant.verbs, grant.names, &[grant.group, grant.resource]].concat();
             assert!(!words.iter().any(|word| word.contains('*')), "{grant:?}");
             assert!(grant.verbs.is_sorted(), "{grant:?}");
             for verb in grant.verbs {
-                let one = (grant.scope, grant.group, grant.resource, *verb);
+                let one = (grant.scope, grant.group, grant.resource, *verb, grant.names);
                 assert!(!seen.contains(&one), "{one:?} is granted twice");
                 seen.push(one);
             }
         }
-        // Nobody's secrets but the own one, and nobody's pods.
-        assert!(
-            rules().iter().all(|grant| grant.scope == Scope::Own || grant.resource != "secrets")
-        );
+        // Nobody's secrets but the own one, and in advise nobody's pods.
+        let of_others = |it: &Grant| it.scope != Scope::Own && it.resource == "secrets";
+        assert!(![rules(), blocking(), enforcing()].concat().iter().any(of_others));
         assert!(rules().iter().all(|grant| !grant.resource.starts_with("pods")));
     }
 }

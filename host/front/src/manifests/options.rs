@@ -6,6 +6,8 @@ pub enum Mode {
     /// It lists, previews, warns and measures, and writes to no node, pool or config.
     #[default]
     Advise,
+    /// It brings nodes to the configs of their pools, with an agent on each.
+    Enforce,
 }
 
 impl Mode {
@@ -13,6 +15,7 @@ impl Mode {
     pub fn name(self) -> &'static str {
         match self {
             Mode::Advise => "advise",
+            Mode::Enforce => "enforce",
         }
     }
 }
@@ -39,4 +42,93 @@ pub struct Options {
     /// Where it runs outside of the cluster, as `https://HOST:PORT`: then only
     /// definitions, rights and the webhook are installed.
     pub outside: Option<String>,
+    /// In the mode enforce: where machines that boot ask, as they reach it from outside of the
+    /// cluster.
+    pub ignition: Option<Ignition>,
+    /// What agents get of their hosts.
+    pub host: OfHost,
+}
+
+/// Where machines ask that boot for the first time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ignition {
+    /// A name or an address.
+    pub host: String,
+    /// The port. One of those that Kubernetes gives to nodes is one of each node.
+    pub port: u16,
+}
+
+impl Ignition {
+    /// Reads `HOST:PORT`; an address of IPv6 stands in brackets.
+    pub fn read(text: &str) -> Option<Ignition> {
+        let (host, port) = text.rsplit_once(':')?;
+        let port = port.parse().ok().filter(|port| *port > 0)?;
+        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+        let is_good = match bare {
+            Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
+            None => {
+                let fine =
+                    |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-.".contains(&b);
+                !host.is_empty() && host.len() <= 253 && host.bytes().all(fine)
+            }
+        };
+        is_good.then(|| Ignition { host: bare.unwrap_or(host).to_owned(), port })
+    }
+
+    /// Whether the port is one of each node.
+    pub fn is_of_nodes(&self) -> bool {
+        (30_000..=32_767).contains(&self.port)
+    }
+}
+
+impl std::fmt::Display for Ignition {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.host.contains(':') {
+            true => write!(f, "[{}]:{}", self.host, self.port),
+            false => write!(f, "{}:{}", self.host, self.port),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_has_a_host_and_a_port() {
+        for (text, of_nodes) in [
+            ("ignition.example:22623", false),
+            ("192.0.2.1:30623", true),
+            ("[2001:db8::1]:22623", false),
+        ] {
+            let read = Ignition::read(text).unwrap();
+            assert_eq!((read.to_string().as_str(), read.is_of_nodes()), (text, of_nodes));
+        }
+        for bad in [
+            "",
+            "a",
+            "a:",
+            ":1",
+            "a:0",
+            "a:70000",
+            "2001:db8::1:1",
+            "https://a:1",
+            "a/b:1",
+            "[a]:1",
+        ] {
+            assert_eq!(Ignition::read(bad), None, "{bad}");
+        }
+    }
+}
+
+/// What an agent gets of its host.
+#[derive(Debug, Clone, Default)]
+pub struct OfHost {
+    /// Paths of the host, which it sees under the same ones, and what Kubernetes calls
+    /// each: `Socket`, `DirectoryOrCreate`.
+    pub mounts: Vec<(&'static str, &'static str)>,
+    /// Its user.
+    pub user: u32,
+    /// What that one may do besides.
+    pub capabilities: Vec<&'static str>,
 }

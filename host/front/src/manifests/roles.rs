@@ -1,9 +1,9 @@
 //! The roles, made of what is granted.
 
-use super::grants::{Grant, NAMESPACE, READ, Scope, blocking, rules};
-use super::options::Options;
+use super::grants::{Grant, NAMESPACE, READ, Scope, blocking, enforcing, rules};
+use super::options::{Mode, Options};
 use super::words::named;
-use crate::names::{NAME, of_installation, view_name};
+use crate::names::{NAME, agents_namespace, of_installation, view_name};
 use k8s_openapi::api::rbac::v1::{
     ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject,
 };
@@ -43,11 +43,16 @@ fn service_account(namespace: &str) -> Vec<Subject> {
     }]
 }
 
+/// All that is granted.
+fn granted(options: &Options) -> Vec<Grant> {
+    let blocking = if options.block_upgrades { blocking() } else { Vec::new() };
+    let enforcing = if options.mode == Mode::Enforce { enforcing() } else { Vec::new() };
+    [rules(), blocking, enforcing].concat()
+}
+
 pub(super) fn cluster_role(options: &Options) -> ClusterRole {
     let namespace = options.namespace.as_str();
-    let more = if options.block_upgrades { blocking() } else { Vec::new() };
-    let all = rules().into_iter().chain(more).collect();
-    let rules = Some(policy_rules(all, Scope::Cluster, namespace));
+    let rules = Some(policy_rules(granted(options), Scope::Cluster, namespace));
     let metadata = named(&of_installation(namespace), None);
     ClusterRole { metadata, rules, aggregation_rule: None }
 }
@@ -60,16 +65,31 @@ pub(super) fn cluster_role_binding(namespace: &str) -> ClusterRoleBinding {
     }
 }
 
-pub(super) fn role(namespace: &str) -> Role {
-    Role {
-        metadata: named(NAME, Some(namespace)),
-        rules: Some(policy_rules(rules(), Scope::Own, namespace)),
-    }
+/// In its own namespace.
+pub(super) fn role(options: &Options) -> Role {
+    role_in(options, Scope::Own, &options.namespace)
 }
 
 pub(super) fn role_binding(namespace: &str) -> RoleBinding {
+    role_binding_in(namespace, namespace)
+}
+
+/// The service's, in the namespace of its agents.
+pub(super) fn among_agents(options: &Options) -> (Role, RoleBinding) {
+    let agents = agents_namespace(&options.namespace);
+    (role_in(options, Scope::Agents, &agents), role_binding_in(&agents, &options.namespace))
+}
+
+fn role_in(options: &Options, scope: Scope, place: &str) -> Role {
+    Role {
+        metadata: named(NAME, Some(place)),
+        rules: Some(policy_rules(granted(options), scope, &options.namespace)),
+    }
+}
+
+fn role_binding_in(place: &str, namespace: &str) -> RoleBinding {
     RoleBinding {
-        metadata: named(NAME, Some(namespace)),
+        metadata: named(NAME, Some(place)),
         role_ref: reference("Role", NAME),
         subjects: Some(service_account(namespace)),
     }
@@ -77,17 +97,20 @@ pub(super) fn role_binding(namespace: &str) -> RoleBinding {
 
 /// For people: whoever has the role `view` of the whole cluster may read plans
 /// and policies, by kubectl and by HTTP.
-pub(super) fn view(namespace: &str) -> ClusterRole {
+pub(super) fn view(options: &Options) -> ClusterRole {
+    let namespace = options.namespace.as_str();
     let mut metadata = named(&view_name(namespace), None);
     let labels = metadata.labels.get_or_insert_default();
     for role in ["view", "cluster-reader"] {
         labels.insert(format!("rbac.authorization.k8s.io/aggregate-to-{role}"), "true".to_owned());
     }
+    let mut resources = vec!["bootimages", "disruptionplans", "disruptionpolicies"];
+    if options.mode == Mode::Enforce {
+        resources.extend(["nodeupdates", "rollouts"]);
+    }
     let rule = PolicyRule {
         api_groups: Some(vec![GROUP.to_owned()]),
-        resources: Some(
-            ["bootimages", "disruptionplans", "disruptionpolicies"].map(str::to_owned).to_vec(),
-        ),
+        resources: Some(resources.into_iter().map(str::to_owned).collect()),
         verbs: READ.iter().map(|&verb| verb.to_owned()).collect(),
         ..PolicyRule::default()
     };

@@ -1,6 +1,6 @@
 //! What all objects share.
 
-use crate::names::NAME;
+use crate::names::{AGENT, NAME};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use std::collections::BTreeMap;
 use tread_kube::api::words::{NAME_LABEL, PART_OF_LABEL};
@@ -12,9 +12,13 @@ pub(super) fn selector() -> BTreeMap<String, String> {
 
 /// What finds everything that was installed.
 pub(super) fn labels() -> BTreeMap<String, String> {
-    let mut labels = selector();
-    labels.insert(PART_OF_LABEL.to_owned(), NAME.to_owned());
-    labels
+    labels_of(NAME)
+}
+
+/// The same of something with another name.
+pub(super) fn labels_of(name: &str) -> BTreeMap<String, String> {
+    let labels = [(NAME_LABEL, name), (PART_OF_LABEL, NAME)];
+    labels.map(|(label, value)| (label.to_owned(), value.to_owned())).into()
 }
 
 /// A name with the labels.
@@ -25,4 +29,9 @@ pub(super) fn named(name: &str, namespace: Option<&str>) -> ObjectMeta {
         labels: Some(labels()),
         ..ObjectMeta::default()
     }
+}
+
+/// The same of what is the agents'.
+pub(super) fn named_for_agents(name: &str, namespace: Option<&str>) -> ObjectMeta {
+    ObjectMeta { labels: Some(labels_of(AGENT)), ..named(name, namespace) }
 }

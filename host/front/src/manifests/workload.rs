@@ -1,9 +1,9 @@
 //! The Deployment, and what belongs to it.
 
 use super::grants::LEASE;
-use super::options::Options;
+use super::options::{Mode, Options};
 use super::words::{labels, named, selector};
-use crate::names::NAME;
+use crate::names::{MACHINES, NAME};
 use k8s_openapi::api::apps::v1::{
     Deployment, DeploymentSpec, DeploymentStrategy, RollingUpdateDeployment,
 };
@@ -28,6 +28,10 @@ use std::collections::BTreeMap;
 pub const HTTP: u16 = 8080;
 /// The port with TLS.
 pub const HTTPS: u16 = 8443;
+/// The port for agents, with TLS.
+pub const AGENTS: u16 = 8444;
+/// The port for machines that boot, with TLS.
+pub const MACHINES_PORT: u16 = crate::http::MACHINES_PORT;
 
 const CACHE: &str = "/var/cache/tread";
 
@@ -72,6 +76,32 @@ pub(super) fn service(options: &Options) -> Service {
     }
 }
 
+/// Where machines ask that are no nodes yet: from outside of the cluster, by whatever answers
+/// there for a Service, or at a port of each node.
+pub(super) fn ignition(options: &Options) -> Option<Service> {
+    let at = options.ignition.as_ref()?;
+    let (kind, port, node_port) = match at.is_of_nodes() {
+        true => ("NodePort", MACHINES_PORT, Some(i32::from(at.port))),
+        false => ("LoadBalancer", at.port, None),
+    };
+    Some(Service {
+        metadata: named(MACHINES, Some(&options.namespace)),
+        spec: Some(ServiceSpec {
+            type_: Some(kind.to_owned()),
+            selector: Some(selector()),
+            ports: Some(vec![ServicePort {
+                name: Some("ignition".to_owned()),
+                port: port.into(),
+                target_port: Some(IntOrString::Int(MACHINES_PORT.into())),
+                node_port,
+                ..ServicePort::default()
+            }]),
+            ..ServiceSpec::default()
+        }),
+        status: None,
+    })
+}
+
 /// One pod at a time is evicted, so that a drain of the nodes leaves one.
 pub(super) fn disruption_budget(options: &Options) -> PodDisruptionBudget {
     PodDisruptionBudget {
@@ -87,10 +117,10 @@ pub(super) fn disruption_budget(options: &Options) -> PodDisruptionBudget {
     }
 }
 
-/// Both ports, and no other: who asks at them is known by token, or is the API
+/// These ports, and no other: who asks at them is known by token, or is the API
 /// server, whose address no selector knows.
 pub(super) fn network_policy(options: &Options) -> NetworkPolicy {
-    let ports = [HTTP, HTTPS].map(|port| NetworkPolicyPort {
+    let ports = ports(options).map(|(_, port)| NetworkPolicyPort {
         port: Some(IntOrString::Int(port.into())),
         protocol: Some("TCP".to_owned()),
         end_port: None,
@@ -101,7 +131,7 @@ pub(super) fn network_policy(options: &Options) -> NetworkPolicy {
             pod_selector: Some(selected()),
             policy_types: Some(vec!["Ingress".to_owned()]),
             ingress: Some(vec![NetworkPolicyIngressRule {
-                ports: Some(ports.to_vec()),
+                ports: Some(ports.collect()),
                 from: None,
             }]),
             egress: None,
@@ -192,7 +222,9 @@ fn container(options: &Options) -> Container {
             ..EnvVarSource::default()
         }),
     };
-    let port = |name: &str, port: u16| ContainerPort {
+    // The node that it runs on is the last of its pool.
+    let of_node = (options.mode == Mode::Enforce).then(|| of_pod("NODE_NAME", "spec.nodeName"));
+    let port = |(name, port): (&str, u16)| ContainerPort {
         name: Some(name.to_owned()),
         container_port: port.into(),
         ..ContainerPort::default()
@@ -206,15 +238,20 @@ fn container(options: &Options) -> Container {
         name: NAME.to_owned(),
         image: Some(options.image.clone()),
         args: Some(args(options)),
-        env: Some(vec![
-            of_pod("POD_NAME", "metadata.name"),
-            of_pod("POD_NAMESPACE", "metadata.namespace"),
-            set("TREAD_LOG", "info"),
-            // A directory within the volume: tread makes it itself, so that only its
-            // own user may enter it.
-            set("TREAD_CACHE_DIR", &format!("{CACHE}/compiled")),
-        ]),
-        ports: Some(vec![port("http", HTTP), port("https", HTTPS)]),
+        env: Some(
+            of_node
+                .into_iter()
+                .chain([
+                    of_pod("POD_NAME", "metadata.name"),
+                    of_pod("POD_NAMESPACE", "metadata.namespace"),
+                    set("TREAD_LOG", "info"),
+                    // A directory within the volume: tread makes it itself, so that only its
+                    // own user may enter it.
+                    set("TREAD_CACHE_DIR", &format!("{CACHE}/compiled")),
+                ])
+                .collect(),
+        ),
+        ports: Some(ports(options).map(port).collect()),
         liveness_probe: Some(probe("/healthz", 6)),
         readiness_probe: Some(probe("/readyz", 3)),
         resources: Some(ResourceRequirements {
@@ -238,6 +275,14 @@ fn container(options: &Options) -> Container {
     }
 }
 
+/// What it listens on.
+fn ports(options: &Options) -> impl Iterator<Item = (&'static str, u16)> {
+    let enforces = options.mode == Mode::Enforce;
+    let agents = enforces.then_some(("agents", AGENTS));
+    let machines = options.ignition.as_ref().map(|_| ("ignition", MACHINES_PORT));
+    [("http", HTTP), ("https", HTTPS)].into_iter().chain(agents).chain(machines)
+}
+
 fn probe(path: &str, failures: i32) -> Probe {
     Probe {
         http_get: Some(HTTPGetAction {
@@ -255,5 +300,7 @@ fn probe(path: &str, failures: i32) -> Probe {
 fn args(options: &Options) -> Vec<String> {
     let block = options.block_upgrades.then_some("--block-upgrades");
     let all = ["serve", "--mode", options.mode.name()].into_iter().chain(block);
-    all.map(str::to_owned).collect()
+    let ignition =
+        options.ignition.iter().flat_map(|at| ["--ignition-address".to_owned(), at.to_string()]);
+    all.map(str::to_owned).chain(ignition).collect()
 }

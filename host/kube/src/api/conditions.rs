@@ -8,7 +8,7 @@ use tread_model::verdict::FailureKind;
 const LONGEST_MESSAGE: usize = 32_768;
 
 /// Each condition that tread writes: on what, its type, and what it says.
-pub const ALL: [(&str, &str, &str); 11] = [
+pub const ALL: [(&str, &str, &str); 12] = [
     (
         "DisruptionPolicy",
         "Loaded",
@@ -55,6 +55,12 @@ pub const ALL: [(&str, &str, &str); 11] = [
         "MachinesJoin",
         "Whether machines of images that are too old or unknown get their nodes in time. False: \
          `MachineStuck`; the message names them with the probable cause",
+    ),
+    (
+        "NodeUpdate",
+        "Updated",
+        "Whether the node has the config that its order names, by its agent's word. True: `Done`. False: `NotAdopted`, \
+         `Waiting`, or the phase of the order",
     ),
     (
         "ClusterOperator",

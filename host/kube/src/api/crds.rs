@@ -7,6 +7,7 @@ use super::machine_config::{MachineConfig, MachineConfigPool};
 use super::mirrors::{ImageContentSourcePolicy, ImageDigestMirrorSet, ImageTagMirrorSet};
 use super::node_update::NodeUpdate;
 use super::openshift::{ClusterVersion, MachineConfiguration};
+use super::rollout::Rollout;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt as _;
 
@@ -22,7 +23,7 @@ pub fn own() -> Vec<CustomResourceDefinition> {
 
 /// tread's own objects where it rolls out.
 pub fn enforcing() -> Vec<CustomResourceDefinition> {
-    vec![NodeUpdate::crd()]
+    vec![NodeUpdate::crd(), Rollout::crd()]
 }
 
 /// OpenShift's objects that tread cannot do without: for clusters that have none.

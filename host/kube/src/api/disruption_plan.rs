@@ -167,12 +167,46 @@ pub struct DisruptionPlanStatus {
     /// How many transitions are left out here; tread serves them over HTTP.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub transitions_left_out: i64,
+    /// PodDisruptionBudgets that keep nodes from being drained until somebody changes them or
+    /// their pods, where a drain is planned: as it was when this was made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub drain_blockers: Vec<DrainBlocker>,
+    /// How many of these are left out.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub drain_blockers_left_out: i64,
     /// Planned: whether it could be; Pending: whether it is still to happen, and
     /// what it waits for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     #[schemars(with = "Vec<ConditionShape>")]
     pub conditions: Vec<Condition>,
+}
+
+/// A budget that keeps nodes from being drained.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DrainBlocker {
+    /// Its namespace and name.
+    pub budget: String,
+    /// Why it allows no disruption.
+    pub why: String,
+    /// Its pods on nodes of the pool, each with its node: the first of them. None where whoever
+    /// made the plan may not list pods.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pods: Vec<BlockedPod>,
+    /// How many more there are, as far as they were counted.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more_pods: i64,
+}
+
+/// A pod that could not be evicted.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BlockedPod {
+    /// Its namespace and name.
+    pub pod: String,
+    /// The node that it is on.
+    pub node: String,
 }
 
 /// The way that some nodes go, from one config to another.

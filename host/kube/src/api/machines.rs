@@ -88,7 +88,7 @@ kinds! {
     POOL: "MachineConfigPool", "machineconfigpools", "machineconfiguration.openshift.io", "v1", false;
 }
 
-/// What a resource of OpenShift makes. They are not watched.
+/// What a resource of OpenShift makes. They are watched where tread rolls out.
 pub const MACHINE: Kind = Kind {
     name: "machines.machine.openshift.io",
     group: MACHINE_SET.group,

@@ -7,9 +7,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// How many ended operations the status lists.
-pub const LISTED: usize = 10;
-
 /// What a node is to become: written by tread's controllers only.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, CustomResource, KubeSchema)]
 #[kube(
@@ -64,6 +61,8 @@ pub struct UpdateOrder {
     /// How much that disrupts it.
     pub disrupts: UpdateDisrupts,
     /// The transitions of the node's Lease under which this was written.
+    // The API server knows no format of unsigned numbers, and warns of it.
+    #[schemars(with = "i64", range(min = 0, max = 4_294_967_295_i64))]
     pub token: u32,
     /// How far it is, for the controllers.
     pub stage: UpdateStage,
@@ -77,6 +76,14 @@ pub struct UpdateOrder {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<TimeShape>")]
     pub hands_on: Option<MicroTime>,
+    /// The operation that left the node unwell, where an admin asked to try again: what stands
+    /// of it on the node is given up for this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retries: Option<String>,
+    /// Since when the node is to be drained: by this its timeout counts, whoever drains it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<TimeShape>")]
+    pub drain_since: Option<MicroTime>,
     /// The plan, as its digest covers it, for whoever carries it out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "free_object")]
@@ -149,10 +156,49 @@ pub struct NodeUpdateStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10))]
     pub ended: Vec<EndedOperation>,
+    /// What has to move before the node is disrupted, or keeps it from being begun: by tread's
+    /// controllers. It is gone once no pod has to move.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drain: Option<DrainOfNode>,
     /// Updated: whether the node has the newest config of its pool.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<ConditionShape>")]
     pub conditions: Vec<Condition>,
+}
+
+/// How far the drain of a node is.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DrainOfNode {
+    /// Who asked for it: the Rollout of a pool.
+    pub asked_by: String,
+    /// What for, and how far it is, in a sentence.
+    pub why: String,
+    /// Since when it is on its way; nothing as long as it is not begun.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<TimeShape>")]
+    pub since: Option<MicroTime>,
+    /// After when it takes longer than its timeout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<TimeShape>")]
+    pub deadline: Option<MicroTime>,
+    /// How many pods have to move.
+    pub pods_left: i32,
+    /// The first of them, those that do not move before all others: 20 at most.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 20))]
+    pub pods: Vec<PodLeft>,
+}
+
+/// A pod that has to move.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PodLeft {
+    /// Its namespace and name.
+    pub pod: String,
+    /// Why it does not move, if it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
 }
 
 /// How far an agent is with an operation.

@@ -18,6 +18,16 @@ pub(super) fn int_or_string(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
+/// A length of time: 30s, 5m, 1h 30m.
+pub(super) fn span(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "string",
+        "minLength": 2,
+        "maxLength": 24,
+        "pattern": "^([0-9]{1,4}h)?( ?[0-9]{1,5}m)?( ?[0-9]{1,6}s)?$",
+    })
+}
+
 macro_rules! shapes {
     ($($(#[$doc:meta])* $name:ident: $schema:tt)*) => {
         $(
@@ -79,6 +89,46 @@ shapes! {
                 },
             },
             "matchLabels": {"type": "object", "additionalProperties": {"type": "string"}},
+        },
+    }
+
+    /// Of a `LabelSelector` whose mistakes the API server refuses.
+    ExactSelectorShape: {
+        "type": "object",
+        "minProperties": 1,
+        "properties": {
+            "matchExpressions": {
+                "type": "array",
+                "maxItems": 16,
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "key": {"type": "string", "description": "The label.", "maxLength": 317},
+                        "operator": {
+                            "type": "string",
+                            "description": "How: In, NotIn, Exists or DoesNotExist.",
+                            "enum": ["In", "NotIn", "Exists", "DoesNotExist"],
+                        },
+                        "values": {
+                            "type": "array",
+                            "description": "For In and NotIn.",
+                            "maxItems": 64,
+                            "items": {"type": "string", "maxLength": 63},
+                        },
+                    },
+                    "required": ["key", "operator"],
+                    "x-kubernetes-validations": [{
+                        "rule": "(self.operator in ['In', 'NotIn']) == (has(self.values) && size(self.values) > 0)",
+                        "message": "In and NotIn need values, Exists and DoesNotExist take none",
+                    }],
+                },
+                "description": "What has to hold of labels.",
+            },
+            "matchLabels": {
+                "type": "object",
+                "description": "Labels that are to be there.",
+                "additionalProperties": {"type": "string"},
+            },
         },
     }
 

@@ -86,3 +86,21 @@ pub struct Turned {
     /// refused, or closed: it was silent, and made way for another one.
     pub how: &'static str,
 }
+
+/// Nodes of a pool that stand alike.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct NodesOf {
+    /// The pool.
+    pub pool: String,
+    /// updated, waiting, held, preparing, updating, needs-boot or failed.
+    pub state: &'static str,
+}
+
+/// Updates of nodes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct UpdatesBy {
+    /// The pool.
+    pub pool: String,
+    /// nothing, softly, drain or reboot.
+    pub disrupts: &'static str,
+}

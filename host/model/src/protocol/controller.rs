@@ -148,7 +148,7 @@ fn not_begun<G: Guards>(seen: &Seen, order: &Order, terms: &Terms) -> Act {
         let unavailable = order.disrupts.drains();
         return take_slot::<G>(seen, Slot { operation: seen.id, unavailable });
     }
-    let is_old = order.config != seen.newest;
+    let is_old = order.config != seen.newest || seen.turns_back;
     if is_old || (held(seen).is_some() && !order.given) {
         let stage = if order.given { Stage::Withdrawn } else { Stage::Closed };
         return write::<G>(seen, Order { stage, ..*order });

@@ -47,6 +47,9 @@ pub enum NotNow {
     /// A newer config is to be had.
     #[error("nothing is written yet, and the pool has a newer config")]
     NewerConfig,
+    /// The window has ended, and nothing was written yet.
+    #[error("its window has ended, and nothing was written yet")]
+    WindowEnded,
     /// Somebody else has the node.
     #[error("somebody else has the node")]
     Held(HeldBy),
@@ -98,6 +101,9 @@ pub fn permit_with<G: Guards>(
     }
     if what == What::Write && order.config != seen.newest {
         return Err(NotNow::NewerConfig);
+    }
+    if what == What::Write && seen.turns_back {
+        return Err(NotNow::WindowEnded);
     }
     if what == What::Boot && order.disrupts != Disrupts::Reboot && G::ESCALATION {
         return Err(NotNow::NotOrdered);

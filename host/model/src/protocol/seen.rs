@@ -57,6 +57,8 @@ pub struct Seen {
     pub wanted: Option<Wanted>,
     /// The newest config of its pool, whether or not it is its turn.
     pub newest: Config,
+    /// Whether an order of which nothing was written yet turns back: the window has ended.
+    pub turns_back: bool,
     /// An id for an operation that begins now: made at random for this question.
     pub id: Operation,
 }

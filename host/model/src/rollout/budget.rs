@@ -35,6 +35,17 @@ impl TryFrom<Text> for MaxUnavailable {
     }
 }
 
+impl std::str::FromStr for MaxUnavailable {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<MaxUnavailable, String> {
+        match text.parse() {
+            Ok(count) => Ok(MaxUnavailable::Number(count)),
+            Err(_) => Text::Percent(text.to_owned()).try_into(),
+        }
+    }
+}
+
 impl MaxUnavailable {
     /// How many of so many nodes: rounded down, and at least one.
     pub fn of(self, nodes: usize) -> usize {

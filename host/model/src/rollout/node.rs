@@ -52,7 +52,7 @@ impl Node {
     }
 
     /// Whether it counts as unavailable, for any reason.
-    pub(super) fn is_down(&self) -> bool {
+    pub fn is_down(&self) -> bool {
         let drains = matches!(self.state, State::UnderWay(disrupts) if disrupts.drains());
         !self.ready || drains || self.state == State::Failed
     }

@@ -122,7 +122,7 @@ const TEXTS: &[&str] =
     &["", "a", "[Unit]\nDescription=\"x\" & <y>\n", "größe 😀", "\u{1}\\", "x=1"];
 const EMPTY: &[&str] = &["{}", "null", r#"{"a":{"b":[],"c":null}}"#];
 
-fn file() -> BoxedStrategy<Json> {
+pub(super) fn file() -> BoxedStrategy<Json> {
     let owner = || object(vec![("name", text(&["", "root", "core"]))], 0);
     let id = object(vec![("id", raw(&["0", "5", "null"]))], 0);
     // What Ignition rejects is read, but not by the fast reader: it is rare.
@@ -206,7 +206,10 @@ pub(super) fn distinct(entries: Vec<Json>, name: &str) -> Vec<Json> {
     kept
 }
 
-fn ignition(files: BoxedStrategy<Json>, units: BoxedStrategy<Json>) -> BoxedStrategy<Json> {
+pub(super) fn ignition(
+    files: BoxedStrategy<Json>,
+    units: BoxedStrategy<Json>,
+) -> BoxedStrategy<Json> {
     let version = object(
         vec![
             ("version", text(&["3.0.0", "3.2.0", "3.5.0"])),
@@ -273,7 +276,7 @@ pub(super) fn machine_config(
 }
 
 /// An old and a new list of entries that have much in common.
-fn lists(entry: BoxedStrategy<Json>, key: &'static str) -> BoxedStrategy<(Json, Json)> {
+pub(super) fn lists(entry: BoxedStrategy<Json>, key: &'static str) -> BoxedStrategy<(Json, Json)> {
     (vec(entry.clone(), 0..8), vec((any::<Index>(), entry), 0..4), any::<bool>())
         .prop_map(move |(old, edits, turn)| {
             let old = distinct(old, key);
@@ -289,27 +292,6 @@ fn lists(entry: BoxedStrategy<Json>, key: &'static str) -> BoxedStrategy<(Json, 
                 new.reverse();
             }
             (Json::List(old), Json::List(distinct(new, key)))
-        })
-        .boxed()
-}
-
-/// Two configs that have much in common; their entries are written alike.
-pub(super) fn pair() -> BoxedStrategy<(String, String)> {
-    (lists(file(), "path"), lists(unit(), "name"), any::<bool>(), any::<u64>())
-        .prop_flat_map(|((old_files, new_files), (old_units, new_units), raw, style)| {
-            // An entry is written once, so that both sides have the same text.
-            let alike = |list: Json| {
-                let Json::List(entries) = list else { panic!("{list:?} is no list") };
-                let entries =
-                    entries.iter().map(|entry| Json::Raw(written(entry, style).trim().to_owned()));
-                Just(Json::List(entries.collect())).boxed()
-            };
-            let side = |files, units, name| {
-                let config = ignition(alike(files), alike(units));
-                let config = if raw { config } else { machine_config(name, config) };
-                config.prop_map(move |json| written(&json, style))
-            };
-            (side(old_files, old_units, &["old"]), side(new_files, new_units, &["new"]))
         })
         .boxed()
 }

@@ -39,6 +39,7 @@ fn seen(disrupts: Disrupts) -> Seen {
         held: None,
         wanted: Some(Wanted { config: NEW, disrupts }),
         newest: NEW,
+        turns_back: false,
         id: Operation(2),
     }
 }
@@ -92,6 +93,20 @@ fn marks_of_others_stop_a_node_before_its_next_step() {
 }
 
 #[test]
+fn when_a_window_ends_what_was_not_begun_turns_back_and_the_rest_finishes() {
+    let terms = Terms::default();
+    let ended = |phase| Seen { turns_back: true, ..under_way(Disrupts::Reboot, phase) };
+    let Act::WriteOrder { order, .. } = next(&ended(Phase::Waiting), &terms) else { panic!() };
+    assert_eq!(order.stage, Stage::Withdrawn);
+    let prepared = ended(Phase::Waiting);
+    let order = prepared.order.map(|it| Order { stage: Stage::Prepare, given: false, ..it });
+    let prepared = Seen { order, report: None, ..prepared };
+    let Act::WriteOrder { order, .. } = next(&prepared, &terms) else { panic!() };
+    assert_eq!(order.stage, Stage::Closed);
+    assert_eq!(next(&ended(Phase::Begun), &terms), Act::Wait(Waits::Agent));
+}
+
+#[test]
 fn a_permit_ends_before_the_lease_with_all_that_it_lets_begin() {
     let terms = Terms::default();
     let allowed = |seen: &Seen, what| {
@@ -108,6 +123,9 @@ fn a_permit_ends_before_the_lease_with_all_that_it_lets_begin() {
     let older = Seen { newest: Config(Digest([2; 32])), ..reboot };
     assert_eq!(allowed(&older, What::Write), Err(NotNow::NewerConfig));
     assert_eq!(allowed(&older, What::Boot), Ok(minutes(18)));
+    let ended = Seen { turns_back: true, newest: NEW, ..older };
+    assert_eq!(allowed(&ended, What::Write), Err(NotNow::WindowEnded));
+    assert_eq!(allowed(&ended, What::Boot), Ok(minutes(18)));
     let soft = under_way(Disrupts::Softly, Phase::NeedsBoot);
     assert_eq!(allowed(&soft, What::Boot), Err(NotNow::NotOrdered));
     assert!(terms.are_possible());

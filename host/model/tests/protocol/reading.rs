@@ -144,6 +144,7 @@ impl World {
             held: None,
             wanted: self.wanted(bounds, node),
             newest: config(self.newest),
+            turns_back: false,
             id: op(self.fresh(at)),
         }
     }

@@ -6,7 +6,6 @@
 mod cases;
 mod collecting;
 #[path = "../generate/mod.rs"]
-#[allow(dead_code, reason = "other tests use the rest of it")]
 mod generate;
 mod laws;
 #[path = "../generate/layered.rs"]

@@ -8,6 +8,7 @@ use crate::tree::{Folder, PathError, Tree};
 use futures::future::LocalBoxFuture;
 use std::cell::Cell;
 use std::io;
+use tread_model::digest::Digest;
 
 /// Where they are.
 pub(super) const FOLDER: &str = "/var/lib/tread/orders";
@@ -21,8 +22,8 @@ const MOST: u64 = 32 << 20;
 /// removed when they have ended.
 pub struct Inbox {
     tree: Tree,
-    /// The order that was taken last, and what its file said.
-    taken: Cell<Option<(String, Vec<u8>)>>,
+    /// The order that was taken last, and the digest of its file.
+    taken: Cell<Option<(String, Digest)>>,
 }
 
 impl Inbox {
@@ -37,7 +38,7 @@ impl Inbox {
     }
 
     /// The first order that is one. What is none is given another name.
-    fn first(folder: &Folder) -> io::Result<Option<(Given, Vec<u8>)>> {
+    fn first(folder: &Folder) -> io::Result<Option<(Given, Digest)>> {
         let mut names = folder.names()?;
         names.sort();
         for name in names.iter().filter(|name| name.ends_with(SUFFIX)) {
@@ -52,7 +53,7 @@ impl Inbox {
             };
             match Given::read(&bytes) {
                 Ok(given) if *name == format!("{}{SUFFIX}", given.id) => {
-                    return Ok(Some((given, bytes)));
+                    return Ok(Some((given, Digest::of(&bytes))));
                 }
                 Ok(given) => refuse(folder, name, &format!("its id is {}", given.id)),
                 Err(error) => refuse(folder, name, &error.to_string()),
@@ -77,8 +78,8 @@ impl Orders for Inbox {
                 // Somebody may have removed the folder, and made another one.
                 let folder = self.folder()?;
                 let mut notices = Notices::of(&[&folder])?;
-                if let Some((given, bytes)) = Inbox::first(&folder)? {
-                    self.taken.set(Some((given.id.clone(), bytes)));
+                if let Some((given, digest)) = Inbox::first(&folder)? {
+                    self.taken.set(Some((given.id.clone(), digest)));
                     return Ok(given);
                 }
                 // That a folder is removed is told once nobody has it open.
@@ -97,7 +98,9 @@ impl Orders for Inbox {
             let (folder, name) = (self.folder()?, format!("{id}{SUFFIX}"));
             let taken = self.taken.take().filter(|(taken, _)| taken == id);
             let is_another = match taken {
-                Some((_, bytes)) => folder.read(&name, MOST)?.is_some_and(|now| now != bytes),
+                Some((_, taken)) => {
+                    folder.read(&name, MOST)?.is_some_and(|now| Digest::of(&now) != taken)
+                }
                 None => false,
             };
             match is_another {

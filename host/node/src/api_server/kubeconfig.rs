@@ -75,23 +75,18 @@ struct Context {
     cluster: String,
 }
 
-/// The API server of this node's kubelet; nothing where there is no kubelet. Where there is a
-/// kubeconfig and none that can be read: why not.
+/// The API server of this node's kubelet; nothing where there is no kubelet. Where the first
+/// kubeconfig that is there cannot be read: why not. The next one may name another API server,
+/// or one that need not prove who it is.
 pub(super) fn of_kubelet(tree: &Tree) -> Result<Option<Own>, String> {
-    let mut unreadable = None;
     for path in KUBECONFIGS {
-        let own = match tree.read_followed(path, MOST) {
-            Ok(None) => continue,
-            Ok(Some(bytes)) => own(tree, path, &bytes)
-                .ok_or_else(|| format!("{path} is no kubeconfig that names an API server")),
-            Err(error) => Err(error.to_string()),
-        };
-        match own {
-            Ok(own) => return Ok(Some(own)),
-            Err(why) => unreadable = unreadable.or(Some(why)),
+        let bytes = tree.read_followed(path, MOST).map_err(|error| error.to_string())?;
+        if let Some(bytes) = bytes {
+            let none = || format!("{path} is no kubeconfig that names an API server");
+            return own(tree, path, &bytes).ok_or_else(none).map(Some);
         }
     }
-    unreadable.map_or(Ok(None), Err)
+    Ok(None)
 }
 
 fn own(tree: &Tree, path: &str, bytes: &[u8]) -> Option<Own> {

@@ -290,3 +290,27 @@ fn what_a_kubeconfig_leaves_empty_or_folds_is_read_as_the_kubelet_reads_it() {
     let folded = of("    certificate-authority-data: |\n      UEVNIG9m\n      IGRhdGE=\n");
     assert_eq!(folded.authority, Authority::Known(b"PEM of data".to_vec()));
 }
+
+#[tokio::test]
+async fn a_kubeconfig_that_cannot_be_read_is_not_passed_over_for_the_next_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let kubernetes = dir.path().join("etc/kubernetes");
+    std::fs::create_dir_all(&kubernetes).unwrap();
+    let speaks = speaker(b"x").await;
+    // Of the next one nobody has to prove anything.
+    let next = format!("clusters:\n- name: a\n  cluster:\n    server: http://{speaks}\n");
+    std::fs::write(kubernetes.join("kubelet.conf"), next).unwrap();
+    let tree = Tree::open(dir.path()).unwrap();
+    assert!(Server::of(&tree, None).unwrap().is_some());
+    for (what, text) in [("empty", ""), ("cut short", "clusters:\n- name"), ("none", "a: b\n")] {
+        std::fs::write(kubernetes.join("kubeconfig"), text).unwrap();
+        let said = Server::of(&tree, None).unwrap_err();
+        assert!(said.contains("/etc/kubernetes/kubeconfig is no kubeconfig"), "{what}: {said}");
+        // Nor does any answer count of the one that was reached before.
+        assert!(Server::at(&tree, &speaks).answers().await.is_err(), "{what}");
+    }
+    std::fs::remove_file(kubernetes.join("kubeconfig")).unwrap();
+    std::fs::create_dir(kubernetes.join("kubeconfig")).unwrap();
+    let said = Server::of(&tree, None).unwrap_err();
+    assert!(said.contains("/etc/kubernetes/kubeconfig"), "{said}");
+}

@@ -3,7 +3,7 @@
 use super::error::NodeError;
 use super::files;
 use super::system::{BUS, blocking};
-use crate::agent::{Agent, Inbox};
+use crate::agent::{Agent, Inbox, Orders, Permits};
 use crate::permits::Alone;
 use crate::program;
 use crate::progress::{Progress, Reporter};
@@ -35,11 +35,24 @@ pub struct AgentArgs {
     program: Option<PathBuf>,
 }
 
-/// Says in the log how far an operation is.
-struct Log;
+/// Whom an agent serves.
+pub struct Served {
+    /// Who gives orders.
+    pub orders: Box<dyn Orders>,
+    /// Who gives permits.
+    pub permits: Box<dyn Permits>,
+    /// Who is told how far an operation is, beside the log.
+    pub reporter: Option<Box<dyn Reporter>>,
+}
 
-impl Reporter for Log {
+/// Says in the log how far an operation is, and tells somebody else.
+struct Told(Option<Box<dyn Reporter>>);
+
+impl Reporter for Told {
     fn report(&self, progress: &Progress) {
+        if let Some(reporter) = &self.0 {
+            reporter.report(progress);
+        }
         let Progress { operation, phase, message, .. } = progress;
         let running = progress.steps.iter().rfind(|step| step.started.is_some());
         let step = running.map(|step| step.step.as_str()).unwrap_or_default();
@@ -63,23 +76,41 @@ impl AgentArgs {
         }
     }
 
-    /// Serves until it is told to end.
+    /// Serves the folder of orders until it is told to end.
     pub fn run(&self) -> Result<ExitCode, NodeError> {
+        self.serve(async |tree| {
+            let orders = Box::new(Inbox::of(tree)?);
+            Ok(Served { orders, permits: Box::new(Alone), reporter: None })
+        })
+    }
+
+    /// Serves somebody until it is told to end.
+    pub fn serve(
+        &self,
+        whom: impl AsyncFnOnce(&Tree) -> Result<Served, NodeError>,
+    ) -> Result<ExitCode, NodeError> {
+        self.serve_whom(whom).map_err(NodeError::or_not_root)
+    }
+
+    fn serve_whom(
+        &self,
+        whom: impl AsyncFnOnce(&Tree) -> Result<Served, NodeError>,
+    ) -> Result<ExitCode, NodeError> {
         let tree = Tree::open(Path::new("/"))?;
         let program = self.program()?;
         let manager = Manager::new(BUS, Limits::default());
-        let orders = Inbox::of(&tree)?;
-        let agent = Agent {
-            tree,
-            manager: &manager,
-            program: &program,
-            orders: &orders,
-            permits: &Alone,
-            reporter: &Log,
-        };
         blocking(async {
             // The first process of a container ends by a signal only if it listens.
             let mut told = signal(SignalKind::terminate())?;
+            let Served { orders, permits, reporter } = whom(&tree).await?;
+            let agent = Agent {
+                tree,
+                manager: &manager,
+                program: &program,
+                orders: &*orders,
+                permits: &*permits,
+                reporter: &Told(reporter),
+            };
             tracing::info!(version = env!("CARGO_PKG_VERSION"), "the agent serves");
             tokio::select! {
                 never = agent.run() => match never {},

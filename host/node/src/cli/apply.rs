@@ -65,7 +65,7 @@ pub struct ApplyArgs {
     #[arg(long, value_name = "SECONDS")]
     proof: Option<u64>,
     #[command(flatten)]
-    root: RootArgs,
+    pub(super) root: RootArgs,
 }
 
 impl ApplyArgs {

@@ -3,12 +3,13 @@
 use super::check::of_the_system;
 use super::error::NodeError;
 use super::follow::by_the_unit;
+use super::give_up::give_up;
 use super::show::Terminal;
 use super::system::{BUS, NOT_WELL, WELL, blocking, this_node, until_told};
 use super::{files, show};
 use crate::applied::Applied;
 use crate::boot_units;
-use crate::change::{Adopt, Order, OrderError, adopt_keeping};
+use crate::change::{Adopt, Order, OrderError};
 use crate::documents::{Documents, digest};
 use crate::host::ThisHost;
 use crate::journal::{Journal, JournalError, Standing, standing_id, stands};
@@ -113,6 +114,21 @@ fn cut_short(tree: &Tree, id: &str, because: &str) -> Result<(), NodeError> {
 fn carried_out(tree: &Tree, given: Given) -> Result<Ended, NodeError> {
     let host = ThisHost::read(tree, true)?;
     let label = |path: &str, kind| host.label(path, kind);
+    let given_up = give_up(tree, &host, &given)?;
+    let ended = carried_out_of(tree, (&host, &label), given);
+    match (ended, given_up) {
+        (Err(error), Some(which)) if !has_to_wait(&error) => {
+            Err(NodeError::Said(format!("{error}; {which}, which stood, was given up before")))
+        }
+        (ended, _) => ended,
+    }
+}
+
+fn carried_out_of(
+    tree: &Tree,
+    (host, label): (&ThisHost, &Label<'_>),
+    given: Given,
+) -> Result<Ended, NodeError> {
     let standing = Journal::open_soon(tree)?.standing()?;
     let goes_on =
         standing.as_ref().filter(|it| it.record.id == given.id || given.order == Does::Resume);
@@ -123,16 +139,21 @@ fn carried_out(tree: &Tree, given: Given) -> Result<Ended, NodeError> {
     let manager = Manager::new(BUS, terms.limits());
     let terminal = Terminal::default();
     let permits = permits(tree, &id, terms.permits);
-    let of_host = (&host, &label as &Label<'_>);
-    let node = this_node(tree, of_host, &manager, (&*permits, terms), &terminal);
-    if goes_on.is_some() {
+    let node = this_node(tree, (host, label), &manager, (&*permits, terms), &terminal);
+    if let Some(standing) = goes_on {
         let ended = until_told(node.go_on())?.map_err(NodeError::from);
         if let Err(error) = &ended
             && !has_to_wait(error)
         {
             cut_short(tree, &id, &error.to_string())?;
         }
-        return ended;
+        // Nothing took effect of an adoption that was killed while it wrote, and nobody has
+        // heard of that: it begins again.
+        let is_adoption = matches!(given.order, Does::Adopt { .. });
+        let has_no_plan = is_adoption && standing.record.order.is_null();
+        if !(has_no_plan && matches!(ended, Ok(Ended::WentBack { .. }))) {
+            return ended;
+        }
     }
     if let Some(ended) = ended_before(tree, &given)? {
         return Ok(ended);
@@ -156,19 +177,17 @@ fn carried_out(tree: &Tree, given: Given) -> Result<Ended, NodeError> {
             watched(&manager, &ended)?;
             Ok(ended)
         }
-        Does::Adopt { config, differs, drained, give_up } => {
-            if give_up {
-                let journal = Journal::open_soon(tree)?;
-                journal.give_up()?;
-            }
+        Does::Adopt { config, differs, drained, give_up: _ } => {
+            Applied::put_aside(tree)?;
             let of_os = match differs {
                 Adopt::Keep => of_the_system(tree, &Wish::of(&config.config()?))?,
                 Adopt::Ask | Adopt::Overwrite => Vec::new(),
             };
             let order = (&*given.id, config, differs);
-            let adoption = adopt_keeping(tree, &host, &label, order, others, &of_os)?;
+            // Nobody knows what runs with which contents where another operation was given up.
+            let boots = given.gives_up.is_some();
             let adopted = async {
-                let ended = node.adopt(adoption, drained).await?;
+                let ended = node.adopt_with(order, &others, &of_os, (drained, boots)).await?;
                 manager.daemon_reload(RELOAD).await?;
                 Ok::<Ended, OperationError>(ended)
             };

@@ -1,5 +1,6 @@
 //! Why a command came to nothing.
 
+use super::elsewhere::named;
 use super::files::FileError;
 use crate::applied::AppliedError;
 use crate::change::OrderError;
@@ -12,6 +13,7 @@ use crate::tree::PathError;
 use crate::watch::ServiceError;
 use std::error::Error;
 use std::io;
+use std::path::{Path, PathBuf};
 use tread_model::plan::PlanFault;
 use tread_model::problem::Problems;
 
@@ -57,6 +59,14 @@ pub enum NodeError {
     /// Whoever runs it may not do it.
     #[error("{0}; tread changes and reads a node as root: run this as root")]
     NotRoot(Box<NodeError>),
+    /// It is about the tree of another system.
+    #[error("{}", named(&error.to_string(), .root))]
+    Elsewhere {
+        /// Why.
+        error: Box<NodeError>,
+        /// The tree.
+        root: PathBuf,
+    },
     /// The system does not answer.
     #[error("{0}")]
     Io(#[from] io::Error),
@@ -75,6 +85,14 @@ impl From<JournalError> for NodeError {
 }
 
 impl NodeError {
+    /// The same, where it is about the tree of another system.
+    pub(super) fn about(self, root: Option<&Path>) -> NodeError {
+        match root {
+            Some(root) => NodeError::Elsewhere { error: Box::new(self), root: root.to_owned() },
+            None => self,
+        }
+    }
+
     /// The same, with what to do about it where only root may do it.
     pub(super) fn or_not_root(self) -> NodeError {
         let mut cause: Option<&(dyn Error + 'static)> = Some(&self);

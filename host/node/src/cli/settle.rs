@@ -25,6 +25,7 @@ Exit codes:
 const RELOAD: Duration = Duration::from_secs(20);
 
 const SETTLED: &str = "it was cut short once its files were written";
+const BACK: &str = "it was cut short on its way back";
 const UNDONE: &str = "it was cut short before anything took effect";
 /// How long names may be mixed: less than the unit may take.
 const MIXED: Duration = Duration::from_secs(90);
@@ -64,16 +65,17 @@ impl RootArgs {
             };
             // What has no plan has no steps that would follow.
             let has_no_plan = standing.as_ref().is_some_and(|it| it.record.order.is_null());
+            let is_over = !self.runs() || has_no_plan;
             let ends = match settled.as_ref().map(|it| it.direction) {
                 Some(Direction::Undone) => Some((Phase::WentBack, UNDONE)),
-                Some(Direction::Forward) if has_no_plan => Some((Phase::Done, SETTLED)),
+                Some(Direction::Forward) if is_over => Some((Phase::Done, SETTLED)),
+                Some(Direction::Back) if is_over => Some((Phase::WentBack, BACK)),
                 _ => None,
             };
             if let (Some(standing), Some((phase, why))) = (&standing, ends) {
                 // On a full disk it cannot be told: that keeps no kubelet from starting.
                 let _ = Progress::ends_here(&tree, &standing.record.id, phase, why);
             }
-            let is_over = !self.runs() || has_no_plan;
             if is_over && settled.is_some() {
                 journal.finish()?;
             }

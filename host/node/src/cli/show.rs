@@ -2,7 +2,7 @@
 
 use super::system::RootArgs;
 use crate::change::Change;
-use crate::journal::{Entry, Record, STATE};
+use crate::journal::{ByHand, Entry, Record, STATE};
 use crate::os::IDS;
 use crate::progress::{Phase, Progress, Reporter, StepState};
 use crate::tree::Seen;
@@ -114,7 +114,9 @@ fn phase(phase: Phase) -> &'static str {
     match phase {
         Phase::Refused => "refused, nothing was touched",
         Phase::Writing => "writing",
-        Phase::Stopped => "stopped; mend it, then: tread node resume",
+        Phase::Stopped => {
+            "stopped; mend it, then: tread node resume, or end it: tread node adopt --config CONFIG --give-up"
+        }
         Phase::Waiting => "waiting for a permit",
         Phase::Staging => "preparing the next boot",
         Phase::Acting => "telling units",
@@ -126,21 +128,23 @@ fn phase(phase: Phase) -> &'static str {
         Phase::Fetched => "fetched, nothing was changed",
         Phase::WentBack => "went back",
         Phase::Degraded => {
-            "degraded; mend it, then: tread node resume, or end it: tread node adopt --give-up"
+            "degraded; mend it, then: tread node resume, or end it: tread node adopt --config CONFIG --give-up"
         }
     }
 }
 
 /// How the node stands.
 pub(super) fn status(
-    has: Option<Digest>,
+    (has, unknown): (Option<Digest>, Option<&str>),
     progress: Option<&Progress>,
     drift: Option<&Report>,
     root: &RootArgs,
 ) -> io::Result<()> {
-    match has {
-        Some(digest) => line(&format!("config: {digest}"))?,
-        None => line("config: not known; tread node adopt --config CONFIG")?,
+    let line = |text: &str| line(&root.named(text));
+    match (has, unknown) {
+        (Some(digest), _) => line(&format!("config: {digest}"))?,
+        (None, Some(why)) => line(&format!("config: not known: {why}"))?,
+        (None, None) => line("config: not known; tread node adopt --config CONFIG")?,
     }
     // Nobody watches the tree of a system that does not run.
     if root.runs() || drift.is_some() {
@@ -196,7 +200,7 @@ pub(super) fn status_json(
     has: Option<Digest>,
     progress: Option<&Progress>,
     drift: Option<&Report>,
-    begins: Option<&str>,
+    (begins, by_hand): (Option<&str>, &[ByHand]),
 ) -> io::Result<()> {
     let status = serde_json::json!({
         "schema": "tread.dev/node-status/v1",
@@ -204,8 +208,14 @@ pub(super) fn status_json(
         "operation": progress,
         "drift": drift,
         "handedOver": begins,
+        "byHand": by_hand.iter().map(told).collect::<Vec<_>>(),
     });
     line(&serde_json::to_string_pretty(&status)?)
+}
+
+fn told(left: &ByHand) -> serde_json::Value {
+    let ByHand { operation, path, why, .. } = left;
+    serde_json::json!({"operation": operation, "path": path, "why": why})
 }
 
 fn unix_now() -> u64 {

@@ -1,5 +1,6 @@
 //! The system that a command is about, and how a command ends.
 
+use super::elsewhere;
 use super::error::NodeError;
 use crate::host::ThisHost;
 use crate::operation::{Node, Patience};
@@ -35,10 +36,14 @@ impl RootArgs {
         self.root.is_none()
     }
 
-    /// How the tree of a system that does not run is settled.
-    pub(super) fn settle_command(&self) -> Option<String> {
-        let root = self.root.as_ref()?;
-        Some(format!("tread node settle --root '{}'", root.display()))
+    /// The tree of another system.
+    pub(super) fn path(&self) -> Option<&Path> {
+        self.root.as_deref()
+    }
+
+    /// A text whose commands are about this system.
+    pub(super) fn named(&self, text: &str) -> String {
+        self.path().map_or_else(|| text.to_owned(), |root| elsewhere::named(text, root))
     }
 
     pub(super) fn tree(&self) -> Result<Tree, NodeError> {

@@ -27,7 +27,7 @@ pub struct WatchArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     apart: u16,
     #[command(flatten)]
-    root: RootArgs,
+    pub(super) root: RootArgs,
 }
 
 impl WatchArgs {

@@ -140,9 +140,11 @@ fn a_config_that_would_change_treads_own_units_is_refused() {
         let all = put(&config).unwrap_err();
         assert!(all[0].contains("tread's own tread-"), "{config}: {all:?}");
     }
-    for config in
-        [file("/etc/tread-settle.service"), unit("my-tread-settle.service", r#""mask": true"#)]
-    {
+    for config in [
+        file("/etc/tread-settle.service"),
+        file("/home/core/.config/systemd/user/tread-watch.service"),
+        unit("my-tread-settle.service", r#""mask": true"#),
+    ] {
         assert!(put(&config).is_ok(), "{config}");
     }
 }

@@ -9,48 +9,60 @@ use super::record::Record;
 use super::stage;
 use crate::tree::{Folder, PathError, Seen, Tree};
 use std::collections::BTreeMap;
+use std::io;
 
 /// What was found on the way.
+#[derive(Default)]
 pub(super) struct Resolved {
     /// Whether any name had to be changed.
     pub(super) changed: bool,
-    /// Those that somebody else changed.
-    pub(super) left: Vec<String>,
+    /// The entries that somebody else changed.
+    pub(super) left: Vec<usize>,
     /// Those that are to be free, and that a mount covers which came since.
-    pub(super) covered: Vec<String>,
-    /// A stage that is not there, where something could be on the same mount that has yet
-    /// to change.
-    pub(super) away: Option<String>,
+    pub(super) covered: Vec<usize>,
+    /// Those that have yet to change, where they could be on the mount of a stage that is
+    /// not there.
+    pub(super) away: Vec<usize>,
+    /// Those that could not be given the state that holds.
+    pub(super) failed: Vec<(Place, JournalError)>,
 }
 
-/// Every name gets its new state; those that somebody else changed are returned.
-pub(super) fn forward(
-    tree: &Tree,
-    record: &Record,
-    were_staged: bool,
-) -> Result<Resolved, JournalError> {
+/// What could not be brought to the state that holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Place {
+    /// An entry.
+    Entry(usize),
+    /// A folder that is to go.
+    Made(String),
+    /// A folder that has what it should, which may not survive a power cut.
+    Unsynced(String),
+}
+
+/// Every name gets its new state. What cannot keeps nothing else from it.
+pub(super) fn forward(tree: &Tree, record: &Record, were_staged: bool) -> Resolved {
     resolve(tree, record, were_staged, |index, entry| {
         let staged = (entry.new != Seen::Absent).then(|| new_name(index));
         (&entry.old, &entry.new, staged)
     })
 }
 
-/// Every name gets its old state; those that somebody else changed are returned.
-pub(super) fn back(
-    tree: &Tree,
-    record: &Record,
-    were_staged: bool,
-) -> Result<Resolved, JournalError> {
-    let resolved = resolve(tree, record, were_staged, |index, entry| {
+/// Every name gets its old state. What cannot keeps nothing else from it.
+pub(super) fn back(tree: &Tree, record: &Record, were_staged: bool) -> Resolved {
+    let mut resolved = resolve(tree, record, were_staged, |index, entry| {
         let staged = (entry.old != Seen::Absent).then(|| old_name(index));
         (&entry.new, &entry.old, staged)
-    })?;
+    });
     for made in record.made.iter().rev() {
-        let Some(folder) = way(tree, &made.folder)? else { continue };
-        let removed = stage::unless_of_others(folder.remove_folder(&made.name));
-        removed.map_err(io_at(&folder.path_of(&made.name)))?;
+        let path = format!("{}/{}", made.folder.trim_end_matches('/'), made.name);
+        let removed = way(tree, &made.folder).map_err(JournalError::from).and_then(|folder| {
+            let removed = folder.map_or(Ok(()), |it| it.remove_folder(&made.name));
+            stage::unless_of_others(removed).map_err(io_at(&path))
+        });
+        if let Err(error) = removed {
+            resolved.failed.push((Place::Made(path), error));
+        }
     }
-    Ok(resolved)
+    resolved
 }
 
 /// A folder, if there is still a way to it.
@@ -61,44 +73,46 @@ fn way(tree: &Tree, path: &str) -> Result<Option<Folder>, PathError> {
     }
 }
 
-/// Gives each entry the state that holds, in place of the one that does not. What fails
-/// for one is told once all others have theirs.
+/// Gives each entry the state that holds, in place of the one that does not.
 fn resolve<'r>(
     tree: &Tree,
     record: &'r Record,
     were_staged: bool,
     states: impl Fn(usize, &'r Entry) -> (&'r Seen, &'r Seen, Option<String>),
-) -> Result<Resolved, JournalError> {
-    let stages = stage::open(tree, record)?;
-    let (mut left, mut covered) = (Vec::new(), Vec::new());
-    let mut away = None;
-    let mut failed = None;
+) -> Resolved {
+    let stages = stage::open(tree, record);
+    let mut resolved = Resolved::default();
     let mut touched: BTreeMap<String, Folder> = BTreeMap::new();
     for (index, entry) in record.entries.iter().enumerate() {
         let (wrong, right, staged) = states(index, entry);
-        let stage = stages.get(entry.stage).and_then(Option::as_ref);
-        let path = record.stages.get(entry.stage).filter(|_| stage.is_none());
-        if let Some(path) = path.filter(|path| were_staged && stage::is_away(tree, path))
+        let stage = stages.get(entry.stage).map_or(&Ok(None), |it| it);
+        let there = stage.as_ref().ok().and_then(Option::as_ref);
+        let path = record.stages.get(entry.stage).filter(|_| there.is_none());
+        if path.is_some_and(|path| were_staged && stage::is_away(tree, path))
             && may_be_away(tree, entry, right)
         {
-            away = away.or(Some(path.clone()));
+            resolved.away.push(index);
             continue;
         }
         match resolve_one(tree, stage, entry, (wrong, right), (index, staged.as_deref())) {
             Ok(Became::Already) => {
                 let is_to_go = *right == Seen::Absent && *wrong == entry.new;
-                if is_to_go && stage.is_some_and(|stage| is_covered(tree, entry, stage)) {
-                    covered.push(entry.path.clone());
+                if is_to_go && there.is_some_and(|stage| is_covered(tree, entry, stage)) {
+                    resolved.covered.push(index);
                 }
             }
             Ok(Became::Now(folder)) => drop(touched.insert(folder.path().to_owned(), folder)),
-            Ok(Became::Left) => left.push(entry.path.clone()),
-            Err(error) => failed = failed.or(Some(error)),
+            Ok(Became::Left) => resolved.left.push(index),
+            Err(error) => resolved.failed.push((Place::Entry(index), error)),
         }
     }
-    touched.values().try_for_each(|folder| folder.sync().map_err(io_at(folder.path())))?;
-    let changed = !touched.is_empty();
-    failed.map_or(Ok(Resolved { changed, left, covered, away }), Err)
+    for (path, folder) in &touched {
+        if let Err(error) = folder.sync().map_err(io_at(path)) {
+            resolved.failed.push((Place::Unsynced(path.clone()), error));
+        }
+    }
+    resolved.changed = !touched.is_empty();
+    resolved
 }
 
 /// Whether the way to an entry, as far as there is one, leads onto another mount than it did:
@@ -133,7 +147,7 @@ enum Became {
 
 fn resolve_one(
     tree: &Tree,
-    stage: Option<&Folder>,
+    stage: &Result<Option<Folder>, PathError>,
     entry: &Entry,
     (wrong, right): (&Seen, &Seen),
     (index, staged): (usize, Option<&str>),
@@ -146,7 +160,14 @@ fn resolve_one(
     if there == *right {
         return Ok(Became::Already);
     }
-    let (true, Some(stage)) = (there == *wrong, stage) else { return Ok(Became::Left) };
+    if there != *wrong {
+        return Ok(Became::Left);
+    }
+    let stage = match stage {
+        Ok(Some(stage)) => stage,
+        Ok(None) => return Ok(Became::Left),
+        Err(error) => return Err(io_at(&entry.path)(io::Error::other(error.to_string()))),
+    };
     let put = match &entry.password_of {
         Some(user) => {
             let is_forward = *right == entry.new;

@@ -35,6 +35,19 @@ pub enum JournalError {
         /// The path.
         path: String,
     },
+    /// The mount of a path takes no new folder.
+    #[error(
+        "{path}: nothing can be written on its mount ({stage}: {error}); correct the config, or mount it so that it can be written"
+    )]
+    NoStage {
+        /// A path on it.
+        path: String,
+        /// What was to be made there.
+        stage: String,
+        /// Why not.
+        #[source]
+        error: io::Error,
+    },
     /// The target is something that is not replaced.
     #[error(
         "{path}: {what} stands there, and tread replaces files and links only; remove it, or correct the config"
@@ -55,7 +68,7 @@ pub enum JournalError {
     },
     /// The record cannot be read, though it was once complete.
     #[error(
-        "{STATE}/{OPERATION}/{RECORD} is damaged ({why}), and names may have changed; nothing was touched: restore the node from outside"
+        "{STATE}/{OPERATION}/{RECORD} is damaged ({why}), and names may have changed; nothing was touched: restore the node from outside, or begin again with what is there: tread node adopt --config CONFIG --give-up"
     )]
     Damaged {
         /// What is wrong with it.
@@ -73,11 +86,23 @@ pub enum JournalError {
     },
     /// What is on a mount cannot be settled, since it is not mounted.
     #[error(
-        "{stage} is not there, and with it what a part of the operation needs; mount what it is on, then: tread node resume. If it is gone for good: tread node adopt --give-up"
+        "{stage} is not there, and with it what a part of the operation needs; mount what it is on, then: tread node resume. If it is gone for good: tread node adopt --config CONFIG --give-up"
     )]
     Away {
         /// Where a part of the operation waits.
         stage: String,
+    },
+    /// Some of it cannot be settled; all else is.
+    #[error(
+        "what was cut short cannot be settled: {error}{}; mend that, then: tread node settle, then tread node resume. If it cannot be mended: tread node adopt --config CONFIG --give-up",
+        and_more(*.more)
+    )]
+    Stuck {
+        /// Why, for the first path.
+        #[source]
+        error: Box<JournalError>,
+        /// How many others there are.
+        more: usize,
     },
     /// It may not be done any more.
     #[error("it may not be done now: the permit ended before it was used")]
@@ -87,6 +112,13 @@ pub enum JournalError {
         "an operation was cut short; it has to be settled first: tread node settle (with --root, if it was in another tree)"
     )]
     Unsettled,
+}
+
+fn and_more(more: usize) -> String {
+    match more {
+        0 => String::new(),
+        more => format!(" (and {more} more)"),
+    }
 }
 
 /// What the system said of a path.

@@ -39,6 +39,12 @@ pub enum Note {
         /// The boot in which that was.
         boot: String,
     },
+    /// Whoever carried a step out was told to end in the middle of it: that says nothing of the
+    /// step, which is begun again.
+    LeftOff {
+        /// Which of the plan's steps.
+        step: usize,
+    },
     /// A step ended.
     Ended {
         /// Which of the plan's steps.

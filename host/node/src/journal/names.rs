@@ -12,6 +12,8 @@ pub(super) const MOST: u64 = 256 << 20;
 
 /// What the name of a stage begins with.
 pub(crate) const STAGE: &str = ".tread-";
+/// What that of one begins with that was kept for an admin.
+const GIVEN_UP: &str = ".given-up-";
 
 /// What stands in a stage, by the index of its entry.
 pub(super) fn new_name(index: usize) -> String {
@@ -42,4 +44,10 @@ pub(super) fn moving_name(index: usize) -> String {
 /// What is put back into a file that changed meanwhile.
 pub(super) fn again_name(index: usize) -> String {
     format!("{index}.again")
+}
+
+/// What a stage is called that holds what an admin has to put back by hand.
+pub(super) fn given_up_name(stage: &str) -> String {
+    let id = stage.strip_prefix(STAGE).unwrap_or(stage);
+    format!("{GIVEN_UP}{id}")
 }

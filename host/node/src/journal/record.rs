@@ -5,6 +5,7 @@ use super::error::{JournalError, io_at};
 use super::names::{LOG, OPERATION, RECORD, STATE};
 use crate::tree::{Folder, Owner};
 use serde::{Deserialize, Serialize};
+use std::io;
 use tread_model::digest::Digest;
 
 /// The version of the journal.
@@ -91,9 +92,18 @@ pub(super) fn sweep(state: &Folder) -> Result<(), JournalError> {
         // The record first: without it nothing else means anything.
         operation.remove(RECORD)?;
         for name in operation.names()? {
-            operation.remove(&name)?;
+            match operation.remove(&name) {
+                Err(error) if error.kind() == io::ErrorKind::IsADirectory => {}
+                removed => removed?,
+            }
         }
-        state.remove_folder(OPERATION)
+        match state.remove_folder(OPERATION) {
+            // Somebody put a folder into it.
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
+                state.put_aside(OPERATION)
+            }
+            removed => removed,
+        }
     };
     swept().map_err(io_at(STATE))
 }

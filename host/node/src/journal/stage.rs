@@ -2,11 +2,11 @@
 
 use super::entry::{Entry, Owned, Prepared};
 use super::error::{JournalError, io_at};
-use super::names::{STAGE, STATE, is_in_a_stage, made_name, new_name, old_name};
+use super::names::{STAGE, STATE, given_up_name, is_in_a_stage, made_name, new_name, old_name};
 use super::password;
 use super::record::Record;
 use crate::tree::{Folder, Kind, PathError, Seen, Tree};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 /// The folder that an entry stands in.
@@ -42,11 +42,17 @@ pub(super) fn make(
     record: &Record,
 ) -> Result<Vec<Folder>, JournalError> {
     let mut stages = BTreeMap::new();
-    let mut make = |index: usize, path: &String| {
-        let missing = || PathError::io(path, std::io::ErrorKind::NotFound.into());
-        let (parent, name) = tree.place(path)?.ok_or_else(missing)?;
-        parent.make_private_folder(name).map_err(io_at(path))?;
-        stages.insert(index, parent.folder(name).map_err(io_at(path))?);
+    let mut make = |index: usize, stage: &String| {
+        let missing = || PathError::io(stage, std::io::ErrorKind::NotFound.into());
+        let (parent, name) = tree.place(stage)?.ok_or_else(missing)?;
+        let failed = |error: io::Error| match for_whom(record, index) {
+            Some(path) if is_elsewhere(stage) => {
+                JournalError::NoStage { path, stage: stage.clone(), error }
+            }
+            _ => io_at(stage)(error),
+        };
+        parent.make_private_folder(name).map_err(failed)?;
+        stages.insert(index, parent.folder(name).map_err(failed)?);
         Ok::<Folder, JournalError>(parent)
     };
     let all = || record.stages.iter().enumerate();
@@ -64,12 +70,26 @@ pub(super) fn make(
     Ok(stages.into_values().collect())
 }
 
+/// A path of the config for which there is a stage.
+fn for_whom(record: &Record, stage: usize) -> Option<String> {
+    record.entries.iter().find(|entry| entry.stage == stage).map(|entry| entry.path.clone())
+}
+
 /// The stages that are there, and are tread's own: where a user owns the folder that a
 /// stage stands in, another one may be in its place.
-pub(super) fn open(tree: &Tree, record: &Record) -> Result<Vec<Option<Folder>>, JournalError> {
+pub(super) fn open(tree: &Tree, record: &Record) -> Vec<Result<Option<Folder>, PathError>> {
     let opened = |path: &String| {
-        let Some((parent, name)) = tree.place(path)? else { return Ok(None) };
-        open_own(&parent, name).map_err(io_at(path))
+        let (parent, name) = match tree.place(path) {
+            Ok(Some(place)) => place,
+            Ok(None) | Err(PathError::NoWay { .. } | PathError::Circle { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let opened = |name: &str| open_own(&parent, name).map_err(|it| PathError::io(path, it));
+        match opened(name)? {
+            // Whoever gave the operation up was killed before that was written down.
+            None => opened(&given_up_name(name)),
+            there => Ok(there),
+        }
     };
     record.stages.iter().map(opened).collect()
 }
@@ -150,19 +170,51 @@ pub(super) fn fill(
     stages.iter().try_for_each(|stage| stage.sync().map_err(io_at(stage.path())))
 }
 
-/// Removes the stages with all that tread put into them. What others put in their place is
-/// theirs, and keeps no operation standing.
-pub(super) fn remove(tree: &Tree, record: &Record) -> Result<(), JournalError> {
-    for path in &record.stages {
-        let Some((parent, name)) = tree.place(path)? else { continue };
-        remove_one(&parent, name).map_err(io_at(path))?;
+/// Removes the stages with all that tread put into them, but for those of these indexes. What
+/// others put in their place is theirs, and what cannot be removed, as where a mount can only be
+/// read by now, stays for root alone: neither keeps an operation standing.
+pub(super) fn remove(tree: &Tree, record: &Record, but: &BTreeSet<usize>) {
+    for (index, path) in record.stages.iter().enumerate() {
+        if but.contains(&index) {
+            continue;
+        }
+        let removed = tree.place(path).and_then(|place| match place {
+            Some((parent, name)) => {
+                remove_one(&parent, name).map_err(|error| PathError::io(path, error))
+            }
+            None => Ok(()),
+        });
+        if let Err(error) = removed {
+            tracing::warn!(%error, "what was staged stays; remove it: rm -r {path}");
+        }
     }
-    Ok(())
 }
 
-/// Removes the stages in tread's own folder that no record names.
-pub(super) fn sweep(state: &Folder) -> Result<(), JournalError> {
-    sweep_beside(state, "").map_err(io_at(STATE))
+/// Keeps these names of a stage for an admin, and nothing else of it: under a name that no next
+/// operation sweeps, if it can be renamed. Returns where it is.
+pub(super) fn keep(tree: &Tree, path: &str, stage: &Folder, names: &BTreeSet<String>) -> String {
+    let Ok(Some((parent, name))) = tree.place(path) else { return path.to_owned() };
+    let kept = given_up_name(name);
+    let there = stage.names().unwrap_or_default();
+    for other in there.iter().filter(|it| is_in_a_stage(it) && !names.contains(*it)) {
+        let _ = remove_from(stage, other);
+    }
+    let _ = stage.sync();
+    match parent.rename(name, &parent, &kept) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => path.to_owned(),
+        _ => {
+            let _ = parent.sync();
+            parent.path_of(&kept)
+        }
+    }
+}
+
+/// Removes the stages in tread's own folder that no record names. One that cannot be removed is
+/// in nobody's way.
+pub(super) fn sweep(state: &Folder) {
+    if let Err(error) = sweep_beside(state, "") {
+        tracing::warn!(%error, "what was staged stays; remove it: rm -r {STATE}/{STAGE}*");
+    }
 }
 
 /// Removes all stages in a folder but one.
@@ -188,12 +240,16 @@ pub(super) fn is_away(tree: &Tree, path: &str) -> bool {
 fn remove_one(parent: &Folder, name: &str) -> io::Result<()> {
     let Some(stage) = open_own(parent, name)? else { return Ok(()) };
     for name in stage.names()?.iter().filter(|name| is_in_a_stage(name)) {
-        match stage.stat(name)?.map(|stat| stat.kind) {
-            Some(Kind::Folder) => unless_of_others(stage.remove_folder(name))?,
-            _ => stage.remove(name)?,
-        }
+        remove_from(&stage, name)?;
     }
     unless_of_others(parent.remove_folder(name))
+}
+
+fn remove_from(stage: &Folder, name: &str) -> io::Result<()> {
+    match stage.stat(name)?.map(|stat| stat.kind) {
+        Some(Kind::Folder) => unless_of_others(stage.remove_folder(name)),
+        _ => stage.remove(name),
+    }
 }
 
 /// Somebody put something into a folder, mounted something there, or put something else in its

@@ -10,7 +10,9 @@ mod away;
 #[path = "../../tests/support/cut.rs"]
 mod cut;
 mod disk;
+mod give_up;
 mod labels;
+mod mounts;
 mod passwords;
 mod power;
 mod syncs;

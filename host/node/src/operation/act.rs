@@ -2,7 +2,7 @@
 
 use super::going::Going;
 use super::node::{ENDED, Node, OperationError};
-use crate::journal::Note;
+use crate::journal::{Journal, Note};
 use crate::permits::Act;
 use crate::progress::StepState;
 use crate::systemd::{Ask, InConfig, Outcome, Problem, UnitFacts, What, cannot, says_reload};
@@ -14,6 +14,9 @@ use tread_model::plan::{Step, VerifiablePlan};
 
 /// For a step that has no deadline of its own.
 const LIMIT: Duration = Duration::from_secs(120);
+
+/// How often a step is begun in one boot: fewer than systemd starts a process anew that died.
+const MOST_BEGINNINGS: usize = 5;
 
 impl Node<'_> {
     /// Whether each step can be carried out, by what systemd and the new config say.
@@ -61,6 +64,50 @@ fn in_config(config: &NodeConfig<'_>, name: &str) -> InConfig {
     }
 }
 
+/// How many processes died in the middle of a step in this boot, since the operation has its
+/// direction: those that were told to end did not.
+fn died(notes: &[Note], index: usize, this_boot: &str) -> usize {
+    let back_at = notes.iter().rposition(|note| matches!(note, Note::Back { .. }));
+    let (mut died, mut is_begun) = (0, false);
+    for note in notes.iter().skip(back_at.unwrap_or_default()) {
+        match note {
+            Note::Begun { step, boot } if *step == index && boot == this_boot => {
+                died += 1;
+                is_begun = true;
+            }
+            Note::LeftOff { step } if *step == index && is_begun => {
+                died -= 1;
+                is_begun = false;
+            }
+            _ => {}
+        }
+    }
+    died
+}
+
+/// That a step is on its way. Whoever drops it before it is over was told to end.
+struct Within<'w> {
+    journal: &'w Journal,
+    step: usize,
+    goes_on: bool,
+}
+
+impl Within<'_> {
+    fn ends(mut self) {
+        self.goes_on = false;
+    }
+}
+
+impl Drop for Within<'_> {
+    fn drop(&mut self) {
+        // A panic is a crash.
+        if self.goes_on && !std::thread::panicking() {
+            // Where there is no room for it, it counts as one.
+            let _ = self.journal.note(&Note::LeftOff { step: self.step });
+        }
+    }
+}
+
 impl Going<'_> {
     /// Carries out the steps that were not yet; why one failed, if one did.
     pub(super) async fn act(&mut self) -> Result<Result<(), String>, OperationError> {
@@ -93,12 +140,18 @@ impl Going<'_> {
                     return Err(OperationError::Forbidden(ENDED.to_owned()));
                 }
             }
-            let boot = self.boot.clone();
-            self.journal.note(&Note::Begun { step: index, boot })?;
+            let begins = self.begins(index)?;
             self.telling.tell(|it| it.begins(index));
-            let (well, message) = match self.step(step).await {
-                Ok(message) => (true, message),
-                Err(problem) => (false, problem.to_string()),
+            let (well, message) = match begins {
+                Ok(within) => {
+                    let done = self.step(step).await;
+                    within.ends();
+                    match done {
+                        Ok(message) => (true, message),
+                        Err(problem) => (false, problem.to_string()),
+                    }
+                }
+                Err(why) => (false, why),
             };
             let note = Note::Ended { step: index, well, message: message.clone() };
             self.journal.note(&note)?;
@@ -112,15 +165,38 @@ impl Going<'_> {
     }
 
     /// Tells each unit of the plan again what is there; why one is not well, if one is not.
-    pub(super) async fn units_again(&self) -> Result<(), Problem> {
+    pub(super) async fn units_again(&self) -> Result<Result<(), String>, OperationError> {
+        // All of them are told again after each death, so that the first stands for all.
+        let within = match self.begins(0)? {
+            Ok(within) => within,
+            Err(why) => return Ok(Err(why)),
+        };
+        let mut told = Ok(());
         for step in &self.kept.plan.steps {
             match self.step(step).await {
                 // It came with the config that is gone.
                 Err(Problem { what: What::Missing, .. }) => {}
-                done => drop(done?),
+                Err(problem) => {
+                    told = Err(problem.to_string());
+                    break;
+                }
+                Ok(_) => {}
             }
         }
-        Ok(())
+        within.ends();
+        Ok(told)
+    }
+
+    /// Notes that a step begins; why it does not, where too many processes died in it already.
+    fn begins(&self, index: usize) -> Result<Result<Within<'_>, String>, OperationError> {
+        let died = died(&self.standing.notes, index, &self.boot);
+        if died >= MOST_BEGINNINGS {
+            return Ok(Err(format!(
+                "whoever carries it out was ended {died} times in the middle of it"
+            )));
+        }
+        self.journal.note(&Note::Begun { step: index, boot: self.boot.clone() })?;
+        Ok(Ok(Within { journal: self.journal, step: index, goes_on: true }))
     }
 
     async fn step(&self, step: &Step) -> Result<String, Problem> {
@@ -142,5 +218,30 @@ impl Going<'_> {
             Outcome::Done { note, .. } => note.unwrap_or_default(),
             Outcome::Skipped { note } => format!("skipped: {note}"),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_who_were_told_to_end_did_not_die_in_a_step() {
+        let begun = |step, boot: &str| Note::Begun { step, boot: boot.to_owned() };
+        let back = || Note::Back { because: String::new(), by_units: true };
+        let left = |step| Note::LeftOff { step };
+        for (notes, expected) in [
+            (vec![], 0),
+            (vec![begun(1, "now"), begun(1, "now")], 2),
+            (vec![begun(1, "now"), left(1), begun(1, "now"), left(1)], 0),
+            (vec![begun(1, "now"), begun(1, "now"), left(1), begun(1, "now")], 2),
+            // Of another step, of another boot, before it was decided to go back, and none at all.
+            (vec![begun(1, "now"), begun(2, "now"), left(2)], 1),
+            (vec![begun(1, "before"), left(1), begun(1, "now")], 1),
+            (vec![begun(1, "now"), begun(1, "now"), back(), begun(1, "now")], 1),
+            (vec![left(1), left(1), begun(1, "now"), left(1), left(1), begun(1, "now")], 1),
+        ] {
+            assert_eq!(died(&notes, 1, "now"), expected, "{notes:?}");
+        }
     }
 }

@@ -182,7 +182,7 @@ impl Going<'_> {
     /// Tells the units of the plan what is there again, and proves that the node is well.
     async fn back_by_units(self, because: String) -> Result<Ended, OperationError> {
         self.telling.phase(Phase::GoingBack, &because);
-        if let Err(why) = self.units_again().await {
+        if let Err(why) = self.units_again().await? {
             return self.boots(&format!("{because}; with the old config: {why}")).await;
         }
         match self.proof().await? {

@@ -49,6 +49,7 @@ impl Node<'_> {
             Some(_) => return Err(JournalError::Unsettled.into()),
             None => false,
         };
+        let mut message = "this config names no OS image".to_owned();
         if !wish.image.is_empty() {
             let os = self.os(id);
             let tool = os.tool_for(&[IMAGE], wish, wish)?;
@@ -57,9 +58,12 @@ impl Node<'_> {
                 // Whoever fetched it before was killed on the way.
                 os.unstage(tool).await?;
             }
-            os.fetch(tool, wish).await?;
+            message = match os.fetch(tool, wish).await? {
+                true => format!("the OS image {} is on the node now", wish.image),
+                false => format!("the OS image {} was on the node already", wish.image),
+            };
         }
-        Telling::new(self, Progress::new(id, to, &[])).phase(Phase::Fetched, "");
+        Telling::new(self, Progress::new(id, to, &[])).phase(Phase::Fetched, &message);
         Ok(())
     }
 

@@ -15,8 +15,6 @@ use tread_model::plan::{Step, VerifiablePlan};
 
 /// What a node is for: where they were well, they have to be well again.
 const SERVICES: [&str; 3] = ["crio.service", "containerd.service", "kubelet.service"];
-/// How long systemd may take to read its units.
-const RELOAD: Duration = Duration::from_secs(60);
 /// How long to wait before the kubelet is asked again.
 const AGAIN: Duration = Duration::from_secs(2);
 
@@ -55,7 +53,7 @@ impl Going<'_> {
             if let Err(why) = self.anchors_are_trusted().await {
                 return Ok(Err(why));
             }
-            if let Err(why) = self.units_are_well().await {
+            if let Err(why) = self.units_are_well(deadline).await {
                 return Ok(Err(why));
             }
         }
@@ -113,10 +111,12 @@ impl Going<'_> {
 
     /// Whether the units that were well before are well after the boot; otherwise why not.
     /// A systemd that does not answer is no proof.
-    async fn units_are_well(&self) -> Result<(), String> {
-        let (manager, limit) = (self.node.manager, self.limit_of_proof());
+    async fn units_are_well(&self, deadline: Instant) -> Result<(), String> {
+        let manager = self.node.manager;
+        let left = || deadline.saturating_duration_since(Instant::now());
         // At boot it may have been too early to tell systemd of names that changed.
-        manager.daemon_reload(limit.min(RELOAD)).await.map_err(|problem| problem.to_string())?;
+        manager.daemon_reload(left()).await.map_err(|problem| problem.to_string())?;
+        let limit = left();
         let proven = self.kept.well.iter().map(async |unit| {
             let needed = SERVICES.contains(&unit.as_str());
             match manager.proves_well(unit, limit).await {

@@ -16,17 +16,17 @@ const MOST: usize = 12;
 impl Os<'_> {
     /// Fetches the image of a config, and stages nothing: what fails leaves the host as it
     /// was. Nothing is done where it is there.
-    pub async fn fetch(&self, tool: Tool, wish: &Wish) -> Result<(), OsError> {
+    pub async fn fetch(&self, tool: Tool, wish: &Wish) -> Result<bool, OsError> {
         let there = self.look(tool).await?;
         let is_there = wish.image.is_empty()
             || there.booted.has_image(&wish.image)
             || there.at_next_boot().has_image(&wish.image);
         if is_there {
-            return Ok(());
+            return Ok(false);
         }
         let limit = self.limits.fetch;
         self.lend_secret()?;
-        match tool {
+        let fetched = match tool {
             Tool::RpmOstree => {
                 self.tell(rpm_ostree::PROGRAM, rpm_ostree::fetch(&wish.image), limit).await
             }
@@ -41,7 +41,8 @@ impl Os<'_> {
                 }
                 fetched
             }
-        }
+        };
+        fetched.map(|()| true)
     }
 
     /// Lets the next boot bring what is due, and nothing else.

@@ -137,3 +137,16 @@ fn a_fifo_in_the_place_of_the_lock_is_not_waited_for() {
     assert!(Command::new("mkfifo").arg(fifo).status().unwrap().success());
     assert!(Lock::take(&Tree::open(bed.path()).unwrap()).is_err());
 }
+
+#[test]
+fn a_clock_that_was_never_set_has_nobody_change_a_password_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("shadow"), "core:*:19001:0:99999:7:::\n").unwrap();
+    let folder = Tree::open(dir.path()).unwrap().folder("/").unwrap().unwrap();
+    let shadow = Shadow::read(&folder, "shadow").unwrap().unwrap();
+    let hash = Hash::new("$6$new").unwrap();
+    let line =
+        |day| String::from_utf8(shadow.with("core", &hash, day).unwrap().bytes().to_vec()).unwrap();
+    assert_eq!(line(0), "core:$6$new::0:99999:7:::\n");
+    assert_eq!(line(1), "core:$6$new:1:0:99999:7:::\n");
+}

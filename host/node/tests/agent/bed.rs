@@ -16,7 +16,7 @@ use tread_node::tree::Tree;
 use tread_test_machine::{Builder, Machine};
 
 /// How long a machine lives whose test takes as long as it may, however busy this one is.
-const LIFETIME: Duration = Duration::from_secs(900);
+const LIFETIME: Duration = Duration::from_secs(3600);
 
 pub(crate) struct Bed {
     pub(crate) machine: Machine,
@@ -202,10 +202,20 @@ impl Bed {
 
     /// Puts an order where the agent looks; returns what it is called.
     pub(crate) fn order(&self, order: Does, terms: Terms) -> String {
+        self.order_that_gives_up(None, order, terms)
+    }
+
+    /// The same; another operation is ended for it.
+    pub(crate) fn order_that_gives_up(
+        &self,
+        gives_up: Option<&str>,
+        order: Does,
+        terms: Terms,
+    ) -> String {
         self.orders.set(self.orders.get() + 1);
         let id = format!("order-{}", self.orders.get());
-        let terms = Terms { well_for: 0, ..terms };
-        let given = Given { terms, ..Given::new(&id, order) };
+        let (terms, gives_up) = (Terms { well_for: 0, ..terms }, gives_up.map(str::to_owned));
+        let given = Given { terms, gives_up, ..Given::new(&id, order) };
         let at = self.machine.root().unwrap().join("var/lib/tread/orders");
         self.machine.wait_for("the folder of orders", || at.is_dir()).unwrap();
         std::fs::write(at.join("next"), serde_json::to_vec(&given).unwrap()).unwrap();

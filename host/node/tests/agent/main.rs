@@ -11,6 +11,7 @@ mod mixed;
 #[path = "../support/program.rs"]
 mod program;
 mod removed;
+mod retried;
 mod seen;
 mod standing;
 mod versions;

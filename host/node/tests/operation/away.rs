@@ -10,7 +10,13 @@ use tread_node::tree::{Syscall, Witness};
 use tread_test_machine::Machine;
 
 /// The process is killed once this name has changed.
-struct KilledAfter(&'static str, AtomicBool);
+pub(crate) struct KilledAfter(&'static str, AtomicBool);
+
+impl KilledAfter {
+    pub(crate) fn of(name: &'static str) -> Arc<KilledAfter> {
+        Arc::new(KilledAfter(name, AtomicBool::default()))
+    }
+}
 
 impl Witness for KilledAfter {
     fn before(&self, _: &Syscall<'_>) -> io::Result<()> {
@@ -48,7 +54,7 @@ fn a_mount_that_is_not_there_at_boot_keeps_no_kubelet_from_starting_and_is_settl
     let file =
         r#"{"path": "/home/core/b", "overwrite": true, "contents": {"source": "data:,two"}},"#;
     let to = config_with("two", file, "");
-    let killed = Arc::new(KilledAfter("/home/core/b", AtomicBool::default()));
+    let killed = KilledAfter::of("/home/core/b");
     bed.carry_out_watched(&to, &[Step::Write], killed).unwrap_err();
     assert_eq!(bed.text("/home/core/b").as_deref(), Some("two"));
     bed.machine.cut_power().unwrap();
@@ -78,7 +84,7 @@ fn a_mount_that_is_not_there_at_boot_keeps_no_kubelet_from_starting_and_is_settl
 fn what_is_settled_at_boot_is_read_by_systemd_once_and_holds_the_boot_up_no_longer() {
     let bed = Bed::with("one", &unit_with("/bin/true"));
     crate::watched::adopted(&bed, &config("one"));
-    let killed = Arc::new(KilledAfter("/etc/a.conf", AtomicBool::default()));
+    let killed = KilledAfter::of("/etc/a.conf");
     bed.carry_out_watched(&config("two"), &[Step::Write], killed).unwrap_err();
     bed.machine.cut_power().unwrap();
     bed.boot();

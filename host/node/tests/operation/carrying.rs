@@ -7,8 +7,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tread_model::plan::Step;
 use tread_node::applied::Applied;
+use tread_node::boot_units;
 use tread_node::change::{Adopt, Order, adopt};
 use tread_node::documents::{Documents, digest};
+use tread_node::journal::{Journal, Note};
 use tread_node::operation::{Ended, Node, OperationError, Patience};
 use tread_node::os::Wish;
 use tread_node::permits::{Act, Permit, Permits};
@@ -124,7 +126,7 @@ impl Bed {
         self.node(witness, |node| runtime().block_on(node.carry_out(&order, true)))
     }
 
-    /// Carries it out until something is so, and then goes away as a process that is killed.
+    /// Carries it out until something is so, and then goes away as a process that is told to end.
     pub(crate) fn until(&self, to: &Documents, steps: &[Step], is_so: impl Fn() -> bool) {
         let order = self.order(to, steps);
         let waiting = async {
@@ -145,6 +147,23 @@ impl Bed {
     /// Says which config it has.
     pub(crate) fn adopt(&self, config: &Documents, what: Adopt) -> Result<Ended, OperationError> {
         self.node(Arc::new(Unwatched), |node| runtime().block_on(adopted(node, config, what)))
+    }
+
+    /// As an admin has it adopted, with tread's own units, as far as the boot, for which there is
+    /// no permit.
+    pub(crate) fn adopt_with_units(
+        &self,
+        config: &Documents,
+        what: Adopt,
+        witness: Arc<dyn Witness>,
+    ) {
+        self.node(witness, |node| {
+            let order = ("adopt-again", config.clone(), what);
+            let units = boot_units::targets();
+            let node = permitted(node, &NoBoot);
+            // It is killed, or may not boot.
+            let _ = runtime().block_on(node.adopt_with(order, &units, &[], (true, false)));
+        });
     }
 
     /// The same, with what differs overwritten, until it goes down for that.
@@ -265,6 +284,18 @@ impl Bed {
 
     pub(crate) fn go_on(&self) -> Result<Ended, OperationError> {
         self.node(Arc::new(Unwatched), |node| runtime().block_on(node.go_on()))
+    }
+
+    /// As [`Bed::go_on`], with somebody who sees each change of the disk.
+    pub(crate) fn go_on_watched(&self, witness: Arc<dyn Witness>) -> Result<Ended, OperationError> {
+        self.node(witness, |node| runtime().block_on(node.go_on()))
+    }
+
+    /// As a node decides that is cut off.
+    pub(crate) fn decide_to_go_back(&self) {
+        let journal = Journal::open(&self.tree(Arc::new(Unwatched))).unwrap();
+        let note = Note::Back { because: "it was cut off".to_owned(), by_units: true };
+        journal.note(&note).unwrap();
     }
 
     /// As [`Bed::go_on`], where nobody answers in the place of systemd.

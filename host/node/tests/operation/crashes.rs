@@ -17,7 +17,7 @@ impl Runs {
 
     /// How long a machine lives that goes through them, however busy this one is.
     pub(crate) fn lifetime(&self) -> Duration {
-        Duration::from_secs(600 + 10 * self.0 as u64)
+        Duration::from_secs(1800 + 60 * self.0 as u64)
     }
 
     /// The moments to be killed in, spread over all that there are. Where there are more runs

@@ -7,6 +7,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod adoption;
 mod anchors;
 mod away;
 mod carrying;
@@ -16,11 +17,13 @@ mod cut;
 mod cut_off;
 mod figures;
 mod full;
+mod given_up;
 mod node;
 mod os;
 mod permits;
 mod power;
 mod presets;
+mod repeated;
 mod seen;
 mod watched;
 

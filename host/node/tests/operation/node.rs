@@ -22,7 +22,7 @@ use tread_test_machine::{Builder, End, Machine};
 pub(crate) const WELL_FOR: Duration = Duration::from_millis(300);
 
 /// How long a machine lives whose test takes as long as it may, however busy this one is.
-const LIFETIME: Duration = Duration::from_secs(900);
+const LIFETIME: Duration = Duration::from_secs(3600);
 
 pub(crate) struct Bed {
     pub(crate) machine: Machine,
@@ -191,6 +191,12 @@ impl Bed {
     pub(crate) fn text(&self, path: &str) -> Option<String> {
         let at = self.machine.root().unwrap().join(path.trim_start_matches('/'));
         std::fs::read_to_string(at).ok()
+    }
+
+    /// The same of a machine that is off.
+    pub(crate) fn progress_at_rest(&self) -> Progress {
+        let tree = Tree::open(&self.machine.disk()).unwrap();
+        Progress::read(&tree).unwrap().unwrap()
     }
 
     pub(crate) fn progress(&self) -> Progress {

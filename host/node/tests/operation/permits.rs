@@ -62,14 +62,19 @@ impl Permits for EndsMeanwhile {
         let permit = match act {
             Act::Boot { .. } => {
                 self.asked.borrow_mut().push(self.go.exists());
-                let permit = Permit::until(since_boot() + Duration::from_secs(1));
+                // However slow it is, it is used with a later one.
+                let first = self.asked.borrow().len() == 1;
+                let lasts = Duration::from_secs(if first { 3 } else { 3600 });
+                let permit = Permit::until(since_boot() + lasts);
                 let go = self.go.clone();
-                std::thread::spawn(move || {
-                    while permit.holds() {
-                        std::thread::sleep(Duration::from_millis(10));
-                    }
-                    let _ = std::fs::write(go, "");
-                });
+                if first {
+                    std::thread::spawn(move || {
+                        while permit.holds() {
+                            std::thread::sleep(Duration::from_millis(10));
+                        }
+                        let _ = std::fs::write(go, "");
+                    });
+                }
                 permit
             }
             Act::Write | Act::Unit { .. } => Permit::FOREVER,

@@ -9,6 +9,8 @@ use tread_node::documents::{Document, Documents};
 use tread_test_machine::Machine;
 
 const FILES: usize = 60;
+/// How long a machine lives, however many cuts there are, and however busy this one is.
+const LIFETIME: Duration = Duration::from_secs(4 * 3600);
 const TREAD: &str = env!("CARGO_BIN_EXE_tread-node");
 
 /// At boot, before anything else of the machine: what all files say, each word once.
@@ -53,6 +55,35 @@ impl Bed {
         said.lines().map(str::to_owned).collect()
     }
 
+    /// Waits until no operation stands.
+    fn is_settled(&self) {
+        let ended = || {
+            let operation = self.0.root().unwrap().join("var/lib/tread/node/operation");
+            operation.symlink_metadata().is_err()
+        };
+        self.0.wait_for("the operation to end", ended).unwrap();
+    }
+
+    /// The same, and nothing of tread's runs any more that could still write.
+    fn is_at_rest(&self) {
+        self.is_settled();
+        let units = ["tread-settle", "tread-resume", "tread-operation", "tread-watch"];
+        let _ = self.0.run(["systemctl", "stop", "tread-watch.service"]);
+        let runs = |unit: &str| {
+            let show = ["systemctl", "show", "-PActiveState", unit];
+            let state = self.0.run_well(show).unwrap();
+            !matches!(state.trim(), "inactive" | "failed")
+        };
+        let rests = || !units.iter().any(|unit| runs(&format!("{unit}.service")));
+        self.0.wait_for("tread to be at rest", rests).unwrap();
+    }
+
+    /// What tread's own units said in this boot.
+    fn journal(&self) -> String {
+        let words = ["journalctl", "--no-pager", "-b", "--unit=tread-*", "--lines=60"];
+        self.0.run(words).map(|said| said.out).unwrap_or_default()
+    }
+
     fn tread(&self, args: &[&str]) -> String {
         let argv: Vec<&str> = [TREAD, "node"].iter().chain(args).copied().collect();
         self.0.run_well(argv).unwrap()
@@ -67,7 +98,7 @@ fn when_the_power_is_cut_at_any_moment_no_boot_reads_half_a_config() {
             "/etc/systemd/system/tread-machine.target.wants/tread-resume.service",
             "/etc/systemd/system/tread-resume.service",
         )
-        .lifetime(Duration::from_secs(1800))
+        .lifetime(LIFETIME)
         .make()
         .unwrap();
     machine.start().unwrap();
@@ -104,21 +135,83 @@ fn when_the_power_is_cut_at_any_moment_no_boot_reads_half_a_config() {
         bed.0.wait_until_booted().unwrap();
         let settled = ["systemctl", "is-failed", "tread-settle.service"];
         let settled = bed.0.run(settled).unwrap();
-        assert_ne!(settled.out.trim(), "failed", "cut {cut} after {moment:?}");
+        let why = || format!("cut {cut} after {moment:?}\n{}", bed.journal());
+        assert_ne!(settled.out.trim(), "failed", "{}", why());
         let read = std::fs::read_to_string(bed.0.root().unwrap().join("var/read")).unwrap();
         let read = read.trim();
-        assert!(read == there || read == next, "cut {cut} after {moment:?}: a boot read {read:?}");
-        bed.0
-            .wait_for("the operation to end", || {
-                let operation = bed.0.root().unwrap().join("var/lib/tread/node/operation");
-                operation.symlink_metadata().is_err()
-            })
-            .unwrap();
-        assert_eq!(bed.words(), [read], "cut {cut} after {moment:?}");
+        assert!(read == there || read == next, "a boot read {read:?}: {}", why());
+        bed.is_at_rest();
+        assert_eq!(bed.words(), [read], "{}", why());
         if read == next {
             (there, next) = (next, there);
         }
     }
+}
+
+#[test]
+fn when_the_power_is_cut_in_the_first_adoption_no_boot_reads_half_a_config() {
+    let machine = Machine::build()
+        .unit_at_boot("reader.service", READER)
+        .link(
+            "/etc/systemd/system/tread-machine.target.wants/tread-resume.service",
+            "/etc/systemd/system/tread-resume.service",
+        )
+        .lifetime(LIFETIME)
+        .make()
+        .unwrap();
+    machine.start().unwrap();
+    machine.wait_until_booted().unwrap();
+    let bed = Bed(machine);
+    bed.put("var/two.json", &config("two").0[0].text);
+    let sh = |text: &str| drop(bed.0.run_well(["sh", "-ec", text]).unwrap());
+    // A node that tread never managed, and on which nothing of tread's runs any more.
+    let reset = || {
+        bed.is_at_rest();
+        sh("rm -rf /var/lib/tread; \
+            rm -f /etc/systemd/system/tread-*.service /etc/systemd/system/*/tread-settle.service; \
+            mkdir -p /etc/many; for n in $(seq 0 59); do echo one > /etc/many/$n; done");
+    };
+    let adopt = || {
+        let words = ["adopt", "--config", "/var/two.json", "--overwrite", "--no-drain"];
+        // The machine may go down in the middle of this, so it runs as a unit of it.
+        let argv = ["systemd-run", "--no-block", TREAD, "node"].into_iter().chain(words);
+        bed.0.run_well(argv.collect::<Vec<&str>>()).unwrap();
+    };
+    let cuts = std::env::var("TREAD_CUTS").ok().and_then(|it| it.parse().ok()).unwrap_or(5);
+    let mut names: Vec<String> = (0..FILES).map(|number| number.to_string()).collect();
+    names.sort();
+    let mut went_back = 0;
+    for cut in 0..cuts {
+        reset();
+        adopt();
+        // However fast it is: once this is there.
+        let at = match cut {
+            0 => "etc/systemd/system/tread-settle.service".to_owned(),
+            1 => "var/lib/tread/node/operation/record".to_owned(),
+            _ => format!("etc/many/{}", names[(cut - 2) * FILES / (cuts - 2).max(1)]),
+        };
+        let is_there = || match bed.0.root() {
+            Ok(root) if cut < 2 => root.join(&at).exists(),
+            Ok(root) => std::fs::read_to_string(root.join(&at)).is_ok_and(|it| it == "two\n"),
+            // It went down meanwhile.
+            Err(_) => true,
+        };
+        bed.0.wait_for(&at, is_there).unwrap();
+        // It may be on its way down already.
+        if bed.0.cut_power().is_err() {
+            bed.0.wait_for_end().unwrap();
+        }
+        bed.0.start().unwrap();
+        bed.0.wait_until_booted().unwrap();
+        let read = std::fs::read_to_string(bed.0.root().unwrap().join("var/read")).unwrap();
+        let read = read.trim().to_owned();
+        let why = || format!("cut {cut} at {at}: {read:?}\n{}", bed.journal());
+        assert!(["one", "two"].contains(&read.as_str()), "{}", why());
+        bed.is_at_rest();
+        assert_eq!(bed.words(), [read.as_str()], "{}", why());
+        went_back += usize::from(read == "one");
+    }
+    assert!(went_back > 0, "no cut was before the end");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use crate::figures::typical;
 use crate::node::{Bed, config, unit_with};
 use crate::reload;
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 use tread_model::plan::Step;
 use tread_node::documents::Documents;
@@ -18,7 +19,8 @@ pub(crate) fn adopted(bed: &Bed, config: &Documents) {
     let program = root.join(PROGRAM.trim_start_matches('/'));
     let built = std::env::var_os("TREAD_NODE_PROGRAM");
     let built = built.unwrap_or_else(|| env!("CARGO_BIN_EXE_tread-node").into());
-    std::fs::copy(built, program).unwrap();
+    // By another process: one that is begun meanwhile would keep the file open for writing.
+    assert!(Command::new("cp").arg(built).arg(program).status().unwrap().success());
     std::fs::write(root.join("var/now.json"), &config.0[0].text).unwrap();
     let said = bed.machine.run_well([PROGRAM, "node", "adopt", "--config", "/var/now.json"]);
     assert!(said.unwrap().contains("adopted"));

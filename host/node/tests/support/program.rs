@@ -17,7 +17,8 @@ fn build() -> PathBuf {
     let target = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
     let built = Command::new(env!("CARGO"))
         .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .args(["build", "--locked", "--bin", "tread-node", "--target", &target])
+        .args(["build", "--locked", "--package", "tread-node", "--bin", "tread-node"])
+        .args(["--target", &target])
         .args(["--config", "profile.dev.strip=true", "--message-format=json-render-diagnostics"])
         .output()
         .unwrap();

@@ -21,7 +21,7 @@ use tread_node::systemd::{Limits, Manager};
 use tread_test_machine::Machine;
 
 /// Long enough for whatever comes, on a machine that is busy.
-const PATIENCE: Duration = Duration::from_secs(90);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 fn address(machine: &Machine) -> String {
     format!("unix:path={}", machine.bus().unwrap().display())

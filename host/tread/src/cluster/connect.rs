@@ -70,6 +70,18 @@ impl Cluster {
     }
 }
 
+impl Cluster {
+    /// That there is nothing of rollouts in it, and what to do.
+    pub(super) fn rolls_out_nothing(&self) -> anyhow::Error {
+        anyhow!(
+            "tread rolls out nothing in the cluster at {}: there are no Rollouts, so it runs there in the mode \
+             advise, or is not installed; `tread plans` says what is about to happen, and `tread manifests --mode \
+             enforce` prints what rolls out",
+            self.address
+        )
+    }
+}
+
 /// What installs tread.
 pub(super) const INSTALLS: &str = "`tread manifests | kubectl apply -f -`";
 

@@ -70,15 +70,9 @@ pub enum LeaseCommand {
         /// How long to hold it
         #[arg(long = "for", value_name = "TIME", default_value = "1h", value_parser = span)]
         lasts: Duration,
-        /// What for, in words: others see it
-        #[arg(long, value_name = "TEXT")]
-        reason: Option<String>,
-        /// How long to wait for somebody else who holds it
-        #[arg(long, value_name = "TIME", default_value = "0s", value_parser = wait)]
-        wait: Duration,
-        /// Who.
+        /// How.
         #[command(flatten)]
-        who: Who,
+        taking: Taking,
     },
     /// Runs a command while a node is held, and gives it back in the end.
     #[command(
@@ -90,15 +84,9 @@ pub enum LeaseCommand {
         /// For how long others stay away if this program is killed; it is renewed meanwhile
         #[arg(long = "for", value_name = "TIME", default_value = "5m", value_parser = span)]
         lasts: Duration,
-        /// What for, in words: others see it
-        #[arg(long, value_name = "TEXT")]
-        reason: Option<String>,
-        /// How long to wait for somebody else who holds it
-        #[arg(long, value_name = "TIME", default_value = "0s", value_parser = wait)]
-        wait: Duration,
-        /// Who.
+        /// How.
         #[command(flatten)]
-        who: Who,
+        taking: Taking,
         /// The command, and its arguments
         #[arg(last = true, required = true, value_name = "COMMAND")]
         command: Vec<OsString>,
@@ -134,6 +122,20 @@ pub struct Who {
     /// Where.
     #[command(flatten)]
     place: Place,
+}
+
+/// How a Lease is taken.
+#[derive(Debug, Clone, Args)]
+pub struct Taking {
+    /// What for, in words: others see it
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    /// How long to wait for somebody else who holds it
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = wait)]
+    wait: Duration,
+    /// Who.
+    #[command(flatten)]
+    who: Who,
 }
 
 /// The longest that a Lease is taken for.
@@ -181,15 +183,16 @@ pub fn run(command: &LeaseCommand) -> Result<ExitCode> {
             }
             Ok(ExitCode::SUCCESS)
         }
-        LeaseCommand::Acquire { node, lasts, reason, wait, who } => wait_for(async {
-            let hand = named(who).await?;
-            match waiting::acquire(&hand, node, *lasts, reason.as_deref(), *wait).await {
-                Ok(ends) => {
+        LeaseCommand::Acquire { node, lasts, taking } => wait_for(async {
+            let hand = named(&taking.who).await?;
+            let reason = taking.reason.as_deref();
+            match waiting::acquire(&hand, node, *lasts, reason, taking.wait).await {
+                Ok(got) => {
                     writeln!(
                         out,
                         "{node} is held by {} until {}",
                         line(&hand.holder),
-                        shown(ends)
+                        shown(got.ends)
                     )?;
                     Ok(ExitCode::SUCCESS)
                 }
@@ -205,11 +208,11 @@ pub fn run(command: &LeaseCommand) -> Result<ExitCode> {
             }
             Ok(ExitCode::SUCCESS)
         }),
-        LeaseCommand::Hold { node, lasts, reason, wait, who, command } => wait_for(async {
-            let mut hand = named(who).await?;
-            // Two commands of one user keep each other away too.
-            hand.holder = format!("{}/{}", hand.holder, std::process::id());
-            match waiting::acquire(&hand, node, *lasts, reason.as_deref(), *wait).await {
+        LeaseCommand::Hold { node, lasts, taking, command } => wait_for(async {
+            let mut hand = named(&taking.who).await?;
+            hand.holder = hold::holder(&hand.holder)?;
+            let reason = taking.reason.as_deref();
+            match waiting::acquire(&hand, node, *lasts, reason, taking.wait).await {
                 Ok(_) => hold::run(&hand, node, *lasts, command).await,
                 Err(why) => not_taken(&hand, node, why).map(|_| ExitCode::from(hold::NOT_RUN)),
             }

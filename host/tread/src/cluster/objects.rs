@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::io::{self, Write};
 use tread_console::print::line;
 use tread_console::table;
-use tread_kube::api::disruption_plan::{PlanChange, PlanStep, Transition};
+use tread_kube::api::disruption_plan::{DrainBlocker, PlanChange, PlanStep, Transition};
 use tread_kube::api::{DisruptionPlan, DisruptionPlanStatus};
 
 /// Whether a plan is still to come, and why so.
@@ -48,6 +48,12 @@ pub(super) fn plan(
             writeln!(out, "  {word}: {}", condition.message)?;
         }
     }
+    for blocker in &status.drain_blockers {
+        blocks(out, blocker)?;
+    }
+    if let more @ 1.. = status.drain_blockers_left_out {
+        writeln!(out, "  and {more} more PodDisruptionBudgets allow no disruption")?;
+    }
     for way in &status.transitions {
         writeln!(out)?;
         transition(out, way)?;
@@ -56,6 +62,18 @@ pub(super) fn plan(
         0 => Ok(()),
         more => writeln!(out, "\n  and {more} more ways"),
     }
+}
+
+/// Who would block a drain.
+fn blocks(out: &mut impl Write, blocker: &DrainBlocker) -> io::Result<()> {
+    let DrainBlocker { budget, why, pods, more_pods } = blocker;
+    let pods: Vec<String> = pods.iter().map(|it| format!("{} on {}", it.pod, it.node)).collect();
+    let of = match (pods.is_empty(), more_pods) {
+        (true, _) => "any pod of it".to_owned(),
+        (false, 0) => pods.join(", "),
+        (false, more) => format!("{}, and {more} or more others", pods.join(", ")),
+    };
+    writeln!(out, "  blocks a drain: {of}, by the PodDisruptionBudget {budget}: {why}")
 }
 
 /// The same without what drives a terminal: whoever may write objects may write

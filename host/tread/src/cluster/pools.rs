@@ -1,10 +1,11 @@
 //! `tread pools`
 
+mod admit;
 mod check;
 mod explain;
 mod said;
 
-use super::connect::{cluster, wait_for};
+use super::connect::{ClusterArgs, cluster, wait_for};
 use super::listing::Listing;
 use crate::render::output::ListOutput;
 use anyhow::{Result, anyhow};
@@ -25,6 +26,10 @@ Examples:
       How many nodes has each pool, which of them are elsewhere, and what is about to happen?
   tread pools explain infra-7
       Why does this node count where it does?
+  tread pools admit infra-7 --pool infra
+      A node that registered as joining and is held: let it in.
+  tread pools stub infra | kubectl apply -f -
+      The user data with which machines of this pool boot, where nobody else serves them.
   tread pools check
       Will new machines belong to the pool that they boot into? For a pipeline.
 
@@ -62,6 +67,38 @@ pub enum PoolsCommand {
         #[command(flatten)]
         asked: Listing,
     },
+    /// Lets a node in that registered as joining, and is held.
+    #[command(after_help = admit::ADMIT)]
+    Admit {
+        /// Its name
+        #[arg(value_name = "NODE")]
+        node: String,
+        /// The pool that it is to be of
+        #[arg(long, value_name = "POOL")]
+        pool: String,
+        /// Which cluster.
+        #[command(flatten)]
+        cluster: ClusterArgs,
+    },
+    /// Prints the Secret with which machines of a pool boot, where tread serves them.
+    #[command(after_help = admit::STUB)]
+    Stub {
+        /// The pool
+        #[arg(value_name = "POOL")]
+        pool: String,
+        /// Where tread runs
+        #[arg(long, default_value = "tread-system", value_parser = crate::manifests::namespace)]
+        namespace: String,
+        /// Where the Secret is to be
+        #[arg(long, value_name = "NAMESPACE", default_value = "openshift-machine-api", value_parser = crate::manifests::namespace)]
+        secret_namespace: String,
+        /// What it is called [default: POOL-user-data-tread]
+        #[arg(long, value_name = "NAME")]
+        secret_name: Option<String>,
+        /// Which cluster.
+        #[command(flatten)]
+        cluster: ClusterArgs,
+    },
     /// Says whether new machines will belong to the pool that they boot into.
     #[command(after_help = check::EXAMPLES)]
     Check {
@@ -78,6 +115,20 @@ pub fn run(args: &PoolsArgs, out: &mut impl Write) -> Result<Exit> {
         Some(PoolsCommand::Explain { node, asked }) => {
             let gathered = wait_for(known(asked))?;
             explain::run(&gathered, node, asked.output, out)
+        }
+        Some(PoolsCommand::Admit { node, pool, cluster: of }) => {
+            wait_for(async { admit::admit(&cluster(of).await?, node, pool, out).await })
+        }
+        Some(PoolsCommand::Stub {
+            pool,
+            namespace,
+            secret_namespace,
+            secret_name,
+            cluster: of,
+        }) => {
+            let secret =
+                admit::Stub { namespace, secret_namespace, secret_name: secret_name.as_deref() };
+            wait_for(async { admit::stub(&cluster(of).await?, pool, secret, out).await })
         }
         Some(PoolsCommand::Check { asked }) => {
             let checked = wait_for(async {

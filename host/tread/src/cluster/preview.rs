@@ -6,16 +6,17 @@ use super::waiting::{may_not_read, until_ready};
 use super::{beyond, objects};
 use crate::plan::args::{PlanArgs, PlanOutput};
 use crate::shipped::shipped;
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use k8s_openapi::jiff::Timestamp;
-use kube::Client;
+use kube::api::ListParams;
 use kube::core::DynamicObject;
+use kube::{Api, Client};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::io::Write;
 use tokio::sync::watch;
 use tread_cluster::index;
-use tread_cluster::plans::{self, NotKnown, Previewer, Retention};
+use tread_cluster::plans::{self, Blockers, NotKnown, Previewer, Retention};
 use tread_cluster::policies::current::Published;
 use tread_cluster::policies::registry;
 use tread_cluster::policies::snapshot::Room;
@@ -25,9 +26,9 @@ use tread_console::inputs;
 use tread_console::print::{json, line, warn, yaml};
 use tread_console::table;
 use tread_engine::limits::Limits;
-use tread_kube::api::POOL_KIND;
 use tread_kube::api::disruption_plan::Cause;
-use tread_kube::asking::CallOutcome;
+use tread_kube::api::{POOL_KIND, Rollout};
+use tread_kube::asking::{self, Call, CallOutcome};
 use tread_kube::events::Events;
 use tread_kube::leadership::Leading;
 use tread_kube::metrics::Metrics;
@@ -45,6 +46,7 @@ pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
     let changes = read(args)?;
     let all = wait_for(async {
         let client = cluster(&args.cluster).await?.client;
+        let by_tread = rolls_out(&client).await?;
         let limits = Limits::default();
         let sandbox = sandbox::for_one(limits)?;
         // Whoever asks from outside writes nothing.
@@ -77,6 +79,7 @@ pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
             events: Events::new(client, "tread plan", "Plan", &metrics),
             metrics,
             keep: Retention::default(),
+            by_tread,
         });
         tokio::select! {
             answer = ask(&previewer, &published, &watches, &changes, args, &asked) => answer,
@@ -103,6 +106,22 @@ pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
         }
         _ => Exit::Done,
     })
+}
+
+/// Whether tread rolls out in this cluster: then there are Rollouts.
+async fn rolls_out(client: &Client) -> Result<bool> {
+    let api: Api<Rollout> = Api::all(client.clone());
+    let call = Call::new("list", "rollouts");
+    match asking::ask(&Metrics::new(), call, api.list_metadata(&ListParams::default().limit(1)))
+        .await
+    {
+        Ok(found) => Ok(!found.items.is_empty()),
+        // Where it does, whoever may read plans may read these too.
+        Err(failed) if matches!(failed.outcome, CallOutcome::Gone | CallOutcome::Forbidden) => {
+            Ok(false)
+        }
+        Err(failed) => Err(failed).context("whether tread rolls out here cannot be found out"),
+    }
 }
 
 /// Why a plan could not be made.
@@ -138,6 +157,10 @@ impl OfPool {
     /// All of it together first, then each change by itself.
     fn plans(&self) -> impl Iterator<Item = &Described> {
         self.whole.iter().chain(&self.own)
+    }
+
+    fn plans_mut(&mut self) -> impl Iterator<Item = &mut Described> {
+        self.whole.iter_mut().chain(&mut self.own)
     }
 
     /// What a pipeline has to answer for: not for what was pending before.
@@ -217,7 +240,23 @@ async fn ask(
         }
         all.extend(of_pool(describe(&preview, Digest::of(b""), Timestamp::now()), &causes));
     }
+    let drains = all.iter().flat_map(OfPool::plans).any(|it| it.effect >= Effect::Drain);
+    if drains {
+        blocked(&mut all, &previewer.snapshot(), client).await;
+    }
     Ok(Answer { pools: all, notes })
+}
+
+/// Says who would block a drain, as far as whoever asks may see budgets and pods.
+async fn blocked(all: &mut [OfPool], cluster: &Cluster, client: &Client) {
+    match Blockers::find(client, &Metrics::new()).await {
+        Ok(blockers) => all.iter_mut().flat_map(OfPool::plans_mut).for_each(|plan| {
+            blockers.tell(plan, cluster);
+        }),
+        Err(failed) => {
+            warn(&format!("who would block a drain is not known: {failed}"));
+        }
+    }
 }
 
 /// What is to be deleted has to be there: who mistypes a name is not told that

@@ -22,7 +22,7 @@ pub(super) struct Known {
 /// The definition without which nobody says who decides.
 const POLICIES: &str = "disruptionpolicies";
 /// What tread itself defines.
-const OWN: [&str; 3] = ["bootimages", "disruptionplans", POLICIES];
+const OWN: [&str; 5] = ["bootimages", "disruptionplans", POLICIES, "nodeupdates", "rollouts"];
 /// What nodes follow.
 const INPUTS: [&str; 2] = ["machineconfigpools", "machineconfigs"];
 

@@ -98,7 +98,16 @@ fn the_examples_of_the_help_are_command_lines_that_tread_takes() {
         &["bootimages", "check"],
         &["pools"],
         &["pools", "explain"],
+        &["pools", "admit"],
+        &["pools", "stub"],
         &["pools", "check"],
+        &["nodes"],
+        &["rollout"],
+        &["rollout", "status"],
+        &["rollout", "pause"],
+        &["rollout", "resume"],
+        &["rollout", "retry"],
+        &["rollout", "stop"],
         &["lease", "list"],
         &["lease", "hold"],
         &["lease", "release"],
@@ -112,7 +121,7 @@ fn the_examples_of_the_help_are_command_lines_that_tread_takes() {
             let args: Vec<&str> = line.split_whitespace().collect();
             let done = bench.tread_with(&args, worker.as_bytes());
             // There is no cluster here; everything before that is taken.
-            let asks = ["-f", "--cluster", "bootimages", "lease", "pools"];
+            let asks = ["-f", "--cluster", "bootimages", "lease", "nodes", "pools", "rollout"];
             if args.iter().any(|arg| asks.contains(arg)) {
                 assert!(done.err().contains("no cluster to ask"), "tread {line}: {}", done.err());
             } else {

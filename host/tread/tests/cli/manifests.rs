@@ -59,6 +59,50 @@ fn each_part_is_there_when_it_is_asked_for() {
 }
 
 #[test]
+fn where_tread_rolls_out_it_gets_agents_with_a_place_of_their_own() {
+    let bench = Bench::new();
+    let args = ["manifests", "--mode", "enforce", "-o", "json", "--namespace", "mine"];
+    let list = bench.tread(&[&args[..], &["--image", "registry.example.com/tread:1"]].concat());
+    assert_eq!((list.code(), list.err().as_str()), (0, ""));
+    let list = list.json();
+    let items = list["items"].as_array().unwrap();
+    let find = |kind: &str| {
+        let mut found = items.iter().filter(|item| item["kind"] == kind);
+        found.next().unwrap_or_else(|| panic!("no {kind}"))
+    };
+    assert_eq!(find("DaemonSet")["metadata"]["namespace"], "mine-agents");
+    let container = |kind: &str| find(kind)["spec"]["template"]["spec"]["containers"][0].clone();
+    assert_eq!(container("Deployment")["args"], json!(["serve", "--mode", "enforce"]));
+    let agent = container("DaemonSet");
+    let service = agent["args"].as_array().unwrap().iter().position(|arg| arg == "--service");
+    assert_eq!(agent["args"][service.unwrap() + 1], "https://tread-agents.mine.svc:8444");
+    let mounts = agent["volumeMounts"].as_array().unwrap();
+    for mount in tread_node::agent::confinement::MOUNTS {
+        assert!(mounts.iter().any(|it| it["mountPath"] == mount.path), "{mount:?}");
+    }
+    let kinds = kinds(&list);
+    assert_eq!(kinds.iter().filter(|kind| *kind == "CustomResourceDefinition").count(), 5);
+    // Nobody is asked to keep to a policy that is not there yet.
+    let at = |kind: &str| kinds.iter().position(|found| found == kind).unwrap();
+    assert!(at("ValidatingAdmissionPolicyBinding") < at("DaemonSet"));
+    assert_eq!(kinds.last().unwrap(), "ValidatingWebhookConfiguration");
+}
+
+#[test]
+fn agents_that_would_find_no_place_or_no_service_are_refused_with_what_to_do() {
+    let long = "a".repeat(57);
+    for (args, says) in [
+        (["--namespace", long.as_str()], "choose a shorter one"),
+        (["--outside", "https://192.0.2.1:8443"], "--outside is for --mode advise"),
+    ] {
+        let ran = Bench::new().tread(&["manifests", "--mode", "enforce", args[0], args[1]]);
+        assert_eq!(ran.code(), 2, "{args:?}");
+        assert!(ran.err().contains(says), "{args:?}: {}", ran.err());
+        assert!(Bench::new().tread(&["manifests", args[0], args[1]]).code() == 0, "{args:?}");
+    }
+}
+
+#[test]
 fn an_image_that_nobody_can_pull_is_warned_of() {
     let ran = Bench::new().tread(&["manifests"]);
     assert_eq!(ran.code(), 0);
@@ -75,7 +119,7 @@ fn what_the_api_server_would_refuse_is_refused_with_what_was_expected() {
         (["--image", "a b"], "registry.example.com/tread:1"),
         (["--outside", "http://a:1"], "https://HOST:PORT"),
         (["--outside", "https://a:1/path"], "https://HOST:PORT"),
-        (["--mode", "enforce"], "advise"),
+        (["--mode", "roll"], "advise, enforce"),
     ] {
         let ran = Bench::new().tread(&["manifests", args[0], args[1]]);
         assert_eq!(ran.code(), 2, "{args:?}");
@@ -106,7 +150,8 @@ fn a_service_without_a_cluster_says_what_is_missing() {
 #[test]
 fn help_and_documentation_name_every_definition_that_is_installed() {
     let bench = Bench::new();
-    let list = bench.tread(&["manifests", "--image", "registry.example.com/tread:1", "-o", "json"]);
+    let image = ["--image", "registry.example.com/tread:1", "-o", "json"];
+    let list = bench.tread(&[&["manifests", "--mode", "enforce"], &image[..]].concat());
     let all = list.json();
     let items = all["items"].as_array().unwrap();
     let definitions = items.iter().filter(|item| item["kind"] == "CustomResourceDefinition");
@@ -119,8 +164,8 @@ fn help_and_documentation_name_every_definition_that_is_installed() {
     let page = std::fs::read_to_string(tree().join("examples/install/README.md")).unwrap();
     let page = one_line(&page);
     let (_, page) = page.split_once("Installed are: ").unwrap();
-    let (page, _) = page.split_once("; a service account").unwrap();
-    assert!(kinds.len() >= 3, "{kinds:?}");
+    let (page, _) = page.split_once("<!-- what it may do -->").unwrap();
+    assert!(kinds.len() >= 5, "{kinds:?}");
     for kind in kinds {
         assert!(help.contains(kind), "{kind} in {help}");
         assert!(page.contains(kind), "{kind} in {page}");

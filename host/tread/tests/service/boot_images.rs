@@ -127,7 +127,7 @@ fn where_there_is_nothing_to_judge_or_nothing_may_be_read_it_is_said() {
     for crd in crds::crds() {
         plane.apply(&serde_saphyr::to_string(&crd).unwrap()).unwrap();
     }
-    let wait = ["wait", "--for=condition=Established", "--timeout=120s", "crd", "--all"];
+    let wait = ["wait", "--for=condition=Established", "--timeout=600s", "crd", "--all"];
     plane.kubectl(&wait).unwrap().success().unwrap();
     let recorded = json!({"apiVersion": "tread.dev/v1alpha1", "kind": "BootImages",
         "metadata": {"name": "cluster"},
@@ -222,7 +222,7 @@ async fn the_service_holds_updates_back_and_finds_machines_with_the_rights_that_
     let kubectl = |args: &[&str]| plane.kubectl(args).unwrap().success().unwrap();
     let machine = machines::definition(&machines::MACHINE).unwrap();
     plane.apply(&serde_saphyr::to_string(&machine).unwrap()).unwrap();
-    kubectl(&["wait", "--for=condition=Established", "--timeout=120s", "crd", "--all"]);
+    kubectl(&["wait", "--for=condition=Established", "--timeout=600s", "crd", "--all"]);
     let stuck = json!({"apiVersion": "machine.openshift.io/v1beta1", "kind": "Machine",
         "metadata": {"name": "worker-b-1", "namespace": MACHINES, "labels": {"set": "b"}}, "spec": {},
         "status": {"phase": "Provisioned", "conditions": [{"type": "InstanceExists", "status": "True",

@@ -71,6 +71,10 @@ fn a_node_is_taken_listed_made_to_last_longer_and_given_back() {
     assert_eq!((code, out.as_str()), (0, "nobody holds node-0\n"));
     let (code, _, err) = cluster.lease(&["acquire", "node-7"]);
     assert!(code == 1 && err.contains("there is no node node-7"), "{err}");
+    for command in ["acquire", "release"] {
+        let (code, _, err) = cluster.lease(&[command, "node-0/../x"]);
+        assert!(code == 1 && err.contains("is no name of a node"), "{err}");
+    }
     for (flag, value) in [("--for", "1s"), ("--for", "soon"), ("--wait", "-1h"), ("--for", "9999h")]
     {
         let (code, _, err) = cluster.lease(&["acquire", "node-0", flag, value]);
@@ -81,8 +85,16 @@ fn a_node_is_taken_listed_made_to_last_longer_and_given_back() {
 #[test]
 fn a_command_runs_while_its_node_is_held_and_ends_as_it_does() {
     let cluster = Cluster::with_nodes();
-    let held = ["hold", "node-0", "--holder", "alice", "--", "sh", "-c", "exit 7"];
-    assert_eq!(cluster.lease(&held).0, 7);
+    let hold = ["hold", "node-0", "--holder", "alice", "--"];
+    let list = [env!("CARGO_BIN_EXE_tread"), "lease", "list", "-o", "json"];
+    let (code, out, err) = cluster.lease(&[&hold[..], &list].concat());
+    assert_eq!((code, err.as_str()), (0, ""));
+    let meanwhile: Value = serde_json::from_str(&out).unwrap();
+    let held = &meanwhile["items"][0];
+    assert_eq!((&held["node"], &held["state"]), (&json!("node-0"), &json!("Held")));
+    assert!(held["holder"].as_str().unwrap().starts_with("alice/"), "{held}");
+    assert_eq!(cluster.lease(&[&hold[..], &["sh", "-c", "exit 7"]].concat()).0, 7);
+    assert_eq!(cluster.lease(&[&hold[..], &["sh", "-c", "kill -9 $$"]].concat()).0, 137);
     assert_eq!(cluster.listed("node-0"), Value::Null, "it is given back");
     let (code, _, err) = cluster.lease(&["hold", "node-0", "--", "/no/such/program"]);
     assert!(code == 1 && err.contains("/no/such/program cannot be run"), "{err}");
@@ -154,4 +166,27 @@ async fn a_command_is_told_to_end_when_its_node_is_taken_away() {
     assert_eq!(holds.wait().unwrap().code(), Some(125));
     assert!(says(&err, "node-0 is not held any more: bob holds it").is_some());
     assert_eq!(cluster.listed("node-0")["holder"], "bob", "and stays bob's");
+}
+
+#[tokio::test]
+async fn a_command_is_told_to_end_when_its_lease_was_removed_behind_its_back() {
+    let cluster = Cluster::with_nodes();
+    let out = written("removed.out", "");
+    let mut holds = Command::new(env!("CARGO_BIN_EXE_tread"));
+    cluster.0.prepare(&mut holds);
+    let script = "trap 'exit 0' TERM; echo runs; while :; do sleep 0.1; done";
+    let mut holds = holds
+        .args(["lease", "hold", "node-0", "--for", "10s", "--", "sh", "-c", script])
+        .stdin(Stdio::null())
+        .stdout(std::fs::File::create(&out).unwrap())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    eventually("the command runs", async || {
+        std::fs::read_to_string(&out).unwrap().contains("runs").then_some(())
+    })
+    .await;
+    cluster.kubectl(&[&["delete"], &LEASE[..]].concat());
+    assert_eq!(holds.wait().unwrap().code(), Some(125));
+    assert_eq!(cluster.listed("node-0"), Value::Null, "what it took again is given back");
 }

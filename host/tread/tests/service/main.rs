@@ -15,6 +15,8 @@ mod pools;
 mod preview;
 mod replica;
 mod restart;
+mod rights;
+mod rollouts;
 mod serve;
 mod story;
 #[path = "../support/mod.rs"]

@@ -16,7 +16,7 @@ pub fn openshift(namespaces: &[&str]) -> ControlPlane {
     for crd in [crds::crds(), crds::openshift(), machines::definitions().unwrap()].concat() {
         plane.apply(&serde_saphyr::to_string(&crd).unwrap()).unwrap();
     }
-    kubectl(&plane, &["wait", "--for=condition=Established", "--timeout=120s", "crd", "--all"]);
+    kubectl(&plane, &["wait", "--for=condition=Established", "--timeout=600s", "crd", "--all"]);
     for namespace in namespaces {
         kubectl(&plane, &["create", "namespace", namespace]);
     }

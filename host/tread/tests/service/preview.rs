@@ -4,7 +4,7 @@ use crate::story::{cluster, config, plan, tread, written};
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use tread_test_bed::ControlPlane;
+use tread_test_bed::{ControlPlane, eventually};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn several_changes_are_one_rollout_with_the_digest_that_it_has_in_the_cluster() {
@@ -245,4 +245,39 @@ async fn a_pipeline_answers_for_its_own_changes_and_not_for_what_was_pending() {
     assert!(out.contains("\n      MachineConfig/60-keys created   none (tread: none)"), "{out}");
     let pending = "  Pending already, and not asked about:\n      MachineConfig/50-a created";
     assert!(out.contains(pending), "{out}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_of_a_drain_names_who_would_block_it() {
+    let plane = ControlPlane::options().with_controllers().start().unwrap();
+    let _replica = cluster(&plane).await;
+    let labels = json!({"app": "db"});
+    for object in [
+        json!({"apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": "db-0", "namespace": "default", "labels": labels},
+            "spec": {"nodeName": "node-1", "containers": [{"name": "c", "image": "example.com/c"}]}}),
+        json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+            "metadata": {"name": "db", "namespace": "default"},
+            "spec": {"minAvailable": 1, "selector": {"matchLabels": labels}}}),
+    ] {
+        eventually("it is applied", async || plane.apply(&object.to_string()).ok()).await;
+    }
+    eventually("the budget has counted its pod", async || {
+        let counted = ["get", "pdb", "db", "-o", "jsonpath={.status.expectedPods}"];
+        (plane.kubectl(&counted).unwrap().stdout == "1").then_some(())
+    })
+    .await;
+    let change = written("drains.yaml", &config("50-a", "a", "1"));
+    let (code, out, err) = tread(&plane, &["plan", "-f", change.to_str().unwrap()]);
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    let says = "blocks a drain: default/db-0 on node-1, by the PodDisruptionBudget default/db: \
+        it wants 1 healthy pods, and there are to be 1";
+    assert!(out.contains(says), "{out}");
+    plane.apply(&config("50-a", "a", "1")).unwrap();
+    // The service reads nobody's pods here.
+    eventually("the DisruptionPlan names the budget", async || {
+        let all = ["get", "dplan", "-o", "jsonpath={.items[*].status.drainBlockers[*].budget}"];
+        (plane.kubectl(&all).unwrap().stdout.trim() == "default/db").then_some(())
+    })
+    .await;
 }

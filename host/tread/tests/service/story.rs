@@ -33,7 +33,7 @@ pub async fn cluster(plane: &ControlPlane) -> Replica<'_> {
 /// The same with these variables set for tread.
 pub async fn cluster_with<'a>(plane: &'a ControlPlane, variables: &[(&str, &str)]) -> Replica<'a> {
     install(plane, &free());
-    let wait = ["wait", "--for=condition=Established", "--timeout=120s", "crd", "--all"];
+    let wait = ["wait", "--for=condition=Established", "--timeout=600s", "crd", "--all"];
     plane.kubectl(&wait).unwrap().success().unwrap();
     let label = "node-role.kubernetes.io/worker";
     for number in 0..3 {
@@ -355,7 +355,7 @@ async fn every_right_of_the_manifests_is_needed() {
 }
 
 /// What tread's service account did, by where it is granted.
-fn used(plane: &ControlPlane) -> BTreeSet<(Scope, String, String)> {
+pub fn used(plane: &ControlPlane) -> BTreeSet<(Scope, String, String)> {
     let audit = std::fs::read_to_string(plane.audit_log()).unwrap();
     let mut used = BTreeSet::new();
     for line in audit.lines() {

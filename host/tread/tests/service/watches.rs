@@ -81,7 +81,7 @@ async fn a_replica_watches_each_kind_once() {
         if seen == expected {
             break;
         }
-        assert!(begun.elapsed() < Duration::from_secs(100), "{seen:#?}");
+        assert!(begun.elapsed() < Duration::from_secs(600), "{seen:#?}");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }

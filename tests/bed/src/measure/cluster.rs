@@ -56,19 +56,31 @@ impl Cluster {
         }
     }
 
-    /// Pools, their MachineConfigs, each rendered and rolled out, and nodes.
-    pub(crate) async fn fill(&self, nodes: usize, configs: usize) -> Result<()> {
+    /// Pools, their MachineConfigs, each rendered and rolled out unless tread does that, and nodes.
+    pub(crate) async fn fill(&self, nodes: usize, configs: usize, by_tread: bool) -> Result<()> {
         let api = self.configs();
-        let of_pool = |number: usize| (number..configs).step_by(self.pools);
         create(&api, (0..configs).map(|number| config(number, &self.pool(number)))).await?;
         let pools = self.api(GROUP, "v1", "MachineConfigPool");
         let made = create(&pools, (0..self.pools).map(|number| pool(&self.pool(number)))).await?;
+        if !by_tread {
+            self.render(configs, &made).await?;
+        }
+        let api: Api<Node> = Api::all(self.client.clone());
+        let all = (0..nodes).map(|number| node(number, &self.pool(number)));
+        create(&api, all).await?;
+        Ok(())
+    }
+
+    /// What each pool is made of, rendered as OpenShift's operator does.
+    async fn render(&self, configs: usize, made: &[DynamicObject]) -> Result<()> {
+        let (api, pools) = (self.configs(), self.api(GROUP, "v1", "MachineConfigPool"));
+        let of_pool = |number: usize| (number..configs).step_by(self.pools);
         // Times have only seconds: what is made in the second in which it is rendered
         // counts as changed since.
         tokio::time::sleep(Duration::from_secs(2)).await;
         let rendered = (0..self.pools).map(|number| {
             let numbers = of_pool(0).chain(of_pool(number).filter(|_| number > 0));
-            rendered(&self.pool(number), numbers.collect(), &made)
+            rendered(&self.pool(number), numbers.collect(), made)
         });
         create(&api, rendered).await?;
         for number in 0..self.pools {
@@ -84,9 +96,6 @@ impl Cluster {
             let status = json!({"status": {"configuration": configuration}});
             pools.patch_status(&name, &params, &Patch::Merge(status)).await?;
         }
-        let api: Api<Node> = Api::all(self.client.clone());
-        let all = (0..nodes).map(|number| node(number, &self.pool(number)));
-        create(&api, all).await?;
         Ok(())
     }
 
@@ -101,7 +110,7 @@ impl Cluster {
                 "versions": [{"name": "v1beta1", "served": true, "storage": true, "schema": {
                     "openAPIV3Schema": {"type": "object", "properties": {"spec": anything}}}}]}});
         self.plane.apply(&definition.to_string())?;
-        let wait = ["wait", "--for=condition=Established", "--timeout=120s", "crd", name];
+        let wait = ["wait", "--for=condition=Established", "--timeout=600s", "crd", name];
         self.plane.kubectl(&wait)?.success()?;
         let sets: Api<DynamicObject> = Api::namespaced_with(
             self.client.clone(),

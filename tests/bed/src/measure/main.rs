@@ -3,6 +3,7 @@
 
 mod audit;
 mod cluster;
+mod enforcing;
 mod figures;
 mod limit;
 mod pools;
@@ -36,6 +37,10 @@ struct Arguments {
     /// pool, and how soon a node that strays is told of
     #[arg(long)]
     only_pools: bool,
+    /// What the mode enforce takes where all nodes have what they are to have, and nothing of
+    /// previews and warnings
+    #[arg(long, conflicts_with = "only_pools")]
+    only_enforcing: bool,
     /// How many nodes there are
     #[arg(long, default_value_t = 5000)]
     nodes: usize,
@@ -75,9 +80,12 @@ fn main() -> ExitCode {
 
 async fn run(arguments: &Arguments) -> Result<()> {
     let cluster = Cluster::start(arguments.pools).await?;
-    let ports = process::install(&arguments.tread, &cluster)?;
+    let ports = match arguments.only_enforcing {
+        true => enforcing::install(&arguments.tread, &cluster)?,
+        false => process::install(&arguments.tread, &cluster)?,
+    };
     say("filling the cluster");
-    cluster.fill(arguments.nodes, arguments.configs).await?;
+    cluster.fill(arguments.nodes, arguments.configs, arguments.only_enforcing).await?;
     let builtins = 7;
     cluster.policies(&arguments.policy, arguments.policies.saturating_sub(builtins)).await?;
 
@@ -104,6 +112,8 @@ async fn run(arguments: &Arguments) -> Result<()> {
         let late = format!("it is ready after {}", milliseconds(ready));
         figures.promised(ready <= pools::START, late);
         pools::measure(arguments, &cluster, &tread, &mut figures).await?;
+    } else if arguments.only_enforcing {
+        enforcing::measure(arguments, &cluster, &tread, &mut figures).await?;
     } else {
         warnings::measure(arguments, &cluster, &tread, &mut figures).await?;
     }

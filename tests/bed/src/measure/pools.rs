@@ -22,7 +22,7 @@ const ONE_MORE: Duration = Duration::from_millis(250);
 /// A node that strays is told of no later.
 const TOLD: Duration = Duration::from_secs(1);
 /// What it takes at most, in KB.
-const MEMORY: u64 = 200 * 1024;
+pub(crate) const MEMORY: u64 = 200 * 1024;
 /// How many nodes go to a new pool.
 const NODES: usize = 10;
 /// How long nothing has to be done so that all is done.
@@ -80,7 +80,7 @@ pub(crate) async fn measure(
 }
 
 /// Waits until tread does hardly anything; what it has spent by then.
-async fn calm(tread: &Tread) -> Result<Duration> {
+pub(crate) async fn calm(tread: &Tread) -> Result<Duration> {
     let begun = Instant::now();
     let mut before = tread.spent()?;
     loop {

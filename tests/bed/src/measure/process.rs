@@ -24,13 +24,15 @@ pub(crate) struct Tread {
 /// The ports that it answers on.
 #[derive(Clone, Copy)]
 pub(crate) struct Ports {
-    plain: u16,
-    tls: u16,
+    pub(crate) plain: u16,
+    pub(crate) tls: u16,
+    /// That of agents, in the mode enforce.
+    pub(crate) agents: Option<u16>,
 }
 
 /// Installs what the cluster needs for it.
 pub(crate) fn install(program: &Path, cluster: &Cluster) -> Result<Ports> {
-    let ports = Ports { plain: free_port()?, tls: free_port()? };
+    let ports = Ports { plain: free_port()?, tls: free_port()?, agents: None };
     let outside = format!("https://127.0.0.1:{}", ports.tls);
     let manifests = Command::new(program)
         .args(["manifests", "--with-inputs", "--outside", &outside])
@@ -40,7 +42,7 @@ pub(crate) fn install(program: &Path, cluster: &Cluster) -> Result<Ports> {
         bail!("tread manifests: {}", String::from_utf8_lossy(&manifests.stderr));
     }
     cluster.plane.apply(&String::from_utf8(manifests.stdout)?)?;
-    let wait = ["wait", "--for=condition=Established", "--timeout=120s", "crd", "--all"];
+    let wait = ["wait", "--for=condition=Established", "--timeout=600s", "crd", "--all"];
     cluster.plane.kubectl(&wait)?.success()?;
     Ok(ports)
 }
@@ -67,6 +69,9 @@ impl Tread {
             .args(["serve", "--namespace", "tread-system", "--tls-name", "127.0.0.1"])
             .args(["--listen", &format!("127.0.0.1:{}", ports.plain)])
             .args(["--listen-tls", &format!("127.0.0.1:{}", ports.tls)])
+            .args(ports.agents.into_iter().flat_map(|port| {
+                ["--mode=enforce".to_owned(), format!("--listen-agents=127.0.0.1:{port}")]
+            }))
             .env("TREAD_CACHE_DIR", cache)
             .stdin(Stdio::null())
             .stderr(log)
@@ -160,6 +165,6 @@ impl Drop for Tread {
     }
 }
 
-fn free_port() -> Result<u16> {
+pub(crate) fn free_port() -> Result<u16> {
     Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
 }

@@ -1,7 +1,7 @@
 //! The first step of a pass: the cluster as it is, with what has to be asked for.
 
 use super::super::previewer::{NotKnown, Previewer};
-use crate::pools::{says_unplaced, unreadable};
+use crate::pools::{RollsOut, says_unplaced, unreadable};
 use crate::previews::Cluster;
 use futures::{StreamExt as _, stream};
 use std::collections::{BTreeMap, BTreeSet};
@@ -62,8 +62,9 @@ async fn baselines(
     unknown: &mut BTreeMap<String, NotKnown>,
 ) -> Vec<(String, std::sync::Arc<crate::previews::Baseline>)> {
     let has_none = |name: &&String| {
-        let attended = cluster.pools.get(*name).is_none_or(|pool| pool.target.is_some());
-        !attended && !cluster.baselines.contains_key(*name)
+        let pool = cluster.pools.get(*name);
+        let by_nobody = pool.is_some_and(|it| cluster.rolls_out(it) == RollsOut::Nobody);
+        by_nobody && !cluster.baselines.contains_key(*name)
     };
     let mut found = Vec::new();
     for name in pools.iter().filter(has_none) {

@@ -20,7 +20,7 @@ fn event<K: serde::de::DeserializeOwned>(object: Value) -> Event<K> {
 
 #[test]
 fn a_node_that_says_only_what_it_booted_with_strays_as_soon_as_that_config_is_known() {
-    let (mut state, mut cluster) = (State::new(Metrics::new()), cluster());
+    let (mut state, mut cluster) = (State::new(Metrics::new(), false), cluster());
     // Of a pool that is not there any more.
     let config = |uid: &str| {
         event(json!({"metadata": {"name": INFRA, "ownerReferences": [{
@@ -40,7 +40,7 @@ fn a_node_that_says_only_what_it_booted_with_strays_as_soon_as_that_config_is_kn
 
 #[test]
 fn nodes_that_plans_name_are_forgotten_when_all_nodes_are_listed() {
-    let (mut state, mut cluster) = (State::new(Metrics::new()), cluster());
+    let (mut state, mut cluster) = (State::new(Metrics::new(), false), cluster());
     let plan = json!({"metadata": {"name": "p"},
         "spec": {"pool": "worker",
             "cause": {"kind": "MachineConfig", "name": "a", "event": "Created"}},

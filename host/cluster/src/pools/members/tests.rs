@@ -1,5 +1,5 @@
 use super::*;
-use crate::pools::Pool;
+use crate::pools::{Pool, pool_of};
 use std::sync::Arc;
 use tread_kube::api::MachineConfigPool;
 
@@ -150,4 +150,20 @@ fn a_node_that_says_no_more_than_what_it_booted_with_is_found_by_that() {
     members.put("silent", node(&["worker"], None), &all);
     assert_eq!(members.with_config("r1"), ["there", "new"]);
     assert_eq!(members.with_config("r2"), ["moved"]);
+}
+
+#[test]
+fn a_node_that_has_not_joined_counts_nowhere_and_then_where_its_labels_say() {
+    let all = pools(&["infra", "worker"]);
+    let mut members = Members::default();
+    let joining = Node { joins: true, ..node(&["worker"], None) };
+    assert_eq!(members.put("a", joining, &all), BTreeSet::new());
+    assert_eq!(members.get("a").unwrap().place, Place::Joining);
+    let changed = Selects::default();
+    members.sort_again(&all, &[all["worker"].nodes.clone(), changed]);
+    assert_eq!(members.count("worker"), 0, "its pool's selector changed");
+    // One write gives it its labels and takes the taint away.
+    let touched = members.put("a", node(&["worker", "infra"], None), &all);
+    assert_eq!(touched, BTreeSet::from(["infra".to_owned()]));
+    assert_eq!((members.count("infra"), members.count("worker")), (1, 0));
 }

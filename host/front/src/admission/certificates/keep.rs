@@ -3,10 +3,11 @@
 use super::lives::Lives;
 use super::material::{Due, Material, due};
 use super::paths::{self, Paths};
+use super::purpose::Purpose;
 use super::serving::Serving;
 use super::state::{ADDRESS, State, lock};
 use crate::admission::registration::{self, Registration};
-use crate::names::{NAME, SECRET, configuration};
+use crate::names::{NAME, configuration};
 use futures::StreamExt as _;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
@@ -22,6 +23,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tread_kube::api::words::{MANAGER, PART_OF_LABEL};
 use tread_kube::asking::{Call, CallOutcome, Failed, SHORT_PATIENCE, ask_before};
@@ -45,6 +47,7 @@ pub(super) struct Keeper {
     pub(super) secrets: Api<Secret>,
     pub(super) configurations: Api<ValidatingWebhookConfiguration>,
     pub(super) namespace: String,
+    pub(super) purpose: Purpose,
     pub(super) names: Vec<String>,
     pub(super) lives: Lives,
     pub(super) leading: Leading,
@@ -53,6 +56,7 @@ pub(super) struct Keeper {
     pub(super) serving: Arc<Serving>,
     pub(super) paths: Paths,
     pub(super) state: Arc<Mutex<State>>,
+    pub(super) announce: watch::Sender<String>,
 }
 
 /// What was seen; None: not yet.
@@ -66,7 +70,8 @@ impl Keeper {
     pub(super) async fn run(self, stop: impl Future<Output = ()>) {
         let mut stop = pin!(stop);
         let name = configuration(&self.namespace);
-        let mut secrets = pin!(watch_object(self.secrets.clone(), SECRET).default_backoff());
+        let secret = self.purpose.secret();
+        let mut secrets = pin!(watch_object(self.secrets.clone(), secret).default_backoff());
         let mut configurations =
             pin!(watch_object(self.configurations.clone(), &name).default_backoff());
         let mut leads = self.leading.watch();
@@ -81,9 +86,9 @@ impl Keeper {
                         self.serve(secret.as_ref());
                         seen.secret = Some(secret);
                     }
-                    Err(error) => self.watch_failed("Secret", Failed::watch(&error, SECRETS), SECRET),
+                    Err(error) => self.watch_failed("Secret", Failed::watch(&error, SECRETS), secret),
                 },
-                Some(change) = configurations.next() => match change {
+                Some(change) = configurations.next(), if self.purpose == Purpose::Webhook => match change {
                     Ok(configuration) => {
                         self.solved(WEBHOOK);
                         seen.configuration = Some(configuration);
@@ -108,8 +113,14 @@ impl Keeper {
             let now = seconds();
             let kept_paths = kept.as_ref().map_or(&[][..], Material::paths);
             let path = paths::announced(kept_paths, now, &self.lives);
-            let registration = registration::look(found, &bundle, &path);
-            lock(&self.state).registration = registration.to_string();
+            let registration = match self.purpose {
+                Purpose::Webhook => registration::look(found, &bundle, &path),
+                // Whom to trust stands in what machines are given, for years.
+                Purpose::Machines => Registration::Current,
+            };
+            if self.purpose == Purpose::Webhook {
+                lock(&self.state).registration = registration.to_string();
+            }
             match registration::host(found.flatten()) {
                 Some(host) if !self.names.contains(&host) => self.problem(
                     ADDRESS,
@@ -161,8 +172,10 @@ impl Keeper {
     /// Serves what is in the Secret from now on; what cannot be served changes nothing.
     fn serve(&self, secret: Option<&Secret>) {
         let Some(secret) = secret else {
-            return self
-                .problem("Secret", &format!("there is no Secret {}/{SECRET} yet", self.namespace));
+            return self.problem(
+                "Secret",
+                &format!("there is no Secret {}/{} yet", self.namespace, self.purpose.secret()),
+            );
         };
         let served = read(secret).and_then(|material| {
             let served = material.certified(&self.provider, seconds());
@@ -172,8 +185,16 @@ impl Keeper {
             Ok((served, material)) => {
                 self.serving.set(served);
                 self.paths.set(material.paths());
+                self.announce.send_if_modified(|known| {
+                    let bundle = material.bundle();
+                    let is_new = *known != bundle;
+                    *known = bundle;
+                    is_new
+                });
                 let ends = i64::try_from(material.ends()).unwrap_or(i64::MAX);
-                self.metrics.certificate_ends.set(ends);
+                if self.purpose == Purpose::Webhook {
+                    self.metrics.certificate_ends.set(ends);
+                }
                 let mut state = lock(&self.state);
                 state.ends = Some(material.ends());
                 state.problems.remove("Secret");
@@ -181,7 +202,11 @@ impl Keeper {
             Err(error) => {
                 self.problem(
                     "Secret",
-                    &format!("the Secret {}/{SECRET} cannot be used: {error}", self.namespace),
+                    &format!(
+                        "the Secret {}/{} cannot be used: {error}",
+                        self.namespace,
+                        self.purpose.secret()
+                    ),
                 );
             }
         }
@@ -196,7 +221,7 @@ impl Keeper {
         let Ok(json) = serde_json::to_vec(material) else { return None };
         let mut secret = earlier.cloned().unwrap_or_else(|| Secret {
             metadata: ObjectMeta {
-                name: Some(SECRET.to_owned()),
+                name: Some(self.purpose.secret().to_owned()),
                 namespace: Some(self.namespace.clone()),
                 labels: Some(BTreeMap::from([(PART_OF_LABEL.to_owned(), NAME.to_owned())])),
                 ..ObjectMeta::default()
@@ -208,13 +233,14 @@ impl Keeper {
             PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
         let written = if earlier.is_some() {
             let call = Call::new("update", SECRETS).within(&self.namespace);
-            self.ask("Secret", call, self.secrets.replace(SECRET, &params, &secret)).await
+            self.ask("Secret", call, self.secrets.replace(self.purpose.secret(), &params, &secret))
+                .await
         } else {
             let call = Call::new("create", SECRETS).within(&self.namespace);
             self.ask("Secret", call, self.secrets.create(&params, &secret)).await
         };
         if written.is_some() {
-            tracing::info!(secret = SECRET, "made a new certificate: {why}");
+            tracing::info!(secret = self.purpose.secret(), "made a new certificate: {why}");
         }
         written
     }

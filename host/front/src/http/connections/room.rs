@@ -6,14 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 use tread_kube::metrics::{Metrics, Turned};
 
-/// One peer may have a quarter of the connections at most.
-const PART: usize = 4;
-
 /// How many connections a port takes at a time.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::http) struct Most {
     /// For all.
     pub(in crate::http) common: usize,
+    /// Of these, for one peer.
+    pub(in crate::http) of_peer: usize,
     /// Besides, for probes.
     pub(in crate::http) probes: usize,
 }
@@ -91,7 +90,7 @@ impl Open {
         let common = |it: &Connection| it.place == Place::Common;
         let own = |it: &Connection| common(it) && it.peer == peer;
         let of_peer = self.count(own);
-        let room = match of_peer >= (most.common / PART).max(1) {
+        let room = match of_peer >= most.of_peer.max(1) {
             true => self.close_oldest(own).then_some(true),
             false if self.count(common) < most.common => Some(false),
             false => self.close_oldest(common).then_some(true),

@@ -99,8 +99,17 @@ fn an_operation_whose_mount_is_gone_for_good_is_given_up() {
     home.unmount();
     let journal = Journal::open(&bed.tree()).unwrap();
     assert!(matches!(journal.settle(), Err(JournalError::Away { .. })));
-    journal.give_up().unwrap();
-    assert_eq!(bed.names(STATE), ["lock"]);
+    let by_hand = journal.give_up().unwrap();
+    assert_eq!(bed.names(STATE), ["given-up", "lock"]);
+    let paths: Vec<&str> = by_hand.iter().map(|it| it.path.as_str()).collect();
+    assert_eq!(paths, ["/home/core/changed", "/home/core/added"]);
+    assert!(by_hand[0].why.contains("its mount is not there"), "{}", by_hand[0].why);
+    assert!(by_hand[0].why.contains("cp -a --remove-destination '/home/.tread-1/"));
+    // Where the mount comes back, what it has is what belongs there.
+    assert!(!by_hand[0].is_mended(&crate::tree::Seen::Absent));
+    home.mount();
+    let home = bed.tree().folder("/home/core").unwrap().unwrap();
+    assert!(by_hand[0].is_mended(&home.see("changed").unwrap()));
 }
 
 #[test]

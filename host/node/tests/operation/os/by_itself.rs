@@ -16,7 +16,7 @@ fn machine() -> Machine {
             "/etc/systemd/system/tread-machine.target.wants/tread-resume.service",
             "/etc/systemd/system/tread-resume.service",
         )
-        .lifetime(Duration::from_secs(1800))
+        .lifetime(Duration::from_secs(4 * 3600))
         .make()
         .unwrap();
     machine.reboots_by_itself(true);
@@ -56,6 +56,9 @@ fn a_new_image_is_fetched_by_an_admin_and_booted_and_proved_by_the_units_of_the_
     assert!(shown.contains("stage os-image for the next boot"), "{shown}");
     let fetched = tread(&machine, &["fetch", "--config", "/var/next.json"]);
     assert!(fetched.contains("tread-operation.service carries"), "{fetched}");
+    assert!(fetched.contains(&format!("the OS image {NEW} is on the node now")), "{fetched}");
+    let there = tread(&machine, &["fetch", "--config", "/var/now.json"]);
+    assert!(there.contains(&format!("the OS image {OLD} was on the node already")), "{there}");
     assert!(tread(&machine, &["status"]).contains("(fetched, nothing was changed)"));
     assert_eq!(machine.boots().len(), 1);
 

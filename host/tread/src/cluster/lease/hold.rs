@@ -14,6 +14,14 @@ use tread_enforce::by_hand::{Hand, NotTaken};
 /// How it ends where the command did not run, or not to its end.
 pub(super) const NOT_RUN: u8 = 125;
 
+/// What a command's Lease is held by: two commands of one user keep each other away too,
+/// wherever they run.
+pub(super) fn holder(user: &str) -> Result<String> {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).context("the system gives no random numbers")?;
+    Ok(format!("{user}/{:016x}", u64::from_be_bytes(bytes)))
+}
+
 /// Runs the command, renews the Lease meanwhile, and gives it back.
 pub(super) async fn run(
     hand: &Hand,
@@ -37,8 +45,9 @@ async fn attend(
     lasts: Duration,
     command: &[OsString],
 ) -> Result<ExitCode> {
-    // A terminal sends its signal to the command too: this program waits for what that does.
+    // A terminal sends its signals to the command too: this program waits for what that does.
     let mut interrupted = signal(SignalKind::interrupt())?;
+    let mut hung_up = signal(SignalKind::hangup())?;
     let mut told = signal(SignalKind::terminate())?;
     let (program, args) = command.split_first().context("no command")?;
     let mut child = Command::new(program)
@@ -61,6 +70,7 @@ async fn attend(
                 return Ok(if is_lost { ExitCode::from(NOT_RUN) } else { exit(status??) });
             }
             _ = interrupted.recv() => {}
+            _ = hung_up.recv() => {}
             _ = told.recv() => ends(),
             why = &mut lost, if !is_lost => {
                 warn(&format!("{node} is not held any more: {why}; the command is told to end"));
@@ -79,10 +89,11 @@ async fn lost(hand: &Hand, node: &str, lasts: Duration) -> String {
         sleep_until(next).await;
         let asked = Instant::now();
         match hand.acquire(node, lasts, None).await {
-            Ok(_) => {
+            Ok(got) if got.was_theirs => {
                 ends = asked + lasts;
                 next = asked + lasts / 3;
             }
+            Ok(_) => return "somebody took the Lease away, or removed it, meanwhile".to_owned(),
             Err(NotTaken::Held(by)) => return by.to_string(),
             Err(why) if Instant::now() + lasts / 10 >= ends => return why.to_string(),
             Err(_) => next = Instant::now() + lasts / 20,
@@ -90,8 +101,19 @@ async fn lost(hand: &Hand, node: &str, lasts: Duration) -> String {
     }
 }
 
-/// As the command ended; by a signal as a shell says it.
+/// How the command ended; after a signal, as a shell says it.
 fn exit(status: ExitStatus) -> ExitCode {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     ExitCode::from(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_commands_of_one_user_hold_by_different_names() {
+        let (one, two) = (holder("alice").unwrap(), holder("alice").unwrap());
+        assert!(one.starts_with("alice/") && one != two, "{one} {two}");
+    }
 }

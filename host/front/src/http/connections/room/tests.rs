@@ -3,7 +3,8 @@ use super::*;
 type Held = (Room, oneshot::Receiver<()>);
 
 fn bounded(common: usize, probes: usize) -> Bounded {
-    Bounded::new(Most { common, probes }, &Metrics::new(), "plain")
+    let most = Most { common, of_peer: common / 4, probes };
+    Bounded::new(most, &Metrics::new(), "plain")
 }
 
 fn peer(last: u8) -> IpAddr {

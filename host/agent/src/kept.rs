@@ -1,0 +1,149 @@
+//! What an agent keeps of its own, over restarts and boots.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::sync::{Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+use tread_kube::api::node_update::{ConfigName, EndedOperation, UpdatePhase};
+use tread_kube::node_lease::parse_operation;
+use tread_model::protocol::Local;
+use tread_node::tree::{Folder, PathError, Tree};
+
+const FOLDER: &str = "/var/lib/tread/agent";
+const FILE: &str = "kept";
+const NEXT: &str = "kept.next";
+const MOST: u64 = 1 << 20;
+
+/// What is kept.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Kept {
+    /// The node's name, as the service says.
+    pub(crate) node: String,
+    /// The node's UID: what is known of orders counts for it alone.
+    pub(crate) uid: Option<String>,
+    /// How often an agent began here, for the numbers of its questions.
+    pub(crate) begun: u64,
+    /// The highest token of an order that it took.
+    pub(crate) token: u32,
+    /// The operation that it is in, or was in last.
+    pub(crate) taken: Option<Taken>,
+    /// The config that the node has.
+    pub(crate) current: Option<ConfigName>,
+    /// How the last operations ended.
+    pub(crate) ended: Vec<EndedOperation>,
+    /// What was written of it last, by its digest.
+    pub(crate) written: Option<String>,
+}
+
+/// An operation that was taken.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Taken {
+    pub(crate) operation: String,
+    pub(crate) config: ConfigName,
+    pub(crate) token: u32,
+    /// Whether its plan has a boot.
+    pub(crate) boots: bool,
+    pub(crate) phase: UpdatePhase,
+    /// Since when it is in that.
+    pub(crate) since: MicroTime,
+    /// What an admin has to know of its end.
+    #[serde(default)]
+    pub(crate) message: String,
+}
+
+impl Kept {
+    /// What the protocol asks of it.
+    pub(crate) fn local(&self) -> Local {
+        let taken = self.taken.as_ref();
+        let operation =
+            taken.and_then(|it| Some((parse_operation(&it.operation)?, it.phase.into())));
+        Local { operation, token: self.token }
+    }
+}
+
+/// Where it is kept: a file of root's, which has all of it at once.
+pub(crate) struct Keeps {
+    tree: Tree,
+    kept: Mutex<Kept>,
+}
+
+impl Keeps {
+    /// Of this node. What cannot be read is told of, and forgotten.
+    pub(crate) fn of(tree: &Tree) -> Result<Keeps, PathError> {
+        let folder = tree.private_folder(FOLDER)?;
+        let read = folder.read(FILE, MOST).map_err(|error| PathError::io(FOLDER, error))?;
+        let kept = match read.as_deref().map(serde_json::from_slice::<Kept>) {
+            Some(Ok(kept)) => kept,
+            Some(Err(error)) => {
+                tracing::warn!(file = %folder.path_of(FILE), %error, "it cannot be read, and is begun anew");
+                Kept::default()
+            }
+            None => Kept::default(),
+        };
+        Ok(Keeps { tree: tree.clone(), kept: Mutex::new(kept) })
+    }
+
+    pub(crate) fn get(&self) -> Kept {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Changes it, on the disk first.
+    pub(crate) fn change(&self, change: impl FnOnce(&mut Kept)) -> io::Result<()> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = kept.clone();
+        change(&mut next);
+        if next != *kept {
+            self.write(&serde_json::to_vec(&next)?)?;
+            *kept = next;
+        }
+        Ok(())
+    }
+
+    fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        // Somebody may have removed it.
+        let folder: Folder = self.tree.private_folder(FOLDER).map_err(io::Error::other)?;
+        folder.remove_own(NEXT)?;
+        folder.append(NEXT, bytes)?;
+        folder.replace_own(NEXT, FILE)?;
+        folder.sync()
+    }
+
+    /// The first number of a question. None that is asked here is asked again: not after a boot,
+    /// nor where the file was lost.
+    pub(crate) fn first_number(&self) -> io::Result<u64> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        self.change(|kept| kept.begun = kept.begun.saturating_add(1).max(now))?;
+        Ok(self.get().begun << 24)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_there_again_and_no_number_comes_twice() {
+        let dir = tempfile::tempdir().unwrap();
+        let tree = Tree::open(dir.path()).unwrap();
+        let keeps = Keeps::of(&tree).unwrap();
+        let first = keeps.first_number().unwrap();
+        keeps.change(|kept| kept.token = 7).unwrap();
+        let again = Keeps::of(&tree).unwrap();
+        assert_eq!(again.get(), keeps.get());
+        let second = again.first_number().unwrap();
+        assert!(second > first + (1 << 20), "{first} {second}");
+        // Half a file is none.
+        std::fs::write(dir.path().join("var/lib/tread/agent/kept"), "{").unwrap();
+        let lost = Keeps::of(&tree).unwrap();
+        assert_eq!(lost.get(), Kept::default());
+        assert!(lost.first_number().unwrap() >= first);
+        std::fs::remove_dir_all(dir.path().join("var/lib/tread/agent")).unwrap();
+        lost.change(|kept| kept.token = 8).unwrap();
+        assert_eq!(Keeps::of(&tree).unwrap().get().token, 8);
+    }
+}

@@ -1,0 +1,128 @@
+//! Hearing what is to be done: one question that waits at the service, again and again.
+
+use crate::pause::Pause;
+use crate::service::Service;
+use serde::Deserialize;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+use tread_kube::agents::{FORM, Told, WAIT, Wait};
+
+/// The service gives up before.
+const WITHIN: Duration = Duration::from_secs(330);
+/// Before the service is asked again that did not answer.
+const LEAST: Duration = Duration::from_secs(1);
+const MOST: Duration = Duration::from_secs(60);
+
+/// What was heard last.
+#[derive(Debug, Clone)]
+pub(crate) enum Heard {
+    /// Nothing yet.
+    Nothing,
+    /// What is to be done.
+    Told(Arc<Told>),
+    /// It is of a form that this agent does not know, and why.
+    Unknown(String),
+}
+
+/// Listens for ever.
+pub(crate) async fn listen(service: Arc<Service>, heard: watch::Sender<Heard>) -> Infallible {
+    let mut pause = Pause::between(LEAST, MOST);
+    let mut seen: Option<String> = None;
+    let mut is_told = false;
+    loop {
+        let asked = Instant::now();
+        let wait = Wait { seen: seen.clone(), form: FORM };
+        let wait = match service.ask(WAIT, &wait, WITHIN).await {
+            Ok(answer) => {
+                if is_told {
+                    tracing::info!("the service answers again");
+                }
+                is_told = false;
+                match read(&answer) {
+                    Ok((revision, is)) if seen.as_ref() != Some(&revision) => {
+                        seen = Some(revision);
+                        heard.send_replace(is);
+                        pause.is_over();
+                        continue;
+                    }
+                    // It knows nothing else: the next question waits as long, unless that one
+                    // did not wait at all.
+                    Ok(_) if asked.elapsed() >= LEAST => {
+                        pause.is_over();
+                        continue;
+                    }
+                    Ok(_) => pause.next(),
+                    Err(error) => {
+                        tracing::error!(error, "the service's answer cannot be read");
+                        pause.next()
+                    }
+                }
+            }
+            Err(error) => {
+                if !is_told {
+                    tracing::warn!(%error, "no orders are heard; it is tried again");
+                }
+                is_told = true;
+                pause.next()
+            }
+        };
+        sleep(wait).await;
+    }
+}
+
+/// What an answer says, and by which name.
+fn read(answer: &[u8]) -> Result<(String, Heard), String> {
+    #[derive(Deserialize)]
+    struct Head {
+        revision: String,
+        #[serde(default)]
+        form: u32,
+    }
+    // In its own words a parser shows what it found, and that may be a secret.
+    let place =
+        |error: serde_json::Error| format!("at line {}, column {}", error.line(), error.column());
+    let head: Head = serde_json::from_slice(answer).map_err(place)?;
+    let unknown = |why: String| (head.revision.clone(), Heard::Unknown(why));
+    if head.form > FORM {
+        return Ok(unknown(format!(
+            "the order is of form {}, and this agent knows {FORM}: it waits until the agent is upgraded",
+            head.form
+        )));
+    }
+    Ok(match serde_json::from_slice::<Told>(answer) {
+        Ok(told) => (head.revision, Heard::Told(Arc::new(told))),
+        Err(error) => unknown(format!(
+            "what the service tells cannot be read by this agent ({}): it waits until the agent is upgraded",
+            place(error)
+        )),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+    use super::*;
+
+    #[test]
+    fn what_is_of_a_newer_form_or_cannot_be_read_waits_and_shows_nothing_of_it() {
+        let read = |text: &str| read(text.as_bytes());
+        let (revision, heard) = read(r#"{"revision":"1","node":"worker-1"}"#).unwrap();
+        assert!(revision == "1" && matches!(heard, Heard::Told(_)));
+        for (text, says) in [
+            (r#"{"revision":"2","form":2,"order":"SECRET"}"#, "form 2, and this agent knows 1"),
+            (r#"{"revision":"2","node":"a","order":{"stage":"SECRET"}}"#, "cannot be read"),
+            (r#"{"revision":"2","node":"a","config":"SECRET"}"#, "upgraded"),
+        ] {
+            let (revision, heard) = read(text).unwrap();
+            let Heard::Unknown(why) = heard else { panic!("{text}") };
+            assert!(revision == "2" && why.contains(says) && !why.contains("SECRET"), "{why}");
+        }
+        for text in ["", "SECRET", r#"{"node":"SECRET"}"#] {
+            assert!(!read(text).unwrap_err().contains("SECRET"));
+        }
+    }
+}

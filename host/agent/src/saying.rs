@@ -1,0 +1,188 @@
+//! Writing what a NodeUpdate's status says: seldom, the newest alone, and again until it is there.
+
+use crate::kept::Keeps;
+use crate::pause::Pause;
+use crate::service::words;
+use crate::status::{digest, patch};
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client};
+use std::convert::Infallible;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until, timeout};
+use tread_kube::api::NodeUpdate;
+use tread_kube::api::node_update::{NodeUpdateStatus, UpdatePhase};
+
+/// How long between two writes that say of another step or message, and no other phase.
+const BETWEEN: Duration = Duration::from_secs(15);
+/// How many of these there are in an operation: with those of another phase, ten at most.
+const MOST_STEPS: usize = 4;
+/// How long the API server may take.
+const WITHIN: Duration = Duration::from_secs(20);
+const LEAST: Duration = Duration::from_secs(1);
+const MOST: Duration = Duration::from_secs(120);
+
+/// How often it is written.
+#[derive(Debug, Default)]
+struct Budget {
+    of: Option<String>,
+    phase: Option<UpdatePhase>,
+    steps: usize,
+    last: Option<Instant>,
+}
+
+/// When a status may be written.
+#[derive(Debug, PartialEq, Eq)]
+enum When {
+    Now,
+    At(Instant),
+    /// Not before there is another phase.
+    Later,
+}
+
+impl Budget {
+    fn when(&self, status: &NodeUpdateStatus) -> When {
+        if self.of != status.operation || self.phase != status.phase {
+            return When::Now;
+        }
+        match self.last {
+            _ if self.steps >= MOST_STEPS && !self.is_at_rest() => When::Later,
+            Some(last) => When::At(last + BETWEEN),
+            None => When::Now,
+        }
+    }
+
+    /// Between operations nothing is counted.
+    fn is_at_rest(&self) -> bool {
+        self.phase.is_none_or(|phase| tread_model::protocol::Phase::from(phase).is_end())
+    }
+
+    fn written(&mut self, status: &NodeUpdateStatus, now: Instant) {
+        if self.of != status.operation {
+            self.steps = 0;
+        } else if self.phase == status.phase {
+            self.steps += 1;
+        }
+        (self.of, self.phase) = (status.operation.clone(), status.phase);
+        self.last = Some(now);
+    }
+}
+
+/// Writes for ever what is said.
+pub(crate) async fn say(
+    client: Client,
+    keeps: Arc<Keeps>,
+    mut said: watch::Receiver<Option<NodeUpdateStatus>>,
+) -> Infallible {
+    let updates: Api<NodeUpdate> = Api::all(client);
+    let (mut budget, mut pause) = (Budget::default(), Pause::between(LEAST, MOST));
+    loop {
+        let status = said.borrow_and_update().clone();
+        let again = match status {
+            None => None,
+            Some(status) => match write(&updates, &keeps, &mut budget, &status).await {
+                Ok(again) => {
+                    pause.is_over();
+                    again
+                }
+                Err(error) => {
+                    tracing::warn!(
+                        error,
+                        "the node's NodeUpdate is not written; it is tried again"
+                    );
+                    Some(Instant::now() + pause.next())
+                }
+            },
+        };
+        let changed = async {
+            if said.changed().await.is_err() {
+                // Nobody says anything any more.
+                std::future::pending::<()>().await;
+            }
+        };
+        match again {
+            None => changed.await,
+            Some(again) => tokio::select! {
+                () = changed => {}
+                () = sleep_until(again) => {}
+            },
+        }
+    }
+}
+
+/// Writes it, unless that was done, or it is not time: when it is, then.
+async fn write(
+    updates: &Api<NodeUpdate>,
+    keeps: &Keeps,
+    budget: &mut Budget,
+    status: &NodeUpdateStatus,
+) -> Result<Option<Instant>, String> {
+    let text = |error: io::Error| error.to_string();
+    let (digest, kept) = (digest(status).map_err(text)?, keeps.get());
+    if kept.written.as_ref() == Some(&digest) || kept.node.is_empty() {
+        return Ok(None);
+    }
+    match budget.when(status) {
+        When::At(at) if at > Instant::now() => return Ok(Some(at)),
+        When::Later => return Ok(None),
+        When::At(_) | When::Now => {}
+    }
+    let patch = Patch::Merge(patch(status).map_err(text)?);
+    let params = PatchParams::default();
+    let written = timeout(WITHIN, updates.patch_status(&kept.node, &params, &patch)).await;
+    written.map_err(|_| "the API server does not answer".to_owned())?.map_err(
+        |error| match &error {
+            kube::Error::Api(status) => status.message.clone(),
+            _ => words(&error),
+        },
+    )?;
+    budget.written(status, Instant::now());
+    keeps.change(|kept| kept.written = Some(digest)).map_err(text)?;
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(operation: &str, phase: UpdatePhase, step: &str) -> NodeUpdateStatus {
+        NodeUpdateStatus {
+            operation: Some(operation.to_owned()),
+            phase: Some(phase),
+            step: Some(step.to_owned()),
+            ..NodeUpdateStatus::default()
+        }
+    }
+
+    #[test]
+    fn an_operation_is_written_ten_times_at_most_and_each_phase_at_once() {
+        let (mut budget, mut now, mut writes) = (Budget::default(), Instant::now(), 0);
+        let phases = [
+            UpdatePhase::Waiting,
+            UpdatePhase::Begun,
+            UpdatePhase::NeedsBoot,
+            UpdatePhase::Begun,
+            UpdatePhase::Done,
+        ];
+        for phase in phases {
+            assert_eq!(budget.when(&status("one", phase, "")), When::Now, "{phase:?}");
+            for step in 0..100 {
+                now += Duration::from_secs(1);
+                let status = status("one", phase, &step.to_string());
+                let is_due = match budget.when(&status) {
+                    When::Now => true,
+                    When::At(at) => at <= now && phase != UpdatePhase::Done,
+                    When::Later => false,
+                };
+                if is_due {
+                    budget.written(&status, now);
+                    writes += 1;
+                }
+            }
+        }
+        assert!(writes <= 10, "{writes}");
+        assert_eq!(budget.when(&status("two", UpdatePhase::Waiting, "")), When::Now);
+    }
+}

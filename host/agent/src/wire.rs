@@ -1,0 +1,374 @@
+//! An agent's orders and permits, from the service; and what its NodeUpdate says.
+
+mod asking;
+mod steps;
+
+use crate::kept::{Keeps, Kept, Taken};
+use crate::listening::{Heard, listen};
+use crate::phase::{Known, phase};
+use crate::reading::{Todo, gives_up, todo};
+use crate::saying::say;
+use crate::service::{Service, Settings, Unheard};
+use crate::status::{Says, becomes, status};
+use futures::future::LocalBoxFuture;
+use kube::Client;
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+use tread_kube::agents::Told;
+use tread_kube::api::node_update::{ConfigName, NodeUpdateStatus, UpdatePhase};
+use tread_model::protocol::Phase;
+use tread_node::agent::Orders;
+use tread_node::applied::Applied;
+use tread_node::change::Adopt;
+use tread_node::documents::digest;
+use tread_node::journal::{standing_id, stands};
+use tread_node::orders::{Does, Given};
+use tread_node::progress::{Progress, Reporter};
+use tread_node::tree::Tree;
+
+/// Before a node whose disk differs from what it is to have is looked at again.
+const LOOKS_AGAIN: Duration = Duration::from_secs(600);
+
+/// The service, as the agent of a node sees it. Clones are one.
+#[derive(Clone)]
+pub struct Wire(Rc<Inner>);
+
+struct Inner {
+    tree: Tree,
+    keeps: Arc<Keeps>,
+    service: Arc<Service>,
+    heard: watch::Receiver<Heard>,
+    said: watch::Sender<Option<NodeUpdateStatus>>,
+    says: RefCell<Says>,
+    progress: RefCell<Option<Progress>>,
+    /// It asks for something now: for a boot that its plan does not have.
+    asks: Cell<Option<bool>>,
+    /// The number of its last question.
+    number: Cell<u64>,
+    adoption: RefCell<Option<Adoption>>,
+    /// The revision at which all was said again.
+    said_again: RefCell<Option<String>>,
+}
+
+/// That the node is to say what it has.
+#[derive(Debug, Clone)]
+struct Adoption {
+    id: String,
+    revision: String,
+    config: ConfigName,
+    /// What came of it, in words.
+    why: String,
+    /// When it is tried again, where the disk differs.
+    again: Option<Instant>,
+}
+
+/// Begins to listen to the service, and to write the node's NodeUpdate with this client. To be
+/// called where tasks can be spawned.
+///
+/// # Errors
+/// The service's URL is none, or what the agent keeps cannot be read or written.
+pub fn start(tree: &Tree, settings: Settings, client: Client) -> Result<Wire, StartError> {
+    let service = Arc::new(Service::new(settings)?);
+    let keeps = Arc::new(Keeps::of(tree).map_err(io::Error::other)?);
+    let number = keeps.first_number()?;
+    let boot = tread_node::systemd::boot_id_of(tree);
+    let boot = boot.inspect_err(|error| tracing::warn!(%error, "which boot this is, is not known"));
+    let (tells, heard) = watch::channel(Heard::Nothing);
+    let (said, says) = watch::channel(None);
+    tokio::spawn(listen(service.clone(), tells));
+    tokio::spawn(say(client, keeps.clone(), says));
+    Ok(Wire(Rc::new(Inner {
+        tree: tree.clone(),
+        keeps,
+        service,
+        heard,
+        said,
+        says: RefCell::new(Says { boot: boot.ok(), ..Says::default() }),
+        progress: RefCell::default(),
+        asks: Cell::default(),
+        number: Cell::new(number),
+        adoption: RefCell::default(),
+        said_again: RefCell::default(),
+    })))
+}
+
+/// Why an agent does not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The service cannot be asked.
+    #[error(transparent)]
+    Service(#[from] Unheard),
+    /// What it keeps cannot be read or written.
+    #[error("what the agent keeps below /var/lib/tread/agent: {0}")]
+    Keeps(#[from] io::Error),
+}
+
+impl Orders for Wire {
+    fn next(&self) -> LocalBoxFuture<'_, io::Result<Given>> {
+        Box::pin(self.0.next())
+    }
+
+    fn ended<'o>(
+        &'o self,
+        id: &'o str,
+        how: Option<&'o Progress>,
+    ) -> LocalBoxFuture<'o, io::Result<()>> {
+        Box::pin(async move { self.0.ended(id, how) })
+    }
+}
+
+impl Reporter for Wire {
+    fn report(&self, progress: &Progress) {
+        *self.0.progress.borrow_mut() = Some(progress.clone());
+        self.0.tells_or_logs();
+    }
+}
+
+impl Inner {
+    async fn next(&self) -> io::Result<Given> {
+        let mut heard = self.heard.clone();
+        loop {
+            let is = heard.borrow_and_update().clone();
+            self.settles()?;
+            let mut again = None;
+            match is {
+                Heard::Nothing => {}
+                Heard::Unknown(why) => self.says(&why),
+                Heard::Told(told) => {
+                    self.knows(&told)?;
+                    match todo(self.keeps.get().local(), &told) {
+                        Todo::Nothing => {}
+                        Todo::Waits(why) => self.says(&why),
+                        Todo::TurnBack(taken) => {
+                            self.takes(taken, "it was withdrawn before it was begun")?
+                        }
+                        Todo::Carry(taken, mut given) => {
+                            let stands = standing_id(&self.tree).ok().flatten();
+                            let order = told.order.as_ref();
+                            given.gives_up =
+                                order.and_then(|it| gives_up(&self.keeps.get(), it, stands));
+                            self.takes(taken, "")?;
+                            return Ok(*given);
+                        }
+                        Todo::Adopt(config, name) => match self.adopts(&told.revision, name) {
+                            Ok(id) => {
+                                let differs = Adopt::Ask;
+                                let (drained, give_up) = (false, false);
+                                return Ok(Given::new(
+                                    &id,
+                                    Does::Adopt { config, differs, drained, give_up },
+                                ));
+                            }
+                            Err(when) => again = when,
+                        },
+                    }
+                }
+            }
+            self.tells()?;
+            let changed = async { heard.changed().await.map_err(io::Error::other) };
+            match again {
+                None => changed.await?,
+                Some(again) => tokio::select! {
+                    changed = changed => changed?,
+                    () = sleep_until(again) => {}
+                },
+            }
+        }
+    }
+
+    /// What is known of the node by what is told.
+    fn knows(&self, told: &Told) -> io::Result<()> {
+        self.says("");
+        let is_first =
+            self.said_again.replace(Some(told.revision.clone())).as_ref() != Some(&told.revision);
+        self.keeps.change(|kept| {
+            if told.uid.is_some() && kept.uid.is_some() && told.uid != kept.uid {
+                // Another node of this name: nothing that was ordered before counts.
+                *kept = Kept { begun: kept.begun, ..Kept::default() };
+            }
+            let same =
+                |taken: &Taken| told.order.as_ref().filter(|it| it.operation == taken.operation);
+            if let Some(order) = kept.taken.as_ref().and_then(same) {
+                // It was given anew, under another Lease.
+                kept.token = kept.token.max(order.token);
+            }
+            kept.node.clone_from(&told.node);
+            if told.uid.is_some() {
+                kept.uid.clone_from(&told.uid);
+            }
+            if told.adopt && is_first {
+                // What it said is lost.
+                kept.written = None;
+            }
+        })
+    }
+
+    /// An order is taken, which is known from now on.
+    fn takes(&self, taken: Taken, because: &str) -> io::Result<()> {
+        self.keeps.change(|kept| {
+            kept.token = kept.token.max(taken.token);
+            let phase = taken.phase;
+            if kept.taken.as_ref().is_none_or(|known| known.operation != taken.operation) {
+                kept.taken = Some(taken);
+            }
+            if phase != UpdatePhase::Waiting {
+                becomes(kept, phase, because);
+            }
+        })?;
+        self.tells()
+    }
+
+    /// What the order to adopt is called; nothing where it was tried, or when it is tried again.
+    fn adopts(&self, revision: &str, config: ConfigName) -> Result<String, Option<Instant>> {
+        let mut adoption = self.adoption.borrow_mut();
+        if let Some(known) = adoption.as_ref().filter(|known| known.revision == revision) {
+            match known.again {
+                Some(again) if again <= Instant::now() => {}
+                again => {
+                    self.says(&known.why);
+                    return Err(again);
+                }
+            }
+        }
+        let id = format!("adopt-{}", self.number());
+        let revision = revision.to_owned();
+        *adoption =
+            Some(Adoption { id: id.clone(), revision, config, why: String::new(), again: None });
+        Ok(id)
+    }
+
+    /// The number of one more question.
+    fn number(&self) -> u64 {
+        self.number.set(self.number.get() + 1);
+        self.number.get()
+    }
+
+    fn ended(&self, id: &str, how: Option<&Progress>) -> io::Result<()> {
+        let adopted = self.adoption.borrow().clone().filter(|it| it.id == id);
+        let Some(adoption) = adopted else {
+            if let Some(how) = how {
+                *self.progress.borrow_mut() = Some(how.clone());
+            }
+            return self.tells();
+        };
+        let is_done = how.is_some_and(|how| {
+            let known =
+                Known { progress: Some(how), stands: false, permitted: true, needs_boot: false };
+            phase(&known) == Phase::Done
+        });
+        if is_done {
+            let config = adoption.config.clone();
+            self.keeps.change(|kept| (kept.current, kept.written) = (Some(config), None))?;
+        }
+        let why = how.map(|how| how.message.clone()).unwrap_or_default();
+        self.says(&why);
+        let again = (!is_done).then(|| Instant::now() + LOOKS_AGAIN);
+        *self.adoption.borrow_mut() = Some(Adoption { why, again, ..adoption });
+        self.tells()
+    }
+
+    /// How an operation ended that nobody attended to its end.
+    fn settles(&self) -> io::Result<()> {
+        let Some(taken) = self.keeps.get().taken else { return Ok(()) };
+        if Phase::from(taken.phase).is_end() {
+            return Ok(());
+        }
+        let of_this = |progress: &Progress| progress.operation == taken.operation;
+        let known = Progress::read(&self.tree).map_err(io::Error::other)?.filter(of_this);
+        let refused = || {
+            Ok::<_, io::Error>(
+                Progress::read_refused(&self.tree).map_err(io::Error::other)?.filter(of_this),
+            )
+        };
+        let known = match known {
+            None => refused()?,
+            known => known,
+        };
+        if known.as_ref().is_some_and(|known| known.phase.is_end()) {
+            *self.progress.borrow_mut() = known;
+            return self.tells();
+        }
+        let has_begun = taken.phase != UpdatePhase::Waiting;
+        if !has_begun || stands(&self.tree).map_err(io::Error::other)? {
+            return Ok(());
+        }
+        // Somebody else settled it, or how it ended could not be kept.
+        let (phase, because) = match self.has(&taken.config) {
+            true => (UpdatePhase::Done, ""),
+            false => (UpdatePhase::WentBack, "it was cut short, and nothing of it stands any more"),
+        };
+        self.keeps.change(|kept| becomes(kept, phase, because))?;
+        self.tells()
+    }
+
+    /// Whether this config was applied here last.
+    fn has(&self, config: &ConfigName) -> bool {
+        let applied = Applied::read(&self.tree).ok().flatten();
+        let is = applied.and_then(|it| digest(&it.documents.config().ok()?).ok());
+        is.is_some_and(|is| is.to_string() == config.digest)
+    }
+
+    fn says(&self, message: &str) {
+        message.clone_into(&mut self.says.borrow_mut().message);
+    }
+
+    fn tells_or_logs(&self) {
+        if let Err(error) = self.tells() {
+            tracing::error!(%error, "what the agent keeps cannot be written");
+        }
+    }
+
+    /// Has the node's NodeUpdate say how it is.
+    fn tells(&self) -> io::Result<()> {
+        self.follows()?;
+        let kept = self.keeps.get();
+        if kept.node.is_empty() {
+            return Ok(());
+        }
+        let says = self.says.borrow();
+        self.said.send_replace(Some(status(&kept, &says)));
+        Ok(())
+    }
+
+    /// Notes how far the operation is by what host/node tells.
+    fn follows(&self) -> io::Result<()> {
+        let Some(taken) = self.keeps.get().taken else { return Ok(()) };
+        let progress = self.progress.borrow();
+        let progress = progress.as_ref().filter(|it| it.operation == taken.operation);
+        let before = Phase::from(taken.phase);
+        if before.is_end() {
+            self.says.borrow_mut().step.clear();
+            return Ok(());
+        }
+        let asks = self.asks.get();
+        let known = Known {
+            progress,
+            stands: stands(&self.tree).map_err(io::Error::other)?,
+            permitted: before != Phase::Waiting,
+            needs_boot: asks == Some(true),
+        };
+        let now = phase(&known);
+        if let Some(progress) = progress {
+            let mut says = self.says.borrow_mut();
+            says.step = steps::step(progress);
+            if asks.is_none() {
+                says.message = steps::message(progress);
+            }
+        }
+        if now == before {
+            return Ok(());
+        }
+        let message = progress.map(steps::message).unwrap_or_default();
+        if now.is_end() {
+            let mut says = self.says.borrow_mut();
+            says.step.clear();
+            says.message.clear();
+        }
+        self.keeps.change(|kept| becomes(kept, now.into(), &message))
+    }
+}

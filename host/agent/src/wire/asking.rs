@@ -1,0 +1,180 @@
+//! Asking the service whether something may begin, until it may.
+
+use super::{Inner, Wire};
+use crate::listening::Heard;
+use crate::pause::Pause;
+use crate::service::Unheard;
+use crate::status::becomes;
+use futures::future::LocalBoxFuture;
+use std::time::Duration;
+use tokio::time::sleep;
+use tread_kube::agents::{Answer, Ask, Asked, PERMIT};
+use tread_kube::api::node_update::{UpdatePhase, UpdateStage};
+use tread_kube::node_lease::parse_operation;
+use tread_model::protocol::{self, Operation, Question, What};
+use tread_node::agent::Permits;
+use tread_node::clock::since_boot;
+use tread_node::permits::{Act, Permit};
+
+/// How long the service may take to answer.
+const WITHIN: Duration = Duration::from_secs(40);
+/// Before it is asked again that said no.
+const LEAST: Duration = Duration::from_secs(1);
+const MOST: Duration = Duration::from_secs(30);
+
+impl Permits for Wire {
+    fn ask<'p>(
+        &'p self,
+        operation: &'p str,
+        act: &'p Act,
+    ) -> LocalBoxFuture<'p, Result<Permit, String>> {
+        Box::pin(self.0.ask(operation, act))
+    }
+}
+
+/// What may be made of a question by what was heard last.
+#[derive(Debug, PartialEq, Eq)]
+enum Now {
+    Asks,
+    /// The service would say no: something else has to be heard first.
+    Waits,
+    /// It is not to be begun any more.
+    Turns(&'static str),
+}
+
+/// That something is asked for, until this is dropped.
+struct Asking<'a>(&'a Inner);
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        self.0.asks.set(None);
+        self.0.says("");
+        self.0.tells_or_logs();
+    }
+}
+
+impl Inner {
+    async fn ask(&self, text: &str, act: &Act) -> Result<Permit, String> {
+        let Some(operation) = parse_operation(text) else {
+            let why = "no order of the cluster has this operation: it is for whoever gave it";
+            if *act != Act::Write {
+                // What has begun stays until that one comes.
+                tracing::warn!(operation = text, why, "no permit is asked for");
+                std::future::pending::<()>().await;
+            }
+            return Err(why.to_owned());
+        };
+        let what = match act {
+            Act::Write => What::Write,
+            Act::Unit { .. } => What::Unit,
+            Act::Boot { .. } => What::Boot,
+        };
+        let _asking = self.begins_to_ask(text, act);
+        let mut heard = self.heard.clone();
+        let mut pause = Pause::between(LEAST, MOST);
+        loop {
+            let is = heard.borrow_and_update().clone();
+            let again = match self.now(&is, text, what) {
+                Now::Turns(why) => return Err(why.to_owned()),
+                Now::Waits => None,
+                Now::Asks => match self.permitted(operation, text, what).await {
+                    Ok(Ok(permit)) => return Ok(permit),
+                    Ok(Err(why)) => {
+                        self.says(&format!("waits for a permit: {why}"));
+                        self.tells_or_logs();
+                        Some(pause.next())
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "nobody could be asked for a permit; it is tried again");
+                        Some(pause.next())
+                    }
+                },
+            };
+            let changed = heard.changed();
+            match again {
+                None => drop(changed.await),
+                Some(again) => tokio::select! {
+                    _ = changed => pause.is_over(),
+                    () = sleep(again) => {}
+                },
+            }
+        }
+    }
+
+    fn begins_to_ask(&self, operation: &str, act: &Act) -> Asking<'_> {
+        let taken = self.keeps.get().taken.filter(|taken| taken.operation == operation);
+        let mut needs_boot = false;
+        if let Act::Boot { because } = act {
+            needs_boot = taken.is_some_and(|taken| !taken.boots);
+            self.says(because);
+        }
+        self.asks.set(Some(needs_boot));
+        self.tells_or_logs();
+        Asking(self)
+    }
+
+    /// Only what has written nothing turns back. What cannot be understood now may be later.
+    fn now(&self, heard: &Heard, operation: &str, what: What) -> Now {
+        let Heard::Told(told) = heard else { return Now::Waits };
+        let kept = self.keeps.get();
+        let turns = |why| if what == What::Write { Now::Turns(why) } else { Now::Waits };
+        if told.uid.is_some() && kept.uid.is_some() && told.uid != kept.uid {
+            return turns("the node is another one by now, with this name");
+        }
+        let Some(order) = &told.order else { return Now::Waits };
+        if order.operation != operation {
+            // One that is older was told by a replica that is behind.
+            let is_newer = kept.taken.is_some_and(|taken| order.token > taken.token);
+            return if is_newer {
+                turns("the node's order is another one by now")
+            } else {
+                Now::Waits
+            };
+        }
+        match order.stage {
+            UpdateStage::Go => Now::Asks,
+            UpdateStage::Prepare => Now::Waits,
+            UpdateStage::Withdrawn => turns("the order was withdrawn before anything was written"),
+            UpdateStage::Closed => turns("the order was given up before anything was written"),
+        }
+    }
+
+    /// One question; its permit ends by the node's own clock, counted from the question on.
+    async fn permitted(
+        &self,
+        operation: Operation,
+        text: &str,
+        what: What,
+    ) -> Result<Result<Permit, String>, Unheard> {
+        let number = self.number();
+        let question = Question { operation, what, number };
+        let asked = match what {
+            What::Write => Asked::Write,
+            What::Unit => Asked::Unit,
+            What::Boot => Asked::Boot,
+        };
+        let ask = Ask { operation: text.to_owned(), what: asked, number };
+        let begun = since_boot();
+        let answer = self.service.ask(PERMIT, &ask, WITHIN).await?;
+        let came = since_boot();
+        let (number, lasts) = match serde_json::from_slice(&answer) {
+            Ok(Answer::Permitted { number, lasts }) => (number, Duration::from_millis(lasts)),
+            Ok(Answer::Refused { why }) => return Ok(Err(why)),
+            Err(_) => return Ok(Err("the service's answer cannot be read".to_owned())),
+        };
+        let ends = protocol::Permit { operation, number, lasts }.ends(&question, begun, came);
+        let Some(ends) = ends.filter(|ends| *ends > came) else {
+            return Ok(Err("the permit came too late".to_owned()));
+        };
+        if what == What::Write
+            && let Err(error) = self.keeps.change(|kept| {
+                if kept.taken.as_ref().is_some_and(|taken| taken.operation == text) {
+                    becomes(kept, UpdatePhase::Begun, "");
+                }
+            })
+        {
+            return Ok(Err(format!("the agent cannot keep that it begins: {error}")));
+        }
+        Ok(Ok(Permit::until(ends)))
+    }
+}

@@ -1,0 +1,198 @@
+//! The whole way: orders over the wire, carried out on a machine with a real systemd.
+
+use crate::cluster::{Cluster, Served, config, operation, order, reload, within};
+use crate::program::program;
+use std::sync::Arc;
+use std::time::Duration;
+use tread_agent::start;
+use tread_kube::agents::Told;
+use tread_kube::api::node_update::{UpdateDisrupts, UpdatePhase, UpdateStage};
+use tread_node::agent::Agent;
+use tread_node::systemd::{Limits, Manager};
+use tread_node::tree::Tree;
+use tread_test_machine::Machine;
+
+/// How long a machine lives whose test takes as long as it may, however busy this one is.
+const LIFETIME: Duration = Duration::from_secs(3600);
+
+/// It says in its log what it read when, and what is odd it reads only when it starts.
+const A_SERVICE: &str = "[Service]\n\
+    Type=notify\n\
+    NotifyAccess=all\n\
+    ExecStart=/bin/sh -c 'echo start $(cat /etc/a.conf) >> /var/a.log; \
+    systemd-notify --ready; exec sleep infinity'\n\
+    ExecReload=/bin/sh -c 'echo reload $(cat /etc/a.conf) >> /var/a.log; ! grep -q odd /etc/a.conf'\n";
+
+struct Bed {
+    cluster: Cluster,
+    machine: Machine,
+    _served: Served,
+}
+
+impl Bed {
+    async fn with(word: &str) -> Bed {
+        let cluster = Cluster::with_a_node().await;
+        let machine = Machine::build()
+            .lifetime(LIFETIME)
+            .unit_at_boot("a.service", A_SERVICE)
+            .file("/etc/a.conf", word)
+            .make()
+            .unwrap();
+        machine.reboots_by_itself(true);
+        machine.start().unwrap();
+        machine.wait_until_running().unwrap();
+        let served = cluster.serves().await;
+        Bed { cluster, machine, _served: served }
+    }
+
+    /// The agent of this boot serves until something has come.
+    async fn serves<T>(&self, what: &str, until: impl Future<Output = T>) -> T {
+        let tree = Tree::open(&self.machine.root().unwrap()).unwrap();
+        let bus = format!("unix:path={}", self.machine.bus().unwrap().display());
+        let manager = Manager::new(&bus, Limits::default());
+        let wire = start(&tree, self.cluster.settings(), self.cluster.client().await).unwrap();
+        let (orders, permits, reporter) = (&wire, &wire, &wire);
+        let program = program();
+        let agent = Agent { tree, manager: &manager, program, orders, permits, reporter };
+        tokio::select! {
+            never = agent.run() => match never {},
+            came = within(what, until) => came,
+        }
+    }
+
+    fn text(&self, path: &str) -> String {
+        let at = self.machine.root().unwrap().join(path.trim_start_matches('/'));
+        std::fs::read_to_string(at).unwrap_or_default()
+    }
+
+    fn put(&self, path: &str, text: &str) {
+        let at = self.machine.root().unwrap().join(path.trim_start_matches('/'));
+        std::fs::write(at, text).unwrap();
+    }
+
+    /// Waits until the boot with this number has begun.
+    async fn boots(&self, number: usize) {
+        while self.machine.boots().len() < number {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    async fn becomes(&self, number: u32, phase: UpdatePhase) -> Option<String> {
+        let is = |status: &tread_kube::api::node_update::NodeUpdateStatus| {
+            let is = status.phase == Some(phase) && status.operation == Some(operation(number));
+            is.then(|| status.message.clone())
+        };
+        self.cluster.says(&format!("{phase:?} of {number}"), is).await
+    }
+
+    async fn adopts(&self, word: &str) {
+        let config = Some(Arc::new(config(word)));
+        self.cluster.knows.tells(Told { form: 1, adopt: true, config, ..Told::default() });
+        let has = self.cluster.says("what it has", |status| status.current.clone());
+        let has = self.serves("what it has", has).await;
+        assert_eq!(has, crate::cluster::config(word).name);
+    }
+}
+
+#[tokio::test]
+async fn an_order_from_the_cluster_changes_a_file_and_its_unit_and_ends_as_done() {
+    let bed = Bed::with("one").await;
+    bed.adopts("one").await;
+    bed.cluster.knows.permits(Ok(60_000));
+    let go = order(1, UpdateStage::Go, ("one", "two"), &reload(), UpdateDisrupts::Softly);
+    bed.cluster.knows.tells(go);
+    bed.serves("its end", bed.becomes(1, UpdatePhase::Done)).await;
+    assert_eq!(bed.text("/etc/a.conf"), "two");
+    assert_eq!(bed.text("/var/a.log").lines().last(), Some("reload two"));
+    let status = bed.cluster.update().await.status.unwrap();
+    assert_eq!(status.current, Some(config("two").name));
+    let asked = bed.cluster.knows.asked.lock().unwrap().clone();
+    let asked: Vec<_> = asked.iter().map(|ask| (ask.operation.clone(), ask.what)).collect();
+    use tread_kube::agents::Asked::{Unit, Write};
+    assert_eq!(asked, [(operation(1), Write), (operation(1), Unit)]);
+
+    // One that begins elsewhere than the node is.
+    let go = order(2, UpdateStage::Go, ("one", "three"), &reload(), UpdateDisrupts::Softly);
+    bed.cluster.knows.tells(go);
+    let why = bed.serves("its end", bed.becomes(2, UpdatePhase::TurnedBack)).await;
+    assert!(why.as_ref().is_some_and(|why| why.contains("plan")), "{why:?}");
+    assert_eq!(bed.text("/etc/a.conf"), "two");
+}
+
+#[tokio::test]
+async fn a_step_that_fails_waits_for_a_boot_that_the_cluster_permits() {
+    let bed = Bed::with("one").await;
+    bed.adopts("one").await;
+    bed.cluster.knows.permits(Ok(60_000));
+    let go = |stage, disrupts| order(1, stage, ("one", "odd"), &reload(), disrupts);
+    let boots = bed.machine.boots().len();
+    bed.cluster.knows.tells(go(UpdateStage::Go, UpdateDisrupts::Softly));
+    bed.serves("that it needs a boot", bed.becomes(1, UpdatePhase::NeedsBoot)).await;
+    // While the node is prepared for the boot it stays up.
+    bed.cluster.knows.tells(go(UpdateStage::Prepare, UpdateDisrupts::Reboot));
+    bed.serves("that it heard of it", bed.cluster.knows.is_heard()).await;
+    assert_eq!(bed.machine.boots().len(), boots);
+    bed.cluster.knows.tells(go(UpdateStage::Go, UpdateDisrupts::Reboot));
+    let boots_anew = async {
+        while bed.machine.boots().len() == boots {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    bed.serves("its boot", boots_anew).await;
+    bed.machine.wait_until_booted().unwrap();
+    bed.serves("its end", bed.becomes(1, UpdatePhase::Done)).await;
+    assert_eq!(bed.machine.boots().len(), boots + 1);
+    assert_eq!(bed.text("/etc/a.conf"), "odd");
+    assert_eq!(bed.text("/var/a.log").lines().last(), Some("start odd"));
+    let status = bed.cluster.update().await.status.unwrap();
+    assert_eq!(status.current, Some(config("odd").name));
+    let boot = tread_node::systemd::boot_id_of(&Tree::open(&bed.machine.root().unwrap()).unwrap());
+    assert_eq!(status.boot_id, Some(boot.unwrap()), "of the boot that it proved itself in");
+}
+
+#[tokio::test]
+async fn a_node_that_is_degraded_is_tried_again_once_an_admin_asks_for_it() {
+    let bed = Bed::with("one").await;
+    bed.adopts("one").await;
+    bed.cluster.knows.permits(Ok(60_000));
+    let odd = |disrupts| order(1, UpdateStage::Go, ("one", "odd"), &reload(), disrupts);
+    bed.cluster.knows.tells(odd(UpdateDisrupts::Softly));
+    bed.serves("that it needs a boot", bed.becomes(1, UpdatePhase::NeedsBoot)).await;
+    // Somebody changes in the middle of it what was written.
+    bed.put("/etc/a.conf", "by hand");
+    bed.cluster.knows.tells(odd(UpdateDisrupts::Reboot));
+    bed.serves("its boot", bed.boots(2)).await;
+    bed.machine.wait_until_booted().unwrap();
+    let why = bed.serves("its end", bed.becomes(1, UpdatePhase::Degraded)).await;
+    assert!(why.as_ref().is_some_and(|why| why.contains("/etc/a.conf")), "{why:?}");
+
+    let again = |number, retries: Option<u32>| {
+        let disrupts = UpdateDisrupts::Reboot;
+        let mut told = order(number, UpdateStage::Go, ("odd", "two"), &[], disrupts);
+        let order = told.order.as_mut().unwrap();
+        (order.plan, order.retries, order.unwell) = (None, retries.map(operation), true);
+        told
+    };
+    // Nobody asked for it: nothing is given up.
+    bed.cluster.knows.tells(again(2, None));
+    let why = bed.serves("its end", bed.becomes(2, UpdatePhase::Degraded)).await;
+    assert!(why.as_ref().is_some_and(|why| why.contains("settled first")), "{why:?}");
+    // It is given up, and what somebody changed is not overwritten.
+    bed.cluster.knows.tells(again(3, Some(2)));
+    let why = bed.serves("its end", bed.becomes(3, UpdatePhase::TurnedBack)).await;
+    let named = ["/etc/a.conf", &operation(1), "was given up"];
+    let why = why.unwrap_or_default();
+    assert!(named.iter().all(|it| why.contains(it)), "{why}");
+    assert_eq!(bed.text("/etc/a.conf"), "by hand");
+    assert_eq!(bed.machine.boots().len(), 2);
+
+    bed.put("/etc/a.conf", "odd");
+    bed.cluster.knows.tells(again(4, Some(3)));
+    bed.serves("its boot", bed.boots(3)).await;
+    bed.machine.wait_until_booted().unwrap();
+    bed.serves("its end", bed.becomes(4, UpdatePhase::Done)).await;
+    assert_eq!(bed.text("/etc/a.conf"), "two");
+    let status = bed.cluster.update().await.status.unwrap();
+    assert_eq!(status.current, Some(config("two").name));
+    assert_eq!(bed.machine.boots().len(), 3);
+}

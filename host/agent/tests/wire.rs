@@ -1,0 +1,361 @@
+//! What goes over the wire. The node's own side is played.
+
+use crate::cluster::{Cluster, config, disk, operation, order, reload, within};
+use futures::FutureExt as _;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tread_agent::{Wire, start};
+use tread_kube::agents::Told;
+use tread_kube::api::node_update::{UpdateDisrupts, UpdatePhase, UpdateStage};
+use tread_model::plan::Step;
+use tread_node::agent::{Orders as _, Permits as _};
+use tread_node::clock::since_boot;
+use tread_node::orders::{Does, Given};
+use tread_node::permits::Act;
+use tread_node::progress::{Phase, Progress, Reporter as _, StepState};
+use tread_node::tree::Tree;
+use tread_test_bed::eventually;
+
+async fn agent(cluster: &Cluster) -> (Wire, Tree) {
+    let at = cluster.path("disk");
+    disk(&at);
+    let tree = Tree::open(&at).unwrap();
+    (start(&tree, cluster.settings(), cluster.client().await).unwrap(), tree)
+}
+
+async fn next(wire: &Wire) -> Given {
+    within("an order", wire.next()).await.unwrap()
+}
+
+/// That nothing is given, as far as what stands at the service by now goes.
+async fn nothing_comes(wire: &Wire, cluster: &Cluster) {
+    tokio::select! {
+        given = wire.next() => panic!("{given:?}"),
+        () = within("that it heard of it", cluster.knows.is_heard()) => {}
+    }
+    let given = wire.next().now_or_never();
+    assert!(given.is_none(), "{given:?}");
+}
+
+fn progress(id: &str, phase: Phase) -> Progress {
+    let mut progress = Progress::new(id, tread_model::digest::Digest([2; 32]), &reload());
+    progress.phase = phase;
+    progress
+}
+
+fn go(number: u32) -> Told {
+    order(number, UpdateStage::Go, ("one", "two"), &reload(), UpdateDisrupts::Softly)
+}
+
+fn unit() -> Act {
+    Act::Unit { unit: "a.service".to_owned() }
+}
+
+#[tokio::test]
+async fn an_order_is_taken_once_permitted_step_by_step_and_told_in_few_writes() {
+    let cluster = Cluster::with_a_node().await;
+    let _served = cluster.serves().await;
+    let (wire, _) = agent(&cluster).await;
+    let writes_of_it = cluster.counts_writes().await;
+    cluster.knows.tells(go(1));
+    let given = next(&wire).await;
+    let id = operation(1);
+    assert_eq!(given.id, id);
+    let Does::Apply { plan, drained: false, .. } = &given.order else { panic!("{given:?}") };
+    assert_eq!(plan.as_ref().unwrap().steps, reload());
+    let phase = async |phase: UpdatePhase| {
+        cluster
+            .says(&format!("{phase:?}"), |it| (it.phase == Some(phase)).then(|| it.clone()))
+            .await
+    };
+    let status = phase(UpdatePhase::Waiting).await;
+    assert_eq!(status.operation.as_ref(), Some(&id));
+    assert_eq!(status.boot_id.as_deref(), Some("0f6bd1a4-8b0a-4e4c-9f4c-2d8f5a1b3c7e"));
+
+    // Refused at first: it is asked again until it is permitted, and says why it waits.
+    cluster.knows.permits(Err("somebody else has the node"));
+    let asks = wire.ask(&id, &Act::Write);
+    tokio::pin!(asks);
+    let told = cluster.says("why it waits", |it| it.message.clone());
+    tokio::select! {
+        permit = &mut asks => panic!("{permit:?}"),
+        said = told => assert_eq!(said, "waits for a permit: somebody else has the node"),
+    }
+    cluster.knows.permits(Ok(60_000));
+    let permit = within("a permit", asks).await.unwrap();
+    let left = permit.ends().unwrap() - since_boot();
+    assert!(left <= Duration::from_secs(60), "counted from the question on: {left:?}");
+    assert!(permit.holds());
+    let status = phase(UpdatePhase::Begun).await;
+    assert_eq!(status.message, None, "{status:?}");
+
+    let mut writes = progress(&id, Phase::Acting);
+    for step in 0..20 {
+        writes.begins(1);
+        writes.message = format!("step {step}");
+        wire.report(&writes);
+        tokio::task::yield_now().await;
+    }
+    within("a permit", wire.ask(&id, &unit())).await.unwrap();
+    writes.phase = Phase::Done;
+    writes.message.clear();
+    writes.ends(1, StepState::Done, "");
+    wire.report(&writes);
+    wire.ended(&id, Some(&writes)).await.unwrap();
+    let status = phase(UpdatePhase::Done).await;
+    assert_eq!(status.current, Some(config("two").name));
+    assert_eq!((status.ended.len(), &status.ended[0].operation), (1, &id));
+    assert_eq!(status.conditions, [], "the service says whether that is the newest one");
+    let asked: Vec<u64> =
+        cluster.knows.asked.lock().unwrap().iter().map(|ask| ask.number).collect();
+    assert!(asked.is_sorted_by(|a, b| a < b), "no number comes twice: {asked:?}");
+
+    eventually("its writes are counted", async || {
+        (writes_of_it.load(Ordering::SeqCst) >= 3).then_some(())
+    })
+    .await;
+    let count = writes_of_it.load(Ordering::SeqCst);
+    assert!(count <= 10, "{count} writes for an operation");
+
+    // It is not taken again: not when it is told again, nor by an agent that begins anew.
+    cluster.knows.tells(Told { generation: Some(2), ..go(1) });
+    assert!(wire.next().now_or_never().is_none());
+    let mut later = go(1);
+    later.generation = Some(3);
+    cluster.knows.tells(later);
+    let (again, _) = agent(&cluster).await;
+    for wire in [&wire, &again] {
+        let waits = tokio::time::timeout(Duration::from_secs(2), wire.next()).await;
+        assert!(waits.is_err(), "{waits:?}");
+    }
+    let first = cluster.knows.asked.lock().unwrap()[0].number;
+    cluster.knows.tells(go(4));
+    assert_eq!(next(&again).await.id, operation(4));
+    within("a permit", again.ask(&operation(4), &Act::Write)).await.unwrap();
+    let last = cluster.knows.asked.lock().unwrap().last().unwrap().number;
+    assert!(last > first + (1 << 20), "numbers of another start are others");
+}
+
+#[tokio::test]
+async fn an_order_that_is_withdrawn_turns_back_before_a_write_and_never_after_it() {
+    let cluster = Cluster::with_a_node().await;
+    let _served = cluster.serves().await;
+    let (wire, _) = agent(&cluster).await;
+    let in_stage =
+        |number, stage| order(number, stage, ("one", "two"), &reload(), UpdateDisrupts::Softly);
+    // One that no agent had.
+    cluster.knows.tells(in_stage(1, UpdateStage::Withdrawn));
+    nothing_comes(&wire, &cluster).await;
+    cluster
+        .says("it turned back", |it| (it.phase == Some(UpdatePhase::TurnedBack)).then_some(()))
+        .await;
+    cluster.knows.tells(Told { generation: Some(2), ..in_stage(1, UpdateStage::Go) });
+    assert!(tokio::time::timeout(Duration::from_secs(2), wire.next()).await.is_err());
+
+    // One that waits for its first write.
+    cluster.knows.tells(go(3));
+    let id = next(&wire).await.id;
+    cluster.knows.permits(Err("not yet"));
+    let asks = wire.ask(&id, &Act::Write);
+    tokio::pin!(asks);
+    assert!(tokio::time::timeout(Duration::from_millis(100), &mut asks).await.is_err());
+    // What an older order says does not count.
+    cluster.knows.tells(in_stage(2, UpdateStage::Closed));
+    assert!(tokio::time::timeout(Duration::from_secs(2), &mut asks).await.is_err());
+    cluster.knows.tells(in_stage(3, UpdateStage::Withdrawn));
+    let refused = within("its end", asks).await.unwrap_err();
+    assert!(refused.contains("withdrawn"), "{refused}");
+    let refused = Progress::refused(&id, &refused);
+    wire.report(&refused);
+    wire.ended(&id, Some(&refused)).await.unwrap();
+    let status = cluster
+        .says("it turned back", |it| {
+            let is_it =
+                it.phase == Some(UpdatePhase::TurnedBack) && it.operation == Some(operation(3));
+            is_it.then(|| it.clone())
+        })
+        .await;
+    assert_eq!(status.ended.len(), 2);
+    assert!(status.message.unwrap().contains("withdrawn"));
+
+    // One that has begun.
+    cluster.knows.tells(go(4));
+    let id = next(&wire).await.id;
+    cluster.knows.permits(Ok(60_000));
+    within("a permit", wire.ask(&id, &Act::Write)).await.unwrap();
+    cluster.knows.tells(in_stage(4, UpdateStage::Withdrawn));
+    let act = unit();
+    let asks = wire.ask(&id, &act);
+    tokio::pin!(asks);
+    let waits = tokio::time::timeout(Duration::from_secs(2), &mut asks).await;
+    assert!(waits.is_err() || waits.unwrap().is_ok());
+    cluster.knows.tells(Told { generation: Some(9), ..go(4) });
+    cluster.says("Begun", |it| (it.phase == Some(UpdatePhase::Begun)).then_some(())).await;
+}
+
+#[tokio::test]
+async fn a_boot_that_was_not_planned_is_told_and_waits_for_its_turn() {
+    let cluster = Cluster::with_a_node().await;
+    let _served = cluster.serves().await;
+    let (wire, _) = agent(&cluster).await;
+    cluster.knows.tells(go(1));
+    let id = next(&wire).await.id;
+    cluster.knows.permits(Ok(60_000));
+    within("a permit", wire.ask(&id, &Act::Write)).await.unwrap();
+    cluster.knows.permits(Err("the order has no boot"));
+    let mut failed = progress(&id, Phase::Waiting);
+    failed.ends(0, StepState::Done, "");
+    failed.ends(1, StepState::Failed, "it did not reload");
+    wire.report(&failed);
+    let act = Act::Boot { because: "a.service did not reload".to_owned() };
+    let asks = wire.ask(&id, &act);
+    tokio::pin!(asks);
+    let needs = cluster
+        .says("NeedsBoot", |it| (it.phase == Some(UpdatePhase::NeedsBoot)).then(|| it.clone()));
+    tokio::select! {
+        permit = &mut asks => panic!("{permit:?}"),
+        _ = needs => {}
+    }
+    // While the node is prepared for it nobody is asked.
+    let always = order(1, UpdateStage::Prepare, ("one", "two"), &reload(), UpdateDisrupts::Reboot);
+    cluster.knows.tells(always.clone());
+    assert!(tokio::time::timeout(Duration::from_secs(2), &mut asks).await.is_err());
+    cluster.knows.permits(Ok(60_000));
+    let mut go = always;
+    go.order.as_mut().unwrap().stage = UpdateStage::Go;
+    cluster.knows.tells(go);
+    within("a permit", asks).await.unwrap();
+    failed.phase = Phase::WentBack;
+    failed.message = "it went back".to_owned();
+    wire.report(&failed);
+    wire.ended(&id, Some(&failed)).await.unwrap();
+    let status = cluster
+        .says("WentBack", |it| (it.phase == Some(UpdatePhase::WentBack)).then(|| it.clone()))
+        .await;
+    assert_eq!((status.current, status.message.as_deref()), (None, Some("it went back")));
+}
+
+#[tokio::test]
+async fn a_node_says_what_it_has_or_what_differs_and_again_where_that_was_lost() {
+    let cluster = Cluster::with_a_node().await;
+    let _served = cluster.serves().await;
+    let (wire, _) = agent(&cluster).await;
+    let adopt =
+        || Told { form: 1, adopt: true, config: Some(Arc::new(config("one"))), ..Told::default() };
+    cluster.knows.tells(adopt());
+    let given = next(&wire).await;
+    assert!(matches!(given.order, Does::Adopt { drained: false, .. }), "{given:?}");
+    let differs = "the node does not have this config: /etc/a.conf (its contents)";
+    wire.ended(&given.id, Some(&Progress::refused(&given.id, differs))).await.unwrap();
+    let waits = wire.next();
+    tokio::pin!(waits);
+    tokio::select! {
+        given = &mut waits => panic!("{given:?}"),
+        said = cluster.says("what differs", |it| it.message.clone()) => assert_eq!(said, differs),
+    }
+    // Told anew, it looks again.
+    cluster.knows.tells(adopt());
+    let given = within("an order", waits).await.unwrap();
+    wire.ended(&given.id, Some(&progress(&given.id, Phase::Done))).await.unwrap();
+    let current = cluster.says("what it has", |it| it.current.clone()).await;
+    assert_eq!(current, config("one").name);
+    assert!(tokio::time::timeout(Duration::from_secs(1), wire.next()).await.is_err());
+    // Somebody removed its NodeUpdate.
+    let delete = ["delete", "nodeupdate", &cluster.node];
+    cluster.plane.kubectl(&delete).and_then(|ran| ran.success()).unwrap();
+    cluster.make_update().await;
+    cluster.knows.tells(adopt());
+    let given = next(&wire).await;
+    wire.ended(&given.id, Some(&progress(&given.id, Phase::Done))).await.unwrap();
+    assert_eq!(cluster.says("what it has", |it| it.current.clone()).await, config("one").name);
+}
+
+#[tokio::test]
+async fn what_cannot_be_carried_out_is_told_and_costs_nothing() {
+    let cluster = Cluster::with_a_node().await;
+    let _served = cluster.serves().await;
+    let (wire, _) = agent(&cluster).await;
+    let newer = Told { form: 2, ..go(1) };
+    let always = [Step::Drain, Step::Write, Step::Reboot, Step::Uncordon];
+    let harsher = order(2, UpdateStage::Go, ("one", "two"), &always, UpdateDisrupts::Softly);
+    for (told, says) in [
+        (Told { config: None, ..go(1) }, "gives no config"),
+        (harsher, "less (Softly)"),
+        (newer, "waits until the agent is upgraded"),
+    ] {
+        cluster.knows.tells(told);
+        let said = cluster.says(says, |it| it.message.clone().filter(|it| it.contains(says)));
+        tokio::select! {
+            given = wire.next() => panic!("{given:?}"),
+            _ = said => {}
+        }
+    }
+    assert_eq!(cluster.update().await.status.unwrap().operation, None);
+    cluster.knows.tells(go(5));
+    assert_eq!(next(&wire).await.id, operation(5));
+}
+
+#[tokio::test]
+async fn the_service_may_go_and_come_and_its_authority_and_the_token_be_exchanged() {
+    let mut cluster = Cluster::with_a_node().await;
+    let (wire, _) = agent(&cluster).await;
+    assert!(
+        tokio::time::timeout(Duration::from_secs(1), wire.next()).await.is_err(),
+        "nobody serves"
+    );
+    let served = cluster.serves().await;
+    cluster.knows.tells(go(1));
+    let id = next(&wire).await.id;
+    let end = progress(&id, Phase::Done);
+    wire.ended(&id, Some(&end)).await.unwrap();
+    served.ends().await;
+    // Another one that nobody vouches for is not believed.
+    let trusted = cluster.authority();
+    cluster.exchanges_its_authority();
+    let served = cluster.serves().await;
+    cluster.knows.tells(go(2));
+    let waits = tokio::time::timeout(Duration::from_secs(5), wire.next()).await;
+    assert!(waits.is_err(), "{waits:?}");
+    assert!(cluster.knows.asked.lock().unwrap().is_empty());
+    // Both are believed while one takes the other's place.
+    cluster.put("ca", &format!("{trusted}{}", cluster.authority()));
+    assert_eq!(next(&wire).await.id, operation(2));
+    served.ends().await;
+    // A token that is not good any more, and then one that is.
+    cluster.put("token", "a.b.c");
+    let _served = cluster.serves().await;
+    wire.ended(&operation(2), Some(&progress(&operation(2), Phase::Done))).await.unwrap();
+    cluster.knows.tells(go(3));
+    assert!(tokio::time::timeout(Duration::from_secs(5), wire.next()).await.is_err());
+    cluster.put("token", &cluster.token());
+    assert_eq!(next(&wire).await.id, operation(3));
+}
+
+#[tokio::test]
+async fn a_node_that_registers_anew_under_its_name_begins_anew() {
+    let cluster = Cluster::with_a_node().await;
+    let _served = cluster.serves().await;
+    let (wire, _) = agent(&cluster).await;
+    cluster.knows.tells(go(7));
+    let id = next(&wire).await.id;
+    wire.ended(&id, Some(&progress(&id, Phase::Done))).await.unwrap();
+    // Older by its token, so it is late: unless the node is another one.
+    cluster.knows.tells(Told { generation: Some(8), ..go(2) });
+    assert!(tokio::time::timeout(Duration::from_secs(3), wire.next()).await.is_err());
+    cluster.knows.tells(Told { uid: Some("another".to_owned()), ..go(2) });
+    assert_eq!(next(&wire).await.id, operation(2));
+    let status = cluster
+        .says("the new one", |it| (it.operation == Some(operation(2))).then(|| it.clone()))
+        .await;
+    assert_eq!((status.current, status.ended.len()), (None, 0));
+    // What waits for its first write turns back when the node is another one.
+    cluster.knows.permits(Err("not yet"));
+    let id = operation(2);
+    let asks = wire.ask(&id, &Act::Write);
+    tokio::pin!(asks);
+    assert!(tokio::time::timeout(Duration::from_millis(100), &mut asks).await.is_err());
+    cluster.knows.tells(Told { uid: Some("a third".to_owned()), ..go(2) });
+    let refused = within("its end", asks).await.unwrap_err();
+    assert!(refused.contains("another one by now"), "{refused}");
+}

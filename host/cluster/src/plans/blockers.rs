@@ -1,0 +1,229 @@
+//! Who would block a drain: budgets that allow no disruption until somebody changes something, and
+//! their pods on the nodes that a plan is for.
+//!
+//! Budgets are listed in pages, of which only those are kept; pods only by the selector of such a
+//! budget, and not all of them. Nothing is watched or remembered beyond a minute.
+
+use super::previewer::Previewer;
+use crate::previews::{Cluster, Described};
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::api::ListParams;
+use kube::core::Selector;
+use kube::{Api, Client, ResourceExt as _};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+use tread_kube::api::disruption_plan::{BlockedPod, DrainBlocker};
+use tread_kube::asking::{Call, CallOutcome, Failed, ask};
+use tread_kube::budgets::never;
+use tread_kube::metrics::Metrics;
+use tread_kube::paging::in_pages;
+use tread_model::effect::Effect;
+
+/// So many budgets are asked for in one answer.
+const PAGE: u32 = 500;
+/// Of so many budgets pods are looked for: a cluster with more has another problem.
+const MOST: usize = 20;
+/// So many pods of a budget are looked at.
+const PODS: u32 = 200;
+/// So many of them are named.
+const NAMED: usize = 5;
+/// For so long an answer is as good as a new one.
+const LASTS: Duration = Duration::from_secs(60);
+
+/// A budget that never lets a pod go, and its pods.
+#[derive(Debug, Clone)]
+struct Found {
+    budget: String,
+    why: String,
+    /// Its pods, by node; nothing where they may not be listed.
+    pods: Option<Vec<BlockedPod>>,
+    /// Whether there are more of them than were looked at.
+    has_more: bool,
+}
+
+/// All that were found.
+#[derive(Debug, Clone, Default)]
+pub struct Blockers {
+    found: Vec<Found>,
+    /// How many budgets were not looked at.
+    left_out: usize,
+}
+
+impl Blockers {
+    /// Looks for them.
+    pub async fn find(client: &Client, metrics: &Metrics) -> Result<Blockers, Failed> {
+        let mut budgets = budgets(client, metrics).await?;
+        budgets.sort_by_key(|(budget, _)| (budget.namespace(), budget.name_any()));
+        let left_out = budgets.len().saturating_sub(MOST);
+        let (mut found, mut may_list) = (Vec::new(), true);
+        for (budget, why) in budgets.into_iter().take(MOST) {
+            let pods = match may_list {
+                true => pods(client, metrics, &budget).await,
+                false => Ok(None),
+            };
+            let pods = match pods {
+                // In the mode `advise` tread reads nobody's pods.
+                Err(failed) if failed.outcome == CallOutcome::Forbidden => {
+                    may_list = false;
+                    None
+                }
+                pods => pods?,
+            };
+            let namespace = budget.namespace().unwrap_or_default();
+            let has_more = pods.as_ref().is_some_and(|(_, has_more)| *has_more);
+            let pods = pods.map(|(pods, _)| pods);
+            let budget = format!("{namespace}/{}", budget.name_any());
+            found.push(Found { budget, why, pods, has_more });
+        }
+        Ok(Blockers { found, left_out })
+    }
+
+    /// The budgets, by namespace and name.
+    pub fn budgets(&self) -> Vec<&str> {
+        self.found.iter().map(|found| found.budget.as_str()).collect()
+    }
+
+    /// Says in a plan that drains what would block it, on the nodes of its pool.
+    pub fn tell(&self, plan: &mut Described, cluster: &Cluster) {
+        let (blockers, left_out) = match drains(plan) {
+            true => self.of(|node| {
+                let member = cluster.members.get(node);
+                member.and_then(|member| member.place.pool()) == Some(plan.pool.as_str())
+            }),
+            false => (Vec::new(), 0),
+        };
+        plan.status.drain_blockers = blockers;
+        plan.status.drain_blockers_left_out = left_out;
+    }
+
+    fn of(&self, is_of: impl Fn(&str) -> bool) -> (Vec<DrainBlocker>, i64) {
+        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        let blockers = self.found.iter().filter_map(|found| {
+            let Found { budget, why, pods, has_more } = found;
+            let (budget, why) = (budget.clone(), why.clone());
+            let Some(pods) = pods else {
+                return Some(DrainBlocker { budget, why, ..DrainBlocker::default() });
+            };
+            let own: Vec<_> = pods.iter().filter(|it| is_of(&it.node)).cloned().collect();
+            let more_pods = number(own.len().saturating_sub(NAMED)) + i64::from(*has_more);
+            let pods: Vec<BlockedPod> = own.into_iter().take(NAMED).collect();
+            (!pods.is_empty()).then_some(DrainBlocker { budget, why, pods, more_pods })
+        });
+        (blockers.collect(), number(self.left_out))
+    }
+}
+
+/// Whether nodes are drained by a plan, whoever rolls it out.
+fn drains(plan: &Described) -> bool {
+    let steps = plan.status.transitions.iter().flat_map(|way| &way.steps);
+    let drains = steps.into_iter().any(|step| step.r#do == "drain");
+    drains || matches!(plan.effect, Effect::Drain | Effect::Reboot)
+}
+
+/// Budgets that never allow a disruption, with why.
+async fn budgets(
+    client: &Client,
+    metrics: &Metrics,
+) -> Result<Vec<(PodDisruptionBudget, String)>, Failed> {
+    let api: Api<PodDisruptionBudget> = Api::all(client.clone());
+    let list = |params: ListParams| {
+        let api = api.clone();
+        async move { api.list(&params).await }
+    };
+    let keep = |budget: PodDisruptionBudget| {
+        let why = never(&budget)?;
+        Some((budget, why))
+    };
+    let call = Call::new("list", "poddisruptionbudgets");
+    in_pages(PAGE, metrics, call, ListParams::default(), list, keep).await
+}
+
+/// The first pods of a budget, and whether there are more.
+async fn pods(
+    client: &Client,
+    metrics: &Metrics,
+    budget: &PodDisruptionBudget,
+) -> Result<Option<(Vec<BlockedPod>, bool)>, Failed> {
+    let namespace = budget.namespace().unwrap_or_default();
+    let selector = budget.spec.as_ref().and_then(|spec| spec.selector.clone());
+    let Some(Ok(selector)) = selector.map(Selector::try_from) else { return Ok(None) };
+    let api: Api<Pod> = Api::namespaced(client.clone(), &namespace);
+    let params = ListParams::default().labels_from(&selector).limit(PODS);
+    let call = Call::new("list", "pods").within(&namespace);
+    let listed = ask(metrics, call, api.list(&params)).await?;
+    let has_more = listed.metadata.continue_.is_some_and(|token| !token.is_empty());
+    let on = |pod: Pod| {
+        let node = pod.spec.as_ref()?.node_name.clone().filter(|node| !node.is_empty())?;
+        Some(BlockedPod { pod: format!("{namespace}/{}", pod.name_any()), node })
+    };
+    Ok(Some((listed.items.into_iter().filter_map(on).collect(), has_more)))
+}
+
+/// What was found last, for plans that are made one after the other.
+#[derive(Debug, Default)]
+pub(super) struct Recent(Option<(Instant, Blockers)>);
+
+impl Recent {
+    /// Says in the plans that drain what would block them. Where budgets cannot be listed nothing
+    /// is said of them.
+    pub(super) async fn tell(
+        &mut self,
+        previewer: &Previewer,
+        cluster: &Cluster,
+        wanted: &mut BTreeMap<String, Vec<Arc<Described>>>,
+    ) {
+        if !wanted.values().flatten().any(|plan| drains(plan)) {
+            return;
+        }
+        let is_new = |(at, _): &(Instant, Blockers)| at.elapsed() < LASTS;
+        if !self.0.as_ref().is_some_and(is_new) {
+            let found = Blockers::find(&previewer.client, &previewer.metrics).await;
+            let found = found.unwrap_or_else(|failed| {
+                tracing::debug!(error = %failed, "what would block drains is not known");
+                Blockers::default()
+            });
+            self.0 = Some((Instant::now(), found));
+        }
+        let Some((_, blockers)) = &self.0 else { return };
+        let plans = wanted.values_mut().flatten();
+        for plan in plans.filter(|plan| drains(plan) && !blockers.found.is_empty()) {
+            blockers.tell(Arc::make_mut(plan), cluster);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_pods_on_the_nodes_of_a_plan_are_told_of_and_not_all_of_them() {
+        let pods = |count: usize, node: &str| -> Vec<BlockedPod> {
+            let one = |at| BlockedPod { pod: format!("a/p{at}"), node: node.to_owned() };
+            (0..count).map(one).collect()
+        };
+        let found = |budget: &str, pods: Option<Vec<BlockedPod>>, has_more| Found {
+            budget: budget.to_owned(),
+            why: "it wants 1 healthy pods, and there are to be 1".to_owned(),
+            pods,
+            has_more,
+        };
+        let blockers = Blockers {
+            found: vec![
+                found("a/here", Some(pods(NAMED + 2, "n")), false),
+                found("a/elsewhere", Some(pods(1, "other")), false),
+                found("a/unknown", None, false),
+                found("a/many", Some(pods(1, "n")), true),
+            ],
+            left_out: 3,
+        };
+        let (told, left_out) = blockers.of(|node| node == "n");
+        let told: Vec<(&str, usize, i64)> =
+            told.iter().map(|it| (it.budget.as_str(), it.pods.len(), it.more_pods)).collect();
+        assert_eq!(told, [("a/here", NAMED, 2), ("a/unknown", 0, 0), ("a/many", 1, 1)]);
+        assert_eq!(left_out, 3);
+    }
+}

@@ -1,0 +1,75 @@
+//! Who would block a drain is said before a change is made.
+
+use super::fixture::{Cluster, Tread, files};
+use super::status;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::Api;
+use kube::api::ListParams;
+use serde_json::json;
+use tread_cluster::plans::Blockers;
+use tread_kube::metrics::Metrics;
+use tread_test_bed::{ControlPlane, eventually};
+
+/// A pod on a node, and a budget that wants it healthy.
+async fn holds(cluster: &Cluster, namespace: &str, name: &str, node: &str) {
+    let labels = json!({"app": name});
+    for object in [
+        json!({"apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": name, "namespace": namespace, "labels": labels},
+            "spec": {"nodeName": node, "containers": [{"name": "c", "image": "example.com/c"}]}}),
+        json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {"minAvailable": 1, "selector": {"matchLabels": labels}}}),
+    ] {
+        eventually("it is applied", async || cluster.plane.apply(&object.to_string()).ok()).await;
+    }
+    let budgets: Api<PodDisruptionBudget> = Api::namespaced(cluster.client.clone(), namespace);
+    eventually("the budget has counted its pod", async || {
+        let budget = budgets.get(name).await.ok()?;
+        (budget.status?.expected_pods == 1).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_that_drains_names_the_budgets_and_pods_that_would_block_it() {
+    let cluster = Cluster::settled(ControlPlane::options().with_controllers()).await;
+    holds(&cluster, "default", "db", "worker-1").await;
+    // Nobody drains a node that no pool has.
+    holds(&cluster, "kube-system", "other", "elsewhere").await;
+    let _tread = Tread::start(&cluster.client);
+    cluster.config("50-chrony", "worker", files(&[("/etc/foo.conf", "server a\n")])).await;
+    let plan = cluster
+        .plan("MachineConfig/50-chrony created", |plan| !status(plan).drain_blockers.is_empty())
+        .await;
+    let [blocker] = status(&plan).drain_blockers.as_slice() else { panic!("{plan:?}") };
+    assert_eq!(blocker.budget, "default/db");
+    assert_eq!(blocker.why, "it wants 1 healthy pods, and there are to be 1");
+    let [pod] = blocker.pods.as_slice() else { panic!("{blocker:?}") };
+    assert_eq!((pod.pod.as_str(), pod.node.as_str()), ("default/db", "worker-1"));
+    assert_eq!((blocker.more_pods, status(&plan).drain_blockers_left_out), (0, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_may_not_read_pods_is_told_of_budgets_alone() {
+    let cluster = Cluster::start(ControlPlane::options().with_controllers()).await;
+    holds(&cluster, "default", "db", "elsewhere").await;
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": "budgets"}, "rules": [{"apiGroups": ["policy"],
+            "resources": ["poddisruptionbudgets"], "verbs": ["list"]}]});
+    let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding", "metadata": {"name": "budgets"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "budgets"},
+        "subjects": [{"kind": "ServiceAccount", "name": "asks", "namespace": "default"}]});
+    for object in [role, binding] {
+        cluster.plane.apply(&object.to_string()).unwrap();
+    }
+    let client = cluster.plane.service_account("default", "asks").unwrap().client().await.unwrap();
+    let pods: Api<k8s_openapi::api::core::v1::Pod> = Api::all(client.clone());
+    assert!(pods.list(&ListParams::default()).await.is_err());
+    eventually("it may list budgets", async || {
+        let blockers = Blockers::find(&client, &Metrics::new()).await.ok()?;
+        (blockers.budgets() == ["default/db"]).then_some(())
+    })
+    .await;
+}

@@ -1,0 +1,55 @@
+//! Pools go from one config to the next, node by node: what is rendered, whose turn it is, and
+//! what agents are told.
+
+mod agents;
+mod budgets;
+mod by;
+mod facts;
+mod glance;
+mod halted;
+mod joining;
+mod known;
+mod limits;
+mod machines;
+mod marks;
+mod named;
+mod objects;
+mod plans;
+mod progress;
+mod render;
+mod run;
+mod said;
+mod scene;
+mod settings;
+mod state;
+mod stuck;
+mod taken;
+mod telling;
+mod tidy;
+mod workers;
+mod writing;
+
+pub use agents::{Agents, NotTold};
+pub use facts::PAUSED_ANNOTATION;
+pub use halted::{OPERATORS_DAEMON, OPERATORS_NAMESPACE, says_halted};
+pub use joining::{Boots, Joining, NotServed, Patch, patch};
+pub use settings::{JoiningSettings, Paces, Settings};
+
+use known::Known;
+use tokio::sync::watch;
+
+/// What agents are told, what machines boot with, and what rolls out, for as long as it is polled.
+pub fn start(settings: Settings) -> (Agents, Joining, impl Future<Output = ()> + Send) {
+    let (known, watching) = Known::start(&settings.acts, &settings.watches);
+    let (publish, scenes) = watch::channel(None);
+    let agents = Agents::new(&settings, &known, scenes);
+    let waking = agents.clone().wake();
+    let (teller, news) = telling::Teller::new();
+    let writing = telling::write(settings.events.clone(), news);
+    let (joining, letting) = joining::start(&settings, &known);
+    let running = run::run(settings, known, publish, teller, joining.clone());
+    let all = async {
+        tokio::join!(watching, waking, running, writing, letting);
+    };
+    (agents, joining, all)
+}

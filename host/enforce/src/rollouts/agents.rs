@@ -1,0 +1,249 @@
+//! What agents are told, and what they may begin.
+
+use super::known::Known;
+use super::marks::is_of;
+use super::scene::Scene;
+use super::settings::Settings;
+use crate::settings::Settings as Acts;
+use crate::step::permit;
+use futures::StreamExt as _;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, timeout_at};
+use tread_cluster::plans::Previewer;
+use tread_kube::agents::{Answer, Ask, Asked, FORM, GivenConfig, Told};
+use tread_kube::api::NodeUpdate;
+use tread_kube::api::node_update::{ConfigName, UpdateStage};
+use tread_kube::node_lease::parse_operation;
+use tread_model::digest::Fields;
+use tread_model::protocol::{Question, What};
+
+/// So long an agent waits at most before it is told what it knows.
+const LONGEST: Duration = Duration::from_secs(240);
+
+/// Why an agent is told nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum NotTold {
+    /// It is not its turn to be told.
+    #[error("tread does not know all nodes and pools yet; ask again")]
+    NotYet,
+    /// There is no such node, or another one of its name.
+    #[error("there is no node {0}, or it was made anew: ask with a token of a pod on it")]
+    NoNode(String),
+    /// The config cannot be given.
+    #[error("the config cannot be given: {0}")]
+    NoConfig(String),
+}
+
+/// What agents are told. Clones share everything.
+#[derive(Clone)]
+pub struct Agents {
+    acts: Acts,
+    previewer: Previewer,
+    known: Known,
+    scenes: watch::Receiver<Option<Arc<Scene>>>,
+    /// Agents that wait, by node: each is woken when something of its own changes.
+    doors: Arc<Mutex<BTreeMap<String, Arc<Notify>>>>,
+}
+
+impl Agents {
+    pub(super) fn new(
+        settings: &Settings,
+        known: &Known,
+        scenes: watch::Receiver<Option<Arc<Scene>>>,
+    ) -> Agents {
+        Agents {
+            acts: settings.acts.clone(),
+            previewer: settings.previewer.clone(),
+            known: known.clone(),
+            scenes,
+            doors: Arc::default(),
+        }
+    }
+
+    /// What is to be done on the node of this name and UID, as soon as it is something else than
+    /// what was `seen`, or after a while.
+    pub async fn wait(
+        &self,
+        node: &str,
+        uid: Option<&str>,
+        seen: Option<&str>,
+    ) -> Result<Told, NotTold> {
+        let until = Instant::now() + LONGEST;
+        let door = self.door(node);
+        loop {
+            // What changes from here on wakes it.
+            let changes = door.notified();
+            let what = self.what(node, uid)?;
+            if seen != Some(what.revision.as_str()) {
+                return self.told(node, what).await;
+            }
+            if timeout_at(until, changes).await.is_err() {
+                return self.told(node, what).await;
+            }
+        }
+    }
+
+    fn door(&self, node: &str) -> Arc<Notify> {
+        let mut doors = self.doors.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(doors.entry(node.to_owned()).or_default())
+    }
+
+    /// Wakes the agents of which something changed, for as long as it is polled.
+    pub(super) async fn wake(self) {
+        let mut before = Arc::default();
+        let mut updates = self.known.updates().moments();
+        let mut scenes = self.scenes.clone();
+        loop {
+            tokio::select! {
+                Some(now) = updates.next() => {
+                    self.wake_of(&before, &now);
+                    before = now;
+                }
+                // A node that has no config yet begins with that of its pool.
+                Ok(()) = scenes.changed() => {
+                    scenes.mark_unchanged();
+                    for (name, update) in &*before {
+                        if has_none(update) {
+                            self.wake_up(name);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn wake_of(
+        &self,
+        before: &BTreeMap<String, Arc<NodeUpdate>>,
+        now: &BTreeMap<String, Arc<NodeUpdate>>,
+    ) {
+        let is_same = |name: &String, update: &Arc<NodeUpdate>| {
+            before.get(name).is_some_and(|before| Arc::ptr_eq(before, update))
+        };
+        now.iter().filter(|(name, it)| !is_same(name, it)).for_each(|(name, _)| self.wake_up(name));
+        before.keys().filter(|name| !now.contains_key(*name)).for_each(|name| {
+            self.wake_up(name);
+            self.doors.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+        });
+    }
+
+    fn wake_up(&self, node: &str) {
+        let doors = self.doors.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(door) = doors.get(node) {
+            door.notify_waiters();
+        }
+    }
+
+    fn what(&self, node: &str, uid: Option<&str>) -> Result<Says, NotTold> {
+        let (facts, update) = self.known.node(node).ok_or(NotTold::NotYet)?;
+        let no_node = || NotTold::NoNode(node.to_owned());
+        let facts = facts.ok_or_else(no_node)?;
+        if uid.is_some_and(|uid| uid != facts.uid) {
+            return Err(no_node());
+        }
+        let update = update.filter(|update| is_of(update, &facts.uid));
+        let update = update.ok_or(NotTold::NotYet)?;
+        let scene = self.scenes.borrow().clone().ok_or(NotTold::NotYet)?;
+        // No agent is given an order before its node is prepared.
+        let order = update.spec.order.as_ref().filter(|order| order.stage != UpdateStage::Prepare);
+        let adopt = has_none(&update);
+        // An order for a node that has said of no config that it has it begins from nothing.
+        let overwrite = adopt && order.is_some_and(|order| order.stage != UpdateStage::Closed);
+        let pools = scene.nodes.get(node).and_then(|node| scene.pools.get(&node.pool));
+        let config = match order {
+            Some(order) if order.stage != UpdateStage::Closed => Some(order.config.clone()),
+            _ if adopt => pools.and_then(|pool| pool.target.clone()),
+            _ => None,
+        };
+        let mut revision = Fields::new("tread told 1");
+        if let Some(order) = order {
+            revision.field(order.operation.as_bytes());
+            revision.number(u64::from(order.token) << 8 | order.stage as u64);
+            revision.number(order.disrupts as u64);
+        }
+        revision.number(u64::from(adopt) | u64::from(overwrite) << 1);
+        let name = config.as_ref().map(|config| format!("{} {}", config.name, config.digest));
+        revision.field(name.unwrap_or_default().as_bytes());
+        Ok(Says {
+            revision: revision.finish().short(),
+            generation: update.metadata.generation,
+            order: order.cloned(),
+            config,
+            adopt,
+            overwrite,
+            uid: facts.uid.clone(),
+        })
+    }
+
+    async fn told(&self, node: &str, says: Says) -> Result<Told, NotTold> {
+        let config = match says.config {
+            Some(name) => {
+                let bytes = self.previewer.body(&name.name).await;
+                let bytes = bytes.map_err(|why| NotTold::NoConfig(why.to_string()))?;
+                let text = String::from_utf8(bytes.to_vec())
+                    .map_err(|error| NotTold::NoConfig(error.to_string()))?;
+                Some(Arc::new(GivenConfig { name, text }))
+            }
+            None => None,
+        };
+        Ok(Told {
+            revision: says.revision,
+            form: FORM,
+            generation: says.generation,
+            node: node.to_owned(),
+            uid: Some(says.uid),
+            overwrite: says.overwrite,
+            order: says.order,
+            adopt: says.adopt && config.is_some(),
+            config,
+        })
+    }
+
+    /// Whether the node's agent may begin what it asks for.
+    pub async fn permit(&self, node: &str, asked: &Ask) -> Answer {
+        let refused = |why: String| Answer::Refused { why };
+        let Some(operation) = parse_operation(&asked.operation) else {
+            return refused(format!("the operation {:?} is none", asked.operation));
+        };
+        let what = match asked.what {
+            Asked::Write => What::Write,
+            Asked::Unit => What::Unit,
+            Asked::Boot => What::Boot,
+        };
+        let question = Question { operation, what, number: asked.number };
+        let scene = self.scenes.borrow().clone();
+        if let Some(why) = scene.as_ref().and_then(|scene| scene.halted.as_ref()) {
+            return refused(why.clone());
+        }
+        let Some((aim, room)) = scene.and_then(|scene| scene.aim(node)) else {
+            return refused("what the pool of the node is to have is not known yet".to_owned());
+        };
+        match permit(&self.acts, node, &aim, &room, &question).await {
+            Ok(Ok(permit)) => Answer::Permitted {
+                number: permit.number,
+                lasts: u64::try_from(permit.lasts.as_millis()).unwrap_or(u64::MAX),
+            },
+            Ok(Err(not_now)) => refused(not_now.to_string()),
+            Err(unread) => refused(unread.to_string()),
+        }
+    }
+}
+
+/// Whether its node has said of no config that it has it.
+fn has_none(update: &NodeUpdate) -> bool {
+    update.status.as_ref().is_none_or(|status| status.current.is_none())
+}
+
+/// What an agent is told, without the config.
+struct Says {
+    revision: String,
+    generation: Option<i64>,
+    order: Option<tread_kube::api::node_update::UpdateOrder>,
+    config: Option<ConfigName>,
+    adopt: bool,
+    overwrite: bool,
+    uid: String,
+}

@@ -1,0 +1,26 @@
+//! By what it is said whose turn it is.
+
+use super::known::Moment;
+use super::plans::Plans;
+use super::render::Made;
+use super::stuck::AllStuck;
+use std::collections::BTreeMap;
+use tread_cluster::previews::Cluster;
+use tread_model::protocol::{Terms, Time};
+
+/// By what it is said whose turn it is.
+#[derive(Clone, Copy)]
+pub(crate) struct By<'a> {
+    pub(crate) cluster: &'a Cluster,
+    pub(crate) moment: &'a Moment,
+    pub(crate) made: &'a BTreeMap<String, Made>,
+    pub(crate) plans: &'a Plans,
+    pub(crate) terms: &'a Terms,
+    /// Who this installation is, as the holder of Leases.
+    pub(crate) us: &'a str,
+    pub(crate) own_node: Option<&'a str>,
+    /// Nodes that could not be drained.
+    pub(crate) stuck: &'a AllStuck,
+    /// For what is told of: what is done goes by the API server's time.
+    pub(crate) now: Time,
+}

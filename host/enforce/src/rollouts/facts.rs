@@ -1,0 +1,144 @@
+//! What has to be known of a Node: small, since there are thousands.
+
+use crate::held::{Maintained, cordon, held};
+use k8s_openapi::api::core::v1::{Node, Taint};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tread_kube::dated::time;
+use tread_model::joining::{TAINT, claim_of};
+use tread_model::protocol::{Cordon, HeldBy, Time};
+
+/// On a Node: an admin holds it back.
+pub const PAUSED_ANNOTATION: &str = "tread.dev/paused";
+/// The taint that goes with a cordon.
+const CORDONED: &str = "node.kubernetes.io/unschedulable";
+const ZONE: &str = "topology.kubernetes.io/zone";
+
+/// What has to be known of a Node.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Facts {
+    pub(crate) uid: String,
+    /// Changes with every write.
+    pub(crate) version: String,
+    pub(crate) created: Time,
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) is_ready: bool,
+    pub(crate) cordon: Option<Cordon>,
+    /// By marks on the node itself.
+    pub(crate) held: Option<HeldBy>,
+    pub(crate) is_paused: bool,
+    /// What pods have to tolerate to be put there.
+    pub(crate) taints: BTreeSet<String>,
+    /// Where it registered as joining, and has not joined.
+    pub(crate) joins: Option<Arc<Registered>>,
+}
+
+/// What a node says that registered as joining.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Registered {
+    pub(crate) claim: String,
+    /// Its other taints, as they were when it had this version.
+    pub(crate) taints: Vec<Taint>,
+}
+
+impl Registered {
+    pub(crate) fn of(node: &Node) -> Option<Registered> {
+        let taints = node.spec.as_ref()?.taints.as_deref()?;
+        let said = |it: &Taint| (it.key.clone(), it.value.clone(), it.effect.clone());
+        let said: Vec<_> = taints.iter().map(said).collect();
+        let said = said.iter().map(|(key, value, effect)| (&**key, value.as_deref(), &**effect));
+        let claim = claim_of(said)?.to_owned();
+        let taints = taints.iter().filter(|taint| taint.key != TAINT).cloned().collect();
+        Some(Registered { claim, taints })
+    }
+}
+
+/// By the keys of those that keep pods away. A cordon has one too, which counts by itself.
+fn taints(node: &Node) -> BTreeSet<String> {
+    let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref());
+    let keeps_away = |it: &&Taint| it.effect != "PreferNoSchedule" && it.key != CORDONED;
+    taints.into_iter().flatten().filter(keeps_away).map(|it| it.key.clone()).collect()
+}
+
+impl Facts {
+    pub(crate) fn of(node: &Node) -> Facts {
+        let metadata = &node.metadata;
+        let conditions = node.status.as_ref().and_then(|it| it.conditions.as_ref());
+        let ready = conditions.into_iter().flatten().find(|it| it.type_ == "Ready");
+        let annotation = |name: &str| metadata.annotations.as_ref()?.get(name);
+        Facts {
+            uid: metadata.uid.clone().unwrap_or_default(),
+            version: metadata.resource_version.clone().unwrap_or_default(),
+            created: metadata
+                .creation_timestamp
+                .as_ref()
+                .and_then(|at| time(at.0))
+                .unwrap_or_default(),
+            labels: metadata.labels.clone().unwrap_or_default(),
+            is_ready: ready.is_some_and(|it| it.status == "True"),
+            cordon: Some(cordon(node)),
+            held: held(node, Maintained::default()),
+            taints: taints(node),
+            joins: Registered::of(node).map(Arc::new),
+            is_paused: annotation(PAUSED_ANNOTATION).is_some_and(|it| it == "true"),
+        }
+    }
+
+    pub(crate) fn zone(&self) -> &str {
+        self.labels.get(ZONE).map_or("", String::as_str)
+    }
+
+    /// Whether pods of another node may be put there: whatever that one has, its pods tolerate.
+    pub(crate) fn takes_pods_of(&self, other: &Facts) -> bool {
+        self.is_ready && self.cordon == Some(Cordon::No) && self.taints.is_subset(&other.taints)
+    }
+
+    /// Whether tread cordoned it.
+    pub(crate) fn is_cordoned_by_tread(&self) -> bool {
+        matches!(self.cordon, Some(Cordon::Ours(_)))
+    }
+
+    /// Whether somebody else did.
+    pub(crate) fn is_cordoned_by_others(&self) -> bool {
+        self.cordon == Some(Cordon::Anothers)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn node(ready: bool, spec: Value) -> Facts {
+        let status = if ready { "True" } else { "False" };
+        let status = json!({"conditions": [{"type": "Ready", "status": status}]});
+        Facts::of(&serde_json::from_value(json!({"spec": spec, "status": status})).unwrap())
+    }
+
+    #[test]
+    fn pods_go_where_their_own_node_has_every_taint_of_the_other() {
+        let taints = |keys: &[&str], effect: &str| {
+            let taints = keys.iter().map(|key| json!({"key": key, "effect": effect}));
+            json!({"taints": taints.collect::<Vec<_>>()})
+        };
+        let worker = node(true, json!({}));
+        let master = node(true, taints(&["master"], "NoSchedule"));
+        let both = node(true, taints(&["master", "gpu"], "NoExecute"));
+        for (from, to, expected) in [
+            (&worker, &worker, true),
+            (&worker, &master, false),
+            (&master, &worker, true),
+            (&master, &master, true),
+            (&master, &both, false),
+            (&both, &master, true),
+            (&worker, &node(true, taints(&["rather-not"], "PreferNoSchedule")), true),
+            (&worker, &node(false, json!({})), false),
+            (&worker, &node(true, json!({"unschedulable": true})), false),
+        ] {
+            assert_eq!(to.takes_pods_of(from), expected, "{:?} to {:?}", from.taints, to.taints);
+        }
+        // A cordoned node has a taint more, and its pods tolerate no more for it.
+        let cordon = "node.kubernetes.io/unschedulable";
+        assert!(node(true, taints(&[cordon], "NoSchedule")).taints.is_empty());
+    }
+}

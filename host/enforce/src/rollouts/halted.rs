@@ -1,0 +1,15 @@
+//! What halts all rollouts: somebody else who rolls out.
+
+/// OpenShift's daemon, which brings what its operator renders to nodes.
+pub const OPERATORS_DAEMON: &str = "machine-config-daemon";
+/// Where it runs.
+pub const OPERATORS_NAMESPACE: &str = "openshift-machine-config-operator";
+
+/// Why nothing is done while it is there.
+pub fn says_halted() -> String {
+    format!(
+        "the DaemonSet {OPERATORS_DAEMON} is in {OPERATORS_NAMESPACE}: OpenShift's operator \
+         rolls out, so tread does nothing on any node; remove the operator, or run tread in \
+         the mode advise"
+    )
+}

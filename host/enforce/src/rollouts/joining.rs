@@ -1,0 +1,29 @@
+//! Machines that boot for the first time become nodes of the pool whose config they asked for:
+//! what they are served, and what becomes of the nodes that they register.
+
+mod choose;
+mod kept;
+mod patch;
+mod run;
+mod secrets;
+mod serving;
+mod telling;
+
+pub use patch::{Patch, patch};
+pub use serving::{Boots, Joining, NotServed};
+
+use super::known::Known;
+use super::settings::Settings;
+
+/// What machines boot with, and what lets their nodes in, for as long as it is polled.
+pub(super) fn start(
+    settings: &Settings,
+    known: &Known,
+) -> (Joining, impl Future<Output = ()> + Send + use<>) {
+    let (joining, watching) = Joining::start(settings, known);
+    let letting = run::run(joining.clone());
+    let all = async {
+        tokio::join!(watching, letting);
+    };
+    (joining, all)
+}

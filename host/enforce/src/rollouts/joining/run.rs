@@ -1,0 +1,226 @@
+//! Settling what nodes claim that registered as joining, as the leader.
+
+use super::super::facts::{Facts, Registered};
+use super::kept;
+use super::patch::{Patch, patch};
+use super::secrets::{keep_tokens, make_keys};
+use super::serving::{Joining, LASTS, one, registered, seconds};
+use super::telling::What;
+use futures::{StreamExt as _, stream};
+use k8s_openapi::api::core::v1::Node;
+use kube::Api;
+use kube::api::{Patch as Written, PatchParams};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tokio::time::{Instant, sleep_until};
+use tread_cluster::pools::{Place, Pools, pool_of};
+use tread_cluster::previews::Cluster;
+use tread_kube::api::rollout::NodeTaint;
+use tread_kube::asking::{Backoff, Call, CallOutcome, Failed, ask};
+use tread_model::joining::{Id, Joins, Key, Mark, PoolFacts, Settled, settle};
+
+/// What happens at the same time is settled together.
+const TOGETHER: Duration = Duration::from_millis(20);
+/// How many nodes are let in at a time.
+const AT_ONCE: usize = 16;
+/// How long is waited after a failure, at first and at most.
+const WAITS: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
+
+/// Runs for as long as it is polled.
+pub(super) async fn run(joining: Joining) {
+    joining.settings.previewer.ready().await;
+    let mut changes = stream::select_all([
+        joining.known.nodes().moments().map(drop).boxed(),
+        joining.known.rollouts().moments().map(drop).boxed(),
+        joining.keys.moments().map(drop).boxed(),
+        joining.tokens.moments().map(drop).boxed(),
+        joining.record.moments().map(drop).boxed(),
+    ]);
+    let mut pools = joining.settings.previewer.changes();
+    let mut leads = joining.settings.leads.watch();
+    let mut backoff = Backoff::new(WAITS);
+    let mut done = BTreeMap::new();
+    let mut due = Some(Instant::now());
+    loop {
+        let soon = || Some(Instant::now() + TOGETHER);
+        tokio::select! {
+            Some(()) = changes.next() => due = due.or_else(soon),
+            Ok(()) = pools.changed() => due = due.or_else(soon),
+            Ok(()) = leads.changed() => due = due.or_else(soon),
+            () = maybe(due) => {
+                due = None;
+                match look(&joining, &mut done).await {
+                    Ok(()) => backoff.reset(),
+                    Err(failed) => {
+                        tracing::warn!(error = %failed, "nodes that registered as joining wait");
+                        due = Some(Instant::now() + backoff.next_wait());
+                    }
+                }
+            }
+        }
+    }
+}
+
+async fn maybe(due: Option<Instant>) {
+    match due {
+        Some(due) => sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// A node, and what it registered with.
+type Found<'f> = (&'f str, &'f Facts, &'f Registered);
+
+/// Does what is to be done. `done` has the versions of nodes that were written: the watch brings
+/// newer ones.
+async fn look(joining: &Joining, done: &mut BTreeMap<String, String>) -> Result<(), Failed> {
+    let settings = &joining.settings;
+    let Some(moment) = joining.known.now() else { return Ok(()) };
+    if !settings.leads.now() || moment.has_operators_daemon {
+        return Ok(());
+    }
+    let cluster = settings.previewer.snapshot();
+    let (Some(keys), Some(tokens)) = (joining.keys.now(), joining.tokens.now()) else {
+        return Ok(());
+    };
+    let keys = one(&keys);
+    if keys.is_none() {
+        make_keys(&settings.acts).await?;
+    }
+    keep_tokens(&settings.acts, one(&tokens).as_deref(), &cluster.pools).await?;
+    let (Some(keys), Some(record)) = (keys, joining.record()) else { return Ok(()) };
+    let keys: &[Key] = match &keys.read {
+        Ok(keys) => keys,
+        Err(why) => {
+            tracing::warn!("no node joins: {why}");
+            return Ok(());
+        }
+    };
+    done.retain(|node, version| moment.nodes.get(node).is_some_and(|it| it.version == *version));
+    let found = moment.nodes.iter().filter_map(|(name, facts)| {
+        let is_done = done.contains_key(name);
+        Some((name.as_str(), &**facts, facts.joins.as_deref()?)).filter(|_| !is_done)
+    });
+    let mut found: Vec<Found<'_>> = found.collect();
+    if found.is_empty() {
+        return Ok(());
+    }
+    // Of two with the same claim the first one has it.
+    found.sort_by_key(|(name, facts, _)| (facts.created, *name));
+
+    let mut new: BTreeMap<Id, String> = BTreeMap::new();
+    let mut join = Vec::new();
+    for (name, facts, node) in found {
+        let by = |id: Id| {
+            let kept = record.as_ref().and_then(|record| record.by(id));
+            kept.or_else(|| new.get(&id)).cloned()
+        };
+        match settled(name, facts, node, keys, by, &cluster) {
+            Settled::Joins(joins) => {
+                if record.as_ref().and_then(|record| record.by(joins.claim)).is_none() {
+                    new.insert(joins.claim, name.to_owned());
+                }
+                join.push((name, facts, node, joins));
+            }
+            Settled::Held(why) => joining.news.tell(name, facts.uid.clone(), What::Held(why)),
+        }
+    }
+    // Before any of them joins: whoever leads next knows it.
+    if !new.is_empty() {
+        let is_there = |node: &str| moment.nodes.contains_key(node);
+        let bound = kept::bind(&settings.acts, record.as_deref(), &new, is_there, seconds()).await;
+        match bound {
+            Ok(_) => {}
+            // Somebody else wrote it: the watch brings it.
+            Err(failed) if failed.outcome == CallOutcome::Conflict => return Ok(()),
+            Err(failed) => return Err(failed),
+        }
+    }
+    let rollout = |pool: &str| moment.rollouts.get(pool).map(|it| it.spec.node_taints.as_slice());
+    let mut failed = None;
+    let letting = join.iter().map(|(name, facts, node, joins)| async {
+        let taints = rollout(&joins.pool).unwrap_or_default();
+        (
+            *name,
+            &facts.version,
+            &joins.pool,
+            let_in(joining, name, facts, node, joins, taints).await,
+        )
+    });
+    let letting: Vec<_> = letting.collect();
+    let mut ended = stream::iter(letting).buffer_unordered(AT_ONCE);
+    while let Some((name, version, pool, answer)) = ended.next().await {
+        match answer {
+            Ok(()) => {
+                done.insert(name.to_owned(), version.clone());
+                let uid = moment.nodes.get(name).map(|it| it.uid.clone()).unwrap_or_default();
+                joining.news.tell(name, uid, What::Joined(pool.clone()));
+            }
+            // Whatever changed it is looked at, as soon as the watch brings it.
+            Err(it) if matches!(it.outcome, CallOutcome::Conflict | CallOutcome::Gone) => {
+                done.insert(name.to_owned(), version.clone());
+            }
+            Err(it) => failed = Some(it),
+        }
+    }
+    drop(ended);
+    failed.map_or(Ok(()), Err)
+}
+
+fn settled(
+    name: &str,
+    facts: &Facts,
+    node: &Registered,
+    keys: &[Key],
+    by: impl FnOnce(Id) -> Option<String>,
+    cluster: &Cluster,
+) -> Settled {
+    let says = tread_model::joining::Facts {
+        node: name,
+        registered: registered(facts),
+        claim: &node.claim,
+        labels: &facts.labels,
+    };
+    let pool = |mark: Mark| {
+        let pool = cluster.pools.values().find(|pool| Mark::of_pool(&pool.uid) == mark)?;
+        Some(PoolFacts { name: pool.name.clone(), labels: pool.gives() })
+    };
+    settle(&says, keys, LASTS, by, pool, |labels| place(labels, &cluster.pools))
+}
+
+/// The pools that a node with these labels is in.
+fn place(labels: &BTreeMap<String, String>, pools: &Pools) -> Vec<String> {
+    match pool_of(labels, pools) {
+        Place::Several(all) => all,
+        place => place.pool().map(str::to_owned).into_iter().collect(),
+    }
+}
+
+/// Lets a node in: one patch, onto the version that was settled.
+async fn let_in(
+    joining: &Joining,
+    name: &str,
+    facts: &Facts,
+    node: &Registered,
+    joins: &Joins,
+    taints: &[NodeTaint],
+) -> Result<(), Failed> {
+    let of = Patch {
+        uid: &facts.uid,
+        version: &facts.version,
+        taints: &node.taints,
+        labels: &joins.labels,
+        pool_taints: taints,
+    };
+    let acts = &joining.settings.acts;
+    let call = Call::new("patch", "nodes");
+    // Another leader may have begun meanwhile, by other rules.
+    if !joining.settings.leads.now() {
+        return Err(call.overtaken("this replica does not lead any more".to_owned()));
+    }
+    let api: Api<Node> = Api::all(acts.client.clone());
+    let (params, patch) = (PatchParams::default(), Written::Merge(patch(of)));
+    ask(&acts.metrics, call, api.patch(name, &params, &patch)).await?;
+    tracing::info!(node = name, pool = joins.pool, "a node has joined");
+    Ok(())
+}

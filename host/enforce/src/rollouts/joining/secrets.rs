@@ -1,0 +1,115 @@
+//! The keys that claims are signed with, and the tokens of pools: a Secret each, in tread's
+//! namespace. Whoever makes user data reads the tokens, and learns no key.
+
+use crate::settings::Settings;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
+use kube::api::{Patch, PatchParams, PostParams};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use std::collections::BTreeMap;
+use tread_cluster::pools::Pools;
+use tread_kube::api::words::{NAME as TREAD, PART_OF_LABEL};
+use tread_kube::asking::{Call, CallOutcome, Failed, ask};
+use tread_model::joining::{KEYS_SECRET as KEYS, Key, TOKENS_SECRET as TOKENS, Tokens};
+
+/// The only key of both, with JSON in it.
+const FIELD: &str = "joining.json";
+const KIND: &str = "secrets";
+
+/// What a Secret holds, by its version; or why it cannot be read.
+#[derive(Debug, Clone)]
+pub(super) struct Held<T> {
+    version: String,
+    pub(super) read: Result<T, String>,
+}
+
+impl<T: DeserializeOwned> Held<T> {
+    pub(super) fn of(name: &str, object: &Secret) -> Held<T> {
+        let json = object.data.as_ref().and_then(|data| data.get(FIELD));
+        // What serde found may be a secret.
+        let read = json.and_then(|json| serde_json::from_slice(&json.0).ok()).ok_or_else(|| {
+            format!(
+                "the Secret {name} does not hold what tread writes: remove it, and tread makes it anew; what was \
+                 signed or served with it counts no more"
+            )
+        });
+        let version = object.metadata.resource_version.clone().unwrap_or_default();
+        Held { version, read }
+    }
+}
+
+/// Makes the first key.
+pub(super) async fn make_keys(settings: &Settings) -> Result<(), Failed> {
+    let call = Call::new("create", KIND).within(&settings.namespace);
+    let key = Key::of(random(&call)?);
+    make(settings, KEYS, &[key], call).await
+}
+
+/// Makes a token for each pool that has none, and takes away those of pools that are gone.
+pub(super) async fn keep_tokens(
+    settings: &Settings,
+    held: Option<&Held<BTreeMap<String, Tokens>>>,
+    pools: &Pools,
+) -> Result<(), Failed> {
+    let call = |verb| Call::new(verb, KIND).within(&settings.namespace);
+    // What cannot be read is an admin's to mend.
+    let known = match held.map(|held| &held.read) {
+        Some(Err(_)) => return Ok(()),
+        Some(Ok(known)) => Some(known),
+        None => None,
+    };
+    let mut next = known.cloned().unwrap_or_default();
+    next.retain(|name, tokens| pools.get(name).is_some_and(|pool| pool.uid == tokens.pool));
+    for (name, pool) in pools {
+        if !next.contains_key(name) {
+            next.insert(name.clone(), Tokens::fresh(&pool.uid, random(&call("create"))?));
+        }
+    }
+    if known == Some(&next) {
+        return Ok(());
+    }
+    let Some(held) = held else { return make(settings, TOKENS, &next, call("create")).await };
+    let bytes = serde_json::to_vec(&next).unwrap_or_default();
+    let patch = Patch::Merge(json!({
+        "metadata": {"resourceVersion": held.version},
+        "data": {FIELD: ByteString(bytes)},
+    }));
+    let api: Api<Secret> = Api::namespaced(settings.client.clone(), &settings.namespace);
+    let params = PatchParams::default();
+    made(ask(&settings.metrics, call("patch"), api.patch(TOKENS, &params, &patch)).await)
+}
+
+async fn make(
+    settings: &Settings,
+    name: &str,
+    holds: &(impl Serialize + ?Sized),
+    call: Call,
+) -> Result<(), Failed> {
+    let bytes = serde_json::to_vec(holds).unwrap_or_default();
+    let object = json!({
+        "metadata": {"name": name, "labels": {PART_OF_LABEL: TREAD}},
+        "data": {FIELD: ByteString(bytes)},
+    });
+    let object: Secret =
+        serde_json::from_value(object).map_err(|error| call.clone().refused(error.to_string()))?;
+    let api: Api<Secret> = Api::namespaced(settings.client.clone(), &settings.namespace);
+    made(ask(&settings.metrics, call, api.create(&PostParams::default(), &object)).await)
+}
+
+/// What somebody else wrote meanwhile comes by the watch.
+fn made(answer: Result<Secret, Failed>) -> Result<(), Failed> {
+    match answer {
+        Err(failed) if failed.outcome != CallOutcome::Conflict => Err(failed),
+        _ => Ok(()),
+    }
+}
+
+fn random(call: &Call) -> Result<[u8; 32], Failed> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| call.clone().refused(format!("no random bytes: {error}")))?;
+    Ok(bytes)
+}

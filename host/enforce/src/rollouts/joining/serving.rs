@@ -1,0 +1,320 @@
+//! What machines are served that boot for the first time.
+
+use super::super::facts::Facts;
+use super::super::known::Known;
+use super::super::settings::Settings;
+use super::choose::{Known as Configs, choose};
+use super::kept::{self, Record};
+use super::secrets::Held;
+use super::telling::{self, News};
+use futures::future::{BoxFuture, FutureExt as _, join_all};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::runtime::watcher::Config;
+use kube::{Api, ResourceExt};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::sync::Semaphore;
+use tread_cluster::index::{All, Kept, keep};
+use tread_cluster::pools::Pool;
+use tread_cluster::previews::Cluster;
+use tread_kube::api::NodeUpdate;
+use tread_kube::api::node_update::UpdatePhase;
+use tread_kube::watching::follow;
+use tread_model::digest::Digest;
+use tread_model::joining::{
+    self, BOOTSTRAP_SECRET, Claim, Id, KEYS_SECRET as KEYS, Key, Mark, TOKENS_SECRET as TOKENS,
+    Tokens, Unserved, served,
+};
+
+/// Machines of a site that has few hands may wait for somebody to approve certificates.
+pub(super) const LASTS: Duration = Duration::from_secs(24 * 3600);
+/// A config that is served is kept for so much longer than asked, so that it is noted once an hour.
+const SLACK: u64 = 3600;
+/// So many texts are kept, of megabytes each at most: pools that boot at the same time.
+const TEXTS: usize = 16;
+/// So many are made at a time.
+const MADE_AT_A_TIME: usize = 2;
+/// The key of the Secret with which kubelets register.
+const KUBECONFIG: &str = "kubeconfig";
+
+/// What one machine boots with: the same for all but the claim.
+#[derive(Clone)]
+pub struct Boots {
+    /// What stands before the claim.
+    pub head: Arc<[u8]>,
+    /// What its node registers with.
+    pub claim: String,
+    /// What follows.
+    pub tail: Arc<[u8]>,
+}
+
+/// Why a machine is served nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum NotServed {
+    /// Asking again may help.
+    #[error("{0}; ask again")]
+    NotYet(String),
+    /// Somebody has to do something.
+    #[error(transparent)]
+    Unserved(#[from] Unserved),
+}
+
+pub(super) type Pools = BTreeMap<String, Tokens>;
+
+/// What is known for joining, and what machines boot with. Clones share everything.
+#[derive(Clone)]
+pub struct Joining {
+    pub(super) settings: Settings,
+    pub(super) known: Known,
+    pub(super) news: News,
+    pub(super) keys: Kept<String, Arc<Held<Vec<Key>>>>,
+    pub(super) tokens: Kept<String, Arc<Held<Pools>>>,
+    pub(super) record: Kept<String, Arc<Record>>,
+    /// The kubeconfig by which kubelets register; None: there is no such Secret.
+    bootstrap: Kept<String, Option<Arc<str>>>,
+    texts: Arc<Mutex<Vec<(Asked, Text)>>>,
+    making: Arc<Semaphore>,
+}
+
+/// What a text is made for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Asked {
+    pool: String,
+    config: String,
+    minor: Option<u8>,
+    bootstrap: Option<Arc<str>>,
+}
+
+#[derive(Debug, Clone)]
+struct Text {
+    head: Arc<[u8]>,
+    tail: Arc<[u8]>,
+}
+
+impl Joining {
+    /// Begins to watch; what watches and tells, for as long as it is polled.
+    pub(super) fn start(
+        settings: &Settings,
+        known: &Known,
+    ) -> (Joining, impl Future<Output = ()> + Send + use<>) {
+        let mut tasks: Vec<BoxFuture<'static, ()>> = Vec::new();
+        let named = |name: &str| Config::default().fields(&format!("metadata.name={name}"));
+        let secrets = || -> Api<Secret> {
+            Api::namespaced(settings.acts.client.clone(), &settings.acts.namespace)
+        };
+        let metrics = &settings.acts.metrics;
+        let watched =
+            |name: &str| follow(secrets(), named(name), "secrets", &settings.watches, metrics);
+        let (keys, task) =
+            keep(watched(KEYS), ResourceExt::name_any, |it| Arc::new(Held::of(KEYS, &it)));
+        tasks.push(task.boxed());
+        let (tokens, task) =
+            keep(watched(TOKENS), ResourceExt::name_any, |it| Arc::new(Held::of(TOKENS, &it)));
+        tasks.push(task.boxed());
+        let (bootstrap, task) =
+            keep(watched(BOOTSTRAP_SECRET), ResourceExt::name_any, |it: Secret| {
+                let data = it.data.unwrap_or_default();
+                let text = data.get(KUBECONFIG).and_then(|it| std::str::from_utf8(&it.0).ok());
+                text.map(Arc::from)
+            });
+        tasks.push(task.boxed());
+        let maps: Api<ConfigMap> =
+            Api::namespaced(settings.acts.client.clone(), &settings.acts.namespace);
+        let maps = follow(maps, named(kept::NAME), "configmaps", &settings.watches, metrics);
+        let (record, task) = keep(maps, ResourceExt::name_any, |it| Arc::new(Record::of(it)));
+        tasks.push(task.boxed());
+        let (news, told) = News::new();
+        let joining = Joining {
+            news,
+            settings: settings.clone(),
+            known: known.clone(),
+            keys,
+            tokens,
+            record,
+            bootstrap,
+            texts: Arc::default(),
+            making: Arc::new(Semaphore::new(MADE_AT_A_TIME)),
+        };
+        tasks.push(telling::write(settings.clone(), known.updates().clone(), told).boxed());
+        (joining, join_all(tasks).map(drop))
+    }
+
+    /// What is kept; nothing where it is not there yet. None: nobody knows yet.
+    pub(super) fn record(&self) -> Option<Option<Arc<Record>>> {
+        self.record.now().map(|all| one(&all))
+    }
+
+    /// The configs that claims may still name. None: nobody knows yet.
+    pub(crate) fn served(&self) -> Option<Vec<String>> {
+        let record = self.record()?;
+        Some(record.iter().flat_map(|record| record.served(seconds())).cloned().collect())
+    }
+
+    /// Whether a token is one of this pool's; none as long as that is not known. It takes as long
+    /// where there is no such pool.
+    pub fn admit(&self, pool: &str, token: &str) -> Option<bool> {
+        if !self.settings.previewer.is_ready() {
+            return None;
+        }
+        let tokens = self.tokens.now()?;
+        let held = one(&tokens)?;
+        let tokens = held.read.as_ref().ok()?.get(pool);
+        let cluster = self.settings.previewer.snapshot();
+        let known = cluster.pools.get(pool);
+        let is_of = |tokens: &Tokens| known.is_some_and(|pool| pool.uid == tokens.pool);
+        match tokens.filter(|tokens| is_of(tokens)) {
+            Some(tokens) => Some(tokens.admit(token)),
+            None => {
+                let _ = Tokens::fresh("", [0; 32]).admit(token);
+                Some(false)
+            }
+        }
+    }
+
+    /// What a machine of a pool boots with that reads version 3.`minor` of Ignition's configs.
+    pub async fn serve(&self, pool: &str, minor: Option<u8>) -> Result<Boots, NotServed> {
+        let not_yet = |what: &str| NotServed::NotYet(what.to_owned());
+        let keys = self.keys.now().and_then(|all| one(&all));
+        let keys = keys.ok_or_else(|| not_yet("there is no key to sign claims with yet"))?;
+        let key = keys.read.as_ref().map_err(|why| NotServed::NotYet(why.clone()))?.first();
+        let key = key.ok_or_else(|| not_yet("there is no key to sign claims with"))?;
+        let updates =
+            self.known.updates().now().ok_or_else(|| not_yet("nodes are not known yet"))?;
+        let cluster = self.settings.previewer.snapshot();
+        let of = cluster.pools.get(pool).ok_or_else(|| not_yet("the pool is gone"))?;
+        let config = chosen(of, &cluster, &updates);
+        let config = config.ok_or_else(|| {
+            not_yet("the pool has no config yet; its Rollout says why none can be made")
+        })?;
+        let now = seconds();
+        self.note(&config, now).await?;
+        let bootstrap = self.bootstrap.now().and_then(|all| one(&all)).flatten();
+        let asked = Asked { pool: pool.to_owned(), config, minor, bootstrap };
+        let text = self.text(&asked).await?;
+        let id = getrandom::u64().map_err(|error| NotServed::NotYet(error.to_string()))?;
+        let claim = Claim {
+            pool: Mark::of_pool(&of.uid),
+            config: Mark::of_config(&asked.config),
+            issued: now,
+            id: Id(id.to_be_bytes()),
+        };
+        Ok(Boots { head: text.head, claim: claim.signed(key), tail: text.tail })
+    }
+
+    /// Notes that the config may be asked for until claims for it end: nobody removes it before.
+    async fn note(&self, config: &str, now: u64) -> Result<(), NotServed> {
+        let until = now + LASTS.as_secs();
+        let known = self.record.now().and_then(|all| one(&all));
+        if known.is_some_and(|record| record.until(config).is_some_and(|noted| noted >= until)) {
+            return Ok(());
+        }
+        let noted = kept::note_served(&self.settings.acts, config, until + SLACK).await;
+        noted.map_err(|failed| NotServed::NotYet(failed.to_string()))
+    }
+
+    async fn text(&self, asked: &Asked) -> Result<Text, NotServed> {
+        if let Some(text) = self.known_text(asked) {
+            return Ok(text);
+        }
+        let not_yet = |why: String| NotServed::NotYet(why);
+        let _turn = self.making.acquire().await;
+        // Of many who ask for the same, one makes it.
+        if let Some(text) = self.known_text(asked) {
+            return Ok(text);
+        }
+        let body = self.settings.previewer.body(&asked.config).await;
+        let body = body.map_err(|why| not_yet(why.to_string()))?;
+        let made = {
+            let (asked, kubelet) = (asked.clone(), self.settings.joining.kubelet.clone());
+            tokio::task::spawn_blocking(move || text(&asked, &kubelet, &body)).await
+        };
+        let text = made.map_err(|_| not_yet("it was interrupted".to_owned()))??;
+        let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        if texts.len() >= TEXTS {
+            texts.remove(0);
+        }
+        texts.push((asked.clone(), text.clone()));
+        Ok(text)
+    }
+
+    fn known_text(&self, asked: &Asked) -> Option<Text> {
+        let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = texts.iter().position(|(known, _)| known == asked)?;
+        // The one that was asked for last goes last.
+        let found = texts.remove(at);
+        let text = found.1.clone();
+        texts.push(found);
+        Some(text)
+    }
+}
+
+fn text(asked: &Asked, kubelet: &str, body: &[u8]) -> Result<Text, NotServed> {
+    let unread = || NotServed::NotYet(format!("{} cannot be read", asked.config));
+    let object: serde_json::Value = serde_json::from_slice(body).map_err(|_| unread())?;
+    let spec = object.get("spec").ok_or_else(unread)?;
+    let digest = digest(&asked.config, body).ok_or_else(unread)?;
+    let boots = joining::Boots {
+        pool: &asked.pool,
+        config: &asked.config,
+        digest,
+        spec,
+        kubelet,
+        bootstrap: asked.bootstrap.as_deref(),
+    };
+    let text = served(&boots, asked.minor)?;
+    Ok(Text { head: text.head.into_bytes().into(), tail: text.tail.into_bytes().into() })
+}
+
+/// The digest of what a config says of a node.
+fn digest(name: &str, body: &[u8]) -> Option<Digest> {
+    use tread_model::read::{Input, side_in_order};
+    let side = side_in_order(name, &[Input { name, bytes: body }]).ok()?;
+    Some(tread_model::config_digest::digests(&side.config).ok()?.config)
+}
+
+/// The config that machines of a pool boot with.
+fn chosen(
+    pool: &Pool,
+    cluster: &Cluster,
+    updates: &All<String, Arc<NodeUpdate>>,
+) -> Option<String> {
+    let name =
+        |it: &'_ Option<tread_cluster::pools::Configuration>| it.as_ref().map(|it| it.name.clone());
+    let (target, settled) = (name(&pool.target), name(&pool.settled));
+    let mut had: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    for (node, member) in cluster.members.all() {
+        if member.place.pool() != Some(pool.name.as_str()) {
+            continue;
+        }
+        let status = updates.get(node).and_then(|update| update.status.as_ref());
+        let Some(current) = status.and_then(|status| status.current.as_ref()) else { continue };
+        let is_ill = status.is_some_and(|status| {
+            matches!(status.phase, Some(UpdatePhase::Degraded | UpdatePhase::NeedsBoot))
+        });
+        let counts = had.entry(&current.name).or_default();
+        *(if is_ill { &mut counts.1 } else { &mut counts.0 }) += 1;
+    }
+    let made = cluster.configs.iter().map(|(name, config)| (name.as_str(), config.created));
+    let known = Configs {
+        target: target.as_deref(),
+        settled: settled.as_deref(),
+        had,
+        made: made.collect(),
+    };
+    choose(&known).map(str::to_owned)
+}
+
+/// The only object of a kind.
+pub(super) fn one<V: Clone>(all: &BTreeMap<String, V>) -> Option<V> {
+    all.values().next().cloned()
+}
+
+pub(super) fn seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+/// When a node registered, in seconds since 1970.
+pub(super) fn registered(facts: &Facts) -> u64 {
+    facts.created.0.as_secs()
+}

@@ -1,0 +1,39 @@
+//! How many nodes of a pool may be down, and when one may be begun, as its Rollout says.
+
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use tread_cluster::pools::Pool;
+use tread_kube::api::rollout::{Overrun, RolloutWindow};
+use tread_kube::api::{Rollout, RolloutSpec};
+use tread_model::rollout::{self as model, MaxUnavailable, Window, WindowText};
+
+/// How many nodes of a pool may be down, by its Rollout, or by the pool itself.
+pub(crate) fn max_unavailable(rollout: Option<&Rollout>, pool: &Pool) -> MaxUnavailable {
+    let own = rollout.and_then(|rollout| rollout.spec.max_unavailable.as_ref());
+    let own = own.map(|own| match own {
+        IntOrString::Int(number) => number.to_string(),
+        IntOrString::String(text) => text.clone(),
+    });
+    let text = own.or_else(|| pool.unavailable.0.clone());
+    // What cannot be read is the least.
+    text.and_then(|text| text.parse().ok()).unwrap_or(MaxUnavailable::Number(1))
+}
+
+/// When nodes may be begun.
+pub(crate) fn windows(spec: &RolloutSpec) -> Result<Vec<Window>, String> {
+    let text = |window: &RolloutWindow| WindowText {
+        days: window.days.clone(),
+        start: window.start.clone(),
+        lasts: window.lasts.clone(),
+        time_zone: window.time_zone.clone().unwrap_or_else(|| "UTC".to_owned()),
+        last_start: window.last_start.clone(),
+        overrun: match window.overrun {
+            Overrun::Finish => model::Overrun::Finish,
+            Overrun::TurnBack => model::Overrun::TurnBack,
+        },
+    };
+    let read = |(at, window): (usize, _)| {
+        Window::try_from(&text(window))
+            .map_err(|error| format!("the Rollout's spec.windows[{at}] cannot be read: {error}"))
+    };
+    spec.windows.iter().enumerate().map(read).collect()
+}

@@ -1,0 +1,76 @@
+//! What is seen of one node: whose NodeUpdate it is, who else has it, and whether something is left
+//! to be done for it.
+
+use super::by::By;
+use super::facts::Facts;
+use super::halted::says_halted;
+use super::said;
+use super::state::Standing;
+use crate::held::Maintained;
+use crate::order;
+use tread_kube::api::NodeUpdate;
+use tread_kube::node_lease;
+use tread_model::protocol::{HeldBy, Holder, Stage};
+
+/// Whether a NodeUpdate is that of the node with this UID.
+pub(crate) fn is_of(update: &NodeUpdate, uid: &str) -> bool {
+    let owners = update.metadata.owner_references.as_deref().unwrap_or_default();
+    owners.iter().any(|owner| owner.kind == "Node" && owner.uid == uid)
+}
+
+/// Whether it takes the place of another one that would be drained.
+pub(crate) fn is_unavailable(facts: &Facts) -> bool {
+    !facts.is_ready || facts.is_cordoned_by_others()
+}
+
+/// Why nothing is done on any node.
+pub(crate) fn halted(by: By<'_>) -> Option<String> {
+    match &by.moment.slots {
+        _ if by.moment.has_operators_daemon => Some(says_halted()),
+        Err(why) => Some(why.clone()),
+        Ok(_) => None,
+    }
+}
+
+/// Nodes that have a slot and are not there.
+pub(crate) fn gone(by: By<'_>) -> Vec<String> {
+    let Ok(slots) = &by.moment.slots else { return Vec::new() };
+    let is_gone = |name: &&String| !by.moment.nodes.contains_key(*name);
+    slots.taken.keys().filter(is_gone).cloned().collect()
+}
+
+/// Whether nothing is left to be done for what was ordered of a node.
+pub(crate) fn is_quiet(
+    name: &str,
+    facts: &Facts,
+    update: Option<&NodeUpdate>,
+    standing: &Standing,
+    by: By<'_>,
+) -> bool {
+    let has_slot = by.moment.slots.as_ref().is_ok_and(|it| it.taken.contains_key(name));
+    let order = update.and_then(|update| update.spec.order.as_ref());
+    let is_open = order
+        .is_some_and(|order| order::read(order).is_ok_and(|order| order.stage != Stage::Closed));
+    let lease = node_lease::name(name).and_then(|lease| by.moment.leases.get(&lease));
+    let has_lease =
+        lease.is_some_and(|lease| node_lease::read(lease, by.us).holder != Holder::Other);
+    !(has_slot || is_open || has_lease || standing.is_under_way || facts.is_cordoned_by_tread())
+}
+
+/// Who else has a node, in words.
+pub(crate) fn held(
+    name: &str,
+    facts: &Facts,
+    maintained: Maintained,
+    by: By<'_>,
+) -> Option<String> {
+    let lease = node_lease::name(name).and_then(|lease| by.moment.leases.get(&lease));
+    let by_lease = lease.and_then(|object| {
+        let lease = node_lease::read(object, by.us);
+        lease.is_anothers(by.now, by.terms).then(|| said::holds(object, &lease))
+    });
+    let held = facts.held.or_else(|| maintained.held());
+    by_lease
+        .or_else(|| held.map(said::has))
+        .or_else(|| facts.is_cordoned_by_others().then(|| said::has(HeldBy::Cordon)))
+}

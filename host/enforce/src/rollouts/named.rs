@@ -1,0 +1,86 @@
+//! Objects of others that are about a node: NodeMaintenances of medik8s, and Machines.
+
+use crate::remediation::{Machine, is_marked};
+use kube::core::DynamicObject;
+use tread_kube::api::machines::Kind;
+
+/// An admin's word that a node is maintained, from its creation to its end.
+pub(crate) const NODE_MAINTENANCE: Kind = Kind {
+    name: "nodemaintenances.nodemaintenance.medik8s.io",
+    group: "nodemaintenance.medik8s.io",
+    version: "v1beta1",
+    kind: "NodeMaintenance",
+    plural: "nodemaintenances",
+    namespaced: false,
+};
+
+/// On a Machine that is the first to go when a MachineSet shrinks.
+const GOES: [&str; 2] = ["cluster.x-k8s.io/delete-machine", "machine.openshift.io/delete-machine"];
+
+/// What has to be known of a Machine that has a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OfNode {
+    pub(crate) node: String,
+    pub(crate) machine: Machine,
+    /// Whether it is being removed, or marked for it.
+    pub(crate) goes: bool,
+    /// Whether tread keeps others from replacing it.
+    pub(crate) is_marked: bool,
+}
+
+/// What has to be known of a Machine; nothing if it never got a node.
+pub(crate) fn of_machine(object: &DynamicObject, holder: &str) -> Option<OfNode> {
+    let metadata = &object.metadata;
+    let annotations = metadata.annotations.as_ref();
+    let marked = annotations.is_some_and(|all| GOES.iter().any(|it| all.contains_key(*it)));
+    let node = object.data.get("status")?.get("nodeRef")?.get("name")?.as_str()?;
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    Some(OfNode {
+        node: node.to_owned(),
+        machine: Machine { namespace: text(&metadata.namespace), name: text(&metadata.name) },
+        goes: marked || metadata.deletion_timestamp.is_some(),
+        is_marked: is_marked(object, holder),
+    })
+}
+
+/// The node that a NodeMaintenance is about.
+pub(crate) fn node_of(object: &DynamicObject) -> Option<String> {
+    let node = object.data.get("spec")?.get("nodeName")?.as_str()?;
+    (!node.is_empty()).then(|| node.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn the_node_of_a_machine_that_goes_is_known() {
+        let machine = |metadata: Value| -> DynamicObject {
+            let status = json!({"nodeRef": {"name": "n"}});
+            serde_json::from_value(json!({"metadata": metadata, "status": status})).unwrap()
+        };
+        let goes = |machine: &DynamicObject| {
+            of_machine(machine, "tread/1").filter(|it| it.goes).map(|it| it.node)
+        };
+        assert_eq!(goes(&machine(json!({}))), None);
+        for mark in GOES {
+            let marked = machine(json!({"annotations": {mark: ""}}));
+            assert_eq!(goes(&marked).as_deref(), Some("n"));
+        }
+        let deleted = machine(json!({"deletionTimestamp": "2026-01-01T00:00:00Z"}));
+        assert_eq!(goes(&deleted).as_deref(), Some("n"));
+        // It never got a node.
+        let none = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}});
+        assert_eq!(goes(&serde_json::from_value(none).unwrap()), None);
+    }
+
+    #[test]
+    fn the_node_that_somebody_maintains_is_known() {
+        let of = |node: &str| -> DynamicObject {
+            serde_json::from_value(json!({"spec": {"nodeName": node}})).unwrap()
+        };
+        assert_eq!(node_of(&of("n")).as_deref(), Some("n"));
+        assert_eq!(node_of(&of("")), None);
+    }
+}

@@ -1,0 +1,349 @@
+//! Rollouts and NodeUpdates: made where they are missing, and told how far everything is.
+
+use super::known::Moment;
+use super::marks::is_of;
+use super::progress::{Counts, sentence};
+use super::scene::{OfPool, Scene};
+use super::settings::Settings;
+use super::workers::Draining;
+use futures::{StreamExt as _, stream};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::jiff::Timestamp;
+use kube::Api;
+use kube::api::{Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use tread_cluster::pools::Pool;
+use tread_cluster::previews::Cluster;
+use tread_kube::api::conditions::{Finding, set};
+use tread_kube::api::node_update::UpdateDisrupts;
+use tread_kube::api::rollout::{DrainingNode, NAMED, WaitingNode};
+use tread_kube::api::{NodeUpdate, Rollout, RolloutStatus};
+use tread_kube::asking::{Call, CallOutcome, Failed, ask};
+use tread_kube::dated::timestamp;
+use tread_kube::watching::parsed::Parsed;
+use tread_model::protocol::Disrupts;
+use tread_model::rollout::State;
+
+const ROLLOUTS: &str = "rollouts";
+const UPDATES: &str = "nodeupdates";
+/// How many are made at the same time.
+const AT_ONCE: usize = 8;
+
+fn number(count: usize) -> i32 {
+    i32::try_from(count).unwrap_or(i32::MAX)
+}
+
+/// What is there already is as good.
+fn made<T>(answer: Result<T, Failed>) -> Result<(), Failed> {
+    match answer {
+        Err(failed) if failed.outcome != CallOutcome::Conflict => Err(failed),
+        _ => Ok(()),
+    }
+}
+
+/// Makes the Rollout of each pool, and the NodeUpdate of each node, that is not there.
+pub(crate) async fn make(
+    settings: &Settings,
+    cluster: &Cluster,
+    moment: &Moment,
+    scene: &Scene,
+) -> Result<(), Failed> {
+    let pools = cluster.pools.values();
+    let pools = pools.filter(|pool| !moment.rollouts.contains_key(&pool.name));
+    all(pools.map(|pool| make_rollout(settings, pool))).await?;
+    let missing = scene.nodes.iter().filter(|(name, _)| !moment.updates.contains_key(*name));
+    let missing = missing.filter_map(|(name, node)| {
+        let uid = moment.nodes.get(name)?.uid.clone();
+        Some(make_update(settings, name, uid, &node.pool))
+    });
+    all(missing).await?;
+    let moved = scene.nodes.iter().filter_map(|(name, node)| {
+        let update = moment.updates.get(name)?;
+        let facts = moment.nodes.get(name)?;
+        let has_moved = update.spec.pool != node.pool && !node.is_busy();
+        let is_its = has_moved && is_of(update, &facts.uid);
+        is_its.then(|| say_pool(settings, update, &node.pool))
+    });
+    all(moved).await
+}
+
+/// A few at a time; all of them also where one fails.
+fn all<F, I>(calls: I) -> impl Future<Output = Result<(), Failed>> + use<F, I>
+where
+    F: Future<Output = Result<(), Failed>>,
+    I: Iterator<Item = F>,
+{
+    let calls: Vec<F> = calls.collect();
+    async move {
+        let made: Vec<_> = stream::iter(calls).buffer_unordered(AT_ONCE).collect().await;
+        made.into_iter().collect()
+    }
+}
+
+async fn make_rollout(settings: &Settings, pool: &Pool) -> Result<(), Failed> {
+    let call = Call::new("create", ROLLOUTS);
+    let object = json!({
+        "apiVersion": "tread.dev/v1alpha1", "kind": "Rollout",
+        "metadata": {"name": pool.name, "ownerReferences": [{
+            "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigPool",
+            "name": pool.name, "uid": pool.uid,
+        }]},
+        "spec": {},
+    });
+    let object: Rollout =
+        serde_json::from_value(object).map_err(|error| call.clone().refused(error.to_string()))?;
+    let api: Api<Rollout> = Api::all(settings.acts.client.clone());
+    let params = PostParams::default();
+    made(ask(&settings.acts.metrics, call, api.create(&params, &object)).await)
+}
+
+async fn make_update(
+    settings: &Settings,
+    name: &str,
+    uid: String,
+    pool: &str,
+) -> Result<(), Failed> {
+    let call = Call::new("create", UPDATES);
+    let object = json!({
+        "apiVersion": "tread.dev/v1alpha1", "kind": "NodeUpdate",
+        "metadata": {"name": name, "ownerReferences": [
+            {"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid}]},
+        "spec": {"pool": pool},
+    });
+    let object: NodeUpdate =
+        serde_json::from_value(object).map_err(|error| call.clone().refused(error.to_string()))?;
+    let api: Api<NodeUpdate> = Api::all(settings.acts.client.clone());
+    let params = PostParams::default();
+    made(ask(&settings.acts.metrics, call, api.create(&params, &object)).await)
+}
+
+/// Says in a NodeUpdate which pool the node counts in, onto the version that is known.
+async fn say_pool(settings: &Settings, update: &NodeUpdate, pool: &str) -> Result<(), Failed> {
+    let patch = Patch::Merge(json!({
+        "metadata": {"resourceVersion": update.metadata.resource_version},
+        "spec": {"pool": pool},
+    }));
+    let api: Api<NodeUpdate> = Api::all(settings.acts.client.clone());
+    let name = update.metadata.name.clone().unwrap_or_default();
+    let call = Call::new("patch", UPDATES);
+    let params = PatchParams::default();
+    made(ask(&settings.acts.metrics, call, api.patch(&name, &params, &patch)).await)
+}
+
+/// Says in each NodeUpdate whether its node has the newest config of its pool: its agent cannot
+/// know that.
+pub(crate) async fn tell_nodes(
+    settings: &Settings,
+    moment: &Moment,
+    scene: &Scene,
+) -> Result<(), Failed> {
+    let nodes = scene.pools.values().flat_map(|pool| {
+        let target = pool.target.as_ref()?;
+        Some(pool.nodes.iter().map(move |node| (node, target)))
+    });
+    let told = nodes.flatten().filter_map(|(node, target)| {
+        let update = moment.updates.get(&node.name)?;
+        let facts = moment.nodes.get(&node.name)?;
+        let has_it = node.state == State::Updated;
+        let is_updated = has_it && !facts.is_cordoned_by_tread();
+        let known = update.status.as_ref().map_or(&[][..], |status| &status.conditions);
+        let finding = Finding {
+            type_: "Updated",
+            status: Some(is_updated),
+            reason: if is_updated { "HasIt" } else { "NotYet" }.to_owned(),
+            message: match (is_updated, has_it) {
+                (true, _) => format!("it has {}", target.name),
+                (_, true) => format!("it has {}, and is still cordoned", target.name),
+                _ => format!("it is to get {}", target.name),
+            },
+        };
+        let mut conditions = known.to_vec();
+        let generation = update.metadata.generation.unwrap_or_default();
+        set(&mut conditions, finding, generation, Timestamp::now());
+        let is_same = |a: &Condition, b: &Condition| {
+            (&a.type_, &a.status, &a.message) == (&b.type_, &b.status, &b.message)
+        };
+        let is_told = known.len() == conditions.len()
+            && known.iter().zip(&conditions).all(|(known, now)| is_same(known, now));
+        (!is_told).then(|| tell_node(settings, update, conditions))
+    });
+    all(told).await
+}
+
+/// Onto the version that is known: the list is replaced as a whole.
+async fn tell_node(
+    settings: &Settings,
+    update: &NodeUpdate,
+    conditions: Vec<Condition>,
+) -> Result<(), Failed> {
+    let patch = Patch::Merge(json!({
+        "metadata": {"resourceVersion": update.metadata.resource_version},
+        "status": {"conditions": conditions},
+    }));
+    let name = update.metadata.name.as_deref().unwrap_or_default();
+    let api: Api<NodeUpdate> = Api::all(settings.acts.client.clone());
+    let call = Call::new("patch", UPDATES).of_status();
+    let params = PatchParams::default();
+    match ask(&settings.acts.metrics, call, api.patch_status(name, &params, &patch)).await {
+        Err(failed) if failed.outcome == CallOutcome::Gone => Ok(()),
+        told => made(told),
+    }
+}
+
+/// Writes how far a pool is, if that is something else than what stands there; says whether it
+/// was.
+pub(crate) async fn tell(
+    settings: &Settings,
+    rollout: &Rollout,
+    pool: &OfPool,
+    draining: &BTreeMap<String, Draining>,
+) -> Result<bool, Failed> {
+    let status = status(rollout, pool, draining, Timestamp::now());
+    if rollout.status.as_ref() == Some(&status) {
+        return Ok(false);
+    }
+    let mut next = rollout.clone();
+    next.status = Some(status);
+    next.metadata.managed_fields = None;
+    let api: Api<Rollout> = Api::all(settings.acts.client.clone());
+    let name = next.metadata.name.clone().unwrap_or_default();
+    let call = Call::new("update", ROLLOUTS).of_status();
+    let params = PostParams::default();
+    made(ask(&settings.acts.metrics, call, api.replace_status(&name, &params, &next)).await)?;
+    Ok(true)
+}
+
+fn status(
+    rollout: &Rollout,
+    pool: &OfPool,
+    draining: &BTreeMap<String, Draining>,
+    now: Timestamp,
+) -> RolloutStatus {
+    let before = rollout.status.clone().unwrap_or_default();
+    let counts = Counts::of(pool);
+    let due = pool.nodes.iter().filter_map(|node| match node.state {
+        State::Due(disrupts) | State::UnderWay(disrupts) => Some(disrupts),
+        _ => None,
+    });
+    let under_way = pool.nodes.iter().filter(|node| matches!(node.state, State::UnderWay(_)));
+    let under_way = under_way.map(|node| &node.name);
+    let waiting = pool.turns.waits.iter().take(NAMED);
+    let waiting =
+        waiting.map(|(node, why)| WaitingNode { node: node.clone(), why: why.to_string() });
+    let draining = pool.nodes.iter().filter_map(|node| {
+        let it = draining.get(&node.name)?;
+        Some(DrainingNode {
+            node: node.name.clone(),
+            pods_left: number(it.left),
+            late_since: it.late_since.map(|at| Time(timestamp(at))),
+            blocked: it.blocked.clone(),
+        })
+    });
+    let mut status = RolloutStatus {
+        observed_generation: rollout.metadata.generation,
+        target: pool.target.clone().or(before.target),
+        disrupts: due.max().map(|disrupts| match disrupts {
+            Disrupts::Nothing => UpdateDisrupts::Nothing,
+            Disrupts::Softly => UpdateDisrupts::Softly,
+            Disrupts::Drain => UpdateDisrupts::Drain,
+            Disrupts::Reboot => UpdateDisrupts::Reboot,
+        }),
+        nodes: number(counts.nodes),
+        updated: number(counts.updated),
+        under_way: number(counts.under_way),
+        failed: number(counts.failed),
+        next: under_way.chain(&pool.turns.next).take(NAMED).cloned().collect(),
+        waiting: waiting.collect(),
+        more_waiting: number(pool.turns.waits.len().saturating_sub(NAMED)),
+        draining: draining.take(NAMED).collect(),
+        message: Some(sentence(pool)),
+        conditions: before.conditions,
+    };
+    let generation = rollout.metadata.generation.unwrap_or_default();
+    for finding in findings(pool, counts) {
+        set(&mut status.conditions, finding, generation, now);
+    }
+    status
+}
+
+fn findings(pool: &OfPool, counts: Counts) -> [Finding; 3] {
+    let finding = |type_, status, reason: &str, message: String| Finding {
+        type_,
+        status,
+        reason: reason.to_owned(),
+        message,
+    };
+    let all_have_it = counts.updated == counts.nodes && pool.target.is_some();
+    let is_updated = all_have_it && pool.still_cordoned == 0;
+    let (updated, progressing) = match () {
+        () if is_updated => ("AllHaveIt", (false, "AllHaveIt")),
+        () if pool.halted.is_some() => ("NotYet", (false, "Halted")),
+        () if counts.failed > 0 => ("NotYet", (counts.under_way > 0, "Failed")),
+        () if all_have_it => ("NotYet", (true, "Uncordons")),
+        () if counts.under_way > 0 || !pool.turns.next.is_empty() => ("NotYet", (true, "UnderWay")),
+        () => ("NotYet", (false, "Waiting")),
+    };
+    let (rendered, word, why) = match &pool.not_made {
+        Some((word, why)) => (false, *word, why.clone()),
+        None => (true, "Rendered", "the config of the pool is made".to_owned()),
+    };
+    [
+        finding("Updated", Some(is_updated), updated, sentence(pool)),
+        finding("Progressing", Some(progressing.0), progressing.1, sentence(pool)),
+        finding("Rendered", Some(rendered), word, why),
+    ]
+}
+
+/// What the status of a MachineConfigPool says.
+pub(crate) fn known_of(settings: &Settings, pool: &str) -> Value {
+    let pools = settings.index.pools.now();
+    let object = pools.as_ref().and_then(|pools| pools.get(pool));
+    let status = object.and_then(|object| match &**object {
+        Parsed::Read(object) => object.data.get("status").cloned(),
+        Parsed::Unreadable(..) => None,
+    });
+    status.unwrap_or_default()
+}
+
+/// Tells a MachineConfigPool how many of its nodes have what it names, as OpenShift's own
+/// operator does; says whether that was something else.
+pub(crate) async fn tell_pool(
+    settings: &Settings,
+    known: &Value,
+    pool: &Pool,
+    of_pool: &OfPool,
+) -> Result<bool, Failed> {
+    let Some(target) = &pool.target else { return Ok(false) };
+    let counts = Counts::of(of_pool);
+    let ready = of_pool.nodes.iter().filter(|it| it.state == State::Updated && it.ready).count();
+    let mut status = json!({
+        "machineCount": counts.nodes,
+        "updatedMachineCount": counts.updated,
+        "readyMachineCount": ready,
+        "unavailableMachineCount": counts.down,
+        "degradedMachineCount": counts.failed,
+    });
+    let is_whole = of_pool.target.as_ref().is_some_and(|it| it.name == target.name)
+        && counts.updated == counts.nodes;
+    if is_whole && let Some(fields) = status.as_object_mut() {
+        let source: Vec<Value> = target.sources.iter().map(|name| json!({"name": name})).collect();
+        let configuration = json!({"name": target.name, "source": source});
+        fields.insert("configuration".to_owned(), configuration);
+    }
+    let is_told = status.as_object().is_some_and(|fields| {
+        fields.iter().all(|(field, value)| match (known.get(field), field.as_str()) {
+            (Some(known), "configuration") => known.get("name") == value.get("name"),
+            (known, _) => known == Some(value),
+        })
+    });
+    if is_told {
+        return Ok(false);
+    }
+    let patch = Patch::Merge(json!({"metadata": {"uid": pool.uid}, "status": status}));
+    let api: Api<tread_kube::api::MachineConfigPool> = Api::all(settings.acts.client.clone());
+    let call = Call::new("patch", "machineconfigpools").of_status();
+    let params = PatchParams::default();
+    made(ask(&settings.acts.metrics, call, api.patch_status(&pool.name, &params, &patch)).await)?;
+    Ok(true)
+}

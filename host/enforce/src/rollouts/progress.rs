@@ -1,0 +1,56 @@
+//! How far a pool is.
+
+use super::scene::OfPool;
+use tread_model::rollout::State;
+
+/// How many nodes of a pool stand how.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) nodes: usize,
+    pub(crate) updated: usize,
+    pub(crate) under_way: usize,
+    pub(crate) failed: usize,
+    pub(crate) down: usize,
+}
+
+impl Counts {
+    pub(crate) fn of(pool: &OfPool) -> Counts {
+        let of = |which: fn(State) -> bool| pool.nodes.iter().filter(|it| which(it.state)).count();
+        Counts {
+            nodes: pool.nodes.len(),
+            updated: of(|state| state == State::Updated),
+            under_way: of(|state| matches!(state, State::UnderWay(_) | State::NeedsBoot)),
+            failed: of(|state| state == State::Failed),
+            down: pool.nodes.iter().filter(|node| node.is_down()).count(),
+        }
+    }
+}
+
+/// How far a pool is, in a sentence.
+pub(crate) fn sentence(pool: &OfPool) -> String {
+    let Counts { nodes, updated, under_way, failed, .. } = Counts::of(pool);
+    if let Some((_, why)) = &pool.not_made {
+        return why.clone();
+    }
+    if let Some(why) = &pool.halted {
+        return why.clone();
+    }
+    let mut said = match updated == nodes {
+        true => format!("all {nodes} nodes have it"),
+        false => format!("{updated} of {nodes} nodes have it"),
+    };
+    if pool.still_cordoned > 0 {
+        said.push_str(&format!(", {} still cordoned", pool.still_cordoned));
+    }
+    if under_way > 0 {
+        said.push_str(&format!(", {under_way} under way"));
+    }
+    if failed > 0 {
+        said.push_str(&format!(", {failed} failed"));
+    }
+    if let Some((node, why)) = pool.turns.waits.first() {
+        let waiting = pool.turns.waits.len();
+        said.push_str(&format!(", {waiting} waiting ({node}: {why})"));
+    }
+    said
+}

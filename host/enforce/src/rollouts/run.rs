@@ -1,0 +1,206 @@
+//! Looking again and again at what is known, and doing what follows of it.
+
+use super::by::By;
+use super::joining::Joining;
+use super::known::{Known, Moment};
+use super::plans::{FromTo, Planned, Plans, plan};
+use super::render::Rendering;
+use super::scene::{OfNode, Scene};
+use super::settings::Settings;
+use super::telling::{COUNTS, Teller};
+use super::workers::Workers;
+use super::writing::{Writer, Writes};
+use futures::StreamExt as _;
+use k8s_openapi::jiff::Timestamp;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+use tread_cluster::previews::Cluster;
+use tread_kube::dated::time;
+use tread_model::digest::Digest;
+
+/// What happens at the same time is looked at together.
+const TOGETHER: Duration = Duration::from_millis(50);
+/// How often is looked whether a window has opened.
+const WINDOWS: Duration = Duration::from_secs(15);
+/// How often rendered configs that nobody names are looked for.
+const TIDY: Duration = Duration::from_secs(600);
+/// So long after a plan could not be made it is tried again.
+const PLAN_AGAIN: Duration = Duration::from_secs(1);
+
+/// Runs for as long as it is polled.
+pub(super) async fn run(
+    settings: Settings,
+    known: Known,
+    publish: watch::Sender<Option<Arc<Scene>>>,
+    teller: Teller,
+    joining: Joining,
+) {
+    settings.previewer.ready().await;
+    let mut changes = known.changes();
+    let mut pools = settings.previewer.changes();
+    pools.mark_changed();
+    let mut policies = settings.policies.clone();
+    let mut leads = settings.leads.watch();
+    let mut rolling = Rolling {
+        rendering: Rendering::default(),
+        plans: Plans::default(),
+        planning: JoinSet::new(),
+        workers: Workers::default(),
+        look_at: Some(Instant::now()),
+        writer: Writer::default(),
+        teller,
+        tidy_at: Instant::now() + TIDY,
+        tidies: false,
+        settings,
+        known,
+        publish,
+        joining,
+    };
+    loop {
+        let due = rolling.due();
+        tokio::select! {
+            Some(()) = changes.next() => rolling.look_soon(TOGETHER),
+            Ok(()) = pools.changed() => {
+                rolling.rendering.soon(rolling.settings.paces.render_after);
+                rolling.look_soon(TOGETHER);
+            }
+            Ok(()) = policies.changed() => rolling.look_soon(TOGETHER),
+            Ok(()) = leads.changed() => rolling.look_soon(TOGETHER),
+            Some(planned) = rolling.planning.join_next() => rolling.planned(planned),
+            () = rolling.workers.ended() => rolling.look_soon(Duration::ZERO),
+            () = rolling.rendering.ended() => rolling.look_soon(Duration::ZERO),
+            Some(again) = rolling.writer.ended() => rolling.look_at(again),
+            () = maybe(due) => rolling.look(),
+        }
+    }
+}
+
+struct Rolling {
+    settings: Settings,
+    known: Known,
+    publish: watch::Sender<Option<Arc<Scene>>>,
+    rendering: Rendering,
+    plans: Plans,
+    planning: JoinSet<(Digest, FromTo, Planned)>,
+    workers: Workers,
+    /// When all of it is looked at again.
+    look_at: Option<Instant>,
+    writer: Writer,
+    teller: Teller,
+    /// When what nobody names any more is looked for.
+    tidy_at: Instant,
+    tidies: bool,
+    joining: Joining,
+}
+
+impl Rolling {
+    fn due(&self) -> Option<Instant> {
+        [self.look_at, self.rendering.due(), self.workers.due(), Some(self.tidy_at)]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    fn look_soon(&mut self, wait: Duration) {
+        self.look_at(Instant::now() + wait);
+    }
+
+    fn look_at(&mut self, at: Instant) {
+        self.look_at = Some(self.look_at.map_or(at, |known| known.min(at)));
+    }
+
+    fn look(&mut self) {
+        self.look_at = None;
+        let cluster = self.settings.previewer.snapshot();
+        self.rendering.begin_if_due(&self.settings, &cluster);
+        if self.tidy_at <= Instant::now() {
+            self.tidy_at = Instant::now() + TIDY;
+            self.tidies = true;
+        }
+        // What is not listed yet says when it is.
+        let Some(moment) = self.known.now() else { return };
+        let scene = Arc::new(self.scene(&cluster, &moment));
+        self.publish.send_replace(Some(Arc::clone(&scene)));
+        self.plan(&scene);
+        if scene.pools.values().any(|pool| pool.has_windows) {
+            self.look_soon(WINDOWS);
+        }
+        if !self.settings.leads.now() {
+            self.teller.forget();
+            return;
+        }
+        self.teller.tell(&self.settings, &cluster, &moment, &scene);
+        if scene.nodes.values().any(OfNode::is_busy) {
+            self.look_soon(COUNTS);
+        }
+        match &scene.halted {
+            Some(_) => self.workers.halt(),
+            None => self.workers.begin(&self.settings, &moment, &scene),
+        }
+        if self.writer.is_free() {
+            let tidies = if self.tidies { self.joining.served() } else { None };
+            self.tidies &= tidies.is_none();
+            let writes = Writes {
+                cluster,
+                moment,
+                made: self.rendering.made().clone(),
+                scene,
+                draining: self.workers.draining().clone(),
+                tidies,
+            };
+            self.writer.begin(&self.settings, writes);
+        }
+    }
+
+    fn scene(&self, cluster: &Cluster, moment: &Moment) -> Scene {
+        Scene::of(By {
+            cluster,
+            moment,
+            made: self.rendering.made(),
+            plans: &self.plans,
+            terms: &self.settings.acts.terms,
+            us: &self.settings.acts.holder,
+            own_node: self.settings.own_node.as_deref(),
+            stuck: self.workers.stuck(),
+            now: time(Timestamp::now()).unwrap_or_default(),
+        })
+    }
+
+    /// Begins with the next plan that is missing: one at a time.
+    fn plan(&mut self, scene: &Scene) {
+        let policies = self.settings.policies.borrow().digest;
+        self.plans.keep(policies, &scene.asked);
+        if !self.planning.is_empty() || !self.settings.policies.borrow().settled {
+            return;
+        }
+        if let Some(from_to) = self.plans.missing(&scene.asked).cloned() {
+            let previewer = self.settings.previewer.clone();
+            self.planning.spawn(async move {
+                let planned = plan(&previewer, &from_to).await;
+                (policies, from_to, planned)
+            });
+        }
+    }
+
+    fn planned(&mut self, planned: Result<(Digest, FromTo, Planned), tokio::task::JoinError>) {
+        let wait = match planned {
+            Ok((policies, from_to, planned)) => {
+                let is_made = matches!(planned, Planned::Ready(..) | Planned::Refused(_));
+                self.plans.put(policies, from_to, planned);
+                if is_made { Duration::ZERO } else { PLAN_AGAIN }
+            }
+            Err(_) => PLAN_AGAIN,
+        };
+        self.look_soon(wait);
+    }
+}
+
+async fn maybe(due: Option<Instant>) {
+    match due {
+        Some(due) => sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}

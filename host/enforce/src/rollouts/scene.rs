@@ -1,0 +1,361 @@
+//! Whose turn it is in each pool, by all that is known at one moment.
+
+use super::by::By;
+use super::facts::Facts;
+use super::limits::{max_unavailable, windows};
+use super::marks::{gone, halted, held, is_of, is_quiet, is_unavailable};
+use super::plans::{FromTo, Planned};
+use super::state::{Against, Standing, standing};
+use super::stuck::By as StuckBy;
+use crate::drain::Asked;
+use crate::held::Maintained;
+use crate::order::Target;
+use crate::reading::{Aim, Room};
+use crate::remediation::Machine;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tokio::time::Instant;
+use tread_cluster::index::All;
+use tread_cluster::pools::{MASTER, Pool, Selects};
+use tread_kube::api::Rollout;
+use tread_kube::api::node_update::{ConfigName, UpdateStage};
+use tread_kube::api::rollout::NewNodes;
+use tread_model::digest::Digest;
+use tread_model::protocol::{Disrupts, Limits};
+use tread_model::rollout::{
+    self, Budget, Node, Opening, State, Turns, cap_of_all, opening, soft_limit,
+};
+
+/// How many nodes may get a soft plan at a time, unless an admin says otherwise.
+const SOFT_LIMIT: usize = 100;
+
+/// Whose turn it is, in all pools.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Scene {
+    pub(crate) pools: BTreeMap<String, OfPool>,
+    /// The nodes that are in a pool.
+    pub(crate) nodes: BTreeMap<String, OfNode>,
+    /// What has to be planned.
+    pub(crate) asked: Vec<FromTo>,
+    /// Nodes with a slot that are not there any more.
+    pub(crate) gone: Vec<String>,
+    /// Why nothing is done on any node.
+    pub(crate) halted: Option<String>,
+    unavailable: Arc<BTreeMap<String, String>>,
+    facts: All<String, Arc<Facts>>,
+}
+
+/// A pool, and its nodes.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct OfPool {
+    /// What its nodes are to have.
+    pub(crate) target: Option<ConfigName>,
+    digest: Option<Digest>,
+    /// Why its config could not be made: a word and a sentence.
+    pub(crate) not_made: Option<(&'static str, String)>,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) turns: Turns,
+    limits: Option<Limits>,
+    /// How many nodes got it by a plan that did not drain them.
+    soft_ones: usize,
+    /// How many have it, and are not uncordoned yet.
+    pub(crate) still_cordoned: usize,
+    /// Whether it has windows: with time alone it may be another node's turn.
+    pub(crate) has_windows: bool,
+    /// Nodes that are being cordoned and drained.
+    pub(crate) preparing: BTreeSet<String>,
+    /// Whether nodes that have written nothing turn back: its window has ended.
+    turns_back: bool,
+    /// Why nothing is done on its nodes.
+    pub(crate) halted: Option<String>,
+    /// How its nodes are drained.
+    pub(crate) drain: Arc<Asked>,
+    /// The generation of its Rollout.
+    pub(crate) generation: Option<i64>,
+}
+
+/// A node.
+#[derive(Debug, Clone)]
+pub(crate) struct OfNode {
+    pub(crate) pool: String,
+    pub(crate) maintained: Maintained,
+    machine: Option<Machine>,
+    /// Who else has it, in words, where it is to get a change.
+    pub(crate) taken: Option<String>,
+    /// How much it is to be disrupted now, if it is its turn.
+    turn: Option<Disrupts>,
+    plan: Option<Arc<serde_json::Value>>,
+    /// What an admin asked to try again.
+    retries: Option<String>,
+    /// Whether nothing is under way on it, or nobody knows yet what is wanted of it.
+    is_quiet: bool,
+}
+
+impl OfNode {
+    /// Whether something is to be done for it.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.turn.is_some() || !self.is_quiet
+    }
+
+    pub(crate) fn turn(&self) -> Option<Disrupts> {
+        self.turn
+    }
+}
+
+impl Scene {
+    pub(crate) fn of(by: By<'_>) -> Scene {
+        let facts = Arc::clone(&by.moment.nodes);
+        let mut scene = Scene { gone: gone(by), facts, halted: halted(by), ..Scene::default() };
+        let mut unavailable = BTreeMap::new();
+        for (name, member) in by.cluster.members.all() {
+            let Some(pool) = member.place.pool() else { continue };
+            if by.moment.nodes.get(name).is_some_and(|facts| is_unavailable(facts)) {
+                unavailable.insert(name.to_owned(), pool.to_owned());
+            }
+        }
+        scene.unavailable = Arc::new(unavailable);
+        let mut nodes: BTreeMap<&str, Vec<(String, &Facts)>> = BTreeMap::new();
+        for (name, member) in by.cluster.members.all() {
+            let known = member.place.pool().zip(by.moment.nodes.get(name));
+            if let Some((pool, facts)) = known {
+                nodes.entry(pool).or_default().push((name.to_owned(), facts));
+            }
+        }
+        let mut asked = BTreeSet::new();
+        for (name, pool) in &by.cluster.pools {
+            let of_pool = nodes.get(name.as_str()).map(Vec::as_slice).unwrap_or_default();
+            let of_pool = OfPool::of(pool, of_pool, by, &mut scene.nodes, &mut asked);
+            scene.pools.insert(name.clone(), of_pool);
+        }
+        scene.asked = asked.into_iter().collect();
+        scene.take_turns(by);
+        scene
+    }
+
+    /// Says whose turn it is: each pool counts what is down in the others.
+    fn take_turns(&mut self, by: By<'_>) {
+        let all: usize = self.pools.values().map(|pool| pool.nodes.len()).sum();
+        let down: BTreeMap<String, usize> =
+            self.pools.iter().map(|(name, pool)| (name.clone(), pool.down())).collect();
+        let all_down: usize = down.values().sum();
+        for (name, of_pool) in &mut self.pools {
+            let Some(pool) = by.cluster.pools.get(name) else { continue };
+            let own = down.get(name).copied().unwrap_or_default();
+            let budget = Budget { all: cap_of_all(all), down_elsewhere: all_down - own };
+            let rollout = by.moment.rollouts.get(name).map(|it| &**it);
+            of_pool.halted.clone_from(&self.halted);
+            of_pool.turns(pool, rollout, by, budget, &mut self.nodes);
+        }
+    }
+
+    /// The config that a node is to have.
+    pub(crate) fn digest(&self, name: &str) -> Option<Digest> {
+        self.pools.get(&self.nodes.get(name)?.pool)?.digest
+    }
+
+    /// Whether a node turns back if it has written nothing yet.
+    pub(crate) fn turns_back(&self, name: &str) -> bool {
+        let pool = self.nodes.get(name).and_then(|node| self.pools.get(&node.pool));
+        pool.is_some_and(|pool| pool.turns_back)
+    }
+
+    /// Whether no other node takes the pods of this one.
+    pub(crate) fn is_alone(&self, name: &str) -> bool {
+        let Some(facts) = self.facts.get(name) else { return false };
+        let mut others = self.facts.iter().filter(|(other, _)| *other != name);
+        !others.any(|(_, other)| other.takes_pods_of(facts))
+    }
+
+    /// What is wanted of a node, and what room there is for it.
+    pub(crate) fn aim(&self, name: &str) -> Option<(Aim, Room)> {
+        let node = self.nodes.get(name)?;
+        let pool = self.pools.get(&node.pool)?;
+        let (target, digest) = (pool.target.as_ref()?, pool.digest?);
+        let aim = Aim {
+            pool: node.pool.clone(),
+            target: Target { name: target.name.clone(), digest, plan: node.plan.clone() },
+            turns_back: pool.turns_back,
+            turn: node.turn,
+            maintained: node.maintained,
+            is_alone: self.is_alone(name),
+            retries: node.retries.clone(),
+            drain: Arc::clone(&pool.drain),
+            machine: node.machine.clone(),
+        };
+        let unavailable = Arc::clone(&self.unavailable);
+        Some((aim, Room { limits: pool.limits?, unavailable }))
+    }
+}
+
+impl OfPool {
+    fn of(
+        pool: &Pool,
+        nodes: &[(String, &Facts)],
+        by: By<'_>,
+        all: &mut BTreeMap<String, OfNode>,
+        asked: &mut BTreeSet<FromTo>,
+    ) -> OfPool {
+        let mut of_pool = OfPool::default();
+        let rollout = by.moment.rollouts.get(&pool.name).map(|it| &**it);
+        let made = by.made.get(&pool.name);
+        if let Some(Err(not_made)) = made {
+            of_pool.not_made = Some((not_made.word, not_made.why.clone()));
+        }
+        // Until the pool names it, nobody can plan for it.
+        let is_named = |name: &str| {
+            pool.target.as_ref().is_some_and(|it| it.name == name)
+                && by.cluster.configs.contains_key(name)
+        };
+        let made = made.and_then(|made| made.as_ref().ok()).filter(|made| is_named(&made.name));
+        of_pool.target = made
+            .map(|made| ConfigName { name: made.name.clone(), digest: made.digest.to_string() });
+        of_pool.digest = made.map(|made| made.digest);
+        of_pool.generation = rollout.and_then(|rollout| rollout.metadata.generation);
+        let drain = Asked::of(rollout.and_then(|rollout| rollout.spec.drain.as_ref()));
+        let not_drained = drain.as_ref().err().map(|why| format!("nothing is drained: {why}"));
+        of_pool.drain = Arc::new(drain.unwrap_or_else(|_| Asked::unreadable()));
+        let stuck =
+            StuckBy { budgets: Arc::clone(&by.moment.budgets), generation: of_pool.generation };
+        let canary = rollout.and_then(|rollout| rollout.spec.canary.as_ref());
+        let canary = Selects::of(canary);
+        for (name, facts) in nodes {
+            let update = by.moment.updates.get(name).map(|it| &**it);
+            let update = update.filter(|update| is_of(update, &facts.uid));
+            let maintained = by.moment.maintained.get(name).copied().unwrap_or_default();
+            let (mut plan, mut is_planned) = (None, true);
+            let standing = match made {
+                Some(made) => {
+                    let retry = rollout.and_then(|it| it.spec.retry_failed_before.as_ref());
+                    let new = rollout.map(|it| it.spec.new_nodes).unwrap_or_default();
+                    let against = Against {
+                        target: made.digest,
+                        retry_before: retry,
+                        overwrites: new == NewNodes::Overwrite,
+                    };
+                    standing(update, against, |from| {
+                        let from_to = FromTo {
+                            from: from.to_owned(),
+                            pool: pool.name.clone(),
+                            to: made.name.clone(),
+                        };
+                        let planned = by.plans.of(&from_to);
+                        asked.insert(from_to);
+                        if let Planned::Ready(_, of) = &planned {
+                            plan.clone_from(of);
+                        }
+                        is_planned = planned != Planned::NotYet;
+                        planned
+                    })
+                }
+                None => Standing {
+                    state: State::Due(Disrupts::Reboot),
+                    not_yet: Some("the config of its pool is not made".to_owned()),
+                    came_softly: false,
+                    is_under_way: false,
+                    retries: None,
+                },
+            };
+            let is_due = matches!(standing.state, State::Due(_)) && standing.not_yet.is_none();
+            let taken = is_due.then(|| held(name, facts, maintained, by)).flatten();
+            let held = match &standing.state {
+                State::Due(disrupts) => standing
+                    .not_yet
+                    .clone()
+                    .or_else(|| taken.clone())
+                    .or_else(|| not_drained.clone().filter(|_| disrupts.drains()))
+                    .or_else(|| {
+                        let why = by.stuck.why(name, &stuck, Instant::now())?;
+                        (disrupts.drains() && !standing.is_under_way).then(|| why.to_owned())
+                    }),
+                _ => None,
+            };
+            // Whoever begins to lead gives nothing back that is wanted as soon as that is known.
+            let is_quiet = !is_planned || is_quiet(name, facts, update, &standing, by);
+            let machine = by.moment.machines.get(name).map(|it| it.machine.clone());
+            let (pool, retries, turn) = (pool.name.clone(), standing.retries.clone(), None);
+            let node = OfNode { pool, maintained, machine, taken, turn, plan, retries, is_quiet };
+            all.insert(name.clone(), node);
+            of_pool.soft_ones += usize::from(standing.came_softly);
+            let has_it = standing.state == State::Updated;
+            of_pool.still_cordoned += usize::from(has_it && facts.is_cordoned_by_tread());
+            let order = update.and_then(|update| update.spec.order.as_ref());
+            if order.is_some_and(|order| order.stage == UpdateStage::Prepare) {
+                of_pool.preparing.insert(name.clone());
+            }
+            of_pool.nodes.push(Node {
+                name: name.clone(),
+                zone: facts.zone().to_owned(),
+                since: facts.created,
+                ready: facts.is_ready && !facts.is_cordoned_by_others(),
+                leads: by.own_node == Some(name.as_str()),
+                paused: facts.is_paused,
+                canary: canary.matches(&facts.labels),
+                held,
+                state: standing.state,
+            });
+        }
+        of_pool
+    }
+
+    /// How many of its nodes are down, for any reason.
+    fn down(&self) -> usize {
+        self.nodes.iter().filter(|node| node.is_down()).count()
+    }
+
+    fn turns(
+        &mut self,
+        pool: &Pool,
+        rollout: Option<&Rollout>,
+        by: By<'_>,
+        budget: Budget,
+        nodes: &mut BTreeMap<String, OfNode>,
+    ) {
+        let spec = rollout.map(|rollout| &rollout.spec);
+        let number = |given: Option<i32>| given.and_then(|it| usize::try_from(it).ok());
+        let max_unavailable = max_unavailable(rollout, pool);
+        let limit = number(spec.and_then(|it| it.soft_limit)).unwrap_or(SOFT_LIMIT);
+        let windows = spec.map(windows).unwrap_or_else(|| Ok(Vec::new()));
+        self.has_windows = windows.as_ref().is_ok_and(|windows| !windows.is_empty());
+        let closed = match &windows {
+            Err(why) => Some(format!("never: {why}")),
+            Ok(windows) => match opening(windows, by.now) {
+                Opening::Closed { opens, turns_back } => {
+                    self.turns_back = turns_back;
+                    Some(opens)
+                }
+                Opening::Open { begins: false, ends } => {
+                    Some(format!("again after this one, which ends {ends}"))
+                }
+                Opening::Always | Opening::Open { .. } => None,
+            },
+        };
+        let of = rollout::Pool {
+            paused: pool.paused || spec.is_some_and(|spec| spec.paused),
+            control_plane: pool.name == MASTER,
+            max_unavailable,
+            soft_limit: limit,
+            succeeded: self.soft_ones,
+            halt_after: number(spec.and_then(|it| it.halt_after)).unwrap_or(1),
+            closed,
+        };
+        self.limits = Some(Limits {
+            pool: max_unavailable.of(self.nodes.len()),
+            all: budget.all,
+            soft: soft_limit(self.soft_ones, limit),
+        });
+        self.turns = rollout::turns(&of, &self.nodes, budget);
+        if self.halted.is_some() {
+            self.turns.next.clear();
+        }
+        let due = self.nodes.iter().filter_map(|node| match node.state {
+            State::Due(disrupts) => Some((node.name.as_str(), disrupts)),
+            _ => None,
+        });
+        let due: BTreeMap<&str, Disrupts> = due.collect();
+        for name in &self.turns.next {
+            if let Some(node) = nodes.get_mut(name) {
+                node.turn = due.get(name.as_str()).copied();
+            }
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What rolling out works with.
+
+use crate::settings::Settings as Acts;
+use std::time::Duration;
+use tread_cluster::index::Index;
+use tread_cluster::plans::Previewer;
+use tread_cluster::policies::current::Published;
+use tread_kube::events::Events;
+use tread_kube::leadership::Leading;
+use tread_kube::watching::Watches;
+use tread_model::joining::KUBELET;
+
+/// What rolling out works with.
+#[derive(Clone)]
+pub struct Settings {
+    /// How nodes are acted upon.
+    pub acts: Acts,
+    /// What is known of the cluster.
+    pub index: Index,
+    /// What is known of pools, and what plans come to.
+    pub previewer: Previewer,
+    /// The policies, whenever they change.
+    pub policies: Published,
+    /// Whether this replica acts.
+    pub leads: Leading,
+    /// The node that this replica runs on: it is the last of its pool.
+    pub own_node: Option<String>,
+    /// How it stands with the watches.
+    pub watches: Watches,
+    /// Where Events go.
+    pub events: Events,
+    /// How soon what changed is looked at again.
+    pub paces: Paces,
+    /// How machines join.
+    pub joining: JoiningSettings,
+}
+
+/// How machines join.
+#[derive(Debug, Clone)]
+pub struct JoiningSettings {
+    /// Where the kubelet finds its configuration.
+    pub kubelet: String,
+}
+
+impl Default for JoiningSettings {
+    fn default() -> JoiningSettings {
+        JoiningSettings { kubelet: KUBELET.to_owned() }
+    }
+}
+
+/// How soon something is looked at again.
+#[derive(Debug, Clone, Copy)]
+pub struct Paces {
+    /// For so long nothing of what a pool is made of has to change before it is rendered: what
+    /// one command applies is rolled out together.
+    pub render_after: Duration,
+    /// After so long a node is looked at again that is being drained or proves itself.
+    pub again: Duration,
+}
+
+impl Default for Paces {
+    fn default() -> Paces {
+        Paces { render_after: Duration::from_secs(5), again: Duration::from_secs(5) }
+    }
+}

@@ -1,0 +1,146 @@
+//! How a node stands to the config of its pool.
+
+use super::plans::Planned;
+use crate::order;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time as At;
+use tread_kube::api::NodeUpdate;
+use tread_kube::clean::clean;
+use tread_model::digest::Digest;
+use tread_model::protocol::{Config, Disrupts, Order, Phase, Report, Stage};
+use tread_model::rollout::State;
+
+/// How a node stands to the config of its pool.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Standing {
+    pub(crate) state: State,
+    /// Why it cannot be begun, whoever's turn it is.
+    pub(crate) not_yet: Option<String>,
+    /// Whether it has the config by a plan that did not drain it.
+    pub(crate) came_softly: bool,
+    /// Whether an order of it is not closed.
+    pub(crate) is_under_way: bool,
+    /// The operation that left it unwell, where an admin asked to try again.
+    pub(crate) retries: Option<String>,
+}
+
+/// What a node is held against.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Against<'a> {
+    pub(crate) target: Digest,
+    /// What failed before this is begun again.
+    pub(crate) retry_before: Option<&'a At>,
+    /// Whether a node is brought to its config that joins with another disk.
+    pub(crate) overwrites: bool,
+}
+
+/// How a node stands. `planned` says what it takes to get there from what it has.
+pub(crate) fn standing(
+    update: Option<&NodeUpdate>,
+    against: Against<'_>,
+    planned: impl FnOnce(&str) -> Planned,
+) -> Standing {
+    let due = |disrupts, not_yet: Option<String>| Standing {
+        state: State::Due(disrupts),
+        not_yet,
+        came_softly: false,
+        is_under_way: false,
+        retries: None,
+    };
+    let Some(update) = update else {
+        return due(Disrupts::Reboot, Some("its NodeUpdate is not there yet".to_owned()));
+    };
+    let order = match update.spec.order.as_ref().map(order::read).transpose() {
+        Ok(order) => order,
+        Err(why) => {
+            let why = format!("its NodeUpdate cannot be followed: {why}; remove it");
+            return due(Disrupts::Reboot, Some(why));
+        }
+    };
+    let status = update.status.as_ref();
+    let report = status.and_then(order::report);
+    let current = status.and_then(|status| status.current.as_ref());
+    let target = Config(against.target);
+    let is = |state, is_under_way| Standing {
+        state,
+        not_yet: None,
+        came_softly: state == State::Updated
+            && order.is_some_and(|it| it.config == target && !it.disrupts.drains()),
+        is_under_way,
+        retries: None,
+    };
+    let retried = || {
+        let since = status.and_then(|status| status.since.as_ref());
+        let before = against.retry_before;
+        before.is_some_and(|before| since.is_some_and(|since| since.0 < before.0))
+    };
+    if let Some(order) = order
+        && let Some(state) = under_way(&order, report)
+    {
+        return match state {
+            // It keeps its slot: whatever is tried next drains it.
+            State::Failed if retried() => Standing {
+                state: State::Due(Disrupts::Reboot),
+                retries: status.and_then(|status| status.operation.clone()),
+                ..is(state, true)
+            },
+            state => is(state, true),
+        };
+    }
+    let has = current.is_some_and(|it| Digest::parse(&it.digest) == Some(against.target));
+    if has {
+        return is(State::Updated, false);
+    }
+    let says = status.and_then(|status| status.message.as_ref());
+    let failed = order.is_some_and(|order| match phase_of(&order, report) {
+        Some(Phase::WentBack | Phase::Degraded) => order.config == target,
+        // It refused the order, and says why: one that was withdrawn has nothing to say.
+        Some(Phase::TurnedBack) => order.config == target && says.is_some(),
+        _ => false,
+    });
+    if failed && !retried() {
+        return is(State::Failed, false);
+    }
+    let Some(current) = current else {
+        let differs = status.and_then(|status| status.message.as_ref());
+        return match differs {
+            Some(_) if against.overwrites => due(Disrupts::Reboot, None),
+            Some(why) => {
+                due(Disrupts::Reboot, Some(format!("it has none of its config: {}", clean(why))))
+            }
+            None => {
+                let why = "its agent has not said which config it has".to_owned();
+                due(Disrupts::Reboot, Some(why))
+            }
+        };
+    };
+    match planned(&current.name) {
+        Planned::NotYet => due(Disrupts::Reboot, Some("its plan is being made".to_owned())),
+        Planned::Failed(why) => {
+            due(Disrupts::Reboot, Some(format!("its plan cannot be made: {why}")))
+        }
+        Planned::Refused(what) => {
+            let why = format!("this change is refused ({what}); see its DisruptionPlan");
+            due(Disrupts::Reboot, Some(why))
+        }
+        Planned::Ready(disrupts, _) => due(disrupts, None),
+    }
+}
+
+fn phase_of(order: &Order, report: Option<Report>) -> Option<Phase> {
+    report.filter(|report| report.operation == order.operation).map(|report| report.phase)
+}
+
+/// How a node stands whose order is not closed, or closed with the node unwell.
+fn under_way(order: &Order, report: Option<Report>) -> Option<State> {
+    let phase = phase_of(order, report);
+    match (order.stage, phase) {
+        (Stage::Closed, _) if order.unwell => Some(State::Failed),
+        (Stage::Closed, _) => None,
+        (_, Some(Phase::Degraded)) => Some(State::Failed),
+        (_, Some(Phase::NeedsBoot)) if order.disrupts != Disrupts::Reboot => Some(State::NeedsBoot),
+        _ => Some(State::UnderWay(order.disrupts)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,303 @@
+//! One look after the other at each node for which something is to be done: many nodes at the
+//! same time, and never two looks at one.
+
+use super::glance;
+use super::known::Moment;
+use super::scene::Scene;
+use super::settings::Settings;
+use super::stuck::{AllStuck, By};
+use crate::drain::Blocked;
+use crate::reading::Aim;
+use crate::step::{Ended, forget, step};
+use k8s_openapi::jiff::Timestamp;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tread_kube::asking::Backoff;
+use tread_kube::dated::time;
+use tread_kube::node_lease;
+use tread_model::digest::Digest;
+use tread_model::protocol::{Disrupts, Slot, Time, Waits};
+
+/// How many nodes are looked at at the same time.
+const AT_ONCE: usize = 32;
+/// How long is waited after a failure, at first and at most.
+const WAITS: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));
+/// How many pods are named that do not move.
+const NAMED: usize = 10;
+
+/// What is known of a node that is being drained.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Draining {
+    pub(crate) left: usize,
+    pub(crate) blocked: Vec<String>,
+    /// Since when it takes too long.
+    pub(crate) late_since: Option<Time>,
+}
+
+/// What a look depends on: with another one it is worth another look.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Stamp {
+    update: String,
+    node: String,
+    lease: String,
+    slot: Option<Slot>,
+    turn: Option<Disrupts>,
+    turns_back: bool,
+    target: Option<Digest>,
+}
+
+#[derive(Debug)]
+struct Work {
+    is_looking: bool,
+    stamp: Stamp,
+    due: Option<Instant>,
+    backoff: Backoff,
+    /// What was known when the look began.
+    by: By,
+}
+
+/// What a look at a node came to.
+struct Looked {
+    again: Again,
+    draining: Option<Draining>,
+    /// Pods by which it cannot be drained.
+    stuck: Vec<Blocked>,
+}
+
+/// When a node is looked at again, if nothing changes.
+enum Again {
+    After(Duration),
+    /// Later each time.
+    Failed,
+    Never,
+}
+
+/// Who looks at nodes.
+#[derive(Default)]
+pub(crate) struct Workers {
+    tasks: JoinSet<(String, Looked)>,
+    works: BTreeMap<String, Work>,
+    draining: BTreeMap<String, Draining>,
+    stuck: AllStuck,
+}
+
+impl Workers {
+    /// Nodes that could not be drained.
+    pub(crate) fn stuck(&self) -> &AllStuck {
+        &self.stuck
+    }
+
+    /// Nodes that are being drained.
+    pub(crate) fn draining(&self) -> &BTreeMap<String, Draining> {
+        &self.draining
+    }
+
+    /// Ends all looks. What one has begun to write is read again by the next.
+    pub(crate) fn halt(&mut self) {
+        *self = Workers::default();
+    }
+
+    /// When the next look is due, if somebody is free for it.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        let waiting = self.works.values().filter(|work| !work.is_looking);
+        let due = waiting.filter_map(|work| work.due).chain(self.stuck.due(Instant::now())).min();
+        due.filter(|_| self.tasks.len() < AT_ONCE)
+    }
+
+    /// Begins all looks that are due.
+    pub(crate) fn begin(&mut self, settings: &Settings, moment: &Moment, scene: &Scene) {
+        self.works.retain(|name, work| {
+            let is_busy = scene.nodes.get(name).is_some_and(|node| node.is_busy());
+            work.is_looking || is_busy || scene.gone.contains(name)
+        });
+        self.draining.retain(|name, _| self.works.contains_key(name));
+        self.stuck.keep(|name| scene.nodes.contains_key(name));
+        let busy = scene.nodes.iter().filter(|(_, node)| node.is_busy()).map(|(name, _)| name);
+        let busy: Vec<&String> = busy.chain(&scene.gone).collect();
+        for name in busy {
+            let stamp = stamp(name, moment, scene);
+            let work = self.works.entry(name.clone()).or_insert_with(|| Work {
+                is_looking: false,
+                stamp: Stamp::default(),
+                due: Some(Instant::now()),
+                backoff: Backoff::new(WAITS),
+                by: By::default(),
+            });
+            if work.stamp != stamp {
+                // The first look at a node reads it, and so does one whose time has come.
+                let is_known = work.stamp != Stamp::default();
+                work.stamp = stamp;
+                let waits = is_known.then(|| waits(settings, moment, scene, name)).flatten();
+                let again = match waits.map(|waits| after(waits, settings)) {
+                    Some(Again::After(wait)) => Some(Instant::now() + wait),
+                    Some(Again::Never) => None,
+                    Some(Again::Failed) | None => Some(Instant::now()),
+                };
+                work.due = [work.due, again].into_iter().flatten().min();
+            }
+            let is_due = work.due.is_some_and(|due| due <= Instant::now());
+            if work.is_looking || !is_due || self.tasks.len() >= AT_ONCE {
+                continue;
+            }
+            work.is_looking = true;
+            work.due = None;
+            let pool = scene.nodes.get(name).and_then(|node| scene.pools.get(&node.pool));
+            work.by = By {
+                budgets: Arc::clone(&moment.budgets),
+                generation: pool.and_then(|pool| pool.generation),
+            };
+            self.look(settings, scene, name);
+        }
+    }
+
+    fn look(&mut self, settings: &Settings, scene: &Scene, name: &str) {
+        let (settings, node) = (settings.clone(), name.to_owned());
+        let Some((aim, room)) = scene.aim(name) else {
+            let is_gone = scene.gone.iter().any(|gone| gone == name);
+            self.tasks.spawn(async move {
+                let looked = match is_gone {
+                    true => forgotten(&settings, &node).await,
+                    false => Looked::at(Again::After(settings.paces.again)),
+                };
+                (node, looked)
+            });
+            return;
+        };
+        self.tasks.spawn(async move {
+            let ended = step(&settings.acts, &node, &aim, &room).await;
+            let looked = looked(&settings, &node, &aim, ended);
+            (node, looked)
+        });
+    }
+
+    /// Notes what a look came to, as soon as one has ended.
+    pub(crate) async fn ended(&mut self) {
+        let Some(joined) = self.tasks.join_next().await else {
+            return std::future::pending().await;
+        };
+        let Ok((node, looked)) = joined else {
+            tracing::error!("a look at a node was interrupted; please report it");
+            // Whose look it was is not known: all are looked at again.
+            self.works.clear();
+            return;
+        };
+        match looked.draining {
+            Some(draining) => drop(self.draining.insert(node.clone(), draining)),
+            None => drop(self.draining.remove(&node)),
+        }
+        let work = self.works.get_mut(&node);
+        match &work {
+            Some(work) if !looked.stuck.is_empty() => {
+                self.stuck.found(&node, &looked.stuck, &work.by, Instant::now());
+            }
+            // It was not found out.
+            _ if matches!(looked.again, Again::Failed) => {}
+            _ => self.stuck.is_none(&node),
+        }
+        let Some(work) = work else { return };
+        work.is_looking = false;
+        work.by = By::default();
+        let after = match looked.again {
+            Again::Failed => Some(work.backoff.next_wait()),
+            Again::After(wait) => {
+                work.backoff.reset();
+                Some(wait)
+            }
+            Again::Never => {
+                work.backoff.reset();
+                None
+            }
+        };
+        let after = after.map(|wait| Instant::now() + wait);
+        // What changed meanwhile is looked at at once.
+        work.due = [work.due, after].into_iter().flatten().min();
+    }
+}
+
+/// Why nothing is to be done for a node, by what is watched.
+fn waits(settings: &Settings, moment: &Moment, scene: &Scene, name: &str) -> Option<Waits> {
+    let (aim, room) = scene.aim(name)?;
+    let acts = &settings.acts;
+    let now = time(Timestamp::now())?;
+    glance::waits(name, (&aim, &room), moment, (&acts.holder, &acts.terms), now)
+}
+
+fn stamp(name: &str, moment: &Moment, scene: &Scene) -> Stamp {
+    let update = moment.updates.get(name).and_then(|it| it.metadata.resource_version.clone());
+    let lease = node_lease::name(name).and_then(|lease| moment.leases.get(&lease));
+    let lease = lease.and_then(|it| it.metadata.resource_version.clone());
+    Stamp {
+        update: update.unwrap_or_default(),
+        node: moment.nodes.get(name).map(|it| it.version.clone()).unwrap_or_default(),
+        lease: lease.unwrap_or_default(),
+        slot: moment.slots.as_ref().ok().and_then(|slots| slots.of(&name.to_owned())),
+        turn: scene.nodes.get(name).and_then(|node| node.turn()),
+        turns_back: scene.turns_back(name),
+        target: scene.digest(name),
+    }
+}
+
+impl Looked {
+    fn at(again: Again) -> Looked {
+        Looked { again, draining: None, stuck: Vec::new() }
+    }
+}
+
+fn looked(
+    settings: &Settings,
+    node: &str,
+    aim: &Aim,
+    ended: Result<Ended, crate::reading::Unread>,
+) -> Looked {
+    let again = settings.paces.again;
+    match ended {
+        Ok(Ended::Waits(waits, read)) => {
+            tracing::debug!(node, ?waits, "waits");
+            let left = read.left.as_ref().map(|left| left.pods.len()).filter(|left| *left > 0);
+            let draining = left.map(|left| Draining { left, ..Draining::default() });
+            Looked { draining, ..Looked::at(after(waits, settings)) }
+        }
+        Ok(Ended::Drains(blocked, read)) => {
+            let left = read.left.as_ref().map_or(0, |left| left.pods.len());
+            let named = blocked.iter().take(NAMED);
+            let blocked = named.map(|it| format!("{}: {}", it.pod, it.by)).collect();
+            let late_since = read.late_since(&aim.drain);
+            let draining = Some(Draining { left, blocked, late_since });
+            Looked { draining, ..Looked::at(Again::After(again)) }
+        }
+        // Whose turn it is is said anew: it is another one's.
+        Ok(Ended::Stuck(stuck, _)) => Looked { stuck, ..Looked::at(Again::After(again)) },
+        Ok(Ended::Degraded(_)) => Looked::at(Again::Never),
+        Ok(Ended::Busy) => Looked::at(Again::After(Duration::ZERO)),
+        Err(crate::reading::Unread::Gone) => Looked::at(Again::After(again)),
+        Err(error) => {
+            tracing::warn!(node, %error, "the node cannot be brought further");
+            Looked::at(Again::Failed)
+        }
+    }
+}
+
+/// When something is looked at again that waits. What tread holds is renewed in time.
+fn after(waits: Waits, settings: &Settings) -> Again {
+    let again = settings.paces.again;
+    match waits {
+        Waits::Nothing | Waits::Held(_) => Again::Never,
+        // A Lease ends with time alone.
+        Waits::Room | Waits::Lease | Waits::Proof | Waits::HandsOff => Again::After(again),
+        Waits::Agent => Again::After(settings.acts.terms.lease / 8),
+    }
+}
+
+async fn forgotten(settings: &Settings, node: &str) -> Looked {
+    let again = match forget(&settings.acts, node).await {
+        Ok(_) => Again::Never,
+        Err(error) => {
+            tracing::warn!(node, %error, "the slot of a node that is gone cannot be given back");
+            Again::Failed
+        }
+    };
+    Looked::at(again)
+}

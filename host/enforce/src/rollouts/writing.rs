@@ -1,0 +1,147 @@
+//! What is known of rollouts is written by one task at a time, so that an API server that answers
+//! slowly keeps nobody from looking at nodes.
+
+use super::known::Moment;
+use super::machines;
+use super::objects;
+use super::render::{Made, deliver};
+use super::scene::Scene;
+use super::settings::Settings;
+use super::tidy::tidy;
+use super::workers::Draining;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tread_cluster::previews::Cluster;
+use tread_kube::asking::{Backoff, Failed};
+
+/// How far a pool is, is written so often at most.
+const TELLS: Duration = Duration::from_secs(1);
+/// How long is waited after a failure, at first and at most.
+const WAITS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+
+/// What is written.
+pub(crate) struct Writes {
+    pub(crate) cluster: Cluster,
+    pub(crate) moment: Moment,
+    pub(crate) made: BTreeMap<String, Made>,
+    pub(crate) scene: Arc<Scene>,
+    pub(crate) draining: BTreeMap<String, Draining>,
+    /// Rendered configs that nobody names are removed, but for these, which machines boot with.
+    pub(crate) tidies: Option<Vec<String>>,
+}
+
+/// Who writes.
+pub(crate) struct Writer {
+    tasks: JoinSet<Written>,
+    /// Whether something was to be written while something else was.
+    was_busy: bool,
+    /// When each pool was told last how far it is.
+    told: BTreeMap<String, Instant>,
+    backoff: Backoff,
+}
+
+/// What writing came to.
+struct Written {
+    told: BTreeMap<String, Instant>,
+    /// When there is more to write.
+    again: Option<Instant>,
+    failed: Option<Failed>,
+}
+
+impl Default for Writer {
+    fn default() -> Writer {
+        Writer {
+            tasks: JoinSet::new(),
+            was_busy: false,
+            told: BTreeMap::new(),
+            backoff: Backoff::new(WAITS),
+        }
+    }
+}
+
+impl Writer {
+    /// Whether it can begin; if not, it says later that there is more to write.
+    pub(crate) fn is_free(&mut self) -> bool {
+        self.was_busy |= !self.tasks.is_empty();
+        self.tasks.is_empty()
+    }
+
+    /// Begins to write.
+    pub(crate) fn begin(&mut self, settings: &Settings, writes: Writes) {
+        self.was_busy = false;
+        let (settings, told) = (settings.clone(), self.told.clone());
+        self.tasks.spawn(async move {
+            let mut written = Written { told, again: None, failed: None };
+            written.told.retain(|pool, _| writes.scene.pools.contains_key(pool));
+            written.failed = write(&settings, &writes, &mut written).await.err();
+            written
+        });
+    }
+
+    /// When there is more to write, once what is being written is written.
+    pub(crate) async fn ended(&mut self) -> Option<Instant> {
+        let Some(joined) = self.tasks.join_next().await else {
+            return std::future::pending().await;
+        };
+        let now = self.was_busy.then(Instant::now);
+        let Ok(Written { told, again, failed }) = joined else {
+            tracing::error!("writing what is known of rollouts was interrupted; please report it");
+            return Some(Instant::now() + self.backoff.next_wait());
+        };
+        self.told = told;
+        match failed {
+            Some(failed) => {
+                tracing::warn!(error = %failed, "what is known of rollouts cannot be written");
+                Some(Instant::now() + self.backoff.next_wait())
+            }
+            None => {
+                self.backoff.reset();
+                [now, again].into_iter().flatten().min()
+            }
+        }
+    }
+}
+
+async fn write(settings: &Settings, writes: &Writes, written: &mut Written) -> Result<(), Failed> {
+    let Writes { cluster, moment, made, scene, .. } = writes;
+    if !moment.has_operators_daemon {
+        for (name, pool) in &cluster.pools {
+            if let Some(Ok(made)) = made.get(name) {
+                deliver(settings, pool, cluster, made).await?;
+            }
+        }
+        objects::make(settings, cluster, moment, scene).await?;
+        objects::tell_nodes(settings, moment, scene).await?;
+        machines::tidy(settings, moment, scene).await?;
+        if let Some(served) = &writes.tidies {
+            tidy(settings, cluster, moment, served.clone()).await?;
+        }
+    }
+    tell(settings, writes, written).await
+}
+
+/// Tells each pool how far it is, and not too often.
+async fn tell(settings: &Settings, writes: &Writes, written: &mut Written) -> Result<(), Failed> {
+    let Writes { cluster, moment, scene, draining, .. } = writes;
+    for (name, of_pool) in &scene.pools {
+        let (Some(rollout), Some(pool)) = (moment.rollouts.get(name), cluster.pools.get(name))
+        else {
+            continue;
+        };
+        let next = written.told.get(name).map(|last| *last + TELLS);
+        if let Some(next) = next.filter(|at| *at > Instant::now()) {
+            written.again = Some(written.again.map_or(next, |again| again.min(next)));
+            continue;
+        }
+        let known = objects::known_of(settings, name);
+        let mut told = objects::tell(settings, rollout, of_pool, draining).await?;
+        told |= objects::tell_pool(settings, &known, pool, of_pool).await?;
+        if told {
+            written.told.insert(name.clone(), Instant::now());
+        }
+    }
+    Ok(())
+}

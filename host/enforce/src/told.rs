@@ -1,0 +1,140 @@
+//! What a node's NodeUpdate says of its drain: who asked, what for, and which pods are left.
+
+use crate::drain::{Asked, Blocked};
+use crate::reading::{Aim, Read};
+use crate::settings::Settings;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, ResourceExt as _};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use tread_kube::api::NodeUpdate;
+use tread_kube::api::node_update::{DrainOfNode, PodLeft};
+use tread_kube::asking::{Call, ask};
+use tread_kube::clean::clean;
+use tread_kube::dated::timestamp;
+use tread_model::protocol::Disrupts;
+
+/// So many pods are named.
+const NAMED: usize = 20;
+/// The longest that is repeated of why one does not move.
+const LONGEST: usize = 400;
+
+/// That pods have to move, of which some do not.
+pub(crate) async fn drains(settings: &Settings, read: &Read, aim: &Aim, blocked: &[Blocked]) {
+    let left = read.left.as_ref().map(|left| left.pods.as_slice()).unwrap_or_default();
+    let name = |pod: &k8s_openapi::api::core::v1::Pod| {
+        format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any())
+    };
+    let all = left.iter().map(|(pod, _)| name(pod));
+    let told = match left.is_empty() && read.has_left {
+        true => None,
+        false => Some(told(settings, read, aim, blocked, all.collect(), true)),
+    };
+    write(settings, read, told).await;
+}
+
+/// That the node is not begun, because of these pods.
+pub(crate) async fn stuck(settings: &Settings, read: &Read, aim: &Aim, blocked: &[Blocked]) {
+    let all = blocked.iter().map(|it| it.pod.clone()).collect();
+    write(settings, read, Some(told(settings, read, aim, blocked, all, false))).await;
+}
+
+/// That nothing is drained.
+pub(crate) async fn nothing(settings: &Settings, read: &Read) {
+    write(settings, read, None).await;
+}
+
+fn told(
+    settings: &Settings,
+    read: &Read,
+    aim: &Aim,
+    blocked: &[Blocked],
+    all: Vec<String>,
+    is_begun: bool,
+) -> DrainOfNode {
+    let order = read.update.spec.order.as_ref().filter(|_| is_begun);
+    let since = order.and_then(|order| order.drain_since.clone());
+    DrainOfNode {
+        asked_by: format!("the Rollout {}, by {}", aim.pool, settings.holder),
+        why: why(read, aim, is_begun),
+        since,
+        deadline: deadline(read, &aim.drain).filter(|_| is_begun),
+        pods_left: i32::try_from(all.len()).unwrap_or(i32::MAX),
+        pods: pods(blocked, &all),
+    }
+}
+
+fn deadline(read: &Read, asked: &Asked) -> Option<MicroTime> {
+    read.deadline(asked).map(|at| MicroTime(timestamp(at)))
+}
+
+fn why(read: &Read, aim: &Aim, is_begun: bool) -> String {
+    let order = read.update.spec.order.as_ref().filter(|_| is_begun);
+    let config = order.map_or(&aim.target.name, |order| &order.config.name);
+    let disrupts = match is_begun {
+        true => read.seen.order.map(|order| order.disrupts),
+        false => read.seen.wanted.map(|wanted| wanted.disrupts),
+    };
+    let boots = if disrupts == Some(Disrupts::Reboot) { ", and boots for it" } else { "" };
+    let aim_of = format!("it is to get {config}{boots}");
+    match () {
+        () if !is_begun => format!(
+            "{aim_of}; it is not cordoned, since it could not be drained until these pods or \
+             their budgets change"
+        ),
+        () if !read.has_left => {
+            format!("{aim_of}; load balancers are given time to leave it out first")
+        }
+        () if read.late_since(&aim.drain).is_some() && aim.drain.deletes => {
+            format!("{aim_of}; its drain took too long, and pods are deleted now")
+        }
+        () if read.late_since(&aim.drain).is_some() => {
+            format!("{aim_of}; its drain takes too long")
+        }
+        () => aim_of,
+    }
+}
+
+/// Those that do not move, and then others.
+fn pods(blocked: &[Blocked], all: &[String]) -> Vec<PodLeft> {
+    let short = |text: String| -> String { clean(&text).chars().take(LONGEST).collect() };
+    let stay = blocked
+        .iter()
+        .map(|it| PodLeft { pod: it.pod.clone(), why: Some(short(it.by.to_string())) });
+    let known: BTreeSet<&str> = blocked.iter().map(|it| it.pod.as_str()).collect();
+    let others = all.iter().filter(|pod| !known.contains(pod.as_str()));
+    let others = others.map(|pod| PodLeft { pod: pod.clone(), why: None });
+    stay.chain(others).take(NAMED).collect()
+}
+
+/// Writes it, unless it stands there. What cannot be written keeps nothing from going on: it is
+/// counted, and written after the next look.
+async fn write(settings: &Settings, read: &Read, told: Option<DrainOfNode>) {
+    let known = read.update.status.as_ref().and_then(|status| status.drain.as_ref());
+    if known == told.as_ref() {
+        return;
+    }
+    let drain = told.map_or(Value::Null, |told| {
+        let mut value = json!(told);
+        // What it does not say is taken away.
+        if let Some(fields) = value.as_object_mut() {
+            for field in ["since", "deadline", "pods"] {
+                fields.entry(field).or_insert(Value::Null);
+            }
+        }
+        value
+    });
+    let patch = Patch::Merge(json!({
+        "metadata": {"uid": read.update.metadata.uid},
+        "status": {"drain": drain},
+    }));
+    let api: Api<NodeUpdate> = Api::all(settings.client.clone());
+    let (name, params) = (read.of_node().name, PatchParams::default());
+    let call = Call::new("patch", "nodeupdates").of_status();
+    if let Err(failed) =
+        ask(&settings.metrics, call, api.patch_status(&name, &params, &patch)).await
+    {
+        tracing::debug!(node = name, error = %failed, "its drain is not told of");
+    }
+}

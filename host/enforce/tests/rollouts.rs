@@ -1,0 +1,11 @@
+//! Pools go from one config to the next on a real API server: what is rendered, planned, ordered
+//! and told. Agents are played, and ask what real ones ask.
+
+mod agent;
+mod clocks;
+mod drains;
+mod faults;
+mod fixture;
+mod joining;
+mod pools;
+mod size;

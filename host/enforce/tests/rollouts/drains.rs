@@ -1,0 +1,190 @@
+//! Drains as a pool's Rollout wants them, and nodes that could not be drained.
+
+use super::agent::well;
+use super::fixture::Cluster;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::Api;
+use kube::api::{ListParams, Patch, PatchParams};
+use kube::core::DynamicObject;
+use serde_json::json;
+use tread_enforce::{SKIPPED_BY, SKIPS_REMEDIATION};
+use tread_kube::api::{Rollout, machines};
+use tread_test_bed::eventually;
+
+#[tokio::test]
+async fn a_node_that_could_not_be_drained_waits_for_its_budget_while_another_one_goes() {
+    let cluster = Cluster::with(2, 1).await;
+    let replica = cluster.replica();
+    let agents = cluster.agents(&replica, well());
+    cluster.all_have("/etc/first", "1").await;
+    let (first, second) = (cluster.nodes[0].as_str(), cluster.nodes[1].as_str());
+    let labels = json!({"app": "lone"});
+    let pod = json!({"apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "lone", "namespace": "default", "labels": labels},
+        "spec": {"nodeName": first, "containers": [{"name": "c", "image": "example.com/c"}]}});
+    let budget = json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+        "metadata": {"name": "lone", "namespace": "default"},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": labels}}});
+    for object in [pod, budget] {
+        cluster.plane.apply(&object.to_string()).unwrap();
+    }
+    let budgets: Api<PodDisruptionBudget> = Api::namespaced(cluster.client.clone(), "default");
+    eventually("the budget knows its pod", async || {
+        let status = budgets.get("lone").await.ok()?.status?;
+        (status.expected_pods == 1 && status.current_healthy == 1).then_some(())
+    })
+    .await;
+    cluster.file("90-next", "/etc/hard", "2").await;
+    let status = eventually("the other one has it", async || {
+        let status = cluster.rollout().await.status?;
+        (status.updated == 1 && status.waiting.len() == 1 && status.under_way == 0)
+            .then_some(status)
+    })
+    .await;
+    assert_eq!(status.waiting[0].node, first);
+    let why = &status.waiting[0].why;
+    assert!(why.contains("default/lone: the PodDisruptionBudget lone never allows"), "{why}");
+    assert!(agents[0].did().is_empty() && !agents[1].did().is_empty(), "{second} alone");
+    let node: Node = cluster.api().get(first).await.unwrap();
+    assert_ne!(node.spec.unwrap().unschedulable, Some(true));
+    let update = cluster.update(first).await;
+    let drain = update.status.unwrap().drain.unwrap();
+    assert_eq!(drain.pods[0].pod, "default/lone");
+    // Long before it would be looked at again by itself.
+    cluster.plane.kubectl(&["delete", "pdb", "lone"]).unwrap().success().unwrap();
+    cluster.all_have("/etc/hard", "2").await;
+    assert_eq!(cluster.update(first).await.status.unwrap().drain, None);
+    cluster.judge.holds().await;
+}
+
+#[tokio::test]
+async fn an_admin_says_in_the_rollout_how_nodes_are_drained() {
+    let cluster = Cluster::with(2, 1).await;
+    let replica = cluster.replica();
+    let agents = cluster.agents(&replica, well());
+    cluster.all_have("/etc/first", "1").await;
+    let api = cluster.api::<Rollout>();
+    let says = async |drain: serde_json::Value| {
+        let patch = Patch::Merge(json!({"spec": {"drain": drain}}));
+        let said = api.patch("worker", &PatchParams::default(), &patch).await;
+        said.map(drop).map_err(|error| error.to_string())
+    };
+    for (drain, why) in [
+        (json!({"timeout": "soon"}), "spec.drain.timeout"),
+        (json!({"timeout": "5"}), "spec.drain.timeout"),
+        (json!({"afterTimeout": "Delete"}), "needs a timeout"),
+        (json!({"ignore": [{}]}), "say which pods"),
+        (json!({"ignore": [{"pods": {}}]}), "spec.drain.ignore[0].pods"),
+        (
+            json!({"waitFor": [{"pods": {"matchExpressions": [{"key": "a", "operator": "In"}]}}]}),
+            "In and NotIn need values",
+        ),
+        (
+            json!({"waitFor": [{"pods": {"matchExpressions": [{"key": "a", "operator": "Is"}]}}]}),
+            "operator",
+        ),
+        (json!({"refuse": ["Everything"]}), "spec.drain.refuse[0]"),
+    ] {
+        let refusal = says(drain.clone()).await.unwrap_err();
+        assert!(refusal.contains(why), "{drain}: {refusal}");
+    }
+    let node = cluster.nodes[0].as_str();
+    let pod = json!({"apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "probe", "namespace": "default"},
+        "spec": {"nodeName": node, "containers": [{"name": "c", "image": "example.com/c"}]}});
+    cluster.plane.apply(&pod.to_string()).unwrap();
+    says(json!({"ignore": [{"namespaces": ["default"]}], "timeout": "1h 30m",
+        "leaveLoadBalancers": "1s", "gracePeriod": "5s"}))
+    .await
+    .unwrap();
+    cluster.file("90-next", "/etc/hard", "2").await;
+    cluster.all_have("/etc/hard", "2").await;
+    let pods: Api<Pod> = Api::namespaced(cluster.client.clone(), "default");
+    assert!(pods.get_opt("probe").await.unwrap().is_some());
+    assert!(!agents[0].did().is_empty());
+    cluster.judge.holds().await;
+}
+
+#[tokio::test]
+async fn the_machine_of_a_node_is_not_replaced_while_tread_disrupts_the_node() {
+    let cluster = Cluster::with(2, 1).await;
+    let definition = machines::definition(&machines::CAPI_MACHINE).unwrap();
+    cluster.plane.apply(&serde_json::to_string(&definition).unwrap()).unwrap();
+    let theirs = json!({SKIPS_REMEDIATION: ""});
+    for (node, annotations) in cluster.nodes.iter().zip([json!({}), theirs]) {
+        let machine = json!({"apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "Machine",
+            "metadata": {"name": node, "namespace": "default", "annotations": annotations},
+            "status": {"nodeRef": {"name": node}}});
+        eventually("Machines are served", async || cluster.plane.apply(&machine.to_string()).ok())
+            .await;
+    }
+    let resource = machines::CAPI_MACHINE.resource();
+    let api: Api<DynamicObject> =
+        Api::namespaced_with(cluster.client.clone(), "default", &resource);
+    let marks = async |node: &str| {
+        let all = api.get(node).await.unwrap().metadata.annotations.unwrap_or_default();
+        (all.contains_key(SKIPS_REMEDIATION), all.contains_key(SKIPPED_BY))
+    };
+    let replica = cluster.replica();
+    let _agents = cluster.agents(&replica, well());
+    cluster.all_have("/etc/first", "1").await;
+    let first = cluster.nodes[0].as_str();
+    let pod = json!({"apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "job", "namespace": "default"},
+        "spec": {"nodeName": first, "containers": [{"name": "c", "image": "example.com/c"}]}});
+    cluster.plane.apply(&pod.to_string()).unwrap();
+    cluster.rollout_says(json!({"drain": {"waitFor": [{"namespaces": ["default"]}]}})).await;
+    cluster.file("90-next", "/etc/hard", "2").await;
+    eventually("the drain waits for the job", async || {
+        let status = cluster.rollout().await.status?;
+        status.draining.into_iter().find(|it| it.node == first && it.pods_left == 1)
+    })
+    .await;
+    assert_eq!(marks(first).await, (true, true));
+    cluster.plane.kubectl(&["delete", "pod", "job", "--wait=false"]).unwrap().success().unwrap();
+    cluster.all_have("/etc/hard", "2").await;
+    eventually("tread's mark is taken away", async || {
+        (marks(first).await == (false, false)).then_some(())
+    })
+    .await;
+    let second = cluster.nodes[1].as_str();
+    assert_eq!(marks(second).await, (true, false), "the mark of others stays");
+    cluster.judge.holds().await;
+}
+
+#[tokio::test]
+async fn whoever_takes_a_node_that_is_due_is_told_of_in_an_event() {
+    let cluster = Cluster::with(1, 1).await;
+    let replica = cluster.replica();
+    let agents = cluster.agents(&replica, well());
+    cluster.all_have("/etc/first", "1").await;
+    cluster.rollout_says(json!({"paused": true})).await;
+    cluster.file("90-next", "/etc/hard", "2").await;
+    eventually("the node is due", async || {
+        let waiting = cluster.rollout().await.status?.waiting;
+        waiting.into_iter().find(|it| it.why == "its pool is paused")
+    })
+    .await;
+    let node = cluster.nodes[0].as_str();
+    cluster.plane.kubectl(&["cordon", node]).unwrap().success().unwrap();
+    let events: Api<Event> = Api::all(cluster.client.clone());
+    let event = eventually("an Event tells of it", async || {
+        let events = events.list(&ListParams::default()).await.ok()?.items;
+        events.into_iter().find(|event| event.reason.as_deref() == Some("NodeTaken"))
+    })
+    .await;
+    assert_eq!(event.regarding.unwrap().name.as_deref(), Some(node));
+    assert!(event.note.unwrap().contains("somebody cordoned it"));
+    cluster.rollout_says(json!({"paused": false})).await;
+    eventually("it is left alone", async || {
+        let waiting = cluster.rollout().await.status?.waiting;
+        waiting.into_iter().find(|it| it.why == "somebody cordoned it")
+    })
+    .await;
+    assert!(agents[0].did().is_empty());
+    cluster.plane.kubectl(&["uncordon", node]).unwrap().success().unwrap();
+    cluster.all_have("/etc/hard", "2").await;
+    cluster.judge.holds().await;
+}

@@ -1,0 +1,274 @@
+//! What goes wrong around a rollout: replicas and agents that are killed or frozen, an API server
+//! that is gone, an etcd without space, nodes that are made anew. No node is booted twice, none
+//! without its Lease, and never more than the budget.
+//!
+//! Times are scaled down; with `TREAD_WHOLE=1` they are those of a cluster.
+
+use super::agent::{Agent, well};
+use super::fixture::{Cluster, Replica};
+use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::core::v1::{Namespace, Node};
+use kube::Api;
+use kube::api::{DeleteParams, PostParams};
+use serde_json::json;
+use std::sync::mpsc;
+use std::time::Duration;
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+use tread_enforce::rollouts::{Agents, OPERATORS_DAEMON, OPERATORS_NAMESPACE};
+use tread_kube::agents::{Answer, Ask, Asked};
+use tread_kube::api::node_update::UpdateStage;
+use tread_model::protocol::Terms;
+use tread_test_bed::{Part, eventually};
+
+/// How long something lasts: the one in short, the other with `TREAD_WHOLE=1`.
+fn lasts(short: u64, whole: u64) -> Duration {
+    let is_whole = std::env::var_os("TREAD_WHOLE").is_some();
+    Duration::from_secs(if is_whole { whole } else { short })
+}
+
+/// Terms under which a Lease ends soon.
+fn short_terms() -> Terms {
+    Terms {
+        lease: Duration::from_secs(12),
+        skew: Duration::from_secs(1),
+        drift: Duration::from_millis(500),
+        step: Duration::from_secs(3),
+        boot: Duration::from_secs(4),
+        pass: Duration::from_secs(4),
+    }
+}
+
+/// A cluster whose nodes have their first config, and are to get another one by a reboot.
+async fn under_way(nodes: usize) -> (Cluster, watch::Sender<Agents>, Replica, Vec<Agent>) {
+    let mut cluster = Cluster::with(nodes, 1).await;
+    cluster.acts.terms = short_terms();
+    let replica = cluster.replica();
+    let (door, asks) = watch::channel(replica.agents.clone());
+    let agents = cluster.agents_at(&asks, well());
+    cluster.all_have("/etc/first", "1").await;
+    cluster.file("90-next", "/etc/hard", "2").await;
+    (cluster, door, replica, agents)
+}
+
+/// That all nodes got there, each by one boot, and that the laws held.
+async fn all_booted_once(cluster: &Cluster, agents: &[Agent]) {
+    all_got_there(cluster, agents).await;
+    cluster.judge.holds().await;
+}
+
+async fn all_got_there(cluster: &Cluster, agents: &[Agent]) {
+    cluster.all_have("/etc/hard", "2").await;
+    for agent in agents {
+        assert_eq!(agent.boots(), 1, "{}: {:?}", agent.node, agent.did());
+    }
+}
+
+#[tokio::test]
+async fn replicas_and_agents_are_replaced_after_each_thing_that_is_done() {
+    let (cluster, door, mut replica, mut agents) = under_way(2).await;
+    let done = tokio::select! {
+        () = cluster.all_have("/etc/hard", "2") => true,
+        () = async {
+            let mut seen = cluster.judge.changes();
+            let mut rounds = (0..4).cycle();
+            loop {
+                seen = eventually("something is done", async || {
+                    Some(cluster.judge.changes()).filter(|now| *now > seen)
+                })
+                .await;
+                // An agent before or after the replica; the next replica before the last one has
+                // ended, or after it.
+                let round = rounds.next();
+                if matches!(round, Some(0 | 2)) {
+                    agents.iter_mut().for_each(Agent::restart);
+                }
+                if matches!(round, Some(0 | 1)) {
+                    replica = cluster.replica();
+                    door.send_replace(replica.agents.clone());
+                } else {
+                    let next = cluster.replica();
+                    door.send_replace(next.agents.clone());
+                    drop(std::mem::replace(&mut replica, next));
+                }
+                if matches!(round, Some(1 | 3)) {
+                    agents.iter_mut().for_each(Agent::restart);
+                }
+            }
+        } => false,
+    };
+    assert!(done);
+    all_booted_once(&cluster, &agents).await;
+}
+
+/// A runtime that stands still while this is there.
+struct Frozen(mpsc::Sender<()>);
+
+impl Frozen {
+    async fn freeze(runtime: &Runtime) -> Frozen {
+        let (goes_on, until) = mpsc::channel();
+        let (stands, still) = tokio::sync::oneshot::channel();
+        runtime.spawn(async move {
+            let _ = stands.send(());
+            // Its only thread.
+            let _ = until.recv();
+        });
+        still.await.unwrap();
+        Frozen(goes_on)
+    }
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        let _ = self.0.send(());
+    }
+}
+
+#[tokio::test]
+async fn a_replica_that_is_frozen_past_a_lease_does_no_harm_when_it_goes_on() {
+    let mut cluster = Cluster::with(3, 1).await;
+    if lasts(0, 1).is_zero() {
+        cluster.acts.terms = short_terms();
+    }
+    let runtime = || {
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
+    };
+    let runtimes = [runtime(), runtime(), runtime()];
+    let mut replicas = Vec::new();
+    for runtime in &runtimes {
+        replicas.push(cluster.replica_on(runtime.handle()).await);
+    }
+    let (_door, asks) = watch::channel(replicas[0].agents.clone());
+    let agents = cluster.agents_at(&asks, well());
+    cluster.all_have("/etc/first", "1").await;
+    cluster.file("90-next", "/etc/hard", "2").await;
+    cluster.judge.cordoned().await;
+    let frozen = Frozen::freeze(&runtimes[1]).await;
+    tokio::time::sleep(cluster.acts.terms.lease + cluster.acts.terms.boot).await;
+    // The others have gone on meanwhile, and do so with it.
+    drop(frozen);
+    all_booted_once(&cluster, &agents).await;
+    cluster.file("90-next", "/etc/hard", "3").await;
+    cluster.all_have("/etc/hard", "3").await;
+    assert!(agents.iter().all(|agent| agent.boots() == 2));
+    cluster.judge.holds().await;
+    drop(replicas);
+    runtimes.into_iter().for_each(Runtime::shutdown_background);
+}
+
+#[tokio::test]
+async fn an_api_server_that_hangs_for_a_while_delays_a_rollout_and_nothing_else() {
+    let (cluster, _door, _replica, agents) = under_way(2).await;
+    cluster.judge.cordoned().await;
+    let hangs = cluster.plane.pause(Part::ApiServer).unwrap();
+    tokio::time::sleep(lasts(6, 60)).await;
+    hangs.resume().unwrap();
+    all_booted_once(&cluster, &agents).await;
+}
+
+#[tokio::test]
+async fn an_api_server_that_is_gone_for_a_while_delays_a_rollout_and_nothing_else() {
+    let (cluster, _door, _replica, agents) = under_way(2).await;
+    cluster.judge.cordoned().await;
+    assert_eq!(cluster.judge.verdict(), Ok(()));
+    cluster.plane.kill(Part::ApiServer).unwrap();
+    tokio::time::sleep(lasts(6, 60)).await;
+    cluster.plane.restart(Part::ApiServer).unwrap();
+    // One that is started anew tells nobody what it wrote before, so that the judge is blind
+    // from then on.
+    all_got_there(&cluster, &agents).await;
+}
+
+#[tokio::test]
+async fn an_etcd_without_space_delays_a_rollout_and_nothing_else() {
+    let (cluster, _door, _replica, agents) = under_way(2).await;
+    cluster.judge.cordoned().await;
+    let full = cluster.plane.fill().unwrap();
+    tokio::time::sleep(lasts(6, 60)).await;
+    full.empty().unwrap();
+    all_booted_once(&cluster, &agents).await;
+}
+
+#[tokio::test]
+async fn a_node_that_is_made_anew_in_the_middle_begins_anew() {
+    let (cluster, _door, _replica, agents) = under_way(3).await;
+    let node = cluster.judge.cordoned().await;
+    let api = cluster.api::<Node>();
+    let mut made: Node = api.get(&node).await.unwrap();
+    api.delete(&node, &DeleteParams::default()).await.unwrap();
+    made.metadata = kube::api::ObjectMeta {
+        name: Some(node.clone()),
+        labels: made.metadata.labels,
+        annotations: made.metadata.annotations.map(|mut all| {
+            all.retain(|name, _| !name.starts_with("tread.dev/"));
+            all
+        }),
+        ..kube::api::ObjectMeta::default()
+    };
+    if let Some(spec) = &mut made.spec {
+        spec.unschedulable = None;
+        spec.taints = None;
+    }
+    eventually("the node is made anew", async || {
+        api.create(&PostParams::default(), &made).await.ok()
+    })
+    .await;
+    cluster.all_have("/etc/hard", "2").await;
+    for agent in agents.iter().filter(|agent| agent.node != node) {
+        assert_eq!(agent.boots(), 1, "{}", agent.node);
+    }
+    cluster.judge.holds().await;
+}
+
+#[tokio::test]
+async fn while_openshifts_daemon_is_there_nothing_is_done_and_later_it_goes_on() {
+    let mut cluster = Cluster::with(2, 1).await;
+    cluster.acts.terms = short_terms();
+    let replica = cluster.replica();
+    let agents = cluster.agents(&replica, well());
+    cluster.all_have("/etc/first", "1").await;
+    // Pods that stay keep the first node between its cordon and its order.
+    cluster.pods_that_stay().await;
+    cluster.file("90-next", "/etc/hard", "2").await;
+    let node = cluster.judge.cordoned().await;
+    let order =
+        eventually("its order is there", async || cluster.update(&node).await.spec.order).await;
+
+    let namespace = json!({"metadata": {"name": OPERATORS_NAMESPACE}});
+    let namespace: Namespace = serde_json::from_value(namespace).unwrap();
+    cluster.api().create(&PostParams::default(), &namespace).await.unwrap();
+    let labels = json!({"app": "daemon"});
+    let daemon = json!({"metadata": {"name": OPERATORS_DAEMON}, "spec": {
+        "selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels},
+        "spec": {"containers": [{"name": "one", "image": "one"}]}}}});
+    let daemon: DaemonSet = serde_json::from_value(daemon).unwrap();
+    let daemons: Api<DaemonSet> = Api::namespaced(cluster.client.clone(), OPERATORS_NAMESPACE);
+    daemons.create(&PostParams::default(), &daemon).await.unwrap();
+    eventually("the rollout says why it halts", async || {
+        let status = cluster.rollout().await.status?;
+        status.message.filter(|message| message.contains(OPERATORS_DAEMON))
+    })
+    .await;
+    let ask = Ask { operation: order.operation, what: Asked::Boot, number: 1 };
+    match replica.agents.permit(&node, &ask).await {
+        Answer::Refused { why } => assert!(why.contains(OPERATORS_DAEMON), "{why}"),
+        permitted => panic!("{permitted:?}"),
+    }
+    // Now the pods are gone, and nothing comes of that, though tread looks again and again.
+    cluster.pods_may_go().await;
+    for rounds in 1..4 {
+        cluster.rollout_says(json!({"haltAfter": rounds})).await;
+        let generation = cluster.rollout().await.metadata.generation;
+        eventually("it is looked at", async || {
+            let status = cluster.rollout().await.status?;
+            (status.observed_generation == generation).then_some(())
+        })
+        .await;
+    }
+    let stage = cluster.update(&node).await.spec.order.unwrap().stage;
+    assert_eq!(stage, UpdateStage::Prepare);
+    assert!(agents.iter().all(|agent| agent.did().is_empty()));
+
+    daemons.delete(OPERATORS_DAEMON, &DeleteParams::default()).await.unwrap();
+    all_booted_once(&cluster, &agents).await;
+}

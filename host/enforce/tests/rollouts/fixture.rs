@@ -1,0 +1,349 @@
+//! A cluster with pools, and replicas that roll out.
+
+use super::agent::{Agent, Does, Door};
+use super::clocks::is_off;
+use crate::judge::Judge;
+use futures::FutureExt as _;
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use serde_json::{Value, json};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tread_cluster::plans::{self, Retention};
+use tread_cluster::policies::current::Current;
+use tread_cluster::{index, pools::WORKER};
+use tread_enforce::rollouts::{Agents, Joining, JoiningSettings, Paces, Settings, start};
+use tread_enforce::{Settings as Acts, Turn};
+use tread_engine::limits::Limits;
+use tread_engine::policy::{Policy, PolicySet, Wishes};
+use tread_engine::sandbox::{Options, Sandbox};
+use tread_kube::api::{MachineConfig, MachineConfigPool, NodeUpdate, Rollout, crds};
+use tread_kube::events::Events;
+use tread_kube::leadership::Leading;
+use tread_kube::metrics::Metrics;
+use tread_kube::watching::Watches;
+use tread_model::protocol::Terms;
+use tread_model::read::Input;
+use tread_model::verdict::Layer;
+use tread_test_bed::{ControlPlane, eventually};
+
+const ROLE: &str = "machineconfiguration.openshift.io/role";
+
+/// Rules by which `/etc/soft` needs a reload, and `/etc/none` nothing.
+const RULES: &str = r"
+apiVersion: tread.dev/v1alpha1
+kind: DisruptionPolicy
+metadata: {name: tests}
+spec:
+  layer: admin
+  rules:
+    - match: ['file:/etc/soft']
+      actions: [{do: reload, unit: soft.service}]
+      reason: it reads it again
+    - match: ['file:/etc/none']
+      actions: []
+      reason: nobody reads it
+";
+
+pub(super) struct Cluster {
+    pub(super) plane: ControlPlane,
+    pub(super) client: Client,
+    pub(super) acts: Acts,
+    pub(super) nodes: Vec<String>,
+    pub(super) judge: Judge,
+    policies: watch::Sender<Arc<Current>>,
+}
+
+impl Cluster {
+    /// So many nodes in the pool `worker`, of which so many may be down at a time.
+    pub(super) async fn with(nodes: usize, down: usize) -> Cluster {
+        let options = ControlPlane::options().with_scheduler().with_simulated_nodes();
+        // Thousands would keep the API server busy with nothing else.
+        let options = if nodes > 50 { options } else { options.with_quick_kubelets() };
+        let plane = options.start().unwrap();
+        let client = plane.client().await.unwrap();
+        for crd in [crds::crds(), crds::enforcing(), crds::openshift()].concat() {
+            plane.apply(&serde_saphyr::to_string(&crd).unwrap()).unwrap();
+            let name = format!("crd/{}", crd.metadata.name.unwrap());
+            let wait = ["wait", "--for=condition=Established", "--timeout=600s", &name];
+            plane.kubectl(&wait).unwrap().success().unwrap();
+        }
+        let namespace = plane.namespace("tread").unwrap();
+        let acts = Acts {
+            client: tread_kube::client::client(plane.admin().client_config().await.unwrap())
+                .unwrap(),
+            metrics: Metrics::new(),
+            namespace: namespace.clone(),
+            leases: namespace.clone(),
+            holder: format!("tread/{namespace}"),
+            terms: terms(),
+            at_slots: Turn::default(),
+            ready_for: Duration::from_secs(1),
+        };
+        let nodes = plane.create_nodes("node", nodes).await.unwrap();
+        is_off(&Api::all(client.clone()).get(&nodes[0]).await.unwrap());
+        let judge = Judge::begin(&client, &acts, &nodes, down).await;
+        let policies = watch::Sender::new(Arc::new(current()));
+        let cluster = Cluster { plane, client, acts, nodes, judge, policies };
+        cluster.file("50-first", "/etc/first", "1").await;
+        cluster.pool(down).await;
+        cluster
+    }
+
+    async fn pool(&self, down: usize) {
+        self.apply::<MachineConfigPool>(json!({
+            "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigPool",
+            "metadata": {"name": WORKER},
+            "spec": {
+                "maxUnavailable": down,
+                "machineConfigSelector": {"matchLabels": {ROLE: WORKER}},
+                "nodeSelector": {"matchLabels": {"node-role.kubernetes.io/worker": ""}},
+            },
+        }))
+        .await;
+    }
+
+    pub(super) fn api<K>(&self) -> Api<K>
+    where
+        K: kube::Resource<Scope = k8s_openapi::ClusterResourceScope>,
+        K::DynamicType: Default,
+    {
+        Api::all(self.client.clone())
+    }
+
+    pub(super) async fn apply<K>(&self, object: Value)
+    where
+        K: kube::Resource<Scope = k8s_openapi::ClusterResourceScope>
+            + serde::de::DeserializeOwned
+            + Clone
+            + std::fmt::Debug,
+        K::DynamicType: Default,
+    {
+        let name = object["metadata"]["name"].as_str().unwrap().to_owned();
+        let params = PatchParams::apply("tests").force();
+        let api = self.api::<K>();
+        eventually("it is applied", async || {
+            api.patch(&name, &params, &Patch::Apply(&object)).await.ok()
+        })
+        .await;
+    }
+
+    /// A MachineConfig of the pool with one file.
+    pub(super) async fn file(&self, name: &str, path: &str, text: &str) {
+        self.apply::<MachineConfig>(json!({
+            "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
+            "metadata": {"name": name, "labels": {ROLE: WORKER}},
+            "spec": {"config": {"ignition": {"version": "3.4.0"}, "storage": {"files": [
+                {"path": path, "mode": 420, "contents": {"source": format!("data:,{text}")}}]}}},
+        }))
+        .await;
+    }
+
+    /// What an admin says of the pool's rollout.
+    pub(super) async fn rollout_says(&self, spec: Value) {
+        let params = PatchParams::default();
+        let patch = Patch::Merge(json!({"spec": spec}));
+        let api = self.api::<Rollout>();
+        eventually("the Rollout is there", async || api.patch(WORKER, &params, &patch).await.ok())
+            .await;
+    }
+
+    pub(super) async fn rollout(&self) -> Rollout {
+        self.api().get(WORKER).await.unwrap()
+    }
+
+    pub(super) async fn update(&self, node: &str) -> NodeUpdate {
+        self.api().get(node).await.unwrap()
+    }
+
+    /// A replica that acts, whoever else does.
+    pub(super) fn replica(&self) -> Replica {
+        self.replica_with(self.acts.clone(), &Handle::current())
+    }
+
+    /// One on a runtime of its own, with connections of its own.
+    pub(super) async fn replica_on(&self, runtime: &Handle) -> Replica {
+        let config = self.plane.admin().client_config().await.unwrap();
+        let client = {
+            let _inside = runtime.enter();
+            tread_kube::client::client(config).unwrap()
+        };
+        // Replicas know nothing of one another, so that each has a turn of its own.
+        self.replica_with(Acts { client, at_slots: Turn::default(), ..self.acts.clone() }, runtime)
+    }
+
+    fn replica_with(&self, acts: Acts, runtime: &Handle) -> Replica {
+        let _inside = runtime.enter();
+        let (leads, leading) = watch::channel(true);
+        let leading = Leading::without_election(leading, None);
+        let (metrics, watches) = (Metrics::new(), Watches::default());
+        let client = acts.client.clone();
+        let (index, indexing) = index::start(&client, &watches, &metrics);
+        let (previewer, planning) = plans::start(plans::Settings {
+            client: client.clone(),
+            index: index.clone(),
+            sandbox: sandbox(),
+            policies: self.policies.subscribe(),
+            leads: leading.clone(),
+            watches: watches.clone(),
+            metrics: metrics.clone(),
+            events: Events::new(client.clone(), "tests", "Plan", &metrics),
+            keep: Retention::default(),
+            by_tread: true,
+        });
+        let (agents, joining, rolling) = start(Settings {
+            acts,
+            index,
+            previewer,
+            policies: self.policies.subscribe(),
+            leads: leading,
+            own_node: None,
+            watches,
+            events: Events::new(client, "tests", "Roll", &metrics),
+            paces: Paces {
+                render_after: Duration::from_millis(200),
+                again: Duration::from_millis(200),
+            },
+            joining: JoiningSettings::default(),
+        });
+        let task = runtime.spawn(async move {
+            futures::future::join_all([indexing.boxed(), planning.boxed(), rolling.boxed()]).await;
+        });
+        Replica { agents, joining, _leads: leads, task }
+    }
+
+    /// An agent on each node, which asks this replica.
+    pub(super) fn agents(&self, replica: &Replica, does: Does) -> Vec<Agent> {
+        let (_, door) = watch::channel(replica.agents.clone());
+        self.agents_at(&door, does)
+    }
+
+    /// The same where another replica may answer later.
+    pub(super) fn agents_at(&self, door: &Door, does: Does) -> Vec<Agent> {
+        let of =
+            |node: &String| Agent::start(self.client.clone(), door.clone(), node, does.clone());
+        self.nodes.iter().map(of).collect()
+    }
+
+    /// Waits until all nodes have what the pool is made of now, with this in it, and nothing is
+    /// left of what was done for it: for as long as there is always another one that gets there.
+    pub(super) async fn all_have(&self, path: &str, text: &str) {
+        let wanted = format!("data:,{text}");
+        let mut have = 0;
+        while have < self.nodes.len() {
+            let what = format!("more than {have} nodes have {path} {text}");
+            have = eventually(&what, async || {
+                let status = self.api::<Rollout>().get_opt(WORKER).await.ok()??.status?;
+                let target = status.target?;
+                let config = self.api::<MachineConfig>().get_opt(&target.name).await.ok()??;
+                let config = Value::Object(config.spec.config?);
+                let files = config.pointer("/storage/files")?.as_array()?;
+                let is_it = |file: &Value| {
+                    file["path"] == path && file["contents"]["source"] == wanted.as_str()
+                };
+                files.iter().find(|file| is_it(file))?;
+                usize::try_from(status.updated).ok().filter(|updated| *updated > have)
+            })
+            .await;
+        }
+        self.nothing_is_left().await;
+    }
+
+    /// A pod on each node that goes on terminating once it is evicted.
+    pub(super) async fn pods_that_stay(&self) {
+        for (at, node) in self.nodes.iter().enumerate() {
+            let pod = json!({
+                "metadata": {"name": format!("stays-{at}"), "finalizers": ["tread.dev/stays"]},
+                "spec": {"nodeName": node, "containers": [{"name": "one", "image": "one"}]}});
+            let pod = serde_json::from_value(pod).unwrap();
+            self.pods().create(&PostParams::default(), &pod).await.unwrap();
+        }
+    }
+
+    pub(super) async fn pods_may_go(&self) {
+        let patch = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+        for at in 0..self.nodes.len() {
+            let name = format!("stays-{at}");
+            self.pods().patch(&name, &PatchParams::default(), &patch).await.unwrap();
+        }
+    }
+
+    fn pods(&self) -> Api<Pod> {
+        Api::namespaced(self.client.clone(), "default")
+    }
+
+    pub(super) async fn nothing_is_left(&self) {
+        let slots: Api<ConfigMap> = Api::namespaced(self.client.clone(), &self.acts.namespace);
+        eventually("no slot, cordon or Lease is left", async || {
+            if let Some(slots) = slots.get_opt(tread_enforce::SLOTS).await.ok()? {
+                (slots.data?["slots.json"] == "{}").then_some(())?;
+            }
+            for node in &self.nodes {
+                let node: Node = self.api().get(node).await.ok()?;
+                let spec = node.spec.unwrap_or_default();
+                (spec.unschedulable != Some(true)).then_some(())?;
+            }
+            Some(())
+        })
+        .await;
+    }
+}
+
+pub(super) struct Replica {
+    pub(super) agents: Agents,
+    pub(super) joining: Joining,
+    _leads: watch::Sender<bool>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Replica {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+fn terms() -> Terms {
+    let seconds = Duration::from_secs;
+    Terms {
+        lease: seconds(120),
+        skew: seconds(5),
+        drift: seconds(2),
+        step: seconds(10),
+        boot: seconds(20),
+        pass: seconds(15),
+    }
+}
+
+fn sandbox() -> Sandbox {
+    let cache_dir = Some(PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("compiled"));
+    Sandbox::new(Options { cache_dir, ..Options::default() }).unwrap()
+}
+
+/// The policies that come with tread, and the rules above.
+fn current() -> Current {
+    let prebuilt = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../policies/prebuilt");
+    let load = |name: &str, layer, wishes| {
+        let bytes = std::fs::read(prebuilt.join(name).with_extension("wasm")).unwrap();
+        Policy::new(Cow::Owned(bytes), None, layer, wishes, &Limits::default()).unwrap()
+    };
+    let manifest = std::fs::read(prebuilt.join("manifest.json")).unwrap();
+    let shipped: BTreeMap<String, Value> = serde_json::from_slice(&manifest).unwrap();
+    let builtins = shipped.keys().filter(|name| *name != "rules");
+    let builtins = builtins.map(|name| load(name, Layer::Builtin, Wishes::default()));
+    let input = Input { name: "rules", bytes: RULES.as_bytes() };
+    let rules = tread_model::rules::read(&input).unwrap().into_iter().map(|read| {
+        let Value::Object(settings) = read.settings else { panic!("settings are an object") };
+        let wishes = Wishes { settings, may_relax: read.may_relax, read_secrets: false };
+        load("rules", read.layer, wishes)
+            .named(read.name, "Rules".to_owned(), read.claims)
+            .by_rules()
+    });
+    Current::new(PolicySet::new(builtins.chain(rules).collect()).unwrap(), None, true)
+}

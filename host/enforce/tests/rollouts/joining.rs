@@ -1,0 +1,435 @@
+//! Machines that boot become nodes of the pool whose config they asked for, and nothing else,
+//! on a real API server with NodeRestriction, by credentials of nodes.
+
+use super::agent::well;
+use super::fixture::{Cluster, Replica};
+use futures::{StreamExt as _, stream};
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Secret};
+use k8s_openapi::api::events::v1::Event;
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use kube::core::WatchEvent;
+use kube::{Api, Client};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tokio::task::JoinHandle;
+use tread_kube::api::{MachineConfigPool, NodeUpdate, Rollout};
+use tread_model::joining::{Claim, Id, KEYS_SECRET, Key, Mark, TAINT, TOKENS_SECRET as TOKENS};
+use tread_test_bed::eventually;
+
+const INFRA: &str = "node-role.kubernetes.io/infra";
+/// By which nodes are workers here. OpenShift's API server lets kubelets say
+/// `node-role.kubernetes.io/worker`; the NodeRestriction of others does not.
+const WORKER: &str = "kubernetes.io/os";
+const KUBELET: &str = "kind:%20KubeletConfiguration%0AmaxPods:%20250%0A";
+
+/// A cluster whose pools machines can boot into: `worker` with one node, and `infra`.
+async fn with_pools() -> Cluster {
+    let cluster = Cluster::with(1, 50).await;
+    let is_worker = Patch::Merge(json!({"metadata": {"labels": {WORKER: "linux"}}}));
+    let selects = json!({"spec": {"nodeSelector": {"matchLabels": {
+        WORKER: "linux", "node-role.kubernetes.io/worker": null}}}});
+    let params = PatchParams::default();
+    let nodes: Api<Node> = cluster.api();
+    nodes.patch(&cluster.nodes[0], &params, &is_worker).await.unwrap();
+    let pools: Api<MachineConfigPool> = cluster.api();
+    pools.patch("worker", &params, &Patch::Merge(&selects)).await.unwrap();
+    cluster.file("40-kubelet", "/etc/kubernetes/kubelet.conf", KUBELET).await;
+    cluster
+        .apply::<MachineConfigPool>(json!({
+            "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigPool",
+            "metadata": {"name": "infra"},
+            "spec": {
+                "machineConfigSelector": {"matchExpressions": [{
+                    "key": "machineconfiguration.openshift.io/role", "operator": "In",
+                    "values": ["worker", "infra"]}]},
+                "nodeSelector": {"matchLabels": {INFRA: ""}},
+            },
+        }))
+        .await;
+    cluster
+}
+
+/// What a machine of a pool is served: its claim, once there is a config.
+async fn claim(replica: &Replica, pool: &str) -> String {
+    eventually("a machine is served", async || {
+        let boots = replica.joining.serve(pool, Some(4)).await.ok()?;
+        let text = format!(
+            "{}{}{}",
+            String::from_utf8_lossy(&boots.head),
+            boots.claim,
+            String::from_utf8_lossy(&boots.tail)
+        );
+        let config: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(config["ignition"]["version"], "3.4.0");
+        Some(boots.claim)
+    })
+    .await
+}
+
+/// Whoever has the credentials of a node.
+async fn kubelet(cluster: &Cluster, name: &str) -> Client {
+    let access = cluster.plane.impersonate(&format!("system:node:{name}"), &["system:nodes"]);
+    access.unwrap().client().await.unwrap()
+}
+
+/// Registers a node as the kubelet does that OpenShift's template starts: as a worker.
+async fn register(client: &Client, name: &str, claim: &str) -> kube::Result<Node> {
+    let node = json!({
+        "metadata": {"name": name, "labels": {WORKER: "linux"}},
+        "spec": {"taints": [{"key": TAINT, "value": claim, "effect": "NoSchedule"}]},
+    });
+    let api: Api<Node> = Api::all(client.clone());
+    api.create(&PostParams::default(), &serde_json::from_value(node).unwrap()).await
+}
+
+/// What one version of a node is.
+#[derive(Debug, Clone, PartialEq)]
+struct Version {
+    is_held: bool,
+    pools: Vec<&'static str>,
+    at: Instant,
+}
+
+/// An independent watch: every version of every node.
+struct Witness {
+    seen: Arc<Mutex<BTreeMap<String, Vec<Version>>>>,
+    task: JoinHandle<()>,
+}
+
+impl Witness {
+    async fn begin(client: &Client) -> Witness {
+        let seen: Arc<Mutex<BTreeMap<String, Vec<Version>>>> = Arc::default();
+        let api: Api<Node> = Api::all(client.clone());
+        let listed = api.list(&ListParams::default()).await.unwrap();
+        let from = listed.metadata.resource_version.unwrap();
+        let events =
+            api.watch(&kube::api::WatchParams::default().timeout(290), &from).await.unwrap();
+        let sees = Arc::clone(&seen);
+        let task = tokio::spawn(async move {
+            let mut events = events.boxed();
+            while let Some(event) = events.next().await {
+                let node = match event.unwrap() {
+                    WatchEvent::Added(node) | WatchEvent::Modified(node) => node,
+                    _ => continue,
+                };
+                let labels = node.metadata.labels.unwrap_or_default();
+                let taints = node.spec.and_then(|spec| spec.taints).unwrap_or_default();
+                let pools = match (labels.contains_key(INFRA), labels.contains_key(WORKER)) {
+                    (true, _) => vec!["infra"],
+                    (false, true) => vec!["worker"],
+                    (false, false) => vec![],
+                };
+                let is_held = taints.iter().any(|taint| taint.key == TAINT);
+                let version = Version { is_held, pools, at: Instant::now() };
+                let name = node.metadata.name.unwrap();
+                sees.lock().unwrap().entry(name).or_default().push(version);
+            }
+        });
+        Witness { seen, task }
+    }
+
+    fn of(&self, name: &str) -> Vec<Version> {
+        self.seen.lock().unwrap().get(name).cloned().unwrap_or_default()
+    }
+
+    /// Each of them was held at each version, and then in the pool: others write nodes too.
+    async fn joined(&self, names: &[String]) {
+        for name in names {
+            let versions = eventually(&format!("{name} joins"), async || {
+                let versions = self.of(name);
+                versions.iter().any(|it| !it.is_held).then_some(versions)
+            })
+            .await;
+            let held = versions.iter().take_while(|it| it.is_held).count();
+            let (_, joined) = versions.split_at(held);
+            assert!(held > 0, "{name}: {versions:?}");
+            assert!(
+                joined.iter().all(|it| !it.is_held && it.pools == ["infra"]),
+                "{name}: {versions:?}"
+            );
+        }
+    }
+}
+
+impl Drop for Witness {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Nobody can let a node in until this is removed: as if nothing came through.
+async fn hold_back(cluster: &Cluster) {
+    let gone = format!(
+        "object.spec.?taints.orValue([]).exists(it, it.key == '{TAINT}') || \
+         !oldObject.spec.?taints.orValue([]).exists(it, it.key == '{TAINT}')"
+    );
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "hold-back"},
+        "spec": {
+            "matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"],
+                "operations": ["UPDATE"], "resources": ["nodes"]}]},
+            "validations": [{"expression": gone}],
+        },
+    });
+    let binding = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": "hold-back"},
+        "spec": {"policyName": "hold-back", "validationActions": ["Deny"]},
+    });
+    for object in [policy, binding] {
+        cluster.plane.apply(&object.to_string()).unwrap();
+    }
+    let api: Api<Node> = cluster.api();
+    let probe = json!({"metadata": {"name": "probe"},
+        "spec": {"taints": [{"key": TAINT, "value": "x", "effect": "NoSchedule"}]}});
+    let probe: Node = serde_json::from_value(probe).unwrap();
+    api.create(&PostParams::default(), &probe).await.unwrap();
+    let free = Patch::Merge(json!({"spec": {"taints": null}}));
+    eventually("nobody can let a node in", async || {
+        api.patch("probe", &PatchParams::default().dry_run(), &free).await.err()
+    })
+    .await;
+    api.delete("probe", &Default::default()).await.unwrap();
+}
+
+fn let_through(cluster: &Cluster) {
+    for kind in ["validatingadmissionpolicybinding", "validatingadmissionpolicy"] {
+        cluster.plane.kubectl(&["delete", kind, "hold-back"]).unwrap().success().unwrap();
+    }
+}
+
+async fn register_all(
+    cluster: &Cluster,
+    replica: &Replica,
+    prefix: &str,
+    count: usize,
+) -> Vec<String> {
+    let all = (0..count).map(|at| async move {
+        let name = format!("{prefix}-{at}");
+        let client = kubelet(cluster, &name).await;
+        let claim = claim(replica, "infra").await;
+        register(&client, &name, &claim).await.unwrap();
+        name
+    });
+    stream::iter(all.collect::<Vec<_>>()).buffered(16).collect().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[allow(clippy::print_stdout, reason = "it says what it measured")]
+async fn many_nodes_are_held_or_in_their_pool_at_every_version_while_workers_are_rolled_out() {
+    // 200 are for whoever has the time.
+    let whole = std::env::var_os("TREAD_WHOLE").is_some();
+    let count = if whole { 200 } else { 60 };
+    let cluster = with_pools().await;
+    let replica = cluster.replica();
+    let agents = cluster.agents(&replica, well());
+    claim(&replica, "infra").await;
+    hold_back(&cluster).await;
+    let witness = Witness::begin(&cluster.client).await;
+    let names = register_all(&cluster, &replica, "held", count).await;
+    // There are slots for 50 workers, and one worker.
+    cluster.file("90-next", "/etc/hard", "2").await;
+    cluster.all_have("/etc/hard", "2").await;
+    let rollout: Rollout = cluster.api().get("worker").await.unwrap();
+    assert_eq!(rollout.status.unwrap().nodes, 1, "none of them counts as a worker");
+    let updates: Api<NodeUpdate> = cluster.api();
+    let about = updates.list(&ListParams::default()).await.unwrap().items;
+    let orders = about
+        .iter()
+        .filter(|it| it.metadata.name.as_ref().is_some_and(|it| it.starts_with("held")));
+    assert_eq!(orders.filter(|it| it.spec.order.is_some()).count(), 0, "none has an order");
+    assert!(names.iter().all(|name| witness.of(name).iter().all(|it| it.is_held)));
+    let_through(&cluster);
+    witness.joined(&names).await;
+    // And where nobody holds them back.
+    let names = register_all(&cluster, &replica, "quick", count).await;
+    witness.joined(&names).await;
+    let mut times: Vec<Duration> = names
+        .iter()
+        .map(|name| {
+            let versions = witness.of(name);
+            versions.iter().find(|it| !it.is_held).unwrap().at - versions[0].at
+        })
+        .collect();
+    times.sort();
+    let p99 = times[count * 99 / 100];
+    println!(
+        "{count} nodes: p50 {:?}, p99 {p99:?} from registration to membership",
+        times[count / 2]
+    );
+    eventually("all of them count in infra", async || {
+        let rollout = cluster.api::<Rollout>().get("infra").await.ok()?;
+        (rollout.status?.nodes == i32::try_from(2 * count).unwrap()).then_some(())
+    })
+    .await;
+    drop(agents);
+}
+
+async fn held(cluster: &Cluster, name: &str) -> (String, String) {
+    eventually(&format!("{name} is said to be held"), async || {
+        let update: NodeUpdate = cluster.api().get_opt(name).await.ok()??;
+        assert_eq!(update.spec.pool, "");
+        assert!(update.spec.order.is_none());
+        let conditions = update.status?.conditions;
+        let it = conditions.into_iter().find(|it| it.type_ == "Joined" && it.status == "False")?;
+        Some((it.reason, it.message))
+    })
+    .await
+}
+
+async fn keys(cluster: &Cluster) -> Vec<Key> {
+    let api: Api<Secret> = Api::namespaced(cluster.client.clone(), &cluster.acts.namespace);
+    let secret = api.get(KEYS_SECRET).await.unwrap();
+    serde_json::from_slice(&secret.data.unwrap()["joining.json"].0).unwrap()
+}
+
+async fn is_in(cluster: &Cluster, name: &str, label: &str) {
+    eventually(&format!("{name} has {label}"), async || {
+        let node: Node = cluster.api().get(name).await.ok()?;
+        let is_held = node.spec?.taints.is_some_and(|all| all.iter().any(|it| it.key == TAINT));
+        (!is_held && node.metadata.labels?.contains_key(label)).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn whoever_claims_what_is_not_theirs_is_held_with_the_reason_and_the_way_out() {
+    let cluster = with_pools().await;
+    let replica = cluster.replica();
+    let good = claim(&replica, "infra").await;
+    let first = kubelet(&cluster, "first").await;
+    // No kubelet registers another node, or adds a taint later, or takes one away.
+    assert!(register(&first, "other", &good).await.is_err());
+    register(&first, "first", &good).await.unwrap();
+    is_in(&cluster, "first", INFRA).await;
+    let api: Api<Node> = Api::all(first.clone());
+    let again = claim(&replica, "infra").await;
+    for taints in [json!([{"key": TAINT, "value": again, "effect": "NoSchedule"}]), json!([])] {
+        let patch = Patch::Merge(json!({"spec": {"taints": taints}}));
+        let patched = api.patch("first", &PatchParams::default(), &patch).await;
+        if taints != json!([]) {
+            assert!(patched.is_err(), "NodeRestriction is on");
+        }
+    }
+
+    let key = keys(&cluster).await.remove(0);
+    let pool: MachineConfigPool = cluster.api().get("infra").await.unwrap();
+    let now = k8s_openapi::jiff::Timestamp::now().as_second() as u64;
+    let made = |uid: &str, issued: u64, key: &Key| {
+        let (pool, config) = (Mark::of_pool(uid), Mark::of_config("rendered"));
+        Claim { pool, config, issued, id: Id(issued.to_be_bytes()) }.signed(key)
+    };
+    let uid = pool.metadata.uid.unwrap();
+    for (name, claim, word) in [
+        ("used", good.clone(), "ClaimUsed"),
+        ("forged", made(&uid, now, &Key::of([7; 32])), "ClaimForged"),
+        ("altered", good.replace(good.get(20..24).unwrap(), "AAAA"), "ClaimForged"),
+        ("old", made(&uid, now - 2 * 86_400, &key), "ClaimOld"),
+        ("later", made(&uid, now + 3600, &key), "ClaimLater"),
+        ("gone", made("another", now, &key), "PoolGone"),
+        ("none", "1".to_owned(), "ClaimUnreadable"),
+    ] {
+        let client = kubelet(&cluster, name).await;
+        register(&client, name, &claim).await.unwrap();
+        let (reason, message) = held(&cluster, name).await;
+        assert_eq!(reason, word, "{message}");
+        assert!(message.contains(&format!("tread pools admit {name} --pool")), "{message}");
+        eventually("an Event says so", async || {
+            let events: Api<Event> = Api::all(cluster.client.clone());
+            let events = events.list(&ListParams::default()).await.ok()?.items;
+            let about =
+                |it: &Event| it.regarding.as_ref().and_then(|it| it.name.as_deref()) == Some(name);
+            events.into_iter().find(|it| about(it) && it.reason.as_deref() == Some("NodeHeld"))
+        })
+        .await;
+        // Never silently a worker.
+        let rollout: Rollout = cluster.api().get("worker").await.unwrap();
+        assert!(rollout.status.is_none_or(|status| status.nodes <= 1), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_node_that_registers_again_joins_again_under_its_name_alone() {
+    let cluster = with_pools().await;
+    cluster.apply::<Rollout>(json!({
+        "apiVersion": "tread.dev/v1alpha1", "kind": "Rollout", "metadata": {"name": "infra"},
+        "spec": {"nodeTaints": [{"key": "dedicated", "value": "infra", "effect": "NoSchedule"}]},
+    })).await;
+    let replica = cluster.replica();
+    let claim = claim(&replica, "infra").await;
+    let api: Api<Node> = cluster.api();
+    for _ in 0..2 {
+        let client = kubelet(&cluster, "again").await;
+        register(&client, "again", &claim).await.unwrap();
+        is_in(&cluster, "again", INFRA).await;
+        let node = api.get("again").await.unwrap();
+        let taints = node.spec.unwrap().taints.unwrap();
+        assert!(
+            taints.iter().any(|it| it.key == "dedicated" && it.value.as_deref() == Some("infra"))
+        );
+        api.delete("again", &Default::default()).await.unwrap();
+    }
+    let client = kubelet(&cluster, "another").await;
+    register(&client, "another", &claim).await.unwrap();
+    assert_eq!(held(&cluster, "another").await.0, "ClaimUsed");
+    // A label that an admin takes away stays away.
+    let client = kubelet(&cluster, "again").await;
+    register(&client, "again", &claim).await.unwrap();
+    is_in(&cluster, "again", INFRA).await;
+    let patch = Patch::Merge(json!({"metadata": {"labels": {INFRA: null}}}));
+    api.patch("again", &PatchParams::default(), &patch).await.unwrap();
+    eventually("it is a worker", async || {
+        let rollout = cluster.api::<Rollout>().get("worker").await.ok()?;
+        (rollout.status?.nodes == 2).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_leader_that_dies_between_its_two_writes_lets_nobody_in_twice() {
+    let cluster = with_pools().await;
+    let replica = cluster.replica();
+    let claim = claim(&replica, "infra").await;
+    hold_back(&cluster).await;
+    let witness = Witness::begin(&cluster.client).await;
+    register(&kubelet(&cluster, "one").await, "one", &claim).await.unwrap();
+    let maps: Api<ConfigMap> = Api::namespaced(cluster.client.clone(), &cluster.acts.namespace);
+    eventually("the claim is bound", async || {
+        let data = maps.get_opt("tread-joining").await.ok()??.data?;
+        data.values().any(|node| node == "one").then_some(())
+    })
+    .await;
+    drop(replica);
+    // Two others, who both believe to lead.
+    let (_a, _b) = (cluster.replica(), cluster.replica());
+    register(&kubelet(&cluster, "two").await, "two", &claim).await.unwrap();
+    assert_eq!(held(&cluster, "two").await.0, "ClaimUsed");
+    let_through(&cluster);
+    witness.joined(&["one".to_owned()]).await;
+    assert!(witness.of("two").iter().all(|it| it.is_held));
+}
+
+#[tokio::test]
+async fn only_whoever_has_the_token_of_the_pool_is_admitted() {
+    let cluster = with_pools().await;
+    let replica = cluster.replica();
+    claim(&replica, "infra").await;
+    let api: Api<Secret> = Api::namespaced(cluster.client.clone(), &cluster.acts.namespace);
+    let tokens = eventually("there is a token for each pool", async || {
+        let data = api.get_opt(TOKENS).await.ok()??.data?;
+        let tokens: Value = serde_json::from_slice(&data["joining.json"].0).ok()?;
+        (tokens["infra"].is_object() && tokens["worker"].is_object()).then_some(tokens)
+    })
+    .await;
+    let token = |pool: &str| tokens[pool]["newest"].as_str().unwrap().to_owned();
+    eventually("it is known", async || {
+        (replica.joining.admit("infra", &token("infra")) == Some(true)).then_some(())
+    })
+    .await;
+    assert_eq!(replica.joining.admit("infra", &token("worker")), Some(false));
+    assert_eq!(replica.joining.admit("none", &token("infra")), Some(false));
+    assert_eq!(replica.joining.admit("infra", ""), Some(false));
+}

@@ -1,0 +1,378 @@
+//! What becomes of a pool when what it is made of changes.
+
+use super::agent::well;
+use super::fixture::Cluster;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::events::v1::Event;
+use kube::Api;
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use tread_kube::agents::Asked;
+use tread_kube::api::machines;
+use tread_kube::api::node_update::{UpdateDisrupts, UpdatePhase};
+use tread_kube::api::{MachineConfig, MachineConfigPool, Rollout};
+use tread_test_bed::eventually;
+
+#[tokio::test]
+async fn all_nodes_get_what_their_pool_is_made_of_each_as_its_plan_says() {
+    let cluster = Cluster::with(3, 1).await;
+    let replica = cluster.replica();
+    let agents = cluster.agents(&replica, well());
+    // They begin with it: nothing is done to them.
+    cluster.all_have("/etc/first", "1").await;
+    assert!(agents.iter().all(|agent| agent.did().is_empty()));
+    for (path, expected, disrupts) in [
+        ("/etc/none", vec![Asked::Write], UpdateDisrupts::Nothing),
+        ("/etc/soft", vec![Asked::Write, Asked::Unit], UpdateDisrupts::Softly),
+        ("/etc/hard", vec![Asked::Write, Asked::Boot], UpdateDisrupts::Reboot),
+    ] {
+        let before: Vec<usize> = agents.iter().map(|agent| agent.did().len()).collect();
+        cluster.file("90-next", path, "2").await;
+        cluster.all_have(path, "2").await;
+        for (agent, before) in agents.iter().zip(before) {
+            let did: Vec<Asked> = agent.did().into_iter().skip(before).map(|(_, it)| it).collect();
+            // What the file before it was goes with it, and costs what that costs.
+            assert_eq!(did, expected, "{path} on {}", agent.node);
+            let order = cluster.update(&agent.node).await.spec.order.unwrap();
+            assert_eq!(order.disrupts, disrupts, "{path}");
+            let plan = order.plan.unwrap();
+            assert!(plan["digest"].as_str().unwrap().starts_with("blake3:"), "{plan}");
+        }
+    }
+    cluster.judge.holds().await;
+    for node in &cluster.nodes {
+        eventually("its NodeUpdate says that it is updated", async || {
+            let status = cluster.update(node).await.status?;
+            status.conditions.into_iter().find(|it| it.type_ == "Updated" && it.status == "True")
+        })
+        .await;
+        eventually("an Event tells of the end", async || {
+            let events: Api<Event> = Api::all(cluster.client.clone());
+            let events = events.list(&ListParams::default()).await.ok()?.items;
+            events.into_iter().find(|event| {
+                let about = event.regarding.as_ref().and_then(|it| it.name.as_ref());
+                about == Some(node) && event.reason.as_deref() == Some("NodeUpdateEnded")
+            })
+        })
+        .await;
+    }
+    let metrics = cluster.acts.metrics.text().unwrap();
+    assert!(
+        metrics.contains("tread_node_updates_total{pool=\"worker\",disrupts=\"reboot\"} 3"),
+        "{metrics}"
+    );
+    let pool: MachineConfigPool = cluster.api().get("worker").await.unwrap();
+    let status = pool.status.unwrap();
+    assert_eq!((status.machine_count, status.updated_machine_count), (Some(3), Some(3)));
+    assert_eq!(status.configuration.unwrap().name, pool.spec.configuration.unwrap().name);
+}
+
+#[tokio::test]
+async fn three_replicas_that_all_act_roll_out_one_config_and_keep_the_budget() {
+    let cluster = Cluster::with(4, 1).await;
+    let mut replicas = Vec::new();
+    for _ in 0..3 {
+        replicas.push(cluster.replica());
+    }
+    let agents: Vec<_> = (0..4)
+        .map(|at| {
+            let node = &cluster.nodes[at];
+            {
+                let (_, door) = tokio::sync::watch::channel(replicas[at % 3].agents.clone());
+                super::agent::Agent::start(cluster.client.clone(), door, node, well())
+            }
+        })
+        .collect();
+    cluster.all_have("/etc/first", "1").await;
+    cluster.file("90-next", "/etc/hard", "2").await;
+    cluster.all_have("/etc/hard", "2").await;
+    for agent in &agents {
+        let boots = agent.did().into_iter().filter(|(_, what)| *what == Asked::Boot);
+        assert_eq!(boots.count(), 1, "{}", agent.node);
+    }
+    let configs: BTreeSet<String> =
+        agents.iter().flat_map(|agent| agent.did()).map(|it| it.0).collect();
+    assert_eq!(configs.len(), 1, "{configs:?}");
+    cluster.judge.holds().await;
+}
+
+#[tokio::test]
+async fn a_node_that_fails_halts_its_pool_until_it_is_retried() {
+    let cluster = Cluster::with(3, 1).await;
+    let replica = cluster.replica();
+    // The first try anywhere fails, after the boot.
+    let failed = std::sync::Mutex::new(None::<String>);
+    let does = Arc::new(move |node: &str, tries: usize| {
+        let mut failed = failed.lock().unwrap();
+        match failed.get_or_insert_with(|| node.to_owned()) == node && tries == 1 {
+            true => UpdatePhase::Degraded,
+            false => UpdatePhase::Done,
+        }
+    });
+    let agents = cluster.agents(&replica, does);
+    cluster.all_have("/etc/first", "1").await;
+    cluster.file("90-next", "/etc/hard", "2").await;
+    let status = eventually("the rollout halts", async || {
+        let status = cluster.rollout().await.status?;
+        let halted = status.waiting.iter().filter(|it| it.why.contains("halted")).count();
+        (status.failed == 1 && halted == 2).then_some(status)
+    })
+    .await;
+    assert!(status.message.unwrap().contains("1 failed"), "{:?}", status.conditions);
+    let did = |agents: &[super::agent::Agent]| -> usize {
+        agents.iter().filter(|agent| !agent.did().is_empty()).count()
+    };
+    assert_eq!(did(&agents), 1, "nobody else was begun");
+    let mut failed = Vec::new();
+    for node in &cluster.nodes {
+        let status = cluster.update(node).await.status.unwrap();
+        failed.extend(status.operation.filter(|_| status.phase == Some(UpdatePhase::Degraded)));
+    }
+    assert_eq!(failed.len(), 1, "{failed:?}");
+    let now = k8s_openapi::jiff::Timestamp::now() + std::time::Duration::from_secs(1);
+    cluster.rollout_says(json!({"retryFailedBefore": format!("{now:.0}")})).await;
+    cluster.all_have("/etc/hard", "2").await;
+    assert_eq!(did(&agents), 3);
+    // Its order says what it tries again, and that of no other node does.
+    let mut retried = Vec::new();
+    for node in &cluster.nodes {
+        let order = cluster.update(node).await.spec.order.unwrap();
+        assert_ne!(order.retries.as_ref(), Some(&order.operation));
+        retried.extend(order.retries);
+    }
+    assert_eq!(retried, failed);
+    cluster.judge.holds_for_failed_nodes().await;
+}
+
+#[tokio::test]
+async fn a_failed_reload_halts_its_pool_and_boots_its_node_in_its_turn() {
+    let cluster = Cluster::with(3, 1).await;
+    let replica = cluster.replica();
+    let does = Arc::new(|_: &str, _: usize| UpdatePhase::NeedsBoot);
+    let agents = cluster.agents(&replica, does);
+    cluster.all_have("/etc/first", "1").await;
+    cluster.file("90-next", "/etc/soft", "2").await;
+    cluster.all_have("/etc/soft", "2").await;
+    for agent in &agents {
+        let did: Vec<Asked> = agent.did().into_iter().map(|(_, what)| what).collect();
+        assert_eq!(did, [Asked::Write, Asked::Unit, Asked::Boot], "{}", agent.node);
+    }
+    cluster.judge.holds().await;
+}
+
+#[tokio::test]
+async fn what_an_admin_holds_back_waits_with_a_reason_and_goes_on_later() {
+    let cluster = Cluster::with(2, 2).await;
+    let replica = cluster.replica();
+    let agents = cluster.agents(&replica, well());
+    cluster.all_have("/etc/first", "1").await;
+    cluster.rollout_says(json!({"paused": true})).await;
+    cluster.file("90-next", "/etc/hard", "2").await;
+    let why = async |node: &str| {
+        let status = cluster.rollout().await.status?;
+        status.waiting.into_iter().find(|it| it.node == node).map(|it| it.why)
+    };
+    let (first, second) = (cluster.nodes[0].as_str(), cluster.nodes[1].as_str());
+    for node in [first, second] {
+        eventually("it waits", async || (why(node).await? == "its pool is paused").then_some(()))
+            .await;
+    }
+    let annotate = async |node: &str, value: serde_json::Value| {
+        let patch = json!({"metadata": {"annotations": {"tread.dev/paused": value}}});
+        let params = PatchParams::default();
+        cluster.api::<Node>().patch(node, &params, &Patch::Merge(patch)).await.unwrap();
+    };
+    annotate(second, json!("true")).await;
+    cluster.rollout_says(json!({"paused": false})).await;
+    eventually("the first node has it", async || {
+        let status = cluster.rollout().await.status?;
+        (status.updated == 1 && status.under_way == 0).then_some(())
+    })
+    .await;
+    assert_eq!(why(second).await.unwrap(), "it is paused");
+    assert!(agents[1].did().is_empty());
+    annotate(second, json!(null)).await;
+    cluster.all_have("/etc/hard", "2").await;
+    cluster.judge.holds().await;
+}
+
+#[tokio::test]
+async fn when_a_window_ends_a_node_that_has_written_nothing_turns_back() {
+    let cluster = Cluster::with(2, 1).await;
+    let replica = cluster.replica();
+    let agents = cluster.agents(&replica, well());
+    cluster.all_have("/etc/first", "1").await;
+    cluster.pods_that_stay().await;
+    cluster.file("90-next", "/etc/hard", "2").await;
+    cluster.judge.cordoned().await;
+    // The last window ended yesterday, and the next one is later today.
+    let later = k8s_openapi::jiff::Timestamp::now() + std::time::Duration::from_secs(7200);
+    let start = later.strftime("%H:%M").to_string();
+    let window = json!({"start": start, "lasts": "1h", "overrun": "TurnBack"});
+    cluster.rollout_says(json!({"windows": [window]})).await;
+    eventually("all nodes wait for the window", async || {
+        let waiting = cluster.rollout().await.status?.waiting;
+        let waits = waiting.iter().filter(|it| it.why.contains("window"));
+        (waits.count() == 2).then_some(())
+    })
+    .await;
+    cluster.nothing_is_left().await;
+    assert!(agents.iter().all(|agent| agent.did().is_empty()));
+    cluster.pods_may_go().await;
+    cluster.rollout_says(json!({"windows": null})).await;
+    cluster.all_have("/etc/hard", "2").await;
+    assert!(agents.iter().all(|agent| agent.boots() == 1));
+    cluster.judge.holds().await;
+}
+
+#[tokio::test]
+async fn a_config_that_cannot_be_rendered_is_told_of_and_reaches_nobody() {
+    let cluster = Cluster::with(1, 1).await;
+    let replica = cluster.replica();
+    let agents = cluster.agents(&replica, well());
+    cluster.all_have("/etc/first", "1").await;
+    let target = cluster.rollout().await.status.unwrap().target;
+    cluster.file("90-next", "relative/path", "2").await;
+    eventually("the Rollout says so", async || {
+        let status = cluster.api::<Rollout>().get("worker").await.ok()?.status?;
+        let rendered = status.conditions.iter().find(|it| it.type_ == "Rendered")?;
+        let says = rendered.status == "False" && rendered.message.contains("90-next");
+        (says && status.target == target).then_some(())
+    })
+    .await;
+    assert!(agents[0].did().is_empty());
+    cluster.file("90-next", "/etc/none", "2").await;
+    cluster.all_have("/etc/none", "2").await;
+    // Each config of the pool has a name by what it says.
+    let configs = cluster.api::<MachineConfig>().list(&Default::default()).await.unwrap();
+    let rendered = configs.items.iter().filter_map(|it| it.metadata.name.as_ref());
+    assert_eq!(rendered.filter(|name| name.starts_with("rendered-worker-")).count(), 2);
+}
+
+#[tokio::test]
+async fn the_newest_config_wins_and_what_was_not_begun_turns_back() {
+    let cluster = Cluster::with(3, 1).await;
+    let replica = cluster.replica();
+    let agents = cluster.agents(&replica, well());
+    cluster.all_have("/etc/first", "1").await;
+    cluster.file("90-next", "/etc/hard", "2").await;
+    eventually("a node is under way", async || {
+        let status = cluster.rollout().await.status?;
+        (status.under_way > 0).then_some(())
+    })
+    .await;
+    cluster.file("90-next", "/etc/hard", "3").await;
+    cluster.all_have("/etc/hard", "3").await;
+    let last: BTreeSet<String> =
+        agents.iter().filter_map(|agent| agent.did().pop()).map(|did| did.0).collect();
+    assert_eq!(last.len(), 1, "all ended with the newest: {last:?}");
+    let boots = agents.iter().flat_map(|agent| agent.did()).filter(|it| it.1 == Asked::Boot);
+    assert!(boots.count() <= 4, "those that had not begun skipped the one between");
+    cluster.judge.holds().await;
+}
+
+#[tokio::test]
+async fn a_node_that_joins_begins_with_the_config_of_its_pool() {
+    let cluster = Cluster::with(1, 1).await;
+    let replica = cluster.replica();
+    let _agents = cluster.agents(&replica, well());
+    cluster.all_have("/etc/first", "1").await;
+    let joined = cluster.plane.create_nodes("joins", 1).await.unwrap();
+    let (_, door) = tokio::sync::watch::channel(replica.agents.clone());
+    let agent = super::agent::Agent::start(cluster.client.clone(), door, &joined[0], well());
+    eventually("it has the config", async || {
+        let update =
+            cluster.api::<tread_kube::api::NodeUpdate>().get_opt(&joined[0]).await.ok()??;
+        let target = cluster.rollout().await.status?.target?;
+        (update.status?.current? == target && update.spec.pool == "worker").then_some(())
+    })
+    .await;
+    assert!(agent.did().is_empty(), "nothing was done to it");
+    eventually("it counts", async || (cluster.rollout().await.status?.nodes == 2).then_some(()))
+        .await;
+}
+
+#[tokio::test]
+async fn a_node_whose_pods_no_other_one_takes_boots_undrained() {
+    let cluster = Cluster::with(1, 1).await;
+    let pods: Api<Pod> = Api::namespaced(cluster.client.clone(), &cluster.acts.namespace);
+    let pod = json!({
+        "metadata": {"name": "only"},
+        "spec": {"nodeName": cluster.nodes[0], "containers": [{"name": "c", "image": "example.com/c"}]},
+    });
+    let pod = serde_json::from_value(pod).unwrap();
+    pods.create(&PostParams::default(), &pod).await.unwrap();
+    let replica = cluster.replica();
+    let agents = cluster.agents(&replica, well());
+    cluster.all_have("/etc/first", "1").await;
+    cluster.file("90-next", "/etc/hard", "2").await;
+    cluster.all_have("/etc/hard", "2").await;
+    let did: Vec<Asked> = agents[0].did().into_iter().map(|(_, what)| what).collect();
+    assert_eq!(did, [Asked::Write, Asked::Boot]);
+    let only = pods.get("only").await.unwrap();
+    assert!(only.metadata.deletion_timestamp.is_none(), "it was not evicted");
+    cluster.judge.holds().await;
+}
+
+#[tokio::test]
+async fn a_node_that_is_maintained_or_whose_machine_goes_waits_for_that() {
+    let cluster = Cluster::with(2, 2).await;
+    let kinds = [machines::MACHINE, maintenance()];
+    for kind in kinds {
+        let definition = machines::definition(&kind).unwrap();
+        cluster.plane.apply(&serde_saphyr::to_string(&definition).unwrap()).unwrap();
+        let crd = format!("crd/{}", kind.name);
+        let wait = ["wait", "--for=condition=Established", "--timeout=600s", &crd];
+        cluster.plane.kubectl(&wait).unwrap().success().unwrap();
+    }
+    let replica = cluster.replica();
+    let _agents = cluster.agents(&replica, well());
+    cluster.all_have("/etc/first", "1").await;
+    let namespace = &cluster.acts.namespace;
+    let machine = json!({
+        "apiVersion": "machine.openshift.io/v1beta1", "kind": "Machine",
+        "metadata": {"name": "m", "namespace": namespace,
+            "annotations": {"machine.openshift.io/delete-machine": "true"}},
+        "status": {"nodeRef": {"name": cluster.nodes[0]}},
+    });
+    let maintained = json!({
+        "apiVersion": "nodemaintenance.medik8s.io/v1beta1", "kind": "NodeMaintenance",
+        "metadata": {"name": "of-node"}, "spec": {"nodeName": cluster.nodes[1]},
+    });
+    for object in [&machine, &maintained] {
+        cluster.plane.apply(&object.to_string()).unwrap();
+    }
+    eventually("the maintenance is seen by tread", async || {
+        cluster.file("90-next", "/etc/none", "2").await;
+        let status = cluster.rollout().await.status?;
+        let waits = |node: &String, why: &str| {
+            status.waiting.iter().any(|it| it.node == *node && it.why.contains(why))
+        };
+        let both =
+            waits(&cluster.nodes[0], "being deleted") && waits(&cluster.nodes[1], "maintained");
+        both.then_some(())
+    })
+    .await;
+    let of = |it: &str| it.to_owned();
+    for (kind, name) in
+        [("machine.machine.openshift.io", of("m")), ("nodemaintenance", of("of-node"))]
+    {
+        let args = ["-n", namespace, "delete", kind, &name];
+        cluster.plane.kubectl(&args).unwrap().success().unwrap();
+    }
+    cluster.all_have("/etc/none", "2").await;
+    cluster.judge.holds().await;
+}
+
+fn maintenance() -> machines::Kind {
+    machines::Kind {
+        name: "nodemaintenances.nodemaintenance.medik8s.io",
+        group: "nodemaintenance.medik8s.io",
+        version: "v1beta1",
+        kind: "NodeMaintenance",
+        plural: "nodemaintenances",
+        namespaced: false,
+    }
+}

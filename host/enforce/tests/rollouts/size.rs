@@ -1,0 +1,94 @@
+//! What a rollout takes of the service and of the API server. With `TREAD_NODES=2000` it is
+//! measured as SPECIFICATION.md states it.
+
+#![allow(clippy::print_stdout, reason = "a figure is shown by printing it")]
+
+use super::agent::well;
+use super::fixture::{Cluster, Replica};
+use std::time::{Duration, Instant};
+use tread_test_bed::ControlPlane;
+
+/// The threads that a replica runs on, by the beginning of their names.
+const THREADS: &str = "replica";
+/// A thread's time is counted in so many parts of a second.
+const TICKS: f64 = 100.0;
+
+fn nodes() -> usize {
+    std::env::var("TREAD_NODES").ok().and_then(|text| text.parse().ok()).unwrap_or(30)
+}
+
+/// The processor time of the threads of the replica so far.
+fn used() -> Duration {
+    let threads = std::fs::read_dir("/proc/self/task").unwrap();
+    let ticks = threads.filter_map(|thread| {
+        let stat = std::fs::read_to_string(thread.ok()?.path().join("stat")).ok()?;
+        let (name, rest) = stat.split_once('(')?.1.rsplit_once(") ")?;
+        let own = name.starts_with(THREADS) || name.starts_with("tread-plans");
+        let fields: Vec<&str> = rest.split(' ').collect();
+        let ticks = |at: usize| fields.get(at)?.parse::<f64>().ok();
+        own.then_some(ticks(11)? + ticks(12)?)
+    });
+    Duration::from_secs_f64(ticks.sum::<f64>() / TICKS)
+}
+
+/// How many writes of rollouts the API server has taken: of tread's own objects, of the slots, of
+/// configs and pools, and of Events.
+fn writes(plane: &ControlPlane) -> f64 {
+    let text = plane.kubectl(&["get", "--raw", "/metrics"]).unwrap().success().unwrap();
+    let has = |line: &str, label: &str, values: &[&str]| {
+        values.iter().any(|value| line.contains(&format!("{label}=\"{value}\"")))
+    };
+    let counted = text.lines().filter(|line| {
+        let of_rollouts = has(line, "group", &["tread.dev", "events.k8s.io"])
+            || has(line, "resource", &["configmaps", "machineconfigs", "machineconfigpools"]);
+        line.starts_with("apiserver_request_total")
+            && of_rollouts
+            && has(line, "verb", &["POST", "PUT", "PATCH", "DELETE"])
+            && has(line, "code", &["200", "201"])
+    });
+    counted.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+}
+
+#[test]
+fn a_change_that_disrupts_nothing_reaches_all_nodes_for_little() {
+    let own = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_name(THREADS)
+        .enable_all()
+        .build()
+        .unwrap();
+    let agents = tokio::runtime::Runtime::new().unwrap();
+    let count = nodes();
+    let cluster = agents.block_on(Cluster::with(count, 1));
+    let replica: Replica = {
+        let _entered = own.enter();
+        agents.block_on(cluster.replica_on(own.handle()))
+    };
+    agents.block_on(async {
+        let begun = Instant::now();
+        let _agents = cluster.agents(&replica, well());
+        cluster.all_have("/etc/first", "1").await;
+        println!(
+            "{count} nodes join in {:.1} s, {:.1} s of a core",
+            begun.elapsed().as_secs_f64(),
+            used().as_secs_f64()
+        );
+        for (path, what) in [("/etc/none", "only written"), ("/etc/soft", "with a reload")] {
+            let (begun, before) = (Instant::now(), (used(), writes(&cluster.plane)));
+            cluster.file("90-next", path, "2").await;
+            cluster.all_have(path, "2").await;
+            let (took, used) = (begun.elapsed(), used() - before.0);
+            #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+            let writes = (writes(&cluster.plane) - before.1) / count as f64;
+            println!(
+                "{count} nodes, {what}: {:.1} s, {:.2} s of a core, {writes:.1} writes a node",
+                took.as_secs_f64(),
+                used.as_secs_f64()
+            );
+            // Writes for the pool as a whole count more where there are few nodes.
+            assert!(writes <= 12.0, "{what}: {writes}");
+        }
+    });
+    drop((replica, cluster));
+    own.shutdown_background();
+}

@@ -1,0 +1,219 @@
+//! A machine that shows its pool's token is served, and nobody else learns anything.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a helper of a test fails the test, and says what it measured"
+)]
+
+use crate::support::web::{self, Answer};
+use futures::future::{BoxFuture, join_all};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tread_front::http::{Fetch, Machine, Machines, Port, Refused, machines};
+use tread_test_bed::eventually;
+
+/// Pools by their tokens, and a config of some size.
+struct Knows {
+    head: Arc<[u8]>,
+    tail: Arc<[u8]>,
+    claims: AtomicUsize,
+    fetches: Mutex<Vec<Fetch>>,
+}
+
+impl Machines for Knows {
+    fn admit(&self, pool: &str, token: &str) -> Option<bool> {
+        let all = [("infra", "i"), ("worker", "w"), ("..", "i"), ("broken", "b")];
+        (token != "soon").then(|| all.contains(&(pool, token)))
+    }
+
+    fn serve(&self, fetch: Fetch) -> BoxFuture<'static, Result<Machine, Refused>> {
+        let is_broken = fetch.pool == "broken";
+        self.fetches.lock().unwrap().push(fetch);
+        let claim = format!("claim-{}-", self.claims.fetch_add(1, Ordering::SeqCst));
+        let (head, tail) = (Arc::clone(&self.head), Arc::clone(&self.tail));
+        Box::pin(async move {
+            assert!(!is_broken, "a panic, for a test");
+            Ok(Machine { head, claim, tail })
+        })
+    }
+}
+
+fn serving(size: usize) -> (Arc<Knows>, SocketAddr) {
+    let half: Arc<[u8]> = vec![b'x'; size / 2].into();
+    let knows = Arc::new(Knows {
+        head: Arc::clone(&half),
+        tail: half,
+        claims: AtomicUsize::default(),
+        fetches: Mutex::default(),
+    });
+    let port = Port::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let at = port.address();
+    let router = machines(knows.clone());
+    tokio::spawn(port.serve_machines_plainly(router, std::future::pending()));
+    (knows, at)
+}
+
+async fn ask(at: SocketAddr, method: &str, path: &str, headers: &str) -> Option<Answer> {
+    let text = format!("{method} {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{headers}\r\n");
+    web::send(at, text.as_bytes()).await
+}
+
+#[tokio::test]
+async fn a_machine_with_the_token_of_its_pool_gets_a_claim_of_its_own() {
+    let (knows, at) = serving(40_000);
+    let accept = "Accept: application/vnd.coreos.ignition+json;version=3.4.0, */*;q=0.1\r\n";
+    let headers = format!("Authorization: Bearer i\r\n{accept}");
+    for claim in ["claim-0-", "claim-1-"] {
+        let answer = ask(at, "GET", "/config/infra", &headers).await.unwrap();
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        assert_eq!(answer.body.len(), 40_008);
+        assert!(answer.body.contains(&format!("x{claim}x")));
+        assert!(answer.headers.contains("content-length: 40008"), "{}", answer.headers);
+        assert!(answer.headers.contains("cache-control: no-store"), "{}", answer.headers);
+    }
+    let answer = ask(at, "HEAD", "/config/infra?a=b", "Authorization: Bearer i\r\n").await.unwrap();
+    assert_eq!((answer.status, answer.body.as_str()), (200, ""));
+    let fetches = knows.fetches.lock().unwrap();
+    let said: Vec<_> = fetches.iter().map(|it| (it.pool.as_str(), it.minor, it.whole)).collect();
+    assert_eq!(said, [("infra", Some(4), true), ("infra", Some(4), true), ("infra", None, false)]);
+    assert!(fetches.iter().all(|it| it.from.is_loopback()));
+}
+
+#[tokio::test]
+async fn whoever_has_no_token_of_the_pool_learns_not_a_word_of_it() {
+    let (knows, at) = serving(100);
+    let mut told = Vec::new();
+    for (path, headers) in [
+        ("/config/infra", ""),
+        ("/config/infra", "Authorization: Bearer w\r\n"),
+        ("/config/infra", "Authorization: Bearer \r\n"),
+        ("/config/infra", "Authorization: Basic i\r\n"),
+        ("/config/infra", "Authorization: Bearer i, Bearer w\r\n"),
+        ("/config/none", "Authorization: Bearer i\r\n"),
+        ("/config/none", ""),
+        ("/config/..", "Authorization: Bearer i\r\n"),
+        ("/config/%69nfra", "Authorization: Bearer i\r\n"),
+        ("/config/INFRA", "Authorization: Bearer i\r\n"),
+        // An older Ignition learns nothing either.
+        ("/config/infra", "Accept: application/vnd.coreos.ignition+json;version=2.2.0\r\n"),
+    ] {
+        for method in ["GET", "HEAD"] {
+            let answer = ask(at, method, path, headers).await.unwrap();
+            assert_eq!(answer.status, 401, "{method} {path} {headers}: {}", answer.body);
+            let headers = answer.headers.lines().filter(|line| !line.starts_with("date:"));
+            told.push((method, headers.collect::<Vec<_>>().join("\n"), answer.body));
+        }
+    }
+    told.sort();
+    told.dedup();
+    assert_eq!(told.len(), 2, "they are told the same: {told:?}");
+    assert!(knows.fetches.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn odd_requests_come_to_nothing_and_stop_nothing() {
+    let (knows, at) = serving(100);
+    let token = "Authorization: Bearer i\r\n";
+    for (method, path, status) in [
+        ("GET", "/", 404),
+        ("GET", "/config", 404),
+        ("GET", "/config/", 404),
+        ("GET", "/config/infra/", 404),
+        ("GET", "/config/infra/more", 404),
+        ("GET", "//config/infra", 404),
+        ("GET", "/config/../config/infra", 404),
+        ("GET", "/CONFIG/infra", 404),
+        ("POST", "/config/infra", 405),
+        ("PUT", "/config/infra", 405),
+        ("DELETE", "/config/infra", 405),
+        ("OPTIONS", "/config/infra", 405),
+    ] {
+        let answer = ask(at, method, path, token).await.unwrap();
+        assert_eq!(answer.status, status, "{method} {path}: {}", answer.body);
+        assert!(!answer.body.contains("infra"), "{}", answer.body);
+    }
+    let long = format!("/config/{}", "a".repeat(30_000));
+    let answer = ask(at, "GET", &long, token).await;
+    assert!(answer.is_none_or(|answer| answer.status >= 400));
+    let answer = ask(at, "GET", "/config/broken", "Authorization: Bearer b\r\n").await.unwrap();
+    assert_eq!(answer.status, 500, "a panic is one answer");
+    let two = format!("{token}Accept: application/vnd.coreos.ignition+json;version=2.2.0\r\n");
+    let answer = ask(at, "GET", "/config/infra", &two).await.unwrap();
+    assert_eq!(answer.status, 406, "{}", answer.body);
+    assert!(answer.error().contains("newer image"), "{}", answer.body);
+    assert_eq!(ask(at, "GET", "/config/infra", token).await.unwrap().status, 200);
+    assert_eq!(knows.fetches.lock().unwrap().len(), 2);
+    // A machine asks again, and is not sent away for good.
+    let answer = ask(at, "GET", "/config/infra", "Authorization: Bearer soon\r\n").await.unwrap();
+    assert_eq!(answer.status, 503, "{}", answer.body);
+}
+
+/// How much of this process is resident, in bytes.
+fn resident() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() * 1024
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_hundred_machines_at_once_take_the_memory_of_one_config() {
+    const MACHINES: usize = 200;
+    const SIZE: usize = 1 << 20;
+    let (knows, at) = serving(SIZE);
+    let request = "GET /config/infra HTTP/1.1\r\nHost: a\r\nConnection: close\r\nAuthorization: Bearer i\r\n\r\n";
+    let before = resident();
+    // None of them reads: all are on their way.
+    let asking = (0..MACHINES).map(|_| async {
+        let mut stream = TcpStream::connect(at).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        stream
+    });
+    let streams = join_all(asking).await;
+    eventually("all are being answered", async || {
+        (knows.fetches.lock().unwrap().len() == MACHINES).then_some(())
+    })
+    .await;
+    let more = resident().saturating_sub(before);
+    let begun = Instant::now();
+    let reading = streams.into_iter().map(|mut stream| async move {
+        let (mut piece, mut read) = (vec![0; 8 << 10], 0);
+        loop {
+            match stream.read(&mut piece).await.unwrap() {
+                0 => break,
+                some => read += some,
+            }
+        }
+        assert!(read > SIZE, "{read}");
+        begun.elapsed()
+    });
+    let mut times = join_all(reading).await;
+    times.sort();
+    let p99 = times.get(MACHINES * 99 / 100).unwrap();
+    println!("{MACHINES} machines, {SIZE} bytes each: p99 {p99:?}, {more} bytes more");
+    assert!(more <= 64 << 20, "{more} bytes more");
+}
+
+#[tokio::test]
+async fn slow_and_silent_ones_keep_nobody_out() {
+    let (_, at) = serving(1 << 20);
+    // More than there is room for, from one address, as through a load balancer.
+    let mut silent = Vec::new();
+    for _ in 0..600 {
+        silent.push(TcpStream::connect(at).await.unwrap());
+    }
+    // Some of them ask, and do not read.
+    let request = "GET /config/infra HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer i\r\n\r\n";
+    for stream in silent.iter_mut().rev().take(100) {
+        let _ = stream.write_all(request.as_bytes()).await;
+    }
+    let token = "Authorization: Bearer i\r\n";
+    let answer =
+        tokio::time::timeout(Duration::from_secs(20), ask(at, "GET", "/config/infra", token));
+    assert_eq!(answer.await.unwrap().unwrap().status, 200);
+}

@@ -1,0 +1,250 @@
+//! How the nodes of a pool get its newest config, and how far they are.
+
+use super::node_update::{ConfigName, UpdateDisrupts};
+use super::rollout_drain::DrainSettings;
+use super::schemas::{ConditionShape, SelectorShape, int_or_string};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use kube::core::Rule as Cel;
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How many nodes the status names that wait.
+pub const NAMED: usize = 50;
+
+/// How the nodes of a pool get its newest config. tread makes the object, one for each
+/// MachineConfigPool and of its name, and never writes here again.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, CustomResource, KubeSchema)]
+#[kube(
+    group = "tread.dev",
+    version = "v1alpha1",
+    kind = "Rollout",
+    plural = "rollouts",
+    category = "tread",
+    status = "RolloutStatus",
+    derive = "PartialEq",
+    derive = "Default",
+    doc = "How the nodes of a pool get its newest config, and how far they are. It has the pool's name.",
+    printcolumn(name = "Config", type_ = "string", json_path = ".status.target.name"),
+    printcolumn(
+        name = "Nodes",
+        type_ = "integer",
+        json_path = ".status.nodes",
+        description = "How many nodes the pool has"
+    ),
+    printcolumn(
+        name = "Updated",
+        type_ = "integer",
+        json_path = ".status.updated",
+        description = "How many of them have the config"
+    ),
+    printcolumn(
+        name = "UnderWay",
+        type_ = "integer",
+        json_path = ".status.underWay",
+        description = "How many are being brought to it"
+    ),
+    printcolumn(
+        name = "Failed",
+        type_ = "integer",
+        json_path = ".status.failed",
+        description = "How many failed, or went back from it"
+    ),
+    printcolumn(name = "Message", type_ = "string", json_path = ".status.message"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct RolloutSpec {
+    /// Begin no node. Those that are under way finish.
+    #[serde(default)]
+    pub paused: bool,
+    /// How many nodes of the pool may be unavailable, for whatever reason: a number or a
+    /// percentage. Without it the pool's own maxUnavailable counts, and one without that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "int_or_string")]
+    #[x_kube(validation = Cel::new("type(self) == int ? self >= 1 : self.matches('^(100|[1-9]?[0-9])%$')")
+        .message("write a number from 1, or a percentage such as 10%"))]
+    pub max_unavailable: Option<IntOrString>,
+    /// How many nodes at most may get a change at a time that neither drains nor boots them: one
+    /// is first, then twice as many as succeeded. 100 unless set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 10_000))]
+    pub soft_limit: Option<i32>,
+    /// After how many failed nodes no more are begun. 1 unless set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 10_000))]
+    pub halt_after: Option<i32>,
+    /// Nodes with these labels come first, and all others wait until they have the config.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<SelectorShape>")]
+    pub canary: Option<LabelSelector>,
+    /// When nodes may be begun. At any time, if there is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 50))]
+    pub windows: Vec<RolloutWindow>,
+    /// How nodes are drained.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drain: Option<DrainSettings>,
+    /// What becomes of a node that joins, and whose disk is not as the config of its pool says.
+    #[serde(default)]
+    pub new_nodes: NewNodes,
+    /// The taints of a node that joins, from its first second in the pool. Later nobody writes
+    /// them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 20))]
+    pub node_taints: Vec<NodeTaint>,
+    /// Nodes that failed before this time, as they say it, are begun again:
+    /// `tread rollout retry` sets it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<super::schemas::TimeShape>")]
+    pub retry_failed_before: Option<k8s_openapi::apimachinery::pkg::apis::meta::v1::Time>,
+}
+
+/// A taint of a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeTaint {
+    /// Its key: dedicated, node-role.kubernetes.io/infra.
+    #[schemars(length(min = 1, max = 316))]
+    #[x_kube(validation = Cel::new("!self.startsWith('tread.dev/')").message("taints of tread.dev are tread's"))]
+    pub key: String,
+    /// Its value.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 63))]
+    pub value: String,
+    /// What it does to pods that do not tolerate it.
+    pub effect: TaintEffect,
+}
+
+/// What a taint does to pods that do not tolerate it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum TaintEffect {
+    /// They are not put there.
+    NoSchedule,
+    /// They are put elsewhere where that is possible.
+    PreferNoSchedule,
+    /// They are not put there, and those that are there go.
+    NoExecute,
+}
+
+/// When nodes may be begun.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RolloutWindow {
+    /// On which days it opens: Mon, Tue, Wed, Thu, Fri, Sat, Sun. On each, if there is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 7))]
+    pub days: Vec<String>,
+    /// When it opens: 22:00.
+    pub start: String,
+    /// How long it is open: 4h, 1h 30m. A week at most.
+    pub lasts: String,
+    /// By which clocks: Europe/Berlin. UTC unless set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_zone: Option<String>,
+    /// How long before its end the last node begins. Until its end, unless set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_start: Option<String>,
+    /// What becomes of nodes that are under way at its end.
+    #[serde(default)]
+    pub overrun: Overrun,
+}
+
+/// What becomes of nodes that are under way when a window ends.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Overrun {
+    /// They finish.
+    #[default]
+    Finish,
+    /// Those that have written nothing turn back, and are uncordoned; the others finish.
+    TurnBack,
+}
+
+/// What becomes of a node that joins, and whose disk is not as the config of its pool says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum NewNodes {
+    /// It is left as it is, and its NodeUpdate says what differs.
+    #[default]
+    Hold,
+    /// It is brought to the config of its pool.
+    Overwrite,
+}
+
+/// How far it is.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RolloutStatus {
+    /// The generation of the spec that all of this is of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// The config that the nodes are to have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<ConfigName>,
+    /// How much that disrupts the node that it disrupts most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disrupts: Option<UpdateDisrupts>,
+    /// How many nodes the pool has.
+    #[serde(default)]
+    pub nodes: i32,
+    /// How many of them have the config.
+    #[serde(default)]
+    pub updated: i32,
+    /// How many are being brought to it.
+    #[serde(default)]
+    pub under_way: i32,
+    /// How many failed, or went back from it.
+    #[serde(default)]
+    pub failed: i32,
+    /// Nodes that are begun, or are being brought to it, in their order: 50 at most.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 50))]
+    pub next: Vec<String>,
+    /// Nodes that wait, in their order, and for whom: 50 at most.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 50))]
+    pub waiting: Vec<WaitingNode>,
+    /// How many more wait.
+    #[serde(default)]
+    pub more_waiting: i32,
+    /// Nodes that are being drained, with what keeps them: 50 at most.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 50))]
+    pub draining: Vec<DrainingNode>,
+    /// All of it in a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Updated: whether all nodes have it. Progressing: whether nodes are brought to it, or may
+    /// be. Rendered: whether the pool's config could be made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<ConditionShape>")]
+    pub conditions: Vec<Condition>,
+}
+
+/// A node that waits.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WaitingNode {
+    /// Its name.
+    pub node: String,
+    /// Why, in words.
+    pub why: String,
+}
+
+/// A node that is being drained.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DrainingNode {
+    /// Its name.
+    pub node: String,
+    /// How many pods have to move.
+    pub pods_left: i32,
+    /// Since when it takes longer than the timeout of its drain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<super::schemas::TimeShape>")]
+    pub late_since: Option<k8s_openapi::apimachinery::pkg::apis::meta::v1::Time>,
+    /// Those that do not move, and why: 10 at most.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 10))]
+    pub blocked: Vec<String>,
+}

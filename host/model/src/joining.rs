@@ -1,0 +1,40 @@
+//! How a machine that boots for the first time becomes a node of its pool: what it is served,
+//! the claim that its node registers with, and what becomes of that.
+
+mod accept;
+mod booted;
+mod claim;
+mod key;
+mod kubelet;
+mod labels;
+mod served;
+mod settle;
+mod stub;
+mod tokens;
+mod version;
+
+pub use accept::{Asked, NEWEST, asked};
+pub use booted::{BOOTED, Booted};
+pub use claim::{Claim, Id, Invalid, Mark};
+pub use key::Key;
+pub use kubelet::{KUBELET, NoRoom, with_claim, without_claim};
+pub use labels::{Ambiguous, Labels, Requirement, determined};
+pub use served::{BOOTSTRAP, Boots, Served, Unserved, served};
+pub use settle::{Facts, Held, Joins, PoolFacts, Settled, claim_of, settle};
+pub use stub::stub;
+pub use tokens::Tokens;
+pub use version::{Lacks, in_version};
+
+/// The taint with which a machine registers that tread served: its value is its claim.
+pub const TAINT: &str = "tread.dev/joining";
+
+/// The Secret, in tread's namespace, with the keys that claims are signed with.
+pub const KEYS_SECRET: &str = "tread-joining-keys";
+/// The Secret, in tread's namespace, with the tokens of pools.
+pub const TOKENS_SECRET: &str = "tread-joining-tokens";
+/// The Secret, in tread's namespace, in which an admin gives the kubeconfig by which kubelets
+/// register.
+pub const BOOTSTRAP_SECRET: &str = "tread-bootstrap";
+
+/// The effect of that taint: no pod comes before the node has joined.
+pub const EFFECT: &str = "NoSchedule";

@@ -1,0 +1,210 @@
+//! What a machine is served: what its pool's nodes have, and what makes it one of them.
+
+use super::accept::NEWEST;
+use super::booted::{BOOTED, Booted};
+use super::kubelet::{NoRoom, with_claim};
+use super::version::{Lacks, in_version};
+use crate::config::Source;
+use crate::contents::decode;
+use crate::digest::Digest;
+use serde_json::{Map, Value, json};
+use std::fmt::Write as _;
+
+/// Where the kubelet finds by whom it registers first.
+pub const BOOTSTRAP: &str = "/etc/kubernetes/kubeconfig";
+
+/// Readable for root alone.
+const SECRET: u32 = 0o600;
+/// Readable for all.
+const OPEN: u32 = 0o644;
+
+/// What machines of a pool boot with.
+#[derive(Debug, Clone, Copy)]
+pub struct Boots<'a> {
+    /// The pool.
+    pub pool: &'a str,
+    /// The rendered config.
+    pub config: &'a str,
+    /// The digest of what it says of a node.
+    pub digest: Digest,
+    /// Its spec.
+    pub spec: &'a Value,
+    /// Where the kubelet finds its configuration.
+    pub kubelet: &'a str,
+    /// The kubeconfig by which kubelets register, where an admin gave one.
+    pub bootstrap: Option<&'a str>,
+}
+
+/// The text that is served, but for the claim, which is another one each time.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Served {
+    /// What stands before the claim.
+    pub head: String,
+    /// What follows it.
+    pub tail: String,
+    /// The version: 3.X.
+    pub minor: u8,
+}
+
+/// It holds secrets.
+impl std::fmt::Debug for Served {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Served").field("minor", &self.minor).finish_non_exhaustive()
+    }
+}
+
+/// Why a machine cannot be served.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unserved {
+    /// There is nothing by which its node could claim to be one of the pool's.
+    #[error(
+        "the config {config} of pool {pool} has no file {path}, into which a machine's claim is written: \
+         bring the kubelet's configuration by a MachineConfig, or say where it is"
+    )]
+    NoKubelet {
+        /// The pool.
+        pool: String,
+        /// The config.
+        config: String,
+        /// Where the file should be.
+        path: String,
+    },
+    /// The claim does not fit into it.
+    #[error(
+        "no machine of pool {pool} can claim to be one of its nodes by {path} of {config}: {why}"
+    )]
+    NoRoom {
+        /// The pool.
+        pool: String,
+        /// The config.
+        config: String,
+        /// The file.
+        path: String,
+        /// Why.
+        why: NoRoom,
+    },
+    /// Somebody has something else where tread writes.
+    #[error(
+        "the config {config} of pool {pool} has something at {path}, which is tread's: take it out"
+    )]
+    Taken {
+        /// The pool.
+        pool: String,
+        /// The config.
+        config: String,
+        /// Where.
+        path: &'static str,
+    },
+    /// The version that is asked for lacks something.
+    #[error("{0}")]
+    Version(#[from] Lacks),
+    /// A defect of tread.
+    #[error("a claim has no place of its own in {0}; please report it")]
+    Defect(String),
+}
+
+/// What machines of a pool are served that read 3.`minor`; none: in the version that there is.
+pub fn served(boots: &Boots<'_>, minor: Option<u8>) -> Result<Served, Unserved> {
+    let mut config = boots.spec.get("config").cloned().unwrap_or_else(|| json!({}));
+    let (pool, name) = (boots.pool.to_owned(), boots.config.to_owned());
+    // As long as a claim, and in nothing that could know it.
+    let mark = Digest::of(config.to_string().as_bytes()).hex();
+    let mark: String = ["CLAIM", mark.as_str()].concat().chars().take(62).collect();
+
+    let booted = Booted::with(boots.pool, boots.config, boots.digest);
+    let booted = serde_json::to_string(&booted).unwrap_or_default();
+    for kind in ["directories", "files", "links"] {
+        if has(&config, kind, BOOTED) {
+            return Err(Unserved::Taken { pool, config: name, path: BOOTED });
+        }
+    }
+    let path = boots.kubelet.to_owned();
+    let Some(kubelet) = text_of(&config, boots.kubelet) else {
+        return Err(Unserved::NoKubelet { pool, config: name, path });
+    };
+    let kubelet = with_claim(&kubelet, &mark).map_err(|why| Unserved::NoRoom {
+        pool,
+        config: name.clone(),
+        path,
+        why,
+    })?;
+    put(&mut config, boots.kubelet, &kubelet, OPEN);
+    put(&mut config, BOOTED, &booted, OPEN);
+    if let Some(bootstrap) = boots.bootstrap {
+        put(&mut config, BOOTSTRAP, bootstrap, SECRET);
+        // It lets whoever reads it register a node.
+        set(&mut config, BOOTSTRAP, "mode", json!(SECRET));
+    }
+    let minor = in_version(&mut config, minor.map(|minor| minor.min(NEWEST)))?;
+    let text = config.to_string();
+    match text.split_once(&mark) {
+        Some((head, tail)) if !tail.contains(&mark) => {
+            Ok(Served { head: head.to_owned(), tail: tail.to_owned(), minor })
+        }
+        _ => Err(Unserved::Defect(name)),
+    }
+}
+
+fn files(config: &mut Value) -> Option<&mut Vec<Value>> {
+    let fields = config.as_object_mut()?;
+    let storage = fields.entry("storage").or_insert_with(|| Value::Object(Map::new()));
+    let files = storage.as_object_mut()?.entry("files");
+    files.or_insert_with(|| Value::Array(Vec::new())).as_array_mut()
+}
+
+fn is_at(entry: &Value, path: &str) -> bool {
+    entry.get("path").is_some_and(|it| it == path)
+}
+
+fn has(config: &Value, kind: &str, path: &str) -> bool {
+    let list = config.pointer("/storage").and_then(|storage| storage.get(kind)?.as_array());
+    list.into_iter().flatten().any(|it| is_at(it, path))
+}
+
+/// The contents of a file, as text.
+fn text_of(config: &Value, path: &str) -> Option<String> {
+    let files = config.pointer("/storage/files")?.as_array()?;
+    let contents = files.iter().find(|file| is_at(file, path))?.get("contents")?;
+    let url = contents.get("source")?.as_str()?;
+    let gzip = contents.get("compression").is_some_and(|it| it == "gzip");
+    let bytes = decode(&Source { url: Some(url.into()), gzip }).ok()??;
+    String::from_utf8(bytes.into_owned()).ok()
+}
+
+/// Writes a text into a file of a config: without base64, so that a claim in it is seen.
+fn put(config: &mut Value, path: &str, text: &str, mode: u32) {
+    let contents = json!({"source": url(text)});
+    let Some(files) = files(config) else { return };
+    match files.iter_mut().find(|file| is_at(file, path)).and_then(Value::as_object_mut) {
+        Some(file) => {
+            file.insert("contents".to_owned(), contents);
+            file.insert("overwrite".to_owned(), Value::Bool(true));
+        }
+        None => {
+            files.push(json!({"path": path, "mode": mode, "overwrite": true, "contents": contents}))
+        }
+    }
+}
+
+fn set(config: &mut Value, path: &str, field: &str, value: Value) {
+    let files = files(config).into_iter().flatten();
+    for file in files.filter(|file| is_at(file, path)).filter_map(Value::as_object_mut) {
+        file.insert(field.to_owned(), value.clone());
+    }
+}
+
+/// A data URL that Ignition takes.
+fn url(text: &str) -> String {
+    let mut url = String::with_capacity(text.len() + text.len() / 2);
+    url.push_str("data:,");
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'/' | b':' => {
+                url.push(char::from(byte));
+            }
+            // Writing to a String does not fail.
+            _ => drop(write!(url, "%{byte:02X}")),
+        }
+    }
+    url
+}

@@ -1,0 +1,217 @@
+//! Whether a node joins a pool by its claim, or is held, and why.
+
+use super::claim::{Claim, Id, Invalid, Mark};
+use super::labels::{Ambiguous, Labels};
+use super::{EFFECT, Key, TAINT};
+use crate::text::listed;
+use std::fmt;
+use std::time::Duration;
+
+/// Clocks differ by less: who served, and who registered.
+const SKEW: u64 = 300;
+
+/// What a node that registered as joining says.
+#[derive(Debug, Clone, Copy)]
+pub struct Facts<'a> {
+    /// Its name.
+    pub node: &'a str,
+    /// When it registered, in seconds since 1970.
+    pub registered: u64,
+    /// The value of its taint.
+    pub claim: &'a str,
+    /// Its labels.
+    pub labels: &'a Labels,
+}
+
+/// What is known of the pool of a claim.
+#[derive(Debug, Clone)]
+pub struct PoolFacts {
+    /// Its name.
+    pub name: String,
+    /// The labels that its selector determines.
+    pub labels: Result<Labels, Ambiguous>,
+}
+
+/// What becomes of a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Settled {
+    /// It joins a pool.
+    Joins(Joins),
+    /// It stays held.
+    Held(Held),
+}
+
+/// A node that joins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Joins {
+    /// By which claim, which no other node joins by.
+    pub claim: Id,
+    /// The pool.
+    pub pool: String,
+    /// The labels that it gets.
+    pub labels: Labels,
+}
+
+/// Why a node is held.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Held {
+    /// Its claim cannot be read.
+    Unreadable,
+    /// Nobody of tread signed it.
+    Forged,
+    /// It ended so many seconds before the node registered.
+    Old(u64),
+    /// It was made so many seconds after the node registered.
+    Later(u64),
+    /// Another node joined by it.
+    Used(String),
+    /// Its pool is not there any more.
+    PoolGone,
+    /// The selector of its pool does not say which labels it gets.
+    NoLabels(String, Ambiguous),
+    /// With these labels it would be somewhere else.
+    Elsewhere(String, String),
+}
+
+impl Held {
+    /// A word for it, as conditions have.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Held::Unreadable => "ClaimUnreadable",
+            Held::Forged => "ClaimForged",
+            Held::Old(_) => "ClaimOld",
+            Held::Later(_) => "ClaimLater",
+            Held::Used(_) => "ClaimUsed",
+            Held::PoolGone => "PoolGone",
+            Held::NoLabels(..) => "NoLabels",
+            Held::Elsewhere(..) => "Elsewhere",
+        }
+    }
+
+    /// Why and what to do, of a node.
+    pub fn says(&self, node: &str) -> String {
+        let pool = match self {
+            Held::NoLabels(pool, _) | Held::Elsewhere(pool, _) => pool.as_str(),
+            _ => "POOL",
+        };
+        let else_by_hand = match self {
+            Held::NoLabels(..) => "write a selector that says it".to_owned(),
+            Held::Elsewhere(..) => "mend the selectors of the pools".to_owned(),
+            _ => "remove the machine, and start another".to_owned(),
+        };
+        format!(
+            "it is held, and in no pool: {self}. If you know where it belongs: tread pools admit {node} \
+             --pool {pool}; or else {else_by_hand}"
+        )
+    }
+}
+
+impl fmt::Display for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Held::Unreadable => write!(f, "its taint {TAINT} holds no claim of tread's"),
+            Held::Forged => f.write_str(
+                "no key of this tread has signed its claim: it was made up, altered, or is of another \
+                 cluster",
+            ),
+            Held::Old(by) => write!(f, "its claim had ended {} before it registered", span(*by)),
+            Held::Later(by) => write!(
+                f,
+                "its claim was made {} after it registered: its taint was added later",
+                span(*by)
+            ),
+            Held::Used(by) => write!(f, "node {by} joined by its claim, which is good for one node"),
+            Held::PoolGone => f.write_str("the pool that its claim names is gone"),
+            Held::NoLabels(pool, why) => {
+                write!(f, "nobody can say which labels a node of pool {pool} gets: {why}")
+            }
+            Held::Elsewhere(pool, place) => {
+                write!(f, "with the labels of pool {pool} it would be {place}")
+            }
+        }
+    }
+}
+
+fn span(seconds: u64) -> String {
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7200 => format!("{} min", seconds / 60),
+        7200..172_800 => format!("{} h", seconds / 3600),
+        _ => format!("{} days", seconds / 86_400),
+    }
+}
+
+/// The claim among a node's taints (key, value, effect): none where it is not joining.
+pub fn claim_of<'a>(
+    taints: impl IntoIterator<Item = (&'a str, Option<&'a str>, &'a str)>,
+) -> Option<&'a str> {
+    let own = taints.into_iter().filter(|(key, ..)| *key == TAINT);
+    let mut all: Vec<&str> = own
+        .map(|(_, value, effect)| if effect == EFFECT { value } else { None }.unwrap_or(""))
+        .collect();
+    all.dedup();
+    match all.as_slice() {
+        [] => None,
+        [one] => Some(one),
+        // Nobody says several things.
+        _ => Some(""),
+    }
+}
+
+/// Whether a node joins. `lasts` is how long claims do, `by` says which node joined by a
+/// claim before, `pool` which pool it names, and `place` where a node with labels belongs.
+pub fn settle(
+    facts: &Facts<'_>,
+    keys: &[Key],
+    lasts: Duration,
+    by: impl FnOnce(Id) -> Option<String>,
+    pool: impl FnOnce(Mark) -> Option<PoolFacts>,
+    place: impl FnOnce(&Labels) -> Vec<String>,
+) -> Settled {
+    match join(facts, keys, lasts, by, pool, place) {
+        Ok(joins) => Settled::Joins(joins),
+        Err(held) => Settled::Held(held),
+    }
+}
+
+fn join(
+    facts: &Facts<'_>,
+    keys: &[Key],
+    lasts: Duration,
+    by: impl FnOnce(Id) -> Option<String>,
+    pool: impl FnOnce(Mark) -> Option<PoolFacts>,
+    place: impl FnOnce(&Labels) -> Vec<String>,
+) -> Result<Joins, Held> {
+    let claim = Claim::read(facts.claim, keys).map_err(|invalid| match invalid {
+        Invalid::Form => Held::Unreadable,
+        Invalid::Signature => Held::Forged,
+    })?;
+    match by(claim.id) {
+        Some(node) if node != facts.node => return Err(Held::Used(node)),
+        // A machine that registers again has what it was served once.
+        Some(_) => {}
+        None => {
+            let ended = claim.issued.saturating_add(lasts.as_secs()).saturating_add(SKEW);
+            if facts.registered > ended {
+                return Err(Held::Old(facts.registered - ended + SKEW));
+            }
+            let later = claim.issued.saturating_sub(facts.registered);
+            if later > SKEW {
+                return Err(Held::Later(later));
+            }
+        }
+    }
+    let pool = pool(claim.pool).ok_or(Held::PoolGone)?;
+    let labels = pool.labels.map_err(|why| Held::NoLabels(pool.name.clone(), why))?;
+    let mut all = facts.labels.clone();
+    all.extend(labels.clone());
+    let place = place(&all);
+    if place != [pool.name.as_str()] {
+        let place = match place.as_slice() {
+            [] => "in no pool".to_owned(),
+            pools => format!("in {}", listed(pools, 5)),
+        };
+        return Err(Held::Elsewhere(pool.name, place));
+    }
+    Ok(Joins { claim: claim.id, pool: pool.name, labels })
+}

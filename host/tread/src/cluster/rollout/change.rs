@@ -1,0 +1,156 @@
+//! What an admin writes into the spec of a Rollout.
+
+use crate::cluster::connect::Cluster;
+use crate::cluster::rollouts::{clock, open_order, phase, updates};
+use anyhow::{Result, anyhow};
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::io::Write;
+use tread_console::print::{line, warn};
+use tread_kube::api::node_update::UpdatePhase;
+use tread_kube::api::{NodeUpdate, Rollout};
+use tread_kube::asking::{Call, CallOutcome, Failed, ask};
+use tread_kube::dated::{shown, time, timestamp};
+use tread_kube::metrics::Metrics;
+use tread_model::protocol::Time;
+use tread_model::text::listed;
+
+/// So many nodes are named.
+const NAMED: usize = 5;
+
+/// What is to become of a Rollout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Change {
+    Pause,
+    Resume,
+    Retry,
+}
+
+/// The pools that were asked for, if they have Rollouts; all of them, if none was named.
+pub(super) fn chosen(there: &BTreeMap<String, Rollout>, asked: &[String]) -> Result<Vec<String>> {
+    if let Some(missing) = asked.iter().find(|name| !there.contains_key(*name)) {
+        let names: Vec<&String> = there.keys().collect();
+        let there = match names.as_slice() {
+            [] => "there is none at all yet".to_owned(),
+            names => format!("there are {}", listed(names, 10)),
+        };
+        return Err(anyhow!(
+            "there is no Rollout {missing}: tread makes one for each MachineConfigPool, by its name; {there}"
+        ));
+    }
+    Ok(match asked {
+        [] => there.keys().cloned().collect(),
+        asked => asked.to_vec(),
+    })
+}
+
+/// Makes it, and says what that means.
+pub(super) async fn make(
+    out: &mut impl Write,
+    cluster: &Cluster,
+    there: &BTreeMap<String, Rollout>,
+    pool: &str,
+    change: Change,
+) -> Result<()> {
+    let was_paused = there.get(pool).is_some_and(|rollout| rollout.spec.paused);
+    let pool_words = line(pool);
+    match change {
+        Change::Pause if was_paused => writeln!(out, "{pool_words} is paused already")?,
+        Change::Pause => {
+            pause(cluster, pool).await?;
+            writeln!(out, "{pool_words} is paused: no more nodes are begun")?;
+            under_way(out, cluster, pool).await?;
+        }
+        Change::Resume if !was_paused => writeln!(out, "{pool_words} is not paused")?,
+        Change::Resume => {
+            patch(cluster, pool, json!({"paused": false})).await?;
+            writeln!(out, "{pool_words} goes on")?;
+        }
+        Change::Retry => retry(out, cluster, pool, was_paused).await?,
+    }
+    Ok(out.flush()?)
+}
+
+/// Begins no more nodes of a pool; gives what is there now.
+pub(super) async fn pause(cluster: &Cluster, pool: &str) -> Result<Rollout> {
+    patch(cluster, pool, json!({"paused": true})).await
+}
+
+async fn under_way(out: &mut impl Write, cluster: &Cluster, pool: &str) -> Result<()> {
+    // That it is paused stands, whatever may be listed.
+    let updates = updates(cluster).await.unwrap_or_default();
+    let of_pool = updates.iter().filter(|(_, it)| it.spec.pool == pool && open_order(it).is_some());
+    let names: Vec<String> = of_pool.map(|(name, _)| line(name)).collect();
+    match names.as_slice() {
+        [] => Ok(()),
+        names => Ok(writeln!(out, "  under way, and finished first: {}", listed(names, NAMED))?),
+    }
+}
+
+async fn retry(out: &mut impl Write, cluster: &Cluster, pool: &str, is_paused: bool) -> Result<()> {
+    let now = clock(cluster).await?.asked();
+    patch(cluster, pool, json!({"retryFailedBefore": timestamp(now)})).await?;
+    let pool_words = line(pool);
+    writeln!(out, "{pool_words}: nodes that failed before {} are begun again", shown(now))?;
+    // That stands, whoever may see which ones these are.
+    let (before, ahead) = match updates(cluster).await {
+        Ok(updates) => failed(&updates, pool, now),
+        Err(error) => {
+            warn(&format!("which ones is not known: {error}"));
+            Default::default()
+        }
+    };
+    if !before.is_empty() {
+        writeln!(out, "  {}", listed(&before, NAMED))?;
+    }
+    for (node, since) in ahead {
+        warn(&format!(
+            "{node} says that it failed at {since}, which is later: if its clock is right, try again in a \
+             moment; otherwise set its clock, or `kubectl patch rollout {pool} --type=merge -p \
+             '{{\"spec\":{{\"retryFailedBefore\":\"TIME\"}}}}'` with a later time"
+        ));
+    }
+    if is_paused {
+        writeln!(out, "  {pool_words} is paused: `tread rollout resume {pool_words}`")?;
+    }
+    Ok(())
+}
+
+/// Nodes of a pool that failed before a time, and those that say that it was later, with when.
+fn failed(
+    updates: &BTreeMap<String, NodeUpdate>,
+    pool: &str,
+    now: Time,
+) -> (Vec<String>, Vec<(String, String)>) {
+    let (mut before, mut ahead) = (Vec::new(), Vec::new());
+    for (name, update) in updates.iter().filter(|(_, it)| it.spec.pool == pool) {
+        if !matches!(phase(update), Some(UpdatePhase::Degraded | UpdatePhase::WentBack)) {
+            continue;
+        }
+        let since = update.status.as_ref().and_then(|status| time(status.since.as_ref()?.0));
+        match since {
+            Some(since) if since >= now => ahead.push((line(name), shown(since))),
+            _ => before.push(line(name)),
+        }
+    }
+    (before, ahead)
+}
+
+async fn patch(cluster: &Cluster, pool: &str, spec: serde_json::Value) -> Result<Rollout> {
+    let api: Api<Rollout> = Api::all(cluster.client.clone());
+    let (params, patch) = (PatchParams::default(), Patch::Merge(json!({"spec": spec})));
+    let asked = api.patch(pool, &params, &patch);
+    let done = ask(&Metrics::new(), Call::new("patch", "rollouts"), asked).await;
+    done.map_err(|failed| not_written(pool, &failed))
+}
+
+fn not_written(pool: &str, failed: &Failed) -> anyhow::Error {
+    match (failed.outcome, failed.can_i()) {
+        (CallOutcome::Forbidden, Some(asked)) => anyhow!(
+            "{failed}: an admin has to grant it to you; `{asked}` says whether it is granted"
+        ),
+        _ => anyhow!("the Rollout {pool} cannot be changed: {failed}"),
+    }
+}

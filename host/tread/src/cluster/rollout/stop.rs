@@ -1,0 +1,228 @@
+//! Pauses, and waits until nothing is under way.
+
+use super::change::{chosen, pause};
+use super::status::{doing, is_seen};
+use crate::cluster::connect::Cluster;
+use crate::cluster::rollouts::{
+    Known, Watching, has_failed, holder, is_treads, lease_of, open_order, rollouts,
+};
+use anyhow::Result;
+use std::io::Write;
+use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
+use tread_console::exit::Exit;
+use tread_console::print::line;
+
+/// Something that is not over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Left {
+    what: String,
+    how: How,
+}
+
+/// What becomes of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum How {
+    /// It goes on by itself.
+    GoesOn,
+    /// A node failed, and stands until somebody mends it.
+    Failed,
+    /// Nobody knows.
+    Unknown,
+}
+
+impl Left {
+    fn goes_on(&self) -> bool {
+        self.how == How::GoesOn
+    }
+}
+
+/// Does it.
+pub(super) async fn run(
+    out: &mut impl Write,
+    cluster: Cluster,
+    asked: &[String],
+    timeout: Duration,
+    leases: &str,
+) -> Result<Exit> {
+    let deadline = Instant::now().checked_add(timeout);
+    let there = rollouts(&cluster).await?;
+    let pools = chosen(&there, asked)?;
+    for pool in &pools {
+        if there.get(pool).is_none_or(|rollout| !rollout.spec.paused) {
+            pause(&cluster, pool).await?;
+            writeln!(out, "{} is paused", line(pool))?;
+        }
+    }
+    out.flush()?;
+    let of = Asked { pools: &pools, all: asked.is_empty() };
+    let mut watching = Watching::begin(cluster, leases, true).await?;
+    let mut told = Vec::new();
+    loop {
+        let mut left = left(&watching.known, &of);
+        if !left.iter().any(Left::goes_on) {
+            left = self::left(&watching.afresh().await?, &of);
+        }
+        if !left.iter().any(Left::goes_on) {
+            return said(out, &left, "nothing is under way");
+        }
+        if left != told {
+            tell(out, "waiting for:", &left)?;
+            told.clone_from(&left);
+        }
+        let next = watching.next();
+        let is_over = match deadline {
+            Some(deadline) => match timeout_at(deadline, next).await {
+                Ok(changed) => changed.map(|()| false)?,
+                Err(_) => true,
+            },
+            None => next.await.map(|()| false)?,
+        };
+        if is_over {
+            return said(out, &left, "the time is over");
+        }
+    }
+}
+
+/// How it ends.
+fn said(out: &mut impl Write, left: &[Left], why: &str) -> Result<Exit> {
+    if left.is_empty() {
+        writeln!(out, "{why}, and no cordon and no Lease of tread's is left")?;
+        return Ok(Exit::Done);
+    }
+    tell(out, &format!("{why}; this is left:"), left)?;
+    if left.iter().any(|it| it.how == How::Failed) {
+        writeln!(
+            out,
+            "nodes that failed keep their cordon, since nobody knows whether they are well: mend each, \
+             then `kubectl uncordon NODE`"
+        )?;
+    }
+    // As for a plan that does more than was allowed.
+    Ok(Exit::TooDisruptive)
+}
+
+fn tell(out: &mut impl Write, head: &str, left: &[Left]) -> Result<()> {
+    writeln!(out, "{head}")?;
+    for Left { what, .. } in left {
+        writeln!(out, "  {what}")?;
+    }
+    Ok(out.flush()?)
+}
+
+/// Which pools are stopped.
+struct Asked<'a> {
+    pools: &'a [String],
+    /// All there are, and what belongs to none.
+    all: bool,
+}
+
+/// What is not over yet, with words for people.
+fn left(known: &Known, asked: &Asked<'_>) -> Vec<Left> {
+    let mut left = Vec::new();
+    let mut add = |what: String, how| left.push(Left { what, how });
+    for pool in asked.pools {
+        let Some(rollout) = known.rollouts.get(pool) else { continue };
+        let pool = line(pool);
+        if !is_seen(rollout) {
+            let what = "tread has not seen yet that it is paused; see whether `tread serve` runs";
+            add(format!("{pool}: {what}"), How::GoesOn);
+        } else if let Some(count @ 1..) = rollout.status.as_ref().map(|status| status.under_way) {
+            add(format!("{pool}: tread counts {count} under way"), How::GoesOn);
+        }
+    }
+    let is_asked = |node: &str| match known.updates.get(node) {
+        Some(update) => asked.all || asked.pools.contains(&update.spec.pool),
+        None => asked.all,
+    };
+    let failed = |node: &str| known.updates.get(node).is_some_and(has_failed);
+    for (node, update) in known.updates.iter().filter(|(node, _)| is_asked(node)) {
+        if failed(node) {
+            add(format!("{}: {}", line(node), doing(update)), How::Failed);
+        } else if open_order(update).is_some() {
+            add(format!("{}: {}", line(node), doing(update)), How::GoesOn);
+        }
+    }
+    let goes_on = |node: &str| is_asked(node) && !failed(node);
+    for node in known.cordons.keys().filter(|node| goes_on(node)) {
+        add(format!("{}: tread's cordon is still there", line(node)), How::GoesOn);
+    }
+    for node in leased(known).filter(|node| goes_on(node)) {
+        add(format!("{}: tread still holds its Lease", line(&node)), How::GoesOn);
+    }
+    for node in &known.unreadable {
+        add(format!("{}: its NodeUpdate cannot be read", line(node)), How::Unknown);
+    }
+    for unknown in &known.unknown {
+        add(line(unknown), How::Unknown);
+    }
+    left
+}
+
+/// The nodes whose Leases are tread's.
+fn leased(known: &Known) -> impl Iterator<Item = String> {
+    let treads = known.leases.iter().filter(|(_, lease)| holder(lease).is_some_and(is_treads));
+    treads.map(|(name, lease)| {
+        let of_update = known.updates.keys().find(|node| {
+            lease_of(known, node).is_some_and(|it| it.metadata.name == lease.metadata.name)
+        });
+        let node = || name.trim_start_matches("node-").to_owned();
+        of_update.cloned().unwrap_or_else(node)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+    use std::collections::BTreeMap;
+
+    fn named<K: serde::de::DeserializeOwned>(kind: &str, name: &str, rest: Value) -> (String, K) {
+        let mut object = json!({"apiVersion": "tread.dev/v1alpha1", "kind": kind,
+            "metadata": {"name": name, "generation": 2}});
+        if let (Value::Object(object), Value::Object(rest)) = (&mut object, rest) {
+            object.extend(rest);
+        }
+        (name.to_owned(), serde_json::from_value(object).unwrap())
+    }
+
+    fn known(seen: i64, stage: &str, phase: &str) -> Known {
+        let order = json!({"operation": "1", "config": {"name": "a", "digest": "b"}, "token": 1,
+            "disrupts": "Reboot", "stage": stage});
+        let status = json!({"operation": "1", "phase": phase});
+        let update = json!({"spec": {"pool": "worker", "order": order}, "status": status});
+        let rollout = json!({"spec": {"paused": true}, "status": {"observedGeneration": seen}});
+        Known {
+            updates: BTreeMap::from([named("NodeUpdate", "a", update)]),
+            rollouts: BTreeMap::from([named("Rollout", "worker", rollout)]),
+            ..Known::default()
+        }
+    }
+
+    fn how(known: &Known, pool: &str, all: bool) -> Vec<How> {
+        let asked = Asked { pools: &[pool.to_owned()], all };
+        left(known, &asked).into_iter().map(|it| it.how).collect()
+    }
+
+    #[test]
+    fn what_is_left_goes_on_or_failed_or_is_not_known() {
+        assert_eq!(how(&known(2, "Closed", "Done"), "worker", false), []);
+        assert_eq!(how(&known(1, "Closed", "Done"), "worker", false), [How::GoesOn], "not seen");
+        assert_eq!(how(&known(2, "Go", "Begun"), "worker", false), [How::GoesOn]);
+        assert_eq!(how(&known(2, "Go", "Begun"), "infra", false), [], "of another pool");
+        assert_eq!(how(&known(2, "Go", "Degraded"), "worker", false), [How::Failed]);
+        // A node that failed keeps its cordon: that is not waited for.
+        let mut failed = known(2, "Closed", "Degraded");
+        failed.cordons.insert("a".to_owned(), "1".to_owned());
+        assert_eq!(how(&failed, "worker", false), [How::Failed]);
+        let mut hidden = known(2, "Closed", "Done");
+        hidden.unreadable.insert("b".to_owned());
+        hidden.unknown.push("leases: forbidden".to_owned());
+        assert_eq!(how(&hidden, "worker", false), [How::Unknown, How::Unknown]);
+        // Of a node without a NodeUpdate it is not known in which pool it is.
+        let mut stray = known(2, "Closed", "Done");
+        stray.cordons.insert("gone".to_owned(), "1".to_owned());
+        assert_eq!(how(&stray, "worker", false), []);
+        assert_eq!(how(&stray, "worker", true), [How::GoesOn]);
+    }
+}

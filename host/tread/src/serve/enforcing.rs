@@ -1,0 +1,90 @@
+//! What the mode enforce needs besides.
+
+use anyhow::{Context as _, Result, bail};
+use axum::http::StatusCode;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::ListParams;
+use kube::{Api, Client};
+use std::time::Duration;
+use tread_enforce::rollouts::{Agents, OPERATORS_DAEMON, OPERATORS_NAMESPACE, says_halted};
+use tread_enforce::{Settings, Turn};
+use tread_front::http::{OfNode, Refused};
+use tread_kube::agents::{Answer, Ask, Told, Wait};
+use tread_kube::asking::{Call, CallOutcome, ask};
+use tread_kube::metrics::Metrics;
+use tread_kube::node_lease;
+use tread_model::protocol::Terms;
+
+/// The first Kubernetes 1.x whose tokens say which node they are bound to.
+const MINOR: u32 = 32;
+/// For how long a node has to be Ready before it is proved.
+const READY_FOR: Duration = Duration::from_secs(30);
+
+/// What nodes are acted upon with, where that may be done here.
+pub(super) async fn begin(client: &Client, namespace: &str, metrics: &Metrics) -> Result<Settings> {
+    let call = Call::new("get", "version");
+    let version = ask(metrics, call, client.apiserver_version()).await;
+    let version = version.context("the API server does not say which version it is")?;
+    let digits: String = version.minor.chars().take_while(char::is_ascii_digit).collect();
+    if version.major == "1" && digits.parse::<u32>().is_ok_and(|minor| minor < MINOR) {
+        bail!(
+            "the API server is of Kubernetes {}.{}, and the mode enforce needs 1.{MINOR}: upgrade \
+             it, or run tread in the mode advise",
+            version.major,
+            version.minor
+        );
+    }
+    let daemons: Api<DaemonSet> = Api::namespaced(client.clone(), OPERATORS_NAMESPACE);
+    let call = Call::new("get", "daemonsets").within(OPERATORS_NAMESPACE);
+    match ask(metrics, call, daemons.get_metadata(OPERATORS_DAEMON)).await {
+        Ok(_) => bail!(says_halted()),
+        Err(failed) if failed.outcome == CallOutcome::Gone => {}
+        Err(failed) => {
+            return Err(failed)
+                .context("whether OpenShift's operator rolls out here cannot be found out");
+        }
+    }
+    let uid = uid(client, namespace, metrics).await?;
+    Ok(Settings {
+        client: client.clone(),
+        metrics: metrics.clone(),
+        namespace: namespace.to_owned(),
+        leases: node_lease::NAMESPACE.to_owned(),
+        holder: node_lease::holder(&uid),
+        terms: Terms::default(),
+        at_slots: Turn::default(),
+        ready_for: READY_FOR,
+    })
+}
+
+/// By what this installation is known: the UID of its namespace.
+async fn uid(client: &Client, namespace: &str, metrics: &Metrics) -> Result<String> {
+    let api: Api<Namespace> = Api::all(client.clone());
+    let named = ListParams::default().fields(&format!("metadata.name={namespace}"));
+    let found = ask(metrics, Call::new("list", "namespaces"), api.list_metadata(&named)).await;
+    let found = found.context("tread's own namespace cannot be read")?;
+    let uid = found.items.into_iter().next().and_then(|it| it.metadata.uid);
+    uid.with_context(|| format!("there is no namespace {namespace}: name tread's with --namespace"))
+}
+
+/// What agents ask is answered by what rolls out.
+pub(super) struct Answers(pub(super) Agents);
+
+impl tread_front::http::Agents for Answers {
+    fn wait(&self, node: &OfNode, wait: Wait) -> BoxFuture<'static, Result<Told, Refused>> {
+        let (agents, node) = (self.0.clone(), node.clone());
+        async move {
+            let told = agents.wait(&node.name, node.uid.as_deref(), wait.seen.as_deref()).await;
+            told.map_err(|why| Refused::new(StatusCode::SERVICE_UNAVAILABLE, why.to_string()))
+        }
+        .boxed()
+    }
+
+    fn permit(&self, node: &OfNode, ask: Ask) -> BoxFuture<'static, Answer> {
+        let (agents, node) = (self.0.clone(), node.name.clone());
+        async move { agents.permit(&node, &ask).await }.boxed()
+    }
+}

@@ -1,0 +1,101 @@
+//! What machines are served that boot for the first time.
+
+use anyhow::Result;
+use axum::Router;
+use axum::http::StatusCode;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use kube::Client;
+use std::sync::Arc;
+use tread_enforce::rollouts::{Joining, NotServed};
+use tread_front::admission::{Certificates, Purpose, Settings};
+use tread_front::authority::{Authority, Told};
+use tread_front::http::{Fetch, Machine, Machines, Refused, machines};
+use tread_front::manifests::Ignition;
+use tread_kube::leadership::Leading;
+use tread_kube::metrics::Metrics;
+use tread_model::joining::Unserved;
+
+/// What serves them.
+pub(super) struct Serves {
+    pub(super) router: Router,
+    pub(super) certificates: Certificates,
+}
+
+/// By what.
+#[derive(Clone, Copy)]
+pub(super) struct By<'a> {
+    pub(super) client: &'a Client,
+    pub(super) namespace: &'a str,
+    pub(super) leading: &'a Leading,
+    pub(super) metrics: &'a Metrics,
+}
+
+/// What serves machines that ask at this address, and what keeps its certificate, for as long as
+/// it is polled.
+pub(super) fn start(
+    address: &Ignition,
+    joining: Joining,
+    by: By<'_>,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> Result<(Serves, BoxFuture<'static, ()>)> {
+    let settings = Settings {
+        client: by.client.clone(),
+        namespace: by.namespace.to_owned(),
+        names: vec![address.host.clone()],
+        purpose: Purpose::Machines,
+        lives: Purpose::Machines.lives(),
+        leading: by.leading.clone(),
+        metrics: by.metrics.clone(),
+    };
+    let (certificates, kept) = Certificates::start(settings, stop)?;
+    let authority = Authority {
+        told: Told::Machines(address.to_string()),
+        client: by.client.clone(),
+        namespace: by.namespace.to_owned(),
+        bundle: certificates.authority(),
+        leading: by.leading.clone(),
+        metrics: by.metrics.clone(),
+    };
+    let router = machines(Arc::new(Answers(joining)));
+    let kept = async move {
+        tokio::select! {
+            () = kept => {}
+            () = authority.keep() => {}
+        }
+    };
+    Ok((Serves { router, certificates }, kept.boxed()))
+}
+
+/// What machines ask is answered by what lets their nodes join.
+struct Answers(Joining);
+
+impl Machines for Answers {
+    fn admit(&self, pool: &str, token: &str) -> Option<bool> {
+        self.0.admit(pool, token)
+    }
+
+    fn serve(&self, fetch: Fetch) -> BoxFuture<'static, Result<Machine, Refused>> {
+        let joining = self.0.clone();
+        async move {
+            match joining.serve(&fetch.pool, fetch.minor).await {
+                Ok(boots) => {
+                    let (pool, from) = (&fetch.pool, fetch.from);
+                    tracing::info!(pool, %from, whole = fetch.whole, "a machine boots with its config");
+                    Ok(Machine { head: boots.head, claim: boots.claim, tail: boots.tail })
+                }
+                Err(why) => {
+                    tracing::warn!(pool = fetch.pool, from = %fetch.from, error = %why, "a machine is not served");
+                    // Ignition asks again by itself, until somebody has mended it; but not where that is no
+                    // use.
+                    let status = match why {
+                        NotServed::Unserved(Unserved::Version(_)) => StatusCode::NOT_ACCEPTABLE,
+                        _ => StatusCode::SERVICE_UNAVAILABLE,
+                    };
+                    Err(Refused::new(status, why.to_string()))
+                }
+            }
+        }
+        .boxed()
+    }
+}

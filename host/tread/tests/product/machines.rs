@@ -1,0 +1,102 @@
+//! Machines with a systemd of their own, on which an agent runs.
+
+use crate::program::program;
+use crate::service::TREAD;
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+use tread_test_bed::ControlPlane;
+use tread_test_machine::Machine;
+
+/// How long a machine lives whose test takes as long as it may, however busy this one is.
+const LIFETIME: Duration = Duration::from_secs(2700);
+/// The unit that stands for the agent's container.
+pub const AGENT: &str = "tread-agent.service";
+/// The unit that stands for the kubelet: it is up while this is.
+pub const KUBELET: &str = "kubelet.service";
+/// What the agent's container has mounted, but for what is its host's.
+pub const MOUNTED: &str = "/run/agent";
+/// The file that all machines have before tread comes.
+pub const FIRST: (&str, &str) = ("/etc/motd", "hello");
+
+const KUBELET_TEXT: &str = "[Service]\nExecStart=/bin/sleep infinity\n";
+/// It says in its log each time that it is told to read again.
+const SOFT: &str = "[Service]\n\
+    Type=notify\n\
+    NotifyAccess=all\n\
+    ExecStart=/bin/sh -c 'echo start >> /var/soft.log; systemd-notify --ready; exec sleep infinity'\n\
+    ExecReload=/bin/sh -c 'echo reload >> /var/soft.log'\n";
+
+/// As the container: root without any capability.
+fn agent(service: SocketAddr) -> String {
+    format!(
+        "[Service]\n\
+         Environment=KUBECONFIG={MOUNTED}/kubeconfig TREAD_LOG=info\n\
+         ExecStart=/opt/tread agent --service https://{service} --token {MOUNTED}/token --ca {MOUNTED}/ca.crt\n\
+         Restart=always\n\
+         RestartSec=1\n\
+         CapabilityBoundingSet=\n\
+         NoNewPrivileges=yes\n"
+    )
+}
+
+/// How whoever is on a machine reaches the API server.
+fn kubeconfig(plane: &ControlPlane, authority: &str, user: Value) -> String {
+    json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "it",
+        "clusters": [{"name": "it", "cluster": {
+            "server": plane.url(), "certificate-authority": authority}}],
+        "users": [{"name": "it", "user": user}],
+        "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
+    })
+    .to_string()
+}
+
+/// What the agent's pod finds by its service account.
+pub fn agents_kubeconfig(plane: &ControlPlane) -> String {
+    let user = json!({"tokenFile": format!("{MOUNTED}/api-token")});
+    kubeconfig(plane, "/etc/kubernetes/ca.crt", user)
+}
+
+/// A machine after its first boot, with all that is on its disk before it joins.
+pub fn boot(plane: &ControlPlane, service: SocketAddr) -> Machine {
+    let authority = std::fs::read(plane.certificate_authority()).unwrap();
+    let machine = Machine::build()
+        .lifetime(LIFETIME)
+        .unit_at_boot("soft.service", SOFT)
+        .unit_at_boot(KUBELET, KUBELET_TEXT)
+        .unit(AGENT, &agent(service))
+        .file(FIRST.0, FIRST.1)
+        .file("/etc/kubernetes/ca.crt", authority)
+        .file("/etc/kubernetes/kubeconfig", kubeconfig(plane, "/etc/kubernetes/ca.crt", json!({})))
+        .make()
+        .unwrap();
+    put(&machine, Path::new(TREAD), "opt/tread");
+    put(&machine, program(), "opt/tread-node");
+    machine.reboots_by_itself(true);
+    machine.start().unwrap();
+    machine.wait_until_running().unwrap();
+    machine
+}
+
+/// A program, on the machine's disk. It is large, and all machines may share it.
+fn put(machine: &Machine, program: &Path, at: &str) {
+    let at = machine.disk().join(at);
+    std::fs::create_dir_all(at.parent().unwrap()).unwrap();
+    if std::fs::hard_link(program, &at).is_err() {
+        std::fs::copy(program, &at).unwrap();
+    }
+}
+
+/// What `tread node status` says on a machine.
+pub fn status(machine: &Machine) -> Value {
+    let said = machine.run_well(["/opt/tread-node", "node", "status", "-o", "json"]).unwrap();
+    serde_json::from_str(&said).unwrap()
+}
+
+/// What a file of the machine says.
+pub fn text(machine: &Machine, path: &str) -> String {
+    let at = machine.disk().join(path.trim_start_matches('/'));
+    std::fs::read_to_string(at).unwrap_or_default()
+}

@@ -1,0 +1,88 @@
+//! What `tread manifests --mode enforce` installs, and the service as a process.
+
+use serde_json::{Value, json};
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::process::Command;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tread_test_bed::{ControlPlane, eventually};
+
+pub const TREAD: &str = env!("CARGO_BIN_EXE_tread");
+pub const NAMESPACE: &str = "tread-system";
+pub const AGENTS: &str = "tread-system-agents";
+const NAME: &str = "service";
+
+/// A port that was free a moment ago.
+fn free() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+pub struct Service<'a> {
+    plane: &'a ControlPlane,
+    plain: SocketAddr,
+    pub agents: SocketAddr,
+}
+
+impl<'a> Service<'a> {
+    /// Installs it, and starts one with the rights that its pods would have.
+    pub async fn start(plane: &'a ControlPlane) -> Service<'a> {
+        let (plain, tls, agents) = (free(), free(), free());
+        install(plane, tls);
+        let access = plane.service_account(NAMESPACE, "tread").unwrap();
+        let words = [
+            "serve",
+            "--mode=enforce",
+            &format!("--namespace={NAMESPACE}"),
+            &format!("--listen={plain}"),
+            &format!("--listen-tls={tls}"),
+            &format!("--listen-agents={agents}"),
+            "--tls-name=127.0.0.1",
+        ];
+        plane.spawn(NAME, &access, Path::new(TREAD), &words).unwrap();
+        let service = Service { plane, plain, agents };
+        eventually("the service is ready, and asked for warnings", async || {
+            if let Some(end) = plane.ended(NAME).unwrap() {
+                panic!("{end}\n{}", plane.end_of_log(NAME));
+            }
+            let (status, text) = service.get("/readyz").await?;
+            (status == 200 && text.contains("warnings are asked for")).then_some(())
+        })
+        .await;
+        service
+    }
+
+    async fn get(&self, path: &str) -> Option<(u16, String)> {
+        let mut stream = TcpStream::connect(self.plain).await.ok()?;
+        let request = format!("GET {path} HTTP/1.1\r\nHost: tread\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.ok()?;
+        let (head, body) = answer.split_once("\r\n\r\n")?;
+        Some((head.split(' ').nth(1)?.parse().ok()?, body.to_owned()))
+    }
+
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.plane.log(NAME)).unwrap_or_default()
+    }
+}
+
+/// All that is printed but the Deployment, which this process stands for. The API server reaches
+/// no Service here, so that it asks for warnings at the process itself.
+fn install(plane: &ControlPlane, tls: SocketAddr) {
+    let args = ["manifests", "--mode=enforce", "--with-inputs", "--image=tread", "-o", "json"];
+    let printed = Command::new(TREAD).args(args).output().unwrap();
+    assert!(printed.status.success(), "{}", String::from_utf8_lossy(&printed.stderr));
+    let mut list: Value = serde_json::from_slice(&printed.stdout).unwrap();
+    let objects = list["items"].as_array_mut().unwrap();
+    objects.retain(|object| object["kind"] != "Deployment");
+    for object in objects {
+        if object["kind"] == "ValidatingWebhookConfiguration" {
+            let url = format!("https://{tls}/warn");
+            object["webhooks"][0]["clientConfig"] = json!({"url": url});
+        }
+    }
+    plane.apply(&list.to_string()).unwrap();
+    let wait = ["wait", "--for=condition=Established", "--timeout=600s", "crd", "--all"];
+    plane.kubectl(&wait).unwrap().success().unwrap();
+}

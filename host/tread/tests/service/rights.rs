@@ -1,0 +1,252 @@
+//! What tread may do where it rolls out: enough for a node to go from one config to the next,
+//! and nothing that nobody needs.
+
+use crate::replica::NAMESPACE;
+use crate::story::used;
+use k8s_openapi::api::core::v1::Node;
+use kube::Api;
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tread_enforce::drain::Asked;
+use tread_enforce::{Aim, Ended, Machine, Maintained, Room, Settings, Target, Turn, forget, step};
+use tread_front::manifests::grants::{Scope, enforcing};
+use tread_front::manifests::{Mode, OfHost, Options, all};
+use tread_kube::api::NodeUpdate;
+use tread_kube::api::machines;
+use tread_kube::api::node_update::UpdateStage;
+use tread_kube::metrics::Metrics;
+use tread_kube::node_lease;
+use tread_model::digest::Digest;
+use tread_model::protocol::{Disrupts, Limits, Terms};
+use tread_test_bed::{ControlPlane, eventually};
+
+/// Rights, roles and policies, without what would run.
+fn grant(plane: &ControlPlane) {
+    let options = Options {
+        mode: Mode::Enforce,
+        namespace: NAMESPACE.to_owned(),
+        image: "tread".to_owned(),
+        with_inputs: true,
+        without_definitions: false,
+        with_monitoring: false,
+        block_upgrades: false,
+        outside: None,
+        ignition: None,
+        host: OfHost::default(),
+    };
+    let runs = ["Deployment", "DaemonSet", "ValidatingWebhookConfiguration"];
+    let mut objects = all(&options).unwrap();
+    objects.retain(|object| !runs.iter().any(|kind| object["kind"] == *kind));
+    plane
+        .apply(&json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string())
+        .unwrap();
+    let wait = ["wait", "--for=condition=Established", "--timeout=600s", "crd", "--all"];
+    plane.kubectl(&wait).unwrap().success().unwrap();
+}
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+async fn settings(plane: &ControlPlane) -> Settings {
+    let service = plane.service_account(NAMESPACE, "tread").unwrap();
+    // As tread makes it where nobody did.
+    let space = ["create", "namespace", node_lease::NAMESPACE];
+    service.kubectl(&space).unwrap().success().unwrap();
+    Settings {
+        client: tread_kube::client::client(service.client_config().await.unwrap()).unwrap(),
+        metrics: Metrics::new(),
+        namespace: NAMESPACE.to_owned(),
+        leases: node_lease::NAMESPACE.to_owned(),
+        holder: node_lease::holder("0000"),
+        terms: Terms {
+            lease: seconds(120),
+            skew: seconds(5),
+            drift: seconds(2),
+            step: seconds(10),
+            boot: seconds(20),
+            pass: seconds(15),
+        },
+        at_slots: Turn::default(),
+        ready_for: seconds(1),
+    }
+}
+
+/// A pod that a budget holds, one of a DaemonSet, and the node's NodeUpdate.
+async fn prepare(plane: &ControlPlane, node: &str) {
+    let nodes: Api<Node> = Api::all(plane.client().await.unwrap());
+    let uid = nodes.get(node).await.unwrap().metadata.uid;
+    let owner = json!({"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid});
+    let labels = json!({"app": "held"});
+    let containers = json!([{"name": "a", "image": "a"}]);
+    let template = json!({"metadata": {"labels": {"app": "daemon"}},
+        "spec": {"containers": containers, "tolerations": [{"operator": "Exists"}]}});
+    for object in [
+        json!({"apiVersion": "tread.dev/v1alpha1", "kind": "NodeUpdate",
+            "metadata": {"name": node, "ownerReferences": [owner]}, "spec": {"pool": "worker"}}),
+        json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+            "metadata": {"name": "held", "namespace": "default"},
+            "spec": {"minAvailable": 1, "selector": {"matchLabels": labels}}}),
+        json!({"apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": "held", "namespace": "default", "labels": labels},
+            "spec": {"nodeName": node, "containers": containers}}),
+        json!({"apiVersion": "apps/v1", "kind": "DaemonSet",
+            "metadata": {"name": "daemon", "namespace": "default"},
+            "spec": {"selector": {"matchLabels": {"app": "daemon"}}, "template": template}}),
+    ] {
+        plane.apply(&object.to_string()).unwrap();
+    }
+    for pod in ["app=held", "app=daemon"] {
+        eventually("its pods run", async || {
+            let get = ["get", "pods", "-l", pod, "-o", "jsonpath={.items[*].status.phase}"];
+            (plane.kubectl(&get).unwrap().stdout == "Running").then_some(())
+        })
+        .await;
+    }
+}
+
+/// The node's Machine, as Cluster API has it.
+async fn machine(plane: &ControlPlane, node: &str) -> Machine {
+    let definition = machines::definition(&machines::CAPI_MACHINE).unwrap();
+    plane.apply(&serde_json::to_string(&definition).unwrap()).unwrap();
+    let wait = ["wait", "--for=condition=Established", "--timeout=120s", "crd", "--all"];
+    plane.kubectl(&wait).unwrap().success().unwrap();
+    let object = json!({"apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "Machine",
+        "metadata": {"name": "machine", "namespace": "default"},
+        "status": {"nodeRef": {"name": node}}});
+    eventually("Machines are served", async || plane.apply(&object.to_string()).ok()).await;
+    Machine { namespace: "default".to_owned(), name: "machine".to_owned() }
+}
+
+/// Says as an agent that the order was carried out.
+fn is_done(plane: &ControlPlane, node: &str, update: &NodeUpdate) {
+    let Some(order) = &update.spec.order else { return };
+    let is_said = update.status.as_ref().is_some_and(|status| status.operation.is_some());
+    if order.stage != UpdateStage::Go || is_said {
+        return;
+    }
+    let now = k8s_openapi::jiff::Timestamp::now();
+    let status = json!({"operation": order.operation, "phase": "Done", "current": order.config,
+        "since": k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime(now)});
+    let patch = json!({"status": status}).to_string();
+    let args = ["patch", "nup", node, "--subresource=status", "--type=merge", "-p", &patch];
+    plane.kubectl(&args).unwrap().success().unwrap();
+}
+
+/// What nobody does yet, or what cannot be seen here, with whom it is for.
+const ELSEWHERE: &[(Scope, &str, &[&str])] = &[
+    // A watch lists first; who waits for what is not decided yet by whoever looks at all nodes.
+    (Scope::Cluster, "pods", &["get", "watch"]),
+    (Scope::Cluster, "poddisruptionbudgets", &["watch"]),
+    (Scope::Cluster, "leases", &["list", "watch"]),
+    (Scope::Cluster, "daemonsets", &["list", "watch"]),
+    (Scope::Cluster, "customresourcedefinitions", &["list", "watch"]),
+    (Scope::Cluster, "nodemaintenances", &["get", "list", "watch"]),
+    (Scope::Cluster, "machines", &["watch"]),
+    // Rendering and pools.
+    (Scope::Cluster, "machineconfigs", &["create", "delete"]),
+    (Scope::Cluster, "machineconfigpools", &["get", "patch"]),
+    (Scope::Cluster, "machineconfigpools/status", &["patch"]),
+    // Rollouts, and the NodeUpdates of nodes that come and go.
+    (Scope::Cluster, "nodeupdates", &["create", "delete", "list", "patch", "watch"]),
+    (Scope::Cluster, "rollouts", &["create", "get", "list", "watch"]),
+    (Scope::Cluster, "rollouts/status", &["patch", "update"]),
+    // Machines that boot, and what they are served by.
+    (Scope::Own, "secrets", &["list", "patch", "update", "watch"]),
+    // What agents trust.
+    (Scope::Agents, "configmaps", &["create", "patch", "update"]),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_rights_of_the_mode_enforce_are_enough_for_a_node_and_each_is_for_something() {
+    let options = ControlPlane::options().with_scheduler().with_simulated_nodes();
+    let plane = options.with_audit_log().start().unwrap();
+    grant(&plane);
+    let node = plane.create_nodes("node", 1).await.unwrap().remove(0);
+    prepare(&plane, &node).await;
+    let settings = settings(&plane).await;
+    let machine = machine(&plane, &node).await;
+    let digest = Digest([2; 32]);
+    let aim = Aim {
+        turns_back: false,
+        pool: "worker".to_owned(),
+        target: Target { name: "rendered-worker-2".to_owned(), digest, plan: None },
+        turn: Some(Disrupts::Drain),
+        maintained: Maintained::default(),
+        // It is drained although no other one takes its pods: the rights for that are needed.
+        is_alone: false,
+        retries: None,
+        // After a while whatever its budget says.
+        drain: Arc::new(Asked {
+            timeout: Some(seconds(1)),
+            deletes: true,
+            grace: Some(seconds(1)),
+            ..Asked::default()
+        }),
+        machine: Some(machine),
+    };
+    let limits = Limits { pool: 1, all: 1, soft: 1 };
+    let room = Room { limits, unavailable: Arc::default() };
+    let updates: Api<NodeUpdate> = Api::all(plane.client().await.unwrap());
+    let mut was_held = false;
+    eventually("the node has its config", async || {
+        let ended = step(&settings, &node, &aim, &room).await.unwrap();
+        if let Ended::Drains(blocked, _) = &ended
+            && !blocked.is_empty()
+        {
+            was_held = true;
+        }
+        let update = updates.get(&node).await.unwrap();
+        is_done(&plane, &node, &update);
+        let lease = format!("node-{node}");
+        let lease = ["-n", node_lease::NAMESPACE, "get", "lease", &lease];
+        let is_held = plane.kubectl(&lease).unwrap().code == 0;
+        let order = update.spec.order.filter(|_| !is_held)?;
+        (order.stage == UpdateStage::Closed).then_some(())
+    })
+    .await;
+    assert!(was_held, "a budget held a pod");
+    let annotations =
+        ["get", "machines.cluster.x-k8s.io", "machine", "-o", "jsonpath={.metadata.annotations}"];
+    let annotations = plane.kubectl(&annotations).unwrap().stdout;
+    assert!(annotations.contains("cluster.x-k8s.io/skip-remediation"), "{annotations}");
+    assert!(!forget(&settings, &node).await.unwrap(), "its slot is given back");
+
+    let audit = std::fs::read_to_string(plane.audit_log()).unwrap();
+    let who = format!("serviceaccount:{NAMESPACE}:tread");
+    let refused: Vec<&str> =
+        audit.lines().filter(|line| line.contains(&who) && line.contains("\"code\":403")).collect();
+    assert!(refused.is_empty(), "{refused:#?}");
+    let used = used(&plane);
+    let (mut idle, mut seen) = (BTreeSet::new(), BTreeSet::new());
+    for grant in enforcing() {
+        for verb in grant.verbs {
+            let one = (grant.scope, grant.resource.to_owned(), (*verb).to_owned());
+            let is_used = used.contains(&one);
+            let is_elsewhere = ELSEWHERE.iter().any(|(scope, resource, verbs)| {
+                (*scope, *resource) == (grant.scope, grant.resource) && verbs.contains(verb)
+            });
+            match (is_used, is_elsewhere) {
+                (false, false) => idle.insert(one),
+                (true, true) => seen.insert(one),
+                _ => false,
+            };
+        }
+    }
+    assert!(idle.is_empty(), "granted and not needed: {idle:#?}");
+    assert!(seen.is_empty(), "needed here, and said to be needed elsewhere: {seen:#?}");
+}
+
+#[test]
+fn what_is_needed_elsewhere_is_granted() {
+    for (scope, resource, verbs) in ELSEWHERE {
+        for verb in *verbs {
+            let is_granted = enforcing().iter().any(|grant| {
+                (grant.scope, grant.resource) == (*scope, *resource) && grant.verbs.contains(verb)
+            });
+            assert!(is_granted, "{verb} {resource} {scope:?}");
+        }
+    }
+}
