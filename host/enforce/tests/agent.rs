@@ -121,15 +121,7 @@ impl Serves {
         let now = MicroTime(Timestamp::now());
         let known = self.api().get_status(&self.node).await.ok().and_then(|it| it.status);
         let known = known.unwrap_or_default();
-        let phase = match phase {
-            Phase::Waiting => UpdatePhase::Waiting,
-            Phase::Begun => UpdatePhase::Begun,
-            Phase::NeedsBoot => UpdatePhase::NeedsBoot,
-            Phase::Done => UpdatePhase::Done,
-            Phase::TurnedBack => UpdatePhase::TurnedBack,
-            Phase::WentBack => UpdatePhase::WentBack,
-            Phase::Degraded => UpdatePhase::Degraded,
-        };
+        let phase = UpdatePhase::from(phase);
         let operation = operation_text(operation);
         if known.operation.as_ref() == Some(&operation) && known.phase == Some(phase) {
             return;

@@ -3,8 +3,8 @@
 use crate::fixture::Bed;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use kube::Api;
 use kube::api::{DeleteParams, PostParams};
+use kube::{Api, Client};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tread_enforce::drain::{Asked, Evicted, Refusal};
@@ -272,6 +272,58 @@ async fn after_its_timeout_a_drain_deletes_pods_only_where_the_rollout_says_so()
     drop((agents, replica));
     assert!(!runs.has("web").await, "whatever its budget says");
     bed.judge.holds().await;
+}
+
+#[tokio::test]
+async fn a_drain_that_may_delete_no_pod_goes_on_evicting_and_says_so() {
+    let mut bed = Bed::with(1, 1).await;
+    bed.drain = asked(json!({"timeout": "1s", "afterTimeout": "Delete"}));
+    bed.settings.client = who_may_delete_no_pod(&bed).await;
+    let bed = Arc::new(bed);
+    let node = bed.nodes[0].clone();
+    let runs = Runs::on(&bed);
+    let web = json!({"app": "web"});
+    runs.pod("web", &node, &web, json!({})).await;
+    runs.budget("web", &web, 1, 1).await;
+    eventually("it is said that tread may not delete it", async || {
+        let ended = bed.step(&node, Disrupts::Reboot).await;
+        let Ok(Ended::Drains(blocked, ..)) = ended else { return None };
+        let why = blocked.first()?.by.to_string();
+        (why.contains("--delete-pods") && why.contains("PodDisruptionBudget web")).then_some(())
+    })
+    .await;
+    assert!(runs.has("web").await);
+    // It goes on asking for its eviction.
+    runs.unbudget("web").await;
+    let replica = bed.replica(0, Disrupts::Reboot, 1);
+    let agents = bed.agents(Disrupts::Reboot);
+    bed.all_are_done().await;
+    drop((agents, replica));
+    bed.judge.holds().await;
+}
+
+/// A client with all rights that a drain needs, but not the one to delete pods.
+async fn who_may_delete_no_pod(bed: &Bed) -> Client {
+    let user = format!("tread:{}", bed.settings.namespace);
+    let all = json!({"apiGroups": ["*"], "resources": ["*"],
+        "verbs": ["get", "list", "watch", "create", "update", "patch"]});
+    let leases =
+        json!({"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["delete"]});
+    let of = "rbac.authorization.k8s.io";
+    let objects = [
+        json!({"apiVersion": format!("{of}/v1"), "kind": "ClusterRole",
+            "metadata": {"name": user}, "rules": [all, leases]}),
+        json!({"apiVersion": format!("{of}/v1"), "kind": "ClusterRoleBinding",
+            "metadata": {"name": user},
+            "roleRef": {"apiGroup": of, "kind": "ClusterRole", "name": user},
+            "subjects": [{"apiGroup": of, "kind": "User", "name": user}]}),
+    ];
+    for object in objects {
+        bed.plane.apply(&object.to_string()).unwrap();
+    }
+    let mut config = bed.plane.admin().client_config().await.unwrap();
+    config.auth_info.impersonate = Some(user);
+    tread_kube::client::client(config).unwrap()
 }
 
 #[tokio::test]

@@ -26,7 +26,7 @@ pub(crate) const NEW: Digest = Digest([2; 32]);
 pub(crate) const POOL: &str = "worker";
 
 /// Times that are as those of an installation, but for what a test waits for.
-fn terms() -> Terms {
+pub(crate) fn terms() -> Terms {
     let seconds = Duration::from_secs;
     Terms {
         lease: seconds(120),
@@ -35,6 +35,21 @@ fn terms() -> Terms {
         step: seconds(10),
         boot: seconds(20),
         pass: seconds(15),
+    }
+}
+
+/// How nodes are acted on from this namespace.
+pub(crate) async fn settings(plane: &ControlPlane, namespace: &str) -> Settings {
+    let config = plane.admin().client_config().await.unwrap();
+    Settings {
+        client: tread_kube::client::client(config).unwrap(),
+        metrics: Metrics::new(),
+        namespace: namespace.to_owned(),
+        leases: namespace.to_owned(),
+        holder: format!("tread/{namespace}"),
+        terms: terms(),
+        at_slots: Turn::default(),
+        ready_for: Duration::from_secs(1),
     }
 }
 
@@ -57,17 +72,7 @@ impl Bed {
         define(&client).await;
         let namespace = plane.namespace("enforce").unwrap();
         let nodes = plane.create_nodes(&unique("node"), nodes).await.unwrap();
-        let settings = Settings {
-            client: tread_kube::client::client(plane.admin().client_config().await.unwrap())
-                .unwrap(),
-            metrics: Metrics::new(),
-            namespace: namespace.clone(),
-            leases: namespace.clone(),
-            holder: format!("tread/{namespace}"),
-            terms: terms(),
-            at_slots: Turn::default(),
-            ready_for: Duration::from_secs(1),
-        };
+        let settings = settings(plane, &namespace).await;
         let judge = Judge::begin(&client, &settings, &nodes, down).await;
         let drain = Arc::default();
         let bed = Bed { plane, client, settings, nodes, judge, drain };

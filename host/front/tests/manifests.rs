@@ -12,7 +12,9 @@
 
 use serde_json::{Value, json};
 use std::path::PathBuf;
+use std::time::Duration;
 use tread_front::manifests::{Ignition, Mode, OfHost, Options, all};
+use tread_kube::node_lease;
 use tread_node::agent::confinement;
 use tread_test_bed::{ControlPlane, golden};
 
@@ -25,8 +27,12 @@ pub fn options() -> Options {
         without_definitions: false,
         with_monitoring: false,
         block_upgrades: false,
+        delete_pods: false,
         outside: None,
         ignition: None,
+        leases: node_lease::NAMESPACE.to_owned(),
+        ready_for: None,
+        boot_for: None,
         host: OfHost::default(),
     }
 }
@@ -41,12 +47,22 @@ pub fn enforcing() -> Options {
     Options { mode: Mode::Enforce, host, ..options() }
 }
 
-fn variants() -> [(&'static str, Options); 6] {
+fn variants() -> [(&'static str, Options); 7] {
     [
         ("advise", options()),
         ("enforce", enforcing()),
         ("monitored", Options { with_monitoring: true, with_inputs: true, ..options() }),
         ("ignition", Options { ignition: Ignition::read("192.0.2.1:30623"), ..enforcing() }),
+        (
+            "other",
+            Options {
+                leases: "node-leases".to_owned(),
+                ready_for: Some(Duration::from_secs(90)),
+                boot_for: Some(Duration::from_secs(7200)),
+                delete_pods: true,
+                ..enforcing()
+            },
+        ),
         ("blocking", Options { block_upgrades: true, ..options() }),
         ("outside", Options { outside: Some("https://192.0.2.1:8443".to_owned()), ..options() }),
     ]

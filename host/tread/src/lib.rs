@@ -1,6 +1,7 @@
 //! The tread binary as a library: wiring only. What it wires is in the other crates
 //! of the host.
 
+pub mod acting;
 pub mod agent;
 pub mod cli;
 pub mod cluster;

@@ -1,5 +1,6 @@
 //! `tread manifests`: everything to install, made of the code.
 
+use crate::acting::ActingArgs;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use serde_json::json;
@@ -7,6 +8,7 @@ use std::io::Write;
 use tread_console::exit::{Exit, UsageError};
 use tread_console::print::warn;
 use tread_front::manifests::{self, Ignition, OfHost, Options, agents_namespace};
+use tread_kube::node_lease::NAMESPACE;
 use tread_node::agent::confinement;
 
 const EXAMPLES: &str = "\
@@ -23,6 +25,8 @@ Examples:
       With an agent on each node: nodes get the configs of their pools.
   tread manifests --mode enforce --ignition-address ignition.example.com:22623 --image IMAGE
       New machines boot with the config of their pool, and are its nodes at once.
+  tread manifests --mode enforce --boot-for 2h --ready-for 2m --image IMAGE
+      Machines that take long to boot; a node is done once it was Ready for two minutes.
   tread manifests --image IMAGE | kubectl diff -f -
       What would an upgrade change?
   tread manifests --image IMAGE | kubectl delete --ignore-not-found -f -
@@ -88,6 +92,10 @@ pub struct ManifestsArgs {
     /// OpenShift, by ClusterOperator tread
     #[arg(long)]
     pub block_upgrades: bool,
+    /// In the mode enforce, let a drain delete pods whatever their budgets say, where it
+    /// takes too long and a Rollout asks for it: spec.drain.afterTimeout
+    #[arg(long)]
+    pub delete_pods: bool,
     /// tread serve runs outside of the cluster, where the API server reaches it at
     /// this address: only definitions, rights and the webhook are installed; in the
     /// mode advise alone
@@ -98,6 +106,9 @@ pub struct ManifestsArgs {
     /// of a load balancer
     #[arg(long, value_name = "HOST:PORT", value_parser = ignition)]
     pub ignition_address: Option<Ignition>,
+    /// How nodes are acted on.
+    #[command(flatten)]
+    pub acting: ActingArgs,
     /// How to print it
     #[arg(short, long, value_enum, default_value_t = ManifestsOutput::Yaml)]
     pub output: ManifestsOutput,
@@ -120,8 +131,12 @@ pub fn run(args: &ManifestsArgs, out: &mut impl Write) -> Result<Exit> {
         without_definitions: args.without_definitions,
         with_monitoring: args.with_monitoring,
         block_upgrades: args.block_upgrades,
+        delete_pods: args.delete_pods,
         outside: args.outside.clone(),
         ignition: args.ignition_address.clone(),
+        leases: args.acting.lease_namespace.clone().unwrap_or_else(|| NAMESPACE.to_owned()),
+        ready_for: args.acting.ready_for,
+        boot_for: args.acting.boot_for,
         host: of_host(),
     };
     let objects = manifests::all(&options)?;
@@ -150,7 +165,10 @@ fn can_have_agents(args: &ManifestsArgs) -> Result<(), UsageError> {
                  machines too"
                     .to_owned(),
             )),
-            None => Ok(()),
+            None if args.delete_pods => {
+                Err(UsageError("--delete-pods is for --mode enforce: nothing is drained in advise".to_owned()))
+            }
+            None => args.acting.fit_advise(),
         };
     }
     if args.outside.is_some() {

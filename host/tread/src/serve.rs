@@ -6,6 +6,7 @@ mod enforcing;
 mod listed;
 mod machines;
 
+use crate::acting::ActingArgs;
 use crate::manifests::Mode;
 use crate::shipped::shipped;
 use anyhow::{Context as _, Result, anyhow, bail};
@@ -102,6 +103,9 @@ pub struct ServeArgs {
     /// In the mode enforce, serve machines that boot, which reach it at this address
     #[arg(long, value_name = "HOST:PORT", value_parser = crate::manifests::ignition)]
     pub ignition_address: Option<Ignition>,
+    /// How nodes are acted on.
+    #[command(flatten)]
+    pub acting: ActingArgs,
     /// A name or address by which others than the Service reach it, for its
     /// certificate (may be repeated)
     #[arg(long, value_name = "NAME")]
@@ -139,6 +143,9 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
         (false, Some(_)) => bail!("--ignition-address is for --mode enforce"),
         (_, None) => None,
     };
+    if !by_tread {
+        args.acting.fit_advise()?;
+    }
     // Its text tells of both ways that were tried; its causes would tell it again.
     let config = tread_kube::client::config().await.map_err(|error| {
         anyhow!(
@@ -155,7 +162,7 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
     let replica = replica();
     let metrics = Metrics::new();
     let acts = match by_tread {
-        true => Some(enforcing::begin(&client, &namespace, &metrics).await?),
+        true => Some(enforcing::begin(&client, &namespace, &args.acting, &metrics).await?),
         false => None,
     };
 

@@ -30,6 +30,8 @@ pub enum Evicted {
     Refused(Refusal),
     /// It is waited for until it ends by itself.
     WaitedFor,
+    /// It was to be deleted, which tread may not do here, and is not evicted for this reason.
+    NotDeleted(Box<Evicted>),
     /// It did not work, in words; it may later.
     Failed(String),
 }
@@ -45,6 +47,7 @@ impl Evicted {
         match self {
             Evicted::Blocked(budgets) | Evicted::Never(budgets) => budgets,
             Evicted::Full { budget, .. } => std::slice::from_ref(budget),
+            Evicted::NotDeleted(evicted) => evicted.budgets(),
             Evicted::Refused(_) | Evicted::WaitedFor | Evicted::Failed(_) => &[],
         }
     }
@@ -69,6 +72,11 @@ impl fmt::Display for Evicted {
             ),
             Evicted::Refused(why) => why.fmt(f),
             Evicted::WaitedFor => f.write_str("it is waited for until it ends (drain.waitFor)"),
+            Evicted::NotDeleted(evicted) => write!(
+                f,
+                "{evicted}; drain.afterTimeout says to delete it, and tread may not: install it with \
+                 tread manifests --delete-pods"
+            ),
             Evicted::Failed(why) => f.write_str(why),
         }
     }

@@ -10,7 +10,7 @@ use futures::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 use tokio::time::Instant;
-use tread_kube::asking::{Failed, PATIENCE};
+use tread_kube::asking::{CallOutcome, Failed, PATIENCE};
 
 /// So many evictions are on their way at a time.
 const AT_ONCE: usize = 5;
@@ -40,10 +40,23 @@ pub(crate) async fn pass(
     is_late: bool,
     until: Instant,
 ) -> Vec<Blocked> {
-    let how = if is_late && asked.deletes { How::Delete } else { How::Evict };
-    let next = left.next(how == How::Delete);
-    let mut blocked = refused(settings, next, how, asked, until).await;
-    let deletes = how == How::Delete;
+    let mut deletes = is_late && asked.deletes;
+    let mut blocked = Vec::new();
+    if deletes {
+        match deleted(settings, left, asked, until).await {
+            Some(refused) => blocked = refused,
+            None => deletes = false,
+        }
+    }
+    if !deletes {
+        let next = left.next(false);
+        blocked = refused(settings, next, How::Evict, asked, until).await;
+        if is_late && asked.deletes {
+            for one in &mut blocked {
+                one.by = Evicted::NotDeleted(Box::new(one.by.clone()));
+            }
+        }
+    }
     blocked.extend(left.pods.iter().filter_map(|(pod, fate)| match fate {
         Fate::Refused(refusal) => Some(Blocked::of(pod, Evicted::Refused(*refusal))),
         Fate::WaitedFor if !deletes => Some(Blocked::of(pod, Evicted::WaitedFor)),
@@ -83,6 +96,25 @@ pub(crate) async fn blocked_for_good(
     }
     blocked.sort_by(|a, b| a.pod.cmp(&b.pod));
     blocked
+}
+
+/// Deletes the pods that were left; those that were not accepted. Nothing where tread may delete
+/// none.
+async fn deleted(
+    settings: &Settings,
+    left: &Left,
+    asked: &Asked,
+    until: Instant,
+) -> Option<Vec<Blocked>> {
+    let mut next = left.next(true);
+    if let Some(first) = next.first().copied() {
+        match ask_for(settings, first, How::Delete, asked, until).await {
+            Some((_, failed)) if failed.outcome == CallOutcome::Forbidden => return None,
+            Some(_) => {}
+            None => drop(next.remove(0)),
+        }
+    }
+    Some(refused(settings, next, How::Delete, asked, until).await)
 }
 
 /// Asks for these pods to go; those whose eviction was not accepted.

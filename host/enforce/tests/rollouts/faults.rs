@@ -66,32 +66,28 @@ async fn all_got_there(cluster: &Cluster, agents: &[Agent]) {
 
 #[tokio::test]
 async fn replicas_and_agents_are_replaced_after_each_thing_that_is_done() {
-    let (cluster, door, mut replica, mut agents) = under_way(2).await;
+    let (cluster, door, replica, mut agents) = under_way(2).await;
+    let mut replica = Some(replica);
     let done = tokio::select! {
         () = cluster.all_have("/etc/hard", "2") => true,
         () = async {
             let mut seen = cluster.judge.changes();
-            let mut rounds = (0..4).cycle();
-            loop {
+            let orders = [(true, true), (false, true), (true, false), (false, false)];
+            for (agents_first, overlaps) in orders.into_iter().cycle() {
                 seen = eventually("something is done", async || {
                     Some(cluster.judge.changes()).filter(|now| *now > seen)
                 })
                 .await;
-                // An agent before or after the replica; the next replica before the last one has
-                // ended, or after it.
-                let round = rounds.next();
-                if matches!(round, Some(0 | 2)) {
+                if agents_first {
                     agents.iter_mut().for_each(Agent::restart);
                 }
-                if matches!(round, Some(0 | 1)) {
-                    replica = cluster.replica();
-                    door.send_replace(replica.agents.clone());
-                } else {
-                    let next = cluster.replica();
-                    door.send_replace(next.agents.clone());
-                    drop(std::mem::replace(&mut replica, next));
-                }
-                if matches!(round, Some(1 | 3)) {
+                // The next replica begins while the last one still acts, or after it has ended.
+                let last = replica.take().filter(|_| overlaps);
+                let next = cluster.replica();
+                door.send_replace(next.agents.clone());
+                replica = Some(next);
+                drop(last);
+                if !agents_first {
                     agents.iter_mut().for_each(Agent::restart);
                 }
             }

@@ -2,6 +2,7 @@
 
 use super::agent::{Agent, Does, Door};
 use super::clocks::is_off;
+use crate::fixture::settings;
 use crate::judge::Judge;
 use futures::FutureExt as _;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
@@ -29,7 +30,6 @@ use tread_kube::events::Events;
 use tread_kube::leadership::Leading;
 use tread_kube::metrics::Metrics;
 use tread_kube::watching::Watches;
-use tread_model::protocol::Terms;
 use tread_model::read::Input;
 use tread_model::verdict::Layer;
 use tread_test_bed::{ControlPlane, eventually};
@@ -76,17 +76,7 @@ impl Cluster {
             plane.kubectl(&wait).unwrap().success().unwrap();
         }
         let namespace = plane.namespace("tread").unwrap();
-        let acts = Acts {
-            client: tread_kube::client::client(plane.admin().client_config().await.unwrap())
-                .unwrap(),
-            metrics: Metrics::new(),
-            namespace: namespace.clone(),
-            leases: namespace.clone(),
-            holder: format!("tread/{namespace}"),
-            terms: terms(),
-            at_slots: Turn::default(),
-            ready_for: Duration::from_secs(1),
-        };
+        let acts = settings(&plane, &namespace).await;
         let nodes = plane.create_nodes("node", nodes).await.unwrap();
         is_off(&Api::all(client.clone()).get(&nodes[0]).await.unwrap());
         let judge = Judge::begin(&client, &acts, &nodes, down).await;
@@ -306,18 +296,6 @@ pub(super) struct Replica {
 impl Drop for Replica {
     fn drop(&mut self) {
         self.task.abort();
-    }
-}
-
-fn terms() -> Terms {
-    let seconds = Duration::from_secs;
-    Terms {
-        lease: seconds(120),
-        skew: seconds(5),
-        drift: seconds(2),
-        step: seconds(10),
-        boot: seconds(20),
-        pass: seconds(15),
     }
 }
 

@@ -3,7 +3,7 @@
 
 mod enforcing;
 
-pub use enforcing::{enforcing, enforcing_table};
+pub use enforcing::{deleting, enforcing, enforcing_table};
 
 use crate::names::{NAME, SECRET};
 use tread_kube::api::words::{
@@ -354,7 +354,7 @@ mod tests {
     #[test]
     fn nothing_is_granted_by_a_wildcard_or_without_a_reason_or_twice() {
         let mut seen = Vec::new();
-        for grant in [rules(), enforcing()].concat() {
+        for grant in [rules(), enforcing(), deleting()].concat() {
             assert!(!grant.why.is_empty() && !grant.verbs.is_empty(), "{grant:?}");
             let words = [grant.verbs, grant.names, &[grant.group, grant.resource]].concat();
             assert!(!words.iter().any(|word| word.contains('*')), "{grant:?}");

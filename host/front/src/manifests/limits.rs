@@ -5,7 +5,6 @@ use super::options::Options;
 use super::words::named;
 use crate::names::{AGENT, NAME, agents_namespace, of_installation};
 use serde_json::{Value, json};
-use tread_kube::node_lease::NAMESPACE as LEASES;
 use tread_model::joining::TAINT;
 
 /// The node that a token is bound to: the API server says so from Kubernetes 1.32 on.
@@ -54,7 +53,7 @@ pub(super) fn agents(options: &Options) -> [Value; 2] {
 
 /// What the service writes besides its own objects.
 pub(super) fn service(options: &Options) -> [Value; 2] {
-    let namespace = options.namespace.as_str();
+    let (namespace, leases) = (options.namespace.as_str(), options.leases.as_str());
     let pools = "machineconfiguration.openshift.io";
     let rules = json!([
         rule("coordination.k8s.io", &["leases"], &["CREATE", "UPDATE", "DELETE"]),
@@ -87,13 +86,13 @@ pub(super) fn service(options: &Options) -> [Value; 2] {
     let validations = json!([
         {
             "expression":
-                format!("variables.of != 'leases' || request.namespace in ['{namespace}', '{LEASES}']"),
-            "message": format!("tread writes Leases in {namespace} and {LEASES} alone"),
+                format!("variables.of != 'leases' || request.namespace in ['{namespace}', '{leases}']"),
+            "message": format!("tread writes Leases in {namespace} and {leases} alone"),
         },
         {
             "expression":
-                format!("variables.of != 'namespaces' || object.metadata.name == '{LEASES}'"),
-            "message": format!("tread makes the namespace {LEASES} alone"),
+                format!("variables.of != 'namespaces' || object.metadata.name == '{leases}'"),
+            "message": format!("tread makes the namespace {leases} alone"),
         },
         {
             "expression": "variables.of != 'machineconfigs' || request.name.startsWith('rendered-')",
@@ -182,7 +181,7 @@ pub(super) fn flow(options: &Options) -> Value {
             "rules": [{
                 "resourceRules": [{
                     "apiGroups": ["coordination.k8s.io"],
-                    "namespaces": [namespace, LEASES],
+                    "namespaces": [namespace, options.leases],
                     "resources": ["leases"],
                     "verbs": ["*"],
                 }],

@@ -1,5 +1,7 @@
 //! What is to be installed.
 
+use std::time::Duration;
+
 /// What tread does in a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
@@ -39,12 +41,22 @@ pub struct Options {
     pub with_monitoring: bool,
     /// With the right to hold back updates of OpenShift for boot images.
     pub block_upgrades: bool,
+    /// In the mode enforce: with the right to delete pods whatever their budgets say, where a
+    /// Rollout asks for it.
+    pub delete_pods: bool,
     /// Where it runs outside of the cluster, as `https://HOST:PORT`: then only
     /// definitions, rights and the webhook are installed.
     pub outside: Option<String>,
     /// In the mode enforce: where machines that boot ask, as they reach it from outside of the
     /// cluster.
     pub ignition: Option<Ignition>,
+    /// The namespace of the nodes' Leases.
+    pub leases: String,
+    /// In the mode enforce: for how long a node has to be Ready before it is done, unless that is
+    /// as always.
+    pub ready_for: Option<Duration>,
+    /// In the mode enforce: how long a boot and what follows it may take, unless that is as always.
+    pub boot_for: Option<Duration>,
     /// What agents get of their hosts.
     pub host: OfHost,
 }

@@ -1,6 +1,6 @@
 //! The roles, made of what is granted.
 
-use super::grants::{Grant, NAMESPACE, READ, Scope, blocking, enforcing, rules};
+use super::grants::{Grant, NAMESPACE, READ, Scope, blocking, deleting, enforcing, rules};
 use super::options::{Mode, Options};
 use super::words::named;
 use crate::names::{NAME, agents_namespace, of_installation, view_name};
@@ -46,8 +46,10 @@ fn service_account(namespace: &str) -> Vec<Subject> {
 /// All that is granted.
 fn granted(options: &Options) -> Vec<Grant> {
     let blocking = if options.block_upgrades { blocking() } else { Vec::new() };
-    let enforcing = if options.mode == Mode::Enforce { enforcing() } else { Vec::new() };
-    [rules(), blocking, enforcing].concat()
+    let enforces = options.mode == Mode::Enforce;
+    let enforcing = if enforces { enforcing() } else { Vec::new() };
+    let deleting = if enforces && options.delete_pods { deleting() } else { Vec::new() };
+    [rules(), blocking, enforcing, deleting].concat()
 }
 
 pub(super) fn cluster_role(options: &Options) -> ClusterRole {

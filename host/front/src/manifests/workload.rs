@@ -23,6 +23,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use std::collections::BTreeMap;
+use tread_kube::node_lease;
 
 /// The plain port.
 pub const HTTP: u16 = 8080;
@@ -302,5 +303,12 @@ fn args(options: &Options) -> Vec<String> {
     let all = ["serve", "--mode", options.mode.name()].into_iter().chain(block);
     let ignition =
         options.ignition.iter().flat_map(|at| ["--ignition-address".to_owned(), at.to_string()]);
-    all.map(str::to_owned).chain(ignition).collect()
+    let leases = (options.leases != node_lease::NAMESPACE)
+        .then(|| ["--lease-namespace".to_owned(), options.leases.clone()]);
+    let times = [("--ready-for", options.ready_for), ("--boot-for", options.boot_for)];
+    let times = times.into_iter().filter_map(|(name, time)| {
+        time.map(|time| [name.to_owned(), format!("{}s", time.as_secs())])
+    });
+    let named = leases.into_iter().chain(times).flatten();
+    all.map(str::to_owned).chain(ignition).chain(named).collect()
 }

@@ -82,8 +82,14 @@ fn bed() -> Bed {
     let bed = Bed::new();
     bed.file("/etc/changed.conf", "old");
     bed.file("/etc/removed.conf", "away with it");
-    bed.file("/etc/same.conf", "same");
     bed.file("/etc/systemd/system/masked.service", "[Service]");
+    put_the_rest(&bed);
+    bed
+}
+
+/// What stands there whatever is mounted.
+fn put_the_rest(bed: &Bed) {
+    bed.file("/etc/same.conf", "same");
     bed.link("/etc/systemd/system/b.service", "/dev/null");
     bed.link("/etc/was-a-link", "/etc/changed.conf");
     bed.file(shadow::FILE, SHADOW);
@@ -92,7 +98,6 @@ fn bed() -> Bed {
     bed.folder("/usr");
     bed.link("/usr/local", "../var/usrlocal");
     bed.folder(STATE);
-    bed
 }
 
 /// The label of a policy that knows kinds only.

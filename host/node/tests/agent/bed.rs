@@ -13,7 +13,7 @@ use tread_node::orders::{Does, Given};
 use tread_node::progress::{Phase, Progress};
 use tread_node::terms::Terms;
 use tread_node::tree::Tree;
-use tread_test_machine::{Builder, Machine};
+use tread_test_machine::{Builder, End, Machine};
 
 /// How long a machine lives whose test takes as long as it may, however busy this one is.
 const LIFETIME: Duration = Duration::from_secs(3600);
@@ -179,6 +179,19 @@ impl Bed {
 
     pub(crate) fn agent(&self) -> Agent<'_> {
         self.agent_with(PROGRAM)
+    }
+
+    /// Lets an operation reboot the machine, and attends it again after that.
+    pub(crate) fn reboots(&self, id: &str, agent: Agent<'_>) -> Agent<'_> {
+        self.reaches(id, Phase::Booting);
+        // The machine cannot end before what was brought into it from outside.
+        agent.kill();
+        assert_eq!(self.machine.wait_for_end().unwrap(), End::Reboot);
+        self.machine.start().unwrap();
+        self.machine.wait_until_booted().unwrap();
+        let agent = self.agent();
+        self.ends(id, Phase::Done);
+        agent
     }
 
     /// An agent of another build.

@@ -22,7 +22,6 @@ use tread_node::operation_unit::UNIT;
 use tread_node::orders::Does;
 use tread_node::progress::{Phase, StepState};
 use tread_node::terms::{Asked, Terms};
-use tread_test_machine::End;
 
 #[test]
 fn an_order_is_carried_out_on_the_host_by_an_agent_that_sees_nothing_of_it() {
@@ -146,14 +145,7 @@ fn a_planned_boot_is_taken_through_and_the_agent_after_it_takes_the_order_away()
     bed.adopt("one");
     let steps = [Step::Drain, Step::Write, Step::Reboot, Step::Uncordon];
     let id = bed.apply("one", "two", &steps, Terms::default());
-    bed.reaches(&id, Phase::Booting);
-    // The machine cannot end before what was brought into it from outside.
-    agent.kill();
-    assert_eq!(bed.machine.wait_for_end().unwrap(), End::Reboot);
-    bed.machine.start().unwrap();
-    bed.machine.wait_until_booted().unwrap();
-    let _agent = bed.agent();
-    bed.ends(&id, Phase::Done);
+    let _agent = bed.reboots(&id, agent);
     assert_eq!(bed.log(), ["start one", "start two"]);
     assert_eq!(bed.machine.boots().len(), 2);
 }

@@ -6,7 +6,6 @@ use tread_node::operation_unit::UNIT;
 use tread_node::orders::Does;
 use tread_node::progress::{Phase, Progress};
 use tread_node::terms::Terms;
-use tread_test_machine::End;
 
 /// A node on which an operation is degraded: its file was changed in the middle of it. Whoever
 /// attends it, and what it is called.
@@ -62,13 +61,7 @@ fn an_operation_that_is_degraded_is_given_up_only_for_an_order_that_names_it() {
 
     put(&bed, "two");
     let id = again(&bed, &id, "three");
-    bed.reaches(&id, Phase::Booting);
-    agent.kill();
-    assert_eq!(bed.machine.wait_for_end().unwrap(), End::Reboot);
-    bed.machine.start().unwrap();
-    bed.machine.wait_until_booted().unwrap();
-    let _agent = bed.agent();
-    bed.ends(&id, Phase::Done);
+    let _agent = bed.reboots(&id, agent);
     assert_eq!(bed.text("/etc/a.conf").as_deref(), Some("three"));
     assert_eq!(bed.log().last().map(String::as_str), Some("start three"));
     assert_eq!(bed.machine.boots().len(), 2);
@@ -86,23 +79,11 @@ fn a_node_that_has_the_config_boots_all_the_same_where_an_operation_is_given_up_
         give_up: false,
     };
     let id = bed.order_that_gives_up(Some(&failed), order, Terms::default());
-    bed.reaches(&id, Phase::Booting);
-    agent.kill();
-    assert_eq!(bed.machine.wait_for_end().unwrap(), End::Reboot);
-    bed.machine.start().unwrap();
-    bed.machine.wait_until_booted().unwrap();
-    let agent = bed.agent();
-    bed.ends(&id, Phase::Done);
+    let agent = bed.reboots(&id, agent);
 
     // By the plan that is always allowed too.
     let id = again(&bed, &failed, "two");
-    bed.reaches(&id, Phase::Booting);
-    agent.kill();
-    assert_eq!(bed.machine.wait_for_end().unwrap(), End::Reboot);
-    bed.machine.start().unwrap();
-    bed.machine.wait_until_booted().unwrap();
-    let _agent = bed.agent();
-    bed.ends(&id, Phase::Done);
+    let _agent = bed.reboots(&id, agent);
     assert_eq!(bed.machine.boots().len(), 3);
 }
 

@@ -45,6 +45,22 @@ fn config_of(files: &[String]) -> Documents {
 struct Bed(Machine);
 
 impl Bed {
+    /// A machine that notes at each boot what the files say, and goes on with what was cut short.
+    fn that_is_read_at_boot() -> Bed {
+        let machine = Machine::build()
+            .unit_at_boot("reader.service", READER)
+            .link(
+                "/etc/systemd/system/tread-machine.target.wants/tread-resume.service",
+                "/etc/systemd/system/tread-resume.service",
+            )
+            .lifetime(LIFETIME)
+            .make()
+            .unwrap();
+        machine.start().unwrap();
+        machine.wait_until_booted().unwrap();
+        Bed(machine)
+    }
+
     fn put(&self, path: &str, text: &str) {
         std::fs::write(self.0.root().unwrap().join(path), text).unwrap();
     }
@@ -92,18 +108,7 @@ impl Bed {
 
 #[test]
 fn when_the_power_is_cut_at_any_moment_no_boot_reads_half_a_config() {
-    let machine = Machine::build()
-        .unit_at_boot("reader.service", READER)
-        .link(
-            "/etc/systemd/system/tread-machine.target.wants/tread-resume.service",
-            "/etc/systemd/system/tread-resume.service",
-        )
-        .lifetime(LIFETIME)
-        .make()
-        .unwrap();
-    machine.start().unwrap();
-    machine.wait_until_booted().unwrap();
-    let bed = Bed(machine);
+    let bed = Bed::that_is_read_at_boot();
     let empty = config_of(&[]);
     bed.put("var/empty.json", &empty.0[0].text);
     bed.tread(&["adopt", "--config", "/var/empty.json"]);
@@ -150,18 +155,7 @@ fn when_the_power_is_cut_at_any_moment_no_boot_reads_half_a_config() {
 
 #[test]
 fn when_the_power_is_cut_in_the_first_adoption_no_boot_reads_half_a_config() {
-    let machine = Machine::build()
-        .unit_at_boot("reader.service", READER)
-        .link(
-            "/etc/systemd/system/tread-machine.target.wants/tread-resume.service",
-            "/etc/systemd/system/tread-resume.service",
-        )
-        .lifetime(LIFETIME)
-        .make()
-        .unwrap();
-    machine.start().unwrap();
-    machine.wait_until_booted().unwrap();
-    let bed = Bed(machine);
+    let bed = Bed::that_is_read_at_boot();
     bed.put("var/two.json", &config("two").0[0].text);
     let sh = |text: &str| drop(bed.0.run_well(["sh", "-ec", text]).unwrap());
     // A node that tread never managed, and on which nothing of tread's runs any more.

@@ -1,5 +1,6 @@
 //! What the mode enforce needs besides.
 
+use crate::acting::ActingArgs;
 use anyhow::{Context as _, Result, bail};
 use axum::http::StatusCode;
 use futures::FutureExt as _;
@@ -20,11 +21,16 @@ use tread_model::protocol::Terms;
 
 /// The first Kubernetes 1.x whose tokens say which node they are bound to.
 const MINOR: u32 = 32;
-/// For how long a node has to be Ready before it is proved.
+/// For how long a node has to be Ready before it is proved, unless set otherwise.
 const READY_FOR: Duration = Duration::from_secs(30);
 
 /// What nodes are acted upon with, where that may be done here.
-pub(super) async fn begin(client: &Client, namespace: &str, metrics: &Metrics) -> Result<Settings> {
+pub(super) async fn begin(
+    client: &Client,
+    namespace: &str,
+    args: &ActingArgs,
+    metrics: &Metrics,
+) -> Result<Settings> {
     let call = Call::new("get", "version");
     let version = ask(metrics, call, client.apiserver_version()).await;
     let version = version.context("the API server does not say which version it is")?;
@@ -48,15 +54,16 @@ pub(super) async fn begin(client: &Client, namespace: &str, metrics: &Metrics) -
         }
     }
     let uid = uid(client, namespace, metrics).await?;
+    let terms = Terms::default();
     Ok(Settings {
         client: client.clone(),
         metrics: metrics.clone(),
         namespace: namespace.to_owned(),
-        leases: node_lease::NAMESPACE.to_owned(),
+        leases: args.lease_namespace.clone().unwrap_or_else(|| node_lease::NAMESPACE.to_owned()),
         holder: node_lease::holder(&uid),
-        terms: Terms::default(),
+        terms: Terms { boot: args.boot_for.unwrap_or(terms.boot), ..terms },
         at_slots: Turn::default(),
-        ready_for: READY_FOR,
+        ready_for: args.ready_for.unwrap_or(READY_FOR),
     })
 }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tread_enforce::drain::Asked;
 use tread_enforce::{Aim, Ended, Machine, Maintained, Room, Settings, Target, Turn, forget, step};
-use tread_front::manifests::grants::{Scope, enforcing};
+use tread_front::manifests::grants::{Scope, deleting, enforcing};
 use tread_front::manifests::{Mode, OfHost, Options, all};
 use tread_kube::api::NodeUpdate;
 use tread_kube::api::machines;
@@ -32,8 +32,12 @@ fn grant(plane: &ControlPlane) {
         without_definitions: false,
         with_monitoring: false,
         block_upgrades: false,
+        delete_pods: true,
         outside: None,
         ignition: None,
+        leases: node_lease::NAMESPACE.to_owned(),
+        ready_for: None,
+        boot_for: None,
         host: OfHost::default(),
     };
     let runs = ["Deployment", "DaemonSet", "ValidatingWebhookConfiguration"];
@@ -221,7 +225,7 @@ async fn the_rights_of_the_mode_enforce_are_enough_for_a_node_and_each_is_for_so
     assert!(refused.is_empty(), "{refused:#?}");
     let used = used(&plane);
     let (mut idle, mut seen) = (BTreeSet::new(), BTreeSet::new());
-    for grant in enforcing() {
+    for grant in [enforcing(), deleting()].concat() {
         for verb in grant.verbs {
             let one = (grant.scope, grant.resource.to_owned(), (*verb).to_owned());
             let is_used = used.contains(&one);

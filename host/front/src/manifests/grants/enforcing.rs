@@ -54,13 +54,6 @@ pub fn enforcing() -> Vec<Grant> {
         ),
         cluster(
             "",
-            "pods",
-            &["delete"],
-            "a drain that takes too long deletes pods, only where a Rollout asks for it \
-             (spec.drain.afterTimeout)",
-        ),
-        cluster(
-            "",
             "pods/eviction",
             &["create"],
             "a drain asks for evictions, so that budgets hold",
@@ -174,9 +167,20 @@ pub fn enforcing() -> Vec<Grant> {
     ]
 }
 
+/// What it may do besides with `--delete-pods`.
+pub fn deleting() -> Vec<Grant> {
+    vec![cluster(
+        "",
+        "pods",
+        &["delete"],
+        "with `--delete-pods`: a drain that takes too long deletes pods where a Rollout asks for it \
+         (spec.drain.afterTimeout)",
+    )]
+}
+
 /// The list as a table, for people.
 pub fn enforcing_table() -> String {
-    as_table(enforcing())
+    as_table([enforcing(), deleting()].concat())
 }
 
 const fn agents(

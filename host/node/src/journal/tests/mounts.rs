@@ -56,15 +56,7 @@ fn bed_with_etc(kind: &str) -> (Mount, Bed, Bed) {
             mount
         }
     };
-    bed.link("/etc/systemd/system/b.service", "/dev/null");
-    bed.link("/etc/was-a-link", "/etc/changed.conf");
-    bed.file("/etc/same.conf", "same");
-    bed.file(shadow::FILE, SHADOW);
-    bed.file("/etc/.pwd.lock", "");
-    bed.folder("/var/usrlocal/bin");
-    bed.folder("/usr");
-    bed.link("/usr/local", "../var/usrlocal");
-    bed.folder(STATE);
+    put_the_rest(&bed);
     (mount, bed, parts)
 }
 
