@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # root and cache are set by tests/run
 # The control plane that end-to-end tests run against, built from source: etcd,
-# Kubernetes and kwok in one binary, see tests/bed/control-plane. That takes nine
+# Kubernetes with its kubelet, and kwok in one binary, see tests/bed/control-plane. That takes ten
 # minutes of one core; the binary is kept by the digest of what it is made of.
 
 kubernetes_version=1.36.3

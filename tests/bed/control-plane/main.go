@@ -1,5 +1,6 @@
 // One binary that is a whole control plane: etcd, the API server, the controller
-// manager, the scheduler, kubectl, and kwok, which plays nodes and kubelets.
+// manager, the scheduler, kubectl, kubemark, which is a kubelet with a container
+// runtime that runs nothing, and kwok, which plays nodes and kubelets.
 // `control-plane TOOL ARGUMENTS...` runs one of them, and so does a link to it
 // that has the tool's name. `control-plane supervise` runs them for a test.
 package main
@@ -22,6 +23,7 @@ import (
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
+	kubemark "k8s.io/kubernetes/cmd/kubemark/app"
 	kwokconfig "sigs.k8s.io/kwok/pkg/config"
 	kwokcmd "sigs.k8s.io/kwok/pkg/kwok/cmd"
 	kwoklog "sigs.k8s.io/kwok/pkg/log"
@@ -36,8 +38,10 @@ var tools = map[string]func(){
 	"kube-controller-manager": func() { os.Exit(cli.Run(controllers.NewControllerManagerCommand())) },
 	"kube-scheduler":          func() { os.Exit(cli.Run(scheduler.NewSchedulerCommand())) },
 	"kubectl":                 kubectl,
-	"kwok":                    kwok,
-	"supervise":               supervise,
+	// Kubernetes' own kubelet, with a container runtime that only says that it runs pods.
+	"kubemark":  func() { os.Exit(cli.Run(kubemark.NewHollowNodeCommand())) },
+	"kwok":      kwok,
+	"supervise": supervise,
 }
 
 func main() {

@@ -1,7 +1,7 @@
 //! A cluster of machines, and what an admin does with it.
 
-use crate::kubelet::Kubelet;
-use crate::machines::{self, FIRST};
+use crate::container::Container;
+use crate::machines::{self, FIRST, user_of};
 use crate::recorded::Recorded;
 use crate::service::Service;
 use k8s_openapi::ByteString;
@@ -25,7 +25,7 @@ const LONG: Duration = Duration::from_secs(900);
 pub struct OfNode {
     pub name: String,
     pub machine: Arc<Machine>,
-    _kubelet: Kubelet,
+    _agent: Container,
 }
 
 // What is dropped first stands first.
@@ -37,7 +37,19 @@ pub struct Cluster {
     pub plane: &'static ControlPlane,
 }
 
-static BED: Shared = Shared::new(|| ControlPlane::options().with_scheduler());
+/// As many machines as a test has at most.
+const MOST: usize = 3;
+
+static BED: Shared = Shared::new(|| {
+    let options = ControlPlane::options().with_scheduler();
+    (0..MOST)
+        .map(name_of)
+        .fold(options, |options, node| options.with_user(&user_of(&node), &["system:nodes"]))
+});
+
+fn name_of(number: usize) -> String {
+    format!("node-{number}")
+}
 
 impl Cluster {
     /// With so many nodes in the pool, all of which have said what they have.
@@ -48,7 +60,7 @@ impl Cluster {
         let recorded = Recorded::begin(&client);
         let mut cluster = Cluster { nodes: Vec::new(), recorded, client, service, plane };
         for number in 0..count {
-            cluster.joins(&format!("node-{number}"));
+            cluster.joins(&name_of(number));
         }
         cluster.apply(&mc("00-first", FIRST.0, FIRST.1));
         cluster.apply(&json!({
@@ -68,10 +80,10 @@ impl Cluster {
             "node-role.kubernetes.io/worker": ""});
         self.apply(&json!({"apiVersion": "v1", "kind": "Node",
             "metadata": {"name": name, "labels": labels}}));
-        let machine = Arc::new(machines::boot(self.plane, self.service.agents));
-        let kubelet =
-            Kubelet::start(self.plane, self.client.clone(), name.to_owned(), machine.clone());
-        self.nodes.push(OfNode { name: name.to_owned(), machine, _kubelet: kubelet });
+        let machine = Arc::new(machines::boot(self.plane, self.service.agents, name));
+        let agent =
+            Container::start(self.plane, self.client.clone(), name.to_owned(), machine.clone());
+        self.nodes.push(OfNode { name: name.to_owned(), machine, _agent: agent });
     }
 
     pub fn apply(&self, object: &Value) {

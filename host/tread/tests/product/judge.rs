@@ -41,8 +41,6 @@ impl Known {
                 return word.map(|word| (node, word));
             }
             "Node" => {
-                let boot = object["status"]["nodeInfo"]["bootID"].clone();
-                let before = self.boots.insert(name.clone(), boot.clone());
                 let is_cordoned = object["spec"]["unschedulable"] == true;
                 let words = ("cordoned", "uncordoned");
                 let word = changes(&mut self.cordoned, name, is_cordoned, words);
@@ -50,8 +48,7 @@ impl Known {
                     assert!(self.leased.contains(name), "{name} is cordoned without its Lease");
                     assert_eq!(self.cordoned.len(), 1, "one at a time: {:?}", self.cordoned);
                 }
-                let boots = before.is_some_and(|before| before != "" && before != boot);
-                word.or(boots.then_some("booted"))
+                word
             }
             "Pod" => {
                 match object["spec"]["nodeName"].as_str().filter(|_| !is_gone) {
@@ -69,7 +66,14 @@ impl Known {
                     let left = self.pods.values().filter(|node| *node == name).count();
                     assert_eq!(left, 0, "{name} has pods when its agent may begin");
                 }
-                is_given.then_some("given")
+                // As its agent says it.
+                let boot = &object["status"]["bootId"];
+                let before = match boot.is_null() {
+                    true => None,
+                    false => self.boots.insert(name.clone(), boot.clone()),
+                };
+                let boots = before.is_some_and(|before| before != *boot);
+                is_given.then_some("given").or(boots.then_some("booted"))
             }
         };
         word.map(|word| (name.clone(), word))

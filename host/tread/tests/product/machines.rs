@@ -3,8 +3,8 @@
 use crate::program::program;
 use crate::service::TREAD;
 use serde_json::{Value, json};
-use std::net::SocketAddr;
-use std::path::Path;
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tread_test_bed::ControlPlane;
 use tread_test_machine::Machine;
@@ -13,14 +13,15 @@ use tread_test_machine::Machine;
 const LIFETIME: Duration = Duration::from_secs(2700);
 /// The unit that stands for the agent's container.
 pub const AGENT: &str = "tread-agent.service";
-/// The unit that stands for the kubelet: it is up while this is.
-pub const KUBELET: &str = "kubelet.service";
+/// Kubernetes' own kubelet, with a container runtime that only says that it runs pods.
+const KUBELET: &str = "kubelet.service";
+/// How the kubelet reaches the API server, with the credentials of its node.
+const KUBELETS_KUBECONFIG: &str = "/etc/kubernetes/kubelet.kubeconfig";
 /// What the agent's container has mounted, but for what is its host's.
 pub const MOUNTED: &str = "/run/agent";
 /// The file that all machines have before tread comes.
 pub const FIRST: (&str, &str) = ("/etc/motd", "hello");
 
-const KUBELET_TEXT: &str = "[Service]\nExecStart=/bin/sleep infinity\n";
 /// It says in its log each time that it is told to read again.
 const SOFT: &str = "[Service]\n\
     Type=notify\n\
@@ -38,6 +39,18 @@ fn agent(service: SocketAddr) -> String {
          RestartSec=1\n\
          CapabilityBoundingSet=\n\
          NoNewPrivileges=yes\n"
+    )
+}
+
+/// All machines have the network of the test: each kubelet has a port of its own.
+fn kubelet(node: &str) -> String {
+    let port = TcpListener::bind(("0.0.0.0", 0)).unwrap().local_addr().unwrap().port();
+    format!(
+        "[Service]\n\
+         ExecStart=/opt/kubemark --morph=kubelet --name={node} --kubeconfig={KUBELETS_KUBECONFIG} \
+         --kubelet-port={port} --kubelet-read-only-port=0 --use-host-image-service=false\n\
+         Restart=always\n\
+         RestartSec=1\n"
     )
 }
 
@@ -59,19 +72,31 @@ pub fn agents_kubeconfig(plane: &ControlPlane) -> String {
     kubeconfig(plane, "/etc/kubernetes/ca.crt", user)
 }
 
+/// Who a node is to the API server.
+pub fn user_of(node: &str) -> String {
+    format!("system:node:{node}")
+}
+
 /// A machine after its first boot, with all that is on its disk before it joins.
-pub fn boot(plane: &ControlPlane, service: SocketAddr) -> Machine {
+pub fn boot(plane: &ControlPlane, service: SocketAddr, node: &str) -> Machine {
+    let access = plane.user(&user_of(node)).unwrap();
+    let access = std::fs::read(access.kubeconfig()).unwrap();
+    let access: Value = serde_json::from_slice(&access).unwrap();
+    let user = access["users"][0]["user"].clone();
     let authority = std::fs::read(plane.certificate_authority()).unwrap();
     let machine = Machine::build()
         .lifetime(LIFETIME)
         .unit_at_boot("soft.service", SOFT)
-        .unit_at_boot(KUBELET, KUBELET_TEXT)
+        .unit_at_boot(KUBELET, &kubelet(node))
         .unit(AGENT, &agent(service))
         .file(FIRST.0, FIRST.1)
         .file("/etc/kubernetes/ca.crt", authority)
         .file("/etc/kubernetes/kubeconfig", kubeconfig(plane, "/etc/kubernetes/ca.crt", json!({})))
+        .file(KUBELETS_KUBECONFIG, kubeconfig(plane, "/etc/kubernetes/ca.crt", user))
         .make()
         .unwrap();
+    let bed = PathBuf::from(std::env::var_os("TREAD_BED").unwrap());
+    put(&machine, &bed.join("control-plane"), "opt/kubemark");
     put(&machine, Path::new(TREAD), "opt/tread");
     put(&machine, program(), "opt/tread-node");
     machine.reboots_by_itself(true);

@@ -1,8 +1,8 @@
 //! The whole product: a control plane, `tread serve --mode enforce` with the rights of
 //! `tread manifests`, machines with a real systemd, and a `tread agent` on each.
 //!
-//! What is played: who runs containers. A machine has no kubelet of Kubernetes; `kubelet.rs`
-//! stands for it, and `tread agent` is a unit of the machine.
+//! On each machine Kubernetes' own kubelet is a unit. What is played: its container runtime, which
+//! only says that it runs pods, so that `container.rs` starts the program of an agent's pod.
 
 #![allow(unreachable_pub, reason = "modules of one test")]
 #![allow(
@@ -13,8 +13,8 @@
 )]
 
 mod cluster;
+mod container;
 mod judge;
-mod kubelet;
 mod machines;
 #[path = "../../../node/tests/support/program.rs"]
 mod program;
