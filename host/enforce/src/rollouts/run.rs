@@ -25,6 +25,9 @@ use tread_model::digest::Digest;
 const TOGETHER: Duration = Duration::from_millis(50);
 /// How often is looked whether a window has opened.
 const WINDOWS: Duration = Duration::from_secs(15);
+/// So many times as long as a look took nothing is looked at after it, and this long at most.
+const RESTS: u32 = 19;
+const LONGEST_REST: Duration = Duration::from_secs(2);
 /// How often rendered configs that nobody names are looked for.
 const TIDY: Duration = Duration::from_secs(600);
 /// So long after a plan could not be made it is tried again.
@@ -50,6 +53,8 @@ pub(super) async fn run(
         planning: JoinSet::new(),
         workers: Workers::default(),
         look_at: Some(Instant::now()),
+        rests_until: Instant::now(),
+        seen: None,
         writer: Writer::default(),
         teller,
         tidy_at: Instant::now() + TIDY,
@@ -60,7 +65,7 @@ pub(super) async fn run(
         joining,
     };
     loop {
-        let due = rolling.due();
+        let (due, works) = (rolling.due(), rolling.workers.due());
         tokio::select! {
             Some(()) = changes.next() => rolling.look_soon(TOGETHER),
             Ok(()) = pools.changed() => {
@@ -70,10 +75,14 @@ pub(super) async fn run(
             Ok(()) = policies.changed() => rolling.look_soon(TOGETHER),
             Ok(()) = leads.changed() => rolling.look_soon(TOGETHER),
             Some(planned) = rolling.planning.join_next() => rolling.planned(planned),
-            () = rolling.workers.ended() => rolling.look_soon(Duration::ZERO),
+            () = rolling.workers.ended() => {
+                rolling.work();
+                rolling.look_soon(TOGETHER);
+            }
             () = rolling.rendering.ended() => rolling.look_soon(Duration::ZERO),
             Some(again) = rolling.writer.ended() => rolling.look_at(again),
             () = maybe(due) => rolling.look(),
+            () = maybe(works) => rolling.work(),
         }
     }
 }
@@ -88,6 +97,10 @@ struct Rolling {
     workers: Workers,
     /// When all of it is looked at again.
     look_at: Option<Instant>,
+    /// Before this nothing is: the more nodes there are, the longer a look takes.
+    rests_until: Instant,
+    /// What was seen last.
+    seen: Option<(Arc<Moment>, Arc<Scene>)>,
     writer: Writer,
     teller: Teller,
     /// When what nobody names any more is looked for.
@@ -98,10 +111,8 @@ struct Rolling {
 
 impl Rolling {
     fn due(&self) -> Option<Instant> {
-        [self.look_at, self.rendering.due(), self.workers.due(), Some(self.tidy_at)]
-            .into_iter()
-            .flatten()
-            .min()
+        let due = [self.look_at, self.rendering.due(), Some(self.tidy_at)];
+        due.into_iter().flatten().min().map(|due| due.max(self.rests_until))
     }
 
     fn look_soon(&mut self, wait: Duration) {
@@ -112,7 +123,24 @@ impl Rolling {
         self.look_at = Some(self.look_at.map_or(at, |known| known.min(at)));
     }
 
+    /// Looks at all of it, and takes a part of a core for that, however many nodes there are and
+    /// however much happens.
     fn look(&mut self) {
+        let begun = Instant::now();
+        self.look_all();
+        let took = begun.elapsed();
+        self.rests_until = Instant::now() + took.saturating_mul(RESTS).min(LONGEST_REST);
+    }
+
+    /// Goes on with nodes by what was seen last: each of them is read afresh before anything is
+    /// done.
+    fn work(&mut self) {
+        if let Some((moment, scene)) = &self.seen {
+            self.workers.begin(&self.settings, moment, scene);
+        }
+    }
+
+    fn look_all(&mut self) {
         self.look_at = None;
         let cluster = self.settings.previewer.snapshot();
         self.rendering.begin_if_due(&self.settings, &cluster);
@@ -121,7 +149,7 @@ impl Rolling {
             self.tidies = true;
         }
         // What is not listed yet says when it is.
-        let Some(moment) = self.known.now() else { return };
+        let Some(moment) = self.known.now().map(Arc::new) else { return };
         let scene = Arc::new(self.scene(&cluster, &moment));
         self.publish.send_replace(Some(Arc::clone(&scene)));
         self.plan(&scene);
@@ -130,6 +158,7 @@ impl Rolling {
         }
         if !self.settings.leads.now() {
             self.teller.forget();
+            self.rest();
             return;
         }
         self.teller.tell(&self.settings, &cluster, &moment, &scene);
@@ -137,8 +166,11 @@ impl Rolling {
             self.look_soon(COUNTS);
         }
         match &scene.halted {
-            Some(_) => self.workers.halt(),
-            None => self.workers.begin(&self.settings, &moment, &scene),
+            Some(_) => self.rest(),
+            None => {
+                self.seen = Some((Arc::clone(&moment), Arc::clone(&scene)));
+                self.work();
+            }
         }
         if self.writer.is_free() {
             let tidies = if self.tidies { self.joining.served() } else { None };
@@ -153,6 +185,12 @@ impl Rolling {
             };
             self.writer.begin(&self.settings, writes);
         }
+    }
+
+    /// Begins nothing, and ends what is under way from here.
+    fn rest(&mut self) {
+        self.seen = None;
+        self.workers.halt();
     }
 
     fn scene(&self, cluster: &Cluster, moment: &Moment) -> Scene {

@@ -25,6 +25,8 @@ use tread_model::protocol::{Disrupts, Slot, Time, Waits};
 const AT_ONCE: usize = 32;
 /// How long is waited after a failure, at first and at most.
 const WAITS: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));
+/// How long others go first, who were faster again and again.
+const OTHERS_FIRST: Duration = Duration::from_millis(50);
 /// How many pods are named that do not move.
 const NAMED: usize = 10;
 
@@ -271,7 +273,7 @@ fn looked(
         // Whose turn it is is said anew: it is another one's.
         Ok(Ended::Stuck(stuck, _)) => Looked { stuck, ..Looked::at(Again::After(again)) },
         Ok(Ended::Degraded(_)) => Looked::at(Again::Never),
-        Ok(Ended::Busy) => Looked::at(Again::After(Duration::ZERO)),
+        Ok(Ended::Busy) => Looked::at(Again::After(OTHERS_FIRST)),
         Err(crate::reading::Unread::Gone) => Looked::at(Again::After(again)),
         Err(error) => {
             tracing::warn!(node, %error, "the node cannot be brought further");

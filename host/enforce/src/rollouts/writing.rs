@@ -25,7 +25,7 @@ const WAITS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs
 /// What is written.
 pub(crate) struct Writes {
     pub(crate) cluster: Cluster,
-    pub(crate) moment: Moment,
+    pub(crate) moment: Arc<Moment>,
     pub(crate) made: BTreeMap<String, Made>,
     pub(crate) scene: Arc<Scene>,
     pub(crate) draining: BTreeMap<String, Draining>,
