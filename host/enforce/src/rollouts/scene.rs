@@ -8,7 +8,6 @@ use super::plans::{FromTo, Planned};
 use super::state::{Against, Standing, standing};
 use super::stuck::By as StuckBy;
 use crate::drain::Asked;
-use crate::held::Maintained;
 use crate::order::Target;
 use crate::reading::{Aim, Room};
 use crate::remediation::Machine;
@@ -20,6 +19,7 @@ use tread_cluster::pools::{MASTER, Pool, Selects};
 use tread_kube::api::Rollout;
 use tread_kube::api::node_update::{ConfigName, UpdateStage};
 use tread_kube::api::rollout::NewNodes;
+use tread_kube::held::Maintained;
 use tread_model::digest::Digest;
 use tread_model::protocol::{Disrupts, Limits};
 use tread_model::rollout::{

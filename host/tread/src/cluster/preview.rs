@@ -240,9 +240,11 @@ async fn ask(
         }
         all.extend(of_pool(describe(&preview, Digest::of(b""), Timestamp::now()), &causes));
     }
+    let cluster = previewer.snapshot();
+    all.iter_mut().flat_map(OfPool::plans_mut).for_each(|plan| plans::tell_flagged(plan, &cluster));
     let drains = all.iter().flat_map(OfPool::plans).any(|it| it.effect >= Effect::Drain);
     if drains {
-        blocked(&mut all, &previewer.snapshot(), client).await;
+        blocked(&mut all, &cluster, client).await;
     }
     Ok(Answer { pools: all, notes })
 }
