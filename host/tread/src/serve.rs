@@ -38,6 +38,7 @@ use tread_front::manifests::workload::{AGENTS, HTTP, HTTPS, MACHINES_PORT};
 use tread_front::manifests::{self, NAME, grants::LEASE};
 use tread_front::names::{AGENT, AGENTS_SERVICE, agents_namespace};
 use tread_front::shutdown::Shutdown;
+use tread_kube::agents::FORM;
 use tread_kube::events::Events;
 use tread_kube::leadership::{Election, Timings};
 use tread_kube::metrics::Metrics;
@@ -277,6 +278,7 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
             events: Events::new(client.clone(), &replica, "Roll", &metrics),
             paces: Paces::default(),
             joining: JoiningSettings::default(),
+            form: FORM,
         });
         let authority = Authority {
             told: Told::Agents,

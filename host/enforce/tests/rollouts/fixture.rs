@@ -24,6 +24,7 @@ use tread_enforce::{Settings as Acts, Turn};
 use tread_engine::limits::Limits;
 use tread_engine::policy::{Policy, PolicySet, Wishes};
 use tread_engine::sandbox::{Options, Sandbox};
+use tread_kube::agents::FORM;
 use tread_kube::api::{MachineConfig, MachineConfigPool, NodeUpdate, Rollout, crds};
 use tread_kube::events::Events;
 use tread_kube::leadership::Leading;
@@ -179,7 +180,16 @@ impl Cluster {
         self.replica_with(Acts { client, at_slots: Turn::default(), ..self.acts.clone() }, runtime)
     }
 
+    /// One that gives orders of this form.
+    pub(super) fn replica_of_form(&self, form: u32) -> Replica {
+        self.replica_so(self.acts.clone(), form, &Handle::current())
+    }
+
     fn replica_with(&self, acts: Acts, runtime: &Handle) -> Replica {
+        self.replica_so(acts, FORM, runtime)
+    }
+
+    fn replica_so(&self, acts: Acts, form: u32, runtime: &Handle) -> Replica {
         let _inside = runtime.enter();
         let (leads, leading) = watch::channel(true);
         let leading = Leading::without_election(leading, None);
@@ -212,6 +222,7 @@ impl Cluster {
                 again: Duration::from_millis(200),
             },
             joining: JoiningSettings::default(),
+            form,
         });
         let task = runtime.spawn(async move {
             futures::future::join_all([indexing.boxed(), planning.boxed(), rolling.boxed()]).await;
