@@ -131,7 +131,7 @@ pub fn is_treads(holder: &str) -> bool {
 pub fn leased(object: &Lease, now: Time, terms: &Terms) -> Option<String> {
     let spec = object.spec.as_ref()?;
     let holder = spec.holder_identity.as_deref().unwrap_or_default();
-    let lease = node_lease::read(object, "");
+    let lease = node_lease::read(object, &node_lease::holder(""));
     if is_treads(holder) || !lease.is_anothers(now, terms) {
         return None;
     }

@@ -25,10 +25,8 @@ fn a_nodes_lease_says_more_than_an_object_and_that_more_than_a_mark() {
     let maintained: BTreeMap<String, String> =
         [("m1", "a"), ("m2", "b"), ("m3", "b")].map(|(a, b)| (a.to_owned(), b.to_owned())).into();
     let flags = Flags::of(&leases, &maintained, at(7));
-    let marked = Member {
-        node: Node { held: Some(HeldBy::Cordon), ..Node::default() },
-        ..Member::default()
-    };
+    let mut marked = Member::default();
+    marked.node = Node { held: Some(HeldBy::Cordon), ..Node::default() };
     let plain = Member::default();
     let why = |name: &str, member: &Member| flags.why(name, member);
     assert!(why("a", &marked).unwrap().starts_with("Lease medik8s-leases/node-a held by one"));

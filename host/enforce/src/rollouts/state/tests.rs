@@ -161,7 +161,7 @@ fn a_node_that_joins_with_another_disk_is_held_or_overwritten() {
     let mut update = update(None, None, None);
     update.status.as_mut().unwrap().message = Some("/etc/a differs".to_owned());
     for (overwrites, held) in [(false, true), (true, false)] {
-        let against = Against { target: TARGET, retry_before: None, overwrites };
+        let against = Against { overwrites, ..against() };
         let standing = standing(Some(&update), against, |_| Planned::NotYet);
         assert_eq!(standing.state, State::Due(Disrupts::Reboot));
         let says = standing.not_yet.is_some_and(|why| why.contains("/etc/a differs"));
