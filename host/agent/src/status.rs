@@ -5,6 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 use std::io;
+use tread_kube::agents::FORM;
 use tread_kube::api::node_update::{EndedOperation, NodeUpdateStatus, UpdatePhase};
 use tread_model::digest::Digest;
 use tread_model::protocol::Phase;
@@ -62,6 +63,7 @@ pub(crate) fn status(kept: &Kept, says: &Says) -> NodeUpdateStatus {
         step: some(says.step.clone()),
         since: taken.map(|taken| taken.since.clone()),
         message: some(message(kept, says)),
+        form: Some(FORM),
         current: kept.current.clone(),
         boot_id: says.boot.clone(),
         ended: kept.ended.clone(),

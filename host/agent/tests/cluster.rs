@@ -325,6 +325,7 @@ pub(crate) fn order(
         unwell: false,
         hands_on: None,
         retries: None,
+        tried: 0,
         drain_since: None,
         plan: Some(serde_json::to_value(plan).unwrap()),
     };

@@ -11,15 +11,18 @@ pub use objects::{Differences, Object, differences, last_read, read_as};
 use crate::policies::snapshot::{Allowed, Place, PolicyMap};
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, join_all};
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{ApiResource, DynamicObject, PartialObjectMeta};
 use kube::runtime::watcher::Config;
 use kube::{Api, Client, Resource, ResourceExt as _};
+use serde::de::DeserializeOwned;
 use std::future::Future;
 use std::sync::Arc;
 use tread_kube::api::openshift;
 use tread_kube::api::words::{ALLOWED_SELECTOR, POLICY_SELECTOR};
 use tread_kube::api::{ClusterVersion, DisruptionPolicy, MachineConfigPool, MachineConfiguration};
+use tread_kube::held::{NODE_MAINTENANCE, maintained};
 use tread_kube::metrics::Metrics;
 use tread_kube::watching::parsed::Parsed;
 use tread_kube::watching::{Watches, follow, follow_all, left_out};
@@ -29,6 +32,9 @@ use tread_kube::watching::{Watches, follow, follow_all, left_out};
 /// once would take more memory than tread has.
 const AT_A_TIME: u32 = 50;
 
+/// So many of what there is for each node.
+const NODES_AT_A_TIME: u32 = 500;
+
 /// The one ClusterVersion.
 const VERSION: &str = "version";
 
@@ -36,6 +42,7 @@ const VERSION: &str = "version";
 pub const POLICIES: &str = "disruptionpolicies";
 const CONFIG_MAPS: &str = "configmaps";
 const NAMESPACES: &str = "namespaces";
+const LEASES: &str = "leases";
 /// MachineConfigPools.
 pub const POOLS: &str = "machineconfigpools";
 /// MachineConfigurations.
@@ -58,11 +65,17 @@ pub struct Index {
     pub machine_configuration: Kept<String, Object>,
     /// ClusterVersion `version`, if it is there.
     pub cluster_version: Kept<String, Object>,
+    /// The Leases by which nodes are shared, by their own names.
+    pub node_leases: Kept<String, Arc<Lease>>,
+    /// The nodes that somebody maintains, by the names of the objects that say so.
+    pub maintenances: Kept<String, Option<String>>,
 }
 
-/// The index, and the task that keeps it up to date for as long as it is polled.
+/// The index, and the task that keeps it up to date for as long as it is polled. `leases` is the
+/// namespace of the nodes' Leases.
 pub fn start(
     client: &Client,
+    leases: &str,
     watches: &Watches,
     metrics: &Metrics,
 ) -> (Index, impl Future<Output = ()> + Send + use<>) {
@@ -86,6 +99,19 @@ pub fn start(
             named(openshift::MACHINE_CONFIGURATION),
         ),
         cluster_version: starting.objects::<ClusterVersion>(CLUSTER_VERSIONS, named(VERSION)),
+        node_leases: starting.read(
+            Api::<Lease>::namespaced(client.clone(), leases),
+            LEASES,
+            |mut lease| {
+                lease.metadata.managed_fields = None;
+                Arc::new(lease)
+            },
+        ),
+        maintenances: starting.read(
+            Api::<DynamicObject>::all_with(client.clone(), &NODE_MAINTENANCE.resource()),
+            NODE_MAINTENANCE.name,
+            |object| maintained(&object),
+        ),
     };
     (index, join_all(starting.kinds).map(drop))
 }
@@ -118,6 +144,19 @@ impl Starting<'_> {
                 Arc::new(seen)
             },
         );
+        self.kinds.push(keep.boxed());
+        kept
+    }
+
+    /// Of objects what is needed.
+    fn read<O, V>(&mut self, api: Api<O>, name: &'static str, read: fn(O) -> V) -> Kept<String, V>
+    where
+        O: Resource + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
+        V: Clone + Send + Sync + 'static,
+    {
+        let config = Config::default().page_size(NODES_AT_A_TIME);
+        let events = follow(api, config, name, self.watches, self.metrics);
+        let (kept, keep) = kept::keep(events, |it: &O| it.name_any(), read);
         self.kinds.push(keep.boxed());
         kept
     }

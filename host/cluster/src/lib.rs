@@ -2,6 +2,7 @@
 //! and boot images.
 
 pub mod boot_images;
+pub mod flags;
 pub mod index;
 pub mod labels;
 pub mod listed;

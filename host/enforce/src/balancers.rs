@@ -1,6 +1,5 @@
 //! Taking a node out of external load balancers while it is cordoned.
 
-use crate::held::cordon;
 use crate::settings::Settings;
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::jiff::Timestamp;
@@ -10,6 +9,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tread_kube::asking::{Call, Failed, ask};
 use tread_kube::dated::{time, timestamp};
+use tread_kube::held::cordon;
 use tread_kube::node_lease::{operation_text, parse_operation};
 use tread_model::protocol::{Cordon, Operation, Time};
 

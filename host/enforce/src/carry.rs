@@ -1,7 +1,6 @@
 //! Carrying out one act, onto the versions that it depends on.
 
 use crate::balancers::{self, EXCLUDED_ANNOTATION, Marks};
-use crate::held::CORDON_ANNOTATION;
 use crate::namespace;
 use crate::order;
 use crate::reading::{Aim, Read, is_cordoned_for};
@@ -17,6 +16,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tread_kube::api::NodeUpdate;
 use tread_kube::asking::{Call, CallOutcome, Failed, PATIENCE, ask, ask_before};
+use tread_kube::held::CORDON_ANNOTATION;
 use tread_kube::node_lease::{OfNode, Writes, operation_text, written};
 use tread_model::protocol::{Act, Lease, Operation, Order, Slot};
 

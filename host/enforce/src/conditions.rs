@@ -1,6 +1,5 @@
 //! The standard conditions of a node (KEP-5683), by which everybody sees what is done to it.
 
-use crate::held::OWN_REASON;
 use crate::reading::Read;
 use crate::settings::Settings;
 use k8s_openapi::api::core::v1::{Node, NodeCondition};
@@ -11,6 +10,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tread_kube::asking::{Call, Failed, ask};
 use tread_kube::dated::timestamp;
+use tread_kube::held::OWN_REASON;
 use tread_model::protocol::{Cordon, Order, Phase, Seen, Stage};
 
 /// What a strategic merge patch does with an entry of a list.

@@ -8,6 +8,7 @@ mod filter;
 mod look;
 mod pass;
 
+pub(crate) use asked::length;
 pub use asked::{Asked, Which};
 pub use evict::Evicted;
 pub use filter::{Fate, Refusal, fate};

@@ -36,8 +36,14 @@ pub(crate) fn written(
         Some(before) => before.retries.clone(),
         None => retries.filter(|_| order.unwell).map(str::to_owned),
     };
-    let same =
-        of_this.filter(|before| Digest::parse(&before.config.digest) == Some(order.config.0));
+    let has_config =
+        |before: &UpdateOrder| Digest::parse(&before.config.digest) == Some(order.config.0);
+    let tried = match (of_this, before, &retries) {
+        (Some(before), ..) => before.tried,
+        (None, Some(before), Some(_)) if has_config(before) => before.tried.saturating_add(1),
+        _ => 0,
+    };
+    let same = of_this.filter(|before| has_config(before));
     let (config, plan) = match same {
         Some(before) => (before.config.clone(), before.plan.clone()),
         None => (
@@ -70,6 +76,7 @@ pub(crate) fn written(
         unwell: order.unwell,
         hands_on: order.hands_on.map(|at| MicroTime(timestamp(at))),
         retries,
+        tried,
         drain_since,
         plan,
     }
@@ -139,6 +146,15 @@ mod tests {
         );
         let next = Order { operation: Operation(3), ..unwell };
         assert_eq!(written(&next, Some(&first), &target, None, at).retries, None);
+        // Whoever leads next counts on, for one config.
+        let again = written(&next, Some(&first), &target, Some("2"), at);
+        assert_eq!((first.tried, again.tried), (0, 1));
+        let goes = Order { stage: Stage::Go, ..next };
+        assert_eq!(written(&goes, Some(&again), &target, None, at).tried, 1);
+        let third = Order { operation: Operation(4), ..unwell };
+        assert_eq!(written(&third, Some(&again), &target, Some("3"), at).tried, 2);
+        let other = Order { config: Config(Digest([9; 32])), ..third };
+        assert_eq!(written(&other, Some(&again), &target, Some("3"), at).tried, 0);
         let well = Order { unwell: false, ..next };
         assert_eq!(written(&well, Some(&first), &target, Some("2"), at).retries, None);
     }

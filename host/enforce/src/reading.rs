@@ -3,7 +3,6 @@
 
 use crate::balancers;
 use crate::drain::{self, Asked, Left};
-use crate::held::{Maintained, cordon, held};
 use crate::order::{self, Target};
 use crate::proof::is_proved;
 use crate::remediation::Machine;
@@ -18,6 +17,7 @@ use tokio::time::Instant;
 use tread_kube::api::NodeUpdate;
 use tread_kube::asking::{Call, CallOutcome, Failed, ask};
 use tread_kube::dated;
+use tread_kube::held::{Maintained, cordon, held};
 use tread_kube::node_lease::{self, OfNode};
 use tread_model::digest::Digest;
 use tread_model::protocol::{

@@ -5,6 +5,6 @@ pub mod certificates;
 pub mod handler;
 pub mod registration;
 
-pub use crate::names::{PATH, SECRET, WEBHOOK, configuration};
+pub use crate::names::{PATH, SECRET, WEBHOOK, WEBHOOK_OF_NODES, configuration};
 pub use certificates::{Certificates, Paths, Purpose, Settings};
 pub use handler::{Warn, webhook};

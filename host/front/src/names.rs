@@ -16,6 +16,8 @@ pub fn configuration(namespace: &str) -> String {
 
 /// The webhook in it.
 pub const WEBHOOK: &str = "warn.tread.dev";
+/// The one that is asked when somebody takes a node.
+pub const WEBHOOK_OF_NODES: &str = "nodes.warn.tread.dev";
 /// What the path begins with at which the API server asks; the rest cannot be
 /// guessed.
 pub const PATH: &str = "/warn";

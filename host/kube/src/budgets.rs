@@ -1,4 +1,5 @@
-//! PodDisruptionBudgets: which pods they hold, and which of them never let one go.
+//! PodDisruptionBudgets: which pods they hold, which of them never let one go, and which hold the
+//! same pods: those are never evicted.
 
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
@@ -26,6 +27,46 @@ fn selects(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> bool 
                 _ => false,
             }
         })
+}
+
+/// What can be told of the pods of two budgets of a namespace by what these say alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Both {
+    /// No pod is under both.
+    No,
+    /// There may be one.
+    Perhaps,
+    /// There is one: all pods of one of them are under the other, too.
+    Surely,
+}
+
+/// Whether some pod is under both of these budgets of a namespace.
+pub fn both(one: &PodDisruptionBudget, other: &PodDisruptionBudget) -> Both {
+    let (Some(a), Some(b)) = (selector(one), selector(other)) else { return Both::No };
+    let has_pods = |it: &PodDisruptionBudget| {
+        it.status.as_ref().is_some_and(|status| status.expected_pods > 0)
+    };
+    let within = |narrow: &LabelSelector, wide: &LabelSelector| {
+        let mut labels = wide.match_labels.iter().flatten();
+        let mut expressions = wide.match_expressions.iter().flatten();
+        let has = |it| narrow.match_expressions.iter().flatten().any(|other| other == it);
+        labels.all(|(key, value)| label(narrow, key) == Some(value)) && expressions.all(has)
+    };
+    let excludes =
+        |(key, value): (&String, &String)| label(b, key).is_some_and(|other| other != value);
+    match () {
+        () if a.match_labels.iter().flatten().any(excludes) => Both::No,
+        () if has_pods(one) && within(a, b) || has_pods(other) && within(b, a) => Both::Surely,
+        () => Both::Perhaps,
+    }
+}
+
+fn selector(budget: &PodDisruptionBudget) -> Option<&LabelSelector> {
+    budget.spec.as_ref()?.selector.as_ref()
+}
+
+fn label<'s>(selector: &'s LabelSelector, key: &str) -> Option<&'s String> {
+    selector.match_labels.as_ref()?.get(key)
 }
 
 /// Why a budget allows no disruption however healthy its pods are; nothing if it may at any
@@ -69,6 +110,37 @@ mod tests {
         assert_eq!(holding(&budgets, &labels), ["labels", "in", "exists", "all"]);
         assert_eq!(holding(&budgets, &BTreeMap::new()), ["not-in", "not-there", "all"]);
         assert!(holding(&[PodDisruptionBudget::default()], &labels).is_empty());
+    }
+
+    #[test]
+    fn two_budgets_hold_the_same_pods_surely_perhaps_or_never() {
+        let budget = |labels: Value, expressions: Value, pods: i32| -> PodDisruptionBudget {
+            let selector = json!({"matchLabels": labels, "matchExpressions": expressions});
+            serde_json::from_value(json!({"spec": {"selector": selector},
+                "status": {"expectedPods": pods, "desiredHealthy": 0, "currentHealthy": 0,
+                    "disruptionsAllowed": 0}}))
+            .unwrap()
+        };
+        let exists = json!([{"key": "app", "operator": "Exists"}]);
+        let (db, web) = (json!({"app": "db"}), json!({"app": "web"}));
+        let first = json!({"app": "db", "role": "first"});
+        let tier = json!({"tier": "back"});
+        for (one, other, expected) in [
+            (budget(db.clone(), json!([]), 1), budget(web, json!([]), 1), Both::No),
+            (budget(db.clone(), json!([]), 1), budget(db.clone(), json!([]), 1), Both::Surely),
+            (budget(db.clone(), json!([]), 0), budget(db.clone(), json!([]), 0), Both::Perhaps),
+            (budget(db.clone(), json!([]), 3), budget(first.clone(), json!([]), 1), Both::Surely),
+            // Those of the narrower one are not there yet.
+            (budget(db.clone(), json!([]), 3), budget(first, json!([]), 0), Both::Perhaps),
+            (budget(db.clone(), json!([]), 1), budget(tier, json!([]), 1), Both::Perhaps),
+            (budget(json!({}), json!([]), 9), budget(db.clone(), json!([]), 1), Both::Surely),
+            (budget(json!({}), exists.clone(), 9), budget(db, json!([]), 1), Both::Perhaps),
+            (budget(json!({}), exists.clone(), 1), budget(json!({}), exists, 1), Both::Surely),
+            (PodDisruptionBudget::default(), budget(json!({}), json!([]), 1), Both::No),
+        ] {
+            assert_eq!(both(&one, &other), expected, "{one:?} and {other:?}");
+            assert_eq!(both(&other, &one), expected, "{other:?} and {one:?}");
+        }
     }
 
     #[test]

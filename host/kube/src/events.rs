@@ -100,6 +100,8 @@ reasons! {
     NodeUpdateFailed,
     /// On a Node: somebody else has it (a Lease, a cordon, a NodeMaintenance), and a change of its config waits for them.
     NodeTaken,
+    /// On a Node: it is flagged for maintenance, and OpenShift's operator, which does not wait for that, is about to change it.
+    NodeFlagged,
     /// On a Node: it has joined the pool whose config it booted with.
     NodeJoined,
     /// On a Node: it registered as joining, and is in no pool: why, and the way out.

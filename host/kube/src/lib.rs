@@ -15,6 +15,7 @@ pub mod client;
 pub mod dated;
 pub mod errors;
 pub mod events;
+pub mod held;
 pub mod leadership;
 pub mod metrics;
 pub mod node_lease;

@@ -230,8 +230,8 @@ impl Metrics {
             "MachineSets whose machines will boot into one pool and count in another",
             self.straying_machines.clone();
             "tread_rollout_nodes",
-            "Nodes of pools that tread rolls out, by pool and state: updated, waiting, held, preparing, \
-             updating, needs-boot, failed",
+            "Nodes of pools that tread rolls out, by pool and state: updated, waiting, held, \
+             needs-agent, preparing, updating, needs-boot, failed",
             self.rollout_nodes.clone();
             "tread_node_updates",
             "Nodes that were brought to a config, by pool and how much that disrupted them: nothing, \

@@ -8,6 +8,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+/// Of their group they alone are small.
+const POOLS: &str = "machineconfigpools";
+
 /// What somebody is about to do.
 #[derive(Debug, Clone)]
 pub struct Asked {
@@ -97,7 +100,10 @@ impl Asked {
             _ => request.object,
         };
         let before = match request.operation {
-            Operation::Update if request.resource.group != MACHINE_CONFIG_GROUP => {
+            Operation::Update
+                if request.resource.group != MACHINE_CONFIG_GROUP
+                    || request.resource.resource == POOLS =>
+            {
                 request.old_object
             }
             _ => None,

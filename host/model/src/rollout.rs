@@ -2,6 +2,7 @@
 
 mod budget;
 mod node;
+mod retry;
 mod turns;
 mod wave;
 mod why;
@@ -9,6 +10,7 @@ mod window;
 
 pub use budget::{Budget, MaxUnavailable, cap_of_all};
 pub use node::{Node, State};
+pub use retry::Retry;
 pub use turns::{Pool, Turns, turns};
 pub use wave::soft_limit;
 pub use why::{Few, Why};

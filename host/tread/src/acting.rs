@@ -4,6 +4,7 @@ use clap::Args;
 use k8s_openapi::jiff::SignedDuration;
 use std::time::Duration;
 use tread_console::exit::UsageError;
+use tread_kube::node_lease::NAMESPACE;
 
 /// The longest that a node may be waited for until it has been Ready for long enough.
 const LONGEST_READY: Duration = Duration::from_secs(60 * 60);
@@ -30,6 +31,11 @@ pub struct ActingArgs {
 }
 
 impl ActingArgs {
+    /// The namespace of the nodes' Leases.
+    pub(crate) fn lease_namespace(&self) -> &str {
+        self.lease_namespace.as_deref().unwrap_or(NAMESPACE)
+    }
+
     /// Whether they can be meant where nodes are not acted on.
     pub(crate) fn fit_advise(&self) -> Result<(), UsageError> {
         if self.ready_for.is_none() && self.boot_for.is_none() {

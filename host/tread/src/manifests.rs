@@ -8,7 +8,6 @@ use std::io::Write;
 use tread_console::exit::{Exit, UsageError};
 use tread_console::print::warn;
 use tread_front::manifests::{self, Ignition, OfHost, Options, agents_namespace};
-use tread_kube::node_lease::NAMESPACE;
 use tread_node::agent::confinement;
 
 const EXAMPLES: &str = "\
@@ -134,7 +133,7 @@ pub fn run(args: &ManifestsArgs, out: &mut impl Write) -> Result<Exit> {
         delete_pods: args.delete_pods,
         outside: args.outside.clone(),
         ignition: args.ignition_address.clone(),
-        leases: args.acting.lease_namespace.clone().unwrap_or_else(|| NAMESPACE.to_owned()),
+        leases: args.acting.lease_namespace().to_owned(),
         ready_for: args.acting.ready_for,
         boot_for: args.acting.boot_for,
         host: of_host(),

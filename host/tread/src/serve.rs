@@ -39,6 +39,7 @@ use tread_front::manifests::workload::{AGENTS, HTTP, HTTPS, MACHINES_PORT};
 use tread_front::manifests::{self, NAME, grants::LEASE};
 use tread_front::names::{AGENT, AGENTS_SERVICE, agents_namespace};
 use tread_front::shutdown::Shutdown;
+use tread_kube::agents::FORM;
 use tread_kube::events::Events;
 use tread_kube::leadership::{Election, Timings};
 use tread_kube::metrics::Metrics;
@@ -217,7 +218,8 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
 
     let watches = Watches::default();
     let sandbox = sandbox::for_many(Limits::default(), SLOTS)?;
-    let (index, indexing) = index::start(&client, &watches, &metrics);
+    let leases = args.acting.lease_namespace();
+    let (index, indexing) = index::start(&client, leases, &watches, &metrics);
     let (policies, registry) = registry::start(registry::Settings {
         client: client.clone(),
         index: index.clone(),
@@ -284,6 +286,7 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
             events: Events::new(client.clone(), &replica, "Roll", &metrics),
             paces: Paces::default(),
             joining: JoiningSettings::default(),
+            form: FORM,
         });
         let authority = Authority {
             told: Told::Agents,

@@ -51,6 +51,7 @@ fn told(stage: UpdateStage, steps: &[Step], disrupts: UpdateDisrupts) -> Told {
         unwell: false,
         hands_on: None,
         retries: None,
+        tried: 0,
         drain_since: None,
         plan: Some(serde_json::to_value(plan(steps, &config)).unwrap()),
     };

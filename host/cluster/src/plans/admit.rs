@@ -1,7 +1,9 @@
 //! What a request to the API server would change.
 
+use super::flagged;
 use super::previewer::Previewer;
-use crate::previews::{Edit, Preview, line, lines};
+use super::takes::{says, taken};
+use crate::previews::{Edit, Line, Preview, line, lines};
 use kube::core::DynamicObject;
 use kube::core::admission::Operation;
 use std::sync::Arc;
@@ -17,6 +19,9 @@ impl Previewer {
     /// What a request would do to nodes: a line for each pool. Whoever drops this
     /// ends the work for it.
     pub async fn warnings(&self, asked: Asked) -> Warned {
+        if let Some(lines) = self.taken(&asked) {
+            return lines.into();
+        }
         let deleted = asked.operation == Operation::Delete;
         let Some(object) = asked.object else { return Warned::default() };
         let Some((change, cause)) = change_of(&asked.kind, &object, deleted) else {
@@ -33,12 +38,24 @@ impl Previewer {
                 let unselected = self.unselected(&change).map(|why| format!("tread: {why}"));
                 unselected.into_iter().collect::<Vec<_>>().into()
             }
-            Ok(all) => Warned {
-                offered_secrets: all.iter().any(|(offered, _)| *offered),
-                lines: lines(all.into_iter().filter_map(|(_, line)| line)),
-            },
+            Ok(all) => {
+                let offered_secrets = all.iter().any(|(offered, _)| *offered);
+                let all: Vec<Line> = all.into_iter().filter_map(|(_, line)| line).collect();
+                let flagged =
+                    flagged::lines(&self.snapshot(), all.iter().filter_map(Line::concerns));
+                Warned { offered_secrets, lines: [lines(all), flagged].concat() }
+            }
             Err(why) => vec![format!("tread: what this does to nodes is not known: {why}")].into(),
         }
+    }
+
+    /// What is said of a request that takes a node, or lets changes come to those that somebody
+    /// has; None if it is neither.
+    fn taken(&self, asked: &Asked) -> Option<Vec<String>> {
+        let taken = taken(asked)?;
+        // Who still starts knows of no change.
+        let lines = self.is_ready().then(|| says(&taken, &self.snapshot(), &self.plans()));
+        Some(lines.unwrap_or_default())
     }
 }
 

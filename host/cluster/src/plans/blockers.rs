@@ -1,13 +1,15 @@
-//! Who would block a drain: budgets that allow no disruption until somebody changes something, and
-//! their pods on the nodes that a plan is for.
+//! Who would block a drain: budgets that allow no disruption until somebody changes something, two
+//! that hold the same pod, which is never evicted then, and their pods on the nodes that a plan is
+//! for.
 //!
-//! Budgets are listed in pages, of which only those are kept; pods only by the selector of such a
+//! Budgets are listed in pages, of which little is kept; pods only by the selector of such a
 //! budget, and not all of them. Nothing is watched or remembered beyond a minute.
 
 use super::previewer::Previewer;
 use crate::previews::{Cluster, Described};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::ListParams;
 use kube::core::Selector;
 use kube::{Api, Client, ResourceExt as _};
@@ -17,7 +19,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tread_kube::api::disruption_plan::{BlockedPod, DrainBlocker};
 use tread_kube::asking::{Call, CallOutcome, Failed, ask};
-use tread_kube::budgets::never;
+use tread_kube::budgets::{Both, both, holds, never};
 use tread_kube::metrics::Metrics;
 use tread_kube::paging::in_pages;
 use tread_model::effect::Effect;
@@ -26,6 +28,13 @@ use tread_model::effect::Effect;
 const PAGE: u32 = 500;
 /// Of so many budgets pods are looked for: a cluster with more has another problem.
 const MOST: usize = 20;
+/// Of so many budgets of a namespace is looked whether another one holds the same pods: each is
+/// held against each.
+const KEPT: usize = 200;
+/// Of so many budgets in all.
+const MOST_KEPT: usize = 5_000;
+/// So many pairs of them are kept: those that surely hold the same pods first.
+const PAIRS: usize = 1_000;
 /// So many pods of a budget are looked at.
 const PODS: u32 = 200;
 /// So many of them are named.
@@ -57,26 +66,24 @@ impl Blockers {
     pub async fn find(client: &Client, metrics: &Metrics) -> Result<Blockers, Failed> {
         let mut budgets = budgets(client, metrics).await?;
         budgets.sort_by_key(|(budget, _)| (budget.namespace(), budget.name_any()));
-        let left_out = budgets.len().saturating_sub(MOST);
-        let (mut found, mut may_list) = (Vec::new(), true);
-        for (budget, why) in budgets.into_iter().take(MOST) {
-            let pods = match may_list {
-                true => pods(client, metrics, &budget).await,
-                false => Ok(None),
-            };
-            let pods = match pods {
-                // In the mode `advise` tread reads nobody's pods.
-                Err(failed) if failed.outcome == CallOutcome::Forbidden => {
-                    may_list = false;
-                    None
-                }
-                pods => pods?,
-            };
-            let namespace = budget.namespace().unwrap_or_default();
-            let has_more = pods.as_ref().is_some_and(|(_, has_more)| *has_more);
-            let pods = pods.map(|(pods, _)| pods);
-            let budget = format!("{namespace}/{}", budget.name_any());
-            found.push(Found { budget, why, pods, has_more });
+        let mut looks = Looks { client, metrics, may_list: true };
+        let full = budgets.iter().filter_map(|(budget, why)| Some((budget, why.as_ref()?)));
+        let (mut found, mut left_out) = (Vec::new(), 0);
+        for (budget, why) in full {
+            if found.len() == MOST {
+                left_out += 1;
+                continue;
+            }
+            let listed = looks.pods(budget).await?;
+            let has_more = listed.as_ref().is_some_and(|(_, has_more)| *has_more);
+            let pods = listed.map(|(pods, _)| pods.iter().filter_map(on_a_node).collect());
+            found.push(Found { budget: named(budget), why: why.clone(), pods, has_more });
+        }
+        let all: Vec<&PodDisruptionBudget> = budgets.iter().map(|(budget, _)| budget).collect();
+        let pairs = pairs(&all);
+        left_out += pairs.len().saturating_sub(MOST);
+        for (one, other, is_sure) in pairs.into_iter().take(MOST) {
+            found.extend(looks.twice(one, other, is_sure).await?);
         }
         Ok(Blockers { found, left_out })
     }
@@ -123,18 +130,106 @@ fn drains(plan: &Described) -> bool {
     drains || matches!(plan.effect, Effect::Drain | Effect::Reboot)
 }
 
-/// Budgets that never allow a disruption, with why.
+/// Budgets of a namespace that may hold the same pods, or surely do.
+fn pairs<'b>(
+    budgets: &[&'b PodDisruptionBudget],
+) -> Vec<(&'b PodDisruptionBudget, &'b PodDisruptionBudget, bool)> {
+    let (mut sure, mut perhaps) = (Vec::new(), Vec::new());
+    // They are sorted by their namespaces.
+    let budgets = budgets.get(..MOST_KEPT).unwrap_or(budgets);
+    for of_namespace in budgets.chunk_by(|one, other| one.namespace() == other.namespace()) {
+        for (at, one) in of_namespace.iter().take(KEPT).enumerate() {
+            for other in of_namespace.iter().take(KEPT).skip(at + 1) {
+                match both(one, other) {
+                    Both::Surely if sure.len() < PAIRS => sure.push((*one, *other, true)),
+                    Both::Perhaps if perhaps.len() < PAIRS => perhaps.push((*one, *other, false)),
+                    _ => {}
+                }
+            }
+        }
+    }
+    sure.append(&mut perhaps);
+    sure
+}
+
+fn named(budget: &PodDisruptionBudget) -> String {
+    format!("{}/{}", budget.namespace().unwrap_or_default(), budget.name_any())
+}
+
+fn on_a_node(pod: &Pod) -> Option<BlockedPod> {
+    let node = pod.spec.as_ref()?.node_name.clone().filter(|node| !node.is_empty())?;
+    let namespace = pod.namespace().unwrap_or_default();
+    Some(BlockedPod { pod: format!("{namespace}/{}", pod.name_any()), node })
+}
+
+/// Budgets of one that does not run, or goes, are not asked.
+fn is_held(pod: &Pod) -> bool {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    pod.metadata.deletion_timestamp.is_none() && phase == Some("Running")
+}
+
+/// Looks at pods, as long as that is allowed.
+struct Looks<'l> {
+    client: &'l Client,
+    metrics: &'l Metrics,
+    may_list: bool,
+}
+
+impl Looks<'_> {
+    /// The first pods of a budget, and whether there are more; nothing where they may not be
+    /// listed.
+    async fn pods(
+        &mut self,
+        budget: &PodDisruptionBudget,
+    ) -> Result<Option<(Vec<Pod>, bool)>, Failed> {
+        if !self.may_list {
+            return Ok(None);
+        }
+        match pods(self.client, self.metrics, budget).await {
+            // In the mode `advise` tread reads nobody's pods.
+            Err(failed) if failed.outcome == CallOutcome::Forbidden => {
+                self.may_list = false;
+                Ok(None)
+            }
+            pods => pods,
+        }
+    }
+
+    /// The pods that are under both budgets, if there are any.
+    async fn twice(
+        &mut self,
+        one: &PodDisruptionBudget,
+        other: &PodDisruptionBudget,
+        is_sure: bool,
+    ) -> Result<Option<Found>, Failed> {
+        let listed = self.pods(one).await?;
+        let why = format!(
+            "pods of it are under the PodDisruptionBudget {} too, and the API server evicts none \
+             that two hold",
+            named(other)
+        );
+        let found = |pods, has_more| Found { budget: named(one), why, pods, has_more };
+        let Some((pods, has_more)) = listed else { return Ok(is_sure.then(|| found(None, false))) };
+        let under_both = pods.iter().filter(|pod| is_held(pod) && holds(other, pod.labels()));
+        let pods: Vec<BlockedPod> = under_both.filter_map(on_a_node).collect();
+        Ok((!pods.is_empty()).then(|| found(Some(pods), has_more)))
+    }
+}
+
+/// What has to be known of all budgets: those that never allow a disruption say why.
 async fn budgets(
     client: &Client,
     metrics: &Metrics,
-) -> Result<Vec<(PodDisruptionBudget, String)>, Failed> {
+) -> Result<Vec<(PodDisruptionBudget, Option<String>)>, Failed> {
     let api: Api<PodDisruptionBudget> = Api::all(client.clone());
     let list = |params: ListParams| {
         let api = api.clone();
         async move { api.list(&params).await }
     };
-    let keep = |budget: PodDisruptionBudget| {
-        let why = never(&budget)?;
+    let keep = |mut budget: PodDisruptionBudget| {
+        let why = never(&budget);
+        let ObjectMeta { name, namespace, .. } = budget.metadata;
+        budget.metadata = ObjectMeta { name, namespace, ..ObjectMeta::default() };
         Some((budget, why))
     };
     let call = Call::new("list", "poddisruptionbudgets");
@@ -146,7 +241,7 @@ async fn pods(
     client: &Client,
     metrics: &Metrics,
     budget: &PodDisruptionBudget,
-) -> Result<Option<(Vec<BlockedPod>, bool)>, Failed> {
+) -> Result<Option<(Vec<Pod>, bool)>, Failed> {
     let namespace = budget.namespace().unwrap_or_default();
     let selector = budget.spec.as_ref().and_then(|spec| spec.selector.clone());
     let Some(Ok(selector)) = selector.map(Selector::try_from) else { return Ok(None) };
@@ -155,11 +250,7 @@ async fn pods(
     let call = Call::new("list", "pods").within(&namespace);
     let listed = ask(metrics, call, api.list(&params)).await?;
     let has_more = listed.metadata.continue_.is_some_and(|token| !token.is_empty());
-    let on = |pod: Pod| {
-        let node = pod.spec.as_ref()?.node_name.clone().filter(|node| !node.is_empty())?;
-        Some(BlockedPod { pod: format!("{namespace}/{}", pod.name_any()), node })
-    };
-    Ok(Some((listed.items.into_iter().filter_map(on).collect(), has_more)))
+    Ok(Some((listed.items, has_more)))
 }
 
 /// What was found last, for plans that are made one after the other.

@@ -4,7 +4,7 @@
 use super::compared::{Compared, Deciders, Effects, Made, effect};
 use super::settings::Settings;
 use super::standing::Standing;
-use crate::pools::Place;
+use crate::pools::{Place, RollsOut};
 use crate::previews::{Cluster, Described};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{ListParams, Patch, PatchParams};
@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tread_kube::api::DisruptionPolicy;
 use tread_kube::api::POOL_KIND;
+use tread_kube::api::disruption_plan::FlaggedNode;
 use tread_kube::api::words::MANAGER;
 use tread_kube::asking::{Call, CallOutcome, Failed, ask};
 use tread_kube::clean::cleaned;
@@ -96,6 +97,47 @@ pub(super) async fn troubles(
             settings.events.tell(&about, &Note { reason, warns: true, text }).await;
         }
         still.insert(trouble);
+    }
+    *told = still;
+}
+
+/// Tells, once each, of nodes on their way by OpenShift's operator that somebody else has.
+pub(super) async fn flagged(
+    settings: &Settings,
+    cluster: &Cluster,
+    described: &[Arc<Described>],
+    told: &mut BTreeSet<(String, String)>,
+) {
+    let mut still = BTreeSet::new();
+    for pool in cluster.pools.values() {
+        // Where tread rolls out it leaves them alone, and says that itself.
+        if pool.paused || cluster.rolls_out(pool) != RollsOut::Operator {
+            continue;
+        }
+        // The last one is that of all changes together.
+        let Some(plan) = described.iter().rfind(|plan| plan.pool == pool.name) else { continue };
+        for FlaggedNode { node, why } in &plan.status.flagged {
+            let news = (plan.name.clone(), node.clone());
+            let uid = cluster.members.get(node).map_or("", |member| member.node.uid.as_str());
+            let text = format!(
+                "It is flagged for maintenance ({why}), and OpenShift's operator, which does not \
+                 wait for that, is about to bring it the new config of pool {}: {}. To wait, pause \
+                 the pool.",
+                pool.name,
+                plan.status.effect.as_deref().unwrap_or_default()
+            );
+            let note = Note { reason: Reason::NodeFlagged, warns: true, text };
+            let is_told = told.contains(&news) || {
+                if !settings.leads.now() {
+                    return;
+                }
+                let about = about(("v1", "Node"), node, uid);
+                settings.events.tell_each(&about, &note, &plan.name).await.is_ok()
+            };
+            if is_told {
+                still.insert(news);
+            }
+        }
     }
     *told = still;
 }

@@ -8,6 +8,7 @@ mod tell;
 mod write;
 
 use super::blockers::Recent;
+use super::flagged;
 use super::previewer::Previewer;
 use super::settings::Settings;
 use super::standing::Standing;
@@ -66,6 +67,7 @@ impl Planning {
         if settings.leads.now() {
             blockers.tell(previewer, cluster, &mut wanted).await;
         }
+        flagged::tell(cluster, &mut wanted);
         publish(settings, previewer, cluster, &wanted);
         let mut outcome = PassOutcome::default();
         let is_empty = |(name, plans): (&String, &Vec<_>)| plans.is_empty().then(|| name.clone());

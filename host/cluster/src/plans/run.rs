@@ -26,9 +26,12 @@ use tread_kube::watching::follow;
 const TOGETHER: Duration = Duration::from_millis(100);
 /// How long is waited after a failure, at first and at most.
 const WAITS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
-/// How many nodes and MachineConfigs are listed at a time, without what they hold.
-const NODES: u32 = 500;
+/// How many nodes and NodeUpdates are listed at a time, and how many MachineConfigs without what
+/// they hold.
+const NODES: u32 = 250;
 const CONFIGS: u32 = 100;
+/// How often is looked whether Leases of nodes have ended, where there are any.
+const LEASES: Duration = Duration::from_secs(60);
 /// How often plans are looked through for those that are too old.
 const TIDY: Duration = Duration::from_secs(60 * 60);
 
@@ -48,6 +51,7 @@ pub(super) async fn run(settings: Settings, previewer: Previewer) {
         previewer,
     };
     let mut tidy = Instant::now() + TIDY;
+    let mut leases = Instant::now() + LEASES;
     loop {
         let due = controller.due();
         tokio::select! {
@@ -57,6 +61,10 @@ pub(super) async fn run(settings: Settings, previewer: Previewer) {
             () = sleep_until(tidy) => {
                 tidy = Instant::now() + TIDY;
                 controller.touch(Touched::everything());
+            }
+            () = sleep_until(leases) => {
+                leases = Instant::now() + LEASES;
+                controller.look_at_leases();
             }
             () = maybe(due) => controller.start(),
             outcome = controller.passes.outcome() => controller.ended(outcome),
@@ -156,6 +164,16 @@ impl Controller {
         self.touch(touched);
     }
 
+    /// Some may have ended.
+    fn look_at_leases(&mut self) {
+        let mut cluster = self.previewer.cluster.write().unwrap_or_else(PoisonError::into_inner);
+        if cluster.flags.has_leases() {
+            let touched = self.state.flags(&mut cluster);
+            drop(cluster);
+            self.touch(touched);
+        }
+    }
+
     fn touch(&mut self, touched: Touched) {
         if touched.all {
             self.news.add(self.all_pools(), TOGETHER);
@@ -246,13 +264,11 @@ fn inputs(settings: &Settings) -> impl futures::Stream<Item = Input> + Send + Un
         mirrors::<ImageTagMirrorSet>(settings, "imagetagmirrorsets", "ImageTagMirrorSet"),
         // They are large, and little is kept of them.
         watched::<DisruptionPlan>(settings, PLANS, PAGE, |event| Input::Plan(Box::new(event))),
+        watched::<Node>(settings, "nodes", NODES, |event| Input::Node(Box::new(event))),
+        index.node_leases.moments().map(Input::Leases).boxed(),
+        index.maintenances.moments().map(Input::Maintenances).boxed(),
     ];
-    if !settings.by_tread {
-        inputs.push(watched(settings, "nodes", NODES, Input::Node));
-    } else {
-        inputs.push(watched::<Node>(settings, "nodes", NODES, |event| {
-            Input::WholeNode(Box::new(event))
-        }));
+    if settings.by_tread {
         inputs.push(watched::<NodeUpdate>(settings, "nodeupdates", NODES, |event| {
             Input::Update(Box::new(event))
         }));

@@ -2,9 +2,11 @@
 
 use super::standing::{Standing, strays};
 use super::updates::Updates;
+use crate::flags::Flags;
 use crate::index::{self, All, Differences, Object, differences, last_read, read_as};
 use crate::pools::{ConfigMeta, Node, Pool, Selects, modified, pools_of};
 use crate::previews::{Cluster, Mirror, MirrorKey, Release};
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::jiff::Timestamp;
 use kube::core::{DynamicObject, PartialObjectMeta};
@@ -17,6 +19,7 @@ use tread_kube::api::openshift::MACHINE_CONFIGURATION;
 use tread_kube::api::{
     ClusterVersion, DisruptionPlan, MachineConfig, MachineConfigPool, NodeUpdate,
 };
+use tread_kube::dated::time;
 use tread_kube::metrics::Metrics;
 use tread_kube::watching::fold::{Fold, Folded};
 use tread_kube::watching::left_out;
@@ -28,9 +31,11 @@ pub(super) enum Input {
     Pools(All<String, Object>),
     MachineConfiguration(All<String, Object>),
     ClusterVersion(All<String, Object>),
-    Node(Event<PartialObjectMeta<core::Node>>),
-    /// The same where tread rolls out, and a node joins by what its taints say.
-    WholeNode(Box<Event<core::Node>>),
+    Node(Box<Event<core::Node>>),
+    /// The Leases of nodes.
+    Leases(All<String, Arc<Lease>>),
+    /// The nodes that somebody maintains, by the names of the objects that say so.
+    Maintenances(All<String, Option<String>>),
     Update(Box<Event<NodeUpdate>>),
     Config(Event<PartialObjectMeta<MachineConfig>>),
     Mirror(&'static str, Event<DynamicObject>),
@@ -48,6 +53,8 @@ pub(super) struct State {
     /// MachineConfiguration `cluster`, if it is there; None: it was not listed yet.
     machine_configuration: Option<Option<Object>>,
     cluster_version: Option<All<String, Object>>,
+    leases: Option<All<String, Arc<Lease>>>,
+    maintenances: Option<All<String, Option<String>>>,
     nodes: Fold<String>,
     /// Where tread rolls out, what nodes have, by their NodeUpdates.
     updates: Option<Updates>,
@@ -85,6 +92,8 @@ impl State {
             pools: None,
             machine_configuration: None,
             cluster_version: None,
+            leases: None,
+            maintenances: None,
             nodes: Fold::default(),
             updates: by_tread.then(Updates::default),
             configs: Fold::default(),
@@ -100,6 +109,8 @@ impl State {
         self.pools.is_some()
             && self.machine_configuration.is_some()
             && self.cluster_version.is_some()
+            && self.leases.is_some()
+            && self.maintenances.is_some()
             && self.mirrors.len() == MIRROR_KINDS
             && self.updates.as_ref().is_none_or(Updates::is_synced)
             && own.into_iter().chain(self.mirrors.values()).all(Fold::is_synced)
@@ -111,8 +122,18 @@ impl State {
             Input::Pools(now) => self.pools(now, cluster),
             Input::MachineConfiguration(now) => self.machine_configuration(&now, cluster),
             Input::ClusterVersion(now) => self.cluster_version(now, cluster),
-            Input::Node(event) => self.node(event, |it| Node::of(&mut it.metadata), cluster),
-            Input::WholeNode(event) => self.node(*event, Node::of_whole, cluster),
+            Input::Node(event) if self.updates.is_some() => {
+                self.node(*event, Node::that_may_join, cluster)
+            }
+            Input::Node(event) => self.node(*event, Node::of_whole, cluster),
+            Input::Leases(now) => {
+                self.leases = Some(now);
+                self.flags(cluster)
+            }
+            Input::Maintenances(now) => {
+                self.maintenances = Some(now);
+                self.flags(cluster)
+            }
             Input::Update(event) => self.update(*event, cluster),
             Input::Config(event) => self.config(event, cluster),
             Input::Mirror(kind, event) => self.mirror(kind, event, cluster),
@@ -207,10 +228,24 @@ impl State {
         touched
     }
 
-    fn node<O: kube::ResourceExt>(
+    /// Looks again at who else has nodes: the pools of those of whom it is another by now.
+    pub(super) fn flags(&mut self, cluster: &mut Cluster) -> Touched {
+        let (leases, maintenances) = (self.leases.as_deref(), self.maintenances.as_deref());
+        let leases = leases.into_iter().flat_map(BTreeMap::values).map(|lease| &**lease);
+        let maintained = maintenances.into_iter().flatten();
+        let maintained = maintained.filter_map(|(name, node)| Some((name, node.as_ref()?)));
+        let now = Flags::of(leases, maintained, time(Timestamp::now()).unwrap_or_default());
+        let others = now.differ_from(&cluster.flags);
+        let pool = |node: &String| cluster.members.get(node)?.place.pool().map(str::to_owned);
+        let touched = others.iter().filter_map(pool).collect();
+        cluster.flags = Arc::new(now);
+        Touched::pools(touched)
+    }
+
+    fn node(
         &mut self,
-        event: Event<O>,
-        read: fn(&mut O) -> Node,
+        event: Event<core::Node>,
+        read: fn(&mut core::Node) -> Node,
         cluster: &mut Cluster,
     ) -> Touched {
         let Cluster { members, pools, configs, strays, .. } = cluster;

@@ -3,7 +3,9 @@
 use crate::labels::Labels;
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use tread_kube::held::flagged;
 use tread_model::joining::TAINT;
+use tread_model::protocol::HeldBy;
 
 const CURRENT: &str = "machineconfiguration.openshift.io/currentConfig";
 /// What a machine booted with, where the operator writes it (since OpenShift 4.22).
@@ -36,6 +38,8 @@ pub struct Node {
     pub single_replica: bool,
     /// Whether it registered as joining, and has not joined: known where tread rolls out.
     pub joins: bool,
+    /// Who else has it, by what stands on it.
+    pub held: Option<HeldBy>,
 }
 
 impl Node {
@@ -58,14 +62,21 @@ impl Node {
             is_degraded: ["Degraded", "Unreconcilable"].contains(&state),
             single_replica: annotations.get(TOPOLOGY).is_some_and(|it| it == "SingleReplica"),
             joins: false,
+            held: None,
         }
     }
 
-    /// From a whole Node.
+    /// From a whole Node, where somebody else rolls out.
     pub fn of_whole(node: &mut core::Node) -> Node {
-        let taints = node.spec.take().and_then(|spec| spec.taints).unwrap_or_default();
-        let joins = taints.iter().any(|taint| taint.key == TAINT);
-        Node { joins, ..Node::of(&mut node.metadata) }
+        let held = flagged(node);
+        Node { held, ..Node::of(&mut node.metadata) }
+    }
+
+    /// The same where tread rolls out, and a node joins by what its taints say.
+    pub fn that_may_join(node: &mut core::Node) -> Node {
+        let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref());
+        let joins = taints.into_iter().flatten().any(|taint| taint.key == TAINT);
+        Node { joins, ..Node::of_whole(node) }
     }
 }
 
@@ -95,7 +106,8 @@ mod tests {
             let node =
                 json!({"metadata": {"annotations": {TAINT: "1"}}, "spec": {"taints": taints}});
             let mut node = serde_json::from_value(node).unwrap();
-            assert_eq!(Node::of_whole(&mut node).joins, joins, "{taints}");
+            assert_eq!(Node::that_may_join(&mut node).joins, joins, "{taints}");
+            assert!(!Node::of_whole(&mut node).joins, "nobody joins where somebody else rolls out");
         }
     }
 

@@ -1,6 +1,7 @@
 //! What the cluster says of configs, pools and nodes, at one moment.
 
 use super::side::{Piece, Side};
+use crate::flags::Flags;
 use crate::pools::{ConfigMeta, Configs, Members, Pool, Pools, RollsOut, Strays};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,6 +39,8 @@ pub struct Cluster {
     /// By pool, the MachineConfigs that it was made of and is not any more, and since
     /// when, in seconds.
     pub lost: BTreeMap<String, BTreeMap<String, i64>>,
+    /// Who else has nodes, by objects of their own.
+    pub flags: Arc<Flags>,
     /// MachineConfigs that are not in the cluster yet, whole.
     pub incoming: BTreeMap<String, Piece>,
 }

@@ -31,6 +31,13 @@ pub struct Line {
 /// What happens, to how many nodes, in words.
 type Happens = (Effect, i64, String);
 
+impl Line {
+    /// The pool, if something happens to its nodes.
+    pub fn concerns(&self) -> Option<&str> {
+        self.told.is_some().then_some(self.pool.as_str())
+    }
+}
+
 /// A line for each pool that a change concerns: the most disturbed ones first,
 /// five at most, and how many others there are.
 pub fn warnings(previews: &[Preview], cause: &Cause) -> Vec<String> {

@@ -198,7 +198,7 @@ impl Cluster {
     fn run_so(&self, block_upgrades: bool) -> Running {
         let (leads, told) = watch::channel(true);
         let watches = Watches::default();
-        let (index, indexing) = index::start(&self.client, &watches, &self.metrics);
+        let (index, indexing) = index::start(&self.client, "default", &watches, &self.metrics);
         let (known, run) = boot_images::start(Settings {
             client: self.client.clone(),
             index,

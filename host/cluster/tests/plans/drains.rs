@@ -51,6 +51,45 @@ async fn a_plan_that_drains_names_the_budgets_and_pods_that_would_block_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_plan_that_drains_names_two_budgets_that_hold_one_pod() {
+    let cluster = Cluster::settled(ControlPlane::options().with_controllers()).await;
+    let labels = json!({"app": "db", "tier": "back"});
+    let budget = |name: &str, selector: serde_json::Value| {
+        json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {"maxUnavailable": 1, "selector": {"matchLabels": selector}}})
+    };
+    let pod = |name: &str, labels: &serde_json::Value| {
+        json!({"apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": name, "namespace": "default", "labels": labels},
+            "spec": {"nodeName": "worker-1", "containers": [{"name": "c", "image": "a"}]}})
+    };
+    for object in [
+        pod("db", &labels),
+        pod("alone", &json!({"app": "db"})),
+        budget("by-app", json!({"app": "db"})),
+        budget("by-tier", json!({"tier": "back"})),
+        // No pod is under these and another one.
+        budget("of-web", json!({"app": "web"})),
+    ] {
+        eventually("it is applied", async || cluster.plane.apply(&object.to_string()).ok()).await;
+    }
+    let running = json!({"status": {"phase": "Running"}}).to_string();
+    let patch = ["patch", "pod", "db", "--subresource=status", "--type=merge", "-p", &running];
+    cluster.plane.kubectl(&patch).unwrap().success().unwrap();
+    let _tread = Tread::start(&cluster.client);
+    cluster.config("50-chrony", "worker", files(&[("/etc/foo.conf", "server a\n")])).await;
+    let cause = "MachineConfig/50-chrony created";
+    let plan = cluster.plan(cause, |plan| !status(plan).drain_blockers.is_empty()).await;
+    let [blocker] = status(&plan).drain_blockers.as_slice() else { panic!("{plan:?}") };
+    assert_eq!(blocker.budget, "default/by-app");
+    let why = "under the PodDisruptionBudget default/by-tier too";
+    assert!(blocker.why.contains(why), "{}", blocker.why);
+    let pods: Vec<&str> = blocker.pods.iter().map(|pod| pod.pod.as_str()).collect();
+    assert_eq!(pods, ["default/db"], "the other one is under one budget alone");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn whoever_may_not_read_pods_is_told_of_budgets_alone() {
     let cluster = Cluster::start(ControlPlane::options().with_controllers()).await;
     holds(&cluster, "default", "db", "elsewhere").await;

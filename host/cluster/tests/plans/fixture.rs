@@ -30,6 +30,7 @@ use tread_kube::api::{DisruptionPlan, MachineConfig, MachineConfigPool, crds};
 use tread_kube::events::Events;
 use tread_kube::leadership::Leading;
 use tread_kube::metrics::Metrics;
+use tread_kube::node_lease;
 use tread_kube::watching::Watches;
 use tread_model::plan::compare::ShadowPolicy;
 use tread_model::read::Input;
@@ -294,7 +295,7 @@ impl Tread {
         let (leads, leading) = watch::channel(true);
         let tell = leading.clone();
         let (metrics, watches) = (Metrics::new(), Watches::default());
-        let (index, indexing) = index::start(client, &watches, &metrics);
+        let (index, indexing) = index::start(client, node_lease::NAMESPACE, &watches, &metrics);
         let (previewer, controller) = plans::start(Settings {
             client: client.clone(),
             index,

@@ -15,6 +15,7 @@ use tread_kube::api::{ClusterVersion, machines};
 use tread_kube::events::Events;
 use tread_kube::leadership::Leading;
 use tread_kube::metrics::Metrics;
+use tread_kube::node_lease;
 use tread_kube::review::Asked;
 use tread_kube::watching::Watches;
 use tread_test_bed::{ControlPlane, eventually};
@@ -84,7 +85,8 @@ async fn machines_that_will_stray_are_told_of_before_one_boots_with_what_they_go
 
     let (leads, leading) = watch::channel(true);
     let (metrics, watches) = (Metrics::new(), Watches::default());
-    let (index, indexing) = index::start(&cluster.client, &watches, &metrics);
+    let (index, indexing) =
+        index::start(&cluster.client, node_lease::NAMESPACE, &watches, &metrics);
     let (known, judging) = boot_images::start(boot_images::Settings {
         client: cluster.client.clone(),
         index,

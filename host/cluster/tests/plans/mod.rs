@@ -11,6 +11,7 @@
 mod drains;
 mod failing;
 mod fixture;
+mod flagged;
 mod foreign;
 mod foretold;
 mod operator;

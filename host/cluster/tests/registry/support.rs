@@ -97,7 +97,7 @@ pub fn replica_with(plane: &ControlPlane, leads: bool, room: Room, sandbox: Sand
     let (leads, following) = watch::channel(leads);
     let (watches, metrics) = (Watches::default(), Metrics::new());
     let name = unique("replica");
-    let (index, indexing) = index::start(&client, &watches, &metrics);
+    let (index, indexing) = index::start(&client, "default", &watches, &metrics);
     let (published, registry) = start(Settings {
         events: Events::new(client.clone(), &name, "Load", &metrics),
         client,

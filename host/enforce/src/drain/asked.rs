@@ -63,14 +63,17 @@ impl Asked {
         };
         let asked = Asked {
             skip: given.skip,
-            grace: length("gracePeriod", given.grace_period.as_deref())?,
-            timeout: length("timeout", given.timeout.as_deref())?,
+            grace: length("drain.gracePeriod", given.grace_period.as_deref())?,
+            timeout: length("drain.timeout", given.timeout.as_deref())?,
             deletes: given.after_timeout == Some(AfterTimeout::Delete),
             ignored: some("ignore", &given.ignore)?,
             waited_for: some("waitFor", &given.wait_for)?,
             refused: given.refuse.iter().copied().collect(),
-            forget_after: length("forgetAfter", given.forget_after.as_deref())?,
-            leaves_balancers: length("leaveLoadBalancers", given.leave_load_balancers.as_deref())?,
+            forget_after: length("drain.forgetAfter", given.forget_after.as_deref())?,
+            leaves_balancers: length(
+                "drain.leaveLoadBalancers",
+                given.leave_load_balancers.as_deref(),
+            )?,
             unreadable: false,
         };
         match asked.deletes && asked.timeout.is_none() {
@@ -80,7 +83,7 @@ impl Asked {
     }
 }
 
-fn length(field: &str, text: Option<&str>) -> Result<Option<Duration>, String> {
+pub(crate) fn length(field: &str, text: Option<&str>) -> Result<Option<Duration>, String> {
     let Some(text) = text else { return Ok(None) };
     let length = text.trim().parse::<SignedDuration>().ok();
     let length = length.and_then(|length| Duration::try_from(length).ok());
@@ -88,7 +91,7 @@ fn length(field: &str, text: Option<&str>) -> Result<Option<Duration>, String> {
         Some(length) => Ok(Some(length)),
         None => {
             let text: String = text.chars().take(32).collect();
-            Err(format!("drain.{field}: {text:?} is no length of time; write it as 30s or 1h 30m"))
+            Err(format!("{field}: {text:?} is no length of time; write it as 30s or 1h 30m"))
         }
     }
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout_at};
 use tread_cluster::plans::Previewer;
-use tread_kube::agents::{Answer, Ask, Asked, FORM, GivenConfig, Told};
+use tread_kube::agents::{Answer, Ask, Asked, GivenConfig, Told};
 use tread_kube::api::NodeUpdate;
 use tread_kube::api::node_update::{ConfigName, UpdateStage};
 use tread_kube::node_lease::parse_operation;
@@ -43,6 +43,7 @@ pub struct Agents {
     acts: Acts,
     previewer: Previewer,
     known: Known,
+    form: u32,
     scenes: watch::Receiver<Option<Arc<Scene>>>,
     /// Agents that wait, by node: each is woken when something of its own changes.
     doors: Arc<Mutex<BTreeMap<String, Arc<Notify>>>>,
@@ -58,6 +59,7 @@ impl Agents {
             acts: settings.acts.clone(),
             previewer: settings.previewer.clone(),
             known: known.clone(),
+            form: settings.form,
             scenes,
             doors: Arc::default(),
         }
@@ -191,7 +193,7 @@ impl Agents {
         };
         Ok(Told {
             revision: says.revision,
-            form: FORM,
+            form: self.form,
             generation: says.generation,
             node: node.to_owned(),
             uid: Some(says.uid),

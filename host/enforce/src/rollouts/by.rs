@@ -23,4 +23,6 @@ pub(crate) struct By<'a> {
     pub(crate) stuck: &'a AllStuck,
     /// For what is told of: what is done goes by the API server's time.
     pub(crate) now: Time,
+    /// The form of orders.
+    pub(crate) form: u32,
 }

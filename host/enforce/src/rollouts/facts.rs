@@ -1,10 +1,10 @@
 //! What has to be known of a Node: small, since there are thousands.
 
-use crate::held::{Maintained, cordon, held};
 use k8s_openapi::api::core::v1::{Node, Taint};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tread_kube::dated::time;
+use tread_kube::held::{Maintained, cordon, held};
 use tread_model::joining::{TAINT, claim_of};
 use tread_model::protocol::{Cordon, HeldBy, Time};
 

@@ -3,8 +3,7 @@
 use super::budgets::{self, Budget};
 use super::facts::Facts;
 use super::halted::{OPERATORS_DAEMON, OPERATORS_NAMESPACE};
-use super::named::{NODE_MAINTENANCE, OfNode, node_of, of_machine};
-use crate::held::Maintained;
+use super::named::{OfNode, of_machine};
 use crate::settings::Settings;
 use crate::slots;
 use futures::StreamExt as _;
@@ -23,6 +22,7 @@ use std::sync::Arc;
 use tread_cluster::index::{All, Kept, keep};
 use tread_kube::api::machines::{CAPI_MACHINE, Kind, MACHINE};
 use tread_kube::api::{NodeUpdate, Rollout};
+use tread_kube::held::{Maintained, NODE_MAINTENANCE, maintained};
 use tread_kube::watching::parsed::Parsed;
 use tread_kube::watching::{Watches, follow, follow_served};
 use tread_model::protocol::Slots;
@@ -114,7 +114,7 @@ impl Known {
                 Api::<DynamicObject>::all_with(client.clone(), &NODE_MAINTENANCE.resource()),
                 page(),
                 NODE_MAINTENANCE.name,
-                |it| node_of(&it),
+                |it| maintained(&it),
             ),
             machines: [starting.machines(MACHINE), starting.machines(CAPI_MACHINE)],
             daemons: starting.kind(

@@ -1,10 +1,12 @@
 //! How many nodes of a pool may be down, and when one may be begun, as its Rollout says.
 
+use crate::drain::length;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use std::time::Duration;
 use tread_cluster::pools::Pool;
 use tread_kube::api::rollout::{Overrun, RolloutWindow};
 use tread_kube::api::{Rollout, RolloutSpec};
-use tread_model::rollout::{self as model, MaxUnavailable, Window, WindowText};
+use tread_model::rollout::{self as model, MaxUnavailable, Retry, Window, WindowText};
 
 /// How many nodes of a pool may be down, by its Rollout, or by the pool itself.
 pub(crate) fn max_unavailable(rollout: Option<&Rollout>, pool: &Pool) -> MaxUnavailable {
@@ -16,6 +18,19 @@ pub(crate) fn max_unavailable(rollout: Option<&Rollout>, pool: &Pool) -> MaxUnav
     let text = own.or_else(|| pool.unavailable.0.clone());
     // What cannot be read is the least.
     text.and_then(|text| text.parse().ok()).unwrap_or(MaxUnavailable::Number(1))
+}
+
+/// Before a node is begun again for the first time, unless an admin says otherwise.
+const FIRST_AFTER: Duration = Duration::from_secs(600);
+
+/// How often nodes that failed are begun again by themselves; what cannot be read is never.
+pub(crate) fn retry(spec: &RolloutSpec) -> Option<Retry> {
+    let given = spec.retry.as_ref()?;
+    let first_after = length("retry.firstAfter", given.first_after.as_deref()).ok()?;
+    Some(Retry {
+        attempts: u32::try_from(given.attempts).ok()?,
+        first_after: first_after.unwrap_or(FIRST_AFTER),
+    })
 }
 
 /// When nodes may be begun.

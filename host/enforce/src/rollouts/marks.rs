@@ -6,9 +6,9 @@ use super::facts::Facts;
 use super::halted::says_halted;
 use super::said;
 use super::state::Standing;
-use crate::held::Maintained;
 use crate::order;
 use tread_kube::api::NodeUpdate;
+use tread_kube::held::{Maintained, says};
 use tread_kube::node_lease;
 use tread_model::protocol::{HeldBy, Holder, Stage};
 
@@ -71,6 +71,6 @@ pub(crate) fn held(
     });
     let held = facts.held.or_else(|| maintained.held());
     by_lease
-        .or_else(|| held.map(said::has))
-        .or_else(|| facts.is_cordoned_by_others().then(|| said::has(HeldBy::Cordon)))
+        .or_else(|| held.map(|by| says(by).to_owned()))
+        .or_else(|| facts.is_cordoned_by_others().then(|| says(HeldBy::Cordon).to_owned()))
 }

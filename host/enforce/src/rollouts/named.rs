@@ -1,18 +1,7 @@
-//! Objects of others that are about a node: NodeMaintenances of medik8s, and Machines.
+//! Machines, as far as they are about a node.
 
 use crate::remediation::{Machine, is_marked};
 use kube::core::DynamicObject;
-use tread_kube::api::machines::Kind;
-
-/// An admin's word that a node is maintained, from its creation to its end.
-pub(crate) const NODE_MAINTENANCE: Kind = Kind {
-    name: "nodemaintenances.nodemaintenance.medik8s.io",
-    group: "nodemaintenance.medik8s.io",
-    version: "v1beta1",
-    kind: "NodeMaintenance",
-    plural: "nodemaintenances",
-    namespaced: false,
-};
 
 /// On a Machine that is the first to go when a MachineSet shrinks.
 const GOES: [&str; 2] = ["cluster.x-k8s.io/delete-machine", "machine.openshift.io/delete-machine"];
@@ -43,12 +32,6 @@ pub(crate) fn of_machine(object: &DynamicObject, holder: &str) -> Option<OfNode>
     })
 }
 
-/// The node that a NodeMaintenance is about.
-pub(crate) fn node_of(object: &DynamicObject) -> Option<String> {
-    let node = object.data.get("spec")?.get("nodeName")?.as_str()?;
-    (!node.is_empty()).then(|| node.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -73,14 +56,5 @@ mod tests {
         // It never got a node.
         let none = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}});
         assert_eq!(goes(&serde_json::from_value(none).unwrap()), None);
-    }
-
-    #[test]
-    fn the_node_that_somebody_maintains_is_known() {
-        let of = |node: &str| -> DynamicObject {
-            serde_json::from_value(json!({"spec": {"nodeName": node}})).unwrap()
-        };
-        assert_eq!(node_of(&of("n")).as_deref(), Some("n"));
-        assert_eq!(node_of(&of("")), None);
     }
 }

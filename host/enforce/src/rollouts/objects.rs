@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use tread_cluster::pools::Pool;
 use tread_cluster::previews::Cluster;
 use tread_kube::api::conditions::{Finding, set};
-use tread_kube::api::node_update::UpdateDisrupts;
+use tread_kube::api::node_update::{NEEDS_AGENT, UpdateDisrupts};
 use tread_kube::api::rollout::{DrainingNode, NAMED, WaitingNode};
 use tread_kube::api::{NodeUpdate, Rollout, RolloutStatus};
 use tread_kube::asking::{Call, CallOutcome, Failed, ask};
@@ -146,15 +146,24 @@ pub(crate) async fn tell_nodes(
         let update = moment.updates.get(&node.name)?;
         let facts = moment.nodes.get(&node.name)?;
         let has_it = node.state == State::Updated;
+        let needs_agent = scene.nodes.get(&node.name).is_some_and(|node| node.needs_agent);
         let is_updated = has_it && !facts.is_cordoned_by_tread();
         let known = update.status.as_ref().map_or(&[][..], |status| &status.conditions);
         let finding = Finding {
             type_: "Updated",
             status: Some(is_updated),
-            reason: if is_updated { "HasIt" } else { "NotYet" }.to_owned(),
+            reason: match is_updated {
+                true => "HasIt",
+                false if needs_agent => NEEDS_AGENT,
+                false => "NotYet",
+            }
+            .to_owned(),
             message: match (is_updated, has_it) {
                 (true, _) => format!("it has {}", target.name),
                 (_, true) => format!("it has {}, and is still cordoned", target.name),
+                _ if needs_agent => {
+                    format!("it is to get {} once its agent is upgraded", target.name)
+                }
                 _ => format!("it is to get {}", target.name),
             },
         };

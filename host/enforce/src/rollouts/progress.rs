@@ -1,6 +1,7 @@
 //! How far a pool is.
 
 use super::scene::OfPool;
+use tread_kube::dated::timestamp;
 use tread_model::rollout::State;
 
 /// How many nodes of a pool stand how.
@@ -47,6 +48,9 @@ pub(crate) fn sentence(pool: &OfPool) -> String {
     }
     if failed > 0 {
         said.push_str(&format!(", {failed} failed"));
+        if let Some((at, node)) = &pool.again {
+            said.push_str(&format!(" ({node} is begun again at {:.0})", timestamp(*at)));
+        }
     }
     if let Some((node, why)) = pool.turns.waits.first() {
         let waiting = pool.turns.waits.len();

@@ -30,6 +30,8 @@ const RESTS: u32 = 19;
 const LONGEST_REST: Duration = Duration::from_secs(2);
 /// How often rendered configs that nobody names are looked for.
 const TIDY: Duration = Duration::from_secs(600);
+/// No sooner than that is looked whether a node that failed is to be begun again.
+const AGAIN: Duration = Duration::from_secs(1);
 /// So long after a plan could not be made it is tried again.
 const PLAN_AGAIN: Duration = Duration::from_secs(1);
 
@@ -156,6 +158,11 @@ impl Rolling {
         if scene.pools.values().any(|pool| pool.has_windows) {
             self.look_soon(WINDOWS);
         }
+        let again = scene.pools.values().filter_map(|pool| pool.again.as_ref()).min();
+        if let Some((at, _)) = again {
+            let now = time(Timestamp::now()).unwrap_or_default();
+            self.look_soon(at.since(now).max(AGAIN));
+        }
         if !self.settings.leads.now() {
             self.teller.forget();
             self.rest();
@@ -204,6 +211,7 @@ impl Rolling {
             own_node: self.settings.own_node.as_deref(),
             stuck: self.workers.stuck(),
             now: time(Timestamp::now()).unwrap_or_default(),
+            form: self.settings.form,
         })
     }
 

@@ -4,7 +4,7 @@ use k8s_openapi::api::coordination::v1::Lease as Object;
 use tread_kube::clean::clean;
 use tread_kube::dated::timestamp;
 use tread_kube::node_lease::REASON_ANNOTATION;
-use tread_model::protocol::{HeldBy, Lease};
+use tread_model::protocol::Lease;
 
 /// The longest that is repeated of what others write.
 const LONGEST: usize = 200;
@@ -28,16 +28,4 @@ pub(crate) fn holds(object: &Object, lease: &Lease) -> String {
 
 fn short(text: &str) -> String {
     clean(text).chars().take(LONGEST).collect()
-}
-
-/// Who has a node, by a mark.
-pub(crate) fn has(by: HeldBy) -> String {
-    let what = match by {
-        HeldBy::Cordon => "somebody cordoned it",
-        HeldBy::Drain => "somebody drains it",
-        HeldBy::Maintenance => "it is maintained, or is to be",
-        HeldBy::Autoscaler => "an autoscaler is about to remove it",
-        HeldBy::Deletion => "it, or its Machine, is being deleted",
-    };
-    what.to_owned()
 }

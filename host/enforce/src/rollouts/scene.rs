@@ -2,13 +2,12 @@
 
 use super::by::By;
 use super::facts::Facts;
-use super::limits::{max_unavailable, windows};
+use super::limits::{max_unavailable, retry as retry_of, windows};
 use super::marks::{gone, halted, held, is_of, is_quiet, is_unavailable};
 use super::plans::{FromTo, Planned};
 use super::state::{Against, Standing, standing};
 use super::stuck::By as StuckBy;
 use crate::drain::Asked;
-use crate::held::Maintained;
 use crate::order::Target;
 use crate::reading::{Aim, Room};
 use crate::remediation::Machine;
@@ -20,8 +19,9 @@ use tread_cluster::pools::{MASTER, Pool, Selects};
 use tread_kube::api::Rollout;
 use tread_kube::api::node_update::{ConfigName, UpdateStage};
 use tread_kube::api::rollout::NewNodes;
+use tread_kube::held::Maintained;
 use tread_model::digest::Digest;
-use tread_model::protocol::{Disrupts, Limits};
+use tread_model::protocol::{Disrupts, Limits, Time};
 use tread_model::rollout::{
     self, Budget, Node, Opening, State, Turns, cap_of_all, opening, soft_limit,
 };
@@ -62,6 +62,8 @@ pub(crate) struct OfPool {
     pub(crate) still_cordoned: usize,
     /// Whether it has windows: with time alone it may be another node's turn.
     pub(crate) has_windows: bool,
+    /// The node that is begun again first, of those that failed, and when.
+    pub(crate) again: Option<(Time, String)>,
     /// Nodes that are being cordoned and drained.
     pub(crate) preparing: BTreeSet<String>,
     /// Whether nodes that have written nothing turn back: its window has ended.
@@ -87,6 +89,8 @@ pub(crate) struct OfNode {
     plan: Option<Arc<serde_json::Value>>,
     /// What an admin asked to try again.
     retries: Option<String>,
+    /// Whether its agent has to be upgraded before it gets an order.
+    pub(crate) needs_agent: bool,
     /// Whether nothing is under way on it, or nobody knows yet what is wanted of it.
     is_quiet: bool,
 }
@@ -230,7 +234,10 @@ impl OfPool {
                     let against = Against {
                         target: made.digest,
                         retry_before: retry,
+                        retry: rollout.and_then(|rollout| retry_of(&rollout.spec)),
+                        now: by.now,
                         overwrites: new == NewNodes::Overwrite,
+                        form: by.form,
                     };
                     standing(update, against, |from| {
                         let from_to = FromTo {
@@ -253,6 +260,8 @@ impl OfPool {
                     came_softly: false,
                     is_under_way: false,
                     retries: None,
+                    again: None,
+                    needs_agent: false,
                 },
             };
             let is_due = matches!(standing.state, State::Due(_)) && standing.not_yet.is_none();
@@ -273,7 +282,20 @@ impl OfPool {
             let is_quiet = !is_planned || is_quiet(name, facts, update, &standing, by);
             let machine = by.moment.machines.get(name).map(|it| it.machine.clone());
             let (pool, retries, turn) = (pool.name.clone(), standing.retries.clone(), None);
-            let node = OfNode { pool, maintained, machine, taken, turn, plan, retries, is_quiet };
+            let needs_agent = standing.needs_agent;
+            let node = OfNode {
+                pool,
+                maintained,
+                machine,
+                taken,
+                turn,
+                plan,
+                retries,
+                needs_agent,
+                is_quiet,
+            };
+            let again = standing.again.map(|at| (at, name.clone()));
+            of_pool.again = of_pool.again.into_iter().chain(again).min();
             all.insert(name.clone(), node);
             of_pool.soft_ones += usize::from(standing.came_softly);
             let has_it = standing.state == State::Updated;

@@ -33,6 +33,8 @@ pub struct Settings {
     pub paces: Paces,
     /// How machines join.
     pub joining: JoiningSettings,
+    /// The form of the orders that agents are given.
+    pub form: u32,
 }
 
 /// How machines join.

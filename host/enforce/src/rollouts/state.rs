@@ -5,9 +5,10 @@ use crate::order;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time as At;
 use tread_kube::api::NodeUpdate;
 use tread_kube::clean::clean;
+use tread_kube::dated::time;
 use tread_model::digest::Digest;
-use tread_model::protocol::{Config, Disrupts, Order, Phase, Report, Stage};
-use tread_model::rollout::State;
+use tread_model::protocol::{Config, Disrupts, Order, Phase, Report, Stage, Time};
+use tread_model::rollout::{Retry, State};
 
 /// How a node stands to the config of its pool.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,6 +22,10 @@ pub(crate) struct Standing {
     pub(crate) is_under_way: bool,
     /// The operation that left it unwell, where an admin asked to try again.
     pub(crate) retries: Option<String>,
+    /// When it is begun again by itself, where it failed.
+    pub(crate) again: Option<Time>,
+    /// Whether its agent has to be upgraded before it gets an order.
+    pub(crate) needs_agent: bool,
 }
 
 /// What a node is held against.
@@ -29,12 +34,44 @@ pub(crate) struct Against<'a> {
     pub(crate) target: Digest,
     /// What failed before this is begun again.
     pub(crate) retry_before: Option<&'a At>,
+    /// How often it is begun again by itself.
+    pub(crate) retry: Option<Retry>,
+    /// By this clock.
+    pub(crate) now: Time,
     /// Whether a node is brought to its config that joins with another disk.
     pub(crate) overwrites: bool,
+    /// The form of orders: an agent that knows only older ones gets none.
+    pub(crate) form: u32,
 }
 
-/// How a node stands. `planned` says what it takes to get there from what it has.
+/// What every agent knows.
+const FIRST_FORM: u32 = 1;
+
+/// How a node stands: one that would be begun waits for its agent to be upgraded, if that would
+/// not understand the order.
 pub(crate) fn standing(
+    update: Option<&NodeUpdate>,
+    against: Against<'_>,
+    planned: impl FnOnce(&str) -> Planned,
+) -> Standing {
+    let mut standing = by_order(update, against, planned);
+    let status = update.and_then(|update| update.status.as_ref());
+    let knows = status.map(|status| status.form.unwrap_or(FIRST_FORM));
+    if let (State::Due(_), Some(knows)) = (standing.state, knows)
+        && knows < against.form
+    {
+        standing.needs_agent = true;
+        standing.not_yet = Some(format!(
+            "NeedsAgent: its agent knows orders of form {knows}, and these are of form {}; it goes \
+             on once the DaemonSet has upgraded the agent",
+            against.form
+        ));
+    }
+    standing
+}
+
+/// The same by what was ordered. `planned` says what it takes to get there from what it has.
+fn by_order(
     update: Option<&NodeUpdate>,
     against: Against<'_>,
     planned: impl FnOnce(&str) -> Planned,
@@ -45,6 +82,8 @@ pub(crate) fn standing(
         came_softly: false,
         is_under_way: false,
         retries: None,
+        again: None,
+        needs_agent: false,
     };
     let Some(update) = update else {
         return due(Disrupts::Reboot, Some("its NodeUpdate is not there yet".to_owned()));
@@ -67,6 +106,8 @@ pub(crate) fn standing(
             && order.is_some_and(|it| it.config == target && !it.disrupts.drains()),
         is_under_way,
         retries: None,
+        again: None,
+        needs_agent: false,
     };
     let retried = || {
         let since = status.and_then(|status| status.since.as_ref());
@@ -76,14 +117,15 @@ pub(crate) fn standing(
     if let Some(order) = order
         && let Some(state) = under_way(&order, report)
     {
+        let again = (state == State::Failed).then(|| again(update, &order, against)).flatten();
         return match state {
             // It keeps its slot: whatever is tried next drains it.
-            State::Failed if retried() => Standing {
+            State::Failed if retried() || again.is_some_and(|at| at <= against.now) => Standing {
                 state: State::Due(Disrupts::Reboot),
                 retries: status.and_then(|status| status.operation.clone()),
                 ..is(state, true)
             },
-            state => is(state, true),
+            state => Standing { again, ..is(state, true) },
         };
     }
     let has = current.is_some_and(|it| Digest::parse(&it.digest) == Some(against.target));
@@ -124,6 +166,15 @@ pub(crate) fn standing(
         }
         Planned::Ready(disrupts, _) => due(disrupts, None),
     }
+}
+
+/// When a node that an operation left unwell is begun again by itself. Each config is tried as
+/// often as is said.
+fn again(update: &NodeUpdate, order: &Order, against: Against<'_>) -> Option<Time> {
+    let since = update.status.as_ref()?.since.as_ref().and_then(|since| time(since.0))?;
+    let is_same = order.config == Config(against.target);
+    let tried = update.spec.order.as_ref().filter(|_| is_same).map_or(0, |order| order.tried);
+    against.retry?.at(since, tried)
 }
 
 fn phase_of(order: &Order, report: Option<Report>) -> Option<Phase> {

@@ -83,7 +83,7 @@ impl Teller {
                 }
             }
             self.pool(name, of_pool, target, &pool);
-            gauges(settings, name, of_pool);
+            gauges(settings, name, of_pool, scene);
         }
         for (name, why) in self.taken.news(scene) {
             let uid = moment.nodes.get(&name).map_or("", |facts| facts.uid.as_str());
@@ -242,12 +242,15 @@ fn word(disrupts: Disrupts) -> &'static str {
     }
 }
 
-const STATES: [&str; 7] =
-    ["updated", "waiting", "held", "preparing", "updating", "needs-boot", "failed"];
+const STATES: [&str; 8] =
+    ["updated", "waiting", "held", "needs-agent", "preparing", "updating", "needs-boot", "failed"];
 
-fn gauges(settings: &Settings, pool: &str, of_pool: &OfPool) {
+fn gauges(settings: &Settings, pool: &str, of_pool: &OfPool, scene: &Scene) {
+    let needs_agent =
+        |node: &Node| scene.nodes.get(&node.name).is_some_and(|node| node.needs_agent);
     let of = |node: &Node| match node.state {
         State::Updated => "updated",
+        State::Due(_) if needs_agent(node) => "needs-agent",
         State::Due(_) if node.held.is_some() => "held",
         State::Due(_) => "waiting",
         State::UnderWay(_) if of_pool.preparing.contains(&node.name) => "preparing",

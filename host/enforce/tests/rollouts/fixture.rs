@@ -25,6 +25,7 @@ use tread_enforce::{Settings as Acts, Turn};
 use tread_engine::limits::Limits;
 use tread_engine::policy::{Policy, PolicySet, Wishes};
 use tread_engine::sandbox::{Options, Sandbox};
+use tread_kube::agents::FORM;
 use tread_kube::api::{MachineConfig, MachineConfigPool, NodeUpdate, Rollout, crds};
 use tread_kube::events::Events;
 use tread_kube::leadership::Leading;
@@ -169,13 +170,22 @@ impl Cluster {
         self.replica_with(Acts { client, at_slots: Turn::default(), ..self.acts.clone() }, runtime)
     }
 
+    /// One that gives orders of this form.
+    pub(super) fn replica_of_form(&self, form: u32) -> Replica {
+        self.replica_so(self.acts.clone(), form, &Handle::current())
+    }
+
     fn replica_with(&self, acts: Acts, runtime: &Handle) -> Replica {
+        self.replica_so(acts, FORM, runtime)
+    }
+
+    fn replica_so(&self, acts: Acts, form: u32, runtime: &Handle) -> Replica {
         let _inside = runtime.enter();
         let (leads, leading) = watch::channel(true);
         let leading = Leading::without_election(leading, None);
         let (metrics, watches) = (Metrics::new(), Watches::default());
         let client = acts.client.clone();
-        let (index, indexing) = index::start(&client, &watches, &metrics);
+        let (index, indexing) = index::start(&client, &acts.leases, &watches, &metrics);
         let (previewer, planning) = plans::start(plans::Settings {
             client: client.clone(),
             index: index.clone(),
@@ -202,6 +212,7 @@ impl Cluster {
                 again: Duration::from_millis(200),
             },
             joining: JoiningSettings::default(),
+            form,
         });
         let task = runtime.spawn(async move {
             futures::future::join_all([indexing.boxed(), planning.boxed(), rolling.boxed()]).await;

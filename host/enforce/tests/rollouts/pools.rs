@@ -9,10 +9,11 @@ use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use tread_kube::agents::Asked;
+use tokio::sync::watch;
+use tread_kube::agents::{Asked, FORM};
 use tread_kube::api::machines;
-use tread_kube::api::node_update::{UpdateDisrupts, UpdatePhase};
-use tread_kube::api::{MachineConfig, MachineConfigPool, Rollout};
+use tread_kube::api::node_update::{NEEDS_AGENT, UpdateDisrupts, UpdatePhase};
+use tread_kube::api::{MachineConfig, MachineConfigPool, NodeUpdate, Rollout};
 use tread_test_bed::eventually;
 
 #[tokio::test]
@@ -144,6 +145,98 @@ async fn a_node_that_fails_halts_its_pool_until_it_is_retried() {
     }
     assert_eq!(retried, failed);
     cluster.judge.holds_for_failed_nodes().await;
+}
+
+#[tokio::test]
+async fn a_node_that_fails_is_begun_again_by_itself_and_a_new_leader_counts_on() {
+    let cluster = Cluster::with(1, 1).await;
+    let first = cluster.replica();
+    let (door, asks) = watch::channel(first.agents.clone());
+    let does = Arc::new(|_: &str, tries: usize| match tries {
+        1 | 2 | 4.. => UpdatePhase::Degraded,
+        _ => UpdatePhase::Done,
+    });
+    let agents = cluster.agents_at(&asks, does);
+    cluster.all_have("/etc/first", "1").await;
+    cluster.rollout_says(json!({"retry": {"attempts": 3, "firstAfter": "1s"}})).await;
+    cluster.file("90-next", "/etc/hard", "2").await;
+    let node = cluster.nodes[0].as_str();
+    let tried = async |times: u32| {
+        let order = cluster.update(node).await.spec.order?;
+        (order.tried == times).then_some(())
+    };
+    eventually("it is begun again", async || tried(1).await).await;
+    drop(first);
+    let second = cluster.replica();
+    door.send_replace(second.agents.clone());
+    cluster.all_have("/etc/hard", "2").await;
+    tried(2).await.unwrap();
+    assert_eq!(agents[0].boots(), 3);
+
+    // What fails for good is given up, and its node keeps its cordon.
+    cluster.rollout_says(json!({"retry": {"attempts": 1, "firstAfter": "1s"}})).await;
+    cluster.file("90-next", "/etc/hard", "3").await;
+    eventually("it is given up", async || {
+        let update = cluster.update(node).await;
+        let phase = update.status?.phase;
+        let order = update.spec.order.filter(|order| order.tried == 1);
+        order.filter(|_| phase == Some(UpdatePhase::Degraded))
+    })
+    .await;
+    eventually("nobody says that it is begun again", async || {
+        let message = cluster.rollout().await.status?.message?;
+        (message.contains("1 failed") && !message.contains("begun again")).then_some(())
+    })
+    .await;
+    assert_eq!(agents[0].boots(), 5);
+    let spec = cluster.api::<Node>().get(node).await.unwrap().spec.unwrap();
+    assert_eq!(spec.unschedulable, Some(true));
+    cluster.judge.holds_for_failed_nodes().await;
+}
+
+#[tokio::test]
+async fn an_agent_is_upgraded_before_it_gets_an_order_of_a_newer_form_and_nothing_boots() {
+    let cluster = Cluster::with(2, 2).await;
+    let before = cluster.replica();
+    let (door, asks) = watch::channel(before.agents.clone());
+    let agents = cluster.agents_at(&asks, well());
+    cluster.all_have("/etc/first", "1").await;
+    drop(before);
+    let newer = cluster.replica_of_form(FORM + 1);
+    door.send_replace(newer.agents.clone());
+    cluster.file("90-next", "/etc/none", "2").await;
+    let waiting = eventually("both wait for their agents", async || {
+        let waiting = cluster.rollout().await.status?.waiting;
+        let waits = waiting.iter().filter(|it| it.why.starts_with("NeedsAgent")).count();
+        (waits == 2).then_some(waiting)
+    })
+    .await;
+    assert!(waiting[0].why.contains("form 1"), "{waiting:?}");
+    for node in &cluster.nodes {
+        eventually("its NodeUpdate says so", async || {
+            let conditions = cluster.update(node).await.status?.conditions;
+            conditions.into_iter().find(|it| it.type_ == "Updated" && it.reason == NEEDS_AGENT)
+        })
+        .await;
+    }
+    assert!(agents.iter().all(|agent| agent.did().is_empty()), "nobody got an order");
+    // One is upgraded, and goes on alone; then the other.
+    let knows = Patch::Merge(json!({"status": {"form": FORM + 1}}));
+    for (at, node) in cluster.nodes.iter().enumerate() {
+        let updates = cluster.api::<NodeUpdate>();
+        updates.patch_status(node, &PatchParams::default(), &knows).await.unwrap();
+        eventually("it has the config", async || {
+            let updated = cluster.rollout().await.status?.updated;
+            (usize::try_from(updated).ok()? == at + 1).then_some(())
+        })
+        .await;
+    }
+    cluster.all_have("/etc/none", "2").await;
+    for agent in &agents {
+        let did: Vec<Asked> = agent.did().into_iter().map(|(_, what)| what).collect();
+        assert_eq!(did, [Asked::Write], "{}", agent.node);
+    }
+    cluster.judge.holds().await;
 }
 
 #[tokio::test]

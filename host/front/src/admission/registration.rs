@@ -2,7 +2,7 @@
 //! trust and at which path to ask is filled in here, and again when somebody takes
 //! it away.
 
-use super::{PATH, WEBHOOK};
+use super::{PATH, WEBHOOK, WEBHOOK_OF_NODES};
 use k8s_openapi::api::admissionregistration::v1::{
     ValidatingWebhookConfiguration, WebhookClientConfig,
 };
@@ -53,6 +53,10 @@ pub fn host(found: Option<&ValidatingWebhookConfiguration>) -> Option<String> {
     Some(url.host()?.trim_matches(['[', ']']).to_owned())
 }
 
+fn is_own(name: &str) -> bool {
+    [WEBHOOK, WEBHOOK_OF_NODES].contains(&name)
+}
+
 /// Compares what there is with what clients are to trust, and with the path at
 /// which they are to ask. `found`: None if it was not seen yet.
 pub fn look(
@@ -62,7 +66,7 @@ pub fn look(
 ) -> Registration {
     let Some(found) = found else { return Registration::Unknown };
     let webhooks = found.and_then(|found| found.webhooks.as_deref()).unwrap_or_default();
-    let ours = webhooks.iter().enumerate().filter(|(_, webhook)| webhook.name == WEBHOOK);
+    let ours = webhooks.iter().enumerate().filter(|(_, webhook)| is_own(&webhook.name));
     let mut patch = Vec::new();
     let mut any = false;
     for (at, webhook) in ours {
@@ -75,7 +79,9 @@ pub fn look(
         }
         // The list of webhooks may have changed: the patch checks that this is still
         // the right one.
-        patch.push(json!({"op": "test", "path": format!("/webhooks/{at}/name"), "value": WEBHOOK}));
+        patch.push(
+            json!({"op": "test", "path": format!("/webhooks/{at}/name"), "value": webhook.name}),
+        );
         if !is_told {
             let bundle = k8s_openapi::ByteString(bundle.as_bytes().to_vec());
             let path = format!("/webhooks/{at}/clientConfig/caBundle");
@@ -170,6 +176,27 @@ mod tests {
             look(Some(Some(&configured(&[(WEBHOOK, Some("ca"))]))), "ca", ASKED),
             Registration::Current
         );
+    }
+
+    #[test]
+    fn each_of_its_webhooks_is_told_by_its_own_name() {
+        let mut found = configured(&[(WEBHOOK, None), ("a.b.c", None), (WEBHOOK_OF_NODES, None)]);
+        found.metadata.resource_version = Some("7".to_owned());
+        let Registration::Differs(patch) = look(Some(Some(&found)), "ca", ASKED) else {
+            panic!("{found:?}")
+        };
+        let paths: Vec<&str> =
+            patch.as_array().unwrap().iter().filter_map(|it| it["path"].as_str()).collect();
+        assert_eq!(
+            paths[1..],
+            [
+                "/webhooks/0/name",
+                "/webhooks/0/clientConfig/caBundle",
+                "/webhooks/2/name",
+                "/webhooks/2/clientConfig/caBundle"
+            ]
+        );
+        assert_eq!(patch[3]["value"], WEBHOOK_OF_NODES);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::names::{NAME, SECRET};
 use tread_kube::api::words::{
     CONFIG_GROUP, GROUP, MACHINE_CONFIG_GROUP, MACHINE_GROUP, OPERATOR_GROUP,
 };
+use tread_kube::held::NODE_MAINTENANCE;
 
 /// The Lease of the leader.
 pub const LEASE: &str = "tread";
@@ -77,6 +78,7 @@ const DEFINITIONS: &[&str] = &[
     "machinesets.cluster.x-k8s.io",
     "machinesets.machine.openshift.io",
     "metal3machinetemplates.infrastructure.cluster.x-k8s.io",
+    NODE_MAINTENANCE.name,
     "provisionings.metal3.io",
     "vspheremachinetemplates.infrastructure.cluster.x-k8s.io",
 ];
@@ -116,7 +118,25 @@ pub fn rules() -> Vec<Grant> {
             WATCH,
             "an admin allows policies in a namespace by a label on it",
         ),
-        cluster("", "nodes", WATCH, "plans say how many nodes go from which config"),
+        cluster(
+            "",
+            "nodes",
+            WATCH,
+            "plans say how many nodes go from which config, and which of them somebody else has",
+        ),
+        cluster(
+            "coordination.k8s.io",
+            "leases",
+            WATCH,
+            "which nodes somebody else has, by their Leases: in the one namespace of these, which may \
+             not be there yet, where no role can be bound then",
+        ),
+        cluster(
+            NODE_MAINTENANCE.group,
+            NODE_MAINTENANCE.plural,
+            WATCH,
+            "which nodes somebody maintains",
+        ),
         cluster(
             "policy",
             "poddisruptionbudgets",
@@ -347,6 +367,8 @@ mod tests {
         let machines = tread_kube::api::machines::definitions().unwrap();
         let all = [crds::crds(), crds::openshift(), machines].concat();
         let mut names: Vec<_> = all.into_iter().filter_map(|crd| crd.metadata.name).collect();
+        // medik8s defines it.
+        names.push(NODE_MAINTENANCE.name.to_owned());
         names.sort();
         assert_eq!(names, DEFINITIONS);
     }

@@ -1,12 +1,14 @@
 //! What the API server asks tread about.
 
 use super::words::named;
-use crate::names::{self, NAME, PATH, WEBHOOK};
+use crate::names::{self, NAME, PATH, WEBHOOK, WEBHOOK_OF_NODES};
 use k8s_openapi::api::admissionregistration::v1::{
     MatchCondition, RuleWithOperations, ServiceReference, ValidatingWebhook,
     ValidatingWebhookConfiguration, WebhookClientConfig,
 };
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use tread_kube::api::words::{CONFIG_GROUP, MACHINE_CONFIG_GROUP, MACHINE_GROUP, OPERATOR_GROUP};
+use tread_kube::held::NODE_MAINTENANCE;
 
 /// Where the API server finds tread.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,7 +53,12 @@ fn asked(
 }
 
 /// A webhook that only warns: an API server that cannot reach it goes on.
-pub fn configuration(namespace: &str, reached: &Reached) -> ValidatingWebhookConfiguration {
+/// `leases` is the namespace of the nodes' Leases.
+pub fn configuration(
+    namespace: &str,
+    leases: &str,
+    reached: &Reached,
+) -> ValidatingWebhookConfiguration {
     let (service, url) = match reached {
         Reached::InNamespace(namespace) => {
             let service = ServiceReference {
@@ -69,24 +76,100 @@ pub fn configuration(namespace: &str, reached: &Reached) -> ValidatingWebhookCon
     rules.extend(MACHINES.map(|it| asked(it, &["CREATE", "UPDATE"], "Namespaced")));
     let releases: &[&str] = &["clusterversions"];
     rules.push(asked((CONFIG_GROUP, "v1", releases), &["UPDATE"], "Cluster"));
-    let webhook = ValidatingWebhook {
+    let pools: &[&str] = &["machineconfigpools"];
+    rules.push(asked((MACHINE_CONFIG_GROUP, "v1", pools), &["UPDATE"], "Cluster"));
+    // Whom to trust is filled in by tread.
+    let client_config = WebhookClientConfig { ca_bundle: None, service, url };
+    let changes = webhook(WEBHOOK, &client_config, rules, &CHANGES);
+    let mut takes = webhook(WEBHOOK_OF_NODES, &client_config, takes(), &TAKES);
+    // Of Leases those of nodes alone: it is no matter for what is in no namespace.
+    let of_leases = ("kubernetes.io/metadata.name".to_owned(), leases.to_owned());
+    takes.namespace_selector =
+        Some(LabelSelector { match_labels: Some([of_leases].into()), ..LabelSelector::default() });
+    let metadata = named(&names::configuration(namespace), None);
+    ValidatingWebhookConfiguration { metadata, webhooks: Some(vec![changes, takes]) }
+}
+
+/// What takes a node: a cordon, a Lease, a NodeMaintenance.
+fn takes() -> Vec<RuleWithOperations> {
+    let maintenances: &[&str] = &[NODE_MAINTENANCE.plural];
+    let of_maintenance = (NODE_MAINTENANCE.group, NODE_MAINTENANCE.version, maintenances);
+    vec![
+        asked(("", "v1", &["nodes"]), &["UPDATE"], "Cluster"),
+        asked(("coordination.k8s.io", "v1", &["leases"]), &["CREATE", "UPDATE"], "Namespaced"),
+        asked(of_maintenance, &["CREATE"], "Cluster"),
+    ]
+}
+
+/// Which of these requests tread is asked about: a name and an expression each.
+type Conditions = [(&'static str, &'static str); 2];
+
+const CHANGES: Conditions = [
+    (
+        "is-not-rendered",
+        "!(request.kind.kind == 'MachineConfig' && request.name.startsWith('rendered-'))",
+    ),
+    (
+        "is-no-pool-or-goes-on",
+        "request.resource.resource != 'machineconfigpools' || \
+         has(oldObject.spec.paused) && oldObject.spec.paused && \
+         !(has(object.spec.paused) && object.spec.paused)",
+    ),
+];
+
+/// A Node is written all the time, and so is a Lease that is renewed. Nor is tread asked about
+/// what it does itself.
+const TAKES: Conditions = [
+    (
+        "is-no-node-or-is-cordoned",
+        "request.resource.resource != 'nodes' || \
+         has(object.spec.unschedulable) && object.spec.unschedulable && \
+         !(has(oldObject.spec.unschedulable) && oldObject.spec.unschedulable) && \
+         !(has(object.metadata.annotations) && \
+         'tread.dev/cordoned-for' in object.metadata.annotations)",
+    ),
+    (
+        "is-no-lease-or-has-another-holder",
+        "request.resource.resource != 'leases' || \
+         has(object.spec.holderIdentity) && !object.spec.holderIdentity.startsWith('tread/') && \
+         (request.operation == 'CREATE' || !has(oldObject.spec.holderIdentity) || \
+         oldObject.spec.holderIdentity != object.spec.holderIdentity)",
+    ),
+];
+
+fn webhook(
+    name: &str,
+    client_config: &WebhookClientConfig,
+    rules: Vec<RuleWithOperations>,
+    conditions: &Conditions,
+) -> ValidatingWebhook {
+    let conditions = conditions.map(|(name, expression)| MatchCondition {
+        name: name.to_owned(),
+        expression: expression.to_owned(),
+    });
+    ValidatingWebhook {
         admission_review_versions: vec!["v1".to_owned()],
-        // Whom to trust is filled in by tread.
-        client_config: WebhookClientConfig { ca_bundle: None, service, url },
+        client_config: client_config.clone(),
         failure_policy: Some("Ignore".to_owned()),
-        match_conditions: Some(vec![MatchCondition {
-            name: "is-not-rendered".to_owned(),
-            expression:
-                "!(request.kind.kind == 'MachineConfig' && request.name.startsWith('rendered-'))"
-                    .to_owned(),
-        }]),
+        match_conditions: Some(conditions.to_vec()),
         match_policy: Some("Equivalent".to_owned()),
-        name: WEBHOOK.to_owned(),
+        name: name.to_owned(),
         rules: Some(rules),
         side_effects: "None".to_owned(),
         timeout_seconds: Some(2),
         ..ValidatingWebhook::default()
-    };
-    let metadata = named(&names::configuration(namespace), None);
-    ValidatingWebhookConfiguration { metadata, webhooks: Some(vec![webhook]) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tread_kube::held::{CORDON_ANNOTATION, is_treads};
+
+    #[test]
+    fn what_tread_takes_itself_is_told_apart_as_elsewhere() {
+        let [(_, nodes), (_, leases)] = TAKES;
+        assert!(nodes.contains(&format!("'{CORDON_ANNOTATION}' in object.metadata.annotations")));
+        assert!(leases.contains("startsWith('tread/')") && is_treads("tread/0"));
+    }
 }

@@ -174,12 +174,31 @@ pub struct DisruptionPlanStatus {
     /// How many of these are left out.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub drain_blockers_left_out: i64,
+    /// Nodes of the pool that are on their way, and that somebody else has, or is to have, for
+    /// maintenance: as it was when this was written, by name, 10 at most.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 10))]
+    pub flagged: Vec<FlaggedNode>,
+    /// How many of these are left out.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub flagged_left_out: i64,
     /// Planned: whether it could be; Pending: whether it is still to happen, and
     /// what it waits for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     #[schemars(with = "Vec<ConditionShape>")]
     pub conditions: Vec<Condition>,
+}
+
+/// A node that is flagged for maintenance.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FlaggedNode {
+    /// The node.
+    pub node: String,
+    /// By whom, or by what: its Lease with holder, since when and for how long; a NodeMaintenance;
+    /// a cordon, a condition, a label or a taint.
+    pub why: String,
 }
 
 /// A budget that keeps nodes from being drained.

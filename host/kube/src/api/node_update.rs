@@ -50,6 +50,10 @@ pub struct NodeUpdateSpec {
     pub order: Option<UpdateOrder>,
 }
 
+/// Why a node has not its config whose agent has to be upgraded before it gets an order: the reason
+/// of the condition Updated.
+pub const NEEDS_AGENT: &str = "NeedsAgent";
+
 /// One operation on the node.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -80,6 +84,11 @@ pub struct UpdateOrder {
     /// of it on the node is given up for this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retries: Option<String>,
+    /// How often a node that an operation left unwell was begun again for this config, whoever
+    /// asked for it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    #[schemars(with = "i64", range(min = 0, max = 4_294_967_295_i64))]
+    pub tried: u32,
     /// Since when the node is to be drained: by this its timeout counts, whoever drains it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<TimeShape>")]
@@ -88,6 +97,11 @@ pub struct UpdateOrder {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "free_object")]
     pub plan: Option<Value>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// A config of a pool.
@@ -146,6 +160,10 @@ pub struct NodeUpdateStatus {
     /// What an admin has to know, in a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// The newest form of orders that the agent knows. One that does not say it knows the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<i64>", range(min = 0, max = 4_294_967_295_i64))]
+    pub form: Option<u32>,
     /// The config that the node has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current: Option<ConfigName>,
@@ -160,7 +178,8 @@ pub struct NodeUpdateStatus {
     /// controllers. It is gone once no pod has to move.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drain: Option<DrainOfNode>,
-    /// Updated: whether the node has the newest config of its pool.
+    /// Updated: whether the node has the newest config of its pool. Its reason is NeedsAgent as
+    /// long as the agent has to be upgraded before it gets an order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<ConditionShape>")]
     pub conditions: Vec<Condition>,

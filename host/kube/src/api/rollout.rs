@@ -2,7 +2,7 @@
 
 use super::node_update::{ConfigName, UpdateDisrupts};
 use super::rollout_drain::DrainSettings;
-use super::schemas::{ConditionShape, SelectorShape, int_or_string};
+use super::schemas::{ConditionShape, SelectorShape, int_or_string, span};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::core::Rule as Cel;
@@ -94,11 +94,29 @@ pub struct RolloutSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20))]
     pub node_taints: Vec<NodeTaint>,
+    /// How often a node is begun again by itself that an operation left unwell. Without it none
+    /// is: `tread rollout retry` does it. One that went back is well, and halts its pool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<RetrySettings>,
     /// Nodes that failed before this time, as they say it, are begun again:
     /// `tread rollout retry` sets it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<super::schemas::TimeShape>")]
     pub retry_failed_before: Option<k8s_openapi::apimachinery::pkg::apis::meta::v1::Time>,
+}
+
+/// How often a node is begun again by itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RetrySettings {
+    /// So often at most, for one config. `attempts: 3`
+    #[schemars(range(min = 1, max = 10))]
+    pub attempts: i32,
+    /// How long after it failed, by its own clock, the first time; twice as long each time after
+    /// that, a day at most. 10 minutes unless set. `firstAfter: 10m`
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "span")]
+    pub first_after: Option<String>,
 }
 
 /// A taint of a node.

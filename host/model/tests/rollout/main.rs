@@ -3,5 +3,6 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
 mod properties;
+mod retries;
 mod turns;
 mod windows;

@@ -4,7 +4,9 @@ use serde_json::Value;
 use std::io::{self, Write};
 use tread_console::print::line;
 use tread_console::table;
-use tread_kube::api::disruption_plan::{DrainBlocker, PlanChange, PlanStep, Transition};
+use tread_kube::api::disruption_plan::{
+    DrainBlocker, FlaggedNode, PlanChange, PlanStep, Transition,
+};
 use tread_kube::api::{DisruptionPlan, DisruptionPlanStatus};
 
 /// Whether a plan is still to come, and why so.
@@ -53,6 +55,12 @@ pub(super) fn plan(
     }
     if let more @ 1.. = status.drain_blockers_left_out {
         writeln!(out, "  and {more} more PodDisruptionBudgets allow no disruption")?;
+    }
+    for FlaggedNode { node, why } in &status.flagged {
+        writeln!(out, "  flagged for maintenance: {node}: {why}")?;
+    }
+    if let more @ 1.. = status.flagged_left_out {
+        writeln!(out, "  and {more} more nodes that are flagged for maintenance")?;
     }
     for way in &status.transitions {
         writeln!(out)?;
@@ -231,6 +239,8 @@ mod tests {
             ..Transition::default()
         };
         let status = DisruptionPlanStatus {
+            flagged: vec![FlaggedNode { node: odd(), why: odd() }],
+            flagged_left_out: 1,
             cause: Some(odd()),
             effect: Some(odd()),
             tread: Some(odd()),

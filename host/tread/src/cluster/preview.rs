@@ -32,6 +32,7 @@ use tread_kube::asking::{self, Call, CallOutcome};
 use tread_kube::events::Events;
 use tread_kube::leadership::Leading;
 use tread_kube::metrics::Metrics;
+use tread_kube::node_lease;
 use tread_kube::watching::Watches;
 use tread_loading::sandbox;
 use tread_model::digest::Digest;
@@ -54,7 +55,7 @@ pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
         let leads = Leading::without_election(leads, None);
         let (metrics, watches) = (Metrics::new(), Watches::default());
         let asked = client.clone();
-        let (index, indexing) = index::start(&client, &watches, &metrics);
+        let (index, indexing) = index::start(&client, node_lease::NAMESPACE, &watches, &metrics);
         let (policies, registry) = registry::start(registry::Settings {
             client: client.clone(),
             index: index.clone(),
@@ -240,9 +241,11 @@ async fn ask(
         }
         all.extend(of_pool(describe(&preview, Digest::of(b""), Timestamp::now()), &causes));
     }
+    let cluster = previewer.snapshot();
+    all.iter_mut().flat_map(OfPool::plans_mut).for_each(|plan| plans::tell_flagged(plan, &cluster));
     let drains = all.iter().flat_map(OfPool::plans).any(|it| it.effect >= Effect::Drain);
     if drains {
-        blocked(&mut all, &previewer.snapshot(), client).await;
+        blocked(&mut all, &cluster, client).await;
     }
     Ok(Answer { pools: all, notes })
 }

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use tokio::time::Instant;
 use tread_console::print::warn;
-use tread_kube::api::node_update::{UpdateOrder, UpdatePhase, UpdateStage};
+use tread_kube::api::node_update::{NEEDS_AGENT, UpdateOrder, UpdatePhase, UpdateStage};
 use tread_kube::api::{NodeUpdate, Rollout};
 use tread_kube::asking::{Call, CallOutcome, Failed};
 use tread_kube::dated;
@@ -176,9 +176,17 @@ pub(super) fn has_failed(update: &NodeUpdate) -> bool {
 pub(super) fn phase_word(update: &NodeUpdate) -> Option<String> {
     let order = open_order(update);
     match (phase(update), order) {
+        (_, None) if needs_agent(update) => Some(NEEDS_AGENT.to_owned()),
         (Some(phase), _) => Some(format!("{phase:?}")),
         (None, order) => order.map(|order| format!("{:?}", order.stage)),
     }
+}
+
+/// Whether its agent has to be upgraded before it gets an order.
+fn needs_agent(update: &NodeUpdate) -> bool {
+    let conditions = update.status.iter().flat_map(|status| &status.conditions);
+    let mut of_config = conditions.filter(|it| it.type_ == "Updated" && it.status != "True");
+    of_config.any(|it| it.reason == NEEDS_AGENT)
 }
 
 /// The Lease of a node.

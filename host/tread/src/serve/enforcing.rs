@@ -59,7 +59,7 @@ pub(super) async fn begin(
         client: client.clone(),
         metrics: metrics.clone(),
         namespace: namespace.to_owned(),
-        leases: args.lease_namespace.clone().unwrap_or_else(|| node_lease::NAMESPACE.to_owned()),
+        leases: args.lease_namespace().to_owned(),
         holder: node_lease::holder(&uid),
         terms: Terms { boot: args.boot_for.unwrap_or(terms.boot), ..terms },
         at_slots: Turn::default(),

@@ -9,6 +9,7 @@ mod front;
 mod installations;
 mod leases;
 mod listed;
+mod maintenance;
 mod openshift;
 mod plugin;
 mod pools;

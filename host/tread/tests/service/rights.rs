@@ -144,10 +144,8 @@ const ELSEWHERE: &[(Scope, &str, &[&str])] = &[
     // A watch lists first; who waits for what is not decided yet by whoever looks at all nodes.
     (Scope::Cluster, "pods", &["get", "watch"]),
     (Scope::Cluster, "poddisruptionbudgets", &["watch"]),
-    (Scope::Cluster, "leases", &["list", "watch"]),
     (Scope::Cluster, "daemonsets", &["list", "watch"]),
     (Scope::Cluster, "customresourcedefinitions", &["list", "watch"]),
-    (Scope::Cluster, "nodemaintenances", &["get", "list", "watch"]),
     (Scope::Cluster, "machines", &["watch"]),
     // Rendering and pools.
     (Scope::Cluster, "machineconfigs", &["create", "delete"]),

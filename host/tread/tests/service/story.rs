@@ -330,6 +330,7 @@ async fn every_right_of_the_manifests_is_needed() {
         (Scope::Cluster, "clusteroperators", "delete"),
         (Scope::Cluster, "clusteroperators", "watch"),
         (Scope::Cluster, "infrastructures", "watch"),
+        (Scope::Cluster, "nodemaintenances", "watch"),
         (Scope::Cluster, "provisionings", "watch"),
         (Scope::Cluster, "machines", "list"),
         (Scope::Cluster, "machinesets", "watch"),

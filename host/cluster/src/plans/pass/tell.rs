@@ -2,7 +2,9 @@
 //! whatever else it concerns.
 
 use super::super::compared::{Compared, Deciders};
-use super::super::notes::{Plans, Untold, decisions, on_policies, policies_changed, troubles};
+use super::super::notes::{
+    Plans, Untold, decisions, flagged, on_policies, policies_changed, troubles,
+};
 use super::super::settings::Settings;
 use super::super::standing::Standing;
 use crate::policies::current::Current;
@@ -17,6 +19,8 @@ pub(super) struct Said {
     compared: Compared,
     /// What cannot be planned as it is meant.
     troubles: BTreeSet<(String, String)>,
+    /// Plans, and nodes on their way by them that somebody else has.
+    flagged: BTreeSet<(String, String)>,
     /// How often each policy decides.
     decisions: Option<BTreeMap<String, i64>>,
     /// What is still to be told on policies.
@@ -44,6 +48,7 @@ pub(super) async fn tell(settings: &Settings, telling: &Telling<'_>, said: &mut 
     let mut is_left = false;
     if settings.leads.now() {
         troubles(settings, telling.cluster, &mut said.troubles).await;
+        flagged(settings, telling.cluster, telling.described, &mut said.flagged).await;
         let counts = sum(&telling.decisions);
         if said.decisions.as_ref() != Some(&counts) {
             match decisions(settings, &counts).await {
@@ -60,6 +65,7 @@ pub(super) async fn tell(settings: &Settings, telling: &Telling<'_>, said: &mut 
     // Whoever leads tells.
     if !settings.leads.now() {
         said.compared.untold.clear();
+        said.flagged.clear();
         said.untold.clear();
     }
     is_left

@@ -31,7 +31,7 @@ fn a_node_that_says_only_what_it_booted_with_strays_as_soon_as_that_config_is_kn
     let node = event(json!({"metadata": {"name": "a", "uid": "a",
         "labels": {"node-role.kubernetes.io/worker": ""},
         "annotations": {format!("{PREFIX}/firstPivotConfig"): INFRA}}}));
-    state.take(Input::Node(node), &mut cluster);
+    state.take(Input::Node(Box::new(node)), &mut cluster);
     assert!(cluster.strays.is_empty());
     let touched = state.take(Input::Config(config("uid-infra")), &mut cluster);
     assert_eq!(cluster.strays.get("a").unwrap().booted, "infra");
@@ -53,7 +53,7 @@ fn nodes_that_plans_name_are_forgotten_when_all_nodes_are_listed() {
     state.take(Input::Plan(Box::new(Event::Apply(plan.clone()))), &mut cluster);
     assert!(!cluster.members.awaits_witness("gone", "gone"), "it is kept");
     for event in [Event::Init, Event::InitDone] {
-        state.take(Input::Node(event), &mut cluster);
+        state.take(Input::Node(Box::new(event)), &mut cluster);
     }
     let before = Arc::clone(&cluster.members);
     state.take(Input::Plan(Box::new(Event::Apply(plan))), &mut cluster);

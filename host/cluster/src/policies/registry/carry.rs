@@ -224,7 +224,7 @@ mod tests {
         let settings = |leads| Settings {
             events: Events::new(client.clone(), "test", "Load", &Metrics::new()),
             client: client.clone(),
-            index: index::start(&client, &Watches::default(), &Metrics::new()).0,
+            index: index::start(&client, "default", &Watches::default(), &Metrics::new()).0,
             namespace: "tread".to_owned(),
             replica: "test".to_owned(),
             sandbox: Sandbox::new(Options { cache_dir: None, ..Options::default() }).unwrap(),

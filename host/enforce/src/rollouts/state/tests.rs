@@ -30,9 +30,20 @@ fn update(order: Option<Value>, phase: Option<&str>, current: Option<Digest>) ->
     .unwrap()
 }
 
+fn against() -> Against<'static> {
+    Against {
+        target: TARGET,
+        retry_before: None,
+        retry: None,
+        now: Time::default(),
+        overwrites: false,
+        form: FIRST_FORM,
+    }
+}
+
 fn stands(update: &NodeUpdate, retry_before: Option<&str>) -> Standing {
     let retry = retry_before.map(|at| At(at.parse().unwrap()));
-    let against = Against { target: TARGET, retry_before: retry.as_ref(), overwrites: false };
+    let against = Against { retry_before: retry.as_ref(), ..against() };
     standing(Some(update), against, |from| {
         assert_eq!(from, "rendered-old");
         Planned::Ready(Disrupts::Softly, None)
@@ -102,7 +113,7 @@ fn what_failed_for_another_config_or_before_a_retry_is_due_again() {
 
 #[test]
 fn a_node_of_which_too_little_is_known_is_not_begun() {
-    let against = Against { target: TARGET, retry_before: None, overwrites: false };
+    let against = against();
     let not_yet = |update: Option<&NodeUpdate>, planned: Planned| {
         standing(update, against, |_| planned).not_yet
     };
@@ -150,10 +161,65 @@ fn a_node_that_joins_with_another_disk_is_held_or_overwritten() {
     let mut update = update(None, None, None);
     update.status.as_mut().unwrap().message = Some("/etc/a differs".to_owned());
     for (overwrites, held) in [(false, true), (true, false)] {
-        let against = Against { target: TARGET, retry_before: None, overwrites };
+        let against = Against { overwrites, ..against() };
         let standing = standing(Some(&update), against, |_| Planned::NotYet);
         assert_eq!(standing.state, State::Due(Disrupts::Reboot));
         let says = standing.not_yet.is_some_and(|why| why.contains("/etc/a differs"));
         assert_eq!(says, held);
     }
+}
+
+#[test]
+fn only_a_node_that_would_be_begun_waits_for_its_agent() {
+    let of = |known: Option<u32>, mut update: NodeUpdate| {
+        update.status.as_mut().unwrap().form = known;
+        let against = Against { form: 2, ..against() };
+        standing(Some(&update), against, |_| Planned::Ready(Disrupts::Softly, None))
+    };
+    let due = || update(None, None, Some(OLD));
+    for known in [None, Some(1)] {
+        let waits = of(known, due());
+        assert!(waits.needs_agent && waits.not_yet.unwrap().starts_with("NeedsAgent"), "{known:?}");
+        assert!(of(known, update(None, None, None)).needs_agent, "it has not said what it has");
+    }
+    for knows in [2, 3] {
+        let begins = of(Some(knows), due());
+        assert_eq!((begins.needs_agent, begins.not_yet), (false, None));
+    }
+    let has_it = of(None, update(None, None, Some(TARGET)));
+    assert_eq!((has_it.state, has_it.needs_agent), (State::Updated, false));
+    let under_way = update(Some(order("Go", "Softly", TARGET, false)), Some("Begun"), Some(OLD));
+    assert!(!of(None, under_way).needs_agent, "it goes on");
+}
+
+#[test]
+fn one_that_is_unwell_is_begun_again_by_itself_as_often_as_is_said_and_no_other_one_is() {
+    let at = |text: &str| time(text.parse().unwrap()).unwrap();
+    let retry = Retry { attempts: 2, first_after: std::time::Duration::from_secs(600) };
+    let of = |update: &NodeUpdate, now: &str| {
+        let against = Against { retry: Some(retry), now: at(now), ..against() };
+        standing(Some(update), against, |_| Planned::Ready(Disrupts::Softly, None))
+    };
+    // It failed at midnight.
+    let degraded = |tried: u32| {
+        let order = order("Go", "Reboot", TARGET, false);
+        let mut update = update(Some(order), Some("Degraded"), Some(OLD));
+        update.spec.order.as_mut().unwrap().tried = tried;
+        update
+    };
+    let waits = of(&degraded(0), "2026-01-02T00:09:59Z");
+    assert_eq!((waits.state, waits.again), (State::Failed, Some(at("2026-01-02T00:10:00Z"))));
+    let again = of(&degraded(0), "2026-01-02T00:10:00Z");
+    assert_eq!(again.state, State::Due(Disrupts::Reboot));
+    assert_eq!(again.retries, Some("0".repeat(31) + "7"));
+    assert_eq!(of(&degraded(1), "2026-01-02T00:19:59Z").state, State::Failed);
+    assert_eq!(of(&degraded(1), "2026-01-02T00:20:00Z").state, State::Due(Disrupts::Reboot));
+    let given_up = of(&degraded(2), "2027-01-01T00:00:00Z");
+    assert_eq!((given_up.state, given_up.again), (State::Failed, None));
+    // One that went back is well: it halts its pool for that config.
+    let order = order("Closed", "Reboot", TARGET, false);
+    let went_back = update(Some(order), Some("WentBack"), Some(OLD));
+    let halts = of(&went_back, "2027-01-01T00:00:00Z");
+    assert_eq!((halts.state, halts.again), (State::Failed, None));
+    assert_eq!(stands(&degraded(0), None).again, None, "nobody asked for it");
 }

@@ -17,7 +17,6 @@ const MACHINE_GOES: &str = "a node whose Machine is being removed is never begun
 const DEFINITIONS: &[&str] = &[
     "machines.cluster.x-k8s.io",
     "machines.machine.openshift.io",
-    "nodemaintenances.nodemaintenance.medik8s.io",
     "nodeupdates.tread.dev",
     "rollouts.tread.dev",
 ];
@@ -67,7 +66,7 @@ pub fn enforcing() -> Vec<Grant> {
         cluster(
             "coordination.k8s.io",
             "leases",
-            &["create", "delete", "get", "list", "update", "watch"],
+            &["create", "delete", "get", "update"],
             "nodes are shared by Leases in a namespace that may not be there yet, where no role can be \
              bound then; an admission policy refuses writes elsewhere. A node proves itself by its kubelet's",
         ),
@@ -105,12 +104,6 @@ pub fn enforcing() -> Vec<Grant> {
         cluster(MACHINE_GROUP, "machines", &["get", "watch"], MACHINE_GOES),
         cluster(CLUSTER_API, "machines", &["get", "watch"], MACHINE_GOES),
         cluster(CLUSTER_API, "machines", &["patch"], SKIPS_REMEDIATION),
-        cluster(
-            "nodemaintenance.medik8s.io",
-            "nodemaintenances",
-            READ,
-            "a node that somebody maintains is left alone",
-        ),
         cluster(
             GROUP,
             "nodeupdates",
@@ -223,11 +216,6 @@ mod tests {
             .collect();
         for crd in crds::enforcing() {
             let name = crd.metadata.name.unwrap();
-            assert!(names.contains(&name.as_str()), "{name} in {names:?}");
-        }
-        let kinds = all.iter().filter(|grant| grant.verbs.contains(&"watch"));
-        for grant in kinds.filter(|grant| grant.group.contains("medik8s")) {
-            let name = format!("{}.{}", grant.resource, grant.group);
             assert!(names.contains(&name.as_str()), "{name} in {names:?}");
         }
     }

@@ -164,6 +164,19 @@ mod tests {
     }
 
     #[test]
+    fn a_node_whose_agent_is_too_old_says_so_until_it_is_under_way() {
+        let condition = json!({"type": "Updated", "status": "False", "reason": "NeedsAgent",
+            "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"});
+        let status = json!({"operation": "1", "phase": "Done", "conditions": [condition]});
+        let phase = |order| {
+            rows(&known(order, status.clone()), Time::default(), None)[0].cells()[2].clone()
+        };
+        assert_eq!(phase(json!(null)), "NeedsAgent");
+        assert_eq!(phase(order("Closed")), "NeedsAgent");
+        assert_eq!(phase(order("Prepare")), "Prepare");
+    }
+
+    #[test]
     fn a_lease_that_has_ended_says_so_and_treads_own_is_called_so() {
         let mut known = known(json!(null), json!({}));
         let mut held = |by: &str| {

@@ -1,0 +1,106 @@
+//! Whoever lets changes come to nodes that somebody has, and whoever takes a node that is to change,
+//! is warned, and nobody is blocked.
+
+use crate::story::{cluster, config, plan, tread, warned, written};
+use serde_json::json;
+use tread_kube::api::machines;
+use tread_kube::held::NODE_MAINTENANCE;
+use tread_kube::node_lease;
+use tread_test_bed::{ControlPlane, eventually};
+
+/// What somebody is told who runs this for a try, once it is what it has to be.
+async fn told(plane: &ControlPlane, args: &[&str], expected: &str) -> String {
+    let args = [args, &["--dry-run=server"]].concat();
+    eventually(expected, async || {
+        let ran = plane.kubectl(&args).unwrap();
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        ran.stderr.contains(expected).then_some(ran.stderr)
+    })
+    .await
+}
+
+fn lease(name: &str, holder: &str) -> String {
+    let now = k8s_openapi::jiff::Timestamp::now();
+    let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": name, "namespace": node_lease::NAMESPACE},
+        "spec": {"holderIdentity": holder, "leaseDurationSeconds": 3600,
+            "acquireTime": format!("{now:.6}"), "renewTime": format!("{now:.6}")}});
+    lease.to_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_warns_of_nodes_that_somebody_has_and_whoever_takes_one_of_what_is_due() {
+    let plane = ControlPlane::start().unwrap();
+    let _replica = cluster(&plane).await;
+    plane.kubectl(&["create", "namespace", node_lease::NAMESPACE]).unwrap().success().unwrap();
+    plane.apply(&lease("node-node-0", "node-maintenance")).unwrap();
+    plane.kubectl(&["cordon", "node-1"]).unwrap().success().unwrap();
+
+    // A change says who has the nodes that it comes to, and the plan of a laptop does.
+    let change = config("50-a", "a", "1");
+    let said = warned(&plane, &change, "2 nodes of pool worker are flagged for maintenance").await;
+    let lease_of = "node-0 (Lease medik8s-leases/node-node-0 held by node-maintenance since ";
+    assert!(said.contains("pool worker, 3 nodes: drain + reboot"), "{said}");
+    assert!(said.contains(lease_of), "{said}");
+    let file = written("flagged.yaml", &change);
+    let (code, out, err) = tread(&plane, &["plan", "-f", file.to_str().unwrap()]);
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    for line in [
+        "flagged for maintenance: node-0: Lease medik8s-leases/node-node-0 held by \
+         node-maintenance since ",
+        "flagged for maintenance: node-1: somebody cordoned it\n",
+    ] {
+        assert!(out.contains(line), "{line}: {out}");
+    }
+
+    // So does an update of the cluster, and a pool that goes on after a pause.
+    plane.apply(&change).unwrap();
+    let made = plan(&plane, "MachineConfig/50-a created").await;
+    eventually("the plan names them", async || {
+        let flagged = ["get", "dplan", "-o", "jsonpath={.items[*].status.flagged[*].node}"];
+        (plane.kubectl(&flagged).unwrap().stdout == "node-0 node-1").then_some(())
+    })
+    .await;
+    let (_, out, _) = tread(&plane, &["plans", made.metadata.name.as_deref().unwrap()]);
+    assert!(out.contains("flagged for maintenance: node-1: somebody cordoned it"), "{out}");
+    let version = json!({"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion",
+        "metadata": {"name": "version"}, "spec": {"clusterID": "1"}});
+    plane.apply(&version.to_string()).unwrap();
+    let update = json!({"spec": {"desiredUpdate": {"version": "4.20.2"}}}).to_string();
+    let update = ["patch", "clusterversion", "version", "--type=merge", "-p", &update];
+    told(&plane, &update, "2 nodes of pool worker are flagged for maintenance").await;
+    let pauses = |paused: bool| json!({"spec": {"paused": paused}}).to_string();
+    let (stop, go) = (pauses(true), pauses(false));
+    let pool = ["patch", "mcp", "worker", "--type=merge", "-p"];
+    plane.kubectl(&[&pool[..], &[&stop]].concat()).unwrap().success().unwrap();
+    let goes_on = [&pool[..], &[&go]].concat();
+    told(&plane, &goes_on, "2 nodes of pool worker are flagged for maintenance").await;
+    plane.kubectl(&goes_on).unwrap().success().unwrap();
+
+    // Whoever takes a node is told what is due.
+    let due = "tread: node node-2 is due in the rollout of pool worker (MachineConfig/50-a created: \
+        drain + reboot)";
+    told(&plane, &["cordon", "node-2"], due).await;
+    warned(&plane, &lease("node-node-2", "somebody"), due).await;
+    let definition = machines::definition(&NODE_MAINTENANCE).unwrap();
+    plane.apply(&serde_json::to_string(&definition).unwrap()).unwrap();
+    let maintenance = json!({"apiVersion": "nodemaintenance.medik8s.io/v1beta1",
+        "kind": "NodeMaintenance", "metadata": {"name": "disk"}, "spec": {"nodeName": "node-2"}});
+    eventually("it is served", async || {
+        let apply = ["apply", "--dry-run=server", "-f", "-"];
+        let ran = plane.admin().kubectl_with_input(&apply, &maintenance.to_string()).unwrap();
+        (ran.code == 0).then_some(())
+    })
+    .await;
+    warned(&plane, &maintenance.to_string(), due).await;
+
+    // Nor is anybody told who renews, takes what tread has, or takes a node of no pool.
+    let none = async |what: &str| {
+        let apply = ["apply", "--dry-run=server", "-f", "-"];
+        let ran = plane.admin().kubectl_with_input(&apply, what).unwrap();
+        assert!(ran.code == 0 && !ran.stderr.contains("is due"), "{}", ran.stderr);
+    };
+    none(&lease("node-node-0", "node-maintenance")).await;
+    none(&lease("node-node-2", "tread/1")).await;
+    none(&lease("node-elsewhere", "somebody")).await;
+}
