@@ -153,7 +153,7 @@ async fn a_node_that_fails_is_begun_again_by_itself_and_a_new_leader_counts_on()
     let first = cluster.replica();
     let (door, asks) = watch::channel(first.agents.clone());
     let does = Arc::new(|_: &str, tries: usize| match tries {
-        1 | 2 | 4.. => UpdatePhase::Degraded,
+        1 | 2 | 4 | 5 => UpdatePhase::Degraded,
         _ => UpdatePhase::Done,
     });
     let agents = cluster.agents_at(&asks, does);
@@ -191,6 +191,11 @@ async fn a_node_that_fails_is_begun_again_by_itself_and_a_new_leader_counts_on()
     assert_eq!(agents[0].boots(), 5);
     let spec = cluster.api::<Node>().get(node).await.unwrap().spec.unwrap();
     assert_eq!(spec.unschedulable, Some(true));
+    // By hand it is begun again all the same.
+    let now = k8s_openapi::jiff::Timestamp::now() + std::time::Duration::from_secs(1);
+    cluster.rollout_says(json!({"retryFailedBefore": format!("{now:.0}")})).await;
+    cluster.all_have("/etc/hard", "3").await;
+    tried(2).await.unwrap();
     cluster.judge.holds_for_failed_nodes().await;
 }
 

@@ -64,7 +64,7 @@ async fn a_change_warns_of_nodes_that_somebody_has_and_whoever_takes_one_of_what
     let (_, out, _) = tread(&plane, &["plans", made.metadata.name.as_deref().unwrap()]);
     assert!(out.contains("flagged for maintenance: node-1: somebody cordoned it"), "{out}");
     let version = json!({"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion",
-        "metadata": {"name": "version"}, "spec": {"clusterID": "1"}});
+        "metadata": {"name": "version"}, "spec": {"desiredUpdate": {"version": "4.20.1"}}});
     plane.apply(&version.to_string()).unwrap();
     let update = json!({"spec": {"desiredUpdate": {"version": "4.20.2"}}}).to_string();
     let update = ["patch", "clusterversion", "version", "--type=merge", "-p", &update];
