@@ -32,9 +32,14 @@ pub const TAINT: &str = "tread.dev/joining";
 pub const KEYS_SECRET: &str = "tread-joining-keys";
 /// The Secret, in tread's namespace, with the tokens of pools.
 pub const TOKENS_SECRET: &str = "tread-joining-tokens";
+/// The only key of both, with JSON in it.
+pub const SECRETS_KEY: &str = "joining.json";
 /// The Secret, in tread's namespace, in which an admin gives the kubeconfig by which kubelets
 /// register.
 pub const BOOTSTRAP_SECRET: &str = "tread-bootstrap";
+
+/// The condition of a NodeUpdate that says whether its node has joined, or why it is held.
+pub const JOINED: &str = "Joined";
 
 /// The effect of that taint: no pod comes before the node has joined.
 pub const EFFECT: &str = "NoSchedule";

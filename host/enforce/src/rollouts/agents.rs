@@ -1,5 +1,6 @@
 //! What agents are told, and what they may begin.
 
+use super::joining::{Joining, digest};
 use super::known::Known;
 use super::marks::is_of;
 use super::scene::Scene;
@@ -44,6 +45,7 @@ pub struct Agents {
     previewer: Previewer,
     known: Known,
     scenes: watch::Receiver<Option<Arc<Scene>>>,
+    joining: Joining,
     /// Agents that wait, by node: each is woken when something of its own changes.
     doors: Arc<Mutex<BTreeMap<String, Arc<Notify>>>>,
 }
@@ -53,12 +55,14 @@ impl Agents {
         settings: &Settings,
         known: &Known,
         scenes: watch::Receiver<Option<Arc<Scene>>>,
+        joining: Joining,
     ) -> Agents {
         Agents {
             acts: settings.acts.clone(),
             previewer: settings.previewer.clone(),
             known: known.clone(),
             scenes,
+            joining,
             doors: Arc::default(),
         }
     }
@@ -153,9 +157,15 @@ impl Agents {
         // An order for a node that has said of no config that it has it begins from nothing.
         let overwrite = adopt && order.is_some_and(|order| order.stage != UpdateStage::Closed);
         let pools = scene.nodes.get(node).and_then(|node| scene.pools.get(&node.pool));
+        let target = || pools.and_then(|pool| pool.target.clone());
         let config = match order {
             Some(order) if order.stage != UpdateStage::Closed => Some(order.config.clone()),
-            _ if adopt => pools.and_then(|pool| pool.target.clone()),
+            _ if adopt => match self.joining.booted(node, &facts.uid) {
+                Some(name) if target().is_none_or(|target| target.name != name) => {
+                    Some(ConfigName { name, digest: String::new() })
+                }
+                _ => target(),
+            },
             _ => None,
         };
         let mut revision = Fields::new("tread told 1");
@@ -183,6 +193,7 @@ impl Agents {
             Some(name) => {
                 let bytes = self.previewer.body(&name.name).await;
                 let bytes = bytes.map_err(|why| NotTold::NoConfig(why.to_string()))?;
+                let name = digested(name, bytes.clone()).await?;
                 let text = String::from_utf8(bytes.to_vec())
                     .map_err(|error| NotTold::NoConfig(error.to_string()))?;
                 Some(Arc::new(GivenConfig { name, text }))
@@ -230,6 +241,17 @@ impl Agents {
             Err(unread) => refused(unread.to_string()),
         }
     }
+}
+
+/// A config with its digest: nobody noted that of one that a machine booted with.
+async fn digested(config: ConfigName, body: Arc<[u8]>) -> Result<ConfigName, NotTold> {
+    if !config.digest.is_empty() {
+        return Ok(config);
+    }
+    let name = config.name.clone();
+    let read = tokio::task::spawn_blocking(move || digest(&name, &body)).await.ok().flatten();
+    let read = read.ok_or_else(|| NotTold::NoConfig(format!("{} cannot be read", config.name)))?;
+    Ok(ConfigName { digest: read.to_string(), ..config })
 }
 
 /// Whether its node has said of no config that it has it.

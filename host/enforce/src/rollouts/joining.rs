@@ -10,6 +10,7 @@ mod serving;
 mod telling;
 
 pub use patch::{Patch, patch};
+pub(super) use serving::digest;
 pub use serving::{Boots, Joining, NotServed};
 
 use super::known::Known;

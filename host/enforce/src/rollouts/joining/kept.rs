@@ -9,24 +9,66 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use tread_kube::api::words::{NAME as TREAD, PART_OF_LABEL};
 use tread_kube::asking::{Call, CallOutcome, Failed, ask};
-use tread_model::joining::Id;
+use tread_model::digest::Digest;
+use tread_model::joining::{Id, Mark};
 
 /// What the ConfigMap is called.
 pub(super) const NAME: &str = "tread-joining";
 const KIND: &str = "configmaps";
-/// Before a claim's id; the value is the node's name.
+/// Before a claim's id; the value says who joined by it.
 const CLAIM: &str = "claim.";
 /// Before a config's name; the value is a time, in seconds since 1970.
 const SERVED: &str = "served.";
-/// From so many claims on those go whose nodes are gone: one is 60 bytes, and an object has a
+/// From so many claims on those go whose nodes are gone: one is 100 bytes, and an object has a
 /// megabyte.
-const MOST: usize = 8000;
+const MOST: usize = 6000;
+
+/// Who joined by a claim.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Bound {
+    /// The node's name: the claim is good for it alone, for good.
+    pub(super) node: String,
+    /// Which node of that name it was first, and the config that its machine was served.
+    first: Option<(String, String)>,
+}
+
+impl Bound {
+    pub(super) fn new(node: &str, uid: &str, config: Mark) -> Bound {
+        Bound { node: node.to_owned(), first: Some((short(uid), config.to_string())) }
+    }
+
+    fn read(text: &str) -> Bound {
+        let mut words = text.split(' ').map(str::to_owned);
+        let node = words.next().unwrap_or_default();
+        Bound { node, first: words.next().zip(words.next()) }
+    }
+
+    /// The config that this node's machine was served, where it has not registered again since.
+    fn served(&self, node: &str, uid: &str) -> Option<&str> {
+        let (first, config) = self.first.as_ref()?;
+        (self.node == node && *first == short(uid)).then_some(config)
+    }
+}
+
+impl std::fmt::Display for Bound {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.first {
+            Some((uid, config)) => write!(f, "{} {uid} {config}", self.node),
+            None => f.write_str(&self.node),
+        }
+    }
+}
+
+/// The first digits of a UID's digest: names and bytes are short.
+fn short(uid: &str) -> String {
+    Digest::of(uid.as_bytes()).hex().chars().take(16).collect()
+}
 
 /// What is kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Record {
     version: String,
-    claims: BTreeMap<String, String>,
+    claims: BTreeMap<String, Bound>,
     served: BTreeMap<String, u64>,
 }
 
@@ -38,7 +80,7 @@ impl Record {
         };
         for (key, value) in object.data.unwrap_or_default() {
             if let Some(id) = key.strip_prefix(CLAIM) {
-                record.claims.insert(id.to_owned(), value);
+                record.claims.insert(id.to_owned(), Bound::read(&value));
             } else if let Some(config) = key.strip_prefix(SERVED)
                 && let Ok(until) = value.parse()
             {
@@ -50,7 +92,13 @@ impl Record {
 
     /// The node that joined by a claim.
     pub(super) fn by(&self, id: Id) -> Option<&String> {
-        self.claims.get(&id.to_string())
+        self.claims.get(&id.to_string()).map(|bound| &bound.node)
+    }
+
+    /// By its mark, the config that the machine of a node was served, where it has not
+    /// registered again since.
+    pub(super) fn booted(&self, node: &str, uid: &str) -> Option<&str> {
+        self.claims.values().find_map(|bound| bound.served(node, uid))
     }
 
     /// Until when a config may be asked for that somebody was served.
@@ -66,18 +114,18 @@ impl Record {
     /// The claims by these nodes, and what goes for them.
     fn bound(
         &self,
-        new: &BTreeMap<Id, String>,
+        new: &BTreeMap<Id, Bound>,
         is_there: impl Fn(&str) -> bool,
         now: u64,
     ) -> Map<String, Value> {
         let mut data = Map::new();
         if self.claims.len() + new.len() > MOST {
-            let gone = self.claims.iter().filter(|(_, node)| !is_there(node));
+            let gone = self.claims.iter().filter(|(_, it)| !is_there(&it.node));
             data.extend(gone.map(|(id, _)| (format!("{CLAIM}{id}"), Value::Null)));
         }
         let ended = self.served.iter().filter(|(_, until)| **until <= now);
         data.extend(ended.map(|(config, _)| (format!("{SERVED}{config}"), Value::Null)));
-        data.extend(new.iter().map(|(id, node)| (format!("{CLAIM}{id}"), node.as_str().into())));
+        data.extend(new.iter().map(|(id, by)| (format!("{CLAIM}{id}"), by.to_string().into())));
         data
     }
 }
@@ -87,7 +135,7 @@ impl Record {
 pub(super) async fn bind(
     settings: &Settings,
     onto: Option<&Record>,
-    new: &BTreeMap<Id, String>,
+    new: &BTreeMap<Id, Bound>,
     is_there: impl Fn(&str) -> bool,
     now: u64,
 ) -> Result<Record, Failed> {
@@ -154,10 +202,16 @@ mod tests {
     #[test]
     fn what_is_written_is_read_and_what_is_none_is_passed_over() {
         let id = Id([1, 2, 3, 4, 5, 6, 7, 8]);
-        let new = BTreeMap::from([(id, "node-1".to_owned())]);
+        let config = Mark::of_config("rendered-a");
+        let new = BTreeMap::from([(id, Bound::new("node-1", "uid", config))]);
         let data = Record::default().bound(&new, |_| true, 0);
         let read = record(Value::Object(data));
         assert_eq!(read.by(id), Some(&"node-1".to_owned()));
+        assert_eq!(read.booted("node-1", "uid"), Some(config.to_string().as_str()));
+        assert_eq!(read.booted("node-1", "another"), None, "its machine may have another by now");
+        assert_eq!(read.booted("node-2", "uid"), None);
+        let by_hand = record(json!({"claim.0102030405060708": "node-1"}));
+        assert_eq!((by_hand.by(id), by_hand.booted("node-1", "")), (read.by(id), None));
         let odd = json!({"served.a": "10", "served.b": "x", "other": "1", "claim.": "a"});
         let odd = record(odd);
         assert_eq!((odd.until("a"), odd.until("b")), (Some(10), None));
@@ -175,7 +229,7 @@ mod tests {
             data.insert("served.new".to_owned(), json!("30"));
             record(Value::Object(data))
         };
-        let new = BTreeMap::from([(id(MOST), "new".to_owned())]);
+        let new = BTreeMap::from([(id(MOST), Bound::new("new", "u", Mark::of_config("c")))]);
         let is_there = |node: &str| node != "node-3";
         let few = claims(MOST - 1).bound(&new, is_there, 20);
         let keys: Vec<&str> = few.keys().map(String::as_str).collect();

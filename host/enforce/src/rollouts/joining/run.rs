@@ -1,7 +1,7 @@
 //! Settling what nodes claim that registered as joining, as the leader.
 
 use super::super::facts::{Facts, Registered};
-use super::kept;
+use super::kept::{self, Bound};
 use super::patch::{Patch, patch};
 use super::secrets::{keep_tokens, make_keys};
 use super::serving::{Joining, LASTS, one, registered, seconds};
@@ -108,17 +108,18 @@ async fn look(joining: &Joining, done: &mut BTreeMap<String, String>) -> Result<
     // Of two with the same claim the first one has it.
     found.sort_by_key(|(name, facts, _)| (facts.created, *name));
 
-    let mut new: BTreeMap<Id, String> = BTreeMap::new();
+    let mut new: BTreeMap<Id, Bound> = BTreeMap::new();
     let mut join = Vec::new();
     for (name, facts, node) in found {
         let by = |id: Id| {
             let kept = record.as_ref().and_then(|record| record.by(id));
-            kept.or_else(|| new.get(&id)).cloned()
+            kept.or_else(|| new.get(&id).map(|it| &it.node)).cloned()
         };
         match settled(name, facts, node, keys, by, &cluster) {
             Settled::Joins(joins) => {
                 if record.as_ref().and_then(|record| record.by(joins.claim)).is_none() {
-                    new.insert(joins.claim, name.to_owned());
+                    let bound = Bound::new(name, &facts.uid, joins.config);
+                    new.insert(joins.claim, bound);
                 }
                 join.push((name, facts, node, joins));
             }

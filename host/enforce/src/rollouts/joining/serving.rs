@@ -151,6 +151,15 @@ impl Joining {
         Some(record.iter().flat_map(|record| record.served(seconds())).cloned().collect())
     }
 
+    /// The config that the machine of a node booted with, where it has not registered again since.
+    pub(crate) fn booted(&self, node: &str, uid: &str) -> Option<String> {
+        let record = self.record()??;
+        let mark = record.booted(node, uid)?;
+        let cluster = self.settings.previewer.snapshot();
+        let is_it = |name: &&String| Mark::of_config(name).to_string() == mark;
+        cluster.configs.keys().find(is_it).cloned()
+    }
+
     /// Whether a token is one of this pool's; none as long as that is not known. It takes as long
     /// where there is no such pool.
     pub fn admit(&self, pool: &str, token: &str) -> Option<bool> {
@@ -267,7 +276,7 @@ fn text(asked: &Asked, kubelet: &str, body: &[u8]) -> Result<Text, NotServed> {
 }
 
 /// The digest of what a config says of a node.
-fn digest(name: &str, body: &[u8]) -> Option<Digest> {
+pub(crate) fn digest(name: &str, body: &[u8]) -> Option<Digest> {
     use tread_model::read::{Input, side_in_order};
     let side = side_in_order(name, &[Input { name, bytes: body }]).ok()?;
     Some(tread_model::config_digest::digests(&side.config).ok()?.config)

@@ -14,10 +14,9 @@ use tread_kube::api::NodeUpdate;
 use tread_kube::api::conditions::{Finding, set};
 use tread_kube::asking::{Call, CallOutcome, Failed, ask};
 use tread_kube::events::{Note, Reason};
-use tread_model::joining::Held;
+use tread_model::joining::{Held, JOINED};
 
 const UPDATES: &str = "nodeupdates";
-const JOINED: &str = "Joined";
 
 /// More than these do not wait: whoever is held is told of again at the next look.
 const ROOM: usize = 4096;
