@@ -2,6 +2,7 @@
 //! the claim that its node registers with, and what becomes of that.
 
 mod accept;
+mod beyond;
 mod booted;
 mod claim;
 mod key;
@@ -14,6 +15,7 @@ mod tokens;
 mod version;
 
 pub use accept::{Asked, NEWEST, asked};
+pub use beyond::needs_agent;
 pub use booted::{BOOTED, Booted};
 pub use claim::{Claim, Id, Invalid, Mark};
 pub use key::Key;

@@ -311,6 +311,8 @@ pub struct Adoption<'c> {
     pub wish: Wish,
     /// What is done about what differs.
     pub what: Adopt,
+    /// Whether the machine booted with this config, and has had no other since.
+    pub is_booted: bool,
 }
 
 /// Begins with a node that tread never managed: the config that it is said to have is
@@ -337,15 +339,15 @@ pub fn adopt_keeping(
 ) -> Result<Adoption<'static>, OrderError> {
     let (id, documents, what) = order;
     let mut targets = others;
-    let (mut originals, is_first) = match Applied::read(tree) {
-        Ok(None) => (Originals::new(), true),
-        Ok(Some(applied)) => (applied.originals, false),
+    let (mut originals, before) = match Applied::read(tree) {
+        Ok(None) => (Originals::new(), Before::Nothing),
+        Ok(Some(applied)) => (applied.originals, Before::Had(applied.documents)),
         // To adopt is the way out of this.
-        Err(AppliedError::Damaged(_) | AppliedError::NoFile) => (Originals::new(), false),
+        Err(AppliedError::Damaged(_) | AppliedError::NoFile) => (Originals::new(), Before::Unknown),
         Err(error) => return Err(error.into()),
     };
     let booted = booted(tree)?;
-    let mut accepted;
+    let (mut accepted, is_booted);
     let mut plan = None;
     let (found, config, wish) = {
         let config = documents.config()?;
@@ -357,9 +359,9 @@ pub fn adopt_keeping(
         };
         let found = drift(tree, &desired, &accepted)?;
         // A machine that booted with it has it: what differs is drift, as always.
-        let is_applied = is_first && booted.is_some_and(|it| it.digest == digest);
+        is_booted = booted.is_some_and(|it| it.digest == digest) && before.leaves(digest);
         match what {
-            Adopt::Ask if !found.is_empty() && !is_applied => {
+            Adopt::Ask if !found.is_empty() && !is_booted => {
                 return Err(OrderError::Differs(found));
             }
             Adopt::Ask => {}
@@ -382,7 +384,28 @@ pub fn adopt_keeping(
     };
     targets.push(Applied::new(documents, accepted, originals).target());
     let ready = prepare(tree, id, targets, label)?;
-    Ok(Adoption { ready, config, found, plan, wish, what })
+    Ok(Adoption { ready, config, found, plan, wish, what, is_booted })
+}
+
+/// What was applied before something is adopted.
+enum Before {
+    Nothing,
+    Had(Documents),
+    Unknown,
+}
+
+impl Before {
+    /// Whether a machine that booted with this config has had no other since.
+    fn leaves(&self, config: Digest) -> bool {
+        match self {
+            Before::Nothing => true,
+            Before::Had(documents) => {
+                let had = documents.config().and_then(|it| crate::documents::digest(&it));
+                had.is_ok_and(|had| had == config)
+            }
+            Before::Unknown => false,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -17,7 +17,8 @@ use kube::{Api, Client, ResourceExt as _};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tread_kube::api::machines::{CLUSTER_VERSION, Kind, MACHINE_SET};
-use tread_kube::api::{DisruptionPlan, MachineConfig, MachineConfigPool, NodeUpdate};
+use tread_kube::api::rollout::MissingMachine;
+use tread_kube::api::{DisruptionPlan, MachineConfig, MachineConfigPool, NodeUpdate, Rollout};
 use tread_kube::asking::{Call, CallOutcome, Failed};
 use tread_kube::metrics::Metrics;
 use tread_kube::paging::in_pages;
@@ -39,6 +40,8 @@ pub struct Gathered {
     pub facts: Facts,
     /// DisruptionPlans.
     pub plans: Vec<DisruptionPlan>,
+    /// Machines that fetched a pool's config, and registered no node, by pool.
+    pub missing: BTreeMap<String, Vec<MissingMachine>>,
     /// Nodes that registered as joining, and have not joined.
     pub held: Vec<HeldNode>,
     /// What could not be listed, and why.
@@ -83,6 +86,18 @@ pub async fn gather(client: &Client) -> Result<Gathered, (&'static str, Failed)>
             None
         }
     };
+    let api = each_by_itself(Api::<Rollout>::all(client.clone()));
+    let list = async |params| api.list(&params).await;
+    match listed("rollouts", SMALL, &metrics, list).await {
+        Ok(all) => {
+            let missing = all.into_iter().filter_map(Parsed::read);
+            let missing = missing.map(|it| (it.name_any(), it.status.unwrap_or_default().missing));
+            gathered.missing = missing.filter(|(_, missing)| !missing.is_empty()).collect();
+        }
+        // Most clusters have none.
+        Err((_, failed)) if failed.outcome == CallOutcome::Forbidden => {}
+        Err(failed) => gathered.unlisted.push(failed),
+    }
     let api: Api<core::Node> = Api::all(client.clone());
     if updates.as_ref().is_some_and(BTreeMap::is_empty) {
         let list = async |params| api.list_metadata(&params).await;

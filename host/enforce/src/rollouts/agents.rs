@@ -174,7 +174,8 @@ impl Agents {
             revision.number(u64::from(order.token) << 8 | order.stage as u64);
             revision.number(order.disrupts as u64);
         }
-        revision.number(u64::from(adopt) | u64::from(overwrite) << 1);
+        let joins = adopt && facts.joins.is_some();
+        revision.number(u64::from(adopt) | u64::from(overwrite) << 1 | u64::from(joins) << 2);
         let name = config.as_ref().map(|config| format!("{} {}", config.name, config.digest));
         revision.field(name.unwrap_or_default().as_bytes());
         Ok(Says {
@@ -184,6 +185,7 @@ impl Agents {
             config,
             adopt,
             overwrite,
+            joins,
             uid: facts.uid.clone(),
         })
     }
@@ -207,6 +209,7 @@ impl Agents {
             node: node.to_owned(),
             uid: Some(says.uid),
             overwrite: says.overwrite,
+            joins: says.joins,
             order: says.order,
             adopt: says.adopt && config.is_some(),
             config,
@@ -225,6 +228,9 @@ impl Agents {
             Asked::Boot => What::Boot,
         };
         let question = Question { operation, what, number: asked.number };
+        if let Some(answer) = self.joining.permit(node, asked).await {
+            return answer;
+        }
         let scene = self.scenes.borrow().clone();
         if let Some(why) = scene.as_ref().and_then(|scene| scene.halted.as_ref()) {
             return refused(why.clone());
@@ -267,5 +273,6 @@ struct Says {
     config: Option<ConfigName>,
     adopt: bool,
     overwrite: bool,
+    joins: bool,
     uid: String,
 }

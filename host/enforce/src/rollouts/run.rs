@@ -44,6 +44,7 @@ pub(super) async fn run(
     pools.mark_changed();
     let mut policies = settings.policies.clone();
     let mut leads = settings.leads.watch();
+    let mut missing = joining.missing();
     let mut rolling = Rolling {
         rendering: Rendering::default(),
         plans: Plans::default(),
@@ -69,6 +70,7 @@ pub(super) async fn run(
             }
             Ok(()) = policies.changed() => rolling.look_soon(TOGETHER),
             Ok(()) = leads.changed() => rolling.look_soon(TOGETHER),
+            Ok(()) = missing.changed() => rolling.look_soon(TOGETHER),
             Some(planned) = rolling.planning.join_next() => rolling.planned(planned),
             () = rolling.workers.ended() => rolling.look_soon(Duration::ZERO),
             () = rolling.rendering.ended() => rolling.look_soon(Duration::ZERO),
@@ -149,6 +151,7 @@ impl Rolling {
                 made: self.rendering.made().clone(),
                 scene,
                 draining: self.workers.draining().clone(),
+                missing: self.joining.missing().borrow().clone(),
                 tidies,
             };
             self.writer.begin(&self.settings, writes);

@@ -35,16 +35,21 @@ pub struct Settings {
     pub joining: JoiningSettings,
 }
 
+/// How long machines may take to register their nodes.
+const REGISTERS_WITHIN: Duration = Duration::from_secs(30 * 60);
+
 /// How machines join.
 #[derive(Debug, Clone)]
 pub struct JoiningSettings {
     /// Where the kubelet finds its configuration.
     pub kubelet: String,
+    /// For so long a machine that was served may take to register its node.
+    pub registers_within: Duration,
 }
 
 impl Default for JoiningSettings {
     fn default() -> JoiningSettings {
-        JoiningSettings { kubelet: KUBELET.to_owned() }
+        JoiningSettings { kubelet: KUBELET.to_owned(), registers_within: REGISTERS_WITHIN }
     }
 }
 

@@ -165,7 +165,13 @@ impl Cluster {
 
     /// A replica that acts, whoever else does.
     pub(super) fn replica(&self) -> Replica {
-        self.replica_with(self.acts.clone(), &Handle::current())
+        self.replica_with(self.acts.clone(), JoiningSettings::default(), &Handle::current())
+    }
+
+    /// One that misses machines which register no node within this.
+    pub(super) fn impatient(&self, registers_within: Duration) -> Replica {
+        let joining = JoiningSettings { registers_within, ..JoiningSettings::default() };
+        self.replica_with(self.acts.clone(), joining, &Handle::current())
     }
 
     /// One on a runtime of its own, with connections of its own.
@@ -176,10 +182,11 @@ impl Cluster {
             tread_kube::client::client(config).unwrap()
         };
         // Replicas know nothing of one another, so that each has a turn of its own.
-        self.replica_with(Acts { client, at_slots: Turn::default(), ..self.acts.clone() }, runtime)
+        let acts = Acts { client, at_slots: Turn::default(), ..self.acts.clone() };
+        self.replica_with(acts, JoiningSettings::default(), runtime)
     }
 
-    fn replica_with(&self, acts: Acts, runtime: &Handle) -> Replica {
+    fn replica_with(&self, acts: Acts, joining: JoiningSettings, runtime: &Handle) -> Replica {
         let _inside = runtime.enter();
         let (leads, leading) = watch::channel(true);
         let leading = Leading::without_election(leading, None);
@@ -211,7 +218,7 @@ impl Cluster {
                 render_after: Duration::from_millis(200),
                 again: Duration::from_millis(200),
             },
-            joining: JoiningSettings::default(),
+            joining,
         });
         let task = runtime.spawn(async move {
             futures::future::join_all([indexing.boxed(), planning.boxed(), rolling.boxed()]).await;

@@ -195,6 +195,7 @@ fn list(asked: &Listing, out: &mut impl Write) -> Result<Exit> {
         json!({
             "items": rows,
             "held": gathered.held,
+            "missing": gathered.missing,
             "strays": strays.iter().map(stray).collect::<Vec<_>>(),
             "machineSets": foretold.iter().map(machines).collect::<Vec<_>>(),
         })
@@ -225,6 +226,13 @@ fn list(asked: &Listing, out: &mut impl Write) -> Result<Exit> {
                     line(&held.reason)
                 )?;
                 writeln!(out, "  {}", line(&held.message))?;
+            }
+            for (pool, missing) in &gathered.missing {
+                writeln!(out, "\nMachines of pool {} have registered no node:", line(pool))?;
+                for it in missing {
+                    let (from, at) = (line(&it.address), line(&it.fetched));
+                    writeln!(out, "  {from} fetched its config at {at}")?;
+                }
             }
             for stray in &strays {
                 writeln!(out, "\n{}.", line(&stray.says()))?;

@@ -155,7 +155,8 @@ impl Stub {
     }
 
     fn client(&self) -> Client {
-        let mut config = Config::new(self.url.parse().unwrap());
+        let host: Vec<&str> = self.url.splitn(4, '/').take(3).collect();
+        let mut config = Config::new(host.join("/").parse().unwrap());
         let pieces = self.authority.split("-----END CERTIFICATE-----");
         let pieces = pieces.filter_map(|it| it.split_once("-----BEGIN CERTIFICATE-----"));
         let der = pieces.map(|(_, text)| {

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tread_kube::api::words::{NAME as TREAD, PART_OF_LABEL};
 use tread_kube::asking::{Call, CallOutcome, Failed, ask};
 use tread_model::digest::Digest;
@@ -19,6 +19,10 @@ const KIND: &str = "configmaps";
 const CLAIM: &str = "claim.";
 /// Before a config's name; the value is a time, in seconds since 1970.
 const SERVED: &str = "served.";
+/// Before the id of a claim that was served; the value says whom it was served, and when.
+const FETCHED: &str = "fetched.";
+/// As many are noted at a time: one is 100 bytes.
+const MOST_FETCHED: usize = 1000;
 /// From so many claims on those go whose nodes are gone: one is 100 bytes, and an object has a
 /// megabyte.
 const MOST: usize = 6000;
@@ -59,6 +63,57 @@ impl std::fmt::Display for Bound {
     }
 }
 
+/// Until when a config may be asked for that somebody was served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Until {
+    /// In seconds since 1970.
+    pub(super) at: u64,
+    /// Whether machines have to be brought what Ignition cannot, before they join.
+    pub(super) needs_agent: bool,
+}
+
+/// Behind the time.
+const NEEDS_AGENT: &str = " agent";
+
+impl Until {
+    fn read(text: &str) -> Option<Until> {
+        let at = text.strip_suffix(NEEDS_AGENT);
+        let needs_agent = at.is_some();
+        Some(Until { at: at.unwrap_or(text).parse().ok()?, needs_agent })
+    }
+}
+
+impl std::fmt::Display for Until {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}{}", self.at, if self.needs_agent { NEEDS_AGENT } else { "" })
+    }
+}
+
+/// That a machine was served.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Fetched {
+    /// Of which pool: its mark.
+    pub(super) pool: String,
+    /// From where it asked.
+    pub(super) from: String,
+    /// When, in seconds since 1970.
+    pub(super) at: u64,
+}
+
+impl Fetched {
+    fn read(text: &str) -> Option<Fetched> {
+        let mut words = text.split(' ').map(str::to_owned);
+        let (pool, from) = (words.next()?, words.next()?);
+        Some(Fetched { pool, from, at: words.next()?.parse().ok()? })
+    }
+}
+
+impl std::fmt::Display for Fetched {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {} {}", self.pool, self.from, self.at)
+    }
+}
+
 /// The first digits of a UID's digest: names and bytes are short.
 fn short(uid: &str) -> String {
     Digest::of(uid.as_bytes()).hex().chars().take(16).collect()
@@ -69,7 +124,8 @@ fn short(uid: &str) -> String {
 pub(super) struct Record {
     version: String,
     claims: BTreeMap<String, Bound>,
-    served: BTreeMap<String, u64>,
+    served: BTreeMap<String, Until>,
+    fetched: BTreeMap<String, Fetched>,
 }
 
 impl Record {
@@ -81,10 +137,10 @@ impl Record {
         for (key, value) in object.data.unwrap_or_default() {
             if let Some(id) = key.strip_prefix(CLAIM) {
                 record.claims.insert(id.to_owned(), Bound::read(&value));
-            } else if let Some(config) = key.strip_prefix(SERVED)
-                && let Ok(until) = value.parse()
-            {
-                record.served.insert(config.to_owned(), until);
+            } else if let Some(id) = key.strip_prefix(FETCHED) {
+                record.fetched.extend(Fetched::read(&value).map(|it| (id.to_owned(), it)));
+            } else if let Some(config) = key.strip_prefix(SERVED) {
+                record.served.extend(Until::read(&value).map(|until| (config.to_owned(), until)));
             }
         }
         record
@@ -102,13 +158,55 @@ impl Record {
     }
 
     /// Until when a config may be asked for that somebody was served.
-    pub(super) fn until(&self, config: &str) -> Option<u64> {
+    pub(super) fn until(&self, config: &str) -> Option<Until> {
         self.served.get(config).copied()
+    }
+
+    /// The config with this mark, where machines have to be brought what Ignition cannot.
+    pub(super) fn needs_agent(&self, mark: Mark) -> Option<&String> {
+        let needs = self.served.iter().filter(|(_, until)| until.needs_agent);
+        needs.map(|(config, _)| config).find(|config| Mark::of_config(config) == mark)
     }
 
     /// The configs that may be asked for now.
     pub(super) fn served(&self, now: u64) -> impl Iterator<Item = &String> {
-        self.served.iter().filter(move |(_, until)| **until > now).map(|(config, _)| config)
+        self.served.iter().filter(move |(_, until)| until.at > now).map(|(config, _)| config)
+    }
+
+    /// What machines were served, by the id of their claim.
+    pub(super) fn fetched(&self) -> impl Iterator<Item = (&String, &Fetched)> {
+        self.fetched.iter()
+    }
+
+    /// Machines that were served longer ago than this, and of which no node registered; and in
+    /// how many seconds another one will be missing. `held` are claims that nodes have.
+    pub(super) fn missing(
+        &self,
+        now: u64,
+        patience: u64,
+        held: &BTreeSet<String>,
+    ) -> (Vec<(&String, &Fetched)>, Option<u64>) {
+        let came: BTreeSet<&String> = self.came().collect();
+        let open = self.fetched.iter();
+        let open = open.filter(|(id, _)| !came.contains(*id) && !held.contains(*id));
+        let (missing, later): (Vec<_>, Vec<_>) = open.partition(|(_, it)| it.at + patience <= now);
+        let next = later.iter().map(|(_, it)| it.at + patience - now).min();
+        (missing, next)
+    }
+
+    /// What needs not be noted any more: a node registered by it, or by what its machine was served
+    /// later.
+    pub(super) fn came(&self) -> impl Iterator<Item = &String> {
+        let by = self.fetched.iter().filter(|(id, _)| self.claims.contains_key(*id));
+        let mut by_address: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+        for (_, it) in by {
+            let at = by_address.entry((&it.pool, &it.from)).or_default();
+            *at = it.at.max(*at);
+        }
+        let came = move |it: &Fetched| {
+            by_address.get(&(it.pool.as_str(), it.from.as_str())).is_some_and(|at| it.at <= *at)
+        };
+        self.fetched.iter().filter(move |(_, it)| came(it)).map(|(id, _)| id)
     }
 
     /// The claims by these nodes, and what goes for them.
@@ -123,7 +221,7 @@ impl Record {
             let gone = self.claims.iter().filter(|(_, it)| !is_there(&it.node));
             data.extend(gone.map(|(id, _)| (format!("{CLAIM}{id}"), Value::Null)));
         }
-        let ended = self.served.iter().filter(|(_, until)| **until <= now);
+        let ended = self.served.iter().filter(|(_, until)| until.at <= now);
         data.extend(ended.map(|(config, _)| (format!("{SERVED}{config}"), Value::Null)));
         data.extend(new.iter().map(|(id, by)| (format!("{CLAIM}{id}"), by.to_string().into())));
         data
@@ -153,9 +251,41 @@ pub(super) async fn bind(
 pub(super) async fn note_served(
     settings: &Settings,
     config: &str,
-    until: u64,
+    until: Until,
 ) -> Result<(), Failed> {
-    let data = Map::from_iter([(format!("{SERVED}{config}"), until.to_string().into())]);
+    put(settings, Map::from_iter([(format!("{SERVED}{config}"), until.to_string().into())])).await
+}
+
+/// Notes what machines were served, as far as there is room.
+pub(super) async fn note_fetched(
+    settings: &Settings,
+    known: Option<&Record>,
+    new: &[(String, Fetched)],
+) -> Result<(), Failed> {
+    let room = MOST_FETCHED.saturating_sub(known.map_or(0, |known| known.fetched.len()));
+    if room < new.len() {
+        tracing::warn!(
+            "{} machines that were served are not noted: too many are",
+            new.len() - room
+        );
+    }
+    let noted = new.iter().rev().take(room);
+    let data: Map<String, Value> =
+        noted.map(|(id, it)| (format!("{FETCHED}{id}"), it.to_string().into())).collect();
+    if data.is_empty() { Ok(()) } else { put(settings, data).await }
+}
+
+/// Forgets what machines were served.
+pub(super) async fn forget_fetched(
+    settings: &Settings,
+    all: &BTreeSet<&String>,
+) -> Result<(), Failed> {
+    let data = all.iter().map(|id| (format!("{FETCHED}{id}"), Value::Null)).collect();
+    put(settings, data).await
+}
+
+/// Writes these, whatever else is written meanwhile.
+async fn put(settings: &Settings, data: Map<String, Value>) -> Result<(), Failed> {
     match write(settings, json!({"data": data})).await {
         Err(failed) if failed.outcome == CallOutcome::Gone => match make(settings, &data).await {
             // Somebody made it meanwhile.
@@ -214,9 +344,42 @@ mod tests {
         assert_eq!((by_hand.by(id), by_hand.booted("node-1", "")), (read.by(id), None));
         let odd = json!({"served.a": "10", "served.b": "x", "other": "1", "claim.": "a"});
         let odd = record(odd);
-        assert_eq!((odd.until("a"), odd.until("b")), (Some(10), None));
+        let ten = Until { at: 10, needs_agent: false };
+        assert_eq!((odd.until("a"), odd.until("b")), (Some(ten), None));
+        let needs = Until { needs_agent: true, ..ten };
+        let needing = record(json!({"served.rendered-a": needs.to_string()}));
+        assert_eq!(needing.until("rendered-a"), Some(needs));
+        assert_eq!(needing.needs_agent(config), Some(&"rendered-a".to_owned()));
+        assert_eq!(odd.needs_agent(Mark::of_config("a")), None);
         assert_eq!(odd.served(9).collect::<Vec<_>>(), ["a"]);
         assert_eq!(odd.served(10).count(), 0);
+    }
+
+    #[test]
+    fn a_machine_is_missing_until_its_node_registers_or_that_of_its_next_try() {
+        let (first, second, other) = (Id([1; 8]), Id([2; 8]), Id([3; 8]));
+        let fetched = |from: &str, at: u64| format!("pool {from} {at}");
+        let data = json!({
+            format!("fetched.{first}"): fetched("192.0.2.1", 100),
+            format!("fetched.{second}"): fetched("192.0.2.1", 200),
+            format!("fetched.{other}"): fetched("192.0.2.2", 150),
+            "fetched.odd": "x", "fetched.older": "pool 192.0.2.1 y",
+        });
+        let read = record(data);
+        let missing = |now: u64, held: &[Id]| {
+            let held = held.iter().map(ToString::to_string).collect();
+            let (missing, next) = read.missing(now, 30, &held);
+            (missing.into_iter().map(|(id, _)| id.clone()).collect::<Vec<_>>(), next)
+        };
+        assert_eq!(missing(120, &[]), (vec![], Some(10)));
+        assert_eq!(missing(130, &[]), (vec![first.to_string()], Some(50)));
+        assert_eq!(missing(130, &[first]), (vec![], Some(50)));
+        assert_eq!(missing(999, &[]).0.len(), 3);
+        let new = BTreeMap::from([(second, Bound::new("node-1", "u", Mark::of_config("c")))]);
+        let bound = read.bound(&new, |_| true, 0);
+        let gone: Vec<&String> =
+            bound.iter().filter(|(_, it)| it.is_null()).map(|it| it.0).collect();
+        assert_eq!(gone, [&format!("fetched.{first}"), &format!("fetched.{second}")]);
     }
 
     #[test]

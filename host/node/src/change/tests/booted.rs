@@ -64,6 +64,12 @@ fn what_a_machine_did_not_boot_with_is_adopted_as_always() {
     std::fs::remove_file(bed.path("/etc/a")).unwrap();
     let error = bed.adopt(config(&[]), Adopt::Ask).unwrap_err().to_string();
     assert!(error.contains("/etc/a (it is missing)"), "{error}");
+    // To say so once more is the same.
+    let bed = boots(&config(&[]), false);
+    bed.file("/etc/a", "by hand");
+    for _ in 0..2 {
+        assert_eq!(bed.adopt(config(&[]), Adopt::Ask).unwrap().len(), 1);
+    }
     // Without what was served, or with something else there, its lines are drift.
     for said in ["{}", "no JSON"] {
         let bed = boots(&config(&[]), false);
