@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
+use tread_kube::agents::{Answer, Ask, Asked};
 use tread_kube::api::{MachineConfigPool, NodeUpdate, Rollout};
 use tread_model::joining::{Claim, Id, KEYS_SECRET, Key, Mark, TAINT, TOKENS_SECRET as TOKENS};
 use tread_test_bed::eventually;
@@ -524,4 +525,74 @@ async fn a_machine_that_registers_no_node_is_told_of_with_its_address_whoever_le
     })
     .await;
     drop(replica);
+}
+
+#[tokio::test]
+async fn what_ignition_cannot_bring_comes_by_permit_and_without_a_slot_before_a_node_joins() {
+    let cluster = with_pools().await;
+    let replica = cluster.replica();
+    let argument = json!({
+        "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
+        "metadata": {"name": "60-argument",
+            "labels": {"machineconfiguration.openshift.io/role": "infra"}},
+        "spec": {"kernelArguments": ["nosmt"]},
+    });
+    claim(&replica, "infra").await;
+    cluster.apply::<tread_kube::api::MachineConfig>(argument).await;
+    let maps: Api<ConfigMap> = Api::namespaced(cluster.client.clone(), &cluster.acts.namespace);
+    let claim = eventually("it is served with the argument", async || {
+        let claim = claim(&replica, "infra").await;
+        let data = maps.get_opt("tread-joining").await.ok()??.data?;
+        data.values().any(|it| it.ends_with(" agent")).then_some(claim)
+    })
+    .await;
+    let one = kubelet(&cluster, "one").await;
+    register(&one, "one", &claim).await.unwrap();
+    let (reason, message) = held(&cluster, "one").await;
+    assert_eq!(reason, "Prepares", "{message}");
+    let ask = |what, number| Ask { operation: format!("{number:032x}"), what, number };
+    let told = eventually("its agent is told", async || {
+        replica.agents.wait("one", None, None).await.ok().filter(|told| told.joins)
+    })
+    .await;
+    assert!(told.adopt && told.order.is_none());
+    for (what, number) in [(Asked::Write, 7), (Asked::Boot, 8)] {
+        let answer = replica.agents.permit("one", &ask(what, number)).await;
+        assert!(
+            matches!(answer, Answer::Permitted { number: of, .. } if of == number),
+            "{answer:?}"
+        );
+    }
+    let slots = maps.get_opt("tread-slots").await.unwrap().and_then(|it| it.data);
+    let slots = slots.unwrap_or_default();
+    assert!(!slots.values().any(|it| it.contains("\"one\"")), "{slots:?}");
+    // One that others hold stays up.
+    let lease = json!({"metadata": {"name": "node-one", "namespace": cluster.acts.leases},
+        "spec": {"holderIdentity": "alice", "leaseDurationSeconds": 3600,
+            "renewTime": "2999-01-01T00:00:00.000000Z"}});
+    let leases: Api<k8s_openapi::api::coordination::v1::Lease> =
+        Api::namespaced(cluster.client.clone(), &cluster.acts.leases);
+    let lease = serde_json::from_value(lease).unwrap();
+    leases.create(&PostParams::default(), &lease).await.unwrap();
+    eventually("it is refused", async || {
+        let answer = replica.agents.permit("one", &ask(Asked::Boot, 9)).await;
+        matches!(answer, Answer::Refused { why } if why.contains("Lease")).then_some(())
+    })
+    .await;
+    leases.delete("node-one", &Default::default()).await.unwrap();
+    // It joins once its agent says that it has the config, and not by what another one says.
+    let says = async |name: &str, digest: &str| {
+        let status = json!({"status": {"current": {"name": name, "digest": digest}}});
+        let updates: Api<NodeUpdate> = cluster.api();
+        let patch = Patch::Merge(status);
+        updates.patch_status("one", &PatchParams::default(), &patch).await.unwrap();
+    };
+    says("rendered-infra-other", "").await;
+    let nodes: Api<Node> = cluster.api();
+    assert!(!nodes.get("one").await.unwrap().metadata.labels.unwrap().contains_key(INFRA));
+    let config = &told.config.as_ref().unwrap().name;
+    says(&config.name, &config.digest).await;
+    is_in(&cluster, "one", INFRA).await;
+    let answer = replica.agents.permit("one", &ask(Asked::Boot, 10)).await;
+    assert!(matches!(answer, Answer::Refused { .. }), "{answer:?}");
 }

@@ -25,7 +25,8 @@ struct Cluster {
 impl Cluster {
     /// As an admin installs it, with the pools `worker` and `infra`.
     fn installed() -> Cluster {
-        let (plane, machines) = (ControlPlane::start().unwrap(), free());
+        let plane = ControlPlane::options().with_audit_log().start().unwrap();
+        let machines = free();
         let address = machines.to_string();
         let args = ["manifests", "--mode=enforce", "--with-inputs", "--image=tread", "-o", "json"];
         let args = [&args[..], &["--ignition-address", &address]].concat();
@@ -58,10 +59,14 @@ impl Cluster {
     }
 
     fn config(&self, name: &str, path: &str, text: &str) {
-        self.apply(&json!({"apiVersion": format!("{GROUP}/v1"), "kind": "MachineConfig",
+        let config = json!({"apiVersion": format!("{GROUP}/v1"), "kind": "MachineConfig",
             "metadata": {"name": name, "labels": {format!("{GROUP}/role"): "worker"}},
             "spec": {"config": {"ignition": {"version": "3.4.0"}, "storage": {"files": [
-                {"path": path, "mode": 420, "contents": {"source": format!("data:,{text}")}}]}}}}));
+                {"path": path, "mode": 420, "contents": {"source": format!("data:,{text}")}}]}}}});
+        // Not applied: a large one would not fit into the annotation.
+        let create = ["create", "-f", "-"];
+        let ran = self.plane.admin().kubectl_with_input(&create, &config.to_string());
+        ran.unwrap().success().unwrap();
     }
 
     /// What `tread manifests` installs, as a process.
@@ -328,6 +333,53 @@ async fn a_token_is_exchanged_with_an_overlap_that_an_admin_ends() {
     assert_eq!(Stub::of(&serde_json::from_str(&out).unwrap()).header, second.header);
     let both = ["stub", "infra", "--renew", "--end-overlap"];
     assert_eq!(cluster.tread(&both).0, 2);
+}
+
+/// What tread wrote that is about this node, by the API server's audit log.
+fn written(cluster: &Cluster, node: &str) -> Vec<String> {
+    let log = std::fs::read_to_string(cluster.plane.audit_log()).unwrap();
+    let entries = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let entries = entries.filter(|it| {
+        let user = it["user"]["username"].as_str().unwrap_or_default();
+        let verb = it["verb"].as_str().unwrap_or_default();
+        let is_write = ["create", "update", "patch", "delete"].contains(&verb);
+        let is_about = it["objectRef"]["name"] == node || it["objectRef"]["resource"] == "events";
+        user.ends_with(":tread") && is_write && is_about && it["stage"] == "ResponseComplete"
+    });
+    let word = |it: &Value, field: &str| it["objectRef"][field].as_str().unwrap_or("").to_owned();
+    let said = entries.map(|it| {
+        let verb = it["verb"].as_str().unwrap_or_default();
+        format!(
+            "{verb} {} {} {}",
+            word(&it, "resource"),
+            word(&it, "subresource"),
+            it["responseStatus"]["code"]
+        )
+    });
+    said.collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_joins_costs_three_writes_until_it_is_a_member() {
+    let cluster = Cluster::installed();
+    let _replica = cluster.serves().await;
+    let infra = cluster.stub("infra").await;
+    let claim = claim(&infra.boots().await);
+    cluster.registers("infra-1", &claim);
+    cluster.is_in_infra("infra-1").await;
+    // What is told of it comes after it has joined.
+    let told = eventually("it is told of", async || {
+        let told = written(&cluster, "infra-1");
+        let is_told = told.iter().any(|it| it.contains("events"));
+        (is_told && told.iter().any(|it| it.starts_with("create nodeupdates"))).then_some(told)
+    })
+    .await;
+    let of_node: Vec<&String> = told.iter().filter(|it| it.contains(" nodes ")).collect();
+    assert_eq!(of_node, ["patch nodes  200"], "{told:#?}");
+    // Events before that are about pools.
+    let since = told.iter().skip_while(|it| !it.contains(" nodes "));
+    let count = since.filter(|it| !it.contains("nodeupdates status")).count();
+    assert!(count <= 3, "{told:#?}");
 }
 
 /// How much of a process is resident, in bytes; or was at most since it was asked to begin anew.
