@@ -27,6 +27,7 @@ pub fn options() -> Options {
         block_upgrades: false,
         outside: None,
         ignition: None,
+        joining: Vec::new(),
         host: OfHost::default(),
     }
 }

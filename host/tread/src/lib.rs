@@ -4,6 +4,7 @@
 pub mod agent;
 pub mod cli;
 pub mod cluster;
+pub mod joining;
 mod kubectl;
 mod log;
 pub mod manifests;

@@ -1,5 +1,6 @@
 //! `tread manifests`: everything to install, made of the code.
 
+use crate::joining::JoiningArgs;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use serde_json::json;
@@ -98,6 +99,9 @@ pub struct ManifestsArgs {
     /// of a load balancer
     #[arg(long, value_name = "HOST:PORT", value_parser = ignition)]
     pub ignition_address: Option<Ignition>,
+    /// How they join.
+    #[command(flatten)]
+    pub joining: JoiningArgs,
     /// How to print it
     #[arg(short, long, value_enum, default_value_t = ManifestsOutput::Yaml)]
     pub output: ManifestsOutput,
@@ -122,6 +126,7 @@ pub fn run(args: &ManifestsArgs, out: &mut impl Write) -> Result<Exit> {
         block_upgrades: args.block_upgrades,
         outside: args.outside.clone(),
         ignition: args.ignition_address.clone(),
+        joining: args.joining.words(),
         host: of_host(),
     };
     let objects = manifests::all(&options)?;

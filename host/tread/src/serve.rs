@@ -6,6 +6,7 @@ mod enforcing;
 mod listed;
 mod machines;
 
+use crate::joining::JoiningArgs;
 use crate::manifests::Mode;
 use crate::shipped::shipped;
 use anyhow::{Context as _, Result, anyhow, bail};
@@ -26,7 +27,7 @@ use tread_cluster::policies::registry;
 use tread_cluster::policies::snapshot::Room;
 use tread_cluster::{boot_images, index, membership};
 use tread_console::exit::Exit;
-use tread_enforce::rollouts::{self, JoiningSettings, Paces};
+use tread_enforce::rollouts::{self, Paces};
 use tread_engine::limits::Limits;
 use tread_front::admission::certificates::service_names;
 use tread_front::admission::{Certificates, Purpose, Settings, Warn, webhook};
@@ -102,6 +103,9 @@ pub struct ServeArgs {
     /// In the mode enforce, serve machines that boot, which reach it at this address
     #[arg(long, value_name = "HOST:PORT", value_parser = crate::manifests::ignition)]
     pub ignition_address: Option<Ignition>,
+    /// How they join.
+    #[command(flatten)]
+    pub joining: JoiningArgs,
     /// A name or address by which others than the Service reach it, for its
     /// certificate (may be repeated)
     #[arg(long, value_name = "NAME")]
@@ -276,7 +280,7 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
             watches: watches.clone(),
             events: Events::new(client.clone(), &replica, "Roll", &metrics),
             paces: Paces::default(),
-            joining: JoiningSettings::default(),
+            joining: args.joining.settings(),
         });
         let authority = Authority {
             told: Told::Agents,

@@ -45,6 +45,8 @@ pub struct Options {
     /// In the mode enforce: where machines that boot ask, as they reach it from outside of the
     /// cluster.
     pub ignition: Option<Ignition>,
+    /// How they join: arguments of `tread serve`.
+    pub joining: Vec<String>,
     /// What agents get of their hosts.
     pub host: OfHost,
 }

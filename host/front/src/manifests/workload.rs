@@ -302,5 +302,5 @@ fn args(options: &Options) -> Vec<String> {
     let all = ["serve", "--mode", options.mode.name()].into_iter().chain(block);
     let ignition =
         options.ignition.iter().flat_map(|at| ["--ignition-address".to_owned(), at.to_string()]);
-    all.map(str::to_owned).chain(ignition).collect()
+    all.map(str::to_owned).chain(ignition).chain(options.joining.iter().cloned()).collect()
 }

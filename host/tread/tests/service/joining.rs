@@ -29,11 +29,15 @@ impl Cluster {
         let machines = free();
         let address = machines.to_string();
         let args = ["manifests", "--mode=enforce", "--with-inputs", "--image=tread", "-o", "json"];
-        let args = [&args[..], &["--ignition-address", &address]].concat();
+        let args = [&args[..], &["--ignition-address", &address, "--claims-last=48h"]].concat();
         let mut list = Bench::new().tread(&args).json();
         let objects = list["items"].as_array_mut().unwrap();
         let service = objects.iter().find(|it| it["spec"]["type"] == "LoadBalancer").unwrap();
         assert_eq!(service["spec"]["ports"][0]["port"], machines.port());
+        let serves = objects.iter().find(|it| it["kind"] == "Deployment").unwrap();
+        let serves = &serves["spec"]["template"]["spec"]["containers"][0]["args"];
+        let lasts = serves.as_array().unwrap().iter().find(|it| **it == "--claims-last=172800s");
+        assert!(lasts.is_some(), "{serves}");
         // This process stands for it, and the API server reaches no Service here.
         let is_left_out = ["Deployment", "ValidatingWebhookConfiguration"];
         objects.retain(|it| !is_left_out.iter().any(|kind| it["kind"] == *kind));
@@ -73,7 +77,7 @@ impl Cluster {
     async fn serves(&self) -> Replica<'_> {
         let (listen, agents) = (self.machines.to_string(), free().to_string());
         let args = ["--mode=enforce", "--listen-agents", &agents, "--listen-ignition", &listen];
-        let args = [&args[..], &["--ignition-address", &listen]].concat();
+        let args = [&args[..], &["--ignition-address", &listen, "--claims-last=172800s"]].concat();
         let replica = Replica::start_so(&self.plane, NAMESPACE, &[], &args);
         eventually("it is up", async || {
             if let Some(end) = self.plane.ended(&replica.name).unwrap() {
@@ -232,6 +236,13 @@ async fn a_machine_becomes_a_node_of_its_pool_by_what_tread_prints() {
     let infra = cluster.stub("infra").await;
     let config = infra.boots().await;
     assert_eq!(config["ignition"]["version"], "3.4.0");
+    let served = [&["get", "configmap", "tread-joining", "-n", NAMESPACE][..], &["-o", "json"]];
+    let served = cluster.plane.kubectl(&served.concat()).unwrap().success().unwrap();
+    let served: Value = serde_json::from_str(&served).unwrap();
+    let until = served["data"].as_object().unwrap().iter().find(|it| it.0.starts_with("served."));
+    let until: i64 = until.unwrap().1.as_str().unwrap().parse().unwrap();
+    let now = k8s_openapi::jiff::Timestamp::now().as_second();
+    assert!(until - now > 47 * 3600, "what is served is kept as long as claims for it last");
     cluster.registers("infra-1", &claim(&config));
     cluster.is_in_infra("infra-1").await;
     // Its claim is good for one node: what is held is named, with why and the way out.

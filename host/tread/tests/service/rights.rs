@@ -34,6 +34,7 @@ fn grant(plane: &ControlPlane) {
         block_upgrades: false,
         outside: None,
         ignition: None,
+        joining: Vec::new(),
         host: OfHost::default(),
     };
     let runs = ["Deployment", "DaemonSet", "ValidatingWebhookConfiguration"];

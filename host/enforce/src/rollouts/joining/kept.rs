@@ -189,8 +189,9 @@ impl Record {
         let came: BTreeSet<&String> = self.came().collect();
         let open = self.fetched.iter();
         let open = open.filter(|(id, _)| !came.contains(*id) && !held.contains(*id));
-        let (missing, later): (Vec<_>, Vec<_>) = open.partition(|(_, it)| it.at + patience <= now);
-        let next = later.iter().map(|(_, it)| it.at + patience - now).min();
+        let (missing, later): (Vec<_>, Vec<_>) =
+            open.partition(|(_, it)| it.at.saturating_add(patience) <= now);
+        let next = later.iter().map(|(_, it)| it.at.saturating_add(patience) - now).min();
         (missing, next)
     }
 

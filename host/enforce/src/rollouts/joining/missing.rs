@@ -5,7 +5,7 @@ use super::super::telling::about;
 use super::fetches::Missing;
 use super::kept::{self, Fetched};
 use super::run::maybe;
-use super::serving::{Joining, LASTS, seconds};
+use super::serving::{Joining, seconds};
 use futures::StreamExt as _;
 use k8s_openapi::jiff::Timestamp;
 use std::collections::BTreeSet;
@@ -63,7 +63,8 @@ async fn look(joining: &Joining, told: &mut BTreeSet<String>) -> Result<Option<D
     let Some(record) = joining.record().flatten() else { return Ok(None) };
     let Some(moment) = joining.known.now() else { return Ok(Some(AGAIN)) };
     let now = seconds();
-    let ended = record.fetched().filter(|(_, it)| it.at + LASTS.as_secs() <= now);
+    let lasts = settings.joining.lasts.as_secs();
+    let ended = record.fetched().filter(|(_, it)| it.at.saturating_add(lasts) <= now);
     let ended: BTreeSet<&String> = ended.map(|(id, _)| id).chain(record.came()).collect();
     if !ended.is_empty() {
         kept::forget_fetched(&settings.acts, &ended).await?;

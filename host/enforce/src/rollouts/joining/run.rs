@@ -5,7 +5,7 @@ use super::super::marks::is_of;
 use super::kept::{self, Bound};
 use super::patch::{Patch, patch};
 use super::secrets::{keep_tokens, make_keys};
-use super::serving::{Joining, LASTS, one, registered, seconds};
+use super::serving::{Joining, one, registered, seconds};
 use super::telling::What;
 use futures::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::Node;
@@ -126,7 +126,7 @@ async fn look(joining: &Joining, done: &mut BTreeMap<String, String>) -> Result<
             let kept = record.as_ref().and_then(|record| record.by(id));
             kept.or_else(|| new.get(&id).map(|it| &it.node)).cloned()
         };
-        match settled(name, facts, node, keys, by, &cluster) {
+        match settled(name, facts, node, keys, by, (&cluster, settings.joining.lasts)) {
             Settled::Joins(joins) => {
                 if record.as_ref().and_then(|record| record.by(joins.claim)).is_none() {
                     let bound = Bound::new(name, &facts.uid, joins.config);
@@ -199,7 +199,7 @@ fn settled(
     node: &Registered,
     keys: &[Key],
     by: impl FnOnce(Id) -> Option<String>,
-    cluster: &Cluster,
+    (cluster, lasts): (&Cluster, Duration),
 ) -> Settled {
     let says = tread_model::joining::Facts {
         node: name,
@@ -211,7 +211,7 @@ fn settled(
         let pool = cluster.pools.values().find(|pool| Mark::of_pool(&pool.uid) == mark)?;
         Some(PoolFacts { name: pool.name.clone(), labels: pool.gives() })
     };
-    settle(&says, keys, LASTS, by, pool, |labels| place(labels, &cluster.pools))
+    settle(&says, keys, lasts, by, pool, |labels| place(labels, &cluster.pools))
 }
 
 /// The pools that a node with these labels is in.

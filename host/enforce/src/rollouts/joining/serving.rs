@@ -15,7 +15,7 @@ use kube::{Api, ResourceExt};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::{Semaphore, watch};
 use tread_cluster::index::{All, Kept, keep};
 use tread_cluster::pools::Pool;
@@ -29,8 +29,6 @@ use tread_model::joining::{
     Tokens, Unserved, needs_agent, served,
 };
 
-/// Machines of a site that has few hands may wait for somebody to approve certificates.
-pub(super) const LASTS: Duration = Duration::from_secs(24 * 3600);
 /// A config that is served is kept for so much longer than asked, so that it is noted once an hour.
 const SLACK: u64 = 3600;
 /// So many texts are kept, of megabytes each at most: pools that boot at the same time.
@@ -240,7 +238,7 @@ impl Joining {
 
     /// Notes that the config may be asked for until claims for it end: nobody removes it before.
     async fn note(&self, config: &str, needs_agent: bool, now: u64) -> Result<(), NotServed> {
-        let until = now + LASTS.as_secs();
+        let until = now + self.settings.joining.lasts.as_secs();
         let known = self.record.now().and_then(|all| one(&all)).and_then(|it| it.until(config));
         if known.is_some_and(|it| it.at >= until && it.needs_agent == needs_agent) {
             return Ok(());

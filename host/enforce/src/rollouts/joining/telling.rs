@@ -87,15 +87,7 @@ async fn prepares(
     );
     let reason = "Prepares".to_owned();
     let finding = Finding { type_: JOINED, status: Some(false), reason, message };
-    let made;
-    let update = match update {
-        Some(update) => update,
-        None => {
-            made = make(settings, node, uid).await?;
-            &made
-        }
-    };
-    say(settings, update, finding).await.map(drop)
+    say_of(settings, (node, uid), update, finding).await.map(drop)
 }
 
 /// Says in a node's NodeUpdate, and in an Event, why it is held, unless it says so already.
@@ -106,21 +98,13 @@ async fn held(
     held: &Held,
 ) -> Result<(), Failed> {
     let says = held.says(node);
-    let finding = || Finding {
+    let finding = Finding {
         type_: JOINED,
         status: Some(false),
         reason: held.word().to_owned(),
         message: says.clone(),
     };
-    let made;
-    let update = match update {
-        Some(update) => update,
-        None => {
-            made = make(settings, node, uid).await?;
-            &made
-        }
-    };
-    if !say(settings, update, finding()).await? {
+    if !say_of(settings, (node, uid), update, finding).await? {
         return Ok(());
     }
     tracing::warn!(node, reason = held.word(), "a node that registered as joining is held");
@@ -169,6 +153,19 @@ async fn make(settings: &Settings, node: &str, uid: &str) -> Result<NodeUpdate, 
         serde_json::from_value(object).map_err(|error| call.clone().refused(error.to_string()))?;
     let api: Api<NodeUpdate> = Api::all(settings.acts.client.clone());
     ask(&settings.acts.metrics, call, api.create(&PostParams::default(), &object)).await
+}
+
+/// Says it in a node's NodeUpdate, which is made where there is none.
+async fn say_of(
+    settings: &Settings,
+    (node, uid): (&str, &str),
+    update: Option<&NodeUpdate>,
+    finding: Finding,
+) -> Result<bool, Failed> {
+    match update {
+        Some(update) => say(settings, update, finding).await,
+        None => say(settings, &make(settings, node, uid).await?, finding).await,
+    }
 }
 
 /// Whether something was written.
