@@ -33,6 +33,9 @@ pub(crate) struct Kept {
     pub(crate) current: Option<ConfigName>,
     /// How the last operations ended.
     pub(crate) ended: Vec<EndedOperation>,
+    /// The operation that brings what the machine could not boot with, before it joins, and the
+    /// digest of the config: it is tried once.
+    pub(crate) brings: Option<(String, String)>,
     /// What was written of it last, by its digest.
     pub(crate) written: Option<String>,
 }

@@ -25,10 +25,11 @@ use tread_model::protocol::Phase;
 use tread_node::agent::Orders;
 use tread_node::applied::Applied;
 use tread_node::change::Adopt;
-use tread_node::documents::digest;
+use tread_node::documents::{Documents, digest};
 use tread_node::journal::{standing_id, stands};
 use tread_node::orders::{Does, Given};
-use tread_node::progress::{Progress, Reporter};
+use tread_node::progress::{Phase as Ended, Progress, Reporter};
+use tread_node::terms::{Asked, Terms};
 use tread_node::tree::Tree;
 
 /// Before a node whose disk differs from what it is to have is looked at again.
@@ -155,17 +156,13 @@ impl Inner {
                             self.takes(taken, "")?;
                             return Ok(*given);
                         }
-                        Todo::Adopt(config, name) => match self.adopts(&told.revision, name) {
-                            Ok(id) => {
-                                let differs = Adopt::Ask;
-                                let (drained, give_up) = (false, false);
-                                return Ok(Given::new(
-                                    &id,
-                                    Does::Adopt { config, differs, drained, give_up },
-                                ));
+                        Todo::Adopt(config, name) => {
+                            let failed = self.failed_to_bring(&told, &name)?;
+                            match failed.map_or_else(|| self.adopts(&told, name), Err) {
+                                Ok(id) => return self.adoption(&id, config, told.joins),
+                                Err(when) => again = when,
                             }
-                            Err(when) => again = when,
-                        },
+                        }
                     }
                 }
             }
@@ -223,8 +220,46 @@ impl Inner {
         self.tells()
     }
 
+    /// Where a machine that joins did not get what it could not boot with: that costs one boot,
+    /// and no second one.
+    fn failed_to_bring(
+        &self,
+        told: &Told,
+        config: &ConfigName,
+    ) -> io::Result<Option<Option<Instant>>> {
+        let Some((operation, digest)) = self.keeps.get().brings else { return Ok(None) };
+        if !told.joins || digest != config.digest {
+            return Ok(None);
+        }
+        let last = Progress::read(&self.tree).map_err(io::Error::other)?;
+        let last = last.filter(|it| it.operation == operation);
+        let failed = last.filter(|it| matches!(it.phase, Ended::WentBack | Ended::Degraded));
+        Ok(failed.map(|it| {
+            self.says(&format!(
+                "it joins no pool, since it could not be brought to its config: {}",
+                it.message
+            ));
+            None
+        }))
+    }
+
+    /// The order to adopt. A machine that joins may boot for it, with a permit.
+    fn adoption(&self, id: &str, config: Documents, joins: bool) -> io::Result<Given> {
+        let (differs, give_up) = (Adopt::Ask, false);
+        let given = Given::new(id, Does::Adopt { config, differs, drained: joins, give_up });
+        if !joins {
+            return Ok(given);
+        }
+        let digest = self.adoption.borrow().as_ref().map(|it| it.config.digest.clone());
+        let brings = digest.map(|digest| (id.to_owned(), digest));
+        self.keeps.change(|kept| kept.brings = brings)?;
+        let terms = Terms { permits: Asked::Agent, ..Terms::default() };
+        Ok(Given { terms, ..given })
+    }
+
     /// What the order to adopt is called; nothing where it was tried, or when it is tried again.
-    fn adopts(&self, revision: &str, config: ConfigName) -> Result<String, Option<Instant>> {
+    fn adopts(&self, told: &Told, config: ConfigName) -> Result<String, Option<Instant>> {
+        let revision = told.revision.as_str();
         let mut adoption = self.adoption.borrow_mut();
         if let Some(known) = adoption.as_ref().filter(|known| known.revision == revision) {
             match known.again {
@@ -235,7 +270,11 @@ impl Inner {
                 }
             }
         }
-        let id = format!("adopt-{}", self.number());
+        let id = match told.joins {
+            // As the service reads operations: it is asked for permits.
+            true => format!("{:032x}", self.number()),
+            false => format!("adopt-{}", self.number()),
+        };
         let revision = revision.to_owned();
         *adoption =
             Some(Adoption { id: id.clone(), revision, config, why: String::new(), again: None });

@@ -52,8 +52,9 @@ impl Agents for Knows {
 
     fn permit(&self, _: &OfNode, ask: Ask) -> BoxFuture<'static, Answer> {
         let number = ask.number;
+        let joins = self.told.borrow().joins;
         let order = self.told.borrow().order.as_ref().map(|order| order.disrupts);
-        let has_boot = ask.what != Asked::Boot || order == Some(UpdateDisrupts::Reboot);
+        let has_boot = ask.what != Asked::Boot || joins || order == Some(UpdateDisrupts::Reboot);
         self.asked.lock().unwrap().push(ask);
         let answer = match self.permits.lock().unwrap().clone() {
             Ok(_) if !has_boot => Answer::Refused { why: "the order has no boot".to_owned() },
@@ -296,6 +297,16 @@ pub(crate) fn config(word: &str) -> GivenConfig {
             "spec": {{"config": {{"ignition": {{"version": "3.4.0"}}, "storage": {{"files": [
                 {{"path": "/etc/a.conf", "contents": {{"source": "data:,{word}"}}}}]}}}}}}}}"#
     );
+    let documents = Documents(vec![Document { name: "a".to_owned(), text: text.clone() }]);
+    let digest = digest(&documents.config().unwrap()).unwrap().to_string();
+    GivenConfig { name: ConfigName { name: format!("rendered-worker-{word}"), digest }, text }
+}
+
+/// The same, with an argument for the kernel.
+pub(crate) fn config_with_argument(word: &str, argument: &str) -> GivenConfig {
+    let text = config(word).text;
+    let text =
+        text.replace(r#""spec": {"#, &format!(r#""spec": {{"kernelArguments": ["{argument}"], "#));
     let documents = Documents(vec![Document { name: "a".to_owned(), text: text.clone() }]);
     let digest = digest(&documents.config().unwrap()).unwrap().to_string();
     GivenConfig { name: ConfigName { name: format!("rendered-worker-{word}"), digest }, text }

@@ -1,16 +1,19 @@
 //! The whole way: orders over the wire, carried out on a machine with a real systemd.
 
-use crate::cluster::{Cluster, Served, config, operation, order, reload, within};
+use crate::cluster::{
+    Cluster, Served, config, config_with_argument, operation, order, reload, within,
+};
 use crate::program::program;
 use std::sync::Arc;
 use std::time::Duration;
 use tread_agent::start;
 use tread_kube::agents::Told;
 use tread_kube::api::node_update::{UpdateDisrupts, UpdatePhase, UpdateStage};
+use tread_model::joining::{BOOTED, Booted};
 use tread_node::agent::Agent;
 use tread_node::systemd::{Limits, Manager};
 use tread_node::tree::Tree;
-use tread_test_machine::Machine;
+use tread_test_machine::{Builder, Machine};
 
 /// How long a machine lives whose test takes as long as it may, however busy this one is.
 const LIFETIME: Duration = Duration::from_secs(3600);
@@ -31,8 +34,12 @@ struct Bed {
 
 impl Bed {
     async fn with(word: &str) -> Bed {
+        Bed::of(Machine::build(), word).await
+    }
+
+    async fn of(machine: Builder, word: &str) -> Bed {
         let cluster = Cluster::with_a_node().await;
-        let machine = Machine::build()
+        let machine = machine
             .lifetime(LIFETIME)
             .unit_at_boot("a.service", A_SERVICE)
             .file("/etc/a.conf", word)
@@ -195,4 +202,51 @@ async fn a_node_that_is_degraded_is_tried_again_once_an_admin_asks_for_it() {
     let status = bed.cluster.update().await.status.unwrap();
     assert_eq!(status.current, Some(config("two").name));
     assert_eq!(bed.machine.boots().len(), 3);
+}
+
+/// What stands in for rpm-ostree, with what it does as the machine comes up and goes down.
+const STAND_IN: &str = include_str!("../../node/tests/operation/os/stand-in.sh");
+const STANDS_IN_AT_BOOT: &str = "[Unit]\nDefaultDependencies=no\nBefore=sysinit.target\n\
+    [Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/usr/libexec/stand-in boot\n";
+const STANDS_IN_AT_ITS_END: &str = "[Unit]\nAfter=stand-in-boot.service\n\
+    [Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/true\n\
+    ExecStop=/usr/libexec/stand-in finalize\n";
+
+#[tokio::test]
+async fn a_machine_that_joins_boots_once_for_what_it_could_not_boot_with() {
+    let served = config_with_argument("one", "nosmt");
+    let digest = tread_model::digest::Digest::parse(&served.name.digest).unwrap();
+    let booted = Booted::with("infra", &served.name.name, digest);
+    let deployment = "/var/lib/stand-in/deployments/os-0.0";
+    let machine = Machine::build()
+        .file_with_mode("/usr/libexec/stand-in", STAND_IN, 0o755)
+        .link("/usr/bin/rpm-ostree", "/usr/libexec/stand-in")
+        .unit_at_boot("stand-in-boot.service", STANDS_IN_AT_BOOT)
+        .unit_at_boot("stand-in-finalize.service", STANDS_IN_AT_ITS_END)
+        .file(format!("{deployment}/image"), "a.example/os@sha256:old\n")
+        .file(format!("{deployment}/arguments"), "root=UUID=1 ro quiet\n")
+        .file("/var/lib/stand-in/fetched", "")
+        .file("/var/lib/stand-in/order", "os-0.0\n")
+        .file(BOOTED, serde_json::to_vec(&booted).unwrap());
+    let bed = Bed::of(machine, "one").await;
+    let config = Some(Arc::new(served.clone()));
+    let told = Told { form: 1, adopt: true, joins: true, config, ..Told::default() };
+    bed.cluster.knows.tells(told);
+    // As long as it may not, nothing is done.
+    let waits = bed.cluster.says("that it waits", |status| {
+        status.message.as_ref().filter(|it| it.contains("waits for a permit")).cloned()
+    });
+    bed.cluster.knows.permits(Err("not yet"));
+    bed.serves("that it waits", waits).await;
+    assert_eq!(bed.machine.boots().len(), 1);
+    bed.cluster.knows.permits(Ok(60_000));
+    bed.serves("its boot", bed.boots(2)).await;
+    bed.machine.wait_until_booted().unwrap();
+    let has = bed.cluster.says("what it has", |status| status.current.clone());
+    assert_eq!(bed.serves("what it has", has).await, served.name);
+    assert_eq!(bed.machine.boots().len(), 2, "one boot, and no more");
+    let said = bed.machine.run_well(["rpm-ostree", "status", "--json"]).unwrap();
+    assert!(said.contains("os-1.0"), "{said}");
+    let asked = bed.cluster.knows.asked.lock().unwrap().clone();
+    assert!(asked.iter().any(|it| it.what == tread_kube::agents::Asked::Boot), "{asked:?}");
 }

@@ -4,6 +4,7 @@
 pub mod admit;
 pub mod foretold;
 pub mod gather;
+mod held;
 mod kept;
 pub mod listed;
 mod machines;

@@ -42,11 +42,11 @@ use tokio::sync::watch;
 pub fn start(settings: Settings) -> (Agents, Joining, impl Future<Output = ()> + Send) {
     let (known, watching) = Known::start(&settings.acts, &settings.watches);
     let (publish, scenes) = watch::channel(None);
-    let agents = Agents::new(&settings, &known, scenes);
+    let (joining, letting) = joining::start(&settings, &known);
+    let agents = Agents::new(&settings, &known, scenes, joining.clone());
     let waking = agents.clone().wake();
     let (teller, news) = telling::Teller::new();
     let writing = telling::write(settings.events.clone(), news);
-    let (joining, letting) = joining::start(&settings, &known);
     let running = run::run(settings, known, publish, teller, joining.clone());
     let all = async {
         tokio::join!(watching, waking, running, writing, letting);

@@ -33,6 +33,7 @@ pub fn options() -> Options {
         leases: node_lease::NAMESPACE.to_owned(),
         ready_for: None,
         boot_for: None,
+        joining: Vec::new(),
         host: OfHost::default(),
     }
 }

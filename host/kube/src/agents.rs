@@ -55,6 +55,11 @@ pub struct Told {
     /// the one here, if its disk is as that says. Whatever it said before, it says again.
     #[serde(default)]
     pub adopt: bool,
+    /// The node has registered as joining, and is in no pool before it has said that it has the
+    /// config here. No pod is put there meanwhile: what its machine could not boot with, such as
+    /// another OS image, the agent brings with one boot, once it is permitted.
+    #[serde(default)]
+    pub joins: bool,
     /// The order, which has a boot, brings the disk to the config whatever it had: so a node
     /// joins a pool that overwrites new nodes.
     #[serde(default)]

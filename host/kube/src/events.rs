@@ -106,6 +106,8 @@ reasons! {
     NodeJoined,
     /// On a Node: it registered as joining, and is in no pool: why, and the way out.
     NodeHeld,
+    /// On a MachineConfigPool: machines fetched its config, and registered no node within 30 minutes: from where, and when.
+    MachinesMissing,
     /// On a MachineConfigPool: so many nodes get a change that disrupts none of them.
     SoftWave,
     /// On a MachineConfigPool: all its nodes have its config.

@@ -2,6 +2,7 @@
 //! the claim that its node registers with, and what becomes of that.
 
 mod accept;
+mod beyond;
 mod booted;
 mod claim;
 mod key;
@@ -14,6 +15,7 @@ mod tokens;
 mod version;
 
 pub use accept::{Asked, NEWEST, asked};
+pub use beyond::needs_agent;
 pub use booted::{BOOTED, Booted};
 pub use claim::{Claim, Id, Invalid, Mark};
 pub use key::Key;
@@ -32,9 +34,14 @@ pub const TAINT: &str = "tread.dev/joining";
 pub const KEYS_SECRET: &str = "tread-joining-keys";
 /// The Secret, in tread's namespace, with the tokens of pools.
 pub const TOKENS_SECRET: &str = "tread-joining-tokens";
+/// The only key of both, with JSON in it.
+pub const SECRETS_KEY: &str = "joining.json";
 /// The Secret, in tread's namespace, in which an admin gives the kubeconfig by which kubelets
 /// register.
 pub const BOOTSTRAP_SECRET: &str = "tread-bootstrap";
+
+/// The condition of a NodeUpdate that says whether its node has joined, or why it is held.
+pub const JOINED: &str = "Joined";
 
 /// The effect of that taint: no pod comes before the node has joined.
 pub const EFFECT: &str = "NoSchedule";

@@ -6,6 +6,7 @@ mod in_the_way;
 pub use in_the_way::InTheWay;
 
 use crate::applied::{Applied, AppliedError};
+use crate::booted::{besides, booted, has_claim};
 use crate::desired::{Desired, Host, Impossible, desired};
 use crate::documents::Documents;
 use crate::drift::{Accepted, Drift, drift, is_of_others, see};
@@ -222,8 +223,13 @@ impl Targets<'_> {
                 }
                 None if self.after.pieces.contains_key(path) => {}
                 None => {
-                    // What an admin accepted with this order only lets it begin.
-                    match accepted.remove(path).filter(|_| !lets_begin.contains(path)) {
+                    let joins = self.before.pieces.get(path).and_then(|it| it.wanted.as_ref());
+                    let joins = joins.map(|wanted| has_claim(self.tree, path, wanted));
+                    let joins = joins.transpose()?.unwrap_or(false);
+                    // What an admin accepted with this order only lets it begin, and the lines
+                    // by which a machine joined go with the file.
+                    let stays = |_: &Seen| !lets_begin.contains(path) && !joins;
+                    match accepted.remove(path).filter(stays) {
                         None => targets.extend(originals::restore(self.tree, &originals, path)?),
                         Some(_) => targets.extend(originals::forget(&originals, path)),
                     }
@@ -296,7 +302,8 @@ pub struct Adoption<'c> {
     pub ready: Ready<'c>,
     /// The config.
     pub config: Digest,
-    /// What differs from the config, and is accepted or overwritten.
+    /// What differs from the config, and is accepted or overwritten; or drift, of a machine that
+    /// booted with it.
     pub found: Vec<Drift>,
     /// The plan that has to be carried out, if something is overwritten.
     pub plan: Option<VerifiablePlan>,
@@ -304,6 +311,8 @@ pub struct Adoption<'c> {
     pub wish: Wish,
     /// What is done about what differs.
     pub what: Adopt,
+    /// Whether the machine booted with this config, and has had no other since.
+    pub is_booted: bool,
 }
 
 /// Begins with a node that tread never managed: the config that it is said to have is
@@ -330,25 +339,35 @@ pub fn adopt_keeping(
 ) -> Result<Adoption<'static>, OrderError> {
     let (id, documents, what) = order;
     let mut targets = others;
-    let mut accepted = Accepted::new();
-    let mut originals = match Applied::read(tree) {
-        Ok(applied) => applied.map(|applied| applied.originals).unwrap_or_default(),
+    let (mut originals, before) = match Applied::read(tree) {
+        Ok(None) => (Originals::new(), Before::Nothing),
+        Ok(Some(applied)) => (applied.originals, Before::Had(applied.documents)),
         // To adopt is the way out of this.
-        Err(AppliedError::Damaged(_) | AppliedError::NoFile) => Originals::new(),
+        Err(AppliedError::Damaged(_) | AppliedError::NoFile) => (Originals::new(), Before::Unknown),
         Err(error) => return Err(error.into()),
     };
+    let booted = booted(tree)?;
+    let (mut accepted, is_booted);
     let mut plan = None;
     let (found, config, wish) = {
         let config = documents.config()?;
         let digest = crate::documents::digest(&config)?;
         let desired = wanted(&config, host)?;
+        accepted = match &booted {
+            Some(booted) => besides(tree, &desired, booted)?,
+            None => Accepted::new(),
+        };
         let found = drift(tree, &desired, &accepted)?;
+        // A machine that booted with it has it: what differs is drift, as always.
+        is_booted = booted.is_some_and(|it| it.digest == digest) && before.leaves(digest);
         match what {
-            Adopt::Ask if !found.is_empty() => return Err(OrderError::Differs(found)),
+            Adopt::Ask if !found.is_empty() && !is_booted => {
+                return Err(OrderError::Differs(found));
+            }
             Adopt::Ask => {}
             Adopt::Keep => {
                 let kept = found.iter().chain(of_os);
-                accepted = kept.map(|it| (it.path.clone(), it.there.clone())).collect();
+                accepted.extend(kept.map(|it| (it.path.clone(), it.there.clone())));
             }
             Adopt::Overwrite => {
                 for Drift { path, .. } in &found {
@@ -365,7 +384,28 @@ pub fn adopt_keeping(
     };
     targets.push(Applied::new(documents, accepted, originals).target());
     let ready = prepare(tree, id, targets, label)?;
-    Ok(Adoption { ready, config, found, plan, wish, what })
+    Ok(Adoption { ready, config, found, plan, wish, what, is_booted })
+}
+
+/// What was applied before something is adopted.
+enum Before {
+    Nothing,
+    Had(Documents),
+    Unknown,
+}
+
+impl Before {
+    /// Whether a machine that booted with this config has had no other since.
+    fn leaves(&self, config: Digest) -> bool {
+        match self {
+            Before::Nothing => true,
+            Before::Had(documents) => {
+                let had = documents.config().and_then(|it| crate::documents::digest(&it));
+                had.is_ok_and(|had| had == config)
+            }
+            Before::Unknown => false,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ pub mod agent;
 mod api_server;
 pub mod applied;
 pub mod boot_units;
+pub mod booted;
 pub mod change;
 pub mod cli;
 pub mod clock;

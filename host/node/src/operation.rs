@@ -12,7 +12,7 @@ mod reached;
 mod telling;
 
 use crate::api_server::Server;
-use crate::change::{Adoption, Change, Order, OrderError, change_to};
+use crate::change::{Adopt, Adoption, Change, Order, OrderError, change_to};
 use crate::journal::{Direction, Journal, JournalError, Note, Settled};
 use crate::os::{Due, IDS};
 use crate::permits::{Act, Permit};
@@ -126,7 +126,12 @@ impl Node<'_> {
     ) -> Result<Ended, OperationError> {
         let journal = Journal::open_soon(&self.tree)?;
         let (id, config) = (adoption.ready.record.id.clone(), adoption.config);
-        let due = self.os_adopted(&id, &adoption.wish, adoption.what).await?;
+        // What a machine could not boot with is brought, where it may boot for that.
+        let what = match drained && adoption.is_booted && adoption.what == Adopt::Ask {
+            true => Adopt::Overwrite,
+            false => adoption.what,
+        };
+        let due = self.os_adopted(&id, &adoption.wish, what).await?;
         let plan = due.as_ref().map(|_| VerifiablePlan::always_allowed(config, config));
         match adoption.plan.or(plan) {
             Some(_) if !drained => Err(OperationError::Drain),

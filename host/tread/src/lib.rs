@@ -5,6 +5,7 @@ pub mod acting;
 pub mod agent;
 pub mod cli;
 pub mod cluster;
+pub mod joining;
 mod kubectl;
 mod log;
 pub mod manifests;

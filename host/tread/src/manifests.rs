@@ -1,6 +1,7 @@
 //! `tread manifests`: everything to install, made of the code.
 
 use crate::acting::ActingArgs;
+use crate::joining::JoiningArgs;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use serde_json::json;
@@ -108,6 +109,9 @@ pub struct ManifestsArgs {
     /// How nodes are acted on.
     #[command(flatten)]
     pub acting: ActingArgs,
+    /// How they join.
+    #[command(flatten)]
+    pub joining: JoiningArgs,
     /// How to print it
     #[arg(short, long, value_enum, default_value_t = ManifestsOutput::Yaml)]
     pub output: ManifestsOutput,
@@ -136,6 +140,7 @@ pub fn run(args: &ManifestsArgs, out: &mut impl Write) -> Result<Exit> {
         leases: args.acting.lease_namespace().to_owned(),
         ready_for: args.acting.ready_for,
         boot_for: args.acting.boot_for,
+        joining: args.joining.words(),
         host: of_host(),
     };
     let objects = manifests::all(&options)?;

@@ -7,6 +7,7 @@ mod listed;
 mod machines;
 
 use crate::acting::ActingArgs;
+use crate::joining::JoiningArgs;
 use crate::manifests::Mode;
 use crate::shipped::shipped;
 use anyhow::{Context as _, Result, anyhow, bail};
@@ -27,7 +28,7 @@ use tread_cluster::policies::registry;
 use tread_cluster::policies::snapshot::Room;
 use tread_cluster::{boot_images, index, membership};
 use tread_console::exit::Exit;
-use tread_enforce::rollouts::{self, JoiningSettings, Paces};
+use tread_enforce::rollouts::{self, Paces};
 use tread_engine::limits::Limits;
 use tread_front::admission::certificates::service_names;
 use tread_front::admission::{Certificates, Purpose, Settings, Warn, webhook};
@@ -107,6 +108,9 @@ pub struct ServeArgs {
     /// How nodes are acted on.
     #[command(flatten)]
     pub acting: ActingArgs,
+    /// How they join.
+    #[command(flatten)]
+    pub joining: JoiningArgs,
     /// A name or address by which others than the Service reach it, for its
     /// certificate (may be repeated)
     #[arg(long, value_name = "NAME")]
@@ -285,7 +289,7 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
             watches: watches.clone(),
             events: Events::new(client.clone(), &replica, "Roll", &metrics),
             paces: Paces::default(),
-            joining: JoiningSettings::default(),
+            joining: args.joining.settings(),
             form: FORM,
         });
         let authority = Authority {

@@ -121,6 +121,9 @@ impl Inner {
         if told.uid.is_some() && kept.uid.is_some() && told.uid != kept.uid {
             return turns("the node is another one by now, with this name");
         }
+        if kept.brings.as_ref().is_some_and(|(brings, _)| brings == operation) {
+            return if told.joins { Now::Asks } else { turns("the node has joined by now") };
+        }
         let Some(order) = &told.order else { return Now::Waits };
         if order.operation != operation {
             // One that is older was told by a replica that is behind.

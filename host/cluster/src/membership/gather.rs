@@ -2,6 +2,7 @@
 //! command line.
 
 use super::foretold::{Foretold, Scene};
+use super::held::{HeldNode, Updates, held};
 use super::machines;
 use crate::boot_images::facts::Facts;
 use crate::boot_images::machine::Key;
@@ -16,7 +17,8 @@ use kube::{Api, Client, ResourceExt as _};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tread_kube::api::machines::{CLUSTER_VERSION, Kind, MACHINE_SET};
-use tread_kube::api::{DisruptionPlan, MachineConfig, MachineConfigPool};
+use tread_kube::api::rollout::MissingMachine;
+use tread_kube::api::{DisruptionPlan, MachineConfig, MachineConfigPool, NodeUpdate, Rollout};
 use tread_kube::asking::{Call, CallOutcome, Failed};
 use tread_kube::metrics::Metrics;
 use tread_kube::paging::in_pages;
@@ -38,6 +40,10 @@ pub struct Gathered {
     pub facts: Facts,
     /// DisruptionPlans.
     pub plans: Vec<DisruptionPlan>,
+    /// Machines that fetched a pool's config, and registered no node, by pool.
+    pub missing: BTreeMap<String, Vec<MissingMachine>>,
+    /// Nodes that registered as joining, and have not joined.
+    pub held: Vec<HeldNode>,
     /// What could not be listed, and why.
     pub unlisted: Vec<(&'static str, Failed)>,
 }
@@ -66,11 +72,46 @@ pub async fn gather(client: &Client) -> Result<Gathered, (&'static str, Failed)>
     for (node, uid) in gathered.plans.iter().flat_map(strays_of) {
         members.witness(&node, &uid);
     }
+    let api = each_by_itself(Api::<NodeUpdate>::all(client.clone()));
+    let list = async |params| api.list(&params).await;
+    let updates: Updates = match listed("nodeupdates", LARGE, &metrics, list).await {
+        Ok(all) => {
+            let read = all.into_iter().filter_map(Parsed::read);
+            Some(read.map(|it| (it.name_any(), it)).collect())
+        }
+        // Nodes say themselves that they join, and most clusters have no NodeUpdates.
+        Err((_, failed)) if failed.outcome == CallOutcome::Forbidden => None,
+        Err(failed) => {
+            gathered.unlisted.push(failed);
+            None
+        }
+    };
+    let api = each_by_itself(Api::<Rollout>::all(client.clone()));
+    let list = async |params| api.list(&params).await;
+    match listed("rollouts", SMALL, &metrics, list).await {
+        Ok(all) => {
+            let missing = all.into_iter().filter_map(Parsed::read);
+            let missing = missing.map(|it| (it.name_any(), it.status.unwrap_or_default().missing));
+            gathered.missing = missing.filter(|(_, missing)| !missing.is_empty()).collect();
+        }
+        // Most clusters have none.
+        Err((_, failed)) if failed.outcome == CallOutcome::Forbidden => {}
+        Err(failed) => gathered.unlisted.push(failed),
+    }
     let api: Api<core::Node> = Api::all(client.clone());
-    let list = async |params| api.list_metadata(&params).await;
-    let nodes = listed("nodes", SMALL, &metrics, list).await?;
-    for mut node in nodes {
-        members.put(&node.name_any(), Node::of(&mut node.metadata), &cluster.pools);
+    if updates.as_ref().is_some_and(BTreeMap::is_empty) {
+        let list = async |params| api.list_metadata(&params).await;
+        for mut node in listed("nodes", SMALL, &metrics, list).await? {
+            members.put(&node.name_any(), Node::of(&mut node.metadata), &cluster.pools);
+        }
+    } else {
+        // Where tread rolls out, a node says by a taint that it joins.
+        let list = async |params| api.list(&params).await;
+        for mut node in listed("nodes", SMALL, &metrics, list).await? {
+            let name = node.name_any();
+            gathered.held.extend(held(&node, &updates, &cluster.pools));
+            members.put(&name, Node::of_whole(&mut node), &cluster.pools);
+        }
     }
     let api: Api<MachineConfig> = Api::all(client.clone());
     let list = async |params| api.list_metadata(&params).await;

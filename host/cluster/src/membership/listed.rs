@@ -15,7 +15,7 @@ pub struct Row {
     pub nodes: usize,
     /// How many of them have its newest config.
     pub updated: usize,
-    /// How many nodes it selects that count in no pool, and get no config.
+    /// How many nodes it selects, or claim to be its own, that count in no pool and get no config.
     pub held: usize,
     /// How many nodes booted into it and count in another pool.
     pub strayed: usize,
@@ -41,6 +41,7 @@ fn row(gathered: &Gathered, strays: &[Stray], pool: &Pool) -> Row {
         name: pool.name.clone(),
         strayed: strays.iter().filter(|it| it.booted == pool.name).count(),
         paused: pool.paused,
+        held: gathered.held.iter().filter(|it| it.claims.as_ref() == Some(&pool.name)).count(),
         plan: gathered.plans.iter().rev().find_map(|plan| pending(plan, &pool.name)),
         ..Row::default()
     };
@@ -85,11 +86,16 @@ pub fn explain(gathered: &Gathered, strays: &[Stray], node: &str) -> Option<Vec<
             all.join(", ")
         ),
         Place::Unplaced(all) => format!("Node {node}: {}.", crate::pools::says_unplaced(all)),
-        Place::Joining => format!(
-            "Node {node} counts in no pool: it registered as joining, and has not joined. Its NodeUpdate \
-             and its Events say why."
-        ),
+        Place::Joining => format!("Node {node} counts in no pool: it registered as joining."),
     }];
+    if let Some(held) = gathered.held.iter().find(|it| it.node == node) {
+        lines.push(match &held.claims {
+            Some(pool) => format!("It claims to be a node of pool {pool}."),
+            None => "Its claim names no pool that is there.".to_owned(),
+        });
+        lines.push(format!("{}: {}", held.reason, held.message));
+        return Some(lines);
+    }
     let selecting: Vec<&str> = pools
         .values()
         .filter(|pool| pool.nodes.matches(&member.node.labels))

@@ -1,5 +1,6 @@
 //! What agents are told, and what they may begin.
 
+use super::joining::{Joining, digest};
 use super::known::Known;
 use super::marks::is_of;
 use super::scene::Scene;
@@ -45,6 +46,7 @@ pub struct Agents {
     known: Known,
     form: u32,
     scenes: watch::Receiver<Option<Arc<Scene>>>,
+    joining: Joining,
     /// Agents that wait, by node: each is woken when something of its own changes.
     doors: Arc<Mutex<BTreeMap<String, Arc<Notify>>>>,
 }
@@ -54,6 +56,7 @@ impl Agents {
         settings: &Settings,
         known: &Known,
         scenes: watch::Receiver<Option<Arc<Scene>>>,
+        joining: Joining,
     ) -> Agents {
         Agents {
             acts: settings.acts.clone(),
@@ -61,6 +64,7 @@ impl Agents {
             known: known.clone(),
             form: settings.form,
             scenes,
+            joining,
             doors: Arc::default(),
         }
     }
@@ -155,9 +159,15 @@ impl Agents {
         // An order for a node that has said of no config that it has it begins from nothing.
         let overwrite = adopt && order.is_some_and(|order| order.stage != UpdateStage::Closed);
         let pools = scene.nodes.get(node).and_then(|node| scene.pools.get(&node.pool));
+        let target = || pools.and_then(|pool| pool.target.clone());
         let config = match order {
             Some(order) if order.stage != UpdateStage::Closed => Some(order.config.clone()),
-            _ if adopt => pools.and_then(|pool| pool.target.clone()),
+            _ if adopt => match self.joining.booted(node, &facts.uid) {
+                Some(name) if target().is_none_or(|target| target.name != name) => {
+                    Some(ConfigName { name, digest: String::new() })
+                }
+                _ => target(),
+            },
             _ => None,
         };
         let mut revision = Fields::new("tread told 1");
@@ -166,7 +176,8 @@ impl Agents {
             revision.number(u64::from(order.token) << 8 | order.stage as u64);
             revision.number(order.disrupts as u64);
         }
-        revision.number(u64::from(adopt) | u64::from(overwrite) << 1);
+        let joins = adopt && facts.joins.is_some();
+        revision.number(u64::from(adopt) | u64::from(overwrite) << 1 | u64::from(joins) << 2);
         let name = config.as_ref().map(|config| format!("{} {}", config.name, config.digest));
         revision.field(name.unwrap_or_default().as_bytes());
         Ok(Says {
@@ -176,6 +187,7 @@ impl Agents {
             config,
             adopt,
             overwrite,
+            joins,
             uid: facts.uid.clone(),
         })
     }
@@ -185,6 +197,7 @@ impl Agents {
             Some(name) => {
                 let bytes = self.previewer.body(&name.name).await;
                 let bytes = bytes.map_err(|why| NotTold::NoConfig(why.to_string()))?;
+                let name = digested(name, bytes.clone()).await?;
                 let text = String::from_utf8(bytes.to_vec())
                     .map_err(|error| NotTold::NoConfig(error.to_string()))?;
                 Some(Arc::new(GivenConfig { name, text }))
@@ -198,6 +211,7 @@ impl Agents {
             node: node.to_owned(),
             uid: Some(says.uid),
             overwrite: says.overwrite,
+            joins: says.joins,
             order: says.order,
             adopt: says.adopt && config.is_some(),
             config,
@@ -216,6 +230,9 @@ impl Agents {
             Asked::Boot => What::Boot,
         };
         let question = Question { operation, what, number: asked.number };
+        if let Some(answer) = self.joining.permit(node, asked).await {
+            return answer;
+        }
         let scene = self.scenes.borrow().clone();
         if let Some(why) = scene.as_ref().and_then(|scene| scene.halted.as_ref()) {
             return refused(why.clone());
@@ -234,6 +251,17 @@ impl Agents {
     }
 }
 
+/// A config with its digest: nobody noted that of one that a machine booted with.
+async fn digested(config: ConfigName, body: Arc<[u8]>) -> Result<ConfigName, NotTold> {
+    if !config.digest.is_empty() {
+        return Ok(config);
+    }
+    let name = config.name.clone();
+    let read = tokio::task::spawn_blocking(move || digest(&name, &body)).await.ok().flatten();
+    let read = read.ok_or_else(|| NotTold::NoConfig(format!("{} cannot be read", config.name)))?;
+    Ok(ConfigName { digest: read.to_string(), ..config })
+}
+
 /// Whether its node has said of no config that it has it.
 fn has_none(update: &NodeUpdate) -> bool {
     update.status.as_ref().is_none_or(|status| status.current.is_none())
@@ -247,5 +275,6 @@ struct Says {
     config: Option<ConfigName>,
     adopt: bool,
     overwrite: bool,
+    joins: bool,
     uid: String,
 }

@@ -2,14 +2,19 @@
 //! what they are served, and what becomes of the nodes that they register.
 
 mod choose;
+mod fetches;
 mod kept;
+mod missing;
 mod patch;
+mod permit;
 mod run;
 mod secrets;
 mod serving;
 mod telling;
 
+pub(super) use fetches::Missing;
 pub use patch::{Patch, patch};
+pub(super) use serving::digest;
 pub use serving::{Boots, Joining, NotServed};
 
 use super::known::Known;
@@ -22,8 +27,9 @@ pub(super) fn start(
 ) -> (Joining, impl Future<Output = ()> + Send + use<>) {
     let (joining, watching) = Joining::start(settings, known);
     let letting = run::run(joining.clone());
+    let missing = missing::run(joining.clone());
     let all = async {
-        tokio::join!(watching, letting);
+        tokio::join!(watching, letting, missing);
     };
     (joining, all)
 }

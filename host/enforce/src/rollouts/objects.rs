@@ -17,7 +17,7 @@ use tread_cluster::pools::Pool;
 use tread_cluster::previews::Cluster;
 use tread_kube::api::conditions::{Finding, set};
 use tread_kube::api::node_update::{NEEDS_AGENT, UpdateDisrupts};
-use tread_kube::api::rollout::{DrainingNode, NAMED, WaitingNode};
+use tread_kube::api::rollout::{DrainingNode, MissingMachine, NAMED, WaitingNode};
 use tread_kube::api::{NodeUpdate, Rollout, RolloutStatus};
 use tread_kube::asking::{Call, CallOutcome, Failed, ask};
 use tread_kube::dated::timestamp;
@@ -206,9 +206,10 @@ pub(crate) async fn tell(
     settings: &Settings,
     rollout: &Rollout,
     pool: &OfPool,
-    draining: &BTreeMap<String, Draining>,
+    (draining, missing): (&BTreeMap<String, Draining>, &[MissingMachine]),
 ) -> Result<bool, Failed> {
-    let status = status(rollout, pool, draining, Timestamp::now());
+    let mut status = status(rollout, pool, draining, Timestamp::now());
+    status.missing = missing.to_vec();
     if rollout.status.as_ref() == Some(&status) {
         return Ok(false);
     }
@@ -266,6 +267,7 @@ fn status(
         waiting: waiting.collect(),
         more_waiting: number(pool.turns.waits.len().saturating_sub(NAMED)),
         draining: draining.take(NAMED).collect(),
+        missing: Vec::new(),
         message: Some(sentence(pool)),
         conditions: before.conditions,
     };

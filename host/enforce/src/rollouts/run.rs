@@ -49,6 +49,7 @@ pub(super) async fn run(
     pools.mark_changed();
     let mut policies = settings.policies.clone();
     let mut leads = settings.leads.watch();
+    let mut missing = joining.missing();
     let mut rolling = Rolling {
         rendering: Rendering::default(),
         plans: Plans::default(),
@@ -76,6 +77,7 @@ pub(super) async fn run(
             }
             Ok(()) = policies.changed() => rolling.look_soon(TOGETHER),
             Ok(()) = leads.changed() => rolling.look_soon(TOGETHER),
+            Ok(()) = missing.changed() => rolling.look_soon(TOGETHER),
             Some(planned) = rolling.planning.join_next() => rolling.planned(planned),
             () = rolling.workers.ended() => {
                 rolling.work();
@@ -188,6 +190,7 @@ impl Rolling {
                 made: self.rendering.made().clone(),
                 scene,
                 draining: self.workers.draining().clone(),
+                missing: self.joining.missing().borrow().clone(),
                 tidies,
             };
             self.writer.begin(&self.settings, writes);

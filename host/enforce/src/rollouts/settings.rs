@@ -37,16 +37,29 @@ pub struct Settings {
     pub form: u32,
 }
 
+/// Machines of a site that has few hands may wait for somebody to approve certificates.
+const LASTS: Duration = Duration::from_secs(24 * 3600);
+/// How long machines may take to register their nodes.
+const REGISTERS_WITHIN: Duration = Duration::from_secs(30 * 60);
+
 /// How machines join.
 #[derive(Debug, Clone)]
 pub struct JoiningSettings {
     /// Where the kubelet finds its configuration.
     pub kubelet: String,
+    /// For so long after it was served a claim lasts.
+    pub lasts: Duration,
+    /// For so long a machine that was served may take to register its node.
+    pub registers_within: Duration,
 }
 
 impl Default for JoiningSettings {
     fn default() -> JoiningSettings {
-        JoiningSettings { kubelet: KUBELET.to_owned() }
+        JoiningSettings {
+            kubelet: KUBELET.to_owned(),
+            lasts: LASTS,
+            registers_within: REGISTERS_WITHIN,
+        }
     }
 }
 

@@ -166,7 +166,7 @@ pub(crate) async fn write(events: Events, mut news: mpsc::Receiver<News>) {
     std::future::pending().await
 }
 
-fn about(kind: &str, version: &str, name: &str, uid: &str) -> ObjectReference {
+pub(crate) fn about(kind: &str, version: &str, name: &str, uid: &str) -> ObjectReference {
     ObjectReference {
         api_version: Some(version.to_owned()),
         kind: Some(kind.to_owned()),

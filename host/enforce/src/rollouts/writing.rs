@@ -1,6 +1,7 @@
 //! What is known of rollouts is written by one task at a time, so that an API server that answers
 //! slowly keeps nobody from looking at nodes.
 
+use super::joining::Missing;
 use super::known::Moment;
 use super::machines;
 use super::objects;
@@ -29,6 +30,8 @@ pub(crate) struct Writes {
     pub(crate) made: BTreeMap<String, Made>,
     pub(crate) scene: Arc<Scene>,
     pub(crate) draining: BTreeMap<String, Draining>,
+    /// Machines that registered no node, by pool.
+    pub(crate) missing: Missing,
     /// Rendered configs that nobody names are removed, but for these, which machines boot with.
     pub(crate) tidies: Option<Vec<String>>,
 }
@@ -137,7 +140,9 @@ async fn tell(settings: &Settings, writes: &Writes, written: &mut Written) -> Re
             continue;
         }
         let known = objects::known_of(settings, name);
-        let mut told = objects::tell(settings, rollout, of_pool, draining).await?;
+        let missing = writes.missing.get(name).map(Vec::as_slice).unwrap_or_default();
+        let with = (draining, missing);
+        let mut told = objects::tell(settings, rollout, of_pool, with).await?;
         told |= objects::tell_pool(settings, &known, pool, of_pool).await?;
         if told {
             written.told.insert(name.clone(), Instant::now());

@@ -156,7 +156,13 @@ impl Cluster {
 
     /// A replica that acts, whoever else does.
     pub(super) fn replica(&self) -> Replica {
-        self.replica_with(self.acts.clone(), &Handle::current())
+        self.replica_with(self.acts.clone(), JoiningSettings::default(), &Handle::current())
+    }
+
+    /// One that misses machines which register no node within this.
+    pub(super) fn impatient(&self, registers_within: Duration) -> Replica {
+        let joining = JoiningSettings { registers_within, ..JoiningSettings::default() };
+        self.replica_with(self.acts.clone(), joining, &Handle::current())
     }
 
     /// One on a runtime of its own, with connections of its own.
@@ -167,19 +173,26 @@ impl Cluster {
             tread_kube::client::client(config).unwrap()
         };
         // Replicas know nothing of one another, so that each has a turn of its own.
-        self.replica_with(Acts { client, at_slots: Turn::default(), ..self.acts.clone() }, runtime)
+        let acts = Acts { client, at_slots: Turn::default(), ..self.acts.clone() };
+        self.replica_with(acts, JoiningSettings::default(), runtime)
     }
 
     /// One that gives orders of this form.
     pub(super) fn replica_of_form(&self, form: u32) -> Replica {
-        self.replica_so(self.acts.clone(), form, &Handle::current())
+        let joining = JoiningSettings::default();
+        self.replica_so(self.acts.clone(), (joining, form), &Handle::current())
     }
 
-    fn replica_with(&self, acts: Acts, runtime: &Handle) -> Replica {
-        self.replica_so(acts, FORM, runtime)
+    fn replica_with(&self, acts: Acts, joining: JoiningSettings, runtime: &Handle) -> Replica {
+        self.replica_so(acts, (joining, FORM), runtime)
     }
 
-    fn replica_so(&self, acts: Acts, form: u32, runtime: &Handle) -> Replica {
+    fn replica_so(
+        &self,
+        acts: Acts,
+        (joining, form): (JoiningSettings, u32),
+        runtime: &Handle,
+    ) -> Replica {
         let _inside = runtime.enter();
         let (leads, leading) = watch::channel(true);
         let leading = Leading::without_election(leading, None);
@@ -211,7 +224,7 @@ impl Cluster {
                 render_after: Duration::from_millis(200),
                 again: Duration::from_millis(200),
             },
-            joining: JoiningSettings::default(),
+            joining,
             form,
         });
         let task = runtime.spawn(async move {

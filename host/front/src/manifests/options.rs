@@ -57,6 +57,8 @@ pub struct Options {
     pub ready_for: Option<Duration>,
     /// In the mode enforce: how long a boot and what follows it may take, unless that is as always.
     pub boot_for: Option<Duration>,
+    /// How they join: arguments of `tread serve`.
+    pub joining: Vec<String>,
     /// What agents get of their hosts.
     pub host: OfHost,
 }

@@ -309,6 +309,6 @@ fn args(options: &Options) -> Vec<String> {
     let times = times.into_iter().filter_map(|(name, time)| {
         time.map(|time| [name.to_owned(), format!("{}s", time.as_secs())])
     });
-    let named = leases.into_iter().chain(times).flatten();
+    let named = leases.into_iter().chain(times).flatten().chain(options.joining.iter().cloned());
     all.map(str::to_owned).chain(ignition).chain(named).collect()
 }

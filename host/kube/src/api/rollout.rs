@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 
 /// How many nodes the status names that wait.
 pub const NAMED: usize = 50;
+/// How many machines it names that registered no node.
+pub const MISSING: usize = 20;
 
 /// How the nodes of a pool get its newest config. tread makes the object, one for each
 /// MachineConfigPool and of its name, and never writes here again.
@@ -229,6 +231,11 @@ pub struct RolloutStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 50))]
     pub draining: Vec<DrainingNode>,
+    /// Machines that fetched the config to boot with it, and registered no node within 30 minutes:
+    /// the newest 20 of a day.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 20))]
+    pub missing: Vec<MissingMachine>,
     /// All of it in a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
@@ -247,6 +254,16 @@ pub struct WaitingNode {
     pub node: String,
     /// Why, in words.
     pub why: String,
+}
+
+/// A machine that fetched a config, and registered no node.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MissingMachine {
+    /// From where it asked, as the service saw it: that of a machine, or of what stands before it.
+    pub address: String,
+    /// When, as 2026-10-21T07:28:00Z.
+    pub fetched: String,
 }
 
 /// A node that is being drained.

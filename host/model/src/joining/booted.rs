@@ -18,13 +18,24 @@ pub struct Booted {
     pub config: String,
     /// The digest of what that says of a node.
     pub digest: Digest,
+    /// The kubelet's configuration, into which its claim was written.
+    #[serde(default)]
+    pub kubelet: String,
+    /// Whether it was given a kubeconfig to register by, in place of what the config may have there.
+    #[serde(default)]
+    pub bootstrap: bool,
 }
 
 impl Booted {
     /// With this config of a pool.
     pub fn with(pool: &str, config: &str, digest: Digest) -> Booted {
         let (schema, pool, config) = (SCHEMA.to_owned(), pool.to_owned(), config.to_owned());
-        Booted { schema, pool, config, digest }
+        Booted { schema, pool, config, digest, kubelet: String::new(), bootstrap: false }
+    }
+
+    /// And with what makes it a node of the pool.
+    pub fn joins(self, kubelet: &str, bootstrap: bool) -> Booted {
+        Booted { kubelet: kubelet.to_owned(), bootstrap, ..self }
     }
 
     /// Reads what was written. A disk may hold anything.

@@ -37,6 +37,12 @@ impl Mark {
     }
 }
 
+impl fmt::Display for Mark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        hex(&self.0, f)
+    }
+}
+
 impl fmt::Debug for Mark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         hex(&self.0, f)
@@ -94,11 +100,14 @@ impl Claim {
         format!("{FORM}{}{END}", base64_simd::URL_SAFE_NO_PAD.encode_to_string(bytes))
     }
 
+    /// What a text says that nobody proved: a hint for people, by which nothing is decided.
+    pub fn unproved(text: &str) -> Option<Claim> {
+        Claim::of(bytes(text)?.split_last_chunk::<SIGNATURE>()?.0)
+    }
+
     /// Reads one that one of these keys has signed.
     pub fn read(text: &str, keys: &[Key]) -> Result<Claim, Invalid> {
-        let inner = text.strip_prefix(FORM).and_then(|text| text.strip_suffix(END));
-        let inner = inner.filter(|text| text.len() == ALL / 3 * 4).ok_or(Invalid::Form)?;
-        let bytes = base64_simd::URL_SAFE_NO_PAD.decode_to_vec(inner).map_err(|_| Invalid::Form)?;
+        let bytes = bytes(text).ok_or(Invalid::Form)?;
         let (says, signature) = bytes.split_last_chunk::<SIGNATURE>().ok_or(Invalid::Form)?;
         let claim = Claim::of(says).ok_or(Invalid::Form)?;
         let signed = of_signature(says);
@@ -124,6 +133,13 @@ impl Claim {
             id: Id(id),
         })
     }
+}
+
+/// Says and signature.
+fn bytes(text: &str) -> Option<Vec<u8>> {
+    let inner = text.strip_prefix(FORM)?.strip_suffix(END)?;
+    let inner = Some(inner).filter(|text| text.len() == ALL / 3 * 4)?;
+    base64_simd::URL_SAFE_NO_PAD.decode_to_vec(inner).ok()
 }
 
 fn of_signature(says: &[u8]) -> Vec<u8> {

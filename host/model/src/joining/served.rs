@@ -112,6 +112,7 @@ pub fn served(boots: &Boots<'_>, minor: Option<u8>) -> Result<Served, Unserved> 
     let mark: String = ["CLAIM", mark.as_str()].concat().chars().take(62).collect();
 
     let booted = Booted::with(boots.pool, boots.config, boots.digest);
+    let booted = booted.joins(boots.kubelet, boots.bootstrap.is_some());
     let booted = serde_json::to_string(&booted).unwrap_or_default();
     for kind in ["directories", "files", "links"] {
         if has(&config, kind, BOOTED) {

@@ -46,6 +46,8 @@ pub enum Settled {
 pub struct Joins {
     /// By which claim, which no other node joins by.
     pub claim: Id,
+    /// The config that its machine was served.
+    pub config: Mark,
     /// The pool.
     pub pool: String,
     /// The labels that it gets.
@@ -213,5 +215,5 @@ fn join(
         };
         return Err(Held::Elsewhere(pool.name, place));
     }
-    Ok(Joins { claim: claim.id, pool: pool.name, labels })
+    Ok(Joins { claim: claim.id, config: claim.config, pool: pool.name, labels })
 }

@@ -64,7 +64,7 @@ fn a_machine_is_served_what_its_pool_has_and_what_makes_it_one_of_it() {
     assert!(text.contains("  value: \"1abc-_t\"\n"), "{text}");
     assert_eq!(mode, 0o644);
     let (booted, _) = file(&config, BOOTED);
-    let expected = Booted::with("infra", &rendered.name, rendered.digest);
+    let expected = Booted::with("infra", &rendered.name, rendered.digest).joins(KUBELET, true);
     assert_eq!(Booted::read(booted.as_bytes()), Some(expected));
     let (bootstrap, mode) = file(&config, BOOTSTRAP);
     assert_eq!((bootstrap.as_str(), mode), ("users: [{token: \"a%\\n\"}]", 0o600));

@@ -5,6 +5,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod booted;
 mod orders;
 mod passwords;
 

@@ -84,7 +84,11 @@ impl AdoptArgs {
         }
         let order = (&*id, config, differs);
         let adoption = adopt(&tree, &host, &label, order, Vec::new())?;
-        let word = if differs == Adopt::Overwrite { "to be overwritten" } else { "to be accepted" };
+        let word = match differs {
+            Adopt::Overwrite => "to be overwritten",
+            Adopt::Keep => "to be accepted",
+            Adopt::Ask => "changed since the machine booted with it",
+        };
         let of_os = match self.root.runs() && differs != Adopt::Ask {
             true => of_the_system(&tree, &adoption.wish)?,
             false => Vec::new(),

@@ -34,7 +34,8 @@ impl Node<'_> {
         let journal = Journal::open_soon(&self.tree)?;
         self.settle_own_units(&journal)?;
         let mut adopts = adoption()?;
-        if drained && adopts.plan.is_some() && self.own_units_first(&journal, others)? {
+        let may_boot = adopts.plan.is_some() || (adopts.is_booted && !adopts.wish.is_none());
+        if drained && may_boot && self.own_units_first(&journal, others)? {
             adopts = adoption()?;
         }
         drop(journal);

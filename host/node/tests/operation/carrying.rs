@@ -166,6 +166,11 @@ impl Bed {
         });
     }
 
+    /// A machine that booted with this config says so, until it goes down for what it lacks of it.
+    pub(crate) fn until_it_boots_to_join(&self, config: &Documents) -> End {
+        self.until_it_goes_down(async |node| adopted(node, config, Adopt::Ask).await)
+    }
+
     /// The same, with what differs overwritten, until it goes down for that.
     pub(crate) fn until_it_is_overwritten(&self, config: &Documents) -> End {
         self.until_it_goes_down(async |node| adopted(node, config, Adopt::Overwrite).await)

@@ -6,6 +6,7 @@ mod failures;
 
 use crate::node::{Bed, config_with_spec, unit_with};
 use std::time::Duration;
+use tread_model::joining::{BOOTED, Booted};
 use tread_model::plan::Step;
 use tread_node::change::Adopt;
 use tread_node::documents::Documents;
@@ -291,6 +292,28 @@ fn a_node_is_adopted_with_the_system_that_its_config_wants_or_gets_it_by_a_boot(
     assert_eq!(os.bed.go_on().unwrap(), Ended::Done);
     assert_eq!(os.booted(), format!("{NEW} root=UUID=1 ro quiet nosmt"));
     assert_eq!(os.bed.adopt(&other, Adopt::Ask).unwrap(), Ended::Done);
+}
+
+#[test]
+fn a_machine_gets_by_one_boot_what_it_could_not_boot_with_before_it_joins() {
+    let os = Os::with(&["rpm-ostree"], &config("one", OLD, &[]));
+    let served = config("one", NEW, &["quiet", "nosmt"]);
+    let root = os.bed.machine.root().unwrap();
+    std::fs::remove_file(root.join("var/lib/tread/node/applied")).unwrap();
+    let digest = tread_node::documents::digest(&served.config().unwrap()).unwrap();
+    let booted = Booted::with("infra", "rendered-infra", digest);
+    std::fs::create_dir_all(root.join("etc/tread")).unwrap();
+    let path = root.join(BOOTED.trim_start_matches('/'));
+    std::fs::write(path, serde_json::to_vec(&booted).unwrap()).unwrap();
+    assert_eq!(os.bed.until_it_boots_to_join(&served), End::Reboot);
+    os.bed.boot();
+    assert_eq!(os.bed.go_on().unwrap(), Ended::Done);
+    assert_eq!(os.booted(), format!("{NEW} root=UUID=1 ro quiet nosmt"));
+    let told = os.told();
+    // Its agent, which was started anew, asks again: nothing is left to do.
+    assert_eq!(os.bed.adopt(&served, Adopt::Ask).unwrap(), Ended::Done);
+    assert_eq!(os.told(), told);
+    assert_eq!(os.bed.machine.boots().len(), 2);
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod admit;
 mod check;
 mod explain;
 mod said;
+mod stub;
 
 use super::connect::{ClusterArgs, cluster, wait_for};
 use super::listing::Listing;
@@ -39,7 +40,7 @@ Exit codes:
   2  the command line is wrong
   3  check: machines will boot into one pool and count in another
 
-HELD: it selects them and they count in no pool; STRAYED: they booted into it and count in another
+HELD: it selects them, or they claim to be its own, and they count in no pool; STRAYED: they booted into it and count in another
 pool, which is about to give them its own config.";
 
 /// The arguments of `tread pools`.
@@ -68,7 +69,7 @@ pub enum PoolsCommand {
         asked: Listing,
     },
     /// Lets a node in that registered as joining, and is held.
-    #[command(after_help = admit::ADMIT)]
+    #[command(after_help = admit::EXAMPLES)]
     Admit {
         /// Its name
         #[arg(value_name = "NODE")]
@@ -81,11 +82,19 @@ pub enum PoolsCommand {
         cluster: ClusterArgs,
     },
     /// Prints the Secret with which machines of a pool boot, where tread serves them.
-    #[command(after_help = admit::STUB)]
+    #[command(after_help = stub::EXAMPLES)]
     Stub {
         /// The pool
         #[arg(value_name = "POOL")]
         pool: String,
+        /// Exchange the pool's token first: machines that have the one before it are served too, until
+        /// that is ended by --end-overlap
+        #[arg(long, conflicts_with = "end_overlap")]
+        renew: bool,
+        /// End that: no machine is served any more that has the token before this one. Nothing else
+        /// is printed
+        #[arg(long)]
+        end_overlap: bool,
         /// Where tread runs
         #[arg(long, default_value = "tread-system", value_parser = crate::manifests::namespace)]
         namespace: String,
@@ -121,14 +130,21 @@ pub fn run(args: &PoolsArgs, out: &mut impl Write) -> Result<Exit> {
         }
         Some(PoolsCommand::Stub {
             pool,
+            renew,
+            end_overlap,
             namespace,
             secret_namespace,
             secret_name,
             cluster: of,
         }) => {
-            let secret =
-                admit::Stub { namespace, secret_namespace, secret_name: secret_name.as_deref() };
-            wait_for(async { admit::stub(&cluster(of).await?, pool, secret, out).await })
+            let token = match (renew, end_overlap) {
+                (true, _) => stub::Token::Renew,
+                (_, true) => stub::Token::EndOverlap,
+                _ => stub::Token::Stays,
+            };
+            let secret_name = secret_name.as_deref();
+            let secret = stub::Stub { namespace, secret_namespace, secret_name, token };
+            wait_for(async { stub::stub(&cluster(of).await?, pool, secret, out).await })
         }
         Some(PoolsCommand::Check { asked }) => {
             let checked = wait_for(async {
@@ -178,6 +194,8 @@ fn list(asked: &Listing, out: &mut impl Write) -> Result<Exit> {
     let value = || {
         json!({
             "items": rows,
+            "held": gathered.held,
+            "missing": gathered.missing,
             "strays": strays.iter().map(stray).collect::<Vec<_>>(),
             "machineSets": foretold.iter().map(machines).collect::<Vec<_>>(),
         })
@@ -199,6 +217,23 @@ fn list(asked: &Listing, out: &mut impl Write) -> Result<Exit> {
                 cells
             });
             table::print(out, &table::with_heads(&heads, cells))?;
+            for held in &gathered.held {
+                let claims = held.claims.as_deref().unwrap_or("no pool that is there");
+                let (node, claims) = (line(&held.node), line(claims));
+                writeln!(
+                    out,
+                    "\nNode {node} is held ({}), and claims {claims}.",
+                    line(&held.reason)
+                )?;
+                writeln!(out, "  {}", line(&held.message))?;
+            }
+            for (pool, missing) in &gathered.missing {
+                writeln!(out, "\nMachines of pool {} have registered no node:", line(pool))?;
+                for it in missing {
+                    let (from, at) = (line(&it.address), line(&it.fetched));
+                    writeln!(out, "  {from} fetched its config at {at}")?;
+                }
+            }
             for stray in &strays {
                 writeln!(out, "\n{}.", line(&stray.says()))?;
                 writeln!(out, "  {}", line(&stray.ends()))?;

@@ -81,6 +81,9 @@ impl Machines for Answers {
             match joining.serve(&fetch.pool, fetch.minor).await {
                 Ok(boots) => {
                     let (pool, from) = (&fetch.pool, fetch.from);
+                    if fetch.whole {
+                        joining.fetched(&boots, from);
+                    }
                     tracing::info!(pool, %from, whole = fetch.whole, "a machine boots with its config");
                     Ok(Machine { head: boots.head, claim: boots.claim, tail: boots.tail })
                 }

@@ -7,6 +7,7 @@ mod boot_images;
 mod busy;
 mod front;
 mod installations;
+mod joining;
 mod leases;
 mod listed;
 mod maintenance;

@@ -20,6 +20,7 @@ pub fn free() -> SocketAddr {
 pub struct Replica<'a> {
     pub plane: &'a ControlPlane,
     pub name: String,
+    pub pid: u32,
     pub plain: SocketAddr,
     pub tls: SocketAddr,
 }
@@ -70,8 +71,8 @@ impl<'a> Replica<'a> {
         ];
         let args = set.iter().map(String::as_str).chain(args).chain(more.iter().copied());
         let args: Vec<&str> = args.collect();
-        plane.spawn(&name, &access, Path::new("/usr/bin/env"), &args).unwrap();
-        Replica { plane, name, plain, tls }
+        let pid = plane.spawn(&name, &access, Path::new("/usr/bin/env"), &args).unwrap();
+        Replica { plane, name, pid, plain, tls }
     }
 
     pub async fn get(&self, path: &str) -> Option<(u16, String)> {

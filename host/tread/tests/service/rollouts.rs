@@ -258,6 +258,7 @@ fn a_status_says_who_is_next_and_who_waits_for_whom() {
         "waiting": [{"node": "node-2", "why": "alice holds it (a disk), until 12:00"}],
         "draining": [{"node": "node-1", "podsLeft": 3, "lateSince": "2026-10-21T07:28:00Z",
             "blocked": ["a/db: the PodDisruptionBudget db allows no disruption now"]}],
+        "missing": [{"address": "192.0.2.1", "fetched": "2026-10-21T07:28:00Z"}],
         "conditions": [{"type": "Updated", "status": "False", "reason": "Halted",
             "message": "1 of 3 nodes has it", "lastTransitionTime": "2026-10-21T07:28:00Z"}],
     });
@@ -274,6 +275,7 @@ worker: halted, since 1 node failed
     a/db: the PodDisruptionBudget db allows no disruption now
   waits: node-2: alice holds it (a disk), until 12:00
   and 4 more wait
+  missing: a machine at 192.0.2.1 fetched the config at 2026-10-21T07:28:00Z, and registered no node
   Updated is False: 1 of 3 nodes has it
 ";
     assert_eq!(out, expected);

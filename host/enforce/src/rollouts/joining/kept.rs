@@ -6,28 +6,126 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tread_kube::api::words::{NAME as TREAD, PART_OF_LABEL};
 use tread_kube::asking::{Call, CallOutcome, Failed, ask};
-use tread_model::joining::Id;
+use tread_model::digest::Digest;
+use tread_model::joining::{Id, Mark};
 
 /// What the ConfigMap is called.
 pub(super) const NAME: &str = "tread-joining";
 const KIND: &str = "configmaps";
-/// Before a claim's id; the value is the node's name.
+/// Before a claim's id; the value says who joined by it.
 const CLAIM: &str = "claim.";
 /// Before a config's name; the value is a time, in seconds since 1970.
 const SERVED: &str = "served.";
-/// From so many claims on those go whose nodes are gone: one is 60 bytes, and an object has a
+/// Before the id of a claim that was served; the value says whom it was served, and when.
+const FETCHED: &str = "fetched.";
+/// As many are noted at a time: one is 100 bytes.
+const MOST_FETCHED: usize = 1000;
+/// From so many claims on those go whose nodes are gone: one is 100 bytes, and an object has a
 /// megabyte.
-const MOST: usize = 8000;
+const MOST: usize = 6000;
+
+/// Who joined by a claim.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Bound {
+    /// The node's name: the claim is good for it alone, for good.
+    pub(super) node: String,
+    /// Which node of that name it was first, and the config that its machine was served.
+    first: Option<(String, String)>,
+}
+
+impl Bound {
+    pub(super) fn new(node: &str, uid: &str, config: Mark) -> Bound {
+        Bound { node: node.to_owned(), first: Some((short(uid), config.to_string())) }
+    }
+
+    fn read(text: &str) -> Bound {
+        let mut words = text.split(' ').map(str::to_owned);
+        let node = words.next().unwrap_or_default();
+        Bound { node, first: words.next().zip(words.next()) }
+    }
+
+    /// The config that this node's machine was served, where it has not registered again since.
+    fn served(&self, node: &str, uid: &str) -> Option<&str> {
+        let (first, config) = self.first.as_ref()?;
+        (self.node == node && *first == short(uid)).then_some(config)
+    }
+}
+
+impl std::fmt::Display for Bound {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.first {
+            Some((uid, config)) => write!(f, "{} {uid} {config}", self.node),
+            None => f.write_str(&self.node),
+        }
+    }
+}
+
+/// Until when a config may be asked for that somebody was served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Until {
+    /// In seconds since 1970.
+    pub(super) at: u64,
+    /// Whether machines have to be brought what Ignition cannot, before they join.
+    pub(super) needs_agent: bool,
+}
+
+/// Behind the time.
+const NEEDS_AGENT: &str = " agent";
+
+impl Until {
+    fn read(text: &str) -> Option<Until> {
+        let at = text.strip_suffix(NEEDS_AGENT);
+        let needs_agent = at.is_some();
+        Some(Until { at: at.unwrap_or(text).parse().ok()?, needs_agent })
+    }
+}
+
+impl std::fmt::Display for Until {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}{}", self.at, if self.needs_agent { NEEDS_AGENT } else { "" })
+    }
+}
+
+/// That a machine was served.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Fetched {
+    /// Of which pool: its mark.
+    pub(super) pool: String,
+    /// From where it asked.
+    pub(super) from: String,
+    /// When, in seconds since 1970.
+    pub(super) at: u64,
+}
+
+impl Fetched {
+    fn read(text: &str) -> Option<Fetched> {
+        let mut words = text.split(' ').map(str::to_owned);
+        let (pool, from) = (words.next()?, words.next()?);
+        Some(Fetched { pool, from, at: words.next()?.parse().ok()? })
+    }
+}
+
+impl std::fmt::Display for Fetched {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {} {}", self.pool, self.from, self.at)
+    }
+}
+
+/// The first digits of a UID's digest: names and bytes are short.
+fn short(uid: &str) -> String {
+    Digest::of(uid.as_bytes()).hex().chars().take(16).collect()
+}
 
 /// What is kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Record {
     version: String,
-    claims: BTreeMap<String, String>,
-    served: BTreeMap<String, u64>,
+    claims: BTreeMap<String, Bound>,
+    served: BTreeMap<String, Until>,
+    fetched: BTreeMap<String, Fetched>,
 }
 
 impl Record {
@@ -38,11 +136,11 @@ impl Record {
         };
         for (key, value) in object.data.unwrap_or_default() {
             if let Some(id) = key.strip_prefix(CLAIM) {
-                record.claims.insert(id.to_owned(), value);
-            } else if let Some(config) = key.strip_prefix(SERVED)
-                && let Ok(until) = value.parse()
-            {
-                record.served.insert(config.to_owned(), until);
+                record.claims.insert(id.to_owned(), Bound::read(&value));
+            } else if let Some(id) = key.strip_prefix(FETCHED) {
+                record.fetched.extend(Fetched::read(&value).map(|it| (id.to_owned(), it)));
+            } else if let Some(config) = key.strip_prefix(SERVED) {
+                record.served.extend(Until::read(&value).map(|until| (config.to_owned(), until)));
             }
         }
         record
@@ -50,34 +148,83 @@ impl Record {
 
     /// The node that joined by a claim.
     pub(super) fn by(&self, id: Id) -> Option<&String> {
-        self.claims.get(&id.to_string())
+        self.claims.get(&id.to_string()).map(|bound| &bound.node)
+    }
+
+    /// By its mark, the config that the machine of a node was served, where it has not
+    /// registered again since.
+    pub(super) fn booted(&self, node: &str, uid: &str) -> Option<&str> {
+        self.claims.values().find_map(|bound| bound.served(node, uid))
     }
 
     /// Until when a config may be asked for that somebody was served.
-    pub(super) fn until(&self, config: &str) -> Option<u64> {
+    pub(super) fn until(&self, config: &str) -> Option<Until> {
         self.served.get(config).copied()
+    }
+
+    /// The config with this mark, where machines have to be brought what Ignition cannot.
+    pub(super) fn needs_agent(&self, mark: Mark) -> Option<&String> {
+        let needs = self.served.iter().filter(|(_, until)| until.needs_agent);
+        needs.map(|(config, _)| config).find(|config| Mark::of_config(config) == mark)
     }
 
     /// The configs that may be asked for now.
     pub(super) fn served(&self, now: u64) -> impl Iterator<Item = &String> {
-        self.served.iter().filter(move |(_, until)| **until > now).map(|(config, _)| config)
+        self.served.iter().filter(move |(_, until)| until.at > now).map(|(config, _)| config)
+    }
+
+    /// What machines were served, by the id of their claim.
+    pub(super) fn fetched(&self) -> impl Iterator<Item = (&String, &Fetched)> {
+        self.fetched.iter()
+    }
+
+    /// Machines that were served longer ago than this, and of which no node registered; and in
+    /// how many seconds another one will be missing. `held` are claims that nodes have.
+    pub(super) fn missing(
+        &self,
+        now: u64,
+        patience: u64,
+        held: &BTreeSet<String>,
+    ) -> (Vec<(&String, &Fetched)>, Option<u64>) {
+        let came: BTreeSet<&String> = self.came().collect();
+        let open = self.fetched.iter();
+        let open = open.filter(|(id, _)| !came.contains(*id) && !held.contains(*id));
+        let (missing, later): (Vec<_>, Vec<_>) =
+            open.partition(|(_, it)| it.at.saturating_add(patience) <= now);
+        let next = later.iter().map(|(_, it)| it.at.saturating_add(patience) - now).min();
+        (missing, next)
+    }
+
+    /// What needs not be noted any more: a node registered by it, or by what its machine was served
+    /// later.
+    pub(super) fn came(&self) -> impl Iterator<Item = &String> {
+        let by = self.fetched.iter().filter(|(id, _)| self.claims.contains_key(*id));
+        let mut by_address: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+        for (_, it) in by {
+            let at = by_address.entry((&it.pool, &it.from)).or_default();
+            *at = it.at.max(*at);
+        }
+        let came = move |it: &Fetched| {
+            by_address.get(&(it.pool.as_str(), it.from.as_str())).is_some_and(|at| it.at <= *at)
+        };
+        self.fetched.iter().filter(move |(_, it)| came(it)).map(|(id, _)| id)
     }
 
     /// The claims by these nodes, and what goes for them.
     fn bound(
         &self,
-        new: &BTreeMap<Id, String>,
+        new: &BTreeMap<Id, Bound>,
         is_there: impl Fn(&str) -> bool,
         now: u64,
     ) -> Map<String, Value> {
         let mut data = Map::new();
         if self.claims.len() + new.len() > MOST {
-            let gone = self.claims.iter().filter(|(_, node)| !is_there(node));
+            let gone = self.claims.iter().filter(|(_, it)| !is_there(&it.node));
             data.extend(gone.map(|(id, _)| (format!("{CLAIM}{id}"), Value::Null)));
         }
-        let ended = self.served.iter().filter(|(_, until)| **until <= now);
+        let ended = self.served.iter().filter(|(_, until)| until.at <= now);
         data.extend(ended.map(|(config, _)| (format!("{SERVED}{config}"), Value::Null)));
-        data.extend(new.iter().map(|(id, node)| (format!("{CLAIM}{id}"), node.as_str().into())));
+        data.extend(new.iter().map(|(id, by)| (format!("{CLAIM}{id}"), by.to_string().into())));
         data
     }
 }
@@ -87,7 +234,7 @@ impl Record {
 pub(super) async fn bind(
     settings: &Settings,
     onto: Option<&Record>,
-    new: &BTreeMap<Id, String>,
+    new: &BTreeMap<Id, Bound>,
     is_there: impl Fn(&str) -> bool,
     now: u64,
 ) -> Result<Record, Failed> {
@@ -105,9 +252,41 @@ pub(super) async fn bind(
 pub(super) async fn note_served(
     settings: &Settings,
     config: &str,
-    until: u64,
+    until: Until,
 ) -> Result<(), Failed> {
-    let data = Map::from_iter([(format!("{SERVED}{config}"), until.to_string().into())]);
+    put(settings, Map::from_iter([(format!("{SERVED}{config}"), until.to_string().into())])).await
+}
+
+/// Notes what machines were served, as far as there is room.
+pub(super) async fn note_fetched(
+    settings: &Settings,
+    known: Option<&Record>,
+    new: &[(String, Fetched)],
+) -> Result<(), Failed> {
+    let room = MOST_FETCHED.saturating_sub(known.map_or(0, |known| known.fetched.len()));
+    if room < new.len() {
+        tracing::warn!(
+            "{} machines that were served are not noted: too many are",
+            new.len() - room
+        );
+    }
+    let noted = new.iter().rev().take(room);
+    let data: Map<String, Value> =
+        noted.map(|(id, it)| (format!("{FETCHED}{id}"), it.to_string().into())).collect();
+    if data.is_empty() { Ok(()) } else { put(settings, data).await }
+}
+
+/// Forgets what machines were served.
+pub(super) async fn forget_fetched(
+    settings: &Settings,
+    all: &BTreeSet<&String>,
+) -> Result<(), Failed> {
+    let data = all.iter().map(|id| (format!("{FETCHED}{id}"), Value::Null)).collect();
+    put(settings, data).await
+}
+
+/// Writes these, whatever else is written meanwhile.
+async fn put(settings: &Settings, data: Map<String, Value>) -> Result<(), Failed> {
     match write(settings, json!({"data": data})).await {
         Err(failed) if failed.outcome == CallOutcome::Gone => match make(settings, &data).await {
             // Somebody made it meanwhile.
@@ -154,15 +333,54 @@ mod tests {
     #[test]
     fn what_is_written_is_read_and_what_is_none_is_passed_over() {
         let id = Id([1, 2, 3, 4, 5, 6, 7, 8]);
-        let new = BTreeMap::from([(id, "node-1".to_owned())]);
+        let config = Mark::of_config("rendered-a");
+        let new = BTreeMap::from([(id, Bound::new("node-1", "uid", config))]);
         let data = Record::default().bound(&new, |_| true, 0);
         let read = record(Value::Object(data));
         assert_eq!(read.by(id), Some(&"node-1".to_owned()));
+        assert_eq!(read.booted("node-1", "uid"), Some(config.to_string().as_str()));
+        assert_eq!(read.booted("node-1", "another"), None, "its machine may have another by now");
+        assert_eq!(read.booted("node-2", "uid"), None);
+        let by_hand = record(json!({"claim.0102030405060708": "node-1"}));
+        assert_eq!((by_hand.by(id), by_hand.booted("node-1", "")), (read.by(id), None));
         let odd = json!({"served.a": "10", "served.b": "x", "other": "1", "claim.": "a"});
         let odd = record(odd);
-        assert_eq!((odd.until("a"), odd.until("b")), (Some(10), None));
+        let ten = Until { at: 10, needs_agent: false };
+        assert_eq!((odd.until("a"), odd.until("b")), (Some(ten), None));
+        let needs = Until { needs_agent: true, ..ten };
+        let needing = record(json!({"served.rendered-a": needs.to_string()}));
+        assert_eq!(needing.until("rendered-a"), Some(needs));
+        assert_eq!(needing.needs_agent(config), Some(&"rendered-a".to_owned()));
+        assert_eq!(odd.needs_agent(Mark::of_config("a")), None);
         assert_eq!(odd.served(9).collect::<Vec<_>>(), ["a"]);
         assert_eq!(odd.served(10).count(), 0);
+    }
+
+    #[test]
+    fn a_machine_is_missing_until_its_node_registers_or_that_of_its_next_try() {
+        let (first, second, other) = (Id([1; 8]), Id([2; 8]), Id([3; 8]));
+        let fetched = |from: &str, at: u64| format!("pool {from} {at}");
+        let data = json!({
+            format!("fetched.{first}"): fetched("192.0.2.1", 100),
+            format!("fetched.{second}"): fetched("192.0.2.1", 200),
+            format!("fetched.{other}"): fetched("192.0.2.2", 150),
+            "fetched.odd": "x", "fetched.older": "pool 192.0.2.1 y",
+        });
+        let read = record(data);
+        let missing = |now: u64, held: &[Id]| {
+            let held = held.iter().map(ToString::to_string).collect();
+            let (missing, next) = read.missing(now, 30, &held);
+            (missing.into_iter().map(|(id, _)| id.clone()).collect::<Vec<_>>(), next)
+        };
+        assert_eq!(missing(120, &[]), (vec![], Some(10)));
+        assert_eq!(missing(130, &[]), (vec![first.to_string()], Some(50)));
+        assert_eq!(missing(130, &[first]), (vec![], Some(50)));
+        assert_eq!(missing(999, &[]).0.len(), 3);
+        let new = BTreeMap::from([(second, Bound::new("node-1", "u", Mark::of_config("c")))]);
+        let bound = read.bound(&new, |_| true, 0);
+        let gone: Vec<&String> =
+            bound.iter().filter(|(_, it)| it.is_null()).map(|it| it.0).collect();
+        assert_eq!(gone, [&format!("fetched.{first}"), &format!("fetched.{second}")]);
     }
 
     #[test]
@@ -175,7 +393,7 @@ mod tests {
             data.insert("served.new".to_owned(), json!("30"));
             record(Value::Object(data))
         };
-        let new = BTreeMap::from([(id(MOST), "new".to_owned())]);
+        let new = BTreeMap::from([(id(MOST), Bound::new("new", "u", Mark::of_config("c")))]);
         let is_there = |node: &str| node != "node-3";
         let few = claims(MOST - 1).bound(&new, is_there, 20);
         let keys: Vec<&str> = few.keys().map(String::as_str).collect();

@@ -1,10 +1,11 @@
 //! Settling what nodes claim that registered as joining, as the leader.
 
 use super::super::facts::{Facts, Registered};
-use super::kept;
+use super::super::marks::is_of;
+use super::kept::{self, Bound};
 use super::patch::{Patch, patch};
 use super::secrets::{keep_tokens, make_keys};
-use super::serving::{Joining, LASTS, one, registered, seconds};
+use super::serving::{Joining, one, registered, seconds};
 use super::telling::What;
 use futures::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::Node;
@@ -15,6 +16,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 use tread_cluster::pools::{Place, Pools, pool_of};
 use tread_cluster::previews::Cluster;
+use tread_kube::api::NodeUpdate;
 use tread_kube::api::rollout::NodeTaint;
 use tread_kube::asking::{Backoff, Call, CallOutcome, Failed, ask};
 use tread_model::joining::{Id, Joins, Key, Mark, PoolFacts, Settled, settle};
@@ -40,17 +42,24 @@ pub(super) async fn run(joining: Joining) {
     let mut leads = joining.settings.leads.watch();
     let mut backoff = Backoff::new(WAITS);
     let mut done = BTreeMap::new();
+    let mut prepares = false;
+    let mut updates = joining.known.updates().moments();
     let mut due = Some(Instant::now());
     loop {
         let soon = || Some(Instant::now() + TOGETHER);
         tokio::select! {
+            // Agents say there what their nodes have.
+            Some(_) = updates.next(), if prepares => due = due.or_else(soon),
             Some(()) = changes.next() => due = due.or_else(soon),
             Ok(()) = pools.changed() => due = due.or_else(soon),
             Ok(()) = leads.changed() => due = due.or_else(soon),
             () = maybe(due) => {
                 due = None;
                 match look(&joining, &mut done).await {
-                    Ok(()) => backoff.reset(),
+                    Ok(waits) => {
+                        prepares = waits;
+                        backoff.reset();
+                    }
                     Err(failed) => {
                         tracing::warn!(error = %failed, "nodes that registered as joining wait");
                         due = Some(Instant::now() + backoff.next_wait());
@@ -61,7 +70,7 @@ pub(super) async fn run(joining: Joining) {
     }
 }
 
-async fn maybe(due: Option<Instant>) {
+pub(super) async fn maybe(due: Option<Instant>) {
     match due {
         Some(due) => sleep_until(due).await,
         None => std::future::pending().await,
@@ -73,27 +82,28 @@ type Found<'f> = (&'f str, &'f Facts, &'f Registered);
 
 /// Does what is to be done. `done` has the versions of nodes that were written: the watch brings
 /// newer ones.
-async fn look(joining: &Joining, done: &mut BTreeMap<String, String>) -> Result<(), Failed> {
+/// Whether nodes wait for their agents.
+async fn look(joining: &Joining, done: &mut BTreeMap<String, String>) -> Result<bool, Failed> {
     let settings = &joining.settings;
-    let Some(moment) = joining.known.now() else { return Ok(()) };
+    let Some(moment) = joining.known.now() else { return Ok(false) };
     if !settings.leads.now() || moment.has_operators_daemon {
-        return Ok(());
+        return Ok(false);
     }
     let cluster = settings.previewer.snapshot();
     let (Some(keys), Some(tokens)) = (joining.keys.now(), joining.tokens.now()) else {
-        return Ok(());
+        return Ok(false);
     };
     let keys = one(&keys);
     if keys.is_none() {
         make_keys(&settings.acts).await?;
     }
     keep_tokens(&settings.acts, one(&tokens).as_deref(), &cluster.pools).await?;
-    let (Some(keys), Some(record)) = (keys, joining.record()) else { return Ok(()) };
+    let (Some(keys), Some(record)) = (keys, joining.record()) else { return Ok(false) };
     let keys: &[Key] = match &keys.read {
         Ok(keys) => keys,
         Err(why) => {
             tracing::warn!("no node joins: {why}");
-            return Ok(());
+            return Ok(false);
         }
     };
     done.retain(|node, version| moment.nodes.get(node).is_some_and(|it| it.version == *version));
@@ -103,24 +113,34 @@ async fn look(joining: &Joining, done: &mut BTreeMap<String, String>) -> Result<
     });
     let mut found: Vec<Found<'_>> = found.collect();
     if found.is_empty() {
-        return Ok(());
+        return Ok(false);
     }
     // Of two with the same claim the first one has it.
     found.sort_by_key(|(name, facts, _)| (facts.created, *name));
 
-    let mut new: BTreeMap<Id, String> = BTreeMap::new();
+    let mut new: BTreeMap<Id, Bound> = BTreeMap::new();
     let mut join = Vec::new();
+    let mut prepares = false;
     for (name, facts, node) in found {
         let by = |id: Id| {
             let kept = record.as_ref().and_then(|record| record.by(id));
-            kept.or_else(|| new.get(&id)).cloned()
+            kept.or_else(|| new.get(&id).map(|it| &it.node)).cloned()
         };
-        match settled(name, facts, node, keys, by, &cluster) {
+        match settled(name, facts, node, keys, by, (&cluster, settings.joining.lasts)) {
             Settled::Joins(joins) => {
                 if record.as_ref().and_then(|record| record.by(joins.claim)).is_none() {
-                    new.insert(joins.claim, name.to_owned());
+                    let bound = Bound::new(name, &facts.uid, joins.config);
+                    new.insert(joins.claim, bound);
                 }
-                join.push((name, facts, node, joins));
+                let update = moment.updates.get(name).filter(|it| is_of(it, &facts.uid));
+                let lacks = record.as_ref().and_then(|it| it.needs_agent(joins.config));
+                if lacks.is_some_and(|config| !has(update.map(|it| &**it), config)) {
+                    prepares = true;
+                    let what = What::Prepares(joins.pool);
+                    joining.news.tell(name, facts.uid.clone(), what);
+                } else {
+                    join.push((name, facts, node, joins));
+                }
             }
             Settled::Held(why) => joining.news.tell(name, facts.uid.clone(), What::Held(why)),
         }
@@ -132,7 +152,7 @@ async fn look(joining: &Joining, done: &mut BTreeMap<String, String>) -> Result<
         match bound {
             Ok(_) => {}
             // Somebody else wrote it: the watch brings it.
-            Err(failed) if failed.outcome == CallOutcome::Conflict => return Ok(()),
+            Err(failed) if failed.outcome == CallOutcome::Conflict => return Ok(prepares),
             Err(failed) => return Err(failed),
         }
     }
@@ -164,7 +184,13 @@ async fn look(joining: &Joining, done: &mut BTreeMap<String, String>) -> Result<
         }
     }
     drop(ended);
-    failed.map_or(Ok(()), Err)
+    failed.map_or(Ok(prepares), Err)
+}
+
+/// Whether a node's agent says that it has a config.
+fn has(update: Option<&NodeUpdate>, config: &str) -> bool {
+    let current = update.and_then(|it| it.status.as_ref()?.current.as_ref());
+    current.is_some_and(|it| it.name == config)
 }
 
 fn settled(
@@ -173,7 +199,7 @@ fn settled(
     node: &Registered,
     keys: &[Key],
     by: impl FnOnce(Id) -> Option<String>,
-    cluster: &Cluster,
+    (cluster, lasts): (&Cluster, Duration),
 ) -> Settled {
     let says = tread_model::joining::Facts {
         node: name,
@@ -185,7 +211,7 @@ fn settled(
         let pool = cluster.pools.values().find(|pool| Mark::of_pool(&pool.uid) == mark)?;
         Some(PoolFacts { name: pool.name.clone(), labels: pool.gives() })
     };
-    settle(&says, keys, LASTS, by, pool, |labels| place(labels, &cluster.pools))
+    settle(&says, keys, lasts, by, pool, |labels| place(labels, &cluster.pools))
 }
 
 /// The pools that a node with these labels is in.

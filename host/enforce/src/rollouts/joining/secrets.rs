@@ -13,10 +13,10 @@ use std::collections::BTreeMap;
 use tread_cluster::pools::Pools;
 use tread_kube::api::words::{NAME as TREAD, PART_OF_LABEL};
 use tread_kube::asking::{Call, CallOutcome, Failed, ask};
-use tread_model::joining::{KEYS_SECRET as KEYS, Key, TOKENS_SECRET as TOKENS, Tokens};
+use tread_model::joining::{
+    KEYS_SECRET as KEYS, Key, SECRETS_KEY as FIELD, TOKENS_SECRET as TOKENS, Tokens,
+};
 
-/// The only key of both, with JSON in it.
-const FIELD: &str = "joining.json";
 const KIND: &str = "secrets";
 
 /// What a Secret holds, by its version; or why it cannot be read.

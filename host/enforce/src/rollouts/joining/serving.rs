@@ -4,7 +4,8 @@ use super::super::facts::Facts;
 use super::super::known::Known;
 use super::super::settings::Settings;
 use super::choose::{Known as Configs, choose};
-use super::kept::{self, Record};
+use super::fetches::{self, Missing, Served};
+use super::kept::{self, Fetched, Record, Until};
 use super::secrets::Held;
 use super::telling::{self, News};
 use futures::future::{BoxFuture, FutureExt as _, join_all};
@@ -12,9 +13,10 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::runtime::watcher::Config;
 use kube::{Api, ResourceExt};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tokio::sync::Semaphore;
+use std::time::{SystemTime, UNIX_EPOCH};
+use tokio::sync::{Semaphore, watch};
 use tread_cluster::index::{All, Kept, keep};
 use tread_cluster::pools::Pool;
 use tread_cluster::previews::Cluster;
@@ -24,11 +26,9 @@ use tread_kube::watching::follow;
 use tread_model::digest::Digest;
 use tread_model::joining::{
     self, BOOTSTRAP_SECRET, Claim, Id, KEYS_SECRET as KEYS, Key, Mark, TOKENS_SECRET as TOKENS,
-    Tokens, Unserved, served,
+    Tokens, Unserved, needs_agent, served,
 };
 
-/// Machines of a site that has few hands may wait for somebody to approve certificates.
-pub(super) const LASTS: Duration = Duration::from_secs(24 * 3600);
 /// A config that is served is kept for so much longer than asked, so that it is noted once an hour.
 const SLACK: u64 = 3600;
 /// So many texts are kept, of megabytes each at most: pools that boot at the same time.
@@ -47,6 +47,8 @@ pub struct Boots {
     pub claim: String,
     /// What follows.
     pub tail: Arc<[u8]>,
+    /// Of which pool, which claim, and when.
+    fetch: (Mark, Id, u64),
 }
 
 /// Why a machine is served nothing.
@@ -75,6 +77,9 @@ pub struct Joining {
     bootstrap: Kept<String, Option<Arc<str>>>,
     texts: Arc<Mutex<Vec<(Asked, Text)>>>,
     making: Arc<Semaphore>,
+    noted: Served,
+    /// Machines that registered no node, as far as this replica leads.
+    pub(super) missing: Arc<watch::Sender<Missing>>,
 }
 
 /// What a text is made for.
@@ -90,6 +95,8 @@ struct Asked {
 struct Text {
     head: Arc<[u8]>,
     tail: Arc<[u8]>,
+    /// Whether the config has what Ignition cannot bring.
+    needs_agent: bool,
 }
 
 impl Joining {
@@ -125,6 +132,7 @@ impl Joining {
         let (record, task) = keep(maps, ResourceExt::name_any, |it| Arc::new(Record::of(it)));
         tasks.push(task.boxed());
         let (news, told) = News::new();
+        let (noted, to_note) = Served::new();
         let joining = Joining {
             news,
             settings: settings.clone(),
@@ -135,7 +143,11 @@ impl Joining {
             bootstrap,
             texts: Arc::default(),
             making: Arc::new(Semaphore::new(MADE_AT_A_TIME)),
+            noted,
+            missing: Arc::default(),
         };
+        let record = joining.record.clone();
+        tasks.push(fetches::note(settings.acts.clone(), record, to_note).boxed());
         tasks.push(telling::write(settings.clone(), known.updates().clone(), told).boxed());
         (joining, join_all(tasks).map(drop))
     }
@@ -149,6 +161,15 @@ impl Joining {
     pub(crate) fn served(&self) -> Option<Vec<String>> {
         let record = self.record()?;
         Some(record.iter().flat_map(|record| record.served(seconds())).cloned().collect())
+    }
+
+    /// The config that the machine of a node booted with, where it has not registered again since.
+    pub(crate) fn booted(&self, node: &str, uid: &str) -> Option<String> {
+        let record = self.record()??;
+        let mark = record.booted(node, uid)?;
+        let cluster = self.settings.previewer.snapshot();
+        let is_it = |name: &&String| Mark::of_config(name).to_string() == mark;
+        cluster.configs.keys().find(is_it).cloned()
     }
 
     /// Whether a token is one of this pool's; none as long as that is not known. It takes as long
@@ -187,11 +208,11 @@ impl Joining {
         let config = config.ok_or_else(|| {
             not_yet("the pool has no config yet; its Rollout says why none can be made")
         })?;
-        let now = seconds();
-        self.note(&config, now).await?;
         let bootstrap = self.bootstrap.now().and_then(|all| one(&all)).flatten();
         let asked = Asked { pool: pool.to_owned(), config, minor, bootstrap };
         let text = self.text(&asked).await?;
+        let now = seconds();
+        self.note(&asked.config, text.needs_agent, now).await?;
         let id = getrandom::u64().map_err(|error| NotServed::NotYet(error.to_string()))?;
         let claim = Claim {
             pool: Mark::of_pool(&of.uid),
@@ -199,17 +220,31 @@ impl Joining {
             issued: now,
             id: Id(id.to_be_bytes()),
         };
-        Ok(Boots { head: text.head, claim: claim.signed(key), tail: text.tail })
+        let fetch = (claim.pool, claim.id, now);
+        Ok(Boots { head: text.head, claim: claim.signed(key), tail: text.tail, fetch })
+    }
+
+    /// That a machine was served this: if it registers no node, that is told of.
+    pub fn fetched(&self, boots: &Boots, from: IpAddr) {
+        let (pool, id, at) = boots.fetch;
+        let fetched = Fetched { pool: pool.to_string(), from: from.to_string(), at };
+        self.noted.note(id.to_string(), fetched);
+    }
+
+    /// Machines that registered no node, by pool.
+    pub(crate) fn missing(&self) -> watch::Receiver<Missing> {
+        self.missing.subscribe()
     }
 
     /// Notes that the config may be asked for until claims for it end: nobody removes it before.
-    async fn note(&self, config: &str, now: u64) -> Result<(), NotServed> {
-        let until = now + LASTS.as_secs();
-        let known = self.record.now().and_then(|all| one(&all));
-        if known.is_some_and(|record| record.until(config).is_some_and(|noted| noted >= until)) {
+    async fn note(&self, config: &str, needs_agent: bool, now: u64) -> Result<(), NotServed> {
+        let until = now + self.settings.joining.lasts.as_secs();
+        let known = self.record.now().and_then(|all| one(&all)).and_then(|it| it.until(config));
+        if known.is_some_and(|it| it.at >= until && it.needs_agent == needs_agent) {
             return Ok(());
         }
-        let noted = kept::note_served(&self.settings.acts, config, until + SLACK).await;
+        let until = Until { at: until + SLACK, needs_agent };
+        let noted = kept::note_served(&self.settings.acts, config, until).await;
         noted.map_err(|failed| NotServed::NotYet(failed.to_string()))
     }
 
@@ -263,11 +298,12 @@ fn text(asked: &Asked, kubelet: &str, body: &[u8]) -> Result<Text, NotServed> {
         bootstrap: asked.bootstrap.as_deref(),
     };
     let text = served(&boots, asked.minor)?;
-    Ok(Text { head: text.head.into_bytes().into(), tail: text.tail.into_bytes().into() })
+    let (head, tail) = (text.head.into_bytes().into(), text.tail.into_bytes().into());
+    Ok(Text { head, tail, needs_agent: needs_agent(spec) })
 }
 
 /// The digest of what a config says of a node.
-fn digest(name: &str, body: &[u8]) -> Option<Digest> {
+pub(crate) fn digest(name: &str, body: &[u8]) -> Option<Digest> {
     use tread_model::read::{Input, side_in_order};
     let side = side_in_order(name, &[Input { name, bytes: body }]).ok()?;
     Some(tread_model::config_digest::digests(&side.config).ok()?.config)

@@ -1,8 +1,8 @@
 //! What is told of nodes that join, or are held.
 
 use super::super::settings::Settings;
+use super::super::telling::about;
 use futures::{StreamExt as _, stream};
-use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::jiff::Timestamp;
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
@@ -14,10 +14,9 @@ use tread_kube::api::NodeUpdate;
 use tread_kube::api::conditions::{Finding, set};
 use tread_kube::asking::{Call, CallOutcome, Failed, ask};
 use tread_kube::events::{Note, Reason};
-use tread_model::joining::Held;
+use tread_model::joining::{Held, JOINED};
 
 const UPDATES: &str = "nodeupdates";
-const JOINED: &str = "Joined";
 
 /// More than these do not wait: whoever is held is told of again at the next look.
 const ROOM: usize = 4096;
@@ -28,6 +27,8 @@ const AT_ONCE: usize = 8;
 #[derive(Debug, Clone)]
 pub(super) enum What {
     Joined(String),
+    /// Its agent brings what Ignition cannot, before it joins this pool.
+    Prepares(String),
     Held(Held),
 }
 
@@ -61,6 +62,7 @@ pub(super) async fn write(
         let written = match &what {
             What::Held(why) => held(&settings, of, update, why).await,
             What::Joined(pool) => joined(&settings, of, update, pool).await,
+            What::Prepares(pool) => prepares(&settings, of, update, pool).await,
         };
         if let Err(failed) = written
             && failed.outcome != CallOutcome::Conflict
@@ -72,6 +74,22 @@ pub(super) async fn write(
     std::future::pending().await
 }
 
+/// Says in a node's NodeUpdate what it waits for before it joins.
+async fn prepares(
+    settings: &Settings,
+    (node, uid): (&str, &str),
+    update: Option<&NodeUpdate>,
+    pool: &str,
+) -> Result<(), Failed> {
+    let message = format!(
+        "it joins pool {pool} once its agent has brought what Ignition cannot: image, kernel, arguments \
+         or extensions. That costs one boot at most, and no pod is put there meanwhile"
+    );
+    let reason = "Prepares".to_owned();
+    let finding = Finding { type_: JOINED, status: Some(false), reason, message };
+    say_of(settings, (node, uid), update, finding).await.map(drop)
+}
+
 /// Says in a node's NodeUpdate, and in an Event, why it is held, unless it says so already.
 async fn held(
     settings: &Settings,
@@ -80,27 +98,19 @@ async fn held(
     held: &Held,
 ) -> Result<(), Failed> {
     let says = held.says(node);
-    let finding = || Finding {
+    let finding = Finding {
         type_: JOINED,
         status: Some(false),
         reason: held.word().to_owned(),
         message: says.clone(),
     };
-    let made;
-    let update = match update {
-        Some(update) => update,
-        None => {
-            made = make(settings, node, uid).await?;
-            &made
-        }
-    };
-    if !say(settings, update, finding()).await? {
+    if !say_of(settings, (node, uid), update, finding).await? {
         return Ok(());
     }
     tracing::warn!(node, reason = held.word(), "a node that registered as joining is held");
     let note = Note { reason: Reason::NodeHeld, warns: true, text: says };
     // What cannot be written is in the log and in the metrics.
-    drop(settings.events.tell_each(&about(node, uid), &note, held.word()).await);
+    drop(settings.events.tell_each(&about("Node", "v1", node, uid), &note, held.word()).await);
     Ok(())
 }
 
@@ -116,7 +126,7 @@ async fn joined(
         warns: false,
         text: format!("it has joined pool {pool}, by its claim"),
     };
-    drop(settings.events.tell_each(&about(node, uid), &note, pool).await);
+    drop(settings.events.tell_each(&about("Node", "v1", node, uid), &note, pool).await);
     let Some(update) = update.filter(|update| says_held(update)) else { return Ok(()) };
     let message = format!("it has joined pool {pool}");
     let reason = "Joined".to_owned();
@@ -145,6 +155,19 @@ async fn make(settings: &Settings, node: &str, uid: &str) -> Result<NodeUpdate, 
     ask(&settings.acts.metrics, call, api.create(&PostParams::default(), &object)).await
 }
 
+/// Says it in a node's NodeUpdate, which is made where there is none.
+async fn say_of(
+    settings: &Settings,
+    (node, uid): (&str, &str),
+    update: Option<&NodeUpdate>,
+    finding: Finding,
+) -> Result<bool, Failed> {
+    match update {
+        Some(update) => say(settings, update, finding).await,
+        None => say(settings, &make(settings, node, uid).await?, finding).await,
+    }
+}
+
 /// Whether something was written.
 async fn say(settings: &Settings, update: &NodeUpdate, finding: Finding) -> Result<bool, Failed> {
     let known = update.status.as_ref().map_or(&[][..], |status| &status.conditions);
@@ -166,15 +189,5 @@ async fn say(settings: &Settings, update: &NodeUpdate, finding: Finding) -> Resu
     match ask(&settings.acts.metrics, call, api.patch_status(&name, &params, &patch)).await {
         Err(failed) if failed.outcome == CallOutcome::Gone => Ok(false),
         told => told.map(|_| true),
-    }
-}
-
-fn about(node: &str, uid: &str) -> ObjectReference {
-    ObjectReference {
-        api_version: Some("v1".to_owned()),
-        kind: Some("Node".to_owned()),
-        name: Some(node.to_owned()),
-        uid: Some(uid.to_owned()),
-        ..ObjectReference::default()
     }
 }

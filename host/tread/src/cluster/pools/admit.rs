@@ -1,24 +1,21 @@
-//! `tread pools admit` and `tread pools stub`: what an admin does about machines that join.
+//! `tread pools admit`: lets a node in that is held.
 
 use crate::cluster::connect::Cluster;
 use anyhow::{Result, anyhow};
-use k8s_openapi::api::core::v1::{ConfigMap, Node, Secret};
+use k8s_openapi::api::core::v1::Node;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
-use serde_json::json;
-use std::collections::BTreeMap;
 use std::io::Write;
 use tread_cluster::pools::Pool;
 use tread_console::exit::Exit;
 use tread_console::print::line;
 use tread_enforce::rollouts;
-use tread_front::names::{AGENTS_AUTHORITY_KEY, MACHINES, MACHINES_ADDRESS_KEY};
 use tread_kube::api::{MachineConfigPool, Rollout};
 use tread_kube::asking::{Call, CallOutcome, Failed, ask};
 use tread_kube::metrics::Metrics;
-use tread_model::joining::{self, TAINT, TOKENS_SECRET, Tokens};
+use tread_model::joining::TAINT;
 
-pub(super) const ADMIT: &str = "\
+pub(super) const EXAMPLES: &str = "\
 Examples:
   tread pools admit infra-7 --pool infra
       A node that registered as joining, and is held, is one of this pool from now on: you know that it
@@ -26,16 +23,7 @@ Examples:
 
 Whoever admits a node needs the right to patch nodes.";
 
-pub(super) const STUB: &str = "\
-Examples:
-  tread pools stub infra | kubectl apply -f -
-      The Secret that a MachineSet of this pool names as its user data.
-  tread pools stub infra --secret-namespace default --secret-name my-machines
-
-Whoever prints it needs the right to get the Secret tread-joining-tokens and the ConfigMap tread-ignition in
-tread's namespace. With its token a machine is given all that nodes of the pool have, secrets too.";
-
-fn said(what: &str, failed: &Failed) -> anyhow::Error {
+pub(super) fn said(what: &str, failed: &Failed) -> anyhow::Error {
     match failed.outcome {
         CallOutcome::Gone => anyhow!("there is no {what}"),
         _ => anyhow!("{what}: {failed}"),
@@ -92,60 +80,5 @@ pub(super) async fn admit(
         Err(failed) => return Err(said(&format!("node {node}"), &failed)),
     }
     writeln!(out, "{} is a node of pool {}", line(node), line(pool))?;
-    Ok(Exit::Done)
-}
-
-/// Of which tread, and what the Secret is called.
-pub(super) struct Stub<'a> {
-    pub(super) namespace: &'a str,
-    pub(super) secret_namespace: &'a str,
-    pub(super) secret_name: Option<&'a str>,
-}
-
-/// Prints the Secret with which machines of a pool boot.
-pub(super) async fn stub(
-    cluster: &Cluster,
-    pool: &str,
-    of: Stub<'_>,
-    out: &mut impl Write,
-) -> Result<Exit> {
-    let (metrics, client, namespace) = (Metrics::new(), &cluster.client, of.namespace);
-    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
-    let call = Call::new("get", "configmaps").within(namespace);
-    let map = ask(&metrics, call, maps.get(MACHINES)).await.map_err(|failed| match failed.outcome {
-        CallOutcome::Gone => anyhow!(
-            "no machine is served here: install tread with tread manifests --mode enforce --ignition-address \
-             HOST:PORT, or name its namespace with --namespace"
-        ),
-        _ => said(&format!("ConfigMap {namespace}/{MACHINES}"), &failed),
-    })?;
-    let data = map.data.unwrap_or_default();
-    let secrets: Api<Secret> = Api::namespaced(client.clone(), namespace);
-    let call = Call::new("get", "secrets").within(namespace);
-    let secret = ask(&metrics, call, secrets.get(TOKENS_SECRET)).await;
-    let secret =
-        secret.map_err(|failed| said(&format!("Secret {namespace}/{TOKENS_SECRET}"), &failed))?;
-    let json = secret.data.unwrap_or_default().remove("joining.json").unwrap_or_default();
-    let tokens: BTreeMap<String, Tokens> = serde_json::from_slice(&json.0).unwrap_or_default();
-    let tokens = tokens.get(pool).ok_or_else(|| {
-        anyhow!("pool {} has no token: is there such a MachineConfigPool?", line(pool))
-    })?;
-    let (Some(address), Some(authority)) =
-        (data.get(MACHINES_ADDRESS_KEY), data.get(AGENTS_AUTHORITY_KEY))
-    else {
-        return Err(anyhow!(
-            "the ConfigMap {namespace}/{MACHINES} does not say where machines ask yet"
-        ));
-    };
-    let stub = joining::stub(address, pool, tokens.newest(), authority).to_string();
-    let name = of.secret_name.map_or_else(|| format!("{pool}-user-data-tread"), str::to_owned);
-    let object = json!({
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": name, "namespace": of.secret_namespace},
-        "type": "Opaque",
-        "stringData": {"disableTemplating": "true", "userData": stub},
-    });
-    writeln!(out, "{}", serde_json::to_string_pretty(&object)?)?;
     Ok(Exit::Done)
 }

@@ -34,6 +34,7 @@ pub(super) fn run(
         json!({
             "node": node,
             "pool": member.and_then(|it| it.place.pool()),
+            "held": gathered.held.iter().find(|it| it.node == node),
             "has": member.and_then(|it| it.node.current.as_ref()),
             "stray": strays.iter().find(|it| it.node == node).map(stray),
             "because": lines,

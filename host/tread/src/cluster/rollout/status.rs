@@ -119,6 +119,13 @@ fn told(out: &mut impl Write, known: &Known, name: &str, rollout: &Rollout) -> i
     if status.more_waiting > 0 {
         writeln!(out, "  and {} more wait", status.more_waiting)?;
     }
+    for it in &status.missing {
+        let (from, at) = (line(&it.address), line(&it.fetched));
+        writeln!(
+            out,
+            "  missing: a machine at {from} fetched the config at {at}, and registered no node"
+        )?;
+    }
     for condition in &status.conditions {
         let (type_, is) = (line(&condition.type_), line(&condition.status));
         writeln!(out, "  {type_} is {is}: {}", line(&condition.message))?;

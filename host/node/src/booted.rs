@@ -1,0 +1,47 @@
+//! What tread served a machine when it booted for the first time: its agent takes that for the
+//! config applied last, and what made it a node for no drift.
+
+use crate::desired::Desired;
+use crate::drift::{Accepted, see};
+use crate::prepare::Wanted;
+use crate::tree::{Owner, PathError, Seen, Tree};
+use tread_model::joining::{BOOTED, BOOTSTRAP, Booted, without_claim};
+
+/// It is a few hundred bytes.
+const MOST: u64 = 64 << 10;
+/// More than any kubelet takes.
+const MOST_OF_KUBELET: u64 = 16 << 20;
+
+/// What a machine was served; nothing where tread did not serve it.
+pub fn booted(tree: &Tree) -> Result<Option<Booted>, PathError> {
+    Ok(tree.read(BOOTED, MOST)?.as_deref().and_then(Booted::read))
+}
+
+/// What was served with a config and is no part of it, where that has something else: the lines
+/// of the claim, and the kubeconfig to register by.
+pub fn besides(tree: &Tree, desired: &Desired<'_>, booted: &Booted) -> Result<Accepted, PathError> {
+    let mut besides = Accepted::new();
+    let wanted = |path: &str| desired.pieces.get(path)?.wanted.as_ref();
+    if let Some(wanted) = wanted(&booted.kubelet)
+        && has_claim(tree, &booted.kubelet, wanted)?
+    {
+        besides.insert(booted.kubelet.clone(), see(tree, &booted.kubelet)?);
+    }
+    if let Some(Wanted::File { owner, .. }) = wanted(BOOTSTRAP).filter(|_| booted.bootstrap) {
+        let there = see(tree, BOOTSTRAP)?;
+        let served = Owner { mode: 0o600, ..*owner };
+        if matches!(there, Seen::File { owner, .. } if owner == served) {
+            besides.insert(BOOTSTRAP.to_owned(), there);
+        }
+    }
+    Ok(besides)
+}
+
+/// Whether a file is what is wanted but for the lines of a claim.
+pub fn has_claim(tree: &Tree, path: &str, wanted: &Wanted<'_>) -> Result<bool, PathError> {
+    let Wanted::File { bytes, owner } = wanted else { return Ok(false) };
+    let Seen::File { owner: has, .. } = see(tree, path)? else { return Ok(false) };
+    let Some(text) = tree.read(path, MOST_OF_KUBELET)? else { return Ok(false) };
+    let before = std::str::from_utf8(&text).ok().and_then(without_claim);
+    Ok(has == *owner && before.is_some_and(|before| before.as_bytes() == &**bytes))
+}

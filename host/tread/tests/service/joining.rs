@@ -1,0 +1,432 @@
+//! Machines that boot into a pool, as they are installed and asked for: by what `tread manifests`
+//! and `tread pools stub` print, through the real port, with the rights of the installed service.
+
+use crate::replica::{NAMESPACE, Replica, free};
+use crate::story::tread;
+use crate::support::Bench;
+use kube::client::Body;
+use kube::{Client, Config};
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::time::Instant;
+use tread_test_bed::{ControlPlane, eventually};
+
+const INFRA: &str = "node-role.kubernetes.io/infra";
+/// By which nodes are workers here: NodeRestriction lets kubelets say this one.
+const WORKER: &str = "kubernetes.io/os";
+const GROUP: &str = "machineconfiguration.openshift.io";
+const KUBELET: &str = "/etc/kubernetes/kubelet.conf";
+
+struct Cluster {
+    plane: ControlPlane,
+    machines: SocketAddr,
+}
+
+impl Cluster {
+    /// As an admin installs it, with the pools `worker` and `infra`.
+    fn installed() -> Cluster {
+        let plane = ControlPlane::options().with_audit_log().start().unwrap();
+        let machines = free();
+        let address = machines.to_string();
+        let args = ["manifests", "--mode=enforce", "--with-inputs", "--image=tread", "-o", "json"];
+        let args = [&args[..], &["--ignition-address", &address, "--claims-last=48h"]].concat();
+        let mut list = Bench::new().tread(&args).json();
+        let objects = list["items"].as_array_mut().unwrap();
+        let service = objects.iter().find(|it| it["spec"]["type"] == "LoadBalancer").unwrap();
+        assert_eq!(service["spec"]["ports"][0]["port"], machines.port());
+        let serves = objects.iter().find(|it| it["kind"] == "Deployment").unwrap();
+        let serves = &serves["spec"]["template"]["spec"]["containers"][0]["args"];
+        let lasts = serves.as_array().unwrap().iter().find(|it| **it == "--claims-last=172800s");
+        assert!(lasts.is_some(), "{serves}");
+        // This process stands for it, and the API server reaches no Service here.
+        let is_left_out = ["Deployment", "ValidatingWebhookConfiguration"];
+        objects.retain(|it| !is_left_out.iter().any(|kind| it["kind"] == *kind));
+        plane.apply(&list.to_string()).unwrap();
+        let wait = ["wait", "--for=condition=Established", "--timeout=600s", "crd", "--all"];
+        plane.kubectl(&wait).unwrap().success().unwrap();
+        let cluster = Cluster { plane, machines };
+        cluster.pool("worker", json!({WORKER: "linux"}));
+        cluster.pool("infra", json!({INFRA: ""}));
+        cluster.config("40-kubelet", KUBELET, "kind:%20KubeletConfiguration%0AmaxPods:%20250%0A");
+        cluster
+    }
+
+    fn apply(&self, object: &Value) {
+        self.plane.apply(&object.to_string()).unwrap();
+    }
+
+    fn pool(&self, name: &str, labels: Value) {
+        self.apply(&json!({"apiVersion": format!("{GROUP}/v1"), "kind": "MachineConfigPool",
+            "metadata": {"name": name}, "spec": {
+                "machineConfigSelector": {"matchLabels": {format!("{GROUP}/role"): "worker"}},
+                "nodeSelector": {"matchLabels": labels}}}));
+    }
+
+    fn config(&self, name: &str, path: &str, text: &str) {
+        let config = json!({"apiVersion": format!("{GROUP}/v1"), "kind": "MachineConfig",
+            "metadata": {"name": name, "labels": {format!("{GROUP}/role"): "worker"}},
+            "spec": {"config": {"ignition": {"version": "3.4.0"}, "storage": {"files": [
+                {"path": path, "mode": 420, "contents": {"source": format!("data:,{text}")}}]}}}});
+        // Not applied: a large one would not fit into the annotation.
+        let create = ["create", "-f", "-"];
+        let ran = self.plane.admin().kubectl_with_input(&create, &config.to_string());
+        ran.unwrap().success().unwrap();
+    }
+
+    /// What `tread manifests` installs, as a process.
+    async fn serves(&self) -> Replica<'_> {
+        let (listen, agents) = (self.machines.to_string(), free().to_string());
+        let args = ["--mode=enforce", "--listen-agents", &agents, "--listen-ignition", &listen];
+        let args = [&args[..], &["--ignition-address", &listen, "--claims-last=172800s"]].concat();
+        let replica = Replica::start_so(&self.plane, NAMESPACE, &[], &args);
+        eventually("it is up", async || {
+            if let Some(end) = self.plane.ended(&replica.name).unwrap() {
+                panic!("{end}\n{}", self.plane.end_of_log(&replica.name));
+            }
+            replica.get("/healthz").await.filter(|(status, _)| *status == 200)
+        })
+        .await;
+        replica
+    }
+
+    fn tread(&self, args: &[&str]) -> (i32, String, String) {
+        tread(&self.plane, &[&["pools"], args].concat())
+    }
+
+    /// The user data of a pool, once there is one.
+    async fn stub(&self, pool: &str) -> Stub {
+        let secret = eventually("the stub of a pool", async || {
+            let (code, out, _) = self.tread(&["stub", pool]);
+            (code == 0).then_some(out)
+        })
+        .await;
+        // It is a Secret that an API server takes.
+        let name = "openshift-machine-api";
+        self.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));
+        self.plane.apply(&secret).unwrap();
+        Stub::of(&serde_json::from_str(&secret).unwrap())
+    }
+
+    /// Registers a node as its kubelet does, by its own credentials.
+    fn registers(&self, name: &str, claim: &str) {
+        let user = format!("system:node:{name}");
+        let access = self.plane.impersonate(&user, &["system:nodes"]).unwrap();
+        let node = json!({"apiVersion": "v1", "kind": "Node",
+            "metadata": {"name": name, "labels": {WORKER: "linux"}},
+            "spec": {"taints": [{"key": "tread.dev/joining", "value": claim, "effect": "NoSchedule"}]}});
+        let ran = access.kubectl_with_input(&["create", "-f", "-"], &node.to_string()).unwrap();
+        ran.success().unwrap();
+    }
+
+    async fn is_in_infra(&self, node: &str) {
+        eventually(&format!("{node} is in infra"), async || {
+            let (_, out, _) = self.tread(&["explain", node, "-o", "json"]);
+            let said: Value = serde_json::from_str(&out).ok()?;
+            (said["pool"] == "infra" && said["held"].is_null()).then_some(())
+        })
+        .await;
+    }
+
+    fn nobody_was_forbidden_anything(&self, replica: &Replica<'_>) {
+        let log = replica.log();
+        let lines: Vec<&str> = log.lines().filter(|it| it.contains("forbidden")).collect();
+        assert!(lines.is_empty(), "{lines:#?}");
+        assert!(self.plane.ended(&replica.name).unwrap().is_none());
+    }
+}
+
+/// What a machine has as its user data.
+struct Stub {
+    url: String,
+    header: (String, String),
+    authority: String,
+}
+
+struct Answer {
+    status: u16,
+    body: String,
+}
+
+impl Stub {
+    fn of(secret: &Value) -> Stub {
+        let text = secret["stringData"]["userData"].as_str().unwrap();
+        let config: Value = serde_json::from_str(text).unwrap();
+        assert_eq!(config["ignition"]["version"], "3.1.0", "the first one with headers");
+        let merge = &config["ignition"]["config"]["merge"][0];
+        let header = &merge["httpHeaders"][0];
+        let word = |value: &Value| value.as_str().unwrap().to_owned();
+        let authorities = &config["ignition"]["security"]["tls"]["certificateAuthorities"];
+        Stub {
+            url: word(&merge["source"]),
+            header: (word(&header["name"]), word(&header["value"])),
+            authority: decoded(authorities[0]["source"].as_str().unwrap()),
+        }
+    }
+
+    fn client(&self) -> Client {
+        let host: Vec<&str> = self.url.splitn(4, '/').take(3).collect();
+        let mut config = Config::new(host.join("/").parse().unwrap());
+        let pieces = self.authority.split("-----END CERTIFICATE-----");
+        let pieces = pieces.filter_map(|it| it.split_once("-----BEGIN CERTIFICATE-----"));
+        let der = pieces.map(|(_, text)| {
+            let text: String = text.split_whitespace().collect();
+            base64_simd::STANDARD.decode_to_vec(text).unwrap()
+        });
+        config.root_cert = Some(der.collect());
+        config.default_retry = false;
+        Client::try_from(config).unwrap()
+    }
+
+    /// Asks as Ignition does, by the authority of the stub alone.
+    async fn asks(&self, method: &str, accept: &str, token: &str) -> Answer {
+        let path = format!("/{}", self.url.splitn(4, '/').nth(3).unwrap());
+        let mut request = axum::http::Request::builder().method(method).uri(path);
+        if !accept.is_empty() {
+            request = request.header("Accept", accept);
+        }
+        if !token.is_empty() {
+            request = request.header(self.header.0.as_str(), token);
+        }
+        let request = request.body(Body::empty()).unwrap();
+        let response = self.client().send(request).await.unwrap();
+        let status = response.status().as_u16();
+        let body = response.into_body().collect_bytes().await.unwrap();
+        Answer { status, body: String::from_utf8(body.to_vec()).unwrap() }
+    }
+
+    /// The config that a machine boots with, once there is one.
+    async fn boots(&self) -> Value {
+        let accept = "application/vnd.coreos.ignition+json;version=3.4.0, */*;q=0.1";
+        let answer = eventually("a machine is served", async || {
+            let answer = self.asks("GET", accept, &self.header.1).await;
+            assert!([200, 503].contains(&answer.status), "{}", answer.body);
+            (answer.status == 200).then_some(answer)
+        })
+        .await;
+        serde_json::from_str(&answer.body).unwrap()
+    }
+}
+
+/// What a data URL holds.
+fn decoded(url: &str) -> String {
+    let source = tread_model::config::Source { url: Some(url.into()), gzip: false };
+    let bytes = tread_model::contents::decode(&source).unwrap().unwrap();
+    String::from_utf8(bytes.into_owned()).unwrap()
+}
+
+fn file(config: &Value, path: &str) -> String {
+    let files = config["storage"]["files"].as_array().unwrap();
+    let file = files.iter().find(|file| file["path"] == path).unwrap();
+    decoded(file["contents"]["source"].as_str().unwrap())
+}
+
+/// The claim in a kubelet's configuration.
+fn claim(config: &Value) -> String {
+    let text = file(config, KUBELET);
+    let (_, rest) = text.split_once("value: \"").unwrap();
+    rest.split('"').next().unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_machine_becomes_a_node_of_its_pool_by_what_tread_prints() {
+    let cluster = Cluster::installed();
+    let (code, _, err) = cluster.tread(&["stub", "infra"]);
+    assert!(code == 1 && err.contains("no machine is served here"), "{err}");
+    let replica = cluster.serves().await;
+    let infra = cluster.stub("infra").await;
+    let config = infra.boots().await;
+    assert_eq!(config["ignition"]["version"], "3.4.0");
+    let served = [&["get", "configmap", "tread-joining", "-n", NAMESPACE][..], &["-o", "json"]];
+    let served = cluster.plane.kubectl(&served.concat()).unwrap().success().unwrap();
+    let served: Value = serde_json::from_str(&served).unwrap();
+    let until = served["data"].as_object().unwrap().iter().find(|it| it.0.starts_with("served."));
+    let until: i64 = until.unwrap().1.as_str().unwrap().parse().unwrap();
+    let now = k8s_openapi::jiff::Timestamp::now().as_second();
+    assert!(until - now > 47 * 3600, "what is served is kept as long as claims for it last");
+    cluster.registers("infra-1", &claim(&config));
+    cluster.is_in_infra("infra-1").await;
+    // Its claim is good for one node: what is held is named, with why and the way out.
+    cluster.registers("infra-2", &claim(&config));
+    let out = eventually("it is held", async || {
+        let (code, out, err) = cluster.tread(&[]);
+        assert_eq!((code, err.as_str()), (0, ""), "{out}");
+        out.contains("ClaimUsed").then_some(out)
+    })
+    .await;
+    let cells: Vec<Vec<&str>> = out.lines().map(|it| it.split_whitespace().collect()).collect();
+    assert_eq!(cells[1][..4], ["infra", "1", "0", "1"], "{out}");
+    assert_eq!(cells[2][..4], ["worker", "0", "0", "0"], "{out}");
+    assert!(out.contains("Node infra-2 is held (ClaimUsed), and claims infra."), "{out}");
+    let remedy = "tread pools admit infra-2 --pool infra";
+    let (code, out, _) = cluster.tread(&["explain", "infra-2"]);
+    assert!(code == 0 && out.contains("Node infra-2 counts in no pool"), "{out}");
+    assert!(out.contains("ClaimUsed") && out.contains("tread pools admit infra-2"), "{out}");
+    let (_, out, _) = cluster.tread(&["-o", "json"]);
+    let listed: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(listed["held"][0]["node"], "infra-2");
+    let (code, _, err) = cluster.tread(&["admit", "infra-2", "--pool", "none"]);
+    assert!(code == 1 && err.contains("there is no MachineConfigPool none"), "{err}");
+    let words: Vec<&str> = remedy.split(' ').skip(2).collect();
+    let (code, out, err) = cluster.tread(&words);
+    assert_eq!((code, out.as_str()), (0, "infra-2 is a node of pool infra\n"), "{err}");
+    cluster.is_in_infra("infra-2").await;
+    let (code, _, err) = cluster.tread(&words);
+    assert!(code == 1 && err.contains("is not held"), "{err}");
+    cluster.nobody_was_forbidden_anything(&replica);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_machine_is_served_by_tls_with_the_authority_and_token_of_its_stub_alone() {
+    let cluster = Cluster::installed();
+    let _replica = cluster.serves().await;
+    let (infra, worker) = (cluster.stub("infra").await, cluster.stub("worker").await);
+    let config = infra.boots().await;
+    let booted: Value = serde_json::from_str(&file(&config, "/etc/tread/booted.json")).unwrap();
+    assert_eq!(booted["pool"], "infra");
+    let head = infra.asks("HEAD", "", &infra.header.1).await;
+    assert_eq!((head.status, head.body.as_str()), (200, ""));
+    let two = "application/vnd.coreos.ignition+json;version=2.2.0";
+    assert_eq!(infra.asks("GET", two, &infra.header.1).await.status, 406);
+    let other = Stub { url: infra.url.replace("/config/infra", "/config/none"), ..infra };
+    let infra = cluster.stub("infra").await;
+    let mut said = Vec::new();
+    for (stub, token) in [
+        (&infra, worker.header.1.as_str()),
+        (&infra, ""),
+        (&infra, "Bearer x"),
+        (&other, infra.header.1.as_str()),
+        (&other, ""),
+    ] {
+        let answer = stub.asks("GET", "", token).await;
+        assert_eq!(answer.status, 401, "{token}: {}", answer.body);
+        assert_eq!(stub.asks("HEAD", "", token).await.status, 401);
+        said.push(answer.body);
+    }
+    said.dedup();
+    assert!(said.len() == 1 && !said[0].contains("infra"), "{said:?}");
+    // Who trusts another authority does not get that far.
+    let authority = std::fs::read_to_string(cluster.plane.certificate_authority()).unwrap();
+    let wrong = Stub { authority, ..infra };
+    let request = axum::http::Request::get("/config/infra").body(Body::empty()).unwrap();
+    let refused = wrong.client().send(request).await;
+    assert!(refused.is_err(), "{refused:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_is_exchanged_with_an_overlap_that_an_admin_ends() {
+    let cluster = Cluster::installed();
+    let _replica = cluster.serves().await;
+    let first = cluster.stub("infra").await;
+    first.boots().await;
+    let (code, _, err) = cluster.tread(&["stub", "infra", "--end-overlap"]);
+    assert!(code == 1 && err.contains("no overlap to end"), "{err}");
+    let (code, out, err) = cluster.tread(&["stub", "infra", "--renew"]);
+    assert!(code == 0 && err.contains("--end-overlap"), "{err}");
+    let second = Stub::of(&serde_json::from_str(&out).unwrap());
+    assert_ne!(first.header, second.header);
+    let is_served = async |token: &str, status: u16| {
+        eventually(&format!("{status}"), async || {
+            (first.asks("GET", "", token).await.status == status).then_some(())
+        })
+        .await;
+    };
+    is_served(&second.header.1, 200).await;
+    assert_eq!(first.asks("GET", "", &first.header.1).await.status, 200);
+    // The one before both is not forgotten unasked.
+    let (code, _, err) = cluster.tread(&["stub", "infra", "--renew"]);
+    assert!(code == 1 && err.contains("tread pools stub infra --end-overlap"), "{err}");
+    let (code, out, _) = cluster.tread(&["stub", "infra", "--end-overlap"]);
+    assert_eq!((code, out.lines().count()), (0, 1), "{out}");
+    is_served(&first.header.1, 401).await;
+    is_served(&second.header.1, 200).await;
+    let (_, out, err) = cluster.tread(&["stub", "infra"]);
+    assert_eq!(err, "");
+    assert_eq!(Stub::of(&serde_json::from_str(&out).unwrap()).header, second.header);
+    let both = ["stub", "infra", "--renew", "--end-overlap"];
+    assert_eq!(cluster.tread(&both).0, 2);
+}
+
+/// What tread wrote that is about this node, by the API server's audit log.
+fn written(cluster: &Cluster, node: &str) -> Vec<String> {
+    let log = std::fs::read_to_string(cluster.plane.audit_log()).unwrap();
+    let entries = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let entries = entries.filter(|it| {
+        let user = it["user"]["username"].as_str().unwrap_or_default();
+        let verb = it["verb"].as_str().unwrap_or_default();
+        let is_write = ["create", "update", "patch", "delete"].contains(&verb);
+        let is_about = it["objectRef"]["name"] == node || it["objectRef"]["resource"] == "events";
+        user.ends_with(":tread") && is_write && is_about && it["stage"] == "ResponseComplete"
+    });
+    let word = |it: &Value, field: &str| it["objectRef"][field].as_str().unwrap_or("").to_owned();
+    let said = entries.map(|it| {
+        let verb = it["verb"].as_str().unwrap_or_default();
+        format!(
+            "{verb} {} {} {}",
+            word(&it, "resource"),
+            word(&it, "subresource"),
+            it["responseStatus"]["code"]
+        )
+    });
+    said.collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_joins_costs_three_writes_until_it_is_a_member() {
+    let cluster = Cluster::installed();
+    let _replica = cluster.serves().await;
+    let infra = cluster.stub("infra").await;
+    let claim = claim(&infra.boots().await);
+    cluster.registers("infra-1", &claim);
+    cluster.is_in_infra("infra-1").await;
+    // What is told of it comes after it has joined.
+    let told = eventually("it is told of", async || {
+        let told = written(&cluster, "infra-1");
+        let is_told = told.iter().any(|it| it.contains("events"));
+        (is_told && told.iter().any(|it| it.starts_with("create nodeupdates"))).then_some(told)
+    })
+    .await;
+    let of_node: Vec<&String> = told.iter().filter(|it| it.contains(" nodes ")).collect();
+    assert_eq!(of_node, ["patch nodes  200"], "{told:#?}");
+    // Events before that are about pools.
+    let since = told.iter().skip_while(|it| !it.contains(" nodes "));
+    let count = since.filter(|it| !it.contains("nodeupdates status")).count();
+    assert!(count <= 3, "{told:#?}");
+}
+
+/// How much of a process is resident, in bytes; or was at most since it was asked to begin anew.
+fn resident(pid: u32, what: &str) -> usize {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(what)).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() * 1024
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[allow(clippy::print_stdout, reason = "it says what it measured")]
+async fn two_hundred_machines_are_served_a_megabyte_each_at_once() {
+    const MACHINES: usize = 200;
+    let cluster = Cluster::installed();
+    let replica = cluster.serves().await;
+    let infra = cluster.stub("infra").await;
+    infra.boots().await;
+    cluster.config("50-large", "/etc/large", &"x".repeat(1 << 20));
+    let size = eventually("the large one is served", async || {
+        let size = infra.asks("GET", "", &infra.header.1).await.body.len();
+        (size > 1 << 20).then_some(size)
+    })
+    .await;
+    // It was much while the config was rendered: the most is counted from here on.
+    std::fs::write(format!("/proc/{}/clear_refs", replica.pid), "5").unwrap();
+    let before = resident(replica.pid, "VmRSS:");
+    let begun = Instant::now();
+    let asking = (0..MACHINES).map(|_| async {
+        let answer = infra.asks("GET", "", &infra.header.1).await;
+        assert_eq!((answer.status, answer.body.len()), (200, size));
+        begun.elapsed()
+    });
+    let mut times = futures::future::join_all(asking).await;
+    times.sort();
+    let most = resident(replica.pid, "VmHWM:");
+    let (p99, more) = (times[MACHINES * 99 / 100], most.saturating_sub(before));
+    println!("{MACHINES} machines, {size} bytes each: p99 {p99:?}, {more} bytes more at most");
+    assert!(more <= 64 << 20, "{more} bytes more");
+}
