@@ -4,6 +4,7 @@
 mod accept;
 mod booted;
 mod claim;
+pub mod first_boot;
 mod key;
 mod kubelet;
 mod labels;

@@ -2,6 +2,7 @@
 //! what they are served, and what becomes of the nodes that they register.
 
 mod choose;
+mod first_boot;
 mod kept;
 mod patch;
 mod run;

@@ -2,6 +2,8 @@
 
 use crate::settings::Settings as Acts;
 use std::time::Duration;
+use tokio::sync::watch;
+use tread_cluster::boot_images::Known as Images;
 use tread_cluster::index::Index;
 use tread_cluster::plans::Previewer;
 use tread_cluster::policies::current::Published;
@@ -40,11 +42,24 @@ pub struct Settings {
 pub struct JoiningSettings {
     /// Where the kubelet finds its configuration.
     pub kubelet: String,
+    /// What machines are held against at their first boot; none: nothing.
+    pub first_boots: Option<FirstBoots>,
+}
+
+/// What machines are held against at their first boot, and whom they tell.
+#[derive(Debug, Clone)]
+pub struct FirstBoots {
+    /// What is known of boot images.
+    pub images: Images,
+    /// Where they tell: `HOST:PORT`.
+    pub address: String,
+    /// Whom they are to trust there, as PEM; empty as long as it is not known.
+    pub authority: watch::Receiver<String>,
 }
 
 impl Default for JoiningSettings {
     fn default() -> JoiningSettings {
-        JoiningSettings { kubelet: KUBELET.to_owned() }
+        JoiningSettings { kubelet: KUBELET.to_owned(), first_boots: None }
     }
 }
 
