@@ -25,6 +25,8 @@ pub(crate) struct Says {
     pub(crate) message: String,
     /// Which boot this is.
     pub(crate) boot: Option<String>,
+    /// From which image the node booted first.
+    pub(crate) boot_image: Option<String>,
 }
 
 /// An operation is in another phase by now.
@@ -66,6 +68,7 @@ pub(crate) fn status(kept: &Kept, says: &Says) -> NodeUpdateStatus {
         form: Some(FORM),
         current: kept.current.clone(),
         boot_id: says.boot.clone(),
+        boot_image: says.boot_image.clone(),
         ended: kept.ended.clone(),
         // These are the service's, which knows what the node is to have: without any the patch
         // says nothing of them.

@@ -24,6 +24,7 @@ use tread_kube::api::node_update::{ConfigName, NodeUpdateStatus, UpdatePhase};
 use tread_model::protocol::Phase;
 use tread_node::agent::Orders;
 use tread_node::applied::Applied;
+use tread_node::boot_image::boot_image_of;
 use tread_node::change::Adopt;
 use tread_node::documents::{Documents, digest};
 use tread_node::journal::{standing_id, stands};
@@ -369,7 +370,11 @@ impl Inner {
         if kept.node.is_empty() {
             return Ok(());
         }
-        let says = self.says.borrow();
+        let mut says = self.says.borrow_mut();
+        if says.boot_image.is_none() {
+            // It is there once the host's own unit has looked.
+            says.boot_image = boot_image_of(&self.tree);
+        }
         self.said.send_replace(Some(status(&kept, &says)));
         Ok(())
     }

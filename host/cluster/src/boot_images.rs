@@ -5,8 +5,10 @@
 //! same facts once, for the command line.
 
 pub mod admit;
+mod booted;
 pub mod cluster_operator;
 pub mod facts;
+pub mod first_boots;
 pub mod gather;
 pub mod gathered;
 pub mod kinds;
@@ -18,8 +20,10 @@ mod settings;
 pub mod standing;
 pub mod status;
 pub mod stuck;
+pub mod telling;
 pub mod write;
 
+pub use booted::{Booted, NewestNode};
 pub use settings::{Judged, Known, Settings};
 
 use std::future::Future;

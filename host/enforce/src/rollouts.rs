@@ -2,6 +2,7 @@
 //! what agents are told.
 
 mod agents;
+mod booted;
 mod budgets;
 mod by;
 mod facts;
@@ -33,7 +34,7 @@ pub use agents::{Agents, NotTold};
 pub use facts::PAUSED_ANNOTATION;
 pub use halted::{OPERATORS_DAEMON, OPERATORS_NAMESPACE, says_halted};
 pub use joining::{Boots, Joining, NotServed, Patch, patch};
-pub use settings::{JoiningSettings, Paces, Settings};
+pub use settings::{FirstBoots, JoiningSettings, Paces, Settings};
 
 use known::Known;
 use tokio::sync::watch;

@@ -5,6 +5,7 @@ mod agent;
 mod clocks;
 mod drains;
 mod faults;
+mod first_boot;
 mod fixture;
 mod joining;
 mod pools;

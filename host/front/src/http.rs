@@ -23,7 +23,7 @@ pub use answer::Refused;
 pub(crate) use answer::not_found;
 pub use guard::{Limits, guarded};
 pub use lists::{Items, Lists, lists};
-pub use machines::{Fetch, Machine, Machines, PORT as MACHINES_PORT, machines};
+pub use machines::{Fetch, FirstBoot, Machine, Machines, PORT as MACHINES_PORT, machines};
 pub use plain::{Check, Readiness, plain};
 pub use review::{Asked, Reviewer};
 pub use sender::Sender;

@@ -15,7 +15,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tread_front::http::{Fetch, Machine, Machines, Port, Refused, machines};
+use tread_front::http::{Fetch, FirstBoot, Machine, Machines, Port, Refused, machines};
+use tread_model::boot_images::{Limits, Reason, Release, Stream};
+use tread_model::joining::first_boot::{self, LONGEST, Tells};
 use tread_test_bed::eventually;
 
 /// Pools by their tokens, and a config of some size.
@@ -24,6 +26,7 @@ struct Knows {
     tail: Arc<[u8]>,
     claims: AtomicUsize,
     fetches: Mutex<Vec<Fetch>>,
+    heard: Mutex<Vec<FirstBoot>>,
 }
 
 impl Machines for Knows {
@@ -32,8 +35,9 @@ impl Machines for Knows {
         (token != "soon").then(|| all.contains(&(pool, token)))
     }
 
-    fn serve(&self, fetch: Fetch) -> BoxFuture<'static, Result<Machine, Refused>> {
+    fn serve(&self, fetch: Fetch, token: &str) -> BoxFuture<'static, Result<Machine, Refused>> {
         let is_broken = fetch.pool == "broken";
+        assert_eq!(self.admit(&fetch.pool, token), Some(true));
         self.fetches.lock().unwrap().push(fetch);
         let claim = format!("claim-{}-", self.claims.fetch_add(1, Ordering::SeqCst));
         let (head, tail) = (Arc::clone(&self.head), Arc::clone(&self.tail));
@@ -41,6 +45,16 @@ impl Machines for Knows {
             assert!(!is_broken, "a panic, for a test");
             Ok(Machine { head, claim, tail })
         })
+    }
+
+    fn hear(&self, first_boot: FirstBoot) -> Result<(), Refused> {
+        let mut heard = self.heard.lock().unwrap();
+        if heard.len() >= 5 {
+            let sentence = "too much is still to be written; say it again";
+            return Err(Refused::new(http::StatusCode::SERVICE_UNAVAILABLE, sentence));
+        }
+        heard.push(first_boot);
+        Ok(())
     }
 }
 
@@ -51,6 +65,7 @@ fn serving(size: usize) -> (Arc<Knows>, SocketAddr) {
         tail: half,
         claims: AtomicUsize::default(),
         fetches: Mutex::default(),
+        heard: Mutex::default(),
     });
     let port = Port::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let at = port.address();
@@ -216,4 +231,135 @@ async fn slow_and_silent_ones_keep_nobody_out() {
     let answer =
         tokio::time::timeout(Duration::from_secs(20), ask(at, "GET", "/config/infra", token));
     assert_eq!(answer.await.unwrap().unwrap().status, 200);
+}
+
+const SAYS: &str = r#"{"machine":"Worker-1","image":"412.86.202308081056-0","reason":"BelowLimit","stopped":true}"#;
+
+async fn say(at: SocketAddr, path: &str, token: &str, body: &str) -> Answer {
+    let length = body.len();
+    let text = format!(
+        "POST {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\
+         Content-Length: {length}\r\n\r\n{body}"
+    );
+    web::send(at, text.as_bytes()).await.unwrap()
+}
+
+#[tokio::test]
+async fn what_a_machine_says_of_its_first_boot_is_heard_by_its_pools_token_alone() {
+    let (knows, at) = serving(100);
+    let answer = say(at, "/first-boot/infra", "i", SAYS).await;
+    assert_eq!(answer.status, 202, "{}", answer.body);
+    let mut refused = Vec::new();
+    for (path, token) in [
+        ("/first-boot/infra", "w"),
+        ("/first-boot/infra", "x"),
+        ("/first-boot/none", "i"),
+        ("/first-boot/..", "i"),
+        ("/first-boot/INFRA", "i"),
+    ] {
+        let answer = say(at, path, token, SAYS).await;
+        assert_eq!(answer.status, 401, "{path} {token}: {}", answer.body);
+        refused.push(answer.body);
+    }
+    refused.dedup();
+    assert_eq!(refused.len(), 1, "they are told the same: {refused:?}");
+    let long = SAYS.replace("412", &"4".repeat(LONGEST));
+    for (body, status) in [("", 400), ("{}", 400), ("[1]", 400), (long.as_str(), 413)] {
+        let answer = say(at, "/first-boot/infra", "i", body).await;
+        assert_eq!(answer.status, status, "{body}: {}", answer.body);
+    }
+    assert_eq!(ask(at, "GET", "/first-boot/infra", "").await.unwrap().status, 405);
+    assert_eq!(say(at, "/first-boot/", "i", SAYS).await.status, 404);
+    assert_eq!(say(at, "/first-boot/soon", "soon", SAYS).await.status, 503);
+    let heard = knows.heard.lock().unwrap();
+    let [one] = heard.as_slice() else { panic!("{heard:?}") };
+    assert_eq!((one.pool.as_str(), one.told.machine.as_str()), ("infra", "worker-1"));
+    assert!(one.from.is_loopback() && one.told.stopped);
+}
+
+#[tokio::test]
+async fn machines_of_a_pool_that_say_much_are_bounded_and_keep_no_other_pool_out() {
+    let (knows, at) = serving(100);
+    let mut answers = Vec::new();
+    for _ in 0..30 {
+        answers.push(say(at, "/first-boot/infra", "i", SAYS).await.status);
+    }
+    let count = |status: u16| answers.iter().filter(|it| **it == status).count();
+    assert_eq!(count(202), 5, "{answers:?}");
+    // Ten at once, and one for each second that the test itself took.
+    assert!(count(429) > 0 && count(202) + count(503) >= 10, "{answers:?}");
+    assert_eq!(count(202) + count(503) + count(429), 30, "{answers:?}");
+    knows.heard.lock().unwrap().clear();
+    assert_eq!(say(at, "/first-boot/worker", "w", SAYS).await.status, 202);
+    // Nor does it keep any machine from its config.
+    let token = "Authorization: Bearer i\r\n";
+    assert_eq!(ask(at, "GET", "/config/infra", token).await.unwrap().status, 200);
+}
+
+/// The script of a machine, on a disk of its own, which trusts this authority and tells there.
+fn first_boot(disk: &std::path::Path, address: &str, authority: &str) -> std::process::Output {
+    let stream = Stream { name: "rhel-9".to_owned(), own: true };
+    let limits = Limits::of(Release::parse("4.22.0"), &stream, &[]);
+    let tells = Tells {
+        address: address.to_owned(),
+        authority: authority.to_owned(),
+        token: "i".to_owned(),
+    };
+    let boots = first_boot::FirstBoot {
+        limits,
+        passing: None,
+        pool: "infra".to_owned(),
+        tells: Some(tells),
+    };
+    let mut spec = serde_json::json!({});
+    first_boot::add(&mut spec, &boots).unwrap();
+    let put = |path: &str, bytes: &[u8]| {
+        let at = disk.join(path.trim_start_matches('/'));
+        std::fs::create_dir_all(at.parent().unwrap()).unwrap();
+        std::fs::write(at, bytes).unwrap();
+    };
+    for file in spec.pointer("/config/storage/files").unwrap().as_array().unwrap() {
+        let text = |path: &str| file.pointer(path).unwrap().as_str().unwrap().to_owned();
+        let url = Some(text("/contents/source").into());
+        let source = tread_model::config::Source { url, gzip: false };
+        put(&text("/path"), &tread_model::contents::decode(&source).unwrap().unwrap());
+    }
+    put("/etc/os-release", b"OSTREE_VERSION='412.86.202308081056-0'\n");
+    let script = disk.join(first_boot::SCRIPT.trim_start_matches('/'));
+    std::process::Command::new("/bin/sh").arg(script).arg(disk).output().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_script_of_a_first_boot_tells_by_tls_whom_it_was_told_to_trust() {
+    let (knows, _) = serving(100);
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let key = rustls::pki_types::PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key)
+        .unwrap();
+    let port = Port::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = format!("localhost:{}", port.address().port());
+    let serves =
+        port.serve_machines(Arc::new(config), machines(knows.clone()), std::future::pending());
+    tokio::spawn(serves);
+    let disk = std::env::temp_dir().join(format!("tread-first-boot-{}", std::process::id()));
+    let other = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    for (authority, heard) in [(other.cert.pem(), 0), (made.cert.pem(), 1)] {
+        let _ = std::fs::remove_dir_all(&disk);
+        let (disk, address) = (disk.clone(), address.clone());
+        let run = tokio::task::spawn_blocking(move || first_boot(&disk, &address, &authority));
+        let run = run.await.unwrap();
+        assert_eq!(run.status.code(), Some(1), "{run:?}");
+        let said = String::from_utf8_lossy(&run.stdout).into_owned();
+        assert_eq!(said.contains("could not be told"), heard == 0, "{said}");
+        assert_eq!(knows.heard.lock().unwrap().len(), heard, "{said}");
+    }
+    let heard = knows.heard.lock().unwrap();
+    let told = &heard.first().unwrap().told;
+    assert_eq!((told.image.as_str(), told.reason), ("412.86.202308081056-0", Reason::BelowLimit));
+    let _ = std::fs::remove_dir_all(disk);
 }

@@ -116,6 +116,8 @@ reasons! {
     PoolNotRendered,
     /// On a Machine and what made it: it has no node for long, and its image may be why.
     MachineStuck,
+    /// On BootImages: a machine says at its first boot that its image is too old, and whether it joins all the same.
+    MachineTooOld,
 }
 
 /// All reasons as a table, for people.

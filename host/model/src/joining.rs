@@ -5,6 +5,7 @@ mod accept;
 mod beyond;
 mod booted;
 mod claim;
+pub mod first_boot;
 mod key;
 mod kubelet;
 mod labels;

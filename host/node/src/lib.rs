@@ -6,6 +6,7 @@
 pub mod agent;
 mod api_server;
 pub mod applied;
+pub mod boot_image;
 pub mod boot_units;
 pub mod booted;
 pub mod change;

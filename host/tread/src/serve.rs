@@ -28,6 +28,7 @@ use tread_cluster::policies::registry;
 use tread_cluster::policies::snapshot::Room;
 use tread_cluster::{boot_images, index, membership};
 use tread_console::exit::Exit;
+use tread_enforce::rollouts::{self, FirstBoots, JoiningSettings, Paces};
 use tread_enforce::rollouts::{self, Paces};
 use tread_engine::limits::Limits;
 use tread_front::admission::certificates::service_names;
@@ -249,7 +250,7 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
         keep: Retention::default(),
         by_tread,
     });
-    let (boot_images, judging) = boot_images::start(boot_images::Settings {
+    let judges = boot_images::Settings {
         client: client.clone(),
         index: index.clone(),
         namespace: namespace.clone(),
@@ -258,7 +259,8 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
         watches: watches.clone(),
         metrics: metrics.clone(),
         events: Events::new(client.clone(), &replica, "Judge", &metrics),
-    });
+    };
+    let (boot_images, judging) = boot_images::start(judges.clone());
     let telling = membership::start(membership::Settings {
         previewer: previewer.clone(),
         boot_images: boot_images.clone(),
@@ -278,6 +280,28 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
         judging.boxed(),
         telling.boxed(),
     ];
+    let machines = args.ignition_address.as_ref().filter(|_| acts.is_some()).map(|address| {
+        let by = machines::By {
+            client: &client,
+            namespace: &namespace,
+            leading: &leading,
+            metrics: &metrics,
+        };
+        let (certificates, kept) = machines::certificates(address, by, shutdown.begun())?;
+        let (told, telling) = boot_images::telling::start(judges, boot_images.clone());
+        parts.extend([kept, telling.boxed()]);
+        let first_boots = FirstBoots {
+            images: boot_images.clone(),
+            address: address.to_string(),
+            authority: certificates.authority(),
+        };
+        anyhow::Ok((certificates, told, first_boots))
+    });
+    let machines = machines.transpose()?;
+    let joining = JoiningSettings {
+        first_boots: machines.as_ref().map(|(_, _, first_boots)| first_boots.clone()),
+        ..args.joining.settings()
+    };
     let acts = acts.map(|acts| {
         let (agents, joining, rolling) = rollouts::start(rollouts::Settings {
             acts,
@@ -289,7 +313,7 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
             watches: watches.clone(),
             events: Events::new(client.clone(), &replica, "Roll", &metrics),
             paces: Paces::default(),
-            joining: args.joining.settings(),
+            joining,
             form: FORM,
         });
         let authority = Authority {
@@ -300,24 +324,14 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
             leading: leading.clone(),
             metrics: metrics.clone(),
         };
-        parts.extend([rolling.boxed(), authority.keep().boxed()]);
+        let booted = agents.tell_booted(boot_images.clone());
+        parts.extend([rolling.boxed(), authority.keep().boxed(), booted.boxed()]);
         (agents, joining)
     });
     let (agents, joining) = acts.unzip();
-    let machines = match (&args.ignition_address, joining) {
-        (Some(address), Some(joining)) => {
-            let by = machines::By {
-                client: &client,
-                namespace: &namespace,
-                leading: &leading,
-                metrics: &metrics,
-            };
-            let (machines, kept) = machines::start(address, joining, by, shutdown.begun())?;
-            parts.push(kept);
-            Some(machines)
-        }
-        _ => None,
-    };
+    let machines = machines
+        .zip(joining)
+        .map(|((certificates, told, _), joining)| machines::serving(certificates, joining, told));
     for part in parts {
         let stop = shutdown.begun();
         writers.spawn(async move {

@@ -160,7 +160,8 @@ fn update(report: &Report, object: &DynamicObject, old: Option<&DynamicObject>) 
         } else {
             format!("whether boot images are new enough for {wanted} cannot be told")
         };
-        format!("tread: {what}: {}", verdict.message)
+        let theirs = report.theirs().map(|theirs| format!(". {theirs}")).unwrap_or_default();
+        format!("tread: {what}: {}{theirs}", verdict.message)
     })
 }
 

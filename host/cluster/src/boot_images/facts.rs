@@ -1,5 +1,6 @@
 //! All that is known about boot images, folded from what watches or lists say.
 
+use super::booted::Booted;
 use super::kinds::{CLUSTER_OPERATOR, CLUSTER_VERSION, MACHINE_CONFIGURATION, POOL, the_one};
 use super::machine::{Key, Machine, Unread, makes_machines, read_template};
 use super::standing::Standing;
@@ -80,6 +81,10 @@ pub struct Facts {
     pub kept: Arc<BTreeMap<String, Vec<Catalogue>>>,
     /// What an admin gave, by the ConfigMap's name.
     pub given: BTreeMap<String, Arc<Stamped>>,
+    /// From which image the newest node of a resource booted first, where agents say so.
+    pub booted: Arc<Booted>,
+    /// Whether all was listed that says what an image has to be.
+    pub limits_known: bool,
 }
 
 impl Facts {
@@ -178,7 +183,11 @@ impl Facts {
     /// The stream of the pool whose user data new machines get.
     pub fn stream_of_pool(&self, user_data: &str) -> Option<&str> {
         let pool = user_data.strip_suffix("-managed").unwrap_or(user_data);
-        let pool = pool.strip_suffix("-user-data")?;
+        self.stream_of(pool.strip_suffix("-user-data")?)
+    }
+
+    /// The stream that a pool names.
+    pub fn stream_of(&self, pool: &str) -> Option<&str> {
         let mut pools = self.pools.iter();
         pools.find(|(key, _)| key.name == pool).map(|(_, stream)| stream.as_str())
     }

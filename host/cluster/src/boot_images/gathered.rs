@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tread_kube::api::BootImages;
 use tread_kube::api::boot_images::BOOT_IMAGES;
-use tread_kube::api::machines::Kind;
+use tread_kube::api::machines::{INFRASTRUCTURE, Kind, PROVISIONING};
 use tread_kube::api::words::STREAM_METADATA_LABEL;
 use tread_kube::metrics::Metrics;
 use tread_kube::watching::fold::{Fold, Folded};
@@ -155,6 +155,13 @@ impl Gathered {
         let images = [IMAGES].into_iter().filter(|_| !self.images.is_synced());
         let kinds = objects.map(|kind| kind.name).chain(known.map(|kind| kind.plural));
         kinds.chain(maps).chain(images).collect()
+    }
+
+    /// Whether all was listed that says what an image has to be.
+    pub fn knows_limits(&self) -> bool {
+        let needed =
+            [CLUSTER_VERSION.plural, POOL.plural, INFRASTRUCTURE.name, PROVISIONING.name, IMAGES];
+        !self.unlisted().iter().any(|name| needed.contains(name))
     }
 
     /// Takes something in.

@@ -1,13 +1,14 @@
 //! The verdict on every machine resource and on the cluster, from the facts: the
 //! same in the service, at admission and on a laptop.
 
+use super::booted::NewestNode;
 use super::facts::Facts;
 use super::kinds::CATALOGUE;
 use super::machine::{Image, Key, Machine};
 use k8s_openapi::jiff::Timestamp;
 use std::collections::BTreeSet;
 use tread_kube::api::boot_images::{BootImage, RecordedBy, SkewMode};
-use tread_kube::api::machines::{CAPI_MACHINE_SET, MACHINE_SET};
+use tread_kube::api::machines::{CAPI_MACHINE_DEPLOYMENT, CAPI_MACHINE_SET, MACHINE_SET};
 use tread_model::boot_images::operator::{self, Check};
 use tread_model::boot_images::patch::{Remedy, Resource, remedy};
 use tread_model::boot_images::rule::{
@@ -90,6 +91,23 @@ impl Report {
         let found = sources(facts, key, machine, &first_images(facts)).best();
         let stream = stream_of(facts, key, machine, &self.asked.stream);
         self.asked.judge(self.running, &found, &stream)
+    }
+
+    /// What an image has to be of a stream, given the cluster's own.
+    pub fn limits(&self, stream: impl FnOnce(&Stream) -> Stream) -> Limits {
+        Limits::of(self.running, &stream(&self.asked.stream), &self.asked.tighter)
+    }
+
+    /// What OpenShift's own check does, where there is one, in a sentence.
+    pub fn theirs(&self) -> Option<String> {
+        let Check { mode, version, blocks, message, .. } = self.openshift.as_ref()?;
+        let or = |text: &str, other: &str| if text.is_empty() { other } else { text }.to_owned();
+        let does = if *blocks { "holds updates back" } else { "lets updates pass" };
+        Some(format!(
+            "OpenShift's own check (mode {}, version {}) {does}: {message}",
+            or(mode, "unset"),
+            or(version, "none")
+        ))
     }
 
     /// The worst verdict on what is of another stream than the cluster's.
@@ -332,10 +350,27 @@ fn sources(facts: &Facts, key: &Key, machine: &Machine, first: &BTreeSet<String>
         catalogue_waits: waits,
         names: known.map(|boots| boots.versions()).unwrap_or_default(),
         updater: if managed { operator::recorded(facts.operator.as_deref()) } else { Vec::new() },
-        aleph: None,
+        aleph: aleph(facts, key).map(|it| it.image.clone()),
         install: facts.installed().filter(|_| was_first).and_then(|(written, _)| written.release),
         problem: boots.as_ref().err().cloned().or_else(|| broken.cloned()),
     }
+}
+
+/// What the newest node of a resource says. A MachineDeployment stands for its MachineSets.
+fn aleph<'f>(facts: &'f Facts, key: &Key) -> Option<&'f NewestNode> {
+    if let Some(of_it) = facts.booted.get(key) {
+        return Some(of_it);
+    }
+    if key.kind != CAPI_MACHINE_DEPLOYMENT.name {
+        return None;
+    }
+    let owner = shown(&format!("{}/{}", CAPI_MACHINE_DEPLOYMENT.kind, key.name));
+    let sets = facts.machines.iter().filter(|(set, machine)| {
+        set.namespace == key.namespace
+            && machine.stood_for
+            && machine.owner.as_ref() == Some(&owner)
+    });
+    sets.filter_map(|(set, _)| facts.booted.get(set)).max_by_key(|it| it.created)
 }
 
 /// The stream metadata of the running release, or what is waited for.

@@ -28,6 +28,7 @@ pub(super) async fn run(settings: Settings, known: Known) {
     let Settings { client, namespace, index, watches, metrics, .. } = &settings;
     let mut inputs = inputs(client, namespace, index, watches, metrics);
     let mut leads = settings.leads.watch();
+    let mut booted = known.booted();
     let mut gathered = Gathered::default();
     let mut writer = Writer::default();
     let mut backoff = Backoff::new(WAITS);
@@ -43,10 +44,16 @@ pub(super) async fn run(settings: Settings, known: Known) {
                 heard.get_or_insert_with(|| Instant::now() + TOGETHER);
                 continue;
             }
+            Ok(()) = booted.changed() => {
+                gathered.facts.booted = booted.borrow_and_update().clone();
+                heard.get_or_insert_with(|| Instant::now() + TOGETHER);
+                continue;
+            }
             Ok(()) = leads.changed() => again = None,
             () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {}
         }
         heard = None;
+        gathered.facts.limits_known = gathered.knows_limits();
         let waits = waits(&settings, &gathered);
         let made = report(&gathered.facts, &waits);
         measure(&settings, &gathered.facts, &made);

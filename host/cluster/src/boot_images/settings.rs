@@ -1,5 +1,6 @@
 //! What the controller of boot images works with, and what it makes known.
 
+use super::booted::Booted;
 use super::facts::Facts;
 use super::report::Report;
 use crate::index::Index;
@@ -49,6 +50,7 @@ impl Settings {
 #[derive(Debug, Clone, Default)]
 pub struct Known {
     now: Arc<watch::Sender<Option<Arc<Judged>>>>,
+    booted: Arc<watch::Sender<Arc<Booted>>>,
 }
 
 /// The facts, and what is said of them.
@@ -63,6 +65,22 @@ impl Known {
     /// The same, and whenever they are other ones.
     pub fn moments(&self) -> watch::Receiver<Option<Arc<Judged>>> {
         self.now.subscribe()
+    }
+
+    /// Takes from which images nodes booted, where agents say so.
+    pub fn set_booted(&self, booted: Booted) {
+        self.booted.send_if_modified(|now| {
+            let differs = **now != booted;
+            if differs {
+                *now = Arc::new(booted);
+            }
+            differs
+        });
+    }
+
+    /// The same, whenever it changes.
+    pub(super) fn booted(&self) -> watch::Receiver<Arc<Booted>> {
+        self.booted.subscribe()
     }
 
     pub(super) fn publish(&self, facts: &Facts, report: Report) -> Arc<Judged> {

@@ -1,5 +1,6 @@
 //! What the status of BootImages says, and what is told of.
 
+use super::first_boots;
 use super::report::Report;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
@@ -151,6 +152,12 @@ pub fn status(
     for finding in [within(report), degraded(report), other_streams(report)] {
         set(&mut conditions, finding, generation, now);
     }
+    let first_boots = first_boots::standing(&before.first_boots, now);
+    // Where nobody serves machines that boot, nothing is said of them.
+    let was_told = |it: &Condition| it.type_ == first_boots::FIRST_BOOTS_WITHIN_LIMIT;
+    if !first_boots.is_empty() || conditions.iter().any(was_told) {
+        set(&mut conditions, first_boots::finding(&first_boots), generation, now);
+    }
     let openshift = report.openshift.as_ref().map(|check| OpenshiftCheck {
         mode: check.mode.clone(),
         version: check.version.clone(),
@@ -166,6 +173,7 @@ pub fn status(
         count: i64::try_from(report.resources.len()).ok(),
         left_out: report.left_out.iter().take(LISTED).cloned().collect(),
         openshift,
+        first_boots,
         conditions,
     }
 }

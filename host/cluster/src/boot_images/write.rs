@@ -3,6 +3,7 @@
 
 use super::cluster_operator;
 use super::facts::Facts;
+use super::first_boots::next_end;
 use super::kinds::{KEPT, MOST_KEPT};
 use super::report::{Report, current};
 use super::settings::Settings;
@@ -44,6 +45,8 @@ struct Kept {
 pub(super) struct Writer {
     kept: Option<Kept>,
     machines: stuck::Watcher,
+    /// When something is told no more that a machine said.
+    ends: Option<Instant>,
 }
 
 impl Writer {
@@ -81,6 +84,7 @@ impl Writer {
         let generation = object.metadata.generation.unwrap_or_default();
         let now = Timestamp::now();
         let mut after = status(report, &before, generation, now);
+        self.ends = next_end(&after.first_boots, now).map(|left| Instant::now() + left);
         set(&mut after.conditions, machines_join(&found.stuck, &found.unknown), generation, now);
         let after = cleaned(after);
         if after == before || self.stands(&after, &before) {
@@ -112,7 +116,7 @@ impl Writer {
 
     /// When it is to be looked again, without news.
     pub(super) fn again(&self) -> Option<Instant> {
-        self.machines.again()
+        [self.machines.again(), self.ends].into_iter().flatten().min()
     }
 
     /// Whether what stands there is all that the API server keeps of this status.
@@ -149,10 +153,22 @@ fn patch(object: &BootImages, before: &BootImagesStatus, after: &BootImagesStatu
         "metadata": {"resourceVersion": object.metadata.resource_version},
         "status": after,
     });
+    // A merge patch keeps what it does not name. What is long is not copied for its name.
+    let named = BootImagesStatus {
+        observed_generation: before.observed_generation,
+        mode: before.mode,
+        oldest: before.oldest.clone(),
+        limit: before.limit.clone(),
+        resources: before.resources.first().cloned().into_iter().collect(),
+        count: before.count,
+        left_out: before.left_out.first().cloned().into_iter().collect(),
+        openshift: before.openshift.clone(),
+        first_boots: before.first_boots.first().cloned().into_iter().collect(),
+        conditions: before.conditions.first().cloned().into_iter().collect(),
+    };
     if let (Some(fields), Ok(Value::Object(old))) =
-        (patch.pointer_mut("/status").and_then(Value::as_object_mut), serde_json::to_value(before))
+        (patch.pointer_mut("/status").and_then(Value::as_object_mut), serde_json::to_value(named))
     {
-        // A merge patch keeps what it does not name.
         for (name, _) in old {
             fields.entry(name).or_insert(Value::Null);
         }

@@ -6,6 +6,7 @@ use super::judged::{SETS, machine_set, request};
 use kube::Api;
 use serde_json::{Value, json};
 use std::io::Write as _;
+use std::path::PathBuf;
 use std::time::Instant;
 use tread_kube::api::BootImages;
 use tread_test_bed::eventually;
@@ -21,6 +22,16 @@ fn set(at: i64, image: &str) -> Value {
     set
 }
 
+/// All of them in a file, one after the other: what makes them is no part of what is measured.
+fn made() -> PathBuf {
+    let path = std::env::temp_dir().join(format!("tread-resources-{}.json", std::process::id()));
+    let mut file = std::fs::File::create(&path).unwrap();
+    for at in 0..COUNT {
+        writeln!(file, "{}", set(at, "rhcos-9-6-20250523-0-gcp")).unwrap();
+    }
+    path
+}
+
 /// What the process has of memory of its own, in bytes.
 fn resident() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap();
@@ -33,20 +44,21 @@ async fn of_five_hundred_resources_one_change_is_judged_by_itself_and_warned_of(
     let cluster = Cluster::openshift().await;
     let running = cluster.run();
     cluster.until("Upgradeable", "True", "NothingToJudge").await;
+    let made = made();
     let before = resident();
-    let items: Vec<Value> = (0..COUNT).map(|at| set(at, "rhcos-9-6-20250523-0-gcp")).collect();
-    cluster.apply(&json!({"apiVersion": "v1", "kind": "List", "items": items}));
-    drop(items);
+    cluster.kubectl(&["apply", "-f", made.to_str().unwrap()]);
+    std::fs::remove_file(made).unwrap();
     let count = || running.known.now().map(|it| it.1.resources.len() as i64);
     let judged = async || (count() == Some(COUNT)).then_some(());
     eventually("all are judged", judged).await;
-    let taken = resident().saturating_sub(before);
+    let judged_by = resident();
     let api: Api<BootImages> = Api::all(cluster.client.clone());
     eventually("all are told", async || {
         let status = api.get("cluster").await.ok()?.status?;
         (status.count == Some(COUNT) && status.resources.len() == 200).then_some(())
     })
     .await;
+    let taken = resident().max(judged_by).saturating_sub(before);
 
     let begun = Instant::now();
     cluster.apply(&set(77, "rhcos-412-86-202308081056-0-gcp"));

@@ -44,6 +44,7 @@ pub(crate) struct Cluster {
 /// The controller, until it is dropped.
 pub(crate) struct Running {
     pub(crate) known: Known,
+    pub(crate) settings: Settings,
     pub(crate) watches: Watches,
     task: JoinHandle<()>,
     _leads: watch::Sender<bool>,
@@ -199,7 +200,7 @@ impl Cluster {
         let (leads, told) = watch::channel(true);
         let watches = Watches::default();
         let (index, indexing) = index::start(&self.client, "default", &watches, &self.metrics);
-        let (known, run) = boot_images::start(Settings {
+        let settings = Settings {
             client: self.client.clone(),
             index,
             namespace: self.namespace.clone(),
@@ -208,8 +209,15 @@ impl Cluster {
             watches: watches.clone(),
             metrics: self.metrics.clone(),
             events: Events::new(self.client.clone(), "test", "Judge", &self.metrics),
-        });
-        Running { known, watches, task: tokio::spawn(join(indexing, run).map(drop)), _leads: leads }
+        };
+        let (known, run) = boot_images::start(settings.clone());
+        Running {
+            known,
+            settings,
+            watches,
+            task: tokio::spawn(join(indexing, run).map(drop)),
+            _leads: leads,
+        }
     }
 
     pub(crate) fn condition<'s>(status: &'s BootImagesStatus, kind: &str) -> &'s Condition {

@@ -403,6 +403,18 @@ fn whoever_sends_a_cluster_to_a_release_that_its_images_are_too_old_for_is_warne
     assert_eq!(report.verdict.outcome.as_str(), "Warns");
     let next = report.to(tread_model::boot_images::Release::parse("4.22.0"));
     assert_eq!(next.outcome.as_str(), "Blocks");
+    // What OpenShift's own check does about it, which 4.22 has, stands beside.
+    assert_eq!(report.theirs(), None);
+    let mut fold = openshift();
+    take(&mut fold, MACHINE_SET, machine_set("old", json!({}), &provider));
+    let status = json!({"bootImageSkewEnforcementStatus": {"mode": "None"}});
+    let object = json!({"metadata": {"name": "cluster"}, "status": status});
+    take(&mut fold, MACHINE_CONFIGURATION, object);
+    let asked = request(versions, "version", Some(to(None)), to(Some("4.23.0")), None);
+    let said = warning(&fold.facts, &judged(&fold), &asked).unwrap();
+    let theirs =
+        "OpenShift's own check (mode None, version none) lets updates pass: its mode is None";
+    assert!(said.contains("too old for 4.23.0") && said.ends_with(theirs), "{said}");
 }
 
 #[test]

@@ -9,6 +9,7 @@
 )]
 
 mod figures;
+mod first_boots;
 mod fixture;
 mod held;
 mod judged;

@@ -1,5 +1,6 @@
 //! What agents are told, and what they may begin.
 
+use super::booted;
 use super::joining::{Joining, digest};
 use super::known::Known;
 use super::marks::is_of;
@@ -13,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout_at};
+use tread_cluster::boot_images::Known as Images;
 use tread_cluster::plans::Previewer;
 use tread_kube::agents::{Answer, Ask, Asked, GivenConfig, Told};
 use tread_kube::api::NodeUpdate;
@@ -52,6 +54,11 @@ pub struct Agents {
 }
 
 impl Agents {
+    /// Tells from which images nodes booted, for as long as it is polled.
+    pub fn tell_booted(&self, images: Images) -> impl Future<Output = ()> + Send + use<> {
+        booted::tell(self.known.clone(), images)
+    }
+
     pub(super) fn new(
         settings: &Settings,
         known: &Known,

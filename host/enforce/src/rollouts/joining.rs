@@ -3,6 +3,7 @@
 
 mod choose;
 mod fetches;
+mod first_boot;
 mod kept;
 mod missing;
 mod patch;

@@ -185,6 +185,11 @@ impl Known {
         &self.nodes
     }
 
+    /// The Machines of OpenShift, and those of Cluster API.
+    pub(crate) fn machines(&self) -> &[Kept<String, Option<OfNode>>; 2] {
+        &self.machines
+    }
+
     /// The Rollouts, whenever one changes.
     pub(crate) fn rollouts(&self) -> &Kept<String, Arc<Rollout>> {
         &self.rollouts

@@ -1,6 +1,7 @@
 //! Machines, as far as they are about a node.
 
 use crate::remediation::{Machine, is_marked};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::core::DynamicObject;
 
 /// On a Machine that is the first to go when a MachineSet shrinks.
@@ -11,6 +12,8 @@ const GOES: [&str; 2] = ["cluster.x-k8s.io/delete-machine", "machine.openshift.i
 pub(crate) struct OfNode {
     pub(crate) node: String,
     pub(crate) machine: Machine,
+    /// What made it: kind and name.
+    pub(crate) made_by: Option<(String, String)>,
     /// Whether it is being removed, or marked for it.
     pub(crate) goes: bool,
     /// Whether tread keeps others from replacing it.
@@ -27,9 +30,16 @@ pub(crate) fn of_machine(object: &DynamicObject, holder: &str) -> Option<OfNode>
     Some(OfNode {
         node: node.to_owned(),
         machine: Machine { namespace: text(&metadata.namespace), name: text(&metadata.name) },
+        made_by: made_by(metadata.owner_references.as_deref()),
         goes: marked || metadata.deletion_timestamp.is_some(),
         is_marked: is_marked(object, holder),
     })
+}
+
+/// What made a Machine: kind and name.
+fn made_by(owners: Option<&[OwnerReference]>) -> Option<(String, String)> {
+    let made = owners?.iter().find(|it| it.controller == Some(true))?;
+    Some((made.kind.clone(), made.name.clone()))
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use crate::settings::Settings as Acts;
 use std::time::Duration;
+use tokio::sync::watch;
+use tread_cluster::boot_images::Known as Images;
 use tread_cluster::index::Index;
 use tread_cluster::plans::Previewer;
 use tread_cluster::policies::current::Published;
@@ -51,6 +53,19 @@ pub struct JoiningSettings {
     pub lasts: Duration,
     /// For so long a machine that was served may take to register its node.
     pub registers_within: Duration,
+    /// What machines are held against at their first boot; none: nothing.
+    pub first_boots: Option<FirstBoots>,
+}
+
+/// What machines are held against at their first boot, and whom they tell.
+#[derive(Debug, Clone)]
+pub struct FirstBoots {
+    /// What is known of boot images.
+    pub images: Images,
+    /// Where they tell: `HOST:PORT`.
+    pub address: String,
+    /// Whom they are to trust there, as PEM; empty as long as it is not known.
+    pub authority: watch::Receiver<String>,
 }
 
 impl Default for JoiningSettings {
@@ -59,6 +74,7 @@ impl Default for JoiningSettings {
             kubelet: KUBELET.to_owned(),
             lasts: LASTS,
             registers_within: REGISTERS_WITHIN,
+            first_boots: None,
         }
     }
 }

@@ -19,8 +19,10 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tread_cluster::plans::{self, Retention};
 use tread_cluster::policies::current::Current;
-use tread_cluster::{index, pools::WORKER};
-use tread_enforce::rollouts::{Agents, Joining, JoiningSettings, Paces, Settings, start};
+use tread_cluster::{boot_images, index, pools::WORKER};
+use tread_enforce::rollouts::{
+    Agents, FirstBoots, Joining, JoiningSettings, Paces, Settings, start,
+};
 use tread_enforce::{Settings as Acts, Turn};
 use tread_engine::limits::Limits;
 use tread_engine::policy::{Policy, PolicySet, Wishes};
@@ -211,6 +213,22 @@ impl Cluster {
             keep: Retention::default(),
             by_tread: true,
         });
+        let (images, judging) = boot_images::start(boot_images::Settings {
+            client: client.clone(),
+            index: index.clone(),
+            namespace: acts.namespace.clone(),
+            leads: leading.clone(),
+            block_upgrades: false,
+            watches: watches.clone(),
+            metrics: metrics.clone(),
+            events: Events::new(client.clone(), "tests", "Judge", &metrics),
+        });
+        let (_, authority) = watch::channel("-----BEGIN CERTIFICATE-----\n".to_owned());
+        let first_boots = FirstBoots {
+            images: images.clone(),
+            address: "tread.example:22623".to_owned(),
+            authority,
+        };
         let (agents, joining, rolling) = start(Settings {
             acts,
             index,
@@ -224,11 +242,19 @@ impl Cluster {
                 render_after: Duration::from_millis(200),
                 again: Duration::from_millis(200),
             },
-            joining,
+            joining: JoiningSettings { first_boots: Some(first_boots), ..joining },
             form,
         });
+        let booted = agents.tell_booted(images);
         let task = runtime.spawn(async move {
-            futures::future::join_all([indexing.boxed(), planning.boxed(), rolling.boxed()]).await;
+            futures::future::join_all([
+                indexing.boxed(),
+                planning.boxed(),
+                rolling.boxed(),
+                judging.boxed(),
+                booted.boxed(),
+            ])
+            .await;
         });
         Replica { agents, joining, _leads: leads, task }
     }

@@ -26,7 +26,7 @@ const WORKER: &str = "kubernetes.io/os";
 const KUBELET: &str = "kind:%20KubeletConfiguration%0AmaxPods:%20250%0A";
 
 /// A cluster whose pools machines can boot into: `worker` with one node, and `infra`.
-async fn with_pools() -> Cluster {
+pub(super) async fn with_pools() -> Cluster {
     let cluster = Cluster::with(1, 50).await;
     let is_worker = Patch::Merge(json!({"metadata": {"labels": {WORKER: "linux"}}}));
     let selects = json!({"spec": {"nodeSelector": {"matchLabels": {

@@ -1,6 +1,10 @@
 //! What machines ask that boot for the first time, on a port of their own: the config of a
 //! pool, for whoever shows its token. Whoever shows none is told nothing of any pool.
 
+mod first_boot;
+
+pub use first_boot::FirstBoot;
+
 use super::answer::Refused;
 use super::guard::{Limits, guarded};
 use super::sender::Sender;
@@ -60,13 +64,39 @@ pub trait Machines: Send + Sync + 'static {
     /// takes as long, where there is no such pool.
     fn admit(&self, pool: &str, token: &str) -> Option<bool>;
 
-    /// What a machine gets.
-    fn serve(&self, fetch: Fetch) -> BoxFuture<'static, Result<Machine, Refused>>;
+    /// What a machine gets that shows this token.
+    fn serve(&self, fetch: Fetch, token: &str) -> BoxFuture<'static, Result<Machine, Refused>>;
+
+    /// Takes what a machine says of its first boot.
+    fn hear(&self, first_boot: FirstBoot) -> Result<(), Refused>;
 }
 
-/// `GET` and `HEAD` of `/config/POOL`.
+/// `GET` and `HEAD` of `/config/POOL`, and `POST` of `/first-boot/POOL`.
 pub fn machines(machines: Arc<dyn Machines>) -> Router {
-    guarded(Router::new().route("/config/{pool}", get(config)).with_state(machines), LIMITS)
+    let first_boots = first_boot::first_boots(Arc::clone(&machines));
+    let configs = Router::new().route("/config/{pool}", get(config)).with_state(machines);
+    guarded(configs, LIMITS).merge(first_boots)
+}
+
+/// The pool that a request is about, and whose token it shows.
+fn admitted(
+    machines: &dyn Machines,
+    from: &Sender,
+    request: &Request,
+    before: &str,
+) -> Result<String, Refused> {
+    let token = from.token(ADVICE)?;
+    // As it was sent: the name of a pool needs no escapes.
+    let pool = request.uri().path().strip_prefix(before).unwrap_or_default();
+    // What is no name is asked for as well, so that it takes as long.
+    let Some(admitted) = machines.admit(pool, token) else {
+        let sentence = "tread does not know the tokens of pools yet; ask again";
+        return Err(Refused::new(StatusCode::SERVICE_UNAVAILABLE, sentence));
+    };
+    if admitted && is_name(pool) {
+        return Ok(pool.to_owned());
+    }
+    Err(Refused::new(StatusCode::UNAUTHORIZED, ADVICE))
 }
 
 async fn config(
@@ -74,18 +104,7 @@ async fn config(
     from: Sender,
     request: Request,
 ) -> Result<Response, Refused> {
-    let unknown = || Refused::new(StatusCode::UNAUTHORIZED, ADVICE);
-    let token = from.token(ADVICE)?;
-    // As it was sent: the name of a pool needs no escapes.
-    let pool = request.uri().path().strip_prefix(PATH).unwrap_or_default();
-    // What is no name is asked for as well, so that it takes as long.
-    let Some(admitted) = machines.admit(pool, token) else {
-        let sentence = "tread does not know the tokens of pools yet; ask again";
-        return Err(Refused::new(StatusCode::SERVICE_UNAVAILABLE, sentence));
-    };
-    if !(admitted && is_name(pool)) {
-        return Err(unknown());
-    }
+    let pool = admitted(&*machines, &from, &request, PATH)?;
     let minor = match asked(&accepted(request.headers())) {
         Asked::Three(minor) => Some(minor),
         Asked::Any => None,
@@ -96,8 +115,8 @@ async fn config(
         }
     };
     let whole = request.method() != Method::HEAD;
-    let fetch = Fetch { pool: pool.to_owned(), minor, from: from.peer, whole };
-    Ok(answered(machines.serve(fetch).await?))
+    let fetch = Fetch { pool, minor, from: from.peer, whole };
+    Ok(answered(machines.serve(fetch, from.token(ADVICE)?).await?))
 }
 
 /// All that is accepted, as one text.

@@ -1,7 +1,7 @@
 //! Which boot images are in use, and whether they are too old.
 
-use super::schemas::ConditionShape;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use super::schemas::{ConditionShape, TimeShape};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::core::Rule as Cel;
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
@@ -12,6 +12,9 @@ pub const BOOT_IMAGES: &str = "cluster";
 
 /// How many machine resources the status lists.
 pub const LISTED: usize = 200;
+
+/// How many machines the status lists that told of their first boot.
+pub const FIRST_BOOTS: usize = 20;
 
 /// How many minutes a machine may be there without a node.
 pub const STUCK_AFTER: i64 = 20;
@@ -202,8 +205,13 @@ pub struct BootImagesStatus {
     /// What OpenShift's own check does, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub openshift: Option<OpenshiftCheck>,
-    /// SkewWithinLimit, Upgradeable, Degraded, OtherStreamsWithinLimit and
-    /// MachinesJoin, with the remedy in words.
+    /// Machines that booted from an image that is too old, as they said at their first boot
+    /// within the last day: the newest 20, and the newest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 20))]
+    pub first_boots: Vec<FirstBoot>,
+    /// SkewWithinLimit, Upgradeable, Degraded, OtherStreamsWithinLimit, MachinesJoin
+    /// and FirstBootsWithinLimit, with the remedy in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<ConditionShape>")]
     pub conditions: Vec<Condition>,
@@ -239,6 +247,27 @@ pub struct BootImage {
     /// Who makes it, as Kind/name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
+}
+
+/// A machine that booted from an image that is too old, by its own word.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FirstBoot {
+    /// What it calls itself.
+    pub machine: String,
+    /// From where it said so.
+    pub address: String,
+    /// The pool whose config it asked for.
+    pub pool: String,
+    /// What it booted from.
+    pub image: String,
+    /// What is wrong with that, as a stable word.
+    pub reason: String,
+    /// Whether its kubelet does not start.
+    pub stopped: bool,
+    /// When it said so.
+    #[schemars(with = "TimeShape")]
+    pub at: Time,
 }
 
 /// What OpenShift's own check does.

@@ -8,7 +8,7 @@ use tread_model::verdict::FailureKind;
 const LONGEST_MESSAGE: usize = 32_768;
 
 /// Each condition that tread writes: on what, its type, and what it says.
-pub const ALL: [(&str, &str, &str); 12] = [
+pub const ALL: [(&str, &str, &str); 13] = [
     (
         "DisruptionPolicy",
         "Loaded",
@@ -55,6 +55,13 @@ pub const ALL: [(&str, &str, &str); 12] = [
         "MachinesJoin",
         "Whether machines of images that are too old or unknown get their nodes in time. False: \
          `MachineStuck`; the message names them with the probable cause",
+    ),
+    (
+        "BootImages",
+        "FirstBootsWithinLimit",
+        "Where tread serves machines that boot: whether any said at its first boot, within the last day, that its image is \
+         too old. False: `MachineStopped` (its kubelet does not start), `MachineWarned`; the message names machine and \
+         address",
     ),
     (
         "NodeUpdate",

@@ -170,6 +170,11 @@ pub struct NodeUpdateStatus {
     /// Which boot of the node this is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot_id: Option<String>,
+    /// The version of the image that the node booted from first, as its disk says (the aleph file
+    /// of CoreOS).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 100))]
+    pub boot_image: Option<String>,
     /// How the last operations ended, the newest first: ten at most.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10))]

@@ -4,5 +4,6 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
 mod cases;
+mod first_boot;
 mod properties;
 mod served;

@@ -8,6 +8,7 @@ use super::show::Terminal;
 use super::system::{BUS, NOT_WELL, WELL, blocking, this_node, until_told};
 use super::{files, show};
 use crate::applied::Applied;
+use crate::boot_image;
 use crate::boot_units;
 use crate::change::{Adopt, Order, OrderError};
 use crate::documents::{Documents, digest};
@@ -61,6 +62,9 @@ impl CarryOutArgs {
         let tree = Tree::open(Path::new("/"))?;
         let handed = Handed::of(&tree)?;
         let given = handed.get(id)?;
+        if let Err(why) = boot_image::keep(&tree) {
+            show::line(&format!("from which image the node booted first cannot be kept: {why}"))?;
+        }
         let ended = carried_out(&tree, given);
         match ended {
             Err(error) if has_to_wait(&error) => {

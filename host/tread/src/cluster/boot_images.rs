@@ -173,7 +173,7 @@ fn list(asked: &Asked, out: &mut impl Write) -> Result<Exit> {
         json!({
             "items": rows,
             "leftOut": report.left_out,
-            "verdict": checked(report.running, &report.verdict),
+            "verdict": checked(&report, report.running, &report.verdict),
         })
     };
     match asked.listing.output {
@@ -207,15 +207,8 @@ fn list(asked: &Asked, out: &mut impl Write) -> Result<Exit> {
                 writeln!(out)?;
             }
             writeln!(out, "{}", line(&sentence(&report, &report.verdict, report.running)))?;
-            if let Some(theirs) = &report.openshift {
-                let does = if theirs.blocks { "holds updates back" } else { "lets updates pass" };
-                let mode = if theirs.mode.is_empty() { "unset" } else { &theirs.mode };
-                let text = format!(
-                    "OpenShift's own check (mode {mode}, version {}) {does}: {}",
-                    if theirs.version.is_empty() { "none" } else { &theirs.version },
-                    theirs.message
-                );
-                writeln!(out, "{}", line(&text))?;
+            if let Some(theirs) = report.theirs() {
+                writeln!(out, "{}", line(&theirs))?;
             }
         }
     }
@@ -255,10 +248,13 @@ fn check(to: Option<Release>, asked: &Asked, out: &mut impl Write) -> Result<Exi
     let to = to.or(report.running);
     let verdict = report.to(to);
     match asked.listing.output {
-        ListOutput::Json => json(out, &checked(to, &verdict))?,
-        ListOutput::Yaml => yaml(out, &checked(to, &verdict))?,
+        ListOutput::Json => json(out, &checked(&report, to, &verdict))?,
+        ListOutput::Yaml => yaml(out, &checked(&report, to, &verdict))?,
         ListOutput::Human | ListOutput::Wide => {
             writeln!(out, "{}", line(&sentence(&report, &verdict, to)))?;
+            if let Some(theirs) = report.theirs() {
+                writeln!(out, "{}", line(&theirs))?;
+            }
         }
     }
     Ok(match verdict.outcome {
@@ -268,8 +264,9 @@ fn check(to: Option<Release>, asked: &Asked, out: &mut impl Write) -> Result<Exi
     })
 }
 
-fn checked(to: Option<Release>, verdict: &Verdict) -> serde_json::Value {
+fn checked(report: &Report, to: Option<Release>, verdict: &Verdict) -> serde_json::Value {
     json!({
+        "openshift": report.openshift,
         "to": to.map(|release| release.to_string()),
         "verdict": verdict.outcome.as_str(),
         "reason": verdict.reason.as_str(),

@@ -5,13 +5,17 @@ use axum::Router;
 use axum::http::StatusCode;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use std::sync::Arc;
+use tread_cluster::boot_images::telling::FirstBoots;
 use tread_enforce::rollouts::{Joining, NotServed};
 use tread_front::admission::{Certificates, Purpose, Settings};
 use tread_front::authority::{Authority, Told};
-use tread_front::http::{Fetch, Machine, Machines, Refused, machines};
+use tread_front::http::{Fetch, FirstBoot, Machine, Machines, Refused, machines};
 use tread_front::manifests::Ignition;
+use tread_kube::api::boot_images::FirstBoot as Said;
 use tread_kube::leadership::Leading;
 use tread_kube::metrics::Metrics;
 use tread_model::joining::Unserved;
@@ -31,14 +35,13 @@ pub(super) struct By<'a> {
     pub(super) metrics: &'a Metrics,
 }
 
-/// What serves machines that ask at this address, and what keeps its certificate, for as long as
-/// it is polled.
-pub(super) fn start(
+/// The certificates for machines that ask at this address, and what keeps them, for as long as it
+/// is polled.
+pub(super) fn certificates(
     address: &Ignition,
-    joining: Joining,
     by: By<'_>,
     stop: impl Future<Output = ()> + Send + 'static,
-) -> Result<(Serves, BoxFuture<'static, ()>)> {
+) -> Result<(Certificates, BoxFuture<'static, ()>)> {
     let settings = Settings {
         client: by.client.clone(),
         namespace: by.namespace.to_owned(),
@@ -57,26 +60,30 @@ pub(super) fn start(
         leading: by.leading.clone(),
         metrics: by.metrics.clone(),
     };
-    let router = machines(Arc::new(Answers(joining)));
     let kept = async move {
         tokio::select! {
             () = kept => {}
             () = authority.keep() => {}
         }
     };
-    Ok((Serves { router, certificates }, kept.boxed()))
+    Ok((certificates, kept.boxed()))
+}
+
+/// What serves them.
+pub(super) fn serving(certificates: Certificates, joining: Joining, told: FirstBoots) -> Serves {
+    Serves { router: machines(Arc::new(Answers(joining, told))), certificates }
 }
 
 /// What machines ask is answered by what lets their nodes join.
-struct Answers(Joining);
+struct Answers(Joining, FirstBoots);
 
 impl Machines for Answers {
     fn admit(&self, pool: &str, token: &str) -> Option<bool> {
         self.0.admit(pool, token)
     }
 
-    fn serve(&self, fetch: Fetch) -> BoxFuture<'static, Result<Machine, Refused>> {
-        let joining = self.0.clone();
+    fn serve(&self, fetch: Fetch, token: &str) -> BoxFuture<'static, Result<Machine, Refused>> {
+        let joining = self.0.shown(token);
         async move {
             match joining.serve(&fetch.pool, fetch.minor).await {
                 Ok(boots) => {
@@ -100,5 +107,22 @@ impl Machines for Answers {
             }
         }
         .boxed()
+    }
+
+    fn hear(&self, FirstBoot { pool, from, told }: FirstBoot) -> Result<(), Refused> {
+        let said = Said {
+            machine: told.machine,
+            address: from.to_canonical().to_string(),
+            pool,
+            image: told.image,
+            reason: told.reason.as_str().to_owned(),
+            stopped: told.stopped,
+            at: Time(Timestamp::now()),
+        };
+        if self.1.tell(said) {
+            return Ok(());
+        }
+        let sentence = "too much that machines said is still to be written; say it again";
+        Err(Refused::new(StatusCode::SERVICE_UNAVAILABLE, sentence))
     }
 }

@@ -5,6 +5,7 @@ use super::super::known::Known;
 use super::super::settings::Settings;
 use super::choose::{Known as Configs, choose};
 use super::fetches::{self, Missing, Served};
+use super::first_boot;
 use super::kept::{self, Fetched, Record, Until};
 use super::secrets::Held;
 use super::telling::{self, News};
@@ -24,6 +25,7 @@ use tread_kube::api::NodeUpdate;
 use tread_kube::api::node_update::UpdatePhase;
 use tread_kube::watching::follow;
 use tread_model::digest::Digest;
+use tread_model::joining::first_boot::FirstBoot;
 use tread_model::joining::{
     self, BOOTSTRAP_SECRET, Claim, Id, KEYS_SECRET as KEYS, Key, Mark, TOKENS_SECRET as TOKENS,
     Tokens, Unserved, needs_agent, served,
@@ -80,6 +82,8 @@ pub struct Joining {
     noted: Served,
     /// Machines that registered no node, as far as this replica leads.
     pub(super) missing: Arc<watch::Sender<Missing>>,
+    /// The token that whoever asks has shown.
+    token: Arc<str>,
 }
 
 /// What a text is made for.
@@ -89,6 +93,7 @@ struct Asked {
     config: String,
     minor: Option<u8>,
     bootstrap: Option<Arc<str>>,
+    first_boot: Option<FirstBoot>,
 }
 
 #[derive(Debug, Clone)]
@@ -145,6 +150,7 @@ impl Joining {
             making: Arc::new(Semaphore::new(MADE_AT_A_TIME)),
             noted,
             missing: Arc::default(),
+            token: Arc::default(),
         };
         let record = joining.record.clone();
         tasks.push(fetches::note(settings.acts.clone(), record, to_note).boxed());
@@ -193,6 +199,12 @@ impl Joining {
         }
     }
 
+    /// The same for whoever has shown this token of a pool: its machine tells by it.
+    #[must_use]
+    pub fn shown(&self, token: &str) -> Joining {
+        Joining { token: Arc::from(token), ..self.clone() }
+    }
+
     /// What a machine of a pool boots with that reads version 3.`minor` of Ignition's configs.
     pub async fn serve(&self, pool: &str, minor: Option<u8>) -> Result<Boots, NotServed> {
         let not_yet = |what: &str| NotServed::NotYet(what.to_owned());
@@ -208,8 +220,11 @@ impl Joining {
         let config = config.ok_or_else(|| {
             not_yet("the pool has no config yet; its Rollout says why none can be made")
         })?;
+        let first_boots = self.settings.joining.first_boots.as_ref();
+        let first_boot = first_boot::first_boot(first_boots, pool, &self.token);
+        let first_boot = first_boot.ok_or_else(|| not_yet(first_boot::NOT_YET))?;
         let bootstrap = self.bootstrap.now().and_then(|all| one(&all)).flatten();
-        let asked = Asked { pool: pool.to_owned(), config, minor, bootstrap };
+        let asked = Asked { pool: pool.to_owned(), config, minor, bootstrap, first_boot };
         let text = self.text(&asked).await?;
         let now = seconds();
         self.note(&asked.config, text.needs_agent, now).await?;
@@ -286,8 +301,9 @@ impl Joining {
 
 fn text(asked: &Asked, kubelet: &str, body: &[u8]) -> Result<Text, NotServed> {
     let unread = || NotServed::NotYet(format!("{} cannot be read", asked.config));
-    let object: serde_json::Value = serde_json::from_slice(body).map_err(|_| unread())?;
-    let spec = object.get("spec").ok_or_else(unread)?;
+    let mut object: serde_json::Value = serde_json::from_slice(body).map_err(|_| unread())?;
+    let spec = object.get_mut("spec").ok_or_else(unread)?;
+    first_boot::add(spec, &asked.config, asked.first_boot.as_ref())?;
     let digest = digest(&asked.config, body).ok_or_else(unread)?;
     let boots = joining::Boots {
         pool: &asked.pool,
