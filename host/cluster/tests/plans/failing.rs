@@ -38,6 +38,8 @@ fn may(cluster: &Cluster, readable: &[&str], configs: &[&str]) {
         rule(openshift, &["machineconfigs"], configs),
         rule(openshift, &["machineconfigpools"], &["list", "watch"]),
         rule("", &["nodes"], &["list", "watch"]),
+        rule("coordination.k8s.io", &["leases"], &["list", "watch"]),
+        rule("nodemaintenance.medik8s.io", &["nodemaintenances"], &["list", "watch"]),
         rule("config.openshift.io", &["*"], &["list", "watch"]),
         rule("operator.openshift.io", &["*"], &["list", "watch"]),
         rule("tread.dev", &["*"], &["*"]),
