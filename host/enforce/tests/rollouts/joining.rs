@@ -480,10 +480,7 @@ async fn a_machine_that_registers_no_node_is_told_of_with_its_address_whoever_le
     let cluster = with_pools().await;
     let replica = cluster.impatient(Duration::from_secs(2));
     claim(&replica, "infra").await;
-    let serve = async || {
-        let boots = replica.joining.serve("infra", None).await.unwrap();
-        boots
-    };
+    let serve = async || replica.joining.serve("infra", None).await.unwrap();
     let (missing, came, again) = (serve().await, serve().await, serve().await);
     replica.joining.fetched(&missing, "192.0.2.1".parse().unwrap());
     replica.joining.fetched(&came, "192.0.2.2".parse().unwrap());
