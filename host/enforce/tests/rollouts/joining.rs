@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 use tread_kube::agents::{Answer, Ask, Asked};
+use tread_kube::api::node_update::ConfigName;
 use tread_kube::api::{MachineConfigPool, NodeUpdate, Rollout};
 use tread_model::joining::{Claim, Id, KEYS_SECRET, Key, Mark, TAINT, TOKENS_SECRET as TOKENS};
 use tread_test_bed::eventually;
@@ -435,6 +436,15 @@ async fn only_whoever_has_the_token_of_the_pool_is_admitted() {
     assert_eq!(replica.joining.admit("infra", ""), Some(false));
 }
 
+/// The config that the agent of a node is asked for.
+async fn adopts(replica: &Replica, node: &str) -> ConfigName {
+    eventually("its agent is told", async || {
+        let told = replica.agents.wait(node, None, None).await.ok()?;
+        Some(told.config.filter(|_| told.adopt)?.name.clone())
+    })
+    .await
+}
+
 #[tokio::test]
 async fn a_node_is_asked_for_the_config_that_its_machine_booted_with() {
     let cluster = with_pools().await;
@@ -456,23 +466,15 @@ async fn a_node_is_asked_for_the_config_that_its_machine_booted_with() {
     .await;
     register(&kubelet(&cluster, "one").await, "one", &first).await.unwrap();
     is_in(&cluster, "one", INFRA).await;
-    let told = eventually("its agent is told", async || {
-        let told = replica.agents.wait("one", None, None).await.ok()?;
-        (told.adopt && told.config.is_some()).then_some(told)
-    })
-    .await;
-    assert_eq!(told.config.unwrap().name, booted, "by its name and its digest");
+    let told = adopts(&replica, "one").await;
+    assert_eq!(told, booted, "by its name and its digest");
     // One of its name that registers again may have had others since.
     let api: Api<Node> = cluster.api();
     api.delete("one", &Default::default()).await.unwrap();
     register(&kubelet(&cluster, "one").await, "one", &first).await.unwrap();
     is_in(&cluster, "one", INFRA).await;
-    let told = eventually("its agent is told", async || {
-        let told = replica.agents.wait("one", None, None).await.ok()?;
-        (told.adopt && told.config.is_some()).then_some(told)
-    })
-    .await;
-    assert_ne!(told.config.unwrap().name, booted);
+    let told = adopts(&replica, "one").await;
+    assert_ne!(told, booted);
 }
 
 #[tokio::test]
@@ -480,10 +482,7 @@ async fn a_machine_that_registers_no_node_is_told_of_with_its_address_whoever_le
     let cluster = with_pools().await;
     let replica = cluster.impatient(Duration::from_secs(2));
     claim(&replica, "infra").await;
-    let serve = async || {
-        let boots = replica.joining.serve("infra", None).await.unwrap();
-        boots
-    };
+    let serve = async || replica.joining.serve("infra", None).await.unwrap();
     let (missing, came, again) = (serve().await, serve().await, serve().await);
     replica.joining.fetched(&missing, "192.0.2.1".parse().unwrap());
     replica.joining.fetched(&came, "192.0.2.2".parse().unwrap());

@@ -376,11 +376,13 @@ mod tests {
         assert_eq!(missing(130, &[]), (vec![first.to_string()], Some(50)));
         assert_eq!(missing(130, &[first]), (vec![], Some(50)));
         assert_eq!(missing(999, &[]).0.len(), 3);
-        let new = BTreeMap::from([(second, Bound::new("node-1", "u", Mark::of_config("c")))]);
-        let bound = read.bound(&new, |_| true, 0);
-        let gone: Vec<&String> =
-            bound.iter().filter(|(_, it)| it.is_null()).map(|it| it.0).collect();
-        assert_eq!(gone, [&format!("fetched.{first}"), &format!("fetched.{second}")]);
+        assert_eq!(read.came().count(), 0);
+        let mut bound = read.clone();
+        let by = Bound::new("node-1", "u", Mark::of_config("c"));
+        bound.claims.insert(second.to_string(), by);
+        assert_eq!(bound.came().collect::<Vec<_>>(), [&first.to_string(), &second.to_string()]);
+        let (left, _) = bound.missing(999, 30, &BTreeSet::new());
+        assert_eq!(left.into_iter().map(|(id, _)| id).collect::<Vec<_>>(), [&other.to_string()]);
     }
 
     #[test]
