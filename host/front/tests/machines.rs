@@ -15,7 +15,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tread_front::http::{Fetch, FirstBoot, Machine, Machines, Port, Refused, machines};
+use tread_front::http::{
+    Fetch, FirstBoot, Machine, Machines, Port, Refused, first_boots, machines,
+};
 use tread_model::boot_images::{Limits, Reason, Release, Stream};
 use tread_model::joining::first_boot::{self, LONGEST, Tells};
 use tread_test_bed::eventually;
@@ -69,7 +71,7 @@ fn serving(size: usize) -> (Arc<Knows>, SocketAddr) {
     });
     let port = Port::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let at = port.address();
-    let router = machines(knows.clone());
+    let router = machines(knows.clone()).merge(first_boots(knows.clone()));
     tokio::spawn(port.serve_machines_plainly(router, std::future::pending()));
     (knows, at)
 }
@@ -343,8 +345,8 @@ async fn the_script_of_a_first_boot_tells_by_tls_whom_it_was_told_to_trust() {
         .unwrap();
     let port = Port::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = format!("localhost:{}", port.address().port());
-    let serves =
-        port.serve_machines(Arc::new(config), machines(knows.clone()), std::future::pending());
+    let router = machines(knows.clone()).merge(first_boots(knows.clone()));
+    let serves = port.serve_machines(Arc::new(config), router, std::future::pending());
     tokio::spawn(serves);
     let disk = std::env::temp_dir().join(format!("tread-first-boot-{}", std::process::id()));
     let other = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();

@@ -59,13 +59,13 @@ pub fn next_end(all: &[FirstBoot], now: Timestamp) -> Option<Duration> {
 
 /// Why, in words.
 fn why(reason: &str) -> &'static str {
-    let of = |other: Reason| reason == other.as_str();
-    match () {
-        () if of(Reason::BelowLimit) => "it is below the limit",
-        () if of(Reason::TooManyMajorsBehind) => "it is too many majors behind",
-        () if of(Reason::VersionUnreadable) => "its version cannot be read",
-        () => "its version is not known",
-    }
+    let words = [
+        (Reason::BelowLimit, "it is below the limit"),
+        (Reason::TooManyMajorsBehind, "it is too many majors behind"),
+        (Reason::VersionUnreadable, "its version cannot be read"),
+    ];
+    let found = words.into_iter().find(|(word, _)| word.as_str() == reason);
+    found.map_or("its version is not known", |(_, why)| why)
 }
 
 /// What is said of one.

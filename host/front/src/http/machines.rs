@@ -1,10 +1,6 @@
 //! What machines ask that boot for the first time, on a port of their own: the config of a
 //! pool, for whoever shows its token. Whoever shows none is told nothing of any pool.
 
-mod first_boot;
-
-pub use first_boot::FirstBoot;
-
 use super::answer::Refused;
 use super::guard::{Limits, guarded};
 use super::sender::Sender;
@@ -20,6 +16,7 @@ use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use tread_model::joining::first_boot::Told;
 use tread_model::joining::{Asked, asked};
 use tread_model::object_name::is_name;
 
@@ -58,6 +55,17 @@ pub struct Machine {
     pub tail: Arc<[u8]>,
 }
 
+/// What a machine of a pool says of its first boot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FirstBoot {
+    /// The pool whose token it shows.
+    pub pool: String,
+    /// From where.
+    pub from: IpAddr,
+    /// What.
+    pub told: Told,
+}
+
 /// Who knows what machines boot with.
 pub trait Machines: Send + Sync + 'static {
     /// Whether a token is one of this pool's; none as long as no tokens are known. It says no, and
@@ -71,15 +79,13 @@ pub trait Machines: Send + Sync + 'static {
     fn hear(&self, first_boot: FirstBoot) -> Result<(), Refused>;
 }
 
-/// `GET` and `HEAD` of `/config/POOL`, and `POST` of `/first-boot/POOL`.
+/// `GET` and `HEAD` of `/config/POOL`.
 pub fn machines(machines: Arc<dyn Machines>) -> Router {
-    let first_boots = first_boot::first_boots(Arc::clone(&machines));
-    let configs = Router::new().route("/config/{pool}", get(config)).with_state(machines);
-    guarded(configs, LIMITS).merge(first_boots)
+    guarded(Router::new().route("/config/{pool}", get(config)).with_state(machines), LIMITS)
 }
 
 /// The pool that a request is about, and whose token it shows.
-fn admitted(
+pub(super) fn admitted(
     machines: &dyn Machines,
     from: &Sender,
     request: &Request,

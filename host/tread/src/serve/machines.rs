@@ -13,7 +13,7 @@ use tread_cluster::boot_images::telling::FirstBoots;
 use tread_enforce::rollouts::{Joining, NotServed};
 use tread_front::admission::{Certificates, Purpose, Settings};
 use tread_front::authority::{Authority, Told};
-use tread_front::http::{Fetch, FirstBoot, Machine, Machines, Refused, machines};
+use tread_front::http::{Fetch, FirstBoot, Machine, Machines, Refused, first_boots, machines};
 use tread_front::manifests::Ignition;
 use tread_kube::api::boot_images::FirstBoot as Said;
 use tread_kube::leadership::Leading;
@@ -71,7 +71,9 @@ pub(super) fn certificates(
 
 /// What serves them.
 pub(super) fn serving(certificates: Certificates, joining: Joining, told: FirstBoots) -> Serves {
-    Serves { router: machines(Arc::new(Answers(joining, told))), certificates }
+    let answers = Arc::new(Answers(joining, told));
+    let router = machines(answers.clone()).merge(first_boots(answers));
+    Serves { router, certificates }
 }
 
 /// What machines ask is answered by what lets their nodes join.

@@ -1,16 +1,15 @@
 //! What machines say at their first boot: for whoever shows the token of their pool.
 
-use super::super::answer::Refused;
-use super::super::guard::{Limits, guarded};
-use super::super::rates::{PAUSE, Rates};
-use super::super::sender::Sender;
-use super::{Machines, admitted};
+use super::answer::Refused;
+use super::guard::{Limits, guarded};
+use super::machines::{FirstBoot, Machines, admitted};
+use super::rates::{PAUSE, Rates};
+use super::sender::Sender;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{FromRequest as _, Request, State};
 use axum::http::StatusCode;
 use axum::routing::post;
-use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -21,17 +20,6 @@ const PATH: &str = "/first-boot/";
 /// Little is said, and it is only passed on.
 const LIMITS: Limits = Limits { at_a_time: 32, time: Duration::from_secs(15), body: LONGEST };
 
-/// What a machine of a pool says.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FirstBoot {
-    /// The pool whose token it shows.
-    pub pool: String,
-    /// From where.
-    pub from: IpAddr,
-    /// What.
-    pub told: Told,
-}
-
 #[derive(Clone)]
 struct Service {
     machines: Arc<dyn Machines>,
@@ -40,7 +28,7 @@ struct Service {
 }
 
 /// `POST` of `/first-boot/POOL`.
-pub(super) fn first_boots(machines: Arc<dyn Machines>) -> Router {
+pub fn first_boots(machines: Arc<dyn Machines>) -> Router {
     let service = Service { machines, rates: Arc::default() };
     guarded(Router::new().route("/first-boot/{pool}", post(hear)).with_state(service), LIMITS)
 }
