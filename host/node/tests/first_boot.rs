@@ -1,6 +1,11 @@
 //! The unit that a machine is served for its first boot, in a real systemd.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
 
 use serde_json::json;
 use tread_model::boot_images::{Limits, Release, Stream};

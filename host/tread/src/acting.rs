@@ -18,7 +18,7 @@ const LONGEST_BOOT: Duration = Duration::from_secs(24 * 60 * 60);
 #[derive(Debug, Clone, Default, Args)]
 pub struct ActingArgs {
     /// The namespace of the nodes' Leases [default: medik8s-leases]
-    #[arg(long, value_name = "NAME", value_parser = crate::manifests::namespace)]
+    #[arg(long, value_name = "NAME", value_parser = crate::namespace::namespace)]
     pub lease_namespace: Option<String>,
     /// In the mode enforce, for how long a node has to be Ready before it is done
     /// [default: 30s]

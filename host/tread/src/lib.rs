@@ -9,6 +9,7 @@ pub mod joining;
 mod kubectl;
 mod log;
 pub mod manifests;
+mod namespace;
 pub mod plan;
 pub mod policies;
 pub mod render;

@@ -29,7 +29,6 @@ use tread_cluster::policies::snapshot::Room;
 use tread_cluster::{boot_images, index, membership};
 use tread_console::exit::Exit;
 use tread_enforce::rollouts::{self, FirstBoots, JoiningSettings, Paces};
-use tread_enforce::rollouts::{self, Paces};
 use tread_engine::limits::Limits;
 use tread_front::admission::certificates::service_names;
 use tread_front::admission::{Certificates, Purpose, Settings, Warn, webhook};
@@ -87,7 +86,7 @@ pub struct ServeArgs {
     #[arg(long, value_enum, default_value_t = Mode::Advise)]
     pub mode: Mode,
     /// Its own namespace [default: POD_NAMESPACE, or that of the kubeconfig]
-    #[arg(long, value_parser = crate::manifests::namespace)]
+    #[arg(long, value_parser = crate::namespace::namespace)]
     pub namespace: Option<String>,
     /// Where to answer how it is [default: port 8080 of all addresses]
     #[arg(long, value_name = "ADDRESS:PORT")]

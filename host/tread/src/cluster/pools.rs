@@ -96,10 +96,10 @@ pub enum PoolsCommand {
         #[arg(long)]
         end_overlap: bool,
         /// Where tread runs
-        #[arg(long, default_value = "tread-system", value_parser = crate::manifests::namespace)]
+        #[arg(long, default_value = "tread-system", value_parser = crate::namespace::namespace)]
         namespace: String,
         /// Where the Secret is to be
-        #[arg(long, value_name = "NAMESPACE", default_value = "openshift-machine-api", value_parser = crate::manifests::namespace)]
+        #[arg(long, value_name = "NAMESPACE", default_value = "openshift-machine-api", value_parser = crate::namespace::namespace)]
         secret_namespace: String,
         /// What it is called [default: POOL-user-data-tread]
         #[arg(long, value_name = "NAME")]
