@@ -110,7 +110,7 @@ pub async fn gather(client: &Client) -> Result<Gathered, (&'static str, Failed)>
         for mut node in listed("nodes", SMALL, &metrics, list).await? {
             let name = node.name_any();
             gathered.held.extend(held(&node, &updates, &cluster.pools));
-            members.put(&name, Node::of_whole(&mut node), &cluster.pools);
+            members.put(&name, Node::that_may_join(&mut node), &cluster.pools);
         }
     }
     let api: Api<MachineConfig> = Api::all(client.clone());

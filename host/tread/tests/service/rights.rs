@@ -125,6 +125,12 @@ async fn machine(plane: &ControlPlane, node: &str) -> Machine {
     Machine { namespace: "default".to_owned(), name: "machine".to_owned() }
 }
 
+/// How the node is drained: after so long its pods are deleted.
+fn asked(timeout: Duration) -> Arc<Asked> {
+    let grace = Some(seconds(1));
+    Arc::new(Asked { timeout: Some(timeout), deletes: true, grace, ..Asked::default() })
+}
+
 /// Says as an agent that the order was carried out.
 fn is_done(plane: &ControlPlane, node: &str, update: &NodeUpdate) {
     let Some(order) = &update.spec.order else { return };
@@ -172,7 +178,7 @@ async fn the_rights_of_the_mode_enforce_are_enough_for_a_node_and_each_is_for_so
     let settings = settings(&plane).await;
     let machine = machine(&plane, &node).await;
     let digest = Digest([2; 32]);
-    let aim = Aim {
+    let mut aim = Aim {
         turns_back: false,
         pool: "worker".to_owned(),
         target: Target { name: "rendered-worker-2".to_owned(), digest, plan: None },
@@ -181,13 +187,7 @@ async fn the_rights_of_the_mode_enforce_are_enough_for_a_node_and_each_is_for_so
         // It is drained although no other one takes its pods: the rights for that are needed.
         is_alone: false,
         retries: None,
-        // After a while whatever its budget says.
-        drain: Arc::new(Asked {
-            timeout: Some(seconds(1)),
-            deletes: true,
-            grace: Some(seconds(1)),
-            ..Asked::default()
-        }),
+        drain: asked(seconds(3600)),
         machine: Some(machine),
     };
     let limits = Limits { pool: 1, all: 1, soft: 1 };
@@ -200,6 +200,8 @@ async fn the_rights_of_the_mode_enforce_are_enough_for_a_node_and_each_is_for_so
             && !blocked.is_empty()
         {
             was_held = true;
+            // From now on whatever its budget says.
+            aim.drain = asked(seconds(0));
         }
         let update = updates.get(&node).await.unwrap();
         is_done(&plane, &node, &update);

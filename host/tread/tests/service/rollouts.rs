@@ -503,7 +503,8 @@ fn the_objects_of_the_page_for_operators_are_those_that_an_api_server_takes() {
     let crd = cluster.get("crd", "rollouts.tread.dev");
     let spec = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
     let fields = spec["properties"].as_object().unwrap();
-    let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    let table = page.split("\n## ").find(|part| part.starts_with("What the fields")).unwrap();
+    let rows = table.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
     let mut explained: Vec<&str> = rows.collect();
     explained.sort_unstable();
     assert_eq!(explained, fields.keys().map(String::as_str).collect::<Vec<_>>());

@@ -6,6 +6,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use tread_kube::api::machines;
+use tread_kube::held::NODE_MAINTENANCE;
 use tread_test_bed::ControlPlane;
 
 /// The watches of tread that have begun and have not ended, by what they are of.
@@ -44,7 +45,8 @@ fn watches(plane: &ControlPlane) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_watches_each_kind_once() {
     let plane = ControlPlane::options().with_audit_log().start().unwrap();
-    for definition in machines::definitions().unwrap() {
+    let maintenances = machines::definition(&NODE_MAINTENANCE).unwrap();
+    for definition in machines::definitions().unwrap().into_iter().chain([maintenances]) {
         plane.apply(&serde_json::to_string(&definition).unwrap()).unwrap();
     }
     let _replica = cluster(&plane).await;
@@ -64,6 +66,8 @@ async fn a_replica_watches_each_kind_once() {
         "machineconfigpools.machineconfiguration.openshift.io",
         "machineconfigs.machineconfiguration.openshift.io",
         "machineconfigurations.operator.openshift.io fieldSelector=metadata.name=cluster",
+        "leases.coordination.k8s.io medik8s-leases",
+        NODE_MAINTENANCE.name,
         "namespaces labelSelector=tread.dev/policies=allowed",
         "nodes",
         "secrets tread-system fieldSelector=metadata.name=tread-webhook",
