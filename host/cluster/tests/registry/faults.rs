@@ -183,7 +183,7 @@ async fn only_the_leader_writes_and_every_replica_decides() {
     let namespace = allowed(plane);
     put(&client, &namespace, "app", policy("one1", 1)).await;
     let mut watches = follower.watches.subscribe();
-    let synced = |all: &BTreeMap<_, Watched>| all.len() == 6 && all.values().all(|it| it.synced);
+    let synced = |all: &BTreeMap<_, Watched>| all.len() == 8 && all.values().all(|it| it.synced);
     tokio::time::timeout(LONG, watches.wait_for(synced)).await.unwrap().unwrap();
     assert!(!follower.published.borrow().settled, "nobody listed what comes with tread");
     let wrote = || {
