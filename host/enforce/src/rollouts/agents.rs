@@ -1,6 +1,7 @@
 //! What agents are told, and what they may begin.
 
 use super::booted;
+use super::halted::says_halted;
 use super::joining::{Joining, digest};
 use super::known::Known;
 use super::marks::is_of;
@@ -239,6 +240,9 @@ impl Agents {
         let question = Question { operation, what, number: asked.number };
         if let Some(answer) = self.joining.permit(node, asked).await {
             return answer;
+        }
+        if self.known.has_operators_daemon() {
+            return refused(says_halted());
         }
         let scene = self.scenes.borrow().clone();
         if let Some(why) = scene.as_ref().and_then(|scene| scene.halted.as_ref()) {

@@ -159,6 +159,11 @@ impl Known {
         })
     }
 
+    /// Whether OpenShift's daemon is there, as is known now.
+    pub(crate) fn has_operators_daemon(&self) -> bool {
+        self.daemons.now().is_some_and(|all| !all.is_empty())
+    }
+
     /// One node and its NodeUpdate, once nodes and NodeUpdates were listed.
     pub(crate) fn node(&self, name: &str) -> Option<OneNode> {
         Some((self.nodes.now()?.get(name).cloned(), self.updates.now()?.get(name).cloned()))

@@ -139,8 +139,11 @@ impl Rolling {
     /// Goes on with nodes by what was seen last: each of them is read afresh before anything is
     /// done.
     fn work(&mut self) {
-        if let Some((moment, scene)) = &self.seen {
-            self.workers.begin(&self.settings, moment, scene);
+        // Neither waits for the next look at all of it.
+        let may = self.settings.leads.now() && !self.known.has_operators_daemon();
+        match &self.seen {
+            Some((moment, scene)) if may => self.workers.begin(&self.settings, moment, scene),
+            _ => self.rest(),
         }
     }
 
