@@ -36,6 +36,9 @@ pub(crate) struct Kept {
     /// The operation that brings what the machine could not boot with, before it joins, and the
     /// digest of the config: it is tried once.
     pub(crate) brings: Option<(String, String)>,
+    /// The operation that ended as it stood, since the node that it was ordered for is gone: a
+    /// boot brings the rest of it.
+    pub(crate) gone: Option<String>,
     /// What was written of it last, by its digest.
     pub(crate) written: Option<String>,
 }
@@ -57,7 +60,37 @@ pub(crate) struct Taken {
     pub(crate) message: String,
 }
 
+/// A name has no more characters.
+const NAME: usize = 253;
+
 impl Kept {
+    /// What is known of it once the node is another one, of this name: nothing that was ordered
+    /// before counts, but what stands on the disk does.
+    pub(crate) fn anew(self) -> Kept {
+        let Kept { begun, gone, taken, mut ended, .. } = self;
+        let is_gone = |operation: &String| gone.as_ref() == Some(operation);
+        ended.retain(|it| is_gone(&it.operation));
+        let taken = taken.filter(|it| is_gone(&it.operation)).map(|it| Taken { token: 0, ..it });
+        Kept { begun, taken, ended, gone, ..Kept::default() }
+    }
+
+    /// That the node has a part of a config. No config is called so, and none has such a digest:
+    /// what leads away from it is the plan that is always allowed, which boots.
+    pub(crate) fn has_a_part(&mut self) {
+        let is_gone = |it: &&Taken| self.gone.as_ref() == Some(&it.operation);
+        let Some(taken) = self.taken.as_ref().filter(is_gone) else { return };
+        let name = format!("part-of-{}", taken.config.name).chars().take(NAME).collect();
+        self.current = Some(ConfigName { name, digest: String::new() });
+    }
+
+    /// What was left of it is done.
+    pub(crate) fn is_whole(&mut self) {
+        self.gone = None;
+        if self.current.as_ref().is_some_and(|current| current.digest.is_empty()) {
+            (self.current, self.written) = (None, None);
+        }
+    }
+
     /// What the protocol asks of it.
     pub(crate) fn local(&self) -> Local {
         let taken = self.taken.as_ref();

@@ -93,9 +93,15 @@ fn carry(told: &Told, given: &UpdateOrder, order: &Order) -> Result<Todo, String
 /// The operation that is given up for this order, where an admin asked to try again after what
 /// this agent told last: what stands, if it took that and told of it as degraded; where nothing
 /// stands, what it told last, so that the order boots all the same.
+/// What the node that is gone left is given up for the first order of the new one that boots.
 pub(crate) fn gives_up(kept: &Kept, order: &UpdateOrder, stands: Option<String>) -> Option<String> {
+    let boots = order.disrupts == UpdateDisrupts::Reboot;
+    let left = kept.gone.as_ref().filter(|gone| boots && **gone != order.operation);
+    if let Some(gone) = left.filter(|gone| stands.is_none() || stands.as_ref() == Some(gone)) {
+        return Some(gone.clone());
+    }
     let last = kept.ended.first()?;
-    if order.retries.as_ref() != Some(&last.operation) || order.disrupts != UpdateDisrupts::Reboot {
+    if order.retries.as_ref() != Some(&last.operation) || !boots {
         return None;
     }
     let is_degraded = |it: &EndedOperation, operation: &String| {

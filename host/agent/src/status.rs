@@ -16,6 +16,9 @@ const ENDED: usize = 10;
 /// A message is no longer.
 const MESSAGE: usize = 1024;
 
+/// Nor is what is done now: the name of a unit has 255 bytes at most.
+const STEP: usize = 300;
+
 /// What is said beside what is kept.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Says {
@@ -62,10 +65,11 @@ pub(crate) fn status(kept: &Kept, says: &Says) -> NodeUpdateStatus {
     NodeUpdateStatus {
         operation: taken.map(|taken| taken.operation.clone()),
         phase: taken.map(|taken| taken.phase),
-        step: some(says.step.clone()),
+        step: some(one_line_within(&says.step, STEP).0),
         since: taken.map(|taken| taken.since.clone()),
         message: some(message(kept, says)),
         form: Some(FORM),
+        token: Some(kept.token).filter(|token| *token > 0),
         current: kept.current.clone(),
         boot_id: says.boot.clone(),
         boot_image: says.boot_image.clone(),
@@ -81,7 +85,8 @@ pub(crate) fn status(kept: &Kept, says: &Says) -> NodeUpdateStatus {
 pub(crate) fn patch(status: &NodeUpdateStatus) -> Result<Value, io::Error> {
     let mut said = serde_json::to_value(status)?;
     if let Some(fields) = said.as_object_mut() {
-        for field in ["operation", "phase", "step", "since", "message", "current", "ended"] {
+        let gone = ["operation", "phase", "step", "since", "message", "token", "current", "ended"];
+        for field in gone {
             fields.entry(field).or_insert(Value::Null);
         }
     }

@@ -131,12 +131,23 @@ impl Reporter for Wire {
     }
 }
 
+/// Whether the NodeUpdate is older than what was taken by it once: it was made anew, or the API
+/// server's memory is a restored one. Only who knows the highest token gives an order again.
+fn is_older(told: &Told, kept: &Kept) -> bool {
+    let is_later = |taken: &Taken| match &told.order {
+        Some(order) => order.operation != taken.operation && order.token <= kept.token,
+        None => true,
+    };
+    kept.taken.as_ref().is_some_and(is_later)
+}
+
 impl Inner {
     async fn next(&self) -> io::Result<Given> {
         let mut heard = self.heard.clone();
         loop {
             let is = heard.borrow_and_update().clone();
             self.settles()?;
+            self.is_whole()?;
             let mut again = None;
             match is {
                 Heard::Nothing => {}
@@ -156,6 +167,10 @@ impl Inner {
                                 order.and_then(|it| gives_up(&self.keeps.get(), it, stands));
                             self.takes(taken, "")?;
                             return Ok(*given);
+                        }
+                        // Its disk may be as the config says, and what runs not.
+                        Todo::Adopt(..) if self.keeps.get().gone.is_some() => {
+                            again = Some(Instant::now() + LOOKS_AGAIN);
                         }
                         Todo::Adopt(config, name) => {
                             let failed = self.failed_to_bring(&told, &name)?;
@@ -186,8 +201,10 @@ impl Inner {
             self.said_again.replace(Some(told.revision.clone())).as_ref() != Some(&told.revision);
         self.keeps.change(|kept| {
             if told.uid.is_some() && kept.uid.is_some() && told.uid != kept.uid {
-                // Another node of this name: nothing that was ordered before counts.
-                *kept = Kept { begun: kept.begun, ..Kept::default() };
+                *kept = std::mem::take(kept).anew();
+            }
+            if !told.joins {
+                kept.has_a_part();
             }
             let same =
                 |taken: &Taken| told.order.as_ref().filter(|it| it.operation == taken.operation);
@@ -199,7 +216,7 @@ impl Inner {
             if told.uid.is_some() {
                 kept.uid.clone_from(&told.uid);
             }
-            if told.adopt && is_first {
+            if is_first && (told.adopt || is_older(told, kept)) {
                 // What it said is lost.
                 kept.written = None;
             }
@@ -344,6 +361,18 @@ impl Inner {
         };
         self.keeps.change(|kept| becomes(kept, phase, because))?;
         self.tells()
+    }
+
+    /// What a node that is gone left is whole once it ended well, by a boot or by an admin.
+    fn is_whole(&self) -> io::Result<()> {
+        if self.keeps.get().gone.is_none() || stands(&self.tree).map_err(io::Error::other)? {
+            return Ok(());
+        }
+        let last = Progress::read(&self.tree).map_err(io::Error::other)?;
+        match last.is_some_and(|last| matches!(last.phase, Ended::Done | Ended::WentBack)) {
+            true => self.keeps.change(Kept::is_whole),
+            false => Ok(()),
+        }
     }
 
     /// Whether this config was applied here last.

@@ -204,6 +204,40 @@ async fn a_node_that_is_degraded_is_tried_again_once_an_admin_asks_for_it() {
     assert_eq!(bed.machine.boots().len(), 3);
 }
 
+#[tokio::test]
+async fn a_node_that_is_made_anew_in_the_middle_of_an_operation_gets_the_rest_by_a_boot() {
+    let bed = Bed::with("one").await;
+    bed.adopts("one").await;
+    bed.cluster.knows.permits(Ok(60_000));
+    let softly = UpdateDisrupts::Softly;
+    bed.cluster.knows.tells(order(7, UpdateStage::Go, ("one", "odd"), &reload(), softly));
+    bed.serves("that it needs a boot", bed.becomes(7, UpdatePhase::NeedsBoot)).await;
+    let anew = |told: Told| Told { form: 1, uid: Some("another".to_owned()), ..told };
+    let (adopt, config) = (true, Some(Arc::new(config("odd"))));
+    bed.cluster.knows.tells(anew(Told { adopt, config, ..Told::default() }));
+    let why = bed.serves("its end", bed.becomes(7, UpdatePhase::Degraded)).await;
+    assert!(why.as_ref().is_some_and(|why| why.contains("made anew")), "{why:?}");
+    // Its disk is as the config says, and what runs is not.
+    let part = bed.cluster.says("what it has", |status| {
+        status.current.clone().filter(|current| current.digest.is_empty())
+    });
+    let part = bed.serves("what it has", part).await;
+    assert_eq!(part.name, "part-of-rendered-worker-odd");
+    assert_eq!(bed.text("/etc/a.conf"), "odd");
+    assert_eq!(bed.machine.boots().len(), 1, "nothing boots without a permit");
+
+    let mut told = order(1, UpdateStage::Go, ("one", "odd"), &[], UpdateDisrupts::Reboot);
+    told.order.as_mut().unwrap().plan = None;
+    bed.cluster.knows.tells(anew(told));
+    bed.serves("its boot", bed.boots(2)).await;
+    bed.machine.wait_until_booted().unwrap();
+    bed.serves("its end", bed.becomes(1, UpdatePhase::Done)).await;
+    let status = bed.cluster.update().await.status.unwrap();
+    assert_eq!(status.current, Some(crate::cluster::config("odd").name));
+    assert_eq!(bed.text("/var/a.log").lines().last(), Some("start odd"));
+    assert_eq!(bed.machine.boots().len(), 2);
+}
+
 /// What stands in for rpm-ostree, with what it does as the machine comes up and goes down.
 const STAND_IN: &str = include_str!("../../node/tests/operation/os/stand-in.sh");
 const STANDS_IN_AT_BOOT: &str = "[Unit]\nDefaultDependencies=no\nBefore=sysinit.target\n\

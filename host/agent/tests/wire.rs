@@ -2,17 +2,19 @@
 
 use crate::cluster::{Cluster, config, disk, operation, order, reload, within};
 use futures::FutureExt as _;
+use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tread_agent::{Wire, start};
 use tread_kube::agents::Told;
-use tread_kube::api::node_update::{UpdateDisrupts, UpdatePhase, UpdateStage};
+use tread_kube::api::node_update::{NodeUpdateStatus, UpdateDisrupts, UpdatePhase, UpdateStage};
 use tread_model::plan::Step;
 use tread_node::agent::{Orders as _, Permits as _};
 use tread_node::clock::since_boot;
+use tread_node::journal::STATE;
 use tread_node::orders::{Does, Given};
-use tread_node::permits::Act;
+use tread_node::permits::{Act, NoPermit};
 use tread_node::progress::{Phase, Progress, Reporter as _, StepState};
 use tread_node::tree::Tree;
 use tread_test_bed::eventually;
@@ -164,7 +166,7 @@ async fn an_order_that_is_withdrawn_turns_back_before_a_write_and_never_after_it
     cluster.knows.tells(in_stage(2, UpdateStage::Closed));
     assert!(tokio::time::timeout(Duration::from_secs(2), &mut asks).await.is_err());
     cluster.knows.tells(in_stage(3, UpdateStage::Withdrawn));
-    let refused = within("its end", asks).await.unwrap_err();
+    let refused = within("its end", asks).await.unwrap_err().to_string();
     assert!(refused.contains("withdrawn"), "{refused}");
     let refused = Progress::refused(&id, &refused);
     wire.report(&refused);
@@ -272,6 +274,46 @@ async fn a_node_says_what_it_has_or_what_differs_and_again_where_that_was_lost()
 }
 
 #[tokio::test]
+async fn an_agent_says_the_highest_token_that_it_took_and_again_where_orders_are_older() {
+    let cluster = Cluster::with_a_node().await;
+    let _served = cluster.serves().await;
+    let (wire, _) = agent(&cluster).await;
+    cluster.knows.tells(go(5));
+    let id = next(&wire).await.id;
+    wire.ended(&id, Some(&progress(&id, Phase::Done))).await.unwrap();
+    let says_five = async || {
+        let of_five = |it: &NodeUpdateStatus| {
+            (it.phase == Some(UpdatePhase::Done) && it.operation == Some(operation(5)))
+                .then_some(it.token)
+        };
+        assert_eq!(cluster.says("its end", of_five).await, Some(5));
+    };
+    says_five().await;
+    // Somebody removed its NodeUpdate: the first token comes once more.
+    let removed = ["delete", "nodeupdate", &cluster.node];
+    cluster.plane.kubectl(&removed).and_then(|ran| ran.success()).unwrap();
+    cluster.make_update().await;
+    cluster.knows.tells(go(1));
+    tokio::select! {
+        given = wire.next() => panic!("{given:?}"),
+        () = says_five() => {}
+    }
+    // What the API server knows is older than it was.
+    let name = cluster.node.as_str();
+    let older = json!({"status": {"operation": operation(2), "token": 2}}).to_string();
+    let restores = ["patch", "nodeupdate", name, "--subresource=status", "--type=merge", "-p"];
+    let restores = [&restores[..], &[older.as_str()]].concat();
+    cluster.plane.kubectl(&restores).and_then(|ran| ran.success()).unwrap();
+    cluster.knows.tells(go(2));
+    tokio::select! {
+        given = wire.next() => panic!("{given:?}"),
+        () = says_five() => {}
+    }
+    cluster.knows.tells(go(6));
+    assert_eq!(next(&wire).await.id, operation(6));
+}
+
+#[tokio::test]
 async fn what_cannot_be_carried_out_is_told_and_costs_nothing() {
     let cluster = Cluster::with_a_node().await;
     let _served = cluster.serves().await;
@@ -356,6 +398,69 @@ async fn a_node_that_registers_anew_under_its_name_begins_anew() {
     tokio::pin!(asks);
     assert!(tokio::time::timeout(Duration::from_millis(100), &mut asks).await.is_err());
     cluster.knows.tells(Told { uid: Some("a third".to_owned()), ..go(2) });
-    let refused = within("its end", asks).await.unwrap_err();
+    let refused = within("its end", asks).await.unwrap_err().to_string();
     assert!(refused.contains("another one by now"), "{refused}");
+}
+
+#[tokio::test]
+async fn what_was_written_for_a_node_that_is_gone_ends_and_the_new_one_is_ordered_the_rest() {
+    let cluster = Cluster::with_a_node().await;
+    let _served = cluster.serves().await;
+    let (wire, tree) = agent(&cluster).await;
+    drop(tree.private_folder(STATE).unwrap());
+    cluster.knows.tells(go(7));
+    let id = next(&wire).await.id;
+    cluster.knows.permits(Ok(60_000));
+    within("a permit", wire.ask(&id, &Act::Write)).await.unwrap();
+    cluster.knows.permits(Err("not yet"));
+    let act = unit();
+    let asks = wire.ask(&id, &act);
+    tokio::pin!(asks);
+    assert!(tokio::time::timeout(Duration::from_millis(100), &mut asks).await.is_err());
+    let anew = |told: Told| Told { uid: Some("another".to_owned()), ..told };
+    let adopt = Told { adopt: true, config: Some(Arc::new(config("two"))), ..Told::default() };
+    cluster.knows.tells(anew(Told { form: 1, ..adopt }));
+    let ended = tokio::time::timeout(Duration::from_secs(20), asks).await;
+    let why = ended.expect("it waits for ever").unwrap_err().to_string();
+    assert!(why.contains("made anew") && why.contains("a.service was told"), "{why}");
+    let mut degraded = progress(&id, Phase::Degraded);
+    degraded.message.clone_from(&why);
+    degraded.write(&tree).unwrap();
+    wire.report(&degraded);
+    wire.ended(&id, Some(&degraded)).await.unwrap();
+
+    // The new node's NodeUpdate says so, and claims no config: its disk may look like one.
+    let status = cluster.says("Degraded", |it| {
+        let is_part = it.current.as_ref().is_some_and(|it| it.digest.is_empty());
+        (it.phase == Some(UpdatePhase::Degraded) && is_part).then(|| it.clone())
+    });
+    let status = tokio::select! {
+        given = wire.next() => panic!("{given:?}"),
+        status = status => status,
+    };
+    assert_eq!(status.operation, Some(id.clone()));
+    assert_eq!(status.current.unwrap().name, "part-of-rendered-worker-two");
+    assert_eq!((status.message, status.token, status.ended.len()), (Some(why.clone()), None, 1));
+    // Not permitted later either, also to an agent that begins anew.
+    let (again, _) = self::agent(&cluster).await;
+    let refused = within("its end", again.ask(&id, &act)).await.unwrap_err();
+    assert_eq!(refused, NoPermit::Never(why));
+
+    // An order that boots gives it up, however low its token is.
+    let of_the_new = |number, disrupts| {
+        let mut told = order(number, UpdateStage::Go, ("one", "two"), &[], disrupts);
+        told.order.as_mut().unwrap().plan = None;
+        anew(told)
+    };
+    cluster.knows.tells(of_the_new(1, UpdateDisrupts::Reboot));
+    let given = next(&again).await;
+    assert_eq!((given.id.as_str(), given.gives_up.as_ref()), (operation(1).as_str(), Some(&id)));
+    let done = progress(&given.id, Phase::Done);
+    done.write(&tree).unwrap();
+    again.ended(&given.id, Some(&done)).await.unwrap();
+    let has = |it: &NodeUpdateStatus| it.current.clone().filter(|it| !it.digest.is_empty());
+    assert_eq!(cluster.says("what it has", has).await, config("two").name);
+    cluster.knows.tells(of_the_new(2, UpdateDisrupts::Reboot));
+    let given = next(&again).await;
+    assert_eq!((given.id, given.gives_up), (operation(2), None));
 }

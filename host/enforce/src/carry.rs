@@ -18,7 +18,7 @@ use tread_kube::api::NodeUpdate;
 use tread_kube::asking::{Call, CallOutcome, Failed, PATIENCE, ask, ask_before};
 use tread_kube::held::CORDON_ANNOTATION;
 use tread_kube::node_lease::{OfNode, Writes, operation_text, written};
-use tread_model::protocol::{Act, Lease, Operation, Order, Slot};
+use tread_model::protocol::{Act, Lease, Operation, Order, Slot, Time};
 
 /// Carries one act out. A conflict means that what was read is old.
 pub(crate) async fn carry_out(
@@ -30,8 +30,11 @@ pub(crate) async fn carry_out(
     match act {
         Act::TakeSlot { slot, .. } => take_slot(settings, read, slot, aim).await,
         Act::ReleaseSlot { operation, .. } => release_slot(settings, read, operation).await,
-        Act::MakeLease(lease) => make_lease(settings, read, &lease).await,
-        Act::WriteLease { lease, .. } => write_lease(settings, read, &lease).await,
+        Act::MakeLease(lease) => make_lease(settings, &read.of_node(), read.seen.now, &lease).await,
+        Act::WriteLease { lease, .. } => {
+            let before = read.lease.as_ref();
+            write_lease(settings, &read.of_node(), read.seen.now, &lease, before).await
+        }
         Act::ReleaseLease { .. } => release_lease(settings, read).await,
         Act::WriteOrder { order, .. } => write_order(settings, read, &order, aim).await,
         Act::Cordon { operation, within } => {
@@ -89,18 +92,24 @@ async fn release_slot(
     slots::write(settings, &read.slots, &slots).await
 }
 
-fn writes<'a>(settings: &'a Settings, read: &Read, node: &'a OfNode) -> Writes<'a> {
+fn writes<'a>(settings: &'a Settings, node: &'a OfNode, now: Time) -> Writes<'a> {
     let Settings { holder, leases, .. } = settings;
-    Writes { us: holder, node, namespace: leases, now: read.seen.now, reason: None }
+    Writes { us: holder, node, namespace: leases, now, reason: None }
 }
 
 fn leases(settings: &Settings) -> Api<LeaseObject> {
     Api::namespaced(settings.client.clone(), &settings.leases)
 }
 
-async fn make_lease(settings: &Settings, read: &Read, lease: &Lease) -> Result<(), Failed> {
-    let node = read.of_node();
-    let object = written(lease, writes(settings, read, &node), None);
+/// Makes a node's Lease, and the namespace of all of them where that is missing: then the Lease is
+/// made by the next try.
+pub(crate) async fn make_lease(
+    settings: &Settings,
+    node: &OfNode,
+    now: Time,
+    lease: &Lease,
+) -> Result<(), Failed> {
+    let object = written(lease, writes(settings, node, now), None);
     let (api, params) = (leases(settings), PostParams::default());
     let call = Call::new("create", "leases").within(&settings.leases);
     match ask(&settings.metrics, call, api.create(&params, &object)).await {
@@ -112,13 +121,19 @@ async fn make_lease(settings: &Settings, read: &Read, lease: &Lease) -> Result<(
     }
 }
 
-async fn write_lease(settings: &Settings, read: &Read, lease: &Lease) -> Result<(), Failed> {
-    let node = read.of_node();
+/// Writes a node's Lease onto the version that was read.
+pub(crate) async fn write_lease(
+    settings: &Settings,
+    node: &OfNode,
+    now: Time,
+    lease: &Lease,
+    before: Option<&LeaseObject>,
+) -> Result<(), Failed> {
     let call = Call::new("update", "leases").within(&settings.leases);
-    let Some(before) = &read.lease else {
+    let Some(before) = before else {
         return Err(call.overtaken("the node's Lease was not there when it was read".to_owned()));
     };
-    let object = written(lease, writes(settings, read, &node), Some(before));
+    let object = written(lease, writes(settings, node, now), Some(before));
     let name = before.metadata.name.clone().unwrap_or_default();
     let (api, params) = (leases(settings), PostParams::default());
     ask(&settings.metrics, call, api.replace(&name, &params, &object)).await?;

@@ -27,8 +27,8 @@ type Wanted = BTreeMap<&'static str, bool>;
 pub(crate) async fn set(settings: &Settings, read: &Read) -> Result<bool, Failed> {
     let (wanted, now) = (wanted(&read.seen), timestamp(read.seen.now));
     let mut changes = changes(&read.node, &wanted, now);
-    if !is_ours(&read.seen) {
-        // Whoever holds the node says what is done to it.
+    if !is_ours(&read.seen) || read.seen.held.is_some() {
+        // Whoever holds the node says what is done to it: of each type there is one entry only.
         changes.retain(|change| change.get(PATCH).is_some());
     }
     if changes.is_empty() {

@@ -5,6 +5,7 @@ mod asked;
 mod budgets;
 mod evict;
 mod filter;
+mod listed;
 mod look;
 mod pass;
 

@@ -5,6 +5,7 @@ mod balancers;
 pub mod by_hand;
 mod carry;
 mod conditions;
+mod cordon_mark;
 pub mod drain;
 mod namespace;
 mod order;

@@ -4,7 +4,7 @@
 use crate::balancers;
 use crate::drain::{self, Asked, Left};
 use crate::order::{self, Target};
-use crate::proof::is_proved;
+use crate::proof::{is_proved, set_back};
 use crate::remediation::Machine;
 use crate::settings::Settings;
 use crate::slots::{self, SlotsObject};
@@ -80,12 +80,19 @@ pub struct Read {
     pub left: Option<Left>,
     /// Whether load balancers know by now that it is cordoned.
     pub(crate) has_left: bool,
+    /// Why its own clock keeps it from being proved, if that does.
+    pub(crate) clock: Option<String>,
     pub(crate) update: NodeUpdate,
     pub(crate) lease: Option<Lease>,
     pub(crate) slots: SlotsObject,
 }
 
 impl Read {
+    /// Whether its NodeUpdate tells of a drain.
+    pub(crate) fn says_drain(&self) -> bool {
+        self.update.status.as_ref().is_some_and(|status| status.drain.is_some())
+    }
+
     /// After when its drain takes too long.
     pub(crate) fn deadline(&self, asked: &Asked) -> Option<Time> {
         let since = self.update.spec.order.as_ref()?.drain_since.as_ref()?;
@@ -127,6 +134,20 @@ pub enum Unread {
     NoRandom(getrandom::Error),
 }
 
+impl Unread {
+    /// Whether it is the same when it is tried again, until somebody changes something.
+    pub(crate) fn stays(&self) -> bool {
+        match self {
+            Unread::Failed(failed) => matches!(
+                failed.outcome,
+                CallOutcome::Forbidden | CallOutcome::Refused | CallOutcome::Unreadable
+            ),
+            Unread::Unreadable(_) | Unread::TooLong => true,
+            Unread::Gone | Unread::NoRandom(_) => false,
+        }
+    }
+}
+
 /// Reads all of it, for this question.
 pub(crate) async fn read(
     settings: &Settings,
@@ -159,12 +180,18 @@ pub(crate) async fn read(
     let has_left = drains.zip(aim.drain.leaves_balancers);
     let has_left =
         has_left.is_none_or(|(order, wait)| balancers::has_left(&node, order.operation, now, wait));
+    let mut clock = None;
     let proved = match proof_is_due(order, report) {
         Some(Disrupts::Nothing) => true,
         Some(_) => {
             let kubelet = self::lease(settings, KUBELETS, name).await?;
             let since = update.status.as_ref().and_then(|status| status.since.as_ref());
-            since.is_some_and(|at| is_proved(&node, kubelet.as_ref(), at.0, settings.ready_for))
+            let (kubelet, ready_for) = (kubelet.as_ref(), settings.ready_for);
+            let proved = since.is_some_and(|at| is_proved(&node, kubelet, at.0, ready_for));
+            if let Some(ended) = since.filter(|_| !proved) {
+                clock = set_back(&node, kubelet, ended.0, ready_for, now);
+            }
+            proved
         }
         None => false,
     };
@@ -201,7 +228,7 @@ pub(crate) async fn read(
         turns_back: aim.turns_back,
         id: Operation(random().map_err(Unread::NoRandom)?),
     };
-    Ok(Read { seen, began, node, left, has_left, update, lease, slots })
+    Ok(Read { seen, began, node, left, has_left, clock, update, lease, slots })
 }
 
 fn node_name(node: &Node) -> String {
@@ -241,7 +268,11 @@ pub(crate) async fn node(settings: &Settings, name: &str) -> Result<Node, Unread
     }
 }
 
-async fn lease(settings: &Settings, namespace: &str, name: &str) -> Result<Option<Lease>, Failed> {
+pub(crate) async fn lease(
+    settings: &Settings,
+    namespace: &str,
+    name: &str,
+) -> Result<Option<Lease>, Failed> {
     let leases: Api<Lease> = Api::namespaced(settings.client.clone(), namespace);
     let call = Call::new("get", "leases").within(namespace);
     match ask(&settings.metrics, call, leases.get(name)).await {

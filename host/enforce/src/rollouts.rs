@@ -41,7 +41,7 @@ use tokio::sync::watch;
 
 /// What agents are told, what machines boot with, and what rolls out, for as long as it is polled.
 pub fn start(settings: Settings) -> (Agents, Joining, impl Future<Output = ()> + Send) {
-    let (known, watching) = Known::start(&settings.acts, &settings.watches);
+    let (known, watching) = Known::start(&settings.acts, &settings.index, &settings.watches);
     let (publish, scenes) = watch::channel(None);
     let (joining, letting) = joining::start(&settings, &known);
     let agents = Agents::new(&settings, &known, scenes, joining.clone());

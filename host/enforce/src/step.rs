@@ -3,16 +3,20 @@
 use crate::balancers;
 use crate::carry::carry_out;
 use crate::conditions;
+use crate::cordon_mark;
 use crate::drain::{self, Blocked};
 use crate::reading::{Aim, Read, Room, Unread, node, read};
 use crate::settings::Settings;
 use crate::slots;
 use crate::told;
 use tread_kube::asking::{CallOutcome, Failed};
-use tread_model::protocol::{Act, Cordon, NotNow, Permit, Question, Waits, next};
+use tread_model::protocol::{Act, Cordon, NotNow, Permit, Question, Terms, Waits, next};
 
 /// More acts than one look at a node ever brings: then others get their turn.
 const MOST: usize = 32;
+/// So often what others see on the node is set in one look: whoever sets it back each time keeps
+/// nothing else from being done.
+const MARKS: usize = 3;
 
 /// How a look at a node ended.
 #[derive(Debug)]
@@ -41,7 +45,7 @@ pub async fn step(
     match &ended {
         Ended::Drains(blocked, read) => told::drains(settings, read, aim, blocked).await,
         Ended::Stuck(blocked, read) => told::stuck(settings, read, aim, blocked).await,
-        Ended::Waits(_, read) | Ended::Degraded(read) => told::nothing(settings, read).await,
+        Ended::Waits(_, read) | Ended::Degraded(read) => told::nothing(settings, read, aim).await,
         Ended::Busy => {}
     }
     Ok(ended)
@@ -50,13 +54,21 @@ pub async fn step(
 async fn acts(settings: &Settings, node: &str, aim: &Aim, room: &Room) -> Result<Ended, Unread> {
     let mut turn = None;
     let mut may_drain = aim.leaves_pods();
+    let mut marks_left = MARKS;
     for _ in 0..MOST {
         let read = read(settings, node, aim, room).await?;
-        match marks(settings, &read).await {
+        let marked = if marks_left > 0 { marks(settings, &read).await } else { Ok(false) };
+        match marked {
             Ok(false) => {}
             // What was read of the node is old.
-            Ok(true) => continue,
-            Err(failed) if failed.outcome == CallOutcome::Conflict => continue,
+            Ok(true) => {
+                marks_left -= 1;
+                continue;
+            }
+            Err(failed) if failed.outcome == CallOutcome::Conflict => {
+                marks_left -= 1;
+                continue;
+            }
             Err(failed) => return Err(failed.into()),
         }
         let act = next(&read.seen, &settings.terms);
@@ -92,8 +104,13 @@ async fn acts(settings: &Settings, node: &str, aim: &Aim, room: &Room) -> Result
                 };
                 return Ok(Ended::Drains(blocked, read));
             }
-            act => match carry_out(settings, &read, act, aim).await {
-                Ok(()) => turn = None,
+            act => match carry_out(settings, &read, act.clone(), aim).await {
+                Ok(()) => {
+                    turn = None;
+                    if let Some(waits) = ends_with(&read, act, &settings.terms) {
+                        return Ok(Ended::Waits(waits, read));
+                    }
+                }
                 // What was read is old.
                 Err(failed) if failed.outcome == CallOutcome::Conflict => {}
                 Err(failed) => return Err(failed.into()),
@@ -103,9 +120,30 @@ async fn acts(settings: &Settings, node: &str, aim: &Aim, room: &Room) -> Result
     Ok(Ended::Busy)
 }
 
+/// What is waited for after an act, if nothing else happened meanwhile: then nothing is read again
+/// only to find that out. Whatever did happen is watched, and leads to another look.
+fn ends_with(read: &Read, act: Act, terms: &Terms) -> Option<Waits> {
+    let mut seen = read.seen.clone();
+    match act {
+        Act::WriteOrder { order, .. } => seen.order = Some(order),
+        Act::ReleaseSlot { .. } => (seen.slot, seen.wanted) = (None, None),
+        _ => return None,
+    }
+    // What others see of a drain is brought up to date by the next read.
+    if read.says_drain() || seen.order.is_none_or(|order| order.disrupts.drains()) {
+        return None;
+    }
+    match next(&seen, terms) {
+        Act::Wait(waits @ (Waits::Agent | Waits::Nothing)) => Some(waits),
+        _ => None,
+    }
+}
+
 /// Sets what others see on the node; says whether any of it was another way.
 async fn marks(settings: &Settings, read: &Read) -> Result<bool, Failed> {
-    Ok(conditions::set(settings, read).await? || balancers::tidy(settings, &read.node).await?)
+    Ok(conditions::set(settings, read).await?
+        || cordon_mark::tidy(settings, &read.node).await?
+        || balancers::tidy(settings, &read.node).await?)
 }
 
 /// Whether a new operation takes its slot, and would drain the node. One that goes on, or comes

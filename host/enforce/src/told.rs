@@ -40,9 +40,18 @@ pub(crate) async fn stuck(settings: &Settings, read: &Read, aim: &Aim, blocked: 
     write(settings, read, Some(told(settings, read, aim, blocked, all, false))).await;
 }
 
-/// That nothing is drained.
-pub(crate) async fn nothing(settings: &Settings, read: &Read) {
-    write(settings, read, None).await;
+/// That nothing is drained; and what keeps the node from being given back, if its own clock does.
+pub(crate) async fn nothing(settings: &Settings, read: &Read, aim: &Aim) {
+    let told = read.clock.as_ref().map(|why| DrainOfNode {
+        asked_by: asked_by(settings, aim),
+        why: why.clone(),
+        ..DrainOfNode::default()
+    });
+    write(settings, read, told).await;
+}
+
+fn asked_by(settings: &Settings, aim: &Aim) -> String {
+    format!("the Rollout {}, by {}", aim.pool, settings.holder)
 }
 
 fn told(
@@ -56,7 +65,7 @@ fn told(
     let order = read.update.spec.order.as_ref().filter(|_| is_begun);
     let since = order.and_then(|order| order.drain_since.clone());
     DrainOfNode {
-        asked_by: format!("the Rollout {}, by {}", aim.pool, settings.holder),
+        asked_by: asked_by(settings, aim),
         why: why(read, aim, is_begun),
         since,
         deadline: deadline(read, &aim.drain).filter(|_| is_begun),

@@ -58,6 +58,7 @@ pub fn all(options: &Options) -> Result<Vec<Value>, serde_json::Error> {
         all.push(limits::flow(options));
         all.push(agents::service_account(options));
         all.extend(agents::role(options));
+        all.push(agents::admitted_on_openshift(options));
     }
     let reached = match &options.outside {
         Some(url) => Reached::At(url.clone()),

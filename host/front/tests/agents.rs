@@ -8,15 +8,22 @@
 )]
 
 use crate::support::web::{self, Answer};
+use axum::Router;
+use axum::body::Body;
+use axum::http::Request;
 use futures::future::BoxFuture;
+use futures::stream::{self, FuturesUnordered, StreamExt as _};
 use serde_json::json;
+use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
+use tower::ServiceExt as _;
 use tread_front::http::{AgentReviewer, Agents, OfNode, Port, Refused, agents};
 use tread_kube::agents::{AUDIENCE, Ask, GivenConfig, PERMIT, Told, WAIT, Wait};
 use tread_kube::api::node_update::ConfigName;
@@ -87,19 +94,29 @@ impl Bed {
     async fn remembering(kept: Duration, knows: Arc<Knows>) -> Bed {
         let plane = BED.get().unwrap();
         let namespace = plane.namespace("agents").unwrap();
-        let client = tread_kube::client::client(plane.admin().client_config().await.unwrap());
-        let account = (namespace.as_str(), "tread-agent");
-        let reviewer = AgentReviewer::remembering(kept, client.unwrap(), account, Metrics::new());
         let port = Port::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-        let at = port.address();
-        tokio::spawn(port.serve(agents(reviewer, knows), std::future::pending()));
+        let bed = Bed { plane, namespace, at: port.address() };
+        let router = bed.router_remembering(kept, knows).await;
+        tokio::spawn(port.serve(router, std::future::pending()));
         for account in ["tread-agent", "other"] {
             plane
-                .kubectl(&["create", "serviceaccount", account, "-n", &namespace])
+                .kubectl(&["create", "serviceaccount", account, "-n", &bed.namespace])
                 .and_then(|ran| ran.success())
                 .unwrap();
         }
-        Bed { plane, namespace, at }
+        bed
+    }
+
+    /// What answers agents, without a port.
+    async fn router(&self, knows: Arc<Knows>) -> Router {
+        self.router_remembering(Duration::from_secs(60), knows).await
+    }
+
+    async fn router_remembering(&self, kept: Duration, knows: Arc<Knows>) -> Router {
+        let client = tread_kube::client::client(self.plane.admin().client_config().await.unwrap());
+        let account = (self.namespace.as_str(), "tread-agent");
+        let reviewer = AgentReviewer::remembering(kept, client.unwrap(), account, Metrics::new());
+        agents(reviewer, knows)
     }
 
     /// A pod of an account, on a node that is made; both are called so.
@@ -309,6 +326,48 @@ async fn what_is_no_question_is_refused_with_a_sentence_and_stops_nobody() {
     let get = web::get(bed.at, WAIT, Some(&token)).await;
     assert_eq!(get.status, 405);
     assert_eq!(bed.wait(&token, None).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_sends_many_questions_by_halves_keeps_no_other_one_from_a_permit() {
+    let knows = Knows::with(0);
+    let bed = Bed::with(knows.clone()).await;
+    bed.pod("slow", "tread-agent", true);
+    bed.pod("well", "tread-agent", true);
+    let slow = bed.token_of_pod("tread-agent", "slow");
+    let well = bed.token_of_pod("tread-agent", "well");
+    // More than are answered at a time, and than one address may have connections to this port.
+    let router = bed.router(knows).await;
+    let asks = |token: &str, body: Body| {
+        let bearer = format!("Bearer {token}");
+        let request = Request::post(PERMIT).header("Authorization", bearer).body(body).unwrap();
+        router.clone().oneshot(request)
+    };
+    for token in [&slow, &well] {
+        let known = asks(token, Body::from(ask(1))).await.unwrap();
+        assert_eq!(known.status(), 200);
+    }
+    let (half, more) = (Ok::<_, Infallible>("{"), 300);
+    let halves = || stream::iter([half]).chain(stream::pending());
+    let mut halves: FuturesUnordered<_> =
+        (0..more).map(|_| asks(&slow, Body::from_stream(halves()))).collect();
+    let mut refused = 0;
+    for _ in 4..more {
+        let status = halves.next().await.unwrap().unwrap().status();
+        // Those that hold a place are given up after a while, on a slow machine before all are
+        // refused.
+        assert!([429, 408].contains(&status.as_u16()), "{status}");
+        refused += usize::from(status == 429);
+    }
+    assert!(refused > 0);
+    let mut permitted = pin!(asks(&well, Body::from(ask(7))));
+    let permitted = loop {
+        tokio::select! {
+            answer = &mut permitted => break answer.unwrap(),
+            Some(answer) = halves.next() => drop(answer),
+        }
+    };
+    assert_eq!(permitted.status(), 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -33,6 +33,7 @@ pub fn options() -> Options {
         leases: node_lease::NAMESPACE.to_owned(),
         ready_for: None,
         boot_for: None,
+        bootstrap: None,
         joining: Vec::new(),
         host: OfHost::default(),
     }
@@ -53,7 +54,15 @@ fn variants() -> [(&'static str, Options); 7] {
         ("advise", options()),
         ("enforce", enforcing()),
         ("monitored", Options { with_monitoring: true, with_inputs: true, ..options() }),
-        ("ignition", Options { ignition: Ignition::read("192.0.2.1:30623"), ..enforcing() }),
+        (
+            "ignition",
+            Options {
+                ignition: Ignition::read("192.0.2.1:30623"),
+                bootstrap: Some("site-bootstrap".to_owned()),
+                joining: vec!["--bootstrap-secret=site-bootstrap".to_owned()],
+                ..enforcing()
+            },
+        ),
         (
             "other",
             Options {

@@ -42,6 +42,8 @@ pub enum CallOutcome {
     Gone,
     /// No answer came, or the API server has too much to do: ask again later.
     Unanswered,
+    /// What came cannot be read: until somebody changes the object, it is the same.
+    Unreadable,
 }
 
 /// A call that came to nothing.
@@ -98,6 +100,7 @@ impl Call {
             _ => (0, None),
         };
         let outcome = match code {
+            _ if matches!(error, kube::Error::SerdeError(_)) => CallOutcome::Unreadable,
             401 | 403 => CallOutcome::Forbidden,
             404 => CallOutcome::Gone,
             409 => CallOutcome::Conflict,
@@ -361,6 +364,9 @@ mod tests {
         let refused = kube::Error::ReadEvents(std::io::Error::other("connection refused"));
         let failed = Call::new("get", "nodes").failed(&refused);
         assert_eq!((failed.outcome, failed.code), (CallOutcome::Unanswered, 0));
+        let odd = serde_json::from_str::<u8>("{}").unwrap_err();
+        let failed = Call::new("get", "nodes").failed(&kube::Error::SerdeError(odd));
+        assert_eq!((failed.outcome, failed.code), (CallOutcome::Unreadable, 0));
     }
 
     #[test]

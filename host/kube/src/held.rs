@@ -62,6 +62,11 @@ impl Maintained {
     }
 }
 
+/// Whether a taint says that somebody removes or drains the node: it goes with that.
+pub fn is_passing(taint: &str) -> bool {
+    AUTOSCALERS.contains(&taint) || taint == MEDIK8S_DRAIN
+}
+
 /// Who else has a node, by marks other than its cordon and its Lease.
 pub fn held(node: &Node, maintained: Maintained) -> Option<HeldBy> {
     match () {

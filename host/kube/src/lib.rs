@@ -21,6 +21,7 @@ pub mod metrics;
 pub mod node_lease;
 pub mod order;
 pub mod paging;
+pub mod resting;
 pub mod review;
 pub mod watching;
 pub mod whole;

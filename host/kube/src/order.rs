@@ -39,7 +39,8 @@ pub fn read(order: &UpdateOrder) -> Result<Order, String> {
 /// What an agent says in a NodeUpdate's status; nothing if it says nothing of an operation.
 pub fn report(status: &NodeUpdateStatus) -> Option<Report> {
     let operation = parse_operation(status.operation.as_deref()?)?;
-    Some(Report { operation, phase: status.phase?.into() })
+    let token = status.token.unwrap_or_default();
+    Some(Report { operation, phase: status.phase?.into(), token })
 }
 
 impl From<UpdatePhase> for Phase {

@@ -33,3 +33,4 @@ pub use seen::{Cordon, HeldBy, Seen, Version, Versions, Wanted};
 pub use slots::{Limits, Slot, Slots, Taken};
 pub use terms::Terms;
 pub use time::Time;
+pub use upkeep::lease_to_join;

@@ -13,7 +13,7 @@ use crate::clock::since_boot;
 use crate::journal::{JournalError, standing_id, stands};
 use crate::operation_unit::{UNIT, UnitError, follow, hand_over, running};
 use crate::orders::{Does, Given};
-use crate::permits::{Act, Alone, Answer, Permit, Question, Questions};
+use crate::permits::{Act, Alone, Answer, NoPermit, Permit, Question, Questions};
 use crate::progress::{Phase, Progress, Reporter};
 use crate::systemd::{Manager, Problem};
 use crate::tree::{PathError, Tree};
@@ -52,11 +52,11 @@ pub trait Permits {
         &'p self,
         operation: &'p str,
         act: &'p Act,
-    ) -> LocalBoxFuture<'p, Result<Permit, String>>;
+    ) -> LocalBoxFuture<'p, Result<Permit, NoPermit>>;
 }
 
 impl Permits for Alone {
-    fn ask<'p>(&'p self, _: &'p str, _: &'p Act) -> LocalBoxFuture<'p, Result<Permit, String>> {
+    fn ask<'p>(&'p self, _: &'p str, _: &'p Act) -> LocalBoxFuture<'p, Result<Permit, NoPermit>> {
         Box::pin(async { Ok(Permit::FOREVER) })
     }
 }
@@ -219,6 +219,7 @@ impl Agent<'_> {
             Act::Unit { unit } => unit,
             Act::Boot { .. } => "boot",
         };
+        let ends = matches!(asked, Err(NoPermit::Never(_)));
         let (until, refused) = match asked {
             Ok(permit) => {
                 let ends = permit.ends().unwrap_or_else(|| since_boot() + PERMIT);
@@ -226,11 +227,11 @@ impl Agent<'_> {
                 (u64::try_from(ends.as_millis()).ok(), None)
             }
             Err(why) => {
-                tracing::warn!(%operation, what, why, "not permitted");
-                (None, Some(why))
+                tracing::warn!(%operation, what, %why, "not permitted");
+                (None, Some(why.to_string()))
             }
         };
-        Answer { id: id.clone(), until, refused }
+        Answer { id: id.clone(), until, refused, ends }
     }
 }
 

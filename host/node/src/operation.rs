@@ -15,7 +15,7 @@ use crate::api_server::Server;
 use crate::change::{Adopt, Adoption, Change, Order, OrderError, change_to};
 use crate::journal::{Direction, Journal, JournalError, Note, Settled};
 use crate::os::{Due, IDS};
-use crate::permits::{Act, Permit};
+use crate::permits::{Act, NoPermit, Permit};
 use crate::prepare::Ready;
 use crate::progress::{Phase, Progress, StepState};
 use crate::terms::Asked;
@@ -222,7 +222,10 @@ impl Node<'_> {
     /// Asks for a permit, and says so while it waits.
     async fn permit(&self, telling: &Telling<'_>, act: Act) -> Result<Permit, OperationError> {
         let asked = telling.while_waiting(self.permits.ask(act)).await;
-        asked.map_err(OperationError::Forbidden)
+        asked.map_err(|refused| match refused {
+            NoPermit::NotNow(why) => OperationError::Forbidden(why),
+            NoPermit::Never(why) => OperationError::Over(why),
+        })
     }
 
     /// Goes on with the operation that stands, after a crash or a boot.
@@ -241,9 +244,9 @@ impl Node<'_> {
             Ok(kept) => kept,
             Err(error) => return Err(OperationError::Foreign(error.to_string())),
         };
-        let (id, plan) = (&standing.record.id, &kept.plan);
-        let progress = Progress::of(&self.tree, id, plan.to, &plan.steps).by(plan.digest);
-        let telling = Telling::new(self, progress);
+        let (id, plan) = (standing.record.id.clone(), kept.plan.clone());
+        let known = || Progress::of(&self.tree, &id, plan.to, &plan.steps).by(plan.digest);
+        let telling = Telling::new(self, known());
         let Some(settled) = settled else { return Ok(Ended::Nothing) };
         if settled.direction == Direction::Undone {
             let because = with("it was cut short before anything took effect", settled.covered());
@@ -253,7 +256,7 @@ impl Node<'_> {
         let boot = self.boot()?;
         let covered = settled.covered();
         let going = Going { node: self, journal, standing, kept, boot, telling, covered };
-        match settled.direction {
+        let ended = match settled.direction {
             Direction::Back => going.back().await,
             Direction::Forward | Direction::Undone if settled.left.is_empty() => {
                 going.forward().await
@@ -262,6 +265,14 @@ impl Node<'_> {
                 let left = tread_model::text::listed(&settled.left, 10);
                 going.degraded(&format!("somebody else changed {left} meanwhile")).await
             }
+        };
+        match ended {
+            // It stands as it is: whoever is to mend the node finds what was there before.
+            Err(OperationError::Over(because)) => {
+                Telling::new(self, known()).phase(Phase::Degraded, &because);
+                Ok(Ended::Degraded { because })
+            }
+            ended => ended,
         }
     }
 

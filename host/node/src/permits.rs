@@ -54,18 +54,29 @@ impl Permit {
     }
 }
 
+/// Why there is no permit.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoPermit {
+    /// What has begun stays, and asks again once it is gone on with.
+    #[error("{0}")]
+    NotNow(String),
+    /// Nobody permits anything more of this operation: what has begun ends as it stands.
+    #[error("{0}")]
+    Never(String),
+}
+
 /// Who says whether something may be done now. Whoever is asked takes the time it needs; a
 /// refusal says why.
 pub trait Permits {
     /// Whether it may be done now; otherwise why not.
-    fn ask(&self, act: Act) -> LocalBoxFuture<'_, Result<Permit, String>>;
+    fn ask(&self, act: Act) -> LocalBoxFuture<'_, Result<Permit, NoPermit>>;
 }
 
 /// Nobody else decides: everything may be done at any time.
 pub struct Alone;
 
 impl Permits for Alone {
-    fn ask(&self, _: Act) -> LocalBoxFuture<'_, Result<Permit, String>> {
+    fn ask(&self, _: Act) -> LocalBoxFuture<'_, Result<Permit, NoPermit>> {
         Box::pin(async { Ok(Permit::FOREVER) })
     }
 }

@@ -26,6 +26,10 @@ Examples:
       With an agent on each node: nodes get the configs of their pools.
   tread manifests --mode enforce --ignition-address ignition.example.com:22623 --image IMAGE
       New machines boot with the config of their pool, and are its nodes at once.
+  tread manifests --mode enforce --ignition-address ignition.example.com:22623 \
+      --bootstrap-secret site-bootstrap --image IMAGE
+      Their kubelets register by the kubeconfig in the Secret site-bootstrap, which an admin makes:
+      kubectl create secret generic site-bootstrap -n tread-system --from-file=kubeconfig=FILE
   tread manifests --mode enforce --boot-for 2h --ready-for 2m --image IMAGE
       Machines that take long to boot; a node is done once it was Ready for two minutes.
   tread manifests --image IMAGE | kubectl diff -f -
@@ -141,6 +145,7 @@ pub fn run(args: &ManifestsArgs, out: &mut impl Write) -> Result<Exit> {
         leases: args.acting.lease_namespace().to_owned(),
         ready_for: args.acting.ready_for,
         boot_for: args.acting.boot_for,
+        bootstrap: args.joining.bootstrap_secret.clone(),
         joining: args.joining.words(),
         host: of_host(),
     };

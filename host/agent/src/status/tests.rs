@@ -51,9 +51,11 @@ fn what_is_not_said_any_more_is_taken_away_and_conditions_are_left_to_the_servic
     assert_eq!(patch["status"]["current"]["name"], "old");
     assert_eq!(patch["status"].get("conditions"), None);
     let boot_image = Some("412.86.202308081056-0".to_owned());
-    let says = Says { message: "x".repeat(5000), boot_image, ..Says::default() };
+    let (step, message) = ("y".repeat(5000), "x".repeat(5000));
+    let says = Says { step, message, boot_image, ..Says::default() };
     let said = status(&kept, &says);
     assert_eq!(said.boot_image.as_deref(), Some("412.86.202308081056-0"));
-    assert!(said.message.as_ref().unwrap().len() <= MESSAGE + 3);
+    assert!(said.message.as_ref().unwrap().len() <= MESSAGE);
+    assert!(said.step.as_ref().unwrap().len() <= STEP);
     assert_ne!(digest(&silent).unwrap(), digest(&said).unwrap());
 }

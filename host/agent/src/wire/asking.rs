@@ -14,7 +14,7 @@ use tread_kube::node_lease::parse_operation;
 use tread_model::protocol::{self, Operation, Question, What};
 use tread_node::agent::Permits;
 use tread_node::clock::since_boot;
-use tread_node::permits::{Act, Permit};
+use tread_node::permits::{Act, NoPermit, Permit};
 
 /// How long the service may take to answer.
 const WITHIN: Duration = Duration::from_secs(40);
@@ -27,7 +27,7 @@ impl Permits for Wire {
         &'p self,
         operation: &'p str,
         act: &'p Act,
-    ) -> LocalBoxFuture<'p, Result<Permit, String>> {
+    ) -> LocalBoxFuture<'p, Result<Permit, NoPermit>> {
         Box::pin(self.0.ask(operation, act))
     }
 }
@@ -40,6 +40,8 @@ enum Now {
     Waits,
     /// It is not to be begun any more.
     Turns(&'static str),
+    /// It was begun for a node that is gone: nobody permits the rest.
+    Ends,
 }
 
 /// That something is asked for, until this is dropped.
@@ -53,8 +55,22 @@ impl Drop for Asking<'_> {
     }
 }
 
+/// What is left to whoever orders the new node, in words.
+fn left(act: &Act) -> String {
+    let before = match act {
+        Act::Write => "anything was written".to_owned(),
+        Act::Unit { unit } => format!("{unit} was told of its new files"),
+        Act::Boot { .. } => "the boot that was due".to_owned(),
+    };
+    format!(
+        "the node was deleted and made anew under its name before {before}: files on its disk have changed, what \
+         runs may not have read them, and nothing more is done by the order of the node that is gone; the rest \
+         comes with the new node's next order, which drains and boots it, or once somebody drains and boots it by hand"
+    )
+}
+
 impl Inner {
-    async fn ask(&self, text: &str, act: &Act) -> Result<Permit, String> {
+    async fn ask(&self, text: &str, act: &Act) -> Result<Permit, NoPermit> {
         let Some(operation) = parse_operation(text) else {
             let why = "no order of the cluster has this operation: it is for whoever gave it";
             if *act != Act::Write {
@@ -62,7 +78,7 @@ impl Inner {
                 tracing::warn!(operation = text, why, "no permit is asked for");
                 std::future::pending::<()>().await;
             }
-            return Err(why.to_owned());
+            return Err(NoPermit::NotNow(why.to_owned()));
         };
         let what = match act {
             Act::Write => What::Write,
@@ -75,7 +91,11 @@ impl Inner {
         loop {
             let is = heard.borrow_and_update().clone();
             let again = match self.now(&is, text, what) {
-                Now::Turns(why) => return Err(why.to_owned()),
+                Now::Turns(why) => return Err(NoPermit::NotNow(why.to_owned())),
+                Now::Ends => {
+                    self.keeps_gone(text);
+                    return Err(NoPermit::Never(left(act)));
+                }
                 Now::Waits => None,
                 Now::Asks => match self.permitted(operation, text, what).await {
                     Ok(Ok(permit)) => return Ok(permit),
@@ -101,6 +121,14 @@ impl Inner {
         }
     }
 
+    /// The rest is for the new node's first order that boots.
+    fn keeps_gone(&self, operation: &str) {
+        let gone = Some(operation.to_owned());
+        if let Err(error) = self.keeps.change(|kept| kept.gone = gone) {
+            tracing::error!(%error, operation, "what is left of it is not kept, and no order brings it by itself");
+        }
+    }
+
     fn begins_to_ask(&self, operation: &str, act: &Act) -> Asking<'_> {
         let taken = self.keeps.get().taken.filter(|taken| taken.operation == operation);
         let mut needs_boot = false;
@@ -113,15 +141,25 @@ impl Inner {
         Asking(self)
     }
 
-    /// Only what has written nothing turns back. What cannot be understood now may be later.
+    /// Only what has written nothing turns back, and only what was ordered for a node that is
+    /// gone ends: nobody orders that again. What cannot be understood now may be later.
     fn now(&self, heard: &Heard, operation: &str, what: What) -> Now {
         let Heard::Told(told) = heard else { return Now::Waits };
         let kept = self.keeps.get();
         let turns = |why| if what == What::Write { Now::Turns(why) } else { Now::Waits };
-        if told.uid.is_some() && kept.uid.is_some() && told.uid != kept.uid {
-            return turns("the node is another one by now, with this name");
+        if kept.gone.as_deref() == Some(operation) {
+            return Now::Ends;
         }
-        if kept.brings.as_ref().is_some_and(|(brings, _)| brings == operation) {
+        let brings = kept.brings.as_ref().is_some_and(|(brings, _)| brings == operation);
+        // A machine that joins is permitted a boot as it is now: it needs no order.
+        let goes_on = brings && told.joins && what != What::Write;
+        if told.uid.is_some() && kept.uid.is_some() && told.uid != kept.uid && !goes_on {
+            return match what {
+                What::Write => turns("the node is another one by now, with this name"),
+                What::Unit | What::Boot => Now::Ends,
+            };
+        }
+        if brings {
             return if told.joins { Now::Asks } else { turns("the node has joined by now") };
         }
         let Some(order) = &told.order else { return Now::Waits };

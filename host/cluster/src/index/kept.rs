@@ -6,11 +6,16 @@ use kube::runtime::watcher::Event;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
+use tread_kube::resting::Resting;
 use tread_kube::watching::fold::{Fold, Folded};
 
 /// So many events are taken in before the next snapshot.
 const AT_ONCE: usize = 512;
+/// The most of a core that snapshots take: each is a copy of all that is known of the kind.
+const RESTS: Resting = Resting { parts: 50, longest: Duration::from_millis(100) };
 
 /// All objects of a kind, at one moment.
 pub type All<K, V> = Arc<BTreeMap<K, V>>;
@@ -74,8 +79,16 @@ where
     let mut kind = Kind { fold: Fold::default(), now: All::default(), key, read, publish };
     let mut events = events.ready_chunks(AT_ONCE);
     let keep = async move {
-        while let Some(events) = events.next().await {
-            kind.take(events);
+        let mut rests_until = Instant::now();
+        while let Some(mut batch) = events.next().await {
+            // What comes while it rests is taken in together.
+            while batch.len() < AT_ONCE {
+                let Ok(Some(more)) = timeout_at(rests_until, events.next()).await else { break };
+                batch.extend(more);
+            }
+            let begun = Instant::now();
+            kind.take(batch);
+            rests_until = begun + RESTS.after(begun.elapsed());
         }
     };
     (Kept(published), keep)

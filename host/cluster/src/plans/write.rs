@@ -99,7 +99,10 @@ pub(super) async fn write_pool(settings: &Settings, of_pool: OfPool<'_>) -> Wrot
                 tracing::debug!(plan = name, verb, "somebody was faster: {failed}");
                 overtaken = Some(format!("{name}: somebody was faster: {failed}"));
             }
-            CallOutcome::Forbidden | CallOutcome::Refused | CallOutcome::Unanswered => {
+            CallOutcome::Forbidden
+            | CallOutcome::Refused
+            | CallOutcome::Unanswered
+            | CallOutcome::Unreadable => {
                 problems.push(format!("{name}: {failed}"));
                 forbidden = Some(failed);
             }

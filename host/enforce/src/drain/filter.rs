@@ -43,6 +43,8 @@ pub enum Refusal {
     LocalStorage,
     /// What the Rollout says cannot be followed.
     Unreadable,
+    /// What the API server tells of the pod cannot be read.
+    Unread,
 }
 
 impl fmt::Display for Refusal {
@@ -56,6 +58,10 @@ impl fmt::Display for Refusal {
                 "it has local storage, and the Rollout refuses such pods (drain.refuse): remove it"
             }
             Refusal::Unreadable => "what the Rollout says of drains cannot be followed",
+            Refusal::Unread => {
+                "what the API server tells of it cannot be read, so nobody knows whether it may \
+                 go: remove it, or move it by hand"
+            }
         })
     }
 }

@@ -1,12 +1,14 @@
 //! Which pods of a node have to move.
 
 use super::asked::Asked;
-use super::filter::{Fate, daemon_set, fate};
+use super::filter::{Fate, Refusal, daemon_set, fate};
+use super::listed::Listed;
 use crate::settings::Settings;
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
-use kube::{Api, ResourceExt as _};
+use kube::core::{ObjectList, Request};
+use kube::{Api, Resource as _, ResourceExt as _};
 use std::collections::BTreeMap;
 use tread_kube::asking::{Call, CallOutcome, Failed, ask};
 use tread_kube::paging::in_pages;
@@ -59,7 +61,11 @@ pub(crate) async fn look(
 ) -> Result<Left, Failed> {
     let mut daemon_sets = BTreeMap::new();
     let mut left = Left::default();
-    for pod in pods_on(settings, node).await? {
+    for Listed { pod, is_read } in pods_on(settings, node).await? {
+        if !is_read {
+            left.pods.push((pod, Fate::Refused(Refusal::Unread)));
+            continue;
+        }
         let has_daemon_set = match daemon_set(&pod) {
             Some(name) => {
                 let key = (pod.namespace().unwrap_or_default(), name.to_owned());
@@ -83,12 +89,12 @@ pub(crate) async fn look(
     Ok(left)
 }
 
-async fn pods_on(settings: &Settings, node: &str) -> Result<Vec<Pod>, Failed> {
-    let api: Api<Pod> = Api::all(settings.client.clone());
+async fn pods_on(settings: &Settings, node: &str) -> Result<Vec<Listed>, Failed> {
+    let pods = Request::new(Pod::url_path(&(), None));
     let params = ListParams::default().fields(&format!("spec.nodeName={node}"));
     let list = |params: ListParams| {
-        let api = api.clone();
-        async move { api.list(&params).await }
+        let request = pods.list(&params).map_err(kube::Error::BuildRequest);
+        async { settings.client.request::<ObjectList<Listed>>(request?).await }
     };
     in_pages(PAGE, &settings.metrics, Call::new("list", "pods"), params, list, Some).await
 }

@@ -21,11 +21,15 @@ use tread_kube::agents::{Answer, Ask, Asked, GivenConfig, Told};
 use tread_kube::api::NodeUpdate;
 use tread_kube::api::node_update::{ConfigName, UpdateStage};
 use tread_kube::node_lease::parse_operation;
+use tread_kube::resting::Resting;
 use tread_model::digest::Fields;
 use tread_model::protocol::{Question, What};
 
 /// So long an agent waits at most before it is told what it knows.
 const LONGEST: Duration = Duration::from_secs(240);
+
+/// The most of a core that finding whom to wake takes.
+const RESTS: Resting = Resting { parts: 50, longest: Duration::from_millis(100) };
 
 /// Why an agent is told nothing.
 #[derive(Debug, thiserror::Error)]
@@ -113,8 +117,10 @@ impl Agents {
         loop {
             tokio::select! {
                 Some(now) = updates.next() => {
+                    let begun = Instant::now();
                     self.wake_of(&before, &now);
                     before = now;
+                    RESTS.rest_after(begun.elapsed()).await;
                 }
                 // A node that has no config yet begins with that of its pool.
                 Ok(()) = scenes.changed() => {
@@ -138,10 +144,13 @@ impl Agents {
             before.get(name).is_some_and(|before| Arc::ptr_eq(before, update))
         };
         now.iter().filter(|(name, it)| !is_same(name, it)).for_each(|(name, _)| self.wake_up(name));
-        before.keys().filter(|name| !now.contains_key(*name)).for_each(|name| {
-            self.wake_up(name);
-            self.doors.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
-        });
+        let mut gone = before.keys().filter(|name| !now.contains_key(*name)).peekable();
+        if gone.peek().is_some() {
+            gone.for_each(|name| self.wake_up(name));
+            // Whoever waits at a door is woken by this door alone.
+            let mut doors = self.doors.lock().unwrap_or_else(PoisonError::into_inner);
+            doors.retain(|name, door| now.contains_key(name) || Arc::strong_count(door) > 1);
+        }
     }
 
     fn wake_up(&self, node: &str) {
@@ -238,7 +247,7 @@ impl Agents {
             Asked::Boot => What::Boot,
         };
         let question = Question { operation, what, number: asked.number };
-        if let Some(answer) = self.joining.permit(node, asked).await {
+        if let Some(answer) = self.joining.permit(node, operation, asked).await {
             return answer;
         }
         if self.known.has_operators_daemon() {

@@ -1,17 +1,18 @@
 //! What has to be known of a Node: small, since there are thousands.
 
+use crate::cordon_mark;
 use k8s_openapi::api::core::v1::{Node, Taint};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tread_kube::dated::time;
-use tread_kube::held::{Maintained, cordon, held};
+use tread_kube::held::{Maintained, cordon, held, is_passing};
 use tread_model::joining::{TAINT, claim_of};
 use tread_model::protocol::{Cordon, HeldBy, Time};
 
 /// On a Node: an admin holds it back.
 pub const PAUSED_ANNOTATION: &str = "tread.dev/paused";
-/// The taint that goes with a cordon.
-const CORDONED: &str = "node.kubernetes.io/unschedulable";
+/// How the taints begin that Kubernetes and cloud providers set for what a node is going through.
+const PASSING: [&str; 2] = ["node.kubernetes.io/", "node.cloudprovider.kubernetes.io/"];
 const ZONE: &str = "topology.kubernetes.io/zone";
 
 /// What has to be known of a Node.
@@ -27,6 +28,8 @@ pub(crate) struct Facts {
     /// By marks on the node itself.
     pub(crate) held: Option<HeldBy>,
     pub(crate) is_paused: bool,
+    /// Whether the mark of a cordon of tread stands there that somebody else undid.
+    pub(crate) has_old_mark: bool,
     /// What pods have to tolerate to be put there.
     pub(crate) taints: BTreeSet<String>,
     /// Where it registered as joining, and has not joined.
@@ -53,10 +56,13 @@ impl Registered {
     }
 }
 
-/// By the keys of those that keep pods away. A cordon has one too, which counts by itself.
+/// By the keys of those that keep pods away for good: those of cordons, of nodes that are not
+/// ready and of whoever drains a node come and go.
 fn taints(node: &Node) -> BTreeSet<String> {
     let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref());
-    let keeps_away = |it: &&Taint| it.effect != "PreferNoSchedule" && it.key != CORDONED;
+    let comes_and_goes =
+        |key: &str| is_passing(key) || PASSING.iter().any(|prefix| key.starts_with(prefix));
+    let keeps_away = |it: &&Taint| it.effect != "PreferNoSchedule" && !comes_and_goes(&it.key);
     taints.into_iter().flatten().filter(keeps_away).map(|it| it.key.clone()).collect()
 }
 
@@ -81,6 +87,7 @@ impl Facts {
             taints: taints(node),
             joins: Registered::of(node).map(Arc::new),
             is_paused: annotation(PAUSED_ANNOTATION).is_some_and(|it| it == "true"),
+            has_old_mark: cordon_mark::is_old(node),
         }
     }
 
@@ -88,9 +95,10 @@ impl Facts {
         self.labels.get(ZONE).map_or("", String::as_str)
     }
 
-    /// Whether pods of another node may be put there: whatever that one has, its pods tolerate.
+    /// Whether pods of another node have a place there, be it now or once it is well and not
+    /// cordoned: whatever that one has, its pods tolerate.
     pub(crate) fn takes_pods_of(&self, other: &Facts) -> bool {
-        self.is_ready && self.cordon == Some(Cordon::No) && self.taints.is_subset(&other.taints)
+        self.taints.is_subset(&other.taints)
     }
 
     /// Whether tread cordoned it.
@@ -132,13 +140,23 @@ mod tests {
             (&master, &both, false),
             (&both, &master, true),
             (&worker, &node(true, taints(&["rather-not"], "PreferNoSchedule")), true),
-            (&worker, &node(false, json!({})), false),
-            (&worker, &node(true, json!({"unschedulable": true})), false),
+            // They are down, or cordoned, for a while: pods wait for them, and are not killed.
+            (&worker, &node(false, taints(&["node.kubernetes.io/unreachable"], "NoExecute")), true),
+            (&worker, &node(true, json!({"unschedulable": true})), true),
         ] {
             assert_eq!(to.takes_pods_of(from), expected, "{:?} to {:?}", from.taints, to.taints);
         }
         // A cordoned node has a taint more, and its pods tolerate no more for it.
         let cordon = "node.kubernetes.io/unschedulable";
         assert!(node(true, taints(&[cordon], "NoSchedule")).taints.is_empty());
+        // And one that is about to be removed may yet stay.
+        for passing in
+            ["ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "medik8s.io/drain"]
+        {
+            assert!(
+                node(true, taints(&[passing], "NoSchedule")).takes_pods_of(&worker),
+                "{passing}"
+            );
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Machines that boot for the first time become nodes of the pool whose config they asked for:
 //! what they are served, and what becomes of the nodes that they register.
 
+mod bootstrap;
 mod choose;
 mod fetches;
 mod first_boot;
@@ -8,8 +9,10 @@ mod kept;
 mod missing;
 mod patch;
 mod permit;
+mod refused;
 mod run;
 mod secrets;
+mod serves;
 mod serving;
 mod telling;
 
@@ -29,8 +32,9 @@ pub(super) fn start(
     let (joining, watching) = Joining::start(settings, known);
     let letting = run::run(joining.clone());
     let missing = missing::run(joining.clone());
+    let serves = serves::run(joining.clone());
     let all = async {
-        tokio::join!(watching, letting, missing);
+        tokio::join!(watching, letting, missing, serves);
     };
     (joining, all)
 }

@@ -19,16 +19,16 @@ use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
-use tread_cluster::index::{All, Kept, keep};
+use tread_cluster::index::{All, Index, Kept, keep};
 use tread_kube::api::machines::{CAPI_MACHINE, Kind, MACHINE};
 use tread_kube::api::{NodeUpdate, Rollout};
-use tread_kube::held::{Maintained, NODE_MAINTENANCE, maintained};
+use tread_kube::held::Maintained;
 use tread_kube::watching::parsed::Parsed;
 use tread_kube::watching::{Watches, follow, follow_served};
 use tread_model::protocol::Slots;
 
 /// How many nodes and NodeUpdates are listed at a time.
-const PAGE: u32 = 500;
+const PAGE: u32 = 250;
 
 /// The slots as the watch has them, or why they cannot be read.
 pub(crate) type SlotsSeen = Result<Arc<Slots<String, String>>, String>;
@@ -70,9 +70,10 @@ pub(crate) struct Moment {
 }
 
 impl Known {
-    /// Begins to watch; what watches, for as long as it is polled.
+    /// Begins to watch what the index does not; what watches, for as long as it is polled.
     pub(crate) fn start(
         settings: &Settings,
+        index: &Index,
         watches: &Watches,
     ) -> (Known, impl Future<Output = ()> + Send + use<>) {
         let mut starting = Starting { settings, watches, kinds: Vec::new() };
@@ -98,24 +99,14 @@ impl Known {
                 "rollouts",
                 Arc::new,
             ),
-            leases: starting.kind(
-                Api::<Lease>::namespaced(client.clone(), &settings.leases),
-                page(),
-                "leases",
-                Arc::new,
-            ),
+            leases: index.node_leases.clone(),
             slots: starting.kind(
                 Api::<ConfigMap>::namespaced(client.clone(), &settings.namespace),
                 named(slots::NAME),
                 "configmaps",
                 |it| slots::parse(&it).map(Arc::new),
             ),
-            maintenances: starting.kind(
-                Api::<DynamicObject>::all_with(client.clone(), &NODE_MAINTENANCE.resource()),
-                page(),
-                NODE_MAINTENANCE.name,
-                |it| maintained(&it),
-            ),
+            maintenances: index.maintenances.clone(),
             machines: [starting.machines(MACHINE), starting.machines(CAPI_MACHINE)],
             daemons: starting.kind(
                 Api::<PartialObjectMeta<DaemonSet>>::namespaced(

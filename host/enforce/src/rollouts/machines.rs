@@ -21,9 +21,11 @@ pub(crate) async fn tidy(
     }
     // What the watch says of slots may be older than the mark: that comes after the slot.
     let slots = slots::read(&settings.acts).await?;
+    // One that cannot be written keeps none of the others.
+    let mut done = Ok(());
     for (node, machine) in over.into_iter().filter(|(node, _)| slots.slots.of(node).is_none()) {
         tracing::debug!(node, "its Machine may be remedied again");
-        mark(&settings.acts, &machine.machine, false).await?;
+        done = done.and(mark(&settings.acts, &machine.machine, false).await);
     }
-    Ok(())
+    done
 }

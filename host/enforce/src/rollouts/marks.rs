@@ -54,7 +54,8 @@ pub(crate) fn is_quiet(
     let lease = node_lease::name(name).and_then(|lease| by.moment.leases.get(&lease));
     let has_lease =
         lease.is_some_and(|lease| node_lease::read(lease, by.us).holder != Holder::Other);
-    !(has_slot || is_open || has_lease || standing.is_under_way || facts.is_cordoned_by_tread())
+    let is_marked = facts.is_cordoned_by_tread() || facts.has_old_mark;
+    !(has_slot || is_open || has_lease || standing.is_under_way || is_marked)
 }
 
 /// Who else has a node, in words.

@@ -1,5 +1,6 @@
 //! Rollouts and NodeUpdates: made where they are missing, and told how far everything is.
 
+use super::facts::Facts;
 use super::known::Moment;
 use super::marks::is_of;
 use super::progress::{Counts, sentence};
@@ -16,19 +17,24 @@ use std::collections::BTreeMap;
 use tread_cluster::pools::Pool;
 use tread_cluster::previews::Cluster;
 use tread_kube::api::conditions::{Finding, set};
-use tread_kube::api::node_update::{NEEDS_AGENT, UpdateDisrupts};
+use tread_kube::api::node_update::{ConfigName, NEEDS_AGENT, UpdateDisrupts};
 use tread_kube::api::rollout::{DrainingNode, MissingMachine, NAMED, WaitingNode};
 use tread_kube::api::{NodeUpdate, Rollout, RolloutStatus};
 use tread_kube::asking::{Call, CallOutcome, Failed, ask};
 use tread_kube::dated::timestamp;
 use tread_kube::watching::parsed::Parsed;
+use tread_model::joining::JOINED;
 use tread_model::protocol::Disrupts;
-use tread_model::rollout::State;
+use tread_model::rollout::{Node, State};
 
 const ROLLOUTS: &str = "rollouts";
 const UPDATES: &str = "nodeupdates";
+const UPDATED: &str = "Updated";
 /// How many are made at the same time.
 const AT_ONCE: usize = 8;
+/// How many are written by what was known at one moment: later it is old, and each write comes
+/// back as a change, after which the others follow.
+const AT_MOST: usize = 256;
 
 fn number(count: usize) -> i32 {
     i32::try_from(count).unwrap_or(i32::MAX)
@@ -51,13 +57,13 @@ pub(crate) async fn make(
 ) -> Result<(), Failed> {
     let pools = cluster.pools.values();
     let pools = pools.filter(|pool| !moment.rollouts.contains_key(&pool.name));
-    all(pools.map(|pool| make_rollout(settings, pool))).await?;
+    let rollouts = all(pools.map(|pool| make_rollout(settings, pool))).await;
     let missing = scene.nodes.iter().filter(|(name, _)| !moment.updates.contains_key(*name));
     let missing = missing.filter_map(|(name, node)| {
         let uid = moment.nodes.get(name)?.uid.clone();
         Some(make_update(settings, name, uid, &node.pool))
     });
-    all(missing).await?;
+    let updates = all(missing.take(AT_MOST)).await;
     let moved = scene.nodes.iter().filter_map(|(name, node)| {
         let update = moment.updates.get(name)?;
         let facts = moment.nodes.get(name)?;
@@ -65,7 +71,7 @@ pub(crate) async fn make(
         let is_its = has_moved && is_of(update, &facts.uid);
         is_its.then(|| say_pool(settings, update, &node.pool))
     });
-    all(moved).await
+    rollouts.and(updates).and(all(moved.take(AT_MOST)).await)
 }
 
 /// A few at a time; all of them also where one fails.
@@ -132,44 +138,33 @@ async fn say_pool(settings: &Settings, update: &NodeUpdate, pool: &str) -> Resul
 }
 
 /// Says in each NodeUpdate whether its node has the newest config of its pool: its agent cannot
-/// know that.
+/// know that. One that says that its node does not join is no longer true of a node in a pool.
 pub(crate) async fn tell_nodes(
     settings: &Settings,
     moment: &Moment,
     scene: &Scene,
 ) -> Result<(), Failed> {
-    let nodes = scene.pools.values().flat_map(|pool| {
-        let target = pool.target.as_ref()?;
-        Some(pool.nodes.iter().map(move |node| (node, target)))
+    let nodes = scene.pools.iter().flat_map(|(name, pool)| {
+        pool.nodes.iter().map(move |node| (name.as_str(), pool.target.as_ref(), node))
     });
-    let told = nodes.flatten().filter_map(|(node, target)| {
-        let update = moment.updates.get(&node.name)?;
+    let told = nodes.filter_map(|(pool, target, node)| {
         let facts = moment.nodes.get(&node.name)?;
-        let has_it = node.state == State::Updated;
-        let needs_agent = scene.nodes.get(&node.name).is_some_and(|node| node.needs_agent);
-        let is_updated = has_it && !facts.is_cordoned_by_tread();
+        let update = moment.updates.get(&node.name).filter(|it| is_of(it, &facts.uid))?;
         let known = update.status.as_ref().map_or(&[][..], |status| &status.conditions);
-        let finding = Finding {
-            type_: "Updated",
-            status: Some(is_updated),
-            reason: match is_updated {
-                true => "HasIt",
-                false if needs_agent => NEEDS_AGENT,
-                false => "NotYet",
-            }
-            .to_owned(),
-            message: match (is_updated, has_it) {
-                (true, _) => format!("it has {}", target.name),
-                (_, true) => format!("it has {}, and is still cordoned", target.name),
-                _ if needs_agent => {
-                    format!("it is to get {} once its agent is upgraded", target.name)
-                }
-                _ => format!("it is to get {}", target.name),
-            },
-        };
-        let mut conditions = known.to_vec();
+        let mut conditions = own_conditions(known);
         let generation = update.metadata.generation.unwrap_or_default();
-        set(&mut conditions, finding, generation, Timestamp::now());
+        let needs_agent = scene.nodes.get(&node.name).is_some_and(|node| node.needs_agent);
+        let updated = target.map(|target| updated(target, node, facts, needs_agent));
+        let joined = known.iter().any(|it| it.type_ == JOINED && it.status == "False");
+        let joined = joined.then(|| Finding {
+            type_: JOINED,
+            status: Some(true),
+            reason: "Joined".to_owned(),
+            message: format!("it has joined pool {pool}"),
+        });
+        for finding in updated.into_iter().chain(joined) {
+            set(&mut conditions, finding, generation, Timestamp::now());
+        }
         let is_same = |a: &Condition, b: &Condition| {
             (&a.type_, &a.status, &a.message) == (&b.type_, &b.status, &b.message)
         };
@@ -177,7 +172,37 @@ pub(crate) async fn tell_nodes(
             && known.iter().zip(&conditions).all(|(known, now)| is_same(known, now));
         (!is_told).then(|| tell_node(settings, update, conditions))
     });
-    all(told).await
+    all(told.take(AT_MOST)).await
+}
+
+/// Whether a node has what its pool is to have.
+fn updated(target: &ConfigName, node: &Node, facts: &Facts, needs_agent: bool) -> Finding {
+    let has_it = node.state == State::Updated;
+    let is_updated = has_it && !facts.is_cordoned_by_tread();
+    Finding {
+        type_: UPDATED,
+        status: Some(is_updated),
+        reason: match is_updated {
+            true => "HasIt",
+            false if needs_agent => NEEDS_AGENT,
+            false => "NotYet",
+        }
+        .to_owned(),
+        message: match (is_updated, has_it) {
+            (true, _) => format!("it has {}", target.name),
+            (_, true) => format!("it has {}, and is still cordoned", target.name),
+            _ if needs_agent => {
+                format!("it is to get {} once its agent is upgraded", target.name)
+            }
+            _ => format!("it is to get {}", target.name),
+        },
+    }
+}
+
+/// The conditions of a NodeUpdate that are tread's. Its agent may write others there: so many that
+/// the API server would take no more.
+pub(super) fn own_conditions(known: &[Condition]) -> Vec<Condition> {
+    known.iter().filter(|it| [UPDATED, JOINED].contains(&it.type_.as_str())).cloned().collect()
 }
 
 /// Onto the version that is known: the list is replaced as a whole.

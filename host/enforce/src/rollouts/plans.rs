@@ -40,21 +40,23 @@ pub(crate) struct Plans {
 }
 
 impl Plans {
-    /// Forgets what other policies decided, and what nobody asks for any more.
+    /// Forgets what other policies decided, and what nobody asks for any more. `asked` is in order.
     pub(crate) fn keep(&mut self, policies: Digest, asked: &[FromTo]) {
         if self.policies.replace(policies) != Some(policies) {
             self.known.clear();
         }
-        self.known.retain(|from_to, _| asked.contains(from_to));
+        self.known.retain(|from_to, _| asked.binary_search(from_to).is_ok());
     }
 
     pub(crate) fn of(&self, from_to: &FromTo) -> Planned {
         self.known.get(from_to).cloned().unwrap_or(Planned::NotYet)
     }
 
-    /// The first that is not planned yet.
+    /// The next that is to be planned: one that could not be planned keeps no other waiting.
     pub(crate) fn missing<'a>(&self, asked: &'a [FromTo]) -> Option<&'a FromTo> {
-        asked.iter().find(|it| !matches!(self.of(it), Planned::Refused(_) | Planned::Ready(..)))
+        let first = |wanted: fn(&Planned) -> bool| asked.iter().find(|it| wanted(&self.of(it)));
+        first(|it| matches!(it, Planned::NotYet))
+            .or_else(|| first(|it| matches!(it, Planned::Failed(_))))
     }
 
     pub(crate) fn put(&mut self, policies: Digest, from_to: FromTo, planned: Planned) {
@@ -146,5 +148,21 @@ mod tests {
         plans.keep(two, &asked);
         assert_eq!(plans.missing(&asked), Some(&from_to("a")));
         assert_eq!(plans.of(&from_to("c")), Planned::NotYet);
+    }
+
+    #[test]
+    fn what_cannot_be_planned_keeps_nothing_else_waiting() {
+        let policies = Digest([1; 32]);
+        let asked = ["a", "b"].map(|from| FromTo {
+            from: from.to_owned(),
+            pool: "worker".to_owned(),
+            to: "c".to_owned(),
+        });
+        let mut plans = Plans::default();
+        plans.keep(policies, &asked);
+        plans.put(policies, asked[0].clone(), Planned::Failed("it cannot be read".to_owned()));
+        assert_eq!(plans.missing(&asked), Some(&asked[1]));
+        plans.put(policies, asked[1].clone(), ALWAYS_ALLOWED);
+        assert_eq!(plans.missing(&asked), Some(&asked[0]), "it is tried again");
     }
 }

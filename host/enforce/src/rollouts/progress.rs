@@ -3,6 +3,7 @@
 use super::scene::OfPool;
 use tread_kube::dated::timestamp;
 use tread_model::rollout::State;
+use tread_model::text::and_more;
 
 /// How many nodes of a pool stand how.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -45,6 +46,9 @@ pub(crate) fn sentence(pool: &OfPool) -> String {
     }
     if under_way > 0 {
         said.push_str(&format!(", {under_way} under way"));
+    }
+    if let Some((node, why)) = pool.failing.first() {
+        said.push_str(&format!(" ({node}: {why}{})", and_more(pool.failing.len(), 1)));
     }
     if failed > 0 {
         said.push_str(&format!(", {failed} failed"));

@@ -19,15 +19,15 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tread_cluster::previews::Cluster;
 use tread_kube::dated::time;
+use tread_kube::resting::Resting;
 use tread_model::digest::Digest;
 
 /// What happens at the same time is looked at together.
 const TOGETHER: Duration = Duration::from_millis(50);
 /// How often is looked whether a window has opened.
 const WINDOWS: Duration = Duration::from_secs(15);
-/// So many times as long as a look took nothing is looked at after it, and this long at most.
-const RESTS: u32 = 19;
-const LONGEST_REST: Duration = Duration::from_secs(2);
+/// The most of a core that looks at all of it take, and the longest rest between two.
+const RESTS: Resting = Resting { parts: 20, longest: Duration::from_secs(2) };
 /// How often rendered configs that nobody names are looked for.
 const TIDY: Duration = Duration::from_secs(600);
 /// No sooner than that is looked whether a node that failed is to be begun again.
@@ -115,7 +115,10 @@ struct Rolling {
 
 impl Rolling {
     fn due(&self) -> Option<Instant> {
-        let due = [self.look_at, self.rendering.due(), Some(self.tidy_at)];
+        // A node that could not be drained is tried again when all is looked at.
+        let stuck = self.workers.stuck().due(Instant::now());
+        let writes = self.writer.due();
+        let due = [self.look_at, self.rendering.due(), Some(self.tidy_at), stuck, writes];
         due.into_iter().flatten().min().map(|due| due.max(self.rests_until))
     }
 
@@ -132,8 +135,7 @@ impl Rolling {
     fn look(&mut self) {
         let begun = Instant::now();
         self.look_all();
-        let took = begun.elapsed();
-        self.rests_until = Instant::now() + took.saturating_mul(RESTS).min(LONGEST_REST);
+        self.rests_until = Instant::now() + RESTS.after(begun.elapsed());
     }
 
     /// Goes on with nodes by what was seen last: each of them is read afresh before anything is
@@ -180,6 +182,7 @@ impl Rolling {
         match &scene.halted {
             Some(_) => self.rest(),
             None => {
+                self.workers.see(&self.settings, &moment, &scene);
                 self.seen = Some((Arc::clone(&moment), Arc::clone(&scene)));
                 self.work();
             }

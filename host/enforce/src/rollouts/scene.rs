@@ -5,7 +5,7 @@ use super::facts::Facts;
 use super::limits::{max_unavailable, retry as retry_of, windows};
 use super::marks::{gone, halted, held, is_of, is_quiet, is_unavailable};
 use super::plans::{FromTo, Planned};
-use super::state::{Against, Standing, standing};
+use super::state::{Against, standing, standing_without};
 use super::stuck::By as StuckBy;
 use crate::drain::Asked;
 use crate::order::Target;
@@ -64,6 +64,8 @@ pub(crate) struct OfPool {
     pub(crate) has_windows: bool,
     /// The node that is begun again first, of those that failed, and when.
     pub(crate) again: Option<(Time, String)>,
+    /// Nodes under way that do not get further, and why.
+    pub(crate) failing: Vec<(String, String)>,
     /// Nodes that are being cordoned and drained.
     pub(crate) preparing: BTreeSet<String>,
     /// Whether nodes that have written nothing turn back: its window has ended.
@@ -93,6 +95,9 @@ pub(crate) struct OfNode {
     pub(crate) needs_agent: bool,
     /// Whether nothing is under way on it, or nobody knows yet what is wanted of it.
     is_quiet: bool,
+    /// What was ordered of it, where the config of its pool cannot be made, or is not delivered
+    /// yet: it ends with that.
+    ordered: Option<(ConfigName, Digest)>,
 }
 
 impl OfNode {
@@ -174,7 +179,9 @@ impl Scene {
     pub(crate) fn aim(&self, name: &str) -> Option<(Aim, Room)> {
         let node = self.nodes.get(name)?;
         let pool = self.pools.get(&node.pool)?;
-        let (target, digest) = (pool.target.as_ref()?, pool.digest?);
+        let of_pool = pool.target.as_ref().zip(pool.digest);
+        let (target, digest) =
+            of_pool.or_else(|| node.ordered.as_ref().map(|(config, digest)| (config, *digest)))?;
         let aim = Aim {
             pool: node.pool.clone(),
             target: Target { name: target.name.clone(), digest, plan: node.plan.clone() },
@@ -220,6 +227,8 @@ impl OfPool {
         of_pool.drain = Arc::new(drain.unwrap_or_else(|_| Asked::unreadable()));
         let stuck =
             StuckBy { budgets: Arc::clone(&by.moment.budgets), generation: of_pool.generation };
+        // Whoever begins to lead and has not rendered yet says nothing about orders.
+        let is_without = of_pool.target.is_none() && by.made.contains_key(&pool.name);
         let canary = rollout.and_then(|rollout| rollout.spec.canary.as_ref());
         let canary = Selects::of(canary);
         for (name, facts) in nodes {
@@ -254,15 +263,7 @@ impl OfPool {
                         planned
                     })
                 }
-                None => Standing {
-                    state: State::Due(Disrupts::Reboot),
-                    not_yet: Some("the config of its pool is not made".to_owned()),
-                    came_softly: false,
-                    is_under_way: false,
-                    retries: None,
-                    again: None,
-                    needs_agent: false,
-                },
+                None => standing_without(update, rollout),
             };
             let is_due = matches!(standing.state, State::Due(_)) && standing.not_yet.is_none();
             let taken = is_due.then(|| held(name, facts, maintained, by)).flatten();
@@ -273,8 +274,9 @@ impl OfPool {
                     .or_else(|| taken.clone())
                     .or_else(|| not_drained.clone().filter(|_| disrupts.drains()))
                     .or_else(|| {
-                        let why = by.stuck.why(name, &stuck, Instant::now())?;
-                        (disrupts.drains() && !standing.is_under_way).then(|| why.to_owned())
+                        let now = Instant::now();
+                        let why = by.stuck.why(name, disrupts.drains(), &stuck, now)?;
+                        (!standing.is_under_way).then(|| why.to_owned())
                     }),
                 _ => None,
             };
@@ -283,6 +285,10 @@ impl OfPool {
             let machine = by.moment.machines.get(name).map(|it| it.machine.clone());
             let (pool, retries, turn) = (pool.name.clone(), standing.retries.clone(), None);
             let needs_agent = standing.needs_agent;
+            let order = update.and_then(|update| update.spec.order.as_ref());
+            let ordered = order.filter(|_| is_without).and_then(|order| {
+                Some((order.config.clone(), Digest::parse(&order.config.digest)?))
+            });
             let node = OfNode {
                 pool,
                 maintained,
@@ -293,14 +299,17 @@ impl OfPool {
                 retries,
                 needs_agent,
                 is_quiet,
+                ordered,
             };
+            if let Some(why) = by.stuck.failure(name).filter(|_| standing.is_under_way) {
+                of_pool.failing.push((name.clone(), why.to_owned()));
+            }
             let again = standing.again.map(|at| (at, name.clone()));
             of_pool.again = of_pool.again.into_iter().chain(again).min();
             all.insert(name.clone(), node);
             of_pool.soft_ones += usize::from(standing.came_softly);
             let has_it = standing.state == State::Updated;
             of_pool.still_cordoned += usize::from(has_it && facts.is_cordoned_by_tread());
-            let order = update.and_then(|update| update.spec.order.as_ref());
             if order.is_some_and(|order| order.stage == UpdateStage::Prepare) {
                 of_pool.preparing.insert(name.clone());
             }

@@ -10,7 +10,7 @@ use tread_cluster::policies::current::Published;
 use tread_kube::events::Events;
 use tread_kube::leadership::Leading;
 use tread_kube::watching::Watches;
-use tread_model::joining::KUBELET;
+use tread_model::joining::{BOOTSTRAP_SECRET, KUBELET};
 
 /// What rolling out works with.
 #[derive(Clone)]
@@ -49,6 +49,9 @@ const REGISTERS_WITHIN: Duration = Duration::from_secs(30 * 60);
 pub struct JoiningSettings {
     /// Where the kubelet finds its configuration.
     pub kubelet: String,
+    /// The Secret, in tread's namespace, in which an admin gives the kubeconfig by which kubelets
+    /// register.
+    pub bootstrap: String,
     /// For so long after it was served a claim lasts.
     pub lasts: Duration,
     /// For so long a machine that was served may take to register its node.
@@ -72,6 +75,7 @@ impl Default for JoiningSettings {
     fn default() -> JoiningSettings {
         JoiningSettings {
             kubelet: KUBELET.to_owned(),
+            bootstrap: BOOTSTRAP_SECRET.to_owned(),
             lasts: LASTS,
             registers_within: REGISTERS_WITHIN,
             first_boots: None,

@@ -3,12 +3,13 @@
 use super::plans::Planned;
 use crate::order;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time as At;
-use tread_kube::api::NodeUpdate;
+use tread_kube::api::{NodeUpdate, Rollout};
 use tread_kube::clean::clean;
 use tread_kube::dated::time;
 use tread_model::digest::Digest;
 use tread_model::protocol::{Config, Disrupts, Order, Phase, Report, Stage, Time};
 use tread_model::rollout::{Retry, State};
+use tread_model::text::one_line_within;
 
 /// How a node stands to the config of its pool.
 #[derive(Debug, Clone, PartialEq)]
@@ -147,7 +148,7 @@ fn by_order(
         return match differs {
             Some(_) if against.overwrites => due(Disrupts::Reboot, None),
             Some(why) => {
-                due(Disrupts::Reboot, Some(format!("it has none of its config: {}", clean(why))))
+                due(Disrupts::Reboot, Some(format!("it has none of its config: {}", shown(why))))
             }
             None => {
                 let why = "its agent has not said which config it has".to_owned();
@@ -166,6 +167,28 @@ fn by_order(
         }
         Planned::Ready(disrupts, _) => due(disrupts, None),
     }
+}
+
+/// How a node stands while the config of its pool is not made: it has what the Rollout names, the
+/// last one that was, or waits.
+pub(crate) fn standing_without(update: Option<&NodeUpdate>, rollout: Option<&Rollout>) -> Standing {
+    let current = update.and_then(|update| update.status.as_ref()?.current.as_ref());
+    let last = rollout.and_then(|rollout| rollout.status.as_ref()?.target.as_ref());
+    let has_it = current.zip(last).is_some_and(|(current, last)| current.digest == last.digest);
+    Standing {
+        state: if has_it { State::Updated } else { State::Due(Disrupts::Reboot) },
+        not_yet: (!has_it).then(|| "the config of its pool is not made".to_owned()),
+        came_softly: false,
+        is_under_way: false,
+        retries: None,
+        again: None,
+        needs_agent: false,
+    }
+}
+
+/// What an agent says: it is repeated for each of many nodes.
+fn shown(why: &str) -> String {
+    one_line_within(&clean(why), 1024).0
 }
 
 /// When a node that an operation left unwell is begun again by itself. Each config is tried as

@@ -1,5 +1,6 @@
-//! Nodes that are not begun, since they could not be drained: until a budget, a pod or the
-//! Rollout changes, or after a while that grows.
+//! Nodes that do not get further. One that could not be drained is not begun until a budget, a
+//! pod or the Rollout changes, or after a while that grows. One of which something cannot be read
+//! or written leaves its turn to others, and is tried again later each time.
 
 use super::budgets::Budget;
 use crate::drain::Blocked;
@@ -13,6 +14,8 @@ use tread_model::text::and_more;
 
 /// How long it is before such a node is looked at again, at first and at most.
 const WAITS: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(1800));
+/// The same for one of which something cannot be read or written: somebody may mend that any time.
+const FAILURE_WAITS: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(120));
 /// So many pods are named.
 const NAMED: usize = 3;
 /// The longest that is repeated of why one does not move.
@@ -27,8 +30,15 @@ pub(crate) struct By {
     pub(crate) generation: Option<i64>,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    Drain,
+    Failure,
+}
+
 #[derive(Debug)]
 struct Stuck {
+    cause: Cause,
     why: String,
     /// The budgets that hold its pods, as they were before it was looked at.
     budgets: BTreeMap<String, Option<Budget>>,
@@ -52,15 +62,33 @@ impl AllStuck {
             let budget = by.budgets.get(&key).cloned();
             (key, budget)
         });
-        let backoff = self.0.remove(node).map(|before| before.backoff);
-        let mut backoff = backoff.unwrap_or_else(|| Backoff::new(WAITS));
-        let stuck = Stuck {
-            why: in_words(blocked),
-            budgets: budgets.collect(),
-            generation: by.generation,
-            until: now + backoff.next_wait(),
-            backoff,
+        let budgets = budgets.collect();
+        self.put(node, Cause::Drain, in_words(blocked), (budgets, by.generation), now);
+    }
+
+    /// That something of a node cannot be read or written, for a reason that stays.
+    pub(crate) fn fails(&mut self, node: &str, why: &str, by: &By, now: Instant) {
+        let why: String = clean(why).chars().take(LONGEST).collect();
+        let why = format!("it cannot be brought further: {why}");
+        self.put(node, Cause::Failure, why, (BTreeMap::new(), by.generation), now);
+    }
+
+    fn put(
+        &mut self,
+        node: &str,
+        cause: Cause,
+        why: String,
+        (budgets, generation): (BTreeMap<String, Option<Budget>>, Option<i64>),
+        now: Instant,
+    ) {
+        let before = self.0.remove(node).filter(|before| before.cause == cause);
+        let waits = match cause {
+            Cause::Drain => WAITS,
+            Cause::Failure => FAILURE_WAITS,
         };
+        let mut backoff = before.map_or_else(|| Backoff::new(waits), |before| before.backoff);
+        let until = now + backoff.next_wait();
+        let stuck = Stuck { cause, why, budgets, generation, until, backoff };
         self.0.insert(node.to_owned(), stuck);
     }
 
@@ -74,9 +102,16 @@ impl AllStuck {
         self.0.retain(|node, _| is_there(node));
     }
 
-    /// Why a node is not begun, as long as that is not looked at again.
-    pub(crate) fn why(&self, node: &str, by: &By, now: Instant) -> Option<&str> {
-        let stuck = self.0.get(node)?;
+    /// Why a node does not get further of which something cannot be read or written.
+    pub(crate) fn failure(&self, node: &str) -> Option<&str> {
+        let stuck = self.0.get(node).filter(|stuck| stuck.cause == Cause::Failure);
+        stuck.map(|stuck| stuck.why.as_str())
+    }
+
+    /// Why a node is not begun by a plan that drains it or not, as long as that is not looked at
+    /// again.
+    pub(crate) fn why(&self, node: &str, drains: bool, by: &By, now: Instant) -> Option<&str> {
+        let stuck = self.0.get(node).filter(|it| drains || it.cause == Cause::Failure)?;
         let is_same =
             |(key, before): (&String, &Option<Budget>)| by.budgets.get(key) == before.as_ref();
         let holds = stuck.until > now
@@ -128,12 +163,13 @@ mod tests {
         let (mut now, mut last) = (Instant::now(), Duration::ZERO);
         for _ in 0..8 {
             all.found("n", &blocked(), &by(1, 1), now);
-            let why = all.why("n", &by(1, 1), now).unwrap();
+            let why = all.why("n", true, &by(1, 1), now).unwrap();
             assert!(why.contains("a/p: the PodDisruptionBudget b"), "{why}");
+            assert_eq!(all.why("n", false, &by(1, 1), now), None, "nothing is drained");
             let wait = all.due(now).unwrap() - now;
             assert!(wait >= last / 2 && wait <= WAITS.1, "{wait:?} after {last:?}");
             now += wait;
-            assert_eq!((all.why("n", &by(1, 1), now), all.due(now)), (None, None));
+            assert_eq!((all.why("n", true, &by(1, 1), now), all.due(now)), (None, None));
             last = wait;
         }
         assert!(last > WAITS.0 * 4, "{last:?}");
@@ -148,11 +184,34 @@ mod tests {
     fn it_is_looked_at_at_once_when_its_budget_or_its_rollout_changes() {
         let (mut all, now) = (AllStuck::default(), Instant::now());
         all.found("n", &blocked(), &by(1, 1), now);
-        let why = |by: &By| all.why("n", by, now).is_some();
+        let why = |by: &By| all.why("n", true, by, now).is_some();
         assert!(why(&by(1, 1)));
         assert!(!why(&by(2, 1)), "its pods are others");
         assert!(!why(&by(1, 2)), "the Rollout says something else");
         assert!(!why(&By { generation: Some(1), ..By::default() }), "it is gone");
-        assert_eq!(all.why("other", &by(1, 1), now), None);
+        assert_eq!(all.why("other", true, &by(1, 1), now), None);
+    }
+
+    #[test]
+    fn one_that_cannot_be_read_leaves_its_turn_and_is_tried_again_soon_and_then_later() {
+        let (mut all, mut now) = (AllStuck::default(), Instant::now());
+        all.found("n", &blocked(), &by(1, 1), now);
+        assert_eq!(all.failure("n"), None);
+        let mut last = Duration::ZERO;
+        for _ in 0..8 {
+            all.fails("n", "the Lease\u{1b}[2J is odd", &by(1, 1), now);
+            let why = all.why("n", false, &by(2, 1), now).unwrap();
+            assert!(why.contains("it cannot be brought further: the Lease"), "{why}");
+            assert!(!why.contains('\u{1b}'), "{why}");
+            assert_eq!(all.failure("n"), Some(why));
+            assert_eq!(all.why("n", false, &by(1, 2), now), None, "the Rollout is another one");
+            last = all.due(now).unwrap() - now;
+            assert!(last <= FAILURE_WAITS.1, "{last:?}");
+            now += last;
+            assert_eq!(all.why("n", false, &by(1, 1), now), None);
+        }
+        assert!(last > FAILURE_WAITS.0 * 4, "{last:?}");
+        all.is_none("n");
+        assert_eq!(all.failure("n"), None);
     }
 }

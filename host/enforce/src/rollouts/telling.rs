@@ -210,8 +210,9 @@ fn changed(
             let name = &node.name;
             let text = |it: &str| {
                 format!(
-                    "{it} failed on its way to {target}, or went back; no other node of its pool is \
-                     begun: see kubectl get nodeupdate {name} -o yaml, and tread rollout retry"
+                    "{it} failed on its way to {target}, or went back; after as many as its Rollout \
+                     says no other node of its pool is begun: see kubectl get nodeupdate {name} -o \
+                     yaml, and tread rollout retry"
                 )
             };
             vec![

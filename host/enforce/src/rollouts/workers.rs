@@ -13,10 +13,11 @@ use k8s_openapi::jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, Id, JoinSet};
 use tokio::time::Instant;
 use tread_kube::asking::Backoff;
 use tread_kube::dated::time;
+use tread_kube::held::Maintained;
 use tread_kube::node_lease;
 use tread_model::digest::Digest;
 use tread_model::protocol::{Disrupts, Slot, Time, Waits};
@@ -25,8 +26,8 @@ use tread_model::protocol::{Disrupts, Slot, Time, Waits};
 const AT_ONCE: usize = 32;
 /// How long is waited after a failure, at first and at most.
 const WAITS: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));
-/// How long others go first, who were faster again and again.
-const OTHERS_FIRST: Duration = Duration::from_millis(50);
+/// How long others go first, who were faster again and again, at first and at most.
+const OTHERS_FIRST: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 /// How many pods are named that do not move.
 const NAMED: usize = 10;
 
@@ -49,6 +50,7 @@ struct Stamp {
     turn: Option<Disrupts>,
     turns_back: bool,
     target: Option<Digest>,
+    maintained: Maintained,
 }
 
 #[derive(Debug)]
@@ -57,6 +59,8 @@ struct Work {
     stamp: Stamp,
     due: Option<Instant>,
     backoff: Backoff,
+    /// How long others go first.
+    others_first: Backoff,
     /// What was known when the look began.
     by: By,
 }
@@ -67,6 +71,8 @@ struct Looked {
     draining: Option<Draining>,
     /// Pods by which it cannot be drained.
     stuck: Vec<Blocked>,
+    /// What cannot be read or written of it, for a reason that stays.
+    failure: Option<String>,
 }
 
 /// When a node is looked at again, if nothing changes.
@@ -74,13 +80,17 @@ enum Again {
     After(Duration),
     /// Later each time.
     Failed,
+    /// Once others, who were faster, have had their turn: later each time.
+    Busy,
     Never,
 }
 
 /// Who looks at nodes.
 #[derive(Default)]
 pub(crate) struct Workers {
-    tasks: JoinSet<(String, Looked)>,
+    tasks: JoinSet<Looked>,
+    /// Whose looks they are.
+    nodes: BTreeMap<Id, String>,
     works: BTreeMap<String, Work>,
     draining: BTreeMap<String, Draining>,
     stuck: AllStuck,
@@ -105,12 +115,12 @@ impl Workers {
     /// When the next look is due, if somebody is free for it.
     pub(crate) fn due(&self) -> Option<Instant> {
         let waiting = self.works.values().filter(|work| !work.is_looking);
-        let due = waiting.filter_map(|work| work.due).chain(self.stuck.due(Instant::now())).min();
+        let due = waiting.filter_map(|work| work.due).min();
         due.filter(|_| self.tasks.len() < AT_ONCE)
     }
 
-    /// Begins all looks that are due.
-    pub(crate) fn begin(&mut self, settings: &Settings, moment: &Moment, scene: &Scene) {
+    /// Takes in what is known now: at which nodes something is to be done, and how soon.
+    pub(crate) fn see(&mut self, settings: &Settings, moment: &Moment, scene: &Scene) {
         self.works.retain(|name, work| {
             let is_busy = scene.nodes.get(name).is_some_and(|node| node.is_busy());
             work.is_looking || is_busy || scene.gone.contains(name)
@@ -118,30 +128,40 @@ impl Workers {
         self.draining.retain(|name, _| self.works.contains_key(name));
         self.stuck.keep(|name| scene.nodes.contains_key(name));
         let busy = scene.nodes.iter().filter(|(_, node)| node.is_busy()).map(|(name, _)| name);
-        let busy: Vec<&String> = busy.chain(&scene.gone).collect();
-        for name in busy {
+        for name in busy.chain(&scene.gone) {
             let stamp = stamp(name, moment, scene);
             let work = self.works.entry(name.clone()).or_insert_with(|| Work {
                 is_looking: false,
                 stamp: Stamp::default(),
                 due: Some(Instant::now()),
                 backoff: Backoff::new(WAITS),
+                others_first: Backoff::new(OTHERS_FIRST),
                 by: By::default(),
             });
-            if work.stamp != stamp {
-                // The first look at a node reads it, and so does one whose time has come.
-                let is_known = work.stamp != Stamp::default();
-                work.stamp = stamp;
-                let waits = is_known.then(|| waits(settings, moment, scene, name)).flatten();
-                let again = match waits.map(|waits| after(waits, settings)) {
-                    Some(Again::After(wait)) => Some(Instant::now() + wait),
-                    Some(Again::Never) => None,
-                    Some(Again::Failed) | None => Some(Instant::now()),
-                };
-                work.due = [work.due, again].into_iter().flatten().min();
+            if work.stamp == stamp {
+                continue;
             }
-            let is_due = work.due.is_some_and(|due| due <= Instant::now());
-            if work.is_looking || !is_due || self.tasks.len() >= AT_ONCE {
+            // The first look at a node reads it, and so does one whose time has come.
+            let is_known = work.stamp != Stamp::default();
+            work.stamp = stamp;
+            let waits = is_known.then(|| waits(settings, moment, scene, name)).flatten();
+            let again = match waits.map(|waits| after(waits, settings)) {
+                Some(Again::After(wait)) => Some(Instant::now() + wait),
+                Some(Again::Never) => None,
+                Some(Again::Failed | Again::Busy) | None => Some(Instant::now()),
+            };
+            work.due = [work.due, again].into_iter().flatten().min();
+        }
+    }
+
+    /// Begins the looks that are due, by what was taken in last.
+    pub(crate) fn begin(&mut self, settings: &Settings, moment: &Moment, scene: &Scene) {
+        let now = Instant::now();
+        for (name, work) in &mut self.works {
+            if self.tasks.len() >= AT_ONCE {
+                return;
+            }
+            if work.is_looking || work.due.is_none_or(|due| due > now) {
                 continue;
             }
             work.is_looking = true;
@@ -151,41 +171,24 @@ impl Workers {
                 budgets: Arc::clone(&moment.budgets),
                 generation: pool.and_then(|pool| pool.generation),
             };
-            self.look(settings, scene, name);
+            let task = look(&mut self.tasks, settings, scene, name);
+            self.nodes.insert(task.id(), name.clone());
         }
-    }
-
-    fn look(&mut self, settings: &Settings, scene: &Scene, name: &str) {
-        let (settings, node) = (settings.clone(), name.to_owned());
-        let Some((aim, room)) = scene.aim(name) else {
-            let is_gone = scene.gone.iter().any(|gone| gone == name);
-            self.tasks.spawn(async move {
-                let looked = match is_gone {
-                    true => forgotten(&settings, &node).await,
-                    false => Looked::at(Again::After(settings.paces.again)),
-                };
-                (node, looked)
-            });
-            return;
-        };
-        self.tasks.spawn(async move {
-            let ended = step(&settings.acts, &node, &aim, &room).await;
-            let looked = looked(&settings, &node, &aim, ended);
-            (node, looked)
-        });
     }
 
     /// Notes what a look came to, as soon as one has ended.
     pub(crate) async fn ended(&mut self) {
-        let Some(joined) = self.tasks.join_next().await else {
+        let Some(joined) = self.tasks.join_next_with_id().await else {
             return std::future::pending().await;
         };
-        let Ok((node, looked)) = joined else {
-            tracing::error!("a look at a node was interrupted; please report it");
-            // Whose look it was is not known: all are looked at again.
-            self.works.clear();
-            return;
+        let (id, looked) = match joined {
+            Ok(ended) => ended,
+            Err(interrupted) => {
+                tracing::error!("a look at a node was interrupted; please report it");
+                (interrupted.id(), Looked::at(Again::Failed))
+            }
         };
+        let Some(node) = self.nodes.remove(&id) else { return };
         match looked.draining {
             Some(draining) => drop(self.draining.insert(node.clone(), draining)),
             None => drop(self.draining.remove(&node)),
@@ -195,15 +198,23 @@ impl Workers {
             Some(work) if !looked.stuck.is_empty() => {
                 self.stuck.found(&node, &looked.stuck, &work.by, Instant::now());
             }
+            Some(work) if looked.failure.is_some() => {
+                let why = looked.failure.as_deref().unwrap_or_default();
+                self.stuck.fails(&node, why, &work.by, Instant::now());
+            }
             // It was not found out.
-            _ if matches!(looked.again, Again::Failed) => {}
+            _ if matches!(looked.again, Again::Failed | Again::Busy) => {}
             _ => self.stuck.is_none(&node),
         }
         let Some(work) = work else { return };
         work.is_looking = false;
         work.by = By::default();
+        if !matches!(looked.again, Again::Busy) {
+            work.others_first.reset();
+        }
         let after = match looked.again {
             Again::Failed => Some(work.backoff.next_wait()),
+            Again::Busy => Some(work.others_first.next_wait()),
             Again::After(wait) => {
                 work.backoff.reset();
                 Some(wait)
@@ -217,6 +228,29 @@ impl Workers {
         // What changed meanwhile is looked at at once.
         work.due = [work.due, after].into_iter().flatten().min();
     }
+}
+
+/// Begins a look at a node.
+fn look(
+    tasks: &mut JoinSet<Looked>,
+    settings: &Settings,
+    scene: &Scene,
+    name: &str,
+) -> AbortHandle {
+    let (settings, node) = (settings.clone(), name.to_owned());
+    let Some((aim, room)) = scene.aim(name) else {
+        let is_gone = scene.gone.iter().any(|gone| gone == name);
+        return tasks.spawn(async move {
+            match is_gone {
+                true => forgotten(&settings, &node).await,
+                false => Looked::at(Again::After(settings.paces.again)),
+            }
+        });
+    };
+    tasks.spawn(async move {
+        let ended = step(&settings.acts, &node, &aim, &room).await;
+        looked(&settings, &node, &aim, ended)
+    })
 }
 
 /// Why nothing is to be done for a node, by what is watched.
@@ -239,12 +273,13 @@ fn stamp(name: &str, moment: &Moment, scene: &Scene) -> Stamp {
         turn: scene.nodes.get(name).and_then(|node| node.turn()),
         turns_back: scene.turns_back(name),
         target: scene.digest(name),
+        maintained: scene.nodes.get(name).map(|node| node.maintained).unwrap_or_default(),
     }
 }
 
 impl Looked {
     fn at(again: Again) -> Looked {
-        Looked { again, draining: None, stuck: Vec::new() }
+        Looked { again, draining: None, stuck: Vec::new(), failure: None }
     }
 }
 
@@ -273,11 +308,12 @@ fn looked(
         // Whose turn it is is said anew: it is another one's.
         Ok(Ended::Stuck(stuck, _)) => Looked { stuck, ..Looked::at(Again::After(again)) },
         Ok(Ended::Degraded(_)) => Looked::at(Again::Never),
-        Ok(Ended::Busy) => Looked::at(Again::After(OTHERS_FIRST)),
+        Ok(Ended::Busy) => Looked::at(Again::Busy),
         Err(crate::reading::Unread::Gone) => Looked::at(Again::After(again)),
         Err(error) => {
             tracing::warn!(node, %error, "the node cannot be brought further");
-            Looked::at(Again::Failed)
+            let failure = error.stays().then(|| error.to_string());
+            Looked { failure, ..Looked::at(Again::Failed) }
         }
     }
 }
@@ -286,10 +322,11 @@ fn looked(
 fn after(waits: Waits, settings: &Settings) -> Again {
     let again = settings.paces.again;
     match waits {
-        Waits::Nothing | Waits::Held(_) => Again::Never,
+        Waits::Nothing => Again::Never,
         // A Lease ends with time alone.
         Waits::Room | Waits::Lease | Waits::Proof | Waits::HandsOff => Again::After(again),
-        Waits::Agent => Again::After(settings.acts.terms.lease / 8),
+        // What tread holds is renewed meanwhile.
+        Waits::Agent | Waits::Held(_) => Again::After(settings.acts.terms.lease / 8),
     }
 }
 

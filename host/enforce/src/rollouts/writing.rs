@@ -16,12 +16,15 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tread_cluster::previews::Cluster;
-use tread_kube::asking::{Backoff, Failed};
+use tread_kube::asking::{Backoff, CallOutcome, Failed};
 
 /// How far a pool is, is written so often at most.
 const TELLS: Duration = Duration::from_secs(1);
 /// How long is waited after a failure, at first and at most.
 const WAITS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+/// How long at most after one that is not about all of the API server: whoever keeps one object
+/// from being written delays all others by that.
+const OF_ONE: Duration = Duration::from_secs(5);
 
 /// What is written.
 pub(crate) struct Writes {
@@ -44,6 +47,8 @@ pub(crate) struct Writer {
     /// When each pool was told last how far it is.
     told: BTreeMap<String, Instant>,
     backoff: Backoff,
+    /// Before this nothing is written again: something failed.
+    not_before: Option<Instant>,
 }
 
 /// What writing came to.
@@ -61,6 +66,7 @@ impl Default for Writer {
             was_busy: false,
             told: BTreeMap::new(),
             backoff: Backoff::new(WAITS),
+            not_before: None,
         }
     }
 }
@@ -69,12 +75,17 @@ impl Writer {
     /// Whether it can begin; if not, it says later that there is more to write.
     pub(crate) fn is_free(&mut self) -> bool {
         self.was_busy |= !self.tasks.is_empty();
-        self.tasks.is_empty()
+        self.tasks.is_empty() && self.not_before.is_none_or(|at| at <= Instant::now())
+    }
+
+    /// When it can begin again, where it waits after a failure.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        self.not_before.filter(|_| self.tasks.is_empty())
     }
 
     /// Begins to write.
     pub(crate) fn begin(&mut self, settings: &Settings, writes: Writes) {
-        self.was_busy = false;
+        (self.was_busy, self.not_before) = (false, None);
         let (settings, told) = (settings.clone(), self.told.clone());
         self.tasks.spawn(async move {
             let mut written = Written { told, again: None, failed: None };
@@ -92,43 +103,52 @@ impl Writer {
         let now = self.was_busy.then(Instant::now);
         let Ok(Written { told, again, failed }) = joined else {
             tracing::error!("writing what is known of rollouts was interrupted; please report it");
-            return Some(Instant::now() + self.backoff.next_wait());
+            self.not_before = Some(Instant::now() + self.backoff.next_wait());
+            return self.not_before;
         };
         self.told = told;
         match failed {
             Some(failed) => {
                 tracing::warn!(error = %failed, "what is known of rollouts cannot be written");
-                Some(Instant::now() + self.backoff.next_wait())
+                let wait = self.backoff.next_wait();
+                let is_of_all = failed.outcome == CallOutcome::Unanswered;
+                let wait = if is_of_all { wait } else { wait.min(OF_ONE) };
+                self.not_before = Some(Instant::now() + wait);
+                self.not_before
             }
             None => {
                 self.backoff.reset();
+                self.not_before = None;
                 [now, again].into_iter().flatten().min()
             }
         }
     }
 }
 
+/// Writes all of it, also where one thing cannot be written; says what could not first.
 async fn write(settings: &Settings, writes: &Writes, written: &mut Written) -> Result<(), Failed> {
     let Writes { cluster, moment, made, scene, .. } = writes;
+    let mut done = Ok(());
     if !moment.has_operators_daemon {
         for (name, pool) in &cluster.pools {
             if let Some(Ok(made)) = made.get(name) {
-                deliver(settings, pool, cluster, made).await?;
+                done = done.and(deliver(settings, pool, cluster, made).await.map(drop));
             }
         }
-        objects::make(settings, cluster, moment, scene).await?;
-        objects::tell_nodes(settings, moment, scene).await?;
-        machines::tidy(settings, moment, scene).await?;
+        done = done.and(objects::make(settings, cluster, moment, scene).await);
+        done = done.and(objects::tell_nodes(settings, moment, scene).await);
+        done = done.and(machines::tidy(settings, moment, scene).await);
         if let Some(served) = &writes.tidies {
-            tidy(settings, cluster, moment, served.clone()).await?;
+            done = done.and(tidy(settings, cluster, moment, served.clone()).await);
         }
     }
-    tell(settings, writes, written).await
+    done.and(tell(settings, writes, written).await)
 }
 
 /// Tells each pool how far it is, and not too often.
 async fn tell(settings: &Settings, writes: &Writes, written: &mut Written) -> Result<(), Failed> {
     let Writes { cluster, moment, scene, draining, .. } = writes;
+    let mut done = Ok(());
     for (name, of_pool) in &scene.pools {
         let (Some(rollout), Some(pool)) = (moment.rollouts.get(name), cluster.pools.get(name))
         else {
@@ -142,11 +162,12 @@ async fn tell(settings: &Settings, writes: &Writes, written: &mut Written) -> Re
         let known = objects::known_of(settings, name);
         let missing = writes.missing.get(name).map(Vec::as_slice).unwrap_or_default();
         let with = (draining, missing);
-        let mut told = objects::tell(settings, rollout, of_pool, with).await?;
-        told |= objects::tell_pool(settings, &known, pool, of_pool).await?;
-        if told {
+        let by_rollout = objects::tell(settings, rollout, of_pool, with).await;
+        let by_pool = objects::tell_pool(settings, &known, pool, of_pool).await;
+        if by_rollout.as_ref().is_ok_and(|told| *told) || by_pool.as_ref().is_ok_and(|told| *told) {
             written.told.insert(name.clone(), Instant::now());
         }
+        done = done.and(by_rollout.map(drop)).and(by_pool.map(drop));
     }
-    Ok(())
+    done
 }

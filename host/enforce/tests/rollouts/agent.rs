@@ -66,6 +66,11 @@ impl Agent {
         self.task = (self.start)();
     }
 
+    /// Nobody starts it again before [`Agent::restart`].
+    pub(super) fn stop(&self) {
+        self.task.abort();
+    }
+
     pub(super) fn did(&self) -> Vec<Did> {
         self.disk.lock().unwrap().did.clone()
     }

@@ -60,6 +60,75 @@ async fn a_node_that_could_not_be_drained_waits_for_its_budget_while_another_one
 }
 
 #[tokio::test]
+async fn a_pod_that_cannot_be_read_or_a_cordon_that_is_refused_is_named_until_it_is_mended() {
+    let cluster = Cluster::with(2, 1).await;
+    let replica = cluster.replica();
+    let agents = cluster.agents(&replica, well());
+    cluster.all_have("/etc/first", "1").await;
+    let (first, second) = (cluster.nodes[0].as_str(), cluster.nodes[1].as_str());
+    let pod = json!({"apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "odd", "namespace": "default"},
+        "spec": {"nodeName": first, "containers": [{"name": "c", "image": "example.com/c"}]}});
+    cluster.plane.apply(&pod.to_string()).unwrap();
+    let pods: Api<Pod> = Api::namespaced(cluster.client.clone(), "default");
+    eventually("the pod runs", async || {
+        (pods.get("odd").await.ok()?.status?.phase? == "Running").then_some(())
+    })
+    .await;
+    // Later than any time that can be read.
+    let odd = r#"{"status": {"startTime": "9999-12-31T23:59:59Z"}}"#;
+    let patch = ["patch", "pod", "odd", "--subresource=status", "--type=merge", "-p", odd];
+    cluster.plane.kubectl(&patch).unwrap().success().unwrap();
+    assert!(pods.get("odd").await.is_err(), "it can be read");
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "no-cordon"},
+        "spec": {
+            "matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"],
+                "operations": ["UPDATE"], "resources": ["nodes"]}]},
+            "validations": [{"expression": format!(
+                "object.metadata.name != '{second}' || !object.spec.?unschedulable.orValue(false)"
+            )}],
+        },
+    });
+    let binding = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": "no-cordon"},
+        "spec": {"policyName": "no-cordon", "validationActions": ["Deny"]},
+    });
+    for object in [policy, binding] {
+        cluster.plane.apply(&object.to_string()).unwrap();
+    }
+    let nodes: Api<Node> = cluster.api();
+    let cordon = Patch::Merge(json!({"spec": {"unschedulable": true}}));
+    eventually("nobody can cordon the second node", async || {
+        let answer = nodes.patch(second, &PatchParams::default().dry_run(), &cordon).await;
+        answer.err().filter(|error| error.to_string().contains("no-cordon"))
+    })
+    .await;
+    cluster.file("90-next", "/etc/hard", "2").await;
+    let status = eventually("both are named", async || {
+        let status = cluster.rollout().await.status?;
+        (status.waiting.iter().any(|it| it.node == first && it.why.contains("default/odd"))
+            && status.message.as_ref()?.contains("it cannot be brought further"))
+        .then_some(status)
+    })
+    .await;
+    let message = status.message.unwrap();
+    assert!(message.contains(&format!("({second}: it cannot be")), "{message}");
+    assert!(message.contains("no-cordon"), "{message}");
+    let waits = status.waiting.iter().find(|it| it.node == first).unwrap();
+    assert!(waits.why.contains("cannot be read"), "{}", waits.why);
+    assert!(agents.iter().all(|agent| agent.did().is_empty()));
+    let gone = ["delete", "validatingadmissionpolicybinding", "no-cordon"];
+    cluster.plane.kubectl(&gone).unwrap().success().unwrap();
+    let gone = ["delete", "pod", "odd", "--force", "--grace-period=0"];
+    cluster.plane.kubectl(&gone).unwrap().success().unwrap();
+    cluster.all_have("/etc/hard", "2").await;
+    cluster.judge.holds().await;
+}
+
+#[tokio::test]
 async fn an_admin_says_in_the_rollout_how_nodes_are_drained() {
     let cluster = Cluster::with(2, 1).await;
     let replica = cluster.replica();

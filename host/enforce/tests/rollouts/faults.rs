@@ -5,7 +5,7 @@
 //! Times are scaled down; with `TREAD_WHOLE=1` they are those of a cluster.
 
 use super::agent::{Agent, well};
-use super::fixture::{Cluster, Replica};
+use super::fixture::{Cluster, PACES, Replica};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Namespace, Node};
 use kube::Api;
@@ -132,7 +132,7 @@ async fn a_replica_that_is_frozen_past_a_lease_does_no_harm_when_it_goes_on() {
     let runtimes = [runtime(), runtime(), runtime()];
     let mut replicas = Vec::new();
     for runtime in &runtimes {
-        replicas.push(cluster.replica_on(runtime.handle()).await);
+        replicas.push(cluster.replica_on(runtime.handle(), PACES).await);
     }
     let (_door, asks) = watch::channel(replicas[0].agents.clone());
     let agents = cluster.agents_at(&asks, well());

@@ -55,6 +55,23 @@ spec:
       reason: nobody reads it
 ";
 
+/// Sooner than in a real cluster.
+pub(super) const PACES: Paces =
+    Paces { render_after: Duration::from_millis(200), again: Duration::from_millis(200) };
+
+/// In what replicas differ.
+struct With {
+    joining: JoiningSettings,
+    form: u32,
+    paces: Paces,
+}
+
+impl Default for With {
+    fn default() -> With {
+        With { joining: JoiningSettings::default(), form: FORM, paces: PACES }
+    }
+}
+
 pub(super) struct Cluster {
     pub(super) plane: ControlPlane,
     pub(super) client: Client,
@@ -167,8 +184,15 @@ impl Cluster {
         self.replica_with(self.acts.clone(), joining, &Handle::current())
     }
 
+    /// One whose machines get the kubeconfig of this Secret.
+    pub(super) fn bootstraps_by(&self, secret: &str) -> Replica {
+        let joining =
+            JoiningSettings { bootstrap: secret.to_owned(), ..JoiningSettings::default() };
+        self.replica_with(self.acts.clone(), joining, &Handle::current())
+    }
+
     /// One on a runtime of its own, with connections of its own.
-    pub(super) async fn replica_on(&self, runtime: &Handle) -> Replica {
+    pub(super) async fn replica_on(&self, runtime: &Handle, paces: Paces) -> Replica {
         let config = self.plane.admin().client_config().await.unwrap();
         let client = {
             let _inside = runtime.enter();
@@ -176,23 +200,23 @@ impl Cluster {
         };
         // Replicas know nothing of one another, so that each has a turn of its own.
         let acts = Acts { client, at_slots: Turn::default(), ..self.acts.clone() };
-        self.replica_with(acts, JoiningSettings::default(), runtime)
+        self.replica_so(acts, With { paces, ..With::default() }, runtime)
     }
 
     /// One that gives orders of this form.
     pub(super) fn replica_of_form(&self, form: u32) -> Replica {
-        let joining = JoiningSettings::default();
-        self.replica_so(self.acts.clone(), (joining, form), &Handle::current())
+        let with = With { form, ..With::default() };
+        self.replica_so(self.acts.clone(), with, &Handle::current())
     }
 
     fn replica_with(&self, acts: Acts, joining: JoiningSettings, runtime: &Handle) -> Replica {
-        self.replica_so(acts, (joining, FORM), runtime)
+        self.replica_so(acts, With { joining, ..With::default() }, runtime)
     }
 
     fn replica_so(
         &self,
         acts: Acts,
-        (joining, form): (JoiningSettings, u32),
+        With { joining, form, paces }: With,
         runtime: &Handle,
     ) -> Replica {
         let _inside = runtime.enter();
@@ -238,10 +262,7 @@ impl Cluster {
             own_node: None,
             watches,
             events: Events::new(client, "tests", "Roll", &metrics),
-            paces: Paces {
-                render_after: Duration::from_millis(200),
-                again: Duration::from_millis(200),
-            },
+            paces,
             joining: JoiningSettings { first_boots: Some(first_boots), ..joining },
             form,
         });
@@ -256,7 +277,7 @@ impl Cluster {
             ])
             .await;
         });
-        Replica { agents, joining, _leads: leads, task }
+        Replica { agents, joining, leads, task }
     }
 
     /// An agent on each node, which asks this replica.
@@ -339,7 +360,7 @@ impl Cluster {
 pub(super) struct Replica {
     pub(super) agents: Agents,
     pub(super) joining: Joining,
-    _leads: watch::Sender<bool>,
+    pub(super) leads: watch::Sender<bool>,
     task: JoinHandle<()>,
 }
 

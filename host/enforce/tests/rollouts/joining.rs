@@ -1,24 +1,31 @@
 //! Machines that boot become nodes of the pool whose config they asked for, and nothing else,
 //! on a real API server with NodeRestriction, by credentials of nodes.
 
+mod gate;
+
 use super::agent::well;
 use super::fixture::{Cluster, Replica};
 use futures::{StreamExt as _, stream};
+use gate::Gate;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Secret};
 use k8s_openapi::api::events::v1::Event;
-use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use kube::api::{ListParams, Patch, PatchParams, PostParams, WatchParams};
 use kube::core::WatchEvent;
 use kube::{Api, Client};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tread_kube::agents::{Answer, Ask, Asked};
 use tread_kube::api::node_update::ConfigName;
 use tread_kube::api::{MachineConfigPool, NodeUpdate, Rollout};
-use tread_model::joining::{Claim, Id, KEYS_SECRET, Key, Mark, TAINT, TOKENS_SECRET as TOKENS};
-use tread_test_bed::eventually;
+use tread_model::joining::{
+    BOOTSTRAP, Claim, Id, KEYS_SECRET, Key, Mark, TAINT, TOKENS_SECRET as TOKENS,
+};
+use tread_test_bed::{Part, eventually};
 
 const INFRA: &str = "node-role.kubernetes.io/infra";
 /// By which nodes are workers here. OpenShift's API server lets kubelets say
@@ -94,6 +101,20 @@ struct Version {
     at: Instant,
 }
 
+impl Version {
+    fn of(node: Node) -> Version {
+        let labels = node.metadata.labels.unwrap_or_default();
+        let taints = node.spec.and_then(|spec| spec.taints).unwrap_or_default();
+        let pools = match (labels.contains_key(INFRA), labels.contains_key(WORKER)) {
+            (true, _) => vec!["infra"],
+            (false, true) => vec!["worker"],
+            (false, false) => vec![],
+        };
+        let is_held = taints.iter().any(|taint| taint.key == TAINT);
+        Version { is_held, pools, at: Instant::now() }
+    }
+}
+
 /// An independent watch: every version of every node.
 struct Witness {
     seen: Arc<Mutex<BTreeMap<String, Vec<Version>>>>,
@@ -104,29 +125,42 @@ impl Witness {
     async fn begin(client: &Client) -> Witness {
         let seen: Arc<Mutex<BTreeMap<String, Vec<Version>>>> = Arc::default();
         let api: Api<Node> = Api::all(client.clone());
-        let listed = api.list(&ListParams::default()).await.unwrap();
-        let from = listed.metadata.resource_version.unwrap();
-        let events =
-            api.watch(&kube::api::WatchParams::default().timeout(290), &from).await.unwrap();
+        let listed =
+            eventually("nodes are listed", async || api.list(&ListParams::default()).await.ok())
+                .await;
+        let mut from = listed.metadata.resource_version.unwrap();
         let sees = Arc::clone(&seen);
+        let see = move |node: Node| {
+            let name = node.metadata.name.clone().unwrap();
+            sees.lock().unwrap().entry(name).or_default().push(Version::of(node));
+        };
+        listed.items.into_iter().for_each(&see);
         let task = tokio::spawn(async move {
-            let mut events = events.boxed();
-            while let Some(event) = events.next().await {
-                let node = match event.unwrap() {
-                    WatchEvent::Added(node) | WatchEvent::Modified(node) => node,
-                    _ => continue,
+            loop {
+                // A watch ends when it has lasted long, or the API server is busy: the next one
+                // goes on behind the last version that was seen.
+                let params = WatchParams::default().timeout(290);
+                let Ok(events) = api.watch(&params, &from).await else {
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    continue;
                 };
-                let labels = node.metadata.labels.unwrap_or_default();
-                let taints = node.spec.and_then(|spec| spec.taints).unwrap_or_default();
-                let pools = match (labels.contains_key(INFRA), labels.contains_key(WORKER)) {
-                    (true, _) => vec!["infra"],
-                    (false, true) => vec!["worker"],
-                    (false, false) => vec![],
-                };
-                let is_held = taints.iter().any(|taint| taint.key == TAINT);
-                let version = Version { is_held, pools, at: Instant::now() };
-                let name = node.metadata.name.unwrap();
-                sees.lock().unwrap().entry(name).or_default().push(version);
+                let mut events = events.boxed();
+                while let Some(Ok(event)) = events.next().await {
+                    match event {
+                        WatchEvent::Added(node) | WatchEvent::Modified(node) => {
+                            from = node.metadata.resource_version.clone().unwrap();
+                            see(node);
+                        }
+                        WatchEvent::Deleted(node) => {
+                            from = node.metadata.resource_version.unwrap();
+                        }
+                        WatchEvent::Bookmark(it) => from = it.metadata.resource_version,
+                        WatchEvent::Error(status) if status.code == 410 => {
+                            panic!("versions of nodes were missed: {status:?}")
+                        }
+                        WatchEvent::Error(_) => break,
+                    }
+                }
             }
         });
         Witness { seen, task }
@@ -153,6 +187,17 @@ impl Witness {
             );
         }
     }
+}
+
+/// The claims that are bound, each with its node.
+async fn bound(cluster: &Cluster) -> Vec<(String, String)> {
+    let maps: Api<ConfigMap> = Api::namespaced(cluster.client.clone(), &cluster.acts.namespace);
+    let data = eventually("what is bound can be read", async || {
+        maps.get_opt("tread-joining").await.ok().map(|map| map.and_then(|map| map.data))
+    });
+    let claims = data.await.unwrap_or_default().into_iter();
+    let claims = claims.filter(|(key, _)| key.starts_with("claim."));
+    claims.map(|(key, by)| (key, by.split(' ').next().unwrap_or_default().to_owned())).collect()
 }
 
 impl Drop for Witness {
@@ -191,7 +236,8 @@ async fn hold_back(cluster: &Cluster) {
     api.create(&PostParams::default(), &probe).await.unwrap();
     let free = Patch::Merge(json!({"spec": {"taints": null}}));
     eventually("nobody can let a node in", async || {
-        api.patch("probe", &PatchParams::default().dry_run(), &free).await.err()
+        let answer = api.patch("probe", &PatchParams::default().dry_run(), &free).await;
+        answer.err().filter(|error| error.to_string().contains("hold-back"))
     })
     .await;
     api.delete("probe", &Default::default()).await.unwrap();
@@ -201,6 +247,10 @@ fn let_through(cluster: &Cluster) {
     for kind in ["validatingadmissionpolicybinding", "validatingadmissionpolicy"] {
         cluster.plane.kubectl(&["delete", kind, "hold-back"]).unwrap().success().unwrap();
     }
+}
+
+fn is_there_already(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.is_already_exists())
 }
 
 async fn register_all(
@@ -213,7 +263,14 @@ async fn register_all(
         let name = format!("{prefix}-{at}");
         let client = kubelet(cluster, &name).await;
         let claim = claim(replica, "infra").await;
-        register(&client, &name, &claim).await.unwrap();
+        // A kubelet asks again too where a busy API server does not answer.
+        eventually(&format!("{name} is registered"), async || {
+            match register(&client, &name, &claim).await {
+                Ok(_) => Some(()),
+                Err(error) => is_there_already(&error).then_some(()),
+            }
+        })
+        .await;
         name
     });
     stream::iter(all.collect::<Vec<_>>()).buffered(16).collect().await
@@ -236,7 +293,8 @@ async fn many_nodes_are_held_or_in_their_pool_at_every_version_while_workers_are
     cluster.file("90-next", "/etc/hard", "2").await;
     cluster.all_have("/etc/hard", "2").await;
     let rollout: Rollout = cluster.api().get("worker").await.unwrap();
-    assert_eq!(rollout.status.unwrap().nodes, 1, "none of them counts as a worker");
+    let status = rollout.status.unwrap();
+    assert_eq!(status.nodes, 1, "none of them counts as a worker: {status:?}");
     let updates: Api<NodeUpdate> = cluster.api();
     let about = updates.list(&ListParams::default()).await.unwrap().items;
     let orders = about
@@ -414,6 +472,148 @@ async fn a_leader_that_dies_between_its_two_writes_lets_nobody_in_twice() {
     assert!(witness.of("two").iter().all(|it| it.is_held));
 }
 
+/// A cluster with a replica that is about to let in the node `one`, which has registered: its claim
+/// is bound, and the write by which it joins waits.
+async fn about_to_join() -> (Cluster, Replica, Gate, oneshot::Sender<()>) {
+    let mut cluster = with_pools().await;
+    let (mut gate, gated) = Gate::before(&cluster.acts.client, "/api/v1/nodes/one".to_owned());
+    let own = std::mem::replace(&mut cluster.acts.client, gated);
+    let replica = cluster.replica();
+    // Replicas that begin later write as they please.
+    cluster.acts.client = own;
+    let claim = claim(&replica, "infra").await;
+    register(&kubelet(&cluster, "one").await, "one", &claim).await.unwrap();
+    let turn = gate.waits().await;
+    assert_eq!(bound(&cluster).await.len(), 1, "the claim is bound before the node is written");
+    (cluster, replica, gate, turn)
+}
+
+/// That `one` joined by one write, and by nobody's second one: another node that comes later has
+/// joined too by now. Its claim is bound once.
+async fn joined_once(cluster: &Cluster, replica: &Replica, witness: &Witness) {
+    witness.joined(&["one".to_owned()]).await;
+    let claim = claim(replica, "infra").await;
+    register(&kubelet(cluster, "two").await, "two", &claim).await.unwrap();
+    is_in(cluster, "two", INFRA).await;
+    let versions = witness.of("one");
+    let joins = versions.windows(2).filter(|it| it[0].is_held && !it[1].is_held).count();
+    assert_eq!(joins, 1, "{versions:?}");
+    let mut by: Vec<String> = bound(cluster).await.into_iter().map(|(_, by)| by).collect();
+    by.sort();
+    assert_eq!(by, ["one", "two"]);
+}
+
+#[tokio::test]
+async fn a_node_that_somebody_writes_before_it_joins_is_settled_again_and_joins_once() {
+    let (cluster, replica, mut gate, mut turn) = about_to_join().await;
+    let witness = Witness::begin(&cluster.client).await;
+    let nodes: Api<Node> = cluster.api();
+    for times in 1..=3 {
+        let note = Patch::Merge(json!({"metadata": {"annotations": {"times": times.to_string()}}}));
+        nodes.patch("one", &PatchParams::default(), &note).await.unwrap();
+        drop(turn);
+        assert_eq!(gate.answered(times).await, vec![Some(409); times]);
+        turn = gate.waits().await;
+    }
+    assert!(witness.of("one").iter().all(|it| it.is_held));
+    drop(turn);
+    // Whoever else writes nodes may have come before it once more.
+    let answers = gate.open();
+    joined_once(&cluster, &replica, &witness).await;
+    let answers = answers.lock().unwrap().clone();
+    let (last, before) = answers.split_last().unwrap();
+    assert_eq!(*last, Some(200));
+    assert!(before.len() >= 3 && before.iter().all(|it| *it == Some(409)), "{answers:?}");
+    let node = nodes.get("one").await.unwrap();
+    assert_eq!(node.metadata.annotations.unwrap()["times"], "3", "what others wrote is kept");
+}
+
+#[tokio::test]
+async fn an_api_server_that_is_gone_while_a_node_joins_lets_it_in_once_when_it_is_back() {
+    let (cluster, replica, mut gate, turn) = about_to_join().await;
+    cluster.plane.kill(Part::ApiServer).unwrap();
+    drop(turn);
+    assert_eq!(gate.answered(1).await, [None]);
+    cluster.plane.restart(Part::ApiServer).unwrap();
+    // One that is started anew tells nobody what was written before: the node still waits.
+    let witness = Witness::begin(&cluster.client).await;
+    assert!(matches!(&witness.of("one")[..], [it, ..] if it.is_held));
+    drop(gate.waits().await);
+    let answers = gate.open();
+    joined_once(&cluster, &replica, &witness).await;
+    let answers = answers.lock().unwrap().clone();
+    assert_eq!(answers.iter().filter(|it| **it == Some(200)).count(), 1, "{answers:?}");
+    assert_eq!(answers.last(), Some(&Some(200)), "{answers:?}");
+}
+
+#[tokio::test]
+async fn a_leader_that_writes_after_another_one_let_a_node_in_lets_it_in_no_second_time() {
+    let (cluster, late, gate, turn) = about_to_join().await;
+    let witness = Witness::begin(&cluster.client).await;
+    let replica = cluster.replica();
+    witness.joined(&["one".to_owned()]).await;
+    drop(turn);
+    assert_eq!(gate.answered(1).await, [Some(409)]);
+    let answers = gate.open();
+    // It goes on alone, and lets in another one after it has seen what became of this one.
+    drop(replica);
+    joined_once(&cluster, &late, &witness).await;
+    assert_eq!(*answers.lock().unwrap(), [Some(409)]);
+}
+
+#[tokio::test]
+async fn a_leader_that_loses_its_turn_between_its_two_writes_lets_the_node_in_when_it_leads_again()
+{
+    let mut cluster = with_pools().await;
+    let record = format!("/api/v1/namespaces/{}/configmaps/tread-joining", cluster.acts.namespace);
+    let (mut gate, gated) = Gate::before(&cluster.acts.client, record);
+    let own = std::mem::replace(&mut cluster.acts.client, gated);
+    let replica = cluster.replica();
+    cluster.acts.client = own;
+    let claim = {
+        let mut claim = pin!(claim(&replica, "infra"));
+        // That a machine is served is noted there too.
+        loop {
+            tokio::select! {
+                claim = &mut claim => break claim,
+                turn = gate.waits() => drop(turn),
+            }
+        }
+    };
+    let witness = Witness::begin(&cluster.client).await;
+    replica.leads.send_replace(false);
+    register(&kubelet(&cluster, "one").await, "one", &claim).await.unwrap();
+    eventually("others have written the node", async || {
+        let node = cluster.api::<Node>().get("one").await.ok()?;
+        let is_ready = node.status?.conditions?.iter().any(|it| it.type_ == "Ready");
+        (is_ready && node.metadata.annotations.is_some()).then_some(())
+    })
+    .await;
+    // A write of theirs would be looked at.
+    for part in [Part::SimulatedNodes, Part::Controllers] {
+        cluster.plane.kill(part).unwrap();
+    }
+    replica.leads.send_replace(true);
+    for writes in 1.. {
+        let turn = gate.waits().await;
+        replica.leads.send_replace(false);
+        let answered = gate.answered(0).await.len();
+        drop(turn);
+        gate.answered(answered + 1).await;
+        let is_bound = !bound(&cluster).await.is_empty();
+        if is_bound {
+            break;
+        }
+        assert!(writes < 100, "the claim is not bound");
+        replica.leads.send_replace(true);
+    }
+    assert!(witness.of("one").iter().all(|it| it.is_held), "it did not lead");
+    replica.leads.send_replace(true);
+    let answers = gate.open();
+    joined_once(&cluster, &replica, &witness).await;
+    drop(answers);
+}
+
 #[tokio::test]
 async fn only_whoever_has_the_token_of_the_pool_is_admitted() {
     let cluster = with_pools().await;
@@ -565,12 +765,17 @@ async fn what_ignition_cannot_bring_comes_by_permit_and_without_a_slot_before_a_
     let slots = maps.get_opt("tread-slots").await.unwrap().and_then(|it| it.data);
     let slots = slots.unwrap_or_default();
     assert!(!slots.values().any(|it| it.contains("\"one\"")), "{slots:?}");
+    // The Lease is held for the boot, and for longer than it may begin.
+    let leases: Api<k8s_openapi::api::coordination::v1::Lease> =
+        Api::namespaced(cluster.client.clone(), &cluster.acts.leases);
+    let held = leases.get("node-one").await.unwrap().spec.unwrap();
+    assert_eq!(held.holder_identity.as_deref(), Some(&*cluster.acts.holder));
+    assert!(held.lease_duration_seconds.unwrap() > 60, "{held:?}");
+    leases.delete("node-one", &Default::default()).await.unwrap();
     // One that others hold stays up.
     let lease = json!({"metadata": {"name": "node-one", "namespace": cluster.acts.leases},
         "spec": {"holderIdentity": "alice", "leaseDurationSeconds": 3600,
             "renewTime": "2999-01-01T00:00:00.000000Z"}});
-    let leases: Api<k8s_openapi::api::coordination::v1::Lease> =
-        Api::namespaced(cluster.client.clone(), &cluster.acts.leases);
     let lease = serde_json::from_value(lease).unwrap();
     leases.create(&PostParams::default(), &lease).await.unwrap();
     eventually("it is refused", async || {
@@ -579,6 +784,8 @@ async fn what_ignition_cannot_bring_comes_by_permit_and_without_a_slot_before_a_
     })
     .await;
     leases.delete("node-one", &Default::default()).await.unwrap();
+    let answer = replica.agents.permit("one", &ask(Asked::Boot, 9)).await;
+    assert!(matches!(answer, Answer::Permitted { .. }), "{answer:?}");
     // It joins once its agent says that it has the config, and not by what another one says.
     let says = async |name: &str, digest: &str| {
         let status = json!({"status": {"current": {"name": name, "digest": digest}}});
@@ -594,4 +801,70 @@ async fn what_ignition_cannot_bring_comes_by_permit_and_without_a_slot_before_a_
     is_in(&cluster, "one", INFRA).await;
     let answer = replica.agents.permit("one", &ask(Asked::Boot, 10)).await;
     assert!(matches!(answer, Answer::Refused { .. }), "{answer:?}");
+    eventually("its Lease is given back", async || {
+        leases.get_opt("node-one").await.ok()?.is_none().then_some(())
+    })
+    .await;
+}
+
+/// What a pool says of the kubeconfig that its machines get.
+async fn says(cluster: &Cluster, reason: &str) -> (String, String) {
+    eventually(&format!("infra says {reason}"), async || {
+        let rollout = cluster.api::<Rollout>().get("infra").await.ok()?;
+        let mut all = rollout.status?.conditions.into_iter();
+        let it = all.find(|it| it.type_ == "Serves" && it.reason == reason)?;
+        Some((it.status, it.message))
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_pool_says_why_its_machines_get_no_kubeconfig_until_they_do() {
+    const NAME: &str = "site-bootstrap";
+    let cluster = with_pools().await;
+    let replica = cluster.bootstraps_by(NAME);
+    let api: Api<Secret> = Api::namespaced(cluster.client.clone(), &cluster.acts.namespace);
+    let put = async |key: &str, base64: &str| {
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": NAME},
+            "data": {key: base64}});
+        let params = PatchParams::apply("tests").force();
+        api.patch(NAME, &params, &Patch::Apply(secret)).await.unwrap();
+    };
+    let gets = async |what: &str, expected: bool| {
+        eventually(what, async || {
+            let boots = replica.joining.serve("infra", None).await.ok()?;
+            let text = [&boots.head[..], &boots.tail[..]].concat();
+            (String::from_utf8_lossy(&text).contains(BOOTSTRAP) == expected).then_some(())
+        })
+        .await;
+    };
+    let lacks = async |reason: &str, wrong: &str| {
+        let (status, message) = says(&cluster, reason).await;
+        assert_eq!(status, "False");
+        assert!(message.contains(wrong) && message.contains(NAME), "{message}");
+        let namespace = &cluster.acts.namespace;
+        let mends =
+            format!("kubectl create secret generic {NAME} -n {namespace} --from-file=kubeconfig=");
+        assert!(message.contains(&mends), "{message}");
+        gets("a machine is served without", false).await;
+    };
+    lacks("NoBootstrapSecret", "there is no Secret").await;
+    put("other", "YQ==").await;
+    lacks("NoKubeconfig", "nothing in its key kubeconfig").await;
+    put("kubeconfig", "//4=").await;
+    lacks("KubeconfigUnreadable", "no text").await;
+    put("kubeconfig", "dXNlcnM6IFtdCg==").await;
+    assert_eq!(says(&cluster, "Bootstraps").await.0, "True");
+    gets("a machine is served with it", true).await;
+    // What else the Rollout says stays there.
+    let rollout: Rollout = cluster.api().get("infra").await.unwrap();
+    let conditions = rollout.status.unwrap().conditions;
+    let types: Vec<&str> = conditions.iter().map(|it| it.type_.as_str()).collect();
+    for expected in ["Updated", "Progressing", "Rendered", "Serves"] {
+        assert_eq!(types.iter().filter(|it| **it == expected).count(), 1, "{types:?}");
+    }
+    api.delete(NAME, &Default::default()).await.unwrap();
+    lacks("NoBootstrapSecret", "there is no Secret").await;
+    cluster.file("60-own", BOOTSTRAP, "users").await;
+    assert_eq!(says(&cluster, "ConfigBrings").await.0, "True");
 }

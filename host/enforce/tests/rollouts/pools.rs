@@ -1,18 +1,20 @@
 //! What becomes of a pool when what it is made of changes.
 
-use super::agent::well;
+use super::agent::{Agent, well};
 use super::fixture::Cluster;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::events::v1::Event;
-use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, ResourceExt as _};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tokio::sync::watch;
 use tread_kube::agents::{Asked, FORM};
 use tread_kube::api::machines;
-use tread_kube::api::node_update::{NEEDS_AGENT, UpdateDisrupts, UpdatePhase};
+use tread_kube::api::node_update::{
+    NEEDS_AGENT, UpdateDisrupts, UpdateOrder, UpdatePhase, UpdateStage,
+};
 use tread_kube::api::{MachineConfig, MachineConfigPool, NodeUpdate, Rollout};
 use tread_test_bed::eventually;
 
@@ -347,6 +349,85 @@ async fn a_config_that_cannot_be_rendered_is_told_of_and_reaches_nobody() {
     let configs = cluster.api::<MachineConfig>().list(&Default::default()).await.unwrap();
     let rendered = configs.items.iter().filter_map(|it| it.metadata.name.as_ref());
     assert_eq!(rendered.filter(|name| name.starts_with("rendered-worker-")).count(), 2);
+}
+
+/// The order of the only node.
+async fn order(cluster: &Cluster) -> Option<UpdateOrder> {
+    cluster.api::<NodeUpdate>().get(&cluster.nodes[0]).await.ok()?.spec.order
+}
+
+#[tokio::test]
+async fn a_node_under_way_is_given_back_though_the_next_config_cannot_be_rendered() {
+    let cluster = Cluster::with(1, 1).await;
+    let replica = cluster.replica();
+    let mut agents = cluster.agents(&replica, well());
+    cluster.all_have("/etc/first", "1").await;
+    agents[0].stop();
+    cluster.file("90-next", "/etc/hard", "2").await;
+    let ordered = eventually("it is prepared, and nobody boots it", async || {
+        order(&cluster).await.filter(|order| order.stage == UpdateStage::Go)
+    })
+    .await;
+    cluster.file("95-bad", "relative/path", "2").await;
+    eventually("the next config cannot be rendered", async || {
+        let status = cluster.rollout().await.status?;
+        let rendered = status.conditions.into_iter().find(|it| it.type_ == "Rendered")?;
+        (rendered.status == "False").then_some(())
+    })
+    .await;
+    agents[0].restart();
+    eventually("it has what was ordered", async || {
+        let order = order(&cluster).await?;
+        let is_over = order.operation == ordered.operation && order.stage == UpdateStage::Closed;
+        is_over.then_some(())
+    })
+    .await;
+    cluster.nothing_is_left().await;
+    assert_eq!(agents[0].boots(), 1);
+    cluster.judge.holds().await;
+}
+
+#[tokio::test]
+async fn a_cordon_that_somebody_undid_is_made_again_and_its_mark_is_not_left() {
+    let cluster = Cluster::with(2, 1).await;
+    let replica = cluster.replica();
+    let agents = cluster.agents(&replica, well());
+    cluster.all_have("/etc/first", "1").await;
+    agents.iter().for_each(Agent::stop);
+    cluster.file("90-next", "/etc/hard", "2").await;
+    let name = eventually("a node is prepared", async || {
+        let updates = cluster.api::<NodeUpdate>().list(&Default::default()).await.ok()?;
+        let go = |it: &NodeUpdate| {
+            it.spec.order.as_ref().is_some_and(|order| order.stage == UpdateStage::Go)
+        };
+        updates.items.into_iter().find(go)?.metadata.name
+    })
+    .await;
+    cluster.plane.kubectl(&["uncordon", &name]).unwrap().success().unwrap();
+    let node = async || cluster.api::<Node>().get(&name).await.unwrap();
+    eventually("it is cordoned again", async || node().await.spec?.unschedulable.filter(|it| *it))
+        .await;
+    let mut agents = agents;
+    agents.iter_mut().for_each(Agent::restart);
+    cluster.all_have("/etc/hard", "2").await;
+    for name in &cluster.nodes {
+        let node = cluster.api::<Node>().get(name).await.unwrap();
+        assert!(!node.annotations().contains_key("tread.dev/cordoned-for"), "{name}");
+    }
+    // A mark that an operation left long ago, and somebody's cordon after it.
+    let mark = "tread.dev/cordoned-for=00000000000000000000000000000007";
+    cluster.plane.kubectl(&["annotate", "node", &name, mark]).unwrap().success().unwrap();
+    eventually("the mark is taken away", async || {
+        (!node().await.annotations().contains_key("tread.dev/cordoned-for")).then_some(())
+    })
+    .await;
+    cluster.plane.kubectl(&["cordon", &name]).unwrap().success().unwrap();
+    cluster.file("91-next", "/etc/none", "2").await;
+    eventually("the other one has the next config", async || {
+        (cluster.rollout().await.status?.updated == 1).then_some(())
+    })
+    .await;
+    assert_eq!(node().await.spec.unwrap().unschedulable, Some(true), "the cordon is somebody's");
 }
 
 #[tokio::test]

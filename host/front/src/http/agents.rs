@@ -45,10 +45,14 @@ const LITTLE: usize = 8 << 10;
 const LONGEST: usize = 4 << 10;
 /// How many permits an agent may ask for at a time.
 const PERMITS_OF_NODE: usize = 4;
+/// How many of all that were asked for are decided at a time; the others wait.
+const DECIDED_AT_A_TIME: usize = 256;
 
 const OF_WAITS: Limits =
     Limits { at_a_time: 8192, time: WAITS.saturating_add(TELLING), body: LONGEST };
-const OF_PERMITS: Limits = Limits { at_a_time: 256, time: Duration::from_secs(30), body: LONGEST };
+/// Whoever is slow to send what it asks takes no place of those who have sent it.
+const OF_PERMITS: Limits =
+    Limits { at_a_time: OF_WAITS.at_a_time, time: Duration::from_secs(30), body: LONGEST };
 
 /// Who knows what is to be done on nodes.
 pub trait Agents: Send + Sync + 'static {
@@ -66,6 +70,7 @@ struct Service {
     agents: Arc<dyn Agents>,
     waiting: Newest,
     asking: Few,
+    deciding: Arc<Semaphore>,
     telling: Arc<Semaphore>,
 }
 
@@ -76,6 +81,7 @@ pub fn agents(reviewer: AgentReviewer, agents: Arc<dyn Agents>) -> Router {
         agents,
         waiting: Newest::default(),
         asking: Few::of(PERMITS_OF_NODE),
+        deciding: Arc::new(Semaphore::new(DECIDED_AT_A_TIME)),
         telling: Arc::new(Semaphore::new(TOLD_AT_A_TIME)),
     };
     let waits = Router::new().route(WAIT, post(wait)).with_state(service.clone());
@@ -122,11 +128,14 @@ async fn permit(
     request: Request,
 ) -> Result<Response, Refused> {
     let node = service.reviewer.node(&from).await?;
-    let ask: Ask = read(request).await?;
+    // Before anything is read: one node's slow questions are few.
     let Some(_place) = service.asking.take(&node.name) else {
         let sentence = "the node's agent asks for too many permits at a time; ask again";
         return Err(Refused::new(StatusCode::TOO_MANY_REQUESTS, sentence));
     };
+    let ask: Ask = read(request).await?;
+    // It is never closed; if it were, the answer would be given without this limit.
+    let _decided = service.deciding.acquire().await.ok();
     let answer: Answer = service.agents.permit(&node, ask).await;
     json(&answer)
 }

@@ -39,6 +39,24 @@ pub(super) fn service_account(options: &Options) -> Value {
     })
 }
 
+/// Lets OpenShift admit the agents' pods, as the labels of their namespace let Kubernetes. Elsewhere
+/// there is no such role, and nothing is granted.
+pub(super) fn admitted_on_openshift(options: &Options) -> Value {
+    let namespace = agents_namespace(&options.namespace);
+    let group = "rbac.authorization.k8s.io";
+    json!({
+        "apiVersion": format!("{group}/v1"),
+        "kind": "RoleBinding",
+        "metadata": named_for_agents(&format!("{AGENT}-privileged"), Some(&namespace)),
+        "roleRef": {
+            "apiGroup": group,
+            "kind": "ClusterRole",
+            "name": "system:openshift:scc:privileged",
+        },
+        "subjects": [{"kind": "ServiceAccount", "name": AGENT, "namespace": namespace}],
+    })
+}
+
 /// An agent tells how far it is, and reads nothing.
 pub(super) fn role(options: &Options) -> [Value; 2] {
     let name = of_agents(&options.namespace);

@@ -57,6 +57,9 @@ pub struct Options {
     pub ready_for: Option<Duration>,
     /// In the mode enforce: how long a boot and what follows it may take, unless that is as always.
     pub boot_for: Option<Duration>,
+    /// In the mode enforce: the Secret in which an admin gives the kubeconfig by which kubelets
+    /// register, unless it is called as always.
+    pub bootstrap: Option<String>,
     /// How they join: arguments of `tread serve`.
     pub joining: Vec<String>,
     /// What agents get of their hosts.

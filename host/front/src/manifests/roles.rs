@@ -8,13 +8,17 @@ use k8s_openapi::api::rbac::v1::{
     ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject,
 };
 use tread_kube::api::words::GROUP;
+use tread_model::joining::BOOTSTRAP_SECRET;
 
-fn policy_rules(all: Vec<Grant>, wanted: Scope, namespace: &str) -> Vec<PolicyRule> {
-    let named = |names: &[&str]| {
-        names.iter().map(|name| name.replace(NAMESPACE, namespace)).collect::<Vec<_>>()
+fn policy_rules(options: &Options, wanted: Scope) -> Vec<PolicyRule> {
+    let named = |name: &&str| match &options.bootstrap {
+        Some(bootstrap) if *name == BOOTSTRAP_SECRET => bootstrap.clone(),
+        _ => name.replace(NAMESPACE, &options.namespace),
     };
+    let named = |names: &[&str]| names.iter().map(named).collect::<Vec<_>>();
     let owned = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
-    all.into_iter()
+    granted(options)
+        .into_iter()
         .filter(|grant| grant.scope == wanted)
         .map(|grant| PolicyRule {
             api_groups: Some(vec![grant.group.to_owned()]),
@@ -54,7 +58,7 @@ fn granted(options: &Options) -> Vec<Grant> {
 
 pub(super) fn cluster_role(options: &Options) -> ClusterRole {
     let namespace = options.namespace.as_str();
-    let rules = Some(policy_rules(granted(options), Scope::Cluster, namespace));
+    let rules = Some(policy_rules(options, Scope::Cluster));
     let metadata = named(&of_installation(namespace), None);
     ClusterRole { metadata, rules, aggregation_rule: None }
 }
@@ -83,10 +87,7 @@ pub(super) fn among_agents(options: &Options) -> (Role, RoleBinding) {
 }
 
 fn role_in(options: &Options, scope: Scope, place: &str) -> Role {
-    Role {
-        metadata: named(NAME, Some(place)),
-        rules: Some(policy_rules(granted(options), scope, &options.namespace)),
-    }
+    Role { metadata: named(NAME, Some(place)), rules: Some(policy_rules(options, scope)) }
 }
 
 fn role_binding_in(place: &str, namespace: &str) -> RoleBinding {

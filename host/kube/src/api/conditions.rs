@@ -8,7 +8,7 @@ use tread_model::verdict::FailureKind;
 const LONGEST_MESSAGE: usize = 32_768;
 
 /// Each condition that tread writes: on what, its type, and what it says.
-pub const ALL: [(&str, &str, &str); 13] = [
+pub const ALL: [(&str, &str, &str); 14] = [
     (
         "DisruptionPolicy",
         "Loaded",
@@ -66,8 +66,16 @@ pub const ALL: [(&str, &str, &str); 13] = [
     (
         "NodeUpdate",
         "Updated",
-        "Whether the node has the config that its order names, by its agent's word. True: `Done`. False: `NotAdopted`, \
-         `Waiting`, or the phase of the order",
+        "Whether the node has the newest config of its pool, by its agent's word, and is not cordoned by tread any more. \
+         True: `HasIt`. False: `NotYet`, `NeedsAgent`",
+    ),
+    (
+        "Rollout",
+        "Serves",
+        "Where tread serves machines that boot: whether those of the pool get a kubeconfig to register with. True: \
+         `Bootstraps` (of the bootstrap Secret), `ConfigBrings` (the pool's config has one). False: `NoBootstrapSecret`, \
+         `NoKubeconfig` (the Secret has no such key, or nothing in it), `KubeconfigUnreadable` (no text, or too long); the \
+         message names the Secret and its key",
     ),
     (
         "ClusterOperator",

@@ -1,6 +1,6 @@
 //! What a node is to become, and how far it is.
 
-use super::schemas::{ConditionShape, TimeShape, free_object};
+use super::schemas::{TimeShape, few_conditions, free_object};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, MicroTime};
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
@@ -109,8 +109,10 @@ fn is_zero(number: &u32) -> bool {
 #[serde(rename_all = "camelCase")]
 pub struct ConfigName {
     /// The MachineConfig that was rendered.
+    #[schemars(length(max = 253))]
     pub name: String,
     /// The digest of what it says of a node.
+    #[schemars(length(max = 128))]
     pub digest: String,
 }
 
@@ -146,12 +148,14 @@ pub enum UpdateStage {
 pub struct NodeUpdateStatus {
     /// The operation that this is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
     pub operation: Option<String>,
     /// How far it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<UpdatePhase>,
     /// What is done now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 300))]
     pub step: Option<String>,
     /// Since when, by the node's clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -159,16 +163,23 @@ pub struct NodeUpdateStatus {
     pub since: Option<MicroTime>,
     /// What an admin has to know, in a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1024))]
     pub message: Option<String>,
     /// The newest form of orders that the agent knows. One that does not say it knows the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<i64>", range(min = 0, max = 4_294_967_295_i64))]
     pub form: Option<u32>,
+    /// The highest token of an order that the agent took: the next one has a higher token, also
+    /// where this NodeUpdate was removed or is an older one again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<i64>", range(min = 0, max = 4_294_967_295_i64))]
+    pub token: Option<u32>,
     /// The config that the node has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current: Option<ConfigName>,
     /// Which boot of the node this is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
     pub boot_id: Option<String>,
     /// The version of the image that the node booted from first, as its disk says (the aleph file
     /// of CoreOS).
@@ -186,7 +197,7 @@ pub struct NodeUpdateStatus {
     /// Updated: whether the node has the newest config of its pool. Its reason is NeedsAgent as
     /// long as the agent has to be upgraded before it gets an order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(with = "Vec<ConditionShape>")]
+    #[schemars(schema_with = "few_conditions")]
     pub conditions: Vec<Condition>,
 }
 
@@ -195,8 +206,10 @@ pub struct NodeUpdateStatus {
 #[serde(rename_all = "camelCase")]
 pub struct DrainOfNode {
     /// Who asked for it: the Rollout of a pool.
+    #[schemars(length(max = 1024))]
     pub asked_by: String,
     /// What for, and how far it is, in a sentence.
+    #[schemars(length(max = 1024))]
     pub why: String,
     /// Since when it is on its way; nothing as long as it is not begun.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -219,9 +232,11 @@ pub struct DrainOfNode {
 #[serde(rename_all = "camelCase")]
 pub struct PodLeft {
     /// Its namespace and name.
+    #[schemars(length(max = 512))]
     pub pod: String,
     /// Why it does not move, if it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1024))]
     pub why: Option<String>,
 }
 
@@ -249,8 +264,10 @@ pub enum UpdatePhase {
 #[serde(rename_all = "camelCase")]
 pub struct EndedOperation {
     /// Which.
+    #[schemars(length(max = 32))]
     pub operation: String,
     /// The config that the node was to get.
+    #[schemars(length(max = 253))]
     pub config: String,
     /// How.
     pub phase: UpdatePhase,
@@ -259,5 +276,6 @@ pub struct EndedOperation {
     pub at: MicroTime,
     /// What an admin had to know.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1024))]
     pub message: Option<String>,
 }

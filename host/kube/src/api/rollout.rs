@@ -240,7 +240,8 @@ pub struct RolloutStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// Updated: whether all nodes have it. Progressing: whether nodes are brought to it, or may
-    /// be. Rendered: whether the pool's config could be made.
+    /// be. Rendered: whether the pool's config could be made. Serves: where machines are served
+    /// that boot, whether they get a kubeconfig to register with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<ConditionShape>")]
     pub conditions: Vec<Condition>,

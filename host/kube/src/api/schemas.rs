@@ -3,6 +3,7 @@
 //! which is most of what it takes to build.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde_json::Value;
 use std::borrow::Cow;
 
 /// Any JSON object; the API server keeps all of it.
@@ -16,6 +17,19 @@ pub(super) fn int_or_string(_: &mut SchemaGenerator) -> Schema {
         "anyOf": [{"type": "integer"}, {"type": "string"}],
         "x-kubernetes-int-or-string": true,
     })
+}
+
+/// Conditions of an object that others than tread's controllers may write too: no more and no
+/// longer than the API's own.
+pub(super) fn few_conditions(generator: &mut SchemaGenerator) -> Schema {
+    let mut condition = ConditionShape::json_schema(generator);
+    for (field, most) in [("type", 316), ("status", 7), ("reason", 1024), ("message", 32_768)] {
+        let text = condition.pointer_mut(&format!("/properties/{field}"));
+        if let Some(text) = text.and_then(Value::as_object_mut) {
+            text.insert("maxLength".to_owned(), Value::from(most));
+        }
+    }
+    json_schema!({"type": "array", "maxItems": 8, "items": condition})
 }
 
 /// A length of time: 30s, 5m, 1h 30m.

@@ -238,7 +238,10 @@ impl Candidate {
                 Err(Failure::Outdated)
             }
             CallOutcome::Gone | CallOutcome::Conflict => Err(Failure::Outdated),
-            CallOutcome::Forbidden | CallOutcome::Refused | CallOutcome::Unanswered => {
+            CallOutcome::Forbidden
+            | CallOutcome::Refused
+            | CallOutcome::Unanswered
+            | CallOutcome::Unreadable => {
                 self.problem(&format!("cannot be read or written ({verb}): {failed}"));
                 Err(Failure::Other)
             }

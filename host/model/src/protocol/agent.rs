@@ -54,6 +54,7 @@ impl Local {
 
     /// What it reports.
     pub fn report(self) -> Option<Report> {
-        self.operation.map(|(operation, phase)| Report { operation, phase })
+        let token = self.token;
+        self.operation.map(|(operation, phase)| Report { operation, phase, token })
     }
 }

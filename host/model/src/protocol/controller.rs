@@ -5,10 +5,12 @@ use super::finish::{degraded, give_back, is_proved, is_unwell};
 use super::guards::{AllGuards, Guards};
 use super::order::{Disrupts, Order, Phase, Stage};
 use super::prepare::prepare;
-use super::seen::{Seen, Wanted};
+use super::seen::{Cordon, Seen, Wanted};
 use super::slots::Slot;
 use super::terms::Terms;
-use super::upkeep::{again, held, lease_for, taken_by_another, upkeep, write};
+use super::upkeep::{
+    again, held, is_outlived, last_token, lease_for, taken_by_another, upkeep, write,
+};
 
 /// What a controller does next for a node.
 pub fn next(seen: &Seen, terms: &Terms) -> Act {
@@ -129,7 +131,7 @@ fn give_order<G: Guards>(seen: &Seen, slot: Slot, terms: &Terms) -> Act {
                 Err(first) => return first,
             }
         }
-        _ => order.token.saturating_add(1),
+        _ => last_token(seen).saturating_add(1),
     };
     let given = !disrupts.drains();
     let stage = if given { Stage::Go } else { Stage::Prepare };
@@ -138,6 +140,9 @@ fn give_order<G: Guards>(seen: &Seen, slot: Slot, terms: &Terms) -> Act {
 
 /// An order of which the agent has done nothing yet, as far as it said.
 fn not_begun<G: Guards>(seen: &Seen, order: &Order, terms: &Terms) -> Act {
+    if is_outlived(seen, order) {
+        return write::<G>(seen, Order { stage: Stage::Closed, ..*order });
+    }
     if order.stage == Stage::Withdrawn {
         return match G::AGENTS_WORD {
             true => Act::Wait(Waits::Agent),
@@ -183,6 +188,10 @@ fn goes_on<G: Guards>(seen: &Seen, order: &Order, terms: &Terms) -> Act {
     }
     match order.stage {
         Stage::Prepare => prepare::<G>(seen, order, terms),
+        // Somebody uncordoned it: pods may have come back.
+        Stage::Go if order.disrupts.drains() && seen.cordon == Cordon::No && G::TOKEN => {
+            write::<G>(seen, again(order))
+        }
         Stage::Go | Stage::Withdrawn | Stage::Closed => Act::Wait(Waits::Agent),
     }
 }

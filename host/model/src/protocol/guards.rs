@@ -26,7 +26,7 @@ pub trait Guards {
     const FROM_QUESTION: bool = true;
     /// A permit answers one question, and no later one.
     const ONE_QUESTION: bool = true;
-    /// A permit needs the Lease under which the order was given.
+    /// A permit needs the Lease under which the order was given, and the cordon that came before.
     const TOKEN: bool = true;
     /// An agent takes no order again that has ended, nor an older one.
     const ONCE: bool = true;

@@ -74,6 +74,9 @@ pub struct Report {
     pub operation: Operation,
     /// How far the agent is with it.
     pub phase: Phase,
+    /// The highest token of an order that it took, which it keeps where NodeUpdates are lost; zero
+    /// where it does not say.
+    pub token: u32,
 }
 
 /// How far an agent is with an operation.

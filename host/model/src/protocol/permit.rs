@@ -3,8 +3,9 @@
 use super::guards::{AllGuards, Guards};
 use super::order::{Disrupts, Operation, Stage};
 use super::question::{Question, What};
-use super::seen::{HeldBy, Seen};
+use super::seen::{Cordon, HeldBy, Seen};
 use super::terms::Terms;
+use super::upkeep::held;
 use std::time::Duration;
 
 /// That something may begin.
@@ -30,6 +31,9 @@ pub enum NotNow {
     /// It is not its time.
     #[error("the node is not prepared for it yet, or the order is withdrawn")]
     AnotherStage,
+    /// Pods may have come back.
+    #[error("somebody uncordoned the node: it is cordoned and drained again first")]
+    NotCordoned,
     /// The order does not have this step.
     #[error(
         "the order has no boot: one that a failed step needs waits for a slot, the Lease and a drain"
@@ -91,13 +95,16 @@ pub fn permit_with<G: Guards>(
     if !seen.fresh && G::FRESH {
         return Err(NotNow::ReadAfresh);
     }
-    if let Some(held) = seen.held {
+    if let Some(held) = held(seen) {
         return Err(NotNow::Held(held));
     }
     let order = seen.order.filter(|order| order.operation == operation);
     let order = order.ok_or(NotNow::AnotherOrder)?;
     if order.stage != Stage::Go {
         return Err(NotNow::AnotherStage);
+    }
+    if order.disrupts.drains() && seen.cordon != Cordon::Ours(operation) && G::TOKEN {
+        return Err(NotNow::NotCordoned);
     }
     if what == What::Write && order.config != seen.newest {
         return Err(NotNow::NewerConfig);

@@ -3,9 +3,30 @@
 use super::act::{Act, Waits};
 use super::guards::Guards;
 use super::lease::{Holder, Lease};
-use super::order::{Disrupts, Operation, Order, Stage};
+use super::order::{Disrupts, Operation, Order, Report, Stage};
 use super::seen::{Cordon, HeldBy, Seen};
 use super::terms::Terms;
+use super::time::Time;
+
+/// No Lease went from one to another more often: far beyond what any node sees, and far from where
+/// the numbers of a Lease end.
+const MOST: u32 = 1 << 30;
+
+/// The highest token that anybody knows of. Others remove Leases, and a new one counts from zero:
+/// the order remembers. Where that is lost too, the agent does.
+pub(super) fn last_token(seen: &Seen) -> u32 {
+    let said = seen.report.map_or(0, |report| report.token);
+    let ordered = seen.order.map_or(0, |order| order.token);
+    if said > MOST { ordered } else { ordered.max(said) }
+}
+
+/// Whether the agent took a later order than this one, which it takes for a late one for ever:
+/// what the API server knows is older than what it knew.
+pub(super) fn is_outlived(seen: &Seen, order: &Order) -> bool {
+    // One that says no token says nothing of that.
+    let is_later = |it: Report| (order.token.max(1)..=MOST).contains(&it.token);
+    seen.report.is_some_and(|it| it.operation != order.operation && is_later(it))
+}
 
 /// The token of the Lease, if it is held for this operation for long enough; otherwise what has
 /// to be done first.
@@ -23,19 +44,50 @@ pub(super) fn lease_for<G: Guards>(
     if G::OTHERS_LEASE && lease.is_anothers(seen.now, terms) {
         return Err(Act::Wait(Waits::Lease));
     }
-    let is_ours = lease.holder == Holder::Us(Some(operation));
+    let last = last_token(seen);
+    // What somebody else wrote there may be any number, and one that agents took for a token holds
+    // for ever.
+    // The one after the last is what tread itself writes.
+    let is_token = lease.transitions <= MOST.max(last.saturating_add(1));
+    let is_ours = lease.holder == Holder::Us(Some(operation)) && is_token;
     if is_ours && lease.left(seen.now) > lasts.saturating_sub(terms.lease / 3) {
         return Ok(lease.transitions);
     }
-    // Others remove Leases, and a new one counts from zero: the order remembers.
-    let last = seen.order.map_or(0, |order| order.token);
     let token = match is_ours {
         true => lease.transitions,
+        false if lease.transitions >= MOST => last.saturating_add(1),
         false => lease.transitions.max(last).saturating_add(1),
     };
     let ours = Lease::ours(Some(operation), token, seen.now, lasts, terms);
     let onto = G::LEASE_BY_VERSION.then(|| seen.versions.lease.clone()).flatten();
     Err(Act::WriteLease { onto, lease: ours })
+}
+
+/// What a node's Lease has to say before its agent disrupts it for what it joins with: no order is
+/// under way, and no token is known. None: it says so. An error while somebody else holds it.
+pub fn lease_to_join(
+    lease: Option<&Lease>,
+    operation: Operation,
+    now: Time,
+    terms: &Terms,
+) -> Result<Option<Lease>, Waits> {
+    let lasts = terms.lease_for(Disrupts::Reboot);
+    let Some(lease) = lease else {
+        return Ok(Some(Lease::ours(None, 0, now, lasts, terms)));
+    };
+    if lease.is_anothers(now, terms) {
+        return Err(Waits::Lease);
+    }
+    let is_ours = lease.holder == Holder::Us(Some(operation));
+    if is_ours && lease.left(now) > lasts.saturating_sub(terms.lease / 3) {
+        return Ok(None);
+    }
+    let token = match is_ours {
+        true => lease.transitions,
+        false if lease.transitions >= MOST => 1,
+        false => lease.transitions.saturating_add(1),
+    };
+    Ok(Some(Lease::ours(Some(operation), token, now, lasts, terms)))
 }
 
 /// What the Lease of an order needs, if anything.

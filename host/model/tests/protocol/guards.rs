@@ -79,7 +79,7 @@ needed! {
     a_cordon_of_another_operation_stays:
         without OWN_CORDON, "while the agent is at it" in Bounds { newer: 1, ..one(2, Disrupts::Reboot) };
     an_order_that_is_not_closed_begins_again:
-        without CLOSED, "only with a slot" in Bounds { reports_lost: 1, ..one(2, Disrupts::Reboot) };
+        without CLOSED, "only under its Lease" in Bounds { reports_lost: 1, ..one(2, Disrupts::Reboot) };
     a_node_is_not_given_back_unproved:
         without PROOF, "before the proof" in one(1, Disrupts::Reboot);
     a_boot_that_was_not_ordered_waits:

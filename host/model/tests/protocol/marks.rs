@@ -8,7 +8,7 @@ use tread_model::digest::Digest;
 use tread_model::protocol::{
     Act, Config, Cordon, Disrupts, HeldBy, Holder, Lease, Limits, NotNow, Operation, Order, Phase,
     Question, Report, Seen, Slot, Slots, Stage, Terms, Time, Version, Versions, Waits, Wanted,
-    What, next, permit,
+    What, lease_to_join, next, permit,
 };
 
 const NEW: Config = Config(Digest([1; 32]));
@@ -58,7 +58,7 @@ fn under_way(disrupts: Disrupts, phase: Phase) -> Seen {
         slot: Some(Slot { operation: ONE, unavailable: disrupts.drains() }),
         lease: Some(lease(Holder::Us(Some(ONE)), NOW, minutes(75))),
         order: Some(order),
-        report: Some(Report { operation: ONE, phase }),
+        report: Some(Report { operation: ONE, phase, token: 0 }),
         cordon: if disrupts.drains() { Cordon::Ours(ONE) } else { Cordon::No },
         drained: true,
         ..seen(disrupts)
@@ -132,6 +132,38 @@ fn a_permit_ends_before_the_lease_with_all_that_it_lets_begin() {
 }
 
 #[test]
+fn nothing_begins_on_a_node_that_somebody_cordoned_or_uncordoned_meanwhile() {
+    let terms = Terms::default();
+    let asked = |seen: &Seen, what| {
+        let question = Question { operation: ONE, what, number: 7 };
+        permit(seen, &question, &terms).map(drop)
+    };
+    for disrupts in [Disrupts::Nothing, Disrupts::Softly] {
+        let soft = under_way(disrupts, Phase::Waiting);
+        assert_eq!(asked(&soft, What::Write), Ok(()), "{disrupts:?}");
+        let cordoned = Seen { cordon: Cordon::Anothers, ..soft };
+        let held = Err(NotNow::Held(HeldBy::Cordon));
+        assert_eq!(asked(&cordoned, What::Write), held, "{disrupts:?}");
+    }
+    for phase in [Phase::Waiting, Phase::Begun] {
+        let drained = under_way(Disrupts::Reboot, phase);
+        assert_eq!(asked(&drained, What::Boot), Ok(()), "{phase:?}");
+        // Its pods may be back: it is cordoned and drained again before anything begins.
+        let uncordoned = Seen { cordon: Cordon::No, ..drained.clone() };
+        assert_eq!(asked(&uncordoned, What::Boot), Err(NotNow::NotCordoned), "{phase:?}");
+        let Act::WriteOrder { order, .. } = next(&uncordoned, &terms) else { panic!() };
+        assert_eq!((order.operation, order.stage), (ONE, Stage::Prepare), "{phase:?}");
+        let by_another = Seen { cordon: Cordon::Ours(Operation(9)), ..drained };
+        assert_eq!(asked(&by_another, What::Boot), Err(NotNow::NotCordoned), "{phase:?}");
+    }
+    let done = under_way(Disrupts::Reboot, Phase::Done);
+    let Act::WriteOrder { order, .. } = next(&Seen { cordon: Cordon::No, ..done }, &terms) else {
+        panic!()
+    };
+    assert_eq!(order.stage, Stage::Closed, "what is done is not done again");
+}
+
+#[test]
 fn a_lease_of_another_one_counts_until_it_has_ended_by_every_clock() {
     let terms = Terms::default();
     for (what, renewed, lasts, counts) in [
@@ -200,10 +232,139 @@ fn once_an_order_is_closed_no_report_begins_anything() {
     let closed = Seen { cordon: Cordon::No, wanted: None, ..closed };
     let phases = [Phase::Waiting, Phase::Begun, Phase::NeedsBoot, Phase::Done, Phase::Degraded];
     for phase in phases.into_iter().map(Some).chain([None]) {
-        let report = phase.map(|phase| Report { operation: ONE, phase });
+        let report = phase.map(|phase| Report { operation: ONE, phase, token: 0 });
         let seen = Seen { report, ..closed.clone() };
         assert_eq!(next(&seen, &terms), Act::Wait(Waits::Nothing), "{phase:?}");
         let asked = Question { operation: ONE, what: What::Boot, number: 7 };
         assert!(permit(&seen, &asked, &terms).is_err(), "{phase:?}");
+    }
+}
+
+/// The order that a node gets which has a slot, and the acts before it.
+fn ordered(mut seen: Seen) -> Order {
+    for _ in 0..4 {
+        match next(&seen, &Terms::default()) {
+            Act::MakeLease(lease) | Act::WriteLease { lease, .. } => seen.lease = Some(lease),
+            Act::WriteOrder { order, .. } => return order,
+            act => panic!("{act:?}"),
+        }
+    }
+    panic!("no order comes: {seen:?}")
+}
+
+#[test]
+fn an_order_has_a_higher_token_than_the_agent_ever_took_where_the_last_order_is_lost() {
+    let done = |token| Some(Report { operation: Operation(9), phase: Phase::Done, token });
+    for disrupts in [Disrupts::Nothing, Disrupts::Softly, Disrupts::Drain, Disrupts::Reboot] {
+        let slot = Some(Slot { operation: ONE, unavailable: disrupts.drains() });
+        let made_anew = |report| ordered(Seen { slot, report, ..seen(disrupts) }).token;
+        assert_eq!(made_anew(done(7)), 8, "{disrupts:?}");
+        assert_eq!(made_anew(done(0)), 1, "an older agent says none: {disrupts:?}");
+        assert_eq!(made_anew(None), 1, "{disrupts:?}");
+        assert_eq!(made_anew(done(u32::MAX)), 1, "no order had that: {disrupts:?}");
+    }
+}
+
+#[test]
+fn an_order_that_is_older_than_what_the_agent_took_is_given_up_and_the_next_one_is_newer() {
+    for disrupts in [Disrupts::Nothing, Disrupts::Softly, Disrupts::Drain, Disrupts::Reboot] {
+        for stage in [Stage::Prepare, Stage::Go, Stage::Withdrawn] {
+            let of_token = |operation, token| {
+                let order = under_way(disrupts, Phase::Waiting).order;
+                let report = Some(Report { operation, phase: Phase::Begun, token });
+                let order = order.map(|it| Order { stage, ..it });
+                Seen { order, report, ..under_way(disrupts, Phase::Waiting) }
+            };
+            let is_closed = |seen: &Seen| {
+                matches!(next(seen, &Terms::default()),
+                    Act::WriteOrder { order, .. } if order.stage == Stage::Closed)
+            };
+            for token in [3, 9] {
+                assert!(
+                    is_closed(&of_token(Operation(9), token)),
+                    "{disrupts:?} {stage:?} {token}"
+                );
+            }
+            assert!(!is_closed(&of_token(Operation(9), 2)), "{disrupts:?} {stage:?}");
+            assert!(!is_closed(&of_token(Operation(9), 0)), "{disrupts:?} {stage:?}");
+            assert!(!is_closed(&of_token(ONE, 3)), "{disrupts:?} {stage:?}");
+        }
+    }
+}
+
+#[test]
+fn a_lease_is_written_once_and_then_the_order_wherever_tokens_have_come_to() {
+    const MOST: u32 = 1 << 30;
+    let terms = Terms::default();
+    let ended = lease(Holder::Other, NOW.before(minutes(60)), minutes(5));
+    for transitions in [0, MOST - 2, MOST - 1, MOST, MOST + 1, i32::MAX.cast_unsigned()] {
+        for said in [0, MOST - 1, MOST, MOST + 1, u32::MAX] {
+            for ordered_before in [3, MOST - 1, MOST, MOST + 1, MOST + 2] {
+                let report =
+                    Some(Report { operation: Operation(9), phase: Phase::Done, token: said });
+                let under_way = under_way(Disrupts::Softly, Phase::Done);
+                let order = under_way.order.map(|it| Order {
+                    stage: Stage::Closed,
+                    token: ordered_before,
+                    ..it
+                });
+                let slot = Some(Slot { operation: Operation(2), unavailable: false });
+                let lease = Some(Lease { transitions, ..ended });
+                let mut seen = Seen { lease, slot, order, report, ..under_way };
+                let Act::WriteLease { lease, .. } = next(&seen, &terms) else { panic!("{seen:?}") };
+                seen.lease = Some(lease);
+                let token = ordered(seen).token;
+                assert_eq!(token, lease.transitions);
+                assert!(token > ordered_before, "{transitions} {said} {ordered_before}");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_token_is_taken_from_a_lease_that_says_what_no_lease_comes_to() {
+    let terms = Terms::default();
+    let ended = lease(Holder::Other, NOW.before(minutes(60)), minutes(5));
+    for (transitions, token) in [(2, 4), (9, 10), (i32::MAX.cast_unsigned(), 4), (u32::MAX, 4)] {
+        let lease = Some(Lease { transitions, ..ended });
+        let under_way = under_way(Disrupts::Softly, Phase::Done);
+        let before = under_way.order.map(|it| Order { stage: Stage::Closed, ..it });
+        let slot = Some(Slot { operation: Operation(2), unavailable: false });
+        let seen = Seen { lease, slot, order: before, ..under_way };
+        assert_eq!(ordered(seen).token, token, "{transitions}");
+    }
+    // Somebody writes it into one that tread holds.
+    let mut held = under_way(Disrupts::Softly, Phase::Begun);
+    held.lease = held.lease.map(|it| Lease { transitions: i32::MAX.cast_unsigned(), ..it });
+    let Act::WriteLease { lease, .. } = next(&held, &terms) else { panic!() };
+    assert_eq!(lease.transitions, 4);
+    held.lease = Some(lease);
+    assert_eq!(ordered(held).token, 4);
+}
+
+#[test]
+fn a_node_that_joins_is_disrupted_under_its_lease_too() {
+    let terms = Terms::default();
+    let whole = terms.lease_for(Disrupts::Reboot);
+    let of = |operation| Holder::Us(operation);
+    let since = |holder, transitions, ago| {
+        let at = NOW.before(ago);
+        let lasts = whole.saturating_add(terms.skew);
+        Lease { holder, transitions, renewed: Some(at.before(terms.skew)), lasts: Some(lasts) }
+    };
+    let now = minutes(0);
+    let long_ago = whole + terms.skew + minutes(1);
+    for (lease, expected) in [
+        (None, Ok(Some(since(of(None), 0, now)))),
+        (Some(since(of(None), 0, now)), Ok(Some(since(of(Some(ONE)), 1, now)))),
+        (Some(since(of(Some(ONE)), 4, now)), Ok(None)),
+        // It is renewed well before it ends, and stays the same one.
+        (Some(since(of(Some(ONE)), 4, terms.lease)), Ok(Some(since(of(Some(ONE)), 4, now)))),
+        (Some(since(of(Some(Operation(9))), 4, now)), Ok(Some(since(of(Some(ONE)), 5, now)))),
+        (Some(since(Holder::Other, 4, now)), Err(Waits::Lease)),
+        (Some(since(Holder::Other, 4, long_ago)), Ok(Some(since(of(Some(ONE)), 5, now)))),
+        (Some(since(Holder::Other, u32::MAX, long_ago)), Ok(Some(since(of(Some(ONE)), 1, now)))),
+    ] {
+        assert_eq!(lease_to_join(lease.as_ref(), ONE, NOW, &terms), expected, "{lease:?}");
     }
 }

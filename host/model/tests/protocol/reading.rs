@@ -134,7 +134,7 @@ impl World {
             room: room(false),
             lease: lease.map(Lease::read),
             order: order.map(Order::read),
-            report: report.map(|(of, phase)| p::Report { operation: op(of), phase }),
+            report: report.map(|(of, phase)| p::Report { operation: op(of), phase, token: 0 }),
             cordon: match node.cordon {
                 Cordon::No => p::Cordon::No,
                 Cordon::Ours(it) => p::Cordon::Ours(op(it)),

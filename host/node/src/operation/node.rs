@@ -111,6 +111,9 @@ pub enum OperationError {
     /// It may not be done now.
     #[error("it may not be done now: {0}")]
     Forbidden(String),
+    /// Nothing more of it may be done, now or later.
+    #[error("{0}")]
+    Over(String),
     /// The operation that stands was begun by something else.
     #[error("the operation that stands cannot be gone on with: {0}")]
     Foreign(String),

@@ -2,7 +2,7 @@
 //! in a folder of root's. Whoever of them dies and comes again finds the question, or the
 //! answer, where it was.
 
-use super::{Act, Permit, Permits};
+use super::{Act, NoPermit, Permit, Permits};
 use crate::clock::since_boot;
 use crate::notices::Notices;
 use crate::tree::{Folder, Owner, Tree};
@@ -43,6 +43,9 @@ pub struct Answer {
     /// Why it may not be done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
+    /// Whether that is for ever.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ends: bool,
 }
 
 /// The folder with both files, which is made if it is not there.
@@ -63,7 +66,7 @@ impl ByFile {
         ByFile { tree: tree.clone(), operation: operation.to_owned(), asked: Cell::new(0) }
     }
 
-    async fn answered(&self, act: Act) -> io::Result<Result<Permit, String>> {
+    async fn answered(&self, act: Act) -> io::Result<Result<Permit, NoPermit>> {
         self.asked.set(self.asked.get() + 1);
         let (process, now) = (std::process::id(), since_boot().as_nanos());
         let id = format!("{}-{process}-{now}-{}", self.operation, self.asked.get());
@@ -96,19 +99,23 @@ impl ByFile {
     }
 }
 
-fn permit(answer: Answer) -> Result<Permit, String> {
+fn permit(answer: Answer) -> Result<Permit, NoPermit> {
     match answer {
-        Answer { refused: Some(why), .. } => Err(why),
+        Answer { refused: Some(why), ends: true, .. } => Err(NoPermit::Never(why)),
+        Answer { refused: Some(why), .. } => Err(NoPermit::NotNow(why)),
         Answer { until: Some(until), .. } => Ok(Permit::until(Duration::from_millis(until))),
         // Who is asked says until when.
-        Answer { until: None, .. } => Err("the permit does not say when it ends".to_owned()),
+        Answer { until: None, .. } => {
+            Err(NoPermit::NotNow("the permit does not say when it ends".to_owned()))
+        }
     }
 }
 
 impl Permits for ByFile {
-    fn ask(&self, act: Act) -> LocalBoxFuture<'_, Result<Permit, String>> {
+    fn ask(&self, act: Act) -> LocalBoxFuture<'_, Result<Permit, NoPermit>> {
         Box::pin(async {
-            let unheard = |error| format!("nobody could be asked, by {FOLDER}: {error}");
+            let unheard =
+                |error| NoPermit::NotNow(format!("nobody could be asked, by {FOLDER}: {error}"));
             self.answered(act).await.map_err(unheard)?
         })
     }

@@ -13,7 +13,7 @@ use tread_node::documents::{Documents, digest};
 use tread_node::journal::{Journal, Note};
 use tread_node::operation::{Ended, Node, OperationError, Patience};
 use tread_node::os::Wish;
-use tread_node::permits::{Act, Permit, Permits};
+use tread_node::permits::{Act, NoPermit, Permit, Permits};
 use tread_node::progress::{Progress, Reporter, StepState};
 use tread_node::systemd::{Limits, Manager, Reboot};
 use tread_node::tree::{Unwatched, Witness};
@@ -23,10 +23,10 @@ use tread_test_machine::End;
 pub(crate) struct NoBoot;
 
 impl Permits for NoBoot {
-    fn ask(&self, act: Act) -> LocalBoxFuture<'_, Result<Permit, String>> {
+    fn ask(&self, act: Act) -> LocalBoxFuture<'_, Result<Permit, NoPermit>> {
         Box::pin(async move {
             match act {
-                Act::Boot { .. } => Err("not now".to_owned()),
+                Act::Boot { .. } => Err(NoPermit::NotNow("not now".to_owned())),
                 Act::Write | Act::Unit { .. } => Ok(Permit::FOREVER),
             }
         })

@@ -18,7 +18,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use tread_model::plan::Step;
 use tread_node::operation::Ended;
-use tread_node::permits::{Act, Permit, Permits};
+use tread_node::permits::{Act, NoPermit, Permit, Permits};
 use tread_node::terms::Terms;
 use tread_test_machine::{End, Machine};
 
@@ -140,7 +140,7 @@ fn an_api_server_that_was_not_reached_before_is_not_missed() {
 struct Meanwhile<F: Fn()>(F);
 
 impl<F: Fn()> Permits for Meanwhile<F> {
-    fn ask(&self, act: Act) -> LocalBoxFuture<'_, Result<Permit, String>> {
+    fn ask(&self, act: Act) -> LocalBoxFuture<'_, Result<Permit, NoPermit>> {
         if act == Act::Write {
             (self.0)();
         }

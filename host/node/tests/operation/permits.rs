@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tread_model::plan::Step;
 use tread_node::operation::{Ended, OperationError};
-use tread_node::permits::{Act, Permit, Permits};
+use tread_node::permits::{Act, NoPermit, Permit, Permits};
+use tread_node::progress::{Phase, StepState};
 use tread_test_machine::End;
 
 fn since_boot() -> Duration {
@@ -20,7 +21,7 @@ fn since_boot() -> Duration {
 struct Ended0(fn(&Act) -> bool);
 
 impl Permits for Ended0 {
-    fn ask(&self, act: Act) -> LocalBoxFuture<'_, Result<Permit, String>> {
+    fn ask(&self, act: Act) -> LocalBoxFuture<'_, Result<Permit, NoPermit>> {
         let permit = if self.0(&act) { Permit::until(Duration::ZERO) } else { Permit::FOREVER };
         Box::pin(async move { Ok(permit) })
     }
@@ -51,6 +52,41 @@ fn a_permit_that_ended_is_used_for_nothing_and_the_operation_goes_on_with_the_ne
     assert_eq!(bed.go_on().unwrap(), Ended::Done);
 }
 
+/// Nobody permits what comes after the write, now or later.
+struct Gone;
+
+impl Permits for Gone {
+    fn ask(&self, act: Act) -> LocalBoxFuture<'_, Result<Permit, NoPermit>> {
+        Box::pin(async move {
+            match act {
+                Act::Write => Ok(Permit::FOREVER),
+                Act::Unit { .. } | Act::Boot { .. } => {
+                    Err(NoPermit::Never("the node is gone".to_owned()))
+                }
+            }
+        })
+    }
+}
+
+#[test]
+fn what_is_permitted_nothing_more_for_ever_ends_as_degraded_and_stands() {
+    let bed = Bed::with("one", &unit_with("/bin/true"));
+    let because = "the node is gone".to_owned();
+    let degraded = Ended::Degraded { because: because.clone() };
+    assert_eq!(bed.carry_out_with(&Gone, &config("two"), &reload()).unwrap(), degraded);
+    let progress = bed.progress();
+    assert_eq!((progress.phase, progress.message), (Phase::Degraded, because));
+    assert_eq!(progress.steps[1].state, StepState::Waiting, "{:?}", progress.steps);
+    assert_eq!(bed.text("/etc/a.conf").as_deref(), Some("two"), "what was written stays");
+    assert_eq!(bed.log(), ["start one"], "no unit was told");
+    // What stands there can be gone on with by whoever has to ask nobody.
+    assert_eq!(bed.go_on().unwrap(), Ended::Done);
+    assert_eq!(bed.log(), ["start one", "reload two"]);
+    let steps = [Step::Drain, Step::Write, Step::Reboot, Step::Uncordon];
+    assert_eq!(bed.carry_out_with(&Gone, &config("three"), &steps).unwrap(), degraded);
+    assert_eq!(bed.machine.boots().len(), 1, "no boot was asked for");
+}
+
 /// The first permit for a boot ends while somebody inhibits that, who goes only then.
 struct EndsMeanwhile {
     go: PathBuf,
@@ -58,7 +94,7 @@ struct EndsMeanwhile {
 }
 
 impl Permits for EndsMeanwhile {
-    fn ask(&self, act: Act) -> LocalBoxFuture<'_, Result<Permit, String>> {
+    fn ask(&self, act: Act) -> LocalBoxFuture<'_, Result<Permit, NoPermit>> {
         let permit = match act {
             Act::Boot { .. } => {
                 self.asked.borrow_mut().push(self.go.exists());

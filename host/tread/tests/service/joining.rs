@@ -9,6 +9,7 @@ use kube::{Client, Config};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::time::Instant;
+use tread_model::joining::BOOTSTRAP;
 use tread_test_bed::{ControlPlane, eventually};
 
 const INFRA: &str = "node-role.kubernetes.io/infra";
@@ -16,6 +17,8 @@ const INFRA: &str = "node-role.kubernetes.io/infra";
 const WORKER: &str = "kubernetes.io/os";
 const GROUP: &str = "machineconfiguration.openshift.io";
 const KUBELET: &str = "/etc/kubernetes/kubelet.conf";
+/// As an admin calls it.
+const BOOTSTRAP_SECRET: &str = "site-bootstrap";
 
 struct Cluster {
     plane: ControlPlane,
@@ -30,6 +33,7 @@ impl Cluster {
         let address = machines.to_string();
         let args = ["manifests", "--mode=enforce", "--with-inputs", "--image=tread", "-o", "json"];
         let args = [&args[..], &["--ignition-address", &address, "--claims-last=48h"]].concat();
+        let args = [&args[..], &["--bootstrap-secret", BOOTSTRAP_SECRET]].concat();
         let mut list = Bench::new().tread(&args).json();
         let objects = list["items"].as_array_mut().unwrap();
         let service = objects.iter().find(|it| it["spec"]["type"] == "LoadBalancer").unwrap();
@@ -38,6 +42,8 @@ impl Cluster {
         let serves = &serves["spec"]["template"]["spec"]["containers"][0]["args"];
         let lasts = serves.as_array().unwrap().iter().find(|it| **it == "--claims-last=172800s");
         assert!(lasts.is_some(), "{serves}");
+        let named = format!("--bootstrap-secret={BOOTSTRAP_SECRET}");
+        assert!(serves.as_array().unwrap().iter().any(|it| *it == named), "{serves}");
         // This process stands for it, and the API server reaches no Service here.
         let is_left_out = ["Deployment", "ValidatingWebhookConfiguration"];
         objects.retain(|it| !is_left_out.iter().any(|kind| it["kind"] == *kind));
@@ -78,6 +84,7 @@ impl Cluster {
         let (listen, agents) = (self.machines.to_string(), free().to_string());
         let args = ["--mode=enforce", "--listen-agents", &agents, "--listen-ignition", &listen];
         let args = [&args[..], &["--ignition-address", &listen, "--claims-last=172800s"]].concat();
+        let args = [&args[..], &["--bootstrap-secret", BOOTSTRAP_SECRET]].concat();
         let replica = Replica::start_so(&self.plane, NAMESPACE, &[], &args);
         eventually("it is up", async || {
             if let Some(end) = self.plane.ended(&replica.name).unwrap() {
@@ -272,6 +279,31 @@ async fn a_machine_becomes_a_node_of_its_pool_by_what_tread_prints() {
     cluster.is_in_infra("infra-2").await;
     let (code, _, err) = cluster.tread(&words);
     assert!(code == 1 && err.contains("is not held"), "{err}");
+    cluster.nobody_was_forbidden_anything(&replica);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn machines_get_the_kubeconfig_of_the_secret_that_an_admin_names_and_the_pool_says_so() {
+    let cluster = Cluster::installed();
+    let replica = cluster.serves().await;
+    let infra = cluster.stub("infra").await;
+    let says = async |expected: &str| {
+        let path = "jsonpath={.status.conditions[?(@.type==\"Serves\")].reason}";
+        let get = ["get", "rollout", "infra", "-o", path];
+        eventually(&format!("the pool says {expected}"), async || {
+            let ran = cluster.plane.kubectl(&get).unwrap();
+            (ran.stdout == expected).then_some(())
+        })
+        .await;
+    };
+    says("NoBootstrapSecret").await;
+    infra.boots().await;
+    let create = ["create", "secret", "generic", BOOTSTRAP_SECRET, "-n", NAMESPACE];
+    let create = [&create[..], &["--from-literal=kubeconfig=users: []"]].concat();
+    cluster.plane.kubectl(&create).unwrap().success().unwrap();
+    says("Bootstraps").await;
+    let config = infra.boots().await;
+    assert_eq!(file(&config, BOOTSTRAP), "users: []");
     cluster.nobody_was_forbidden_anything(&replica);
 }
 

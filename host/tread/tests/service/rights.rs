@@ -38,6 +38,7 @@ fn grant(plane: &ControlPlane) {
         leases: node_lease::NAMESPACE.to_owned(),
         ready_for: None,
         boot_for: None,
+        bootstrap: None,
         joining: Vec::new(),
         host: OfHost::default(),
     };

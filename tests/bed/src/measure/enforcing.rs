@@ -5,7 +5,7 @@
 use crate::audit;
 use crate::cluster::Cluster;
 use crate::figures::{Figures, megabytes};
-use crate::pools::{MEMORY, calm};
+use crate::pools::{MEMORY, calm_for};
 use crate::process::{Ports, Tread, free_port};
 use crate::{Arguments, say};
 use anyhow::{Context as _, Result, bail};
@@ -22,6 +22,8 @@ use std::time::{Duration, Instant};
 /// Thousands of NodeUpdates are made one after the other.
 const PATIENCE: Duration = Duration::from_secs(900);
 const BETWEEN: Duration = Duration::from_millis(500);
+/// Between two looks at thousands of nodes it rests for up to two seconds.
+const CALM: Duration = Duration::from_secs(5);
 const AT_ONCE: usize = 16;
 const VERSION: &str = "v1alpha1";
 
@@ -103,7 +105,7 @@ pub(crate) async fn measure(
         Ok((updated == arguments.nodes as u64).then_some(()))
     })
     .await?;
-    calm(tread).await?;
+    calm_for(tread, CALM).await?;
     say("watching it at rest");
     let (since, before) = (cluster.audit()?, tread.spent()?);
     tokio::time::sleep(Duration::from_secs(arguments.rest)).await;

@@ -81,12 +81,17 @@ pub(crate) async fn measure(
 
 /// Waits until tread does hardly anything; what it has spent by then.
 pub(crate) async fn calm(tread: &Tread) -> Result<Duration> {
+    calm_for(tread, CALM).await
+}
+
+/// Waits until tread has done next to nothing for so long.
+pub(crate) async fn calm_for(tread: &Tread, calm: Duration) -> Result<Duration> {
     let begun = Instant::now();
     let mut before = tread.spent()?;
     loop {
-        tokio::time::sleep(CALM).await;
+        tokio::time::sleep(calm).await;
         let now = tread.spent()?;
-        if now.saturating_sub(before) <= Duration::from_millis(10) {
+        if now.saturating_sub(before) <= calm / 100 {
             return Ok(before);
         }
         before = now;

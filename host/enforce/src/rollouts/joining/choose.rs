@@ -1,6 +1,21 @@
 //! Which config a machine of a pool boots with.
 
 use std::collections::BTreeMap;
+use tread_cluster::pools::{Configs, Pool};
+
+/// The configs that were rendered for a pool, and when: an agent may say of any other that its
+/// node has it, and what that says is not this pool's to know.
+pub(super) fn of_pool<'c>(pool: &Pool, configs: &'c Configs) -> BTreeMap<&'c str, i64> {
+    let is_named = |name: &str| {
+        let named = [&pool.target, &pool.settled].into_iter().flatten();
+        named.into_iter().any(|it| it.name == name)
+    };
+    let own = configs.iter().filter(|(name, config)| {
+        let owner = config.owner.as_ref();
+        is_named(name) || owner.is_some_and(|it| it.name == pool.name && it.uid == pool.uid)
+    });
+    own.map(|(name, config)| (name.as_str(), config.created)).collect()
+}
 
 /// What is known of a pool's configs.
 #[derive(Debug, Clone, Default)]
@@ -34,6 +49,32 @@ pub(super) fn choose<'a>(known: &Known<'a>) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
+    use tread_cluster::pools::{ConfigMeta, Configuration, Owned};
+
+    #[test]
+    fn no_machine_boots_with_what_was_rendered_for_another_pool() {
+        let owned = |name: &str, uid: &str| Some(Owned { name: name.into(), uid: uid.into() });
+        let all = [
+            ("its", owned("worker", "1"), 1),
+            ("another's", owned("master", "2"), 2),
+            ("an-earlier-pool's", owned("worker", "0"), 3),
+            ("nobody's", None, 4),
+            ("named", None, 5),
+        ];
+        let configs = all.map(|(name, owner, created)| {
+            (name.to_owned(), Arc::new(ConfigMeta { owner, created, ..ConfigMeta::default() }))
+        });
+        let named = Configuration { name: "named".to_owned(), ..Configuration::default() };
+        let pool = Pool {
+            name: "worker".to_owned(),
+            uid: "1".to_owned(),
+            settled: Some(named),
+            ..Pool::default()
+        };
+        let configs: Configs = configs.into_iter().collect();
+        assert_eq!(of_pool(&pool, &configs), BTreeMap::from([("its", 1), ("named", 5)]));
+    }
 
     #[test]
     fn a_machine_boots_with_the_newest_config_that_is_known_to_be_good() {

@@ -168,9 +168,25 @@ impl Record {
         needs.map(|(config, _)| config).find(|config| Mark::of_config(config) == mark)
     }
 
-    /// The configs that may be asked for now.
-    pub(super) fn served(&self, now: u64) -> impl Iterator<Item = &String> {
-        self.served.iter().filter(move |(_, until)| until.at > now).map(|(config, _)| config)
+    /// The configs that may be asked for now, and those that the agent of a node that waits for it
+    /// has yet to bring.
+    pub(super) fn served(
+        &self,
+        now: u64,
+        joins: impl Fn(&str) -> bool,
+    ) -> impl Iterator<Item = &String> {
+        let waiting = self.brought_to(joins);
+        let is_wanted = move |config: &str, until: &Until| {
+            until.at > now
+                || until.needs_agent && waiting.contains(&Mark::of_config(config).to_string())
+        };
+        self.served.iter().filter(move |(config, until)| is_wanted(config, until)).map(|it| it.0)
+    }
+
+    /// What the machines of these nodes were served, by its mark.
+    fn brought_to(&self, which: impl Fn(&str) -> bool) -> BTreeSet<String> {
+        let bound = self.claims.values().filter(|it| which(&it.node));
+        bound.filter_map(|it| it.first.as_ref()).map(|(_, config)| config.clone()).collect()
     }
 
     /// What machines were served, by the id of their claim.
@@ -222,7 +238,12 @@ impl Record {
             let gone = self.claims.iter().filter(|(_, it)| !is_there(&it.node));
             data.extend(gone.map(|(id, _)| (format!("{CLAIM}{id}"), Value::Null)));
         }
-        let ended = self.served.iter().filter(|(_, until)| until.at <= now);
+        // A node may wait for its agent for longer than its claim was good for.
+        let waiting = self.brought_to(is_there);
+        let ended = self.served.iter().filter(|(config, until)| {
+            let waits = until.needs_agent && waiting.contains(&Mark::of_config(config).to_string());
+            until.at <= now && !waits
+        });
         data.extend(ended.map(|(config, _)| (format!("{SERVED}{config}"), Value::Null)));
         data.extend(new.iter().map(|(id, by)| (format!("{CLAIM}{id}"), by.to_string().into())));
         data
@@ -352,8 +373,8 @@ mod tests {
         assert_eq!(needing.until("rendered-a"), Some(needs));
         assert_eq!(needing.needs_agent(config), Some(&"rendered-a".to_owned()));
         assert_eq!(odd.needs_agent(Mark::of_config("a")), None);
-        assert_eq!(odd.served(9).collect::<Vec<_>>(), ["a"]);
-        assert_eq!(odd.served(10).count(), 0);
+        assert_eq!(odd.served(9, |_| false).collect::<Vec<_>>(), ["a"]);
+        assert_eq!(odd.served(10, |_| false).count(), 0);
     }
 
     #[test]
@@ -403,5 +424,26 @@ mod tests {
         let many = claims(MOST).bound(&new, is_there, 20);
         assert_eq!(many.get(&format!("claim.{}", id(3))), Some(&Value::Null));
         assert_eq!(many.len(), 3);
+    }
+
+    #[test]
+    fn a_config_that_only_an_agent_can_bring_is_kept_for_nodes_that_wait_for_theirs() {
+        let needs = Until { at: 10, needs_agent: true };
+        let ends = Until { at: 10, needs_agent: false };
+        let bound = |config: &str| Bound::new("slow", "u", Mark::of_config(config)).to_string();
+        let of = |config: &str, until: Until| {
+            let key = format!("served.{config}");
+            record(json!({key: until.to_string(), "claim.0000000000000001": bound(config)}))
+        };
+        for (record, waits, is_kept) in [
+            (of("image", needs), true, true),
+            (of("image", needs), false, false),
+            (of("files", ends), true, false),
+        ] {
+            let is_it = |node: &str| waits && node == "slow";
+            assert_eq!(record.served(20, is_it).count() == 1, is_kept, "{record:?} {waits}");
+            let gone = record.bound(&BTreeMap::new(), is_it, 20);
+            assert_eq!(gone.is_empty(), is_kept, "{record:?} {waits}");
+        }
     }
 }

@@ -1,26 +1,36 @@
 //! Whether the agent of a node that joins may bring what Ignition cannot: write, and boot once.
-//! No slot is taken for it, since no pod is put there before it has joined.
+//! No slot is taken for it, since no pod is put there before it has joined. What disrupts the node
+//! needs its Lease, which is given back once it counts in its pool.
 
 use super::super::facts::Facts;
 use super::serving::{Joining, one};
+use crate::carry::{make_lease, write_lease};
+use crate::reading::lease;
 use k8s_openapi::api::core::v1::Node;
-use kube::Api;
 use std::time::Duration;
-use tread_kube::agents::{Answer, Ask};
-use tread_kube::asking::{Call, ask};
-use tread_kube::dated::time;
-use tread_kube::node_lease;
+use tread_kube::agents::{Answer, Ask, Asked};
+use tread_kube::asking::{Call, CallOutcome};
+use tread_kube::dated;
+use tread_kube::node_lease::{self, OfNode};
 use tread_model::joining::Claim;
+use tread_model::protocol::{Operation, Time, lease_to_join};
 
 /// So long it may begin.
 const LASTS: Duration = Duration::from_secs(60);
+/// How often the Lease is written where others write it too.
+const TRIES: usize = 4;
 
 impl Joining {
     /// The answer, by what the node is at this moment; none: it does not join.
-    pub(crate) async fn permit(&self, node: &str, asked: &Ask) -> Option<Answer> {
+    pub(crate) async fn permit(
+        &self,
+        node: &str,
+        operation: Operation,
+        asked: &Ask,
+    ) -> Option<Answer> {
         let moment = self.known.now()?;
         moment.nodes.get(node)?.joins.as_ref()?;
-        Some(match self.may(node).await {
+        Some(match self.may(node, operation, asked.what).await {
             Ok(()) => Answer::Permitted {
                 number: asked.number,
                 lasts: u64::try_from(LASTS.as_millis()).unwrap_or(u64::MAX),
@@ -29,11 +39,13 @@ impl Joining {
         })
     }
 
-    async fn may(&self, name: &str) -> Result<(), String> {
+    async fn may(&self, name: &str, operation: Operation, what: Asked) -> Result<(), String> {
         let acts = &self.settings.acts;
-        let api: Api<Node> = Api::all(acts.client.clone());
-        let node = ask(&acts.metrics, Call::new("get", "nodes"), api.get(name)).await;
-        let facts = Facts::of(&node.map_err(|failed| failed.to_string())?);
+        let (call, path) = (Call::new("get", "nodes"), format!("/api/v1/nodes/{name}"));
+        let node = dated::read::<Node>(&acts.client, &acts.metrics, call, &path).await;
+        let node = node.map_err(|failed| failed.to_string())?;
+        let (now, node) = (node.at, node.object.ok_or("there is no such node any more")?);
+        let facts = Facts::of(&node);
         let registered = facts.joins.as_ref().ok_or("the node has joined by now")?;
         let keys = self.keys.now().and_then(|all| one(&all));
         let keys = keys.ok_or("the keys that claims are signed with are not known yet")?;
@@ -50,14 +62,38 @@ impl Joining {
         if moment.has_operators_daemon {
             return Err("OpenShift's operator rolls out here".to_owned());
         }
-        let lease = node_lease::name(name).and_then(|lease| moment.leases.get(&lease));
-        let now = time(k8s_openapi::jiff::Timestamp::now()).unwrap_or_default();
-        let is_anothers = |it: &&std::sync::Arc<_>| {
-            node_lease::read(it, &acts.holder).is_anothers(now, &acts.terms)
-        };
-        match lease.filter(is_anothers) {
-            Some(_) => Err("somebody else holds the node's Lease".to_owned()),
-            None => Ok(()),
+        let of_node = OfNode { name: name.to_owned(), uid: facts.uid };
+        self.holds(&of_node, operation, now, what != Asked::Write).await
+    }
+
+    /// Whether nobody else holds the node's Lease; takes it for what disrupts the node.
+    async fn holds(
+        &self,
+        node: &OfNode,
+        operation: Operation,
+        now: Time,
+        takes: bool,
+    ) -> Result<(), String> {
+        let acts = &self.settings.acts;
+        let name = node_lease::name(&node.name).ok_or("its name is too long for a Lease")?;
+        for _ in 0..TRIES {
+            let object = lease(acts, &acts.leases, &name).await;
+            let object = object.map_err(|failed| failed.to_string())?;
+            let stands = object.as_ref().map(|it| node_lease::read(it, &acts.holder));
+            let next = lease_to_join(stands.as_ref(), operation, now, &acts.terms);
+            let next = next.map_err(|_| "somebody else holds the node's Lease")?;
+            let Some(next) = next.filter(|_| takes) else { return Ok(()) };
+            let written = match object {
+                None => make_lease(acts, node, now, &next).await,
+                before => write_lease(acts, node, now, &next, before.as_ref()).await,
+            };
+            match written {
+                Err(failed) if failed.outcome != CallOutcome::Conflict => {
+                    return Err(format!("the node's Lease cannot be taken: {failed}"));
+                }
+                _ => {}
+            }
         }
+        Err("others write the node's Lease at the same time".to_owned())
     }
 }

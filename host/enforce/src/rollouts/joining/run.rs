@@ -4,6 +4,7 @@ use super::super::facts::{Facts, Registered};
 use super::super::marks::is_of;
 use super::kept::{self, Bound};
 use super::patch::{Patch, patch};
+use super::refused::Refused;
 use super::secrets::{keep_tokens, make_keys};
 use super::serving::{Joining, one, registered, seconds};
 use super::telling::What;
@@ -42,20 +43,29 @@ pub(super) async fn run(joining: Joining) {
     let mut leads = joining.settings.leads.watch();
     let mut backoff = Backoff::new(WAITS);
     let mut done = BTreeMap::new();
+    let mut refused = Refused::default();
+    let mut has_failed = false;
     let mut prepares = false;
     let mut updates = joining.known.updates().moments();
     let mut due = Some(Instant::now());
     loop {
-        let soon = || Some(Instant::now() + TOGETHER);
+        // Where all of it failed, nothing that happens meanwhile leads to another look.
+        let sooner = |due: Option<Instant>| {
+            let soon = Instant::now() + TOGETHER;
+            due.map(|due| if has_failed { due } else { due.min(soon) }).or(Some(soon))
+        };
         tokio::select! {
             // Agents say there what their nodes have.
-            Some(_) = updates.next(), if prepares => due = due.or_else(soon),
-            Some(()) = changes.next() => due = due.or_else(soon),
-            Ok(()) = pools.changed() => due = due.or_else(soon),
-            Ok(()) = leads.changed() => due = due.or_else(soon),
+            Some(_) = updates.next(), if prepares => due = sooner(due),
+            Some(()) = changes.next() => due = sooner(due),
+            Ok(()) = pools.changed() => due = sooner(due),
+            Ok(()) = leads.changed() => due = sooner(due),
             () = maybe(due) => {
-                due = None;
-                match look(&joining, &mut done).await {
+                let begun = Instant::now();
+                let looked = look(&joining, &mut done, &mut refused).await;
+                has_failed = looked.is_err();
+                due = refused.due(begun);
+                match looked {
                     Ok(waits) => {
                         prepares = waits;
                         backoff.reset();
@@ -83,7 +93,11 @@ type Found<'f> = (&'f str, &'f Facts, &'f Registered);
 /// Does what is to be done. `done` has the versions of nodes that were written: the watch brings
 /// newer ones.
 /// Whether nodes wait for their agents.
-async fn look(joining: &Joining, done: &mut BTreeMap<String, String>) -> Result<bool, Failed> {
+async fn look(
+    joining: &Joining,
+    done: &mut BTreeMap<String, String>,
+    refused: &mut Refused,
+) -> Result<bool, Failed> {
     let settings = &joining.settings;
     let Some(moment) = joining.known.now() else { return Ok(false) };
     if !settings.leads.now() || moment.has_operators_daemon {
@@ -107,8 +121,10 @@ async fn look(joining: &Joining, done: &mut BTreeMap<String, String>) -> Result<
         }
     };
     done.retain(|node, version| moment.nodes.get(node).is_some_and(|it| it.version == *version));
+    let now = Instant::now();
+    refused.keep(|node| moment.nodes.get(node).is_some_and(|it| it.joins.is_some()));
     let found = moment.nodes.iter().filter_map(|(name, facts)| {
-        let is_done = done.contains_key(name);
+        let is_done = done.contains_key(name) || refused.waits(name, now);
         Some((name.as_str(), &**facts, facts.joins.as_deref()?)).filter(|_| !is_done)
     });
     let mut found: Vec<Found<'_>> = found.collect();
@@ -171,7 +187,9 @@ async fn look(joining: &Joining, done: &mut BTreeMap<String, String>) -> Result<
     let mut ended = stream::iter(letting).buffer_unordered(AT_ONCE);
     while let Some((name, version, pool, answer)) = ended.next().await {
         match answer {
-            Ok(()) => {
+            // Whoever leads lets it in: this replica too, when it leads again.
+            Ok(false) => {}
+            Ok(true) => {
                 done.insert(name.to_owned(), version.clone());
                 let uid = moment.nodes.get(name).map(|it| it.uid.clone()).unwrap_or_default();
                 joining.news.tell(name, uid, What::Joined(pool.clone()));
@@ -179,6 +197,11 @@ async fn look(joining: &Joining, done: &mut BTreeMap<String, String>) -> Result<
             // Whatever changed it is looked at, as soon as the watch brings it.
             Err(it) if matches!(it.outcome, CallOutcome::Conflict | CallOutcome::Gone) => {
                 done.insert(name.to_owned(), version.clone());
+            }
+            // Somebody does not want this one: the others join without it.
+            Err(it) if matches!(it.outcome, CallOutcome::Refused | CallOutcome::Forbidden) => {
+                tracing::warn!(node = name, error = %it, "the node cannot join; it is tried again");
+                refused.again(name, Instant::now());
             }
             Err(it) => failed = Some(it),
         }
@@ -222,7 +245,8 @@ fn place(labels: &BTreeMap<String, String>, pools: &Pools) -> Vec<String> {
     }
 }
 
-/// Lets a node in: one patch, onto the version that was settled.
+/// Lets a node in: one patch, onto the version that was settled. Whether it was: not where this
+/// replica does not lead any more, as another leader may have begun by other rules.
 async fn let_in(
     joining: &Joining,
     name: &str,
@@ -230,7 +254,10 @@ async fn let_in(
     node: &Registered,
     joins: &Joins,
     taints: &[NodeTaint],
-) -> Result<(), Failed> {
+) -> Result<bool, Failed> {
+    if !joining.settings.leads.now() {
+        return Ok(false);
+    }
     let of = Patch {
         uid: &facts.uid,
         version: &facts.version,
@@ -240,13 +267,9 @@ async fn let_in(
     };
     let acts = &joining.settings.acts;
     let call = Call::new("patch", "nodes");
-    // Another leader may have begun meanwhile, by other rules.
-    if !joining.settings.leads.now() {
-        return Err(call.overtaken("this replica does not lead any more".to_owned()));
-    }
     let api: Api<Node> = Api::all(acts.client.clone());
     let (params, patch) = (PatchParams::default(), Written::Merge(patch(of)));
     ask(&acts.metrics, call, api.patch(name, &params, &patch)).await?;
     tracing::info!(node = name, pool = joins.pool, "a node has joined");
-    Ok(())
+    Ok(true)
 }

@@ -3,13 +3,15 @@
 use super::super::facts::Facts;
 use super::super::known::Known;
 use super::super::settings::Settings;
-use super::choose::{Known as Configs, choose};
+use super::bootstrap::{self, Flaw};
+use super::choose::{Known as Configs, choose, of_pool};
 use super::fetches::{self, Missing, Served};
 use super::first_boot;
 use super::kept::{self, Fetched, Record, Until};
 use super::secrets::Held;
 use super::telling::{self, News};
 use futures::future::{BoxFuture, FutureExt as _, join_all};
+use futures::{Stream, StreamExt as _};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::runtime::watcher::Config;
 use kube::{Api, ResourceExt};
@@ -27,8 +29,8 @@ use tread_kube::watching::follow;
 use tread_model::digest::Digest;
 use tread_model::joining::first_boot::FirstBoot;
 use tread_model::joining::{
-    self, BOOTSTRAP_SECRET, Claim, Id, KEYS_SECRET as KEYS, Key, Mark, TOKENS_SECRET as TOKENS,
-    Tokens, Unserved, needs_agent, served,
+    self, Claim, Id, KEYS_SECRET as KEYS, Key, Mark, TOKENS_SECRET as TOKENS, Tokens, Unserved,
+    needs_agent, served,
 };
 
 /// A config that is served is kept for so much longer than asked, so that it is noted once an hour.
@@ -37,8 +39,6 @@ const SLACK: u64 = 3600;
 const TEXTS: usize = 16;
 /// So many are made at a time.
 const MADE_AT_A_TIME: usize = 2;
-/// The key of the Secret with which kubelets register.
-const KUBECONFIG: &str = "kubeconfig";
 
 /// What one machine boots with: the same for all but the claim.
 #[derive(Clone)]
@@ -75,8 +75,8 @@ pub struct Joining {
     pub(super) keys: Kept<String, Arc<Held<Vec<Key>>>>,
     pub(super) tokens: Kept<String, Arc<Held<Pools>>>,
     pub(super) record: Kept<String, Arc<Record>>,
-    /// The kubeconfig by which kubelets register; None: there is no such Secret.
-    bootstrap: Kept<String, Option<Arc<str>>>,
+    /// The kubeconfig by which kubelets register.
+    bootstrap: Kept<String, Result<Arc<str>, Flaw>>,
     texts: Arc<Mutex<Vec<(Asked, Text)>>>,
     making: Arc<Semaphore>,
     noted: Served,
@@ -124,12 +124,8 @@ impl Joining {
         let (tokens, task) =
             keep(watched(TOKENS), ResourceExt::name_any, |it| Arc::new(Held::of(TOKENS, &it)));
         tasks.push(task.boxed());
-        let (bootstrap, task) =
-            keep(watched(BOOTSTRAP_SECRET), ResourceExt::name_any, |it: Secret| {
-                let data = it.data.unwrap_or_default();
-                let text = data.get(KUBECONFIG).and_then(|it| std::str::from_utf8(&it.0).ok());
-                text.map(Arc::from)
-            });
+        let bootstrap = watched(&settings.joining.bootstrap);
+        let (bootstrap, task) = keep(bootstrap, ResourceExt::name_any, |it| bootstrap::read(&it));
         tasks.push(task.boxed());
         let maps: Api<ConfigMap> =
             Api::namespaced(settings.acts.client.clone(), &settings.acts.namespace);
@@ -158,6 +154,16 @@ impl Joining {
         (joining, join_all(tasks).map(drop))
     }
 
+    /// The kubeconfig by which kubelets register, or why there is none. None: nobody knows yet.
+    pub(super) fn bootstrap(&self) -> Option<Result<Arc<str>, Flaw>> {
+        self.bootstrap.now().map(|all| one(&all).unwrap_or(Err(Flaw::NoSecret)))
+    }
+
+    /// Whenever that changes.
+    pub(super) fn bootstraps(&self) -> impl Stream<Item = ()> + Send + use<> {
+        self.bootstrap.moments().map(drop)
+    }
+
     /// What is kept; nothing where it is not there yet. None: nobody knows yet.
     pub(super) fn record(&self) -> Option<Option<Arc<Record>>> {
         self.record.now().map(|all| one(&all))
@@ -166,7 +172,9 @@ impl Joining {
     /// The configs that claims may still name. None: nobody knows yet.
     pub(crate) fn served(&self) -> Option<Vec<String>> {
         let record = self.record()?;
-        Some(record.iter().flat_map(|record| record.served(seconds())).cloned().collect())
+        let nodes = self.known.nodes().now()?;
+        let joins = |node: &str| nodes.get(node).is_some_and(|it| it.joins.is_some());
+        Some(record.iter().flat_map(|record| record.served(seconds(), joins)).cloned().collect())
     }
 
     /// The config that the machine of a node booted with, where it has not registered again since.
@@ -223,7 +231,10 @@ impl Joining {
         let first_boots = self.settings.joining.first_boots.as_ref();
         let first_boot = first_boot::first_boot(first_boots, pool, &self.token);
         let first_boot = first_boot.ok_or_else(|| not_yet(first_boot::NOT_YET))?;
-        let bootstrap = self.bootstrap.now().and_then(|all| one(&all)).flatten();
+        let bootstrap = self
+            .bootstrap()
+            .ok_or_else(|| not_yet("what kubelets register with is not known yet"))?;
+        let bootstrap = bootstrap.ok();
         let asked = Asked { pool: pool.to_owned(), config, minor, bootstrap, first_boot };
         let text = self.text(&asked).await?;
         let now = seconds();
@@ -347,13 +358,8 @@ fn chosen(
         let counts = had.entry(&current.name).or_default();
         *(if is_ill { &mut counts.1 } else { &mut counts.0 }) += 1;
     }
-    let made = cluster.configs.iter().map(|(name, config)| (name.as_str(), config.created));
-    let known = Configs {
-        target: target.as_deref(),
-        settled: settled.as_deref(),
-        had,
-        made: made.collect(),
-    };
+    let made = of_pool(pool, &cluster.configs);
+    let known = Configs { target: target.as_deref(), settled: settled.as_deref(), had, made };
     choose(&known).map(str::to_owned)
 }
 

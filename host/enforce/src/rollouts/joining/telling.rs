@@ -1,12 +1,16 @@
 //! What is told of nodes that join, or are held.
 
+use super::super::marks::is_of;
+use super::super::objects::own_conditions;
 use super::super::settings::Settings;
 use super::super::telling::about;
 use futures::{StreamExt as _, stream};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::json;
+use std::borrow::Cow;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 use tread_cluster::index::Kept;
@@ -22,6 +26,8 @@ const UPDATES: &str = "nodeupdates";
 const ROOM: usize = 4096;
 /// How many are written at a time.
 const AT_ONCE: usize = 8;
+/// How often a NodeUpdate is written that others write at the same time.
+const TRIES: usize = 3;
 
 /// What became of a node.
 #[derive(Debug, Clone)]
@@ -58,10 +64,15 @@ pub(super) async fn write(
     let news = stream::unfold(told, async |mut told| Some((told.recv().await?, told)));
     let writing = news.for_each_concurrent(AT_ONCE, async |(node, uid, what)| {
         let updates = updates.now().unwrap_or_default();
-        let (of, update) = ((node.as_str(), uid.as_str()), updates.get(&node).map(|it| &**it));
+        // That of a node that had the name before goes with it.
+        let update = updates.get(&node).filter(|it| is_of(it, &uid)).map(|it| &**it);
+        let of = (node.as_str(), uid.as_str());
         let written = match &what {
             What::Held(why) => held(&settings, of, update, why).await,
-            What::Joined(pool) => joined(&settings, of, update, pool).await,
+            What::Joined(pool) => {
+                joined(&settings, of, pool).await;
+                Ok(())
+            }
             What::Prepares(pool) => prepares(&settings, of, update, pool).await,
         };
         if let Err(failed) = written
@@ -114,30 +125,15 @@ async fn held(
     Ok(())
 }
 
-/// Tells that a node has joined a pool; in its NodeUpdate where that said otherwise before.
-async fn joined(
-    settings: &Settings,
-    (node, uid): (&str, &str),
-    update: Option<&NodeUpdate>,
-    pool: &str,
-) -> Result<(), Failed> {
+/// Tells that a node has joined a pool. Its NodeUpdate, where it says otherwise, is told with those
+/// of all nodes that count in a pool.
+async fn joined(settings: &Settings, (node, uid): (&str, &str), pool: &str) {
     let note = Note {
         reason: Reason::NodeJoined,
         warns: false,
         text: format!("it has joined pool {pool}, by its claim"),
     };
     drop(settings.events.tell_each(&about("Node", "v1", node, uid), &note, pool).await);
-    let Some(update) = update.filter(|update| says_held(update)) else { return Ok(()) };
-    let message = format!("it has joined pool {pool}");
-    let reason = "Joined".to_owned();
-    say(settings, update, Finding { type_: JOINED, status: Some(true), reason, message }).await?;
-    Ok(())
-}
-
-/// Whether a NodeUpdate says that its node is held.
-fn says_held(update: &NodeUpdate) -> bool {
-    let conditions = update.status.as_ref().map_or(&[][..], |status| &status.conditions);
-    conditions.iter().any(|it| it.type_ == JOINED && it.status == "False")
 }
 
 async fn make(settings: &Settings, node: &str, uid: &str) -> Result<NodeUpdate, Failed> {
@@ -168,26 +164,41 @@ async fn say_of(
     }
 }
 
-/// Whether something was written.
+/// Whether something was written. Where somebody else writes it meanwhile, what stands there then
+/// is added to.
 async fn say(settings: &Settings, update: &NodeUpdate, finding: Finding) -> Result<bool, Failed> {
+    let name = update.metadata.name.clone().unwrap_or_default();
+    let api: Api<NodeUpdate> = Api::all(settings.acts.client.clone());
+    let mut update = Cow::Borrowed(update);
+    for _ in 0..TRIES {
+        let Some(conditions) = with(&update, &finding) else { return Ok(false) };
+        let patch = Patch::Merge(json!({
+            "metadata": {"resourceVersion": update.metadata.resource_version},
+            "status": {"conditions": conditions},
+        }));
+        let call = Call::new("patch", UPDATES).of_status();
+        let params = PatchParams::default();
+        match ask(&settings.acts.metrics, call, api.patch_status(&name, &params, &patch)).await {
+            Err(failed) if failed.outcome == CallOutcome::Gone => return Ok(false),
+            Err(failed) if failed.outcome == CallOutcome::Conflict => {
+                let call = Call::new("get", UPDATES);
+                update = Cow::Owned(ask(&settings.acts.metrics, call, api.get(&name)).await?);
+            }
+            told => return told.map(|_| true),
+        }
+    }
+    Ok(false)
+}
+
+/// The conditions of a NodeUpdate with this one, unless it says so already.
+fn with(update: &NodeUpdate, finding: &Finding) -> Option<Vec<Condition>> {
     let known = update.status.as_ref().map_or(&[][..], |status| &status.conditions);
-    let mut conditions = known.to_vec();
+    let mut conditions = own_conditions(known);
     let generation = update.metadata.generation.unwrap_or_default();
-    set(&mut conditions, finding, generation, Timestamp::now());
-    let one = |all: &[k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition]| {
+    set(&mut conditions, finding.clone(), generation, Timestamp::now());
+    let one = |all: &[Condition]| {
         let one = all.iter().find(|it| it.type_ == JOINED);
         one.map(|it| (it.status.clone(), it.reason.clone(), it.message.clone()))
     };
-    if one(known) == one(&conditions) {
-        return Ok(false);
-    }
-    let name = update.metadata.name.clone().unwrap_or_default();
-    let patch = Patch::Merge(json!({"status": {"conditions": conditions}}));
-    let api: Api<NodeUpdate> = Api::all(settings.acts.client.clone());
-    let call = Call::new("patch", UPDATES).of_status();
-    let params = PatchParams::default();
-    match ask(&settings.acts.metrics, call, api.patch_status(&name, &params, &patch)).await {
-        Err(failed) if failed.outcome == CallOutcome::Gone => Ok(false),
-        told => told.map(|_| true),
-    }
+    (one(known) != one(&conditions)).then_some(conditions)
 }

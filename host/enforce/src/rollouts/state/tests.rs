@@ -223,3 +223,36 @@ fn one_that_is_unwell_is_begun_again_by_itself_as_often_as_is_said_and_no_other_
     assert_eq!((halts.state, halts.again), (State::Failed, None));
     assert_eq!(stands(&degraded(0), None).again, None, "nobody asked for it");
 }
+
+#[test]
+fn what_an_agent_says_at_length_is_repeated_in_short() {
+    let mut update = update(None, None, None);
+    update.status.as_mut().unwrap().message = Some("ä\n".repeat(700_000));
+    let why = stands(&update, None).not_yet.unwrap();
+    assert!(why.starts_with("it has none of its config: ä") && why.ends_with('…'), "{why}");
+    assert!(why.len() <= 1024 + "it has none of its config: ".len(), "{}", why.len());
+}
+
+#[test]
+fn while_no_config_is_made_nodes_have_the_last_one_or_wait() {
+    let rollout = |target: Option<Digest>| -> Rollout {
+        let target = target.map(|it| json!({"name": "rendered-last", "digest": it.to_string()}));
+        serde_json::from_value(json!({
+            "apiVersion": "tread.dev/v1alpha1", "kind": "Rollout", "metadata": {"name": "worker"},
+            "spec": {}, "status": {"target": target},
+        }))
+        .unwrap()
+    };
+    for (current, last, has_it) in [
+        (Some(OLD), Some(OLD), true),
+        (Some(OLD), Some(TARGET), false),
+        (Some(OLD), None, false),
+        (None, Some(OLD), false),
+        (None, None, false),
+    ] {
+        let standing = standing_without(Some(&update(None, None, current)), Some(&rollout(last)));
+        assert_eq!(standing.state == State::Updated, has_it, "{current:?} {last:?}");
+        assert_eq!(standing.not_yet.is_none(), has_it, "{current:?} {last:?}");
+    }
+    assert!(standing_without(None, None).not_yet.is_some());
+}

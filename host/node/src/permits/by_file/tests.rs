@@ -18,7 +18,7 @@ fn hour() -> Option<u64> {
 }
 
 /// Asks, and answers what is asked as told.
-async fn asked(tree: &Tree, answer: impl Fn(&Question) -> Answer) -> Result<Permit, String> {
+async fn asked(tree: &Tree, answer: impl Fn(&Question) -> Answer) -> Result<Permit, NoPermit> {
     let asking = ByFile::new(tree, "op");
     let answering = async {
         let questions = Questions::of(tree);
@@ -32,12 +32,12 @@ async fn asked(tree: &Tree, answer: impl Fn(&Question) -> Answer) -> Result<Perm
     };
     tokio::select! {
         permit = asking.ask(Act::Unit { unit: "a.service".to_owned() }) => permit,
-        () = answering => Err("nobody asks".to_owned()),
+        () = answering => Err(NoPermit::NotNow("nobody asks".to_owned())),
     }
 }
 
 fn granted(question: &Question) -> Answer {
-    Answer { id: question.id.clone(), until: hour(), refused: None }
+    Answer { id: question.id.clone(), until: hour(), refused: None, ends: false }
 }
 
 #[tokio::test]
@@ -74,14 +74,21 @@ async fn a_folder_that_somebody_removes_meanwhile_loses_no_question() {
 async fn a_refusal_says_why() {
     let bed = bed();
     let refused = |it: &Question| Answer { refused: Some("not now".to_owned()), ..granted(it) };
-    assert_eq!(asked(&bed.tree, refused).await.unwrap_err(), "not now");
+    let not_now = || "not now".to_owned();
+    assert_eq!(asked(&bed.tree, refused).await.unwrap_err(), NoPermit::NotNow(not_now()));
+    let for_ever = |it: &Question| Answer { ends: true, ..refused(it) };
+    assert_eq!(asked(&bed.tree, for_ever).await.unwrap_err(), NoPermit::Never(not_now()));
+    // As an agent of an earlier version answers.
+    let text = r#"{"id": "one", "refused": "not now"}"#;
+    let answer: Answer = serde_json::from_str(text).unwrap();
+    assert_eq!(permit(answer).unwrap_err(), NoPermit::NotNow(not_now()));
 }
 
 #[tokio::test]
 async fn a_permit_without_an_end_is_none() {
     let bed = bed();
     let endless = |it: &Question| Answer { until: None, ..granted(it) };
-    assert!(asked(&bed.tree, endless).await.unwrap_err().contains("when it ends"));
+    assert!(asked(&bed.tree, endless).await.unwrap_err().to_string().contains("when it ends"));
 }
 
 #[tokio::test]
