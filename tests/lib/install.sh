@@ -27,6 +27,9 @@ suite_install_tools() {
   if wanted cluster && ! command -v faketime >/dev/null; then
     install_packages "faketime, which gives a test another clock" faketime
   fi
+  if wanted cluster && [ ! -e /usr/include/blkid/blkid.h ]; then
+    install_packages "libblkid's headers, which Ignition is built with" libblkid-dev
+  fi
 }
 
 # install_packages WHY PACKAGE...

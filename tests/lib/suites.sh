@@ -36,7 +36,7 @@ list_suites() {
   deny       licences, banned and duplicate dependencies, sources
   readme     the commands of the README and of the examples do what stands there
   examples   the policies in examples/policies, built, tested and packed outside of the tree
-  cluster    what needs a control plane, against a real one, which it builds from source
+  cluster    what needs a control plane, against a real one; builds that and Ignition from source; needs root
   demo       the story that tests/demo tells is true
 END
 }
@@ -166,8 +166,10 @@ suite_cluster() {
   cargo test --no-run "${selection[@]}" "${targets[@]}" --test product
   # It is there, or being built beside: then this waits for it.
   suite_build_bed
+  suite_build_ignition
   TREAD_BED=$(bed_dir)
-  export TREAD_BED
+  TREAD_IGNITION=$(ignition_program)
+  export TREAD_BED TREAD_IGNITION
   # Most of them wait for something, so that more than the cores can be under way.
   local threads
   threads=$(nproc)

@@ -1,11 +1,12 @@
 // One binary that is a whole control plane: etcd, the API server, the controller
-// manager, the scheduler, kubectl, kubemark, which is a kubelet with a container
-// runtime that runs nothing, and kwok, which plays nodes and kubelets.
+// manager, the scheduler, kubectl, the kubelet with a container runtime that runs
+// nothing (kubemark is both in one), and kwok, which plays nodes and kubelets.
 // `control-plane TOOL ARGUMENTS...` runs one of them, and so does a link to it
 // that has the tool's name. `control-plane supervise` runs them for a test.
 package main
 
 import (
+	"context"
 	"fmt"
 	"net/url"
 	"os"
@@ -18,11 +19,13 @@ import (
 	"k8s.io/component-base/cli"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo"
 	_ "k8s.io/component-base/metrics/prometheus/version"
+	cri "k8s.io/cri-client/pkg/fake"
 	"k8s.io/kubectl/pkg/cmd"
 	"k8s.io/kubectl/pkg/cmd/util"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
+	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
 	kubemark "k8s.io/kubernetes/cmd/kubemark/app"
 	kwokconfig "sigs.k8s.io/kwok/pkg/config"
 	kwokcmd "sigs.k8s.io/kwok/pkg/kwok/cmd"
@@ -39,9 +42,12 @@ var tools = map[string]func(){
 	"kube-scheduler":          func() { os.Exit(cli.Run(scheduler.NewSchedulerCommand())) },
 	"kubectl":                 kubectl,
 	// Kubernetes' own kubelet, with a container runtime that only says that it runs pods.
-	"kubemark":  func() { os.Exit(cli.Run(kubemark.NewHollowNodeCommand())) },
-	"kwok":      kwok,
-	"supervise": supervise,
+	"kubemark": func() { os.Exit(cli.Run(kubemark.NewHollowNodeCommand())) },
+	// The kubelet as nodes run it, and what it asks to run containers.
+	"kubelet":           func() { os.Exit(cli.Run(kubelet.NewKubeletCommand(context.Background()))) },
+	"container-runtime": containerRuntime,
+	"kwok":              kwok,
+	"supervise":         supervise,
 }
 
 func main() {
@@ -71,6 +77,18 @@ func kubectl() {
 	if err := cli.RunNoErrOutput(cmd.NewDefaultKubectlCommand()); err != nil {
 		util.CheckErr(err)
 	}
+}
+
+// `container-runtime SOCKET`: it says that it runs pods, and runs nothing. It is what
+// Kubernetes tests its kubelet with.
+func containerRuntime() {
+	if len(os.Args) != 2 {
+		fail(fmt.Errorf("container-runtime takes a socket, and nothing else"))
+	}
+	if err := cri.NewFakeRemoteRuntime().Start("unix://" + os.Args[1]); err != nil {
+		fail(err)
+	}
+	select {}
 }
 
 // As in kwok's own main, without the flags for all that Kubernetes' packages add.

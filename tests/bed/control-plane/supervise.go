@@ -9,11 +9,13 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
 	"net/http"
 	"net/url"
 	"os"
@@ -168,6 +170,8 @@ func (s *supervisor) handle(ctx context.Context, r request) {
 		answer(reservePort())
 	case "key":
 		answer(writeKey(filepath.Join(s.dir, r.Name)))
+	case "authority":
+		answer(writeAuthority(filepath.Join(s.dir, r.Name)))
 	case "request":
 		go func() { answer(s.request(ctx, r)) }()
 	case "await":
@@ -408,16 +412,51 @@ func reservePort() reply {
 
 // The key that signs the tokens of ServiceAccounts.
 func writeKey(path string) reply {
+	_, err := makeKey(path)
+	return failed(err)
+}
+
+// What signs the certificates of nodes: PATH.key and PATH.crt.
+func writeAuthority(path string) reply {
+	key, err := makeKey(path + ".key")
+	if err != nil {
+		return failed(err)
+	}
+	now := time.Now()
+	authority := &x509.Certificate{
+		SerialNumber:          big.NewInt(1),
+		Subject:               pkix.Name{CommonName: "the authority of a test's nodes"},
+		NotBefore:             now.Add(-time.Hour),
+		NotAfter:              now.Add(24 * time.Hour),
+		KeyUsage:              x509.KeyUsageCertSign,
+		BasicConstraintsValid: true,
+		IsCA:                  true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, authority, authority, key.Public(), key)
+	if err != nil {
+		return failed(err)
+	}
+	return failed(writePEM(path+".crt", "CERTIFICATE", der))
+}
+
+func makeKey(path string) (*ecdsa.PrivateKey, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return reply{Error: err.Error()}
+		return nil, err
 	}
 	der, err := x509.MarshalECPrivateKey(key)
 	if err != nil {
-		return reply{Error: err.Error()}
+		return nil, err
 	}
-	text := pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})
-	if err := os.WriteFile(path, text, 0o600); err != nil {
+	return key, writePEM(path, "EC PRIVATE KEY", der)
+}
+
+func writePEM(path, kind string, der []byte) error {
+	return os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600)
+}
+
+func failed(err error) reply {
+	if err != nil {
 		return reply{Error: err.Error()}
 	}
 	return reply{}

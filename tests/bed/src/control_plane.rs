@@ -11,7 +11,7 @@ use kube::Client;
 use serde_json::{Value, json};
 
 use crate::access::{Access, Ran, Server};
-use crate::parts::{Options, Part};
+use crate::parts::{NODES, Options, Part};
 use crate::supervisor::Supervisor;
 
 /// A control plane of its own. Dropping it ends its processes and removes its
@@ -90,12 +90,18 @@ impl ControlPlane {
             plane.start_part(part)?;
         }
         plane.wait_until_ready()?;
+        if plane.options.registering {
+            plane.apply(include_str!("../registering.yaml"))?;
+        }
         plane.took = began.elapsed();
         Ok(plane)
     }
 
     fn write_files(&self) -> Result<()> {
         self.supervisor.write_key("service-accounts.key")?;
+        if self.options.registering {
+            self.supervisor.write_authority(NODES)?;
+        }
         let mut tokens = format!("{},admin,admin,\"system:masters\"\n", self.admin_token);
         for (name, groups) in &self.options.users {
             tokens += &format!("{},{name},{name},\"{}\"\n", token_of(name), groups.join(","));

@@ -33,6 +33,11 @@ impl Part {
     }
 }
 
+/// What signs the certificates of nodes.
+pub(crate) const NODES: &str = "nodes";
+const NODES_CERTIFICATE: &str = "nodes.crt";
+const NODES_KEY: &str = "nodes.key";
+
 /// What a control plane is to consist of besides etcd and the API server.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -41,6 +46,7 @@ pub struct Options {
     simulated_nodes: bool,
     pub(crate) quick_kubelets: bool,
     pub(crate) audit_log: bool,
+    pub(crate) registering: bool,
     pub(crate) users: Vec<(String, Vec<String>)>,
 }
 
@@ -78,6 +84,14 @@ impl Options {
     pub fn with_audit_log(mut self) -> Options {
         self.audit_log = true;
         self
+    }
+
+    /// With an authority that signs the certificates of nodes, and the controller manager, which
+    /// approves what the group `system:bootstrappers` asks for: as kubelets register by themselves.
+    #[must_use]
+    pub fn with_registering_nodes(mut self) -> Options {
+        self.registering = true;
+        self.with_controllers()
     }
 
     /// With a user who has a token of their own, see [`ControlPlane::user`].
@@ -144,6 +158,9 @@ impl ControlPlane {
                     "--allow-privileged".to_owned(),
                     "--profiling=false".to_owned(),
                 ]);
+                if self.options.registering {
+                    args.push(format!("--client-ca-file={}", path(NODES_CERTIFICATE)));
+                }
                 if self.options.audit_log {
                     args.extend([
                         format!("--audit-policy-file={}", path("audit.yaml")),
@@ -151,12 +168,20 @@ impl ControlPlane {
                     ]);
                 }
             }
-            Part::Controllers => args.extend([
-                kubeconfig,
-                "--secure-port=0".to_owned(),
-                "--leader-elect=false".to_owned(),
-                format!("--service-account-private-key-file={}", path("service-accounts.key")),
-            ]),
+            Part::Controllers => {
+                args.extend([
+                    kubeconfig,
+                    "--secure-port=0".to_owned(),
+                    "--leader-elect=false".to_owned(),
+                    format!("--service-account-private-key-file={}", path("service-accounts.key")),
+                ]);
+                if self.options.registering {
+                    args.extend([
+                        format!("--cluster-signing-cert-file={}", path(NODES_CERTIFICATE)),
+                        format!("--cluster-signing-key-file={}", path(NODES_KEY)),
+                    ]);
+                }
+            }
             Part::Scheduler => args.extend([
                 kubeconfig,
                 "--secure-port=0".to_owned(),

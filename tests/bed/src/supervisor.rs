@@ -202,6 +202,12 @@ impl Supervisor {
         self.ask(&request).map(|_| ())
     }
 
+    /// Writes what signs certificates into `name`.crt and `name`.key of the directory.
+    pub(crate) fn write_authority(&self, name: &str) -> Result<()> {
+        let request = Request { op: "authority", name, ..Request::default() };
+        self.ask(&request).map(|_| ())
+    }
+
     pub(crate) fn request(
         &self,
         method: &str,

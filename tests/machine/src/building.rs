@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// The target that a machine boots into unless told otherwise: systemd, its journal,
 /// the system bus and logind, and nothing else.
-const TARGET: &str = "tread-machine.target";
+pub const TARGET: &str = "tread-machine.target";
 const TARGET_TEXT: &str = "[Unit]\n\
     Description=A machine for tests\n\
     Requires=dbus.service systemd-journald.service systemd-logind.service\n\

@@ -8,13 +8,14 @@
 //! Everything is bounded: a machine that outlives its time is killed, and so is one whose
 //! test panics or is killed itself. Nothing of it stays behind.
 
+mod before;
 mod building;
 mod inside;
 mod machine;
 mod needs;
 mod running;
 
-pub use building::Builder;
+pub use building::{Builder, TARGET};
 pub use inside::Said;
 pub use machine::Machine;
 pub use needs::missing;

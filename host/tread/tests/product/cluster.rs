@@ -1,7 +1,7 @@
 //! A cluster of machines, and what an admin does with it.
 
 use crate::container::Container;
-use crate::machines::{self, FIRST, user_of};
+use crate::machines::{self, AGENT, FIRST, user_of};
 use crate::recorded::Recorded;
 use crate::service::Service;
 use k8s_openapi::ByteString;
@@ -16,7 +16,7 @@ use tread_kube::api::{DisruptionPlan, DisruptionPolicy, NodeUpdate, Rollout};
 use tread_test_bed::{ControlPlane, Shared, eventually};
 use tread_test_machine::Machine;
 
-const GROUP: &str = "machineconfiguration.openshift.io";
+pub const GROUP: &str = "machineconfiguration.openshift.io";
 pub const POOL: &str = "worker";
 /// Longer than a rollout takes, however busy the machine is: a node that was drained is uncordoned
 /// two minutes later at the earliest, when no replica may have its hands on it any more.
@@ -52,13 +52,17 @@ fn name_of(number: usize) -> String {
 }
 
 impl Cluster {
+    /// Without nodes.
+    pub async fn of(plane: &'static ControlPlane, service: Service<'static>) -> Cluster {
+        let client = plane.client().await.unwrap();
+        let recorded = Recorded::begin(&client);
+        Cluster { nodes: Vec::new(), recorded, client, service, plane }
+    }
+
     /// With so many nodes in the pool, all of which have said what they have.
     pub async fn with(count: usize) -> Cluster {
         let plane = BED.get().unwrap();
-        let service = Service::start(plane).await;
-        let client = plane.client().await.unwrap();
-        let recorded = Recorded::begin(&client);
-        let mut cluster = Cluster { nodes: Vec::new(), recorded, client, service, plane };
+        let mut cluster = Cluster::of(plane, Service::start(plane).await).await;
         for number in 0..count {
             cluster.joins(&name_of(number));
         }
@@ -80,7 +84,12 @@ impl Cluster {
             "node-role.kubernetes.io/worker": ""});
         self.apply(&json!({"apiVersion": "v1", "kind": "Node",
             "metadata": {"name": name, "labels": labels}}));
-        let machine = Arc::new(machines::boot(self.plane, self.service.agents, name));
+        self.has(name, machines::boot(self.plane, self.service.agents, name));
+    }
+
+    /// The machine of a node, on which its agent's container is played from now on.
+    pub fn has(&mut self, name: &str, machine: Machine) {
+        let machine = Arc::new(machine);
         let agent =
             Container::start(self.plane, self.client.clone(), name.to_owned(), machine.clone());
         self.nodes.push(OfNode { name: name.to_owned(), machine, _agent: agent });
@@ -219,4 +228,15 @@ pub fn mc(name: &str, path: &str, text: &str) -> Value {
         "spec": {"config": {"ignition": {"version": "3.4.0"}, "storage": {"files": [
             {"path": path, "mode": 420, "contents": {"source": format!("data:,{text}")}}]}}},
     })
+}
+
+/// The rights and admission policies of the manifests let everybody do all of it.
+pub fn nobody_is_forbidden_anything(cluster: &Cluster) {
+    let journal = |node: &OfNode| {
+        node.machine.run_well(["journalctl", "--no-pager", "--unit", AGENT]).unwrap()
+    };
+    let said = cluster.nodes.iter().map(journal).chain([cluster.service.log()]);
+    for line in said.collect::<Vec<String>>().iter().flat_map(|said| said.lines()) {
+        assert!(!line.contains("forbidden") && !line.contains("denied request"), "{line}");
+    }
 }

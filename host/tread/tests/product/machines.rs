@@ -7,16 +7,18 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tread_test_bed::ControlPlane;
-use tread_test_machine::Machine;
+use tread_test_machine::{Builder, Machine};
 
 /// How long a machine lives whose test takes as long as it may, however busy this one is.
 const LIFETIME: Duration = Duration::from_secs(2700);
 /// The unit that stands for the agent's container.
 pub const AGENT: &str = "tread-agent.service";
 /// Kubernetes' own kubelet, with a container runtime that only says that it runs pods.
-const KUBELET: &str = "kubelet.service";
+pub const KUBELET: &str = "kubelet.service";
 /// How the kubelet reaches the API server, with the credentials of its node.
 const KUBELETS_KUBECONFIG: &str = "/etc/kubernetes/kubelet.kubeconfig";
+/// Kubernetes' programs, all in one.
+pub const KUBERNETES: &str = "/opt/kubernetes";
 /// What the agent's container has mounted, but for what is its host's.
 pub const MOUNTED: &str = "/run/agent";
 /// The file that all machines have before tread comes.
@@ -44,18 +46,23 @@ fn agent(service: SocketAddr) -> String {
 
 /// All machines have the network of the test: each kubelet has a port of its own.
 fn kubelet(node: &str) -> String {
-    let port = TcpListener::bind(("0.0.0.0", 0)).unwrap().local_addr().unwrap().port();
+    let port = kubelets_port();
     format!(
         "[Service]\n\
-         ExecStart=/opt/kubemark --morph=kubelet --name={node} --kubeconfig={KUBELETS_KUBECONFIG} \
+         ExecStart={KUBERNETES} kubemark --morph=kubelet --name={node} --kubeconfig={KUBELETS_KUBECONFIG} \
          --kubelet-port={port} --kubelet-read-only-port=0 --use-host-image-service=false\n\
          Restart=always\n\
          RestartSec=1\n"
     )
 }
 
+/// One that was free a moment ago.
+pub fn kubelets_port() -> u16 {
+    TcpListener::bind(("0.0.0.0", 0)).unwrap().local_addr().unwrap().port()
+}
+
 /// How whoever is on a machine reaches the API server.
-fn kubeconfig(plane: &ControlPlane, authority: &str, user: Value) -> String {
+pub fn kubeconfig(plane: &ControlPlane, authority: &str, user: Value) -> String {
     json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "it",
         "clusters": [{"name": "it", "cluster": {
@@ -77,29 +84,39 @@ pub fn user_of(node: &str) -> String {
     format!("system:node:{node}")
 }
 
+/// What every machine has on its disk before anything of a cluster is there.
+pub fn image(plane: &ControlPlane, service: SocketAddr) -> Builder {
+    let authority = std::fs::read(plane.certificate_authority()).unwrap();
+    Machine::build()
+        .lifetime(LIFETIME)
+        .unit(AGENT, &agent(service))
+        .file("/etc/kubernetes/ca.crt", authority)
+}
+
+/// That machine, switched off.
+pub fn made(image: Builder) -> Machine {
+    let machine = image.make().unwrap();
+    let bed = PathBuf::from(std::env::var_os("TREAD_BED").unwrap());
+    put(&machine, &bed.join("control-plane"), KUBERNETES);
+    put(&machine, Path::new(TREAD), "/opt/tread");
+    put(&machine, program(), "/opt/tread-node");
+    machine.reboots_by_itself(true);
+    machine
+}
+
 /// A machine after its first boot, with all that is on its disk before it joins.
 pub fn boot(plane: &ControlPlane, service: SocketAddr, node: &str) -> Machine {
     let access = plane.user(&user_of(node)).unwrap();
     let access = std::fs::read(access.kubeconfig()).unwrap();
     let access: Value = serde_json::from_slice(&access).unwrap();
     let user = access["users"][0]["user"].clone();
-    let authority = std::fs::read(plane.certificate_authority()).unwrap();
-    let machine = Machine::build()
-        .lifetime(LIFETIME)
+    let image = image(plane, service)
         .unit_at_boot("soft.service", SOFT)
         .unit_at_boot(KUBELET, &kubelet(node))
-        .unit(AGENT, &agent(service))
         .file(FIRST.0, FIRST.1)
-        .file("/etc/kubernetes/ca.crt", authority)
         .file("/etc/kubernetes/kubeconfig", kubeconfig(plane, "/etc/kubernetes/ca.crt", json!({})))
-        .file(KUBELETS_KUBECONFIG, kubeconfig(plane, "/etc/kubernetes/ca.crt", user))
-        .make()
-        .unwrap();
-    let bed = PathBuf::from(std::env::var_os("TREAD_BED").unwrap());
-    put(&machine, &bed.join("control-plane"), "opt/kubemark");
-    put(&machine, Path::new(TREAD), "opt/tread");
-    put(&machine, program(), "opt/tread-node");
-    machine.reboots_by_itself(true);
+        .file(KUBELETS_KUBECONFIG, kubeconfig(plane, "/etc/kubernetes/ca.crt", user));
+    let machine = made(image);
     machine.start().unwrap();
     machine.wait_until_running().unwrap();
     machine
@@ -107,7 +124,7 @@ pub fn boot(plane: &ControlPlane, service: SocketAddr, node: &str) -> Machine {
 
 /// A program, on the machine's disk. It is large, and all machines may share it.
 fn put(machine: &Machine, program: &Path, at: &str) {
-    let at = machine.disk().join(at);
+    let at = machine.disk().join(at.trim_start_matches('/'));
     std::fs::create_dir_all(at.parent().unwrap()).unwrap();
     if std::fs::hard_link(program, &at).is_err() {
         std::fs::copy(program, &at).unwrap();

@@ -14,6 +14,7 @@
 
 mod cluster;
 mod container;
+mod ignited;
 mod judge;
 mod machines;
 #[path = "../../../node/tests/support/program.rs"]

@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::fmt::Debug;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::task::JoinHandle;
 use tread_kube::api::NodeUpdate;
@@ -26,20 +27,22 @@ pub struct Version {
 
 pub struct Recorded {
     versions: Arc<Mutex<Vec<Version>>>,
+    /// How often each of them was listed, from which a watch goes on.
+    lists: Arc<AtomicUsize>,
     tasks: Vec<JoinHandle<()>>,
 }
 
 impl Recorded {
     pub fn begin(client: &Client) -> Recorded {
-        let versions = Arc::default();
+        let (versions, lists) = (Arc::default(), Arc::<AtomicUsize>::default());
         let leases: Api<Lease> = Api::namespaced(client.clone(), node_lease::NAMESPACE);
         let tasks = vec![
-            record("Node", Api::<Node>::all(client.clone()), &versions),
-            record("NodeUpdate", Api::<NodeUpdate>::all(client.clone()), &versions),
-            record("Pod", Api::<Pod>::namespaced(client.clone(), "default"), &versions),
-            record("Lease", leases, &versions),
+            record("Node", Api::<Node>::all(client.clone()), &versions, &lists),
+            record("NodeUpdate", Api::<NodeUpdate>::all(client.clone()), &versions, &lists),
+            record("Pod", Api::<Pod>::namespaced(client.clone(), "default"), &versions, &lists),
+            record("Lease", leases, &versions, &lists),
         ];
-        Recorded { versions, tasks }
+        Recorded { versions, lists, tasks }
     }
 
     /// All that was written after this version.
@@ -48,6 +51,11 @@ impl Recorded {
         all.retain(|version| version.number > number);
         all.sort_by_key(|version| version.number);
         all
+    }
+
+    /// No watch had to begin anew: what is recorded is each version that was written.
+    pub fn missed_nothing(&self) {
+        assert_eq!(self.lists.load(Ordering::Relaxed), self.tasks.len());
     }
 
     /// The newest version that is known.
@@ -63,20 +71,29 @@ impl Drop for Recorded {
     }
 }
 
-fn record<K>(kind: &'static str, api: Api<K>, versions: &Arc<Mutex<Vec<Version>>>) -> JoinHandle<()>
+fn record<K>(
+    kind: &'static str,
+    api: Api<K>,
+    versions: &Arc<Mutex<Vec<Version>>>,
+    lists: &Arc<AtomicUsize>,
+) -> JoinHandle<()>
 where
     K: kube::Resource + Clone + Debug + DeserializeOwned + Serialize + Send + 'static,
     K::DynamicType: Default + Clone + Debug + Eq + std::hash::Hash + Send,
 {
-    let versions = versions.clone();
+    let (versions, lists) = (versions.clone(), lists.clone());
     tokio::spawn(async move {
         let mut events = watcher(api, watcher::Config::default()).boxed();
         while let Some(event) = events.next().await {
             let (object, is_gone) = match event {
                 Ok(Event::Apply(object) | Event::InitApply(object)) => (object, false),
                 Ok(Event::Delete(object)) => (object, true),
+                Ok(Event::Init) => {
+                    lists.fetch_add(1, Ordering::Relaxed);
+                    continue;
+                }
                 // It begins anew by itself.
-                Ok(Event::Init | Event::InitDone) | Err(_) => continue,
+                Ok(Event::InitDone) | Err(_) => continue,
             };
             let number = object.meta().resource_version.as_ref().unwrap().parse().unwrap();
             let name = object.meta().name.clone().unwrap();

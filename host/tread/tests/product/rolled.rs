@@ -1,8 +1,8 @@
 //! What an admin is told of a change, and what comes of it.
 
-use crate::cluster::{Cluster, OfNode, mc};
+use crate::cluster::{Cluster, mc, nobody_is_forbidden_anything};
 use crate::judge;
-use crate::machines::{AGENT, status, text};
+use crate::machines::{status, text};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tread_kube::api::NodeUpdate;
@@ -74,17 +74,6 @@ fn disrupted_nobody(cluster: &Cluster) {
     }
     for (node, words) in went(cluster, 0) {
         assert!(!words.contains(&"cordoned"), "{node}: {words:?}");
-    }
-}
-
-/// The rights and admission policies of the manifests let everybody do all of it.
-fn nobody_is_forbidden_anything(cluster: &Cluster) {
-    let journal = |node: &OfNode| {
-        node.machine.run_well(["journalctl", "--no-pager", "--unit", AGENT]).unwrap()
-    };
-    let said = cluster.nodes.iter().map(journal).chain([cluster.service.log()]);
-    for line in said.collect::<Vec<String>>().iter().flat_map(|said| said.lines()) {
-        assert!(!line.contains("forbidden") && !line.contains("denied request"), "{line}");
     }
 }
 

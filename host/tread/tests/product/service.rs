@@ -24,11 +24,28 @@ pub struct Service<'a> {
     pub agents: SocketAddr,
 }
 
+/// The Secret whose kubeconfig machines get that boot into a pool, as an admin calls it.
+pub const BOOTSTRAP_SECRET: &str = "site-bootstrap";
+
 impl<'a> Service<'a> {
     /// Installs it, and starts one with the rights that its pods would have.
     pub async fn start(plane: &'a ControlPlane) -> Service<'a> {
+        Service::with(plane, &[], &[]).await
+    }
+
+    /// The same where it also serves machines that boot, which reach it where it listens.
+    pub async fn with_machines(plane: &'a ControlPlane) -> Service<'a> {
+        let listens = free();
+        let reached = format!("--ignition-address={listens}");
+        let secret = format!("--bootstrap-secret={BOOTSTRAP_SECRET}");
+        let listens = format!("--listen-ignition={listens}");
+        let installed = [reached.as_str(), &secret];
+        Service::with(plane, &installed, &[&installed[..], &[&listens]].concat()).await
+    }
+
+    async fn with(plane: &'a ControlPlane, installed: &[&str], served: &[&str]) -> Service<'a> {
         let (plain, tls, agents) = (free(), free(), free());
-        install(plane, tls);
+        install(plane, tls, installed);
         let access = plane.service_account(NAMESPACE, "tread").unwrap();
         let words = [
             "serve",
@@ -39,6 +56,7 @@ impl<'a> Service<'a> {
             &format!("--listen-agents={agents}"),
             "--tls-name=127.0.0.1",
         ];
+        let words = [&words[..], served].concat();
         plane.spawn(NAME, &access, Path::new(TREAD), &words).unwrap();
         let service = Service { plane, plain, agents };
         eventually("the service is ready, and asked for warnings", async || {
@@ -69,9 +87,9 @@ impl<'a> Service<'a> {
 
 /// All that is printed but the Deployment, which this process stands for. The API server reaches
 /// no Service here, so that it asks for warnings at the process itself.
-fn install(plane: &ControlPlane, tls: SocketAddr) {
+fn install(plane: &ControlPlane, tls: SocketAddr, more: &[&str]) {
     let args = ["manifests", "--mode=enforce", "--with-inputs", "--image=tread", "-o", "json"];
-    let printed = Command::new(TREAD).args(args).output().unwrap();
+    let printed = Command::new(TREAD).args(args).args(more).output().unwrap();
     assert!(printed.status.success(), "{}", String::from_utf8_lossy(&printed.stderr));
     let mut list: Value = serde_json::from_slice(&printed.stdout).unwrap();
     let objects = list["items"].as_array_mut().unwrap();
