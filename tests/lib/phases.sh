@@ -2,8 +2,8 @@
 # Phases: each is a function suite_NAME, run with its output in a log, timed,
 # and counted at the end.
 
-# Below these many seconds it stays on two cores that have nothing else to do,
-# with nothing built before, and with everything but tread.
+# What a whole run is to take in seconds on two cores that have nothing else to do, with nothing
+# built before, and with everything but tread. CONTRIBUTING.md says what it takes.
 cold_goal=2700
 warm_goal=1200
 
@@ -154,7 +154,7 @@ summary() {
   local took=$(($(date +%s) - started)) goal=$warm_goal
   if [ "$built" = cold ]; then goal=$cold_goal; fi
   printf '%-14s %-8s %7s %9s\n' all "$built" "$took" "$(processor_time "$logs"/*.times)"
-  printf 'A whole run that is %s stays below %s s on two idle cores.\n\n' "$built" "$goal"
+  printf 'The goal of a whole run that is %s, on two idle cores: %s s.\n\n' "$built" "$goal"
 
   passed=$(awk -F '\t' '{ sum += $3 } END { print sum + 0 }' "$logs/results")
   failed=$(awk -F '\t' '{ sum += $4 } END { print sum + 0 }' "$logs/results")
