@@ -159,7 +159,7 @@ fn length(headers: &http::HeaderMap) -> Option<u64> {
 }
 
 /// An error with its causes, in a line.
-pub(crate) fn words(error: &dyn std::error::Error) -> String {
+fn words(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     let mut texts: Vec<String> = causes.map(ToString::to_string).collect();
     // A cause that was told within the error is not told again.
