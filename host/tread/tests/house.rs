@@ -13,6 +13,8 @@
 
 #[path = "house/circles.rs"]
 mod circles;
+#[path = "house/literals.rs"]
+mod literals;
 #[path = "house/profile.rs"]
 mod profile;
 #[path = "house/writes.rs"]

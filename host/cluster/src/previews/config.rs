@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use tread_model::config::NodeConfig;
 use tread_model::diff;
 use tread_model::operator::{Alike, Layer, Rendered};
-use tread_model::read::{self, Input, ReadConfig};
+use tread_model::read::{self, Input, MACHINE_CONFIG_API, ReadConfig};
 
 /// The largest that is read by itself, and kept.
 pub(super) const LARGEST: usize = 1 << 20;
@@ -150,7 +150,7 @@ fn os_image(name: &str, rendered: &[u8]) -> Option<Arc<Given>> {
     let body: Body<'_> = serde_json::from_slice(rendered).ok()?;
     let image = Some(body.spec.os_image).filter(|image| !image.is_empty())?;
     let config = json!({
-        "apiVersion": "machineconfiguration.openshift.io/v1",
+        "apiVersion": MACHINE_CONFIG_API,
         "kind": "MachineConfig",
         "metadata": {"name": format!("os-image-of-{name}")},
         "spec": {"osImageURL": image},

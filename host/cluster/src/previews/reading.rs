@@ -17,7 +17,7 @@ use tread_model::digest::Digest;
 use tread_model::mirrors::{REGISTRIES_CONF, rendered};
 use tread_model::operator::Rendered;
 use tread_model::problem::Problems;
-use tread_model::read::{self, Assembled, Input};
+use tread_model::read::{self, Assembled, Input, MACHINE_CONFIG_API};
 
 /// What a side is called that no MachineConfig says anything of.
 const NO_CONFIG: &str = "no-machine-config";
@@ -217,7 +217,7 @@ pub(super) fn registries_conf(config: &NodeConfig<'_>) -> Option<String> {
 /// A MachineConfig that says nothing.
 fn no_config() -> Arc<[u8]> {
     let config = json!({
-        "apiVersion": "machineconfiguration.openshift.io/v1",
+        "apiVersion": MACHINE_CONFIG_API,
         "kind": "MachineConfig",
         "metadata": {"name": NO_CONFIG},
         "spec": {},

@@ -66,8 +66,8 @@ impl Clock {
 pub(super) async fn clock(cluster: &Cluster) -> Result<Clock> {
     let since = Instant::now();
     let call = Call::new("list", "rollouts");
-    let path = "/apis/tread.dev/v1alpha1/rollouts?limit=1";
-    let asked = dated::read::<Value>(&cluster.client, &Metrics::new(), call, path).await;
+    let path = format!("{}?limit=1", Rollout::url_path(&(), None));
+    let asked = dated::read::<Value>(&cluster.client, &Metrics::new(), call, &path).await;
     let asked = asked.map_err(|failed| cluster.failed("Rollouts", &failed))?;
     match asked.object {
         Some(_) => Ok(Clock { at: asked.at, since }),

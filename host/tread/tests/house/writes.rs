@@ -30,7 +30,7 @@ const FOR_ALL_KINDS: [&str; 2] = [
 ];
 
 /// The sources of a crate without its tests: by their paths below `host`.
-fn sources(folder: &Path, found: &mut BTreeMap<PathBuf, String>) {
+pub(super) fn sources(folder: &Path, found: &mut BTreeMap<PathBuf, String>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.ends_with("tests") || path.ends_with("tests.rs") {
@@ -44,6 +44,20 @@ fn sources(folder: &Path, found: &mut BTreeMap<PathBuf, String>) {
             found.insert(path.strip_prefix(tree().join("host")).unwrap().to_owned(), code);
         }
     }
+    let of_tests: Vec<PathBuf> =
+        found.iter().flat_map(|(file, code)| tests_of(file, code)).collect();
+    found.retain(|file, _| !of_tests.contains(file));
+}
+
+/// The files that a file declares as modules for tests alone.
+fn tests_of(file: &Path, code: &str) -> Vec<PathBuf> {
+    let below =
+        if file.ends_with("lib.rs") { file.with_file_name("") } else { file.with_extension("") };
+    let declared = code.split("#[cfg(test)]\n").skip(1).filter_map(|rest| {
+        let (_, rest) = rest.lines().next()?.split_once("mod ")?;
+        rest.strip_suffix(';')
+    });
+    declared.map(|name| below.join(format!("{name}.rs"))).collect()
 }
 
 /// The names of constants that are a text, with these.
