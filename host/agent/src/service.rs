@@ -36,9 +36,9 @@ pub enum Unheard {
     /// A file cannot be read.
     #[error("{path}: {why}")]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason, in words.
         why: String,
     },
     /// No answer came.
@@ -46,7 +46,7 @@ pub enum Unheard {
     Unanswered {
         /// The service.
         url: Uri,
-        /// Why.
+        /// The reason, in words.
         why: String,
     },
     /// It is not answered.

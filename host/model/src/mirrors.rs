@@ -51,11 +51,11 @@ pub fn apply(config: &mut NodeConfig<'_>, objects: &[MirrorObject]) -> Result<()
         Problems(vec![Problem {
             file: first.file.clone(),
             document: first.document.clone(),
-            path: String::new(),
             message: format!(
                 "{} cannot be rendered into the {REGISTRIES_CONF} of this side: {message}",
                 first.name
             ),
+            ..Problem::default()
         }])
     })?;
     let file = File {

@@ -91,7 +91,7 @@ pub struct Expected {
     pub path: String,
     /// What it is a part of.
     pub of: String,
-    /// What is to be seen there; nothing if that it is there is all that is known.
+    /// How it is to look; None: something is to be there, and no more is known.
     pub seen: Option<Seen>,
 }
 

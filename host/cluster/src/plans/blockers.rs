@@ -37,7 +37,7 @@ const MOST_KEPT: usize = 5_000;
 const PAIRS: usize = 1_000;
 /// So many pods of a budget are looked at.
 const PODS: u32 = 200;
-/// So many of them are named.
+/// How many of them are named.
 const NAMED: usize = 5;
 /// For so long an answer is as good as a new one.
 const LASTS: Duration = Duration::from_secs(60);

@@ -10,7 +10,7 @@ use tread_model::rendering::RENDERED_BY;
 /// What has to be known of a MachineConfig besides what it holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConfigMeta {
-    /// Which one of its name.
+    /// Its UID, by which it is told from others of its name.
     pub uid: String,
     /// Changes with every write.
     pub version: String,
@@ -52,7 +52,7 @@ impl ConfigMeta {
 pub struct Owned {
     /// The pool's name.
     pub name: String,
-    /// Which one of that name.
+    /// Its UID, by which it is told from others of its name.
     pub uid: String,
 }
 

@@ -21,7 +21,7 @@ const NO_NAME: &str = "(no name of a config)";
 /// What has to be known of a node: small, since there are thousands.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Node {
-    /// Which one of its name.
+    /// Its UID, by which it is told from others of its name.
     pub uid: String,
     /// When it registered, in seconds.
     pub created: i64,

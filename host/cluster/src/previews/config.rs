@@ -20,7 +20,7 @@ pub struct Given {
     name: String,
     /// What it holds.
     bytes: Arc<[u8]>,
-    /// The same, read by whoever needs it first.
+    /// What the bytes say, read by whoever needs it first.
     config: OnceLock<Arc<Config>>,
 }
 
@@ -101,7 +101,7 @@ impl Config {
         self.layer.get_or_init(read).as_ref()
     }
 
-    /// The same where a side is made of nothing else.
+    /// What the operator renders of it, where a side is made of nothing else.
     pub(super) fn rendered(&self, bytes: &[u8]) -> Option<&Arc<Rendered>> {
         let rendered = || Some(Arc::new(Rendered::merged([self.layer(bytes)?])));
         self.rendered.get_or_init(rendered).as_ref()

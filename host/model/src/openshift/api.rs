@@ -7,10 +7,10 @@ pub(crate) const API_VERSION: &str = "operator.openshift.io/v1";
 /// What the policy is called in plans.
 pub const POLICY_NAME: &str = "nodeDisruptionPolicy";
 
-/// So many entries of a list.
+/// How many entries a list may have.
 pub(super) const MOST_ENTRIES: usize = 50;
 
-/// So many actions of an entry.
+/// How many actions an entry may have.
 pub(super) const MOST_ACTIONS: usize = 10;
 
 /// Whether OpenShift takes this name of a unit, by its two patterns. The second

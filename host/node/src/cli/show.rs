@@ -195,7 +195,7 @@ fn drift_lines(drift: Option<&Report>) -> Vec<String> {
     lines
 }
 
-/// The same for a script.
+/// The status for a script.
 pub(super) fn status_json(
     has: Option<Digest>,
     progress: Option<&Progress>,

@@ -16,13 +16,13 @@ pub enum State {
     EnabledRuntime,
     /// Its file is elsewhere, and a link to it is among the units.
     Linked,
-    /// The same, until the next boot.
+    /// Linked, until the next boot.
     LinkedRuntime,
     /// It is another name of a unit.
     Alias,
     /// Nothing can start it.
     Masked,
-    /// The same, until the next boot.
+    /// Masked, until the next boot.
     MaskedRuntime,
     /// There is nothing to enable.
     Static,

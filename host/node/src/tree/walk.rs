@@ -43,7 +43,7 @@ pub enum PathError {
     Io {
         /// The path.
         path: String,
-        /// Why.
+        /// What the system said.
         #[source]
         error: io::Error,
     },

@@ -100,7 +100,7 @@ pub(super) async fn progress(cluster: &Cluster) -> Result<Known> {
     Ok(Known { updates, rollouts, ..Known::default() })
 }
 
-/// The same, and who holds which node.
+/// All that is known of rollouts, with who holds which node.
 pub(super) async fn known(cluster: &Cluster, leases: &str) -> Result<Known> {
     let mut known = progress(cluster).await?;
     let api: Api<Lease> = Api::namespaced(cluster.client.clone(), leases);

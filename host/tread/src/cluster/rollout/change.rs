@@ -17,7 +17,7 @@ use tread_kube::metrics::Metrics;
 use tread_model::protocol::Time;
 use tread_model::text::listed;
 
-/// So many nodes are named.
+/// How many nodes are named.
 const NAMED: usize = 5;
 
 /// What is to become of a Rollout.
