@@ -25,7 +25,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// Of an object of this kind.
+    /// The key of an object of this kind.
     pub fn of(kind: &Kind, object: &DynamicObject) -> Key {
         Key::of_metadata(kind, &object.metadata)
     }

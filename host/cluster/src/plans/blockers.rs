@@ -31,7 +31,7 @@ const MOST: usize = 20;
 /// Of so many budgets of a namespace is looked whether another one holds the same pods: each is
 /// held against each.
 const KEPT: usize = 200;
-/// Of so many budgets in all.
+/// How many budgets are kept in all.
 const MOST_KEPT: usize = 5_000;
 /// So many pairs of them are kept: those that surely hold the same pods first.
 const PAIRS: usize = 1_000;

@@ -168,7 +168,7 @@ fn one(
 
 /// A way that nodes go.
 struct Gone {
-    /// By whoever rolls it out.
+    /// What it costs, by the rules of whoever rolls it out.
     effect: Effect,
     /// Why it is not less.
     because: Option<String>,
