@@ -3,7 +3,6 @@
 
 mod kept;
 mod listening;
-mod pause;
 mod phase;
 mod reading;
 mod saying;

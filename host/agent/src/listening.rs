@@ -1,6 +1,5 @@
 //! Hearing what is to be done: one question that waits at the service, again and again.
 
-use crate::pause::Pause;
 use crate::service::Service;
 use serde::Deserialize;
 use std::convert::Infallible;
@@ -9,6 +8,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 use tread_kube::agents::{FORM, Told, WAIT, Wait};
+use tread_kube::asking::Backoff;
 
 /// The service gives up before.
 const WITHIN: Duration = Duration::from_secs(330);
@@ -29,7 +29,7 @@ pub(crate) enum Heard {
 
 /// Listens for ever.
 pub(crate) async fn listen(service: Arc<Service>, heard: watch::Sender<Heard>) -> Infallible {
-    let mut pause = Pause::between(LEAST, MOST);
+    let mut backoff = Backoff::new((LEAST, MOST));
     let mut seen: Option<String> = None;
     let mut is_told = false;
     loop {
@@ -45,19 +45,19 @@ pub(crate) async fn listen(service: Arc<Service>, heard: watch::Sender<Heard>) -
                     Ok((revision, is)) if seen.as_ref() != Some(&revision) => {
                         seen = Some(revision);
                         heard.send_replace(is);
-                        pause.is_over();
+                        backoff.reset();
                         continue;
                     }
                     // It knows nothing else: the next question waits as long, unless that one
                     // did not wait at all.
                     Ok(_) if asked.elapsed() >= LEAST => {
-                        pause.is_over();
+                        backoff.reset();
                         continue;
                     }
-                    Ok(_) => pause.next(),
+                    Ok(_) => backoff.next_wait(),
                     Err(error) => {
                         tracing::error!(error, "the service's answer cannot be read");
-                        pause.next()
+                        backoff.next_wait()
                     }
                 }
             }
@@ -66,7 +66,7 @@ pub(crate) async fn listen(service: Arc<Service>, heard: watch::Sender<Heard>) -
                     tracing::warn!(%error, "no orders are heard; it is tried again");
                 }
                 is_told = true;
-                pause.next()
+                backoff.next_wait()
             }
         };
         sleep(wait).await;

@@ -1,8 +1,6 @@
 //! Writing what a NodeUpdate's status says: seldom, the newest alone, and again until it is there.
 
 use crate::kept::Keeps;
-use crate::pause::Pause;
-use crate::service::words;
 use crate::status::{digest, patch};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
@@ -11,16 +9,16 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until};
 use tread_kube::api::NodeUpdate;
 use tread_kube::api::node_update::{NodeUpdateStatus, UpdatePhase};
+use tread_kube::asking::{Backoff, Call, ask};
+use tread_kube::metrics::Metrics;
 
 /// How long between two writes that say of another step or message, and no other phase.
 const BETWEEN: Duration = Duration::from_secs(15);
 /// How many of these there are in an operation: with those of another phase, ten at most.
 const MOST_STEPS: usize = 4;
-/// How long the API server may take.
-const WITHIN: Duration = Duration::from_secs(20);
 const LEAST: Duration = Duration::from_secs(1);
 const MOST: Duration = Duration::from_secs(120);
 
@@ -76,15 +74,16 @@ pub(crate) async fn say(
     keeps: Arc<Keeps>,
     mut said: watch::Receiver<Option<NodeUpdateStatus>>,
 ) -> Infallible {
-    let updates: Api<NodeUpdate> = Api::all(client);
-    let (mut budget, mut pause) = (Budget::default(), Pause::between(LEAST, MOST));
+    // Nobody collects what is counted on a node: failures are logged.
+    let (updates, metrics): (Api<NodeUpdate>, _) = (Api::all(client), Metrics::new());
+    let (mut budget, mut backoff) = (Budget::default(), Backoff::new((LEAST, MOST)));
     loop {
         let status = said.borrow_and_update().clone();
         let again = match status {
             None => None,
-            Some(status) => match write(&updates, &keeps, &mut budget, &status).await {
+            Some(status) => match write((&updates, &metrics), &keeps, &mut budget, &status).await {
                 Ok(again) => {
-                    pause.is_over();
+                    backoff.reset();
                     again
                 }
                 Err(error) => {
@@ -92,7 +91,7 @@ pub(crate) async fn say(
                         error,
                         "the node's NodeUpdate is not written; it is tried again"
                     );
-                    Some(Instant::now() + pause.next())
+                    Some(Instant::now() + backoff.next_wait())
                 }
             },
         };
@@ -114,7 +113,7 @@ pub(crate) async fn say(
 
 /// Writes it, unless that was done, or it is not time: when it is, then.
 async fn write(
-    updates: &Api<NodeUpdate>,
+    (updates, metrics): (&Api<NodeUpdate>, &Metrics),
     keeps: &Keeps,
     budget: &mut Budget,
     status: &NodeUpdateStatus,
@@ -131,13 +130,9 @@ async fn write(
     }
     let patch = Patch::Merge(patch(status).map_err(text)?);
     let params = PatchParams::default();
-    let written = timeout(WITHIN, updates.patch_status(&kept.node, &params, &patch)).await;
-    written.map_err(|_| "the API server does not answer".to_owned())?.map_err(
-        |error| match &error {
-            kube::Error::Api(status) => status.message.clone(),
-            _ => words(&error),
-        },
-    )?;
+    let call = Call::new("patch", "nodeupdates").of_status();
+    let written = updates.patch_status(&kept.node, &params, &patch);
+    ask(metrics, call, written).await.map_err(|failed| failed.to_string())?;
     budget.written(status, Instant::now());
     keeps.change(|kept| kept.written = Some(digest)).map_err(text)?;
     Ok(None)

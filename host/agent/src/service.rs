@@ -36,9 +36,9 @@ pub enum Unheard {
     /// A file cannot be read.
     #[error("{path}: {why}")]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason, in words.
         why: String,
     },
     /// No answer came.
@@ -46,7 +46,7 @@ pub enum Unheard {
     Unanswered {
         /// The service.
         url: Uri,
-        /// Why.
+        /// The reason, in words.
         why: String,
     },
     /// It is not answered.
@@ -159,7 +159,7 @@ fn length(headers: &http::HeaderMap) -> Option<u64> {
 }
 
 /// An error with its causes, in a line.
-pub(crate) fn words(error: &dyn std::error::Error) -> String {
+fn words(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     let mut texts: Vec<String> = causes.map(ToString::to_string).collect();
     // A cause that was told within the error is not told again.

@@ -401,7 +401,7 @@ impl Inner {
         }
         let mut says = self.says.borrow_mut();
         if says.boot_image.is_none() {
-            // It is there once the host's own unit has looked.
+            // A unit of the host writes it, at a time of its own.
             says.boot_image = boot_image_of(&self.tree);
         }
         self.said.send_replace(Some(status(&kept, &says)));

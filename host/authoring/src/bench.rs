@@ -57,7 +57,7 @@ const COUNTS: [usize; 3] = [1, 10, 100];
 const BYTES: usize = 4096;
 /// Calls that are not measured: the first ones find nothing warm.
 const WARM_UP: u32 = 3;
-/// For one row.
+/// How long one row is measured at most.
 const LONGEST: Duration = Duration::from_secs(3);
 
 /// Measures, prints, and fails if a call did.

@@ -157,7 +157,7 @@ struct Report<'e> {
     packed_in: Option<String>,
     /// A stable name for what it is.
     kind: &'static str,
-    /// The same in words.
+    /// What the file is, in words.
     what: &'e str,
     size: usize,
     digest: Sha256,
@@ -187,7 +187,7 @@ struct Described<'e> {
     claims: &'e [Claim],
     settings: Option<Settings>,
     needs_secrets: bool,
-    /// That it declares.
+    /// The sentences that it declares.
     reasons: &'e [String],
 }
 

@@ -14,6 +14,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use tread_console::exit::{Exit, UsageError};
 use tread_loading::builtins;
+use tread_model::object_name::is_label;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -278,11 +279,7 @@ const TAKEN: &[&str] = &[
 ];
 
 fn check_name(name: &str) -> Result<(), String> {
-    let fine = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    let ends_well = name.starts_with(|first: char| first.is_ascii_lowercase())
-        && !name.ends_with('-')
-        && name.len() <= 63;
-    if !name.bytes().all(fine) || !ends_well {
+    if !is_label(name) || !name.starts_with(|first: char| first.is_ascii_lowercase()) {
         return Err(format!(
             "{name:?} can be no policy's name: expected up to 63 lower-case letters, digits and -, \
              with a letter first and no - last, such as chrony"

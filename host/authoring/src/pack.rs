@@ -16,6 +16,7 @@ use tread_engine::sandbox::Sandbox;
 use tread_loading::builtins::check_name;
 use tread_loading::manifest::{self, LABEL, MOST_ANNOTATIONS, MOST_DATA, Manifest};
 use tread_loading::{file, sandbox};
+use tread_model::object_name::{LONGEST, LONGEST_LABEL, is_label, is_name};
 use tread_model::read::{Input, document_values};
 use tread_model::verdict::Layer;
 
@@ -94,10 +95,10 @@ fn check_arguments(args: &PackArgs) -> Result<()> {
     let usage = |message: String| Err(UsageError(message).into());
     // tread lists the policy as NAMESPACE.NAME, which is a name of that form too.
     let listed = args.namespace.len() + 1 + args.name.len();
-    if listed > LONGEST_NAME {
+    if listed > LONGEST {
         return usage(format!(
             "--namespace and --name: tread lists the policy as NAMESPACE.NAME, which would have \
-             {listed} characters, and {LONGEST_NAME} are allowed: take a shorter --name"
+             {listed} characters, and {LONGEST} are allowed: take a shorter --name"
         ));
     }
     for (what, input) in [("module", Some(&args.file)), ("settings", args.settings.as_ref())] {
@@ -217,45 +218,29 @@ fn apply(manifest: &Manifest<'_>, file: impl std::fmt::Display) -> String {
     format!("kubectl apply {}-f {file}", if fits { "" } else { "--server-side " })
 }
 
-/// Of a name that is made of labels, as the API server has it.
-const LONGEST_NAME: usize = 253;
+const OF_A_PART: &str = "is lower-case letters, digits and -, with a letter or digit at both ends, such as \
+    node-config";
 
 fn namespace(text: &str) -> Result<String, String> {
-    label(text).map(|()| text.to_owned()).map_err(|error| format!("a namespace {error}"))
+    if text.len() > LONGEST_LABEL {
+        return Err(format!("a namespace has {LONGEST_LABEL} characters at most"));
+    }
+    match is_label(text) {
+        true => Ok(text.to_owned()),
+        false => Err(format!("a namespace {OF_A_PART}")),
+    }
 }
 
 fn name(text: &str) -> Result<String, String> {
-    if text.len() > LONGEST_NAME {
-        return Err(format!("a name has {LONGEST_NAME} characters at most"));
+    if text.len() > LONGEST {
+        return Err(format!("a name has {LONGEST} characters at most"));
     }
-    text.split('.').try_for_each(part).map_err(|error| {
-        format!("a name is made of parts with dots between them; each part {error}")
-    })?;
-    Ok(text.to_owned())
-}
-
-/// As RFC 1123 has it.
-fn label(text: &str) -> Result<(), String> {
-    if text.len() > 63 {
-        return Err("has 63 characters at most".to_owned());
+    match is_name(text) {
+        true => Ok(text.to_owned()),
+        false => {
+            Err(format!("a name is made of parts with dots between them; each part {OF_A_PART}"))
+        }
     }
-    part(text)
-}
-
-fn part(text: &str) -> Result<(), String> {
-    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    let ends = !text.starts_with('-') && !text.ends_with('-');
-    if text.is_empty() || !ends || !text.bytes().all(inner) {
-        return Err("is lower-case letters, digits and -, with a letter or digit at both ends, \
-                    such as node-config"
-            .to_owned());
-    }
-    Ok(())
-}
-
-/// Whether the API server would take it as the name of an object.
-pub(crate) fn is_name(text: &str) -> bool {
-    name(text).is_ok()
 }
 
 #[cfg(test)]
@@ -285,7 +270,7 @@ mod tests {
         for bad in ["", "-a", "a-", "A", "a_b", "a.b", "a/b", "ü", "a b", longer.as_str()] {
             assert!(namespace(bad).is_err(), "{bad:?}");
         }
-        assert_eq!(dotted.len(), LONGEST_NAME);
+        assert_eq!(dotted.len(), LONGEST);
         for good in ["a", "a.b-c.0", longer.as_str(), dotted.as_str()] {
             assert!(name(good).is_ok(), "{good}");
         }

@@ -10,7 +10,8 @@ use tread_model::change::{Change, Content, Entry, FileState, State, Token, UnitS
 use tread_model::claim::{Kind, Pattern};
 use tread_model::description::Claim;
 use tread_model::diff::{compare, unchanged};
-use tread_model::read::{self, Input};
+use tread_model::mirrors;
+use tread_model::read::Input;
 use tread_model::secrets::Tokens;
 
 /// All that is offered to a policy in one call.
@@ -24,9 +25,7 @@ pub(crate) struct Question {
 /// What a case asks of a template policy; none if that claims nothing of it.
 pub(crate) fn of_case(case: &Case, policy: &Policy) -> Result<Option<Question>> {
     let (old, new) = (objects(&case.old)?, objects(&case.new)?);
-    let (mut old, mut new) = read::sides(&inputs(&old), &inputs(&new))?;
-    tread_model::mirrors::render_side(&mut old)?;
-    tread_model::mirrors::render_side(&mut new)?;
+    let (old, new) = mirrors::sides(&inputs(&old), &inputs(&new))?;
     let comparison = compare(&old.config, &new.config)?;
     let all = patterns(&policy.claims, |_| true)?;
     let beside = patterns(&policy.claims, |claim| claim.with_unchanged)?;

@@ -125,13 +125,13 @@ fn read_all(
                     if let Some((earlier, _)) = all.iter().find(same) {
                         problems.push(Problem {
                             file: file.name.clone(),
-                            document: String::new(),
                             path: "metadata.name".to_owned(),
                             message: format!(
                                 "{:?} is the name of a policy in {earlier} too: rename one, or \
                                  leave one out",
                                 policy.name
                             ),
+                            ..Problem::default()
                         });
                     }
                     all.push((&file.name, policy));

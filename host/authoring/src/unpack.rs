@@ -9,6 +9,7 @@ use tread_console::print::line;
 use tread_console::sentence::thousands;
 use tread_console::{inputs, outputs};
 use tread_loading::manifest::{self, Entry, check_digest};
+use tread_model::object_name::is_name;
 use tread_model::read::Input;
 
 const EXAMPLES: &str = "\
@@ -114,7 +115,7 @@ fn listed(entry: &Entry) -> String {
 /// A file named like the ConfigMap, as long as that loses nothing.
 fn default_target(entry: &Entry) -> Result<PathBuf> {
     ensure!(
-        pack::is_name(&entry.name),
+        is_name(&entry.name),
         "the ConfigMap's name {:?} gives no name for a file: name one with -o",
         entry.name
     );

@@ -15,7 +15,7 @@ use tread_engine::sandbox::{Options, Sandbox};
 use tread_loading::builtins;
 use tread_model::mirrors;
 use tread_model::plan::Plan;
-use tread_model::read::{self, Input};
+use tread_model::read::Input;
 use tread_model::rules;
 use tread_model::verdict::Layer;
 
@@ -56,9 +56,7 @@ fn plan(case: &Case) -> anyhow::Result<Plan> {
         bytes
     };
     let (old, new) = (bytes(&case.old), bytes(&case.new));
-    let (mut old, mut new) = read::sides(&inputs(&old), &inputs(&new))?;
-    mirrors::apply(&mut old.config, &old.mirrors)?;
-    mirrors::apply(&mut new.config, &new.mirrors)?;
+    let (old, new) = mirrors::sides(&inputs(&old), &inputs(&new))?;
     let (policies, warnings) = policies(case)?;
     Ok(planner::plan(sandbox(), &policies, &old.config, &new.config, warnings)?.plan)
 }

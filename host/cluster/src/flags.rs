@@ -99,7 +99,7 @@ pub fn line(pool: &str, flagged: &[Flagged], longest: usize) -> Option<String> {
     told.or_else(named).or_else(|| Some(begins.trim_end_matches(": ").to_owned()))
 }
 
-/// So many nodes are named.
+/// How many nodes are named.
 const NAMED: usize = 10;
 
 #[cfg(test)]

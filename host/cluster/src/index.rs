@@ -148,7 +148,7 @@ impl Starting<'_> {
         kept
     }
 
-    /// Of objects what is needed.
+    /// A kind of which is kept what is needed of each object.
     fn read<O, V>(&mut self, api: Api<O>, name: &'static str, read: fn(O) -> V) -> Kept<String, V>
     where
         O: Resource + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,

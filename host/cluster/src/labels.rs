@@ -1,27 +1,19 @@
 //! Labels, and what Kubernetes takes for one.
 
+use tread_model::object_name;
+
 /// Labels of an object.
 pub type Labels = std::collections::BTreeMap<String, String>;
 
 /// So long is a name, or a value, at most.
 const LONGEST: usize = 63;
-/// So long is what stands before a name, at most.
-const LONGEST_PREFIX: usize = 253;
 
 /// Whether something is the key of a label.
 pub fn is_key(key: &str) -> bool {
     match key.split_once('/') {
-        Some((prefix, name)) => is_prefix(prefix) && is_name(name),
+        Some((prefix, name)) => object_name::is_name(prefix) && is_name(name),
         None => is_name(key),
     }
-}
-
-fn is_prefix(prefix: &str) -> bool {
-    let is_part = |part: &str| {
-        let takes = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit();
-        has_ends(part, takes) && part.bytes().all(|c| takes(c) || c == b'-')
-    };
-    prefix.len() <= LONGEST_PREFIX && prefix.split('.').all(is_part)
 }
 
 fn is_name(name: &str) -> bool {

@@ -16,7 +16,7 @@ pub(crate) use config::modified;
 pub use config::{ConfigMeta, Owned};
 pub use configs::Configs;
 pub use members::{Member, Members};
-pub use node::{Node, is_name};
+pub use node::Node;
 pub use owner::owner;
 pub use place::{Place, place_of, pool_of, says_unplaced, unreadable};
 pub use pool::{Configuration, MASTER, Pool, Pools, WORKER};

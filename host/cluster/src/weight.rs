@@ -58,7 +58,7 @@ impl Weight {
         self.bytes.saturating_add(objects).saturating_add(values)
     }
 
-    /// Of both.
+    /// The weight of both together.
     #[must_use]
     pub fn and(self, other: Weight) -> Weight {
         Weight {

@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use tread_model::text::and_more;
 
 /// A file as the user named it, with its bytes.
 #[derive(Debug)]
@@ -86,10 +87,7 @@ fn named(paths: &[PathBuf]) -> String {
     const MOST: usize = 5;
     let shown: Vec<String> =
         paths.iter().take(MOST).map(|path| path.display().to_string()).collect();
-    match paths.len().saturating_sub(MOST) {
-        0 => shown.join(", "),
-        more => format!("{} and {more} more", shown.join(", ")),
-    }
+    format!("{}{}", shown.join(", "), and_more(paths.len(), MOST))
 }
 
 /// Whether something that nobody named, but that was found in a directory or

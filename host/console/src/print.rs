@@ -14,7 +14,7 @@ pub fn json(out: &mut impl Write, value: &impl Serialize) -> Result<()> {
     Ok(())
 }
 
-/// The same document as YAML.
+/// One YAML document, which ends with a line break.
 pub fn yaml(out: &mut impl Write, value: &impl Serialize) -> Result<()> {
     let text = serde_saphyr::to_string(value).context("cannot write YAML")?;
     out.write_all(text.as_bytes())?;

@@ -1,7 +1,9 @@
-//! What a person, or a script, does with nodes' Leases: by their own rights, in every mode.
+//! What a person, or a script, does with nodes and their Leases: by their own rights, in every mode.
 
+mod admit;
 mod rule;
 
+pub use admit::{NotAdmitted, admit};
 pub use rule::{Answer, HeldBy, answer};
 
 use crate::namespace;

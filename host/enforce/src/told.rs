@@ -15,7 +15,7 @@ use tread_kube::clean::clean;
 use tread_kube::dated::timestamp;
 use tread_model::protocol::Disrupts;
 
-/// So many pods are named.
+/// How many pods are named.
 const NAMED: usize = 20;
 /// The longest that is repeated of why one does not move.
 const LONGEST: usize = 400;

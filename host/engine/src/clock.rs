@@ -89,7 +89,7 @@ pub(crate) fn of_process(id: u32) -> Duration {
     of_stat(&format!("/proc/{id}/stat"))
 }
 
-/// The same of a thread of this process.
+/// The processor time that a thread of this process has had.
 pub(crate) fn of_thread(id: rustix::process::Pid) -> Duration {
     of_stat(&format!("/proc/self/task/{}/stat", id.as_raw_nonzero()))
 }

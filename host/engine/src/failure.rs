@@ -74,7 +74,8 @@ pub(crate) fn of_error(
 }
 
 /// What wasmtime says where it cannot read what a policy returned, and what that
-/// means to who wrote the policy.
+/// means to who wrote the policy. It has no types for these errors, so that here alone words are
+/// looked for: they choose the sentence, and never the failure's name.
 const UNREADABLE: [(&str, &str); 7] = [
     (
         "too much data",

@@ -20,7 +20,7 @@ pub struct Limits {
     /// The memory of the process that compiles it, where that is one of its own.
     /// `compile-failed`
     pub compile_memory: u64,
-    /// The same for each byte of the component on top.
+    /// Memory for compiling besides, for each byte of the component.
     pub compile_memory_per_byte: u64,
     /// All linear memory of an instance. `memory`
     pub memory_bytes: usize,
@@ -45,7 +45,7 @@ pub struct Limits {
     pub patience: u32,
     /// What an answer may take in the host's memory. `bad-output`
     pub output_bytes: usize,
-    /// The same for each offered change on top.
+    /// Bytes of output besides, for each change that is offered.
     pub output_bytes_per_change: usize,
     /// Actions of a verdict. `bad-output`
     pub actions: usize,

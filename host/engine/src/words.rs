@@ -5,6 +5,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use tread_model::description::Declarations;
 use tread_model::touch::touch;
+use tread_model::unit_name::is_of_names;
 
 /// The reasons and the names of units that a policy had before it was offered
 /// anything: those of its description, its declarations and its settings.
@@ -63,7 +64,7 @@ impl Words {
 
     /// The units that a text names, each as a word of its own or as a claim.
     fn read_units(&mut self, text: &str) {
-        let part_of_a_name = |c: char| c.is_ascii_alphanumeric() || ":-_.\\@".contains(c);
+        let part_of_a_name = |c: char| u8::try_from(c).is_ok_and(is_of_names);
         for word in text.split(|c| !part_of_a_name(c)) {
             let word = word.strip_prefix("unit:").unwrap_or(word).trim_end_matches(['.', ':']);
             if touch(word).is_ok() {

@@ -17,7 +17,7 @@ use tread_kube::metrics::Metrics;
 
 /// Before it is asked again whether the other one is gone.
 const AGAIN: Duration = Duration::from_secs(10);
-/// The same where no answer came.
+/// How long to wait where no answer came.
 const UNANSWERED: Duration = Duration::from_secs(1);
 
 /// Of so many namespaces it is asked what is there, the oldest first.

@@ -89,7 +89,7 @@ mod shared {
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GivenConfig {
-    /// Which.
+    /// What it is called.
     #[serde(flatten)]
     pub name: ConfigName,
     /// The MachineConfig that was rendered, as JSON.

@@ -34,9 +34,9 @@ fn selects(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> bool 
 pub enum Both {
     /// No pod is under both.
     No,
-    /// There may be one.
+    /// Some pod may be under both.
     Perhaps,
-    /// There is one: all pods of one of them are under the other, too.
+    /// Some pod is: all pods of one of them are under the other, too.
     Surely,
 }
 

@@ -28,7 +28,7 @@ pub fn clean(text: &str) -> String {
     out
 }
 
-/// The same of each text in an object.
+/// An object in which each text is cleaned.
 pub fn cleaned<T: Serialize + DeserializeOwned>(object: T) -> T {
     let Ok(mut value) = serde_json::to_value(&object) else { return object };
     match clean_all(&mut value, false) {

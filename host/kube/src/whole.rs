@@ -71,7 +71,7 @@ impl Whole {
         })
     }
 
-    /// The same of one that was read already.
+    /// An object that was read as another type before.
     pub fn of(object: &DynamicObject) -> serde_json::Result<Whole> {
         Whole::read(&serde_json::to_string(object)?)
     }

@@ -8,7 +8,7 @@ use tread_model::digest::Sha256;
 use tread_model::read::{Input, document_values};
 
 /// Makes tread load a ConfigMap.
-pub const LABEL: &str = "tread.dev/policy";
+pub use tread_model::description::POLICY_LABEL as LABEL;
 /// The digest of the module.
 pub const DIGEST: &str = "tread.dev/policy-digest";
 /// What the module claims, one claim a line, as a namespace allows them.

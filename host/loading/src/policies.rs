@@ -219,9 +219,9 @@ pub(crate) fn with_hints(Problems(mut problems): Problems) -> Problems {
         ("ImageDigestMirrorSet", "mirrors are given as a part of OLD and NEW"),
         ("ImageTagMirrorSet", "mirrors are given as a part of OLD and NEW"),
     ];
-    for problem in problems.iter_mut().filter(|problem| problem.path == "kind") {
-        let named = |(kind, _): &&(&str, &str)| problem.message.contains(&format!("{kind:?}:"));
-        if let Some((_, hint)) = HINTS.iter().find(named) {
+    for problem in &mut problems {
+        let is_found = |(kind, _): &&(&str, &str)| problem.found_kind.as_deref() == Some(*kind);
+        if let Some((_, hint)) = HINTS.iter().find(is_found) {
             problem.message.push_str(&format!(" ({hint})"));
         }
     }

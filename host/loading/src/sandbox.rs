@@ -14,7 +14,7 @@ pub fn for_one(limits: Limits) -> Result<Sandbox> {
     sandbox_in(cache_dir(), limits, 1)
 }
 
-/// The same for many who ask at the same time.
+/// A sandbox for many who ask at the same time.
 pub fn for_many(limits: Limits, slots: u32) -> Result<Sandbox> {
     sandbox_in(cache_dir(), limits, slots)
 }

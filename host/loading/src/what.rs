@@ -12,7 +12,7 @@ use wasmparser::{Encoding, Parser, Payload};
 pub struct What {
     /// A stable name: `policy`, `core-module`, `gzip`, …
     pub kind: &'static str,
-    /// The same in words: "a file compressed with gzip".
+    /// What it is, in words: "a file compressed with gzip".
     pub title: String,
     /// How to get a policy, if it is none.
     pub advice: Option<String>,

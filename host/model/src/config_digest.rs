@@ -233,5 +233,6 @@ pub(crate) fn undecodable(config: &NodeConfig<'_>, file: &File<'_>, error: Decod
         path: config
             .field(file.origin, &format!("storage.files[{index}] ({path}).contents.source")),
         message: error.to_string(),
+        ..Problem::default()
     }
 }

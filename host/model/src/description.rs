@@ -21,6 +21,9 @@ pub struct Description {
     pub settings: Option<SettingsDescription>,
 }
 
+/// The label of a ConfigMap that holds a policy.
+pub const POLICY_LABEL: &str = "tread.dev/policy";
+
 /// The component's custom section that holds the description.
 pub const SECTION: &str = "tread:policy";
 

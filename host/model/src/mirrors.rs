@@ -13,9 +13,26 @@ pub use rerender::{Rerendered, rerender};
 use crate::config::{File, NodeConfig, Origin, Source};
 use crate::contents::decode;
 use crate::problem::{Problem, Problems};
-use crate::read::{MirrorObject, Side};
+use crate::read::{self, Input, MirrorObject, Side};
 use registries::{BASE, Registries};
 use std::borrow::Cow;
+
+/// Reads one side, with its mirrors rendered. `what` names it.
+pub fn side<'a>(what: &str, inputs: &[Input<'a>]) -> Result<Side<'a>, Problems> {
+    rendered(read::side(what, inputs)?)
+}
+
+/// Reads both sides, each with its mirrors rendered.
+pub fn sides<'a>(old: &[Input<'a>], new: &[Input<'a>]) -> Result<(Side<'a>, Side<'a>), Problems> {
+    let (old, new) = read::sides(old, new)?;
+    Ok((rendered(old)?, rendered(new)?))
+}
+
+/// A side that was read, with its mirrors rendered.
+pub fn rendered(mut side: Side<'_>) -> Result<Side<'_>, Problems> {
+    render_side(&mut side)?;
+    Ok(side)
+}
 
 /// Renders the objects of a side that redirect image pulls into its registries.conf.
 pub fn render_side(side: &mut Side<'_>) -> Result<(), Problems> {
@@ -34,11 +51,11 @@ pub fn apply(config: &mut NodeConfig<'_>, objects: &[MirrorObject]) -> Result<()
         Problems(vec![Problem {
             file: first.file.clone(),
             document: first.document.clone(),
-            path: String::new(),
             message: format!(
                 "{} cannot be rendered into the {REGISTRIES_CONF} of this side: {message}",
                 first.name
             ),
+            ..Problem::default()
         }])
     })?;
     let file = File {

@@ -4,7 +4,7 @@
 use std::fmt;
 
 /// One thing that is wrong with an input.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 pub struct Problem {
     /// The file as the user named it; `-` is standard input. Empty where the
     /// message is about no file, and then says all.
@@ -17,6 +17,10 @@ pub struct Problem {
     pub path: String,
     /// What was expected, what was found, and what to do next.
     pub message: String,
+    /// The kind of the object, where another one was expected: for whoever knows where
+    /// such an object belongs.
+    #[serde(skip)]
+    pub found_kind: Option<String>,
 }
 
 impl fmt::Display for Problem {

@@ -42,6 +42,14 @@ pub fn sides<'a>(old: &[Input<'a>], new: &[Input<'a>]) -> Result<(Side<'a>, Side
     diagnosed(old, new)
 }
 
+/// Reads one side alone, as [`sides`] reads each of two. `what` names it.
+pub fn side<'a>(what: &str, inputs: &[Input<'a>]) -> Result<Side<'a>, Problems> {
+    if let Some(side) = fast::side(inputs, Order::ByRole) {
+        return Ok(side);
+    }
+    one(what, inputs, Order::ByRole)
+}
+
 /// Reads one side, that of a pool whose MachineConfigs are known, and are given in the
 /// order in which they are merged, whatever roles they say. `what` names the side.
 pub fn side_in_order<'a>(what: &str, inputs: &[Input<'a>]) -> Result<Side<'a>, Problems> {
@@ -56,8 +64,12 @@ pub fn side_in_order<'a>(what: &str, inputs: &[Input<'a>]) -> Result<Side<'a>, P
 /// It is public for the tests that hold the others against it.
 #[doc(hidden)]
 pub fn side_diagnosed(what: &str, inputs: &[Input<'_>]) -> Result<Side<'static>, Problems> {
+    one(what, inputs, Order::AsGiven)
+}
+
+fn one(what: &str, inputs: &[Input<'_>], order: Order) -> Result<Side<'static>, Problems> {
     let mut problems = Vec::new();
-    let side = diagnosing::read(what, inputs, Order::AsGiven, &mut problems);
+    let side = diagnosing::read(what, inputs, order, &mut problems);
     report::unless(problems, side)
 }
 

@@ -70,6 +70,14 @@ pub fn and_more(count: usize, most: usize) -> String {
     }
 }
 
+/// As [`and_more`], with what they are: ` and 3 more changes`, or nothing.
+pub fn and_more_of(count: usize, most: usize, what: &str) -> String {
+    match count.saturating_sub(most) {
+        0 => String::new(),
+        more => format!(" and {more} more {what}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,6 +117,8 @@ mod tests {
             assert_eq!(listed(&["a", "b", "c"], most), expected);
         }
         assert_eq!(listed::<&str>(&[], 5), "");
+        assert_eq!(and_more_of(5, 2, "changes"), " and 3 more changes");
+        assert_eq!(and_more_of(2, 2, "changes"), "");
         assert_eq!((shortened("äöü", 3), shortened("äöü", 2)), ("äöü".into(), "äö…".into()));
     }
 }

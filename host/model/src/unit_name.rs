@@ -2,6 +2,15 @@
 
 pub use crate::units::{is_template, is_unit_name, kind_of_unit};
 
+/// No name of a unit is longer, its type included.
+pub const LONGEST: usize = 255;
+
+/// Whether a name of a unit may have this: a type follows, and what it may begin with is
+/// less.
+pub fn is_of_names(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b":-_.\\@".contains(&byte)
+}
+
 /// Whether an action can name it: a unit, and no template.
 pub fn can_be_restarted(name: &str) -> bool {
     is_unit_name(name) && !is_template(name)
@@ -61,10 +70,19 @@ mod tests {
     }
 
     #[test]
+    fn what_names_are_made_of_is_what_is_taken_as_a_name() {
+        for byte in 0..128 {
+            let name = format!("a{}a.service", char::from(byte));
+            assert_eq!(is_of_names(byte), is_unit_name(&name), "{name:?}");
+        }
+        assert!(!(128..=255).any(is_of_names));
+    }
+
+    #[test]
     fn a_name_has_255_bytes_at_most() {
         let name = |length: usize| format!("{}.service", "a".repeat(length - ".service".len()));
-        assert!(is_unit_name(&name(255)));
-        assert!(!is_unit_name(&name(256)));
+        assert!(is_unit_name(&name(LONGEST)));
+        assert!(!is_unit_name(&name(LONGEST + 1)));
     }
 
     #[test]

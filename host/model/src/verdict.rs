@@ -80,6 +80,15 @@ pub struct Failure {
     pub message: String,
 }
 
+impl Failure {
+    /// The setting that is invalid: a policy's sentences on settings begin with its name, as
+    /// those of the host do. What follows is not looked at.
+    pub fn setting(&self) -> Option<&str> {
+        let is_of_settings = self.kind == FailureKind::InvalidSettings;
+        self.message.split([':', '.', '[']).next().filter(|_| is_of_settings)
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.kind.name(), self.message)

@@ -4,7 +4,7 @@
 use crate::desired::Desired;
 use crate::drift::{Accepted, see};
 use crate::prepare::Wanted;
-use crate::tree::{Owner, PathError, Seen, Tree};
+use crate::tree::{Found, Owner, PathError, Tree};
 use tread_model::joining::{BOOTED, BOOTSTRAP, Booted, without_claim};
 
 /// It is a few hundred bytes.
@@ -30,7 +30,7 @@ pub fn besides(tree: &Tree, desired: &Desired<'_>, booted: &Booted) -> Result<Ac
     if let Some(Wanted::File { owner, .. }) = wanted(BOOTSTRAP).filter(|_| booted.bootstrap) {
         let there = see(tree, BOOTSTRAP)?;
         let served = Owner { mode: 0o600, ..*owner };
-        if matches!(there, Seen::File { owner, .. } if owner == served) {
+        if matches!(there, Found::File { owner, .. } if owner == served) {
             besides.insert(BOOTSTRAP.to_owned(), there);
         }
     }
@@ -40,7 +40,7 @@ pub fn besides(tree: &Tree, desired: &Desired<'_>, booted: &Booted) -> Result<Ac
 /// Whether a file is what is wanted but for the lines of a claim.
 pub fn has_claim(tree: &Tree, path: &str, wanted: &Wanted<'_>) -> Result<bool, PathError> {
     let Wanted::File { bytes, owner } = wanted else { return Ok(false) };
-    let Seen::File { owner: has, .. } = see(tree, path)? else { return Ok(false) };
+    let Found::File { owner: has, .. } = see(tree, path)? else { return Ok(false) };
     let Some(text) = tree.read(path, MOST_OF_KUBELET)? else { return Ok(false) };
     let before = std::str::from_utf8(&text).ok().and_then(without_claim);
     Ok(has == *owner && before.is_some_and(|before| before.as_bytes() == &**bytes))

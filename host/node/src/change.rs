@@ -15,7 +15,7 @@ use crate::left_open::{self, Open};
 use crate::originals::{self, Originals};
 use crate::os::{IDS, Wish};
 use crate::prepare::{Label, Ready, Target, prepare};
-use crate::tree::{PathError, Seen, Tree};
+use crate::tree::{Found, PathError, Tree};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -99,7 +99,7 @@ fn drifted(all: &[Drift]) -> String {
 
 /// An order that may be carried out, with all that has to be written.
 #[derive(Debug)]
-pub struct Change<'c> {
+pub struct Checked<'c> {
     /// What the journal is given.
     pub ready: Ready<'c>,
     /// The ids of all that differs between the configs.
@@ -112,7 +112,7 @@ pub struct Change<'c> {
     pub accepted: Accepted,
 }
 
-impl Change<'_> {
+impl Checked<'_> {
     /// Whether something differs.
     pub fn has(&self, id: &str) -> bool {
         self.differs.iter().any(|it| it == id)
@@ -126,7 +126,7 @@ pub fn change(
     host: &dyn Host,
     label: &Label<'_>,
     order: &Order,
-) -> Result<Change<'static>, OrderError> {
+) -> Result<Checked<'static>, OrderError> {
     change_to(tree, host, label, (order, &order.documents.config()?))
 }
 
@@ -136,7 +136,7 @@ pub fn change_to(
     host: &dyn Host,
     label: &Label<'_>,
     (order, new): (&Order, &NodeConfig<'_>),
-) -> Result<Change<'static>, OrderError> {
+) -> Result<Checked<'static>, OrderError> {
     let mut applied = Applied::read(tree)?.ok_or(OrderError::Unknown)?;
     let old = applied.documents.config()?;
     let Comparison { changes, refusals, settled, from, to, .. } = diff::compare(&old, new)?;
@@ -149,7 +149,7 @@ pub fn change_to(
     let (before, after) = (wanted(&old, host)?, wanted(new, host)?);
     in_the_way::are_of_a_config(&order.accept, (&before, &after))?;
     for path in &order.accept {
-        let there = if IDS.contains(&path.as_str()) { Seen::Other } else { see(tree, path)? };
+        let there = if IDS.contains(&path.as_str()) { Found::Other } else { see(tree, path)? };
         applied.accepted.insert(path.clone(), there);
     }
     in_the_way::no_file_becomes_a_folder(tree, (&before, &after))?;
@@ -165,7 +165,7 @@ pub fn change_to(
     let ready = prepare(tree, &order.id, targets, label)?;
     is_as_compared(&ready, &before, &applied.accepted)?;
     let (from, to, accepted) = (Wish::of(&old), Wish::of(new), applied.accepted);
-    Ok(Change { ready, differs, from, to, accepted })
+    Ok(Checked { ready, differs, from, to, accepted })
 }
 
 /// Whether what is replaced is still what was held against the config.
@@ -228,7 +228,7 @@ impl Targets<'_> {
                     let joins = joins.transpose()?.unwrap_or(false);
                     // What an admin accepted with this order only lets it begin, and the lines
                     // by which a machine joined go with the file.
-                    let stays = |_: &Seen| !lets_begin.contains(path) && !joins;
+                    let stays = |_: &Found| !lets_begin.contains(path) && !joins;
                     match accepted.remove(path).filter(stays) {
                         None => targets.extend(originals::restore(self.tree, &originals, path)?),
                         Some(_) => targets.extend(originals::forget(&originals, path)),

@@ -6,7 +6,7 @@ use tread_model::config_digest;
 use tread_model::digest::Digest;
 use tread_model::mirrors;
 use tread_model::problem::Problems;
-use tread_model::read::{self, Input};
+use tread_model::read::Input;
 
 /// A config as it was given: kept to the byte, so that it is read alike for ever.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,26 +32,26 @@ impl Documents {
 
     /// What they say of a node.
     pub fn config(&self) -> Result<NodeConfig<'_>, Problems> {
-        let inputs = self.inputs();
-        let (side, _) = read::sides(&inputs, &inputs).map_err(once)?;
-        let mut config = side.config;
-        mirrors::apply(&mut config, &side.mirrors)?;
-        Ok(config)
+        Ok(mirrors::side("new", &self.inputs())?.config)
     }
-}
-
-/// What is wrong on both of two sides that are one is said once.
-fn once(Problems(all): Problems) -> Problems {
-    let mut told = Vec::new();
-    for problem in all {
-        if !told.contains(&problem) {
-            told.push(problem);
-        }
-    }
-    Problems(told)
 }
 
 /// The digest of a config, as plans have it.
 pub fn digest(config: &NodeConfig<'_>) -> Result<Digest, Problems> {
     Ok(config_digest::digests(config)?.config)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_with_a_config_is_said_once() {
+        let text = "{\"ignition\":{\"version\":\"3.4.0\"},\"storage\":7}".to_owned();
+        let spoilt = Documents(vec![Document { name: "spoilt.ign".to_owned(), text }]);
+        for config in [spoilt, Documents::default()] {
+            let Problems(said) = config.config().unwrap_err();
+            assert_eq!(said.len(), 1, "{said:?}");
+        }
+    }
 }

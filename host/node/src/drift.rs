@@ -2,7 +2,7 @@
 
 use crate::desired::Desired;
 use crate::shadow;
-use crate::tree::{Folders, Owner, PathError, Seen, Tree};
+use crate::tree::{Folders, Found, Owner, PathError, Tree};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,7 +15,7 @@ pub struct Drift {
     /// What it is a part of.
     pub of: String,
     /// What stands there.
-    pub there: Seen,
+    pub there: Found,
     /// What differs, for a program.
     pub kinds: Vec<Kind>,
     /// What differs, in a sentence without contents.
@@ -69,7 +69,7 @@ impl fmt::Display for Kind {
 }
 
 /// Differences that an admin accepted: by path, what stands there.
-pub type Accepted = BTreeMap<String, Seen>;
+pub type Accepted = BTreeMap<String, Found>;
 
 /// What others write too, as OpenShift's operator has it: certificates and pull secrets that
 /// it brings up to date by itself. That they differ is noted, and stops nothing.
@@ -91,8 +91,8 @@ pub struct Expected {
     pub path: String,
     /// What it is a part of.
     pub of: String,
-    /// What is to be seen there; nothing if that it is there is all that is known.
-    pub seen: Option<Seen>,
+    /// How it is to look; None: something is to be there, and no more is known.
+    pub seen: Option<Found>,
 }
 
 /// All that a config wants.
@@ -133,14 +133,14 @@ pub fn look(
     let (there, differs) = match seen(folders, path) {
         Ok(there) => (there, None),
         Err(PathError::NoWay { at, what, .. }) => {
-            (Seen::Other, Some((vec![Kind::Way], format!("{at} is {what}"))))
+            (Found::Other, Some((vec![Kind::Way], format!("{at} is {what}"))))
         }
         Err(error) => return Err(error),
     };
     let differs = differs.or_else(|| match &expected.seen {
         Some(wanted) => difference(wanted, &there),
         // What it holds is known to nobody: it has to be there.
-        None if there == Seen::Absent => Some((vec![Kind::Missing], "it is missing".to_owned())),
+        None if there == Found::Absent => Some((vec![Kind::Missing], "it is missing".to_owned())),
         None => None,
     });
     let differs = differs.filter(|_| accepted.get(path) != Some(&there));
@@ -151,14 +151,14 @@ pub fn look(
 }
 
 /// What stands under a path.
-pub fn see(tree: &Tree, path: &str) -> Result<Seen, PathError> {
+pub fn see(tree: &Tree, path: &str) -> Result<Found, PathError> {
     seen(&Folders::new(tree), path)
 }
 
-fn seen(folders: &Folders<'_>, path: &str) -> Result<Seen, PathError> {
+fn seen(folders: &Folders<'_>, path: &str) -> Result<Found, PathError> {
     let user = shadow::user_of(path);
     let file = if user.is_some() { shadow::FILE } else { path };
-    let Some((folder, name)) = folders.place(file)? else { return Ok(Seen::Absent) };
+    let Some((folder, name)) = folders.place(file)? else { return Ok(Found::Absent) };
     let seen = match user {
         Some(user) => shadow::see(&folder, name, user),
         None => folder.see(name),
@@ -167,38 +167,38 @@ fn seen(folders: &Folders<'_>, path: &str) -> Result<Seen, PathError> {
 }
 
 /// What differs; nothing if both are the same.
-fn difference(wanted: &Seen, there: &Seen) -> Option<(Vec<Kind>, String)> {
+fn difference(wanted: &Found, there: &Found) -> Option<(Vec<Kind>, String)> {
     if wanted == there {
         return None;
     }
     let one = |kind, text: String| (vec![kind], text);
     Some(match (wanted, there) {
-        (Seen::File { digest, owner }, Seen::File { digest: other, owner: has }) => {
+        (Found::File { digest, owner }, Found::File { digest: other, owner: has }) => {
             let contents =
                 (digest != other).then(|| (Kind::Contents, "its contents differ".to_owned()));
             let all = contents.into_iter().chain(owners(*owner, *has));
             let (kinds, texts): (Vec<Kind>, Vec<String>) = all.unzip();
             (kinds, texts.join(", "))
         }
-        (Seen::Field { .. }, Seen::Field { .. }) => {
+        (Found::Field { .. }, Found::Field { .. }) => {
             one(Kind::Password, "the password differs".to_owned())
         }
-        (Seen::Field { .. }, Seen::Absent) => {
+        (Found::Field { .. }, Found::Absent) => {
             one(Kind::Missing, format!("{} has no such user", shadow::FILE))
         }
-        (Seen::Field { .. }, _) => one(
+        (Found::Field { .. }, _) => one(
             Kind::Type,
             format!("{} is no file, or the user's line in it is not as it has to be", shadow::FILE),
         ),
-        (Seen::Absent, _) => one(Kind::Unwanted, "it should not be there".to_owned()),
-        (_, Seen::Absent) => one(Kind::Missing, "it is missing".to_owned()),
-        (Seen::Link { target }, Seen::Link { target: other }) => {
+        (Found::Absent, _) => one(Kind::Unwanted, "it should not be there".to_owned()),
+        (_, Found::Absent) => one(Kind::Missing, "it is missing".to_owned()),
+        (Found::Link { target }, Found::Link { target: other }) => {
             let fit = tread_model::text::one_line;
             let text = format!("it leads to {}, and should lead to {}", fit(other), fit(target));
             one(Kind::Target, text)
         }
-        (Seen::Link { .. }, _) => one(Kind::Type, "it is no link".to_owned()),
-        (_, Seen::Link { .. }) => one(Kind::Type, "it is a link".to_owned()),
+        (Found::Link { .. }, _) => one(Kind::Type, "it is no link".to_owned()),
+        (_, Found::Link { .. }) => one(Kind::Type, "it is a link".to_owned()),
         _ => one(Kind::Type, "it is no file".to_owned()),
     })
 }

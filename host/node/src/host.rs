@@ -138,7 +138,7 @@ impl ThisHost {
             Why::Gone => return Ok(Vec::new()),
             Why::New | Why::Lost => {}
         }
-        let install::Change { removed, links } =
+        let install::PresetLinks { removed, links } =
             install::preset(after, &self.facts, presets, unit)?;
         let mut all = absent(removed);
         all.extend(links.into_iter().map(|it| Enabling { path: it.path, target: Some(it.target) }));
@@ -218,7 +218,7 @@ impl Host for ThisHost {
         let home = account.home.trim_end_matches('/');
         let fragments = crate::drift::see(&self.tree, FRAGMENTS).map_err(|it| it.to_string())?;
         let file = match fragments {
-            crate::tree::Seen::Absent => "authorized_keys",
+            crate::tree::Found::Absent => "authorized_keys",
             _ => "authorized_keys.d/ignition",
         };
         let owner = Owner { uid: account.uid, gid: account.gid, mode: 0 };

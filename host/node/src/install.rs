@@ -27,7 +27,7 @@ use context::{Context, How};
 
 /// What presets make of a unit's links.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Change {
+pub struct PresetLinks {
     /// The links that are removed.
     pub removed: Vec<String>,
     /// The links that are there afterwards.
@@ -54,7 +54,7 @@ pub fn preset(
     facts: &Facts,
     presets: &Presets,
     name: &str,
-) -> Result<Change, InstallError> {
+) -> Result<PresetLinks, InstallError> {
     let found = How { load: false, follow: true };
     let mut context = Context::new(view, facts);
     let at = context.add(name, false)?;
@@ -62,13 +62,13 @@ pub fn preset(
     let unit = UnitName::of(name).ok_or_else(|| InstallError::Name(name.to_owned()))?;
     if context.info(at).name != name {
         // Presets speak of units, not of their other names.
-        return Ok(Change::default());
+        return Ok(PresetLinks::default());
     }
     let names = match presets.of(unit) {
-        Preset::Ignore => return Ok(Change::default()),
+        Preset::Ignore => return Ok(PresetLinks::default()),
         Preset::Disable => {
             let removed = removal::all(&mut context, found)?;
-            return Ok(Change { removed, links: Vec::new() });
+            return Ok(PresetLinks { removed, links: Vec::new() });
         }
         Preset::Enable => vec![name.to_owned()],
         Preset::EnableInstances(names) => names,
@@ -78,7 +78,7 @@ pub fn preset(
         links::add(&mut context, &name)?;
     }
     let links = links::all(&mut context, true)?;
-    Ok(Change { removed: Vec::new(), links })
+    Ok(PresetLinks { removed: Vec::new(), links })
 }
 
 /// Whether a unit is enabled, as systemctl says it.

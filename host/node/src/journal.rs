@@ -31,7 +31,7 @@ pub use names::STATE;
 pub use record::{Record, SCHEMA};
 pub use standing::{Direction, Standing};
 
-use crate::tree::{Folder, PathError, Seen, Tree};
+use crate::tree::{Folder, Found, PathError, Tree};
 use back::Resolved;
 use error::io_at;
 use give_up::Left;
@@ -83,7 +83,7 @@ pub fn is_mixed(tree: &Tree) -> Result<bool, JournalError> {
             Some(folder) => {
                 password::see(&folder, &entry.name, entry).map_err(io_at(&entry.path))?
             }
-            None => Seen::Absent,
+            None => Found::Absent,
         };
         old &= there == entry.old;
         new &= there == entry.new;

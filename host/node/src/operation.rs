@@ -12,7 +12,7 @@ mod reached;
 mod telling;
 
 use crate::api_server::Server;
-use crate::change::{Adopt, Adoption, Change, Order, OrderError, change_to};
+use crate::change::{Adopt, Adoption, Checked, Order, OrderError, change_to};
 use crate::journal::{Direction, Journal, JournalError, Note, Settled};
 use crate::os::{Due, IDS};
 use crate::permits::{Act, NoPermit, Permit};
@@ -42,7 +42,7 @@ pub(crate) fn needs_nobody_else(
 }
 
 /// Whether all that differs is in files: the tree of another system has nothing else.
-pub(crate) fn needs_files_only(change: &Change<'_>) -> Result<(), OperationError> {
+pub(crate) fn needs_files_only(change: &Checked<'_>) -> Result<(), OperationError> {
     match IDS.into_iter().find(|id| change.has(id)) {
         Some(id) => Err(OperationError::NotHere(id)),
         None => Ok(()),
@@ -97,7 +97,7 @@ impl Node<'_> {
         &self,
         order: &Order,
         drained: bool,
-    ) -> Result<(Change<'static>, Option<String>), OperationError> {
+    ) -> Result<(Checked<'static>, Option<String>), OperationError> {
         let journal = Journal::open_soon(&self.tree)?;
         if let Some(standing) = journal.standing()?
             && self.waits_for(&standing)?.is_none()

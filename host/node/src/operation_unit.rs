@@ -46,7 +46,7 @@ pub enum UnitError {
     Program {
         /// Its file.
         path: String,
-        /// Why.
+        /// What the system, or the part below, said.
         error: io::Error,
     },
     /// The node does not say what changes.

@@ -17,7 +17,7 @@ pub enum Act {
     Write,
     /// A unit is told.
     Unit {
-        /// Which.
+        /// Its name.
         unit: String,
     },
     /// The node boots.

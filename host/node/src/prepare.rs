@@ -3,7 +3,7 @@
 
 use crate::journal::{Entry, JournalError, Made, Owned, Prepared, Record, STAGE, STATE};
 use crate::shadow::{self, Hash, Shadow, ShadowError};
-use crate::tree::{Attribute, Folder, Kind, Owner, PathError, Reached, Seen, Stat, Tree};
+use crate::tree::{Attribute, Folder, Found, Kind, Owner, PathError, Reached, Stat, Tree};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
@@ -41,14 +41,14 @@ pub enum Wanted<'c> {
 
 impl Wanted<'_> {
     /// What is seen where it stands.
-    pub fn seen(&self) -> Seen {
+    pub fn seen(&self) -> Found {
         match self {
             Wanted::File { bytes, owner } => {
-                Seen::File { digest: Digest::of(bytes), owner: *owner }
+                Found::File { digest: Digest::of(bytes), owner: *owner }
             }
-            Wanted::Link { target } => Seen::Link { target: target.clone() },
+            Wanted::Link { target } => Found::Link { target: target.clone() },
             Wanted::Password { hash, .. } => hash.seen(),
-            Wanted::Absent => Seen::Absent,
+            Wanted::Absent => Found::Absent,
         }
     }
 }
@@ -112,14 +112,14 @@ pub fn prepare<'c>(
         let own = folder.own_stat().map_err(failed)?;
         let old = match there {
             Some(_) => folder.see(name).map_err(failed)?,
-            None => Seen::Absent,
+            None => Found::Absent,
         };
         let new = wanted.seen();
         if old == new {
             continue;
         }
         may_change(&path, there.as_ref(), &own)?;
-        if old == Seen::Other {
+        if old == Found::Other {
             let what = "a file larger than any of a config, or a link that is no text,";
             return Err(JournalError::Occupied { path, what });
         }
@@ -127,7 +127,7 @@ pub fn prepare<'c>(
         may_be_changed(immutable).map_err(failed)?;
         let stage = stages.index(&mut ready.record, &folder, own.mount).map_err(failed)?;
         let kept = match old {
-            Seen::File { .. } => Some(folder.lasting_attributes(name).map_err(failed)?),
+            Found::File { .. } => Some(folder.lasting_attributes(name).map_err(failed)?),
             _ => None,
         };
         // Policies know paths without links.

@@ -12,7 +12,7 @@ pub use hash::Hash;
 pub use line::{FILE, ShadowError};
 pub use lock::Lock;
 
-use crate::tree::{Attribute, Folder, Owner, Seen};
+use crate::tree::{Attribute, Folder, Found, Owner};
 use line::Fields;
 use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -65,7 +65,7 @@ impl Shadow {
     }
 
     /// What counts of it: a user's hash, by its digest.
-    pub fn seen(&self, user: &str) -> Result<Seen, ShadowError> {
+    pub fn seen(&self, user: &str) -> Result<Found, ShadowError> {
         Ok(self.hash(user)?.seen())
     }
 
@@ -114,17 +114,17 @@ impl Shadow {
 
 /// What counts of what stands under a name: a user's hash. A file that is not there, or has
 /// no line of the user, is nothing; a line that cannot be relied on is something else.
-pub fn see(folder: &Folder, name: &str, user: &str) -> io::Result<Seen> {
+pub fn see(folder: &Folder, name: &str, user: &str) -> io::Result<Found> {
     match folder.stat(name)?.map(|stat| stat.kind) {
-        None => return Ok(Seen::Absent),
+        None => return Ok(Found::Absent),
         Some(crate::tree::Kind::File) => {}
-        Some(_) => return Ok(Seen::Other),
+        Some(_) => return Ok(Found::Other),
     }
-    let Some(shadow) = Shadow::read(folder, name)? else { return Ok(Seen::Absent) };
+    let Some(shadow) = Shadow::read(folder, name)? else { return Ok(Found::Absent) };
     Ok(match shadow.seen(user) {
         Ok(seen) => seen,
-        Err(ShadowError::Missing { .. }) => Seen::Absent,
-        Err(ShadowError::Twice { .. } | ShadowError::Odd { .. }) => Seen::Other,
+        Err(ShadowError::Missing { .. }) => Found::Absent,
+        Err(ShadowError::Twice { .. } | ShadowError::Odd { .. }) => Found::Other,
     })
 }
 
@@ -136,8 +136,8 @@ pub fn kept(folder: &Folder, name: &str) -> io::Result<(Owner, Vec<Attribute>)> 
 
 impl Hash {
     /// What is seen where it stands.
-    pub fn seen(&self) -> Seen {
-        Seen::Field { digest: Digest::of(self.as_bytes()) }
+    pub fn seen(&self) -> Found {
+        Found::Field { digest: Digest::of(self.as_bytes()) }
     }
 }
 

@@ -9,7 +9,7 @@ mod folders;
 mod syscall;
 mod walk;
 
-pub use folder::{Attribute, Folder, Kind, Owner, Seen, Stat};
+pub use folder::{Attribute, Folder, Found, Kind, Owner, Stat};
 pub use folders::Folders;
 pub use syscall::{Syscall, Unwatched, Witness};
 pub use walk::{PathError, Reached};

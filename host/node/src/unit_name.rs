@@ -1,22 +1,6 @@
 //! Names of systemd's units, as systemd takes them apart.
 
-/// The longest name, with its type.
-const MOST: usize = 255;
-
-/// The types of units.
-const TYPES: [&str; 11] = [
-    "service",
-    "mount",
-    "swap",
-    "socket",
-    "target",
-    "device",
-    "automount",
-    "timer",
-    "path",
-    "slice",
-    "scope",
-];
+use tread_model::unit_name::{LONGEST, is_of_names, kind_of_unit};
 
 /// A name that a unit can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -43,11 +27,9 @@ pub enum Form {
 impl<'n> UnitName<'n> {
     /// Takes a name apart; nothing if no unit can have it.
     pub fn of(name: &'n str) -> Option<UnitName<'n>> {
-        let (before, kind) = name.rsplit_once('.')?;
-        if name.len() > MOST || !TYPES.contains(&kind) || before.is_empty() {
-            return None;
-        }
-        if !before.bytes().all(|byte| byte.is_ascii_alphanumeric() || b":-_.\\@".contains(&byte)) {
+        let kind = kind_of_unit(name)?;
+        let (before, _) = name.rsplit_once('.')?;
+        if name.len() > LONGEST || before.is_empty() || !before.bytes().all(is_of_names) {
             return None;
         }
         let (prefix, instance) = match before.split_once('@') {

@@ -78,11 +78,11 @@ fn foretold(root: &Path, verb: Verb, unit: &str) -> Result<BTreeMap<String, Stri
     let change = match verb {
         Verb::Enable => {
             let links = install::enable(&tree, &facts, unit).map_err(told)?;
-            install::Change { links, ..install::Change::default() }
+            install::PresetLinks { links, ..install::PresetLinks::default() }
         }
         Verb::Disable => {
             let removed = install::disable(&tree, &facts, unit).map_err(told)?;
-            install::Change { removed, ..install::Change::default() }
+            install::PresetLinks { removed, ..install::PresetLinks::default() }
         }
         Verb::Preset => {
             let presets = Presets::read(&tree).unwrap();

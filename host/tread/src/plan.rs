@@ -25,9 +25,10 @@ use tread_engine::limits::Limits;
 use tread_engine::planner::{self, Planned};
 use tread_loading::sandbox;
 use tread_loading::shadow::policies_and_shadows;
+use tread_model::mirrors::rendered;
 use tread_model::plan::compare::Shadow;
 use tread_model::plan::{Plan, PlanOutcome};
-use tread_model::read::{self, Side};
+use tread_model::read;
 
 /// Plans, prints, and says by the exit code whether it is gentle enough.
 pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
@@ -43,7 +44,7 @@ pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
     let (old, new) = read::sides(&named(&old_files), &named(&new_files))?;
     let (old_source, new_source) = (Source::new(&old_files, &old), Source::new(&new_files, &new));
     let doubts = read::doubts(&old, &new);
-    let (old, new) = (with_mirrors(old)?, with_mirrors(new)?);
+    let (old, new) = (rendered(old)?, rendered(new)?);
     let reading = start.elapsed();
 
     let start = Instant::now();
@@ -97,12 +98,6 @@ fn measure(planned: &mut Planned<'_>) {
         let sides = sides.ok().and_then(|index| planned.changes.get(index));
         change.difference = sides.map(measured);
     }
-}
-
-/// Mirror objects become the side's registries.conf.
-fn with_mirrors(mut side: Side<'_>) -> Result<Side<'_>> {
-    tread_model::mirrors::render_side(&mut side)?;
-    Ok(side)
 }
 
 #[derive(Serialize)]

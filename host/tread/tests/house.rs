@@ -1,4 +1,5 @@
-//! Which crate may use which: what a crate can do is seen from what it depends on.
+//! Which crate may use which: what a crate can do is seen from what it depends on, and
+//! which writes what.
 //! That files within a crate use each other in one direction. And that the pages keep
 //! their word: tests and links that they name are there, and a promise is one sentence
 //! with a number.
@@ -12,8 +13,12 @@
 
 #[path = "house/circles.rs"]
 mod circles;
+#[path = "house/literals.rs"]
+mod literals;
 #[path = "house/profile.rs"]
 mod profile;
+#[path = "house/writes.rs"]
+mod writes;
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

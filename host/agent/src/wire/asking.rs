@@ -2,7 +2,6 @@
 
 use super::{Inner, Wire};
 use crate::listening::Heard;
-use crate::pause::Pause;
 use crate::service::Unheard;
 use crate::status::becomes;
 use futures::future::LocalBoxFuture;
@@ -10,6 +9,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 use tread_kube::agents::{Answer, Ask, Asked, PERMIT};
 use tread_kube::api::node_update::{UpdatePhase, UpdateStage};
+use tread_kube::asking::Backoff;
 use tread_kube::node_lease::parse_operation;
 use tread_model::protocol::{self, Operation, Question, What};
 use tread_node::agent::Permits;
@@ -87,7 +87,7 @@ impl Inner {
         };
         let _asking = self.begins_to_ask(text, act);
         let mut heard = self.heard.clone();
-        let mut pause = Pause::between(LEAST, MOST);
+        let mut backoff = Backoff::new((LEAST, MOST));
         loop {
             let is = heard.borrow_and_update().clone();
             let again = match self.now(&is, text, what) {
@@ -102,11 +102,11 @@ impl Inner {
                     Ok(Err(why)) => {
                         self.says(&format!("waits for a permit: {why}"));
                         self.tells_or_logs();
-                        Some(pause.next())
+                        Some(backoff.next_wait())
                     }
                     Err(error) => {
                         tracing::warn!(%error, "nobody could be asked for a permit; it is tried again");
-                        Some(pause.next())
+                        Some(backoff.next_wait())
                     }
                 },
             };
@@ -114,7 +114,7 @@ impl Inner {
             match again {
                 None => drop(changed.await),
                 Some(again) => tokio::select! {
-                    _ = changed => pause.is_over(),
+                    _ = changed => backoff.reset(),
                     () = sleep(again) => {}
                 },
             }

@@ -3,13 +3,19 @@
 use anyhow::{Result, anyhow};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use serde_path_to_error::Segment;
 
 /// A piece of a case; what is wrong with it is told with the name of its field.
 pub(super) fn read<T: DeserializeOwned>(value: Value) -> Result<T> {
     serde_path_to_error::deserialize(value).map_err(|error| {
-        let (path, inner) = (error.path().to_string(), error.inner().to_string());
-        // An unknown field is named already.
-        match path == "." || inner.starts_with("unknown field") {
+        let (path, inner) = (error.path(), error.inner().to_string());
+        // What is wrong with a field's name quotes it already.
+        let is_quoted = match path.iter().last() {
+            None => true,
+            Some(Segment::Map { key }) => inner.contains(&format!("`{key}`")),
+            Some(_) => false,
+        };
+        match is_quoted {
             true => anyhow!(inner),
             false => anyhow!("{path}: {inner}"),
         }

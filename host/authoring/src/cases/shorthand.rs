@@ -19,6 +19,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+use tread_model::read::{MACHINE_CONFIG_API, ROLE_LABEL};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -79,11 +80,11 @@ pub(super) fn expand(value: Value) -> Result<Vec<Value>> {
         ("fips", short.fips.map(Value::from)),
     ]);
     let mut all = vec![json!({
-        "apiVersion": "machineconfiguration.openshift.io/v1",
+        "apiVersion": MACHINE_CONFIG_API,
         "kind": "MachineConfig",
         "metadata": {
             "name": "99-worker-case",
-            "labels": {"machineconfiguration.openshift.io/role": "worker"},
+            "labels": {ROLE_LABEL: "worker"},
         },
         "spec": spec,
     })];

@@ -103,7 +103,7 @@ struct Run<'s> {
     beside: Vec<Entry<'static>>,
 }
 
-/// By property.
+/// What was found that breaks each property.
 #[derive(Default)]
 struct Broken {
     answers: Counted,

@@ -180,7 +180,7 @@ fn values(text: &str) -> Vec<(usize, usize)> {
     found
 }
 
-/// By what follows a word.
+/// Whether a word is a key, by what follows it.
 fn is_key(rest: &str) -> bool {
     rest.trim_start_matches(['"', '\'']).trim_start_matches([' ', '\t']).starts_with([':', '='])
 }

@@ -17,6 +17,7 @@ use tread_engine::sandbox::{Call, Module, Sandbox, Speaker};
 use tread_loading::builtins;
 use tread_model::change::Change;
 use tread_model::diff::{compare, unchanged};
+use tread_model::mirrors::rendered;
 use tread_model::plan::{ChangeOutcome, Plan};
 use tread_model::read::{self, Input};
 use tread_model::rules;
@@ -107,9 +108,9 @@ impl Subject {
             );
         }
         let (old, new) = (objects(&case.old)?, objects(&case.new)?);
-        let (mut old, mut new) = read::sides(&inputs(&old), &inputs(&new))?;
-        tread_model::mirrors::render_side(&mut old).context("old")?;
-        tread_model::mirrors::render_side(&mut new).context("new")?;
+        let (old, new) = read::sides(&inputs(&old), &inputs(&new))?;
+        // Objects are numbered on each side: the problem is to say on which one.
+        let (old, new) = (rendered(old).context("old")?, rendered(new).context("new")?);
         let (old, new) = (old.config, new.config);
 
         let comparison = compare(&old, &new)?;

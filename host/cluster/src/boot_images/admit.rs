@@ -103,7 +103,8 @@ pub(crate) fn is_named(asked: &Asked) -> bool {
     !asked.name.is_empty() || asked.object.as_ref().is_some_and(|it| !it.name.is_empty())
 }
 
-/// What is called so that begins like that: no command finds it.
+/// How an object is called whose name the API server makes up: by its beginning, and so that
+/// nobody takes it for a name that a command could find.
 pub(crate) fn made_up(begins: &str) -> String {
     format!("{begins}… (the rest of its name is made up later)")
 }

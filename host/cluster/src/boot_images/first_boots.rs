@@ -16,7 +16,7 @@ pub const FIRST_BOOTS_WITHIN_LIMIT: &str = "FirstBootsWithinLimit";
 
 /// For so long it is told what a machine said: by then its claim to be a node has ended.
 const TOLD_FOR: SignedDuration = SignedDuration::from_hours(24);
-/// So many are named.
+/// How many are named.
 const NAMED: usize = 5;
 
 /// What the image of a machine has to be that boots into a pool, and why one that is too old
@@ -85,7 +85,7 @@ fn sentence(it: &FirstBoot) -> String {
 const REMEDY: &str = "Give what made it a newer image, and make it anew: `tread bootimages` lists what machines boot, and \
      `tread bootimages patch RESOURCE` says what to do";
 
-/// What is told of one that said so.
+/// The Event about a machine that said at its first boot that its image is too old.
 pub fn note(it: &FirstBoot) -> Note {
     let text = format!("By its own word at its first boot: {}. {REMEDY}", sentence(it));
     Note { reason: events::Reason::MachineTooOld, warns: true, text }

@@ -24,7 +24,7 @@ use tread_kube::watching::fold::{Fold, Folded};
 use tread_kube::watching::parsed::Parsed;
 use tread_kube::watching::{Watches, follow, follow_served, left_out};
 
-/// Which ConfigMap.
+/// A ConfigMap that is watched, by what it is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Map {
     /// OpenShift's.
@@ -35,7 +35,7 @@ pub enum Map {
     Given,
 }
 
-/// Something that comes in.
+/// What a watch, or the index, brings.
 #[derive(Debug)]
 pub enum Input {
     /// Of an object of others.
@@ -56,7 +56,7 @@ const IMAGES: &str = "bootimages";
 /// The keys that say of which release stream metadata is: the machine config
 /// operator's stamp, and what came with the images.
 const STAMPS: &[&str] = &["MCOReleaseImageVersion", "releaseVersion"];
-/// The same where an admin gives it.
+/// The keys that say so where an admin gives stream metadata.
 const GIVEN_STAMPS: &[&str] = &["release"];
 
 /// What the index knows, and what is watched for boot images alone.
@@ -140,7 +140,7 @@ pub struct Gathered {
     objects: BTreeMap<&'static str, Fold<Key>>,
     /// What the index has told of.
     known: BTreeMap<&'static str, All<String, Object>>,
-    /// The same of ConfigMaps, and of the BootImages.
+    /// The ConfigMaps, and the BootImages, as their watches brought them.
     maps: BTreeMap<&'static str, Fold<String>>,
     images: Fold<String>,
 }

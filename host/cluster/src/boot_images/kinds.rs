@@ -35,7 +35,7 @@ pub fn the_one(kind: &Kind) -> Option<&'static str> {
 }
 
 /// Where OpenShift keeps the stream metadata of the running release.
-pub const CATALOGUE_NAMESPACE: &str = "openshift-machine-config-operator";
+pub use tread_kube::api::words::OPERATORS_NAMESPACE as CATALOGUE_NAMESPACE;
 /// The ConfigMap with it.
 pub const CATALOGUE: &str = "coreos-bootimages";
 

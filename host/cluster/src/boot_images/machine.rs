@@ -25,12 +25,12 @@ pub struct Key {
 }
 
 impl Key {
-    /// Of an object of this kind.
+    /// The key of an object of this kind.
     pub fn of(kind: &Kind, object: &DynamicObject) -> Key {
         Key::of_metadata(kind, &object.metadata)
     }
 
-    /// The same by its metadata.
+    /// The key of an object of which only the metadata can be read.
     pub fn of_metadata(kind: &Kind, metadata: &ObjectMeta) -> Key {
         let made_up = || metadata.generate_name.clone().unwrap_or_default();
         Key {
@@ -53,7 +53,7 @@ pub struct Unread {
 /// An object as a watch brings it.
 pub type Brought = Result<DynamicObject, Unread>;
 
-/// An object of whom it was read one by one.
+/// What a watch brings of an object that it read by itself.
 pub(crate) fn brought(seen: Parsed<DynamicObject>) -> Brought {
     match seen {
         Parsed::Read(object) => Ok(object),

@@ -22,7 +22,7 @@ use tread_model::boot_images::{
 /// A machine resource that was judged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judged {
-    /// Which one.
+    /// The machine resource.
     pub key: Key,
     /// Its UID.
     pub uid: String,

@@ -62,7 +62,7 @@ impl Known {
         self.now.borrow().clone()
     }
 
-    /// The same, and whenever they are other ones.
+    /// The newest verdicts, and a word whenever there are others.
     pub fn moments(&self) -> watch::Receiver<Option<Arc<Judged>>> {
         self.now.subscribe()
     }
@@ -78,7 +78,7 @@ impl Known {
         });
     }
 
-    /// The same, whenever it changes.
+    /// What nodes booted from, and a word whenever that changes.
     pub(super) fn booted(&self) -> watch::Receiver<Arc<Booted>> {
         self.booted.subscribe()
     }

@@ -27,7 +27,7 @@ use tread_kube::watching::served::served;
 /// The condition that names them.
 pub const MACHINES_JOIN: &str = "MachinesJoin";
 
-/// So many machines are named.
+/// How many machines are named.
 const NAMED: usize = 5;
 
 /// A machine that is there, and whose node is not.
@@ -48,7 +48,7 @@ pub struct Stuck {
     pub resource: Key,
     /// The resource's UID.
     pub resource_uid: String,
-    /// Which one.
+    /// The machine that waits.
     pub machine: Waiting,
     /// What is wrong with the image that it boots, in words.
     pub image: String,

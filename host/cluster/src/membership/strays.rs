@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use std::collections::{BTreeMap, BTreeSet};
 use tread_kube::api::POOL_KIND;
 use tread_kube::events::{Note, Reason};
+use tread_model::read::MACHINE_CONFIG_API;
 use tread_model::text::and_more;
 
 /// How many nodes are told of at once, each by itself; all of them are on the pools.
@@ -13,7 +14,7 @@ const MOST_NODES: usize = 50;
 /// How many nodes are named on a pool.
 const NAMED: usize = 3;
 
-pub(super) const POOL: (&str, &str) = ("machineconfiguration.openshift.io/v1", POOL_KIND);
+pub(super) const POOL: (&str, &str) = (MACHINE_CONFIG_API, POOL_KIND);
 
 /// What was told, by node, its UID and the pool that it booted into: not by the config that it
 /// says it has, which it can say anew at any time.

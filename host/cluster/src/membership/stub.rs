@@ -1,6 +1,7 @@
 //! Which pool user data names: its stub of Ignition has the URL of a config.
 
 use serde_json::Value;
+use tread_model::object_name::is_possible;
 
 /// What stands before the pool's name in the URL.
 const CONFIG: &str = "/config/";
@@ -21,7 +22,7 @@ fn named(url: &str) -> Option<String> {
     let path = url.split(['?', '#']).next().unwrap_or(url);
     let (_, name) = path.rsplit_once(CONFIG)?;
     let name = name.trim_end_matches('/');
-    (!name.is_empty() && crate::pools::is_name(name)).then(|| name.to_owned())
+    (!name.is_empty() && is_possible(name)).then(|| name.to_owned())
 }
 
 #[cfg(test)]

@@ -31,13 +31,13 @@ const MOST: usize = 20;
 /// Of so many budgets of a namespace is looked whether another one holds the same pods: each is
 /// held against each.
 const KEPT: usize = 200;
-/// Of so many budgets in all.
+/// How many budgets are kept in all.
 const MOST_KEPT: usize = 5_000;
 /// So many pairs of them are kept: those that surely hold the same pods first.
 const PAIRS: usize = 1_000;
 /// So many pods of a budget are looked at.
 const PODS: u32 = 200;
-/// So many of them are named.
+/// How many of them are named.
 const NAMED: usize = 5;
 /// For so long an answer is as good as a new one.
 const LASTS: Duration = Duration::from_secs(60);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tread_model::digest::Digest;
 use tread_model::effect::Effect;
 
-/// Who decides, and what makes each of them another one.
+/// The policies that decide, each with a text that is another one when it may decide otherwise.
 #[derive(Debug)]
 pub(super) struct Deciders {
     digest: Digest,

@@ -13,7 +13,7 @@ use tread_model::effect::Effect;
 
 /// So many nodes are named in a plan.
 const NAMED: usize = 10;
-/// So many pools are told of.
+/// How many pools are told of.
 const POOLS: usize = 5;
 /// The API server passes no longer warning on.
 const LONGEST: usize = 256;

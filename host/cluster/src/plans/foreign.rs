@@ -5,8 +5,8 @@ use super::standing::{PLANS, Standing};
 use crate::pools::Pool;
 use crate::previews::Described;
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::Api;
 use kube::api::{DeleteParams, ListParams, Preconditions};
+use kube::{Api, Resource as _};
 use tread_kube::api::DisruptionPlan;
 use tread_kube::asking::{Call, Failed, ask};
 use tread_kube::events::{Note, Reason};
@@ -67,7 +67,7 @@ pub(super) async fn remove(
     );
     tracing::warn!(plan = name, "{text}");
     let about = ObjectReference {
-        api_version: Some("tread.dev/v1alpha1".to_owned()),
+        api_version: Some(DisruptionPlan::api_version(&()).into_owned()),
         kind: Some("DisruptionPlan".to_owned()),
         name: Some(name.clone()),
         uid,

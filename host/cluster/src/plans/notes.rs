@@ -12,18 +12,20 @@ use kube::{Api, Resource as _, ResourceExt as _};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use tread_kube::api::DisruptionPolicy;
 use tread_kube::api::POOL_KIND;
 use tread_kube::api::disruption_plan::FlaggedNode;
 use tread_kube::api::words::MANAGER;
+use tread_kube::api::{DisruptionPlan, DisruptionPolicy};
 use tread_kube::asking::{Call, CallOutcome, Failed, ask};
 use tread_kube::clean::cleaned;
 use tread_kube::events::{Note, Reason};
 use tread_kube::watching::parsed::{Parsed, each_by_itself};
 use tread_model::effect::Effect;
+use tread_model::read::MACHINE_CONFIG_API;
+use tread_model::text::listed;
 
 const POLICIES: &str = "disruptionpolicies";
-const POOL: (&str, &str) = ("machineconfiguration.openshift.io/v1", POOL_KIND);
+const POOL: (&str, &str) = (MACHINE_CONFIG_API, POOL_KIND);
 /// How many plans are named.
 const NAMED: usize = 3;
 /// How often something is tried to be told on a policy.
@@ -210,7 +212,8 @@ pub(super) async fn policies_changed(
             let text = changed(plan, word, before, &policies);
             let note = Note { reason: Reason::PlanChanged, warns: word == "harsher", text };
             let uid = plans.standing.get(&plan.name).map_or("", |it| it.uid.as_str());
-            let about = about(("tread.dev/v1alpha1", "DisruptionPlan"), &plan.name, uid);
+            let version = DisruptionPlan::api_version(&());
+            let about = about((&*version, "DisruptionPlan"), &plan.name, uid);
             settings.events.tell(&about, &note).await;
         }
     }
@@ -270,13 +273,9 @@ pub(super) async fn on_policies(settings: &Settings, untold: Vec<Untold>) -> Vec
 
 fn sentence(made: &Made) -> String {
     let part = |plans: &Effects, word: &str| {
-        let named = plans.keys().map(String::as_str).take(NAMED).collect::<Vec<_>>().join(", ");
-        let more = match plans.len().saturating_sub(NAMED) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
+        let named = listed(&plans.keys().collect::<Vec<_>>(), NAMED);
         let noun = if plans.len() == 1 { "plan" } else { "plans" };
-        format!("{} pending {noun} {word} ({named}{more})", plans.len())
+        format!("{} pending {noun} {word} ({named})", plans.len())
     };
     let gentler = Some(&made.gentler).filter(|it| !it.is_empty()).map(|it| part(it, "gentler"));
     let harsher = Some(&made.harsher).filter(|it| !it.is_empty()).map(|it| part(it, "harsher"));

@@ -164,7 +164,7 @@ impl Controller {
         self.touch(touched);
     }
 
-    /// Some may have ended.
+    /// Looks again at the Leases: some may have ended by time alone.
     fn look_at_leases(&mut self) {
         let mut cluster = self.previewer.cluster.write().unwrap_or_else(PoisonError::into_inner);
         if cluster.flags.has_leases() {

@@ -13,7 +13,7 @@ use tread_kube::paging::in_pages;
 use tread_kube::watching::parsed::{Parsed, each_by_itself};
 use tread_model::digest::Digest;
 
-/// What they are called.
+/// The plural by which the API server knows them.
 pub(super) const PLANS: &str = "disruptionplans";
 
 /// So many are listed at a time: they are large.

@@ -447,7 +447,7 @@ fn put_pool(cluster: &mut Cluster, pool: Pool) -> Changed {
     Changed { is_another, selectors }
 }
 
-/// What it selected.
+/// Removes a pool; gives what it selected.
 fn remove_pool(cluster: &mut Cluster, name: &str) -> Option<Selects> {
     cluster.baselines.remove(name);
     cluster.unpaused.remove(name);

@@ -1,12 +1,12 @@
 //! Which config each node has, where tread rolls out: by what its agent says in its NodeUpdate.
 //! What annotations of the node say proves nothing there.
 
-use crate::pools::is_name;
 use kube::ResourceExt as _;
 use kube::runtime::watcher::Event;
 use std::collections::BTreeMap;
 use tread_kube::api::NodeUpdate;
 use tread_kube::watching::fold::{Fold, Folded};
+use tread_model::object_name::is_possible;
 
 /// What NodeUpdates say that nodes have.
 #[derive(Debug, Default)]
@@ -57,7 +57,7 @@ fn said(update: NodeUpdate) -> Option<(String, String)> {
     let node = owners.into_iter().find(|owner| owner.kind == "Node")?;
     let config = update.status?.current?.name;
     // Whoever is root on the node writes here what they like.
-    is_name(&config).then_some((node.uid, config))
+    is_possible(&config).then_some((node.uid, config))
 }
 
 #[cfg(test)]

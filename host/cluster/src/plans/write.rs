@@ -22,6 +22,7 @@ use tread_kube::api::{DisruptionPlan, DisruptionPlanSpec, DisruptionPlanStatus};
 use tread_kube::asking::{Call, CallOutcome, Failed, ask, lacks_rights};
 use tread_kube::clean::cleaned;
 use tread_model::digest::Digest;
+use tread_model::read::MACHINE_CONFIG_API;
 
 const PENDING: &str = "Pending";
 
@@ -325,7 +326,7 @@ async fn patch_status(
 
 fn owner(pool: &Pool) -> OwnerReference {
     OwnerReference {
-        api_version: "machineconfiguration.openshift.io/v1".to_owned(),
+        api_version: MACHINE_CONFIG_API.to_owned(),
         kind: POOL_KIND.to_owned(),
         name: pool.name.clone(),
         uid: pool.uid.clone(),

@@ -34,7 +34,7 @@ pub enum Attempt {
     Good(Version),
     /// It cannot.
     Bad {
-        /// Why.
+        /// How it failed.
         failure: Failure,
         /// The digest of the module, where there was one.
         digest: Option<Sha256>,
@@ -177,7 +177,7 @@ fn last_known(object: &DisruptionPolicy) -> Vec<Claim> {
     claims.iter().map(claim_of).collect()
 }
 
-/// The same in a plan's words.
+/// A claim of a status, as plans have it.
 pub(super) fn claim_of(claim: &ClaimStatus) -> Claim {
     Claim {
         changes: claim.changes.clone(),

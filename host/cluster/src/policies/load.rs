@@ -305,9 +305,9 @@ fn located(
         let why = complete_settings(description, settings).err()?;
         Some(format!("{place}: {}", why.message))
     });
-    let named = failure.message.split([':', '.', '[']).next().unwrap_or_default();
+    let named = failure.setting().unwrap_or_default();
     let message = match bad.collect::<Vec<_>>().as_slice() {
-        // The module itself says so, and begins with the setting, as tread does.
+        // The module itself says so.
         [] if admins.contains_key(named) => format!("{ADMINS_SETTINGS}: {}", failure.message),
         [] if owners.contains_key(named) => format!("{OWNERS_SETTINGS}: {}", failure.message),
         [] if admins.is_empty() => format!("{OWNERS_SETTINGS}: {}", failure.message),

@@ -60,7 +60,7 @@ impl Registration {
 pub struct Withdrawal {
     /// Its name.
     pub name: String,
-    /// Which one of that name.
+    /// Its UID, by which it is told from others of its name.
     pub uid: String,
     /// Why, for an Event.
     pub why: String,
@@ -75,7 +75,7 @@ pub struct Ignored {
     pub namespace: String,
     /// The newest of them, whose owner is told.
     pub newest: String,
-    /// Which one of that name.
+    /// Its UID, by which it is told from others of its name.
     pub uid: String,
     /// For an Event.
     pub reason: Reason,

@@ -15,6 +15,7 @@ use tread_kube::events::{Note, Reason};
 use tread_model::description::Claim;
 use tread_model::digest::Sha256;
 use tread_model::effect::Effect;
+use tread_model::text::and_more;
 use tread_model::verdict::{Failure, FailureKind};
 
 /// The reason of a policy that waits to be loaded.
@@ -325,7 +326,7 @@ fn claims_summary(claims: &[Claim]) -> String {
     for (index, claim) in claims.iter().enumerate() {
         let more = format!("{}{}", if index == 0 { "" } else { ", " }, claim.changes);
         if index > 0 && shown.len() + more.len() > LONGEST_SUMMARY {
-            return format!("{shown} and {} more", claims.len().saturating_sub(index));
+            return format!("{shown}{}", and_more(claims.len(), index));
         }
         shown.push_str(&conditions::cut(more, LONGEST_SUMMARY));
     }

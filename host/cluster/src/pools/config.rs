@@ -4,14 +4,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use std::collections::BTreeMap;
 use tread_kube::api::POOL_KIND;
 use tread_kube::api::words::MACHINE_CONFIG_GROUP;
+use tread_model::read::GENERATED_BY;
 use tread_model::rendering::RENDERED_BY;
-
-const GENERATED_BY: &str = "machineconfiguration.openshift.io/generated-by-controller-version";
 
 /// What has to be known of a MachineConfig besides what it holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConfigMeta {
-    /// Which one of its name.
+    /// Its UID, by which it is told from others of its name.
     pub uid: String,
     /// Changes with every write.
     pub version: String,
@@ -53,7 +52,7 @@ impl ConfigMeta {
 pub struct Owned {
     /// The pool's name.
     pub name: String,
-    /// Which one of that name.
+    /// Its UID, by which it is told from others of its name.
     pub uid: String,
 }
 

@@ -5,6 +5,7 @@ use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use tread_kube::held::flagged;
 use tread_model::joining::TAINT;
+use tread_model::object_name::is_possible;
 use tread_model::protocol::HeldBy;
 
 const CURRENT: &str = "machineconfiguration.openshift.io/currentConfig";
@@ -20,7 +21,7 @@ const NO_NAME: &str = "(no name of a config)";
 /// What has to be known of a node: small, since there are thousands.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Node {
-    /// Which one of its name.
+    /// Its UID, by which it is told from others of its name.
     pub uid: String,
     /// When it registered, in seconds.
     pub created: i64,
@@ -49,7 +50,7 @@ impl Node {
         // Whoever is root on the node writes here what they like.
         let config = |key: &str| {
             let name = annotations.get(key).filter(|name| !name.is_empty())?;
-            Some(if is_name(name) { name.clone() } else { NO_NAME.to_owned() })
+            Some(if is_possible(name) { name.clone() } else { NO_NAME.to_owned() })
         };
         let state = annotations.get(STATE).map_or("", String::as_str);
         Node {
@@ -78,12 +79,6 @@ impl Node {
         let joins = taints.into_iter().flatten().any(|taint| taint.key == TAINT);
         Node { joins, ..Node::of_whole(node) }
     }
-}
-
-/// Whether an object can have this name.
-pub fn is_name(text: &str) -> bool {
-    let fine = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'.');
-    text.len() <= 253 && text.bytes().all(fine)
 }
 
 #[cfg(test)]

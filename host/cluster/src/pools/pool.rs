@@ -23,7 +23,7 @@ pub const WORKER: &str = "worker";
 pub struct Pool {
     /// Its name.
     pub name: String,
-    /// Which one of that name.
+    /// Its UID, by which it is told from others of its name.
     pub uid: String,
     /// Whether its nodes stay as they are.
     pub paused: bool,

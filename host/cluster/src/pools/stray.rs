@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub struct Stray {
     /// The node.
     pub node: String,
-    /// Which one of that name.
+    /// Its UID, by which it is told from others of its name.
     pub uid: String,
     /// The config that it has.
     pub has: String,

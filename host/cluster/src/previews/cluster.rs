@@ -6,6 +6,7 @@ use crate::pools::{ConfigMeta, Configs, Members, Pool, Pools, RollsOut, Strays};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use tread_model::object_name::is_possible;
 
 /// What the cluster says of configs, pools and nodes, at one moment. Clones
 /// share what is large.
@@ -144,7 +145,7 @@ impl Cluster {
         let known = |name: &str| {
             self.configs.contains_key(name)
                 || self.gone_configs.contains(name)
-                || !crate::pools::is_name(name)
+                || !is_possible(name)
         };
         named.retain(|name| !known(name));
         named

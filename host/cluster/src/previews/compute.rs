@@ -30,7 +30,7 @@ struct Made {
     offered_secrets: bool,
 }
 
-/// With what is planned.
+/// All that plans are made with.
 pub struct Asked<'w> {
     /// What MachineConfigs hold.
     pub bodies: &'w Bodies,

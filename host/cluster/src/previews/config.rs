@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use tread_model::config::NodeConfig;
 use tread_model::diff;
 use tread_model::operator::{Alike, Layer, Rendered};
-use tread_model::read::{self, Input, ReadConfig};
+use tread_model::read::{self, Input, MACHINE_CONFIG_API, ReadConfig};
 
 /// The largest that is read by itself, and kept.
 pub(super) const LARGEST: usize = 1 << 20;
@@ -20,7 +20,7 @@ pub struct Given {
     name: String,
     /// What it holds.
     bytes: Arc<[u8]>,
-    /// The same, read by whoever needs it first.
+    /// What the bytes say, read by whoever needs it first.
     config: OnceLock<Arc<Config>>,
 }
 
@@ -101,7 +101,7 @@ impl Config {
         self.layer.get_or_init(read).as_ref()
     }
 
-    /// The same where a side is made of nothing else.
+    /// What the operator renders of it, where a side is made of nothing else.
     pub(super) fn rendered(&self, bytes: &[u8]) -> Option<&Arc<Rendered>> {
         let rendered = || Some(Arc::new(Rendered::merged([self.layer(bytes)?])));
         self.rendered.get_or_init(rendered).as_ref()
@@ -150,7 +150,7 @@ fn os_image(name: &str, rendered: &[u8]) -> Option<Arc<Given>> {
     let body: Body<'_> = serde_json::from_slice(rendered).ok()?;
     let image = Some(body.spec.os_image).filter(|image| !image.is_empty())?;
     let config = json!({
-        "apiVersion": "machineconfiguration.openshift.io/v1",
+        "apiVersion": MACHINE_CONFIG_API,
         "kind": "MachineConfig",
         "metadata": {"name": format!("os-image-of-{name}")},
         "spec": {"osImageURL": image},

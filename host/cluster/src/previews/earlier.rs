@@ -9,6 +9,7 @@ use tread_kube::api::disruption_plan::{Cause, CauseEvent, DisruptionPlan};
 use tread_kube::api::{POOL_KIND, conditions};
 use tread_kube::clean::{clean, cleaned};
 use tread_model::effect::Effect;
+use tread_model::text::and_more;
 
 /// How many plans a note names.
 const NAMED: usize = 3;
@@ -86,10 +87,9 @@ fn note(earlier: &[Described]) -> String {
         format!("{} ({effect})", plan.name)
     });
     let named = named.collect::<Vec<_>>().join(", ");
-    let pending = match earlier.len().saturating_sub(NAMED) {
-        _ if earlier.is_empty() => "no DisruptionPlan is pending from before".to_owned(),
-        0 => format!("pending from before: {named}"),
-        more => format!("pending from before: {named} and {more} more"),
+    let pending = match earlier.len() {
+        0 => "no DisruptionPlan is pending from before".to_owned(),
+        count => format!("pending from before: {named}{}", and_more(count, NAMED)),
     };
     conditions::cut(
         format!(

@@ -30,10 +30,10 @@ pub fn describe(preview: &Preview, inputs: Digest, now: Timestamp) -> Vec<Descri
     earlier::counted(described(preview, parts, others, (inputs, now)), preview)
 }
 
-/// What has a plan of its own: what it is, and which changes are its.
+/// A part of a preview that gets a plan of its own, and the ids of its changes; None: all.
 pub(super) type Own<'p> = (Cow<'p, Part>, Option<&'p BTreeSet<String>>);
 
-/// What makes a difference, the whole behind all others.
+/// The parts that make a difference, and behind them the whole.
 pub(super) fn parts(preview: &Preview) -> Vec<Own<'_>> {
     if !preview.ways.iter().any(is_pending) {
         return Vec::new();
@@ -168,7 +168,7 @@ fn one(
 
 /// A way that nodes go.
 struct Gone {
-    /// By whoever rolls it out.
+    /// What it costs, by the rules of whoever rolls it out.
     effect: Effect,
     /// Why it is not less.
     because: Option<String>,

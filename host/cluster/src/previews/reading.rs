@@ -14,10 +14,10 @@ use tread_model::config_digest::Digests;
 use tread_model::contents::decode;
 use tread_model::diff::{self, Comparison};
 use tread_model::digest::Digest;
-use tread_model::mirrors::REGISTRIES_CONF;
+use tread_model::mirrors::{REGISTRIES_CONF, rendered};
 use tread_model::operator::Rendered;
 use tread_model::problem::Problems;
-use tread_model::read::{self, Assembled, Input};
+use tread_model::read::{self, Assembled, Input, MACHINE_CONFIG_API};
 
 /// What a side is called that no MachineConfig says anything of.
 const NO_CONFIG: &str = "no-machine-config";
@@ -107,8 +107,7 @@ impl<'b> Objects<'b> {
             inputs.push(Input { name: piece.name(), bytes });
         }
         let side = read::side_in_order("new", &inputs);
-        let mut side = side.map_err(|problems| problems.to_string())?;
-        tread_model::mirrors::render_side(&mut side).map_err(|problems| problems.to_string())?;
+        let side = side.and_then(rendered).map_err(|problems| problems.to_string())?;
         Ok(ReadSide::Whole(side.config))
     }
 
@@ -218,7 +217,7 @@ pub(super) fn registries_conf(config: &NodeConfig<'_>) -> Option<String> {
 /// A MachineConfig that says nothing.
 fn no_config() -> Arc<[u8]> {
     let config = json!({
-        "apiVersion": "machineconfiguration.openshift.io/v1",
+        "apiVersion": MACHINE_CONFIG_API,
         "kind": "MachineConfig",
         "metadata": {"name": NO_CONFIG},
         "spec": {},

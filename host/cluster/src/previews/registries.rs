@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use tread_model::config::Source;
 use tread_model::contents::decode;
 use tread_model::mirrors::{self, REGISTRIES_CONF};
-use tread_model::read;
+use tread_model::read::{self, MACHINE_CONFIG_API};
 
 const POLICY_JSON: &str = "/etc/containers/policy.json";
 
@@ -91,7 +91,7 @@ fn render(generated: &Generated, bodies: &Bodies) -> Result<(Value, Vec<String>)
 /// One that says nothing yet.
 fn empty(name: &str) -> Value {
     json!({
-        "apiVersion": "machineconfiguration.openshift.io/v1",
+        "apiVersion": MACHINE_CONFIG_API,
         "kind": "MachineConfig",
         "metadata": {"name": name},
         "spec": {"config": {"ignition": {"version": "3.4.0"}}},

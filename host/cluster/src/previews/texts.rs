@@ -6,7 +6,7 @@ use tread_model::read::Input;
 /// What an object is called, and what it holds.
 pub(super) type Text<'b> = (String, Cow<'b, [u8]>);
 
-/// The same, as the reader takes them.
+/// Texts as the reader takes them.
 pub(super) fn inputs<'t>(texts: &'t [Text<'_>]) -> Vec<Input<'t>> {
     texts.iter().map(|(name, bytes)| Input { name, bytes }).collect()
 }

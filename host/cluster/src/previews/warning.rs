@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use tread_kube::api::disruption_plan::Cause;
 use tread_model::effect::Effect;
 use tread_model::plan::{Plan, PlanOutcome};
+use tread_model::text::and_more;
 
 /// How many pools are told of.
 const MOST_POOLS: usize = 5;
@@ -92,10 +93,7 @@ fn notes(preview: &Preview, cause: &Cause) -> Vec<String> {
 /// That secrets count as changed.
 fn of_secrets(secrets: &BTreeSet<&str>) -> Option<String> {
     let first = secrets.first()?;
-    let more = match secrets.len().saturating_sub(1) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
+    let more = and_more(secrets.len(), 1);
     Some(format!(
         "tread: whether {first}{more} changes is not told, since it is a secret: it counts as new"
     ))

@@ -5,6 +5,7 @@ use super::preview::WayPlan;
 use std::collections::BTreeSet;
 use tread_model::effect::Effect;
 use tread_model::plan::{ChangeOutcome, Plan, causes, in_a_cluster};
+use tread_model::text::and_more;
 
 /// Why, in words.
 pub(super) enum Why {
@@ -33,10 +34,7 @@ pub(super) fn why(plan: &WayPlan, ids: Option<&BTreeSet<String>>) -> Option<Why>
         let own = effects::operators_own(forecast, ids).filter(|part| part.effect == worst);
         let own: Vec<_> = own.collect();
         let first = own.first()?;
-        let more = match own.len().saturating_sub(1) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
+        let more = and_more(own.len(), 1);
         return Some(Why::Change(format!("{}{more} ({})", first.id, first.rule)));
     }
     let mut own = Plan::clone(&plan.plan);

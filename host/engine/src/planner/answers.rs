@@ -68,7 +68,7 @@ pub enum Unplanned {
 /// Where an answer comes to stand.
 #[derive(Debug, Default)]
 struct Place {
-    /// Somebody is asking.
+    /// Whether somebody asks already.
     begun: AtomicBool,
     heard: OnceLock<Heard>,
 }

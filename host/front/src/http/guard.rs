@@ -32,7 +32,7 @@ struct Guard {
     time: Duration,
 }
 
-/// The same router, guarded.
+/// A router that answers within limits.
 pub fn guarded(router: Router, limits: Limits) -> Router {
     let guard = Guard { room: Arc::new(Semaphore::new(limits.at_a_time)), time: limits.time };
     router.layer(DefaultBodyLimit::max(limits.body)).layer(from_fn_with_state(guard, watch_over))

@@ -38,7 +38,7 @@ pub struct Fetch {
     pub pool: String,
     /// The version that it reads: 3.X; none: whatever there is.
     pub minor: Option<u8>,
-    /// From where.
+    /// The address that asks.
     pub from: IpAddr,
     /// Whether it gets the config; or else only what stands above it.
     pub whole: bool,
@@ -60,9 +60,9 @@ pub struct Machine {
 pub struct FirstBoot {
     /// The pool whose token it shows.
     pub pool: String,
-    /// From where.
+    /// The address that asks.
     pub from: IpAddr,
-    /// What.
+    /// What it says.
     pub told: Told,
 }
 

@@ -6,7 +6,7 @@ use std::hash::Hash;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// So many at once.
+/// How many at once.
 const AT_ONCE: u32 = 10;
 /// After each such pause, one more.
 pub(super) const PAUSE: Duration = Duration::from_secs(1);

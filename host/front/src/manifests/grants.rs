@@ -25,10 +25,10 @@ pub enum Scope {
     Agents,
 }
 
-/// Something that tread may do.
+/// A right of tread: what it may do with objects of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grant {
-    /// Where.
+    /// Where it may do so.
     pub scope: Scope,
     /// The API group; empty is the core.
     pub group: &'static str,

@@ -1,6 +1,7 @@
 //! What is to be installed.
 
 use std::time::Duration;
+use tread_model::object_name::is_possible;
 
 /// What tread does in a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -83,11 +84,7 @@ impl Ignition {
         let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
         let is_good = match bare {
             Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
-            None => {
-                let fine =
-                    |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-.".contains(&b);
-                !host.is_empty() && host.len() <= 253 && host.bytes().all(fine)
-            }
+            None => !host.is_empty() && is_possible(host),
         };
         is_good.then(|| Ignition { host: bare.unwrap_or(host).to_owned(), port })
     }

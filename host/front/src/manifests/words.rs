@@ -15,7 +15,7 @@ pub(super) fn labels() -> BTreeMap<String, String> {
     labels_of(NAME)
 }
 
-/// The same of something with another name.
+/// The labels of something that has another name than tread.
 pub(super) fn labels_of(name: &str) -> BTreeMap<String, String> {
     let labels = [(NAME_LABEL, name), (PART_OF_LABEL, NAME)];
     labels.map(|(label, value)| (label.to_owned(), value.to_owned())).into()
@@ -31,7 +31,7 @@ pub(super) fn named(name: &str, namespace: Option<&str>) -> ObjectMeta {
     }
 }
 
-/// The same of what is the agents'.
+/// The name, the namespace and the labels of an object of the agents.
 pub(super) fn named_for_agents(name: &str, namespace: Option<&str>) -> ObjectMeta {
     ObjectMeta { labels: Some(labels_of(AGENT)), ..named(name, namespace) }
 }

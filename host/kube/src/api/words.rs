@@ -16,6 +16,9 @@ pub const OPERATOR_GROUP: &str = "operator.openshift.io";
 /// and of machines.
 pub const MACHINE_GROUP: &str = "machine.openshift.io";
 
+/// Where OpenShift's operator of nodes' configs runs, with its daemons.
+pub const OPERATORS_NAMESPACE: &str = "openshift-machine-config-operator";
+
 /// On all that belongs to one program: its name.
 pub const NAME_LABEL: &str = "app.kubernetes.io/name";
 /// On all that belongs to tread, with the value [`NAME`].
@@ -25,7 +28,7 @@ pub const PART_OF_LABEL: &str = "app.kubernetes.io/part-of";
 pub const MADE_BY_LABEL: &str = "app.kubernetes.io/managed-by";
 
 /// On a ConfigMap, with the value [`IS_POLICY`]: it holds a policy.
-pub const POLICY_LABEL: &str = "tread.dev/policy";
+pub use tread_model::description::POLICY_LABEL;
 /// The one value of [`POLICY_LABEL`] that means something.
 pub const IS_POLICY: &str = "true";
 /// What finds the ConfigMaps that hold policies.

@@ -96,7 +96,7 @@ impl<K: Ord + Clone> Fold<K> {
         self.synced
     }
 
-    /// The same, and whether no other list is under way.
+    /// Whether a whole list came, and no other one is under way.
     pub fn is_settled(&self) -> bool {
         self.synced && self.listing.is_none()
     }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use tread_model::text::listed;
 
-/// So many fields are named.
+/// How many fields are named.
 const NAMED: usize = 5;
 
 impl Watches {

@@ -36,7 +36,7 @@ impl<K> Parsed<K> {
     }
 }
 
-/// The same objects, each read by itself.
+/// The objects of an API, each read by itself.
 pub fn each_by_itself<K: Resource>(api: Api<K>) -> Api<Parsed<K>> {
     let kind = kind_at(api.resource_url());
     let namespace = api.namespace().map(str::to_owned);

@@ -49,7 +49,7 @@ impl Platform {
 /// What a resource boots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Boots {
-    /// Where.
+    /// The platform that it boots on.
     pub platform: Platform,
     /// The images, as the platform names them; several where a machine may boot
     /// several disks.

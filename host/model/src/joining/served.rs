@@ -80,7 +80,7 @@ pub enum Unserved {
         config: String,
         /// The file.
         path: String,
-        /// Why.
+        /// What keeps it from being written there.
         why: NoRoom,
     },
     /// Somebody has something else where tread writes.
@@ -92,7 +92,7 @@ pub enum Unserved {
         pool: String,
         /// The config.
         config: String,
-        /// Where.
+        /// The path.
         path: &'static str,
     },
     /// The version that is asked for lacks something.

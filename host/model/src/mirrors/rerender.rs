@@ -42,12 +42,7 @@ pub fn rerender(
     let text = before.or(template).unwrap_or(BASE);
     let mut file = Registries::parse(text).map_err(|why| {
         let message = format!("what is rendered for mirrors cannot be rendered anew: {why}");
-        Problems(vec![Problem {
-            file: REGISTRIES_CONF.to_owned(),
-            document: String::new(),
-            path: String::new(),
-            message,
-        }])
+        Problems(vec![Problem { file: REGISTRIES_CONF.to_owned(), message, ..Problem::default() }])
     })?;
     let (image, mut doubts) = match before {
         Some(_) => strip(&mut file, is_rejected),

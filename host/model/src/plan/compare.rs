@@ -53,7 +53,7 @@ pub struct ShadowPolicy {
     /// The stable name of the failure to load it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<&'static str>,
-    /// That failure in words.
+    /// How it failed, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
@@ -104,7 +104,7 @@ pub struct Fate {
     pub actions: Vec<Step>,
     /// Who decides; null for a fallback and for what the host refuses.
     pub decided_by: Option<PolicyIdentity>,
-    /// Why.
+    /// The reason, in words.
     pub reason: String,
 }
 

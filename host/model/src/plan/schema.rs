@@ -130,7 +130,7 @@ pub struct Overruled {
     pub actions: Vec<Step>,
     /// Who would decide; null for a fallback.
     pub decided_by: Option<PolicyIdentity>,
-    /// Why.
+    /// The reason, in words.
     pub reason: String,
 }
 
@@ -176,7 +176,7 @@ pub struct GivenAnswer {
     pub answer: String,
     /// What it asks for.
     pub actions: Vec<Step>,
-    /// Why.
+    /// The reason, in words.
     pub reason: String,
     /// Whether it counted. It does not where a policy that may relax it acted.
     pub counted: bool,

@@ -55,10 +55,8 @@ pub(super) fn read(
     let mut reading = Reading::default();
     if inputs.is_empty() {
         problems.push(Problem {
-            file: String::new(),
-            document: String::new(),
-            path: String::new(),
             message: format!("the {what} side has no file: expected at least one MachineConfig"),
+            ..Problem::default()
         });
     }
     for input in inputs {

@@ -156,9 +156,9 @@ fn list_of(value: &Value) -> Option<&str> {
 fn parse(input: &Input<'_>) -> Result<Vec<Value>, Problem> {
     let problem = |path: String, message: String| Problem {
         file: input.name.to_owned(),
-        document: String::new(),
         path,
         message,
+        ..Problem::default()
     };
     let text = simdutf8::compat::from_utf8(input.bytes).map_err(|error| {
         let at = input.bytes.get(..error.valid_up_to()).unwrap_or_default();

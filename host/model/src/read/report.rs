@@ -60,16 +60,22 @@ impl Report {
 
     /// Adds a problem with the field at `path`.
     pub fn problem(&mut self, path: impl Into<String>, message: impl Into<String>) {
+        self.add(Problem { path: path.into(), message: message.into(), ..Problem::default() });
+    }
+
+    /// Adds that the object is of this kind, and another one was expected.
+    pub fn other_kind(&mut self, path: String, kind: &str, message: String) {
+        let found_kind = Some(kind.to_owned());
+        self.add(Problem { path, message, found_kind, ..Problem::default() });
+    }
+
+    fn add(&mut self, problem: Problem) {
         if self.problems.len() >= KEPT {
             self.more += 1;
             return;
         }
-        self.problems.push(Problem {
-            file: self.file.clone(),
-            document: self.document.clone(),
-            path: path.into(),
-            message: message.into(),
-        });
+        let (file, document) = (self.file.clone(), self.document.clone());
+        self.problems.push(Problem { file, document, ..problem });
     }
 
     /// Whether nothing is wrong so far.
@@ -82,7 +88,7 @@ impl Report {
         let Report { file, document, mut problems, more, .. } = self;
         if more > 0 {
             let message = format!("… and {more} more problems in this document");
-            problems.push(Problem { file, document, path: String::new(), message });
+            problems.push(Problem { file, document, message, ..Problem::default() });
         }
         problems
     }
@@ -100,12 +106,10 @@ pub fn unless<T>(mut problems: Vec<Problem>, value: T) -> Result<T, Problems> {
     if more > 0 {
         problems.truncate(LISTED);
         problems.push(Problem {
-            file: String::new(),
-            document: String::new(),
-            path: String::new(),
             message: format!(
                 "… and {least}{more} more problems; mend the first ones and try again"
             ),
+            ..Problem::default()
         });
     }
     Err(Problems(problems))

@@ -24,11 +24,11 @@ pub(super) fn put(
     if let Some(kind) = ["directories", "links"].into_iter().find(|kind| has(spec, kind)) {
         let problem = Problem {
             file: REGISTRIES_CONF.to_owned(),
-            document: String::new(),
             path: format!("spec.config.storage.{kind}"),
             message: "no mirrors can be rendered where something else stands than a file: remove \
                       it, or the objects that redirect image pulls"
                 .to_owned(),
+            ..Problem::default()
         };
         return Err(Unrendered::Unreadable(Problems(vec![problem])));
     }

@@ -40,9 +40,9 @@ pub(super) fn read<'a>(inputs: &[Input<'a>]) -> Result<Vec<MachineConfig<'a>>, U
                     }
                     _ => problems.push(Problem {
                         file: input.name.to_owned(),
-                        document: String::new(),
                         path: "kind".to_owned(),
                         message: format!("expected one MachineConfig of {MACHINE_CONFIG_API}"),
+                        ..Problem::default()
                     }),
                 }
             }

@@ -6,9 +6,9 @@ use serde::Deserialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Text")]
 pub enum MaxUnavailable {
-    /// So many.
+    /// A number of nodes.
     Number(usize),
-    /// So many of a hundred.
+    /// A part of the nodes, in percent.
     Percent(usize),
 }
 

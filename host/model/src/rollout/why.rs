@@ -3,7 +3,7 @@
 use crate::text::and_more;
 use std::fmt;
 
-/// So many nodes are named.
+/// How many nodes are named.
 const NAMED: usize = 3;
 
 /// Nodes that are waited for. Thousands may wait for thousands: only the first are kept by name.

@@ -51,10 +51,8 @@ const KINDS: [(&str, &str); 2] =
 fn read_object(object: &Fields<'_>, wanted: Use, report: &mut Report) -> Option<RulesPolicy> {
     let kind = object.required_string("kind", report)?;
     let Some((_, version)) = KINDS.iter().find(|(known, _)| *known == kind) else {
-        report.problem(
-            object.at("kind"),
-            unknown("kind of rules", kind, &KINDS.map(|(kind, _)| kind)),
-        );
+        let message = unknown("kind of rules", kind, &KINDS.map(|(kind, _)| kind));
+        report.other_kind(object.at("kind"), kind, message);
         return None;
     };
     let found = object.required_string("apiVersion", report)?;

@@ -29,7 +29,7 @@ pub enum Then {
     Act {
         /// None at all: writing is enough.
         actions: Vec<RuleAction>,
-        /// Why.
+        /// The reason, in words.
         reason: String,
     },
     /// The change must not be applied.

@@ -165,7 +165,7 @@ impl<'c> OwnUnits<'c> {
         }
         let mut next = Next::default();
         next.add(name, Does::Restart, "");
-        while let Some(Step { unit, comes, how }) = next.steps.pop() {
+        while let Some(Visit { unit, comes, how }) = next.visits.pop() {
             if let Some(why) = self.why_not_at(&unit, comes, how, room) {
                 return Some(why);
             }
@@ -330,7 +330,7 @@ fn harsh(said: Does, other: &str) -> String {
 }
 
 /// A unit to look at, what comes of it, and how it belongs to the first one.
-struct Step {
+struct Visit {
     unit: String,
     comes: Does,
     how: &'static str,
@@ -340,7 +340,7 @@ struct Step {
 #[derive(Default)]
 struct Next {
     known: BTreeSet<(String, Does)>,
-    steps: Vec<Step>,
+    visits: Vec<Visit>,
 }
 
 impl Next {
@@ -349,7 +349,7 @@ impl Next {
             return;
         }
         if self.known.insert((unit.to_owned(), comes)) {
-            self.steps.push(Step { unit: unit.to_owned(), comes, how });
+            self.visits.push(Visit { unit: unit.to_owned(), comes, how });
         }
     }
 }

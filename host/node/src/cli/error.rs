@@ -62,7 +62,7 @@ pub enum NodeError {
     /// It is about the tree of another system.
     #[error("{}", named(&error.to_string(), .root))]
     Elsewhere {
-        /// Why.
+        /// What the system, or the part below, said.
         error: Box<NodeError>,
         /// The tree.
         root: PathBuf,

@@ -17,7 +17,7 @@ pub enum FileError {
     Io {
         /// The file.
         path: String,
-        /// Why.
+        /// What the system said.
         #[source]
         error: io::Error,
     },

@@ -19,7 +19,7 @@ struct Operation {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Step {
+struct OfStep {
     step: String,
     state: Word,
 }
@@ -91,9 +91,9 @@ fn operation(registry: &mut Registry, progress: &Progress) {
     let of_it = Operation { operation: progress.operation.clone(), phase: word(progress.phase) };
     phase.get_or_create(&of_it).set(1);
     registry.register("operation", "The last operation, and its phase", phase);
-    let took = Family::<Step, Gauge>::default();
+    let took = Family::<OfStep, Gauge>::default();
     for step in &progress.steps {
-        let of_it = Step { step: step.step.clone(), state: word(step.state) };
+        let of_it = OfStep { step: step.step.clone(), state: word(step.state) };
         took.get_or_create(&of_it).set(number(step.seconds.unwrap_or_default()));
     }
     let help = "How long each step of the last operation took";

@@ -1,11 +1,11 @@
 //! What is printed, for a tired admin and for a script.
 
 use super::system::RootArgs;
-use crate::change::Change;
+use crate::change::Checked;
 use crate::journal::{ByHand, Entry, Record, STATE};
 use crate::os::IDS;
 use crate::progress::{Phase, Progress, Reporter, StepState};
-use crate::tree::Seen;
+use crate::tree::Found;
 use crate::watch::{Report, State};
 use std::cell::RefCell;
 use std::io::{self, Write as _};
@@ -33,7 +33,7 @@ pub(super) fn names(record: &Record) -> impl Iterator<Item = &Entry> {
 /// What would be done.
 pub(super) fn dry_run(
     plan: &VerifiablePlan,
-    change: &Change<'_>,
+    change: &Checked<'_>,
     warning: Option<&str>,
 ) -> io::Result<()> {
     let steps: Vec<String> = plan.steps.iter().map(ToString::to_string).collect();
@@ -46,8 +46,8 @@ pub(super) fn dry_run(
     }
     for entry in names(&change.ready.record) {
         let does = match (&entry.old, &entry.new) {
-            (Seen::Absent, _) => "add",
-            (_, Seen::Absent) => "remove",
+            (Found::Absent, _) => "add",
+            (_, Found::Absent) => "remove",
             _ => "change",
         };
         line(&format!("  {does} {}", tread_model::text::one_line(&entry.path)))?;
@@ -195,7 +195,7 @@ fn drift_lines(drift: Option<&Report>) -> Vec<String> {
     lines
 }
 
-/// The same for a script.
+/// The status for a script.
 pub(super) fn status_json(
     has: Option<Digest>,
     progress: Option<&Progress>,

@@ -2,6 +2,7 @@
 
 use super::specifiers::{Facts, Unresolved, resolved};
 use crate::unit_name::{Form, UnitName};
+use tread_model::unit_name::is_of_names;
 
 /// What an `[Install]` section says. Specifiers still stand in what systemd replaces
 /// only when it makes links.
@@ -105,8 +106,7 @@ impl Section {
     ) -> Result<(), String> {
         let instance = resolved(value, unit, self.default_instance.as_deref(), facts);
         let instance = instance.map_err(Unresolved::to_phrase)?;
-        let is_instance = |byte: u8| byte.is_ascii_alphanumeric() || b":-_.\\@".contains(&byte);
-        if !instance.bytes().all(is_instance) {
+        if !instance.bytes().all(is_of_names) {
             return Err(format!("names `{instance}`, and no instance can have that name"));
         }
         self.default_instance = (!instance.is_empty()).then_some(instance);

@@ -16,13 +16,13 @@ pub enum State {
     EnabledRuntime,
     /// Its file is elsewhere, and a link to it is among the units.
     Linked,
-    /// The same, until the next boot.
+    /// Linked, until the next boot.
     LinkedRuntime,
     /// It is another name of a unit.
     Alias,
     /// Nothing can start it.
     Masked,
-    /// The same, until the next boot.
+    /// Masked, until the next boot.
     MaskedRuntime,
     /// There is nothing to enable.
     Static,
@@ -96,21 +96,21 @@ fn by_links(
 ) -> Result<Option<State>, InstallError> {
     let (mut for_good, mut until_boot) = (false, false);
     let (mut linked, mut linked_until_boot) = (false, false);
-    let mut look = Look { view, info, unit, own_names, hidden: false, same_name: false };
+    let mut search = Search { view, info, unit, own_names, hidden: false, same_name: false };
     for folder in SEARCHED {
-        look.same_name = false;
-        if look.finds_in(folder)? {
+        search.same_name = false;
+        if search.finds_in(folder)? {
             match folder {
                 CONFIG => return Ok(Some(State::Enabled)),
                 folder if is_runtime(folder) => until_boot = true,
                 _ => for_good = true,
             }
-        } else if look.same_name {
+        } else if search.same_name {
             linked |= folder == CONFIG;
             linked_until_boot |= is_runtime(folder);
         }
         // Links of its name in later folders are hidden by the file itself.
-        look.hidden |= info.path.strip_prefix(folder).is_some_and(|it| it.starts_with('/'));
+        search.hidden |= info.path.strip_prefix(folder).is_some_and(|it| it.starts_with('/'));
     }
     Ok(match () {
         () if until_boot => Some(State::EnabledRuntime),
@@ -122,7 +122,7 @@ fn by_links(
 }
 
 /// What is looked for in a folder of units.
-struct Look<'l> {
+struct Search<'l> {
     view: &'l dyn View,
     info: &'l Info,
     unit: UnitName<'l>,
@@ -133,7 +133,7 @@ struct Look<'l> {
     same_name: bool,
 }
 
-impl Look<'_> {
+impl Search<'_> {
     fn finds_in(&mut self, folder: &str) -> Result<bool, InstallError> {
         let names = self.view.names(folder)?;
         for name in &names {

@@ -7,7 +7,7 @@ use super::password;
 use super::place::put;
 use super::record::Record;
 use super::stage;
-use crate::tree::{Folder, PathError, Seen, Tree};
+use crate::tree::{Folder, Found, PathError, Tree};
 use std::collections::BTreeMap;
 use std::io;
 
@@ -41,7 +41,7 @@ pub(super) enum Place {
 /// Every name gets its new state. What cannot keeps nothing else from it.
 pub(super) fn forward(tree: &Tree, record: &Record, were_staged: bool) -> Resolved {
     resolve(tree, record, were_staged, |index, entry| {
-        let staged = (entry.new != Seen::Absent).then(|| new_name(index));
+        let staged = (entry.new != Found::Absent).then(|| new_name(index));
         (&entry.old, &entry.new, staged)
     })
 }
@@ -49,7 +49,7 @@ pub(super) fn forward(tree: &Tree, record: &Record, were_staged: bool) -> Resolv
 /// Every name gets its old state. What cannot keeps nothing else from it.
 pub(super) fn back(tree: &Tree, record: &Record, were_staged: bool) -> Resolved {
     let mut resolved = resolve(tree, record, were_staged, |index, entry| {
-        let staged = (entry.old != Seen::Absent).then(|| old_name(index));
+        let staged = (entry.old != Found::Absent).then(|| old_name(index));
         (&entry.new, &entry.old, staged)
     });
     for made in record.made.iter().rev() {
@@ -78,7 +78,7 @@ fn resolve<'r>(
     tree: &Tree,
     record: &'r Record,
     were_staged: bool,
-    states: impl Fn(usize, &'r Entry) -> (&'r Seen, &'r Seen, Option<String>),
+    states: impl Fn(usize, &'r Entry) -> (&'r Found, &'r Found, Option<String>),
 ) -> Resolved {
     let stages = stage::open(tree, record);
     let mut resolved = Resolved::default();
@@ -96,7 +96,7 @@ fn resolve<'r>(
         }
         match resolve_one(tree, stage, entry, (wrong, right), (index, staged.as_deref())) {
             Ok(Became::Already) => {
-                let is_to_go = *right == Seen::Absent && *wrong == entry.new;
+                let is_to_go = *right == Found::Absent && *wrong == entry.new;
                 if is_to_go && there.is_some_and(|stage| is_covered(tree, entry, stage)) {
                     resolved.covered.push(index);
                 }
@@ -126,9 +126,9 @@ fn is_covered(tree: &Tree, entry: &Entry, stage: &Folder) -> bool {
 /// Whether an entry that has no stage any more may be on a mount that is not there: what is
 /// found in its place is not what holds, or nothing is, which says nothing. That a name went
 /// away was on the disk before it was committed.
-fn may_be_away(tree: &Tree, entry: &Entry, right: &Seen) -> bool {
-    if *right == Seen::Absent {
-        return entry.new != Seen::Absent;
+fn may_be_away(tree: &Tree, entry: &Entry, right: &Found) -> bool {
+    if *right == Found::Absent {
+        return entry.new != Found::Absent;
     }
     let there = way(tree, &entry.folder).ok().flatten();
     let seen = there.map(|folder| password::see(&folder, &entry.name, entry));
@@ -149,11 +149,11 @@ fn resolve_one(
     tree: &Tree,
     stage: &Result<Option<Folder>, PathError>,
     entry: &Entry,
-    (wrong, right): (&Seen, &Seen),
+    (wrong, right): (&Found, &Found),
     (index, staged): (usize, Option<&str>),
 ) -> Result<Became, JournalError> {
     let Some(folder) = way(tree, &entry.folder)? else {
-        let is_gone = *right == Seen::Absent;
+        let is_gone = *right == Found::Absent;
         return Ok(if is_gone { Became::Already } else { Became::Left });
     };
     let there = password::see(&folder, &entry.name, entry).map_err(io_at(&entry.path))?;

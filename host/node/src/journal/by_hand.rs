@@ -2,7 +2,7 @@
 //! mended.
 
 use super::names::STATE;
-use crate::tree::{Folder, Kind, Owner, PathError, Seen, Tree};
+use crate::tree::{Folder, Found, Kind, Owner, PathError, Tree};
 use serde::{Deserialize, Serialize};
 use std::io;
 
@@ -20,15 +20,15 @@ pub struct ByHand {
     pub why: String,
     /// What stands there; nothing where that says nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub left: Option<Seen>,
+    pub left: Option<Found>,
     /// What should stand there, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub right: Option<Seen>,
+    pub right: Option<Found>,
 }
 
 impl ByHand {
     /// Whether somebody saw to it, by what stands there now.
-    pub fn is_mended(&self, there: &Seen) -> bool {
+    pub fn is_mended(&self, there: &Found) -> bool {
         self.right.as_ref() == Some(there) || self.left.as_ref().is_some_and(|left| left != there)
     }
 

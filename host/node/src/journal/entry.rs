@@ -1,7 +1,7 @@
 //! One name that changes.
 
 use crate::shadow::Hash;
-use crate::tree::{Attribute, Owner, Seen};
+use crate::tree::{Attribute, Found, Owner};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
@@ -20,9 +20,9 @@ pub struct Entry {
     /// The stage that is on the same mount, by index.
     pub stage: usize,
     /// What is there before.
-    pub old: Seen,
+    pub old: Found,
     /// What is there afterwards.
-    pub new: Seen,
+    pub new: Found,
 }
 
 /// A folder that an operation makes.

@@ -9,7 +9,7 @@ use super::password;
 use super::record::Record;
 use super::stage;
 use super::standing::{Direction, Standing};
-use crate::tree::{Folder, Seen, Tree};
+use crate::tree::{Folder, Found, Tree};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
@@ -36,7 +36,7 @@ pub(super) fn left(tree: &Tree, standing: &Standing, resolved: &Resolved) -> Lef
         let entry = record.entries.get(index)?;
         let right = if is_forward { &entry.new } else { &entry.old };
         let does = match (right, &entry.password_of, kept.places.get(&index)) {
-            (Seen::Absent, ..) => "remove it".to_owned(),
+            (Found::Absent, ..) => "remove it".to_owned(),
             (_, Some(user), _) => format!("set the password of {user}: passwd {user}"),
             (_, None, Some(kept)) => {
                 let (kept, path) = (quoted(kept), quoted(&entry.path));
@@ -66,7 +66,7 @@ pub(super) fn left(tree: &Tree, standing: &Standing, resolved: &Resolved) -> Lef
         match place {
             Place::Entry(index) => by_hand.extend(entry(*index, true, error.to_string())),
             Place::Made(path) => {
-                let made = ByHand { right: Some(Seen::Absent), ..folder(path, String::new()) };
+                let made = ByHand { right: Some(Found::Absent), ..folder(path, String::new()) };
                 let path = quoted(path);
                 let why = format!("{error}; remove the folder if it is empty: rmdir {path}");
                 by_hand.push(ByHand { why, ..made });
@@ -159,6 +159,6 @@ pub(super) fn put_aside(state: &Folder, error: &JournalError) -> Result<Vec<ByHa
     let why = format!(
         "{error}. It was put aside, with what was staged ({STATE}/.given-up-*): nobody knows which names it changed; hold the node against a backup, then remove both"
     );
-    let (operation, left) = ("unknown".to_owned(), Some(Seen::Other));
+    let (operation, left) = ("unknown".to_owned(), Some(Found::Other));
     Ok(vec![ByHand { operation, path, why, left, right: None }])
 }

@@ -17,7 +17,7 @@ pub enum Note {
     Committed,
     /// It was decided to go back: the old state holds.
     Back {
-        /// Why.
+        /// The reason, in words.
         because: String,
         /// Whether units are told of the old contents again; else the node boots.
         #[serde(default)]

@@ -7,11 +7,11 @@ use super::error::{JournalError, io_at};
 use super::names::{again_name, moving_name, new_name, old_name};
 use super::record::Record;
 use crate::shadow::{self, Hash, Lock, Shadow, ShadowError};
-use crate::tree::{Folder, Seen, Tree};
+use crate::tree::{Folder, Found, Tree};
 use std::io;
 
 /// What counts of what stands under the name of an entry.
-pub(super) fn see(folder: &Folder, name: &str, entry: &Entry) -> io::Result<Seen> {
+pub(super) fn see(folder: &Folder, name: &str, entry: &Entry) -> io::Result<Found> {
     match &entry.password_of {
         Some(user) => shadow::see(folder, name, user),
         None => folder.see(name),
@@ -92,7 +92,7 @@ pub(super) fn put(
     stage: &Folder,
     (index, entry): (usize, &Entry),
     staged: &str,
-    (user, expected): (&str, &Seen),
+    (user, expected): (&str, &Found),
 ) -> io::Result<bool> {
     let moving = moving_name(index);
     stage.remove(&moving)?;
@@ -126,7 +126,7 @@ pub(super) fn resolve(
     folder: &Folder,
     stage: &Folder,
     (index, entry): (usize, &Entry),
-    (user, wrong, is_forward): (&str, &Seen, bool),
+    (user, wrong, is_forward): (&str, &Found, bool),
 ) -> Result<bool, JournalError> {
     let failed = |error| io_at(&entry.path)(error);
     let _lock = Lock::take(tree).map_err(failed)?;

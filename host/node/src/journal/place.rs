@@ -7,7 +7,7 @@ use super::names::{made_name, moving_name, new_name};
 use super::password;
 use super::record::Record;
 use super::stage::{folder_of, stage_at, stage_of};
-use crate::tree::{Folder, Seen, Tree};
+use crate::tree::{Folder, Found, Tree};
 use std::collections::BTreeMap;
 use std::io;
 
@@ -49,7 +49,7 @@ pub(super) fn renew(tree: &Tree, record: &Record, stages: &[Folder]) -> Result<(
 }
 
 fn place(folder: &Folder, stage: &Folder, entry: &Entry, index: usize) -> Result<(), JournalError> {
-    let new = (entry.new != Seen::Absent).then(|| new_name(index));
+    let new = (entry.new != Found::Absent).then(|| new_name(index));
     let put = match (&entry.password_of, &new) {
         (Some(user), Some(new)) => {
             password::put(folder, stage, (index, entry), new, (user, &entry.old))
@@ -71,13 +71,13 @@ pub(super) fn put(
     stage: &Folder,
     staged: Option<&str>,
     index: usize,
-    expected: &Seen,
+    expected: &Found,
 ) -> io::Result<bool> {
     let moving = moving_name(index);
     stage.remove(&moving)?;
     match (staged, expected) {
-        (None, Seen::Absent) => Ok(true),
-        (Some(staged), Seen::Absent) => match stage.link_to(staged, folder, name) {
+        (None, Found::Absent) => Ok(true),
+        (Some(staged), Found::Absent) => match stage.link_to(staged, folder, name) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
             linked => linked.map(|()| true),
         },
@@ -117,7 +117,7 @@ pub(super) fn check(tree: &Tree, record: &Record, stages: &[Folder]) -> Result<(
         let untouched = || {
             let there = folder.stat(&entry.name)?;
             Ok(match (&there, &entry.new) {
-                (None, Seen::Absent) => true,
+                (None, Found::Absent) => true,
                 (Some(there), _) => {
                     stage.stat(&new_name(index))?.is_some_and(|staged| staged.is_same_file(there))
                 }

@@ -5,7 +5,7 @@ use super::error::{JournalError, io_at};
 use super::names::{STAGE, STATE, given_up_name, is_in_a_stage, made_name, new_name, old_name};
 use super::password;
 use super::record::Record;
-use crate::tree::{Folder, Kind, PathError, Seen, Tree};
+use crate::tree::{Folder, Found, Kind, PathError, Tree};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
@@ -139,11 +139,11 @@ pub(super) fn fill(
         let stage = stage_of(stages, entry)?;
         let name = new_name(index);
         let staged = || match (&entry.new, prepared) {
-            (Seen::File { owner, .. }, Prepared::File { bytes, attributes }) => {
+            (Found::File { owner, .. }, Prepared::File { bytes, attributes }) => {
                 stage.create(&name, bytes, *owner, attributes)?;
                 stage.sync_file(&name)
             }
-            (Seen::Link { target }, Prepared::Link { attributes }) => {
+            (Found::Link { target }, Prepared::Link { attributes }) => {
                 stage.symlink(&name, target)?;
                 stage.label(&name, attributes)
             }
@@ -156,7 +156,7 @@ pub(super) fn fill(
             }
             _ => staged().map_err(io_at(&entry.path))?,
         }
-        if entry.old != Seen::Absent {
+        if entry.old != Found::Absent {
             let folder = folder_of(tree, entry)?;
             folder.link_to(&entry.name, stage, &old_name(index)).map_err(io_at(&entry.path))?;
             // The new name leads to what is looked at: nobody can change it in between.

@@ -42,7 +42,7 @@ impl Node<'_> {
     /// Whether the host has a file.
     pub(super) fn is_there(&self, path: &str) -> bool {
         let seen = crate::drift::see(&self.tree, path);
-        seen.is_ok_and(|seen| seen != crate::tree::Seen::Absent)
+        seen.is_ok_and(|seen| seen != crate::tree::Found::Absent)
     }
 }
 

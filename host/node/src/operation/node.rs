@@ -67,12 +67,12 @@ pub enum Ended {
     WaitsForBoot,
     /// The node has the old config again.
     WentBack {
-        /// Why.
+        /// The reason, in words.
         because: String,
     },
     /// The node is not well, and tread does nothing more by itself.
     Degraded {
-        /// Why.
+        /// The reason, in words.
         because: String,
     },
 }

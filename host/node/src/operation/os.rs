@@ -8,12 +8,12 @@
 use super::going::Going;
 use super::node::{Kept, Node, OperationError};
 use super::telling::Telling;
-use crate::change::{Adopt, Change, Order, OrderError};
+use crate::change::{Adopt, Checked, Order, OrderError};
 use crate::drift::{Drift, Kind};
 use crate::journal::{Journal, JournalError, Note, Standing};
 use crate::os::{ARGUMENTS, Due, IDS, IMAGE, Os, OsError, Tool, Wish, arguments};
 use crate::progress::{Phase, Progress};
-use crate::tree::Seen;
+use crate::tree::Found;
 use std::time::Duration;
 use tokio::time::sleep;
 use tread_model::digest::Digest;
@@ -113,7 +113,7 @@ impl Node<'_> {
     pub(super) async fn os_due(
         &self,
         order: &Order,
-        change: &Change<'_>,
+        change: &Checked<'_>,
         waits: Option<Due>,
     ) -> Result<Option<Due>, OperationError> {
         let (from, to) = (&change.from, &change.to);
@@ -234,7 +234,7 @@ fn wrong_arguments(os: &Os<'_>, wish: &Wish) -> Result<Option<String>, Operation
 
 fn drift(id: &str, differs: String) -> Drift {
     let kinds = vec![Kind::Contents];
-    Drift { path: id.to_owned(), of: id.to_owned(), there: Seen::Other, kinds, differs }
+    Drift { path: id.to_owned(), of: id.to_owned(), there: Found::Other, kinds, differs }
 }
 
 fn drifted(

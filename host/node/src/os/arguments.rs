@@ -16,7 +16,7 @@ pub fn split(line: &str) -> Vec<String> {
     raw(line).into_iter().map(unquoted).collect()
 }
 
-/// The same as they are written.
+/// The arguments of a line, as they are written.
 fn raw(line: &str) -> Vec<&str> {
     let mut quoted = false;
     let ends = |c: char| {

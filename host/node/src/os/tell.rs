@@ -146,7 +146,7 @@ impl Os<'_> {
         Ok(due.edit().missing(&booted).map(|missing| format!("{ARGUMENTS}: {missing}")))
     }
 
-    /// What it takes to come from what is due to what was there before it.
+    /// What is due in order to go back: to the state that was there before.
     fn reverse(&self, due: &Due, there: &Deployments) -> Result<Due, OsError> {
         Ok(Due {
             to: due.from.clone(),

@@ -111,7 +111,7 @@ pub struct Attribute {
 /// What stands under a name: enough to know it again, and to say what differs.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(tag = "is", rename_all = "lowercase")]
-pub enum Seen {
+pub enum Found {
     /// Nothing.
     Absent,
     /// A regular file.
@@ -266,19 +266,19 @@ impl Folder {
     }
 
     /// What stands under a name, with the digest of what it holds.
-    pub fn see(&self, name: &str) -> io::Result<Seen> {
-        let Some(stat) = self.stat(name)? else { return Ok(Seen::Absent) };
+    pub fn see(&self, name: &str) -> io::Result<Found> {
+        let Some(stat) = self.stat(name)? else { return Ok(Found::Absent) };
         Ok(match stat.kind {
-            Kind::Folder | Kind::Other => Seen::Other,
+            Kind::Folder | Kind::Other => Found::Other,
             Kind::Link => match rustix::fs::readlinkat(self, name, Vec::new())?.into_string() {
-                Ok(target) => Seen::Link { target },
-                Err(_) => Seen::Other,
+                Ok(target) => Found::Link { target },
+                Err(_) => Found::Other,
             },
             Kind::File => {
-                let Some(file) = self.open(name)? else { return Ok(Seen::Absent) };
+                let Some(file) = self.open(name)? else { return Ok(Found::Absent) };
                 match digest_of(file)? {
-                    Some(digest) => Seen::File { digest, owner: stat.owner },
-                    None => Seen::Other,
+                    Some(digest) => Found::File { digest, owner: stat.owner },
+                    None => Found::Other,
                 }
             }
         })

@@ -8,33 +8,33 @@ use std::io;
 pub enum Syscall<'a> {
     /// A new file with these bytes; its owner, mode and attributes are set with it.
     Create {
-        /// Where.
+        /// The path.
         path: &'a str,
         /// All that it holds.
         bytes: &'a [u8],
     },
     /// Bytes are added to the end of a file.
     Append {
-        /// Where.
+        /// The path.
         path: &'a str,
         /// What is added.
         bytes: &'a [u8],
     },
     /// A file keeps its first bytes only.
     Cut {
-        /// Where.
+        /// The path.
         path: &'a str,
         /// How many.
         bytes: u64,
     },
     /// What a file holds, and what it is, is on the disk after this.
     Sync {
-        /// Where.
+        /// The path.
         path: &'a str,
     },
     /// What stands in a folder is on the disk after this.
     SyncFolder {
-        /// Where.
+        /// The path.
         path: &'a str,
     },
     /// A second name for the same thing.
@@ -67,34 +67,34 @@ pub enum Syscall<'a> {
     },
     /// A symbolic link.
     Symlink {
-        /// Where.
+        /// The path.
         path: &'a str,
         /// What is in it.
         target: &'a str,
     },
     /// A name goes away.
     Remove {
-        /// Where.
+        /// The path.
         path: &'a str,
     },
     /// A folder is made.
     MakeFolder {
-        /// Where.
+        /// The path.
         path: &'a str,
     },
     /// A folder gets another owner, and other permissions.
     Give {
-        /// Where.
+        /// The path.
         path: &'a str,
     },
     /// A folder or a link gets an extended attribute.
     Label {
-        /// Where.
+        /// The path.
         path: &'a str,
     },
     /// An empty folder goes away.
     RemoveFolder {
-        /// Where.
+        /// The path.
         path: &'a str,
     },
 }

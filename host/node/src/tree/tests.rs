@@ -94,7 +94,7 @@ fn a_fifo_is_neither_read_nor_gone_through() {
     let error = tree.read("/fifo", 10).unwrap_err().to_string();
     assert!(error.contains("a FIFO, a socket or a device"), "{error}");
     assert!(matches!(tree.folder("/fifo/a"), Err(PathError::NoWay { .. })));
-    assert_eq!(tree.folder("/").unwrap().unwrap().see("fifo").unwrap(), Seen::Other);
+    assert_eq!(tree.folder("/").unwrap().unwrap().see("fifo").unwrap(), Found::Other);
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn a_file_has_the_owner_mode_and_bytes_that_it_was_made_with() {
     root.create("a", b"bytes", owner, &[]).unwrap();
     let stat = root.stat("a").unwrap().unwrap();
     assert_eq!((stat.kind, stat.owner, stat.size), (Kind::File, owner, 5));
-    let seen = Seen::File { digest: tread_model::digest::Digest::of(b"bytes"), owner };
+    let seen = Found::File { digest: tread_model::digest::Digest::of(b"bytes"), owner };
     assert_eq!(root.see("a").unwrap(), seen);
 }
 
@@ -125,7 +125,7 @@ fn a_file_larger_than_any_of_a_config_is_not_read_to_know_it() {
     let (dir, tree) = tree();
     let file = std::fs::File::create(dir.path().join("huge")).unwrap();
     file.set_len(1 << 40).unwrap();
-    assert_eq!(tree.folder("/").unwrap().unwrap().see("huge").unwrap(), Seen::Other);
+    assert_eq!(tree.folder("/").unwrap().unwrap().see("huge").unwrap(), Found::Other);
 }
 
 #[test]

@@ -43,7 +43,7 @@ pub enum PathError {
     Io {
         /// The path.
         path: String,
-        /// Why.
+        /// What the system said.
         #[source]
         error: io::Error,
     },
@@ -121,10 +121,10 @@ pub(super) fn place_followed(
             return Ok(None);
         }
         let here = walk.here();
-        match step(&here, &name, path)? {
-            Step::Missing => return Ok(None),
-            Step::Folder(_) | Step::Else(_) => return Ok(Some((here, name))),
-            Step::Link(target) => {
+        match under(&here, &name, path)? {
+            Under::Missing => return Ok(None),
+            Under::Folder(_) | Under::Else(_) => return Ok(Some((here, name))),
+            Under::Link(target) => {
                 walk.link(&target)?;
                 let (before, last) = target.rsplit_once('/').unwrap_or(("", &target));
                 if !is_name(last) {
@@ -189,9 +189,9 @@ impl<'w> Walk<'w> {
                     }
                     continue;
                 }
-                name => match step(&here, name, self.path)? {
-                    Step::Folder(folder) => self.way.push(folder),
-                    Step::Missing => {
+                name => match under(&here, name, self.path)? {
+                    Under::Folder(folder) => self.way.push(folder),
+                    Under::Missing => {
                         let rest =
                             ahead.into_iter().filter(|name| !matches!(name.as_str(), "" | "."));
                         let missing: Vec<String> =
@@ -201,11 +201,11 @@ impl<'w> Walk<'w> {
                             false => Ok(missing),
                         };
                     }
-                    Step::Link(target) => {
+                    Under::Link(target) => {
                         self.link(&target)?;
                         target.split('/').rev().for_each(|name| ahead.push_front(name.to_owned()));
                     }
-                    Step::Else(what) => return Err(no_way(&here, name, self.path, what)),
+                    Under::Else(what) => return Err(no_way(&here, name, self.path, what)),
                 },
             }
         }
@@ -217,7 +217,7 @@ fn no_way(here: &Folder, name: &str, path: &str, what: &'static str) -> PathErro
     PathError::NoWay { path: path.to_owned(), at: here.path_of(name), what }
 }
 
-enum Step {
+enum Under {
     Folder(Folder),
     Link(String),
     Missing,
@@ -226,26 +226,26 @@ enum Step {
 
 /// What stands under one name: opened before it is looked at, so that nobody can put
 /// something else in its place in between.
-fn step(here: &Folder, name: &str, path: &str) -> Result<Step, PathError> {
+fn under(here: &Folder, name: &str, path: &str) -> Result<Under, PathError> {
     let failed = |errno: Errno| PathError::io(path, errno.into());
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let found = match rustix::fs::openat(here, name, flags, Mode::empty()) {
         Ok(found) => found,
-        Err(Errno::NOENT) => return Ok(Step::Missing),
+        Err(Errno::NOENT) => return Ok(Under::Missing),
         Err(errno) => return Err(failed(errno)),
     };
     let stat = rustix::fs::fstat(&found).map_err(failed)?;
     match Kind::of_mode(stat.st_mode) {
-        Kind::Folder => Ok(Step::Folder(here.below(name, found))),
+        Kind::Folder => Ok(Under::Folder(here.below(name, found))),
         Kind::Link if stat.st_uid == 0 || stat.st_uid == rustix::process::geteuid().as_raw() => {
             let target = rustix::fs::readlinkat(&found, "", Vec::new()).map_err(failed)?;
             match target.into_string() {
-                Ok(target) => Ok(Step::Link(target)),
+                Ok(target) => Ok(Under::Link(target)),
                 Err(_) => Err(no_way(here, name, path, "a link whose target is not valid text")),
             }
         }
         Kind::Link => Err(no_way(here, name, path, "a link that root does not own")),
-        Kind::File => Ok(Step::Else("a file")),
-        Kind::Other => Ok(Step::Else("neither a folder nor a link")),
+        Kind::File => Ok(Under::Else("a file")),
+        Kind::Other => Ok(Under::Else("neither a folder nor a link")),
     }
 }

@@ -3,7 +3,7 @@
 use super::listener::{Listener, Pace};
 use super::ways::Touched;
 use crate::drift::{Accepted, Drift, Expected, Kind, is_of_others, look};
-use crate::tree::{Folders, Seen, Tree};
+use crate::tree::{Folders, Found, Tree};
 use std::collections::BTreeMap;
 
 /// What is told.
@@ -83,7 +83,7 @@ impl Watch {
             let found = look(&folders, expected, &self.accepted).unwrap_or_else(|error| {
                 let (path, of) = (expected.path.clone(), expected.of.clone());
                 let (kinds, differs) = (vec![Kind::Unreadable], error.to_string());
-                Some(Drift { path, of, there: Seen::Other, kinds, differs })
+                Some(Drift { path, of, there: Found::Other, kinds, differs })
             });
             match found {
                 Some(found) => drop(self.found.insert(*index, found)),

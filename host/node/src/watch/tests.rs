@@ -12,7 +12,7 @@ use super::listener::Listener;
 use super::*;
 use crate::drift::{Accepted, Expected, Kind};
 use crate::prepare::Wanted;
-use crate::tree::{Owner, Seen, Tree};
+use crate::tree::{Found, Owner, Tree};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
@@ -75,7 +75,7 @@ fn file(path: &str, text: &'static str) -> Expected {
 
 fn absent(path: &str) -> Expected {
     let of = "unit:a.service".to_owned();
-    Expected { path: path.to_owned(), of, seen: Some(Seen::Absent) }
+    Expected { path: path.to_owned(), of, seen: Some(Found::Absent) }
 }
 
 fn in_time<T>(future: impl Future<Output = T>) -> T {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use tread_cluster::previews::Described;
 use tread_kube::api::POOL_KIND;
 use tread_model::effect::Effect;
+use tread_model::text::and_more_of;
 
 /// How many changes of a pool are named besides the costliest.
 const NAMED: usize = 8;
@@ -13,10 +14,10 @@ const POOLS: usize = 20;
 /// All that is beyond it, of the plans of each pool.
 pub(super) fn in_words(pools: &[Vec<&Described>], max: Effect) -> String {
     let mut said: Vec<String> = pools.iter().filter_map(|plans| of_pool(plans, max)).collect();
-    let more = said.len().saturating_sub(POOLS);
+    let more = and_more_of(said.len(), POOLS, "pools");
     said.truncate(POOLS);
-    if more > 0 {
-        said.push(format!("and {more} more pools"));
+    if !more.is_empty() {
+        said.push(more.trim_start().to_owned());
     }
     match said.as_slice() {
         [one] => format!("more disruptive than --max {max}: {one}"),
@@ -41,10 +42,7 @@ fn of_pool(plans: &[&Described], max: Effect) -> Option<String> {
             format!("{id} ({effect}{of})")
         });
         let named = named.collect::<Vec<_>>().join(", ");
-        let more = match changes.len().saturating_sub(NAMED) {
-            0 => String::new(),
-            more => format!(" and {more} more changes"),
-        };
+        let more = and_more_of(changes.len(), NAMED, "changes");
         said.push_str(&format!("\n    beyond it too: {named}{more}"));
     }
     Some(said)

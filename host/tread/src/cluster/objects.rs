@@ -8,6 +8,7 @@ use tread_kube::api::disruption_plan::{
     DrainBlocker, FlaggedNode, PlanChange, PlanStep, Transition,
 };
 use tread_kube::api::{DisruptionPlan, DisruptionPlanStatus};
+use tread_model::text::and_more_of;
 
 /// Whether a plan is still to come, and why so.
 pub(super) fn pending(plan: &DisruptionPlan) -> Option<(&str, &str)> {
@@ -53,22 +54,28 @@ pub(super) fn plan(
     for blocker in &status.drain_blockers {
         blocks(out, blocker)?;
     }
-    if let more @ 1.. = status.drain_blockers_left_out {
-        writeln!(out, "  and {more} more PodDisruptionBudgets allow no disruption")?;
-    }
+    left_out(
+        out,
+        "  ",
+        status.drain_blockers_left_out,
+        "PodDisruptionBudgets allow no disruption",
+    )?;
     for FlaggedNode { node, why } in &status.flagged {
         writeln!(out, "  flagged for maintenance: {node}: {why}")?;
     }
-    if let more @ 1.. = status.flagged_left_out {
-        writeln!(out, "  and {more} more nodes that are flagged for maintenance")?;
-    }
+    left_out(out, "  ", status.flagged_left_out, "nodes that are flagged for maintenance")?;
     for way in &status.transitions {
         writeln!(out)?;
         transition(out, way)?;
     }
-    match status.transitions_left_out {
-        0 => Ok(()),
-        more => writeln!(out, "\n  and {more} more ways"),
+    left_out(out, "\n  ", status.transitions_left_out, "ways")
+}
+
+/// How many more there are of what was named before, if any.
+fn left_out(out: &mut impl Write, before: &str, count: i64, what: &str) -> io::Result<()> {
+    match and_more_of(usize::try_from(count).unwrap_or_default(), 0, what).trim() {
+        "" => Ok(()),
+        more => writeln!(out, "{before}{more}"),
     }
 }
 
@@ -122,9 +129,7 @@ fn transition(out: &mut impl Write, way: &Transition) -> io::Result<()> {
         writeln!(out, "    strays: {}", stray.because)?;
         writeln!(out, "      what ends it: {}", stray.ends)?;
     }
-    if let more @ 1.. = way.nodes.strays_left_out {
-        writeln!(out, "    and {more} more nodes that stray")?;
-    }
+    left_out(out, "    ", way.nodes.strays_left_out, "nodes that stray")?;
     let steps: Vec<String> = way.steps.iter().map(|it| step(it)).collect();
     let steps = if steps.is_empty() { "none".to_owned() } else { steps.join(", ") };
     match &way.operator {
@@ -134,9 +139,7 @@ fn transition(out: &mut impl Write, way: &Transition) -> io::Result<()> {
             for because in &way.operator_because {
                 writeln!(out, "      {}: {}: {}", because.id, because.effect, because.rule)?;
             }
-            if let more @ 1.. = way.operator_because_left_out {
-                writeln!(out, "      and {more} more")?;
-            }
+            left_out(out, "      ", way.operator_because_left_out, "")?;
             writeln!(out, "    steps of tread, if it rolled this out: {steps}")?;
         }
     }
@@ -146,9 +149,7 @@ fn transition(out: &mut impl Write, way: &Transition) -> io::Result<()> {
     for warning in &way.warnings {
         writeln!(out, "    note: {}", **warning)?;
     }
-    if let more @ 1.. = way.warnings_left_out {
-        writeln!(out, "    and {more} more notes")?;
-    }
+    left_out(out, "    ", way.warnings_left_out, "notes")?;
     let rows = way.changes.iter().map(|change| {
         let by = match (&change.policy, change.verdict.as_str()) {
             (Some(policy), verdict) => format!("{verdict} by {}", policy.name),
@@ -163,10 +164,7 @@ fn transition(out: &mut impl Write, way: &Transition) -> io::Result<()> {
     for change in &way.changes {
         reason(out, change)?;
     }
-    match way.changes_left_out {
-        0 => Ok(()),
-        more => writeln!(out, "    and {more} more changes"),
-    }
+    left_out(out, "    ", way.changes_left_out, "changes")
 }
 
 fn reason(out: &mut impl Write, change: &PlanChange) -> io::Result<()> {

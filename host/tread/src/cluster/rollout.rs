@@ -8,7 +8,7 @@ use super::connect::{ClusterArgs, cluster, wait_for};
 use super::listing::Listing;
 use super::rollouts::{progress, rollouts};
 use anyhow::Result;
-use change::{Change, chosen, make};
+use change::{Request, chosen, make};
 use clap::{Args, Subcommand};
 use k8s_openapi::jiff::SignedDuration;
 use std::io::Write;
@@ -114,9 +114,9 @@ pub fn run(command: &RolloutCommand, out: &mut impl Write) -> Result<Exit> {
             status::print(out, &known, pool.as_deref(), asked.output)?;
             Ok(Exit::Done)
         }
-        RolloutCommand::Pause(pools) => change(out, pools, Change::Pause),
-        RolloutCommand::Resume(pools) => change(out, pools, Change::Resume),
-        RolloutCommand::Retry(pools) => change(out, pools, Change::Retry),
+        RolloutCommand::Pause(pools) => change(out, pools, Request::Pause),
+        RolloutCommand::Resume(pools) => change(out, pools, Request::Resume),
+        RolloutCommand::Retry(pools) => change(out, pools, Request::Retry),
         RolloutCommand::Stop { pools, timeout, lease_namespace, cluster: args } => {
             wait_for(async {
                 let cluster = cluster(args).await?;
@@ -126,12 +126,12 @@ pub fn run(command: &RolloutCommand, out: &mut impl Write) -> Result<Exit> {
     }
 }
 
-fn change(out: &mut impl Write, pools: &Pools, change: Change) -> Result<Exit> {
+fn change(out: &mut impl Write, pools: &Pools, request: Request) -> Result<Exit> {
     wait_for(async {
         let cluster = cluster(&pools.cluster).await?;
         let there = rollouts(&cluster).await?;
         for name in chosen(&there, &pools.pools)? {
-            make(out, &cluster, &there, &name, change).await?;
+            make(out, &cluster, &there, &name, request).await?;
         }
         Ok(Exit::Done)
     })

@@ -66,8 +66,8 @@ impl Clock {
 pub(super) async fn clock(cluster: &Cluster) -> Result<Clock> {
     let since = Instant::now();
     let call = Call::new("list", "rollouts");
-    let path = "/apis/tread.dev/v1alpha1/rollouts?limit=1";
-    let asked = dated::read::<Value>(&cluster.client, &Metrics::new(), call, path).await;
+    let path = format!("{}?limit=1", Rollout::url_path(&(), None));
+    let asked = dated::read::<Value>(&cluster.client, &Metrics::new(), call, &path).await;
     let asked = asked.map_err(|failed| cluster.failed("Rollouts", &failed))?;
     match asked.object {
         Some(_) => Ok(Clock { at: asked.at, since }),
@@ -100,7 +100,7 @@ pub(super) async fn progress(cluster: &Cluster) -> Result<Known> {
     Ok(Known { updates, rollouts, ..Known::default() })
 }
 
-/// The same, and who holds which node.
+/// All that is known of rollouts, with who holds which node.
 pub(super) async fn known(cluster: &Cluster, leases: &str) -> Result<Known> {
     let mut known = progress(cluster).await?;
     let api: Api<Lease> = Api::namespaced(cluster.client.clone(), leases);

@@ -37,7 +37,7 @@ pub(super) async fn prepare(previewer: &Previewer, pools: &BTreeSet<String>) -> 
     let cluster = {
         let mut now = previewer.cluster.write().unwrap_or_else(PoisonError::into_inner);
         now.baselines.extend(found);
-        // One that came meanwhile is there.
+        // A config that was heard of since then is not gone.
         let gone = gone.into_iter().filter(|config| !now.configs.contains_key(config));
         let gone: Vec<String> = gone.collect();
         now.note_gone(gone);

@@ -99,7 +99,7 @@ const POLICIES: &str = "disruptionpolicies";
 struct Writer {
     client: Client,
     policies: Api<DisruptionPolicy>,
-    /// The same objects, as they stand there.
+    /// The DisruptionPolicies with all their fields, those that tread does not know among them.
     as_kept: Api<DynamicObject>,
     watches: Watches,
     copies: Api<ConfigMap>,
@@ -159,7 +159,7 @@ impl Writer {
             // What cannot be removed now is swept away later.
             let _ = self.remove(&place, DeleteParams::default()).await;
         }
-        // The same for the policy and for its ConfigMap.
+        // The policy and its ConfigMap get the same note.
         if let Some((_, note)) = notes.first() {
             log(&name, note);
         }

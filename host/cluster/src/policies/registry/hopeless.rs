@@ -13,7 +13,7 @@ use tread_model::verdict::{Failure, FailureKind};
 const AGAIN: (SignedDuration, SignedDuration) =
     (SignedDuration::from_secs(30), SignedDuration::from_secs(3600));
 
-/// So many are remembered.
+/// How many are remembered.
 const MOST: usize = 1024;
 
 /// What failed to compile. Clones share it.

@@ -21,7 +21,7 @@ use tread_kube::events::{Note, Reason};
 /// definition may be a newer one by then.
 const KEPT_AGAIN: Duration = Duration::from_secs(600);
 
-/// Something to write.
+/// One write that is due.
 #[derive(Debug)]
 pub(super) enum Write {
     /// An object that there has to be.

@@ -26,7 +26,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tread_kube::api::words::{MANAGER, PART_OF_LABEL};
-use tread_kube::asking::{Call, CallOutcome, Failed, SHORT_PATIENCE, ask_before};
+use tread_kube::asking::{Backoff, Call, CallOutcome, Failed, SHORT_PATIENCE, ask_before};
 use tread_kube::leadership::Leading;
 use tread_kube::metrics::Metrics;
 
@@ -36,8 +36,8 @@ const SECRETS: &str = "secrets";
 /// The kind of the webhook's configuration.
 const WEBHOOK: &str = "ValidatingWebhookConfiguration";
 const WEBHOOKS: &str = "validatingwebhookconfigurations";
-/// How long to wait after a request that failed.
-const RETRY: Duration = Duration::from_secs(2);
+/// How long to wait after a request that failed, at first and at most.
+const WAITS: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(30));
 /// Dates are compared with the clock at least so often: clocks are set.
 const LOOK: Duration = Duration::from_secs(3600);
 /// No more steps at once are ever due.
@@ -59,6 +59,9 @@ pub(super) struct Keeper {
     pub(super) announce: watch::Sender<String>,
 }
 
+/// What was due could not be done, and is tried again.
+struct NotDone;
+
 /// What was seen; None: not yet.
 #[derive(Default)]
 struct Observed {
@@ -78,6 +81,7 @@ impl Keeper {
         let mut election = true;
         let mut seen = Observed::default();
         let mut wake = Instant::now() + LOOK;
+        let mut backoff = Backoff::new(WAITS);
         loop {
             tokio::select! {
                 () = stop.as_mut() => return,
@@ -98,15 +102,22 @@ impl Keeper {
                 changed = leads.changed(), if election => election = changed.is_ok(),
                 () = sleep_until(wake) => {}
             }
-            wake = Instant::now() + self.act(&mut seen).await;
+            let wait = match self.act(&mut seen).await {
+                Ok(wait) => {
+                    backoff.reset();
+                    wait
+                }
+                Err(NotDone) => backoff.next_wait(),
+            };
+            wake = Instant::now() + wait;
         }
     }
 
     /// Does what is due, if this is the leader. Gives the time until it is to look again.
     #[tracing::instrument(name = "certificates", skip_all)]
-    async fn act(&self, seen: &mut Observed) -> Duration {
+    async fn act(&self, seen: &mut Observed) -> Result<Duration, NotDone> {
         for _ in 0..STEPS {
-            let Some(secret) = seen.secret.as_ref() else { return LOOK };
+            let Some(secret) = seen.secret.as_ref() else { return Ok(LOOK) };
             let kept = secret.as_ref().and_then(|secret| self.usable(secret));
             let found = seen.configuration.as_ref().map(Option::as_ref);
             let bundle = kept.as_ref().map(Material::bundle).unwrap_or_default();
@@ -133,32 +144,33 @@ impl Keeper {
                 _ => self.solved(ADDRESS),
             }
             if !self.leading.now() {
-                return LOOK;
+                return Ok(LOOK);
             }
             match due(kept.as_ref(), &self.names, registration.is_known(), now, &self.lives) {
                 Err(error) => {
                     self.problem("Secret", &error.to_string());
-                    return RETRY;
+                    return Err(NotDone);
                 }
                 Ok(Due::Write(next, why)) => match self.write(secret.as_ref(), &next, why).await {
                     Some(written) => {
                         self.serve(Some(&written));
                         seen.secret = Some(Some(written));
                     }
-                    None => return RETRY,
+                    None => return Err(NotDone),
                 },
                 Ok(Due::NothingUntil(time)) => {
                     let Registration::Differs(patch) = registration else {
-                        return Duration::from_secs(time.saturating_sub(now).max(1)).min(LOOK);
+                        let wait = Duration::from_secs(time.saturating_sub(now).max(1));
+                        return Ok(wait.min(LOOK));
                     };
                     match self.register(patch).await {
                         Some(patched) => seen.configuration = Some(Some(patched)),
-                        None => return RETRY,
+                        None => return Err(NotDone),
                     }
                 }
             }
         }
-        RETRY
+        Err(NotDone)
     }
 
     /// What is in the Secret, unless it is spoilt; what has only ended is not.

@@ -67,9 +67,9 @@ struct Authority {
 pub struct Material {
     /// Those that clients are to trust, the newest first.
     authorities: Vec<Authority>,
-    /// That of the newest.
+    /// The private key of the newest authority.
     authority_key: String,
-    /// By which of them, and for whom.
+    /// The authority that signed the certificate.
     signed_by: String,
     names: Vec<String>,
     dates: Dates,

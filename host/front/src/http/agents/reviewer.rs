@@ -22,7 +22,7 @@ use tread_model::digest::Digest;
 /// How long an answer of the API server counts, at most: so long the token of a pod that is
 /// gone is still taken.
 const KEPT: Duration = Duration::from_secs(60);
-/// The same, where it was no.
+/// How long an answer with no counts.
 const KEPT_NO: Duration = Duration::from_secs(10);
 /// As many as there may be agents.
 const MOST_KEPT: usize = 8192;

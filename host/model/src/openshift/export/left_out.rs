@@ -13,7 +13,7 @@ pub struct LeftOut {
     pub policy: String,
     /// As it is written there.
     pub pattern: String,
-    /// Why.
+    /// The reason, in words.
     pub reason: String,
 }
 

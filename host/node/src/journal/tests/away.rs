@@ -106,7 +106,7 @@ fn an_operation_whose_mount_is_gone_for_good_is_given_up() {
     assert!(by_hand[0].why.contains("its mount is not there"), "{}", by_hand[0].why);
     assert!(by_hand[0].why.contains("cp -a --remove-destination '/home/.tread-1/"));
     // Where the mount comes back, what it has is what belongs there.
-    assert!(!by_hand[0].is_mended(&crate::tree::Seen::Absent));
+    assert!(!by_hand[0].is_mended(&crate::tree::Found::Absent));
     home.mount();
     let home = bed.tree().folder("/home/core").unwrap().unwrap();
     assert!(by_hand[0].is_mended(&home.see("changed").unwrap()));

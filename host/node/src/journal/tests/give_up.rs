@@ -1,7 +1,7 @@
 //! Operations that cannot be settled, and the way out of them.
 
 use super::*;
-use crate::tree::Seen;
+use crate::tree::Found;
 use std::process::Command;
 
 /// Nobody can change what stands there, while this lives.
@@ -166,7 +166,7 @@ fn a_journal_that_cannot_be_read_is_put_aside_with_all_that_was_staged() {
         let names = bed.names(STATE);
         assert_eq!(names, [".given-up-1", "given-up", "lock", "operation.aside"], "{what}");
         assert!(!bed.names(&format!("{STATE}/.given-up-1")).is_empty(), "{what}");
-        assert!(!by_hand[0].is_mended(&Seen::Other) || what == "a file", "{what}");
+        assert!(!by_hand[0].is_mended(&Found::Other) || what == "a file", "{what}");
         drop(journal);
         assert!(write(&bed, Arc::new(crate::tree::Unwatched)), "{what}: the next one begins");
     }

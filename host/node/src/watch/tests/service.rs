@@ -145,7 +145,7 @@ fn each_full_check_asks_how_the_operating_system_is_and_what_differs_is_told_unt
         report(&bed, |it| it.state == State::Watching && it.count == 0).await;
         let (path, of) = ("kernel-arguments".to_owned(), "kernel-arguments".to_owned());
         let (kinds, differs) = (vec![Kind::Contents], "not booted with them".to_owned());
-        let drift = Drift { path, of, there: crate::tree::Seen::Other, kinds, differs };
+        let drift = Drift { path, of, there: crate::tree::Found::Other, kinds, differs };
         *booted.lock().unwrap() = Ok(vec![drift]);
         let drifted = report(&bed, |it| it.count == 1).await;
         assert_eq!(drifted.drifted[0].path, "kernel-arguments");

@@ -1,6 +1,5 @@
 //! `tread pools stub`: the user data with which machines of a pool boot.
 
-use super::admit::said;
 use crate::cluster::connect::Cluster;
 use anyhow::{Result, anyhow, bail};
 use k8s_openapi::ByteString;
@@ -13,7 +12,7 @@ use std::io::Write;
 use tread_console::exit::Exit;
 use tread_console::print::{line, warn};
 use tread_front::names::{AGENTS_AUTHORITY_KEY, MACHINES, MACHINES_ADDRESS_KEY};
-use tread_kube::asking::{Call, CallOutcome, ask};
+use tread_kube::asking::{Call, CallOutcome, Failed, ask};
 use tread_kube::metrics::Metrics;
 use tread_model::joining::{self, SECRETS_KEY, TOKENS_SECRET, Tokens};
 
@@ -78,6 +77,14 @@ pub(super) async fn stub(
     });
     writeln!(out, "{}", serde_json::to_string_pretty(&object)?)?;
     Ok(Exit::Done)
+}
+
+/// Why something was not read or written.
+fn said(what: &str, failed: &Failed) -> anyhow::Error {
+    match failed.outcome {
+        CallOutcome::Gone => anyhow!("there is no {what}"),
+        _ => anyhow!("{what}: {failed}"),
+    }
 }
 
 /// Where machines ask, and whom they trust there.

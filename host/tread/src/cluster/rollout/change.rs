@@ -17,12 +17,12 @@ use tread_kube::metrics::Metrics;
 use tread_model::protocol::Time;
 use tread_model::text::listed;
 
-/// So many nodes are named.
+/// How many nodes are named.
 const NAMED: usize = 5;
 
 /// What is to become of a Rollout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Change {
+pub(super) enum Request {
     Pause,
     Resume,
     Retry,
@@ -52,23 +52,23 @@ pub(super) async fn make(
     cluster: &Cluster,
     there: &BTreeMap<String, Rollout>,
     pool: &str,
-    change: Change,
+    request: Request,
 ) -> Result<()> {
     let was_paused = there.get(pool).is_some_and(|rollout| rollout.spec.paused);
     let pool_words = line(pool);
-    match change {
-        Change::Pause if was_paused => writeln!(out, "{pool_words} is paused already")?,
-        Change::Pause => {
+    match request {
+        Request::Pause if was_paused => writeln!(out, "{pool_words} is paused already")?,
+        Request::Pause => {
             pause(cluster, pool).await?;
             writeln!(out, "{pool_words} is paused: no more nodes are begun")?;
             under_way(out, cluster, pool).await?;
         }
-        Change::Resume if !was_paused => writeln!(out, "{pool_words} is not paused")?,
-        Change::Resume => {
+        Request::Resume if !was_paused => writeln!(out, "{pool_words} is not paused")?,
+        Request::Resume => {
             patch(cluster, pool, json!({"paused": false})).await?;
             writeln!(out, "{pool_words} goes on")?;
         }
-        Change::Retry => retry(out, cluster, pool, was_paused).await?,
+        Request::Retry => retry(out, cluster, pool, was_paused).await?,
     }
     Ok(out.flush()?)
 }

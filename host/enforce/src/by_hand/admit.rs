@@ -1,0 +1,99 @@
+//! Lets a node in that is held: its labels and taints by one write, as when a claim lets it join.
+
+use crate::rollouts;
+use k8s_openapi::api::core::v1::Node;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client};
+use tread_cluster::pools::Pool;
+use tread_kube::api::{MachineConfigPool, Rollout};
+use tread_kube::asking::{Call, CallOutcome, Failed, ask};
+use tread_kube::metrics::Metrics;
+use tread_model::joining::{Ambiguous, TAINT};
+
+/// Why a node was not let in.
+#[derive(Debug, thiserror::Error)]
+pub enum NotAdmitted {
+    /// Nobody can say which labels its nodes have.
+    #[error(
+        "nobody can say which labels a node of pool {pool} gets: {why}; write a selector that says it"
+    )]
+    NoLabels {
+        /// The pool.
+        pool: String,
+        /// What its selector says.
+        why: Ambiguous,
+    },
+    /// It joined already, or never registered as joining.
+    #[error(
+        "node {0} is not held: it has no taint {TAINT}. To move it, label it: tread pools explain {0}"
+    )]
+    NotHeld(String),
+    /// Somebody else wrote it first.
+    #[error("node {0} changed meanwhile: try again")]
+    Overtaken(String),
+    /// There is none.
+    #[error("there is no {0}")]
+    Missing(String),
+    /// The API server's answer.
+    #[error("{what}: {failed}")]
+    Failed {
+        /// What was asked for.
+        what: String,
+        /// What came.
+        failed: Failed,
+    },
+}
+
+impl NotAdmitted {
+    fn of(what: String, failed: Failed) -> NotAdmitted {
+        match failed.outcome {
+            CallOutcome::Gone => NotAdmitted::Missing(what),
+            _ => NotAdmitted::Failed { what, failed },
+        }
+    }
+}
+
+/// Lets a node in that is held. Its claim is not asked for: whoever calls knows what it is.
+pub async fn admit(
+    client: &Client,
+    metrics: &Metrics,
+    node: &str,
+    pool: &str,
+) -> Result<(), NotAdmitted> {
+    let pools: Api<MachineConfigPool> = Api::all(client.clone());
+    let found = ask(metrics, Call::new("get", "machineconfigpools"), pools.get(pool)).await;
+    let found =
+        found.map_err(|failed| NotAdmitted::of(format!("MachineConfigPool {pool}"), failed))?;
+    let labels = Pool::of(&found).gives();
+    let labels = labels.map_err(|why| NotAdmitted::NoLabels { pool: pool.to_owned(), why })?;
+    let rollouts: Api<Rollout> = Api::all(client.clone());
+    let rollout = ask(metrics, Call::new("get", "rollouts"), rollouts.get_opt(pool)).await;
+    let rollout = rollout.map_err(|failed| NotAdmitted::of(format!("Rollout {pool}"), failed))?;
+    let pool_taints = rollout.map(|rollout| rollout.spec.node_taints).unwrap_or_default();
+    let nodes: Api<Node> = Api::all(client.clone());
+    let of_node = |failed| NotAdmitted::of(format!("node {node}"), failed);
+    let there = ask(metrics, Call::new("get", "nodes"), nodes.get(node)).await.map_err(of_node)?;
+    let mut taints = there.spec.and_then(|spec| spec.taints).unwrap_or_default();
+    let before = taints.len();
+    taints.retain(|taint| taint.key != TAINT);
+    if taints.len() == before {
+        return Err(NotAdmitted::NotHeld(node.to_owned()));
+    }
+    let (uid, version) = (there.metadata.uid, there.metadata.resource_version);
+    let patch = Patch::Merge(rollouts::patch(rollouts::Patch {
+        uid: uid.as_deref().unwrap_or_default(),
+        version: version.as_deref().unwrap_or_default(),
+        taints: &taints,
+        labels: &labels,
+        pool_taints: &pool_taints,
+    }));
+    let params = PatchParams::default();
+    let patched = nodes.patch(node, &params, &patch);
+    match ask(metrics, Call::new("patch", "nodes"), patched).await {
+        Ok(_) => Ok(()),
+        Err(failed) if failed.outcome == CallOutcome::Conflict => {
+            Err(NotAdmitted::Overtaken(node.to_owned()))
+        }
+        Err(failed) => Err(of_node(failed)),
+    }
+}
