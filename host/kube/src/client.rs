@@ -19,6 +19,8 @@ const BUSY: Duration = Duration::from_secs(10);
 
 /// Where Leases are kept.
 const LEASES: &str = "/apis/coordination.k8s.io/";
+/// How the path of an eviction ends.
+const EVICTION: &str = "/eviction";
 
 /// From the kubeconfig, or in a pod from its service account.
 pub async fn config() -> Result<Config, InferConfigError> {
@@ -58,8 +60,7 @@ pub fn client(config: Config) -> kube::Result<Client> {
     connector.set_reset_reader_on_write(config.reset_reader_on_write);
     let http: Http<_, Body> = Http::builder(TokioExecutor::new()).build(connector);
     let patient = service_fn(move |request: Request<Body>| {
-        // Who leads must not lose the Lease by waiting.
-        let waits = !request.uri().path().contains(LEASES);
+        let waits = waits(request.uri().path());
         let asked = http.request(request);
         async move {
             let answer = asked.await?;
@@ -76,6 +77,12 @@ pub fn client(config: Config) -> kube::Result<Client> {
         .map_err(BoxError::from)
         .service(patient);
     Ok(Client::new(service, config.default_namespace))
+}
+
+/// Whether a busy API server is waited for at all. Who leads must not lose the Lease by that; and
+/// a budget that is still counted says to come again in 10 seconds, while other pods can go.
+fn waits(path: &str) -> bool {
+    !path.contains(LEASES) && !path.ends_with(EVICTION)
 }
 
 /// How long the API server asks to be left alone.
@@ -101,5 +108,16 @@ mod tests {
         assert_eq!(answer(503, "99999999"), Some(BUSY));
         assert_eq!(answer(429, "Wed, 21 Oct 2026 07:28:00 GMT"), None);
         assert_eq!(answer(200, "2"), None);
+    }
+
+    #[test]
+    fn neither_a_lease_nor_an_eviction_waits_for_who_is_busy() {
+        for (path, expected) in [
+            ("/api/v1/namespaces/default/pods/a", true),
+            ("/api/v1/namespaces/default/pods/a/eviction", false),
+            ("/apis/coordination.k8s.io/v1/namespaces/tread/leases/tread", false),
+        ] {
+            assert_eq!(waits(path), expected, "{path}");
+        }
     }
 }
