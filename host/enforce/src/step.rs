@@ -76,7 +76,7 @@ async fn acts(settings: &Settings, node: &str, aim: &Aim, room: &Room) -> Result
         let read = Box::new(read);
         if begins_to_drain(&act, &read) && !may_drain {
             let left = drain::look(settings, node, &aim.drain, read.seen.now).await?;
-            let blocked = drain::blocked_for_good(settings, &left, &aim.drain).await;
+            let blocked = drain::blocked_for_good(settings, &left, &aim.drain).await?;
             if !blocked.is_empty() {
                 return Ok(Ended::Stuck(blocked, read));
             }

@@ -144,3 +144,19 @@ pub enum Answer {
         why: String,
     },
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tread_model::config_digest::VERSION;
+    use tread_model::plan::DIGEST_VERSION;
+
+    /// An agent verifies an order by its digests: one that makes them in another way would boot its
+    /// node for each. It waits to be upgraded where the form of orders is a newer one.
+    #[test]
+    fn whoever_makes_digests_in_another_way_raises_the_form_of_orders() {
+        let forms = (FORM, VERSION, DIGEST_VERSION);
+        let expected = (1, "tread config 2", "tread plan 2");
+        assert_eq!(forms, expected, "with another digest comes another FORM: raise it, and this");
+    }
+}

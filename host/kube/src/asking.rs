@@ -64,7 +64,12 @@ struct Of {
     call: Call,
     /// The kind and its group, as the API server names them.
     resource: Option<(String, String)>,
+    /// Whether a PodDisruptionBudget is why.
+    by_budget: bool,
 }
+
+/// As a cause of an eviction's answer: a budget does not allow it.
+const DISRUPTION_BUDGET: &str = "DisruptionBudget";
 
 impl Call {
     /// A verb of the API server's, and the plural of a kind.
@@ -94,7 +99,8 @@ impl Call {
         self.ended(CallOutcome::Conflict, 409, why)
     }
 
-    fn failed(self, error: &kube::Error) -> Failed {
+    /// What came of it: this error.
+    pub fn failed(self, error: &kube::Error) -> Failed {
         let (code, details) = match error {
             kube::Error::Api(status) => (status.code, status.details.as_ref()),
             _ => (0, None),
@@ -110,7 +116,9 @@ impl Call {
         };
         let resource = details.filter(|it| !it.kind.is_empty());
         let resource = resource.map(|it| (it.kind.clone(), it.group.clone()));
-        let of = Box::new(Of { call: self, resource });
+        let causes = details.map(|it| it.causes.as_slice()).unwrap_or_default();
+        let by_budget = causes.iter().any(|cause| cause.reason == DISRUPTION_BUDGET);
+        let of = Box::new(Of { call: self, resource, by_budget });
         Failed { outcome, code, why: in_words(error), of }
     }
 
@@ -120,7 +128,12 @@ impl Call {
     }
 
     fn ended(self, outcome: CallOutcome, code: u16, why: String) -> Failed {
-        Failed { outcome, code, why, of: Box::new(Of { call: self, resource: None }) }
+        Failed {
+            outcome,
+            code,
+            why,
+            of: Box::new(Of { call: self, resource: None, by_budget: false }),
+        }
     }
 }
 
@@ -144,6 +157,12 @@ impl Failed {
     /// The verb that was asked for.
     pub fn verb(&self) -> &'static str {
         self.of.call.verb
+    }
+
+    /// Whether a PodDisruptionBudget does not allow it: an API server that has too much to do
+    /// answers with the same code.
+    pub fn is_by_budget(&self) -> bool {
+        self.of.by_budget
     }
 
     /// The question to kubectl whether it is allowed by now, if it was forbidden.
@@ -388,6 +407,24 @@ mod tests {
         );
         assert_eq!(of(get.clone(), None), None, "by whom is not known");
         assert_eq!(get.failed(&error(404, Some(("configmaps", "")))).can_i(), None);
+    }
+
+    #[test]
+    fn a_budget_is_why_only_where_the_answer_says_so() {
+        let cause = |reason: &str| json!({"causes": [{"reason": reason, "message": "m"}]});
+        for (details, is_budgets) in [
+            (cause("DisruptionBudget"), true),
+            (cause("FieldValueInvalid"), false),
+            (json!({"retryAfterSeconds": 1}), false),
+            (json!(null), false),
+        ] {
+            let answer = refusal(json!({"code": 429, "message": "m", "details": details}));
+            let failed = Call::new("create", "evictions").failed(&answer);
+            assert_eq!(failed.is_by_budget(), is_budgets, "{details}");
+            assert_eq!(failed.outcome, CallOutcome::Unanswered);
+        }
+        let silent = Call::new("create", "evictions").unanswered();
+        assert!(!silent.is_by_budget());
     }
 
     #[tokio::test]

@@ -19,6 +19,8 @@ const BUSY: Duration = Duration::from_secs(10);
 
 /// Where Leases are kept.
 const LEASES: &str = "/apis/coordination.k8s.io/";
+/// How the path of an eviction ends.
+const EVICTION: &str = "/eviction";
 
 /// From the kubeconfig, or in a pod from its service account.
 pub async fn config() -> Result<Config, InferConfigError> {
@@ -58,12 +60,11 @@ pub fn client(config: Config) -> kube::Result<Client> {
     connector.set_reset_reader_on_write(config.reset_reader_on_write);
     let http: Http<_, Body> = Http::builder(TokioExecutor::new()).build(connector);
     let patient = service_fn(move |request: Request<Body>| {
-        // Who leads must not lose the Lease by waiting.
-        let waits = !request.uri().path().contains(LEASES);
+        let path = request.uri().path().to_owned();
         let asked = http.request(request);
         async move {
             let answer = asked.await?;
-            if let Some(wait) = wait(&answer).filter(|_| waits) {
+            if let Some(wait) = wait(&path, &answer) {
                 tokio::time::sleep(wait).await;
             }
             Ok::<_, BoxError>(answer)
@@ -78,8 +79,15 @@ pub fn client(config: Config) -> kube::Result<Client> {
     Ok(Client::new(service, config.default_namespace))
 }
 
-/// How long the API server asks to be left alone.
-fn wait<B>(answer: &Response<B>) -> Option<Duration> {
+/// How long the API server asks to be left alone. Who leads must not lose the Lease by waiting for
+/// it; and where an eviction is answered by an object, a budget that is still counted is meant,
+/// while other pods can go: of itself an API server with too much to do says so in plain text.
+fn wait<B>(path: &str, answer: &Response<B>) -> Option<Duration> {
+    let of = answer.headers().get(header::CONTENT_TYPE).and_then(|of| of.to_str().ok());
+    let is_object = of.is_some_and(|of| of.starts_with("application/json"));
+    if path.contains(LEASES) || (path.ends_with(EVICTION) && is_object) {
+        return None;
+    }
     let is_busy =
         [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE].contains(&answer.status());
     let said = answer.headers().get(header::RETRY_AFTER).filter(|_| is_busy)?;
@@ -95,11 +103,27 @@ mod tests {
     fn who_is_busy_is_waited_for_as_long_as_it_says_and_no_longer_than_bearable() {
         let answer = |status: u16, after: &str| {
             let answer = Response::builder().status(status).header(header::RETRY_AFTER, after);
-            wait(&answer.body(()).unwrap())
+            wait("/api/v1/nodes", &answer.body(()).unwrap())
         };
         assert_eq!(answer(429, "2"), Some(Duration::from_secs(2)));
         assert_eq!(answer(503, "99999999"), Some(BUSY));
         assert_eq!(answer(429, "Wed, 21 Oct 2026 07:28:00 GMT"), None);
         assert_eq!(answer(200, "2"), None);
+    }
+
+    #[test]
+    fn neither_a_lease_nor_a_budget_that_refuses_an_eviction_is_waited_for() {
+        let two = Some(Duration::from_secs(2));
+        let eviction = "/api/v1/namespaces/default/pods/a/eviction";
+        for (path, of, expected) in [
+            ("/api/v1/namespaces/default/pods/a", "application/json", two),
+            (eviction, "application/json", None),
+            (eviction, "text/plain; charset=utf-8", two),
+            ("/apis/coordination.k8s.io/v1/namespaces/a/leases/b", "text/plain", None),
+        ] {
+            let answer = Response::builder().status(429).header(header::RETRY_AFTER, "2");
+            let answer = answer.header(header::CONTENT_TYPE, of).body(()).unwrap();
+            assert_eq!(wait(path, &answer), expected, "{path} {of}");
+        }
     }
 }

@@ -94,8 +94,16 @@ reasons! {
     BootImagesNotJudged,
     /// On a Node: tread drains it, since a change of its config needs that.
     NodeUpdateBegun,
+    /// On a Node: no pod has to move any more, and its agent brings it to its new config.
+    NodeDrained,
+    /// On a Node: it booted for a change of its config, and has to prove that it is well.
+    NodeBooted,
     /// On a Node: it has its new config, and pods come back.
     NodeUpdateEnded,
+    /// On a Node: what was begun on it was given up before it had its new config, and pods come back.
+    NodeUpdateTurnedBack,
+    /// On a Node and its MachineConfigPool: a step of a plan without a boot failed; the node waits for its turn to boot, and its pool halts.
+    NodeNeedsBoot,
     /// On a Node and its MachineConfigPool: it failed, or went back to its old config; its pool halts.
     NodeUpdateFailed,
     /// On a Node: somebody else has it (a Lease, a cordon, a NodeMaintenance), and a change of its config waits for them.
@@ -108,7 +116,7 @@ reasons! {
     NodeHeld,
     /// On a MachineConfigPool: machines fetched its config, and registered no node within 30 minutes: from where, and when.
     MachinesMissing,
-    /// On a MachineConfigPool: so many nodes get a change that disrupts none of them.
+    /// On a MachineConfigPool: the next nodes get a change that drains none of them. One for each wave.
     SoftWave,
     /// On a MachineConfigPool: all its nodes have its config.
     PoolUpdated,

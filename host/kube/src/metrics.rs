@@ -16,12 +16,13 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 use std::collections::BTreeSet;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use tread_model::verdict::FailureKind;
 
 pub use labels::{
-    ApiError, Decided, Failed, InState, NodesOf, OfKind, OfPolicy, StateOf, Turned, UpdatesBy,
-    WithEffect, WithVerdict,
+    ApiError, Decided, Failed, InPool, InState, NodesOf, OfKind, OfPolicy, StateOf, Turned,
+    UpdatesBy, WaitingFor, WithEffect, WithVerdict,
 };
 
 /// All that is measured. Clones share everything.
@@ -85,10 +86,16 @@ pub struct Metrics {
     pub straying_machines: Gauge,
     /// Nodes of pools that tread rolls out, by how they stand to the newest config.
     pub rollout_nodes: Family<NodesOf, Gauge>,
+    /// Those of them that wait, by their reason.
+    pub rollout_waiting: Family<WaitingFor, Gauge>,
     /// Nodes that were brought to a config, by how much that disrupted them.
     pub updates: Family<UpdatesBy, Counter>,
+    /// Boots of nodes for that.
+    pub node_reboots: Family<InPool, Counter>,
+    /// Nodes that were brought to a config without one.
+    pub node_reboots_avoided: Family<InPool, Counter>,
     /// For how many seconds nodes were drained or down for updates.
-    pub unavailable: Counter,
+    pub unavailable: Counter<f64, AtomicU64>,
 }
 
 impl Default for Metrics {
@@ -131,7 +138,10 @@ impl Metrics {
             strays: Gauge::default(),
             straying_machines: Gauge::default(),
             rollout_nodes: Family::default(),
+            rollout_waiting: Family::default(),
             updates: Family::default(),
+            node_reboots: Family::default(),
+            node_reboots_avoided: Family::default(),
             unavailable: Counter::default(),
         };
         let mut registry = Registry::default();
@@ -233,12 +243,23 @@ impl Metrics {
             "Nodes of pools that tread rolls out, by pool and state: updated, waiting, held, \
              needs-agent, preparing, updating, needs-boot, failed",
             self.rollout_nodes.clone();
+            "tread_rollout_waiting_nodes",
+            "Those of them that wait, by pool and reason: paused, node-paused, halted, window, held, \
+             control-plane, canary, room (of the pool), room-of-all, wave",
+            self.rollout_waiting.clone();
             "tread_node_updates",
             "Nodes that were brought to a config, by pool and how much that disrupted them: nothing, \
              softly, drain, reboot",
             self.updates.clone();
+            "tread_node_reboots",
+            "Boots of nodes on their way to a config, by pool, those back from it included",
+            self.node_reboots.clone();
+            "tread_node_reboots_avoided",
+            "Nodes that were brought to a config without a boot, by pool",
+            self.node_reboots_avoided.clone();
             "tread_node_unavailable_seconds",
-            "For how long nodes were drained or down for updates, all together",
+            "For how long nodes were drained or down for updates, those that failed included, all \
+             together",
             self.unavailable.clone();
             "tread_build",
             "Which version this is",

@@ -14,6 +14,9 @@ use crate::digest::{Contents, Digest, Fields};
 use crate::problem::{Problem, Problems};
 use groups::{Grouped, Groups};
 
+/// With what the digest of a config begins: another one where it is made in another way.
+pub const VERSION: &str = "tread config 2";
+
 /// The digests of a node config.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Digests {
@@ -191,7 +194,7 @@ fn write_unit<'u>(unit: &'u Unit<'_>) -> impl FnOnce(&mut Fields) + use<'u> {
 
 /// The digest of a whole config, of those of its entries and all the rest.
 fn whole(config: &NodeConfig<'_>, files: Grouped, units: Grouped) -> Digests {
-    let mut all = Fields::new("tread config 2");
+    let mut all = Fields::new(VERSION);
     for entries in [&files, &units] {
         all.number(entries.groups.len() as u64);
         entries.groups.iter().for_each(|group| all.digest(group));

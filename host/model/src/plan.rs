@@ -15,6 +15,7 @@ pub use build::{Decided, build, given_answers};
 pub use cause::{By, Cause, causes, in_a_cluster};
 pub use decide::{Decision, Said, Statement, decide};
 pub use decider::Decider;
+pub use digest::DIGEST_VERSION;
 pub use schema::{
     ChangeOutcome, GivenAnswer, Overruled, Plan, PlanOutcome, PlannedChange, PolicyIdentity, SCHEMA,
 };

@@ -2,9 +2,10 @@
 
 use tread_node::progress::{Phase, Progress, StepState};
 
-/// What is done now: a step of the plan, or what comes between steps.
+/// What is done now: a step of the plan, with its place in it, or what comes between steps.
 pub(super) fn step(progress: &Progress) -> String {
-    let running = progress.steps.iter().find(|step| step.state == StepState::Running);
+    let mut steps = progress.steps.iter().zip(1..);
+    let running = steps.find(|(step, _)| step.state == StepState::Running);
     let between = match progress.phase {
         Phase::Staging => "stage",
         Phase::Booting => "reboot",
@@ -12,7 +13,9 @@ pub(super) fn step(progress: &Progress) -> String {
         Phase::GoingBack => "go back",
         _ => "",
     };
-    running.map_or_else(|| between.to_owned(), |step| step.step.clone())
+    let all = progress.steps.len();
+    running
+        .map_or_else(|| between.to_owned(), |(step, at)| format!("{} ({at} of {all})", step.step))
 }
 
 /// What an admin has to know of it.
@@ -21,4 +24,26 @@ pub(super) fn message(progress: &Progress) -> String {
     let said: Vec<&str> =
         said.into_iter().map(String::as_str).filter(|it| !it.is_empty()).collect();
     said.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tread_model::digest::Digest;
+    use tread_model::plan::Step;
+
+    #[test]
+    fn a_step_is_told_with_its_place_in_the_plan() {
+        let steps = [Step::Drain, Step::Write, Step::Reload { unit: "a.service".to_owned() }];
+        let mut progress = Progress::new("one", Digest([1; 32]), &steps);
+        assert_eq!(step(&progress), "");
+        progress.begins(1);
+        assert_eq!(step(&progress), "write (2 of 3)");
+        progress.ends(1, StepState::Done, "");
+        progress.begins(2);
+        assert_eq!(step(&progress), "reload a.service (3 of 3)");
+        progress.ends(2, StepState::Failed, "it does not start");
+        progress.phase = Phase::Booting;
+        assert_eq!(step(&progress), "reboot");
+    }
 }

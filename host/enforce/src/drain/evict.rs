@@ -10,7 +10,15 @@ use serde_json::{Value, json};
 use std::fmt;
 use std::time::Duration;
 use tokio::time::Instant;
-use tread_kube::asking::{Call, CallOutcome, Failed, PATIENCE, ask_before};
+use tread_kube::asking::{Call, CallOutcome, Failed, PATIENCE, ask_before, is_busy};
+use tread_kube::clean::clean;
+
+/// The longest that is repeated of what others say.
+const LONGEST: usize = 300;
+/// So answers begin that an admission webhook gave.
+const WEBHOOKS: &str = "admission webhook ";
+/// The API server evicts no pod that several budgets hold, and answers with this.
+const SEVERAL: u16 = 500;
 
 /// Why a pod was not evicted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,11 +40,16 @@ pub enum Evicted {
     WaitedFor,
     /// It was to be deleted, which tread may not do here, and is not evicted for this reason.
     NotDeleted(Box<Evicted>),
-    /// It did not work, in words; it may later.
+    /// It did not work, in words that are fit to be repeated; it may later.
     Failed(String),
 }
 
 impl Evicted {
+    /// That it did not work: the words may be those of somebody's webhook.
+    pub(super) fn failed(failed: &Failed) -> Evicted {
+        Evicted::Failed(clean(&failed.why).chars().take(LONGEST).collect())
+    }
+
     /// Whether it stays so until somebody changes a budget, a pod or the Rollout.
     pub fn is_for_good(&self) -> bool {
         matches!(self, Evicted::Never(_) | Evicted::Full { .. } | Evicted::Refused(_))
@@ -136,22 +149,28 @@ pub(super) async fn evict(
     }
 }
 
-/// Whether budgets may be why: the API server says so alike of itself, when it has too much to do.
+/// Whether budgets may be why.
 pub(super) fn is_budgets(failed: &Failed) -> bool {
-    matches!(failed.code, 429 | 500)
+    failed.is_by_budget() || failed.code == SEVERAL
+}
+
+/// Whether the API server has too much to do, so that other pods are better not asked for now
+/// either. A webhook that says so means its own pods.
+pub(super) fn has_too_much_to_do(failed: &Failed) -> bool {
+    is_busy(failed) && !failed.is_by_budget() && !failed.why.starts_with(WEBHOOKS)
 }
 
 /// Why a pod was not evicted that these budgets hold; nothing where they are not known.
-pub(super) fn why(budgets: Option<Vec<Held>>, failed: Failed) -> Evicted {
+pub(super) fn why(budgets: Option<Vec<Held>>, failed: &Failed) -> Evicted {
     match budgets.as_deref() {
-        Some([one]) if failed.code == 429 => match &one.never {
+        Some([one]) if failed.is_by_budget() => match &one.never {
             Some(why) => Evicted::Full { budget: one.name.clone(), why: why.clone() },
             None => Evicted::Blocked(vec![one.name.clone()]),
         },
-        Some(several @ [_, _, ..]) => {
+        Some(several @ [_, _, ..]) if is_budgets(failed) => {
             Evicted::Never(several.iter().map(|held| held.name.clone()).collect())
         }
-        _ => Evicted::Failed(failed.why),
+        _ => Evicted::failed(failed),
     }
 }
 
@@ -172,4 +191,62 @@ fn body(pod: &Pod, how: How, grace: Option<Duration>) -> Value {
         "metadata": {"name": pod.metadata.name, "namespace": pod.metadata.namespace},
         "deleteOptions": options,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tread_test_bed::refusal;
+
+    fn failed(code: u16, message: &str, cause: Option<&str>) -> Failed {
+        let causes = cause.map(|reason| json!({"causes": [{"reason": reason}]}));
+        let answer = refusal(json!({"code": code, "message": message, "details": causes}));
+        Call::new("create", "evictions").failed(&answer)
+    }
+
+    #[test]
+    fn a_refusal_is_a_budgets_only_where_the_api_server_says_so() {
+        let budget = Some("DisruptionBudget");
+        let held = |names: &[&str], never: Option<&str>| -> Vec<Held> {
+            let never = never.map(str::to_owned);
+            names.iter().map(|it| Held { name: (*it).to_owned(), never: never.clone() }).collect()
+        };
+        let violates = "Cannot evict pod as it would violate the pod's disruption budget.";
+        let several = "This pod has more than one PodDisruptionBudget";
+        let busy = "Too many requests, please try again later.";
+        let denied = "admission webhook \"drains.example.com\" denied the request: not now";
+        let blocked = |name: &str| Evicted::Blocked(vec![name.to_owned()]);
+        let never = || Evicted::Never(vec!["a".to_owned(), "b".to_owned()]);
+        let full = || Evicted::Full { budget: "a".to_owned(), why: "it wants 1".to_owned() };
+        let says = |why: &str| Evicted::Failed(why.to_owned());
+        // What the API server answers, which budgets hold the pod, what that comes to, and
+        // whether the API server has too much to do.
+        for (failed, budgets, expected, is_too_much) in [
+            (failed(429, violates, budget), held(&["a"], None), blocked("a"), false),
+            (failed(429, violates, budget), held(&["a"], Some("it wants 1")), full(), false),
+            (failed(429, violates, budget), held(&["a", "b"], None), never(), false),
+            (failed(429, violates, budget), held(&[], None), says(violates), false),
+            (failed(500, several, None), held(&["a", "b"], None), never(), false),
+            (failed(500, "etcd", None), held(&["a"], None), says("etcd"), false),
+            (failed(429, busy, None), held(&["a"], None), says(busy), true),
+            (failed(429, busy, None), held(&["a"], Some("it wants 1")), says(busy), true),
+            (failed(429, busy, None), held(&["a", "b"], None), says(busy), true),
+            (failed(503, busy, None), held(&["a", "b"], None), says(busy), true),
+            (failed(429, denied, None), held(&["a"], None), says(denied), false),
+            (failed(403, "negative", None), held(&["a"], None), says("negative"), false),
+        ] {
+            assert_eq!(has_too_much_to_do(&failed), is_too_much, "{failed:?}");
+            assert_eq!(why(Some(budgets), &failed), expected, "{failed:?}");
+            assert!(matches!(why(None, &failed), Evicted::Failed(_)), "{failed:?}");
+        }
+    }
+
+    #[test]
+    fn what_others_say_drives_no_terminal_and_is_not_endless() {
+        let odd = format!("\u{1b}[2Jno\n{}", "x".repeat(5000));
+        let Evicted::Failed(why) = why(Some(Vec::new()), &failed(400, &odd, None)) else {
+            panic!("it is a budget's")
+        };
+        assert!(why.starts_with("[2Jno; xxx") && why.len() == LONGEST, "{why:?}");
+    }
 }

@@ -2,13 +2,14 @@
 
 use super::asked::Asked;
 use super::budgets::Budgets;
-use super::evict::{Evicted, How, evict, is_budgets, why};
+use super::evict::{Evicted, How, evict, has_too_much_to_do, is_budgets, why};
 use super::filter::Fate;
 use super::look::Left;
 use crate::settings::Settings;
 use futures::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::time::Instant;
 use tread_kube::asking::{CallOutcome, Failed, PATIENCE};
 
@@ -32,7 +33,8 @@ impl Blocked {
 }
 
 /// Asks for the pods to go that were left, until this time at most: by eviction, or, where it
-/// takes too long and the Rollout says so, by deletion. Those are returned that do not go.
+/// takes too long and the Rollout says so, by deletion. Those are returned that do not go. As soon
+/// as the API server has too much to do, no more pods are asked for: the next pass does it.
 pub(crate) async fn pass(
     settings: &Settings,
     left: &Left,
@@ -66,12 +68,13 @@ pub(crate) async fn pass(
     blocked
 }
 
-/// What would keep a node from ever being drained, as it is now: found without evicting a pod.
+/// What would keep a node from ever being drained, as it is now: found without evicting a pod. An
+/// error where the API server has too much to do to say so.
 pub(crate) async fn blocked_for_good(
     settings: &Settings,
     left: &Left,
     asked: &Asked,
-) -> Vec<Blocked> {
+) -> Result<Vec<Blocked>, Failed> {
     let refusals = left.pods.iter().filter_map(|(pod, fate)| match fate {
         Fate::Refused(refusal) => Some(Blocked::of(pod, Evicted::Refused(*refusal))),
         _ => None,
@@ -91,11 +94,15 @@ pub(crate) async fn blocked_for_good(
             }
         }
         let until = Instant::now() + PATIENCE;
-        let refused = refused(settings, held, How::DryRun, asked, until).await;
+        let refused = ask_for_all(settings, held, How::DryRun, asked, until).await;
+        if let Some((_, failed)) = refused.iter().find(|(_, failed)| has_too_much_to_do(failed)) {
+            return Err(failed.clone());
+        }
+        let refused = named(settings, refused, How::DryRun).await;
         blocked.extend(refused.into_iter().filter(|it| it.by.is_for_good()));
     }
     blocked.sort_by(|a, b| a.pod.cmp(&b.pod));
-    blocked
+    Ok(blocked)
 }
 
 /// Deletes the pods that were left; those that were not accepted. Nothing where tread may delete
@@ -108,7 +115,8 @@ async fn deleted(
 ) -> Option<Vec<Blocked>> {
     let mut next = left.next(true);
     if let Some(first) = next.first().copied() {
-        match ask_for(settings, first, How::Delete, asked, until).await {
+        let has_too_much = AtomicBool::new(false);
+        match ask_for(settings, first, How::Delete, asked, (until, &has_too_much)).await {
             Some((_, failed)) if failed.outcome == CallOutcome::Forbidden => return None,
             Some(_) => {}
             None => drop(next.remove(0)),
@@ -125,35 +133,53 @@ async fn refused(
     asked: &Asked,
     until: Instant,
 ) -> Vec<Blocked> {
-    let asking = pods.into_iter().map(|pod| ask_for(settings, pod, how, asked, until));
+    named(settings, ask_for_all(settings, pods, how, asked, until).await, how).await
+}
+
+async fn ask_for_all<'p>(
+    settings: &Settings,
+    pods: Vec<&'p Pod>,
+    how: How,
+    asked: &Asked,
+    until: Instant,
+) -> Vec<(&'p Pod, Failed)> {
+    let has_too_much = AtomicBool::new(false);
+    let ends = (until, &has_too_much);
+    let asking = pods.into_iter().map(|pod| ask_for(settings, pod, how, asked, ends));
     let asking: Vec<_> = asking.collect();
     let refused: Vec<Option<(&Pod, Failed)>> =
         stream::iter(asking).buffered(AT_ONCE).collect().await;
-    // After the answers: what a budget says then is newer than what it was asked.
+    refused.into_iter().flatten().collect()
+}
+
+/// Why each of them does not go. After the answers: what a budget says then is newer than what it
+/// was asked.
+async fn named(settings: &Settings, refused: Vec<(&Pod, Failed)>, how: How) -> Vec<Blocked> {
     let mut budgets = Budgets::default();
     let mut blocked = Vec::new();
-    for (pod, failed) in refused.into_iter().flatten() {
+    for (pod, failed) in refused {
         let by = match is_budgets(&failed) && how != How::Delete {
-            true => why(budgets.of(settings, pod).await, failed),
-            false => Evicted::Failed(failed.why),
+            true => why(budgets.of(settings, pod).await, &failed),
+            false => Evicted::failed(&failed),
         };
         blocked.push(Blocked::of(pod, by));
     }
     blocked
 }
 
-/// Nothing if it is on its way out, or there is no time left for it.
+/// Nothing if it is on its way out, there is no time left for it, or the API server has too much
+/// to do.
 async fn ask_for<'p>(
     settings: &Settings,
     pod: &'p Pod,
     how: How,
     asked: &Asked,
-    until: Instant,
+    (until, has_too_much): (Instant, &AtomicBool),
 ) -> Option<(&'p Pod, Failed)> {
-    match Instant::now() < until {
-        true => {
-            evict(settings, pod, how, asked.grace, until).await.err().map(|failed| (pod, failed))
-        }
-        false => None,
+    if Instant::now() >= until || has_too_much.load(Ordering::Relaxed) {
+        return None;
     }
+    let failed = evict(settings, pod, how, asked.grace, until).await.err()?;
+    has_too_much.fetch_or(has_too_much_to_do(&failed), Ordering::Relaxed);
+    Some((pod, failed))
 }

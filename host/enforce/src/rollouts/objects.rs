@@ -3,7 +3,7 @@
 use super::facts::Facts;
 use super::known::Moment;
 use super::marks::is_of;
-use super::progress::{Counts, sentence};
+use super::progress::{Counts, sentence, waiting};
 use super::scene::{OfPool, Scene};
 use super::settings::Settings;
 use super::workers::Draining;
@@ -18,7 +18,7 @@ use tread_cluster::pools::Pool;
 use tread_cluster::previews::Cluster;
 use tread_kube::api::conditions::{Finding, set};
 use tread_kube::api::node_update::{ConfigName, NEEDS_AGENT, UpdateDisrupts};
-use tread_kube::api::rollout::{DrainingNode, MissingMachine, NAMED, WaitingNode};
+use tread_kube::api::rollout::{DrainingNode, MissingMachine, NAMED};
 use tread_kube::api::{NodeUpdate, Rollout, RolloutStatus};
 use tread_kube::asking::{Call, CallOutcome, Failed, ask};
 use tread_kube::dated::timestamp;
@@ -232,8 +232,9 @@ pub(crate) async fn tell(
     rollout: &Rollout,
     pool: &OfPool,
     (draining, missing): (&BTreeMap<String, Draining>, &[MissingMachine]),
+    since: Option<&Time>,
 ) -> Result<bool, Failed> {
-    let mut status = status(rollout, pool, draining, Timestamp::now());
+    let mut status = status(rollout, pool, (draining, since), Timestamp::now());
     status.missing = missing.to_vec();
     if rollout.status.as_ref() == Some(&status) {
         return Ok(false);
@@ -252,7 +253,7 @@ pub(crate) async fn tell(
 fn status(
     rollout: &Rollout,
     pool: &OfPool,
-    draining: &BTreeMap<String, Draining>,
+    (draining, since): (&BTreeMap<String, Draining>, Option<&Time>),
     now: Timestamp,
 ) -> RolloutStatus {
     let before = rollout.status.clone().unwrap_or_default();
@@ -263,9 +264,6 @@ fn status(
     });
     let under_way = pool.nodes.iter().filter(|node| matches!(node.state, State::UnderWay(_)));
     let under_way = under_way.map(|node| &node.name);
-    let waiting = pool.turns.waits.iter().take(NAMED);
-    let waiting =
-        waiting.map(|(node, why)| WaitingNode { node: node.clone(), why: why.to_string() });
     let draining = pool.nodes.iter().filter_map(|node| {
         let it = draining.get(&node.name)?;
         Some(DrainingNode {
@@ -289,7 +287,7 @@ fn status(
         under_way: number(counts.under_way),
         failed: number(counts.failed),
         next: under_way.chain(&pool.turns.next).take(NAMED).cloned().collect(),
-        waiting: waiting.collect(),
+        waiting: waiting(pool, since),
         more_waiting: number(pool.turns.waits.len().saturating_sub(NAMED)),
         draining: draining.take(NAMED).collect(),
         missing: Vec::new(),

@@ -1,6 +1,10 @@
 //! How far a pool is.
 
 use super::scene::OfPool;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::jiff::Timestamp;
+use tread_cluster::previews::Cluster;
+use tread_kube::api::rollout::{NAMED, WaitingNode};
 use tread_kube::dated::timestamp;
 use tread_model::rollout::State;
 use tread_model::text::and_more;
@@ -26,6 +30,24 @@ impl Counts {
             down: pool.nodes.iter().filter(|node| node.is_down()).count(),
         }
     }
+}
+
+/// Since when what its nodes are to have waits: when its config was made, whoever leads since.
+pub(crate) fn waits_since(pool: &OfPool, cluster: &Cluster) -> Option<Time> {
+    let target = cluster.configs.get(&pool.target.as_ref()?.name)?;
+    // One that is not in the cluster yet has no time.
+    Timestamp::from_second(target.created).ok().map(Time)
+}
+
+/// The first nodes that wait, each with its reason.
+pub(crate) fn waiting(pool: &OfPool, since: Option<&Time>) -> Vec<WaitingNode> {
+    let waits = pool.turns.waits.iter().take(NAMED);
+    let waiting = waits.map(|(node, why)| WaitingNode {
+        node: node.clone(),
+        why: why.to_string(),
+        since: since.cloned(),
+    });
+    waiting.collect()
 }
 
 /// How far a pool is, in a sentence.

@@ -171,11 +171,12 @@ impl Rolling {
             self.look_soon(at.since(now).max(AGAIN));
         }
         if !self.settings.leads.now() {
-            self.teller.forget();
+            self.teller.forget(&self.settings.acts.metrics, Instant::now());
             self.rest();
             return;
         }
-        self.teller.tell(&self.settings, &cluster, &moment, &scene);
+        let metrics = &self.settings.acts.metrics;
+        self.teller.tell(metrics, (&cluster, &moment, &scene), Instant::now());
         if scene.nodes.values().any(OfNode::is_busy) {
             self.look_soon(COUNTS);
         }

@@ -27,7 +27,7 @@ use tread_model::rollout::{
 };
 
 /// How many nodes may get a soft plan at a time, unless an admin says otherwise.
-const SOFT_LIMIT: usize = 100;
+pub(crate) const SOFT_LIMIT: usize = 100;
 
 /// Whose turn it is, in all pools.
 #[derive(Debug, Clone, Default)]

@@ -1,152 +1,189 @@
 //! What is told of rollouts beside their status: Events and metrics.
 
+mod counts;
+mod news;
+mod phases;
+mod waves;
+
+use super::facts::Facts;
 use super::known::Moment;
-use super::scene::{OfPool, Scene};
-use super::settings::Settings;
+use super::marks::is_of;
+use super::scene::{OfPool, SOFT_LIMIT, Scene};
 use super::taken::Taken;
+use counts::{Downtime, Gauges};
 use k8s_openapi::api::core::v1::ObjectReference;
-use std::collections::BTreeMap;
+use phases::{Far, Passed, is_same, passed};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tread_cluster::previews::Cluster;
 use tread_kube::api::POOL_KIND;
+use tread_kube::api::node_update::UpdateDisrupts;
 use tread_kube::api::words::MACHINE_CONFIG_GROUP;
-use tread_kube::events::{Events, Note, Reason};
-use tread_kube::metrics::{NodesOf, UpdatesBy};
-use tread_model::protocol::Disrupts;
+use tread_kube::events::{Events, Reason};
+use tread_kube::metrics::Metrics;
 use tread_model::rollout::{Node, State};
+use tread_model::text::{and_more, one_line_within};
+
+pub(crate) use news::{News, about};
 
 /// How many Events wait to be written; what comes while so many wait is left out.
 const MOST: usize = 512;
 /// How many nodes of a wave are named.
 const NAMED: usize = 5;
-
-/// Something to tell of.
-pub(crate) struct News {
-    about: ObjectReference,
-    note: Note,
-    /// What it is told for once.
-    of: String,
-}
+/// The longest that is repeated of what an agent says.
+const LONGEST: usize = 300;
 
 /// Tells what has changed since it was told last.
 pub(crate) struct Teller {
-    before: BTreeMap<String, State>,
+    before: BTreeMap<String, Far>,
     pools: BTreeMap<String, PoolTold>,
-    counted: Instant,
+    downtime: Downtime,
+    gauges: Gauges,
     taken: Taken,
     news: mpsc::Sender<News>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct PoolTold {
+    target: String,
     is_updated: bool,
     not_made: Option<String>,
-    softly: usize,
+    /// In how many waves its nodes were begun that are not drained for the target.
+    waves: usize,
 }
 
 impl Teller {
     /// One, and what it tells.
     pub(crate) fn new() -> (Teller, mpsc::Receiver<News>) {
         let (news, told) = mpsc::channel(MOST);
-        let (before, pools) = (BTreeMap::new(), BTreeMap::new());
-        let (counted, taken) = (Instant::now(), Taken::default());
-        (Teller { before, pools, counted, taken, news }, told)
+        let teller = Teller {
+            before: BTreeMap::new(),
+            pools: BTreeMap::new(),
+            downtime: Downtime::new(Instant::now()),
+            gauges: Gauges::default(),
+            taken: Taken::default(),
+            news,
+        };
+        (teller, told)
     }
 
     /// Tells what is another way than before. Whoever begins to lead has seen nothing before, and
     /// tells of no ends.
     pub(crate) fn tell(
         &mut self,
-        settings: &Settings,
-        cluster: &Cluster,
-        moment: &Moment,
-        scene: &Scene,
+        metrics: &Metrics,
+        (cluster, moment, scene): (&Cluster, &Moment, &Scene),
+        now: Instant,
     ) {
-        let since = std::mem::replace(&mut self.counted, Instant::now());
         let mut down = 0;
+        let mut there = BTreeSet::new();
         for (name, of_pool) in &scene.pools {
             let Some(pool) = cluster.pools.get(name) else { continue };
             let pool = about(POOL_KIND, &format!("{MACHINE_CONFIG_GROUP}/v1"), name, &pool.uid);
             let target = of_pool.target.as_ref().map_or("", |target| target.name.as_str());
+            let (mut begun, mut softly) = (Vec::new(), 0);
             for node in &of_pool.nodes {
-                let before = self.before.insert(node.name.clone(), node.state);
-                down += u64::from(matches!(node.state, State::UnderWay(it) if it.drains()));
-                let Some(before) = before.filter(|before| *before != node.state) else { continue };
-                count(settings, name, before, node.state);
-                let uid = moment.nodes.get(&node.name).map_or("", |facts| facts.uid.as_str());
+                let facts = moment.nodes.get(&node.name).map(|facts| &**facts);
+                let update = moment.updates.get(&node.name);
+                let update = update.filter(|it| facts.is_some_and(|facts| is_of(it, &facts.uid)));
+                let far = Far { state: node.state, update: update.cloned() };
+                down += usize::from(is_down(node, facts));
+                there.insert(node.name.as_str());
+                let before = self.before.insert(node.name.clone(), far.clone());
+                let gets_softly = far.gets_softly(target);
+                softly += usize::from(gets_softly);
+                let Some(before) = before else { continue };
+                if gets_softly && !is_same(&before, &far) {
+                    begun.push(node.name.as_str());
+                }
+                if let Some(disrupts) = phases::brought(&before, &far) {
+                    counts::brought(metrics, name, disrupts);
+                }
+                let passed = passed(&before, &far);
+                if passed.is_empty() {
+                    continue;
+                }
+                let uid = facts.map_or("", |facts| facts.uid.as_str());
                 let about = about("Node", "v1", &node.name, uid);
-                let of = of(moment, &node.name, target);
-                for news in changed(node, before, (target, &of), &about, &pool) {
-                    self.send(news);
+                let stays = scene.is_alone(&node.name) || of_pool.drain.skip;
+                for it in passed {
+                    if it == Passed::Booted {
+                        counts::booted(metrics, name);
+                    }
+                    for news in told(it, node, (&far, target, stays), (&about, &pool)) {
+                        self.send(news);
+                    }
                 }
             }
-            self.pool(name, of_pool, target, &pool);
-            gauges(settings, name, of_pool, scene);
+            let limit = moment.rollouts.get(name).and_then(|rollout| rollout.spec.soft_limit);
+            let limit = limit.and_then(|it| usize::try_from(it).ok()).unwrap_or(SOFT_LIMIT);
+            let old = waves::waves(softly.saturating_sub(begun.len()), limit);
+            let waves = (old, waves::waves(softly, limit));
+            self.pool((name, of_pool, target), (&begun, softly, waves), &pool);
+            let states = of_pool.nodes.iter().map(|node| state(node, of_pool, scene));
+            let waits = of_pool.turns.waits.iter().map(|(_, why)| why);
+            self.gauges.set(metrics, name, states, waits);
         }
         for (name, why) in self.taken.news(scene) {
             let uid = moment.nodes.get(&name).map_or("", |facts| facts.uid.as_str());
             let about = about("Node", "v1", &name, uid);
             let text = format!("tread has a change for it, and leaves it alone meanwhile: {why}");
-            self.send(News {
-                about,
-                note: Note { reason: Reason::NodeTaken, warns: true, text },
-                of: why,
-            });
+            self.send(News::new(&about, Reason::NodeTaken, true, text, why));
         }
-        self.before.retain(|name, _| scene.nodes.contains_key(name));
+        self.before.retain(|name, _| there.contains(name.as_str()));
         self.pools.retain(|name, _| scene.pools.contains_key(name));
-        let seconds = since.elapsed().as_secs();
-        if seconds > 0 {
-            settings.acts.metrics.unavailable.inc_by(seconds.saturating_mul(down));
-        } else {
-            // Less than a second is counted with the next one.
-            self.counted = since;
-        }
+        self.gauges.keep(metrics, |name| scene.pools.contains_key(name));
+        self.downtime.passes(metrics, now, down);
     }
 
-    /// That this replica does not lead: what comes next is news to it.
-    pub(crate) fn forget(&mut self) {
+    /// That this replica does not lead: what comes next is news to it, and another one counts.
+    pub(crate) fn forget(&mut self, metrics: &Metrics, now: Instant) {
         self.before.clear();
         self.pools.clear();
         self.taken.forget();
-        self.counted = Instant::now();
+        self.gauges.keep(metrics, |_| false);
+        self.downtime = Downtime::new(now);
     }
 
-    fn pool(&mut self, name: &str, of_pool: &OfPool, target: &str, pool: &ObjectReference) {
-        let soft =
-            |node: &&Node| matches!(node.state, State::UnderWay(disrupts) if !disrupts.drains());
-        let softly: Vec<&str> =
-            of_pool.nodes.iter().filter(soft).map(|node| node.name.as_str()).collect();
+    fn pool(
+        &mut self,
+        (name, of_pool, target): (&str, &OfPool, &str),
+        (begun, softly, (old, waves)): (&[&str], usize, (usize, usize)),
+        pool: &ObjectReference,
+    ) {
         let all_have = |node: &Node| node.state == State::Updated;
         let now = PoolTold {
+            target: target.to_owned(),
             is_updated: !of_pool.nodes.is_empty() && of_pool.nodes.iter().all(all_have),
             not_made: of_pool.not_made.as_ref().map(|(_, why)| why.clone()),
-            softly: softly.len(),
+            waves,
         };
+        let nodes = of_pool.nodes.len();
         let Some(before) = self.pools.insert(name.to_owned(), now.clone()) else { return };
-        let news = |reason, warns, text: String, of: String| News {
-            about: pool.clone(),
-            note: Note { reason, warns, text },
-            of,
-        };
-        if now.softly > before.softly {
-            let named: Vec<&str> = softly.iter().copied().take(NAMED).collect();
-            let more = tread_model::text::and_more(softly.len(), NAMED);
+        // What nodes have of a target that was one before is no news.
+        let known = if before.target == target { before.waves } else { old };
+        if waves > known {
+            let named: Vec<&str> = begun.iter().copied().take(NAMED).collect();
+            let named = match named.as_slice() {
+                [] => String::new(),
+                named => {
+                    format!(", now {}{}", named.join(", "), and_more(begun.len(), NAMED))
+                }
+            };
             let text = format!(
-                "{} nodes get {target}, and are neither drained nor booted: {}{more}",
-                softly.len(),
-                named.join(", ")
+                "{softly} of {nodes} nodes have {target} or get it, and are neither drained nor \
+                 booted{named}"
             );
-            self.send(news(Reason::SoftWave, false, text, format!("{target}/{}", softly.len())));
+            self.send(News::new(pool, Reason::SoftWave, false, text, format!("{target}/{waves}")));
         }
         if now.is_updated && !before.is_updated {
-            let text = format!("all {} nodes have {target}", of_pool.nodes.len());
-            self.send(news(Reason::PoolUpdated, false, text, target.to_owned()));
+            let text = format!("all {nodes} nodes have {target}");
+            self.send(News::new(pool, Reason::PoolUpdated, false, text, target.to_owned()));
         }
         if let Some(why) = now.not_made.filter(|why| before.not_made.as_ref() != Some(why)) {
-            self.send(news(Reason::PoolNotRendered, true, why.clone(), why));
+            self.send(News::new(pool, Reason::PoolNotRendered, true, why.clone(), why));
         }
     }
 
@@ -166,106 +203,98 @@ pub(crate) async fn write(events: Events, mut news: mpsc::Receiver<News>) {
     std::future::pending().await
 }
 
-pub(crate) fn about(kind: &str, version: &str, name: &str, uid: &str) -> ObjectReference {
-    ObjectReference {
-        api_version: Some(version.to_owned()),
-        kind: Some(kind.to_owned()),
-        name: Some(name.to_owned()),
-        uid: Some(uid.to_owned()),
-        ..ObjectReference::default()
-    }
+/// Whether a node is drained or down for an update: one that failed, and one that is done and not
+/// uncordoned yet, still is.
+fn is_down(node: &Node, facts: Option<&Facts>) -> bool {
+    let drains = matches!(node.state, State::UnderWay(disrupts) if disrupts.drains());
+    let is_cordoned = facts.is_some_and(Facts::is_cordoned_by_tread);
+    let failed = node.state == State::Failed && facts.is_some_and(|facts| !facts.is_ready);
+    drains || is_cordoned || failed
 }
 
-/// What something is told for once: each operation by itself.
-fn of(moment: &Moment, node: &str, target: &str) -> String {
-    let order = moment.updates.get(node).and_then(|update| update.spec.order.as_ref());
-    format!("{node}/{target}/{}", order.map_or("", |order| order.operation.as_str()))
-}
-
-/// What is told of a node that stands in another way than before.
-fn changed(
+/// What is told of a node that went through this; where its pods stay, it is not drained.
+fn told(
+    it: Passed,
     node: &Node,
-    before: State,
-    (target, of): (&str, &str),
-    about: &ObjectReference,
-    pool: &ObjectReference,
+    (far, target, stays): (&Far, &str, bool),
+    (about, pool): (&ObjectReference, &ObjectReference),
 ) -> Vec<News> {
-    let news = |about: &ObjectReference, reason, warns, text: String| News {
-        about: about.clone(),
-        note: Note { reason, warns, text },
-        of: of.to_owned(),
+    let name = &node.name;
+    let order = far.order();
+    // Of a node that failed for another one it is told which one.
+    let config = order.map_or(target, |order| order.config.name.as_str());
+    let operation = order.map_or("", |order| order.operation.as_str());
+    let of = format!("{name}/{config}/{operation}");
+    let says = far.says().map(|says| one_line_within(says, LONGEST).0).unwrap_or_default();
+    let says = if says.is_empty() { says } else { format!(" ({says})") };
+    let one = |reason, text: String| vec![News::new(about, reason, false, text, of.clone())];
+    let both = |reason, text: &dyn Fn(&str) -> String| {
+        vec![
+            News::new(about, reason, true, text("this node"), of.clone()),
+            News::new(pool, reason, true, text(name), of.clone()),
+        ]
     };
-    let drained = |state| matches!(state, State::UnderWay(it) if it.drains());
-    match node.state {
-        State::UnderWay(disrupts) if disrupts.drains() && !drained(before) => {
-            let boots = if disrupts == Disrupts::Reboot { ", and boots it" } else { "" };
-            let text = format!("tread drains it{boots}, to bring it to {target}");
-            vec![news(about, Reason::NodeUpdateBegun, false, text)]
+    match it {
+        Passed::Begun => {
+            let boots = order.is_some_and(|order| order.disrupts == UpdateDisrupts::Reboot);
+            let boots = if boots { ", and boots it" } else { "" };
+            let drains = if stays { "cordons" } else { "drains" };
+            let text = format!("tread {drains} it{boots}, to bring it to {config}");
+            one(Reason::NodeUpdateBegun, text)
         }
-        State::Updated if drained(before) => {
-            let text = format!("it has {target}, and its pods may come back");
-            vec![news(about, Reason::NodeUpdateEnded, false, text)]
-        }
-        State::Failed => {
-            let name = &node.name;
-            let text = |it: &str| {
-                format!(
-                    "{it} failed on its way to {target}, or went back; after as many as its Rollout \
-                     says no other node of its pool is begun: see kubectl get nodeupdate {name} -o \
-                     yaml, and tread rollout retry"
-                )
+        Passed::Drained => {
+            let drained = match stays {
+                true => "it is cordoned, and its pods stay on it",
+                false => "it is drained",
             };
-            vec![
-                news(about, Reason::NodeUpdateFailed, true, text("this node")),
-                news(pool, Reason::NodeUpdateFailed, true, text(name)),
-            ]
+            one(Reason::NodeDrained, format!("{drained}; its agent brings it to {config}"))
         }
-        _ => Vec::new(),
+        Passed::Booted => {
+            let text = format!("it booted for {config}, and has to prove that it is well");
+            let of = format!("{of}/{}", far.boot().unwrap_or_default());
+            vec![News::new(about, Reason::NodeBooted, false, text, of)]
+        }
+        Passed::Ended => {
+            one(Reason::NodeUpdateEnded, format!("it has {config}, and its pods may come back"))
+        }
+        Passed::TurnedBack => {
+            let text = format!("it does not get {config} now, and its pods may come back{says}");
+            one(Reason::NodeUpdateTurnedBack, text)
+        }
+        Passed::NeedsBoot => both(Reason::NodeNeedsBoot, &|it: &str| {
+            format!(
+                "{it} needs a boot to get to {config}, since a step of a plan without one \
+                 failed{says}; it waits for its turn to be drained, and after as many as its Rollout \
+                 says no other node of its pool is begun"
+            )
+        }),
+        Passed::Failed => both(Reason::NodeUpdateFailed, &|it: &str| {
+            format!(
+                "{it} failed on its way to {config}, or went back{says}; after as many as its \
+                 Rollout says no other node of its pool is begun: see kubectl get nodeupdate {name} \
+                 -o yaml, and tread rollout retry"
+            )
+        }),
     }
 }
 
-/// Counts what was done to a node.
-fn count(settings: &Settings, pool: &str, before: State, now: State) {
-    let State::UnderWay(disrupts) = before else { return };
-    if matches!(now, State::UnderWay(_) | State::NeedsBoot | State::Due(_)) {
-        return;
-    }
-    let by = UpdatesBy { pool: pool.to_owned(), disrupts: word(disrupts) };
-    settings.acts.metrics.updates.get_or_create(&by).inc();
-}
-
-fn word(disrupts: Disrupts) -> &'static str {
-    match disrupts {
-        Disrupts::Nothing => "nothing",
-        Disrupts::Softly => "softly",
-        Disrupts::Drain => "drain",
-        Disrupts::Reboot => "reboot",
-    }
-}
-
-const STATES: [&str; 8] =
-    ["updated", "waiting", "held", "needs-agent", "preparing", "updating", "needs-boot", "failed"];
-
-fn gauges(settings: &Settings, pool: &str, of_pool: &OfPool, scene: &Scene) {
-    let needs_agent =
-        |node: &Node| scene.nodes.get(&node.name).is_some_and(|node| node.needs_agent);
-    let of = |node: &Node| match node.state {
+/// How a node stands, in a word.
+fn state(node: &Node, of_pool: &OfPool, scene: &Scene) -> &'static str {
+    let needs_agent = scene.nodes.get(&node.name).is_some_and(|node| node.needs_agent);
+    match node.state {
         State::Updated => "updated",
-        State::Due(_) if needs_agent(node) => "needs-agent",
+        State::Due(_) if needs_agent => "needs-agent",
         State::Due(_) if node.held.is_some() => "held",
         State::Due(_) => "waiting",
         State::UnderWay(_) if of_pool.preparing.contains(&node.name) => "preparing",
         State::UnderWay(_) => "updating",
         State::NeedsBoot => "needs-boot",
         State::Failed => "failed",
-    };
-    for state in STATES {
-        let count = of_pool.nodes.iter().filter(|node| of(node) == state).count();
-        let labels = NodesOf { pool: pool.to_owned(), state };
-        let gauge = settings.acts.metrics.rollout_nodes.get_or_create(&labels);
-        gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 }
 
 /// Between two looks that only count.
 pub(crate) const COUNTS: Duration = Duration::from_secs(30);
+
+#[cfg(test)]
+mod tests;

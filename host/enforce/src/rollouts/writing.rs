@@ -5,6 +5,7 @@ use super::joining::Missing;
 use super::known::Moment;
 use super::machines;
 use super::objects;
+use super::progress::waits_since;
 use super::render::{Made, deliver};
 use super::scene::Scene;
 use super::settings::Settings;
@@ -162,7 +163,8 @@ async fn tell(settings: &Settings, writes: &Writes, written: &mut Written) -> Re
         let known = objects::known_of(settings, name);
         let missing = writes.missing.get(name).map(Vec::as_slice).unwrap_or_default();
         let with = (draining, missing);
-        let by_rollout = objects::tell(settings, rollout, of_pool, with).await;
+        let since = waits_since(of_pool, cluster);
+        let by_rollout = objects::tell(settings, rollout, of_pool, with, since.as_ref()).await;
         let by_pool = objects::tell_pool(settings, &known, pool, of_pool).await;
         if by_rollout.as_ref().is_ok_and(|told| *told) || by_pool.as_ref().is_ok_and(|told| *told) {
             written.told.insert(name.clone(), Instant::now());

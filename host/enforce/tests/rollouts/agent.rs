@@ -246,7 +246,12 @@ impl Plays {
         self.says(status).await;
     }
 
-    async fn says(&self, status: Value) {
+    async fn says(&self, mut status: Value) {
+        let boots = {
+            let disk = self.disk.lock().unwrap();
+            disk.did.iter().filter(|(_, what)| *what == Asked::Boot).count()
+        };
+        status["bootId"] = json!(format!("{}-{boots}", self.node));
         let patch = Patch::Merge(json!({"status": status}));
         let params = PatchParams::default();
         while self.api.patch_status(&self.node, &params, &patch).await.is_err() {

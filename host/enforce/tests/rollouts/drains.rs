@@ -10,7 +10,7 @@ use kube::api::{ListParams, Patch, PatchParams};
 use kube::core::DynamicObject;
 use serde_json::json;
 use tread_enforce::{SKIPPED_BY, SKIPS_REMEDIATION};
-use tread_kube::api::{Rollout, machines};
+use tread_kube::api::{MachineConfig, Rollout, machines};
 use tread_test_bed::eventually;
 
 #[tokio::test]
@@ -252,8 +252,28 @@ async fn whoever_takes_a_node_that_is_due_is_told_of_in_an_event() {
         waiting.into_iter().find(|it| it.why == "somebody cordoned it")
     })
     .await;
-    assert!(agents[0].did().is_empty());
+    let now = k8s_openapi::jiff::Timestamp::now();
+    let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": format!("node-{node}"), "namespace": cluster.acts.leases,
+            "annotations": {"tread.dev/reason": "a new disk"}},
+        "spec": {"holderIdentity": "alice", "leaseDurationSeconds": 3600,
+            "acquireTime": "2026-10-21T07:28:00.000000Z", "renewTime": format!("{now:.6}")}});
+    cluster.plane.apply(&lease.to_string()).unwrap();
     cluster.plane.kubectl(&["uncordon", node]).unwrap().success().unwrap();
+    let waits = eventually("who holds its Lease is named", async || {
+        let waiting = cluster.rollout().await.status?.waiting;
+        waiting.into_iter().find(|it| it.why.starts_with("alice holds its Lease"))
+    })
+    .await;
+    let words = "alice holds its Lease since 2026-10-21T07:28:00Z until ";
+    assert!(waits.why.starts_with(words) && waits.why.ends_with("(a new disk)"), "{}", waits.why);
+    // Whoever leads says the same: it is when the config was made.
+    let target = cluster.rollout().await.status.unwrap().target.unwrap();
+    let config = cluster.api::<MachineConfig>().get(&target.name).await.unwrap();
+    assert_eq!(waits.since, config.metadata.creation_timestamp);
+    assert!(agents[0].did().is_empty());
+    let gone = ["-n", &cluster.acts.leases, "delete", "lease", &format!("node-{node}")];
+    cluster.plane.kubectl(&gone).unwrap().success().unwrap();
     cluster.all_have("/etc/hard", "2").await;
     cluster.judge.holds().await;
 }

@@ -18,6 +18,31 @@ use tread_kube::api::node_update::{
 use tread_kube::api::{MachineConfig, MachineConfigPool, NodeUpdate, Rollout};
 use tread_test_bed::eventually;
 
+/// Why Events tell of something, one after the other.
+async fn told_of(cluster: &Cluster, about: &str) -> Option<Vec<String>> {
+    let events: Api<Event> = Api::all(cluster.client.clone());
+    let mut events = events.list(&ListParams::default()).await.ok()?.items;
+    events.retain(|event| {
+        let regarding = event.regarding.as_ref().and_then(|it| it.name.as_deref());
+        regarding == Some(about) && event.action.as_deref() == Some("Roll")
+    });
+    events.sort_by_key(|event| event.event_time.as_ref().map(|at| at.0));
+    events.into_iter().map(|event| event.reason).collect()
+}
+
+/// Waits until Events tell of it as often as that, and in this order.
+async fn are_told(cluster: &Cluster, about: &str, expected: &[&str]) {
+    let last = expected.last().copied();
+    let told = eventually("Events tell of all of it", async || {
+        let told = told_of(cluster, about).await?;
+        (told.last().map(String::as_str) == last).then_some(told)
+    })
+    .await;
+    assert_eq!(told, expected, "of {about}");
+}
+
+const BOOTED: [&str; 4] = ["NodeUpdateBegun", "NodeDrained", "NodeBooted", "NodeUpdateEnded"];
+
 #[tokio::test]
 async fn all_nodes_get_what_their_pool_is_made_of_each_as_its_plan_says() {
     let cluster = Cluster::with(3, 1).await;
@@ -51,21 +76,27 @@ async fn all_nodes_get_what_their_pool_is_made_of_each_as_its_plan_says() {
             status.conditions.into_iter().find(|it| it.type_ == "Updated" && it.status == "True")
         })
         .await;
-        eventually("an Event tells of the end", async || {
-            let events: Api<Event> = Api::all(cluster.client.clone());
-            let events = events.list(&ListParams::default()).await.ok()?.items;
-            events.into_iter().find(|event| {
-                let about = event.regarding.as_ref().and_then(|it| it.name.as_ref());
-                about == Some(node) && event.reason.as_deref() == Some("NodeUpdateEnded")
-            })
-        })
-        .await;
+        are_told(&cluster, node, &BOOTED).await;
     }
+    // Of each soft change: one node first, and then the others.
+    let mut told = told_of(&cluster, "worker").await.unwrap();
+    told.retain(|reason| reason == "SoftWave");
+    assert_eq!(told.len(), 4, "{told:?}");
     let metrics = cluster.acts.metrics.text().unwrap();
     assert!(
         metrics.contains("tread_node_updates_total{pool=\"worker\",disrupts=\"reboot\"} 3"),
         "{metrics}"
     );
+    for line in [
+        "tread_node_updates_total{pool=\"worker\",disrupts=\"softly\"} 3",
+        "tread_node_updates_total{pool=\"worker\",disrupts=\"nothing\"} 3",
+        "tread_node_reboots_total{pool=\"worker\"} 3",
+        "tread_node_reboots_avoided_total{pool=\"worker\"} 6",
+        "tread_rollout_waiting_nodes{pool=\"worker\",reason=\"room\"} 0",
+    ] {
+        assert!(metrics.contains(line), "{line}: {metrics}");
+    }
+    assert!(cluster.acts.metrics.unavailable.get() > 0.0, "{metrics}");
     let pool: MachineConfigPool = cluster.api().get("worker").await.unwrap();
     let status = pool.status.unwrap();
     assert_eq!((status.machine_count, status.updated_machine_count), (Some(3), Some(3)));
@@ -258,7 +289,13 @@ async fn a_failed_reload_halts_its_pool_and_boots_its_node_in_its_turn() {
     for agent in &agents {
         let did: Vec<Asked> = agent.did().into_iter().map(|(_, what)| what).collect();
         assert_eq!(did, [Asked::Write, Asked::Unit, Asked::Boot], "{}", agent.node);
+        let [begun, drained, booted, ended] = BOOTED;
+        let all = ["NodeNeedsBoot", begun, drained, booted, ended];
+        are_told(&cluster, &agent.node, &all).await;
     }
+    let told = told_of(&cluster, "worker").await.unwrap();
+    let halts = told.iter().filter(|reason| *reason == "NodeNeedsBoot").count();
+    assert_eq!(halts, 3, "{told:?}");
     cluster.judge.holds().await;
 }
 

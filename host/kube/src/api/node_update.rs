@@ -30,7 +30,7 @@ use serde_json::Value;
         name = "Step",
         type_ = "string",
         json_path = ".status.step",
-        description = "What it does now: reload crio.service"
+        description = "What it does now: reload crio.service (3 of 5)"
     ),
     printcolumn(
         name = "Config",
@@ -39,7 +39,7 @@ use serde_json::Value;
         description = "The config that the node has"
     ),
     printcolumn(name = "Since", type_ = "date", json_path = ".status.since"),
-    printcolumn(name = "Message", type_ = "string", json_path = ".status.message", priority = 1)
+    printcolumn(name = "Message", type_ = "string", json_path = ".status.message")
 )]
 #[serde(rename_all = "camelCase")]
 pub struct NodeUpdateSpec {
@@ -153,7 +153,7 @@ pub struct NodeUpdateStatus {
     /// How far it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<UpdatePhase>,
-    /// What is done now.
+    /// What is done now, and which step of the plan that is: reload crio.service (3 of 5).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 300))]
     pub step: Option<String>,

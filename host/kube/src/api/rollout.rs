@@ -255,6 +255,10 @@ pub struct WaitingNode {
     pub node: String,
     /// Why, in words.
     pub why: String,
+    /// Since when its change waits: when the config was made that it is to get.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<super::schemas::TimeShape>")]
+    pub since: Option<k8s_openapi::apimachinery::pkg::apis::meta::v1::Time>,
 }
 
 /// A machine that fetched a config, and registered no node.

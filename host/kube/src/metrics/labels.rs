@@ -92,8 +92,24 @@ pub struct Turned {
 pub struct NodesOf {
     /// The pool.
     pub pool: String,
-    /// updated, waiting, held, preparing, updating, needs-boot or failed.
+    /// updated, waiting, held, needs-agent, preparing, updating, needs-boot or failed.
     pub state: &'static str,
+}
+
+/// Nodes of a pool that wait for the same reason.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct WaitingFor {
+    /// The pool.
+    pub pool: String,
+    /// paused, node-paused, halted, window, held, control-plane, canary, room, room-of-all or wave.
+    pub reason: &'static str,
+}
+
+/// All nodes of a pool.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct InPool {
+    /// The pool.
+    pub pool: String,
 }
 
 /// Updates of nodes.

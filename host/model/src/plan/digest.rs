@@ -6,6 +6,9 @@ use super::steps::Step;
 use crate::digest::{Digest, Fields};
 use crate::verdict::Layer;
 
+/// With what the digest of a plan begins: another one where it is made in another way.
+pub const DIGEST_VERSION: &str = "tread plan 2";
+
 /// Covers both configs, each deciding policy with its settings, and the steps,
 /// so that an agent can verify a plan without running any policy. Reasons are
 /// not part of it.
@@ -18,7 +21,7 @@ pub(super) fn plan_digest(
     deciders: &[Decider],
     steps: &[Step],
 ) -> Digest {
-    let mut fields = Fields::new("tread plan 2");
+    let mut fields = Fields::new(DIGEST_VERSION);
     fields.digest(from);
     fields.digest(to);
     fields.number(match outcome {

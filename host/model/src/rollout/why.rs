@@ -62,6 +62,38 @@ pub enum Why {
     Wave(Few),
 }
 
+impl Why {
+    /// All words of [`Why::word`].
+    pub const WORDS: [&'static str; 10] = [
+        "paused",
+        "node-paused",
+        "halted",
+        "window",
+        "held",
+        "control-plane",
+        "canary",
+        "room",
+        "room-of-all",
+        "wave",
+    ];
+
+    /// The same in a stable word.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Why::PoolPaused => "paused",
+            Why::NodePaused => "node-paused",
+            Why::Halted(_) => "halted",
+            Why::Window(_) => "window",
+            Why::Held(_) => "held",
+            Why::ControlPlane(_) => "control-plane",
+            Why::Canary(_) => "canary",
+            Why::Pool(..) => "room",
+            Why::All(..) => "room-of-all",
+            Why::Wave(_) => "wave",
+        }
+    }
+}
+
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -90,5 +122,28 @@ impl fmt::Display for Why {
                 write!(f, "it waits for {nodes}, which get the change first")
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_reason_has_a_word_of_its_own() {
+        let few = Few::default;
+        let all = [
+            Why::PoolPaused,
+            Why::NodePaused,
+            Why::Halted(few()),
+            Why::Window(String::new()),
+            Why::Held(String::new()),
+            Why::ControlPlane(few()),
+            Why::Canary(few()),
+            Why::Pool(few(), 1),
+            Why::All(1, 1),
+            Why::Wave(few()),
+        ];
+        assert_eq!(all.map(|why| why.word()), Why::WORDS);
     }
 }

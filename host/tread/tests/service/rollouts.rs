@@ -255,7 +255,8 @@ fn a_status_says_who_is_next_and_who_waits_for_whom() {
     let status = json!({
         "message": "halted, since 1 node failed", "nodes": 3, "updated": 1, "underWay": 0,
         "failed": 1, "next": ["node-1"], "moreWaiting": 4,
-        "waiting": [{"node": "node-2", "why": "alice holds it (a disk), until 12:00"}],
+        "waiting": [{"node": "node-2", "why": "alice holds it (a disk), until 12:00",
+            "since": "2026-10-21T07:28:00Z"}],
         "draining": [{"node": "node-1", "podsLeft": 3, "lateSince": "2026-10-21T07:28:00Z",
             "blocked": ["a/db: the PodDisruptionBudget db allows no disruption now"]}],
         "missing": [{"address": "192.0.2.1", "fetched": "2026-10-21T07:28:00Z"}],
@@ -273,7 +274,7 @@ worker: halted, since 1 node failed
   next: node-1
   drains: node-1: 3 pods have to move; it takes too long since 2026-10-21T07:28:00Z
     a/db: the PodDisruptionBudget db allows no disruption now
-  waits: node-2: alice holds it (a disk), until 12:00
+  waits: node-2: alice holds it (a disk), until 12:00; its change waits since 2026-10-21T07:28:00Z
   and 4 more wait
   missing: a machine at 192.0.2.1 fetched the config at 2026-10-21T07:28:00Z, and registered no node
   Updated is False: 1 of 3 nodes has it

@@ -114,7 +114,10 @@ fn told(out: &mut impl Write, known: &Known, name: &str, rollout: &Rollout) -> i
         drain_told(out, draining)?;
     }
     for waiting in status.waiting.iter().take(NAMED) {
-        writeln!(out, "  waits: {}: {}", line(&waiting.node), line(&waiting.why))?;
+        let since = waiting.since.as_ref();
+        let since = since.map(|at| format!("; its change waits since {:.0}", at.0));
+        let (node, why) = (line(&waiting.node), line(&waiting.why));
+        writeln!(out, "  waits: {node}: {why}{}", since.unwrap_or_default())?;
     }
     if status.more_waiting > 0 {
         writeln!(out, "  and {} more wait", status.more_waiting)?;
