@@ -6,6 +6,7 @@ mod booted;
 mod budgets;
 mod by;
 mod facts;
+mod findings;
 mod glance;
 mod halted;
 mod joining;

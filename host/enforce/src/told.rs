@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use tread_kube::api::NodeUpdate;
 use tread_kube::api::node_update::{DrainOfNode, PodLeft};
 use tread_kube::asking::{Call, ask};
-use tread_kube::clean::clean;
+use tread_kube::clean::{clean, cleaned};
 use tread_kube::dated::timestamp;
 use tread_model::protocol::Disrupts;
 
@@ -120,6 +120,7 @@ fn pods(blocked: &[Blocked], all: &[String]) -> Vec<PodLeft> {
 /// Writes it, unless it stands there. What cannot be written keeps nothing from going on: it is
 /// counted, and written after the next look.
 async fn write(settings: &Settings, read: &Read, told: Option<DrainOfNode>) {
+    let told = told.map(cleaned);
     let known = read.update.status.as_ref().and_then(|status| status.drain.as_ref());
     if known == told.as_ref() {
         return;

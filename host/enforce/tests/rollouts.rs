@@ -8,5 +8,6 @@ mod faults;
 mod first_boot;
 mod fixture;
 mod joining;
+mod outdated;
 mod pools;
 mod size;

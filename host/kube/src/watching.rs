@@ -4,6 +4,7 @@ pub mod fold;
 mod installed;
 mod outdated;
 pub mod parsed;
+mod pruned;
 mod reading;
 pub mod served;
 mod watches;
@@ -25,6 +26,7 @@ use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::time::Duration;
 
+pub use pruned::{Pruned, says};
 pub use watches::{Unwritten, Watched, Watches};
 
 /// How long is waited after a failure: at first, and at most.

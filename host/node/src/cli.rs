@@ -13,7 +13,7 @@ mod fetch;
 mod files;
 mod follow;
 mod give_up;
-mod metrics;
+pub mod metrics;
 mod settle;
 mod show;
 mod status;

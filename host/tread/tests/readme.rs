@@ -52,6 +52,7 @@ fn the_page_for_operators_names_every_metric_condition_event_and_state() {
         ("conditions", conditions::table()),
         ("events", events::table()),
         ("metrics", metrics::Metrics::table()),
+        ("metrics of a node", tread_node::cli::metrics::table()),
     ] {
         compare(page, &format!("<!-- {name} -->\n"), &format!("<!-- end of {name} -->"), &table);
     }

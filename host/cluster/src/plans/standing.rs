@@ -60,12 +60,8 @@ pub(super) fn says(status: &DisruptionPlanStatus) -> Digest {
     let mut value = serde_json::to_value(status).unwrap_or_default();
     if let Some(fields) = value.as_object_mut() {
         fields.remove("plannedAt");
-        let conditions = fields.get_mut("conditions").and_then(|it| it.as_array_mut());
-        for condition in conditions.into_iter().flatten().filter_map(|it| it.as_object_mut()) {
-            condition.remove("lastTransitionTime");
-        }
     }
-    Digest::of(value.to_string().as_bytes())
+    tread_kube::watching::says(value)
 }
 
 /// Those that are not known to be over.

@@ -13,49 +13,16 @@ use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::time::Instant;
 use tread_kube::api::POOL_KIND;
 use tread_kube::api::conditions::{self, Finding, cut};
 use tread_kube::api::words::MANAGER;
 use tread_kube::api::{DisruptionPlan, DisruptionPlanSpec, DisruptionPlanStatus};
 use tread_kube::asking::{Call, CallOutcome, Failed, ask, lacks_rights};
 use tread_kube::clean::cleaned;
-use tread_model::digest::Digest;
+use tread_kube::watching::Pruned;
 use tread_model::read::MACHINE_CONFIG_API;
 
 const PENDING: &str = "Pending";
-
-/// What the API server did not keep is written again after that: its definition
-/// may be a newer one by then.
-const KEPT_AGAIN: Duration = Duration::from_secs(1800);
-
-/// What was written as a status, and what the API server left of it, by the name
-/// of the plan: one whose definition is older drops what it does not know.
-#[derive(Debug, Default)]
-pub(super) struct Pruned(BTreeMap<String, (Digest, Digest, Instant)>);
-
-impl Pruned {
-    /// Whether a plan stands there as it was written.
-    fn stands(&self, name: &str, wanted: Digest, standing: Digest) -> bool {
-        let is_known = |it: &(Digest, Digest, Instant)| {
-            (it.0, it.1) == (wanted, standing) && it.2.elapsed() < KEPT_AGAIN
-        };
-        wanted == standing || self.0.get(name).is_some_and(is_known)
-    }
-
-    fn note(&mut self, name: &str, wanted: Digest, kept: Digest) {
-        match wanted == kept {
-            true => self.0.remove(name),
-            false => self.0.insert(name.to_owned(), (wanted, kept, Instant::now())),
-        };
-    }
-
-    /// Forgets the plans of a pool that are not among these.
-    fn keep(&mut self, names: impl Fn(&str) -> bool) {
-        self.0.retain(|name, _| names(name));
-    }
-}
 
 /// The DisruptionPlans of a pool, as they have to be and as they are.
 pub(super) struct OfPool<'p> {
@@ -331,31 +298,5 @@ fn owner(pool: &Pool) -> OwnerReference {
         name: pool.name.clone(),
         uid: pool.uid.clone(),
         ..OwnerReference::default()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_plan_of_which_the_api_server_drops_a_part_is_not_written_again_and_again() {
-        let mut pruned = Pruned::default();
-        let status = |tread: Option<&str>| DisruptionPlanStatus {
-            effect: Some("reload".to_owned()),
-            tread: tread.map(str::to_owned),
-            ..DisruptionPlanStatus::default()
-        };
-        let (wanted, left) = (says(&status(Some("new"))), says(&status(None)));
-        assert!(!pruned.stands("a", wanted, left), "it was never written");
-        pruned.note("a", wanted, left);
-        assert!(pruned.stands("a", wanted, left));
-        assert!(!pruned.stands("a", says(&status(Some("other"))), left), "it says something else");
-        assert!(!pruned.stands("a", wanted, says(&status(Some("others")))), "somebody wrote it");
-        pruned.note("a", wanted, wanted);
-        assert!(!pruned.stands("a", wanted, left), "the definition is newer by now");
-        pruned.note("b", wanted, left);
-        pruned.keep(|name| name != "b");
-        assert!(!pruned.stands("b", wanted, left));
     }
 }

@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tread_cluster::policies::snapshot::Room;
 use tread_kube::api::disruption_policy::State;
-use tread_kube::api::words::{KEY_ANNOTATION, LAST_GOOD_LABEL, POLICY_LABEL};
-use tread_kube::api::{DisruptionPolicy, crds};
+use tread_kube::api::words::{KEY_ANNOTATION, LAST_GOOD_LABEL, LOST_ANNOTATION, POLICY_LABEL};
+use tread_kube::api::{DisruptionPolicy, DisruptionPolicyStatus, crds};
 use tread_model::text::is_unfit;
 use tread_test_bed::{ControlPlane, eventually};
 
@@ -222,6 +222,14 @@ async fn nothing_that_anybody_writes_drives_a_terminal() {
     let args = ["annotate", "namespace", &namespace, "--overwrite", &claims];
     plane.kubectl(&args).unwrap().success().unwrap();
     until(&client, &names[7], |it| it.state == Some(State::NeedsApproval)).await;
+    // What tread itself writes there anybody may write who may write policies.
+    let lost = json!({"metadata": {"annotations": {LOST_ANNOTATION: ODD}}});
+    api.patch(&names[1], &PatchParams::default(), &Patch::Merge(&lost)).await.unwrap();
+    let says = |it: &DisruptionPolicyStatus| {
+        let mut approved = it.conditions.iter().filter(|it| it.type_ == "Approved");
+        approved.any(|it| it.message.contains("spec.x"))
+    };
+    until(&client, &names[1], says).await;
     let rules = json!({"apiVersion": "tread.dev/v1alpha1", "kind": "DisruptionPolicy",
         "metadata": {"name": "rules", "annotations": {"note": ODD}},
         "spec": {"rules": [{"match": [format!("file:/{ODD}")], "reason": ODD, "actions": []}]}});

@@ -1,6 +1,6 @@
 //! Rollouts and NodeUpdates: made where they are missing, and told how far everything is.
 
-use super::facts::Facts;
+use super::findings::{self, UPDATED};
 use super::known::Moment;
 use super::marks::is_of;
 use super::progress::{Counts, sentence, waiting};
@@ -16,20 +16,20 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tread_cluster::pools::Pool;
 use tread_cluster::previews::Cluster;
-use tread_kube::api::conditions::{Finding, set};
-use tread_kube::api::node_update::{ConfigName, NEEDS_AGENT, UpdateDisrupts};
+use tread_kube::api::conditions::set;
+use tread_kube::api::node_update::UpdateDisrupts;
 use tread_kube::api::rollout::{DrainingNode, MissingMachine, NAMED};
 use tread_kube::api::{NodeUpdate, Rollout, RolloutStatus};
 use tread_kube::asking::{Call, CallOutcome, Failed, ask};
+use tread_kube::clean::cleaned;
 use tread_kube::dated::timestamp;
 use tread_kube::watching::parsed::Parsed;
 use tread_model::joining::JOINED;
 use tread_model::protocol::Disrupts;
-use tread_model::rollout::{Node, State};
+use tread_model::rollout::State;
 
 const ROLLOUTS: &str = "rollouts";
 const UPDATES: &str = "nodeupdates";
-const UPDATED: &str = "Updated";
 /// How many are made at the same time.
 const AT_ONCE: usize = 8;
 /// How many are written by what was known at one moment: later it is old, and each write comes
@@ -154,14 +154,9 @@ pub(crate) async fn tell_nodes(
         let mut conditions = own_conditions(known);
         let generation = update.metadata.generation.unwrap_or_default();
         let needs_agent = scene.nodes.get(&node.name).is_some_and(|node| node.needs_agent);
-        let updated = target.map(|target| updated(target, node, facts, needs_agent));
+        let updated = target.map(|target| findings::updated(target, node, facts, needs_agent));
         let joined = known.iter().any(|it| it.type_ == JOINED && it.status == "False");
-        let joined = joined.then(|| Finding {
-            type_: JOINED,
-            status: Some(true),
-            reason: "Joined".to_owned(),
-            message: format!("it has joined pool {pool}"),
-        });
+        let joined = joined.then(|| findings::joined(pool));
         for finding in updated.into_iter().chain(joined) {
             set(&mut conditions, finding, generation, Timestamp::now());
         }
@@ -170,33 +165,14 @@ pub(crate) async fn tell_nodes(
         };
         let is_told = known.len() == conditions.len()
             && known.iter().zip(&conditions).all(|(known, now)| is_same(known, now));
-        (!is_told).then(|| tell_node(settings, update, conditions))
+        let wanted = json!({ "conditions": conditions });
+        let stands = || {
+            let standing = json!({ "conditions": known });
+            settings.watches.stands(UPDATES, &node.name, &wanted, &standing)
+        };
+        (!is_told && !stands()).then(|| tell_node(settings, update, wanted))
     });
     all(told.take(AT_MOST)).await
-}
-
-/// Whether a node has what its pool is to have.
-fn updated(target: &ConfigName, node: &Node, facts: &Facts, needs_agent: bool) -> Finding {
-    let has_it = node.state == State::Updated;
-    let is_updated = has_it && !facts.is_cordoned_by_tread();
-    Finding {
-        type_: UPDATED,
-        status: Some(is_updated),
-        reason: match is_updated {
-            true => "HasIt",
-            false if needs_agent => NEEDS_AGENT,
-            false => "NotYet",
-        }
-        .to_owned(),
-        message: match (is_updated, has_it) {
-            (true, _) => format!("it has {}", target.name),
-            (_, true) => format!("it has {}, and is still cordoned", target.name),
-            _ if needs_agent => {
-                format!("it is to get {} once its agent is upgraded", target.name)
-            }
-            _ => format!("it is to get {}", target.name),
-        },
-    }
 }
 
 /// The conditions of a NodeUpdate that are tread's. Its agent may write others there: so many that
@@ -206,20 +182,21 @@ pub(super) fn own_conditions(known: &[Condition]) -> Vec<Condition> {
 }
 
 /// Onto the version that is known: the list is replaced as a whole.
-async fn tell_node(
-    settings: &Settings,
-    update: &NodeUpdate,
-    conditions: Vec<Condition>,
-) -> Result<(), Failed> {
+async fn tell_node(settings: &Settings, update: &NodeUpdate, wanted: Value) -> Result<(), Failed> {
     let patch = Patch::Merge(json!({
         "metadata": {"resourceVersion": update.metadata.resource_version},
-        "status": {"conditions": conditions},
+        "status": wanted,
     }));
     let name = update.metadata.name.as_deref().unwrap_or_default();
     let api: Api<NodeUpdate> = Api::all(settings.acts.client.clone());
     let call = Call::new("patch", UPDATES).of_status();
     let params = PatchParams::default();
     match ask(&settings.acts.metrics, call, api.patch_status(name, &params, &patch)).await {
+        Ok(there) => {
+            let kept = json!({"conditions": there.status.unwrap_or_default().conditions});
+            settings.watches.wrote(UPDATES, name, &wanted, &kept);
+            Ok(())
+        }
         Err(failed) if failed.outcome == CallOutcome::Gone => Ok(()),
         told => made(told),
     }
@@ -234,26 +211,37 @@ pub(crate) async fn tell(
     (draining, missing): (&BTreeMap<String, Draining>, &[MissingMachine]),
     since: Option<&Time>,
 ) -> Result<bool, Failed> {
-    let mut status = status(rollout, pool, (draining, since), Timestamp::now());
-    status.missing = missing.to_vec();
+    let status = status(rollout, pool, (draining, missing, since), Timestamp::now());
     if rollout.status.as_ref() == Some(&status) {
+        return Ok(false);
+    }
+    let name = rollout.metadata.name.clone().unwrap_or_default();
+    let (wanted, standing) = (json!(status), json!(rollout.status));
+    if settings.watches.stands(ROLLOUTS, &name, &wanted, &standing) {
         return Ok(false);
     }
     let mut next = rollout.clone();
     next.status = Some(status);
     next.metadata.managed_fields = None;
     let api: Api<Rollout> = Api::all(settings.acts.client.clone());
-    let name = next.metadata.name.clone().unwrap_or_default();
     let call = Call::new("update", ROLLOUTS).of_status();
     let params = PostParams::default();
-    made(ask(&settings.acts.metrics, call, api.replace_status(&name, &params, &next)).await)?;
+    match ask(&settings.acts.metrics, call, api.replace_status(&name, &params, &next)).await {
+        Ok(there) => settings.watches.wrote(ROLLOUTS, &name, &wanted, &json!(there.status)),
+        told => made(told)?,
+    }
     Ok(true)
 }
 
+/// What a Rollout is to say; nothing in it drives a terminal, whoever wrote it first.
 fn status(
     rollout: &Rollout,
     pool: &OfPool,
-    (draining, since): (&BTreeMap<String, Draining>, Option<&Time>),
+    (draining, missing, since): (
+        &BTreeMap<String, Draining>,
+        &[MissingMachine],
+        Option<&Time>,
+    ),
     now: Timestamp,
 ) -> RolloutStatus {
     let before = rollout.status.clone().unwrap_or_default();
@@ -290,43 +278,15 @@ fn status(
         waiting: waiting(pool, since),
         more_waiting: number(pool.turns.waits.len().saturating_sub(NAMED)),
         draining: draining.take(NAMED).collect(),
-        missing: Vec::new(),
+        missing: missing.to_vec(),
         message: Some(sentence(pool)),
         conditions: before.conditions,
     };
     let generation = rollout.metadata.generation.unwrap_or_default();
-    for finding in findings(pool, counts) {
+    for finding in findings::of_pool(pool, counts) {
         set(&mut status.conditions, finding, generation, now);
     }
-    status
-}
-
-fn findings(pool: &OfPool, counts: Counts) -> [Finding; 3] {
-    let finding = |type_, status, reason: &str, message: String| Finding {
-        type_,
-        status,
-        reason: reason.to_owned(),
-        message,
-    };
-    let all_have_it = counts.updated == counts.nodes && pool.target.is_some();
-    let is_updated = all_have_it && pool.still_cordoned == 0;
-    let (updated, progressing) = match () {
-        () if is_updated => ("AllHaveIt", (false, "AllHaveIt")),
-        () if pool.halted.is_some() => ("NotYet", (false, "Halted")),
-        () if counts.failed > 0 => ("NotYet", (counts.under_way > 0, "Failed")),
-        () if all_have_it => ("NotYet", (true, "Uncordons")),
-        () if counts.under_way > 0 || !pool.turns.next.is_empty() => ("NotYet", (true, "UnderWay")),
-        () => ("NotYet", (false, "Waiting")),
-    };
-    let (rendered, word, why) = match &pool.not_made {
-        Some((word, why)) => (false, *word, why.clone()),
-        None => (true, "Rendered", "the config of the pool is made".to_owned()),
-    };
-    [
-        finding("Updated", Some(is_updated), updated, sentence(pool)),
-        finding("Progressing", Some(progressing.0), progressing.1, sentence(pool)),
-        finding("Rendered", Some(rendered), word, why),
-    ]
+    cleaned(status)
 }
 
 /// What the status of a MachineConfigPool says.
@@ -380,4 +340,48 @@ pub(crate) async fn tell_pool(
     let params = PatchParams::default();
     made(ask(&settings.acts.metrics, call, api.patch_status(&pool.name, &params, &patch)).await)?;
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tread_model::text::is_unfit;
+
+    #[test]
+    fn no_text_of_a_rollout_drives_a_terminal_and_all_of_it_is_told_once() {
+        const ODD: &str = "x\u{1b}[31mred\u{7}\nforged: line\u{202e}turned\u{200b}";
+        let mut rollout = Rollout::new("worker", Default::default());
+        let mut pool = OfPool::default();
+        let draining = BTreeMap::new();
+        let missing = [MissingMachine { address: ODD.to_owned(), fetched: String::new() }];
+        let now = Timestamp::UNIX_EPOCH;
+        let shown = |rollout: &Rollout, pool: &OfPool| {
+            let status = status(rollout, pool, (&draining, &missing), now);
+            let text = serde_json::to_value(&status).unwrap();
+            assert!(!texts(&text).chars().any(is_unfit), "{text}");
+            assert!(texts(&text).contains("red"), "{text}");
+            status
+        };
+        pool.failing = vec![("node".to_owned(), ODD.to_owned())];
+        shown(&rollout, &pool);
+        pool.halted = Some(ODD.to_owned());
+        shown(&rollout, &pool);
+        pool.not_made = Some(("NotRead", ODD.to_owned()));
+        let status = shown(&rollout, &pool);
+        let rendered = status.conditions.iter().find(|it| it.type_ == "Rendered").unwrap();
+        assert!(rendered.message.contains("; forged: line"), "{}", rendered.message);
+        // What was cleaned and stands there is not written again.
+        rollout.status = Some(status.clone());
+        assert_eq!(shown(&rollout, &pool), status);
+    }
+
+    /// All texts of a value.
+    fn texts(value: &Value) -> String {
+        match value {
+            Value::String(text) => text.clone(),
+            Value::Array(all) => all.iter().map(texts).collect(),
+            Value::Object(all) => all.values().map(texts).collect(),
+            _ => String::new(),
+        }
+    }
 }

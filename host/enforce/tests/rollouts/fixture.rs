@@ -260,7 +260,7 @@ impl Cluster {
             policies: self.policies.subscribe(),
             leads: leading,
             own_node: None,
-            watches,
+            watches: watches.clone(),
             events: Events::new(client, "tests", "Roll", &metrics),
             paces,
             joining: JoiningSettings { first_boots: Some(first_boots), ..joining },
@@ -277,7 +277,7 @@ impl Cluster {
             ])
             .await;
         });
-        Replica { agents, joining, leads, task }
+        Replica { agents, joining, leads, watches, task }
     }
 
     /// An agent on each node, which asks this replica.
@@ -361,6 +361,7 @@ pub(super) struct Replica {
     pub(super) agents: Agents,
     pub(super) joining: Joining,
     pub(super) leads: watch::Sender<bool>,
+    pub(super) watches: Watches,
     task: JoinHandle<()>,
 }
 

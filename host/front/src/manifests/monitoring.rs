@@ -47,11 +47,20 @@ const ALERTS: &[Alert] = &[
     ),
     (
         "TreadPolicyLastGood",
-        "max(tread_policies{state=\"LastGood\"}) > 0",
+        "max by (name) (tread_policy_state{state=\"LastGood\"}) > 0",
         "1h",
         "info",
-        "The newest version of a policy is bad, and the one before it decides. kubectl get dpol shows which \
-         one, and why.",
+        "The newest version of the policy {{ $labels.name }} is bad or waits for approval, and the one before \
+         it decides. kubectl get dpol {{ $labels.name }} -o yaml says why.",
+    ),
+    (
+        // It is made anew 60 days before it ends. 0: there is none yet.
+        "TreadCertificateEnds",
+        "min(tread_certificate_not_after_timestamp_seconds) - time() < 14 * 86400",
+        "1h",
+        "warning",
+        "The certificate of tread's TLS port ends within two weeks, has ended, or was never made, and nobody \
+         makes it anew: nobody will be warned at admission. /readyz says why, and until when there is one.",
     ),
     (
         "TreadApiErrors",
@@ -142,5 +151,19 @@ mod tests {
             );
             assert!(asked.is_some() || expression.contains("up{job=\"tread\"}"), "{name}");
         }
+    }
+
+    #[test]
+    fn an_alert_names_only_what_its_expression_tells_apart() {
+        for (name, expression, _, _, text) in ALERTS {
+            let by = expression.split_once("by (").and_then(|(_, rest)| rest.split_once(')'));
+            let by: Vec<&str> = by.map(|(by, _)| by.split(", ").collect()).unwrap_or_default();
+            let named = text.split("$labels.").skip(1);
+            for label in named.filter_map(|rest| rest.split(' ').next()) {
+                assert!(by.contains(&label), "{name}: {label} is not among {by:?}");
+            }
+        }
+        let named = ALERTS.iter().filter(|(.., text)| text.contains("{{ $labels.name }}"));
+        assert_eq!(named.count(), 2, "of a policy it is said which one");
     }
 }

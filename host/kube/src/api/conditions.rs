@@ -1,5 +1,6 @@
 //! Conditions: what is true of an object, and since when.
 
+use crate::clean::clean;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
 use tread_model::verdict::FailureKind;
@@ -8,7 +9,7 @@ use tread_model::verdict::FailureKind;
 const LONGEST_MESSAGE: usize = 32_768;
 
 /// Each condition that tread writes: on what, its type, and what it says.
-pub const ALL: [(&str, &str, &str); 14] = [
+pub const ALL: [(&str, &str, &str); 22] = [
     (
         "DisruptionPolicy",
         "Loaded",
@@ -70,12 +71,56 @@ pub const ALL: [(&str, &str, &str); 14] = [
          True: `HasIt`. False: `NotYet`, `NeedsAgent`",
     ),
     (
+        "NodeUpdate",
+        "Joined",
+        "Of a node that registered as joining. True: `Joined`. False: `Prepares` (its agent brings first what Ignition \
+         cannot), or why it is held, in no pool: `ClaimUnreadable`, `ClaimForged`, `ClaimOld`, `ClaimLater`, `ClaimUsed`, \
+         `PoolGone`, `NoLabels`, `Elsewhere`; the message has the way out",
+    ),
+    (
+        "Rollout",
+        "Updated",
+        "Whether all nodes of the pool have its newest config, and none is cordoned by tread any more. True: `AllHaveIt`. \
+         False: `NotYet`; the message says how far it is",
+    ),
+    (
+        "Rollout",
+        "Progressing",
+        "Whether something goes on in the pool. True: `UnderWay`, `Uncordons` (all have it, and some are still cordoned), \
+         `Failed` (one failed, and others are still under way). False: `AllHaveIt`, `Halted`, `Failed`, `Waiting` (it is \
+         nobody's turn; `status.waiting` says why)",
+    ),
+    (
+        "Rollout",
+        "Rendered",
+        "Whether the config of the pool could be made. True: `Rendered`. False: `NoMachineConfigs` (it selects none), \
+         `Unreadable`, `Rejected` (a field that would reach no node), `TooLarge`, `ReadsOtherwise`, `NotRead` (the API \
+         server did not give what it is made of), `Interrupted`; its nodes keep what they have",
+    ),
+    (
         "Rollout",
         "Serves",
         "Where tread serves machines that boot: whether those of the pool get a kubeconfig to register with. True: \
          `Bootstraps` (of the bootstrap Secret), `ConfigBrings` (the pool's config has one). False: `NoBootstrapSecret`, \
          `NoKubeconfig` (the Secret has no such key, or nothing in it), `KubeconfigUnreadable` (no text, or too long); the \
          message names the Secret and its key",
+    ),
+    (
+        "Node",
+        "MaintenancePlanned",
+        "True: it is the node's turn, and it is about to be cordoned and drained. These four are there only while tread \
+         drains a node for a change, with the reason `TreadUpdate`; others write the same for their own reasons",
+    ),
+    ("Node", "DrainInProgress", "True: it is cordoned, and pods are being moved. False: they are"),
+    (
+        "Node",
+        "Drained",
+        "False: pods are still being moved. True: they are, also of a node that failed and was left cordoned",
+    ),
+    (
+        "Node",
+        "MaintenanceInProgress",
+        "True: it is drained, and its agent may change it and boot it",
     ),
     (
         "ClusterOperator",
@@ -115,8 +160,8 @@ pub struct Finding {
     pub message: String,
 }
 
-/// Notes a finding among the conditions of an object. What did not change keeps
-/// its time, so that an object which is the same gives the same status.
+/// Notes a finding among the conditions of an object, cleaned of what drives a terminal. What did
+/// not change keeps its time, so that an object which is the same gives the same status.
 pub fn set(conditions: &mut Vec<Condition>, finding: Finding, generation: i64, now: Timestamp) {
     let status = match finding.status {
         Some(true) => "True",
@@ -132,7 +177,7 @@ pub fn set(conditions: &mut Vec<Condition>, finding: Finding, generation: i64, n
         type_: finding.type_.to_owned(),
         status: status.to_owned(),
         reason: reason(&finding.reason),
-        message: cut(finding.message, LONGEST_MESSAGE),
+        message: cut(clean(&finding.message), LONGEST_MESSAGE),
         last_transition_time: since,
         observed_generation: Some(generation),
     };
@@ -169,6 +214,8 @@ pub fn cut(mut text: String, most: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
+    use std::path::{Path, PathBuf};
 
     fn finding(status: bool, message: &str) -> Finding {
         Finding {
@@ -196,6 +243,16 @@ mod tests {
     }
 
     #[test]
+    fn no_condition_drives_a_terminal() {
+        let mut conditions = Vec::new();
+        let odd = "a\u{1b}[31m\u{202e}b\u{7}\nforged: line";
+        for second in [1, 2] {
+            set(&mut conditions, finding(false, odd), second, at(second));
+            assert_eq!(conditions[0].message, "a [31m b; forged: line");
+        }
+    }
+
+    #[test]
     fn every_failure_has_a_reason_that_the_api_server_takes() {
         for kind in tread_model::verdict::FailureKind::ALL {
             let reason = reason(kind.name());
@@ -205,51 +262,106 @@ mod tests {
         assert_eq!(reason("out-of-fuel"), "OutOfFuel");
     }
 
-    /// What follows a word in the sources of this crate, in quotes.
-    fn quoted_after(dir: &std::path::Path, word: &str, found: &mut Vec<String>) {
+    /// The sources of a folder without their tests, by path.
+    fn sources(dir: &Path, found: &mut BTreeMap<PathBuf, String>) {
         for entry in std::fs::read_dir(dir).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
-                quoted_after(&path, word, found);
-                continue;
+                sources(&path, found);
+            } else if !path.ends_with("tests.rs") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                let source = text.split("#[cfg(test)]").next().unwrap_or_default().to_owned();
+                found.insert(path, source);
             }
-            if path.ends_with("tests.rs") {
-                continue;
-            }
-            let text = std::fs::read_to_string(&path).unwrap();
-            let source = text.split("#[cfg(test)]").next().unwrap_or_default().to_owned();
-            found.extend(
-                source
-                    .split(word)
-                    .skip(1)
-                    .filter_map(|rest| Some(rest.strip_prefix('"')?.split('"').next()?.to_owned())),
-            );
         }
+    }
+
+    /// A word as conditions have: in CamelCase.
+    fn is_word(text: &str) -> bool {
+        let is_lower = |c: char| c.is_ascii_lowercase();
+        text.starts_with(|c: char| c.is_ascii_uppercase())
+            && text.chars().all(|c| c.is_ascii_alphanumeric())
+            && text.contains(is_lower)
+    }
+
+    /// What stands there in quotes, or what the constant says that is named there.
+    fn said(rest: &str, constants: &BTreeMap<String, String>) -> Option<String> {
+        if let Some(quoted) = rest.strip_prefix('"') {
+            return Some(quoted.split('"').next()?.to_owned());
+        }
+        let name = rest.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next()?;
+        constants.get(name).cloned()
+    }
+
+    /// The constants that say a word, by name; the last one of a name is as good as the first,
+    /// since two that differ would be two words for one thing.
+    fn constants<'s>(sources: impl Iterator<Item = &'s String>) -> BTreeMap<String, String> {
+        let mut all = BTreeMap::new();
+        for line in sources.flat_map(|source| source.lines()) {
+            if let Some((_, rest)) = line.split_once("const ")
+                && let Some((name, value)) = rest.split_once(": &str = \"")
+                && let Some(value) = value.strip_suffix("\";").filter(|value| is_word(value))
+            {
+                all.insert(name.to_owned(), value.to_owned());
+            }
+        }
+        all
     }
 
     #[test]
     fn the_page_names_every_condition_that_is_written_and_its_reasons() {
-        let host = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let (mut types, mut reasons) = (Vec::new(), Vec::new());
-        for sources in ["kube/src", "cluster/src", "front/src"].map(|folder| host.join(folder)) {
-            quoted_after(&sources, "type_: ", &mut types);
-            quoted_after(&sources, "find(", &mut types);
-            quoted_after(&sources, "reason: ", &mut reasons);
-            quoted_after(&sources, "(Some(false), ", &mut reasons);
-            quoted_after(&sources, "(Some(true), ", &mut reasons);
+        /// Each word of these is a type or a reason, or one of those that follow.
+        const OF_WORDS: [&str; 5] = [
+            "enforce/src/conditions.rs",
+            "enforce/src/rollouts/findings.rs",
+            "enforce/src/rollouts/joining/bootstrap.rs",
+            "model/src/joining/settle.rs",
+            "model/src/rendering/unrendered.rs",
+        ];
+        const NO_WORDS: [&str; 2] = ["True", "False"];
+        let host = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let (mut written, mut models) = (BTreeMap::new(), BTreeMap::new());
+        for folder in ["kube/src", "cluster/src", "front/src", "enforce/src"] {
+            sources(&host.join(folder), &mut written);
         }
-        for words in [&mut types, &mut reasons] {
-            words.retain(|it| it.starts_with(|c: char| c.is_ascii_uppercase()));
+        sources(&host.join("model/src"), &mut models);
+        let constants = constants(written.values().chain(models.values()));
+        let after = |word: &str| -> Vec<String> {
+            let rests = written.values().flat_map(|source| source.split(word).skip(1));
+            rests.filter_map(|rest| said(rest, &constants)).filter(|it| is_word(it)).collect()
+        };
+        let mut types: Vec<String> =
+            ["type_: ", "type_ = ", "find(", "finding("].into_iter().flat_map(after).collect();
+        let reasons: Vec<String> =
+            ["reason: ", "reason = ", "word: ", "(Some(false), ", "(Some(true), "]
+                .into_iter()
+                .flat_map(after)
+                .collect();
+        types.retain(|it| !["RollingUpdate", "RuntimeDefault"].contains(&it.as_str()));
+        for found in ["Loaded", "Pending", "Joined", "Serves", "Progressing", "MachinesJoin"] {
+            assert!(types.iter().any(|it| it == found), "{found}: {types:?}");
         }
-        assert!(types.len() > 4 && reasons.len() > 6, "{types:?} {reasons:?}");
+        for found in ["Prepares", "NotRead", "AsExpected"] {
+            assert!(reasons.iter().any(|it| it == found), "{found}: {reasons:?}");
+        }
+        for word in types {
+            assert!(ALL.iter().any(|(_, type_, _)| *type_ == word), "{word}");
+        }
         let table = table();
-        for word in
-            types.iter().filter(|it| !["RollingUpdate", "RuntimeDefault"].contains(&it.as_str()))
-        {
-            assert!(ALL.iter().any(|(_, type_, _)| type_ == word), "{word}");
-        }
         for word in reasons {
             assert!(table.contains(&format!("`{word}`")), "{word}");
+        }
+        for file in OF_WORDS {
+            let path = host.join(file);
+            let source = written.get(&path).or_else(|| models.get(&path)).unwrap();
+            let quoted = source.split('"').skip(1).step_by(2);
+            let words: Vec<&str> =
+                quoted.filter(|it| is_word(it) && !NO_WORDS.contains(it)).collect();
+            assert!(words.len() > 3, "{file}: {words:?}");
+            for word in words {
+                let is_type = ALL.iter().any(|(_, type_, _)| *type_ == word);
+                assert!(is_type || table.contains(&format!("`{word}`")), "{file}: {word}");
+            }
         }
     }
 

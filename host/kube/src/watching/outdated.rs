@@ -1,9 +1,11 @@
 //! Definitions that are older than this program: the API server drops what they
 //! do not know, and says nothing.
 
+use super::pruned::says;
 use super::watches::Watches;
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::sync::PoisonError;
 use tread_model::text::listed;
 
 /// How many fields are named.
@@ -20,6 +22,25 @@ impl Watches {
             dropped.extend(wanted.difference(&kept).cloned());
             *dropped != before
         });
+    }
+
+    /// Whether what stands there is all that the API server keeps of this status.
+    pub fn stands(&self, kind: &'static str, name: &str, wanted: &Value, standing: &Value) -> bool {
+        let (wanted, standing) = (says(wanted.clone()), says(standing.clone()));
+        let pruned = self.pruned.lock().unwrap_or_else(PoisonError::into_inner);
+        match pruned.get(kind) {
+            Some(pruned) => pruned.stands(name, wanted, standing),
+            None => wanted == standing,
+        }
+    }
+
+    /// Notes what the API server kept of the status of an object, so that the same is not written
+    /// again and again.
+    pub fn wrote(&self, kind: &'static str, name: &str, wanted: &Value, kept: &Value) {
+        self.kept(kind, wanted, kept);
+        let (wanted, kept) = (says(wanted.clone()), says(kept.clone()));
+        let mut pruned = self.pruned.lock().unwrap_or_else(PoisonError::into_inner);
+        pruned.entry(kind).or_default().note(name, wanted, kept);
     }
 
     /// The definitions that are older than this program, in words. Empty: none is.
@@ -79,5 +100,24 @@ mod tests {
         assert_eq!(watches.outdated().len(), 1);
         watches.kept("disruptionpolicies", &whole, &whole);
         assert!(watches.outdated().is_empty());
+    }
+
+    #[test]
+    fn what_was_written_stands_though_a_part_of_it_is_dropped() {
+        let watches = Watches::default();
+        let (whole, kept) =
+            (json!({"nodes": 1, "missing": [{"address": "a"}]}), json!({"nodes": 1}));
+        let stands = |name, wanted| watches.clone().stands("rollouts", name, wanted, &kept);
+        assert!(stands("worker", &kept), "it is the same");
+        assert!(!stands("worker", &whole), "it was never written");
+        watches.wrote("rollouts", "worker", &whole, &kept);
+        assert!(stands("worker", &whole));
+        assert!(!stands("infra", &whole), "another one was not written");
+        assert!(!stands("worker", &json!({"nodes": 2})), "there is something new to say");
+        let [said] = watches.outdated().try_into().unwrap();
+        assert!(
+            said.contains("of rollouts") && said.contains("status.missing[].address"),
+            "{said}"
+        );
     }
 }

@@ -1,7 +1,9 @@
 //! How it stands with all that is watched, read and written, for whoever asks.
 
+use super::pruned::Pruned;
 use crate::asking::Failed;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 
 /// Why what is read could not be, by what it is and a number of its own.
@@ -43,13 +45,15 @@ pub struct Watches {
     pub(super) unwritten: watch::Sender<BTreeMap<&'static str, Unwritten>>,
     /// What the API server drops of what is written.
     pub(super) dropped: watch::Sender<Dropped>,
+    /// What it left of what was written, by the kind of the objects.
+    pub(super) pruned: Arc<Mutex<BTreeMap<&'static str, Pruned>>>,
 }
 
 impl Default for Watches {
     fn default() -> Watches {
         let (all, reads) = (watch::Sender::default(), watch::Sender::default());
         let (unwritten, dropped) = (watch::Sender::default(), watch::Sender::default());
-        Watches { all, reads, unwritten, dropped }
+        Watches { all, reads, unwritten, dropped, pruned: Arc::default() }
     }
 }
 

@@ -7,10 +7,14 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 use std::fmt;
 use tread_model::digest::Digest;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Config {
+    digest: String,
+}
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Operation {
@@ -42,16 +46,47 @@ fn number(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
+const CONFIG: (&str, &str) = ("tread_node_config_info", "The config last applied, by its digest");
+const OPERATION: (&str, &str) = ("tread_node_operation", "1: the last operation, and its phase");
+const TOOK: (&str, &str) = (
+    "tread_node_step_duration_seconds",
+    "How long each step of the last operation took, and how it ended",
+);
+const WATCHED: (&str, &str) = ("tread_node_drift_watched", "1: drift is watched now");
+const DRIFTED: (&str, &str) =
+    ("tread_node_drifted_paths", "Paths that are not as the config wants them");
+const CHECKED: (&str, &str) = (
+    "tread_node_drift_checked_timestamp_seconds",
+    "When everything was looked at last, since 1970",
+);
+const ALL: [(&str, &str); 6] = [CONFIG, OPERATION, TOOK, WATCHED, DRIFTED, CHECKED];
+
+/// All of them as a table, for people.
+pub fn table() -> String {
+    let mut table = String::from("| metric | what |\n| --- | --- |\n");
+    for (name, help) in ALL {
+        table.push_str(&format!("| `{name}` | {help} |\n"));
+    }
+    table
+}
+
+/// The name without the unit, which the format adds to it.
+fn in_seconds((name, help): (&'static str, &'static str)) -> (&'static str, &'static str) {
+    (name.strip_suffix("_seconds").unwrap_or(name), help)
+}
+
 /// All of it.
 pub(super) fn text(
     has: Option<Digest>,
     progress: Option<&Progress>,
     drift: Option<&Report>,
 ) -> Result<String, fmt::Error> {
-    let mut registry = Registry::with_prefix("tread_node");
+    let mut registry = Registry::default();
     if let Some(digest) = has {
-        let config = Info::new([("digest", digest.to_string())]);
-        registry.register("config", "The config last applied", config);
+        // Those who collect text files know no type `info`, and would read nothing.
+        let config = Family::<Config, Gauge>::default();
+        config.get_or_create(&Config { digest: digest.to_string() }).set(1);
+        registry.register(CONFIG.0, CONFIG.1, config);
     }
     if let Some(progress) = progress {
         operation(&mut registry, progress);
@@ -62,23 +97,13 @@ pub(super) fn text(
         gauge.set(value);
         gauge
     };
-    registry.register("drift_watched", "Whether drift is watched now", gauge(watched.into()));
+    registry.register(WATCHED.0, WATCHED.1, gauge(watched.into()));
     if let Some(drift) = drift {
         let differ = i64::try_from(drift.count).unwrap_or(i64::MAX);
-        registry.register(
-            "drifted_paths",
-            "Paths that are not as the config wants them",
-            gauge(differ),
-        );
+        registry.register(DRIFTED.0, DRIFTED.1, gauge(differ));
         if let Some(checked) = drift.checked {
-            let help = "When everything was looked at last, since 1970";
-            let unit = Unit::Seconds;
-            registry.register_with_unit(
-                "drift_checked_timestamp",
-                help,
-                unit,
-                gauge(number(checked)),
-            );
+            let (name, help) = in_seconds(CHECKED);
+            registry.register_with_unit(name, help, Unit::Seconds, gauge(number(checked)));
         }
     }
     let mut text = String::new();
@@ -90,14 +115,14 @@ fn operation(registry: &mut Registry, progress: &Progress) {
     let phase = Family::<Operation, Gauge>::default();
     let of_it = Operation { operation: progress.operation.clone(), phase: word(progress.phase) };
     phase.get_or_create(&of_it).set(1);
-    registry.register("operation", "The last operation, and its phase", phase);
+    registry.register(OPERATION.0, OPERATION.1, phase);
     let took = Family::<OfStep, Gauge>::default();
     for step in &progress.steps {
         let of_it = OfStep { step: step.step.clone(), state: word(step.state) };
         took.get_or_create(&of_it).set(number(step.seconds.unwrap_or_default()));
     }
-    let help = "How long each step of the last operation took";
-    registry.register_with_unit("step_duration", help, Unit::Seconds, took);
+    let (name, help) = in_seconds(TOOK);
+    registry.register_with_unit(name, help, Unit::Seconds, took);
 }
 
 #[cfg(test)]
@@ -127,5 +152,27 @@ mod tests {
             assert!(told.lines().any(|it| it == line), "{line}: {told}");
         }
         assert!(text(None, None, None).unwrap().contains("tread_node_drift_watched 0"));
+    }
+
+    #[test]
+    fn the_table_has_each_metric_that_there_is_and_no_other() {
+        let steps = [tread_model::plan::Step::DaemonReload];
+        let progress = Progress::new("1", Digest::of(b"one"), &steps);
+        let mut report = Report::new(State::Watching, "");
+        report.checked = Some(1);
+        let told = text(Some(Digest::of(b"one")), Some(&progress), Some(&report)).unwrap();
+        let names = told.lines().filter(|line| !line.starts_with('#'));
+        let mut names: Vec<&str> = names.filter_map(|line| line.split(['{', ' ']).next()).collect();
+        names.sort_unstable();
+        let mut all: Vec<&str> = ALL.iter().map(|(name, _)| *name).collect();
+        all.sort_unstable();
+        assert_eq!(names, all, "{told}");
+        assert!(ALL.iter().all(|(name, _)| table().contains(&format!("| `{name}` |"))));
+        // What node-exporter reads: it leaves out a file with any other type.
+        let types = told.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+        assert!(
+            types.clone().count() == ALL.len() && types.clone().all(|it| it.ends_with(" gauge")),
+            "{told}"
+        );
     }
 }

@@ -34,8 +34,7 @@ pub(super) async fn begin(
     let call = Call::new("get", "version");
     let version = ask(metrics, call, client.apiserver_version()).await;
     let version = version.context("the API server does not say which version it is")?;
-    let digits: String = version.minor.chars().take_while(char::is_ascii_digit).collect();
-    if version.major == "1" && digits.parse::<u32>().is_ok_and(|minor| minor < MINOR) {
+    if is_too_old(&version.major, &version.minor) {
         bail!(
             "the API server is of Kubernetes {}.{}, and the mode enforce needs 1.{MINOR}: upgrade \
              it, or run tread in the mode advise",
@@ -67,6 +66,13 @@ pub(super) async fn begin(
     })
 }
 
+/// Whether this is a Kubernetes whose tokens do not say which node they are bound to. Providers add
+/// to the number, as `32+`; one that says nothing that could be read is taken at what it can do.
+fn is_too_old(major: &str, minor: &str) -> bool {
+    let digits: String = minor.chars().take_while(char::is_ascii_digit).collect();
+    major == "1" && digits.parse::<u32>().is_ok_and(|minor| minor < MINOR)
+}
+
 /// By what this installation is known: the UID of its namespace.
 async fn uid(client: &Client, namespace: &str, metrics: &Metrics) -> Result<String> {
     let api: Api<Namespace> = Api::all(client.clone());
@@ -93,5 +99,22 @@ impl tread_front::http::Agents for Answers {
     fn permit(&self, node: &OfNode, ask: Ask) -> BoxFuture<'static, Answer> {
         let (agents, node) = (self.0.clone(), node.name.clone());
         async move { agents.permit(&node, &ask).await }.boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn enforce_needs_kubernetes_1_32() {
+        for old in ["0", "9", "31", "31+", "31-gke.1"] {
+            assert!(is_too_old("1", old), "{old}");
+        }
+        for (major, minor) in
+            [("1", "32"), ("1", "32+"), ("1", "100"), ("2", "0"), ("1", ""), ("1", "+"), ("", "")]
+        {
+            assert!(!is_too_old(major, minor), "{major}.{minor}");
+        }
     }
 }

@@ -1,9 +1,11 @@
-//! Two installations in one cluster, and one without its rights.
+//! Two installations in one cluster, one without its rights, one where it must not act, and one that goes and comes again.
 
 use crate::replica::{NAMESPACE, Replica, free, install};
-use crate::story::{cluster, policy, ship};
+use crate::story::{allow, another, cluster, component, map, policy, put, ship};
 use crate::support::Bench;
+use serde_json::json;
 use std::process::Command;
+use tread_model::digest::Sha256;
 use tread_test_bed::{ControlPlane, eventually};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -101,4 +103,119 @@ async fn a_diff_before_an_upgrade_shows_what_changes_and_not_the_secret_path() {
     let (code, out, err) = run(diff);
     assert!(code == Some(1) && out.contains("+- apiGroups:"), "{out}{err}");
     assert!(!out.contains("/warn/"), "{out}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn enforce_refuses_to_start_where_openshifts_operator_rolls_out() {
+    const DAEMON: &str = "machine-config-daemon";
+    const ITS: &str = "openshift-machine-config-operator";
+    let plane = ControlPlane::start().unwrap();
+    let args = ["manifests", "--mode=enforce", "--with-inputs", "--image=tread", "-o", "json"];
+    let mut list = Bench::new().tread(&args).json();
+    // This process stands for it, and the API server reaches no Service here.
+    let is_left_out = ["Deployment", "ValidatingWebhookConfiguration"];
+    let objects = list["items"].as_array_mut().unwrap();
+    objects.retain(|it| !is_left_out.iter().any(|kind| it["kind"] == *kind));
+    plane.apply(&list.to_string()).unwrap();
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": ITS}});
+    plane.apply(&namespace.to_string()).unwrap();
+    let labels = json!({"app": DAEMON});
+    let daemon = json!({"apiVersion": "apps/v1", "kind": "DaemonSet",
+        "metadata": {"name": DAEMON, "namespace": ITS},
+        "spec": {"selector": {"matchLabels": labels}, "template": {
+            "metadata": {"labels": labels},
+            "spec": {"containers": [{"name": "one", "image": "one"}]}}}});
+    plane.apply(&daemon.to_string()).unwrap();
+    let agents = free().to_string();
+    let enforce = ["--mode=enforce", "--listen-agents", &agents];
+    let replica = Replica::start_so(&plane, NAMESPACE, &[], &enforce);
+    let end = eventually("it ends", async || plane.ended(&replica.name).unwrap()).await;
+    let log = replica.log();
+    assert_eq!(end, "exit status 1", "{log}");
+    for part in
+        [DAEMON, ITS, "so tread does nothing on any node", "or run tread in the mode advise"]
+    {
+        assert!(log.contains(part), "{part}: {log}");
+    }
+    // Where it is gone, it starts.
+    plane.kubectl(&["delete", "daemonset", DAEMON, "-n", ITS]).unwrap().success().unwrap();
+    let replica = Replica::start_so(&plane, NAMESPACE, &[], &enforce);
+    eventually("it is up", async || {
+        if let Some(end) = plane.ended(&replica.name).unwrap() {
+            panic!("{end}\n{}", replica.log());
+        }
+        replica.get("/healthz").await.filter(|(status, _)| *status == 200)
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_admin_said_of_policies_outlives_a_removal_that_keeps_the_definitions() {
+    // Whoever removes a namespace waits for those.
+    let plane = ControlPlane::options().with_controllers().start().unwrap();
+    let at = free();
+    install(&plane, &at);
+    let replica = Replica::start(&plane);
+    replica.ready().await;
+    allow(&plane);
+    let kubectl = |args: &[&str]| plane.kubectl(args).unwrap().success().unwrap();
+    kubectl(&["annotate", "namespace", "apps", "tread.dev/claims=file:/nobody"]);
+    let good = component("acts.wasm");
+    let pin = Sha256::of(&good).to_string();
+    let said = [
+        ("pinned", json!({"approved": true, "digest": pin}), "Loaded"),
+        ("approved", json!({"approved": true}), "Loaded"),
+        ("off", json!({"mode": "Disabled"}), "Disabled"),
+        ("unsaid", json!({}), "NeedsApproval"),
+    ];
+    for (name, spec, state) in &said {
+        put(&plane, name).await;
+        let object = format!("apps.{name}");
+        policy(&plane, &object, "NeedsApproval").await;
+        let spec = json!({ "spec": spec }).to_string();
+        kubectl(&["patch", "dpol", &object, "--type=merge", "-p", &spec]);
+        policy(&plane, &object, state).await;
+    }
+    let get = |name: &str, path: &str| {
+        let path = format!("jsonpath={path}");
+        kubectl(&["get", "dpol", &format!("apps.{name}"), "-o", &path])
+    };
+    let before = said.each_ref().map(|(name, ..)| get(name, "{.metadata.uid} {.spec}"));
+
+    plane.stop(&replica.name).unwrap();
+    let outside = format!("https://{at}");
+    let keeps = ["manifests", "--without-definitions", "--outside", &outside];
+    let delete = ["delete", "--ignore-not-found", "-f", "-"];
+    let removed = Bench::new().tread(&keeps).out();
+    plane.admin().kubectl_with_input(&delete, &removed).unwrap().success().unwrap();
+    assert_ne!(plane.kubectl(&["get", "namespace", NAMESPACE]).unwrap().code, 0);
+    for ((name, ..), before) in said.iter().zip(&before) {
+        assert_eq!(get(name, "{.metadata.uid} {.spec}"), *before, "{name}");
+    }
+
+    install(&plane, &at);
+    let again = Replica::start(&plane);
+    again.ready().await;
+    // By another version of each it is seen who still says what.
+    let other = another(&good);
+    let digest = Sha256::of(&other).to_string();
+    for (name, ..) in &said {
+        plane.apply(&serde_json::to_string(&map(name, other.clone())).unwrap()).unwrap();
+    }
+    let newest = "{.status.newestDigest} {.status.digest} {.status.state}";
+    let decides = format!("{digest} {digest} Loaded");
+    eventually("approved holds", async || (get("approved", newest) == decides).then_some(())).await;
+    let reason = "{.status.conditions[?(@.type==\"Loaded\")].reason}";
+    let refused = "DigestMismatch";
+    eventually("the pin holds", async || (get("pinned", reason) == refused).then_some(())).await;
+    assert_ne!(get("pinned", "{.status.digest}"), digest);
+    eventually("nobody approved it", async || {
+        let state = get("unsaid", "{.status.newestDigest} {.status.state}");
+        (state == format!("{digest} NeedsApproval")).then_some(())
+    })
+    .await;
+    assert_eq!(get("off", "{.status.state}"), "Disabled");
+    for ((name, ..), before) in said.iter().zip(&before) {
+        assert_eq!(get(name, "{.metadata.uid} {.spec}"), *before, "{name}");
+    }
 }

@@ -132,16 +132,30 @@ pub fn allow(plane: &ControlPlane) {
     plane.kubectl(&allow).unwrap().success().unwrap();
 }
 
+/// A component that was built for the first contract.
+pub fn component(name: &str) -> Vec<u8> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/contract/1.0.0");
+    std::fs::read(folder.join(name)).unwrap()
+}
+
+/// Another one that does the same: a custom section more says nothing.
+pub fn another(component: &[u8]) -> Vec<u8> {
+    [component, &[0, 2, 1, b'x']].concat()
+}
+
+/// A ConfigMap in the namespace apps, of this name, with these bytes as its policy.
+pub fn map(name: &str, bytes: Vec<u8>) -> ConfigMap {
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
+        "name": name, "namespace": "apps", "labels": {"tread.dev/policy": "true"}}});
+    let map: ConfigMap = serde_json::from_value(map).unwrap();
+    let bytes = [("policy.wasm".to_owned(), ByteString(bytes))];
+    ConfigMap { binary_data: Some(bytes.into()), ..map }
+}
+
 /// A policy in a ConfigMap there, of this name.
 pub async fn put(plane: &ControlPlane, name: &str) {
-    let component = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/contract/1.0.0");
-    let component = std::fs::read(component.join("acts.wasm")).unwrap();
     let maps: Api<ConfigMap> = Api::namespaced(plane.client().await.unwrap(), "apps");
-    let map: ConfigMap = serde_json::from_value(json!({
-        "metadata": {"name": name, "labels": {"tread.dev/policy": "true"}}}))
-    .unwrap();
-    let bytes = [("policy.wasm".to_owned(), ByteString(component))];
-    let map = ConfigMap { binary_data: Some(bytes.into()), ..map };
+    let map = map(name, component("acts.wasm"));
     maps.create(&PostParams::default(), &map).await.unwrap();
 }
 
@@ -260,6 +274,51 @@ async fn a_laptop_says_where_tread_is_not_there_instead_of_waiting_for_it() {
     let output = command.args(["plans"]).output().unwrap();
     let err = String::from_utf8_lossy(&output.stderr);
     assert!(err.contains("tread's ClusterRole tread-view.NAMESPACE to you"), "{err}");
+}
+
+/// The lines of the page for operators by which a pipeline ships a version and waits for it.
+fn ships_and_waits() -> Vec<String> {
+    let page = crate::support::tree().join("examples/install/OPERATE.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let lines = page.lines().skip_while(|line| !line.starts_with("    digest=sha256:"));
+    let lines = lines.map_while(|line| line.strip_prefix("    ")).map(str::to_owned);
+    lines.collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pipeline_waits_for_a_new_version_by_the_lines_of_the_page_and_is_told_how_it_did() {
+    let plane = ControlPlane::start().unwrap();
+    install(&plane, &free());
+    let replica = Replica::start(&plane);
+    replica.ready().await;
+    allow(&plane);
+    let lines = ships_and_waits();
+    let waits = lines.iter().filter(|line| line.starts_with("kubectl wait "));
+    assert!(waits.count() == 4 && lines.len() == 6, "{lines:#?}");
+    // Each says how it ended; a pipeline ends at the first that fails.
+    let script: String = lines.iter().map(|line| format!("{line}\necho \"ended $?\"\n")).collect();
+    let good = component("acts.wasm");
+    for (what, bytes, expected) in [
+        ("the very first one", good.clone(), [true, true, true, true]),
+        ("a bad one", b"bad".to_vec(), [true, true, false, false]),
+        ("one that nobody approved", component("abstains.wasm"), [true, true, true, false]),
+        ("a good one", another(&good), [true, true, true, true]),
+    ] {
+        let wasm = written("chrony.wasm", "");
+        std::fs::write(&wasm, &bytes).unwrap();
+        let yaml = serde_json::to_string(&map("chrony", bytes)).unwrap();
+        let folder = written("chrony.yaml", &yaml);
+        let mut shell = Command::new("sh");
+        plane.prepare(&mut shell);
+        shell.current_dir(folder.parent().unwrap());
+        let ran = shell.args(["-c", &script]).output().unwrap();
+        let (out, err) =
+            (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+        let ended: Vec<bool> =
+            out.lines().filter_map(|it| it.strip_prefix("ended ")).map(|it| it == "0").collect();
+        let expected = [&[true, true][..], &expected].concat();
+        assert_eq!(ended, expected, "{what}: {out}{err}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,7 +2,7 @@
 
 use super::super::settings::Settings;
 use super::super::standing::Standing;
-use super::super::write::{OfPool, Pruned, Wrote, mark_stale, write_pool};
+use super::super::write::{OfPool, Wrote, mark_stale, write_pool};
 use crate::previews::{Cluster, Described};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

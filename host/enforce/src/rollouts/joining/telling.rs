@@ -202,3 +202,28 @@ fn with(update: &NodeUpdate, finding: &Finding) -> Option<Vec<Condition>> {
     };
     (one(known) != one(&conditions)).then_some(conditions)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tread_kube::api::NodeUpdateStatus;
+
+    #[test]
+    fn what_a_node_is_told_drives_no_terminal_and_is_told_once() {
+        let mut update: NodeUpdate = serde_json::from_value(json!({
+            "metadata": {"name": "node", "generation": 1}, "spec": {"pool": ""},
+        }))
+        .unwrap();
+        let finding = Finding {
+            type_: JOINED,
+            status: Some(false),
+            reason: "Elsewhere".to_owned(),
+            message: "in \u{1b}[31minfra\u{7}\nforged: line\u{202e}".to_owned(),
+        };
+        let told = with(&update, &finding).unwrap();
+        assert_eq!(told[0].message, "in [31minfra; forged: line");
+        let status = NodeUpdateStatus { conditions: told, ..NodeUpdateStatus::default() };
+        update.status = Some(status);
+        assert_eq!(with(&update, &finding), None);
+    }
+}
