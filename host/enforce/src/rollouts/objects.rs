@@ -237,11 +237,7 @@ pub(crate) async fn tell(
 fn status(
     rollout: &Rollout,
     pool: &OfPool,
-    (draining, missing, since): (
-        &BTreeMap<String, Draining>,
-        &[MissingMachine],
-        Option<&Time>,
-    ),
+    (draining, missing, since): (&BTreeMap<String, Draining>, &[MissingMachine], Option<&Time>),
     now: Timestamp,
 ) -> RolloutStatus {
     let before = rollout.status.clone().unwrap_or_default();
