@@ -165,12 +165,13 @@ pub(crate) async fn tell_nodes(
         };
         let is_told = known.len() == conditions.len()
             && known.iter().zip(&conditions).all(|(known, now)| is_same(known, now));
+        if is_told {
+            return None;
+        }
         let wanted = json!({ "conditions": conditions });
-        let stands = || {
-            let standing = json!({ "conditions": known });
-            settings.watches.stands(UPDATES, &node.name, &wanted, &standing)
-        };
-        (!is_told && !stands()).then(|| tell_node(settings, update, wanted))
+        let standing = json!({ "conditions": known });
+        let stands = settings.watches.stands(UPDATES, &node.name, &wanted, &standing);
+        (!stands).then(|| tell_node(settings, update, wanted))
     });
     all(told.take(AT_MOST)).await
 }

@@ -16,13 +16,15 @@ where
     K::DynamicType: Default,
 {
     let is_it = |name: &str| name.starts_with(&format!("{plural}."));
-    let all = crds::enforcing().into_iter();
-    let crd = all.into_iter().find(|crd| is_it(crd.metadata.name.as_deref().unwrap())).unwrap();
+    let crd = crds::enforcing()
+        .into_iter()
+        .find(|crd| is_it(crd.metadata.name.as_deref().unwrap()))
+        .unwrap();
     let mut value = serde_json::to_value(&crd).unwrap();
     let fields = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties";
     let fields = value.pointer_mut(fields).unwrap().as_object_mut().unwrap();
     assert!(fields.remove(field).is_some(), "{field}");
-    cluster.plane.apply(&serde_saphyr::to_string(&value).unwrap()).unwrap();
+    cluster.plane.apply(&value.to_string()).unwrap();
     let kind = ApiResource::erase::<K>(&K::DynamicType::default());
     let api: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &kind);
     eventually("the API server takes the definition up", async || {

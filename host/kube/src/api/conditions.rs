@@ -293,8 +293,7 @@ mod tests {
         constants.get(name).cloned()
     }
 
-    /// The constants that say a word, by name; the last one of a name is as good as the first,
-    /// since two that differ would be two words for one thing.
+    /// The constants that say a word, by name.
     fn constants<'s>(sources: impl Iterator<Item = &'s String>) -> BTreeMap<String, String> {
         let mut all = BTreeMap::new();
         for line in sources.flat_map(|source| source.lines()) {

@@ -6,7 +6,7 @@ use super::super::write::{OfPool, Wrote, mark_stale, write_pool};
 use crate::previews::{Cluster, Described};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use tread_kube::watching::Unwritten;
+use tread_kube::watching::{Pruned, Unwritten};
 
 /// What was written before.
 #[derive(Debug, Default)]
