@@ -1,6 +1,5 @@
 //! `tread policy unpack`: the module of a manifest, byte for byte.
 
-use crate::pack;
 use anyhow::{Context as _, Result, bail, ensure};
 use std::io::{self, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
