@@ -113,7 +113,7 @@ pub(super) fn due(
 ) -> Option<(String, RollsOut)> {
     let member = cluster.members.get(node)?;
     let pool = cluster.pools.get(member.place.pool()?)?;
-    if pool.paused {
+    if pool.paused || cluster.wanted(&pool.name).paused {
         return None;
     }
     let mut own = plans.iter().filter(|plan| plan.pool == pool.name);
