@@ -21,7 +21,9 @@ use std::future::Future;
 use std::sync::Arc;
 use tread_kube::api::openshift;
 use tread_kube::api::words::{ALLOWED_SELECTOR, POLICY_SELECTOR};
-use tread_kube::api::{ClusterVersion, DisruptionPolicy, MachineConfigPool, MachineConfiguration};
+use tread_kube::api::{
+    ClusterVersion, DisruptionPolicy, MachineConfigPool, MachineConfiguration, Rollout,
+};
 use tread_kube::held::{NODE_MAINTENANCE, maintained};
 use tread_kube::metrics::Metrics;
 use tread_kube::watching::parsed::Parsed;
@@ -43,6 +45,7 @@ pub const POLICIES: &str = "disruptionpolicies";
 const CONFIG_MAPS: &str = "configmaps";
 const NAMESPACES: &str = "namespaces";
 const LEASES: &str = "leases";
+const ROLLOUTS: &str = "rollouts";
 /// MachineConfigPools.
 pub const POOLS: &str = "machineconfigpools";
 /// MachineConfigurations.
@@ -69,6 +72,8 @@ pub struct Index {
     pub node_leases: Kept<String, Arc<Lease>>,
     /// The nodes that somebody maintains, by the names of the objects that say so.
     pub maintenances: Kept<String, Option<String>>,
+    /// The Rollouts of pools, where tread rolls out; elsewhere there are none.
+    pub rollouts: Kept<String, Arc<Rollout>>,
 }
 
 /// The index, and the task that keeps it up to date for as long as it is polled. `leases` is the
@@ -78,6 +83,17 @@ pub fn start(
     leases: &str,
     watches: &Watches,
     metrics: &Metrics,
+) -> (Index, impl Future<Output = ()> + Send + use<>) {
+    start_where(client, leases, watches, metrics, false)
+}
+
+/// The same where tread rolls out, or somebody else does.
+pub fn start_where(
+    client: &Client,
+    leases: &str,
+    watches: &Watches,
+    metrics: &Metrics,
+    by_tread: bool,
 ) -> (Index, impl Future<Output = ()> + Send + use<>) {
     let mut starting = Starting { client, watches, metrics, kinds: Vec::new() };
     let named = |name: &str| Config::default().fields(&format!("metadata.name={name}"));
@@ -112,6 +128,13 @@ pub fn start(
             NODE_MAINTENANCE.name,
             |object| maintained(&object),
         ),
+        rollouts: match by_tread {
+            true => starting.read(Api::<Rollout>::all(client.clone()), ROLLOUTS, |mut rollout| {
+                rollout.metadata.managed_fields = None;
+                Arc::new(rollout)
+            }),
+            false => Kept::none(),
+        },
     };
     (index, join_all(starting.kinds).map(drop))
 }

@@ -11,4 +11,5 @@ pub mod plans;
 pub mod policies;
 pub mod pools;
 pub mod previews;
+mod updates;
 pub mod weight;

@@ -2,6 +2,7 @@
 //! before.
 
 pub mod admit;
+pub mod entry;
 pub mod foretold;
 pub mod gather;
 mod held;

@@ -19,6 +19,7 @@ mod settings;
 mod standing;
 mod state;
 mod takes;
+mod undrained;
 mod updates;
 mod write;
 
@@ -30,6 +31,7 @@ pub(crate) use notes::about;
 pub use previewer::{NotKnown, Previewer};
 pub use settings::{Retention, Settings};
 pub(crate) use standing::strays as strays_of;
+pub use undrained::{says as says_undrained, tell_undrained};
 
 use std::future::Future;
 

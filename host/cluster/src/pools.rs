@@ -11,6 +11,8 @@ mod rolls_out;
 mod selector;
 mod sources;
 mod stray;
+mod taints;
+mod wanted;
 
 pub(crate) use config::modified;
 pub use config::{ConfigMeta, Owned};
@@ -25,3 +27,5 @@ pub use selector::Selects;
 pub use sources::{GENERATED_REGISTRIES, place, pools_of, sources};
 pub use stray::{Stray, Strays, joins, unseen};
 pub(crate) use stray::{joined, quoted};
+pub use taints::LastingTaints;
+pub use wanted::Wanted;

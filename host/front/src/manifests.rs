@@ -81,7 +81,7 @@ pub fn all(options: &Options) -> Result<Vec<Value>, serde_json::Error> {
             all.extend([monitoring::service_monitor(options), monitoring::alerts(options)]);
         }
     }
-    all.push(value(&webhook::configuration(namespace, &options.leases, &reached))?);
+    all.push(value(&webhook::configuration(namespace, &options.leases, &reached, enforces))?);
     Ok(all)
 }
 

@@ -140,7 +140,7 @@ fn plane() -> ControlPlane {
 
 fn install(plane: &ControlPlane, at: SocketAddr) {
     let configuration =
-        configuration("default", "medik8s-leases", &Reached::At(format!("https://{at}")));
+        configuration("default", "medik8s-leases", &Reached::At(format!("https://{at}")), false);
     plane.apply(&serde_saphyr::to_string(&configuration).unwrap()).unwrap();
 }
 

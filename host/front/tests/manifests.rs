@@ -133,6 +133,19 @@ fn everything_can_be_found_by_its_label_and_what_has_a_namespace_is_in_the_given
 }
 
 #[test]
+fn a_load_balancer_shows_where_machines_ask_from_and_a_port_of_nodes_is_one_of_all_of_them() {
+    for (address, kind, policy) in [
+        ("ignition.example.com:22623", "LoadBalancer", json!("Local")),
+        ("192.0.2.1:30623", "NodePort", Value::Null),
+    ] {
+        let ignition = Ignition::read(address);
+        let objects = all(&Options { ignition, ..enforcing() }).unwrap();
+        let service = objects.iter().find(|it| it["spec"]["type"] == kind).unwrap();
+        assert_eq!(service["spec"]["externalTrafficPolicy"], policy, "{address}");
+    }
+}
+
+#[test]
 fn nobody_waits_for_the_webhook_and_nobody_is_blocked_by_it() {
     let objects = all(&options()).unwrap();
     let webhooks = find(&objects, "ValidatingWebhookConfiguration")["webhooks"].clone();

@@ -223,7 +223,7 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
     let watches = Watches::default();
     let sandbox = sandbox::for_many(Limits::default(), SLOTS)?;
     let leases = args.acting.lease_namespace();
-    let (index, indexing) = index::start(&client, leases, &watches, &metrics);
+    let (index, indexing) = index::start_where(&client, leases, &watches, &metrics, by_tread);
     let (policies, registry) = registry::start(registry::Settings {
         client: client.clone(),
         index: index.clone(),

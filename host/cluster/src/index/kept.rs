@@ -31,6 +31,11 @@ impl<K, V> Clone for Kept<K, V> {
 }
 
 impl<K: Send + Sync + 'static, V: Send + Sync + 'static> Kept<K, V> {
+    /// Of a kind of which nobody asks for objects.
+    pub fn none() -> Kept<K, V> {
+        Kept(watch::channel(Some(All::default())).1)
+    }
+
     /// All objects as they are now; None: they were not listed yet.
     pub fn now(&self) -> Option<All<K, V>> {
         self.0.borrow().clone()
@@ -173,6 +178,15 @@ mod tests {
             kind.take(vec![event]);
             assert_eq!(published(&kind), expected);
         }
+    }
+
+    #[test]
+    fn of_a_kind_that_nobody_asks_for_there_are_none_from_the_beginning() {
+        let none: Kept<u8, u8> = Kept::none();
+        let mut moments = none.moments();
+        let first = moments.next().now_or_never().flatten();
+        assert!(first.is_some_and(|all| all.is_empty()) && none.now().is_some());
+        assert!(moments.next().now_or_never().is_none());
     }
 
     #[test]

@@ -25,6 +25,8 @@ pub struct Scene<'s> {
     pub configs: &'s Configs,
     /// The release that the cluster runs, if it says so.
     pub running: Option<Release>,
+    /// Whether tread rolls out in this cluster.
+    pub by_tread: bool,
 }
 
 /// What will become of machines.
@@ -50,7 +52,8 @@ pub fn pool_of_user_data(secret: &str) -> Option<&str> {
 /// What will become of the machines of a resource that boot into the pool of their user data;
 /// None: nothing that anybody has to be told of.
 pub fn foretell(key: &Key, machine: &Machine, scene: &Scene<'_>) -> Option<Foretold> {
-    if key.kind != MACHINE_SET.name || machine.left_out.is_some() {
+    // Where tread rolls out, the name of a Secret does not say whether its machines join by a claim.
+    if scene.by_tread || key.kind != MACHINE_SET.name || machine.left_out.is_some() {
         return None;
     }
     let booted = pool_of_user_data(machine.user_data.as_deref()?)?;
@@ -69,21 +72,57 @@ pub fn foretell_of(booted: &str, given: &Labels, scene: &Scene<'_>) -> Option<Fo
         return None;
     }
     let served = served(pool).map(str::to_owned);
-    let is_mended = scene.running.is_some_and(|release| release.line() >= LABELS)
+    let is_mended = !scene.by_tread
+        && scene.running.is_some_and(|release| release.line() >= LABELS)
         && ![MASTER, WORKER].contains(&&*pool.name);
     let gap = match is_mended {
         true => Some(gap(pool, served.as_deref(), &labels, &counts, scene)?),
         false => None,
     };
-    let patch = joins(&labels, pool, scene.pools).map(|arguments| {
-        let label = |argument: String| match argument.split_once('=') {
-            Some((key, value)) => (key.to_owned(), json!(value)),
-            None => (argument.trim_end_matches('-').to_owned(), Value::Null),
-        };
-        let labels: Map<String, Value> = arguments.into_iter().map(label).collect();
-        json!({"spec": {"template": {"spec": {"metadata": {"labels": labels}}}}})
-    });
+    let patch = patch(&labels, pool, scene.pools);
     Some(Foretold { boots: pool.name.clone(), gets: served, counts, gap, patch })
+}
+
+/// The same of machines that tread serves, and whose nodes join by a claim: they get the labels of
+/// the pool, and are held where they would not be in it with these.
+pub fn foretell_joining(booted: &str, given: &Labels, scene: &Scene<'_>) -> Option<Foretold> {
+    let pool = scene.pools.get(booted)?;
+    let mut labels = registered(&pool.name, given);
+    let (why, patch) = match pool.gives() {
+        Ok(gives) => {
+            labels.extend(gives);
+            let would = match pool_of(&labels, scene.pools) {
+                Place::Unplaced(_) => return None,
+                Place::Several(all) => format!("in the pools {}", all.join(", ")),
+                place => match place.pool() {
+                    Some(counts) if counts == pool.name => return None,
+                    Some(counts) => format!("in pool {counts}"),
+                    None => "in no pool".to_owned(),
+                },
+            };
+            let why = format!("with the labels of their pool they would be {would}");
+            (why, patch(&labels, pool, scene.pools))
+        }
+        Err(why) => (format!("nobody can say which labels they get: {why}"), None),
+    };
+    Some(Foretold {
+        boots: pool.name.clone(),
+        gets: None,
+        counts: Place::Joining,
+        gap: Some(why),
+        patch,
+    })
+}
+
+/// What gives the nodes of a MachineSet the labels with which they are in a pool.
+fn patch(labels: &Labels, pool: &Pool, pools: &Pools) -> Option<Value> {
+    let label = |argument: String| match argument.split_once('=') {
+        Some((key, value)) => (key.to_owned(), json!(value)),
+        None => (argument.trim_end_matches('-').to_owned(), Value::Null),
+    };
+    let arguments = joins(labels, pool, pools)?;
+    let labels: Map<String, Value> = arguments.into_iter().map(label).collect();
+    Some(json!({"spec": {"template": {"spec": {"metadata": {"labels": labels}}}}}))
 }
 
 /// The config that machines get that boot into a pool, if it says so.
@@ -169,7 +208,7 @@ impl Foretold {
             Place::Several(pools) => {
                 format!("in the pools {}: OpenShift leaves them alone", pools.join(", "))
             }
-            Place::Joining => "in no pool until they have joined".to_owned(),
+            Place::Joining => "in no pool: they are held".to_owned(),
             place => format!("in pool {}", place.pool().unwrap_or_default()),
         };
         let gap = self.gap.as_ref().map(|gap| format!(" ({gap})")).unwrap_or_default();
@@ -195,11 +234,17 @@ impl Foretold {
 
     /// The same of one that is not there yet, or for which there is no command.
     pub fn prevents_before(&self) -> String {
-        format!(
-            "give spec.template.spec.metadata.labels what spec.nodeSelector of pool {} selects, and \
-             no other pool of its own name",
-            self.boots
-        )
+        let boots = &self.boots;
+        match self.counts {
+            Place::Joining => format!(
+                "mend spec.nodeSelector of pool {boots}, so that it says which labels a node gets, and no \
+                 other pool of its own name selects these"
+            ),
+            _ => format!(
+                "give spec.template.spec.metadata.labels what spec.nodeSelector of pool {boots} selects, \
+                 and no other pool of its own name"
+            ),
+        }
     }
 }
 

@@ -7,8 +7,9 @@ use super::machines;
 use crate::boot_images::facts::Facts;
 use crate::boot_images::machine::Key;
 use crate::plans::strays_of;
-use crate::pools::{ConfigMeta, Members, Node, Pool, Stray, Strays};
+use crate::pools::{ConfigMeta, Members, Node, Pool, Pools, Stray, Strays};
 use crate::previews::Cluster;
+use crate::updates::{current, has_failed, node_of};
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::ListParams;
@@ -26,6 +27,8 @@ use tread_kube::watching::parsed::{Parsed, each_by_itself};
 
 /// What DisruptionPlans are called where they cannot be listed.
 pub const PLANS: &str = "disruptionplans";
+
+const POOLS: &str = "machineconfigpools";
 
 /// How many objects are listed at a time: of most few bytes are read, and plans are large.
 const SMALL: u32 = 500;
@@ -54,13 +57,7 @@ pub async fn gather(client: &Client) -> Result<Gathered, (&'static str, Failed)>
     let metrics = Metrics::new();
     let mut gathered = Gathered::default();
     let cluster = &mut gathered.cluster;
-    let api = each_by_itself(Api::<MachineConfigPool>::all(client.clone()));
-    let list = async |params| api.list(&params).await;
-    let pools = listed("machineconfigpools", SMALL, &metrics, list).await?;
-    for pool in pools.into_iter().filter_map(Parsed::read) {
-        let pool = Pool::of(&pool);
-        cluster.pools.insert(pool.name.clone(), Arc::new(pool));
-    }
+    cluster.pools = pools(client, &metrics).await.map_err(|failed| (POOLS, failed))?;
     let mut members = Members::since(Timestamp::now().as_second());
     let api = each_by_itself(Api::<DisruptionPlan>::all(client.clone()));
     let list = async |params| api.list(&params).await;
@@ -72,6 +69,25 @@ pub async fn gather(client: &Client) -> Result<Gathered, (&'static str, Failed)>
     for (node, uid) in gathered.plans.iter().flat_map(strays_of) {
         members.witness(&node, &uid);
     }
+    let api = each_by_itself(Api::<Rollout>::all(client.clone()));
+    let list = async |params| api.list(&params).await;
+    match listed("rollouts", SMALL, &metrics, list).await {
+        Ok(all) => {
+            let all = all.into_iter().filter_map(Parsed::read);
+            for (pool, rollout) in all.map(|it| (it.name_any(), it)) {
+                // Where tread rolls out each pool has one.
+                cluster.by_tread = true;
+                let missing = rollout.status.unwrap_or_default().missing;
+                if !missing.is_empty() {
+                    gathered.missing.insert(pool, missing);
+                }
+            }
+        }
+        // Most clusters have none.
+        Err((_, failed)) if failed.outcome == CallOutcome::Forbidden => {}
+        Err(failed) => gathered.unlisted.push(failed),
+    }
+    let by_tread = cluster.by_tread;
     let api = each_by_itself(Api::<NodeUpdate>::all(client.clone()));
     let list = async |params| api.list(&params).await;
     let updates: Updates = match listed("nodeupdates", LARGE, &metrics, list).await {
@@ -80,26 +96,14 @@ pub async fn gather(client: &Client) -> Result<Gathered, (&'static str, Failed)>
             Some(read.map(|it| (it.name_any(), it)).collect())
         }
         // Nodes say themselves that they join, and most clusters have no NodeUpdates.
-        Err((_, failed)) if failed.outcome == CallOutcome::Forbidden => None,
+        Err((_, failed)) if failed.outcome == CallOutcome::Forbidden && !by_tread => None,
         Err(failed) => {
             gathered.unlisted.push(failed);
             None
         }
     };
-    let api = each_by_itself(Api::<Rollout>::all(client.clone()));
-    let list = async |params| api.list(&params).await;
-    match listed("rollouts", SMALL, &metrics, list).await {
-        Ok(all) => {
-            let missing = all.into_iter().filter_map(Parsed::read);
-            let missing = missing.map(|it| (it.name_any(), it.status.unwrap_or_default().missing));
-            gathered.missing = missing.filter(|(_, missing)| !missing.is_empty()).collect();
-        }
-        // Most clusters have none.
-        Err((_, failed)) if failed.outcome == CallOutcome::Forbidden => {}
-        Err(failed) => gathered.unlisted.push(failed),
-    }
     let api: Api<core::Node> = Api::all(client.clone());
-    if updates.as_ref().is_some_and(BTreeMap::is_empty) {
+    if !by_tread && updates.as_ref().is_some_and(BTreeMap::is_empty) {
         let list = async |params| api.list_metadata(&params).await;
         for mut node in listed("nodes", SMALL, &metrics, list).await? {
             members.put(&node.name_any(), Node::of(&mut node.metadata), &cluster.pools);
@@ -110,7 +114,12 @@ pub async fn gather(client: &Client) -> Result<Gathered, (&'static str, Failed)>
         for mut node in listed("nodes", SMALL, &metrics, list).await? {
             let name = node.name_any();
             gathered.held.extend(held(&node, &updates, &cluster.pools));
-            members.put(&name, Node::that_may_join(&mut node), &cluster.pools);
+            let mut node = Node::that_may_join(&mut node);
+            if by_tread {
+                let update = updates.as_ref().and_then(|updates| updates.get(&name));
+                node = by_its_agent(node, update);
+            }
+            members.put(&name, node, &cluster.pools);
         }
     }
     let api: Api<MachineConfig> = Api::all(client.clone());
@@ -135,6 +144,22 @@ pub async fn gather(client: &Client) -> Result<Gathered, (&'static str, Failed)>
         }
     }
     Ok(gathered)
+}
+
+/// The pools of a cluster.
+pub async fn pools(client: &Client, metrics: &Metrics) -> Result<Pools, Failed> {
+    let api = each_by_itself(Api::<MachineConfigPool>::all(client.clone()));
+    let list = async |params| api.list(&params).await;
+    let pools = listed(POOLS, SMALL, metrics, list).await.map_err(|(_, failed)| failed)?;
+    let pools = pools.into_iter().filter_map(Parsed::read).map(|pool| Pool::of(&pool));
+    Ok(pools.map(|pool| (pool.name.clone(), Arc::new(pool))).collect())
+}
+
+/// A node where tread rolls out: what it has, and whether it failed, says its agent, and no
+/// annotation.
+fn by_its_agent(node: Node, update: Option<&NodeUpdate>) -> Node {
+    let update = update.filter(|update| node_of(update) == Some(&*node.uid));
+    Node { current: update.and_then(current), is_degraded: update.is_some_and(has_failed), ..node }
 }
 
 async fn machines(
@@ -181,5 +206,38 @@ impl Gathered {
     /// Nodes that stray.
     pub fn strays(&self) -> Vec<Stray> {
         self.cluster.strays.values().map(|it| Stray::clone(it)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn where_tread_rolls_out_a_node_has_and_is_what_the_agent_of_its_own_uid_says() {
+        let said = |uid: &str, phase: &str| -> NodeUpdate {
+            let object = json!({"metadata": {"name": "n", "ownerReferences": [
+                    {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": uid}]},
+                "spec": {"pool": "worker"},
+                "status": {"current": {"name": "rendered-b", "digest": "d"}, "phase": phase}});
+            serde_json::from_value(object).unwrap()
+        };
+        // Whoever is root on the node writes its annotations.
+        let node = Node {
+            uid: "1".to_owned(),
+            current: Some("rendered-a".to_owned()),
+            is_degraded: true,
+            ..Node::default()
+        };
+        for (update, has, is_degraded) in [
+            (Some(said("1", "Done")), Some("rendered-b"), false),
+            (Some(said("1", "Degraded")), Some("rendered-b"), true),
+            (Some(said("2", "Degraded")), None, false),
+            (None, None, false),
+        ] {
+            let node = by_its_agent(node.clone(), update.as_ref());
+            assert_eq!((node.current.as_deref(), node.is_degraded), (has, is_degraded));
+        }
     }
 }

@@ -30,6 +30,7 @@ pub(super) fn scene<'s>(cluster: &'s Cluster, facts: &Facts) -> Scene<'s> {
         members: &cluster.members,
         configs: &cluster.configs,
         running: facts.running().and_then(|it| it.release),
+        by_tread: cluster.by_tread,
     }
 }
 

@@ -6,16 +6,42 @@ use tread_model::object_name::is_possible;
 /// What stands before the pool's name in the URL.
 const CONFIG: &str = "/config/";
 
-/// The pool whose config user data asks for; None: it names none. What else is in it is
-/// never shown.
-pub fn pool(user_data: &[u8]) -> Option<String> {
+/// Where user data asks for a config.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stub {
+    /// Of which pool.
+    pub pool: String,
+    /// Whom it asks, as `HOST:PORT` or `HOST`.
+    pub address: String,
+    /// Whether it shows a token there, as who serves configs by a claim asks for.
+    pub shows_token: bool,
+}
+
+/// The config that user data asks for; None: it names none. What else is in it is never shown.
+pub fn read(user_data: &[u8]) -> Option<Stub> {
     let stub: Value = serde_json::from_slice(user_data).ok()?;
     let config = stub.pointer("/ignition/config")?;
     // Of Ignition 3, and of 2.
     let lists = ["merge", "append"].into_iter().filter_map(|name| config.get(name)?.as_array());
     let replaced = config.get("replace").into_iter();
-    let sources = lists.flatten().chain(replaced).filter_map(|it| it.get("source")?.as_str());
-    sources.filter_map(named).next()
+    lists.flatten().chain(replaced).find_map(asks)
+}
+
+fn asks(source: &Value) -> Option<Stub> {
+    let url = source.get("source")?.as_str()?;
+    let headers = source.get("httpHeaders").and_then(Value::as_array);
+    let pool = named(url)?;
+    let (_, rest) = url.split_once("://")?;
+    Some(Stub {
+        pool,
+        address: rest.split('/').next()?.to_owned(),
+        shows_token: headers.into_iter().flatten().any(is_token),
+    })
+}
+
+fn is_token(header: &Value) -> bool {
+    let text = |key: &str| header.get(key).and_then(Value::as_str).unwrap_or_default();
+    text("name").eq_ignore_ascii_case("authorization") && text("value").starts_with("Bearer ")
 }
 
 fn named(url: &str) -> Option<String> {
@@ -44,8 +70,30 @@ mod tests {
             (json!({}), None),
         ] {
             let stub = json!({"ignition": {"version": "3.1.0", "config": config}}).to_string();
-            assert_eq!(pool(stub.as_bytes()).as_deref(), expected, "{stub}");
+            let found = read(stub.as_bytes());
+            assert_eq!(found.as_ref().map(|it| it.pool.as_str()), expected, "{stub}");
+            assert!(found.is_none_or(|it| !it.shows_token), "{stub}");
         }
-        assert_eq!(pool(b"#!/bin/sh"), None);
+        assert_eq!(read(b"#!/bin/sh"), None);
+    }
+
+    #[test]
+    fn what_tread_prints_as_user_data_says_whom_it_asks_and_shows_its_token() {
+        let printed = tread_model::joining::stub("tread.example:22623", "infra", "secret", "PEM");
+        let expected = Stub {
+            pool: "infra".to_owned(),
+            address: "tread.example:22623".to_owned(),
+            shows_token: true,
+        };
+        assert_eq!(read(printed.to_string().as_bytes()), Some(expected));
+        let with = |header: Value| {
+            let source = json!({"source": "https://a/config/infra", "httpHeaders": [header]});
+            let stub = json!({"ignition": {"config": {"merge": [source]}}}).to_string();
+            read(stub.as_bytes()).unwrap().shows_token
+        };
+        assert!(with(json!({"name": "authorization", "value": "Bearer x"})));
+        assert!(!with(json!({"name": "Authorization", "value": "Basic x"})));
+        assert!(!with(json!({"name": "Accept", "value": "Bearer x"})));
+        assert!(!with(json!("Authorization")));
     }
 }

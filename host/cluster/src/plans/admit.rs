@@ -3,6 +3,7 @@
 use super::flagged;
 use super::previewer::Previewer;
 use super::takes::{says, taken};
+use super::undrained;
 use crate::previews::{Edit, Line, Preview, line, lines};
 use kube::core::DynamicObject;
 use kube::core::admission::Operation;
@@ -41,9 +42,10 @@ impl Previewer {
             Ok(all) => {
                 let offered_secrets = all.iter().any(|(offered, _)| *offered);
                 let all: Vec<Line> = all.into_iter().filter_map(|(_, line)| line).collect();
-                let flagged =
-                    flagged::lines(&self.snapshot(), all.iter().filter_map(Line::concerns));
-                Warned { offered_secrets, lines: [lines(all), flagged].concat() }
+                let cluster = self.snapshot();
+                let undrained = undrained::lines(&cluster, all.iter().filter_map(Line::drains));
+                let flagged = flagged::lines(&cluster, all.iter().filter_map(Line::concerns));
+                Warned { offered_secrets, lines: [lines(all), undrained, flagged].concat() }
             }
             Err(why) => vec![format!("tread: what this does to nodes is not known: {why}")].into(),
         }

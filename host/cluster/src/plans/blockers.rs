@@ -6,6 +6,7 @@
 //! budget, and not all of them. Nothing is watched or remembered beyond a minute.
 
 use super::previewer::Previewer;
+use super::undrained::is_skipped;
 use crate::previews::{Cluster, Described};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -95,10 +96,12 @@ impl Blockers {
 
     /// Says in a plan that drains what would block it, on the nodes of its pool.
     pub fn tell(&self, plan: &mut Described, cluster: &Cluster) {
-        let (blockers, left_out) = match drains(plan) {
+        let pool = plan.pool.as_str();
+        let (blockers, left_out) = match drains(plan) && is_drained(pool, cluster) {
             true => self.of(|node| {
                 let member = cluster.members.get(node);
-                member.and_then(|member| member.place.pool()) == Some(plan.pool.as_str())
+                member.and_then(|member| member.place.pool()) == Some(pool)
+                    && !is_skipped(node, pool, cluster)
             }),
             false => (Vec::new(), 0),
         };
@@ -128,6 +131,12 @@ fn drains(plan: &Described) -> bool {
     let steps = plan.status.transitions.iter().flat_map(|way| &way.steps);
     let drains = steps.into_iter().any(|step| step.r#do == "drain");
     drains || matches!(plan.effect, Effect::Drain | Effect::Reboot)
+}
+
+/// Whether any node of a pool is drained when its plan says so.
+fn is_drained(pool: &str, cluster: &Cluster) -> bool {
+    let mut nodes = cluster.members.of_pool(pool).flat_map(|(_, nodes)| nodes).peekable();
+    nodes.peek().is_none() || nodes.any(|node| !is_skipped(node, pool, cluster))
 }
 
 /// Budgets of a namespace that may hold the same pods, or surely do.

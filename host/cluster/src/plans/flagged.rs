@@ -3,7 +3,7 @@
 //! kept from anything.
 
 use crate::flags::{Flagged, line};
-use crate::pools::{Member, RollsOut};
+use crate::pools::{Member, Pool, RollsOut};
 use crate::previews::{Cluster, Described};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -92,13 +92,17 @@ fn note(plan: &mut Described, flagged: &[Flagged], cluster: &Cluster) {
 fn concerns(plan: &Described, member: &Member, cluster: &Cluster) -> bool {
     let happens = plan.effect != Effect::Refuse;
     let from: BTreeSet<&str> = plan.status.transitions.iter().map(|way| &*way.from).collect();
-    let pool = cluster.pools.get(&plan.pool);
+    let pool = cluster.pools.get(&plan.pool).map(|pool| &**pool);
     let by_nobody = pool.is_some_and(|pool| cluster.rolls_out(pool) == RollsOut::Nobody);
+    happens && (by_nobody || has(member, pool).is_some_and(|has| from.contains(has.as_str())))
+}
+
+/// The config that a node of a pool has, as plans call it.
+pub(super) fn has(member: &Member, pool: Option<&Pool>) -> Option<String> {
     let current = member.node.current.as_deref().map(clean);
     // Of one that does not say what it has, its pool does.
     let settled = pool.and_then(|pool| pool.settled.as_ref().or(pool.target.as_ref()));
-    let current = current.or_else(|| settled.map(|it| clean(&it.name)));
-    happens && (by_nobody || current.is_some_and(|current| from.contains(current.as_str())))
+    current.or_else(|| settled.map(|it| clean(&it.name)))
 }
 
 /// What is about to happen to a node, in words: its pool and what for; and who does it.
@@ -109,7 +113,7 @@ pub(super) fn due(
 ) -> Option<(String, RollsOut)> {
     let member = cluster.members.get(node)?;
     let pool = cluster.pools.get(member.place.pool()?)?;
-    if pool.paused {
+    if pool.paused || cluster.wanted(&pool.name).paused {
         return None;
     }
     let mut own = plans.iter().filter(|plan| plan.pool == pool.name);

@@ -12,6 +12,7 @@ use super::flagged;
 use super::previewer::Previewer;
 use super::settings::Settings;
 use super::standing::Standing;
+use super::undrained;
 use plan::{Planned, Remembered, plan};
 use prepare::prepare;
 use publish::publish;
@@ -68,6 +69,7 @@ impl Planning {
             blockers.tell(previewer, cluster, &mut wanted).await;
         }
         flagged::tell(cluster, &mut wanted);
+        undrained::tell(cluster, &mut wanted);
         publish(settings, previewer, cluster, &wanted);
         let mut outcome = PassOutcome::default();
         let is_empty = |(name, plans): (&String, &Vec<_>)| plans.is_empty().then(|| name.clone());

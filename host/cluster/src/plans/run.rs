@@ -267,6 +267,7 @@ fn inputs(settings: &Settings) -> impl futures::Stream<Item = Input> + Send + Un
         watched::<Node>(settings, "nodes", NODES, |event| Input::Node(Box::new(event))),
         index.node_leases.moments().map(Input::Leases).boxed(),
         index.maintenances.moments().map(Input::Maintenances).boxed(),
+        index.rollouts.moments().map(Input::Rollouts).boxed(),
     ];
     if settings.by_tread {
         inputs.push(watched::<NodeUpdate>(settings, "nodeupdates", NODES, |event| {

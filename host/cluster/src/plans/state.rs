@@ -4,7 +4,7 @@ use super::standing::{Standing, strays};
 use super::updates::Updates;
 use crate::flags::Flags;
 use crate::index::{self, All, Differences, Object, differences, last_read, read_as};
-use crate::pools::{ConfigMeta, Node, Pool, Selects, modified, pools_of};
+use crate::pools::{ConfigMeta, Node, Pool, Selects, Wanted, modified, pools_of};
 use crate::previews::{Cluster, Mirror, MirrorKey, Release};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1 as core;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use tread_kube::api::conditions::reason;
 use tread_kube::api::openshift::MACHINE_CONFIGURATION;
 use tread_kube::api::{
-    ClusterVersion, DisruptionPlan, MachineConfig, MachineConfigPool, NodeUpdate,
+    ClusterVersion, DisruptionPlan, MachineConfig, MachineConfigPool, NodeUpdate, Rollout,
 };
 use tread_kube::dated::time;
 use tread_kube::metrics::Metrics;
@@ -36,6 +36,7 @@ pub(super) enum Input {
     Leases(All<String, Arc<Lease>>),
     /// The nodes that somebody maintains, by the names of the objects that say so.
     Maintenances(All<String, Option<String>>),
+    Rollouts(All<String, Arc<Rollout>>),
     Update(Box<Event<NodeUpdate>>),
     Config(Event<PartialObjectMeta<MachineConfig>>),
     Mirror(&'static str, Event<DynamicObject>),
@@ -55,6 +56,7 @@ pub(super) struct State {
     cluster_version: Option<All<String, Object>>,
     leases: Option<All<String, Arc<Lease>>>,
     maintenances: Option<All<String, Option<String>>>,
+    has_rollouts: bool,
     nodes: Fold<String>,
     /// Where tread rolls out, what nodes have, by their NodeUpdates.
     updates: Option<Updates>,
@@ -94,6 +96,7 @@ impl State {
             cluster_version: None,
             leases: None,
             maintenances: None,
+            has_rollouts: false,
             nodes: Fold::default(),
             updates: by_tread.then(Updates::default),
             configs: Fold::default(),
@@ -111,6 +114,7 @@ impl State {
             && self.cluster_version.is_some()
             && self.leases.is_some()
             && self.maintenances.is_some()
+            && self.has_rollouts
             && self.mirrors.len() == MIRROR_KINDS
             && self.updates.as_ref().is_none_or(Updates::is_synced)
             && own.into_iter().chain(self.mirrors.values()).all(Fold::is_synced)
@@ -133,6 +137,10 @@ impl State {
             Input::Maintenances(now) => {
                 self.maintenances = Some(now);
                 self.flags(cluster)
+            }
+            Input::Rollouts(now) => {
+                self.has_rollouts = true;
+                wanted(&now, cluster)
             }
             Input::Update(event) => self.update(*event, cluster),
             Input::Config(event) => self.config(event, cluster),
@@ -400,6 +408,18 @@ impl State {
             Folded::Nothing => Touched::nothing(),
         }
     }
+}
+
+/// Takes in what an admin wants of rollouts; the pools of which that is something else now.
+fn wanted(now: &All<String, Arc<Rollout>>, cluster: &mut Cluster) -> Touched {
+    let now: BTreeMap<String, Wanted> =
+        now.iter().map(|(pool, rollout)| (pool.clone(), Wanted::of(rollout))).collect();
+    let pools = now.keys().chain(cluster.wanted.keys());
+    let is_other =
+        |pool: &&String| now.get(*pool).copied().unwrap_or_default() != cluster.wanted(pool);
+    let touched = pools.filter(is_other).cloned().collect();
+    cluster.wanted = Arc::new(now);
+    Touched::pools(touched)
 }
 
 /// The pools of nodes that say that they have a config.

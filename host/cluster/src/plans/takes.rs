@@ -8,7 +8,7 @@ use kube::core::admission::Operation;
 use serde::Deserialize;
 use serde_json::Value;
 use std::sync::Arc;
-use tread_kube::api::words::{CONFIG_GROUP, MACHINE_CONFIG_GROUP};
+use tread_kube::api::words::{CONFIG_GROUP, GROUP, MACHINE_CONFIG_GROUP};
 use tread_kube::clean::clean;
 use tread_kube::held::{NODE_MAINTENANCE, flagged, is_treads};
 use tread_kube::review::Asked;
@@ -21,6 +21,8 @@ pub(super) enum Taken {
     Node(String),
     /// A pool goes on after a pause.
     Unpaused(String),
+    /// Its rollout by tread does.
+    Resumed(String),
     /// The cluster is to be updated.
     Updated,
     /// Nothing, though it is about what could.
@@ -31,6 +33,7 @@ pub(super) enum Taken {
 pub(super) fn taken(asked: &Asked) -> Option<Taken> {
     let known = [
         (MACHINE_CONFIG_GROUP, "machineconfigpools", is_unpaused as fn(&Asked) -> Option<Taken>),
+        (GROUP, "rollouts", is_resumed),
         (CONFIG_GROUP, "clusterversions", is_updated),
         ("", "nodes", is_flagged),
         ("coordination.k8s.io", "leases", is_leased),
@@ -49,7 +52,12 @@ pub(super) fn says(taken: &Taken, cluster: &Cluster, plans: &[Arc<Described>]) -
     match taken {
         Taken::Nothing => Vec::new(),
         Taken::Updated => lines(cluster, cluster.pools.keys().map(String::as_str)),
-        Taken::Unpaused(pool) => unpaused(cluster, pool, plans).into_iter().collect(),
+        // Paused by the other of the two, nothing comes to nodes yet.
+        Taken::Unpaused(pool) if cluster.wanted(pool).paused => Vec::new(),
+        Taken::Resumed(pool) if cluster.pools.get(pool).is_some_and(|it| it.paused) => Vec::new(),
+        Taken::Unpaused(pool) | Taken::Resumed(pool) => {
+            unpaused(cluster, pool, plans).into_iter().collect()
+        }
         Taken::Node(node) => {
             let due = due(node, cluster, plans);
             let line = due.map(|(words, rolls_out)| {
@@ -83,9 +91,18 @@ fn spec(object: Option<&Whole>) -> Spec {
 }
 
 fn is_unpaused(asked: &Asked) -> Option<Taken> {
+    goes_on(asked).map(Taken::Unpaused)
+}
+
+fn is_resumed(asked: &Asked) -> Option<Taken> {
+    goes_on(asked).map(Taken::Resumed)
+}
+
+/// The name of what goes on after a pause.
+fn goes_on(asked: &Asked) -> Option<String> {
     let object = asked.object.as_ref()?;
     let goes_on = !spec(Some(object)).paused && spec(asked.before.as_ref()).paused;
-    goes_on.then(|| Taken::Unpaused(object.name.clone()))
+    goes_on.then(|| object.name.clone())
 }
 
 fn is_updated(asked: &Asked) -> Option<Taken> {

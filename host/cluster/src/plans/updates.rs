@@ -1,12 +1,12 @@
 //! Which config each node has, where tread rolls out: by what its agent says in its NodeUpdate.
 //! What annotations of the node say proves nothing there.
 
+use crate::updates::{current, node_of};
 use kube::ResourceExt as _;
 use kube::runtime::watcher::Event;
 use std::collections::BTreeMap;
 use tread_kube::api::NodeUpdate;
 use tread_kube::watching::fold::{Fold, Folded};
-use tread_model::object_name::is_possible;
 
 /// What NodeUpdates say that nodes have.
 #[derive(Debug, Default)]
@@ -26,8 +26,8 @@ impl Updates {
     pub(super) fn take(&mut self, event: Event<NodeUpdate>) -> Vec<String> {
         match self.fold.take(event, |it| it.name_any()) {
             Folded::There(name, update) => {
-                match said(update) {
-                    Some(said) => self.current.insert(name.clone(), said),
+                match node_of(&update).zip(current(&update)) {
+                    Some((uid, has)) => self.current.insert(name.clone(), (uid.to_owned(), has)),
                     None => self.current.remove(&name),
                 };
                 vec![name]
@@ -49,15 +49,6 @@ impl Updates {
         let (of, config) = self.current.get(name)?;
         (of == uid).then(|| config.clone())
     }
-}
-
-/// Of which node, and what it has.
-fn said(update: NodeUpdate) -> Option<(String, String)> {
-    let owners = update.metadata.owner_references.unwrap_or_default();
-    let node = owners.into_iter().find(|owner| owner.kind == "Node")?;
-    let config = update.status?.current?.name;
-    // Whoever is root on the node writes here what they like.
-    is_possible(&config).then_some((node.uid, config))
 }
 
 #[cfg(test)]

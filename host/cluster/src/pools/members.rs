@@ -5,6 +5,7 @@ use super::node::Node;
 use super::place::{Place, place_of};
 use super::pool::Pools;
 use super::selector::Selects;
+use super::taints::LastingTaints;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -17,6 +18,10 @@ pub struct Members {
     nodes: BTreeMap<String, Arc<Member>>,
     groups: BTreeMap<String, BTreeMap<Option<String>, BTreeSet<String>>>,
     single_replica: BTreeMap<String, usize>,
+    /// How many nodes have the same taints.
+    taints: BTreeMap<LastingTaints, usize>,
+    /// Nodes whose pods no other node takes.
+    alone: BTreeSet<String>,
     /// Since when nodes are watched, in seconds.
     since: i64,
     /// Nodes that somebody saw since they registered, by UID: none once all nodes are listed.
@@ -79,9 +84,14 @@ impl Members {
             _ => place_of(&node, pools),
         };
         let is_new = node.created >= self.since - NEW || self.witnessed.remove(&node.uid);
+        let had = before.as_deref().map(|before| &before.node.taints);
+        let others = had != Some(&node.taints) && self.count_taints(had, Some(&node.taints));
         let now = Member::after(node, place, before.as_deref(), is_new);
         let mut touched = self.take_out(name);
         self.put_in(name, now, &mut touched);
+        if others {
+            touched.extend(self.look_who_is_alone());
+        }
         touched
     }
 
@@ -112,7 +122,58 @@ impl Members {
 
     /// Forgets a node.
     pub fn remove(&mut self, name: &str) -> BTreeSet<String> {
-        self.take_out(name)
+        let Some(gone) = self.nodes.get(name).cloned() else { return BTreeSet::new() };
+        let others = self.count_taints(Some(&gone.node.taints), None);
+        let mut touched = self.take_out(name);
+        if others {
+            touched.extend(self.look_who_is_alone());
+        }
+        touched
+    }
+
+    /// Counts a node with these taints, and no longer with those. Whether somebody may be alone by
+    /// that, or not any more: only one of whose taints there is one node can be.
+    fn count_taints(&mut self, gone: Option<&LastingTaints>, new: Option<&LastingTaints>) -> bool {
+        let mut others = false;
+        if let Some(gone) = gone
+            && let Some(count) = self.taints.get_mut(gone)
+        {
+            *count -= 1;
+            others |= *count <= 1;
+            if *count == 0 {
+                self.taints.remove(gone);
+            }
+        }
+        if let Some(new) = new {
+            let count = self.taints.entry(new.clone()).or_default();
+            *count += 1;
+            others |= *count <= 2;
+        }
+        others
+    }
+
+    /// Looks again which nodes are alone; the pools of those that were not before, or are not now.
+    fn look_who_is_alone(&mut self) -> BTreeSet<String> {
+        let is_taken = |taints: &LastingTaints| {
+            self.taints.keys().any(|other| other != taints && other.takes_pods_of(taints))
+        };
+        let single = self.taints.iter().filter(|(taints, count)| **count == 1 && !is_taken(taints));
+        let single: BTreeSet<&LastingTaints> = single.map(|(taints, _)| taints).collect();
+        let mut alone = BTreeSet::new();
+        if !single.is_empty() {
+            let own = self.nodes.iter().filter(|(_, it)| single.contains(&it.node.taints));
+            alone.extend(own.map(|(name, _)| name.clone()));
+        }
+        let others = alone.symmetric_difference(&self.alone);
+        let pool = |name: &String| self.nodes.get(name)?.place.pool().map(str::to_owned);
+        let touched = others.filter_map(pool).collect();
+        self.alone = alone;
+        touched
+    }
+
+    /// Whether no other node takes the pods of this one: known where tread rolls out.
+    pub fn is_alone(&self, name: &str) -> bool {
+        self.alone.contains(name)
     }
 
     /// Looks again where nodes belong: these selectors are new, or are not there any more.

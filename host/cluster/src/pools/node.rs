@@ -1,5 +1,6 @@
 //! What has to be known of a node.
 
+use super::taints::LastingTaints;
 use crate::labels::Labels;
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -41,6 +42,8 @@ pub struct Node {
     pub joins: bool,
     /// Who else has it, by what stands on it.
     pub held: Option<HeldBy>,
+    /// What pods have to tolerate to be put there: known where tread rolls out.
+    pub taints: LastingTaints,
 }
 
 impl Node {
@@ -64,6 +67,7 @@ impl Node {
             single_replica: annotations.get(TOPOLOGY).is_some_and(|it| it == "SingleReplica"),
             joins: false,
             held: None,
+            taints: LastingTaints::default(),
         }
     }
 
@@ -77,7 +81,8 @@ impl Node {
     pub fn that_may_join(node: &mut core::Node) -> Node {
         let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref());
         let joins = taints.into_iter().flatten().any(|taint| taint.key == TAINT);
-        Node { joins, ..Node::of_whole(node) }
+        let taints = LastingTaints::of(node);
+        Node { joins, taints, ..Node::of_whole(node) }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::side::{Piece, Side};
 use crate::flags::Flags;
-use crate::pools::{ConfigMeta, Configs, Members, Pool, Pools, RollsOut, Strays};
+use crate::pools::{ConfigMeta, Configs, Members, Pool, Pools, RollsOut, Strays, Wanted};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -42,6 +42,8 @@ pub struct Cluster {
     pub lost: BTreeMap<String, BTreeMap<String, i64>>,
     /// Who else has nodes, by objects of their own.
     pub flags: Arc<Flags>,
+    /// By pool, what an admin wants of its rollout, where tread rolls out.
+    pub wanted: Arc<BTreeMap<String, Wanted>>,
     /// MachineConfigs that are not in the cluster yet, whole.
     pub incoming: BTreeMap<String, Piece>,
 }
@@ -127,6 +129,11 @@ impl Cluster {
             Some(_) => RollsOut::Operator,
             None => RollsOut::Nobody,
         }
+    }
+
+    /// What an admin wants of the rollout of a pool.
+    pub fn wanted(&self, pool: &str) -> Wanted {
+        self.wanted.get(pool).copied().unwrap_or_default()
     }
 
     /// A MachineConfig as it is to be, if there is one of the name.

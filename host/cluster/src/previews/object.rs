@@ -142,6 +142,7 @@ fn one(
         transitions_left_out: 0,
         drain_blockers: Vec::new(),
         drain_blockers_left_out: 0,
+        drain_skipped: None,
         flagged: Vec::new(),
         flagged_left_out: 0,
         conditions: Vec::new(),

@@ -37,6 +37,12 @@ impl Line {
     pub fn concerns(&self) -> Option<&str> {
         self.told.is_some().then_some(self.pool.as_str())
     }
+
+    /// The pool, if its nodes are drained for it.
+    pub fn drains(&self) -> Option<&str> {
+        let (effect, ..) = self.told.as_ref()?;
+        matches!(effect, Effect::Drain | Effect::Reboot).then_some(self.pool.as_str())
+    }
 }
 
 /// A line for each pool that a change concerns: the most disturbed ones first,

@@ -1,13 +1,16 @@
 //! Who would block a drain is said before a change is made.
 
-use super::fixture::{Cluster, Tread, files};
+use super::fixture::{Cluster, ROLE, Tread, files};
 use super::status;
+use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::Api;
 use kube::api::ListParams;
 use serde_json::json;
 use tread_cluster::plans::Blockers;
+use tread_kube::api::{MachineConfig, MachineConfigPool, crds};
 use tread_kube::metrics::Metrics;
+use tread_kube::review::Asked;
 use tread_test_bed::{ControlPlane, eventually};
 
 /// A pod on a node, and a budget that wants it healthy.
@@ -87,6 +90,58 @@ async fn a_plan_that_drains_names_two_budgets_that_hold_one_pod() {
     assert!(blocker.why.contains(why), "{}", blocker.why);
     let pods: Vec<&str> = blocker.pods.iter().map(|pod| pod.pod.as_str()).collect();
     assert_eq!(pods, ["default/db"], "the other one is under one budget alone");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_says_which_nodes_are_not_drained_where_tread_rolls_out() {
+    let cluster = Cluster::settled(ControlPlane::options()).await;
+    for crd in crds::enforcing() {
+        cluster.plane.apply(&serde_json::to_string(&crd).unwrap()).unwrap();
+    }
+    let wait = ["wait", "--for=condition=Established", "--timeout=600s", "crd", "--all"];
+    cluster.plane.kubectl(&wait).unwrap().success().unwrap();
+    let rollout = |spec: serde_json::Value| {
+        let rollout = json!({"apiVersion": "tread.dev/v1alpha1", "kind": "Rollout",
+            "metadata": {"name": "worker"}, "spec": spec});
+        rollout.to_string()
+    };
+    eventually("it is served", async || cluster.plane.apply(&rollout(json!({}))).ok()).await;
+    // One node is left.
+    for node in ["worker-1", "worker-2"] {
+        cluster.delete::<Node>(node).await;
+    }
+    let pool: MachineConfigPool = cluster.api().get("worker").await.unwrap();
+    let has = pool.spec.configuration.unwrap().name.unwrap();
+    cluster.says("worker-0", &has).await;
+    let tread = Tread::rolling_out(&cluster.client);
+    let config = json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
+        "metadata": {"name": "50-chrony", "labels": {ROLE: "worker"}},
+        "spec": files(&[("/etc/foo.conf", "server a\n")])});
+    let asked = json!({"request": {"uid": "1", "operation": "CREATE", "name": "50-chrony",
+        "kind": {"kind": "MachineConfig"}, "object": config,
+        "resource": {"group": "machineconfiguration.openshift.io", "resource": "machineconfigs"}}});
+    let asked = asked.to_string();
+    let line = "tread: pool worker: 1 node is not drained: no other node takes the pods";
+    eventually("whoever makes a change is told", async || {
+        let asked = Asked::read(asked.as_bytes()).unwrap();
+        let lines = tread.previewer.warnings(asked).await.lines;
+        lines.iter().any(|it| it == line).then_some(())
+    })
+    .await;
+    cluster.create::<MachineConfig>(config).await;
+    let cause = "MachineConfig/50-chrony created";
+    let plan = cluster.plan(cause, |plan| status(plan).drain_skipped.is_some()).await;
+    let skipped = status(&plan).drain_skipped.as_ref().unwrap();
+    assert_eq!((skipped.nodes, skipped.why.as_str()), (1, "no other node takes the pods"));
+    // Another one takes them by now, until an admin wants no pod to be moved.
+    let role = "node-role.kubernetes.io/worker";
+    cluster.create::<Node>(json!({"metadata": {"name": "worker-3", "labels": {role: ""}}})).await;
+    cluster.plan(cause, |plan| status(plan).drain_skipped.is_none()).await;
+    cluster.plane.apply(&rollout(json!({"drain": {"skip": true}}))).unwrap();
+    let said = "spec.drain.skip of Rollout worker says so";
+    cluster
+        .plan(cause, |plan| status(plan).drain_skipped.as_ref().is_some_and(|it| it.why == said))
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

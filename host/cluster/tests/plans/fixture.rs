@@ -26,7 +26,7 @@ use tread_engine::limits::Limits;
 use tread_engine::planner::Shadows;
 use tread_engine::policy::{Policy, PolicySet, Wishes};
 use tread_engine::sandbox::{Options, Sandbox};
-use tread_kube::api::{DisruptionPlan, MachineConfig, MachineConfigPool, crds};
+use tread_kube::api::{DisruptionPlan, MachineConfig, MachineConfigPool, NodeUpdate, crds};
 use tread_kube::events::Events;
 use tread_kube::leadership::Leading;
 use tread_kube::metrics::Metrics;
@@ -220,6 +220,22 @@ impl Cluster {
         asked(async || self.api::<MachineConfigPool>().patch(pool, &params, &patch).await).await;
     }
 
+    /// As an agent says what its node has, where tread rolls out.
+    pub async fn says(&self, node: &str, has: &str) {
+        let object = asked(async || self.api::<Node>().get(node).await).await;
+        let update = json!({
+            "apiVersion": "tread.dev/v1alpha1", "kind": "NodeUpdate",
+            "metadata": {"name": node, "ownerReferences": [
+                {"apiVersion": "v1", "kind": "Node", "name": node, "uid": object.uid().unwrap()}]},
+            "spec": {"pool": "worker"},
+        });
+        self.create::<NodeUpdate>(update).await;
+        let patch = json!({"status": {"current": {"name": has, "digest": "0"}}});
+        let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
+        let updates = self.api::<NodeUpdate>();
+        asked(async || updates.patch_status(node, &params, &patch).await).await;
+    }
+
     /// The pool `worker` with three nodes that have what they are to have.
     pub async fn settled(options: tread_test_bed::Options) -> Cluster {
         let cluster = Cluster::start(options).await;
@@ -289,13 +305,29 @@ impl Tread {
     pub fn knowing(
         client: &Client,
         boot_images: boot_images::Known,
+        keeping: (Retention, Option<Duration>),
+    ) -> Tread {
+        Tread::started(client, boot_images, keeping, false)
+    }
+
+    /// One where tread rolls out.
+    pub fn rolling_out(client: &Client) -> Tread {
+        let boot_images = boot_images::Known::default();
+        Tread::started(client, boot_images, (Retention::default(), None), true)
+    }
+
+    fn started(
+        client: &Client,
+        boot_images: boot_images::Known,
         (keep, at_most): (Retention, Option<Duration>),
+        by_tread: bool,
     ) -> Tread {
         let (policies, published) = watch::channel(Arc::new(current(&[])));
         let (leads, leading) = watch::channel(true);
         let tell = leading.clone();
         let (metrics, watches) = (Metrics::new(), Watches::default());
-        let (index, indexing) = index::start(client, node_lease::NAMESPACE, &watches, &metrics);
+        let leases = node_lease::NAMESPACE;
+        let (index, indexing) = index::start_where(client, leases, &watches, &metrics, by_tread);
         let (previewer, controller) = plans::start(Settings {
             client: client.clone(),
             index,
@@ -306,7 +338,7 @@ impl Tread {
             metrics: metrics.clone(),
             events: Events::new(client.clone(), "test", "Plan", &metrics),
             keep,
-            by_tread: false,
+            by_tread,
         });
         let telling = membership::start(membership::Settings {
             previewer: previewer.clone(),

@@ -4,25 +4,20 @@ use crate::rollouts;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
-use tread_cluster::pools::Pool;
-use tread_kube::api::{MachineConfigPool, Rollout};
+use tread_cluster::membership::entry::entry;
+use tread_cluster::membership::gather::pools;
+use tread_kube::api::Rollout;
 use tread_kube::asking::{Call, CallOutcome, Failed, ask};
+use tread_kube::clean::clean;
 use tread_kube::metrics::Metrics;
-use tread_model::joining::{Ambiguous, TAINT};
+use tread_model::joining::TAINT;
 
 /// Why a node was not let in.
 #[derive(Debug, thiserror::Error)]
 pub enum NotAdmitted {
-    /// Nobody can say which labels its nodes have.
-    #[error(
-        "nobody can say which labels a node of pool {pool} gets: {why}; write a selector that says it"
-    )]
-    NoLabels {
-        /// The pool.
-        pool: String,
-        /// What its selector says.
-        why: Ambiguous,
-    },
+    /// It would not count in the pool: why, and what to do first.
+    #[error("{0}")]
+    Elsewhere(String),
     /// It joined already, or never registered as joining.
     #[error(
         "node {0} is not held: it has no taint {TAINT}. To move it, label it: tread pools explain {0}"
@@ -60,16 +55,8 @@ pub async fn admit(
     node: &str,
     pool: &str,
 ) -> Result<(), NotAdmitted> {
-    let pools: Api<MachineConfigPool> = Api::all(client.clone());
-    let found = ask(metrics, Call::new("get", "machineconfigpools"), pools.get(pool)).await;
-    let found =
-        found.map_err(|failed| NotAdmitted::of(format!("MachineConfigPool {pool}"), failed))?;
-    let labels = Pool::of(&found).gives();
-    let labels = labels.map_err(|why| NotAdmitted::NoLabels { pool: pool.to_owned(), why })?;
-    let rollouts: Api<Rollout> = Api::all(client.clone());
-    let rollout = ask(metrics, Call::new("get", "rollouts"), rollouts.get_opt(pool)).await;
-    let rollout = rollout.map_err(|failed| NotAdmitted::of(format!("Rollout {pool}"), failed))?;
-    let pool_taints = rollout.map(|rollout| rollout.spec.node_taints).unwrap_or_default();
+    let pools = pools(client, metrics).await;
+    let pools = pools.map_err(|failed| NotAdmitted::of("MachineConfigPools".to_owned(), failed))?;
     let nodes: Api<Node> = Api::all(client.clone());
     let of_node = |failed| NotAdmitted::of(format!("node {node}"), failed);
     let there = ask(metrics, Call::new("get", "nodes"), nodes.get(node)).await.map_err(of_node)?;
@@ -79,6 +66,13 @@ pub async fn admit(
     if taints.len() == before {
         return Err(NotAdmitted::NotHeld(node.to_owned()));
     }
+    let has = there.metadata.labels.unwrap_or_default();
+    let labels =
+        entry(node, &has, pool, &pools).map_err(|why| NotAdmitted::Elsewhere(clean(&why)))?;
+    let rollouts: Api<Rollout> = Api::all(client.clone());
+    let rollout = ask(metrics, Call::new("get", "rollouts"), rollouts.get_opt(pool)).await;
+    let rollout = rollout.map_err(|failed| NotAdmitted::of(format!("Rollout {pool}"), failed))?;
+    let pool_taints = rollout.map(|rollout| rollout.spec.node_taints).unwrap_or_default();
     let (uid, version) = (there.metadata.uid, there.metadata.resource_version);
     let patch = Patch::Merge(rollouts::patch(rollouts::Patch {
         uid: uid.as_deref().unwrap_or_default(),

@@ -2,17 +2,16 @@
 
 use crate::cordon_mark;
 use k8s_openapi::api::core::v1::{Node, Taint};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use tread_cluster::pools::LastingTaints;
 use tread_kube::dated::time;
-use tread_kube::held::{Maintained, cordon, held, is_passing};
+use tread_kube::held::{Maintained, cordon, held};
 use tread_model::joining::{TAINT, claim_of};
 use tread_model::protocol::{Cordon, HeldBy, Time};
 
 /// On a Node: an admin holds it back.
 pub const PAUSED_ANNOTATION: &str = "tread.dev/paused";
-/// How the taints begin that Kubernetes and cloud providers set for what a node is going through.
-const PASSING: [&str; 2] = ["node.kubernetes.io/", "node.cloudprovider.kubernetes.io/"];
 const ZONE: &str = "topology.kubernetes.io/zone";
 
 /// What has to be known of a Node.
@@ -31,7 +30,7 @@ pub(crate) struct Facts {
     /// Whether the mark of a cordon of tread stands there that somebody else undid.
     pub(crate) has_old_mark: bool,
     /// What pods have to tolerate to be put there.
-    pub(crate) taints: BTreeSet<String>,
+    pub(crate) taints: LastingTaints,
     /// Where it registered as joining, and has not joined.
     pub(crate) joins: Option<Arc<Registered>>,
 }
@@ -56,16 +55,6 @@ impl Registered {
     }
 }
 
-/// By the keys of those that keep pods away for good: those of cordons, of nodes that are not
-/// ready and of whoever drains a node come and go.
-fn taints(node: &Node) -> BTreeSet<String> {
-    let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref());
-    let comes_and_goes =
-        |key: &str| is_passing(key) || PASSING.iter().any(|prefix| key.starts_with(prefix));
-    let keeps_away = |it: &&Taint| it.effect != "PreferNoSchedule" && !comes_and_goes(&it.key);
-    taints.into_iter().flatten().filter(keeps_away).map(|it| it.key.clone()).collect()
-}
-
 impl Facts {
     pub(crate) fn of(node: &Node) -> Facts {
         let metadata = &node.metadata;
@@ -84,7 +73,7 @@ impl Facts {
             is_ready: ready.is_some_and(|it| it.status == "True"),
             cordon: Some(cordon(node)),
             held: held(node, Maintained::default()),
-            taints: taints(node),
+            taints: LastingTaints::of(node),
             joins: Registered::of(node).map(Arc::new),
             is_paused: annotation(PAUSED_ANNOTATION).is_some_and(|it| it == "true"),
             has_old_mark: cordon_mark::is_old(node),
@@ -96,9 +85,9 @@ impl Facts {
     }
 
     /// Whether pods of another node have a place there, be it now or once it is well and not
-    /// cordoned: whatever that one has, its pods tolerate.
+    /// cordoned.
     pub(crate) fn takes_pods_of(&self, other: &Facts) -> bool {
-        self.taints.is_subset(&other.taints)
+        self.taints.takes_pods_of(&other.taints)
     }
 
     /// Whether tread cordoned it.
@@ -109,54 +98,5 @@ impl Facts {
     /// Whether somebody else did.
     pub(crate) fn is_cordoned_by_others(&self) -> bool {
         self.cordon == Some(Cordon::Anothers)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::{Value, json};
-
-    fn node(ready: bool, spec: Value) -> Facts {
-        let status = if ready { "True" } else { "False" };
-        let status = json!({"conditions": [{"type": "Ready", "status": status}]});
-        Facts::of(&serde_json::from_value(json!({"spec": spec, "status": status})).unwrap())
-    }
-
-    #[test]
-    fn pods_go_where_their_own_node_has_every_taint_of_the_other() {
-        let taints = |keys: &[&str], effect: &str| {
-            let taints = keys.iter().map(|key| json!({"key": key, "effect": effect}));
-            json!({"taints": taints.collect::<Vec<_>>()})
-        };
-        let worker = node(true, json!({}));
-        let master = node(true, taints(&["master"], "NoSchedule"));
-        let both = node(true, taints(&["master", "gpu"], "NoExecute"));
-        for (from, to, expected) in [
-            (&worker, &worker, true),
-            (&worker, &master, false),
-            (&master, &worker, true),
-            (&master, &master, true),
-            (&master, &both, false),
-            (&both, &master, true),
-            (&worker, &node(true, taints(&["rather-not"], "PreferNoSchedule")), true),
-            // They are down, or cordoned, for a while: pods wait for them, and are not killed.
-            (&worker, &node(false, taints(&["node.kubernetes.io/unreachable"], "NoExecute")), true),
-            (&worker, &node(true, json!({"unschedulable": true})), true),
-        ] {
-            assert_eq!(to.takes_pods_of(from), expected, "{:?} to {:?}", from.taints, to.taints);
-        }
-        // A cordoned node has a taint more, and its pods tolerate no more for it.
-        let cordon = "node.kubernetes.io/unschedulable";
-        assert!(node(true, taints(&[cordon], "NoSchedule")).taints.is_empty());
-        // And one that is about to be removed may yet stay.
-        for passing in
-            ["ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "medik8s.io/drain"]
-        {
-            assert!(
-                node(true, taints(&[passing], "NoSchedule")).takes_pods_of(&worker),
-                "{passing}"
-            );
-        }
     }
 }

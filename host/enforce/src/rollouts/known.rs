@@ -93,12 +93,7 @@ impl Known {
                     Arc::new(it)
                 },
             ),
-            rollouts: starting.kind(
-                Api::<Rollout>::all(client.clone()),
-                Config::default(),
-                "rollouts",
-                Arc::new,
-            ),
+            rollouts: index.rollouts.clone(),
             leases: index.node_leases.clone(),
             slots: starting.kind(
                 Api::<ConfigMap>::namespaced(client.clone(), &settings.namespace),

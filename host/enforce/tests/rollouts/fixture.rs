@@ -224,7 +224,7 @@ impl Cluster {
         let leading = Leading::without_election(leading, None);
         let (metrics, watches) = (Metrics::new(), Watches::default());
         let client = acts.client.clone();
-        let (index, indexing) = index::start(&client, &acts.leases, &watches, &metrics);
+        let (index, indexing) = index::start_where(&client, &acts.leases, &watches, &metrics, true);
         let (previewer, planning) = plans::start(plans::Settings {
             client: client.clone(),
             index: index.clone(),

@@ -7,7 +7,9 @@ use k8s_openapi::api::admissionregistration::v1::{
     ValidatingWebhookConfiguration, WebhookClientConfig,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use tread_kube::api::words::{CONFIG_GROUP, MACHINE_CONFIG_GROUP, MACHINE_GROUP, OPERATOR_GROUP};
+use tread_kube::api::words::{
+    CONFIG_GROUP, GROUP, MACHINE_CONFIG_GROUP, MACHINE_GROUP, OPERATOR_GROUP, VERSION,
+};
 use tread_kube::held::NODE_MAINTENANCE;
 
 /// Where the API server finds tread.
@@ -53,11 +55,12 @@ fn asked(
 }
 
 /// A webhook that only warns: an API server that cannot reach it goes on.
-/// `leases` is the namespace of the nodes' Leases.
+/// `leases` is the namespace of the nodes' Leases, `by_tread` whether tread rolls out.
 pub fn configuration(
     namespace: &str,
     leases: &str,
     reached: &Reached,
+    by_tread: bool,
 ) -> ValidatingWebhookConfiguration {
     let (service, url) = match reached {
         Reached::InNamespace(namespace) => {
@@ -78,6 +81,10 @@ pub fn configuration(
     rules.push(asked((CONFIG_GROUP, "v1", releases), &["UPDATE"], "Cluster"));
     let pools: &[&str] = &["machineconfigpools"];
     rules.push(asked((MACHINE_CONFIG_GROUP, "v1", pools), &["UPDATE"], "Cluster"));
+    if by_tread {
+        let rollouts: &[&str] = &["rollouts"];
+        rules.push(asked((GROUP, VERSION, rollouts), &["UPDATE"], "Cluster"));
+    }
     // Whom to trust is filled in by tread.
     let client_config = WebhookClientConfig { ca_bundle: None, service, url };
     let changes = webhook(WEBHOOK, &client_config, rules, &CHANGES);
@@ -111,7 +118,7 @@ const CHANGES: Conditions = [
     ),
     (
         "is-no-pool-or-goes-on",
-        "request.resource.resource != 'machineconfigpools' || \
+        "!(request.resource.resource in ['machineconfigpools', 'rollouts']) || \
          has(oldObject.spec.paused) && oldObject.spec.paused && \
          !(has(object.spec.paused) && object.spec.paused)",
     ),

@@ -85,10 +85,14 @@ pub(super) fn ignition(options: &Options) -> Option<Service> {
         true => ("NodePort", MACHINES_PORT, Some(i32::from(at.port))),
         false => ("LoadBalancer", at.port, None),
     };
+    // Only so the address of a machine is seen that asks. At a port of nodes it would have those
+    // answer alone on which a replica runs, and nobody leads machines to these.
+    let policy = node_port.is_none().then(|| "Local".to_owned());
     Some(Service {
         metadata: named(MACHINES, Some(&options.namespace)),
         spec: Some(ServiceSpec {
             type_: Some(kind.to_owned()),
+            external_traffic_policy: policy,
             selector: Some(selector()),
             ports: Some(vec![ServicePort {
                 name: Some("ignition".to_owned()),

@@ -174,6 +174,10 @@ pub struct DisruptionPlanStatus {
     /// How many of these are left out.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub drain_blockers_left_out: i64,
+    /// Nodes on their way that are not drained although a drain is planned, where tread rolls out:
+    /// as it was when this was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drain_skipped: Option<DrainSkipped>,
     /// Nodes of the pool that are on their way, and that somebody else has, or is to have, for
     /// maintenance: as it was when this was written, by name, 10 at most.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -198,6 +202,16 @@ pub struct FlaggedNode {
     pub node: String,
     /// By whom, or by what: its Lease with holder, since when and for how long; a NodeMaintenance;
     /// a cordon, a condition, a label or a taint.
+    pub why: String,
+}
+
+/// Nodes that are not drained.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DrainSkipped {
+    /// How many.
+    pub nodes: i64,
+    /// Why: no other node takes the pods, or an admin wants none to be moved.
     pub why: String,
 }
 

@@ -92,19 +92,21 @@ impl Held {
 
     /// Why and what to do, of a node.
     pub fn says(&self, node: &str) -> String {
-        let pool = match self {
-            Held::NoLabels(pool, _) | Held::Elsewhere(pool, _) => pool.as_str(),
-            _ => "POOL",
+        let to_do = match self {
+            Held::NoLabels(pool, _) => format!(
+                "Give it labels that this selects, and let it in then: kubectl label node {node} KEY=VALUE; \
+                 tread pools admit {node} --pool {pool}; or else write a selector that says it"
+            ),
+            Held::Elsewhere(pool, _) => format!(
+                "tread pools admit {node} --pool {pool} names the labels that are in the way: it joins by \
+                 itself once they are taken away; or else mend the selectors of the pools"
+            ),
+            _ => format!(
+                "If you know where it belongs: tread pools admit {node} --pool POOL; or else remove the \
+                 machine, and start another"
+            ),
         };
-        let else_by_hand = match self {
-            Held::NoLabels(..) => "write a selector that says it".to_owned(),
-            Held::Elsewhere(..) => "mend the selectors of the pools".to_owned(),
-            _ => "remove the machine, and start another".to_owned(),
-        };
-        format!(
-            "it is held, and in no pool: {self}. If you know where it belongs: tread pools admit {node} \
-             --pool {pool}; or else {else_by_hand}"
-        )
+        format!("it is held, and in no pool: {self}. {to_do}")
     }
 }
 

@@ -54,6 +54,8 @@ struct Node {
     #[serde(default)]
     labels: Labels,
     held: Option<String>,
+    #[serde(default)]
+    says: Vec<String>,
 }
 
 fn infra() -> String {
@@ -197,6 +199,9 @@ fn a_node_joins_by_its_claim_once_or_is_held_as_the_cases_say() {
                 assert_eq!(Some(held.word()), case.held.as_deref(), "{}: {held}", case.node);
                 let says = held.says("a");
                 assert!(says.contains("tread pools admit a --pool"), "{says}");
+                for words in &case.says {
+                    assert!(says.contains(words), "{}: {says}", case.node);
+                }
             }
         }
     }

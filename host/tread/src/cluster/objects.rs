@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use std::io::{self, Write};
+use tread_cluster::plans::says_undrained;
 use tread_console::print::line;
 use tread_console::table;
 use tread_kube::api::disruption_plan::{
@@ -60,6 +61,9 @@ pub(super) fn plan(
         status.drain_blockers_left_out,
         "PodDisruptionBudgets allow no disruption",
     )?;
+    if let Some(skipped) = &status.drain_skipped {
+        writeln!(out, "  {}", says_undrained(skipped))?;
+    }
     for FlaggedNode { node, why } in &status.flagged {
         writeln!(out, "  flagged for maintenance: {node}: {why}")?;
     }

@@ -35,10 +35,10 @@ Examples:
       Will new machines belong to the pool that they boot into? For a pipeline.
 
 Exit codes:
-  0  done; check: every MachineSet gives its nodes the labels of the pool that they boot into
+  0  done; check: the nodes of every MachineSet will count in the pool that they boot into
   1  something went wrong, or not all may be read; check: it cannot be told
   2  the command line is wrong
-  3  check: machines will boot into one pool and count in another
+  3  check: machines will boot into one pool and count in another, or be held
 
 HELD: it selects them, or they claim to be its own, and they count in no pool; STRAYED: they booted into it and count in another
 pool, which is about to give them its own config.";
@@ -111,6 +111,9 @@ pub enum PoolsCommand {
     /// Says whether new machines will belong to the pool that they boot into.
     #[command(after_help = check::EXAMPLES)]
     Check {
+        /// Where tread runs, if it serves machines
+        #[arg(long, default_value = "tread-system", value_parser = crate::namespace::namespace)]
+        namespace: String,
         /// How and of what.
         #[command(flatten)]
         asked: Listing,
@@ -146,11 +149,11 @@ pub fn run(args: &PoolsArgs, out: &mut impl Write) -> Result<Exit> {
             let secret = stub::Stub { namespace, secret_namespace, secret_name, token };
             wait_for(async { stub::stub(&cluster(of).await?, pool, secret, out).await })
         }
-        Some(PoolsCommand::Check { asked }) => {
+        Some(PoolsCommand::Check { namespace, asked }) => {
             let checked = wait_for(async {
                 let client = cluster(&asked.cluster).await?.client;
                 let gathered = known(asked).await?;
-                Ok(check::check(&client, &gathered).await)
+                Ok(check::check(&client, namespace, &gathered).await)
             })?;
             check::print(&checked, asked.output, out)
         }

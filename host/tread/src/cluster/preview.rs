@@ -55,7 +55,8 @@ pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
         let leads = Leading::without_election(leads, None);
         let (metrics, watches) = (Metrics::new(), Watches::default());
         let asked = client.clone();
-        let (index, indexing) = index::start(&client, node_lease::NAMESPACE, &watches, &metrics);
+        let leases = node_lease::NAMESPACE;
+        let (index, indexing) = index::start_where(&client, leases, &watches, &metrics, by_tread);
         let (policies, registry) = registry::start(registry::Settings {
             client: client.clone(),
             index: index.clone(),
@@ -242,7 +243,10 @@ async fn ask(
         all.extend(of_pool(describe(&preview, Digest::of(b""), Timestamp::now()), &causes));
     }
     let cluster = previewer.snapshot();
-    all.iter_mut().flat_map(OfPool::plans_mut).for_each(|plan| plans::tell_flagged(plan, &cluster));
+    all.iter_mut().flat_map(OfPool::plans_mut).for_each(|plan| {
+        plans::tell_flagged(plan, &cluster);
+        plans::tell_undrained(plan, &cluster);
+    });
     let drains = all.iter().flat_map(OfPool::plans).any(|it| it.effect >= Effect::Drain);
     if drains {
         blocked(&mut all, &cluster, client).await;

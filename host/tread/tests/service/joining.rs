@@ -1,6 +1,8 @@
 //! Machines that boot into a pool, as they are installed and asked for: by what `tread manifests`
 //! and `tread pools stub` print, through the real port, with the rights of the installed service.
 
+use crate::openshift::MACHINES;
+use crate::pools::machine_set;
 use crate::replica::{NAMESPACE, Replica, free};
 use crate::story::tread;
 use crate::support::Bench;
@@ -9,6 +11,7 @@ use kube::{Client, Config};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::time::Instant;
+use tread_kube::api::machines;
 use tread_model::joining::BOOTSTRAP;
 use tread_test_bed::{ControlPlane, eventually};
 
@@ -38,6 +41,7 @@ impl Cluster {
         let objects = list["items"].as_array_mut().unwrap();
         let service = objects.iter().find(|it| it["spec"]["type"] == "LoadBalancer").unwrap();
         assert_eq!(service["spec"]["ports"][0]["port"], machines.port());
+        assert_eq!(service["spec"]["externalTrafficPolicy"], "Local", "addresses are seen");
         let serves = objects.iter().find(|it| it["kind"] == "Deployment").unwrap();
         let serves = &serves["spec"]["template"]["spec"]["containers"][0]["args"];
         let lasts = serves.as_array().unwrap().iter().find(|it| **it == "--claims-last=172800s");
@@ -62,10 +66,24 @@ impl Cluster {
     }
 
     fn pool(&self, name: &str, labels: Value) {
+        self.pool_of(name, json!({"matchLabels": labels}));
+    }
+
+    fn pool_of(&self, name: &str, selector: Value) {
         self.apply(&json!({"apiVersion": format!("{GROUP}/v1"), "kind": "MachineConfigPool",
             "metadata": {"name": name}, "spec": {
                 "machineConfigSelector": {"matchLabels": {format!("{GROUP}/role"): "worker"}},
-                "nodeSelector": {"matchLabels": labels}}}));
+                "nodeSelector": selector}}));
+    }
+
+    /// As the agent of a node says it.
+    async fn says(&self, node: &str, status: Value) {
+        let patch = json!({"status": status}).to_string();
+        let patch = ["patch", "nup", node, "--subresource=status", "--type=merge", "-p", &patch];
+        eventually(&format!("{node} has a NodeUpdate"), async || {
+            (self.plane.kubectl(&patch).unwrap().code == 0).then_some(())
+        })
+        .await;
     }
 
     fn config(&self, name: &str, path: &str, text: &str) {
@@ -279,7 +297,105 @@ async fn a_machine_becomes_a_node_of_its_pool_by_what_tread_prints() {
     cluster.is_in_infra("infra-2").await;
     let (code, _, err) = cluster.tread(&words);
     assert!(code == 1 && err.contains("is not held"), "{err}");
+
+    // What nodes have, and whether they failed, say their agents, and no annotation.
+    let target = eventually("infra has a config", async || {
+        let get = ["get", "rollout", "infra", "-o", "jsonpath={.status.target}"];
+        serde_json::from_str::<Value>(&cluster.plane.kubectl(&get).unwrap().stdout).ok()
+    })
+    .await;
+    let annotation = format!("{GROUP}/currentConfig=rendered-infra-0");
+    cluster
+        .plane
+        .kubectl(&["annotate", "node", "infra-1", &annotation])
+        .unwrap()
+        .success()
+        .unwrap();
+    cluster.says("infra-1", json!({"current": target})).await;
+    cluster.says("infra-2", json!({"current": target, "phase": "Degraded"})).await;
+    let (code, out, err) = cluster.tread(&[]);
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    let cells: Vec<Vec<&str>> = out.lines().map(|it| it.split_whitespace().collect()).collect();
+    assert_eq!(cells[1][..6], ["infra", "2", "2", "0", "0", "1"], "{out}");
+    let (_, out, _) = cluster.tread(&["explain", "infra-1"]);
+    let name = target["name"].as_str().unwrap();
+    assert!(out.contains(&format!("It has {name}, which was rendered for pool infra")), "{out}");
+
+    // One that would be in two pools is let into none, and what is in the way is named.
+    let gpu = "node-role.kubernetes.io/gpu";
+    cluster.pool("gpu", json!({gpu: ""}));
+    cluster.registers("infra-3", &claim(&config));
+    let label = |text: &str| {
+        cluster.plane.kubectl(&["label", "node", "infra-3", text]).unwrap().success().unwrap();
+    };
+    label(&format!("{gpu}="));
+    let (code, out, err) = cluster.tread(&["admit", "infra-3", "--pool", "infra"]);
+    assert_eq!((code, out.as_str()), (1, ""), "{err}");
+    assert!(err.contains("node infra-3 would be in the pools gpu, infra"), "{err}");
+    assert!(err.contains(&format!("kubectl label node infra-3 {gpu}-")), "{err}");
+    let (_, out, _) = cluster.tread(&["explain", "infra-3"]);
+    assert!(out.contains("Node infra-3 counts in no pool: it registered as joining"), "{out}");
+    // Nor is one that lacks a label of which nobody can say what it is to be.
+    let sites = json!({"key": "site", "operator": "In", "values": ["north", "south"]});
+    cluster.pool_of("edge", json!({"matchExpressions": [sites]}));
+    label(&format!("{gpu}-"));
+    let to_edge = ["admit", "infra-3", "--pool", "edge"];
+    let (code, _, err) = cluster.tread(&to_edge);
+    assert!(code == 1 && err.contains("which labels a node of pool edge gets"), "{err}");
+    assert!(err.contains("kubectl label node infra-3 KEY=VALUE"), "{err}");
+    label("site=north");
+    let (code, out, err) = cluster.tread(&to_edge);
+    assert_eq!((code, out.as_str()), (0, "infra-3 is a node of pool edge\n"), "{err}");
+    let (_, out, _) = cluster.tread(&["explain", "infra-3"]);
+    assert!(out.contains("Node infra-3 counts in pool edge."), "{out}");
     cluster.nobody_was_forbidden_anything(&replica);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn machines_with_the_user_data_that_tread_prints_are_told_of_where_they_will_be_held() {
+    let cluster = Cluster::installed();
+    let definition = machines::definition(&machines::MACHINE_SET).unwrap();
+    cluster.plane.apply(&serde_json::to_string(&definition).unwrap()).unwrap();
+    let wait = ["wait", "--for=condition=Established", "--timeout=600s", "crd", "--all"];
+    cluster.plane.kubectl(&wait).unwrap().success().unwrap();
+    cluster.plane.kubectl(&["create", "namespace", MACHINES]).unwrap().success().unwrap();
+    let _replica = cluster.serves().await;
+    cluster.stub("infra").await;
+    // By this name it would be a stub of OpenShift's.
+    let (_, secret, _) = cluster.tread(&["stub", "infra", "--secret-name", "infra-user-data"]);
+    cluster.plane.apply(&secret).unwrap();
+    let gives = |labels: Value| {
+        cluster.apply(&machine_set("infra-a", "infra-user-data", &labels));
+    };
+    gives(json!({}));
+    let out = eventually("tread is seen to roll out", async || {
+        let (code, out, _) = cluster.tread(&["check", "-o", "json"]);
+        (code == 0).then_some(out)
+    })
+    .await;
+    let checked: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((&checked["fine"], &checked["machineSets"]), (&json!(1), &json!([])));
+    let (_, out, _) = cluster.tread(&["-o", "json"]);
+    let listed: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(listed["machineSets"], json!([]));
+
+    let gpu = "node-role.kubernetes.io/gpu";
+    cluster.pool("gpu", json!({gpu: ""}));
+    gives(json!({gpu: ""}));
+    let (code, out, _) = cluster.tread(&["check"]);
+    assert_eq!(code, 3, "{out}");
+    let said = "New machines of openshift-machine-api/infra-a boot into pool infra and will count in \
+                no pool: they are held (with the labels of their pool they would be in the pools gpu, \
+                infra).";
+    assert!(out.contains(said), "{out}");
+    gives(json!({}));
+    assert_eq!(cluster.tread(&["check"]).0, 0);
+
+    // A stub of another address finds nobody.
+    let elsewhere = secret.replace(&cluster.machines.to_string(), "other.example:22623");
+    cluster.plane.apply(&elsewhere).unwrap();
+    let (code, out, _) = cluster.tread(&["check"]);
+    assert!(code == 1 && out.contains("asks other.example:22623, and tread is asked at"), "{out}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,8 +1,11 @@
 //! Whoever lets changes come to nodes that somebody has, and whoever takes a node that is to change,
 //! is warned, and nobody is blocked.
 
+use crate::replica::{NAMESPACE, Replica, free};
 use crate::story::{cluster, config, plan, tread, warned, written};
-use serde_json::json;
+use crate::support::Bench;
+use serde_json::{Value, json};
+use tread_front::names::PATH;
 use tread_kube::api::machines;
 use tread_kube::held::NODE_MAINTENANCE;
 use tread_kube::node_lease;
@@ -103,4 +106,78 @@ async fn a_change_warns_of_nodes_that_somebody_has_and_whoever_takes_one_of_what
     none(&lease("node-node-0", "node-maintenance")).await;
     none(&lease("node-node-2", "tread/1")).await;
     none(&lease("node-elsewhere", "somebody")).await;
+}
+
+/// Where tread rolls out: as it is installed, but that the API server asks this process.
+fn rolling_out(plane: &ControlPlane) -> Replica<'_> {
+    let args = ["manifests", "--mode=enforce", "--with-inputs", "--image=tread", "-o", "json"];
+    let mut list = Bench::new().tread(&args).json();
+    let objects = list["items"].as_array_mut().unwrap();
+    let is_webhook = |it: &Value| it["kind"] == "ValidatingWebhookConfiguration";
+    let mut webhooks = objects.iter().find(|it| is_webhook(it)).unwrap().clone();
+    objects.retain(|it| !is_webhook(it) && it["kind"] != "Deployment");
+    plane.apply(&list.to_string()).unwrap();
+    let wait = ["wait", "--for=condition=Established", "--timeout=600s", "crd", "--all"];
+    plane.kubectl(&wait).unwrap().success().unwrap();
+    let agents = free().to_string();
+    let args = ["--mode=enforce", "--listen-agents", &agents];
+    let replica = Replica::start_so(plane, NAMESPACE, &[], &args);
+    for webhook in webhooks["webhooks"].as_array_mut().unwrap() {
+        webhook["clientConfig"] = json!({"url": format!("https://{}{PATH}", replica.tls)});
+    }
+    plane.apply(&webhooks.to_string()).unwrap();
+    replica
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rollout_that_goes_on_warns_of_nodes_that_somebody_has_and_none_is_due_while_it_is_paused()
+ {
+    let plane = ControlPlane::start().unwrap();
+    let _replica = rolling_out(&plane);
+    let does = |args: &[&str]| plane.kubectl(args).unwrap().success().unwrap();
+    let label = "node-role.kubernetes.io/worker";
+    for node in ["node-0", "node-1"] {
+        let node = json!({"apiVersion": "v1", "kind": "Node",
+            "metadata": {"name": node, "labels": {label: ""}}});
+        plane.apply(&node.to_string()).unwrap();
+    }
+    let role = json!({"machineconfiguration.openshift.io/role": "worker"});
+    let pool = json!({"apiVersion": "machineconfiguration.openshift.io/v1",
+        "kind": "MachineConfigPool", "metadata": {"name": "worker"},
+        "spec": {"machineConfigSelector": {"matchLabels": role},
+            "nodeSelector": {"matchLabels": {label: ""}}}});
+    plane.apply(&pool.to_string()).unwrap();
+    plane.apply(&config("00-worker", "motd", "hello")).unwrap();
+    let target = eventually("the pool has a config", async || {
+        let get = ["get", "rollout", "worker", "-o", "jsonpath={.status.target}"];
+        serde_json::from_str::<Value>(&plane.kubectl(&get).unwrap().stdout).ok()
+    })
+    .await;
+    // What its agent says; nothing is begun on a node that is cordoned, or that an admin pauses.
+    does(&["cordon", "node-0"]);
+    does(&["annotate", "node", "node-1", "tread.dev/paused=true"]);
+    for node in ["node-0", "node-1"] {
+        let says = json!({"status": {"current": target}}).to_string();
+        let says = ["patch", "nup", node, "--subresource=status", "--type=merge", "-p", &says];
+        eventually("its NodeUpdate is there", async || {
+            (plane.kubectl(&says).unwrap().code == 0).then_some(())
+        })
+        .await;
+    }
+    let pauses = |paused: bool| json!({"spec": {"paused": paused}}).to_string();
+    let (stop, go) = (pauses(true), pauses(false));
+    let rollout = ["patch", "rollout", "worker", "--type=merge", "-p"];
+    does(&[&rollout[..], &[&stop]].concat());
+    plane.apply(&config("50-a", "a", "1")).unwrap();
+    let goes_on = [&rollout[..], &[&go]].concat();
+    let flagged = "tread: 1 node of pool worker is flagged for maintenance: node-0";
+    told(&plane, &goes_on, flagged).await;
+    let cordons = ["cordon", "node-1"];
+    eventually("nothing is due while it is paused", async || {
+        let ran = plane.kubectl(&[&cordons[..], &["--dry-run=server"]].concat()).unwrap();
+        (ran.code == 0 && !ran.stderr.contains("is due")).then_some(())
+    })
+    .await;
+    does(&goes_on);
+    told(&plane, &cordons, "tread: node node-1 is due in the rollout of pool worker").await;
 }

@@ -53,7 +53,7 @@ fn node(plane: &ControlPlane, name: &str, roles: &[&str], has: &str, state: &str
 }
 
 /// A MachineSet whose machines get the user data of this Secret, and nodes with these labels.
-fn machine_set(name: &str, secret: &str, labels: &Value) -> Value {
+pub fn machine_set(name: &str, secret: &str, labels: &Value) -> Value {
     json!({"apiVersion": "machine.openshift.io/v1beta1", "kind": "MachineSet",
         "metadata": {"name": name, "namespace": MACHINES},
         "spec": {"replicas": 1, "template": {"spec": {

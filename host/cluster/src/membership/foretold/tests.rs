@@ -50,7 +50,8 @@ fn told_with(
         let labels = [(role("worker"), String::new())].into();
         members.put(&format!("node-{number}"), Node { labels, ..Node::default() }, pools);
     }
-    let scene = Scene { pools, members: &members, configs, running: Release::parse(running) };
+    let running = Release::parse(running);
+    let scene = Scene { pools, members: &members, configs, running, by_tread: false };
     let labels: Map<String, Value> = roles.iter().map(|it| (role(it), json!(""))).collect();
     let object = serde_json::from_value(json!({
         "apiVersion": "machine.openshift.io/v1beta1", "kind": "MachineSet",
@@ -62,7 +63,10 @@ fn told_with(
     }))
     .unwrap();
     let machine = Machine::read(&MACHINE_SET, &object);
-    foretell(&Key::of(&MACHINE_SET, &object), &machine, &scene)
+    let key = Key::of(&MACHINE_SET, &object);
+    let by_tread = Scene { by_tread: true, ..scene };
+    assert_eq!(foretell(&key, &machine, &by_tread), None, "a name says nothing there");
+    foretell(&key, &machine, &scene)
 }
 
 #[test]
@@ -176,4 +180,44 @@ fn what_cannot_be_a_name_is_one_word_of_the_command_for_a_shell() {
         let command = told.prevents(&key(name));
         assert!(command.starts_with(&format!("{begin} {word} --type=merge -p '{{")), "{command}");
     }
+}
+
+#[test]
+fn machines_that_tread_serves_get_the_labels_of_their_pool_or_are_held() {
+    let one_of = json!({"matchExpressions": [
+        {"key": "site", "operator": "In", "values": ["a", "b"]}]});
+    let mut pools = pools();
+    pools.extend([pool("edge", &json!({"nodeSelector": one_of}), &json!({}))]);
+    let (members, configs) = (Members::default(), Configs::default());
+    let running = Release::parse("4.22.0");
+    let scene =
+        Scene { pools: &pools, members: &members, configs: &configs, running, by_tread: true };
+    let of = |booted: &str, roles: &[&str]| {
+        let labels = roles.iter().map(|it| (role(it), String::new())).collect();
+        foretell_joining(booted, &labels, &scene)
+    };
+    for (booted, roles) in
+        [("infra", &[][..]), ("infra", &["infra"]), ("worker", &[]), ("none", &[])]
+    {
+        assert_eq!(of(booted, roles), None, "{booted} {roles:?}");
+    }
+    let both = of("infra", &["gpu"]).unwrap();
+    assert_eq!(
+        both.says("m/a"),
+        "New machines of m/a boot into pool infra and will count in no pool: they are held (with the \
+         labels of their pool they would be in the pools gpu, infra)"
+    );
+    let labels = both.patch.unwrap().pointer("/spec/template/spec/metadata/labels").cloned();
+    assert_eq!(labels, Some(json!({role("gpu"): null})));
+    // A claim of `worker` makes no node of `infra`.
+    assert!(
+        of("worker", &["infra"]).unwrap().gap.unwrap().ends_with("they would be in pool infra")
+    );
+    let unsure = of("edge", &[]).unwrap();
+    assert!(unsure.says("m/a").contains("nobody can say which labels they get: "));
+    assert_eq!(unsure.patch, None);
+    assert!(unsure.prevents_before().starts_with("mend spec.nodeSelector of pool edge"));
+    // Those whom tread does not serve count by their labels, and no operator mends that.
+    let stray = foretell_of("infra", &Labels::new(), &scene).unwrap();
+    assert_eq!((stray.counts.pool(), stray.gap), (Some("worker"), None));
 }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::flags::Flags;
-use crate::pools::{Configuration, Members, Node, Pool, Selects};
+use crate::pools::{Configuration, Members, Node, Pool, Selects, Wanted};
 use std::collections::BTreeSet;
 use tread_kube::api::disruption_plan::{Cause, CauseEvent, DisruptionPlanStatus, Transition};
 use tread_model::protocol::HeldBy;
@@ -99,6 +99,10 @@ fn whoever_takes_a_node_is_told_what_is_due_and_who_does_not_wait() {
     let release = crate::previews::Release { desired: "4.20.2".to_owned(), completed: None };
     cluster.release = Some(release);
     assert_eq!(due("b", &cluster, &plans).unwrap().0, "in the update of the cluster to 4.20.2");
+    let wanted = Wanted { paused: true, ..Wanted::default() };
+    cluster.wanted = Arc::new([("worker".to_owned(), wanted)].into());
+    assert_eq!(due("a", &cluster, &plans), None, "nothing happens while its rollout is paused");
+    cluster.wanted = Arc::default();
     let paused = Pool { paused: true, ..(*cluster.pools["worker"]).clone() };
     cluster.pools.insert("worker".to_owned(), Arc::new(paused));
     assert_eq!(due("a", &cluster, &plans), None, "nothing happens while its pool is paused");

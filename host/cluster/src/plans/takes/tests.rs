@@ -1,5 +1,10 @@
 use super::*;
+use crate::pools::{Members, Node, Pool, Wanted};
 use serde_json::json;
+use std::collections::BTreeSet;
+use tread_kube::api::disruption_plan::{Cause, DisruptionPlanStatus, Transition};
+use tread_model::effect::Effect;
+use tread_model::protocol::HeldBy;
 
 fn asked(
     (group, resource): (&str, &str),
@@ -64,6 +69,11 @@ fn only_what_lets_changes_come_to_nodes_does_so() {
     assert_eq!(pools(&pool(true), &pool(false)), nothing);
     assert_eq!(pools(&pool(false), &pool(false)), nothing);
 
+    let rollouts = |now: &Value, before: &Value| asked((GROUP, "rollouts"), "UPDATE", now, before);
+    assert_eq!(rollouts(&pool(false), &pool(true)), Some(Taken::Resumed("worker".to_owned())));
+    assert_eq!(rollouts(&pool(true), &pool(false)), nothing);
+    assert_eq!(rollouts(&pool(false), &named("worker", json!({"order": "ByAge"}))), nothing);
+
     let to = |version: &str| named("version", json!({"desiredUpdate": {"version": version}}));
     let updates = |now: &Value, before: &Value| {
         asked((CONFIG_GROUP, "clusterversions"), "UPDATE", now, before)
@@ -75,4 +85,46 @@ fn only_what_lets_changes_come_to_nodes_does_so() {
     let config = named("50-a", json!({}));
     let kind = (MACHINE_CONFIG_GROUP, "machineconfigs");
     assert_eq!(asked(kind, "UPDATE", &config, &config), None, "a change, which is planned");
+}
+
+#[test]
+fn nothing_is_said_of_what_goes_on_while_the_other_pause_lasts() {
+    let pool = |paused: bool| {
+        let object = json!({"metadata": {"name": "worker"}, "spec": {"paused": paused,
+            "nodeSelector": {"matchLabels": {"role": "worker"}}}});
+        Arc::new(Pool::of(&serde_json::from_value(object).unwrap()))
+    };
+    let says = |taken: Taken, pool_paused: bool, rollout_paused: bool| {
+        let mut cluster = Cluster { by_tread: true, ..Cluster::default() };
+        cluster.pools.insert("worker".to_owned(), pool(pool_paused));
+        let wanted = Wanted { paused: rollout_paused, ..Wanted::default() };
+        cluster.wanted = Arc::new([("worker".to_owned(), wanted)].into());
+        let node = Node {
+            labels: [("role".to_owned(), "worker".to_owned())].into(),
+            current: Some("rendered-1".to_owned()),
+            held: Some(HeldBy::Cordon),
+            ..Node::default()
+        };
+        let mut members = Members::default();
+        members.put("a", node, &cluster.pools);
+        cluster.members = Arc::new(members);
+        let way = Transition { from: "rendered-1".to_owned(), ..Transition::default() };
+        let plan = Described {
+            name: "plan".to_owned(),
+            pool: "worker".to_owned(),
+            cause: Cause::default(),
+            effect: Effect::Reboot,
+            status: DisruptionPlanStatus { transitions: vec![way], ..Default::default() },
+            happens: Vec::new(),
+            reasons: Vec::new(),
+            left_out: BTreeSet::new(),
+        };
+        super::says(&taken, &cluster, &[Arc::new(plan)]).len()
+    };
+    let (unpaused, resumed) =
+        (Taken::Unpaused("worker".to_owned()), Taken::Resumed("worker".to_owned()));
+    assert_eq!(says(unpaused.clone(), true, false), 1);
+    assert_eq!(says(unpaused, true, true), 0);
+    assert_eq!(says(resumed.clone(), false, true), 1);
+    assert_eq!(says(resumed, true, true), 0);
 }

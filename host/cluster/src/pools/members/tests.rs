@@ -167,3 +167,39 @@ fn a_node_that_has_not_joined_counts_nowhere_and_then_where_its_labels_say() {
     assert_eq!(touched, BTreeSet::from(["infra".to_owned()]));
     assert_eq!((members.count("infra"), members.count("worker")), (1, 0));
 }
+
+#[test]
+fn a_node_is_alone_while_no_other_one_takes_its_pods_and_its_pool_is_looked_at_when_that_changes() {
+    let all = pools(&["infra", "worker"]);
+    let mut members = Members::default();
+    let with = |role: &str, taints: &[&str]| {
+        let taints: Vec<_> = taints
+            .iter()
+            .map(|key| serde_json::json!({"key": key, "effect": "NoSchedule"}))
+            .collect();
+        let object = serde_json::json!({"spec": {"taints": taints}});
+        let taints = LastingTaints::of(&serde_json::from_value(object).unwrap());
+        Node { taints, ..node(&[role], None) }
+    };
+    let alone = |members: &Members| {
+        let names = members.names().filter(|name| members.is_alone(name));
+        names.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let of = |pools: &[&str]| pools.iter().map(|it| (*it).to_owned()).collect::<BTreeSet<_>>();
+    members.put("w1", with("worker", &[]), &all);
+    assert_eq!(alone(&members), ["w1"]);
+    // Its pods do not tolerate the taint; those of the other one go to it.
+    members.put("i1", with("infra", &["infra"]), &all);
+    assert_eq!(alone(&members), ["w1"]);
+    assert_eq!(members.put("i2", with("infra", &["infra"]), &all), of(&["infra"]));
+    assert_eq!(alone(&members), ["w1"]);
+    let touched = members.put("i2", with("infra", &[]), &all);
+    assert_eq!((touched, alone(&members).len()), (of(&["infra", "worker"]), 0));
+    assert_eq!(members.remove("i2"), of(&["infra", "worker"]));
+    assert_eq!(alone(&members), ["w1"]);
+    assert_eq!(members.put("w2", with("worker", &[]), &all), of(&["worker"]));
+    assert_eq!(members.remove("w1"), of(&["worker"]));
+    assert_eq!(alone(&members), ["w2"]);
+    members.remove("w2");
+    assert_eq!(alone(&members), ["i1"], "nobody else is left");
+}

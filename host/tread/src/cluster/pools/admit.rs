@@ -12,9 +12,11 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   tread pools admit infra-7 --pool infra
       A node that registered as joining, and is held, is one of this pool from now on: you know that it
-      is what it says. Its claim is not asked for.
+      is what it says. Its claim is not asked for. It gets the labels that the pool's selector determines;
+      where these leave a choice it has to have some already: kubectl label node infra-7 KEY=VALUE
+      Where it would still be in another pool, nothing is changed, and the labels in the way are named.
 
-Whoever admits a node needs the right to patch nodes.";
+Whoever admits a node needs the rights to patch nodes and to list MachineConfigPools.";
 
 /// Lets a node in that is held.
 pub(super) async fn admit(

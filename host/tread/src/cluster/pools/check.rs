@@ -4,17 +4,21 @@
 use super::said::machines;
 use crate::render::output::ListOutput;
 use anyhow::Result;
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{Api, Client};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::Write;
 use tread_cluster::boot_images::machine::{Key, Machine};
-use tread_cluster::membership::foretold::{Foretold, foretell_of, pool_of_user_data};
+use tread_cluster::membership::foretold::{
+    Foretold, foretell_joining, foretell_of, pool_of_user_data,
+};
 use tread_cluster::membership::gather::{Gathered, PLANS};
-use tread_cluster::membership::stub;
+use tread_cluster::membership::stub::{self, Stub};
+use tread_cluster::pools::Place;
 use tread_console::exit::Exit;
 use tread_console::print::{json, line, yaml};
+use tread_front::names::{MACHINES, MACHINES_ADDRESS_KEY};
 use tread_kube::asking::{Call, ask};
 use tread_kube::metrics::Metrics;
 
@@ -22,55 +26,93 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   tread pools check
       Reads the user data of each MachineSet: the URL in it names the pool, whatever the Secret is called.
+      One that shows a token there is served by tread: its nodes join by their claim, and get the labels
+      of the pool.
   tread pools check -o json
       The same for a pipeline.
 
 Exit codes:
-  0  every MachineSet gives its nodes the labels of the pool that they boot into
+  0  the nodes of every MachineSet will count in the pool that they boot into
   1  of some it cannot be told, or something else went wrong
   2  the command line is wrong
-  3  machines will boot into one pool and count in another";
+  3  machines will boot into one pool and count in another, or be held";
 
 /// What was found out.
 #[derive(Debug, Default)]
 pub(super) struct Checked {
-    /// MachineSets that give their nodes the labels of their pool.
+    /// MachineSets whose nodes will count in their pool.
     fine: usize,
-    /// Those whose machines will stray.
+    /// Those whose machines will stray, or be held.
     wrong: BTreeMap<Key, Foretold>,
     /// Those of which it cannot be told, and why.
     unknown: Vec<String>,
 }
 
-/// Reads the user data of each MachineSet.
-pub(super) async fn check(client: &Client, gathered: &Gathered) -> Checked {
+/// Reads the user data of each MachineSet. `namespace`: tread's own.
+pub(super) async fn check(client: &Client, namespace: &str, gathered: &Gathered) -> Checked {
     let mut checked = Checked::default();
     // What is planned says nothing of machines.
     let unlisted = gathered.unlisted.iter().filter(|(what, _)| *what != PLANS);
     for (what, failed) in unlisted {
         checked.unknown.push(format!("{what} cannot be listed: {failed}"));
     }
+    let address = match gathered.cluster.by_tread {
+        true => address(client, namespace).await,
+        false => None,
+    };
     for (key, machine) in &gathered.facts.machines {
         if machine.left_out.is_some() {
             continue;
         }
-        match pool(client, key, machine).await {
-            Ok(pool) if !gathered.cluster.pools.contains_key(&pool) => {
-                let text = format!("{}/{}: there is no pool {pool}", key.namespace, key.name);
-                checked.unknown.push(text);
-            }
-            Ok(pool) => match foretell_of(&pool, &machine.node_labels, &gathered.scene()) {
-                Some(foretold) => drop(checked.wrong.insert(key.clone(), foretold)),
-                None => checked.fine += 1,
-            },
+        let stub = stub(client, key, machine).await;
+        match stub.and_then(|stub| foretold(&stub, machine, gathered, address.as_deref())) {
+            Ok(Some(foretold)) => drop(checked.wrong.insert(key.clone(), foretold)),
+            Ok(None) => checked.fine += 1,
             Err(why) => checked.unknown.push(format!("{}/{}: {why}", key.namespace, key.name)),
         }
     }
     checked
 }
 
-/// The pool that the user data of a MachineSet's machines names.
-async fn pool(client: &Client, key: &Key, machine: &Machine) -> Result<String, String> {
+/// What becomes of machines with this user data: nothing that anybody has to be told of, or why it
+/// cannot be told.
+fn foretold(
+    stub: &Stub,
+    machine: &Machine,
+    gathered: &Gathered,
+    address: Option<&str>,
+) -> Result<Option<Foretold>, String> {
+    let Stub { pool, address: asked, shows_token } = stub;
+    if !gathered.cluster.pools.contains_key(pool) {
+        return Err(format!("there is no pool {pool}"));
+    }
+    let scene = gathered.scene();
+    if !shows_token {
+        return Ok(foretell_of(pool, &machine.node_labels, &scene));
+    }
+    match address {
+        _ if !scene.by_tread => Err(format!(
+            "its user data asks {asked} with a token, as machines do that tread serves, and no Rollout of \
+             tread's is to be seen: tread serves machines where it rolls out"
+        )),
+        Some(serves) if serves != asked => Err(format!(
+            "its user data asks {asked}, and tread is asked at {serves}: tread pools stub {pool} prints the \
+             user data of today"
+        )),
+        _ => Ok(foretell_joining(pool, &machine.node_labels, &scene)),
+    }
+}
+
+/// Where machines ask tread, as far as whoever asks may know.
+async fn address(client: &Client, namespace: &str) -> Option<String> {
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
+    let call = Call::new("get", "configmaps").within(namespace);
+    let map = ask(&Metrics::new(), call, maps.get(MACHINES)).await.ok()?;
+    map.data?.remove(MACHINES_ADDRESS_KEY)
+}
+
+/// Where the user data of a MachineSet's machines asks for a config.
+async fn stub(client: &Client, key: &Key, machine: &Machine) -> Result<Stub, String> {
     let Some(secret) = &machine.user_data else {
         return Err("it names no user data".to_owned());
     };
@@ -86,7 +128,7 @@ async fn pool(client: &Client, key: &Key, machine: &Machine) -> Result<String, S
     })?;
     let data = found.data.unwrap_or_default();
     let text = data.get("userData").map(|it| it.0.as_slice()).unwrap_or_default();
-    stub::pool(text)
+    stub::read(text)
         .ok_or_else(|| format!("no URL of a pool's config is in its user data (Secret {secret})"))
 }
 
@@ -112,9 +154,11 @@ pub(super) fn print(checked: &Checked, output: ListOutput, out: &mut impl Write)
                 writeln!(out, "It cannot be told: {}", line(unknown))?;
             }
             let (fine, wrong) = (checked.fine, checked.wrong.len());
+            let is_held = |it: &Foretold| matches!(it.counts, Place::Joining);
+            let held = if checked.wrong.values().any(is_held) { " or be held" } else { "" };
             writeln!(
                 out,
-                "Machines of {wrong} MachineSets will stray, those of {fine} will not, and of {} it \
+                "Machines of {wrong} MachineSets will stray{held}, those of {fine} will not, and of {} it \
                  cannot be told",
                 checked.unknown.len()
             )?;

@@ -1,3 +1,4 @@
+use super::super::purpose::Purpose;
 use super::*;
 
 const NOW: u64 = 1_800_000_000;
@@ -85,6 +86,39 @@ fn the_authority_is_exchanged_without_a_moment_in_which_a_client_and_a_server_di
     assert_eq!(exchanged, 2, "{seen:?}");
     assert!(!takes(&first, &kept, now), "the first authority is trusted for ever");
     assert_eq!(seen.iter().filter(|why| why.contains("signs nothing any more")).count(), 2);
+}
+
+/// Machines are told once whom to trust, in their user data.
+#[test]
+fn user_data_of_the_first_day_is_good_for_ten_years_and_one_more() {
+    const YEAR: u64 = 365 * DAY;
+    let lives = Purpose::Machines.lives();
+    let (mut now, mut kept) = (NOW, None);
+    let mut first = None;
+    let due_now = |kept: Option<&Material>, now| due(kept, &names(), true, now, &lives).unwrap();
+    // Nine years and eleven months.
+    let almost_ten = NOW + 10 * YEAR - 30 * DAY;
+    let signs = loop {
+        match due_now(kept.as_ref(), now) {
+            Due::NothingUntil(time) => {
+                if now <= almost_ten && time > almost_ten {
+                    let (first, kept) = (first.as_ref().unwrap(), kept.as_ref().unwrap());
+                    assert_eq!(Material::bundle(first), Material::bundle(kept));
+                    assert!(takes(first, kept, almost_ten));
+                }
+                now = time;
+            }
+            Due::Write(_, "the new authority is known") => break now,
+            Due::Write(next, why) => {
+                let first = first.get_or_insert_with(|| (*next).clone());
+                assert!(takes(first, &next, now), "at {now}: {why}");
+                kept = Some(*next);
+            }
+        }
+    };
+    // User data that is made meanwhile has both.
+    assert_eq!(kept.unwrap().authorities.len(), 2);
+    assert_eq!(signs, NOW + 11 * YEAR);
 }
 
 #[test]

@@ -1,0 +1,81 @@
+//! Nodes that are not drained, whatever their plan: no other node takes their pods, or an admin wants
+//! no pod to be moved. That is so where tread rolls out.
+
+use super::flagged::has;
+use crate::pools::Member;
+use crate::previews::{Cluster, Described};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tread_kube::api::disruption_plan::DrainSkipped;
+use tread_kube::clean::clean;
+use tread_model::effect::Effect;
+
+/// So many pools are told of.
+const POOLS: usize = 5;
+
+/// Whether a node of a pool is not drained.
+pub(super) fn is_skipped(node: &str, pool: &str, cluster: &Cluster) -> bool {
+    cluster.by_tread && (cluster.wanted(pool).skips_drain || cluster.members.is_alone(node))
+}
+
+/// Says in a plan how many of its nodes are not drained, and why.
+pub fn tell_undrained(plan: &mut Described, cluster: &Cluster) {
+    let drained = plan.status.transitions.iter();
+    let drained = drained.filter(|way| way.steps.iter().any(|step| step.r#do == "drain"));
+    let from: BTreeSet<&str> = drained.map(|way| &*way.from).collect();
+    let pool = cluster.pools.get(&plan.pool).map(|pool| &**pool);
+    let is_on_its_way =
+        |member: &Member| has(member, pool).is_some_and(|current| from.contains(current.as_str()));
+    plan.status.drain_skipped = match plan.effect {
+        Effect::Refuse => None,
+        _ => skipped(&plan.pool, cluster, is_on_its_way),
+    };
+}
+
+/// The same in all that is wanted.
+pub(super) fn tell(cluster: &Cluster, wanted: &mut BTreeMap<String, Vec<Arc<Described>>>) {
+    if !cluster.by_tread {
+        return;
+    }
+    for plan in wanted.values_mut().flatten() {
+        tell_undrained(Arc::make_mut(plan), cluster);
+    }
+}
+
+/// A line for each of these pools that has such nodes: five at most.
+pub(super) fn lines<'p>(
+    cluster: &Cluster,
+    pools: impl IntoIterator<Item = &'p str>,
+) -> Vec<String> {
+    let line = |pool: &str| {
+        let skipped = skipped(pool, cluster, |_| true)?;
+        Some(format!("tread: pool {}: {}", clean(pool), says(&skipped)))
+    };
+    pools.into_iter().filter_map(line).take(POOLS).collect()
+}
+
+/// That nodes are not drained, in words.
+pub fn says(skipped: &DrainSkipped) -> String {
+    match skipped.nodes {
+        1 => format!("1 node is not drained: {}", skipped.why),
+        nodes => format!("{nodes} nodes are not drained: {}", skipped.why),
+    }
+}
+
+fn skipped(
+    pool: &str,
+    cluster: &Cluster,
+    is_on_its_way: impl Fn(&Member) -> bool,
+) -> Option<DrainSkipped> {
+    let nodes = cluster.members.of_pool(pool).flat_map(|(_, nodes)| nodes);
+    let nodes = nodes.filter(|node| is_skipped(node, pool, cluster));
+    let nodes = nodes.filter(|node| cluster.members.get(node).is_some_and(&is_on_its_way)).count();
+    let why = match cluster.wanted(pool).skips_drain {
+        true => format!("spec.drain.skip of Rollout {} says so", clean(pool)),
+        false => "no other node takes the pods".to_owned(),
+    };
+    (nodes > 0).then(|| DrainSkipped { nodes: i64::try_from(nodes).unwrap_or(i64::MAX), why })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+use super::*;
+use crate::pools::{Members, Node, Pool, Wanted};
+use serde_json::json;
+use tread_kube::api::disruption_plan::{Cause, DisruptionPlanStatus, PlanStep, Transition};
+
+/// A pool with nodes that have these configs, rolled out by tread.
+fn cluster(nodes: &[(&str, &str)]) -> Cluster {
+    let pool = json!({"metadata": {"name": "worker"}, "spec": {
+        "nodeSelector": {"matchLabels": {"role": "worker"}}, "configuration": {"name": "rendered-2"}}});
+    let pool = Pool::of(&serde_json::from_value(pool).unwrap());
+    let mut cluster = Cluster { by_tread: true, ..Cluster::default() };
+    cluster.pools.insert("worker".to_owned(), Arc::new(pool));
+    let mut members = Members::default();
+    for (name, has) in nodes {
+        let labels = [("role".to_owned(), "worker".to_owned())].into();
+        let node = Node { labels, current: Some((*has).to_owned()), ..Node::default() };
+        members.put(name, node, &cluster.pools);
+    }
+    cluster.members = Arc::new(members);
+    cluster
+}
+
+fn wants(cluster: &mut Cluster, skips_drain: bool) {
+    let wanted = Wanted { skips_drain, ..Wanted::default() };
+    cluster.wanted = Arc::new([("worker".to_owned(), wanted)].into());
+}
+
+fn plan(effect: Effect, steps: &[&str]) -> Described {
+    let steps = steps.iter().map(|it| PlanStep { r#do: (*it).to_owned(), unit: None }.into());
+    let from = "rendered-1".to_owned();
+    let way = Transition { from, steps: steps.collect(), ..Transition::default() };
+    Described {
+        name: "plan".to_owned(),
+        pool: "worker".to_owned(),
+        cause: Cause::default(),
+        effect,
+        status: DisruptionPlanStatus { transitions: vec![way], ..Default::default() },
+        happens: Vec::new(),
+        reasons: Vec::new(),
+        left_out: BTreeSet::new(),
+    }
+}
+
+fn told(cluster: &Cluster, effect: Effect, steps: &[&str]) -> Option<(i64, String)> {
+    let mut plan = plan(effect, steps);
+    tell_undrained(&mut plan, cluster);
+    plan.status.drain_skipped.map(|it| (it.nodes, it.why))
+}
+
+const DRAINS: &[&str] = &["drain", "write", "reboot", "uncordon"];
+
+#[test]
+fn a_plan_says_that_the_only_node_is_not_drained() {
+    let one = cluster(&[("a", "rendered-1")]);
+    let why = "no other node takes the pods".to_owned();
+    assert_eq!(told(&one, Effect::Reboot, DRAINS), Some((1, why)));
+    assert_eq!(told(&one, Effect::Reload, &["write", "reload"]), None, "nothing is drained anyway");
+    assert_eq!(told(&one, Effect::Refuse, DRAINS), None, "nothing happens");
+    assert_eq!(
+        lines(&one, ["worker"]),
+        ["tread: pool worker: 1 node is not drained: no other node takes the pods"]
+    );
+    let updated = cluster(&[("a", "rendered-2")]);
+    assert_eq!(told(&updated, Effect::Reboot, DRAINS), None, "it is not on its way");
+    let two = cluster(&[("a", "rendered-1"), ("b", "rendered-2")]);
+    assert_eq!(told(&two, Effect::Reboot, DRAINS), None, "the other one takes its pods");
+    assert!(lines(&two, ["worker"]).is_empty());
+    // OpenShift's operator drains it.
+    let by_others = Cluster { by_tread: false, ..one };
+    assert_eq!(told(&by_others, Effect::Reboot, DRAINS), None);
+    assert!(lines(&by_others, ["worker"]).is_empty());
+}
+
+#[test]
+fn a_plan_says_that_an_admin_wants_no_pod_to_be_moved() {
+    let mut two = cluster(&[("a", "rendered-1"), ("b", "rendered-1")]);
+    wants(&mut two, true);
+    let why = "spec.drain.skip of Rollout worker says so".to_owned();
+    assert_eq!(told(&two, Effect::Reboot, DRAINS), Some((2, why)));
+    assert_eq!(
+        lines(&two, ["worker", "infra"]),
+        ["tread: pool worker: 2 nodes are not drained: spec.drain.skip of Rollout worker says so"]
+    );
+    // It is said no longer than it is true.
+    let mut wanted: BTreeMap<_, _> =
+        [("worker".to_owned(), vec![Arc::new(plan(Effect::Reboot, DRAINS))])].into();
+    tell(&two, &mut wanted);
+    assert!(wanted["worker"][0].status.drain_skipped.is_some());
+    wants(&mut two, false);
+    tell(&two, &mut wanted);
+    assert_eq!(wanted["worker"][0].status.drain_skipped, None);
+}

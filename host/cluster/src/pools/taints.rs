@@ -1,0 +1,81 @@
+//! Which nodes take the pods of another one, by the taints that stay on them.
+
+use k8s_openapi::api::core::v1::{Node, Taint};
+use std::collections::BTreeSet;
+use tread_kube::held::is_passing;
+
+/// How the taints begin that Kubernetes and cloud providers set for what a node is going through.
+const PASSING: [&str; 2] = ["node.kubernetes.io/", "node.cloudprovider.kubernetes.io/"];
+
+/// The taints of a node that keep pods away for good, by their keys: those of cordons, of nodes that
+/// are not ready and of whoever drains a node come and go.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LastingTaints(BTreeSet<String>);
+
+impl LastingTaints {
+    /// Of a node.
+    pub fn of(node: &Node) -> LastingTaints {
+        let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref());
+        let comes_and_goes =
+            |key: &str| is_passing(key) || PASSING.iter().any(|prefix| key.starts_with(prefix));
+        let keeps_away = |it: &&Taint| it.effect != "PreferNoSchedule" && !comes_and_goes(&it.key);
+        let lasting = taints.into_iter().flatten().filter(keeps_away);
+        LastingTaints(lasting.map(|it| it.key.clone()).collect())
+    }
+
+    /// Whether pods of a node with those others have a place on one with these, be it now or once
+    /// it is well and not cordoned: whatever their own node has, they tolerate.
+    pub fn takes_pods_of(&self, others: &LastingTaints) -> bool {
+        self.0.is_subset(&others.0)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn taints(spec: Value) -> LastingTaints {
+        LastingTaints::of(&serde_json::from_value(json!({"spec": spec})).unwrap())
+    }
+
+    fn with(keys: &[&str], effect: &str) -> LastingTaints {
+        let all: Vec<Value> =
+            keys.iter().map(|key| json!({"key": key, "effect": effect})).collect();
+        taints(json!({"taints": all}))
+    }
+
+    #[test]
+    fn pods_go_where_their_own_node_has_every_taint_of_the_other() {
+        let worker = taints(json!({}));
+        let master = with(&["master"], "NoSchedule");
+        let both = with(&["master", "gpu"], "NoExecute");
+        for (from, to, expected) in [
+            (&worker, &worker, true),
+            (&worker, &master, false),
+            (&master, &worker, true),
+            (&master, &master, true),
+            (&master, &both, false),
+            (&both, &master, true),
+            (&worker, &with(&["rather-not"], "PreferNoSchedule"), true),
+            // They are down, or cordoned, for a while: pods wait for them, and are not killed.
+            (&worker, &with(&["node.kubernetes.io/unreachable"], "NoExecute"), true),
+            (&worker, &taints(json!({"unschedulable": true})), true),
+        ] {
+            assert_eq!(to.takes_pods_of(from), expected, "{from:?} to {to:?}");
+        }
+        // A cordoned node has a taint more, and its pods tolerate no more for it.
+        assert!(with(&["node.kubernetes.io/unschedulable"], "NoSchedule").is_empty());
+        // And one that is about to be removed may yet stay.
+        for passing in
+            ["ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "medik8s.io/drain"]
+        {
+            assert!(with(&[passing], "NoSchedule").takes_pods_of(&worker), "{passing}");
+        }
+    }
+}
