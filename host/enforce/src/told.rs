@@ -85,7 +85,12 @@ fn why(read: &Read, aim: &Aim, is_begun: bool) -> String {
         true => read.seen.order.map(|order| order.disrupts),
         false => read.seen.wanted.map(|wanted| wanted.disrupts),
     };
-    let boots = if disrupts == Some(Disrupts::Reboot) { ", and boots for it" } else { "" };
+    let has_plan = order.map_or(aim.target.plan.is_some(), |order| order.plan.is_some());
+    let boots = match disrupts == Some(Disrupts::Reboot) {
+        true if has_plan => ", and boots for it",
+        true => ", and boots for it by the plan that is always allowed",
+        false => "",
+    };
     let aim_of = format!("it is to get {config}{boots}");
     match () {
         () if !is_begun => format!(

@@ -243,7 +243,7 @@ impl Rolling {
     fn planned(&mut self, planned: Result<(Digest, FromTo, Planned), tokio::task::JoinError>) {
         let wait = match planned {
             Ok((policies, from_to, planned)) => {
-                let is_made = matches!(planned, Planned::Ready(..) | Planned::Refused(_));
+                let is_made = !matches!(planned, Planned::NotYet | Planned::Failed(_));
                 self.plans.put(policies, from_to, planned);
                 if is_made { Duration::ZERO } else { PLAN_AGAIN }
             }

@@ -66,6 +66,8 @@ pub(crate) struct OfPool {
     pub(crate) again: Option<(Time, String)>,
     /// Nodes under way that do not get further, and why.
     pub(crate) failing: Vec<(String, String)>,
+    /// Nodes whose plan a NodeUpdate cannot hold, and how many bytes it takes.
+    pub(crate) too_large: Vec<(String, usize)>,
     /// Nodes that are being cordoned and drained.
     pub(crate) preparing: BTreeSet<String>,
     /// Whether nodes that have written nothing turn back: its window has ended.
@@ -256,8 +258,12 @@ impl OfPool {
                         };
                         let planned = by.plans.of(&from_to);
                         asked.insert(from_to);
-                        if let Planned::Ready(_, of) = &planned {
-                            plan.clone_from(of);
+                        match &planned {
+                            Planned::Ready(_, of) => plan.clone_from(of),
+                            Planned::TooLarge(bytes) => {
+                                of_pool.too_large.push((name.clone(), *bytes));
+                            }
+                            Planned::NotYet | Planned::Failed(_) | Planned::Refused(_) => {}
                         }
                         is_planned = planned != Planned::NotYet;
                         planned
