@@ -27,6 +27,7 @@ mod stuck;
 mod taken;
 mod telling;
 mod tidy;
+mod time;
 mod workers;
 mod writing;
 

@@ -10,3 +10,4 @@ mod fixture;
 mod joining;
 mod pools;
 mod size;
+mod tidy;

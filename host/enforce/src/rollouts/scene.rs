@@ -159,6 +159,12 @@ impl Scene {
         }
     }
 
+    /// Whether with time alone it may be another node's turn.
+    pub(crate) fn goes_by_time(&self) -> bool {
+        self.pools.values().any(|pool| pool.has_windows || pool.again.is_some())
+            || self.nodes.values().any(|node| node.taken.is_some())
+    }
+
     /// The config that a node is to have.
     pub(crate) fn digest(&self, name: &str) -> Option<Digest> {
         self.pools.get(&self.nodes.get(name)?.pool)?.digest
