@@ -15,6 +15,7 @@ mod machines;
 mod marks;
 mod named;
 mod objects;
+mod outside;
 mod plans;
 mod progress;
 mod render;

@@ -8,6 +8,7 @@ mod faults;
 mod first_boot;
 mod fixture;
 mod joining;
+mod outside;
 mod pools;
 mod size;
 mod tidy;
