@@ -4,6 +4,7 @@
 mod balancers;
 pub mod by_hand;
 mod carry;
+mod clock;
 mod conditions;
 mod cordon_mark;
 pub mod drain;
@@ -19,6 +20,7 @@ mod step;
 mod told;
 
 pub use balancers::{EXCLUDED_ANNOTATION, EXCLUDED_LABEL};
+pub use clock::Clock;
 pub use order::{Target, read as read_order, report};
 pub use reading::{Aim, Read, Room, Unread};
 pub use remediation::{Machine, SKIPPED_BY, SKIPS_REMEDIATION};

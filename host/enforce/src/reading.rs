@@ -160,6 +160,7 @@ pub(crate) async fn read(
     let call = Call::new("get", "nodeupdates");
     let update = dated::read(&settings.client, &settings.metrics, call, &path).await?;
     let (now, update) = (update.at, update.object);
+    settings.clock.hears(now, began);
     let update: NodeUpdate = update.ok_or(Unread::Gone)?;
     let lease_name = node_lease::name(name).ok_or(Unread::TooLong)?;
     let lease = lease(settings, &settings.leases, &lease_name).await?;

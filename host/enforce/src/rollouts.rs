@@ -16,6 +16,7 @@ mod machines;
 mod marks;
 mod named;
 mod objects;
+mod outside;
 mod plans;
 mod progress;
 mod render;
@@ -28,6 +29,7 @@ mod stuck;
 mod taken;
 mod telling;
 mod tidy;
+mod time;
 mod workers;
 mod writing;
 

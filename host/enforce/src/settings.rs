@@ -1,5 +1,6 @@
 //! What an installation acts with.
 
+use crate::clock::Clock;
 use kube::Client;
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,6 +42,8 @@ pub struct Settings {
     pub terms: Terms,
     /// Whose turn it is to write the slots.
     pub at_slots: Turn,
+    /// The API server's time.
+    pub clock: Clock,
     /// For how long a node has to be Ready before it is proved, after more than writing.
     pub ready_for: Duration,
 }

@@ -10,13 +10,15 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use tread_kube::api::NodeUpdate;
 use tread_kube::api::node_update::{DrainOfNode, PodLeft};
-use tread_kube::asking::{Call, ask};
+use tread_kube::asking::{Call, CallOutcome, Failed, ask};
 use tread_kube::clean::{clean, cleaned};
 use tread_kube::dated::timestamp;
 use tread_model::protocol::Disrupts;
 
 /// How many pods are named.
 const NAMED: usize = 20;
+/// So often it is tried where others write the NodeUpdate at the same time.
+const MOST: usize = 3;
 /// The longest that is repeated of why one does not move.
 const LONGEST: usize = 400;
 
@@ -85,7 +87,12 @@ fn why(read: &Read, aim: &Aim, is_begun: bool) -> String {
         true => read.seen.order.map(|order| order.disrupts),
         false => read.seen.wanted.map(|wanted| wanted.disrupts),
     };
-    let boots = if disrupts == Some(Disrupts::Reboot) { ", and boots for it" } else { "" };
+    let has_plan = order.map_or(aim.target.plan.is_some(), |order| order.plan.is_some());
+    let boots = match disrupts == Some(Disrupts::Reboot) {
+        true if has_plan => ", and boots for it",
+        true => ", and boots for it by the plan that is always allowed",
+        false => "",
+    };
     let aim_of = format!("it is to get {config}{boots}");
     match () {
         () if !is_begun => format!(
@@ -117,14 +124,58 @@ fn pods(blocked: &[Blocked], all: &[String]) -> Vec<PodLeft> {
     stay.chain(others).take(NAMED).collect()
 }
 
-/// Writes it, unless it stands there. What cannot be written keeps nothing from going on: it is
-/// counted, and written after the next look.
+/// Writes it onto the version that was read, unless it stands there. What cannot be written keeps
+/// nothing from going on: it is counted, and written after the next look.
 async fn write(settings: &Settings, read: &Read, told: Option<DrainOfNode>) {
     let told = told.map(cleaned);
-    let known = read.update.status.as_ref().and_then(|status| status.drain.as_ref());
-    if known == told.as_ref() {
+    if drain_of(&read.update) == told.as_ref() {
         return;
     }
+    let (mut update, name) = (read.update.clone(), read.of_node().name);
+    for _ in 0..MOST {
+        let Err(failed) = put(settings, &name, onto(&update, told.clone())).await else { return };
+        if failed.outcome != CallOutcome::Conflict {
+            tracing::debug!(node = name, error = %failed, "its drain is not told of");
+            return;
+        }
+        // Its agent may have written it, which changes nothing of this.
+        match fresh(settings, &name).await {
+            Ok(now) if is_same(&read.update, &now) => update = now,
+            _ => return,
+        }
+    }
+}
+
+async fn put(settings: &Settings, name: &str, patch: Value) -> Result<(), Failed> {
+    let api: Api<NodeUpdate> = Api::all(settings.client.clone());
+    let call = Call::new("patch", "nodeupdates").of_status();
+    let params = PatchParams::default();
+    let patch = Patch::Merge(patch);
+    ask(&settings.metrics, call, api.patch_status(name, &params, &patch)).await.map(drop)
+}
+
+async fn fresh(settings: &Settings, name: &str) -> Result<NodeUpdate, Failed> {
+    let api: Api<NodeUpdate> = Api::all(settings.client.clone());
+    ask(&settings.metrics, Call::new("get", "nodeupdates"), api.get(name)).await
+}
+
+fn drain_of(update: &NodeUpdate) -> Option<&DrainOfNode> {
+    update.status.as_ref().and_then(|status| status.drain.as_ref())
+}
+
+/// Whether what is told goes by what stands there still: another replica that knows more may have
+/// written it.
+fn is_same(read: &NodeUpdate, now: &NodeUpdate) -> bool {
+    let ordered = |update: &NodeUpdate| {
+        update.spec.order.as_ref().map(|order| (order.operation.clone(), order.stage))
+    };
+    read.metadata.uid == now.metadata.uid
+        && ordered(read) == ordered(now)
+        && drain_of(read) == drain_of(now)
+}
+
+/// What is to be written, onto this version.
+fn onto(update: &NodeUpdate, told: Option<DrainOfNode>) -> Value {
     let drain = told.map_or(Value::Null, |told| {
         let mut value = json!(told);
         // What it does not say is taken away.
@@ -135,16 +186,54 @@ async fn write(settings: &Settings, read: &Read, told: Option<DrainOfNode>) {
         }
         value
     });
-    let patch = Patch::Merge(json!({
-        "metadata": {"uid": read.update.metadata.uid},
+    json!({
+        "metadata": {
+            "uid": update.metadata.uid,
+            "resourceVersion": update.metadata.resource_version,
+        },
         "status": {"drain": drain},
-    }));
-    let api: Api<NodeUpdate> = Api::all(settings.client.clone());
-    let (name, params) = (read.of_node().name, PatchParams::default());
-    let call = Call::new("patch", "nodeupdates").of_status();
-    if let Err(failed) =
-        ask(&settings.metrics, call, api.patch_status(&name, &params, &patch)).await
-    {
-        tracing::debug!(node = name, error = %failed, "its drain is not told of");
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drain_is_told_of_onto_the_version_that_was_read() {
+        let update = json!({"apiVersion": "tread.dev/v1alpha1", "kind": "NodeUpdate",
+            "metadata": {"name": "n", "uid": "1", "resourceVersion": "41"},
+            "spec": {"pool": "worker"}});
+        let update: NodeUpdate = serde_json::from_value(update).unwrap();
+        let told = DrainOfNode { why: "it is to get a".to_owned(), ..DrainOfNode::default() };
+        let written = onto(&update, Some(told));
+        assert_eq!(written["metadata"], json!({"uid": "1", "resourceVersion": "41"}));
+        assert_eq!(written["status"]["drain"]["why"], "it is to get a");
+        assert_eq!(written["status"]["drain"]["since"], Value::Null);
+        let nothing = onto(&update, None);
+        assert_eq!(nothing["metadata"], written["metadata"]);
+        assert_eq!(nothing["status"], json!({"drain": null}));
+    }
+
+    #[test]
+    fn a_drain_is_told_of_again_unless_somebody_else_ordered_or_told_meanwhile() {
+        let update = |stage: &str, phase: &str, why: Option<&str>| -> NodeUpdate {
+            let drain = why.map(|why| json!({"askedBy": "a", "why": why, "podsLeft": 0}));
+            let order = json!({"operation": "7", "config": {"name": "c", "digest": "d"},
+                "disrupts": "Reboot", "token": 1, "stage": stage});
+            serde_json::from_value(json!({"apiVersion": "tread.dev/v1alpha1", "kind": "NodeUpdate",
+                "metadata": {"name": "n", "uid": "1"}, "spec": {"pool": "worker", "order": order},
+                "status": {"phase": phase, "drain": drain}}))
+            .unwrap()
+        };
+        let read = update("Go", "Waiting", Some("it drains"));
+        for (now, expected) in [
+            (update("Go", "Begun", Some("it drains")), true),
+            (update("Closed", "Begun", Some("it drains")), false),
+            (update("Go", "Waiting", None), false),
+            (update("Go", "Waiting", Some("somebody drains it")), false),
+        ] {
+            assert_eq!(is_same(&read, &now), expected, "{now:?}");
+        }
     }
 }

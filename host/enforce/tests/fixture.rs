@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use tread_enforce::drain::Asked;
-use tread_enforce::{Aim, Ended, Maintained, Room, Settings, Target, Turn, Unread, step};
+use tread_enforce::{Aim, Clock, Ended, Maintained, Room, Settings, Target, Turn, Unread, step};
 use tread_kube::api::{NodeUpdate, crds};
 use tread_kube::metrics::Metrics;
 use tread_model::digest::Digest;
@@ -49,6 +49,7 @@ pub(crate) async fn settings(plane: &ControlPlane, namespace: &str) -> Settings 
         holder: format!("tread/{namespace}"),
         terms: terms(),
         at_slots: Turn::default(),
+        clock: Clock::default(),
         ready_for: Duration::from_secs(1),
     }
 }

@@ -9,5 +9,7 @@ mod first_boot;
 mod fixture;
 mod joining;
 mod outdated;
+mod outside;
 mod pools;
 mod size;
+mod tidy;

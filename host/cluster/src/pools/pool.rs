@@ -25,6 +25,8 @@ pub struct Pool {
     pub name: String,
     /// Its UID, by which it is told from others of its name.
     pub uid: String,
+    /// Changes with every write, also of its status.
+    pub version: String,
     /// Whether its nodes stay as they are.
     pub paused: bool,
     /// Which nodes it selects.
@@ -67,6 +69,7 @@ impl Pool {
         Pool {
             name: object.metadata.name.clone().unwrap_or_default(),
             uid: object.metadata.uid.clone().unwrap_or_default(),
+            version: object.metadata.resource_version.clone().unwrap_or_default(),
             paused: spec.paused,
             nodes: Selects::of(spec.node_selector.as_ref()),
             labels: determined(spec.node_selector.as_ref()),

@@ -175,8 +175,8 @@ impl Agents {
         let adopt = has_none(&update);
         // An order for a node that has said of no config that it has it begins from nothing.
         let overwrite = adopt && order.is_some_and(|order| order.stage != UpdateStage::Closed);
-        let pools = scene.nodes.get(node).and_then(|node| scene.pools.get(&node.pool));
-        let target = || pools.and_then(|pool| pool.target.clone());
+        let pool = scene.pool_of(node);
+        let target = || pool.and_then(|pool| pool.target.clone());
         let config = match order {
             Some(order) if order.stage != UpdateStage::Closed => Some(order.config.clone()),
             _ if adopt => match self.joining.booted(node, &facts.uid) {

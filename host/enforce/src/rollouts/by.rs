@@ -21,7 +21,7 @@ pub(crate) struct By<'a> {
     pub(crate) own_node: Option<&'a str>,
     /// Nodes that could not be drained.
     pub(crate) stuck: &'a AllStuck,
-    /// For what is told of: what is done goes by the API server's time.
+    /// The API server's time.
     pub(crate) now: Time,
     /// The form of orders.
     pub(crate) form: u32,

@@ -69,6 +69,24 @@ pub(crate) struct Moment {
     pub(crate) has_operators_daemon: bool,
 }
 
+#[cfg(test)]
+impl Moment {
+    /// One at which there is nothing.
+    pub(crate) fn empty() -> Moment {
+        Moment {
+            nodes: Arc::default(),
+            updates: Arc::default(),
+            rollouts: Arc::default(),
+            leases: Arc::default(),
+            slots: Ok(Arc::default()),
+            maintained: BTreeMap::new(),
+            machines: BTreeMap::new(),
+            budgets: Arc::default(),
+            has_operators_daemon: false,
+        }
+    }
+}
+
 impl Known {
     /// Begins to watch what the index does not; what watches, for as long as it is polled.
     pub(crate) fn start(

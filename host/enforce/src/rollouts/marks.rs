@@ -5,7 +5,6 @@ use super::by::By;
 use super::facts::Facts;
 use super::halted::says_halted;
 use super::said;
-use super::state::Standing;
 use crate::order;
 use tread_kube::api::NodeUpdate;
 use tread_kube::held::{Maintained, says};
@@ -39,12 +38,13 @@ pub(crate) fn gone(by: By<'_>) -> Vec<String> {
     slots.taken.keys().filter(is_gone).cloned().collect()
 }
 
-/// Whether nothing is left to be done for what was ordered of a node.
+/// Whether nothing is left to be done for what was ordered of a node. `is_under_way` says what its
+/// order does not: a closed one may have left it unwell.
 pub(crate) fn is_quiet(
     name: &str,
     facts: &Facts,
     update: Option<&NodeUpdate>,
-    standing: &Standing,
+    is_under_way: bool,
     by: By<'_>,
 ) -> bool {
     let has_slot = by.moment.slots.as_ref().is_ok_and(|it| it.taken.contains_key(name));
@@ -55,7 +55,7 @@ pub(crate) fn is_quiet(
     let has_lease =
         lease.is_some_and(|lease| node_lease::read(lease, by.us).holder != Holder::Other);
     let is_marked = facts.is_cordoned_by_tread() || facts.has_old_mark;
-    !(has_slot || is_open || has_lease || standing.is_under_way || is_marked)
+    !(has_slot || is_open || has_lease || is_under_way || is_marked)
 }
 
 /// Who else has a node, in words.

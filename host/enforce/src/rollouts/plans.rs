@@ -27,10 +27,17 @@ pub(crate) enum Planned {
     Refused(String),
     /// This plan. Without one, the plan that is always allowed: drain, write, reboot, uncordon.
     Ready(Disrupts, Option<Arc<Value>>),
+    /// The plan that is always allowed: the one that was made takes so many bytes, which is more
+    /// than a NodeUpdate holds.
+    TooLarge(usize),
 }
 
 /// The plan that is always allowed.
 pub(crate) const ALWAYS_ALLOWED: Planned = Planned::Ready(Disrupts::Reboot, None);
+
+/// The most bytes of a plan that a NodeUpdate holds: each node of a pool has one of its own, and
+/// the API server refuses objects of more than a few times as much.
+pub(crate) const MOST: usize = 256 * 1024;
 
 /// What was planned so far, by the policies of one moment.
 #[derive(Debug, Clone, Default)]
@@ -84,10 +91,16 @@ pub(crate) async fn plan(previewer: &Previewer, from_to: &FromTo) -> Planned {
             let why = plan.changes.iter().find(|it| it.outcome == REFUSED);
             Planned::Refused(why.map_or_else(String::new, |it| it.id.clone()))
         }
-        Ok(plan) => match serde_json::to_value(VerifiablePlan::from(&*plan)) {
-            Ok(value) => Planned::Ready(disrupts(&plan.steps), Some(Arc::new(value))),
-            Err(_) => ALWAYS_ALLOWED,
-        },
+        Ok(plan) => ready(&VerifiablePlan::from(&*plan)),
+    }
+}
+
+/// The plan as a NodeUpdate has it, if it fits there.
+fn ready(plan: &VerifiablePlan) -> Planned {
+    match (serde_json::to_string(plan), serde_json::to_value(plan)) {
+        (Ok(text), _) if text.len() > MOST => Planned::TooLarge(text.len()),
+        (Ok(_), Ok(value)) => Planned::Ready(disrupts(&plan.steps), Some(Arc::new(value))),
+        _ => ALWAYS_ALLOWED,
     }
 }
 
@@ -125,6 +138,29 @@ mod tests {
         ] {
             assert_eq!(disrupts(&steps), expected, "{steps:?}");
         }
+    }
+
+    #[test]
+    fn a_plan_that_a_node_update_cannot_hold_is_the_one_that_is_always_allowed() {
+        let with = |units: usize| VerifiablePlan {
+            outcome: PlanOutcome::Apply,
+            from: Digest([1; 32]),
+            to: Digest([2; 32]),
+            deciders: Vec::new(),
+            steps: (0..units)
+                .map(|at| Step::Reload { unit: format!("unit-{at:05}.service") })
+                .collect(),
+            digest: Digest([3; 32]),
+        };
+        let fits = with(1000);
+        let Planned::Ready(Disrupts::Softly, Some(value)) = ready(&fits) else {
+            panic!("it fits");
+        };
+        assert_eq!(*value, serde_json::to_value(&fits).unwrap());
+        let large = with(MOST / 20);
+        let bytes = serde_json::to_vec(&large).unwrap().len();
+        assert!(bytes > MOST, "{bytes}");
+        assert_eq!(ready(&large), Planned::TooLarge(bytes));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! How far a pool is.
 
+use super::plans::MOST;
 use super::scene::OfPool;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
@@ -81,6 +82,15 @@ pub(crate) fn sentence(pool: &OfPool) -> String {
     if let Some((node, why)) = pool.turns.waits.first() {
         let waiting = pool.turns.waits.len();
         said.push_str(&format!(", {waiting} waiting ({node}: {why})"));
+    }
+    if let Some((node, bytes)) = pool.too_large.first() {
+        said.push_str(&format!(
+            "; drained and booted, whatever was previewed: {node}{}, since the plan takes {} KiB, \
+             and a NodeUpdate holds {} KiB of one",
+            and_more(pool.too_large.len(), 1),
+            bytes.div_ceil(1024),
+            MOST / 1024,
+        ));
     }
     said
 }

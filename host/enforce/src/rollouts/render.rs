@@ -38,6 +38,19 @@ pub(crate) struct ToHave {
     sources: Vec<String>,
 }
 
+#[cfg(test)]
+impl ToHave {
+    /// One of this name.
+    pub(crate) fn named(name: &str) -> ToHave {
+        ToHave {
+            name: name.to_owned(),
+            digest: Digest([1; 32]),
+            object: String::new(),
+            sources: vec!["00-source".to_owned()],
+        }
+    }
+}
+
 /// Why the config of a pool could not be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NotMade {
@@ -185,7 +198,8 @@ fn render(pool: &Pool, made_of: &MadeOf) -> Result<Rendered, Unrendered> {
     rendering::render(&of, &inputs(&made_of.configs), &inputs(&made_of.mirrors))
 }
 
-/// Writes what a pool is to have: the MachineConfig, and then the pool that names it.
+/// Writes what a pool is to have: the MachineConfig, and then the pool that names it, onto the
+/// version of it that was known when that was decided.
 pub(crate) async fn deliver(
     settings: &Settings,
     pool: &Pool,
@@ -212,19 +226,41 @@ pub(crate) async fn deliver(
     if is_named {
         return Ok(());
     }
-    let source = |name: &String| {
-        json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
-            "name": name})
-    };
-    let source: Vec<Value> = made.sources.iter().map(source).collect();
-    let patch = Patch::Merge(json!({
-        "metadata": {"uid": pool.uid},
-        "spec": {"configuration": {"name": made.name, "source": source}},
-    }));
+    let patch = Patch::Merge(names(pool, made));
     let api: Api<MachineConfigPool> = Api::all(settings.acts.client.clone());
     let params = PatchParams::default();
     let call = Call::new("patch", POOLS);
     ask(metrics, call, api.patch(&pool.name, &params, &patch)).await?;
     tracing::info!(pool = pool.name, config = made.name, "the pool is to have this config");
     Ok(())
+}
+
+/// By which a pool names its config.
+fn names(pool: &Pool, made: &ToHave) -> Value {
+    let source = |name: &String| {
+        json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
+            "name": name})
+    };
+    let source: Vec<Value> = made.sources.iter().map(source).collect();
+    json!({
+        "metadata": {"uid": pool.uid, "resourceVersion": pool.version},
+        "spec": {"configuration": {"name": made.name, "source": source}},
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pool_is_written_onto_the_version_that_was_known() {
+        let object = json!({"apiVersion": "machineconfiguration.openshift.io/v1",
+            "kind": "MachineConfigPool",
+            "metadata": {"name": "worker", "uid": "1", "resourceVersion": "41"}, "spec": {}});
+        let object: MachineConfigPool = serde_json::from_value(object).unwrap();
+        let written = names(&Pool::of(&object), &ToHave::named("rendered-worker-1"));
+        assert_eq!(written["metadata"], json!({"uid": "1", "resourceVersion": "41"}));
+        assert_eq!(written["spec"]["configuration"]["name"], "rendered-worker-1");
+        assert_eq!(written["spec"]["configuration"]["source"][0]["name"], "00-source");
+    }
 }

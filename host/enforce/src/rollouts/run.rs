@@ -8,19 +8,19 @@ use super::render::Rendering;
 use super::scene::{OfNode, Scene};
 use super::settings::Settings;
 use super::telling::{COUNTS, Teller};
+use super::time::Asking;
 use super::workers::Workers;
 use super::writing::{Writer, Writes};
 use futures::StreamExt as _;
-use k8s_openapi::jiff::Timestamp;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tread_cluster::previews::Cluster;
-use tread_kube::dated::time;
 use tread_kube::resting::Resting;
 use tread_model::digest::Digest;
+use tread_model::protocol::Time;
 
 /// What happens at the same time is looked at together.
 const TOGETHER: Duration = Duration::from_millis(50);
@@ -28,8 +28,6 @@ const TOGETHER: Duration = Duration::from_millis(50);
 const WINDOWS: Duration = Duration::from_secs(15);
 /// The most of a core that looks at all of it take, and the longest rest between two.
 const RESTS: Resting = Resting { parts: 20, longest: Duration::from_secs(2) };
-/// How often rendered configs that nobody names are looked for.
-const TIDY: Duration = Duration::from_secs(600);
 /// No sooner than that is looked whether a node that failed is to be begun again.
 const AGAIN: Duration = Duration::from_secs(1);
 /// So long after a plan could not be made it is tried again.
@@ -60,13 +58,15 @@ pub(super) async fn run(
         seen: None,
         writer: Writer::default(),
         teller,
-        tidy_at: Instant::now() + TIDY,
+        tidy_at: Instant::now() + settings.paces.tidy,
         tidies: false,
         settings,
         known,
         publish,
         joining,
+        time: Asking::default(),
     };
+    rolling.time.ask_if_old(&rolling.settings);
     loop {
         let (due, works) = (rolling.due(), rolling.workers.due());
         tokio::select! {
@@ -83,6 +83,7 @@ pub(super) async fn run(
                 rolling.work();
                 rolling.look_soon(TOGETHER);
             }
+            () = rolling.time.ended() => rolling.look_soon(Duration::ZERO),
             () = rolling.rendering.ended() => rolling.look_soon(Duration::ZERO),
             Some(again) = rolling.writer.ended() => rolling.look_at(again),
             () = maybe(due) => rolling.look(),
@@ -111,6 +112,7 @@ struct Rolling {
     tidy_at: Instant,
     tidies: bool,
     joining: Joining,
+    time: Asking,
 }
 
 impl Rolling {
@@ -154,12 +156,17 @@ impl Rolling {
         let cluster = self.settings.previewer.snapshot();
         self.rendering.begin_if_due(&self.settings, &cluster);
         if self.tidy_at <= Instant::now() {
-            self.tidy_at = Instant::now() + TIDY;
+            self.tidy_at = Instant::now() + self.settings.paces.tidy;
             self.tidies = true;
         }
         // What is not listed yet says when it is.
         let Some(moment) = self.known.now().map(Arc::new) else { return };
-        let scene = Arc::new(self.scene(&cluster, &moment));
+        // Its first answer leads to another look.
+        let Some(now) = self.settings.acts.clock.now() else { return };
+        let scene = Arc::new(self.scene(&cluster, &moment, now));
+        if scene.goes_by_time() {
+            self.time.ask_if_old(&self.settings);
+        }
         self.publish.send_replace(Some(Arc::clone(&scene)));
         self.plan(&scene);
         if scene.pools.values().any(|pool| pool.has_windows) {
@@ -167,7 +174,6 @@ impl Rolling {
         }
         let again = scene.pools.values().filter_map(|pool| pool.again.as_ref()).min();
         if let Some((at, _)) = again {
-            let now = time(Timestamp::now()).unwrap_or_default();
             self.look_soon(at.since(now).max(AGAIN));
         }
         if !self.settings.leads.now() {
@@ -210,7 +216,7 @@ impl Rolling {
         self.workers.halt();
     }
 
-    fn scene(&self, cluster: &Cluster, moment: &Moment) -> Scene {
+    fn scene(&self, cluster: &Cluster, moment: &Moment, now: Time) -> Scene {
         Scene::of(By {
             cluster,
             moment,
@@ -220,7 +226,7 @@ impl Rolling {
             us: &self.settings.acts.holder,
             own_node: self.settings.own_node.as_deref(),
             stuck: self.workers.stuck(),
-            now: time(Timestamp::now()).unwrap_or_default(),
+            now,
             form: self.settings.form,
         })
     }
@@ -244,7 +250,7 @@ impl Rolling {
     fn planned(&mut self, planned: Result<(Digest, FromTo, Planned), tokio::task::JoinError>) {
         let wait = match planned {
             Ok((policies, from_to, planned)) => {
-                let is_made = matches!(planned, Planned::Ready(..) | Planned::Refused(_));
+                let is_made = !matches!(planned, Planned::NotYet | Planned::Failed(_));
                 self.plans.put(policies, from_to, planned);
                 if is_made { Duration::ZERO } else { PLAN_AGAIN }
             }

@@ -4,6 +4,7 @@ use super::by::By;
 use super::facts::Facts;
 use super::limits::{max_unavailable, retry as retry_of, windows};
 use super::marks::{gone, halted, held, is_of, is_quiet, is_unavailable};
+use super::outside::{Outside, outside};
 use super::plans::{FromTo, Planned};
 use super::state::{Against, standing, standing_without};
 use super::stuck::By as StuckBy;
@@ -33,7 +34,7 @@ pub(crate) const SOFT_LIMIT: usize = 100;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Scene {
     pub(crate) pools: BTreeMap<String, OfPool>,
-    /// The nodes that are in a pool.
+    /// The nodes that are in a pool, and those that left it while something of tread is on them.
     pub(crate) nodes: BTreeMap<String, OfNode>,
     /// What has to be planned.
     pub(crate) asked: Vec<FromTo>,
@@ -43,6 +44,8 @@ pub(crate) struct Scene {
     pub(crate) halted: Option<String>,
     unavailable: Arc<BTreeMap<String, String>>,
     facts: All<String, Arc<Facts>>,
+    /// How many nodes of all pools may be down.
+    cap: usize,
 }
 
 /// A pool, and its nodes.
@@ -66,6 +69,8 @@ pub(crate) struct OfPool {
     pub(crate) again: Option<(Time, String)>,
     /// Nodes under way that do not get further, and why.
     pub(crate) failing: Vec<(String, String)>,
+    /// Nodes whose plan a NodeUpdate cannot hold, and how many bytes it takes.
+    pub(crate) too_large: Vec<(String, usize)>,
     /// Nodes that are being cordoned and drained.
     pub(crate) preparing: BTreeSet<String>,
     /// Whether nodes that have written nothing turn back: its window has ended.
@@ -96,8 +101,11 @@ pub(crate) struct OfNode {
     /// Whether nothing is under way on it, or nobody knows yet what is wanted of it.
     is_quiet: bool,
     /// What was ordered of it, where the config of its pool cannot be made, or is not delivered
-    /// yet: it ends with that.
+    /// yet, or where it is in no pool any more: it ends with that.
     ordered: Option<(ConfigName, Digest)>,
+    /// Whether it is in no pool any more. The one that it was in has its slot, and nothing new for
+    /// it.
+    is_outside: bool,
 }
 
 impl OfNode {
@@ -137,24 +145,59 @@ impl Scene {
             scene.pools.insert(name.clone(), of_pool);
         }
         scene.asked = asked.into_iter().collect();
-        scene.take_turns(by);
+        let outside = outside(by);
+        scene.take_turns(by, outside.iter().filter(|node| node.is_down).count());
+        for node in outside {
+            scene.ends(node, by);
+        }
         scene
     }
 
-    /// Says whose turn it is: each pool counts what is down in the others.
-    fn take_turns(&mut self, by: By<'_>) {
+    /// Brings to its end what was begun on a node that is in no pool any more.
+    fn ends(&mut self, node: Outside, by: By<'_>) {
+        let Outside { name, pool, ends_with, why, .. } = node;
+        if let Some(pool) = self.pools.get_mut(&pool) {
+            let failure = by.stuck.failure(&name).map(|why| format!("; {why}")).unwrap_or_default();
+            // Whatever else keeps the pool, its other nodes wait for this one's slot.
+            pool.failing.insert(0, (name.clone(), format!("{why}{failure}")));
+        }
+        let node = OfNode {
+            pool,
+            maintained: by.moment.maintained.get(&name).copied().unwrap_or_default(),
+            machine: by.moment.machines.get(&name).map(|it| it.machine.clone()),
+            taken: None,
+            turn: None,
+            plan: None,
+            retries: None,
+            needs_agent: false,
+            is_quiet: false,
+            ordered: Some(ends_with),
+            is_outside: true,
+        };
+        self.nodes.insert(name, node);
+    }
+
+    /// Says whose turn it is: each pool counts what is down in the others, and outside of all.
+    fn take_turns(&mut self, by: By<'_>, down_outside: usize) {
         let all: usize = self.pools.values().map(|pool| pool.nodes.len()).sum();
+        self.cap = cap_of_all(all);
         let down: BTreeMap<String, usize> =
             self.pools.iter().map(|(name, pool)| (name.clone(), pool.down())).collect();
-        let all_down: usize = down.values().sum();
+        let all_down = down.values().sum::<usize>() + down_outside;
         for (name, of_pool) in &mut self.pools {
             let Some(pool) = by.cluster.pools.get(name) else { continue };
             let own = down.get(name).copied().unwrap_or_default();
-            let budget = Budget { all: cap_of_all(all), down_elsewhere: all_down - own };
+            let budget = Budget { all: self.cap, down_elsewhere: all_down - own };
             let rollout = by.moment.rollouts.get(name).map(|it| &**it);
             of_pool.halted.clone_from(&self.halted);
             of_pool.turns(pool, rollout, by, budget, &mut self.nodes);
         }
+    }
+
+    /// Whether with time alone it may be another node's turn.
+    pub(crate) fn goes_by_time(&self) -> bool {
+        self.pools.values().any(|pool| pool.has_windows || pool.again.is_some())
+            || self.nodes.values().any(|node| node.taken.is_some())
     }
 
     /// The config that a node is to have.
@@ -162,10 +205,16 @@ impl Scene {
         self.pools.get(&self.nodes.get(name)?.pool)?.digest
     }
 
+    /// The pool that a node is in.
+    pub(crate) fn pool_of(&self, name: &str) -> Option<&OfPool> {
+        let node = self.nodes.get(name).filter(|node| !node.is_outside)?;
+        self.pools.get(&node.pool)
+    }
+
     /// Whether a node turns back if it has written nothing yet.
     pub(crate) fn turns_back(&self, name: &str) -> bool {
-        let pool = self.nodes.get(name).and_then(|node| self.pools.get(&node.pool));
-        pool.is_some_and(|pool| pool.turns_back)
+        let Some(node) = self.nodes.get(name) else { return false };
+        node.is_outside || self.pools.get(&node.pool).is_some_and(|pool| pool.turns_back)
     }
 
     /// Whether no other node takes the pods of this one.
@@ -178,23 +227,28 @@ impl Scene {
     /// What is wanted of a node, and what room there is for it.
     pub(crate) fn aim(&self, name: &str) -> Option<(Aim, Room)> {
         let node = self.nodes.get(name)?;
-        let pool = self.pools.get(&node.pool)?;
-        let of_pool = pool.target.as_ref().zip(pool.digest);
-        let (target, digest) =
-            of_pool.or_else(|| node.ordered.as_ref().map(|(config, digest)| (config, *digest)))?;
+        let pool = self.pools.get(&node.pool);
+        let of_pool = || pool.and_then(|pool| pool.target.clone().zip(pool.digest));
+        let (target, digest) = node.ordered.clone().or_else(of_pool)?;
+        let limits = match pool {
+            Some(pool) => pool.limits?,
+            // It is gone, and counts no more: what it had under way ends one by one.
+            None if node.is_outside => Limits { pool: 1, all: self.cap, soft: 1 },
+            None => return None,
+        };
         let aim = Aim {
             pool: node.pool.clone(),
-            target: Target { name: target.name.clone(), digest, plan: node.plan.clone() },
-            turns_back: pool.turns_back,
+            target: Target { name: target.name, digest, plan: node.plan.clone() },
+            turns_back: self.turns_back(name),
             turn: node.turn,
             maintained: node.maintained,
             is_alone: self.is_alone(name),
             retries: node.retries.clone(),
-            drain: Arc::clone(&pool.drain),
+            drain: pool.map(|pool| Arc::clone(&pool.drain)).unwrap_or_default(),
             machine: node.machine.clone(),
         };
         let unavailable = Arc::clone(&self.unavailable);
-        Some((aim, Room { limits: pool.limits?, unavailable }))
+        Some((aim, Room { limits, unavailable }))
     }
 }
 
@@ -256,8 +310,12 @@ impl OfPool {
                         };
                         let planned = by.plans.of(&from_to);
                         asked.insert(from_to);
-                        if let Planned::Ready(_, of) = &planned {
-                            plan.clone_from(of);
+                        match &planned {
+                            Planned::Ready(_, of) => plan.clone_from(of),
+                            Planned::TooLarge(bytes) => {
+                                of_pool.too_large.push((name.clone(), *bytes));
+                            }
+                            Planned::NotYet | Planned::Failed(_) | Planned::Refused(_) => {}
                         }
                         is_planned = planned != Planned::NotYet;
                         planned
@@ -281,7 +339,7 @@ impl OfPool {
                 _ => None,
             };
             // Whoever begins to lead gives nothing back that is wanted as soon as that is known.
-            let is_quiet = !is_planned || is_quiet(name, facts, update, &standing, by);
+            let is_quiet = !is_planned || is_quiet(name, facts, update, standing.is_under_way, by);
             let machine = by.moment.machines.get(name).map(|it| it.machine.clone());
             let (pool, retries, turn) = (pool.name.clone(), standing.retries.clone(), None);
             let needs_agent = standing.needs_agent;
@@ -300,6 +358,7 @@ impl OfPool {
                 needs_agent,
                 is_quiet,
                 ordered,
+                is_outside: false,
             };
             if let Some(why) = by.stuck.failure(name).filter(|_| standing.is_under_way) {
                 of_pool.failing.push((name.clone(), why.to_owned()));
@@ -369,10 +428,14 @@ impl OfPool {
             halt_after: number(spec.and_then(|it| it.halt_after)).unwrap_or(1),
             closed,
         };
-        self.limits = Some(Limits {
-            pool: max_unavailable.of(self.nodes.len()),
-            all: budget.all,
-            soft: soft_limit(self.soft_ones, limit),
+        self.limits = Some(match of.control_plane {
+            // One at a time also where a replica does not know yet of another one's.
+            true => Limits { pool: 1, all: budget.all, soft: 1 },
+            false => Limits {
+                pool: max_unavailable.of(self.nodes.len()),
+                all: budget.all,
+                soft: soft_limit(self.soft_ones, limit),
+            },
         });
         self.turns = rollout::turns(&of, &self.nodes, budget);
         if self.halted.is_some() {
@@ -390,3 +453,6 @@ impl OfPool {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

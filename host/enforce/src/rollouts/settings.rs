@@ -91,10 +91,16 @@ pub struct Paces {
     pub render_after: Duration,
     /// After so long a node is looked at again that is being drained or proves itself.
     pub again: Duration,
+    /// How often rendered configs that nobody names any more are looked for.
+    pub tidy: Duration,
 }
 
 impl Default for Paces {
     fn default() -> Paces {
-        Paces { render_after: Duration::from_secs(5), again: Duration::from_secs(5) }
+        Paces {
+            render_after: Duration::from_secs(5),
+            again: Duration::from_secs(5),
+            tidy: Duration::from_secs(600),
+        }
     }
 }

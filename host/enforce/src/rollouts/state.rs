@@ -166,6 +166,7 @@ fn by_order(
             due(Disrupts::Reboot, Some(why))
         }
         Planned::Ready(disrupts, _) => due(disrupts, None),
+        Planned::TooLarge(_) => due(Disrupts::Reboot, None),
     }
 }
 

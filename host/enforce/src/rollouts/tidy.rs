@@ -1,10 +1,11 @@
 //! Rendered configs that nobody names any more go.
 
 use super::known::Moment;
+use super::render::Made;
 use super::settings::Settings;
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Preconditions};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use tread_cluster::previews::Cluster;
 use tread_kube::api::{DisruptionPlan, MachineConfig};
 use tread_kube::asking::{Call, CallOutcome, Failed, ask};
@@ -14,16 +15,22 @@ use tread_model::rendering::{Existing, Pool, unneeded};
 /// How many plans are listed at a time: they are large.
 const PAGE: u32 = 20;
 
-/// Removes what nobody names any more.
+/// What stays though nobody names it yet: what machines boot with, which may claim so until their
+/// claims end, and what pools are to have, which may have been delivered just now.
+pub(crate) fn kept(served: &[String], made: &BTreeMap<String, Made>) -> BTreeSet<String> {
+    let made = made.values().flatten().map(|made| &made.name);
+    served.iter().chain(made).cloned().collect()
+}
+
+/// Removes what nobody names any more, but for what is kept.
 pub(crate) async fn tidy(
     settings: &Settings,
     cluster: &Cluster,
     moment: &Moment,
-    served: Vec<String>,
+    kept: BTreeSet<String>,
 ) -> Result<(), Failed> {
     let mut named = named(cluster, moment);
-    // Machines that boot with it may claim so until their claims end.
-    named.extend(served);
+    named.extend(kept);
     if idle(cluster, &named).is_empty() {
         return Ok(());
     }
@@ -79,4 +86,53 @@ fn idle<'c>(cluster: &'c Cluster, named: &BTreeSet<String>) -> Vec<&'c str> {
         })
         .collect();
     unneeded(&there, &named.iter().map(String::as_str).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rollouts::render::{NotMade, ToHave};
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+    use serde_json::json;
+    use std::sync::Arc;
+    use tread_cluster::pools::{ConfigMeta, Configs};
+
+    /// A rendered config of the pool, made in this minute.
+    fn config(minute: u32) -> ConfigMeta {
+        let mut metadata: ObjectMeta = serde_json::from_value(json!({
+            "name": format!("rendered-worker-{minute}"), "uid": minute.to_string(),
+            "creationTimestamp": format!("2026-01-01T00:{minute:02}:00Z"),
+            "annotations": {tread_model::rendering::RENDERED_BY: "tread 1.0.0"},
+            "ownerReferences": [{"apiVersion": "machineconfiguration.openshift.io/v1",
+                "kind": "MachineConfigPool", "name": "worker", "uid": "1", "controller": true}],
+        }))
+        .unwrap();
+        ConfigMeta::of(&mut metadata)
+    }
+
+    #[test]
+    fn what_a_pool_was_told_just_now_is_kept_though_nobody_was_seen_to_name_it() {
+        let mut configs = Configs::default();
+        for minute in 1..=6 {
+            configs.insert(format!("rendered-worker-{minute}"), Arc::new(config(minute)));
+        }
+        let cluster = Cluster { configs, ..Cluster::default() };
+        let idle = |kept: BTreeSet<String>| -> Vec<String> {
+            let mut named = named(&cluster, &Moment::empty());
+            named.extend(kept);
+            idle(&cluster, &named).into_iter().map(str::to_owned).collect()
+        };
+        let none = BTreeMap::new();
+        let all = ["rendered-worker-1", "rendered-worker-2", "rendered-worker-3"];
+        assert_eq!(idle(kept(&[], &none)), all);
+        // Somebody took a change back: the pool gets the first one again.
+        let not = NotMade { word: "Unreadable", why: "it cannot be read".to_owned() };
+        let made = BTreeMap::from([
+            ("worker".to_owned(), Ok(Arc::new(ToHave::named("rendered-worker-1")))),
+            ("other".to_owned(), Err(not)),
+        ]);
+        assert_eq!(idle(kept(&[], &made)), ["rendered-worker-2", "rendered-worker-3"]);
+        let served = ["rendered-worker-2".to_owned()];
+        assert_eq!(idle(kept(&served, &made)), ["rendered-worker-3"]);
+    }
 }

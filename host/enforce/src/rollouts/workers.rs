@@ -9,14 +9,12 @@ use super::stuck::{AllStuck, By};
 use crate::drain::Blocked;
 use crate::reading::Aim;
 use crate::step::{Ended, forget, step};
-use k8s_openapi::jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::{AbortHandle, Id, JoinSet};
 use tokio::time::Instant;
 use tread_kube::asking::Backoff;
-use tread_kube::dated::time;
 use tread_kube::held::Maintained;
 use tread_kube::node_lease;
 use tread_model::digest::Digest;
@@ -257,7 +255,7 @@ fn look(
 fn waits(settings: &Settings, moment: &Moment, scene: &Scene, name: &str) -> Option<Waits> {
     let (aim, room) = scene.aim(name)?;
     let acts = &settings.acts;
-    let now = time(Timestamp::now())?;
+    let now = acts.clock.now()?;
     glance::waits(name, (&aim, &room), moment, (&acts.holder, &acts.terms), now)
 }
 

@@ -9,7 +9,7 @@ use super::progress::waits_since;
 use super::render::{Made, deliver};
 use super::scene::Scene;
 use super::settings::Settings;
-use super::tidy::tidy;
+use super::tidy::{kept, tidy};
 use super::workers::Draining;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,6 +21,8 @@ use tread_kube::asking::{Backoff, CallOutcome, Failed};
 
 /// How far a pool is, is written so often at most.
 const TELLS: Duration = Duration::from_secs(1);
+/// After so long a pool is looked at again that somebody wrote meanwhile.
+const READ_AGAIN: Duration = Duration::from_millis(200);
 /// How long is waited after a failure, at first and at most.
 const WAITS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 /// How long at most after one that is not about all of the API server: whoever keeps one object
@@ -58,6 +60,12 @@ struct Written {
     /// When there is more to write.
     again: Option<Instant>,
     failed: Option<Failed>,
+}
+
+impl Written {
+    fn soon(&mut self, at: Instant) {
+        self.again = Some(self.again.map_or(at, |again| again.min(at)));
+    }
 }
 
 impl Default for Writer {
@@ -132,15 +140,24 @@ async fn write(settings: &Settings, writes: &Writes, written: &mut Written) -> R
     let mut done = Ok(());
     if !moment.has_operators_daemon {
         for (name, pool) in &cluster.pools {
-            if let Some(Ok(made)) = made.get(name) {
-                done = done.and(deliver(settings, pool, cluster, made).await.map(drop));
+            let Some(Ok(made)) = made.get(name) else { continue };
+            // Whoever leads by now may know more.
+            if !settings.leads.now() {
+                return done;
+            }
+            match deliver(settings, pool, cluster, made).await {
+                // Somebody wrote the pool meanwhile: what it is to have is looked at again.
+                Err(failed) if failed.outcome == CallOutcome::Conflict => {
+                    written.soon(Instant::now() + READ_AGAIN);
+                }
+                delivered => done = done.and(delivered),
             }
         }
         done = done.and(objects::make(settings, cluster, moment, scene).await);
         done = done.and(objects::tell_nodes(settings, moment, scene).await);
         done = done.and(machines::tidy(settings, moment, scene).await);
         if let Some(served) = &writes.tidies {
-            done = done.and(tidy(settings, cluster, moment, served.clone()).await);
+            done = done.and(tidy(settings, cluster, moment, kept(served, made)).await);
         }
     }
     done.and(tell(settings, writes, written).await)
@@ -157,7 +174,7 @@ async fn tell(settings: &Settings, writes: &Writes, written: &mut Written) -> Re
         };
         let next = written.told.get(name).map(|last| *last + TELLS);
         if let Some(next) = next.filter(|at| *at > Instant::now()) {
-            written.again = Some(written.again.map_or(next, |again| again.min(next)));
+            written.soon(next);
             continue;
         }
         let known = objects::known_of(settings, name);

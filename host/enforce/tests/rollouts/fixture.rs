@@ -23,7 +23,7 @@ use tread_cluster::{boot_images, index, pools::WORKER};
 use tread_enforce::rollouts::{
     Agents, FirstBoots, Joining, JoiningSettings, Paces, Settings, start,
 };
-use tread_enforce::{Settings as Acts, Turn};
+use tread_enforce::{Clock, Settings as Acts, Turn};
 use tread_engine::limits::Limits;
 use tread_engine::policy::{Policy, PolicySet, Wishes};
 use tread_engine::sandbox::{Options, Sandbox};
@@ -56,8 +56,11 @@ spec:
 ";
 
 /// Sooner than in a real cluster.
-pub(super) const PACES: Paces =
-    Paces { render_after: Duration::from_millis(200), again: Duration::from_millis(200) };
+pub(super) const PACES: Paces = Paces {
+    render_after: Duration::from_millis(200),
+    again: Duration::from_millis(200),
+    tidy: Duration::from_secs(600),
+};
 
 /// In what replicas differ.
 struct With {
@@ -199,8 +202,15 @@ impl Cluster {
             tread_kube::client::client(config).unwrap()
         };
         // Replicas know nothing of one another, so that each has a turn of its own.
-        let acts = Acts { client, at_slots: Turn::default(), ..self.acts.clone() };
+        let (at_slots, clock) = (Turn::default(), Clock::default());
+        let acts = Acts { client, at_slots, clock, ..self.acts.clone() };
         self.replica_so(acts, With { paces, ..With::default() }, runtime)
+    }
+
+    /// One that looks this often for rendered configs that nobody names.
+    pub(super) fn replica_that_tidies(&self, tidy: Duration) -> Replica {
+        let with = With { paces: Paces { tidy, ..PACES }, ..With::default() };
+        self.replica_so(self.acts.clone(), with, &Handle::current())
     }
 
     /// One that gives orders of this form.

@@ -11,7 +11,7 @@ use kube::api::ListParams;
 use kube::{Api, Client};
 use std::time::Duration;
 use tread_enforce::rollouts::{Agents, OPERATORS_DAEMON, OPERATORS_NAMESPACE, says_halted};
-use tread_enforce::{Settings, Turn};
+use tread_enforce::{Clock, Settings, Turn};
 use tread_front::http::{OfNode, Refused};
 use tread_kube::agents::{Answer, Ask, Told, Wait};
 use tread_kube::asking::{Call, CallOutcome, ask};
@@ -62,6 +62,7 @@ pub(super) async fn begin(
         holder: node_lease::holder(&uid),
         terms: Terms { boot: args.boot_for.unwrap_or(terms.boot), ..terms },
         at_slots: Turn::default(),
+        clock: Clock::default(),
         ready_for: args.ready_for.unwrap_or(READY_FOR),
     })
 }

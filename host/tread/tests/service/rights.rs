@@ -10,7 +10,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tread_enforce::drain::Asked;
-use tread_enforce::{Aim, Ended, Machine, Maintained, Room, Settings, Target, Turn, forget, step};
+use tread_enforce::{
+    Aim, Clock, Ended, Machine, Maintained, Room, Settings, Target, Turn, forget, step,
+};
 use tread_front::manifests::grants::{Scope, deleting, enforcing};
 use tread_front::manifests::{Mode, OfHost, Options, all};
 use tread_kube::api::NodeUpdate;
@@ -76,6 +78,7 @@ async fn settings(plane: &ControlPlane) -> Settings {
             pass: seconds(15),
         },
         at_slots: Turn::default(),
+        clock: Clock::default(),
         ready_for: seconds(1),
     }
 }

@@ -1,0 +1,191 @@
+use super::*;
+use crate::rollouts::known::Moment;
+use crate::rollouts::plans::Plans;
+use crate::rollouts::progress::sentence;
+use crate::rollouts::render::Made;
+use crate::rollouts::stuck::AllStuck;
+use k8s_openapi::api::core::v1 as core;
+use serde_json::{Value, json};
+use tread_cluster::pools::{Members, Node as Member, Pools};
+use tread_cluster::previews::Cluster;
+use tread_kube::api::{MachineConfigPool, NodeUpdate};
+use tread_model::joining::TAINT;
+use tread_model::protocol::{Operation, Slot, Slots, Terms};
+
+const ORDERED: Digest = Digest([7; 32]);
+const OPERATION: Operation = Operation(7);
+
+/// What is known at one moment, as far as a test says it.
+#[derive(Default)]
+struct World {
+    pools: Pools,
+    nodes: BTreeMap<String, core::Node>,
+    updates: BTreeMap<String, Arc<NodeUpdate>>,
+    slots: Slots<String, String>,
+}
+
+impl World {
+    /// With a pool that selects nodes by the label of its name.
+    fn pool(mut self, name: &str, max_unavailable: usize) -> World {
+        let selector = json!({"matchLabels": {name: ""}});
+        self.put(name, json!({"nodeSelector": selector, "maxUnavailable": max_unavailable}));
+        self
+    }
+
+    /// With a pool whose selector nobody can read.
+    fn unreadable(mut self, name: &str) -> World {
+        let wrong = json!([{"key": "a", "operator": "Likes", "values": ["b"]}]);
+        self.put(name, json!({"nodeSelector": {"matchExpressions": wrong}}));
+        self
+    }
+
+    fn put(&mut self, name: &str, spec: Value) {
+        let object = json!({"apiVersion": "machineconfiguration.openshift.io/v1",
+            "kind": "MachineConfigPool", "metadata": {"name": name, "uid": name}, "spec": spec});
+        let object: MachineConfigPool = serde_json::from_value(object).unwrap();
+        self.pools.insert(name.to_owned(), Arc::new(Pool::of(&object)));
+    }
+
+    /// With a node that has these labels.
+    fn node(mut self, name: &str, labels: &[&str]) -> World {
+        let labels: BTreeMap<&str, &str> = labels.iter().map(|label| (*label, "")).collect();
+        let node = json!({"metadata": {"name": name, "uid": name, "labels": labels},
+            "status": {"conditions": [{"type": "Ready", "status": "True"}]}});
+        self.nodes.insert(name.to_owned(), serde_json::from_value(node).unwrap());
+        self
+    }
+
+    /// With one that registered as joining.
+    fn joins(mut self, name: &str) -> World {
+        let taints = json!([{"key": TAINT, "value": "a", "effect": "NoSchedule"}]);
+        let node = json!({"metadata": {"name": name, "uid": name}, "spec": {"taints": taints}});
+        self.nodes.insert(name.to_owned(), serde_json::from_value(node).unwrap());
+        self
+    }
+
+    /// Where a node is under way in this pool, by an order of this stage.
+    fn under_way(mut self, name: &str, pool: &str, stage: &str, unwell: bool) -> World {
+        let order = json!({"operation": format!("{:032x}", OPERATION.0), "disrupts": "Reboot",
+            "config": {"name": "rendered-old", "digest": ORDERED.to_string()},
+            "token": 1, "stage": stage, "given": true, "unwell": unwell});
+        let update = json!({"apiVersion": "tread.dev/v1alpha1", "kind": "NodeUpdate",
+            "metadata": {"name": name, "ownerReferences": [
+                {"apiVersion": "v1", "kind": "Node", "name": name, "uid": name}]},
+            "spec": {"pool": pool, "order": order}});
+        let update = Arc::new(serde_json::from_value(update).unwrap());
+        self.updates.insert(name.to_owned(), update);
+        let slot = Slot { operation: OPERATION, unavailable: true };
+        self.slots = self.slots.with(name.to_owned(), pool.to_owned(), slot);
+        self
+    }
+
+    fn seen(&self) -> Scene {
+        let mut members = Members::since(0);
+        for (name, node) in &self.nodes {
+            members.put(name, Member::that_may_join(&mut node.clone()), &self.pools);
+        }
+        let cluster = Cluster {
+            by_tread: true,
+            pools: self.pools.clone(),
+            members: Arc::new(members),
+            ..Cluster::default()
+        };
+        let facts =
+            |(name, node): (&String, &core::Node)| (name.clone(), Arc::new(Facts::of(node)));
+        let moment = Moment {
+            nodes: Arc::new(self.nodes.iter().map(facts).collect()),
+            updates: Arc::new(self.updates.clone()),
+            slots: Ok(Arc::new(self.slots.clone())),
+            ..Moment::empty()
+        };
+        Scene::of(By {
+            cluster: &cluster,
+            moment: &moment,
+            made: &BTreeMap::<String, Made>::new(),
+            plans: &Plans::default(),
+            terms: &Terms::default(),
+            us: "tread/1",
+            own_node: None,
+            stuck: &AllStuck::default(),
+            now: Time::default(),
+            form: 1,
+        })
+    }
+}
+
+#[test]
+fn a_node_that_left_every_pool_while_it_was_under_way_is_brought_to_its_end() {
+    let world = || World::default().pool("worker", 1).pool("a", 1).pool("b", 1);
+    for (world, why) in [
+        (world().node("n", &["worker", "a", "b"]), "since a and b select it"),
+        (world().node("n", &[]), "it is in no pool any more; what was begun on it ends first"),
+        (world().node("n", &["worker"]).unreadable("c"), "mends spec.nodeSelector of c"),
+    ] {
+        let scene = world.under_way("n", "worker", "Go", false).node("m", &["worker"]).seen();
+        let node = &scene.nodes["n"];
+        assert!(node.is_busy(), "{why}");
+        let (aim, room) = scene.aim("n").unwrap();
+        assert_eq!((aim.pool.as_str(), aim.target.name.as_str()), ("worker", "rendered-old"));
+        assert_eq!((aim.target.digest, aim.turn), (ORDERED, None));
+        assert!(aim.turns_back, "where it has written nothing");
+        assert_eq!((room.limits.pool, room.limits.all), (1, 1));
+        let said = sentence(&scene.pools["worker"]);
+        assert!(said.contains("(n: ") && said.contains(why), "{said}");
+        // It is none of the pool's nodes: nobody asks it to have what the pool has.
+        assert!(scene.pool_of("n").is_none());
+        assert!(scene.pools["worker"].nodes.iter().all(|node| node.name != "n"));
+    }
+}
+
+#[test]
+fn a_node_that_left_every_pool_is_brought_to_its_end_though_its_pool_is_gone() {
+    let world = World::default().pool("worker", 3).node("n", &[]);
+    let scene = world.under_way("n", "gone", "Go", false).seen();
+    let (aim, room) = scene.aim("n").unwrap();
+    assert_eq!((aim.pool.as_str(), aim.turns_back), ("gone", true));
+    assert_eq!((room.limits.pool, room.limits.all, room.limits.soft), (1, 1, 1));
+}
+
+#[test]
+fn a_node_that_failed_and_left_every_pool_keeps_its_slot_and_is_told_of() {
+    let world = World::default().pool("worker", 1).node("n", &[]);
+    let scene = world.under_way("n", "worker", "Closed", true).seen();
+    assert!(scene.nodes["n"].is_busy());
+    let said = sentence(&scene.pools["worker"]);
+    assert!(said.contains("it failed before that, and keeps its slot here"), "{said}");
+}
+
+#[test]
+fn nothing_is_done_for_nodes_outside_of_pools_that_have_nothing_of_tread_or_join() {
+    let mut world = World::default().pool("worker", 1).node("quiet", &[]).joins("joins");
+    world = world.under_way("quiet", "worker", "Closed", false);
+    world = world.under_way("joins", "worker", "Go", false);
+    world.slots.taken.remove("quiet");
+    let scene = world.seen();
+    assert!(scene.nodes.is_empty(), "{:?}", scene.nodes.keys());
+}
+
+#[test]
+fn slots_hold_the_control_plane_to_one_node_at_a_time_whatever_its_pool_says() {
+    let mut world = World::default().pool("master", 3).pool("worker", 3);
+    for name in ["m1", "m2", "m3"] {
+        world = world.node(name, &["master"]);
+    }
+    for at in 0..30 {
+        world = world.node(&format!("w{at}"), &["worker"]);
+    }
+    let scene = world.seen();
+    let limits = |pool: &str| scene.pools[pool].limits.unwrap();
+    assert_eq!(limits("master"), Limits { pool: 1, all: 3, soft: 1 });
+    assert_eq!(limits("worker").pool, 3);
+    // What a replica thinks whose turn it is may be old: what it reads of slots is not.
+    let slot = |unavailable| Slot { operation: OPERATION, unavailable };
+    for unavailable in [true, false] {
+        let taken = slot(unavailable);
+        let slots = Slots::default().with("m1".to_owned(), "master".to_owned(), taken);
+        let (node, pool) = ("m2".to_owned(), "master".to_owned());
+        let has_room =
+            slots.has_room(&node, &pool, !unavailable, limits("master"), &BTreeMap::new());
+        assert!(!has_room, "unavailable: {unavailable}");
+    }
+}
