@@ -44,14 +44,16 @@ pub(crate) async fn carry_out(
                 true => balancers::leaves(&read.node, operation, read.seen.now),
                 false => Marks::default(),
             };
-            set_cordon(settings, read, Some(operation), marks, within).await
+            set_cordon(settings, read, CordonTo::Made(operation), marks, within).await
         }
-        Act::Uncordon { of, within } => match of.is_none_or(|of| is_cordoned_for(&read.node, of)) {
-            true => {
-                set_cordon(settings, read, None, balancers::comes_back(&read.node), within).await
-            }
-            false => Ok(()),
-        },
+        Act::Uncordon { of, within } => {
+            give_back(settings, read, CordonTo::Undone, of, within).await
+        }
+        Act::HandOver { of, within } => {
+            tracing::info!(node = node_name(read), held = ?read.seen.held,
+                "the node's cordon is left to whoever else has it");
+            give_back(settings, read, CordonTo::Others, of, within).await
+        }
         // `step` does these.
         Act::Evict { .. } | Act::ReadAfresh | Act::Degrade | Act::Wait(_) => Ok(()),
     }
@@ -175,16 +177,44 @@ async fn write_order(
     Ok(())
 }
 
-/// Cordons a node and marks it, or takes both away, in one patch onto the version that was read.
+/// What becomes of a node's cordon.
+enum CordonTo {
+    /// The node is cordoned and marked with the operation.
+    Made(Operation),
+    /// The cordon and the mark are taken away.
+    Undone,
+    /// The mark alone is taken away.
+    Others,
+}
+
+/// Ends what tread's cordon was for, if it is still that of this operation.
+async fn give_back(
+    settings: &Settings,
+    read: &Read,
+    to: CordonTo,
+    of: Option<Operation>,
+    within: Duration,
+) -> Result<(), Failed> {
+    match of.is_none_or(|of| is_cordoned_for(&read.node, of)) {
+        true => set_cordon(settings, read, to, balancers::comes_back(&read.node), within).await,
+        false => Ok(()),
+    }
+}
+
+/// Cordons a node and marks it, or takes its mark away, with the cordon or without, in one patch
+/// onto the version that was read.
 async fn set_cordon(
     settings: &Settings,
     read: &Read,
-    of: Option<Operation>,
+    to: CordonTo,
     marks: Marks,
     within: Duration,
 ) -> Result<(), Failed> {
-    let mark = of.map_or(Value::Null, |of| operation_text(of).into());
-    let unschedulable = of.map_or(Value::Null, |_| true.into());
+    let (mark, unschedulable) = match to {
+        CordonTo::Made(of) => (operation_text(of).into(), Some(true.into())),
+        CordonTo::Undone => (Value::Null, Some(Value::Null)),
+        CordonTo::Others => (Value::Null, None),
+    };
     let mut annotations = json!({CORDON_ANNOTATION: mark});
     if let (Some(excluded), Some(all)) = (marks.annotation, annotations.as_object_mut()) {
         all.insert(EXCLUDED_ANNOTATION.to_owned(), excluded);
@@ -197,8 +227,11 @@ async fn set_cordon(
     if let (Some(labels), Some(all)) = (marks.labels, metadata.as_object_mut()) {
         all.insert("labels".to_owned(), labels);
     }
-    let patch =
-        Patch::Merge(json!({"metadata": metadata, "spec": {"unschedulable": unschedulable}}));
+    let mut patch = json!({"metadata": metadata});
+    if let (Some(unschedulable), Some(all)) = (unschedulable, patch.as_object_mut()) {
+        all.insert("spec".to_owned(), json!({"unschedulable": unschedulable}));
+    }
+    let patch = Patch::Merge(patch);
     let api: Api<Node> = Api::all(settings.client.clone());
     let (name, params) = (node_name(read), PatchParams::default());
     let deadline = ends(read, within).min(Instant::now() + PATIENCE);

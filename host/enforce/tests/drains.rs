@@ -147,6 +147,41 @@ async fn a_pod_that_its_budget_holds_just_now_is_named_and_waited_for() {
 }
 
 #[tokio::test]
+async fn whoever_drains_a_node_in_the_middle_of_its_drain_gets_its_cordon() {
+    let mut bed = Bed::with(1, 1).await;
+    bed.drain = asked(json!({"leaveLoadBalancers": "1s"}));
+    let bed = Arc::new(bed);
+    let node = bed.nodes[0].clone();
+    let runs = Runs::on(&bed);
+    let web = json!({"app": "web"});
+    runs.pod("web", &node, &web, json!({})).await;
+    runs.starts_elsewhere("web-too", &web).await;
+    runs.budget("web", &web, 1, 1).await;
+    eventually("the drain waits for the budget", async || {
+        let Ok(Ended::Drains(blocked, _)) = bed.step(&node, Disrupts::Reboot).await else {
+            return None;
+        };
+        (blocked.len() == 1).then_some(())
+    })
+    .await;
+    bed.admin_drains(&node, true).await;
+    let replica = bed.replica(0, Disrupts::Reboot, 1);
+    bed.is_handed_over(&node).await;
+    let left = bed.node(&node).await.metadata;
+    let labels = left.labels.unwrap_or_default();
+    assert!(!labels.contains_key(EXCLUDED_LABEL), "{labels:?}");
+    assert!(!left.annotations.unwrap_or_default().contains_key(EXCLUDED_ANNOTATION));
+    assert!(runs.has("web").await, "the admin's own drain moves it");
+    runs.unbudget("web").await;
+    bed.admin_drains(&node, false).await;
+    bed.patch_node(&node, json!({"spec": {"unschedulable": null}})).await;
+    let agents = bed.agents(Disrupts::Reboot);
+    bed.all_are_done().await;
+    drop((agents, replica));
+    bed.judge.holds().await;
+}
+
+#[tokio::test]
 async fn a_node_that_could_never_be_drained_is_not_begun_and_takes_no_slot() {
     let mut bed = Bed::with(1, 1).await;
     bed.drain = asked(json!({"refuse": ["Unmanaged"]}));

@@ -2,7 +2,7 @@
 
 use crate::agent::Agent;
 use crate::judge::Judge;
-use k8s_openapi::api::core::v1::{ConfigMap, Node};
+use k8s_openapi::api::core::v1::{ConfigMap, Node, NodeCondition};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client};
@@ -12,6 +12,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tread_enforce::drain::Asked;
 use tread_enforce::{Aim, Clock, Ended, Maintained, Room, Settings, Target, Turn, Unread, step};
+use tread_kube::api::node_update::UpdateStage;
 use tread_kube::api::{NodeUpdate, crds};
 use tread_kube::metrics::Metrics;
 use tread_model::digest::Digest;
@@ -116,6 +117,33 @@ impl Bed {
         self.api::<Node>().patch(name, &params, &Patch::Merge(patch)).await.unwrap();
     }
 
+    /// What `kubectl drain` says of a node that it drains, or has drained.
+    pub(crate) async fn admin_drains(&self, name: &str, drains: bool) {
+        let status = if drains { "True" } else { "False" };
+        let condition =
+            json!({"type": "DrainInProgress", "status": status, "reason": "AdminRequested"});
+        let patch = Patch::Strategic(json!({"status": {"conditions": [condition]}}));
+        let params = PatchParams::default();
+        self.api::<Node>().patch_status(name, &params, &patch).await.unwrap();
+    }
+
+    /// Waits until nothing of tread's is on a node but its cordon, which is somebody else's now.
+    pub(crate) async fn is_handed_over(&self, name: &str) {
+        eventually("the node is given back, and stays cordoned", async || {
+            let is_marked = self.node(name).await.metadata.annotations.unwrap_or_default();
+            let is_marked = is_marked.contains_key(tread_enforce::CORDON_ANNOTATION);
+            (!is_marked && self.is_free(name).await).then_some(())
+        })
+        .await;
+        let node = self.node(name).await;
+        assert_eq!(node.spec.unwrap().unschedulable, Some(true));
+        let own = |it: &NodeCondition| it.reason.as_deref() == Some("TreadUpdate");
+        let conditions = node.status.unwrap().conditions.unwrap();
+        assert!(!conditions.iter().any(own), "{conditions:?}");
+        let order = self.update(name).await.spec.order.unwrap();
+        assert_eq!(order.stage, UpdateStage::Closed);
+    }
+
     /// That a node gets the new config, if it has it not.
     pub(crate) async fn aim(&self, node: &str, disrupts: Disrupts) -> Aim {
         let update = self.api::<NodeUpdate>().get_opt(node).await.unwrap();
@@ -176,13 +204,18 @@ impl Bed {
     }
 
     async fn is_done(&self, name: &str) -> bool {
-        let leases: Api<k8s_openapi::api::coordination::v1::Lease> =
-            Api::namespaced(self.client.clone(), &self.settings.leases);
-        let lease = leases.get_opt(&format!("node-{name}")).await.unwrap();
         let aim = self.aim(name, Disrupts::Nothing).await;
         let node = self.node(name).await;
         let is_cordoned = node.spec.unwrap_or_default().unschedulable == Some(true);
-        lease.is_none() && aim.turn.is_none() && !is_cordoned && self.slot_is_free(name).await
+        aim.turn.is_none() && !is_cordoned && self.is_free(name).await
+    }
+
+    /// Whether a node has neither slot nor Lease.
+    async fn is_free(&self, name: &str) -> bool {
+        let leases: Api<k8s_openapi::api::coordination::v1::Lease> =
+            Api::namespaced(self.client.clone(), &self.settings.leases);
+        let lease = leases.get_opt(&format!("node-{name}")).await.unwrap();
+        lease.is_none() && self.slot_is_free(name).await
     }
 
     async fn slot_is_free(&self, name: &str) -> bool {

@@ -4,6 +4,8 @@
 use futures::StreamExt as _;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::jiff::Timestamp;
 use kube::api::{ListParams, WatchEvent, WatchParams};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
@@ -14,18 +16,57 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use tread_enforce::{CORDON_ANNOTATION, SLOTS, Settings};
+use tread_kube::api::NodeUpdate;
+use tread_kube::api::node_update::{UpdateDisrupts, UpdatePhase, UpdateStage};
 use tread_kube::node_lease::OPERATION_ANNOTATION;
 use tread_test_bed::eventually;
 
 /// What is known of something from a version on.
 #[derive(Debug, Clone)]
 enum Fact {
-    /// A node, and the operation that tread cordoned it for.
-    Cordoned(String, Option<String>),
-    /// A node's Lease, and the operation that tread holds it for.
-    Leased(String, Option<String>),
+    /// A node.
+    Node(String, OfNode),
+    /// A node's Lease, if tread holds it.
+    Leased(String, Option<Held>),
     /// The operation of each node's slot, and whether it may be unavailable.
     Slots(BTreeMap<String, (String, bool)>),
+    /// A node's order and how far its agent is with it, if it has one.
+    Order(String, Option<OfOrder>),
+}
+
+#[derive(Debug, Clone)]
+struct OfNode {
+    uid: String,
+    /// Whether it is not there any more.
+    is_gone: bool,
+    cordon: Cordoned,
+    /// When it was written, to the second.
+    at: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Cordoned {
+    is_unschedulable: bool,
+    /// The operation that tread's mark names.
+    mark: Option<String>,
+}
+
+/// A Lease of tread.
+#[derive(Debug, Clone)]
+struct Held {
+    operation: String,
+    ends: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone)]
+struct OfOrder {
+    /// The UID of its node.
+    node: Option<String>,
+    operation: String,
+    disrupts: UpdateDisrupts,
+    stage: UpdateStage,
+    /// The agent's word of this operation.
+    phase: Option<UpdatePhase>,
 }
 
 type Facts = Arc<Mutex<BTreeMap<u64, Fact>>>;
@@ -47,15 +88,20 @@ impl Judge {
         let facts = Facts::default();
         let holder = settings.holder.clone();
         let lease = move |lease: &Lease, gone: bool| {
-            let holds = lease.spec.as_ref()?.holder_identity.as_ref() == Some(&holder) && !gone;
+            let spec = lease.spec.as_ref()?;
+            let holds = spec.holder_identity.as_ref() == Some(&holder) && !gone;
             let annotations = lease.metadata.annotations.clone().unwrap_or_default();
             let of = annotations.get(OPERATION_ANNOTATION).filter(|_| holds).cloned();
+            let lasts = spec.lease_duration_seconds.and_then(|it| u64::try_from(it).ok());
+            let renewed = spec.renew_time.as_ref().map(|at| at.0);
+            let ends = renewed.zip(lasts).map(|(at, lasts)| at + Duration::from_secs(lasts));
             let node = lease.metadata.name.as_ref()?.strip_prefix("node-")?.to_owned();
-            Some(Fact::Leased(node, of))
+            Some(Fact::Leased(node, of.map(|operation| Held { operation, ends })))
         };
         let namespaced = |namespace: &str| Api::namespaced(client.clone(), namespace);
         let tasks = vec![
-            watch(Api::all(client.clone()), facts.clone(), cordon).await,
+            watch(Api::all(client.clone()), facts.clone(), of_node).await,
+            watch(Api::all(client.clone()), facts.clone(), order).await,
             watch(namespaced(&settings.leases), facts.clone(), lease).await,
             watch(Api::namespaced(client.clone(), &settings.namespace), facts.clone(), slots).await,
         ];
@@ -91,21 +137,23 @@ impl Judge {
         eventually("tread cordons a node", async || {
             let facts = self.facts.lock().unwrap();
             facts.values().find_map(|fact| match fact {
-                Fact::Cordoned(node, Some(_)) => Some(node.clone()),
+                Fact::Node(node, it) if it.cordon.mark.is_some() => Some(node.clone()),
                 _ => None,
             })
         })
         .await
     }
 
-    /// How often a cordon, a Lease or the slots were seen to change so far.
+    /// How often a cordon, the holder of a Lease, the slots, the stage of an order or the phase of
+    /// an agent were seen to change so far.
     pub(crate) fn changes(&self) -> usize {
         let facts = self.facts.lock().unwrap().clone();
         let (mut now, mut changes) = (Now::default(), 0);
         for fact in facts.into_values() {
-            let before = now.clone();
-            now.becomes(fact, &self.nodes);
-            changes += usize::from(now != before);
+            let before = now.stands();
+            // What is wrong is judged at the end.
+            let _ = now.becomes(fact, &self.nodes);
+            changes += usize::from(now.stands() != before);
         }
         changes
     }
@@ -119,8 +167,9 @@ impl Judge {
         let mut now = Now::default();
         let facts = self.facts.lock().unwrap().clone();
         facts.into_iter().try_for_each(|(version, fact)| {
-            now.becomes(fact, &self.nodes);
-            judge(&now, self.down).map_err(|why| format!("at {version}: {why}: {now:?}"))
+            let written = now.becomes(fact, &self.nodes);
+            let judged = written.and_then(|()| judge(&now, self.down));
+            judged.map_err(|why| format!("at {version}: {why}: {now:?}"))
         })
     }
 }
@@ -131,31 +180,108 @@ impl Drop for Judge {
     }
 }
 
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default)]
 struct Now {
-    cordoned: BTreeMap<String, String>,
-    leased: BTreeMap<String, String>,
+    cordons: BTreeMap<String, Cordoned>,
+    leased: BTreeMap<String, Held>,
     slots: BTreeMap<String, (String, bool)>,
+    orders: BTreeMap<String, OfOrder>,
+    /// UIDs of nodes that are not there any more.
+    gone: BTreeSet<String>,
 }
 
+/// What was done so far, without the times.
+type Stands = (
+    BTreeMap<String, String>,
+    BTreeMap<String, String>,
+    BTreeMap<String, (String, bool)>,
+    BTreeMap<String, (UpdateStage, Option<UpdatePhase>)>,
+);
+
 impl Now {
-    fn becomes(&mut self, fact: Fact, nodes: &BTreeSet<String>) {
-        let note = |all: &mut BTreeMap<String, String>, node: String, of: Option<String>| {
-            match of.filter(|_| nodes.contains(&node)) {
-                Some(of) => all.insert(node, of),
-                None => all.remove(&node),
-            };
-        };
+    /// Takes a fact in; an error where it should not have been written.
+    fn becomes(&mut self, fact: Fact, nodes: &BTreeSet<String>) -> Result<(), String> {
         match fact {
-            Fact::Cordoned(node, of) => note(&mut self.cordoned, node, of),
-            Fact::Leased(node, of) => note(&mut self.leased, node, of),
             Fact::Slots(slots) => self.slots = slots,
+            Fact::Leased(node, held) => match held.filter(|_| nodes.contains(&node)) {
+                Some(held) => drop(self.leased.insert(node, held)),
+                None => drop(self.leased.remove(&node)),
+            },
+            Fact::Node(node, of) if nodes.contains(&node) => return self.node_becomes(&node, of),
+            Fact::Order(node, of) if nodes.contains(&node) => return self.ordered(&node, of),
+            Fact::Node(..) | Fact::Order(..) => {}
+        }
+        Ok(())
+    }
+
+    /// tread cordons a node and undoes that while it holds its Lease, which has not ended.
+    fn node_becomes(&mut self, node: &str, of: OfNode) -> Result<(), String> {
+        if of.is_gone {
+            self.gone.insert(of.uid);
+            self.cordons.remove(node);
+            self.orders.remove(node);
+            return Ok(());
+        }
+        let before = self.cordons.insert(node.to_owned(), of.cordon.clone()).unwrap_or_default();
+        let now = of.cordon;
+        let judge = |does: &str, operation: &str| {
+            let why = match self.leased.get(node) {
+                Some(held) if held.operation != operation => "without its Lease",
+                Some(held) if has_ended(held, of.at) => "although its Lease has ended",
+                Some(_) => return Ok(()),
+                None => "without its Lease",
+            };
+            Err(format!("{node} is {does} {why}"))
+        };
+        match (before.mark, now.mark) {
+            (before, Some(mark)) if before.as_ref() != Some(&mark) => judge("cordoned", &mark),
+            // Where somebody else uncordons it, the mark goes later. Where it is left to somebody
+            // else, the cordon stays.
+            (Some(mark), None) if before.is_unschedulable && !now.is_unschedulable => {
+                judge("uncordoned", &mark)
+            }
+            _ => Ok(()),
         }
     }
 
+    /// An agent that has begun has the slot and the Lease of its operation.
+    fn ordered(&mut self, node: &str, of: Option<OfOrder>) -> Result<(), String> {
+        let of = of.filter(|of| of.node.as_ref().is_none_or(|node| !self.gone.contains(node)));
+        let Some(of) = of else {
+            self.orders.remove(node);
+            return Ok(());
+        };
+        self.orders.insert(node.to_owned(), of.clone());
+        let has_begun = matches!(of.phase, Some(UpdatePhase::Begun | UpdatePhase::NeedsBoot));
+        if of.stage != UpdateStage::Go || of.disrupts == UpdateDisrupts::Nothing || !has_begun {
+            return Ok(());
+        }
+        let drains = matches!(of.disrupts, UpdateDisrupts::Drain | UpdateDisrupts::Reboot);
+        let has_slot = |(by, down): &(String, bool)| *by == of.operation && (*down || !drains);
+        if !self.slots.get(node).is_some_and(has_slot) {
+            return Err(format!("the agent of {node} is at it without its slot"));
+        }
+        match self.leased.get(node) {
+            Some(held) if held.operation == of.operation => Ok(()),
+            _ => Err(format!("the agent of {node} is at it without its Lease")),
+        }
+    }
+
+    /// What tread has cordoned, and for which operation.
+    fn cordoned(&self) -> impl Iterator<Item = (&String, &String)> {
+        self.cordons.iter().filter_map(|(node, of)| Some((node, of.mark.as_ref()?)))
+    }
+
+    fn stands(&self) -> Stands {
+        let cordoned = self.cordoned().map(|(node, of)| (node.clone(), of.clone()));
+        let leased = self.leased.iter().map(|(node, it)| (node.clone(), it.operation.clone()));
+        let orders = self.orders.iter().map(|(node, it)| (node.clone(), (it.stage, it.phase)));
+        (cordoned.collect(), leased.collect(), self.slots.clone(), orders.collect())
+    }
+
     fn judge(&self, down: usize) -> Result<(), String> {
-        for (node, of) in &self.cordoned {
-            if self.leased.get(node) != Some(of) {
+        for (node, of) in self.cordoned() {
+            if self.leased.get(node).map(|held| &held.operation) != Some(of) {
                 return Err(format!("{node} is cordoned without its Lease"));
             }
             if self.slots.get(node) != Some(&(of.clone(), true)) {
@@ -167,24 +293,55 @@ impl Now {
 
     fn judge_failed(&self, down: usize) -> Result<(), String> {
         let has_slot = |node: &String| self.slots.get(node).is_some_and(|(_, down)| *down);
-        match self.cordoned.keys().find(|node| !has_slot(node)) {
-            Some(node) => Err(format!("{node} is cordoned without a slot")),
+        match self.cordoned().find(|(node, _)| !has_slot(node)) {
+            Some((node, _)) => Err(format!("{node} is cordoned without a slot")),
             None => self.counts(down),
         }
     }
 
     fn counts(&self, down: usize) -> Result<(), String> {
-        match self.cordoned.len() > down {
-            true => Err(format!("{} nodes are cordoned", self.cordoned.len())),
-            false => Ok(()),
+        match self.cordoned().count() {
+            count if count > down => Err(format!("{count} nodes are cordoned")),
+            _ => Ok(()),
         }
     }
 }
 
-fn cordon(node: &Node, gone: bool) -> Option<Fact> {
+/// Whether a Lease has ended by the time of a write, which is known to the second.
+fn has_ended(held: &Held, at: Option<Timestamp>) -> bool {
+    held.ends.zip(at).is_some_and(|(ends, at)| at.as_second() > ends.as_second() + 1)
+}
+
+fn of_node(node: &Node, is_gone: bool) -> Option<Fact> {
     let annotations = node.metadata.annotations.clone().unwrap_or_default();
-    let of = annotations.get(CORDON_ANNOTATION).filter(|_| !gone).cloned();
-    Some(Fact::Cordoned(node.metadata.name.clone()?, of))
+    let spec = node.spec.as_ref();
+    let cordon = Cordoned {
+        is_unschedulable: spec.is_some_and(|spec| spec.unschedulable == Some(true)),
+        mark: annotations.get(CORDON_ANNOTATION).cloned(),
+    };
+    let uid = node.metadata.uid.clone()?;
+    let of = OfNode { uid, is_gone, cordon, at: written_at(&node.metadata) };
+    Some(Fact::Node(node.metadata.name.clone()?, of))
+}
+
+/// When an object was written last.
+fn written_at(metadata: &ObjectMeta) -> Option<Timestamp> {
+    let fields = metadata.managed_fields.as_deref().unwrap_or_default();
+    fields.iter().filter_map(|it| it.time.as_ref()).map(|at| at.0).max()
+}
+
+fn order(update: &NodeUpdate, is_gone: bool) -> Option<Fact> {
+    let owners = update.metadata.owner_references.as_deref().unwrap_or_default();
+    let node = owners.iter().find(|owner| owner.kind == "Node").map(|owner| owner.uid.clone());
+    let status = update.status.clone().unwrap_or_default();
+    let order = update.spec.order.as_ref().filter(|_| !is_gone).map(|order| OfOrder {
+        node,
+        operation: order.operation.clone(),
+        disrupts: order.disrupts,
+        stage: order.stage,
+        phase: status.phase.filter(|_| status.operation.as_ref() == Some(&order.operation)),
+    });
+    Some(Fact::Order(update.metadata.name.clone()?, order))
 }
 
 fn slots(object: &ConfigMap, _: bool) -> Option<Fact> {

@@ -2,11 +2,15 @@
 
 use crate::fixture::{Bed, NEW, room};
 use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use k8s_openapi::jiff::Timestamp;
 use kube::Api;
-use kube::api::{DeleteParams, PostParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 use std::sync::Arc;
 use tread_enforce::{CORDON_ANNOTATION, Ended, Unread, forget, step};
+use tread_kube::api::NodeUpdate;
+use tread_kube::api::node_update::{UpdateOrder, UpdatePhase};
 use tread_kube::node_lease::operation_text;
 use tread_model::protocol::{Disrupts, HeldBy, Operation, Waits, What};
 use tread_test_bed::eventually;
@@ -77,6 +81,61 @@ async fn a_node_that_somebody_else_has_is_left_alone_until_it_is_given_back() {
     let replica = bed.replica(0, Disrupts::Reboot, 1);
     bed.all_are_done().await;
     drop((agents, replica));
+    bed.judge.holds().await;
+}
+
+/// Has a node cordoned and its agent ordered, while no agent is there.
+async fn is_ordered(bed: &Bed, node: &str) -> UpdateOrder {
+    eventually("its order is given", async || {
+        let ended = bed.step(node, Disrupts::Reboot).await;
+        matches!(ended, Ok(Ended::Waits(Waits::Agent, _))).then_some(())
+    })
+    .await;
+    assert_eq!(bed.node(node).await.spec.unwrap().unschedulable, Some(true));
+    bed.update(node).await.spec.order.unwrap()
+}
+
+#[tokio::test]
+async fn whoever_begins_to_drain_a_node_that_waits_for_its_agent_gets_its_cordon() {
+    let bed = Arc::new(Bed::with(1, 1).await);
+    let node = bed.nodes[0].clone();
+    let order = is_ordered(&bed, &node).await;
+    bed.admin_drains(&node, true).await;
+    let replica = bed.replica(0, Disrupts::Reboot, 1);
+    let agents = bed.agents(Disrupts::Reboot);
+    bed.is_handed_over(&node).await;
+    let update = bed.update(&node).await;
+    assert_eq!(update.spec.order.unwrap().operation, order.operation, "nothing is begun anew");
+    assert_eq!(update.status.unwrap().phase, Some(UpdatePhase::TurnedBack));
+    assert!(agents[0].did().is_empty());
+    let conditions = bed.node(&node).await.status.unwrap().conditions.unwrap();
+    let drains = conditions.iter().find(|it| it.type_ == "DrainInProgress").unwrap();
+    assert_eq!(
+        (drains.status.as_str(), drains.reason.as_deref()),
+        ("True", Some("AdminRequested"))
+    );
+    // Whoever drained it uncordons it, and it goes on.
+    bed.admin_drains(&node, false).await;
+    bed.patch_node(&node, json!({"spec": {"unschedulable": null}})).await;
+    bed.all_are_done().await;
+    drop(replica);
+    bed.judge.holds().await;
+}
+
+#[tokio::test]
+async fn whoever_begins_to_drain_a_node_that_is_done_gets_its_cordon() {
+    let bed = Arc::new(Bed::with(1, 1).await);
+    let node = bed.nodes[0].clone();
+    let order = is_ordered(&bed, &node).await;
+    bed.admin_drains(&node, true).await;
+    let status = json!({"operation": order.operation, "phase": "Done", "current": order.config,
+        "since": MicroTime(Timestamp::now())});
+    let patch = Patch::Merge(json!({"status": status}));
+    let updates = bed.api::<NodeUpdate>();
+    updates.patch_status(&node, &PatchParams::default(), &patch).await.unwrap();
+    let replica = bed.replica(0, Disrupts::Reboot, 1);
+    bed.is_handed_over(&node).await;
+    drop(replica);
     bed.judge.holds().await;
 }
 

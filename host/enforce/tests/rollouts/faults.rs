@@ -21,10 +21,13 @@ use tread_kube::api::node_update::UpdateStage;
 use tread_model::protocol::Terms;
 use tread_test_bed::{Part, eventually};
 
+fn is_whole() -> bool {
+    std::env::var_os("TREAD_WHOLE").is_some()
+}
+
 /// How long something lasts: the one in short, the other with `TREAD_WHOLE=1`.
 fn lasts(short: u64, whole: u64) -> Duration {
-    let is_whole = std::env::var_os("TREAD_WHOLE").is_some();
-    Duration::from_secs(if is_whole { whole } else { short })
+    Duration::from_secs(if is_whole() { whole } else { short })
 }
 
 /// Terms under which a Lease ends soon.
@@ -38,6 +41,10 @@ fn short_terms() -> Terms {
         pass: Duration::from_secs(4),
     }
 }
+
+/// The orders in which an agent and a replica are replaced: whether the agent is first, and whether
+/// the next replica begins while the last one still acts.
+const ORDERS: [(bool, bool); 4] = [(true, true), (false, true), (true, false), (false, false)];
 
 /// A cluster whose nodes have their first config, and are to get another one by a reboot.
 async fn under_way(nodes: usize) -> (Cluster, watch::Sender<Agents>, Replica, Vec<Agent>) {
@@ -66,16 +73,25 @@ async fn all_got_there(cluster: &Cluster, agents: &[Agent]) {
 
 #[tokio::test]
 async fn replicas_and_agents_are_replaced_after_each_thing_that_is_done() {
+    // Whole: after each change, and after each of them in each order. In short after each second.
+    let (times, after) = if is_whole() { (ORDERS.len(), 1) } else { (1, 2) };
+    for first in 0..times {
+        all_are_replaced(first, after).await;
+    }
+}
+
+/// Replaces the replica and the agents each time that so many more cordons, Leases, slots, stages
+/// and phases have changed; the first time in this order, and then in the next one.
+async fn all_are_replaced(first: usize, after: usize) {
     let (cluster, door, replica, mut agents) = under_way(2).await;
     let mut replica = Some(replica);
     let done = tokio::select! {
         () = cluster.all_have("/etc/hard", "2") => true,
         () = async {
             let mut seen = cluster.judge.changes();
-            let orders = [(true, true), (false, true), (true, false), (false, false)];
-            for (agents_first, overlaps) in orders.into_iter().cycle() {
+            for (agents_first, overlaps) in ORDERS.into_iter().cycle().skip(first) {
                 seen = eventually("something is done", async || {
-                    Some(cluster.judge.changes()).filter(|now| *now > seen)
+                    Some(cluster.judge.changes()).filter(|now| *now >= seen + after)
                 })
                 .await;
                 if agents_first {

@@ -67,6 +67,14 @@ pub enum Act {
         /// How long it may be tried, from before the read on, by a clock that only counts.
         within: Duration,
     },
+    /// The mark of the cordon is taken away in one patch that asks for it, and the cordon stays:
+    /// somebody else has the node by now, and undoes it when they are ready.
+    HandOver {
+        /// The operation of the mark; without it, nothing is asked.
+        of: Option<Operation>,
+        /// How long it may be tried, from before the read on, by a clock that only counts.
+        within: Duration,
+    },
     /// What is known may be old: everything is read from the API server, and asked again.
     ReadAfresh,
     /// The node stays as it is, with its slot, until somebody looks at it.

@@ -140,7 +140,7 @@ fn give_order<G: Guards>(seen: &Seen, slot: Slot, terms: &Terms) -> Act {
 
 /// An order of which the agent has done nothing yet, as far as it said.
 fn not_begun<G: Guards>(seen: &Seen, order: &Order, terms: &Terms) -> Act {
-    if is_outlived(seen, order) {
+    if is_outlived(seen, order) && G::OUTLIVED {
         return write::<G>(seen, Order { stage: Stage::Closed, ..*order });
     }
     if order.stage == Stage::Withdrawn {
@@ -154,7 +154,7 @@ fn not_begun<G: Guards>(seen: &Seen, order: &Order, terms: &Terms) -> Act {
         return take_slot::<G>(seen, Slot { operation: seen.id, unavailable });
     }
     let is_old = order.config != seen.newest || seen.turns_back;
-    if is_old || (held(seen).is_some() && !order.given) {
+    if is_old || held(seen).is_some() {
         let stage = if order.given { Stage::Withdrawn } else { Stage::Closed };
         return write::<G>(seen, Order { stage, ..*order });
     }

@@ -7,7 +7,7 @@ use super::order::{Disrupts, Operation, Order, Phase, Stage};
 use super::seen::{Cordon, Seen};
 use super::slots::Slot;
 use super::terms::Terms;
-use super::upkeep::lease_for;
+use super::upkeep::{held, lease_for, taken_by_another};
 
 /// What is still to be given back, one after the other; nothing if all of it is.
 pub(super) fn give_back<G: Guards>(seen: &Seen, terms: &Terms) -> Option<Act> {
@@ -20,11 +20,15 @@ pub(super) fn give_back<G: Guards>(seen: &Seen, terms: &Terms) -> Option<Act> {
         return Some(Act::Wait(Waits::HandsOff));
     }
     if let Cordon::Ours(operation) = seen.cordon {
-        // Whatever else was read may be older than the mark.
-        return match seen.order.is_some_and(|order| order.operation == operation) {
-            true => Some(uncordon::<G>(seen, operation, terms)),
-            false => Some(Act::Degrade),
-        };
+        return Some(match seen.order.is_some_and(|order| order.operation == operation) {
+            // Whatever else was read may be older than the mark.
+            false => Act::Degrade,
+            true if held(seen).is_some() && G::OTHERS_MARKS => {
+                let of = G::OWN_CORDON.then_some(operation);
+                Act::HandOver { of, within: terms.pass }
+            }
+            true => uncordon::<G>(seen, operation, terms),
+        });
     }
     if is_leased {
         return Some(release_lease::<G>(seen));
@@ -85,7 +89,7 @@ pub(super) fn is_proved<G: Guards>(seen: &Seen, order: &Order) -> bool {
 }
 
 /// A node that failed keeps its slot and its cordon. Its Lease is given back, so that somebody
-/// can mend it; a retry is an operation of its own.
+/// can mend it; a retry is an operation of its own, once nobody else has the node.
 pub(super) fn degraded<G: Guards>(seen: &Seen, terms: &Terms) -> Act {
     if hands_are_on::<G>(seen) {
         return Act::Wait(Waits::HandsOff);
@@ -93,7 +97,8 @@ pub(super) fn degraded<G: Guards>(seen: &Seen, terms: &Terms) -> Act {
     if !G::FAILED_KEEPS_SLOT {
         return give_back::<G>(seen, terms).unwrap_or(Act::Degrade);
     }
-    if seen.wanted.is_some_and(|wanted| wanted.disrupts.drains()) {
+    let is_wanted = seen.wanted.is_some_and(|wanted| wanted.disrupts.drains());
+    if is_wanted && taken_by_another(seen, terms).is_none() {
         let slot = Slot { operation: seen.id, unavailable: true };
         let onto = G::SLOTS_BY_VERSION.then(|| seen.versions.slots.clone());
         return Act::TakeSlot { onto, slot };

@@ -36,6 +36,10 @@ pub trait Guards {
     const HANDS_OFF: bool = true;
     /// Only the cordon of the same operation is undone.
     const OWN_CORDON: bool = true;
+    /// While somebody else has the node, by marks other than its Lease, its cordon is left to them.
+    const OTHERS_MARKS: bool = true;
+    /// An order that is older than what its agent took is given up.
+    const OUTLIVED: bool = true;
     /// An order is closed in the spec before its node is given back.
     const CLOSED: bool = true;
     /// A node is given back only after its proof.

@@ -90,9 +90,10 @@ pub fn lease_to_join(
     Ok(Some(Lease::ours(Some(operation), token, now, lasts, terms)))
 }
 
-/// What the Lease of an order needs, if anything.
+/// What the Lease of an order needs, if anything. While somebody else has the node it is not
+/// renewed: nothing begins meanwhile, and they may wait for that Lease.
 pub(super) fn upkeep<G: Guards>(seen: &Seen, order: &Order, terms: &Terms) -> Option<Act> {
-    if order.disrupts == Disrupts::Nothing || !G::LEASE {
+    if order.disrupts == Disrupts::Nothing || held(seen).is_some() || !G::LEASE {
         return None;
     }
     match lease_for::<G>(seen, order.operation, order.disrupts, terms) {

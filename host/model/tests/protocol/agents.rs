@@ -1,7 +1,7 @@
 //! What agents do, and what comes to them: in time, late, or again.
 
 use crate::reading::op;
-use crate::state::{Agent, Ask, Counter, Node, Wire, World};
+use crate::state::{Agent, Ask, Counter, Node, Report, Wire, World};
 use crate::steps::Steps;
 use crate::writing::Object;
 use tread_model::protocol as p;
@@ -36,8 +36,8 @@ impl Steps<'_> {
                 );
             }
         }
-        if node.agent.op != node.report || node.agent.config != node.known {
-            let mut next = with(&|it| (it.report, it.known) = (it.agent.op, it.agent.config));
+        if node.agent.report() != node.report || node.agent.config != node.known {
+            let mut next = with(&|it| (it.report, it.known) = (it.agent.report(), it.agent.config));
             next.touched(Object::Update, at);
             self.add(true, || format!("node {at} reports {:?}", node.agent.op), next);
         }
@@ -46,6 +46,13 @@ impl Steps<'_> {
             next.touched(Object::Update, at);
             next.reports_lost -= 1;
             self.add(false, || format!("what node {at} reported is lost"), next);
+        }
+        let is_quiet = node.slot.is_none() && node.agent.is_quiet();
+        if world.updates_lost > 0 && is_quiet && node.order.is_some() {
+            let mut next = with(&|it| (it.order, it.report, it.known) = (None, None, 0));
+            next.touched(Object::Update, at);
+            next.updates_lost -= 1;
+            self.add(false, || format!("the NodeUpdate of node {at} is made anew"), next);
         }
         let wants = (!busy && node.permit.is_none_or(|it| it.left <= 0))
             .then(|| node.agent.wants())
@@ -182,6 +189,16 @@ impl Steps<'_> {
 }
 
 impl Agent {
+    /// What it reports.
+    pub(crate) fn report(&self) -> Option<Report> {
+        self.op.map(|(op, phase)| Report { op, phase, token: self.token })
+    }
+
+    /// Whether it does nothing, and has nothing to go on with.
+    fn is_quiet(&self) -> bool {
+        self.op.is_none_or(|(_, phase)| matches!(phase, Phase::Done | Phase::TurnedBack))
+    }
+
     /// What it asks a permit for.
     fn wants(&self) -> Option<What> {
         match self.op?.1 {

@@ -36,6 +36,12 @@ pub(crate) struct Bounds {
     pub(crate) agent_crashes: u8,
     /// How often a NodeUpdate loses its status, as one that is restored from a backup does.
     pub(crate) reports_lost: u8,
+    /// How often a NodeUpdate is removed while nothing is under way on its node, and made anew.
+    pub(crate) updates_lost: u8,
+    /// How often somebody else takes a node by a mark, as who drains it sets one.
+    pub(crate) marks: u8,
+    /// Whether room is refused at any time, as where other nodes have all slots.
+    pub(crate) room_is_refused: bool,
     /// Whether an order comes late to an agent, or again, and a permit again.
     pub(crate) late_orders: bool,
     /// Whether a replica may read one object long before the others.
@@ -69,6 +75,9 @@ impl Bounds {
             retries: 0,
             agent_crashes: 0,
             reports_lost: 0,
+            updates_lost: 0,
+            marks: 0,
+            room_is_refused: false,
             late_orders: false,
             torn_reads: false,
             cached: false,
@@ -101,6 +110,7 @@ impl Bounds {
             permit: None,
             doing: None,
             others: false,
+            held: false,
         };
         World {
             nodes: List::of(self.pools.iter().map(node)),
@@ -111,6 +121,8 @@ impl Bounds {
             retries: self.retries,
             agent_crashes: self.agent_crashes,
             reports_lost: self.reports_lost,
+            updates_lost: self.updates_lost,
+            marks_come: self.marks,
         }
     }
 }

@@ -62,6 +62,27 @@ fn somebody_else_takes_the_lease_whenever_a_clock_lets_them() {
 }
 
 #[test]
+fn somebody_else_marks_the_node_at_any_time() {
+    holds(&Bounds { marks: 1, ..one(2, Disrupts::Reboot) });
+    holds(&Bounds { marks: 2, newer: 1, ..one(1, Disrupts::Drain) });
+    holds(&Bounds { marks: 1, failures: 1, retries: 1, ..one(1, Disrupts::Reboot) });
+    holds(&Bounds { marks: 1, failures: 1, ..one(1, Disrupts::Softly) });
+    holds(&Bounds { marks: 1, others: 1, ..one(1, Disrupts::Reboot) });
+}
+
+#[test]
+fn node_updates_are_made_anew() {
+    holds(&Bounds { updates_lost: 1, newer: 1, ..one(1, Disrupts::Reboot) });
+    holds(&Bounds { updates_lost: 1, ..one(2, Disrupts::Nothing) });
+    holds(&Bounds { updates_lost: 1, late_orders: true, ..one(1, Disrupts::Softly) });
+}
+
+#[test]
+fn room_is_refused_at_any_time() {
+    holds(&Bounds { room_is_refused: true, failures: 1, ..one(2, Disrupts::Softly) });
+}
+
+#[test]
 fn what_is_read_is_old_in_part() {
     holds(&Bounds { torn_reads: true, leases_end: false, ..one(2, Disrupts::Reboot) });
     holds(&Bounds { torn_reads: true, ..one(2, Disrupts::Softly) });

@@ -78,6 +78,10 @@ needed! {
         without HANDS_OFF, "only under its Lease" in Bounds { newer: 1, ..one(2, Disrupts::Reboot) };
     a_cordon_of_another_operation_stays:
         without OWN_CORDON, "while the agent is at it" in Bounds { newer: 1, ..one(2, Disrupts::Reboot) };
+    a_node_that_somebody_else_has_is_not_uncordoned:
+        without OTHERS_MARKS, "while somebody else has the node" in Bounds { marks: 1, ..one(1, Disrupts::Reboot) };
+    an_order_that_is_older_than_what_its_agent_took_is_waited_for:
+        without OUTLIVED, "the end is out of reach" in Bounds { updates_lost: 1, ..one(1, Disrupts::Nothing) };
     an_order_that_is_not_closed_begins_again:
         without CLOSED, "only under its Lease" in Bounds { reports_lost: 1, ..one(2, Disrupts::Reboot) };
     a_node_is_not_given_back_unproved:

@@ -15,7 +15,8 @@ impl Node {
     /// Whether it is unavailable by tread.
     fn is_down(&self) -> bool {
         let failed = matches!(self.agent.op, Some((_, Phase::Degraded)));
-        self.cordon != Cordon::No || matches!(self.doing, Some((What::Boot, _))) || failed
+        let is_cordoned = matches!(self.cordon, Cordon::Ours(_));
+        is_cordoned || matches!(self.doing, Some((What::Boot, _))) || failed
     }
 
     fn is_told_softly(&self) -> bool {
@@ -44,6 +45,10 @@ impl Node {
 impl World {
     pub(crate) fn keeps_the_laws(&self, bounds: &Bounds) -> Result<(), Broken> {
         self.nodes.iter().try_for_each(Node::keeps_the_laws)?;
+        // With it the budget holds by the slots alone, for as many nodes as there are.
+        let has_slot = |node: &Node| node.slot.is_some_and(|slot| slot.unavailable);
+        let is_counted = self.nodes.iter().all(|node| !node.is_down() || has_slot(node));
+        law(is_counted, "a node is down only with a slot")?;
         let down = || self.nodes.iter().filter(|node| node.is_down());
         law(down().count() <= bounds.limits.all, "no more nodes are down than all may be")?;
         for pool in 0..2 {
@@ -66,7 +71,7 @@ impl World {
                 && node.agent.to == self.newest
         };
         let stuck = |node: &Node| matches!(node.agent.op, Some((_, Phase::NeedsBoot)));
-        let degraded = |node: &Node| node.is_unwell() && (node.report == node.agent.op);
+        let degraded = |node: &Node| node.is_unwell() && (node.report == node.agent.report());
         let any_degraded = self.nodes.iter().any(degraded);
         self.nodes.iter().all(|node| {
             let halted = self.nodes.iter().any(|it| it.pool == node.pool && failed(it));

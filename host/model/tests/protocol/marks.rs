@@ -92,6 +92,103 @@ fn marks_of_others_stop_a_node_before_its_next_step() {
     }
 }
 
+/// All acts from here on, while nobody else does anything: an agent that may turn back does.
+fn ways(mut seen: Seen) -> Vec<Act> {
+    let (terms, mut acts) = (Terms::default(), Vec::new());
+    for _ in 0..12 {
+        let act = next(&seen, &terms);
+        acts.push(act.clone());
+        match act {
+            Act::WriteOrder { order, .. } => {
+                seen.order = Some(order);
+                let operation = order.operation;
+                if order.stage == Stage::Withdrawn {
+                    let report = Report { operation, phase: Phase::TurnedBack, token: 0 };
+                    seen.report = Some(report);
+                }
+            }
+            Act::HandOver { .. } => seen.cordon = Cordon::Anothers,
+            Act::ReleaseLease { .. } => seen.lease = None,
+            Act::ReleaseSlot { .. } => seen.slot = None,
+            _ => return acts,
+        }
+    }
+    panic!("it does not end: {acts:?}")
+}
+
+#[test]
+fn a_node_that_somebody_takes_meanwhile_keeps_its_cordon_and_is_given_back_without_treads_mark() {
+    for held in ALL {
+        for disrupts in [Disrupts::Drain, Disrupts::Reboot] {
+            let in_prepare = |seen: Seen| {
+                let order =
+                    seen.order.map(|it| Order { stage: Stage::Prepare, given: false, ..it });
+                Seen { order, report: None, drained: false, ..seen }
+            };
+            let closed = |seen: Seen| {
+                let order = seen.order.map(|it| Order { stage: Stage::Closed, ..it });
+                Seen { order, ..seen }
+            };
+            for (what, seen) in [
+                ("while it is drained", in_prepare(under_way(disrupts, Phase::Waiting))),
+                ("before its agent begins", under_way(disrupts, Phase::Waiting)),
+                ("once it is done", under_way(disrupts, Phase::Done)),
+                ("once it went back", under_way(disrupts, Phase::WentBack)),
+                ("once its order is closed", closed(under_way(disrupts, Phase::Done))),
+                (
+                    "when its Lease is gone too",
+                    Seen { lease: None, ..closed(under_way(disrupts, Phase::Done)) },
+                ),
+            ] {
+                let acts = ways(Seen { held: Some(held), ..seen });
+                let hands_over = |act: &Act| matches!(act, Act::HandOver { of: Some(ONE), .. });
+                assert!(acts.iter().any(hands_over), "{what}, {held:?}: {acts:?}");
+                let takes = |act: &Act| {
+                    matches!(act, Act::Uncordon { .. } | Act::MakeLease(_) | Act::WriteLease { .. })
+                };
+                assert!(!acts.iter().any(takes), "{what}, {held:?}: {acts:?}");
+                let ends = &acts[acts.len() - 2..];
+                let ends_so = matches!(ends[0], Act::ReleaseSlot { .. })
+                    && matches!(ends[1], Act::Wait(Waits::Held(_) | Waits::Nothing));
+                assert!(ends_so, "{what}, {held:?}: {acts:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_node_is_uncordoned_where_nobody_else_has_it() {
+    let done = under_way(Disrupts::Reboot, Phase::Done);
+    let order = done.order.map(|it| Order { stage: Stage::Closed, ..it });
+    let act = next(&Seen { order, ..done }, &Terms::default());
+    assert!(matches!(act, Act::Uncordon { of: Some(ONE), .. }), "{act:?}");
+}
+
+#[test]
+fn an_order_that_was_given_is_withdrawn_from_a_node_that_somebody_takes_before_it_begins() {
+    for disrupts in [Disrupts::Nothing, Disrupts::Softly, Disrupts::Drain, Disrupts::Reboot] {
+        for held in ALL {
+            let waits = Seen { held: Some(held), ..under_way(disrupts, Phase::Waiting) };
+            let Act::WriteOrder { order, .. } = next(&waits, &Terms::default()) else { panic!() };
+            assert_eq!(order.stage, Stage::Withdrawn, "{disrupts:?} {held:?}");
+        }
+    }
+}
+
+#[test]
+fn a_lease_that_somebody_else_may_wait_for_is_not_renewed_while_they_have_the_node() {
+    let terms = Terms::default();
+    for disrupts in [Disrupts::Softly, Disrupts::Drain, Disrupts::Reboot] {
+        let begun = Seen { now: NOW.after(minutes(60)), ..under_way(disrupts, Phase::Begun) };
+        assert!(matches!(next(&begun, &terms), Act::WriteLease { .. }), "{disrupts:?}");
+        let held = Seen { held: Some(HeldBy::Maintenance), ..begun.clone() };
+        assert_eq!(next(&held, &terms), Act::Wait(Waits::Agent), "{disrupts:?}");
+        // Once it is free again it is taken anew, and what was prepared does not count any more.
+        let long_after = Seen { now: NOW.after(minutes(300)), lease: None, ..begun };
+        assert!(matches!(next(&long_after, &terms), Act::MakeLease(_)), "{disrupts:?}");
+    }
+}
+
 #[test]
 fn when_a_window_ends_what_was_not_begun_turns_back_and_the_rest_finishes() {
     let terms = Terms::default();
@@ -223,6 +320,20 @@ fn a_node_that_failed_is_tried_again_without_giving_its_slot_back() {
 }
 
 #[test]
+fn a_node_that_failed_is_not_tried_again_while_somebody_else_has_it() {
+    let failed = under_way(Disrupts::Reboot, Phase::Degraded);
+    for held in ALL {
+        let seen = Seen { held: Some(held), ..failed.clone() };
+        assert!(matches!(next(&seen, &Terms::default()), Act::ReleaseLease { .. }), "{held:?}");
+        let seen = Seen { lease: None, ..seen };
+        assert_eq!(next(&seen, &Terms::default()), Act::Degrade, "{held:?}");
+    }
+    let theirs = Some(lease(Holder::Other, NOW, minutes(60)));
+    let seen = Seen { lease: theirs, ..failed };
+    assert_eq!(next(&seen, &Terms::default()), Act::Degrade);
+}
+
+#[test]
 fn once_an_order_is_closed_no_report_begins_anything() {
     let terms = Terms::default();
     let done = under_way(Disrupts::Reboot, Phase::Done);
@@ -345,7 +456,7 @@ fn no_token_is_taken_from_a_lease_that_says_what_no_lease_comes_to() {
 #[test]
 fn a_node_that_joins_is_disrupted_under_its_lease_too() {
     let terms = Terms::default();
-    let whole = terms.lease_for(Disrupts::Reboot);
+    let whole = terms.lease + terms.boot;
     let of = |operation| Holder::Us(operation);
     let since = |holder, transitions, ago| {
         let at = NOW.before(ago);

@@ -1,7 +1,7 @@
 //! What a replica sees of a state, and what it makes of it: tread's own functions are asked.
 
 use crate::bounds::{Bounds, NOW, seconds};
-use crate::state::{Cordon, Hand, Lease, Node, Of, Op, Order, Part, Slot, World, Write};
+use crate::state::{Cordon, Hand, Lease, Node, Of, Op, Order, Part, Report, Slot, World, Write};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -93,6 +93,12 @@ impl Order {
     }
 }
 
+impl Report {
+    fn read(self) -> p::Report {
+        p::Report { operation: op(self.op), phase: self.phase, token: self.token.into() }
+    }
+}
+
 impl Slot {
     fn read(self) -> p::Slot {
         p::Slot { operation: op(self.op), unavailable: self.unavailable }
@@ -134,14 +140,15 @@ impl World {
             room: room(false),
             lease: lease.map(Lease::read),
             order: order.map(Order::read),
-            report: report.map(|(of, phase)| p::Report { operation: op(of), phase, token: 0 }),
+            report: report.map(Report::read),
             cordon: match node.cordon {
                 Cordon::No => p::Cordon::No,
                 Cordon::Ours(it) => p::Cordon::Ours(op(it)),
+                Cordon::Anothers => p::Cordon::Anothers,
             },
             drained: !node.pods,
             proved: node.proved,
-            held: None,
+            held: node.held.then_some(p::HeldBy::Drain),
             wanted: self.wanted(bounds, node),
             newest: config(self.newest),
             turns_back: false,
@@ -157,13 +164,17 @@ impl World {
             }
         }
         let pool = self.nodes[at].pool;
-        slots.has_room(&at, &pool, softly, bounds.limits, &BTreeMap::new())
+        let left = |node: &Node| node.cordon == Cordon::Anothers;
+        let down = self.nodes.iter().enumerate().filter(|(_, node)| left(node));
+        let down: BTreeMap<usize, u8> = down.map(|(at, node)| (at, node.pool)).collect();
+        slots.has_room(&at, &pool, softly, bounds.limits, &down)
     }
 
     /// A rollout wants the newest config, and halts in a pool where a node failed.
     fn wanted(&self, bounds: &Bounds, node: &Node) -> Option<p::Wanted> {
         let failed = |it: &Node| {
-            matches!(it.report, Some((_, p::Phase::Degraded | p::Phase::WentBack)))
+            let phase = it.report.map(|report| report.phase);
+            matches!(phase, Some(p::Phase::Degraded | p::Phase::WentBack))
                 && it.order.is_some_and(|order| order.config == self.newest)
         };
         let degraded = node.is_unwell();
@@ -206,6 +217,9 @@ impl World {
             p::Act::Uncordon { of, within } => {
                 Does::Hand(Hand::Uncordon(of.map(back)), short(within))
             }
+            p::Act::HandOver { of, within } => {
+                Does::Hand(Hand::HandOver(of.map(back)), short(within))
+            }
             p::Act::ReadAfresh | p::Act::Degrade | p::Act::Wait(_) => Does::Nothing,
         }
     }
@@ -214,13 +228,10 @@ impl World {
 impl Node {
     /// Whether what stands in the cluster says that an operation failed, and none mended it.
     pub(crate) fn is_unwell(&self) -> bool {
-        match self.report {
-            Some((_, p::Phase::Degraded)) => true,
-            Some((of, p::Phase::Done | p::Phase::WentBack))
-                if self.order.is_some_and(|order| order.op == of) =>
-            {
-                false
-            }
+        let of_order = self.order.zip(self.report).is_some_and(|(order, it)| order.op == it.op);
+        match self.report.map(|report| report.phase) {
+            Some(p::Phase::Degraded) => true,
+            Some(p::Phase::Done | p::Phase::WentBack) if of_order => false,
             _ => self.order.is_some_and(|order| order.unwell),
         }
     }

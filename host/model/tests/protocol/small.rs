@@ -1,7 +1,7 @@
 //! States that mean the same are made one: ids and tokens by their order only, replicas and the
 //! nodes of a pool in any order, and no write that is sure to be refused.
 
-use crate::state::{Cordon, Hand, Node, Of, Op, Order, Part, Replica, World, Write};
+use crate::state::{Cordon, Hand, Node, Of, Op, Order, Part, Replica, Report, World, Write};
 
 impl World {
     /// This state, as it is kept.
@@ -43,7 +43,8 @@ impl World {
         }
     }
 
-    /// Tokens are compared, and one more is added to them: what else they are does not count.
+    /// Tokens are compared, and one more is added to them: what else they are does not count, but
+    /// for zero, which is none.
     fn renumber(&mut self, node: usize) {
         let mut all = [0u8; 16];
         let mut count = 0;
@@ -59,7 +60,7 @@ impl World {
             before = *token;
             new[usize::from(*token)] = last;
         }
-        let base = new[usize::from(all[0])];
+        let base = new[usize::from(all[0])] - all[0].min(1);
         self.each_token(node, &mut |token: &mut u8| *token = new[usize::from(*token)] - base);
     }
 
@@ -67,6 +68,7 @@ impl World {
         let it = &mut self.nodes[node];
         it.lease.iter_mut().for_each(|lease| f(&mut lease.token));
         it.order.iter_mut().chain(&mut it.late).for_each(|order| f(&mut order.token));
+        it.report.iter_mut().for_each(|report| f(&mut report.token));
         f(&mut it.agent.token);
         for replica in self.replicas.iter_mut().filter(|it| it.node() == Some(node)) {
             match replica {
@@ -79,6 +81,7 @@ impl World {
                     let (_, lease, order) = part.holds_mut();
                     lease.into_iter().for_each(|lease| f(&mut lease.token));
                     order.into_iter().for_each(|order| f(&mut order.token));
+                    part.reported_mut().into_iter().for_each(|report| f(&mut report.token));
                 }
                 _ => {}
             }
@@ -107,7 +110,7 @@ impl Node {
         self.slot.iter_mut().for_each(|slot| f(&mut slot.op));
         self.lease.iter_mut().for_each(|lease| lease.of.each_op(f));
         self.order.iter_mut().for_each(|order| f(&mut order.op));
-        self.report.iter_mut().for_each(|(op, _)| f(op));
+        self.report.iter_mut().for_each(|report| f(&mut report.op));
         if let Cordon::Ours(op) = &mut self.cordon {
             f(op);
         }
@@ -138,11 +141,11 @@ impl Part {
         }
     }
 
-    fn reported_mut(&mut self) -> Option<&mut Op> {
+    fn reported_mut(&mut self) -> Option<&mut Report> {
         match self {
             Part::Update(_, report)
             | Part::UpdateAndLease(_, report, _)
-            | Part::All(.., report) => report.as_mut().map(|it| &mut it.0),
+            | Part::All(.., report) => report.as_mut(),
         }
     }
 }
@@ -180,7 +183,7 @@ impl Replica {
                 op.into_iter().for_each(&mut *f);
                 lease.into_iter().for_each(|lease| lease.of.each_op(f));
                 order.into_iter().for_each(|it| f(&mut it.op));
-                part.reported_mut().into_iter().for_each(f);
+                part.reported_mut().into_iter().for_each(|report| f(&mut report.op));
             }
             Replica::Writes { write, .. } => match write {
                 Write::TakeSlot(slot) => f(&mut slot.op),
@@ -193,7 +196,7 @@ impl Replica {
             },
             Replica::Hands { hand, .. } => match hand {
                 Hand::Cordon(op) | Hand::Evict(op) => f(op),
-                Hand::Uncordon(op) => op.iter_mut().for_each(f),
+                Hand::Uncordon(op) | Hand::HandOver(op) => op.iter_mut().for_each(f),
             },
         }
     }

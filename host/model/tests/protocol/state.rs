@@ -13,7 +13,7 @@ pub(crate) struct Node {
     pub(crate) slot: Option<Slot>,
     pub(crate) lease: Option<Lease>,
     pub(crate) order: Option<Order>,
-    pub(crate) report: Option<(Op, Phase)>,
+    pub(crate) report: Option<Report>,
     /// The config that was reported.
     pub(crate) known: u8,
     pub(crate) cordon: Cordon,
@@ -31,6 +31,8 @@ pub(crate) struct Node {
     pub(crate) doing: Option<(What, i8)>,
     /// Whether somebody else, who holds the Lease, works at it.
     pub(crate) others: bool,
+    /// Whether somebody else has it by a mark, as who drains it sets one.
+    pub(crate) held: bool,
 }
 
 /// An operation's id: made small again wherever that changes nothing.
@@ -69,10 +71,20 @@ pub(crate) struct Order {
     pub(crate) hands_on: i8,
 }
 
+/// What an agent said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Report {
+    pub(crate) op: Op,
+    pub(crate) phase: Phase,
+    pub(crate) token: u8,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Cordon {
     No,
     Ours(Op),
+    /// Left to somebody else.
+    Anothers,
 }
 
 /// What the agent's journal holds.
@@ -142,11 +154,11 @@ pub(crate) enum Replica {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Part {
-    Update(Option<Order>, Option<(Op, Phase)>),
+    Update(Option<Order>, Option<Report>),
     /// That, and the Lease later.
-    UpdateAndLease(Option<Order>, Option<(Op, Phase)>, Option<Lease>),
+    UpdateAndLease(Option<Order>, Option<Report>, Option<Lease>),
     /// All of it, as a cache has it.
-    All(Option<Slot>, Option<Lease>, Option<Order>, Option<(Op, Phase)>),
+    All(Option<Slot>, Option<Lease>, Option<Order>, Option<Report>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -164,6 +176,7 @@ pub(crate) enum Hand {
     Cordon(Op),
     Evict(Op),
     Uncordon(Option<Op>),
+    HandOver(Option<Op>),
 }
 
 /// All of it.
@@ -179,6 +192,8 @@ pub(crate) struct World {
     pub(crate) retries: u8,
     pub(crate) agent_crashes: u8,
     pub(crate) reports_lost: u8,
+    pub(crate) updates_lost: u8,
+    pub(crate) marks_come: u8,
 }
 
 /// Three at most, in place.

@@ -40,6 +40,7 @@ impl Steps<'_> {
             self.agents::<G>(world, at);
             self.permits::<G>(world, at);
             self.others(world, at);
+            self.marks(world, at);
         }
         for index in 0..world.replicas.len() {
             // Replicas that are about to do the same are one.
@@ -64,8 +65,12 @@ impl Steps<'_> {
         match world.replicas[index] {
             Replica::Idle => {
                 for at in 0..world.nodes.len() {
-                    let seen = world.seen(self.bounds, at, None, true);
+                    let mut seen = world.seen(self.bounds, at, None, true);
                     self.decides::<G>(&with(Replica::Idle), index, at, &seen, |_| true, 0);
+                    if self.bounds.room_is_refused {
+                        (seen.room, seen.soft_room) = (false, false);
+                        self.decides::<G>(&with(Replica::Idle), index, at, &seen, |_| true, 0);
+                    }
                     self.reads(world, index, at);
                 }
             }
@@ -144,8 +149,9 @@ impl Steps<'_> {
             // Its version is gone already.
             Does::Write(write, true) if !sure(&write) => Replica::Idle,
             Does::Write(write, onto) => {
-                if let (Write::TakeSlot(_), Some((_, Phase::Degraded)), true) =
-                    (write, world.nodes[at].report, next.retries > 0)
+                let phase = world.nodes[at].report.map(|report| report.phase);
+                if let (Write::TakeSlot(_), Some(Phase::Degraded), true) =
+                    (write, phase, next.retries > 0)
                 {
                     next.retries -= 1;
                 }
@@ -193,6 +199,31 @@ impl Steps<'_> {
             let mut next = *world;
             next.nodes[at].wire = Some(Wire { op: of, lasts, answers: true });
             self.add(true, || format!("node {at} is permitted {:?} for {lasts}", ask.what), next);
+        }
+    }
+
+    /// Somebody else has the node by a mark for a while.
+    fn marks(&mut self, world: &World, at: usize) {
+        let node = &world.nodes[at];
+        if world.marks_come > 0 && !node.held {
+            let mut next = world.marked(at, true);
+            next.marks_come -= 1;
+            self.add(false, || format!("somebody else marks node {at}"), next);
+        }
+        if !node.held {
+            return;
+        }
+        let goes = |uncordons: bool| {
+            let mut next = world.marked(at, false);
+            if uncordons {
+                (next.nodes[at].cordon, next.nodes[at].pods) = (Cordon::No, true);
+            }
+            next
+        };
+        if node.cordon == Cordon::Anothers {
+            self.add(true, || format!("the other one gives node {at} back"), goes(true));
+        } else {
+            self.add(true, || format!("node {at} is nobody else's"), goes(false));
         }
     }
 

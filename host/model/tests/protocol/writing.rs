@@ -72,6 +72,7 @@ impl World {
             _ => None,
         };
         match hand {
+            Hand::Cordon(_) if node.cordon == Cordon::Anothers => {}
             Hand::Cordon(op) | Hand::Evict(op) => {
                 law(held, "a node is cordoned and drained only under its Lease")?;
                 law(
@@ -95,13 +96,36 @@ impl World {
                 }
                 law(held, "a cordon is undone only under the Lease")?;
                 law(begun.is_none(), "no cordon is undone while the agent is at it")?;
+                law(!node.held, "no cordon is undone while somebody else has the node")?;
                 law(node.proved, "no cordon is undone before the proof")?;
                 let failed = matches!(node.agent.op, Some((_, Phase::Degraded)));
                 law(!failed, "a node that failed stays cordoned")?;
                 (node.cordon, node.pods) = (Cordon::No, true);
             }
+            Hand::HandOver(of) => {
+                let Cordon::Ours(mark) = node.cordon else { return Ok(self) };
+                if of.is_some_and(|of| of != mark) {
+                    return Ok(self);
+                }
+                law(begun.is_none(), "no cordon is left to others while the agent is at it")?;
+                node.cordon = Cordon::Anothers;
+            }
         }
         Ok(self)
+    }
+
+    /// Somebody else takes the node by a mark, or is gone: whatever was to be patched of it is
+    /// refused, since the Node has another version.
+    pub(crate) fn marked(mut self, at: usize, held: bool) -> World {
+        self.nodes[at].held = held;
+        for replica in self.replicas.iter_mut().filter(|it| it.node() == Some(at)) {
+            if let Replica::Hands { hand, .. } = replica
+                && !matches!(hand, Hand::Evict(_))
+            {
+                *replica = Replica::Idle;
+            }
+        }
+        self
     }
 
     /// Somebody else takes the Lease and works at the node.

@@ -106,6 +106,8 @@ proptest! {
         }
         let failed = |node: &&Node| matches!(node.state, State::Failed | State::NeedsBoot);
         prop_assert!(next.is_empty() || nodes.iter().filter(failed).count() < pool.halt_after);
+        let is_stopped = nodes.iter().any(|node| node.state == State::NeedsBoot);
+        prop_assert!(!is_stopped || next.iter().all(|node| drains(node.state)));
         for (_, why) in &turns.waits {
             prop_assert!(!why.to_string().is_empty());
             if let Why::Pool(names, _) | Why::Wave(names) | Why::ControlPlane(names) = why {
