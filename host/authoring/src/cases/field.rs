@@ -10,7 +10,7 @@ pub(super) fn read<T: DeserializeOwned>(value: Value) -> Result<T> {
     serde_path_to_error::deserialize(value).map_err(|error| {
         let (path, inner) = (error.path(), error.inner().to_string());
         // What is wrong with a field's name quotes it already.
-        let is_quoted = match path.iter().last() {
+        let is_quoted = match path.iter().next_back() {
             None => true,
             Some(Segment::Map { key }) => inner.contains(&format!("`{key}`")),
             Some(_) => false,
