@@ -129,12 +129,27 @@ fn what_agents_reported_is_lost() {
     holds(&Bounds { reports_lost: 1, failures: 1, ..one(1, Disrupts::Softly) });
 }
 
+/// One node for itself, to which others are that room comes and goes, with what else can go wrong.
+fn alone(disrupts: Disrupts) -> Bounds {
+    Bounds {
+        room_is_refused: true,
+        drift: true,
+        marks: 1,
+        failures: 1,
+        agent_crashes: 1,
+        reports_lost: 1,
+        late_orders: true,
+        ..one(1, disrupts)
+    }
+}
+
 /// For whoever has time and memory: `TREAD_WHOLE=1`.
 #[test]
 fn everything_at_once_where_it_is_asked_for() {
     if std::env::var_os("TREAD_WHOLE").is_none() {
         return;
     }
+    holds(&alone(Disrupts::Softly));
     for disrupts in [Disrupts::Softly, Disrupts::Reboot] {
         holds(&Bounds {
             drift: true,
