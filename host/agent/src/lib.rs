@@ -1,6 +1,7 @@
 //! What joins a node to its cluster: an agent's orders and permits come from the service, and
 //! the node's NodeUpdate says how far it is. What is done on the node is host/node's.
 
+mod having;
 mod kept;
 mod listening;
 mod phase;

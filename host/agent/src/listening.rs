@@ -1,6 +1,9 @@
 //! Hearing what is to be done: one question that waits at the service, again and again.
 
-use crate::service::Service;
+use crate::having::has;
+use crate::kept::{Keeps, Kept};
+use crate::service::{Service, Unheard};
+use http::StatusCode;
 use serde::Deserialize;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -8,7 +11,9 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 use tread_kube::agents::{FORM, Told, WAIT, Wait};
+use tread_kube::api::node_update::ConfigName;
 use tread_kube::asking::Backoff;
+use tread_node::tree::Tree;
 
 /// The service gives up before.
 const WITHIN: Duration = Duration::from_secs(330);
@@ -27,14 +32,40 @@ pub(crate) enum Heard {
     Unknown(String),
 }
 
+/// Whether nothing was said yet of what the node has that has this UID.
+fn says_nothing(kept: &Kept, uid: Option<&String>) -> bool {
+    kept.current.is_none() || uid.is_some_and(|uid| kept.uid.as_ref() != Some(uid))
+}
+
+/// What the disk has, where nothing was said of it yet.
+async fn found(tree: &Tree, keeps: &Keeps, uid: Option<&String>) -> Option<ConfigName> {
+    if !says_nothing(&keeps.get(), uid) {
+        return None;
+    }
+    let tree = tree.clone();
+    tokio::task::spawn_blocking(move || has(&tree)).await.ok().flatten()
+}
+
 /// Listens for ever.
-pub(crate) async fn listen(service: Arc<Service>, heard: watch::Sender<Heard>) -> Infallible {
+pub(crate) async fn listen(
+    tree: Tree,
+    keeps: Arc<Keeps>,
+    service: Arc<Service>,
+    heard: watch::Sender<Heard>,
+) -> Infallible {
     let mut backoff = Backoff::new((LEAST, MOST));
     let mut seen: Option<String> = None;
     let mut is_told = false;
+    // Of which node it was told last.
+    let mut uid: Option<String> = None;
+    let mut is_understood = true;
     loop {
+        let has = match is_understood {
+            true => found(&tree, &keeps, uid.as_ref()).await,
+            false => None,
+        };
         let asked = Instant::now();
-        let wait = Wait { seen: seen.clone(), form: FORM };
+        let wait = Wait { seen: seen.clone(), form: FORM, has };
         let wait = match service.ask(WAIT, &wait, WITHIN).await {
             Ok(answer) => {
                 if is_told {
@@ -44,6 +75,9 @@ pub(crate) async fn listen(service: Arc<Service>, heard: watch::Sender<Heard>) -
                 match read(&answer) {
                     Ok((revision, is)) if seen.as_ref() != Some(&revision) => {
                         seen = Some(revision);
+                        if let Heard::Told(told) = &is {
+                            uid.clone_from(&told.uid);
+                        }
                         heard.send_replace(is);
                         backoff.reset();
                         continue;
@@ -61,7 +95,16 @@ pub(crate) async fn listen(service: Arc<Service>, heard: watch::Sender<Heard>) -
                     }
                 }
             }
+            // A service that is older does not know what it is told of the disk.
+            Err(Unheard::Refused { status, .. })
+                if status == StatusCode::BAD_REQUEST && wait.has.is_some() =>
+            {
+                is_understood = false;
+                backoff.next_wait()
+            }
             Err(error) => {
+                // It may be a newer one by now.
+                is_understood = true;
                 if !is_told {
                     tracing::warn!(%error, "no orders are heard; it is tried again");
                 }
@@ -106,6 +149,17 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
     use super::*;
+
+    #[test]
+    fn what_the_disk_has_is_said_until_the_node_of_this_uid_has_said_what_it_has() {
+        let current = Some(ConfigName::default());
+        let kept = Kept { uid: Some("1".to_owned()), current, ..Kept::default() };
+        let says_nothing =
+            |kept: &Kept, uid: Option<&str>| says_nothing(kept, uid.map(str::to_owned).as_ref());
+        assert!(!says_nothing(&kept, Some("1")) && !says_nothing(&kept, None));
+        assert!(says_nothing(&kept, Some("2")), "it registered again");
+        assert!(says_nothing(&Kept::default(), None));
+    }
 
     #[test]
     fn what_is_of_a_newer_form_or_cannot_be_read_waits_and_shows_nothing_of_it() {

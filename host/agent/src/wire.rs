@@ -82,7 +82,7 @@ pub fn start(tree: &Tree, settings: Settings, client: Client) -> Result<Wire, St
     let boot = boot.inspect_err(|error| tracing::warn!(%error, "which boot this is, is not known"));
     let (tells, heard) = watch::channel(Heard::Nothing);
     let (said, says) = watch::channel(None);
-    tokio::spawn(listen(service.clone(), tells));
+    tokio::spawn(listen(tree.clone(), keeps.clone(), service.clone(), tells));
     tokio::spawn(say(client, keeps.clone(), says));
     Ok(Wire(Rc::new(Inner {
         tree: tree.clone(),

@@ -25,6 +25,10 @@ pub struct Wait {
     pub seen: Option<String>,
     /// The newest form of orders that it knows.
     pub form: u32,
+    /// What the node's disk has by the node's own record, where its agent has said of no config yet
+    /// that the node has it. An older service refuses a question with this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub has: Option<ConfigName>,
 }
 
 /// What is to be done on a node.

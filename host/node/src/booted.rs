@@ -3,9 +3,9 @@
 
 use crate::desired::Desired;
 use crate::drift::{Accepted, see};
-use crate::prepare::Wanted;
+use crate::prepare::{Target, Wanted};
 use crate::tree::{Found, Owner, PathError, Tree};
-use tread_model::joining::{BOOTED, BOOTSTRAP, Booted, without_claim};
+use tread_model::joining::{BOOTED, BOOTSTRAP, Booted, claim_in, with_claim, without_claim};
 
 /// It is a few hundred bytes.
 const MOST: u64 = 64 << 10;
@@ -44,4 +44,33 @@ pub fn has_claim(tree: &Tree, path: &str, wanted: &Wanted<'_>) -> Result<bool, P
     let Some(text) = tree.read(path, MOST_OF_KUBELET)? else { return Ok(false) };
     let before = std::str::from_utf8(&text).ok().and_then(without_claim);
     Ok(has == *owner && before.is_some_and(|before| before.as_bytes() == &**bytes))
+}
+
+/// A new text of the kubelet's configuration with the claim that stands in the one that is there:
+/// its node joins again whenever it registers. Nothing where no claim stands there, or where the
+/// new text has no room for it.
+pub fn with_its_claim(
+    tree: &Tree,
+    booted: Option<&Booted>,
+    target: &Target<'_>,
+) -> Result<Option<Target<'static>>, PathError> {
+    let Target { path, wanted: Wanted::File { bytes, owner }, folders } = target else {
+        return Ok(None);
+    };
+    if booted.is_none_or(|booted| booted.kubelet != *path) {
+        return Ok(None);
+    }
+    let there = match see(tree, path)? {
+        Found::File { .. } => tree.read(path, MOST_OF_KUBELET)?,
+        _ => None,
+    };
+    let there = there.as_deref().and_then(|text| std::str::from_utf8(text).ok());
+    let new = std::str::from_utf8(bytes).ok();
+    let written = there.and_then(claim_in).zip(new);
+    let written = written.and_then(|(claim, new)| with_claim(new, claim).ok());
+    Ok(written.map(|text| Target {
+        path: path.clone(),
+        wanted: Wanted::File { bytes: text.into_bytes().into(), owner: *owner },
+        folders: *folders,
+    }))
 }

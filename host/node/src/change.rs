@@ -6,7 +6,7 @@ mod in_the_way;
 pub use in_the_way::InTheWay;
 
 use crate::applied::{Applied, AppliedError};
-use crate::booted::{besides, booted, has_claim};
+use crate::booted::{besides, booted, has_claim, with_its_claim};
 use crate::desired::{Desired, Host, Impossible, desired};
 use crate::documents::Documents;
 use crate::drift::{Accepted, Drift, drift, is_of_others, see};
@@ -205,6 +205,7 @@ impl Targets<'_> {
         let mut targets = Vec::new();
         let mut originals = self.applied.originals.clone();
         let mut accepted = self.applied.accepted.clone();
+        let booted = booted(self.tree)?;
         accepted.retain(|id, _| !differs.contains(id));
         let lets_begin = &order.accept;
         let before = self.before.pieces.keys();
@@ -219,7 +220,13 @@ impl Targets<'_> {
                     if !self.before.pieces.contains_key(path) {
                         targets.extend(self.taken(path, &mut originals)?);
                     }
-                    targets.push(owned(target));
+                    match with_its_claim(self.tree, booted.as_ref(), &target)? {
+                        Some(joins) => {
+                            accepted.insert(path.clone(), joins.wanted.seen());
+                            targets.push(joins);
+                        }
+                        None => targets.push(owned(target)),
+                    }
                 }
                 None if self.after.pieces.contains_key(path) => {}
                 None => {
@@ -359,7 +366,7 @@ pub fn adopt_keeping(
         };
         let found = drift(tree, &desired, &accepted)?;
         // A machine that booted with it has it: what differs is drift, as always.
-        is_booted = booted.is_some_and(|it| it.digest == digest) && before.leaves(digest);
+        is_booted = booted.as_ref().is_some_and(|it| it.digest == digest) && before.leaves(digest);
         match what {
             Adopt::Ask if !found.is_empty() && !is_booted => {
                 return Err(OrderError::Differs(found));
@@ -375,7 +382,14 @@ pub fn adopt_keeping(
                         originals.insert(path.clone(), original);
                         targets.extend(copy);
                     }
-                    targets.extend(desired.target(path).map(owned));
+                    let Some(target) = desired.target(path) else { continue };
+                    match with_its_claim(tree, booted.as_ref(), &target)? {
+                        Some(joins) => {
+                            accepted.insert(path.clone(), joins.wanted.seen());
+                            targets.push(joins);
+                        }
+                        None => targets.push(owned(target)),
+                    }
                 }
                 plan = (!found.is_empty()).then(|| VerifiablePlan::always_allowed(digest, digest));
             }

@@ -89,12 +89,22 @@ impl Agents {
         uid: Option<&str>,
         seen: Option<&str>,
     ) -> Result<Told, NotTold> {
+        self.wait_having((node, uid), seen, None).await
+    }
+
+    /// The same for a node whose disk has this config, by the node's own record.
+    pub async fn wait_having(
+        &self,
+        (node, uid): (&str, Option<&str>),
+        seen: Option<&str>,
+        has: Option<&ConfigName>,
+    ) -> Result<Told, NotTold> {
         let until = Instant::now() + LONGEST;
         let door = self.door(node);
         loop {
             // What changes from here on wakes it.
             let changes = door.notified();
-            let what = self.what(node, uid)?;
+            let what = self.what(node, uid, has)?;
             if seen != Some(what.revision.as_str()) {
                 return self.told(node, what).await;
             }
@@ -160,7 +170,12 @@ impl Agents {
         }
     }
 
-    fn what(&self, node: &str, uid: Option<&str>) -> Result<Says, NotTold> {
+    fn what(
+        &self,
+        node: &str,
+        uid: Option<&str>,
+        has: Option<&ConfigName>,
+    ) -> Result<Says, NotTold> {
         let (facts, update) = self.known.node(node).ok_or(NotTold::NotYet)?;
         let no_node = || NotTold::NoNode(node.to_owned());
         let facts = facts.ok_or_else(no_node)?;
@@ -177,9 +192,17 @@ impl Agents {
         let overwrite = adopt && order.is_some_and(|order| order.stage != UpdateStage::Closed);
         let pool = scene.pool_of(node);
         let target = || pool.and_then(|pool| pool.target.clone());
+        // What it says of itself counts for the configs of its pool alone: no other one is its to
+        // read.
+        let of_pool = pool.and_then(|_| scene.nodes.get(node)).map(|node| node.pool.as_str());
+        let by_disk = || {
+            let has = has.filter(|has| of_pool.is_some_and(|it| self.joining.is_of(it, &has.name)));
+            has.map(|has| has.name.clone())
+        };
+        let begins = || by_disk().or_else(|| self.joining.booted(node, &facts.uid));
         let config = match order {
             Some(order) if order.stage != UpdateStage::Closed => Some(order.config.clone()),
-            _ if adopt => match self.joining.booted(node, &facts.uid) {
+            _ if adopt => match begins() {
                 Some(name) if target().is_none_or(|target| target.name != name) => {
                     Some(ConfigName { name, digest: String::new() })
                 }

@@ -7,6 +7,7 @@ mod fetches;
 mod first_boot;
 mod kept;
 mod missing;
+mod noting;
 mod patch;
 mod permit;
 mod refused;

@@ -1,6 +1,7 @@
 //! Machines that boot become nodes of the pool whose config they asked for, and nothing else,
 //! on a real API server with NodeRestriction, by credentials of nodes.
 
+mod again;
 mod claims;
 mod gate;
 mod served;

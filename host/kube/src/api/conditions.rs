@@ -100,10 +100,11 @@ pub const ALL: [(&str, &str, &str); 22] = [
     (
         "Rollout",
         "Serves",
-        "Where tread serves machines that boot: whether those of the pool get a kubeconfig to register with. True: \
-         `Bootstraps` (of the bootstrap Secret), `ConfigBrings` (the pool's config has one). False: `NoBootstrapSecret`, \
-         `NoKubeconfig` (the Secret has no such key, or nothing in it), `KubeconfigUnreadable` (no text, or too long); the \
-         message names the Secret and its key",
+        "Where tread serves machines that boot: whether those of the pool are served, and get a kubeconfig to register with. \
+         True: `Bootstraps` (of the bootstrap Secret), `ConfigBrings` (the pool's config has one). False: `NoBootstrapSecret`, \
+         `NoKubeconfig` (the Secret has no such key, or nothing in it), `KubeconfigUnreadable` (no text, or too long), where \
+         the message names the Secret and its key; and where no machine is served at all `CannotBeServed` (the pool's config \
+         has no room for claims), `KeysUnreadable`, `TokensUnreadable` (the Secret of all keys or tokens is spoilt)",
     ),
     (
         "Node",

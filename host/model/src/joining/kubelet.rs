@@ -54,6 +54,16 @@ pub fn with_claim(text: &str, claim: &str) -> Result<String, NoRoom> {
 
 /// The configuration as it was before a claim was written into it; none: it has no claim in it.
 pub fn without_claim(text: &str) -> Option<String> {
+    parted(text).map(|(before, _)| before)
+}
+
+/// The claim that was written into a configuration.
+pub fn claim_in(text: &str) -> Option<&str> {
+    parted(text).map(|(_, claim)| claim)
+}
+
+/// A configuration as it was before, and the claim that was written into it.
+fn parted(text: &str) -> Option<(String, &str)> {
     let claim = text.split_once(TAINT)?.1.split(|c: char| !is_of_claims(c)).find(|part| {
         // Behind the words of the lines.
         !matches!(*part, "" | "value" | "effect")
@@ -62,7 +72,7 @@ pub fn without_claim(text: &str) -> Option<String> {
     possible.iter().find_map(|(_, lines)| {
         let (first, rest) = text.split_once(lines.as_str())?;
         let before = format!("{first}{rest}");
-        (with_claim(&before, claim).ok()? == text).then_some(before)
+        (with_claim(&before, claim).ok()? == text).then_some((before, claim))
     })
 }
 

@@ -2,10 +2,10 @@
 
 use super::accept::NEWEST;
 use super::booted::{BOOTED, Booted};
+use super::file::text;
+use super::flags::{FLAG, says_taints};
 use super::kubelet::{NoRoom, with_claim};
 use super::version::{Lacks, in_version};
-use crate::config::Source;
-use crate::contents::decode;
 use crate::digest::Digest;
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
@@ -83,6 +83,20 @@ pub enum Unserved {
         /// What keeps it from being written there.
         why: NoRoom,
     },
+    /// Its kubelet is told by its command line with which taints its node registers.
+    #[error(
+        "no machine of pool {pool} can claim to be one of its nodes: {whose} of {config} says {FLAG}, \
+         which beats the kubelet's configuration and the claim in it. Take it out, and write these taints into \
+         spec.nodeTaints of the Rollout of the pool, from where a node gets them when it joins"
+    )]
+    Flag {
+        /// The pool.
+        pool: String,
+        /// The config.
+        config: String,
+        /// What says so: a unit, or a file.
+        whose: String,
+    },
     /// Somebody has something else where tread writes.
     #[error(
         "the config {config} of pool {pool} has something at {path}, which is tread's: take it out"
@@ -118,6 +132,9 @@ pub fn served(boots: &Boots<'_>, minor: Option<u8>) -> Result<Served, Unserved> 
         if has(&config, kind, BOOTED) {
             return Err(Unserved::Taken { pool, config: name, path: BOOTED });
         }
+    }
+    if let Some(whose) = says_taints(&config) {
+        return Err(Unserved::Flag { pool, config: name, whose });
     }
     let path = boots.kubelet.to_owned();
     let Some(kubelet) = text_of(&config, boots.kubelet) else {
@@ -165,11 +182,7 @@ fn has(config: &Value, kind: &str, path: &str) -> bool {
 /// The contents of a file, as text.
 fn text_of(config: &Value, path: &str) -> Option<String> {
     let files = config.pointer("/storage/files")?.as_array()?;
-    let contents = files.iter().find(|file| is_at(file, path))?.get("contents")?;
-    let url = contents.get("source")?.as_str()?;
-    let gzip = contents.get("compression").is_some_and(|it| it == "gzip");
-    let bytes = decode(&Source { url: Some(url.into()), gzip }).ok()??;
-    String::from_utf8(bytes.into_owned()).ok()
+    text(files.iter().find(|file| is_at(file, path))?)
 }
 
 /// Writes a text into a file of a config: without base64, so that a claim in it is seen.

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use tread_model::joining::{
-    Booted, Claim, Id, Invalid, Key, Mark, Tokens, asked, claim_of, in_version, with_claim,
-    without_claim,
+    Booted, Claim, Id, Invalid, Key, Mark, Tokens, asked, claim_in, claim_of, in_version,
+    with_claim, without_claim,
 };
 
 fn keys() -> [Key; 2] {
@@ -75,6 +75,7 @@ proptest! {
     fn whatever_a_claim_is_written_into_is_found_again(lines in "(a: 1\n|b: \\[x, y\\]\n|c:\n- d\n|e: \\|\n  f\n|# g\n){0,3}") {
         let text = format!("kind: KubeletConfiguration\n{lines}");
         if let Ok(written) = with_claim(&text, "1CLAIM-_t") {
+            prop_assert_eq!(claim_in(&written), Some("1CLAIM-_t"));
             prop_assert_eq!(without_claim(&written), Some(text));
         }
     }

@@ -112,6 +112,61 @@ fn what_cannot_be_served_is_said_with_what_to_do() {
         let error = served(&of(rendered, None), minor).unwrap_err().to_string();
         assert!(error.contains(says) && error.contains("infra"), "{what}: {error}");
     }
+    // What a kubelet's command line says beats its configuration.
+    let flag = "--register-with-taints=a=b:NoSchedule";
+    let exec = format!("[Service]\nExecStart=/usr/bin/kubelet \\\n  {flag} \\\n  --v=2\n");
+    let reads =
+        "[Service]\nEnvironmentFile=-/etc/kubelet/env.d/*\nEnvironmentFile=/etc/kubelet/env\n";
+    let environment =
+        |path: &str| json!({"path": path, "contents": {"source": format!("data:,EXTRA={flag}")}});
+    let unit = |unit: Value| json!({"units": [unit]});
+    let named = |contents: &str| unit(json!({"name": "kubelet.service", "contents": contents}));
+    let drop_in = json!({"name": "kubelet.service", "dropins": [{"name": "20-a.conf",
+        "contents": format!("[Service]\nEnvironment=\"EXTRA={flag}\"\n")}]});
+    let comment = format!("[Service]\n# {flag}\nExecStart=/usr/bin/kubelet\n");
+    let masked = json!({"name": "old.service", "mask": true, "contents": exec});
+    for (what, units, more, says) in [
+        ("a unit", named(&exec), vec![], Some("unit kubelet.service")),
+        ("a drop-in", unit(drop_in), vec![], Some("drop-in 20-a.conf of unit kubelet.service")),
+        (
+            "a drop-in as a file",
+            json!({}),
+            vec![environment("/etc/systemd/system/kubelet.service.d/20-b.conf")],
+            Some("file /etc/systemd/system/kubelet.service.d/20-b.conf"),
+        ),
+        (
+            "an environment",
+            named(reads),
+            vec![environment("/etc/kubelet/env")],
+            Some("file /etc/kubelet/env"),
+        ),
+        (
+            "one of several",
+            named(reads),
+            vec![environment("/etc/kubelet/env.d/a")],
+            Some("file /etc/kubelet/env.d/a"),
+        ),
+        (
+            "the image's",
+            json!({}),
+            vec![environment("/etc/sysconfig/kubelet")],
+            Some("file /etc/sysconfig/kubelet"),
+        ),
+        ("what nobody reads", named(reads), vec![environment("/etc/kubelet/other")], None),
+        ("a comment", named(&comment), vec![], None),
+        ("what never starts", unit(masked), vec![], None),
+    ] {
+        let mut spec = arguments.object["spec"].clone();
+        spec["config"]["systemd"] = units;
+        spec["config"]["storage"]["files"].as_array_mut().unwrap().extend(more);
+        let boots = Boots { spec: &spec, ..of(&arguments, None) };
+        let error = served(&boots, None).err().map(|error| error.to_string());
+        let is_said = |says: &str| {
+            let error = error.as_ref().unwrap();
+            error.contains(says) && error.contains("spec.nodeTaints") && error.contains("infra")
+        };
+        assert!(says.map_or(error.is_none(), is_said), "{what}: {error:?}");
+    }
     let mut spec = arguments.object["spec"].clone();
     spec["config"]["kernelArguments"] = json!({"shouldExist": ["quiet"]});
     let boots = Boots { spec: &spec, ..of(&arguments, None) };

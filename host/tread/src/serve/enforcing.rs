@@ -91,7 +91,8 @@ impl tread_front::http::Agents for Answers {
     fn wait(&self, node: &OfNode, wait: Wait) -> BoxFuture<'static, Result<Told, Refused>> {
         let (agents, node) = (self.0.clone(), node.clone());
         async move {
-            let told = agents.wait(&node.name, node.uid.as_deref(), wait.seen.as_deref()).await;
+            let of = (node.name.as_str(), node.uid.as_deref());
+            let told = agents.wait_having(of, wait.seen.as_deref(), wait.has.as_ref()).await;
             told.map_err(|why| Refused::new(StatusCode::SERVICE_UNAVAILABLE, why.to_string()))
         }
         .boxed()

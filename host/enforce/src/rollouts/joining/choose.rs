@@ -1,38 +1,92 @@
 //! Which config a machine of a pool boots with.
 
+use super::super::facts::Facts;
 use std::collections::BTreeMap;
-use tread_cluster::pools::{Configs, Pool};
+use std::sync::Arc;
+use tread_cluster::pools::{ConfigMeta, Configs, Configuration, Pool};
+use tread_cluster::previews::Cluster;
+use tread_kube::api::NodeUpdate;
+use tread_kube::api::node_update::UpdatePhase;
 
-/// The configs that were rendered for a pool, and when: an agent may say of any other that its
-/// node has it, and what that says is not this pool's to know.
-pub(super) fn of_pool<'c>(pool: &Pool, configs: &'c Configs) -> BTreeMap<&'c str, i64> {
-    let is_named = |name: &str| {
-        let named = [&pool.target, &pool.settled].into_iter().flatten();
-        named.into_iter().any(|it| it.name == name)
-    };
-    let own = configs.iter().filter(|(name, config)| {
-        let owner = config.owner.as_ref();
-        is_named(name) || owner.is_some_and(|it| it.name == pool.name && it.uid == pool.uid)
-    });
+/// Nodes by name.
+type Nodes = BTreeMap<String, Arc<Facts>>;
+/// NodeUpdates by name.
+type Updates = BTreeMap<String, Arc<NodeUpdate>>;
+
+/// The config that machines of a pool boot with.
+pub(super) fn chosen(
+    pool: &Pool,
+    cluster: &Cluster,
+    nodes: &Nodes,
+    updates: &Updates,
+) -> Option<String> {
+    let members = cluster.members.all();
+    let members = members.filter(|(_, it)| it.place.pool() == Some(pool.name.as_str()));
+    let had = had(members.map(|(node, _)| node), nodes, updates);
+    let name = |it: &Option<Configuration>| it.as_ref().map(|it| it.name.clone());
+    let (target, settled) = (name(&pool.target), name(&pool.settled));
+    let made = of_pool(pool, &cluster.configs);
+    let known = Known { target: target.as_deref(), settled: settled.as_deref(), had, made };
+    choose(&known).map(str::to_owned)
+}
+
+/// The configs that these nodes have, each with how many are well with it, and how many are not:
+/// one that is not Ready runs nothing well.
+fn had<'a>(
+    members: impl Iterator<Item = &'a str>,
+    nodes: &Nodes,
+    updates: &'a Updates,
+) -> BTreeMap<&'a str, (usize, usize)> {
+    let mut had: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    for node in members {
+        let status = updates.get(node).and_then(|update| update.status.as_ref());
+        let Some(current) = status.and_then(|status| status.current.as_ref()) else { continue };
+        let ends_badly = status.is_some_and(|status| {
+            matches!(status.phase, Some(UpdatePhase::Degraded | UpdatePhase::NeedsBoot))
+        });
+        let is_ready = nodes.get(node).is_some_and(|facts| facts.is_ready);
+        let (well, ill) = had.entry(&current.name).or_default();
+        *(if is_ready && !ends_badly { well } else { ill }) += 1;
+    }
+    had
+}
+
+/// The configs that were rendered for a pool, and when.
+fn of_pool<'c>(pool: &Pool, configs: &'c Configs) -> BTreeMap<&'c str, i64> {
+    let own = configs.iter().filter(|(name, config)| is_its(pool, name, config));
     own.map(|(name, config)| (name.as_str(), config.created)).collect()
+}
+
+/// Whether a config is there that was rendered for a pool.
+pub(super) fn is_of(pool: &Pool, config: &str, configs: &Configs) -> bool {
+    configs.get(config).is_some_and(|it| is_its(pool, config, it))
+}
+
+/// Whether it was rendered for a pool: an agent may say of any other that its node has it, and what
+/// that says is not this pool's to know.
+fn is_its(pool: &Pool, name: &str, config: &ConfigMeta) -> bool {
+    let mut named = [&pool.target, &pool.settled].into_iter().flatten();
+    let owner = config.owner.as_ref();
+    named.any(|it| it.name == name)
+        || owner.is_some_and(|it| it.name == pool.name && it.uid == pool.uid)
 }
 
 /// What is known of a pool's configs.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Known<'a> {
+struct Known<'a> {
     /// The one that its nodes are to have.
-    pub(super) target: Option<&'a str>,
+    target: Option<&'a str>,
     /// The one that all of them had last.
-    pub(super) settled: Option<&'a str>,
+    settled: Option<&'a str>,
     /// Those that its nodes have, each with how many are well with it, and how many are not.
-    pub(super) had: BTreeMap<&'a str, (usize, usize)>,
+    had: BTreeMap<&'a str, (usize, usize)>,
     /// When each was made.
-    pub(super) made: BTreeMap<&'a str, i64>,
+    made: BTreeMap<&'a str, i64>,
 }
 
-/// The newest that a node runs well; else the last good one; of a pool without nodes the newest.
-/// `None`: there is none yet.
-pub(super) fn choose<'a>(known: &Known<'a>) -> Option<&'a str> {
+/// What nodes are to have, once one of them runs it well; else the newest that one runs well; else
+/// the last good one; of a pool without nodes what they are to have. `None`: there is none yet.
+fn choose<'a>(known: &Known<'a>) -> Option<&'a str> {
     let is_there = |config: &&str| known.made.contains_key(*config);
     let target = known.target.filter(is_there);
     if known.had.is_empty() {
@@ -41,16 +95,50 @@ pub(super) fn choose<'a>(known: &Known<'a>) -> Option<&'a str> {
     let well = known.had.iter().filter(|(_, (well, _))| *well > 0).map(|(config, _)| *config);
     let newest = well
         .filter(is_there)
-        // What nodes are to have counts as newer than what was made in the same second.
-        .max_by_key(|config| (known.made.get(config), known.target == Some(config), *config));
+        // One that is wanted again keeps the date at which it was made first.
+        .max_by_key(|config| (known.target == Some(config), known.made.get(config), *config));
     newest.or_else(|| known.settled.filter(is_there)).or(target)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
-    use tread_cluster::pools::{ConfigMeta, Configuration, Owned};
+    use serde_json::json;
+    use tread_cluster::pools::Owned;
+
+    #[test]
+    fn a_node_runs_a_config_well_that_is_ready_and_did_not_fail() {
+        let all = [
+            ("well", "new", true, "Done"),
+            ("also", "new", true, "Begun"),
+            ("down", "new", false, "Done"),
+            ("failed", "new", true, "Degraded"),
+            ("waits", "old", true, "NeedsBoot"),
+            ("another's", "old", true, "Done"),
+        ];
+        let nodes: Nodes = all
+            .iter()
+            .map(|(name, _, is_ready, _)| {
+                let facts = Facts { is_ready: *is_ready, ..Facts::default() };
+                ((*name).to_owned(), Arc::new(facts))
+            })
+            .collect();
+        let update = |config: &str, phase: &str| {
+            let update = json!({"apiVersion": "tread.dev/v1alpha1", "kind": "NodeUpdate",
+                "metadata": {"name": "n"}, "spec": {"pool": "infra"},
+                "status": {"phase": phase, "current": {"name": config, "digest": ""}}});
+            Arc::new(serde_json::from_value::<NodeUpdate>(update).unwrap())
+        };
+        let mut updates: Updates = all
+            .iter()
+            .map(|(name, config, _, phase)| ((*name).to_owned(), update(config, phase)))
+            .collect();
+        // Nobody knows whether a node is well that is gone.
+        updates.insert("gone".to_owned(), update("new", "Done"));
+        let members = ["well", "also", "down", "failed", "waits", "gone", "silent"];
+        let had = had(members.into_iter(), &nodes, &updates);
+        assert_eq!(had, BTreeMap::from([("new", (2, 3)), ("old", (0, 1))]));
+    }
 
     #[test]
     fn no_machine_boots_with_what_was_rendered_for_another_pool() {
@@ -74,6 +162,9 @@ mod tests {
         };
         let configs: Configs = configs.into_iter().collect();
         assert_eq!(of_pool(&pool, &configs), BTreeMap::from([("its", 1), ("named", 5)]));
+        let own = |name: &&str| is_of(&pool, name, &configs);
+        let names = ["its", "another's", "an-earlier-pool's", "nobody's", "named", "gone"];
+        assert_eq!(names.iter().filter(|it| own(it)).collect::<Vec<_>>(), [&"its", &"named"]);
     }
 
     #[test]
@@ -102,6 +193,27 @@ mod tests {
                 Some("new"),
                 Some("last"),
                 vec![("new", 1, 1), ("last", 8, 0)],
+                Some("new"),
+            ),
+            (
+                "it is brought back to an older one",
+                Some("old"),
+                Some("new"),
+                vec![("old", 1, 0), ("new", 8, 0)],
+                Some("old"),
+            ),
+            (
+                "none was brought back yet",
+                Some("old"),
+                Some("new"),
+                vec![("new", 9, 0)],
+                Some("new"),
+            ),
+            (
+                "the older one is not good any more",
+                Some("old"),
+                Some("last"),
+                vec![("old", 0, 1), ("new", 8, 0)],
                 Some("new"),
             ),
             ("none is well", Some("new"), Some("last"), vec![("old", 0, 3)], Some("last")),

@@ -23,6 +23,8 @@ const SERVED: &str = "served.";
 const FETCHED: &str = "fetched.";
 /// As many are noted at a time: one is 100 bytes.
 const MOST_FETCHED: usize = 1000;
+/// As many of a pool from one address, behind which many machines may be.
+const MOST_OF_ADDRESS: usize = 100;
 /// From so many claims on those go whose nodes are gone: one is 100 bytes, and an object has a
 /// megabyte.
 const MOST: usize = 6000;
@@ -151,6 +153,12 @@ impl Record {
         self.claims.get(&id.to_string()).map(|bound| &bound.node)
     }
 
+    /// Whether a claim was bound to the node with this UID, which has not registered again since.
+    pub(super) fn is_first(&self, id: Id, uid: &str) -> bool {
+        let first = self.claims.get(&id.to_string()).and_then(|bound| bound.first.as_ref());
+        first.is_some_and(|(first, _)| *first == short(uid))
+    }
+
     /// By its mark, the config that the machine of a node was served, where it has not
     /// registered again since.
     pub(super) fn booted(&self, node: &str, uid: &str) -> Option<&str> {
@@ -195,16 +203,15 @@ impl Record {
     }
 
     /// Machines that were served longer ago than this, and of which no node registered; and in
-    /// how many seconds another one will be missing. `held` are claims that nodes have.
+    /// how many seconds another one will be missing. `shown` are claims that nodes have shown.
     pub(super) fn missing(
         &self,
         now: u64,
         patience: u64,
-        held: &BTreeSet<String>,
+        shown: &BTreeSet<String>,
     ) -> (Vec<(&String, &Fetched)>, Option<u64>) {
-        let came: BTreeSet<&String> = self.came().collect();
-        let open = self.fetched.iter();
-        let open = open.filter(|(id, _)| !came.contains(*id) && !held.contains(*id));
+        let came: BTreeSet<&String> = self.came(shown).collect();
+        let open = self.fetched.iter().filter(|(id, _)| !came.contains(*id));
         let (missing, later): (Vec<_>, Vec<_>) =
             open.partition(|(_, it)| it.at.saturating_add(patience) <= now);
         let next = later.iter().map(|(_, it)| it.at.saturating_add(patience) - now).min();
@@ -212,11 +219,11 @@ impl Record {
     }
 
     /// What needs not be noted any more: a node registered by it, or by what its machine was served
-    /// later.
-    pub(super) fn came(&self) -> impl Iterator<Item = &String> {
-        let by = self.fetched.iter().filter(|(id, _)| self.claims.contains_key(*id));
+    /// later. One that shows its claim has registered, whatever becomes of it.
+    pub(super) fn came(&self, shown: &BTreeSet<String>) -> impl Iterator<Item = &String> {
+        let by = |id: &String| self.claims.contains_key(id) || shown.contains(id);
         let mut by_address: BTreeMap<(&str, &str), u64> = BTreeMap::new();
-        for (_, it) in by {
+        for (_, it) in self.fetched.iter().filter(|(id, _)| by(id)) {
             let at = by_address.entry((&it.pool, &it.from)).or_default();
             *at = it.at.max(*at);
         }
@@ -224,6 +231,42 @@ impl Record {
             by_address.get(&(it.pool.as_str(), it.from.as_str())).is_some_and(|at| it.at <= *at)
         };
         self.fetched.iter().filter(move |(_, it)| came(it)).map(|(id, _)| id)
+    }
+
+    /// What is written to note that machines were served. Of an address that has too many the
+    /// oldest goes, and so it does where all of them are too many: of the address that has most, in the
+    /// pool that has most.
+    fn noting(&self, new: &[(String, Fetched)]) -> Map<String, Value> {
+        let mut pools: BTreeMap<&str, BTreeMap<&str, Vec<(u64, &String)>>> = BTreeMap::new();
+        let new: BTreeMap<&String, &Fetched> = new.iter().map(|(id, it)| (id, it)).collect();
+        let known = self.fetched.iter().filter(|(id, _)| !new.contains_key(id));
+        let mut count = 0;
+        for (id, it) in known.chain(new.iter().map(|(id, it)| (*id, *it))) {
+            let of_pool = pools.entry(&it.pool).or_default();
+            of_pool.entry(&it.from).or_default().push((it.at, id));
+            count += 1;
+        }
+        let mut gone = BTreeSet::new();
+        for of_address in pools.values_mut().flat_map(BTreeMap::values_mut) {
+            // The oldest last.
+            of_address.sort_by(|a, b| b.cmp(a));
+            let from = MOST_OF_ADDRESS.min(of_address.len());
+            gone.extend(of_address.drain(from..).map(|(_, id)| id));
+        }
+        while count > MOST_FETCHED + gone.len() {
+            let size =
+                |of_pool: &BTreeMap<&str, Vec<_>>| of_pool.values().map(Vec::len).sum::<usize>();
+            let most = pools.values_mut().max_by_key(|of_pool| size(of_pool));
+            let most =
+                most.and_then(|it| it.values_mut().max_by_key(|of_address| of_address.len()));
+            let Some((_, oldest)) = most.and_then(Vec::pop) else { break };
+            gone.insert(oldest);
+        }
+        let known_gone = gone.iter().filter(|id| self.fetched.contains_key(**id));
+        let known_gone = known_gone.map(|id| (format!("{FETCHED}{id}"), Value::Null));
+        let noted = new.iter().filter(|(id, _)| !gone.contains(**id));
+        let noted = noted.map(|(id, it)| (format!("{FETCHED}{id}"), it.to_string().into()));
+        noted.chain(known_gone).collect()
     }
 
     /// The claims by these nodes, and what goes for them.
@@ -284,16 +327,7 @@ pub(super) async fn note_fetched(
     known: Option<&Record>,
     new: &[(String, Fetched)],
 ) -> Result<(), Failed> {
-    let room = MOST_FETCHED.saturating_sub(known.map_or(0, |known| known.fetched.len()));
-    if room < new.len() {
-        tracing::warn!(
-            "{} machines that were served are not noted: too many are",
-            new.len() - room
-        );
-    }
-    let noted = new.iter().rev().take(room);
-    let data: Map<String, Value> =
-        noted.map(|(id, it)| (format!("{FETCHED}{id}"), it.to_string().into())).collect();
+    let data = known.unwrap_or(&Record::default()).noting(new);
     if data.is_empty() { Ok(()) } else { put(settings, data).await }
 }
 
@@ -362,8 +396,11 @@ mod tests {
         assert_eq!(read.booted("node-1", "uid"), Some(config.to_string().as_str()));
         assert_eq!(read.booted("node-1", "another"), None, "its machine may have another by now");
         assert_eq!(read.booted("node-2", "uid"), None);
+        assert!(read.is_first(id, "uid") && !read.is_first(id, "another"));
+        assert!(!read.is_first(Id([0; 8]), "uid"));
         let by_hand = record(json!({"claim.0102030405060708": "node-1"}));
         assert_eq!((by_hand.by(id), by_hand.booted("node-1", "")), (read.by(id), None));
+        assert!(!by_hand.is_first(id, ""));
         let odd = json!({"served.a": "10", "served.b": "x", "other": "1", "claim.": "a"});
         let odd = record(odd);
         let ten = Until { at: 10, needs_agent: false };
@@ -397,13 +434,80 @@ mod tests {
         assert_eq!(missing(130, &[]), (vec![first.to_string()], Some(50)));
         assert_eq!(missing(130, &[first]), (vec![], Some(50)));
         assert_eq!(missing(999, &[]).0.len(), 3);
-        assert_eq!(read.came().count(), 0);
+        let none = BTreeSet::new();
+        assert_eq!(read.came(&none).count(), 0);
+        // A node that is held has registered: also once somebody else lets it in.
+        assert_eq!(missing(999, &[second]).0, [other.to_string()]);
+        let shown = BTreeSet::from([second.to_string()]);
+        assert_eq!(read.came(&shown).count(), 2);
         let mut bound = read.clone();
         let by = Bound::new("node-1", "u", Mark::of_config("c"));
         bound.claims.insert(second.to_string(), by);
-        assert_eq!(bound.came().collect::<Vec<_>>(), [&first.to_string(), &second.to_string()]);
-        let (left, _) = bound.missing(999, 30, &BTreeSet::new());
+        assert_eq!(
+            bound.came(&none).collect::<Vec<_>>(),
+            [&first.to_string(), &second.to_string()]
+        );
+        let (left, _) = bound.missing(999, 30, &none);
         assert_eq!(left.into_iter().map(|(id, _)| id).collect::<Vec<_>>(), [&other.to_string()]);
+    }
+
+    #[test]
+    fn whoever_asks_again_and_again_takes_no_room_of_other_addresses_and_pools() {
+        let fetched = |pool: &str, from: &str, at: usize| Fetched {
+            pool: pool.to_owned(),
+            from: from.to_owned(),
+            at: at as u64,
+        };
+        let mut read = Record::default();
+        let note = |read: &mut Record, new: &[(String, Fetched)]| {
+            let data = read.noting(new);
+            for (key, value) in data {
+                let id = key.strip_prefix(FETCHED).unwrap().to_owned();
+                match value.as_str().and_then(Fetched::read) {
+                    Some(it) => drop(read.fetched.insert(id, it)),
+                    None => assert!(read.fetched.remove(&id).is_some(), "only what is there goes"),
+                }
+            }
+        };
+        let of = |read: &Record, pool: &str, from: &str| {
+            read.fetched.values().filter(|it| it.pool == pool && it.from == from).count()
+        };
+        let good = [("good".to_owned(), fetched("infra", "192.0.2.1", 1))];
+        note(&mut read, &good);
+        let beside = [("beside".to_owned(), fetched("worker", "192.0.2.2", 2))];
+        note(&mut read, &beside);
+        // One address, by several writes: the newest of it stay.
+        for times in 0..3 {
+            let all: Vec<_> = (0..1000)
+                .map(|at| {
+                    (
+                        format!("{times}-{at}"),
+                        fetched("worker", "192.0.2.9", 10 + times * 1000 + at),
+                    )
+                })
+                .collect();
+            note(&mut read, &all);
+        }
+        assert_eq!(of(&read, "worker", "192.0.2.9"), MOST_OF_ADDRESS);
+        let oldest =
+            read.fetched.values().filter(|it| it.from == "192.0.2.9").map(|it| it.at).min();
+        assert_eq!(oldest, Some(3010 - MOST_OF_ADDRESS as u64));
+        // Many addresses of one pool, and then of another one.
+        for pool in ["worker", "edge"] {
+            let all: Vec<_> = (0..3 * MOST_FETCHED)
+                .map(|at| {
+                    (format!("{pool}-{at}"), fetched(pool, &format!("{pool}.{}", at / 2), at))
+                })
+                .collect();
+            for some in all.chunks(1000) {
+                note(&mut read, some);
+                assert!(read.fetched.len() <= MOST_FETCHED);
+            }
+        }
+        assert_eq!(read.fetched.len(), MOST_FETCHED);
+        assert_eq!(of(&read, "infra", "192.0.2.1"), 1);
+        let of_pool = |pool: &str| read.fetched.values().filter(|it| it.pool == pool).count();
+        assert!(of_pool("worker").abs_diff(of_pool("edge")) <= 1, "they share it");
     }
 
     #[test]

@@ -1,14 +1,16 @@
 //! Machines that fetched a config to boot with it, and registered no node: the leader tells of
 //! those of which nothing was seen for long.
 
+use super::super::facts::Facts;
 use super::super::telling::about;
 use super::fetches::Missing;
 use super::kept::{self, Fetched};
 use super::run::maybe;
-use super::serving::{Joining, seconds};
+use super::serving::{Joining, one, seconds};
 use futures::StreamExt as _;
 use k8s_openapi::jiff::Timestamp;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use tread_kube::api::POOL_KIND;
@@ -21,6 +23,8 @@ use tread_model::text::listed;
 
 /// Nodes are not known yet: so long until that is looked at again.
 const AGAIN: Duration = Duration::from_secs(1);
+/// Nodes that register at the same time are looked at together.
+const TOGETHER: Duration = Duration::from_millis(500);
 /// How many machines an Event names.
 const NAMED: usize = 5;
 /// How long is waited after a failure, at first and at most.
@@ -29,6 +33,8 @@ const WAITS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs
 /// Tells of machines that are missing, as the leader, for as long as it is polled.
 pub(super) async fn run(joining: Joining) {
     let mut records = joining.record.moments();
+    let mut nodes = joining.known.nodes().moments();
+    let mut claims = BTreeSet::new();
     let mut leads = joining.settings.leads.watch();
     let mut backoff = Backoff::new(WAITS);
     let mut told = BTreeSet::new();
@@ -36,6 +42,15 @@ pub(super) async fn run(joining: Joining) {
     loop {
         tokio::select! {
             Some(_) = records.next() => due = Some(Instant::now()),
+            Some(nodes) = nodes.next() => {
+                let now = shown(&joining, &nodes);
+                let is_new = now.difference(&claims).next().is_some();
+                claims = now;
+                if is_new {
+                    let soon = Instant::now() + TOGETHER;
+                    due = Some(due.map_or(soon, |due| due.min(soon)));
+                }
+            }
             Ok(()) = leads.changed() => due = Some(Instant::now()),
             () = maybe(due) => {
                 due = match look(&joining, &mut told).await {
@@ -65,16 +80,14 @@ async fn look(joining: &Joining, told: &mut BTreeSet<String>) -> Result<Option<D
     let now = seconds();
     let lasts = settings.joining.lasts.as_secs();
     let ended = record.fetched().filter(|(_, it)| it.at.saturating_add(lasts) <= now);
-    let ended: BTreeSet<&String> = ended.map(|(id, _)| id).chain(record.came()).collect();
+    // One that is held has registered: it may be let in by hand, and show its claim no more.
+    let shown = shown(joining, &moment.nodes);
+    let ended: BTreeSet<&String> = ended.map(|(id, _)| id).chain(record.came(&shown)).collect();
     if !ended.is_empty() {
         kept::forget_fetched(&settings.acts, &ended).await?;
     }
-    // One that is held has registered.
-    let held =
-        moment.nodes.values().filter_map(|facts| Claim::unproved(&facts.joins.as_ref()?.claim));
-    let held: BTreeSet<String> = held.map(|claim| claim.id.to_string()).collect();
     let patience = settings.joining.registers_within.as_secs();
-    let (missing, next) = record.missing(now, patience, &held);
+    let (missing, next) = record.missing(now, patience, &shown);
     let cluster = settings.previewer.snapshot();
     let mut of_pools = Missing::new();
     for pool in cluster.pools.values() {
@@ -107,6 +120,17 @@ async fn look(joining: &Joining, told: &mut BTreeSet<String>) -> Result<Option<D
         is_new
     });
     Ok(next.map(Duration::from_secs))
+}
+
+/// The claims of nodes that have not joined, as far as tread signed them.
+fn shown(joining: &Joining, nodes: &BTreeMap<String, Arc<Facts>>) -> BTreeSet<String> {
+    let keys = joining.keys.now().and_then(|all| one(&all));
+    let keys = keys.as_ref().and_then(|held| held.read.as_deref().ok()).unwrap_or_default();
+    let claims = nodes.values().filter_map(|facts| {
+        let claim = &facts.joins.as_ref()?.claim;
+        Claim::read(claim, keys).ok()
+    });
+    claims.map(|claim| claim.id.to_string()).collect()
 }
 
 fn says(missing: &[(&String, &Fetched)]) -> String {

@@ -5,7 +5,7 @@ use super::super::marks::is_of;
 use super::kept::{self, Bound};
 use super::patch::{Patch, patch};
 use super::refused::Refused;
-use super::secrets::{keep_tokens, make_keys};
+use super::secrets::{KEYS_UNREADABLE, keep_tokens, make_keys};
 use super::serving::{Joining, one, registered, seconds};
 use super::telling::What;
 use futures::{StreamExt as _, stream};
@@ -115,8 +115,15 @@ async fn look(
     let (Some(keys), Some(record)) = (keys, joining.record()) else { return Ok(false) };
     let keys: &[Key] = match &keys.read {
         Ok(keys) => keys,
+        // The Rollouts say so too, and the log.
         Err(why) => {
-            tracing::warn!("no node joins: {why}");
+            for (name, facts) in moment.nodes.iter().filter(|(_, facts)| facts.joins.is_some()) {
+                joining.news.tell(
+                    name,
+                    facts.uid.clone(),
+                    What::Waits(KEYS_UNREADABLE, why.clone()),
+                );
+            }
             return Ok(false);
         }
     };
@@ -144,12 +151,17 @@ async fn look(
         };
         match settled(name, facts, node, keys, by, (&cluster, settings.joining.lasts)) {
             Settled::Joins(joins) => {
-                if record.as_ref().and_then(|record| record.by(joins.claim)).is_none() {
+                let is_new = record.as_ref().and_then(|it| it.by(joins.claim)).is_none();
+                if is_new {
                     let bound = Bound::new(name, &facts.uid, joins.config);
                     new.insert(joins.claim, bound);
                 }
                 let update = moment.updates.get(name).filter(|it| is_of(it, &facts.uid));
-                let lacks = record.as_ref().and_then(|it| it.needs_agent(joins.config));
+                // One that registers again may have had other configs since, and its agent is asked
+                // for its pool's once it is there.
+                let of_claim = record.as_ref();
+                let of_claim = of_claim.filter(|it| is_new || it.is_first(joins.claim, &facts.uid));
+                let lacks = of_claim.and_then(|it| it.needs_agent(joins.config));
                 if lacks.is_some_and(|config| !has(update.map(|it| &**it), config)) {
                     prepares = true;
                     let what = What::Prepares(joins.pool);

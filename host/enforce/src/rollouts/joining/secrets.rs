@@ -26,6 +26,20 @@ pub(super) struct Held<T> {
     pub(super) read: Result<T, String>,
 }
 
+/// The words of the condition `Serves` where a Secret cannot be read.
+pub(super) const KEYS_UNREADABLE: &str = "KeysUnreadable";
+const TOKENS_UNREADABLE: &str = "TokensUnreadable";
+
+/// The first of them that cannot be read, and why.
+pub(super) fn unread<K, T>(
+    keys: Option<&Held<K>>,
+    tokens: Option<&Held<T>>,
+) -> Option<(&'static str, String)> {
+    let of_keys = keys.and_then(|held| Some((KEYS_UNREADABLE, held.read.as_ref().err()?)));
+    let of_tokens = || tokens.and_then(|it| Some((TOKENS_UNREADABLE, it.read.as_ref().err()?)));
+    of_keys.or_else(of_tokens).map(|(word, why)| (word, why.clone()))
+}
+
 impl<T: DeserializeOwned> Held<T> {
     pub(super) fn of(name: &str, object: &Secret) -> Held<T> {
         let json = object.data.as_ref().and_then(|data| data.get(FIELD));
@@ -112,4 +126,29 @@ fn random(call: &Call) -> Result<[u8; 32], Failed> {
     getrandom::fill(&mut bytes)
         .map_err(|error| call.clone().refused(format!("no random bytes: {error}")))?;
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_that_cannot_be_read_says_which_one_and_what_to_do_and_nothing_of_what_it_holds() {
+        let secret = |text: &str| {
+            let data = BTreeMap::from([(FIELD.to_owned(), ByteString(text.as_bytes().to_vec()))]);
+            Secret { data: Some(data), ..Secret::default() }
+        };
+        let tokens = |text: &str| Held::<BTreeMap<String, Tokens>>::of(TOKENS, &secret(text));
+        let keys = |text: &str| Held::<Vec<Key>>::of(KEYS, &secret(text));
+        assert_eq!(unread::<Vec<Key>, Vec<Key>>(None, None), None, "they are made yet");
+        assert_eq!(unread(Some(&keys("[]")), Some(&tokens("{}"))), None);
+        let spoilt = r#"{"infra": "s3cret"}"#;
+        let (word, why) = unread(Some(&keys("[]")), Some(&tokens(spoilt))).unwrap();
+        assert_eq!(word, TOKENS_UNREADABLE);
+        assert!(why.contains(TOKENS) && why.contains("remove it") && !why.contains("s3cret"));
+        let (word, why) = unread(Some(&keys(spoilt)), Some(&tokens(spoilt))).unwrap();
+        assert!(word == KEYS_UNREADABLE && why.contains(KEYS), "{word}: {why}");
+        let empty = Held::<Vec<Key>>::of(KEYS, &Secret::default());
+        assert!(empty.read.is_err());
+    }
 }

@@ -1,10 +1,11 @@
-//! Each pool says whether its machines get a kubeconfig to register with: the leader writes that
-//! into the pool's Rollout.
+//! Each pool says whether its machines are served, and get a kubeconfig to register with: the leader
+//! writes that into the pool's Rollout.
 
 use super::super::settings::Settings;
 use super::bootstrap::{Flaw, SERVES, brings, found};
 use super::run::maybe;
-use super::serving::Joining;
+use super::secrets::unread;
+use super::serving::{Joining, one};
 use futures::{StreamExt as _, stream};
 use k8s_openapi::jiff::Timestamp;
 use kube::Api;
@@ -17,6 +18,11 @@ use tread_cluster::pools::Pool;
 use tread_kube::api::Rollout;
 use tread_kube::api::conditions::{Finding, set};
 use tread_kube::asking::{Backoff, Call, CallOutcome, ask};
+use tread_model::digest::Digest;
+use tread_model::joining::{Boots, served};
+
+/// The word where the config of a pool has no room for claims.
+const CANNOT_BE_SERVED: &str = "CannotBeServed";
 
 /// What happens at the same time is told together.
 const TOGETHER: Duration = Duration::from_millis(500);
@@ -28,8 +34,19 @@ const WAITS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs
 struct Before {
     /// None: nothing was logged yet.
     logged: Option<Option<Flaw>>,
-    /// By its name, whether a config has a kubeconfig: what is rendered stays as it is.
-    brings: BTreeMap<String, bool>,
+    /// Which Secret of tread's could not be read.
+    unread: Option<&'static str>,
+    /// By its name, what was read of a config: what is rendered stays as it is.
+    read: BTreeMap<String, Read>,
+}
+
+/// What was read of a config.
+#[derive(Debug, Clone)]
+struct Read {
+    /// Whether it has a kubeconfig itself.
+    brings: bool,
+    /// Why no machine can be served with it.
+    unserved: Option<String>,
 }
 
 /// Tells of it, as the leader, for as long as it is polled.
@@ -37,6 +54,8 @@ pub(super) async fn run(joining: Joining) {
     joining.settings.previewer.ready().await;
     let mut changes = stream::select_all([
         joining.bootstraps().boxed(),
+        joining.keys.moments().map(drop).boxed(),
+        joining.tokens.moments().map(drop).boxed(),
         joining.known.rollouts().moments().map(drop).boxed(),
     ]);
     let mut pools = joining.settings.previewer.changes();
@@ -56,7 +75,7 @@ pub(super) async fn run(joining: Joining) {
                     due = None;
                 }
                 Err(why) => {
-                    tracing::warn!(why, "pools cannot say whether machines get a kubeconfig");
+                    tracing::warn!(why, "pools cannot say whether machines are served");
                     due = Some(Instant::now() + backoff.next_wait());
                 }
             }
@@ -67,7 +86,7 @@ pub(super) async fn run(joining: Joining) {
 async fn look(joining: &Joining, before: &mut Before) -> Result<(), String> {
     let settings = &joining.settings;
     if !settings.leads.now() {
-        before.logged = None;
+        (before.logged, before.unread) = (None, None);
         return Ok(());
     }
     let (Some(bootstrap), Some(rollouts)) = (joining.bootstrap(), joining.known.rollouts().now())
@@ -88,39 +107,79 @@ async fn look(joining: &Joining, before: &mut Before) -> Result<(), String> {
             None => tracing::info!(secret = named.1, "machines that boot get its kubeconfig"),
         }
     }
+    // Where it cannot be read, no machine is served and no node joins, whoever asks.
+    let held = joining.keys.now().zip(joining.tokens.now());
+    let unread =
+        held.and_then(|(keys, tokens)| unread(one(&keys).as_deref(), one(&tokens).as_deref()));
+    let word = unread.as_ref().map(|(word, _)| *word);
+    if before.unread != word {
+        match &unread {
+            Some((_, why)) => tracing::warn!("no machine that boots is served: {why}"),
+            None => tracing::info!("the Secrets of joining can be read again"),
+        }
+        before.unread = word;
+    }
     let cluster = settings.previewer.snapshot();
     let target = |pool: &Pool| pool.target.as_ref().map(|it| it.name.clone());
-    before.brings.retain(|name, _| cluster.configs.contains_key(name));
+    before.read.retain(|name, _| cluster.configs.contains_key(name));
     // What cannot be read of one pool keeps nothing from the others.
     let mut done = Ok(());
     for (name, pool) in &cluster.pools {
         let Some(rollout) = rollouts.get(name) else { continue };
-        let mut has = false;
-        if let (true, Some(_), Some(config)) = (is_served, flaw, target(pool)) {
-            match has_one(settings, before, &config).await {
-                Ok(known) => has = known,
+        let mut read = Read { brings: false, unserved: None };
+        if let (true, None, Some(config)) = (is_served, &unread, target(pool)) {
+            match read_of(settings, before, name, &config).await {
+                Ok(known) => read = known,
                 Err(why) => {
                     done = done.and(Err(why));
                     continue;
                 }
             }
         }
-        let finding = is_served.then(|| found(flaw, has, named));
+        let finding = is_served.then(|| match (&unread, &read.unserved) {
+            (Some((word, why)), _) => unserved(word, why),
+            (None, Some(why)) => unserved(CANNOT_BE_SERVED, why),
+            (None, None) => found(flaw, read.brings, named),
+        });
         done = done.and(say(settings, rollout, finding).await);
     }
     done
 }
 
-/// Whether a config has a kubeconfig itself.
-async fn has_one(settings: &Settings, before: &mut Before, config: &str) -> Result<bool, String> {
-    if let Some(known) = before.brings.get(config) {
-        return Ok(*known);
+/// What is found of a pool whose machines are served nothing.
+fn unserved(word: &str, why: &str) -> Finding {
+    let message = format!("no machine that boots is served: {why}");
+    Finding { type_: SERVES, status: Some(false), reason: word.to_owned(), message }
+}
+
+/// What a config of a pool has for machines that boot.
+async fn read_of(
+    settings: &Settings,
+    before: &mut Before,
+    pool: &str,
+    config: &str,
+) -> Result<Read, String> {
+    if let Some(known) = before.read.get(config) {
+        return Ok(known.clone());
     }
     let body = settings.previewer.body(config).await.map_err(|why| why.to_string())?;
-    let read = tokio::task::spawn_blocking(move || brings(&body)).await;
-    let has = read.map_err(|_| "it was interrupted".to_owned())?;
-    before.brings.insert(config.to_owned(), has);
-    Ok(has)
+    let of = (pool.to_owned(), config.to_owned(), settings.joining.kubelet.clone());
+    let read = tokio::task::spawn_blocking(move || {
+        let (pool, config, kubelet) = of;
+        Read { brings: brings(&body), unserved: unserved_by(&pool, &config, &kubelet, &body) }
+    });
+    let read = read.await.map_err(|_| "it was interrupted".to_owned())?;
+    before.read.insert(config.to_owned(), read.clone());
+    Ok(read)
+}
+
+/// Why no machine can be served with a config; what cannot be read is told of elsewhere.
+fn unserved_by(pool: &str, config: &str, kubelet: &str, body: &[u8]) -> Option<String> {
+    let object: serde_json::Value = serde_json::from_slice(body).ok()?;
+    let digest = Digest::of(b"");
+    let spec = object.get("spec")?;
+    let boots = Boots { pool, config, digest, spec, kubelet, bootstrap: None };
+    served(&boots, None).err().map(|why| why.to_string())
 }
 
 /// Says it where that is something else than what stands there; nothing takes it away.

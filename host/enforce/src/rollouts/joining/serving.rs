@@ -4,10 +4,11 @@ use super::super::facts::Facts;
 use super::super::known::Known;
 use super::super::settings::Settings;
 use super::bootstrap::{self, Flaw};
-use super::choose::{Known as Configs, choose, of_pool};
+use super::choose::{chosen, is_of};
 use super::fetches::{self, Missing, Served};
 use super::first_boot;
 use super::kept::{self, Fetched, Record, Until};
+use super::noting::Noting;
 use super::secrets::Held;
 use super::telling::{self, News};
 use futures::future::{BoxFuture, FutureExt as _, join_all};
@@ -16,15 +17,12 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::runtime::watcher::Config;
 use kube::{Api, ResourceExt};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::{Semaphore, watch};
-use tread_cluster::index::{All, Kept, keep};
-use tread_cluster::pools::Pool;
-use tread_cluster::previews::Cluster;
-use tread_kube::api::NodeUpdate;
-use tread_kube::api::node_update::UpdatePhase;
+use tread_cluster::index::{Kept, keep};
 use tread_kube::watching::follow;
 use tread_model::digest::Digest;
 use tread_model::joining::first_boot::FirstBoot;
@@ -79,6 +77,7 @@ pub struct Joining {
     bootstrap: Kept<String, Result<Arc<str>, Flaw>>,
     texts: Arc<Mutex<Vec<(Asked, Text)>>>,
     making: Arc<Semaphore>,
+    noting: Arc<Noting>,
     noted: Served,
     /// Machines that registered no node, as far as this replica leads.
     pub(super) missing: Arc<watch::Sender<Missing>>,
@@ -87,7 +86,7 @@ pub struct Joining {
 }
 
 /// What a text is made for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 struct Asked {
     pool: String,
     config: String,
@@ -96,12 +95,30 @@ struct Asked {
     first_boot: Option<FirstBoot>,
 }
 
-#[derive(Debug, Clone)]
+/// It holds the kubeconfig by which kubelets register, and the pool's token.
+impl fmt::Debug for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Asked { pool, config, minor, .. } = self;
+        let mut shown = f.debug_struct("Asked");
+        shown.field("pool", pool).field("config", config).field("minor", minor);
+        shown.finish_non_exhaustive()
+    }
+}
+
+#[derive(Clone)]
 struct Text {
     head: Arc<[u8]>,
     tail: Arc<[u8]>,
     /// Whether the config has what Ignition cannot bring.
     needs_agent: bool,
+}
+
+/// It holds all that a machine boots with.
+impl fmt::Debug for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = self.head.len() + self.tail.len();
+        f.debug_struct("Text").field("bytes", &bytes).finish_non_exhaustive()
+    }
 }
 
 impl Joining {
@@ -144,6 +161,7 @@ impl Joining {
             bootstrap,
             texts: Arc::default(),
             making: Arc::new(Semaphore::new(MADE_AT_A_TIME)),
+            noting: Arc::default(),
             noted,
             missing: Arc::default(),
             token: Arc::default(),
@@ -186,6 +204,12 @@ impl Joining {
         cluster.configs.keys().find(is_it).cloned()
     }
 
+    /// Whether a config was rendered for this pool.
+    pub(crate) fn is_of(&self, pool: &str, config: &str) -> bool {
+        let cluster = self.settings.previewer.snapshot();
+        cluster.pools.get(pool).is_some_and(|pool| is_of(pool, config, &cluster.configs))
+    }
+
     /// Whether a token is one of this pool's; none as long as that is not known. It takes as long
     /// where there is no such pool.
     pub fn admit(&self, pool: &str, token: &str) -> Option<bool> {
@@ -224,7 +248,8 @@ impl Joining {
             self.known.updates().now().ok_or_else(|| not_yet("nodes are not known yet"))?;
         let cluster = self.settings.previewer.snapshot();
         let of = cluster.pools.get(pool).ok_or_else(|| not_yet("the pool is gone"))?;
-        let config = chosen(of, &cluster, &updates);
+        let nodes = self.known.nodes().now().ok_or_else(|| not_yet("nodes are not known yet"))?;
+        let config = chosen(of, &cluster, &nodes, &updates);
         let config = config.ok_or_else(|| {
             not_yet("the pool has no config yet; its Rollout says why none can be made")
         })?;
@@ -264,14 +289,16 @@ impl Joining {
 
     /// Notes that the config may be asked for until claims for it end: nobody removes it before.
     async fn note(&self, config: &str, needs_agent: bool, now: u64) -> Result<(), NotServed> {
-        let until = now + self.settings.joining.lasts.as_secs();
-        let known = self.record.now().and_then(|all| one(&all)).and_then(|it| it.until(config));
-        if known.is_some_and(|it| it.at >= until && it.needs_agent == needs_agent) {
-            return Ok(());
-        }
-        let until = Until { at: until + SLACK, needs_agent };
-        let noted = kept::note_served(&self.settings.acts, config, until).await;
-        noted.map_err(|failed| NotServed::NotYet(failed.to_string()))
+        let ends = now + self.settings.joining.lasts.as_secs();
+        let until = Until { at: ends + SLACK, needs_agent };
+        let is_noted = || {
+            let known = self.record.now().and_then(|all| one(&all));
+            let known = known.and_then(|record| record.until(config));
+            known.is_some_and(|it| it.at >= ends && it.needs_agent == needs_agent)
+        };
+        let write = || kept::note_served(&self.settings.acts, config, until);
+        let noted = self.noting.once(config, until, is_noted, write).await;
+        noted.map_err(NotServed::NotYet)
     }
 
     async fn text(&self, asked: &Asked) -> Result<Text, NotServed> {
@@ -334,33 +361,6 @@ pub(crate) fn digest(name: &str, body: &[u8]) -> Option<Digest> {
     use tread_model::read::{Input, side_in_order};
     let side = side_in_order(name, &[Input { name, bytes: body }]).ok()?;
     Some(tread_model::config_digest::digests(&side.config).ok()?.config)
-}
-
-/// The config that machines of a pool boot with.
-fn chosen(
-    pool: &Pool,
-    cluster: &Cluster,
-    updates: &All<String, Arc<NodeUpdate>>,
-) -> Option<String> {
-    let name =
-        |it: &'_ Option<tread_cluster::pools::Configuration>| it.as_ref().map(|it| it.name.clone());
-    let (target, settled) = (name(&pool.target), name(&pool.settled));
-    let mut had: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
-    for (node, member) in cluster.members.all() {
-        if member.place.pool() != Some(pool.name.as_str()) {
-            continue;
-        }
-        let status = updates.get(node).and_then(|update| update.status.as_ref());
-        let Some(current) = status.and_then(|status| status.current.as_ref()) else { continue };
-        let is_ill = status.is_some_and(|status| {
-            matches!(status.phase, Some(UpdatePhase::Degraded | UpdatePhase::NeedsBoot))
-        });
-        let counts = had.entry(&current.name).or_default();
-        *(if is_ill { &mut counts.1 } else { &mut counts.0 }) += 1;
-    }
-    let made = of_pool(pool, &cluster.configs);
-    let known = Configs { target: target.as_deref(), settled: settled.as_deref(), had, made };
-    choose(&known).map(str::to_owned)
 }
 
 /// The only object of a kind.

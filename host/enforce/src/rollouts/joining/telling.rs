@@ -36,6 +36,8 @@ pub(super) enum What {
     /// Its agent brings what Ignition cannot, before it joins this pool.
     Prepares(String),
     Held(Held),
+    /// Nobody can settle its claim now: a word, and why.
+    Waits(&'static str, String),
 }
 
 /// What is to be told. Clones share it.
@@ -74,6 +76,7 @@ pub(super) async fn write(
                 Ok(())
             }
             What::Prepares(pool) => prepares(&settings, of, update, pool).await,
+            What::Waits(word, why) => waits(&settings, of, update, (word, why)).await,
         };
         if let Err(failed) = written
             && failed.outcome != CallOutcome::Conflict
@@ -94,10 +97,23 @@ async fn prepares(
 ) -> Result<(), Failed> {
     let message = format!(
         "it joins pool {pool} once its agent has brought what Ignition cannot: image, kernel, arguments \
-         or extensions. That costs one boot at most, and no pod is put there meanwhile"
+         or extensions. That costs one boot at most, and no pod is put there meanwhile. To let it in without \
+         that: tread pools admit {node} --pool {pool}"
     );
     let reason = "Prepares".to_owned();
     let finding = Finding { type_: JOINED, status: Some(false), reason, message };
+    say_of(settings, (node, uid), update, finding).await.map(drop)
+}
+
+/// Says in a node's NodeUpdate why nobody can settle its claim now.
+async fn waits(
+    settings: &Settings,
+    (node, uid): (&str, &str),
+    update: Option<&NodeUpdate>,
+    (word, why): (&str, &str),
+) -> Result<(), Failed> {
+    let message = format!("it is held, and in no pool, until its claim can be checked: {why}");
+    let finding = Finding { type_: JOINED, status: Some(false), reason: word.to_owned(), message };
     say_of(settings, (node, uid), update, finding).await.map(drop)
 }
 

@@ -1,6 +1,12 @@
 //! A machine that tread served has what it booted with, and the lines of its claim are no drift.
 
+#[path = "../../../tests/support/cut.rs"]
+mod cut;
+
 use super::*;
+use crate::tree::{Syscall, Witness};
+use cut::Cut;
+use std::sync::Arc;
 use tread_model::joining::{BOOTED, BOOTSTRAP, Booted, KUBELET, with_claim};
 
 const CLAIM: &str = "1AAAAt";
@@ -105,20 +111,92 @@ fn only_the_lines_of_the_claim_are_no_drift() {
     assert_eq!(drifted(&bed), [KUBELET]);
 }
 
+/// A second and a third text of the kubelet's configuration, and one with taints of its own.
+const TEXTS: [&str; 3] = [
+    "kind: KubeletConfiguration\na: 1\n",
+    "{\"kind\": \"KubeletConfiguration\", \"a\": 2}",
+    "kind: KubeletConfiguration\nregisterWithTaints: []\n",
+];
+
+/// A config with this text.
+fn with_text(text: &str) -> Documents {
+    let text = text.replace('\n', "%0A").replace('"', "%22").replace(' ', "%20");
+    documents(&[("/etc/a", "1"), (KUBELET, &text)], "")
+}
+
 #[test]
-fn the_lines_of_the_claim_go_with_the_file_and_with_a_new_text_of_it() {
+fn a_new_text_of_the_file_keeps_the_claim_where_it_has_room_for_it() {
     let bed = boots(&config(&[]), false);
     bed.adopt(config(&[]), Adopt::Ask).unwrap();
-    let next =
-        documents(&[("/etc/a", "1"), (KUBELET, "kind:%20KubeletConfiguration%0Aa:%201")], "");
-    bed.apply(&next, &[]).unwrap();
-    assert_eq!(bed.text(KUBELET).as_deref(), Some("kind: KubeletConfiguration\na: 1"));
-    assert!(drifted(&bed).is_empty());
+    for text in &TEXTS[..2] {
+        bed.apply(&with_text(text), &[]).unwrap();
+        assert_eq!(bed.text(KUBELET), Some(with_claim(text, CLAIM).unwrap()));
+        assert!(drifted(&bed).is_empty(), "{text}");
+    }
+    bed.apply(&documents(&[("/etc/a", "1")], ""), &[]).unwrap();
+    assert_eq!(bed.text(KUBELET), None, "it goes with the file");
+    bed.apply(&with_text(TEXTS[0]), &[]).unwrap();
+    assert_eq!(bed.text(KUBELET).as_deref(), Some(TEXTS[0]), "and does not come again");
 
     let bed = boots(&config(&[]), false);
     bed.adopt(config(&[]), Adopt::Ask).unwrap();
-    bed.apply(&documents(&[("/etc/a", "1")], ""), &[]).unwrap();
-    assert_eq!(bed.text(KUBELET), None);
+    bed.apply(&with_text(TEXTS[2]), &[]).unwrap();
+    assert_eq!(bed.text(KUBELET).as_deref(), Some(TEXTS[2]), "it has no room");
+    assert!(drifted(&bed).is_empty());
+    // Nor is anything else taken for a claim.
+    let bed = boots(&config(&[]), false);
+    bed.file(KUBELET, &with_claim(KUBELETS, CLAIM).unwrap().replace("NoSchedule", "NoExecute"));
+    bed.adopt(config(&[]), Adopt::Keep).unwrap();
+    bed.apply(&with_text(TEXTS[0]), &[]).unwrap();
+    assert_eq!(bed.text(KUBELET).as_deref(), Some(TEXTS[0]));
+}
+
+#[test]
+fn a_config_that_takes_the_place_of_what_differs_keeps_the_claim() {
+    let bed = boots(&config(&[]), false);
+    let other = with_text(TEXTS[0]);
+    assert_eq!(bed.adopt(other, Adopt::Overwrite).unwrap().len(), 1);
+    assert_eq!(bed.text(KUBELET), Some(with_claim(TEXTS[0], CLAIM).unwrap()));
+    assert!(drifted(&bed).is_empty());
+}
+
+#[test]
+fn killed_at_any_moment_of_a_new_text_the_claim_stays() {
+    let texts = [KUBELETS, TEXTS[0]].map(|text| with_claim(text, CLAIM).unwrap());
+    let begin = || {
+        let bed = boots(&config(&[]), false);
+        bed.adopt(config(&[]), Adopt::Ask).unwrap();
+        let to = with_text(TEXTS[0]);
+        let order = Order {
+            id: "1".to_owned(),
+            plan: plan(&config(&[]), &to, &[]),
+            documents: to,
+            accept: Vec::new(),
+            others: Vec::new(),
+        };
+        let ready = change(&bed.tree(), &Own, &no_label, &order).unwrap().ready;
+        (bed, ready)
+    };
+    let write = |cut: Arc<Cut>| {
+        let (bed, ready) = begin();
+        let tree = Tree::witnessed(bed.0.path(), cut).unwrap();
+        let written = Journal::open(&tree).and_then(|it| it.write(&ready.record, &ready.new));
+        (bed, written.is_ok())
+    };
+    let whole = Cut::never();
+    assert!(write(Arc::clone(&whole)).1);
+    let mut ends = [0, 0];
+    for at in 0..whole.seen() {
+        let (bed, _) = write(Cut::at(at));
+        let journal = Journal::open(&bed.tree()).unwrap();
+        journal.settle().unwrap();
+        journal.finish().unwrap();
+        let found = bed.text(KUBELET).unwrap();
+        let end = texts.iter().position(|text| *text == found);
+        ends[end.unwrap_or_else(|| panic!("at {at}: {found}"))] += 1;
+        assert!(drifted(&bed).is_empty(), "at {at}");
+    }
+    assert!(ends.iter().all(|times| *times > 0), "{ends:?}");
 }
 
 #[test]
