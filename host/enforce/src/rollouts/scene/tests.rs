@@ -189,3 +189,11 @@ fn slots_hold_the_control_plane_to_one_node_at_a_time_whatever_its_pool_says() {
         assert!(!has_room, "unavailable: {unavailable}");
     }
 }
+
+#[test]
+fn a_plan_that_is_too_large_is_told_of_with_its_size() {
+    let too_large = vec![("n1".to_owned(), 300 * 1024), ("n2".to_owned(), 300 * 1024)];
+    let said = sentence(&OfPool { too_large, ..OfPool::default() });
+    assert!(said.contains("n1 and 1 more, since the plan takes 300 KiB"), "{said}");
+    assert!(said.contains("a NodeUpdate holds 256 KiB of one"), "{said}");
+}
