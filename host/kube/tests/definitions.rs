@@ -102,6 +102,11 @@ fn the_columns_are_those_that_people_were_promised() {
     assert_eq!(columns(plan, true), ["BECAUSE"]);
     assert_eq!(columns(images, false), ["MODE", "OLDEST", "LIMIT", "UPGRADEABLE", "AGE"]);
     assert_eq!(columns(images, true), [""; 0]);
+    let enforcing = crds::enforcing();
+    let updates = enforcing.iter().find(|crd| crd.spec.names.kind == "NodeUpdate").unwrap();
+    let shown = ["POOL", "PHASE", "STEP", "CONFIG", "SINCE", "MESSAGE"];
+    assert_eq!(columns(updates, false), shown);
+    assert_eq!(columns(updates, true), [""; 0]);
     for (crd, short) in [(policy, "dpol"), (plan, "dplan"), (images, "bimg")] {
         assert_eq!(crd.spec.names.short_names, Some(vec![short.to_owned()]));
         assert_eq!((crd.spec.group.as_str(), crd.spec.scope.as_str()), ("tread.dev", "Cluster"));

@@ -164,7 +164,7 @@ fn a_wave_that_is_over_before_anybody_looks_is_told_of_and_counted() {
     let done = |name| Seen::new(name, State::Updated).ordered(SOFTLY);
     assert_eq!(looks.soon(&[due("a"), due("b"), due("c")]), []);
     let wave = ("worker".to_owned(), "SoftWave");
-    assert_eq!(looks.soon(&[done("a"), due("b"), due("c")]), [wave.clone()]);
+    assert_eq!(looks.soon(&[done("a"), due("b"), due("c")]), [wave]);
     assert_eq!(looks.soon(&[done("a"), due("b"), due("c")]), []);
     let told = looks.after(Duration::from_secs(1), &[done("a"), done("b"), due("c")]);
     assert_eq!(told.len(), 1);
