@@ -22,7 +22,7 @@ pub(crate) fn has(tree: &Tree) -> Option<ConfigName> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
     use super::*;
     use std::collections::BTreeMap;
@@ -54,7 +54,7 @@ mod tests {
         {
             let applied = Applied::new(documents(name), BTreeMap::new(), BTreeMap::new());
             let target = applied.target();
-            let Wanted::File { bytes, .. } = &target.wanted else { unreachable!() };
+            let Wanted::File { bytes, .. } = &target.wanted else { panic!("it is a file") };
             put(&target.path, bytes);
             assert_eq!(has(&tree), expected, "{name}");
         }
