@@ -4,6 +4,9 @@
 //! the way. So a path is walked one name at a time: a link among its directories is
 //! followed only if root owns it, and never out of the tree; `..` stands in no path.
 
+#[cfg(test)]
+#[path = "../tests/support/cut.rs"]
+pub(crate) mod cut;
 mod folder;
 mod folders;
 mod syscall;

@@ -353,7 +353,7 @@ mod tests {
         let missing = [MissingMachine { address: ODD.to_owned(), fetched: String::new() }];
         let now = Timestamp::UNIX_EPOCH;
         let shown = |rollout: &Rollout, pool: &OfPool| {
-            let status = status(rollout, pool, (&draining, &missing), now);
+            let status = status(rollout, pool, (&draining, &missing, None), now);
             let text = serde_json::to_value(&status).unwrap();
             assert!(!texts(&text).chars().any(is_unfit), "{text}");
             assert!(texts(&text).contains("red"), "{text}");

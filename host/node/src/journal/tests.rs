@@ -7,8 +7,6 @@
 
 mod attacks;
 mod away;
-#[path = "../../tests/support/cut.rs"]
-mod cut;
 mod disk;
 mod give_up;
 mod labels;
@@ -20,9 +18,9 @@ mod syncs;
 use super::*;
 use crate::prepare::{Ready, Target, Wanted, prepare};
 use crate::shadow::{self, Hash};
+use crate::tree::cut::Cut;
 use crate::tree::{Attribute, Kind, Owner};
 use crate::tree::{Syscall, Witness};
-use cut::Cut;
 use disk::{Bed, Recorder};
 use std::sync::Arc;
 

@@ -130,6 +130,9 @@ pub(super) struct Record {
     fetched: BTreeMap<String, Fetched>,
 }
 
+/// What was served of a pool: by address, each with its time and claim.
+type OfPool<'r> = BTreeMap<&'r str, Vec<(u64, &'r String)>>;
+
 impl Record {
     pub(super) fn of(object: ConfigMap) -> Record {
         let mut record = Record {
@@ -237,7 +240,7 @@ impl Record {
     /// oldest goes, and so it does where all of them are too many: of the address that has most, in the
     /// pool that has most.
     fn noting(&self, new: &[(String, Fetched)]) -> Map<String, Value> {
-        let mut pools: BTreeMap<&str, BTreeMap<&str, Vec<(u64, &String)>>> = BTreeMap::new();
+        let mut pools: BTreeMap<&str, OfPool<'_>> = BTreeMap::new();
         let new: BTreeMap<&String, &Fetched> = new.iter().map(|(id, it)| (id, it)).collect();
         let known = self.fetched.iter().filter(|(id, _)| !new.contains_key(id));
         let mut count = 0;
@@ -254,8 +257,7 @@ impl Record {
             gone.extend(of_address.drain(from..).map(|(_, id)| id));
         }
         while count > MOST_FETCHED + gone.len() {
-            let size =
-                |of_pool: &BTreeMap<&str, Vec<_>>| of_pool.values().map(Vec::len).sum::<usize>();
+            let size = |of_pool: &OfPool<'_>| of_pool.values().map(Vec::len).sum::<usize>();
             let most = pools.values_mut().max_by_key(|of_pool| size(of_pool));
             let most =
                 most.and_then(|it| it.values_mut().max_by_key(|of_address| of_address.len()));

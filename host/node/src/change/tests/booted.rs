@@ -1,11 +1,7 @@
 //! A machine that tread served has what it booted with, and the lines of its claim are no drift.
 
-#[path = "../../../tests/support/cut.rs"]
-mod cut;
-
 use super::*;
-use crate::tree::{Syscall, Witness};
-use cut::Cut;
+use crate::tree::cut::Cut;
 use std::sync::Arc;
 use tread_model::joining::{BOOTED, BOOTSTRAP, Booted, KUBELET, with_claim};
 
