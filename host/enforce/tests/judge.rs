@@ -164,6 +164,9 @@ impl Judge {
     }
 
     fn judged(&self, judge: fn(&Now, usize) -> Result<(), String>) -> Result<(), String> {
+        if self.tasks.iter().any(JoinHandle::is_finished) {
+            return Err("the judge missed something that was written".to_owned());
+        }
         let mut now = Now::default();
         let facts = self.facts.lock().unwrap().clone();
         facts.into_iter().try_for_each(|(version, fact)| {
@@ -381,10 +384,8 @@ where
                         from = bookmark.metadata.resource_version;
                         continue;
                     }
-                    // What comes now may be without what came before.
-                    WatchEvent::Error(status) if status.code == 410 => {
-                        panic!("the judge missed something: {status:?}")
-                    }
+                    // What comes now may be without what came before: nothing can be judged by it.
+                    WatchEvent::Error(status) if status.code == 410 => return,
                     WatchEvent::Error(_) => break,
                 };
                 from = object.meta().resource_version.clone().unwrap();
