@@ -365,8 +365,10 @@ async fn watch<K>(
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    let mut from =
-        api.list(&ListParams::default()).await.unwrap().metadata.resource_version.unwrap();
+    // A kind that was defined a moment ago is not served at once.
+    let listed =
+        eventually("they are listed", async || api.list(&ListParams::default()).await.ok());
+    let mut from = listed.await.metadata.resource_version.unwrap();
     tokio::spawn(async move {
         loop {
             // The API server may be gone for a while: what it wrote before is told later.

@@ -87,7 +87,8 @@ pub fn configuration(
     }
     // Whom to trust is filled in by tread.
     let client_config = WebhookClientConfig { ca_bundle: None, service, url };
-    let changes = webhook(WEBHOOK, &client_config, rules, &CHANGES);
+    let paused = if by_tread { GOES_ON_BY_TREAD } else { GOES_ON };
+    let changes = webhook(WEBHOOK, &client_config, rules, &[IS_NOT_RENDERED, paused]);
     let mut takes = webhook(WEBHOOK_OF_NODES, &client_config, takes(), &TAKES);
     // Of Leases those of nodes alone: it is no matter for what is in no namespace.
     let of_leases = ("kubernetes.io/metadata.name".to_owned(), leases.to_owned());
@@ -109,20 +110,26 @@ fn takes() -> Vec<RuleWithOperations> {
 }
 
 /// Which of these requests tread is asked about: a name and an expression each.
-type Conditions = [(&'static str, &'static str); 2];
+type Condition = (&'static str, &'static str);
+type Conditions = [Condition; 2];
 
-const CHANGES: Conditions = [
-    (
-        "is-not-rendered",
-        "!(request.kind.kind == 'MachineConfig' && request.name.startsWith('rendered-'))",
-    ),
-    (
-        "is-no-pool-or-goes-on",
-        "!(request.resource.resource in ['machineconfigpools', 'rollouts']) || \
-         has(oldObject.spec.paused) && oldObject.spec.paused && \
-         !(has(object.spec.paused) && object.spec.paused)",
-    ),
-];
+const IS_NOT_RENDERED: Condition = (
+    "is-not-rendered",
+    "!(request.kind.kind == 'MachineConfig' && request.name.startsWith('rendered-'))",
+);
+const GOES_ON: Condition = (
+    "is-no-pool-or-goes-on",
+    "request.resource.resource != 'machineconfigpools' || \
+     has(oldObject.spec.paused) && oldObject.spec.paused && \
+     !(has(object.spec.paused) && object.spec.paused)",
+);
+/// Where tread rolls out, an admin pauses Rollouts too.
+const GOES_ON_BY_TREAD: Condition = (
+    "is-no-pool-or-goes-on",
+    "!(request.resource.resource in ['machineconfigpools', 'rollouts']) || \
+     has(oldObject.spec.paused) && oldObject.spec.paused && \
+     !(has(object.spec.paused) && object.spec.paused)",
+);
 
 /// A Node is written all the time, and so is a Lease that is renewed. Nor is tread asked about
 /// what it does itself.
