@@ -76,7 +76,13 @@ fn in_the_way<'l>(then: &'l Labels, pool: &Pool, pools: &Pools) -> BTreeSet<&'l 
     let others = pools.values().filter(|other| {
         other.name != pool.name && other.name != WORKER && other.nodes.matches(then)
     });
-    let theirs: BTreeSet<&String> = others.flat_map(|other| other.labels.keys()).collect();
+    let selects_by = |other: &Pool, key: &str| {
+        let mut without = then.clone();
+        without.remove(key);
+        !other.nodes.matches(&without)
+    };
+    let theirs = others.flat_map(|other| then.keys().filter(|key| selects_by(other, key)));
+    let theirs: BTreeSet<&String> = theirs.collect();
     let is_theirs = |key: &String| theirs.contains(key) && !pool.labels.contains_key(key);
     let all = then.iter().filter(|it| is_windows(it) || is_theirs(it.0));
     all.map(|(key, _)| key.as_str()).collect()

@@ -271,7 +271,7 @@ mod tests {
                 sources(&path, found);
             } else if !path.ends_with("tests.rs") {
                 let text = std::fs::read_to_string(&path).unwrap();
-                let source = text.split("#[cfg(test)]").next().unwrap_or_default().to_owned();
+                let source = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default().to_owned();
                 found.insert(path, source);
             }
         }
