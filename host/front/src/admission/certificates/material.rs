@@ -69,6 +69,9 @@ pub struct Material {
     authorities: Vec<Authority>,
     /// The private key of the newest authority.
     authority_key: String,
+    /// The one of the authority before it, while that one still signs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    key_before: Option<String>,
     /// The authority that signed the certificate.
     signed_by: String,
     names: Vec<String>,
@@ -157,16 +160,19 @@ impl Material {
         Ok(served)
     }
 
-    /// The newest authority signs for these names.
+    /// The authority that clients know signs for these names: the newest one, unless that one is
+    /// still to be told of.
     fn sign(&mut self, names: &[String], now: u64, lives: &Lives) -> Result<(), CertificateError> {
-        let Some(newest) = self.authorities.first() else {
-            return Err(CertificateError::Unusable("there is no authority".to_owned()));
+        let (signer, key) = match (self.authorities.as_slice(), &self.key_before) {
+            ([_, before, ..], Some(key)) if before.dates.ends > now => (before, key),
+            ([newest, ..], _) => (newest, &self.authority_key),
+            ([], _) => return Err(CertificateError::Unusable("there is no authority".to_owned())),
         };
-        let issuer_key = KeyPair::from_pem(&self.authority_key)?;
-        let issuer = Issuer::new(authority_params(&newest.name, &newest.dates), issuer_key);
+        let issuer_key = KeyPair::from_pem(key)?;
+        let issuer = Issuer::new(authority_params(&signer.name, &signer.dates), issuer_key);
         let mut dates = Dates::new(now, lives.server);
         // What is signed does not outlive who signed.
-        dates.ends = dates.ends.min(newest.dates.ends);
+        dates.ends = dates.ends.min(signer.dates.ends);
         let mut params = CertificateParams::new(names)?;
         dated(&mut params, &dates);
         params.distinguished_name = called("tread webhook");
@@ -175,7 +181,7 @@ impl Material {
         params.use_authority_key_identifier_extension = true;
         let key = KeyPair::generate()?;
         let certificate = params.signed_by(&key, &issuer)?;
-        self.signed_by = newest.name.clone();
+        self.signed_by = signer.name.clone();
         self.names = names.to_vec();
         self.dates = dates;
         self.certificate = certificate.pem();
@@ -191,7 +197,8 @@ impl Material {
         let name = format!("tread webhook authority {now} {:.8}", hex(key.public_key_raw()));
         let certificate = authority_params(&name, &dates).self_signed(&key)?.pem();
         self.authorities.insert(0, Authority { name, dates, certificate });
-        self.authority_key = key.serialize_pem();
+        let before = std::mem::replace(&mut self.authority_key, key.serialize_pem());
+        self.key_before = (!before.is_empty()).then_some(before);
         Ok(())
     }
 
@@ -199,6 +206,7 @@ impl Material {
         let mut material = Material {
             authorities: Vec::new(),
             authority_key: String::new(),
+            key_before: None,
             signed_by: String::new(),
             names: Vec::new(),
             dates: Dates { made: 0, ends: 0 },
@@ -233,6 +241,10 @@ pub fn due(
     let mut next = kept.clone();
     let overlap = lives.overlap.as_secs();
     let signs = kept.signed_by == newest.name;
+    // One that ends with its authority is made anew by the next one, and not again and again.
+    let renewable = kept.authorities.iter().any(|authority| {
+        authority.name == kept.signed_by && kept.dates.ends < authority.dates.ends
+    });
     let known = newest.dates.made + overlap;
     if kept.names != names {
         next.sign(names, now, lives)?;
@@ -243,6 +255,7 @@ pub fn due(
         return Ok(Due::Write(Box::new(next), "it had ended"));
     }
     if !signs && trusted && known <= now {
+        next.key_before = None;
         next.sign(names, now, lives)?;
         return Ok(Due::Write(Box::new(next), "the new authority is known"));
     }
@@ -250,7 +263,7 @@ pub fn due(
         next.add_authority(now, lives)?;
         return Ok(Due::Write(Box::new(next), "the authority is in its last third"));
     }
-    if signs && kept.dates.due() <= now {
+    if renewable && kept.dates.due() <= now {
         next.sign(names, now, lives)?;
         return Ok(Due::Write(Box::new(next), "it is in its last third"));
     }
@@ -264,9 +277,10 @@ pub fn due(
         return Ok(Due::Write(Box::new(next), why));
     }
     let mut times = vec![kept.dates.ends, newest.dates.ends];
+    times.extend(renewable.then(|| kept.dates.due()));
     times.extend(paths::until(&kept.paths, now, lives));
     if signs {
-        times.extend([newest.dates.due(), kept.dates.due()]);
+        times.push(newest.dates.due());
         times.extend((kept.authorities.len() > 1).then_some(served));
     } else if known > now {
         times.push(known);

@@ -101,6 +101,7 @@ fn user_data_of_the_first_day_is_good_for_ten_years_and_one_more() {
     let signs = loop {
         match due_now(kept.as_ref(), now) {
             Due::NothingUntil(time) => {
+                assert!(kept.as_ref().unwrap().ends() > now);
                 if now <= almost_ten && time > almost_ten {
                     let (first, kept) = (first.as_ref().unwrap(), kept.as_ref().unwrap());
                     assert_eq!(Material::bundle(first), Material::bundle(kept));
@@ -117,8 +118,15 @@ fn user_data_of_the_first_day_is_good_for_ten_years_and_one_more() {
         }
     };
     // User data that is made meanwhile has both.
-    assert_eq!(kept.unwrap().authorities.len(), 2);
+    let (kept, first) = (kept.unwrap(), first.unwrap());
+    assert_eq!(kept.authorities.len(), 2);
     assert_eq!(signs, NOW + 11 * YEAR);
+    // Also for another name it is the one that machines know, as long as that has to hold.
+    let other = ["other.example".to_owned()];
+    match due(Some(&kept), &other, true, signs - DAY, &lives).unwrap() {
+        Due::Write(next, why) => assert!(takes(&first, &next, signs - DAY), "{why}"),
+        Due::NothingUntil(time) => panic!("nothing before {time}"),
+    }
 }
 
 #[test]
