@@ -5,7 +5,7 @@
 
 suite_examples() {
   local place=$logs/stranger dir name
-  cargo build --quiet --locked --release -p tread
+  cargo_for_tests build --quiet -p tread
   example_policies_are_formatted
   # Beside each other as in the tree: their manifests name the SDK by ../../../guest-sdk.
   mkdir -p "$place/examples/policies"

@@ -78,8 +78,16 @@ suite_clippy() {
   cargo clippy --locked --workspace --all-targets --test oracle --manifest-path policies/Cargo.toml -- -D warnings
 }
 
+# In the release profile: cargo with tests/lib/rustc. As an option, so that a test that calls cargo
+# calls it as a user does.
+cargo_for_tests() {
+  local command=$1
+  shift
+  cargo "$command" --config "build.rustc-workspace-wrapper=\"$root/tests/lib/rustc\"" --locked --release "$@"
+}
+
 suite_build() {
-  cargo build --locked --release --workspace
+  cargo_for_tests build --workspace
 }
 
 # The built-in policies from source. The cases find them by TREAD_REBUILT, and
@@ -157,13 +165,13 @@ suite_tests() {
   fi
   local package without=()
   for package in "${need_bed[@]}" "${need_machine[@]}" "${in_model[@]}"; do without+=(--exclude "$package"); done
-  cargo test --no-fail-fast --locked --workspace "${without[@]}" --release
-  cargo test --no-fail-fast --locked --workspace --release --test protocol
+  cargo_for_tests test --no-fail-fast --workspace "${without[@]}"
+  cargo_for_tests test --no-fail-fast --workspace --test protocol
 }
 
 suite_cluster() {
   cluster_selection
-  cargo test --no-run "${selection[@]}" "${targets[@]}" --test product
+  cargo_for_tests test --no-run "${selection[@]}" "${targets[@]}" --test product
   # It is there, or being built beside: then this waits for it.
   suite_build_bed
   suite_build_ignition
@@ -176,13 +184,13 @@ suite_cluster() {
   if [ "$threads" -lt 6 ]; then threads=6; fi
   # The whole product waits for boots and drains most of its time: the others run beside it.
   local product failed=0
-  cargo test --no-fail-fast "${selection[@]}" --test product -- --nocapture >"$logs/product" 2>&1 &
+  cargo_for_tests test --no-fail-fast "${selection[@]}" --test product -- --nocapture >"$logs/product" 2>&1 &
   product=$!
-  cargo test --no-fail-fast "${selection[@]}" "${targets[@]}" -- --nocapture --test-threads "$threads" ||
+  cargo_for_tests test --no-fail-fast "${selection[@]}" "${targets[@]}" -- --nocapture --test-threads "$threads" ||
     failed=1
   wait "$product" || failed=1
   cat "$logs/product"
-  cargo test --no-fail-fast "${selection[@]}" --doc
+  cargo_for_tests test --no-fail-fast "${selection[@]}" --doc
   return "$failed"
 }
 
@@ -191,9 +199,9 @@ cluster_selection() {
   # With the binary, whose features are those that all suites build with: else
   # cargo would build half of everything again.
   local package file
-  selection=(--locked --release --package tread)
+  selection=(--package tread)
   for package in "${need_bed[@]}"; do selection+=(--package "$package"); done
-  targets=(--lib --bins --test kube --test cluster --test enforce --test front --test agent_of_a_cluster --test registry_child --test service)
+  targets=(--lib --bins --test kube --test cluster --test shared_plans --test enforce --test front --test agent_of_a_cluster --test registry_child --test service)
   for file in tests/bed/tests/*.rs; do targets+=(--test "$(basename "$file" .rs)"); done
 }
 
@@ -203,7 +211,7 @@ cluster_selection() {
 suite_demo() {
   local said word=ok passed=0 failed=0
   cluster_selection
-  cargo test --no-run "${selection[@]}" "${targets[@]}"
+  cargo_for_tests test --no-run "${selection[@]}" "${targets[@]}"
   suite_build_bed
   TREAD_BED=$(bed_dir) TREAD_PROGRAMS=$(target_dir)/release CARGO_TARGET_DIR=$(target_dir) \
     tests/demo </dev/null | tee "$logs/demo.said"
@@ -284,7 +292,8 @@ shown_output() {
 # What a command prints on standard output. A plan may end with 4: refused.
 run_as_written() {
   local status=0
-  bash -c "$1" 2>"$logs/readme.errors" || status=$?
+  # With what the tests are built with, what is built by now is not built again.
+  RUSTC_WORKSPACE_WRAPPER=$root/tests/lib/rustc bash -c "$1" 2>"$logs/readme.errors" || status=$?
   if [ "$status" -ne 0 ] && [ "$status" -ne 4 ]; then
     echo "exit code $status"
     cat "$logs/readme.errors"

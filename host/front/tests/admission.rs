@@ -129,12 +129,7 @@ fn says(text: &'static str) -> Warn {
 
 fn plane() -> ControlPlane {
     let plane = ControlPlane::start().unwrap();
-    for crd in [crds::crds(), crds::openshift()].concat() {
-        plane.apply(&serde_saphyr::to_string(&crd).unwrap()).unwrap();
-        let name = format!("crd/{}", crd.metadata.name.unwrap());
-        let wait = ["wait", "--for=condition=Established", "--timeout=600s", &name];
-        plane.kubectl(&wait).unwrap().success().unwrap();
-    }
+    plane.define(&[crds::crds(), crds::openshift()].concat()).unwrap();
     plane
 }
 

@@ -13,12 +13,7 @@ fn plane() -> &'static ControlPlane {
     static INSTALLED: OnceLock<()> = OnceLock::new();
     let plane = BED.get().unwrap();
     INSTALLED.get_or_init(|| {
-        for crd in [crds::crds(), crds::openshift()].concat() {
-            plane.apply(&serde_saphyr::to_string(&crd).unwrap()).unwrap();
-            let name = format!("crd/{}", crd.metadata.name.unwrap());
-            let wait = ["wait", "--for=condition=Established", "--timeout=600s", &name];
-            plane.kubectl(&wait).unwrap().success().unwrap();
-        }
+        plane.define(&[crds::crds(), crds::openshift()].concat()).unwrap();
     });
     plane
 }

@@ -52,11 +52,7 @@ async fn a_kind_may_be_installed_later_and_removed_again() {
 
     let mut all = crds::openshift().into_iter();
     let crd = all.find(|crd| crd.spec.names.kind == "MachineConfiguration").unwrap();
-    let crd = serde_saphyr::to_string(&crd).unwrap();
-    plane.apply(&crd).unwrap();
-    let name = "crd/machineconfigurations.operator.openshift.io";
-    let wait = ["wait", "--for=condition=Established", "--timeout=600s", name];
-    plane.kubectl(&wait).unwrap().success().unwrap();
+    plane.define(&[crd]).unwrap();
     let object = "{apiVersion: operator.openshift.io/v1, kind: MachineConfiguration, \
                   metadata: {name: cluster}, spec: {}}";
     plane.apply(object).unwrap();
@@ -66,7 +62,11 @@ async fn a_kind_may_be_installed_later_and_removed_again() {
             break;
         }
     }
-    plane.kubectl(&["delete", name]).unwrap().success().unwrap();
+    plane
+        .kubectl(&["delete", "crd/machineconfigurations.operator.openshift.io"])
+        .unwrap()
+        .success()
+        .unwrap();
     // Polled on, it notices that the kind is gone: everything goes with it.
     let mut gone = false;
     while !gone {

@@ -1,5 +1,5 @@
 // One binary that is a whole control plane: etcd, the API server, the controller
-// manager, the scheduler, kubectl, the kubelet with a container runtime that runs
+// manager, the scheduler, the kubelet with a container runtime that runs
 // nothing (kubemark is both in one), and kwok, which plays nodes and kubelets.
 // `control-plane TOOL ARGUMENTS...` runs one of them, and so does a link to it
 // that has the tool's name. `control-plane supervise` runs them for a test.
@@ -15,13 +15,10 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/server/v3/embed"
-	_ "k8s.io/client-go/plugin/pkg/client/auth"
 	"k8s.io/component-base/cli"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo"
 	_ "k8s.io/component-base/metrics/prometheus/version"
 	cri "k8s.io/cri-client/pkg/fake"
-	"k8s.io/kubectl/pkg/cmd"
-	"k8s.io/kubectl/pkg/cmd/util"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
@@ -40,7 +37,6 @@ var tools = map[string]func(){
 	"kube-apiserver":          func() { os.Exit(cli.Run(apiserver.NewAPIServerCommand())) },
 	"kube-controller-manager": func() { os.Exit(cli.Run(controllers.NewControllerManagerCommand())) },
 	"kube-scheduler":          func() { os.Exit(cli.Run(scheduler.NewSchedulerCommand())) },
-	"kubectl":                 kubectl,
 	// Kubernetes' own kubelet, with a container runtime that only says that it runs pods.
 	"kubemark": func() { os.Exit(cli.Run(kubemark.NewHollowNodeCommand())) },
 	// The kubelet as nodes run it, and what it asks to run containers.
@@ -71,12 +67,6 @@ func main() {
 func fail(err error) {
 	fmt.Fprintln(os.Stderr, "control-plane:", err)
 	os.Exit(1)
-}
-
-func kubectl() {
-	if err := cli.RunNoErrOutput(cmd.NewDefaultKubectlCommand()); err != nil {
-		util.CheckErr(err)
-	}
 }
 
 // `container-runtime SOCKET`: it says that it runs pods, and runs nothing. It is what

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
@@ -138,6 +139,22 @@ impl Access {
     /// kubectl failed.
     pub fn apply(&self, objects: &str) -> Result<String> {
         self.kubectl_with_input(&["apply", "-f", "-"], objects)?.success().context("kubectl apply")
+    }
+
+    /// Makes these definitions, and waits until objects of each can be made.
+    ///
+    /// # Errors
+    /// kubectl failed.
+    pub fn define(&self, definitions: &[CustomResourceDefinition]) -> Result<()> {
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": definitions}).to_string();
+        let apply = ["apply", "--server-side", "--validate=false", "-f", "-"];
+        self.kubectl_with_input(&apply, &list)?.success().context("kubectl apply")?;
+        let names = definitions.iter().filter_map(|it| it.metadata.name.as_ref());
+        let names: Vec<String> = names.map(|name| format!("crd/{name}")).collect();
+        let mut wait = vec!["wait", "--for=condition=Established", "--timeout=600s"];
+        wait.extend(names.iter().map(String::as_str));
+        self.kubectl(&wait)?.success().context("kubectl wait")?;
+        Ok(())
     }
 
     /// Lets a command talk to this control plane: `KUBECONFIG` is set, and

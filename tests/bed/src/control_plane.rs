@@ -7,6 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
 use serde_json::{Value, json};
 
@@ -223,6 +224,14 @@ impl ControlPlane {
     /// As [`Access::apply`].
     pub fn apply(&self, objects: &str) -> Result<String> {
         self.admin.apply(objects)
+    }
+
+    /// Makes these definitions as the admin.
+    ///
+    /// # Errors
+    /// As [`Access::define`].
+    pub fn define(&self, definitions: &[CustomResourceDefinition]) -> Result<()> {
+        self.admin.define(definitions)
     }
 
     /// Lets a command talk to this control plane as the admin.

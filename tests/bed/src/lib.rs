@@ -46,20 +46,23 @@ pub use supervisor::Signal;
 const LONG: Duration = Duration::from_secs(600);
 /// Between two looks.
 const BETWEEN: Duration = Duration::from_millis(20);
+const LONGEST_BETWEEN: Duration = Duration::from_secs(1);
 
 /// Waits for something that has to come, however slow the machine is. The time
-/// only ends a test that would hang.
+/// only ends a test that would hang. Between two looks it waits for as long as the
+/// last one took, so that looking leaves most of the machine to what is waited for.
 #[expect(clippy::panic, reason = "it fails the test that waits")]
 pub async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
+        let looked = Instant::now();
         if let Some(found) = look().await {
             return found;
         }
         if begun.elapsed() > LONG {
             panic!("waited in vain: {what}");
         }
-        tokio::time::sleep(BETWEEN).await;
+        tokio::time::sleep(looked.elapsed().clamp(BETWEEN, LONGEST_BETWEEN)).await;
     }
 }
 

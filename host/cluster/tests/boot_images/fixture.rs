@@ -90,13 +90,7 @@ impl Cluster {
         &self,
         all: &[k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition],
     ) {
-        for crd in all {
-            self.plane.apply(&serde_saphyr::to_string(crd).unwrap()).unwrap();
-        }
-        for crd in all {
-            let name = format!("crd/{}", crd.metadata.name.clone().unwrap());
-            self.kubectl(&["wait", "--for=condition=Established", "--timeout=600s", &name]);
-        }
+        self.plane.define(all).unwrap();
     }
 
     pub(crate) fn kubectl(&self, args: &[&str]) -> String {

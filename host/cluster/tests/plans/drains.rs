@@ -95,11 +95,7 @@ async fn a_plan_that_drains_names_two_budgets_that_hold_one_pod() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plan_says_which_nodes_are_not_drained_where_tread_rolls_out() {
     let cluster = Cluster::settled(ControlPlane::options()).await;
-    for crd in crds::enforcing() {
-        cluster.plane.apply(&serde_json::to_string(&crd).unwrap()).unwrap();
-    }
-    let wait = ["wait", "--for=condition=Established", "--timeout=600s", "crd", "--all"];
-    cluster.plane.kubectl(&wait).unwrap().success().unwrap();
+    cluster.plane.define(&crds::enforcing()).unwrap();
     let rollout = |spec: serde_json::Value| {
         let rollout = json!({"apiVersion": "tread.dev/v1alpha1", "kind": "Rollout",
             "metadata": {"name": "worker"}, "spec": spec});

@@ -62,12 +62,7 @@ impl Cluster {
     pub async fn start(options: tread_test_bed::Options) -> Cluster {
         let plane = options.start().unwrap();
         let client = plane.client().await.unwrap();
-        for crd in [crds::crds(), crds::openshift()].concat() {
-            plane.apply(&serde_saphyr::to_string(&crd).unwrap()).unwrap();
-            let name = format!("crd/{}", crd.metadata.name.unwrap());
-            let wait = ["wait", "--for=condition=Established", "--timeout=600s", &name];
-            plane.kubectl(&wait).unwrap().success().unwrap();
-        }
+        plane.define(&[crds::crds(), crds::openshift()].concat()).unwrap();
         Cluster { plane, client, rendered: AtomicU32::new(0) }
     }
 

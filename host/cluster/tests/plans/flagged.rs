@@ -68,7 +68,7 @@ async fn beside_the_operator_plans_name_who_else_has_nodes_and_each_is_told_of_o
 
     // A kind that comes later is seen.
     let definition = machines::definition(&NODE_MAINTENANCE).unwrap();
-    cluster.plane.apply(&serde_json::to_string(&definition).unwrap()).unwrap();
+    cluster.plane.define(&[definition]).unwrap();
     let object: Value = json!({"apiVersion": "nodemaintenance.medik8s.io/v1beta1",
         "kind": "NodeMaintenance", "metadata": {"name": "disk"}, "spec": {"nodeName": "worker-2"}});
     eventually("it is served", async || cluster.plane.apply(&object.to_string()).ok()).await;

@@ -69,11 +69,8 @@ async fn release(cluster: &Cluster, version: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn machines_that_will_stray_are_told_of_before_one_boots_with_what_they_go_through() {
     let cluster = Cluster::start(ControlPlane::options()).await;
-    for crd in machines::definitions().unwrap() {
-        cluster.plane.apply(&serde_saphyr::to_string(&crd).unwrap()).unwrap();
-    }
+    cluster.plane.define(&machines::definitions().unwrap()).unwrap();
     let kubectl = |args: &[&str]| cluster.plane.kubectl(args).unwrap().success().unwrap();
-    kubectl(&["wait", "--for=condition=Established", "--timeout=600s", "crd", "--all"]);
     kubectl(&["create", "namespace", MACHINES]);
     let namespace = cluster.plane.namespace("tread").unwrap();
     two_pools(&cluster).await;

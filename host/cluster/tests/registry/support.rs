@@ -62,11 +62,7 @@ impl Drop for Replica {
 /// A control plane with tread's definitions and its own namespace.
 pub fn ready(plane: ControlPlane) -> &'static ControlPlane {
     let plane: &'static ControlPlane = Box::leak(Box::new(plane));
-    for crd in [crds::crds(), crds::openshift()].concat() {
-        plane.apply(&serde_saphyr::to_string(&crd).unwrap()).unwrap();
-    }
-    let wait = ["wait", "--for=condition=Established", "--timeout=600s", "crd", "--all"];
-    plane.kubectl(&wait).unwrap().success().unwrap();
+    plane.define(&[crds::crds(), crds::openshift()].concat()).unwrap();
     plane.kubectl(&["create", "namespace", OWN]).unwrap().success().unwrap();
     plane
 }

@@ -180,7 +180,7 @@ async fn an_admin_says_in_the_rollout_how_nodes_are_drained() {
 async fn the_machine_of_a_node_is_not_replaced_while_tread_disrupts_the_node() {
     let cluster = Cluster::with(2, 1).await;
     let definition = machines::definition(&machines::CAPI_MACHINE).unwrap();
-    cluster.plane.apply(&serde_json::to_string(&definition).unwrap()).unwrap();
+    cluster.plane.define(&[definition]).unwrap();
     let theirs = json!({SKIPS_REMEDIATION: ""});
     for (node, annotations) in cluster.nodes.iter().zip([json!({}), theirs]) {
         let machine = json!({"apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "Machine",

@@ -92,12 +92,7 @@ impl Cluster {
         let options = if nodes > 50 { options } else { options.with_quick_kubelets() };
         let plane = options.start().unwrap();
         let client = plane.client().await.unwrap();
-        for crd in [crds::crds(), crds::enforcing(), crds::openshift()].concat() {
-            plane.apply(&serde_saphyr::to_string(&crd).unwrap()).unwrap();
-            let name = format!("crd/{}", crd.metadata.name.unwrap());
-            let wait = ["wait", "--for=condition=Established", "--timeout=600s", &name];
-            plane.kubectl(&wait).unwrap().success().unwrap();
-        }
+        plane.define(&[crds::crds(), crds::enforcing(), crds::openshift()].concat()).unwrap();
         let namespace = plane.namespace("tread").unwrap();
         let acts = settings(&plane, &namespace).await;
         let nodes = plane.create_nodes("node", nodes).await.unwrap();

@@ -536,13 +536,7 @@ async fn a_node_whose_pods_no_other_one_takes_boots_undrained() {
 async fn a_node_that_is_maintained_or_whose_machine_goes_waits_for_that() {
     let cluster = Cluster::with(2, 2).await;
     let kinds = [machines::MACHINE, maintenance()];
-    for kind in kinds {
-        let definition = machines::definition(&kind).unwrap();
-        cluster.plane.apply(&serde_saphyr::to_string(&definition).unwrap()).unwrap();
-        let crd = format!("crd/{}", kind.name);
-        let wait = ["wait", "--for=condition=Established", "--timeout=600s", &crd];
-        cluster.plane.kubectl(&wait).unwrap().success().unwrap();
-    }
+    cluster.plane.define(&kinds.map(|kind| machines::definition(&kind).unwrap())).unwrap();
     let replica = cluster.replica();
     let _agents = cluster.agents(&replica, well());
     cluster.all_have("/etc/first", "1").await;

@@ -171,17 +171,19 @@ impl Cluster {
             let is = |type_: &str, word: &str| {
                 status.conditions.iter().any(|it| it.type_ == type_ && it.status == word)
             };
-            let made = self.made_of(&status.target.as_ref()?.name)?;
             let is_all = usize::try_from(status.updated).ok()? == count && status.under_way == 0;
-            (made.iter().any(|it| it == source) && is_all && is("Updated", "True")).then_some(())
+            (is_all && is("Updated", "True")).then_some(())?;
+            let made = self.made_of(&status.target.as_ref()?.name).await?;
+            made.iter().any(|it| it == source).then_some(())
         })
         .await
     }
 
     /// What the pool's target was made of, where that is what the pool names.
-    fn made_of(&self, target: &str) -> Option<Vec<String>> {
-        let get = ["get", "mcp", POOL, "-o", "json"];
-        let pool: Value = serde_json::from_str(&self.kubectl(&get)).unwrap();
+    async fn made_of(&self, target: &str) -> Option<Vec<String>> {
+        let path = format!("/apis/{GROUP}/v1/machineconfigpools/{POOL}");
+        let get = http::Request::get(path).body(Vec::new()).unwrap();
+        let pool: Value = self.client.request(get).await.ok()?;
         let configuration = &pool["spec"]["configuration"];
         (configuration["name"] == target).then_some(())?;
         let sources = configuration["source"].as_array()?.iter();

@@ -124,11 +124,7 @@ fn where_there_is_nothing_to_judge_or_nothing_may_be_read_it_is_said() {
         assert_eq!(out.lines().count(), 1, "{out}");
     }
     // What is recorded is held against the limit of a release, and against none without.
-    for crd in crds::crds() {
-        plane.apply(&serde_saphyr::to_string(&crd).unwrap()).unwrap();
-    }
-    let wait = ["wait", "--for=condition=Established", "--timeout=600s", "crd", "--all"];
-    plane.kubectl(&wait).unwrap().success().unwrap();
+    plane.define(&crds::crds()).unwrap();
     let recorded = json!({"apiVersion": "tread.dev/v1alpha1", "kind": "BootImages",
         "metadata": {"name": "cluster"},
         "spec": {"mode": "Manual", "manual": {"mode": "OCPVersion", "ocpVersion": "4.12.0"}}});
@@ -221,8 +217,7 @@ async fn the_service_holds_updates_back_and_finds_machines_with_the_rights_that_
     let plane = openshift();
     let kubectl = |args: &[&str]| plane.kubectl(args).unwrap().success().unwrap();
     let machine = machines::definition(&machines::MACHINE).unwrap();
-    plane.apply(&serde_saphyr::to_string(&machine).unwrap()).unwrap();
-    kubectl(&["wait", "--for=condition=Established", "--timeout=600s", "crd", "--all"]);
+    plane.define(&[machine]).unwrap();
     let stuck = json!({"apiVersion": "machine.openshift.io/v1beta1", "kind": "Machine",
         "metadata": {"name": "worker-b-1", "namespace": MACHINES, "labels": {"set": "b"}}, "spec": {},
         "status": {"phase": "Provisioned", "conditions": [{"type": "InstanceExists", "status": "True",

@@ -355,9 +355,7 @@ async fn a_machine_becomes_a_node_of_its_pool_by_what_tread_prints() {
 async fn machines_with_the_user_data_that_tread_prints_are_told_of_where_they_will_be_held() {
     let cluster = Cluster::installed();
     let definition = machines::definition(&machines::MACHINE_SET).unwrap();
-    cluster.plane.apply(&serde_json::to_string(&definition).unwrap()).unwrap();
-    let wait = ["wait", "--for=condition=Established", "--timeout=600s", "crd", "--all"];
-    cluster.plane.kubectl(&wait).unwrap().success().unwrap();
+    cluster.plane.define(&[definition]).unwrap();
     cluster.plane.kubectl(&["create", "namespace", MACHINES]).unwrap().success().unwrap();
     let _replica = cluster.serves().await;
     cluster.stub("infra").await;

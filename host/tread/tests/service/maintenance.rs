@@ -86,7 +86,7 @@ async fn a_change_warns_of_nodes_that_somebody_has_and_whoever_takes_one_of_what
     told(&plane, &["cordon", "node-2"], due).await;
     warned(&plane, &lease("node-node-2", "somebody"), due).await;
     let definition = machines::definition(&NODE_MAINTENANCE).unwrap();
-    plane.apply(&serde_json::to_string(&definition).unwrap()).unwrap();
+    plane.define(&[definition]).unwrap();
     let maintenance = json!({"apiVersion": "nodemaintenance.medik8s.io/v1beta1",
         "kind": "NodeMaintenance", "metadata": {"name": "disk"}, "spec": {"nodeName": "node-2"}});
     eventually("it is served", async || {

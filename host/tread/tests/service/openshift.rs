@@ -13,10 +13,8 @@ pub const MACHINES: &str = "openshift-machine-api";
 /// namespaces.
 pub fn openshift(namespaces: &[&str]) -> ControlPlane {
     let plane = ControlPlane::start().unwrap();
-    for crd in [crds::crds(), crds::openshift(), machines::definitions().unwrap()].concat() {
-        plane.apply(&serde_saphyr::to_string(&crd).unwrap()).unwrap();
-    }
-    kubectl(&plane, &["wait", "--for=condition=Established", "--timeout=600s", "crd", "--all"]);
+    let definitions = [crds::crds(), crds::openshift(), machines::definitions().unwrap()].concat();
+    plane.define(&definitions).unwrap();
     for namespace in namespaces {
         kubectl(&plane, &["create", "namespace", namespace]);
     }

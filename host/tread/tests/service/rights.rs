@@ -119,9 +119,7 @@ async fn prepare(plane: &ControlPlane, node: &str) {
 /// The node's Machine, as Cluster API has it.
 async fn machine(plane: &ControlPlane, node: &str) -> Machine {
     let definition = machines::definition(&machines::CAPI_MACHINE).unwrap();
-    plane.apply(&serde_json::to_string(&definition).unwrap()).unwrap();
-    let wait = ["wait", "--for=condition=Established", "--timeout=120s", "crd", "--all"];
-    plane.kubectl(&wait).unwrap().success().unwrap();
+    plane.define(&[definition]).unwrap();
     let object = json!({"apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "Machine",
         "metadata": {"name": "machine", "namespace": "default"},
         "status": {"nodeRef": {"name": node}}});

@@ -18,11 +18,7 @@ impl Cluster {
     /// Two pools, of which one has three nodes.
     fn with_pools() -> Cluster {
         let plane = ControlPlane::start().unwrap();
-        for crd in crds::enforcing() {
-            plane.apply(&serde_json::to_string(&crd).unwrap()).unwrap();
-        }
-        let wait = ["wait", "--for=condition=Established", "--timeout=600s", "crd", "--all"];
-        plane.kubectl(&wait).unwrap().success().unwrap();
+        plane.define(&crds::enforcing()).unwrap();
         let cluster = Cluster(plane);
         for pool in ["worker", "infra"] {
             cluster.make("Rollout", pool, json!({}));

@@ -55,10 +55,7 @@ pub async fn cluster_with<'a>(plane: &'a ControlPlane, variables: &[(&str, &str)
     let replica = Replica::start_with(plane, variables);
     replica.ready().await;
     // What is not there at first is found when it comes.
-    for crd in crds::openshift() {
-        plane.apply(&serde_json::to_string(&crd).unwrap()).unwrap();
-    }
-    plane.kubectl(&wait).unwrap().success().unwrap();
+    plane.define(&crds::openshift()).unwrap();
     asked(&replica).await;
     replica
 }

@@ -46,9 +46,8 @@ fn watches(plane: &ControlPlane) -> Vec<String> {
 async fn a_replica_watches_each_kind_once() {
     let plane = ControlPlane::options().with_audit_log().start().unwrap();
     let maintenances = machines::definition(&NODE_MAINTENANCE).unwrap();
-    for definition in machines::definitions().unwrap().into_iter().chain([maintenances]) {
-        plane.apply(&serde_json::to_string(&definition).unwrap()).unwrap();
-    }
+    plane.define(&machines::definitions().unwrap()).unwrap();
+    plane.define(&[maintenances]).unwrap();
     let _replica = cluster(&plane).await;
     let mut expected = vec![
         "bootimages.tread.dev",
