@@ -60,7 +60,7 @@ pub(crate) fn has_left(node: &Node, operation: Operation, now: Time, wait: Durat
 /// Takes away what is left of an operation whose cordon somebody else undid; says whether
 /// anything was.
 pub(crate) async fn tidy(settings: &Settings, node: &Node) -> Result<bool, Failed> {
-    if mark(node).is_none() || matches!(cordon(node), Cordon::Ours(_)) {
+    if mark(node).is_none() || matches!(cordon(node), Cordon::Ours(..)) {
         return Ok(false);
     }
     let Marks { labels, annotation } = comes_back(node);

@@ -16,9 +16,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tread_kube::api::NodeUpdate;
 use tread_kube::asking::{Call, CallOutcome, Failed, PATIENCE, ask, ask_before};
-use tread_kube::held::CORDON_ANNOTATION;
+use tread_kube::held::{CORDON_ANNOTATION, STAMP_ANNOTATION, stamp_text};
 use tread_kube::node_lease::{OfNode, Writes, operation_text, written};
-use tread_model::protocol::{Act, Lease, Operation, Order, Slot, Time};
+use tread_model::protocol::{Act, Lease, Operation, Order, Slot, Stamp, Time};
 
 /// Carries one act out. A conflict means that what was read is old.
 pub(crate) async fn carry_out(
@@ -37,14 +37,14 @@ pub(crate) async fn carry_out(
         }
         Act::ReleaseLease { .. } => release_lease(settings, read).await,
         Act::WriteOrder { order, .. } => write_order(settings, read, &order, aim).await,
-        Act::Cordon { operation, within } => {
+        Act::Cordon { operation, stamp, within } => {
             skip_remediation(settings, aim).await;
             let leaves = aim.drain.leaves_balancers.is_some() && !aim.is_alone;
             let marks = match leaves {
                 true => balancers::leaves(&read.node, operation, read.seen.now),
                 false => Marks::default(),
             };
-            set_cordon(settings, read, CordonTo::Made(operation), marks, within).await
+            set_cordon(settings, read, CordonTo::Made(operation, stamp), marks, within).await
         }
         Act::Uncordon { of, within } => {
             give_back(settings, read, CordonTo::Undone, of, within).await
@@ -169,6 +169,7 @@ async fn write_order(
     update.spec.pool.clone_from(&aim.pool);
     let (retries, now) = (aim.retries.as_deref(), read.seen.now);
     update.spec.order = Some(order::written(order, before, &aim.target, retries, now));
+    order::set_cordon(&mut update, order.cordon);
     update.metadata.managed_fields = None;
     let api: Api<NodeUpdate> = Api::all(settings.client.clone());
     let (name, params) = (node_name(read), PostParams::default());
@@ -179,11 +180,11 @@ async fn write_order(
 
 /// What becomes of a node's cordon.
 enum CordonTo {
-    /// The node is cordoned and marked with the operation.
-    Made(Operation),
-    /// The cordon and the mark are taken away.
+    /// The node is cordoned and marked with the operation and this stamp.
+    Made(Operation, Stamp),
+    /// The cordon and its marks are taken away.
     Undone,
-    /// The mark alone is taken away.
+    /// Its marks alone are taken away.
     Others,
 }
 
@@ -201,7 +202,7 @@ async fn give_back(
     }
 }
 
-/// Cordons a node and marks it, or takes its mark away, with the cordon or without, in one patch
+/// Cordons a node and marks it, or takes its marks away, with the cordon or without, in one patch
 /// onto the version that was read.
 async fn set_cordon(
     settings: &Settings,
@@ -210,12 +211,14 @@ async fn set_cordon(
     marks: Marks,
     within: Duration,
 ) -> Result<(), Failed> {
-    let (mark, unschedulable) = match to {
-        CordonTo::Made(of) => (operation_text(of).into(), Some(true.into())),
-        CordonTo::Undone => (Value::Null, Some(Value::Null)),
-        CordonTo::Others => (Value::Null, None),
+    let (mark, stamp, unschedulable) = match to {
+        CordonTo::Made(of, stamp) => {
+            (operation_text(of).into(), stamp_text(of, stamp).into(), Some(true.into()))
+        }
+        CordonTo::Undone => (Value::Null, Value::Null, Some(Value::Null)),
+        CordonTo::Others => (Value::Null, Value::Null, None),
     };
-    let mut annotations = json!({CORDON_ANNOTATION: mark});
+    let mut annotations = json!({CORDON_ANNOTATION: mark, STAMP_ANNOTATION: stamp});
     if let (Some(excluded), Some(all)) = (marks.annotation, annotations.as_object_mut()) {
         all.insert(EXCLUDED_ANNOTATION.to_owned(), excluded);
     }

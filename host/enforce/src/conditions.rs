@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use tread_kube::asking::{Call, Failed, ask};
 use tread_kube::dated::timestamp;
 use tread_kube::held::OWN_REASON;
-use tread_model::protocol::{Cordon, Order, Phase, Seen, Stage};
+use tread_model::protocol::{Order, Phase, Seen, Stage};
 
 /// What a strategic merge patch does with an entry of a list.
 const PATCH: &str = "$patch";
@@ -61,7 +61,7 @@ fn wanted(seen: &Seen) -> Wanted {
         return Wanted::new();
     };
     let has_slot = seen.slot.is_some_and(|slot| slot.operation == order.operation);
-    let is_cordoned = seen.cordon == Cordon::Ours(order.operation);
+    let is_cordoned = seen.is_cordoned_for(order.operation);
     match order.stage {
         _ if !has_slot => Wanted::new(),
         // Somebody else may mend it: it is only said that no pod is on it.

@@ -1,5 +1,5 @@
-//! The mark of a cordon that somebody else undid. It is taken away: with it, whoever cordons the
-//! node next, that cordon would look like tread's own, and would be undone.
+//! The marks of a cordon that somebody else undid. They are taken away: with them, whoever cordons
+//! the node next, that cordon would look like tread's own, and would be undone.
 
 use crate::settings::Settings;
 use k8s_openapi::api::core::v1::Node;
@@ -7,17 +7,18 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use tread_kube::asking::{Call, Failed, ask};
-use tread_kube::held::{CORDON_ANNOTATION, cordon};
+use tread_kube::held::{CORDON_ANNOTATION, STAMP_ANNOTATION, cordon};
 use tread_model::protocol::Cordon;
 
-/// Whether a node has the mark and no cordon.
+/// Whether a node has one of the marks and no cordon.
 pub(crate) fn is_old(node: &Node) -> bool {
     let annotations = node.metadata.annotations.as_ref();
-    let is_marked = annotations.is_some_and(|all| all.contains_key(CORDON_ANNOTATION));
+    let has = |mark: &str| annotations.is_some_and(|all| all.contains_key(mark));
+    let is_marked = has(CORDON_ANNOTATION) || has(STAMP_ANNOTATION);
     is_marked && cordon(node) == Cordon::No
 }
 
-/// Takes it away; says whether it was there.
+/// Takes them away; says whether any was there.
 pub(crate) async fn tidy(settings: &Settings, node: &Node) -> Result<bool, Failed> {
     if !is_old(node) {
         return Ok(false);
@@ -26,7 +27,7 @@ pub(crate) async fn tidy(settings: &Settings, node: &Node) -> Result<bool, Faile
         "uid": node.metadata.uid,
         // Somebody may cordon it meanwhile.
         "resourceVersion": node.metadata.resource_version,
-        "annotations": {CORDON_ANNOTATION: Value::Null},
+        "annotations": {CORDON_ANNOTATION: Value::Null, STAMP_ANNOTATION: Value::Null},
     }}));
     let api: Api<Node> = Api::all(settings.client.clone());
     let name = node.metadata.name.clone().unwrap_or_default();
@@ -53,5 +54,8 @@ mod tests {
         assert!(is_old(&node(Some("what nobody can read"), None)));
         assert!(!is_old(&node(Some(ours), Some(true))));
         assert!(!is_old(&node(None, None)));
+        // What a version that knows of no stamps leaves where it uncordons.
+        let stamped = json!({"metadata": {"annotations": {STAMP_ANNOTATION: ours}}});
+        assert!(is_old(&serde_json::from_value(stamped).unwrap()));
     }
 }

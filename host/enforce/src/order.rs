@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tread_kube::api::node_update::{ConfigName, UpdateDisrupts, UpdateOrder, UpdateStage};
 use tread_kube::dated::timestamp;
 use tread_kube::node_lease::operation_text;
-pub use tread_kube::order::{read, report};
+pub use tread_kube::order::{of, read, report, set_cordon};
 use tread_model::digest::Digest;
 use tread_model::protocol::{Disrupts, Order, Stage, Time};
 
@@ -107,6 +107,7 @@ mod tests {
                     given: true,
                     unwell: false,
                     hands_on: Some(Time(Duration::from_micros(1_700_000_000_000_001))),
+                    cordon: None,
                 };
                 let at = Time::default();
                 let first = written(&order, None, &target, None, at);
@@ -134,6 +135,7 @@ mod tests {
             given: false,
             unwell: true,
             hands_on: None,
+            cordon: None,
         };
         let first = written(&unwell, None, &target, Some("1"), at);
         assert_eq!(first.retries.as_deref(), Some("1"));
@@ -172,6 +174,7 @@ mod tests {
             given: false,
             unwell: false,
             hands_on: None,
+            cordon: None,
         };
         let first = written(&order, None, &target, None, at(10));
         assert_eq!(first.drain_since, None, "nobody may cordon it yet");

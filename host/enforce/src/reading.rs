@@ -170,8 +170,7 @@ pub(crate) async fn read(
         // The node was made anew under its name: what was ordered of the one before goes with it.
         return Err(Unread::Gone);
     }
-    let order = update.spec.order.as_ref().map(order::read).transpose();
-    let order = order.map_err(Unread::Unreadable)?;
+    let order = order::of(&update).map_err(Unread::Unreadable)?;
     let report = update.status.as_ref().and_then(order::report);
     let drains = order.filter(drains_next);
     let left = match drains.is_some() && !aim.leaves_pods() {
@@ -290,5 +289,5 @@ fn random() -> Result<u128, getrandom::Error> {
 
 /// Whether a node is cordoned for this operation.
 pub(crate) fn is_cordoned_for(node: &Node, operation: Operation) -> bool {
-    cordon(node) == Cordon::Ours(operation)
+    matches!(cordon(node), Cordon::Ours(of, _) if of == operation)
 }

@@ -151,7 +151,7 @@ async fn marks(settings: &Settings, read: &Read) -> Result<bool, Failed> {
 fn begins_to_drain(act: &Act, read: &Read) -> bool {
     let takes = matches!(act, Act::TakeSlot { slot, .. }
         if slot.unavailable && slot.operation == read.seen.id);
-    takes && read.seen.slot.is_none() && !matches!(read.seen.cordon, Cordon::Ours(_))
+    takes && read.seen.slot.is_none() && !matches!(read.seen.cordon, Cordon::Ours(..))
 }
 
 /// Whether the node's agent may begin what it asks for.

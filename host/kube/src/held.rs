@@ -3,15 +3,20 @@
 use crate::api::machines::Kind;
 use crate::api::words::NAME;
 use crate::clean::clean;
-use crate::node_lease::{self, parse_operation};
+use crate::node_lease::{self, operation_text, parse_operation};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, Taint};
 use kube::core::DynamicObject;
 use std::time::Duration;
-use tread_model::protocol::{Cordon, HeldBy, Terms, Time};
+use tread_model::protocol::{Cordon, HeldBy, Operation, Stamp, Terms, Time};
 
 /// On a node that tread cordoned: the operation that it is cordoned for.
 pub const CORDON_ANNOTATION: &str = "tread.dev/cordoned-for";
+/// On a node that tread cordoned: the operation again, and the stamp of this one cordon. It is an
+/// annotation of its own, since earlier versions of tread would take a mark with more in it for
+/// somebody else's. A version that knows of no stamps leaves the one of an operation before: it
+/// counts only beside the mark of its own operation.
+pub const STAMP_ANNOTATION: &str = "tread.dev/cordon";
 /// The reason of conditions that tread sets itself.
 pub const OWN_REASON: &str = "TreadUpdate";
 
@@ -87,12 +92,27 @@ pub fn held(node: &Node, maintained: Maintained) -> Option<HeldBy> {
 pub fn cordon(node: &Node) -> Cordon {
     let is_cordoned = node.spec.as_ref().is_some_and(|spec| spec.unschedulable == Some(true));
     let annotations = node.metadata.annotations.as_ref();
-    let mark = annotations.and_then(|all| all.get(CORDON_ANNOTATION));
-    match mark.and_then(|text| parse_operation(text)) {
+    let mark = |name: &str| annotations.and_then(|all| all.get(name));
+    match mark(CORDON_ANNOTATION).and_then(|text| parse_operation(text)) {
         _ if !is_cordoned => Cordon::No,
-        Some(operation) => Cordon::Ours(operation),
+        Some(operation) => {
+            let stamp = mark(STAMP_ANNOTATION).and_then(|text| parse_stamp(text, operation));
+            Cordon::Ours(operation, stamp)
+        }
         None => Cordon::Anothers,
     }
+}
+
+/// The stamp of a cordon, as it is written.
+pub fn stamp_text(operation: Operation, stamp: Stamp) -> String {
+    format!("{} {:032x}", operation_text(operation), stamp.0)
+}
+
+/// The stamp of a cordon of this operation, read again.
+fn parse_stamp(text: &str, operation: Operation) -> Option<Stamp> {
+    let (of, stamp) = text.split_once(' ')?;
+    let stamp = parse_operation(stamp)?;
+    (parse_operation(of) == Some(operation)).then_some(Stamp(stamp.0))
 }
 
 /// Who has a node by what stands on it, its cordon included. What OpenShift's operator cordons for
@@ -247,11 +267,27 @@ mod tests {
                 json!({"metadata": {"annotations": annotations}, "spec": {"unschedulable": true}}),
             ))
         };
-        assert_eq!(cordoned("00000000000000000000000000000007"), Cordon::Ours(Operation(7)));
+        assert_eq!(cordoned("00000000000000000000000000000007"), Cordon::Ours(Operation(7), None));
         assert_eq!(cordoned("somebody"), Cordon::Anothers);
         assert_eq!(cordon(&node(json!({"spec": {"unschedulable": true}}))), Cordon::Anothers);
         let left = json!({"metadata": {"annotations": {CORDON_ANNOTATION: "00000000000000000000000000000007"}}});
         assert_eq!(cordon(&node(left)), Cordon::No);
+    }
+
+    #[test]
+    fn a_stamp_counts_beside_the_mark_of_its_own_operation_only() {
+        let seven = "00000000000000000000000000000007";
+        let stamped = |stamp: &str| {
+            let annotations = json!({CORDON_ANNOTATION: seven, STAMP_ANNOTATION: stamp});
+            cordon(&node(
+                json!({"metadata": {"annotations": annotations}, "spec": {"unschedulable": true}}),
+            ))
+        };
+        let written = stamp_text(Operation(7), Stamp(u128::MAX));
+        assert_eq!(stamped(&written), Cordon::Ours(Operation(7), Some(Stamp(u128::MAX))));
+        for other in [&stamp_text(Operation(8), Stamp(9)), seven, "", " ", &format!("{seven} 9")] {
+            assert_eq!(stamped(other), Cordon::Ours(Operation(7), None), "{other}");
+        }
     }
 
     #[test]

@@ -1,14 +1,40 @@
 //! An order and a report as a NodeUpdate has them, read as the protocol has them.
 
+use crate::api::NodeUpdate;
 use crate::api::node_update::{
     NodeUpdateStatus, UpdateDisrupts, UpdateOrder, UpdatePhase, UpdateStage,
 };
 use crate::dated::time;
-use crate::node_lease::parse_operation;
+use crate::node_lease::{operation_text, parse_operation};
 use tread_model::digest::Digest;
-use tread_model::protocol::{Config, Disrupts, Order, Phase, Report, Stage};
+use tread_model::protocol::{Config, Disrupts, Operation, Order, Phase, Report, Stage, Stamp};
 
-/// What an order in a NodeUpdate says.
+/// On a NodeUpdate: the stamp of the cordon under which its node was seen drained, as long as that is
+/// ordered to go on. No field of the order has it: a definition that is older than tread drops
+/// fields, and the node would be prepared again for ever.
+pub const DRAINED_UNDER_ANNOTATION: &str = "tread.dev/drained-under";
+
+/// The order of a NodeUpdate, with the cordon that it is for.
+pub fn of(update: &NodeUpdate) -> Result<Option<Order>, String> {
+    let Some(order) = &update.spec.order else { return Ok(None) };
+    let annotations = update.metadata.annotations.as_ref();
+    let stamp = annotations.and_then(|all| all.get(DRAINED_UNDER_ANNOTATION));
+    // What nobody can read is no stamp: the node is prepared again.
+    let cordon = stamp.and_then(|text| parse_operation(text)).map(|stamp| Stamp(stamp.0));
+    Ok(Some(Order { cordon, ..read(order)? }))
+}
+
+/// Says in a NodeUpdate which cordon its order is for.
+pub fn set_cordon(update: &mut NodeUpdate, cordon: Option<Stamp>) {
+    let annotations = update.metadata.annotations.get_or_insert_default();
+    let name = DRAINED_UNDER_ANNOTATION.to_owned();
+    match cordon {
+        Some(stamp) => annotations.insert(name, operation_text(Operation(stamp.0))),
+        None => annotations.remove(&name),
+    };
+}
+
+/// What an order in a NodeUpdate says, but for its cordon: what an agent has to know of it.
 pub fn read(order: &UpdateOrder) -> Result<Order, String> {
     let operation = parse_operation(&order.operation)
         .ok_or_else(|| format!("the operation {:?} is none", order.operation))?;
@@ -33,6 +59,7 @@ pub fn read(order: &UpdateOrder) -> Result<Order, String> {
         given: order.given,
         unwell: order.unwell,
         hands_on: order.hands_on.as_ref().and_then(|at| time(at.0)),
+        cordon: None,
     })
 }
 
@@ -68,5 +95,33 @@ impl From<Phase> for UpdatePhase {
             Phase::WentBack => UpdatePhase::WentBack,
             Phase::Degraded => UpdatePhase::Degraded,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_order_is_for_the_cordon_that_its_node_update_names_and_for_none_where_nobody_can_read_it()
+    {
+        let config = json!({"name": "rendered-1", "digest": Digest([1; 32]).to_string()});
+        let order = json!({"operation": operation_text(Operation(7)), "config": config,
+            "disrupts": "Reboot", "token": 1, "stage": "Go"});
+        let update = json!({"apiVersion": "tread.dev/v1alpha1", "kind": "NodeUpdate",
+            "metadata": {"name": "a"}, "spec": {"pool": "worker", "order": order}});
+        let mut update: NodeUpdate = serde_json::from_value(update).unwrap();
+        let cordon = |update: &NodeUpdate| of(update).unwrap().unwrap().cordon;
+        assert_eq!(cordon(&update), None, "the version before wrote it");
+        set_cordon(&mut update, Some(Stamp(u128::MAX)));
+        assert_eq!(cordon(&update), Some(Stamp(u128::MAX)));
+        set_cordon(&mut update, None);
+        assert_eq!(cordon(&update), None);
+        let odd = [(DRAINED_UNDER_ANNOTATION.to_owned(), "odd".to_owned())];
+        update.metadata.annotations = Some(odd.into());
+        assert_eq!(cordon(&update), None);
+        update.spec.order = None;
+        assert_eq!(of(&update), Ok(None));
     }
 }

@@ -29,7 +29,7 @@ pub use lease::{Holder, Lease};
 pub use order::{Config, Disrupts, Operation, Order, Phase, Report, Stage};
 pub use permit::{NotNow, Permit, permit, permit_with};
 pub use question::{Question, What};
-pub use seen::{Cordon, HeldBy, Seen, Version, Versions, Wanted};
+pub use seen::{Cordon, HeldBy, Seen, Stamp, Version, Versions, Wanted};
 pub use slots::{Limits, Slot, Slots, Taken};
 pub use terms::Terms;
 pub use time::Time;

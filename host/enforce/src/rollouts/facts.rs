@@ -92,7 +92,7 @@ impl Facts {
 
     /// Whether tread cordoned it.
     pub(crate) fn is_cordoned_by_tread(&self) -> bool {
-        matches!(self.cordon, Some(Cordon::Ours(_)))
+        matches!(self.cordon, Some(Cordon::Ours(..)))
     }
 
     /// Whether somebody else did.

@@ -22,7 +22,7 @@ pub(crate) fn waits(
 ) -> Option<Waits> {
     let facts = moment.nodes.get(name)?;
     let update = moment.updates.get(name).filter(|update| is_of(update, &facts.uid))?;
-    let order = update.spec.order.as_ref().map(order::read).transpose().ok()?;
+    let order = order::of(update).ok()?;
     let report = update.status.as_ref().and_then(order::report);
     let drains = order.is_some_and(|order| drains_next(&order));
     let proof = proof_is_due(order, report);

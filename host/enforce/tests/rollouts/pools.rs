@@ -450,6 +450,7 @@ async fn a_cordon_that_somebody_undid_is_made_again_and_its_mark_is_not_left() {
     for name in &cluster.nodes {
         let node = cluster.api::<Node>().get(name).await.unwrap();
         assert!(!node.annotations().contains_key("tread.dev/cordoned-for"), "{name}");
+        assert!(!node.annotations().contains_key("tread.dev/cordon"), "{name}");
     }
     // A mark that an operation left long ago, and somebody's cordon after it.
     let mark = "tread.dev/cordoned-for=00000000000000000000000000000007";

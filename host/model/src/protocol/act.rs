@@ -2,7 +2,7 @@
 
 use super::lease::Lease;
 use super::order::{Operation, Order};
-use super::seen::{HeldBy, Version};
+use super::seen::{HeldBy, Stamp, Version};
 use super::slots::Slot;
 use std::time::Duration;
 
@@ -47,11 +47,13 @@ pub enum Act {
         /// The order.
         order: Order,
     },
-    /// The node is cordoned and marked with the operation, in one patch that asks that nobody
-    /// cordoned it.
+    /// The node is cordoned and marked with the operation and a stamp of its own, in one patch
+    /// that asks that nobody cordoned it. A cordon of this operation that has no stamp gets one.
     Cordon {
         /// The operation.
         operation: Operation,
+        /// Which cordon it is.
+        stamp: Stamp,
         /// How long it may be tried, from before the read on, by a clock that only counts.
         within: Duration,
     },

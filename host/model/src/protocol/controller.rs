@@ -4,7 +4,7 @@ use super::act::{Act, Waits};
 use super::finish::{degraded, give_back, is_proved, is_unwell};
 use super::guards::{AllGuards, Guards};
 use super::order::{Disrupts, Order, Phase, Stage};
-use super::prepare::prepare;
+use super::prepare::{is_still_cordoned, prepare};
 use super::seen::{Cordon, Seen, Wanted};
 use super::slots::Slot;
 use super::terms::Terms;
@@ -117,6 +117,7 @@ fn give_order<G: Guards>(seen: &Seen, slot: Slot, terms: &Terms) -> Act {
         given: false,
         unwell: before.is_some_and(|before| is_unwell(seen, &before)),
         hands_on: None,
+        cordon: None,
     };
     let wanted = seen.wanted.filter(|it| it.disrupts.drains() == slot.unavailable);
     let wanted = wanted.filter(|_| taken_by_another(seen, terms).is_none());
@@ -188,8 +189,13 @@ fn goes_on<G: Guards>(seen: &Seen, order: &Order, terms: &Terms) -> Act {
     }
     match order.stage {
         Stage::Prepare => prepare::<G>(seen, order, terms),
-        // Somebody uncordoned it: pods may have come back.
-        Stage::Go if order.disrupts.drains() && seen.cordon == Cordon::No && G::TOKEN => {
+        // Somebody uncordoned it: pods may have come back. What somebody else cordoned is theirs.
+        Stage::Go
+            if order.disrupts.drains()
+                && seen.cordon != Cordon::Anothers
+                && !is_still_cordoned::<G>(seen, order)
+                && G::TOKEN =>
+        {
             write::<G>(seen, again(order))
         }
         Stage::Go | Stage::Withdrawn | Stage::Closed => Act::Wait(Waits::Agent),

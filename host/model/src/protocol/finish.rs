@@ -12,14 +12,14 @@ use super::upkeep::{held, lease_for, taken_by_another};
 /// What is still to be given back, one after the other; nothing if all of it is.
 pub(super) fn give_back<G: Guards>(seen: &Seen, terms: &Terms) -> Option<Act> {
     let is_leased = matches!(seen.lease, Some(lease) if lease.holder != Holder::Other);
-    let is_cordoned = matches!(seen.cordon, Cordon::Ours(_));
+    let is_cordoned = matches!(seen.cordon, Cordon::Ours(..));
     if !is_leased && !is_cordoned && seen.slot.is_none() {
         return None;
     }
     if hands_are_on::<G>(seen) {
         return Some(Act::Wait(Waits::HandsOff));
     }
-    if let Cordon::Ours(operation) = seen.cordon {
+    if let Cordon::Ours(operation, _) = seen.cordon {
         return Some(match seen.order.is_some_and(|order| order.operation == operation) {
             // Whatever else was read may be older than the mark.
             false => Act::Degrade,

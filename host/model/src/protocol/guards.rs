@@ -28,6 +28,8 @@ pub trait Guards {
     const ONE_QUESTION: bool = true;
     /// A permit needs the Lease under which the order was given, and the cordon that came before.
     const TOKEN: bool = true;
+    /// What was prepared counts only under the cordon under which the node was seen drained.
+    const SAME_CORDON: bool = true;
     /// An agent takes no order again that has ended, nor an older one.
     const ONCE: bool = true;
     /// What an agent may have begun is over only when the agent says so.

@@ -1,5 +1,6 @@
 //! The order that a NodeUpdate holds, and what the agent reports of it.
 
+use super::seen::Stamp;
 use super::time::Time;
 use crate::digest::Digest;
 
@@ -51,6 +52,8 @@ pub struct Order {
     pub unwell: bool,
     /// Until when a replica may cordon the node and evict its pods.
     pub hands_on: Option<Time>,
+    /// In the stage `Go`, under which cordon the node was seen drained.
+    pub cordon: Option<Stamp>,
 }
 
 /// How far an order is, for the controllers.

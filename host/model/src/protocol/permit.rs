@@ -2,8 +2,9 @@
 
 use super::guards::{AllGuards, Guards};
 use super::order::{Disrupts, Operation, Stage};
+use super::prepare::is_still_cordoned;
 use super::question::{Question, What};
-use super::seen::{Cordon, HeldBy, Seen};
+use super::seen::{HeldBy, Seen};
 use super::terms::Terms;
 use super::upkeep::held;
 use std::time::Duration;
@@ -103,7 +104,7 @@ pub fn permit_with<G: Guards>(
     if order.stage != Stage::Go {
         return Err(NotNow::AnotherStage);
     }
-    if order.disrupts.drains() && seen.cordon != Cordon::Ours(operation) && G::TOKEN {
+    if order.disrupts.drains() && !is_still_cordoned::<G>(seen, &order) && G::TOKEN {
         return Err(NotNow::NotCordoned);
     }
     if what == What::Write && order.config != seen.newest {

@@ -3,27 +3,44 @@
 use super::act::{Act, Waits};
 use super::guards::Guards;
 use super::order::{Order, Stage};
-use super::seen::{Cordon, Seen};
+use super::seen::{Cordon, Seen, Stamp};
 use super::terms::Terms;
 use super::upkeep::{held, write};
 use std::time::Duration;
 
 /// The next act of preparing a node, whose Lease is held.
 pub(super) fn prepare<G: Guards>(seen: &Seen, order: &Order, terms: &Terms) -> Act {
-    let is_cordoned = seen.cordon == Cordon::Ours(order.operation);
+    let cordon = match seen.cordon {
+        Cordon::Ours(operation, stamp) if operation == order.operation => stamp,
+        _ => None,
+    };
     if let Some(held) = held(seen) {
         return Act::Wait(Waits::Held(held));
     }
-    if !order.disrupts.drains() || (is_cordoned && seen.drained) {
-        return write::<G>(seen, Order { stage: Stage::Go, given: true, ..*order });
+    if !order.disrupts.drains() || (cordon.is_some() && seen.drained) {
+        return write::<G>(seen, Order { stage: Stage::Go, given: true, cordon, ..*order });
     }
     let within = within::<G>(seen, order, terms);
     if within.is_zero() {
         return write::<G>(seen, Order { hands_on: Some(seen.now.after(terms.pass)), ..*order });
     }
-    match is_cordoned {
-        true => Act::Evict { within },
-        false => Act::Cordon { operation: order.operation, within },
+    match cordon {
+        Some(_) => Act::Evict { within },
+        None => {
+            let (operation, stamp) = (order.operation, Stamp(seen.id.0));
+            Act::Cordon { operation, stamp, within }
+        }
+    }
+}
+
+/// Whether a node that was prepared still is: it has the cordon under which it was seen drained.
+/// Where somebody uncordoned it, pods may have come, also if another replica cordoned it again.
+pub(super) fn is_still_cordoned<G: Guards>(seen: &Seen, order: &Order) -> bool {
+    match seen.cordon {
+        Cordon::Ours(operation, stamp) if operation == order.operation => {
+            !G::SAME_CORDON || (stamp.is_some() && stamp == order.cordon)
+        }
+        _ => false,
     }
 }
 

@@ -59,7 +59,7 @@ pub struct Seen {
     pub newest: Config,
     /// Whether an order of which nothing was written yet turns back: the window has ended.
     pub turns_back: bool,
-    /// An id for an operation that begins now: made at random for this question.
+    /// An id for what begins now, an operation or a cordon: made at random for this question.
     pub id: Operation,
 }
 
@@ -72,13 +72,19 @@ pub struct Wanted {
     pub disrupts: Disrupts,
 }
 
+/// Which of its cordons a node has: made at random for each of them, and never used again. Pods may
+/// have come to a node between one cordon and the next, also where both are of one operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Stamp(pub u128);
+
 /// Whether a node is cordoned, and by whom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Cordon {
     /// It is not.
     No,
-    /// By tread, for this operation, as its mark says.
-    Ours(Operation),
+    /// By tread, for this operation, as its mark says, and with this stamp. Versions of tread that
+    /// knew of no stamps made cordons without.
+    Ours(Operation, Option<Stamp>),
     /// By somebody else.
     Anothers,
 }
@@ -99,6 +105,11 @@ pub enum HeldBy {
 }
 
 impl Seen {
+    /// Whether it has tread's cordon, for this operation.
+    pub fn is_cordoned_for(&self, operation: Operation) -> bool {
+        matches!(self.cordon, Cordon::Ours(of, _) if of == operation)
+    }
+
     /// What the agent reported of this operation.
     pub(super) fn phase_of(&self, operation: Operation) -> Option<Phase> {
         self.report.filter(|report| report.operation == operation).map(|report| report.phase)

@@ -107,7 +107,7 @@ pub(super) fn upkeep<G: Guards>(seen: &Seen, order: &Order, terms: &Terms) -> Op
 /// An order that has to be prepared again.
 pub(super) fn again(order: &Order) -> Order {
     let stage = if order.disrupts.drains() { Stage::Prepare } else { Stage::Go };
-    Order { stage, ..*order }
+    Order { stage, cordon: None, ..*order }
 }
 
 /// The act that writes an order.

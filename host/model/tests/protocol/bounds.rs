@@ -40,6 +40,8 @@ pub(crate) struct Bounds {
     pub(crate) updates_lost: u8,
     /// How often somebody else takes a node by a mark, as who drains it sets one.
     pub(crate) marks: u8,
+    /// How often somebody uncordons a node, but for what was permitted and is not over yet.
+    pub(crate) uncordons: u8,
     /// Whether room is refused at any time, as where other nodes have all slots.
     pub(crate) room_is_refused: bool,
     /// Whether an order comes late to an agent, or again, and a permit again.
@@ -77,6 +79,7 @@ impl Bounds {
             reports_lost: 0,
             updates_lost: 0,
             marks: 0,
+            uncordons: 0,
             room_is_refused: false,
             late_orders: false,
             torn_reads: false,
@@ -123,6 +126,7 @@ impl Bounds {
             reports_lost: self.reports_lost,
             updates_lost: self.updates_lost,
             marks_come: self.marks,
+            uncordons: self.uncordons,
         }
     }
 }

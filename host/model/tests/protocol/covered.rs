@@ -71,6 +71,14 @@ fn somebody_else_marks_the_node_at_any_time() {
 }
 
 #[test]
+fn somebody_uncordons_the_node_at_any_time() {
+    holds(&Bounds { uncordons: 1, ..one(2, Disrupts::Reboot) });
+    holds(&Bounds { uncordons: 1, torn_reads: true, ..one(2, Disrupts::Drain) });
+    holds(&Bounds { uncordons: 2, marks: 1, ..one(1, Disrupts::Reboot) });
+    holds(&Bounds { uncordons: 1, failures: 1, ..one(2, Disrupts::Softly) });
+}
+
+#[test]
 fn node_updates_are_made_anew() {
     holds(&Bounds { updates_lost: 1, newer: 1, ..one(1, Disrupts::Reboot) });
     holds(&Bounds { updates_lost: 1, ..one(2, Disrupts::Nothing) });

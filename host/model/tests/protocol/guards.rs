@@ -70,6 +70,8 @@ needed! {
         without ONE_QUESTION, "only under its Lease" in one(1, Disrupts::Reboot);
     an_order_of_an_earlier_lease_finds_another_node:
         without TOKEN, "only a cordoned node" in Bounds { others: 1, ..one(1, Disrupts::Reboot) };
+    a_node_that_another_replica_cordons_again_is_drained_again:
+        without SAME_CORDON, "only a drained node" in Bounds { uncordons: 1, ..one(2, Disrupts::Reboot) };
     an_order_that_ended_is_not_carried_out_again:
         without ONCE, "boots once" in Bounds { late_orders: true, newer: 1, ..one(1, Disrupts::Reboot) };
     an_agent_that_was_not_asked_may_have_begun:

@@ -7,13 +7,14 @@ use std::time::Duration;
 use tread_model::digest::Digest;
 use tread_model::protocol::{
     Act, Config, Cordon, Disrupts, HeldBy, Holder, Lease, Limits, NotNow, Operation, Order, Phase,
-    Question, Report, Seen, Slot, Slots, Stage, Terms, Time, Version, Versions, Waits, Wanted,
-    What, lease_to_join, next, permit,
+    Question, Report, Seen, Slot, Slots, Stage, Stamp, Terms, Time, Version, Versions, Waits,
+    Wanted, What, lease_to_join, next, permit,
 };
 
 const NEW: Config = Config(Digest([1; 32]));
 const NOW: Time = Time(Duration::from_secs(1_000_000));
 const ONE: Operation = Operation(1);
+const STAMP: Stamp = Stamp(7);
 const ALL: [HeldBy; 5] =
     [HeldBy::Cordon, HeldBy::Drain, HeldBy::Maintenance, HeldBy::Autoscaler, HeldBy::Deletion];
 
@@ -51,15 +52,17 @@ fn lease(holder: Holder, renewed: Time, lasts: Duration) -> Lease {
 /// A node whose agent has the order, under a Lease that was just renewed.
 fn under_way(disrupts: Disrupts, phase: Phase) -> Seen {
     let (token, hands_on) = (3, None);
+    let cordon = disrupts.drains().then_some(STAMP);
     let (stage, given, unwell) = (Stage::Go, true, false);
+    let (operation, config) = (ONE, NEW);
     let order =
-        Order { operation: ONE, config: NEW, disrupts, token, stage, given, unwell, hands_on };
+        Order { operation, config, disrupts, token, stage, given, unwell, hands_on, cordon };
     Seen {
         slot: Some(Slot { operation: ONE, unavailable: disrupts.drains() }),
         lease: Some(lease(Holder::Us(Some(ONE)), NOW, minutes(75))),
         order: Some(order),
         report: Some(Report { operation: ONE, phase, token: 0 }),
-        cordon: if disrupts.drains() { Cordon::Ours(ONE) } else { Cordon::No },
+        cordon: if disrupts.drains() { Cordon::Ours(ONE, cordon) } else { Cordon::No },
         drained: true,
         ..seen(disrupts)
     }
@@ -250,7 +253,7 @@ fn nothing_begins_on_a_node_that_somebody_cordoned_or_uncordoned_meanwhile() {
         assert_eq!(asked(&uncordoned, What::Boot), Err(NotNow::NotCordoned), "{phase:?}");
         let Act::WriteOrder { order, .. } = next(&uncordoned, &terms) else { panic!() };
         assert_eq!((order.operation, order.stage), (ONE, Stage::Prepare), "{phase:?}");
-        let by_another = Seen { cordon: Cordon::Ours(Operation(9)), ..drained };
+        let by_another = Seen { cordon: Cordon::Ours(Operation(9), Some(STAMP)), ..drained };
         assert_eq!(asked(&by_another, What::Boot), Err(NotNow::NotCordoned), "{phase:?}");
     }
     let done = under_way(Disrupts::Reboot, Phase::Done);
@@ -258,6 +261,67 @@ fn nothing_begins_on_a_node_that_somebody_cordoned_or_uncordoned_meanwhile() {
         panic!()
     };
     assert_eq!(order.stage, Stage::Closed, "what is done is not done again");
+}
+
+/// The acts from a node whose cordon is another one than its order says, until its agent is waited
+/// for: nothing is permitted meanwhile.
+fn prepared_again(mut seen: Seen) -> Vec<Act> {
+    let (terms, mut acts) = (Terms::default(), Vec::new());
+    for count in 0..8 {
+        seen.id = Operation(100 + count);
+        let asked = Question { operation: ONE, what: What::Boot, number: 7 };
+        let act = next(&seen, &terms);
+        acts.push(act.clone());
+        if act == Act::Wait(Waits::Agent) {
+            assert!(permit(&seen, &asked, &terms).is_ok(), "{seen:?}");
+            return acts;
+        }
+        assert!(permit(&seen, &asked, &terms).is_err(), "{seen:?}");
+        match act {
+            Act::WriteOrder { order, .. } => seen.order = Some(order),
+            Act::Cordon { operation, stamp, .. } => {
+                assert_eq!(stamp, Stamp(seen.id.0), "each cordon has a stamp of its own");
+                seen.cordon = Cordon::Ours(operation, Some(stamp));
+            }
+            Act::Evict { .. } => seen.drained = true,
+            act => panic!("{act:?}"),
+        }
+    }
+    panic!("it does not end: {acts:?}")
+}
+
+#[test]
+fn a_node_that_was_cordoned_again_is_drained_again_before_anything_begins() {
+    for phase in [Phase::Waiting, Phase::Begun] {
+        let drained = under_way(Disrupts::Reboot, phase);
+        let cordon = Cordon::Ours(ONE, Some(Stamp(8)));
+        let acts = prepared_again(Seen { cordon, drained: false, ..drained });
+        let prepares = |act: &Act| matches!(act, Act::WriteOrder { order, .. } if order.cordon.is_none() && order.stage == Stage::Prepare);
+        assert!(prepares(&acts[0]), "{acts:?}");
+        assert!(acts.iter().any(|act| matches!(act, Act::Evict { .. })), "{acts:?}");
+        assert!(!acts.iter().any(|act| matches!(act, Act::Cordon { .. })), "{acts:?}");
+        let goes = |act: &Act| matches!(act, Act::WriteOrder { order, .. } if order.cordon == Some(Stamp(8)) && order.stage == Stage::Go);
+        assert!(acts.iter().any(goes), "{acts:?}");
+    }
+}
+
+#[test]
+fn what_a_version_without_stamps_wrote_is_prepared_again_once_and_then_goes_on() {
+    for phase in [Phase::Waiting, Phase::Begun] {
+        let drained = under_way(Disrupts::Reboot, phase);
+        let order = drained.order.map(|it| Order { cordon: None, ..it });
+        for (cordon, order) in [
+            // By that version: the order and the mark, the order alone, the mark alone.
+            (Cordon::Ours(ONE, None), order),
+            (Cordon::Ours(ONE, Some(STAMP)), order),
+            (Cordon::Ours(ONE, None), drained.order),
+        ] {
+            let acts = prepared_again(Seen { cordon, order, ..drained.clone() });
+            let cordons = acts.iter().filter(|act| matches!(act, Act::Cordon { .. })).count();
+            let is_stamped = matches!(cordon, Cordon::Ours(_, Some(_)));
+            assert_eq!(cordons, usize::from(!is_stamped), "{acts:?}");
+        }
+    }
 }
 
 #[test]

@@ -12,6 +12,10 @@ thread_local! {
     static VERSION: p::Version = p::Version(Arc::from("1"));
 }
 
+/// The stamp of the cordon that stands, and one of a cordon that somebody undid.
+const STAMP: p::Stamp = p::Stamp(1);
+const GONE: p::Stamp = p::Stamp(0);
+
 /// What a replica is about to do.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Does {
@@ -76,6 +80,8 @@ impl Order {
             given: self.given,
             unwell: self.unwell,
             hands_on: (self.hands_on > 0).then(|| time(self.hands_on)),
+            cordon: (self.stage == p::Stage::Go && self.disrupts.drains())
+                .then_some(if self.same_cordon { STAMP } else { GONE }),
         }
     }
 
@@ -89,6 +95,7 @@ impl Order {
             given: order.given,
             unwell: order.unwell,
             hands_on: order.hands_on.map_or(0, |at| from_now(at).max(0)),
+            same_cordon: order.cordon == Some(STAMP),
         }
     }
 }
@@ -143,7 +150,7 @@ impl World {
             report: report.map(Report::read),
             cordon: match node.cordon {
                 Cordon::No => p::Cordon::No,
-                Cordon::Ours(it) => p::Cordon::Ours(op(it)),
+                Cordon::Ours(it) => p::Cordon::Ours(op(it), Some(STAMP)),
                 Cordon::Anothers => p::Cordon::Anothers,
             },
             drained: !node.pods,
@@ -207,7 +214,7 @@ impl World {
             p::Act::WriteOrder { onto, order } => {
                 Does::Write(Write::Order(Order::written(order)), current(&onto))
             }
-            p::Act::Cordon { operation, within } => {
+            p::Act::Cordon { operation, within, .. } => {
                 Does::Hand(Hand::Cordon(back(operation)), short(within))
             }
             p::Act::Evict { within } => {

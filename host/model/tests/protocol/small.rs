@@ -2,6 +2,7 @@
 //! nodes of a pool in any order, and no write that is sure to be refused.
 
 use crate::state::{Cordon, Hand, Node, Of, Op, Order, Part, Replica, Report, World, Write};
+use tread_model::protocol::Stage;
 
 impl World {
     /// This state, as it is kept.
@@ -9,6 +10,9 @@ impl World {
         self.replicas.sort_unstable();
         for node in 0..self.nodes.len() {
             self.rename(node);
+            // Of an order in another stage nobody asks it, and no agent does.
+            self.each_order(node, &mut |order| order.same_cordon &= order.stage == Stage::Go);
+            self.nodes[node].late.iter_mut().for_each(|order| order.same_cordon = false);
             self.renumber(node);
         }
         self.sort_nodes();
@@ -83,6 +87,18 @@ impl World {
                     order.into_iter().for_each(|order| f(&mut order.token));
                     part.reported_mut().into_iter().for_each(|report| f(&mut report.token));
                 }
+                _ => {}
+            }
+        }
+    }
+
+    /// All orders for a node that controllers read or write.
+    pub(crate) fn each_order(&mut self, node: usize, f: &mut impl FnMut(&mut Order)) {
+        self.nodes[node].order.iter_mut().for_each(&mut *f);
+        for replica in self.replicas.iter_mut().filter(|it| it.node() == Some(node)) {
+            match replica {
+                Replica::Writes { write: Write::Order(order), .. } => f(order),
+                Replica::Reads { part, .. } => part.holds_mut().2.into_iter().for_each(&mut *f),
                 _ => {}
             }
         }

@@ -69,6 +69,9 @@ pub(crate) struct Order {
     pub(crate) given: bool,
     pub(crate) unwell: bool,
     pub(crate) hands_on: i8,
+    /// Whether the node still has the cordon under which it was seen drained. Only that is asked of
+    /// a stamp, and no stamp comes again.
+    pub(crate) same_cordon: bool,
 }
 
 /// What an agent said.
@@ -194,6 +197,7 @@ pub(crate) struct World {
     pub(crate) reports_lost: u8,
     pub(crate) updates_lost: u8,
     pub(crate) marks_come: u8,
+    pub(crate) uncordons: u8,
 }
 
 /// Three at most, in place.

@@ -41,6 +41,7 @@ impl Steps<'_> {
             self.permits::<G>(world, at);
             self.others(world, at);
             self.marks(world, at);
+            self.uncordons(world, at);
         }
         for index in 0..world.replicas.len() {
             // Replicas that are about to do the same are one.
@@ -216,7 +217,7 @@ impl Steps<'_> {
         let goes = |uncordons: bool| {
             let mut next = world.marked(at, false);
             if uncordons {
-                (next.nodes[at].cordon, next.nodes[at].pods) = (Cordon::No, true);
+                next.uncordoned(at);
             }
             next
         };
@@ -224,6 +225,22 @@ impl Steps<'_> {
             self.add(true, || format!("the other one gives node {at} back"), goes(true));
         } else {
             self.add(true, || format!("node {at} is nobody else's"), goes(false));
+        }
+    }
+
+    /// Somebody uncordons a node that tread cordoned, whatever replicas are about to do. Nothing
+    /// helps who does so in the middle of what was permitted.
+    fn uncordons(&mut self, world: &World, at: usize) {
+        let node = &world.nodes[at];
+        let is_permitted = node.doing.is_some()
+            || node.permit.is_some_and(|it| it.left > 0)
+            || node.wire.is_some_and(|it| it.answers);
+        let is_ours = matches!(node.cordon, Cordon::Ours(_));
+        if world.uncordons > 0 && is_ours && !is_permitted {
+            let mut next = *world;
+            next.uncordoned(at);
+            next.uncordons -= 1;
+            self.add(false, || format!("somebody uncordons node {at}"), next);
         }
     }
 
@@ -256,7 +273,7 @@ impl Steps<'_> {
         self.add(true, || format!("the other one is gone from node {at}"), left);
         if node.cordon != Cordon::No || !node.pods {
             let mut next = *world;
-            (next.nodes[at].cordon, next.nodes[at].pods) = (Cordon::No, true);
+            next.uncordoned(at);
             self.add(false, || format!("the other one uncordons node {at}"), next);
         }
     }

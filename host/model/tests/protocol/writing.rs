@@ -85,8 +85,10 @@ impl World {
                 )?;
                 law(begun.is_none_or(|it| it == op), "a node is in one operation at a time")?;
                 match hand {
-                    Hand::Cordon(_) => node.cordon = Cordon::Ours(op),
-                    _ => node.pods = false,
+                    Hand::Evict(_) => node.pods = false,
+                    // It asks that nobody cordoned the node.
+                    _ if node.cordon == Cordon::Ours(op) => {}
+                    _ => self.cordoned(at, Cordon::Ours(op)),
                 }
             }
             Hand::Uncordon(of) => {
@@ -100,7 +102,7 @@ impl World {
                 law(node.proved, "no cordon is undone before the proof")?;
                 let failed = matches!(node.agent.op, Some((_, Phase::Degraded)));
                 law(!failed, "a node that failed stays cordoned")?;
-                (node.cordon, node.pods) = (Cordon::No, true);
+                self.uncordoned(at);
             }
             Hand::HandOver(of) => {
                 let Cordon::Ours(mark) = node.cordon else { return Ok(self) };
@@ -108,10 +110,22 @@ impl World {
                     return Ok(self);
                 }
                 law(begun.is_none(), "no cordon is left to others while the agent is at it")?;
-                node.cordon = Cordon::Anothers;
+                self.cordoned(at, Cordon::Anothers);
             }
         }
         Ok(self)
+    }
+
+    /// A node's cordon is another one now, or none: no order was given under that one.
+    fn cordoned(&mut self, at: usize, cordon: Cordon) {
+        self.nodes[at].cordon = cordon;
+        self.each_order(at, &mut |order| order.same_cordon = false);
+    }
+
+    /// A node is uncordoned, by whoever: pods come.
+    pub(crate) fn uncordoned(&mut self, at: usize) {
+        self.cordoned(at, Cordon::No);
+        self.nodes[at].pods = true;
     }
 
     /// Somebody else takes the node by a mark, or is gone: whatever was to be patched of it is

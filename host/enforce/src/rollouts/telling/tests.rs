@@ -31,7 +31,7 @@ impl Seen {
     }
 
     fn cordoned(self) -> Seen {
-        Seen { cordon: Cordon::Ours(Operation(7)), ..self }
+        Seen { cordon: Cordon::Ours(Operation(7), None), ..self }
     }
 
     fn ordered(self, (disrupts, stage, phase): (&str, &str, &str)) -> Seen {
