@@ -106,6 +106,8 @@ impl Supervisor {
         let mut child = Command::new(binary)
             .arg("supervise")
             .arg(std::env::temp_dir())
+            // The API servers take a tenth less processor time, and more memory.
+            .env("GOGC", "400")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             // Neither an interrupt from the terminal nor a kill of the tests'

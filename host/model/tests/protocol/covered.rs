@@ -73,7 +73,8 @@ fn somebody_else_marks_the_node_at_any_time() {
 #[test]
 fn somebody_uncordons_the_node_at_any_time() {
     holds(&Bounds { uncordons: 1, ..one(2, Disrupts::Reboot) });
-    holds(&Bounds { uncordons: 1, torn_reads: true, ..one(2, Disrupts::Drain) });
+    let renewed = Bounds { leases_end: false, ..one(2, Disrupts::Drain) };
+    holds(&Bounds { uncordons: 1, torn_reads: true, ..renewed });
     holds(&Bounds { uncordons: 2, marks: 1, ..one(1, Disrupts::Reboot) });
     holds(&Bounds { uncordons: 1, failures: 1, ..one(2, Disrupts::Softly) });
 }
