@@ -6,7 +6,8 @@ use std::sync::Arc;
 use tread_kube::api::node_update::{ConfigName, UpdateDisrupts, UpdateOrder, UpdateStage};
 use tread_kube::dated::timestamp;
 use tread_kube::node_lease::operation_text;
-pub use tread_kube::order::{of, read, report, set_cordon};
+pub(crate) use tread_kube::order::{of, set_cordon};
+pub use tread_kube::order::{read, report};
 use tread_model::digest::Digest;
 use tread_model::protocol::{Disrupts, Order, Stage, Time};
 

@@ -285,7 +285,8 @@ mod tests {
         };
         let written = stamp_text(Operation(7), Stamp(u128::MAX));
         assert_eq!(stamped(&written), Cordon::Ours(Operation(7), Some(Stamp(u128::MAX))));
-        for other in [&*stamp_text(Operation(8), Stamp(9)), seven, "", " ", &*format!("{seven} 9")] {
+        for other in [&*stamp_text(Operation(8), Stamp(9)), seven, "", " ", &*format!("{seven} 9")]
+        {
             assert_eq!(stamped(other), Cordon::Ours(Operation(7), None), "{other}");
         }
     }

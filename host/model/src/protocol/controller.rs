@@ -129,7 +129,7 @@ fn give_order<G: Guards>(seen: &Seen, slot: Slot, terms: &Terms) -> Act {
         Disrupts::Softly | Disrupts::Drain | Disrupts::Reboot if G::LEASE => {
             match lease_for::<G>(seen, slot.operation, disrupts, terms) {
                 Ok(token) => token,
-                Err(first) => return first,
+                Err(first) => return *first,
             }
         }
         _ => last_token(seen).saturating_add(1),

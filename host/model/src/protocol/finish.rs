@@ -44,7 +44,7 @@ fn uncordon<G: Guards>(seen: &Seen, operation: Operation, terms: &Terms) -> Act 
         return Act::Uncordon { of, within: terms.pass };
     }
     if let Err(first) = lease_for::<G>(seen, holder, Disrupts::Drain, terms) {
-        return first;
+        return *first;
     }
     let left = seen.lease.map(|lease| lease.left(seen.now)).unwrap_or_default();
     let within = match G::ENDS_BEFORE_LEASE {

@@ -35,14 +35,14 @@ pub(super) fn lease_for<G: Guards>(
     operation: Operation,
     disrupts: Disrupts,
     terms: &Terms,
-) -> Result<u32, Act> {
+) -> Result<u32, Box<Act>> {
     let lasts = terms.lease_for(disrupts);
     let Some(lease) = seen.lease else {
         // A request that makes one may come again when it is gone: it claims nothing.
-        return Err(Act::MakeLease(Lease::ours(None, 0, seen.now, lasts, terms)));
+        return Err(Box::new(Act::MakeLease(Lease::ours(None, 0, seen.now, lasts, terms))));
     };
     if G::OTHERS_LEASE && lease.is_anothers(seen.now, terms) {
-        return Err(Act::Wait(Waits::Lease));
+        return Err(Box::new(Act::Wait(Waits::Lease)));
     }
     let last = last_token(seen);
     // What somebody else wrote there may be any number, and one that agents took for a token holds
@@ -60,7 +60,7 @@ pub(super) fn lease_for<G: Guards>(
     };
     let ours = Lease::ours(Some(operation), token, seen.now, lasts, terms);
     let onto = G::LEASE_BY_VERSION.then(|| seen.versions.lease.clone()).flatten();
-    Err(Act::WriteLease { onto, lease: ours })
+    Err(Box::new(Act::WriteLease { onto, lease: ours }))
 }
 
 /// What a node's Lease has to say before its agent disrupts it for what it joins with: no order is
@@ -97,7 +97,7 @@ pub(super) fn upkeep<G: Guards>(seen: &Seen, order: &Order, terms: &Terms) -> Op
         return None;
     }
     match lease_for::<G>(seen, order.operation, order.disrupts, terms) {
-        Err(first) => Some(first),
+        Err(first) => Some(*first),
         Ok(token) if token == order.token || !G::TOKEN => None,
         // Somebody else had the node meanwhile: nothing that was prepared counts.
         Ok(token) => Some(write::<G>(seen, Order { token, ..again(order) })),
