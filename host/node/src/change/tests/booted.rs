@@ -116,7 +116,7 @@ const TEXTS: [&str; 3] = [
 
 /// A config with this text.
 fn with_text(text: &str) -> Documents {
-    let text = text.replace('\n', "%0A").replace('"', "%22").replace(' ', "%20");
+    let text: String = text.bytes().map(|byte| format!("%{byte:02X}")).collect();
     documents(&[("/etc/a", "1"), (KUBELET, &text)], "")
 }
 
