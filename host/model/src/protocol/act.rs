@@ -2,8 +2,9 @@
 
 use super::lease::Lease;
 use super::order::{Operation, Order};
-use super::seen::{HeldBy, Stamp, Version};
+use super::seen::{HeldBy, Version};
 use super::slots::Slot;
+use super::stamp::Stamp;
 use std::time::Duration;
 
 /// What is done next for a node.

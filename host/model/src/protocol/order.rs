@@ -1,6 +1,6 @@
 //! The order that a NodeUpdate holds, and what the agent reports of it.
 
-use super::seen::Stamp;
+use super::stamp::Stamp;
 use super::time::Time;
 use crate::digest::Digest;
 

@@ -3,7 +3,8 @@
 use super::act::{Act, Waits};
 use super::guards::Guards;
 use super::order::{Order, Stage};
-use super::seen::{Cordon, Seen, Stamp};
+use super::seen::{Cordon, Seen};
+use super::stamp::Stamp;
 use super::terms::Terms;
 use super::upkeep::{held, write};
 use std::time::Duration;

@@ -3,6 +3,7 @@
 use super::lease::Lease;
 use super::order::{Config, Disrupts, Operation, Order, Phase, Report};
 use super::slots::Slot;
+use super::stamp::Stamp;
 use super::time::Time;
 use std::sync::Arc;
 
@@ -71,11 +72,6 @@ pub struct Wanted {
     /// How much its plan disrupts it.
     pub disrupts: Disrupts,
 }
-
-/// Which of its cordons a node has: made at random for each of them, and never used again. Pods may
-/// have come to a node between one cordon and the next, also where both are of one operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Stamp(pub u128);
 
 /// Whether a node is cordoned, and by whom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
