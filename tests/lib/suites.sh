@@ -155,8 +155,7 @@ suite_model() {
 suite_node() {
   local package selection=(--locked)
   for package in "${need_machine[@]}"; do selection+=(--package "$package"); done
-  # They wait for boots and for commands, so that more than the cores can be under way.
-  cargo test --no-fail-fast "${selection[@]}" -- --test-threads 4
+  cargo test --no-fail-fast "${selection[@]}"
 }
 
 suite_tests() {
