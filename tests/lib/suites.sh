@@ -165,8 +165,11 @@ suite_tests() {
   fi
   local package without=()
   for package in "${need_bed[@]}" "${need_machine[@]}" "${in_model[@]}"; do without+=(--exclude "$package"); done
-  cargo_for_tests test --no-fail-fast --workspace "${without[@]}"
-  cargo_for_tests test --no-fail-fast --workspace --test protocol
+  # Where a test fails, the protocol is searched all the same.
+  local failed=0
+  cargo_for_tests test --no-fail-fast --workspace "${without[@]}" || failed=1
+  cargo_for_tests test --no-fail-fast --workspace --test protocol || failed=1
+  return "$failed"
 }
 
 suite_cluster() {
