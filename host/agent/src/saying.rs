@@ -1,9 +1,10 @@
 //! Writing what a NodeUpdate's status says: seldom, the newest alone, and again until it is there.
 
 use crate::kept::Keeps;
-use crate::status::{digest, patch};
+use crate::status::{digest, patch, patch_in_boot};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
+use serde_json::Value;
 use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tread_kube::api::NodeUpdate;
 use tread_kube::api::node_update::{NodeUpdateStatus, UpdatePhase};
-use tread_kube::asking::{Backoff, Call, ask};
+use tread_kube::asking::{Backoff, Call, CallOutcome, ask};
 use tread_kube::metrics::Metrics;
 
 /// How long between two writes that say of another step or message, and no other phase.
@@ -29,6 +30,14 @@ struct Budget {
     phase: Option<UpdatePhase>,
     steps: usize,
     last: Option<Instant>,
+}
+
+/// What is known of the NodeUpdate by what was written into it.
+#[derive(Debug, Default)]
+struct Written {
+    budget: Budget,
+    /// The boot that it says, by this process's word.
+    boot: Option<String>,
 }
 
 /// When a status may be written.
@@ -76,12 +85,12 @@ pub(crate) async fn say(
 ) -> Infallible {
     // Nobody collects what is counted on a node: failures are logged.
     let (updates, metrics): (Api<NodeUpdate>, _) = (Api::all(client), Metrics::new());
-    let (mut budget, mut backoff) = (Budget::default(), Backoff::new((LEAST, MOST)));
+    let (mut before, mut backoff) = (Written::default(), Backoff::new((LEAST, MOST)));
     loop {
         let status = said.borrow_and_update().clone();
         let again = match status {
             None => None,
-            Some(status) => match write((&updates, &metrics), &keeps, &mut budget, &status).await {
+            Some(status) => match write((&updates, &metrics), &keeps, &mut before, &status).await {
                 Ok(again) => {
                     backoff.reset();
                     again
@@ -115,7 +124,7 @@ pub(crate) async fn say(
 async fn write(
     (updates, metrics): (&Api<NodeUpdate>, &Metrics),
     keeps: &Keeps,
-    budget: &mut Budget,
+    before: &mut Written,
     status: &NodeUpdateStatus,
 ) -> Result<Option<Instant>, String> {
     let text = |error: io::Error| error.to_string();
@@ -123,17 +132,32 @@ async fn write(
     if kept.written.as_ref() == Some(&digest) || kept.node.is_empty() {
         return Ok(None);
     }
-    match budget.when(status) {
+    match before.budget.when(status) {
         When::At(at) if at > Instant::now() => return Ok(Some(at)),
         When::Later => return Ok(None),
         When::At(_) | When::Now => {}
     }
-    let patch = Patch::Merge(patch(status).map_err(text)?);
+    let boot = status.boot_id.as_deref().filter(|boot| before.boot.as_deref() == Some(boot));
+    let write: Patch<Value> = match boot {
+        Some(boot) => {
+            let steps = patch_in_boot(status, boot).map_err(text)?;
+            Patch::Json(serde_json::from_value(steps).map_err(|error| error.to_string())?)
+        }
+        None => Patch::Merge(patch(status).map_err(text)?),
+    };
     let params = PatchParams::default();
     let call = Call::new("patch", "nodeupdates").of_status();
-    let written = updates.patch_status(&kept.node, &params, &patch);
-    ask(metrics, call, written).await.map_err(|failed| failed.to_string())?;
-    budget.written(status, Instant::now());
+    let written = ask(metrics, call, updates.patch_status(&kept.node, &params, &write)).await;
+    if let Err(failed) = written {
+        // It was made anew, and says no boot: the next write does.
+        before.boot = None;
+        return match failed.outcome {
+            CallOutcome::Refused if boot.is_some() => Ok(Some(Instant::now())),
+            _ => Err(failed.to_string()),
+        };
+    }
+    before.boot.clone_from(&status.boot_id);
+    before.budget.written(status, Instant::now());
     keeps.change(|kept| kept.written = Some(digest)).map_err(text)?;
     Ok(None)
 }

@@ -93,6 +93,24 @@ pub(crate) fn patch(status: &NodeUpdateStatus) -> Result<Value, io::Error> {
     Ok(json!({ "status": said }))
 }
 
+/// The same patch, for a NodeUpdate that says by now that its node is in this boot. A write that was
+/// on its way when the node went down, and comes after the next boot, is refused by that.
+pub(crate) fn patch_in_boot(status: &NodeUpdateStatus, boot: &str) -> Result<Value, io::Error> {
+    let mut whole = patch(status)?;
+    let fields = whole.get_mut("status").and_then(Value::as_object_mut).map(std::mem::take);
+    let mut steps = vec![json!({"op": "test", "path": "/status/bootId", "value": boot})];
+    for (field, value) in fields.unwrap_or_default() {
+        let path = format!("/status/{field}");
+        let is_gone = value.is_null();
+        steps.push(json!({"op": "add", "path": path, "value": value}));
+        if is_gone {
+            // What is not there cannot be removed.
+            steps.push(json!({"op": "remove", "path": path}));
+        }
+    }
+    Ok(Value::Array(steps))
+}
+
 /// By what two statuses are told apart: for nothing else one is written.
 pub(crate) fn digest(status: &NodeUpdateStatus) -> Result<String, io::Error> {
     Ok(Digest::of(&serde_json::to_vec(status)?).to_string())

@@ -59,3 +59,28 @@ fn what_is_not_said_any_more_is_taken_away_and_conditions_are_left_to_the_servic
     assert!(said.step.as_ref().unwrap().len() <= STEP);
     assert_ne!(digest(&silent).unwrap(), digest(&said).unwrap());
 }
+
+#[test]
+fn what_is_written_later_in_a_boot_is_for_that_boot_alone_and_takes_the_same_away() {
+    let kept = Kept { current: None, ..taken("one") };
+    let says = Says { boot: Some("this".to_owned()), ..Says::default() };
+    let status = status(&kept, &says);
+    let merge = patch(&status).unwrap();
+    let steps = patch_in_boot(&status, "this").unwrap();
+    let steps = steps.as_array().unwrap();
+    assert_eq!(steps[0], json!({"op": "test", "path": "/status/bootId", "value": "this"}));
+    let mut found = serde_json::Map::new();
+    for step in &steps[1..] {
+        let field = step["path"].as_str().unwrap().strip_prefix("/status/").unwrap();
+        match step["op"].as_str().unwrap() {
+            "add" => drop(found.insert(field.to_owned(), step["value"].clone())),
+            "remove" => assert_eq!(found.get(field), Some(&Value::Null), "{field}"),
+            other => panic!("{other}"),
+        }
+    }
+    assert_eq!(Value::Object(found), merge["status"]);
+    let removed = steps.iter().filter(|step| step["op"] == "remove").count();
+    let gone = merge["status"].as_object().unwrap().values().filter(|it| it.is_null()).count();
+    assert_eq!(removed, gone);
+    assert!(removed > 0);
+}
