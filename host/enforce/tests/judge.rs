@@ -29,7 +29,7 @@ enum Fact {
     /// A node's Lease, if tread holds it.
     Leased(String, Option<Held>),
     /// The operation of each node's slot, and whether it may be unavailable.
-    Slots(BTreeMap<String, (String, bool)>),
+    Slots(BTreeMap<String, (String, bool)>, Option<Timestamp>),
     /// A node's order and how far its agent is with it, if it has one.
     Order(String, Option<OfOrder>),
 }
@@ -124,7 +124,7 @@ impl Judge {
         eventually("the judge saw the end", async || {
             let facts = self.facts.lock().unwrap();
             let slots = facts.values().rev().find_map(|fact| match fact {
-                Fact::Slots(slots) => Some(slots.is_empty()),
+                Fact::Slots(slots, _) => Some(slots.is_empty()),
                 _ => None,
             });
             slots.filter(|are_free| *are_free)
@@ -156,6 +156,32 @@ impl Judge {
             changes += usize::from(now.stands() != before);
         }
         changes
+    }
+
+    /// How many slots of nodes that may be unavailable were taken, from the first one until the
+    /// last of the nodes had its own: at most, and on average over that time.
+    pub(crate) fn taken(&self) -> (usize, f64) {
+        let facts = self.facts.lock().unwrap();
+        let (mut most, mut sum, mut time) = (0, 0.0, 0.0);
+        let mut had = BTreeSet::new();
+        let mut before: Option<(usize, Timestamp)> = None;
+        for fact in facts.values() {
+            let Fact::Slots(slots, Some(at)) = fact else { continue };
+            let down = slots.iter().filter(|(_, (_, may_be_down))| *may_be_down);
+            let (nodes, count) = (down.clone().map(|(node, _)| node.clone()), down.count());
+            if let Some((count, since)) = before {
+                let lasted = at.duration_since(since).as_secs_f64();
+                sum += lasted * as_number(count);
+                time += lasted;
+            }
+            most = most.max(count);
+            had.extend(nodes);
+            if had.len() == self.nodes.len() {
+                break;
+            }
+            before = (!had.is_empty()).then_some((count, *at));
+        }
+        (most, if time > 0.0 { sum / time } else { as_number(most) })
     }
 
     /// What was broken first, of all that was seen.
@@ -205,7 +231,7 @@ impl Now {
     /// Takes a fact in; an error where it should not have been written.
     fn becomes(&mut self, fact: Fact, nodes: &BTreeSet<String>) -> Result<(), String> {
         match fact {
-            Fact::Slots(slots) => self.slots = slots,
+            Fact::Slots(slots, _) => self.slots = slots,
             Fact::Leased(node, held) => match held.filter(|_| nodes.contains(&node)) {
                 Some(held) => drop(self.leased.insert(node, held)),
                 None => drop(self.leased.remove(&node)),
@@ -310,6 +336,11 @@ impl Now {
     }
 }
 
+#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+pub(crate) fn as_number(count: usize) -> f64 {
+    count as f64
+}
+
 /// Whether a Lease has ended by the time of a write, which is known to the second.
 fn has_ended(held: &Held, at: Option<Timestamp>) -> bool {
     held.ends.zip(at).is_some_and(|(ends, at)| at.as_second() > ends.as_second() + 1)
@@ -354,7 +385,8 @@ fn slots(object: &ConfigMap, _: bool) -> Option<Fact> {
     let slot = |it: &Value| {
         (it["operation"].as_str().unwrap().to_owned(), it["unavailable"].as_bool().unwrap())
     };
-    Some(Fact::Slots(slots.iter().map(|(node, it)| (node.clone(), slot(it))).collect()))
+    let slots = slots.iter().map(|(node, it)| (node.clone(), slot(it))).collect();
+    Some(Fact::Slots(slots, written_at(&object.metadata)))
 }
 
 async fn watch<K>(

@@ -5,6 +5,7 @@
 
 use super::agent::well;
 use super::fixture::{Cluster, PACES, Replica};
+use crate::judge::as_number;
 use std::time::{Duration, Instant};
 use tread_enforce::rollouts::Paces;
 use tread_test_bed::ControlPlane;
@@ -16,11 +17,6 @@ const TICKS: f64 = 100.0;
 
 fn nodes() -> usize {
     std::env::var("TREAD_NODES").ok().and_then(|text| text.parse().ok()).unwrap_or(30)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
-fn as_number(count: usize) -> f64 {
-    count as f64
 }
 
 /// The processor time of the threads of the replica so far.
@@ -55,8 +51,24 @@ fn writes(plane: &ControlPlane) -> f64 {
     counted.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
 }
 
+/// What a change took, and how many writes for each node.
+async fn rolls_out(cluster: &Cluster, path: &str, what: &str) -> (Duration, f64) {
+    let count = cluster.nodes.len();
+    let (begun, before) = (Instant::now(), (used(), writes(&cluster.plane)));
+    cluster.file("90-next", path, "2").await;
+    cluster.all_have(path, "2").await;
+    let (took, used) = (begun.elapsed(), used() - before.0);
+    let writes = (writes(&cluster.plane) - before.1) / as_number(count);
+    println!(
+        "{count} nodes, {what}: {:.1} s, {:.2} s of a core, {writes:.1} writes a node",
+        took.as_secs_f64(),
+        used.as_secs_f64()
+    );
+    (took, writes)
+}
+
 #[test]
-fn a_change_that_disrupts_nothing_reaches_all_nodes_for_little() {
+fn a_change_reaches_all_nodes_for_little_and_one_that_boots_them_keeps_its_budget_busy() {
     let own = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .thread_name(THREADS)
@@ -65,7 +77,9 @@ fn a_change_that_disrupts_nothing_reaches_all_nodes_for_little() {
         .unwrap();
     let agents = tokio::runtime::Runtime::new().unwrap();
     let count = nodes();
-    let cluster = agents.block_on(Cluster::with(count, 1));
+    // As many as all pools together may have.
+    let down = (count / 10).max(1);
+    let cluster = agents.block_on(Cluster::with(count, down));
     let replica: Replica = {
         let _entered = own.enter();
         // As often as in a real cluster.
@@ -82,16 +96,7 @@ fn a_change_that_disrupts_nothing_reaches_all_nodes_for_little() {
             used().as_secs_f64()
         );
         for (path, what) in [("/etc/none", "only written"), ("/etc/soft", "with a reload")] {
-            let (begun, before) = (Instant::now(), (used(), writes(&cluster.plane)));
-            cluster.file("90-next", path, "2").await;
-            cluster.all_have(path, "2").await;
-            let (took, used) = (begun.elapsed(), used() - before.0);
-            let writes = (writes(&cluster.plane) - before.1) / as_number(count);
-            println!(
-                "{count} nodes, {what}: {:.1} s, {:.2} s of a core, {writes:.1} writes a node",
-                took.as_secs_f64(),
-                used.as_secs_f64()
-            );
+            let (took, writes) = rolls_out(&cluster, path, what).await;
             // How far a pool is, is written once a second, whatever the number of nodes.
             let of_pool = 2.0 * took.as_secs_f64() / as_number(count);
             assert!(
@@ -99,6 +104,14 @@ fn a_change_that_disrupts_nothing_reaches_all_nodes_for_little() {
                 "{what}: {writes}, and {of_pool} at most of the pool"
             );
         }
+        rolls_out(&cluster, "/etc/hard", "with a reboot").await;
+        let (most, average) = cluster.judge.taken();
+        println!(
+            "{most} of {down} slots were taken at most, and {average:.1} on average until the last \
+             node had one"
+        );
+        assert_eq!(most, down, "slots that were taken at most");
+        cluster.judge.holds().await;
     });
     drop((replica, cluster));
     own.shutdown_background();
