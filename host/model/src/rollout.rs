@@ -2,6 +2,7 @@
 
 mod budget;
 mod node;
+mod order;
 mod retry;
 mod turns;
 mod wave;
@@ -10,6 +11,7 @@ mod window;
 
 pub use budget::{Budget, MaxUnavailable, cap_of_all};
 pub use node::{Node, State};
+pub use order::{First, Order};
 pub use retry::Retry;
 pub use turns::{Pool, Turns, turns};
 pub use wave::soft_limit;

@@ -1,12 +1,15 @@
-//! How many nodes of a pool may be down, and when one may be begun, as its Rollout says.
+//! How many nodes of a pool may be down, which come first, and when one may be begun, as its Rollout
+//! says.
 
 use crate::drain::length;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use std::time::Duration;
 use tread_cluster::pools::Pool;
-use tread_kube::api::rollout::{Overrun, RolloutWindow};
+use tread_kube::api::rollout::{FirstNodes, Overrun, RolloutWindow};
 use tread_kube::api::{Rollout, RolloutSpec};
-use tread_model::rollout::{self as model, MaxUnavailable, Retry, Window, WindowText};
+use tread_model::rollout::{
+    self as model, First, MaxUnavailable, Order, Retry, Window, WindowText,
+};
 
 /// How many nodes of a pool may be down, by its Rollout, or by the pool itself.
 pub(crate) fn max_unavailable(rollout: Option<&Rollout>, pool: &Pool) -> MaxUnavailable {
@@ -31,6 +34,17 @@ pub(crate) fn retry(spec: &RolloutSpec) -> Option<Retry> {
         attempts: u32::try_from(given.attempts).ok()?,
         first_after: first_after.unwrap_or(FIRST_AFTER),
     })
+}
+
+/// Which nodes come first.
+pub(crate) fn order(spec: &RolloutSpec) -> Order {
+    let Some(given) = &spec.order else { return Order::default() };
+    let first = match given.first {
+        FirstNodes::Oldest => First::Oldest,
+        FirstNodes::Newest => First::Newest,
+        FirstNodes::Name => First::Name,
+    };
+    Order { zones: given.zones.clone(), first }
 }
 
 /// When nodes may be begun.

@@ -2,7 +2,7 @@
 
 use super::by::By;
 use super::facts::Facts;
-use super::limits::{max_unavailable, retry as retry_of, windows};
+use super::limits::{max_unavailable, order, retry as retry_of, windows};
 use super::marks::{gone, halted, held, is_of, is_quiet, is_unavailable};
 use super::outside::{Outside, outside};
 use super::plans::{FromTo, Planned};
@@ -63,6 +63,8 @@ pub(crate) struct OfPool {
     soft_ones: usize,
     /// How many have it, and are not uncordoned yet.
     pub(crate) still_cordoned: usize,
+    /// Why nobody knows which of its nodes are the canaries.
+    no_canary: Option<String>,
     /// Whether it has windows: with time alone it may be another node's turn.
     pub(crate) has_windows: bool,
     /// The node that is begun again first, of those that failed, and when.
@@ -285,6 +287,8 @@ impl OfPool {
         let is_without = of_pool.target.is_none() && by.made.contains_key(&pool.name);
         let canary = rollout.and_then(|rollout| rollout.spec.canary.as_ref());
         let canary = Selects::of(canary);
+        let last = rollout.and_then(|rollout| rollout.spec.order.as_ref()?.last.as_ref());
+        let last = Selects::of(last);
         for (name, facts) in nodes {
             let update = by.moment.updates.get(name).map(|it| &**it);
             let update = update.filter(|update| is_of(update, &facts.uid));
@@ -380,10 +384,12 @@ impl OfPool {
                 leads: by.own_node == Some(name.as_str()),
                 paused: facts.is_paused,
                 canary: canary.matches(&facts.labels),
+                last: last.matches(&facts.labels),
                 held,
                 state: standing.state,
             });
         }
+        of_pool.no_canary = no_canary(&canary, &of_pool.nodes);
         of_pool
     }
 
@@ -427,6 +433,8 @@ impl OfPool {
             succeeded: self.soft_ones,
             halt_after: number(spec.and_then(|it| it.halt_after)).unwrap_or(1),
             closed,
+            order: spec.map(order).unwrap_or_default(),
+            no_canary: self.no_canary.take(),
         };
         self.limits = Some(match of.control_plane {
             // One at a time also where a replica does not know yet of another one's.
@@ -451,6 +459,20 @@ impl OfPool {
                 node.turn = due.get(name.as_str()).copied();
             }
         }
+    }
+}
+
+/// Why nobody knows which of these nodes are the canaries, where a Rollout wants some.
+fn no_canary(canary: &Selects, nodes: &[Node]) -> Option<String> {
+    let remedy = "correct it, or take it away";
+    match canary {
+        Selects::Unreadable(why) => {
+            Some(format!("its Rollout's spec.canary cannot be read: {why}; {remedy}"))
+        }
+        Selects::Labels(_) if !nodes.iter().any(|node| node.canary) => {
+            Some(format!("its Rollout's spec.canary selects no node of the pool; {remedy}"))
+        }
+        Selects::Labels(_) | Selects::Nothing => None,
     }
 }
 

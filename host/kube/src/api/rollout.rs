@@ -2,7 +2,7 @@
 
 use super::node_update::{ConfigName, UpdateDisrupts};
 use super::rollout_drain::DrainSettings;
-use super::schemas::{ConditionShape, SelectorShape, int_or_string, span};
+use super::schemas::{ConditionShape, ExactSelectorShape, int_or_string, span};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::core::Rule as Cel;
@@ -77,10 +77,15 @@ pub struct RolloutSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10_000))]
     pub halt_after: Option<i32>,
-    /// Nodes with these labels come first, and all others wait until they have the config.
+    /// Nodes with these labels come first, and all others wait until they have the config. Where no
+    /// node of the pool has them, none is begun.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<SelectorShape>")]
+    #[schemars(with = "Option<ExactSelectorShape>")]
     pub canary: Option<LabelSelector>,
+    /// Which nodes come first. Without it zone by zone, in the order of their names, and in each
+    /// the oldest node first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<RolloutOrder>,
     /// When nodes may be begun. At any time, if there is none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 50))]
@@ -105,6 +110,37 @@ pub struct RolloutSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<super::schemas::TimeShape>")]
     pub retry_failed_before: Option<k8s_openapi::apimachinery::pkg::apis::meta::v1::Time>,
+}
+
+/// Which nodes of a pool come first. Canaries come before all, and the node of the replica of tread
+/// that leads after all.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RolloutOrder {
+    /// Zones (the label topology.kubernetes.io/zone) in the order in which they go. All others
+    /// follow, by their names. `zones: [eu-1c, eu-1a]`
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 50), inner(length(max = 63)))]
+    pub zones: Vec<String>,
+    /// Which nodes of a zone come first.
+    #[serde(default)]
+    pub first: FirstNodes,
+    /// Nodes with these labels come after all others. `last: {matchLabels: {db: primary}}`
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<ExactSelectorShape>")]
+    pub last: Option<LabelSelector>,
+}
+
+/// Which nodes of a zone come first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum FirstNodes {
+    /// Those that are there for longest.
+    #[default]
+    Oldest,
+    /// Those that came last.
+    Newest,
+    /// Those whose names come first.
+    Name,
 }
 
 /// How often a node is begun again by itself.

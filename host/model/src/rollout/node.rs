@@ -19,6 +19,8 @@ pub struct Node {
     pub paused: bool,
     /// Whether it comes before all others.
     pub canary: bool,
+    /// Whether an admin wants it after all others.
+    pub last: bool,
     /// Who else has it, in words.
     pub held: Option<String>,
     /// How it stands.

@@ -2,6 +2,7 @@
 
 use super::budget::{Budget, MaxUnavailable};
 use super::node::{Node, State};
+use super::order::Order;
 use super::wave::soft_limit;
 use super::why::{Few, Why};
 use crate::protocol::Disrupts;
@@ -24,6 +25,10 @@ pub struct Pool {
     pub halt_after: usize,
     /// When its window opens, in words, where none is open.
     pub closed: Option<String>,
+    /// Which of its nodes come first.
+    pub order: Order,
+    /// Why nobody knows which nodes are its canaries, in a sentence, where it is to have some.
+    pub no_canary: Option<String>,
 }
 
 /// Whose turn it is.
@@ -39,7 +44,7 @@ pub struct Turns {
 pub fn turns(pool: &Pool, nodes: &[Node], budget: Budget) -> Turns {
     let mut now = Now::new(pool, nodes, budget);
     let mut due: Vec<(&Node, Disrupts)> = nodes.iter().filter_map(due).collect();
-    due.sort_by_key(|(node, _)| (node.leads, !node.canary, &node.zone, node.since, &node.name));
+    due.sort_by(|(one, _), (other, _)| pool.order.compare(one, other));
     let mut turns = Turns::default();
     for (node, disrupts) in due {
         match now.waits(node, disrupts) {
@@ -112,6 +117,7 @@ impl<'n> Now<'n> {
             }
             () if let Some(by) = &node.held => Some(Why::Held(by.clone())),
             () if let Some(opens) = &pool.closed => Some(Why::Window(opens.clone())),
+            () if let Some(why) = &pool.no_canary => Some(Why::NoCanary(why.clone())),
             () if !node.canary && canaries.count() > 0 => Some(Why::Canary(canaries)),
             () if pool.control_plane => self.control_plane(node),
             () => None,

@@ -54,6 +54,8 @@ pub enum Why {
     ControlPlane(Few),
     /// Canaries come first.
     Canary(Few),
+    /// Nobody knows which nodes are the canaries.
+    NoCanary(String),
     /// Nodes of its pool are down.
     Pool(Few, usize),
     /// Nodes of all pools are down.
@@ -64,7 +66,7 @@ pub enum Why {
 
 impl Why {
     /// All words of [`Why::word`].
-    pub const WORDS: [&'static str; 10] = [
+    pub const WORDS: [&'static str; 11] = [
         "paused",
         "node-paused",
         "halted",
@@ -72,6 +74,7 @@ impl Why {
         "held",
         "control-plane",
         "canary",
+        "no-canary",
         "room",
         "room-of-all",
         "wave",
@@ -87,6 +90,7 @@ impl Why {
             Why::Held(_) => "held",
             Why::ControlPlane(_) => "control-plane",
             Why::Canary(_) => "canary",
+            Why::NoCanary(_) => "no-canary",
             Why::Pool(..) => "room",
             Why::All(..) => "room-of-all",
             Why::Wave(_) => "wave",
@@ -101,7 +105,7 @@ impl fmt::Display for Why {
             Why::NodePaused => f.write_str("it is paused"),
             Why::Halted(nodes) => write!(f, "the rollout halted: {nodes} failed"),
             Why::Window(opens) => write!(f, "the window opens {opens}"),
-            Why::Held(by) => f.write_str(by),
+            Why::Held(why) | Why::NoCanary(why) => f.write_str(why),
             Why::ControlPlane(nodes) => {
                 write!(f, "it is of the control plane, and waits for {nodes}")
             }
@@ -140,6 +144,7 @@ mod tests {
             Why::Held(String::new()),
             Why::ControlPlane(few()),
             Why::Canary(few()),
+            Why::NoCanary(String::new()),
             Why::Pool(few(), 1),
             Why::All(1, 1),
             Why::Wave(few()),

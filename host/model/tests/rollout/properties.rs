@@ -3,7 +3,9 @@
 use proptest::prelude::*;
 use std::time::Duration;
 use tread_model::protocol::{Disrupts, Time};
-use tread_model::rollout::{Budget, MaxUnavailable, Node, Pool, State, Why, soft_limit, turns};
+use tread_model::rollout::{
+    Budget, First, MaxUnavailable, Node, Order, Pool, State, Why, soft_limit, turns,
+};
 
 fn disrupts() -> impl Strategy<Value = Disrupts> {
     use Disrupts::{Drain, Nothing, Reboot, Softly};
@@ -23,10 +25,10 @@ prop_compose! {
     fn node()(
         zone in 0..3u8,
         age in 0..5u64,
-        marks in prop::array::uniform5(prop::bool::weighted(0.1)),
+        marks in prop::array::uniform6(prop::bool::weighted(0.1)),
         state in state(),
     ) -> Node {
-        let [unready, leads, paused, canary, held] = marks;
+        let [unready, leads, paused, canary, last, held] = marks;
         Node {
             name: String::new(),
             zone: zone.to_string(),
@@ -35,10 +37,17 @@ prop_compose! {
             leads,
             paused,
             canary,
+            last,
             held: held.then(|| "somebody has it".to_owned()),
             state,
         }
     }
+}
+
+fn order() -> impl Strategy<Value = Order> {
+    let first = prop_oneof![Just(First::Oldest), Just(First::Newest), Just(First::Name)];
+    let zones = prop::collection::vec((0..4u8).prop_map(|zone| zone.to_string()), 0..3);
+    (zones, first).prop_map(|(zones, first)| Order { zones, first })
 }
 
 prop_compose! {
@@ -49,9 +58,19 @@ prop_compose! {
         soft_limit in 1..8usize,
         succeeded in 0..6usize,
         halt_after in 1..3usize,
+        order in order(),
     ) -> Pool {
-        let max_unavailable = MaxUnavailable::Number(most);
-        Pool { paused, control_plane, max_unavailable, soft_limit, succeeded, halt_after, closed: None }
+        Pool {
+            paused,
+            control_plane,
+            max_unavailable: MaxUnavailable::Number(most),
+            soft_limit,
+            succeeded,
+            halt_after,
+            closed: None,
+            order,
+            no_canary: None,
+        }
     }
 }
 

@@ -3,7 +3,9 @@
 use serde::Deserialize;
 use std::time::Duration;
 use tread_model::protocol::{Disrupts, Time};
-use tread_model::rollout::{Budget, MaxUnavailable, Node, Pool, State, cap_of_all, turns};
+use tread_model::rollout::{
+    Budget, First, MaxUnavailable, Node, Order, Pool, State, cap_of_all, turns,
+};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -29,6 +31,19 @@ struct PoolText {
     all: Option<usize>,
     #[serde(default)]
     down_elsewhere: usize,
+    #[serde(default)]
+    zones: Vec<String>,
+    #[serde(default)]
+    first: FirstText,
+    no_canary: Option<String>,
+}
+
+#[derive(Deserialize, Default)]
+enum FirstText {
+    #[default]
+    Oldest,
+    Newest,
+    Name,
 }
 
 #[derive(Deserialize)]
@@ -50,6 +65,8 @@ struct NodeText {
     paused: bool,
     #[serde(default)]
     canary: bool,
+    #[serde(default)]
+    last: bool,
     held: Option<String>,
 }
 
@@ -89,6 +106,7 @@ impl NodeText {
             leads: self.leads,
             paused: self.paused,
             canary: self.canary,
+            last: self.last,
             held: self.held,
             state: match self.is {
                 Is::Due => State::Due(disrupts.unwrap()),
@@ -115,6 +133,15 @@ fn whose_turn_it_is_is_as_the_cases_say() {
             succeeded: text.succeeded,
             halt_after: text.halt_after.unwrap_or(1),
             closed: text.closed,
+            order: Order {
+                zones: text.zones,
+                first: match text.first {
+                    FirstText::Oldest => First::Oldest,
+                    FirstText::Newest => First::Newest,
+                    FirstText::Name => First::Name,
+                },
+            },
+            no_canary: text.no_canary,
         };
         let nodes: Vec<Node> = nodes.into_iter().map(NodeText::node).collect();
         let all = text.all.unwrap_or(100);
@@ -150,6 +177,7 @@ fn of_thousands_of_nodes_that_are_waited_for_a_few_are_named() {
         leads: false,
         paused: false,
         canary: false,
+        last: false,
         held: None,
         state,
     };
@@ -165,6 +193,8 @@ fn of_thousands_of_nodes_that_are_waited_for_a_few_are_named() {
         succeeded: 0,
         halt_after: 1,
         closed: None,
+        order: Order::default(),
+        no_canary: None,
     };
     let turns = turns(&pool, &nodes, Budget { all: 100, down_elsewhere: 0 });
     assert_eq!((turns.next.len(), turns.waits.len()), (0, EACH));

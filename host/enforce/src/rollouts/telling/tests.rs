@@ -87,6 +87,7 @@ fn node(seen: &Seen) -> Node {
         leads: false,
         paused: false,
         canary: false,
+        last: false,
         held: None,
         state: seen.state,
     }
