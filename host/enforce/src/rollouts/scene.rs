@@ -381,6 +381,7 @@ impl OfPool {
                 paused: facts.is_paused,
                 canary: canary.matches(&facts.labels),
                 held,
+                step_failed: standing.step_failed,
                 state: standing.state,
             });
         }

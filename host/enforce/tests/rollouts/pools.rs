@@ -278,24 +278,49 @@ async fn an_agent_is_upgraded_before_it_gets_an_order_of_a_newer_form_and_nothin
 }
 
 #[tokio::test]
-async fn a_failed_reload_halts_its_pool_and_boots_its_node_in_its_turn() {
+async fn a_failed_reload_boots_its_node_in_its_turn_and_stops_its_pool_until_that_is_retried() {
     let cluster = Cluster::with(3, 1).await;
     let replica = cluster.replica();
-    let does = Arc::new(|_: &str, _: usize| UpdatePhase::NeedsBoot);
+    // The reload fails on the first node that tries it.
+    let failed = std::sync::Mutex::new(None::<String>);
+    let does = Arc::new(move |node: &str, _: usize| {
+        let mut failed = failed.lock().unwrap();
+        match failed.get_or_insert_with(|| node.to_owned()) == node {
+            true => UpdatePhase::NeedsBoot,
+            false => UpdatePhase::Done,
+        }
+    });
     let agents = cluster.agents(&replica, does);
     cluster.all_have("/etc/first", "1").await;
+    // However many nodes may fail.
+    cluster.rollout_says(json!({"haltAfter": 5})).await;
     cluster.file("90-next", "/etc/soft", "2").await;
+    eventually("the others stay where they are after it booted", async || {
+        let status = cluster.rollout().await.status?;
+        let stopped = status.waiting.iter().filter(|it| it.why.contains("a step failed on"));
+        (status.updated == 1 && status.under_way == 0 && stopped.count() == 2).then_some(())
+    })
+    .await;
+    cluster.nothing_is_left().await;
+    let did =
+        |agent: &Agent| -> Vec<Asked> { agent.did().into_iter().map(|(_, what)| what).collect() };
+    let (booted, others): (Vec<&Agent>, Vec<&Agent>) =
+        agents.iter().partition(|agent| !agent.did().is_empty());
+    assert_eq!((booted.len(), others.len()), (1, 2));
+    assert_eq!(did(booted[0]), [Asked::Write, Asked::Unit, Asked::Boot]);
+    let [begun, drained, boots, ended] = BOOTED;
+    are_told(&cluster, &booted[0].node, &["NodeNeedsBoot", begun, drained, boots, ended]).await;
+    let order = cluster.update(&booted[0].node).await.spec.order.unwrap();
+    assert!(order.escalated.is_some(), "whoever leads next knows it, too");
+    let now = k8s_openapi::jiff::Timestamp::now() + std::time::Duration::from_secs(1);
+    cluster.rollout_says(json!({"retryFailedBefore": format!("{now:.0}")})).await;
     cluster.all_have("/etc/soft", "2").await;
-    for agent in &agents {
-        let did: Vec<Asked> = agent.did().into_iter().map(|(_, what)| what).collect();
-        assert_eq!(did, [Asked::Write, Asked::Unit, Asked::Boot], "{}", agent.node);
-        let [begun, drained, booted, ended] = BOOTED;
-        let all = ["NodeNeedsBoot", begun, drained, booted, ended];
-        are_told(&cluster, &agent.node, &all).await;
+    for agent in others {
+        assert_eq!(did(agent), [Asked::Write, Asked::Unit], "{}", agent.node);
     }
     let told = told_of(&cluster, "worker").await.unwrap();
     let halts = told.iter().filter(|reason| *reason == "NodeNeedsBoot").count();
-    assert_eq!(halts, 3, "{told:?}");
+    assert_eq!(halts, 1, "{told:?}");
     cluster.judge.holds().await;
 }
 

@@ -50,6 +50,8 @@ struct NodeText {
     paused: bool,
     #[serde(default)]
     canary: bool,
+    #[serde(default)]
+    step_failed: bool,
     held: Option<String>,
 }
 
@@ -90,6 +92,7 @@ impl NodeText {
             paused: self.paused,
             canary: self.canary,
             held: self.held,
+            step_failed: self.step_failed,
             state: match self.is {
                 Is::Due => State::Due(disrupts.unwrap()),
                 Is::Updated => State::Updated,
@@ -151,6 +154,7 @@ fn of_thousands_of_nodes_that_are_waited_for_a_few_are_named() {
         paused: false,
         canary: false,
         held: None,
+        step_failed: false,
         state,
     };
     let down = (0..EACH).map(|at| node(format!("down-{at:04}"), false, State::Updated));

@@ -88,6 +88,7 @@ fn node(seen: &Seen) -> Node {
         paused: false,
         canary: false,
         held: None,
+        step_failed: false,
         state: seen.state,
     }
 }
