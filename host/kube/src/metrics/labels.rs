@@ -81,7 +81,7 @@ pub struct OfKind {
 /// What became of connections for which there was no room.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Turned {
-    /// plain or tls.
+    /// plain, tls, agents or machines.
     pub port: &'static str,
     /// refused, or closed: it was silent, and made way for another one.
     pub how: &'static str,
