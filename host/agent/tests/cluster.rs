@@ -337,6 +337,7 @@ pub(crate) fn order(
         hands_on: None,
         retries: None,
         tried: 0,
+        escalated: None,
         drain_since: None,
         plan: Some(serde_json::to_value(plan).unwrap()),
     };

@@ -44,6 +44,14 @@ pub(crate) fn written(
         (None, Some(before), Some(_)) if has_config(before) => before.tried.saturating_add(1),
         _ => 0,
     };
+    // What failed counts for its config, whichever operation brings the node there.
+    let escalated = before.filter(|before| has_config(before)).and_then(|before| {
+        let boots = order.disrupts == Disrupts::Reboot;
+        let began_without =
+            before.operation == operation && before.disrupts != UpdateDisrupts::Reboot;
+        let now = || (boots && began_without).then(|| MicroTime(timestamp(now)));
+        before.escalated.clone().or_else(now)
+    });
     let same = of_this.filter(|before| has_config(before));
     let (config, plan) = match same {
         Some(before) => (before.config.clone(), before.plan.clone()),
@@ -78,6 +86,7 @@ pub(crate) fn written(
         hands_on: order.hands_on.map(|at| MicroTime(timestamp(at))),
         retries,
         tried,
+        escalated,
         drain_since,
         plan,
     }
@@ -160,6 +169,39 @@ mod tests {
         assert_eq!(written(&other, Some(&again), &target, Some("3"), at).tried, 0);
         let well = Order { unwell: false, ..next };
         assert_eq!(written(&well, Some(&first), &target, Some("2"), at).retries, None);
+    }
+
+    #[test]
+    fn an_order_that_boots_since_a_step_failed_says_so_for_as_long_as_the_node_gets_that_config() {
+        let target = Target { name: "r".to_owned(), digest: Digest([1; 32]), plan: None };
+        let at = |second: u64| Time(Duration::from_secs(second));
+        let softly = Order {
+            operation: Operation(7),
+            config: Config(target.digest),
+            disrupts: Disrupts::Softly,
+            token: 1,
+            stage: Stage::Go,
+            given: true,
+            unwell: false,
+            hands_on: None,
+            cordon: None,
+        };
+        let since = |order: &UpdateOrder| order.escalated.clone().map(|it| it.0.as_second());
+        let first = written(&softly, None, &target, None, at(10));
+        assert_eq!(since(&first), None);
+        let boots = Order { disrupts: Disrupts::Reboot, stage: Stage::Prepare, ..softly };
+        let second = written(&boots, Some(&first), &target, None, at(20));
+        assert_eq!(since(&second), Some(20));
+        let closed = Order { stage: Stage::Closed, ..boots };
+        let third = written(&closed, Some(&second), &target, None, at(30));
+        assert_eq!(since(&third), Some(20), "after it is done, too");
+        // It failed, and is begun again for the same.
+        let again = Order { operation: Operation(8), ..boots };
+        assert_eq!(since(&written(&again, Some(&third), &target, None, at(40))), Some(20));
+        let other = Order { config: Config(Digest([9; 32])), ..again };
+        assert_eq!(since(&written(&other, Some(&third), &target, None, at(40))), None);
+        // One that boots from the beginning did not fail before.
+        assert_eq!(since(&written(&again, Some(&first), &target, None, at(40))), None);
     }
 
     #[test]

@@ -53,14 +53,15 @@ const GRACE: Duration = Duration::from_secs(5);
 /// How much of what is sent or received a connection holds.
 const HELD: usize = 64 << 10;
 /// How many connections the plain port takes at a time, and how many probes besides.
-const CONNECTIONS: Most = Most { common: 256, of_peer: 64, probes: 32 };
+const CONNECTIONS: Most = Most { common: 256, of_peer: 64, of_node: 0, probes: 32 };
 /// How many the port with TLS takes, where nobody probes.
-const CONNECTIONS_BY_TLS: Most = Most { common: 256, of_peer: 64, probes: 0 };
-/// How many the port for agents takes, each of which has one for good. Those of many nodes may
-/// come from one address.
-const CONNECTIONS_OF_AGENTS: Most = Most { common: 8192, of_peer: 8192, probes: 0 };
+const CONNECTIONS_BY_TLS: Most = Most { common: 256, of_peer: 64, of_node: 0, probes: 0 };
+/// How many the port for agents takes. Each has one for good, and one or two for permits. Those of
+/// many nodes may come from one address, all at once: only those count for it that have not shown yet
+/// of which node they are, and they leave room for 5,000 nodes.
+const CONNECTIONS_OF_AGENTS: Most = Most { common: 8192, of_peer: 2048, of_node: 8, probes: 0 };
 /// How many the port for machines takes that boot. Those of many may come from one address.
-const CONNECTIONS_OF_MACHINES: Most = Most { common: 512, of_peer: 512, probes: 0 };
+const CONNECTIONS_OF_MACHINES: Most = Most { common: 512, of_peer: 512, of_node: 0, probes: 0 };
 /// How much of what is sent or received a connection of an agent, or of such a machine, holds.
 const HELD_BY_AGENT: usize = 16 << 10;
 
@@ -146,8 +147,27 @@ impl Port {
         router: Router,
         stop: impl Future<Output = ()> + Send + 'static,
     ) -> io::Result<()> {
+        self.serve_plainly(router, (CONNECTIONS_OF_MACHINES, "machines"), stop).await
+    }
+
+    /// [`Port::serve_agents`] without TLS, for tests of what is answered.
+    #[doc(hidden)]
+    pub async fn serve_agents_plainly(
+        self,
+        router: Router,
+        stop: impl Future<Output = ()> + Send + 'static,
+    ) -> io::Result<()> {
+        self.serve_plainly(router, (CONNECTIONS_OF_AGENTS, "agents"), stop).await
+    }
+
+    async fn serve_plainly(
+        self,
+        router: Router,
+        (most, name): (Most, &'static str),
+        stop: impl Future<Output = ()> + Send + 'static,
+    ) -> io::Result<()> {
         let server = axum_server::from_tcp(self.listener)?
-            .acceptor(Bounded::new(CONNECTIONS_OF_MACHINES, &self.metrics, "machines"))
+            .acceptor(Bounded::new(most, &self.metrics, name))
             .handle(handle(stop));
         bounded(server, HEADERS, HELD_BY_AGENT).serve(whole(router).into_make_service()).await
     }

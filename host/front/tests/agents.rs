@@ -399,3 +399,47 @@ async fn agents_that_hang_or_do_not_read_keep_no_other_one_waiting() {
     assert_eq!(told.status, 200, "{}", told.headers);
     assert_eq!(told.json()["config"]["text"].as_str().map(str::len), Some(8 << 20));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_node_holds_eight_connections_at_a_time_and_keeps_no_other_one_out() {
+    let knows = Knows::with(0);
+    let bed = Bed::with(knows.clone()).await;
+    bed.pod("greedy", "tread-agent", true);
+    bed.pod("well", "tread-agent", true);
+    let greedy = bed.token_of_pod("tread-agent", "greedy");
+    let well = bed.token_of_pod("tread-agent", "well");
+    let metrics = Metrics::new();
+    let port = Port::bind("127.0.0.1:0".parse().unwrap()).unwrap().counting(&metrics);
+    let at = port.address();
+    let router = bed.router(knows).await;
+    tokio::spawn(port.serve_agents_plainly(router, std::future::pending()));
+    let (of_node, more) = (8, 12);
+    let whole = request(WAIT, &greedy, r#"{"form":1}"#);
+    let half = whole.split_last().unwrap().1;
+    // What is not sent is waited for on each.
+    let mut halves: FuturesUnordered<_> = (0..more).map(|_| web::send(at, half)).collect();
+    let mut refused = 0;
+    for _ in of_node..more {
+        let answer = halves.next().await.unwrap().unwrap();
+        // Those that have a place are given up after a while, on a slow machine before all are
+        // refused.
+        assert!([429, 408].contains(&answer.status), "{}", answer.body);
+        if answer.status == 429 {
+            refused += 1;
+            assert!(answer.error().contains("too many connections"), "{}", answer.body);
+        }
+    }
+    assert!(refused > 0);
+    let text = metrics.text().unwrap();
+    let counted = "tread_connections_turned_away_total{port=\"agents\",how=\"refused\"}";
+    assert!(text.contains(&format!("{counted} {refused}")), "{text}");
+    let told = request(WAIT, &well, r#"{"form":1}"#);
+    let mut told = pin!(web::send(at, &told));
+    let told = loop {
+        tokio::select! {
+            answer = &mut told => break answer.unwrap(),
+            Some(answer) = halves.next() => drop(answer),
+        }
+    };
+    assert_eq!(told.status, 200, "{}", told.body);
+}

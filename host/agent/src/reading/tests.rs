@@ -52,6 +52,7 @@ fn told(stage: UpdateStage, steps: &[Step], disrupts: UpdateDisrupts) -> Told {
         hands_on: None,
         retries: None,
         tried: 0,
+        escalated: None,
         drain_since: None,
         plan: Some(serde_json::to_value(plan(steps, &config)).unwrap()),
     };

@@ -26,10 +26,25 @@ pub fn tell_undrained(plan: &mut Described, cluster: &Cluster) {
     let pool = cluster.pools.get(&plan.pool).map(|pool| &**pool);
     let is_on_its_way =
         |member: &Member| has(member, pool).is_some_and(|current| from.contains(current.as_str()));
-    plan.status.drain_skipped = match plan.effect {
+    let skipped = match plan.effect {
         Effect::Refuse => None,
         _ => skipped(&plan.pool, cluster, is_on_its_way),
     };
+    let nodes = cluster.members.of_pool(&plan.pool).flat_map(|(_, nodes)| nodes);
+    let drained = nodes.filter(|node| cluster.members.get(node).is_some_and(is_on_its_way)).count();
+    let are_all = skipped.as_ref().is_some_and(|it| usize::try_from(it.nodes) == Ok(drained));
+    let effect = plan.planned_effect();
+    plan.status.effect = Some(if are_all { without_drain(&effect) } else { effect });
+    plan.status.drain_skipped = skipped;
+}
+
+/// What a plan does, for a column, where none of its nodes is drained.
+fn without_drain(effect: &str) -> String {
+    match effect.strip_prefix("drain") {
+        Some("") => "none, not drained".to_owned(),
+        Some(rest) => format!("{}, not drained", rest.trim_start_matches(" + ")),
+        None => effect.to_owned(),
+    }
 }
 
 /// The same in all that is wanted.

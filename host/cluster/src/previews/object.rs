@@ -185,20 +185,23 @@ impl Described {
         });
         let worst = ways.first();
         self.effect = worst.map_or(Effect::None, |way| way.effect);
-        let (words, tread) = match worst.map(|way| &way.transition) {
-            Some(way) => match &way.operator {
-                Some(operator) => (operator.clone(), Some(way.summary.clone())),
-                None => (way.summary.clone(), None),
-            },
-            None => (Effect::None.to_string(), None),
-        };
-        self.status.effect = Some(words);
-        self.status.tread = tread;
+        let beside = worst.map(|way| &way.transition).filter(|way| way.operator.is_some());
+        self.status.tread = beside.map(|way| way.summary.clone());
         self.status.because = worst.and_then(|way| way.because.clone());
         self.status.nodes = Some(ways.iter().map(|way| way.transition.nodes.count).sum());
         self.happens = ways.iter().map(|way| (way.effect, way.transition.nodes.count)).collect();
         (self.reasons, self.status.transitions) =
             ways.into_iter().map(|way| (way.because, way.transition)).unzip();
+        self.status.effect = Some(self.planned_effect());
+    }
+
+    /// What happens to the nodes to which most happens, for a column, as its steps say.
+    pub(crate) fn planned_effect(&self) -> String {
+        let worst = self.status.transitions.first();
+        worst.map_or_else(
+            || Effect::None.to_string(),
+            |way| way.operator.as_ref().unwrap_or(&way.summary).clone(),
+        )
     }
 
     /// Nodes came, went or moved on; nothing else is another.

@@ -8,7 +8,7 @@ use kube::Api;
 use kube::api::ListParams;
 use serde_json::json;
 use tread_cluster::plans::Blockers;
-use tread_kube::api::{MachineConfig, MachineConfigPool, crds};
+use tread_kube::api::{DisruptionPlan, MachineConfig, MachineConfigPool, crds};
 use tread_kube::metrics::Metrics;
 use tread_kube::review::Asked;
 use tread_test_bed::{ControlPlane, eventually};
@@ -129,10 +129,13 @@ async fn a_plan_says_which_nodes_are_not_drained_where_tread_rolls_out() {
     let plan = cluster.plan(cause, |plan| status(plan).drain_skipped.is_some()).await;
     let skipped = status(&plan).drain_skipped.as_ref().unwrap();
     assert_eq!((skipped.nodes, skipped.why.as_str()), (1, "no other node takes the pods"));
+    let effect = |plan: &DisruptionPlan| status(plan).effect.clone().unwrap();
+    assert_eq!(effect(&plan), "reboot, not drained");
     // Another one takes them by now, until an admin wants no pod to be moved.
     let role = "node-role.kubernetes.io/worker";
     cluster.create::<Node>(json!({"metadata": {"name": "worker-3", "labels": {role: ""}}})).await;
-    cluster.plan(cause, |plan| status(plan).drain_skipped.is_none()).await;
+    let plan = cluster.plan(cause, |plan| status(plan).drain_skipped.is_none()).await;
+    assert_eq!(effect(&plan), "drain + reboot");
     cluster.plane.apply(&rollout(json!({"drain": {"skip": true}}))).unwrap();
     let said = "spec.drain.skip of Rollout worker says so";
     cluster

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use tread_cluster::plans::MadeOf;
 use tread_cluster::pools::Pool;
 use tread_cluster::previews::Cluster;
+use tread_kube::api::conditions::cut;
 use tread_kube::api::{MachineConfig, MachineConfigPool};
 use tread_kube::asking::{Backoff, Call, CallOutcome, Failed, ask};
 use tread_model::digest::Digest;
@@ -23,17 +24,22 @@ const CONFIGS: &str = "machineconfigs";
 const POOLS: &str = "machineconfigpools";
 /// How long is waited after something could not be read, at first and at most.
 const WAITS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+/// How many bytes of what is still to be written are kept, of all pools together: of forty pools
+/// that are as large as can be.
+const ROOM: usize = 64 << 20;
+/// The longest sentence on why something cannot be made: a condition holds it.
+const LONGEST_WHY: usize = 8 << 10;
 
 /// What a pool is to have, or why that cannot be made.
 pub(crate) type Made = Result<Arc<ToHave>, NotMade>;
 
 /// What a pool is to have.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ToHave {
     pub(crate) name: String,
     pub(crate) digest: Digest,
-    /// The MachineConfig, as JSON.
-    object: String,
+    /// The MachineConfig, as JSON, as long as it is not in the cluster and there is room for it.
+    object: Option<String>,
     /// The MachineConfigs that it is made of, in the order in which they are merged.
     sources: Vec<String>,
 }
@@ -45,7 +51,7 @@ impl ToHave {
         ToHave {
             name: name.to_owned(),
             digest: Digest([1; 32]),
-            object: String::new(),
+            object: None,
             sources: vec!["00-source".to_owned()],
         }
     }
@@ -60,10 +66,26 @@ pub(crate) struct NotMade {
     pub(crate) why: String,
 }
 
-/// What was rendered for each pool, and of what.
+/// What was rendered for a pool, and of what: of that, which may be large, a digest is kept.
+#[derive(Debug)]
+struct Known {
+    uid: String,
+    /// Nothing where it could not be read.
+    of: Option<Digest>,
+    made: Made,
+}
+
+impl Known {
+    /// Whether all of it is known that has to be written.
+    fn is_whole(&self, is_there: impl Fn(&str) -> bool) -> bool {
+        self.made.as_ref().map_or(true, |made| made.object.is_some() || is_there(&made.name))
+    }
+}
+
+/// What was rendered for each pool.
 #[derive(Debug, Default)]
 struct Renderer {
-    made: BTreeMap<String, (String, MadeOf, Made)>,
+    made: BTreeMap<String, Known>,
 }
 
 impl Renderer {
@@ -71,6 +93,7 @@ impl Renderer {
     /// could be read.
     async fn render(&mut self, settings: &Settings, cluster: &Cluster) -> bool {
         let mut is_whole = true;
+        let is_there = |name: &str| cluster.configs.contains_key(name);
         self.made.retain(|name, _| cluster.pools.contains_key(name));
         for (name, pool) in &cluster.pools {
             let made_of = match settings.previewer.made_of(pool, cluster).await {
@@ -79,24 +102,40 @@ impl Renderer {
                     is_whole = false;
                     // What was made before still stands.
                     let why = NotMade { word: "NotRead", why: error.to_string() };
-                    self.made.entry(name.clone()).or_insert_with(|| {
-                        let nothing = MadeOf { configs: Vec::new(), mirrors: Vec::new() };
-                        (String::new(), nothing, Err(why))
-                    });
+                    let known = Known { uid: String::new(), of: None, made: Err(why) };
+                    self.made.entry(name.clone()).or_insert(known);
                     continue;
                 }
             };
-            let known = self.made.get(name);
-            if known.is_some_and(|(uid, of, _)| *uid == pool.uid && *of == made_of) {
+            let of = Some(Digest::of_value(&(&made_of.configs, &made_of.mirrors)));
+            let known = self.made.get(name).filter(|it| it.uid == pool.uid && it.of == of);
+            if known.is_some_and(|known| known.is_whole(is_there)) {
                 continue;
             }
-            let made = rendered(pool, cluster, made_of.clone()).await;
-            if let Err(not_made) = &made {
+            let is_known = known.is_some();
+            let made = rendered(pool, cluster, made_of).await;
+            if let (Err(not_made), false) = (&made, is_known) {
                 tracing::warn!(pool = name, why = not_made.why, "its config cannot be made");
             }
-            self.made.insert(name.clone(), (pool.uid.clone(), made_of, made));
+            self.made.insert(name.clone(), Known { uid: pool.uid.clone(), of, made });
+            self.forget_written(is_there, ROOM);
         }
+        self.forget_written(is_there, ROOM);
         is_whole
+    }
+
+    /// Forgets the text of what is in the cluster, and of what there is no room for: that is
+    /// rendered again once others were written.
+    fn forget_written(&mut self, is_there: impl Fn(&str) -> bool, room: usize) {
+        let mut left = room;
+        for known in self.made.values_mut() {
+            let Ok(made) = &mut known.made else { continue };
+            let Some(object) = &made.object else { continue };
+            match left.checked_sub(object.len()).filter(|_| !is_there(&made.name)) {
+                Some(rest) => left = rest,
+                None => *made = Arc::new(ToHave { object: None, ..ToHave::clone(made) }),
+            }
+        }
     }
 }
 
@@ -164,7 +203,7 @@ impl Rendering {
             let again = Instant::now() + self.backoff.next_wait();
             self.due = Some(self.due.map_or(again, |due| due.min(again)));
         }
-        let made = renderer.made.iter().map(|(pool, (.., made))| (pool.clone(), made.clone()));
+        let made = renderer.made.iter().map(|(pool, known)| (pool.clone(), known.made.clone()));
         if is_whole || !renderer.made.is_empty() {
             self.made = made.collect();
         }
@@ -179,9 +218,12 @@ async fn rendered(pool: &Arc<Pool>, cluster: &Cluster, made_of: MadeOf) -> Made 
     let rendering = tokio::task::spawn_blocking(move || render(&pool, &made_of));
     match rendering.await {
         Ok(Ok(Rendered { name, object, digest, .. })) => {
-            Ok(Arc::new(ToHave { name, digest, object: object.to_string(), sources }))
+            let object = Some(object.to_string());
+            Ok(Arc::new(ToHave { name, digest, object, sources }))
         }
-        Ok(Err(error)) => Err(NotMade { word: error.word(), why: error.to_string() }),
+        Ok(Err(error)) => {
+            Err(NotMade { word: error.word(), why: cut(error.to_string(), LONGEST_WHY) })
+        }
         Err(_) => Err(NotMade {
             word: "Interrupted",
             why: "rendering it was interrupted; please report it with these MachineConfigs"
@@ -210,7 +252,9 @@ pub(crate) async fn deliver(
     if !cluster.configs.contains_key(&made.name) {
         let api: Api<MachineConfig> = Api::all(settings.acts.client.clone());
         let call = Call::new("create", CONFIGS);
-        let object = serde_json::from_str(&made.object)
+        // It is rendered again, and then written.
+        let Some(object) = &made.object else { return Ok(()) };
+        let object = serde_json::from_str(object)
             .map_err(|error| call.clone().refused(error.to_string()))?;
         match ask(metrics, call, api.create(&PostParams::default(), &object)).await {
             // It has this name by what it says.
@@ -251,6 +295,44 @@ fn names(pool: &Pool, made: &ToHave) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_what_pools_are_to_have_only_so_much_text_is_kept_as_is_still_to_be_written() {
+        let made = |pool: &str, bytes: usize| {
+            let to_have = ToHave {
+                object: Some("x".repeat(bytes)),
+                ..ToHave::named(&format!("rendered-{pool}-1"))
+            };
+            Known { uid: "1".to_owned(), of: None, made: Ok(Arc::new(to_have)) }
+        };
+        let all = [("a", 40), ("b", 40), ("c", 40), ("d", 15)];
+        let all = all.map(|(pool, bytes)| (pool.to_owned(), made(pool, bytes)));
+        let mut renderer = Renderer { made: all.into() };
+        let not = NotMade { word: "NotRead", why: "later".to_owned() };
+        let not = Known { uid: "1".to_owned(), of: None, made: Err(not) };
+        renderer.made.insert("e".to_owned(), not);
+        let kept = |renderer: &Renderer| -> Vec<String> {
+            let has = |known: &Known| known.made.as_ref().is_ok_and(|made| made.object.is_some());
+            let made = renderer.made.iter().filter(|(_, known)| has(known));
+            made.map(|(pool, _)| pool.clone()).collect()
+        };
+        let whole = |renderer: &Renderer, there: &str| -> Vec<String> {
+            let made = renderer.made.iter();
+            let made = made.filter(|(_, known)| known.is_whole(|name| name == there));
+            made.map(|(pool, _)| pool.clone()).collect()
+        };
+        let first = "rendered-a-1";
+        renderer.forget_written(|_| false, 100);
+        assert_eq!(kept(&renderer), ["a", "b", "d"], "there is no room for another one");
+        renderer.forget_written(|name| name == first, 100);
+        assert_eq!(kept(&renderer), ["b", "d"], "the first one was written");
+        // What has to be written without a text is rendered again, and nothing else is.
+        assert_eq!(whole(&renderer, first), ["a", "b", "d", "e"]);
+        // Somebody removed what was written.
+        assert_eq!(whole(&renderer, ""), ["b", "d", "e"]);
+        let names = renderer.made.values().filter_map(|known| known.made.as_ref().ok());
+        assert_eq!(names.filter(|made| made.sources.len() == 1).count(), 4, "all else stays");
+    }
 
     #[test]
     fn a_pool_is_written_onto_the_version_that_was_known() {

@@ -386,6 +386,7 @@ impl OfPool {
                 canary: canary.matches(&facts.labels),
                 last: last.matches(&facts.labels),
                 held,
+                step_failed: standing.step_failed,
                 state: standing.state,
             });
         }

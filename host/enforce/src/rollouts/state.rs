@@ -3,6 +3,7 @@
 use super::plans::Planned;
 use crate::order;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time as At;
+use tread_kube::api::node_update::UpdateOrder;
 use tread_kube::api::{NodeUpdate, Rollout};
 use tread_kube::clean::clean;
 use tread_kube::dated::time;
@@ -27,6 +28,9 @@ pub(crate) struct Standing {
     pub(crate) again: Option<Time>,
     /// Whether its agent has to be upgraded before it gets an order.
     pub(crate) needs_agent: bool,
+    /// Whether a step failed on its way to this config, so that it had to boot, and nobody asked
+    /// to try again after that.
+    pub(crate) step_failed: bool,
 }
 
 /// What a node is held against.
@@ -56,6 +60,7 @@ pub(crate) fn standing(
     planned: impl FnOnce(&str) -> Planned,
 ) -> Standing {
     let mut standing = by_order(update, against, planned);
+    standing.step_failed = step_failed(update, against, standing.state);
     let status = update.and_then(|update| update.status.as_ref());
     let knows = status.map(|status| status.form.unwrap_or(FIRST_FORM));
     if let (State::Due(_), Some(knows)) = (standing.state, knows)
@@ -69,6 +74,19 @@ pub(crate) fn standing(
         ));
     }
     standing
+}
+
+/// Whether a step failed on a node on its way to this config. While it is on its way to boot for
+/// that, nobody can say that it is well: asking to try again helps only then.
+fn step_failed(update: Option<&NodeUpdate>, against: Against<'_>, state: State) -> bool {
+    let order = update.and_then(|update| update.spec.order.as_ref());
+    let is_for_it =
+        |order: &&UpdateOrder| Digest::parse(&order.config.digest) == Some(against.target);
+    let Some(at) = order.filter(is_for_it).and_then(|order| order.escalated.as_ref()) else {
+        return false;
+    };
+    let is_retried = against.retry_before.is_some_and(|before| at.0 < before.0);
+    matches!(state, State::NeedsBoot | State::UnderWay(_)) || !is_retried
 }
 
 /// The same by what was ordered. `planned` says what it takes to get there from what it has.
@@ -85,6 +103,7 @@ fn by_order(
         retries: None,
         again: None,
         needs_agent: false,
+        step_failed: false,
     };
     let Some(update) = update else {
         return due(Disrupts::Reboot, Some("its NodeUpdate is not there yet".to_owned()));
@@ -109,6 +128,7 @@ fn by_order(
         retries: None,
         again: None,
         needs_agent: false,
+        step_failed: false,
     };
     let retried = || {
         let since = status.and_then(|status| status.since.as_ref());
@@ -184,6 +204,7 @@ pub(crate) fn standing_without(update: Option<&NodeUpdate>, rollout: Option<&Rol
         retries: None,
         again: None,
         needs_agent: false,
+        step_failed: false,
     }
 }
 

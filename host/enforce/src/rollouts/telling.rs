@@ -264,8 +264,8 @@ fn told(
         Passed::NeedsBoot => both(Reason::NodeNeedsBoot, &|it: &str| {
             format!(
                 "{it} needs a boot to get to {config}, since a step of a plan without one \
-                 failed{says}; it waits for its turn to be drained, and after as many as its Rollout \
-                 says no other node of its pool is begun"
+                 failed{says}; it waits for its turn to be drained, and changes that drain nobody \
+                 wait for tread rollout retry"
             )
         }),
         Passed::Failed => both(Reason::NodeUpdateFailed, &|it: &str| {

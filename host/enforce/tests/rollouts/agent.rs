@@ -42,7 +42,22 @@ pub(super) struct Agent {
 
 impl Agent {
     pub(super) fn start(client: Client, asks: Door, node: &str, does: Does) -> Agent {
-        let disk = Arc::new(Mutex::new(Disk::default()));
+        Agent::start_on(Disk::default(), client, asks, node, does)
+    }
+
+    /// One on a node that joins with another disk than the config of its pool says.
+    pub(super) fn start_where_it_differs(
+        client: Client,
+        asks: Door,
+        node: &str,
+        does: Does,
+    ) -> Agent {
+        let disk = Disk { differs: true, ..Disk::default() };
+        Agent::start_on(disk, client, asks, node, does)
+    }
+
+    fn start_on(disk: Disk, client: Client, asks: Door, node: &str, does: Does) -> Agent {
+        let disk = Arc::new(Mutex::new(disk));
         let start = {
             let (disk, node) = (Arc::clone(&disk), node.to_owned());
             move || {
@@ -93,7 +108,12 @@ struct Disk {
     asked: u64,
     tries: usize,
     did: Vec<Did>,
+    /// Whether it is another one than the config of the pool says.
+    differs: bool,
 }
+
+/// What an agent says whose disk differs.
+pub(super) const DIFFERS: &str = "/etc/first differs";
 
 struct Plays {
     asks: Door,
@@ -132,7 +152,13 @@ impl Plays {
         if told.adopt
             && let Some(config) = &told.config
         {
-            self.says(json!({"current": config.name})).await;
+            let differs = self.disk.lock().unwrap().differs;
+            match differs {
+                // An order that overwrites it comes with what it is to have.
+                true if told.overwrite => {}
+                true => self.says(json!({"message": DIFFERS})).await,
+                false => self.says(json!({"current": config.name})).await,
+            }
         }
         let Some(order) = &told.order else { return true };
         let phase = {
@@ -239,9 +265,10 @@ impl Plays {
         // Nodes have clocks of their own.
         let since = Timestamp::now() - k8s_openapi::jiff::SignedDuration::from_secs(off_by());
         let mut status = json!({"operation": order.operation, "phase": says,
-            "since": MicroTime(since)});
+            "since": MicroTime(since), "message": null});
         if says == UpdatePhase::Done {
             status["current"] = json!(order.config);
+            self.disk.lock().unwrap().differs = false;
         }
         self.says(status).await;
     }

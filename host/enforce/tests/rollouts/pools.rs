@@ -1,6 +1,6 @@
 //! What becomes of a pool when what it is made of changes.
 
-use super::agent::{Agent, well};
+use super::agent::{Agent, DIFFERS, well};
 use super::fixture::Cluster;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::events::v1::Event;
@@ -278,24 +278,49 @@ async fn an_agent_is_upgraded_before_it_gets_an_order_of_a_newer_form_and_nothin
 }
 
 #[tokio::test]
-async fn a_failed_reload_halts_its_pool_and_boots_its_node_in_its_turn() {
+async fn a_failed_reload_boots_its_node_in_its_turn_and_stops_its_pool_until_that_is_retried() {
     let cluster = Cluster::with(3, 1).await;
     let replica = cluster.replica();
-    let does = Arc::new(|_: &str, _: usize| UpdatePhase::NeedsBoot);
+    // The reload fails on the first node that tries it.
+    let failed = std::sync::Mutex::new(None::<String>);
+    let does = Arc::new(move |node: &str, _: usize| {
+        let mut failed = failed.lock().unwrap();
+        match failed.get_or_insert_with(|| node.to_owned()) == node {
+            true => UpdatePhase::NeedsBoot,
+            false => UpdatePhase::Done,
+        }
+    });
     let agents = cluster.agents(&replica, does);
     cluster.all_have("/etc/first", "1").await;
+    // However many nodes may fail.
+    cluster.rollout_says(json!({"haltAfter": 5})).await;
     cluster.file("90-next", "/etc/soft", "2").await;
+    eventually("the others stay where they are after it booted", async || {
+        let status = cluster.rollout().await.status?;
+        let stopped = status.waiting.iter().filter(|it| it.why.contains("a step failed on"));
+        (status.updated == 1 && status.under_way == 0 && stopped.count() == 2).then_some(())
+    })
+    .await;
+    cluster.nothing_is_left().await;
+    let did =
+        |agent: &Agent| -> Vec<Asked> { agent.did().into_iter().map(|(_, what)| what).collect() };
+    let (booted, others): (Vec<&Agent>, Vec<&Agent>) =
+        agents.iter().partition(|agent| !agent.did().is_empty());
+    assert_eq!((booted.len(), others.len()), (1, 2));
+    assert_eq!(did(booted[0]), [Asked::Write, Asked::Unit, Asked::Boot]);
+    let [begun, drained, boots, ended] = BOOTED;
+    are_told(&cluster, &booted[0].node, &["NodeNeedsBoot", begun, drained, boots, ended]).await;
+    let order = cluster.update(&booted[0].node).await.spec.order.unwrap();
+    assert!(order.escalated.is_some(), "whoever leads next knows it, too");
+    let now = k8s_openapi::jiff::Timestamp::now() + std::time::Duration::from_secs(1);
+    cluster.rollout_says(json!({"retryFailedBefore": format!("{now:.0}")})).await;
     cluster.all_have("/etc/soft", "2").await;
-    for agent in &agents {
-        let did: Vec<Asked> = agent.did().into_iter().map(|(_, what)| what).collect();
-        assert_eq!(did, [Asked::Write, Asked::Unit, Asked::Boot], "{}", agent.node);
-        let [begun, drained, booted, ended] = BOOTED;
-        let all = ["NodeNeedsBoot", begun, drained, booted, ended];
-        are_told(&cluster, &agent.node, &all).await;
+    for agent in others {
+        assert_eq!(did(agent), [Asked::Write, Asked::Unit], "{}", agent.node);
     }
     let told = told_of(&cluster, "worker").await.unwrap();
     let halts = told.iter().filter(|reason| *reason == "NodeNeedsBoot").count();
-    assert_eq!(halts, 3, "{told:?}");
+    assert_eq!(halts, 1, "{told:?}");
     cluster.judge.holds().await;
 }
 
@@ -303,7 +328,7 @@ async fn a_failed_reload_halts_its_pool_and_boots_its_node_in_its_turn() {
 async fn what_an_admin_holds_back_waits_with_a_reason_and_goes_on_later() {
     let cluster = Cluster::with(2, 2).await;
     let replica = cluster.replica();
-    let agents = cluster.agents(&replica, well());
+    let mut agents = cluster.agents(&replica, well());
     cluster.all_have("/etc/first", "1").await;
     cluster.rollout_says(json!({"paused": true})).await;
     cluster.file("90-next", "/etc/hard", "2").await;
@@ -332,6 +357,57 @@ async fn what_an_admin_holds_back_waits_with_a_reason_and_goes_on_later() {
     assert!(agents[1].did().is_empty());
     annotate(second, json!(null)).await;
     cluster.all_have("/etc/hard", "2").await;
+
+    // The second one is the canary of the next change, and does not get further.
+    let canary = json!({"matchLabels": {"canary": "true"}});
+    cluster.rollout_says(json!({"paused": true, "canary": canary})).await;
+    let label = ["label", "node", second, "canary=true"];
+    cluster.plane.kubectl(&label).unwrap().success().unwrap();
+    agents[1].stop();
+    cluster.file("90-next", "/etc/hard", "3").await;
+    eventually("the canary is the first that waits", async || {
+        let waiting = cluster.rollout().await.status?.waiting;
+        let names: Vec<&str> = waiting.iter().map(|it| it.node.as_str()).collect();
+        (names == [second, first]).then_some(())
+    })
+    .await;
+    cluster.rollout_says(json!({"paused": false})).await;
+    eventually("the canary is under way, and the first node waits for it", async || {
+        let under_way = cluster.rollout().await.status?.under_way;
+        let waits = why(first).await? == format!("it waits for the canary {second}");
+        (waits && under_way == 1).then_some(())
+    })
+    .await;
+    assert_eq!((agents[0].boots(), agents[1].boots()), (1, 1));
+    agents[1].restart();
+    cluster.all_have("/etc/hard", "3").await;
+    assert_eq!((agents[0].boots(), agents[1].boots()), (2, 2));
+    cluster.judge.holds().await;
+}
+
+#[tokio::test]
+async fn a_node_that_joins_with_another_disk_is_held_and_overwritten_where_its_rollout_says_so() {
+    let cluster = Cluster::with(2, 1).await;
+    let replica = cluster.replica();
+    let (_, door) = watch::channel(replica.agents.clone());
+    let [first, second] = [0, 1].map(|at| cluster.nodes[at].as_str());
+    let client = || cluster.client.clone();
+    let has_it = Agent::start(client(), door.clone(), first, well());
+    let differs = Agent::start_where_it_differs(client(), door, second, well());
+    eventually("the one waits that differs, and the other one has the config", async || {
+        let status = cluster.api::<Rollout>().get_opt("worker").await.ok()??.status?;
+        let waits = status.waiting.iter().find(|it| it.node == second)?;
+        (waits.why.contains(DIFFERS) && status.updated == 1).then_some(())
+    })
+    .await;
+    assert!(differs.did().is_empty(), "it is left as it is");
+    cluster.rollout_says(json!({"newNodes": "Overwrite"})).await;
+    cluster.all_have("/etc/first", "1").await;
+    let did: Vec<Asked> = differs.did().into_iter().map(|(_, what)| what).collect();
+    assert_eq!(did, [Asked::Write, Asked::Boot], "drained, and booted");
+    assert!(has_it.did().is_empty());
+    let order = cluster.update(second).await.spec.order.unwrap();
+    assert_eq!((order.disrupts, order.plan), (UpdateDisrupts::Reboot, None));
     cluster.judge.holds().await;
 }
 

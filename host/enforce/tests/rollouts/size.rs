@@ -3,10 +3,11 @@
 
 #![allow(clippy::print_stdout, reason = "a figure is shown by printing it")]
 
-use super::agent::well;
+use super::agent::{Agent, well};
 use super::fixture::{Cluster, PACES, Replica};
 use crate::judge::as_number;
 use std::time::{Duration, Instant};
+use tokio::runtime::Runtime;
 use tread_enforce::rollouts::Paces;
 use tread_test_bed::ControlPlane;
 
@@ -67,44 +68,86 @@ async fn rolls_out(cluster: &Cluster, path: &str, what: &str) -> (Duration, f64)
     (took, writes)
 }
 
+/// A cluster of so many nodes as are wanted, all with what their pool is made of, and whoever rolls
+/// out there.
+struct Rolling {
+    own: Runtime,
+    agents: Runtime,
+    cluster: Cluster,
+    replica: Replica,
+    played: Vec<Agent>,
+}
+
+impl Rolling {
+    /// So many of the nodes may be down.
+    fn begin(down: usize) -> Rolling {
+        let own = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .thread_name(THREADS)
+            .enable_all()
+            .build()
+            .unwrap();
+        let agents = Runtime::new().unwrap();
+        let count = nodes();
+        let mut cluster = agents.block_on(Cluster::with(count, down));
+        if count < 100 {
+            // What a few nodes need takes no longer, and nobody waits for the rest.
+            cluster.acts.terms.pass = Duration::from_secs(4);
+        }
+        let replica = {
+            let _entered = own.enter();
+            // As often as in a real cluster.
+            let paces = Paces { again: Paces::default().again, ..PACES };
+            agents.block_on(cluster.replica_on(own.handle(), paces))
+        };
+        let played = agents.block_on(async {
+            let begun = Instant::now();
+            let played = cluster.agents(&replica, well());
+            cluster.all_have("/etc/first", "1").await;
+            println!(
+                "{count} nodes join in {:.1} s, {:.1} s of a core",
+                begun.elapsed().as_secs_f64(),
+                used().as_secs_f64()
+            );
+            played
+        });
+        Rolling { own, agents, cluster, replica, played }
+    }
+
+    fn end(self) {
+        let Rolling { own, agents, cluster, replica, played } = self;
+        let _entered = agents.enter();
+        drop((played, replica, cluster));
+        own.shutdown_background();
+    }
+}
+
 #[test]
-fn a_change_reaches_all_nodes_for_little_and_one_that_boots_them_keeps_its_budget_busy() {
-    let own = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .thread_name(THREADS)
-        .enable_all()
-        .build()
-        .unwrap();
-    let agents = tokio::runtime::Runtime::new().unwrap();
-    let count = nodes();
-    // As many as all pools together may have.
-    let down = (count / 10).max(1);
-    let cluster = agents.block_on(Cluster::with(count, down));
-    let replica: Replica = {
-        let _entered = own.enter();
-        // As often as in a real cluster.
-        let paces = Paces { again: Paces::default().again, ..PACES };
-        agents.block_on(cluster.replica_on(own.handle(), paces))
-    };
-    agents.block_on(async {
-        let begun = Instant::now();
-        let _agents = cluster.agents(&replica, well());
-        cluster.all_have("/etc/first", "1").await;
-        println!(
-            "{count} nodes join in {:.1} s, {:.1} s of a core",
-            begun.elapsed().as_secs_f64(),
-            used().as_secs_f64()
-        );
+fn a_change_that_disrupts_nothing_reaches_all_nodes_for_little() {
+    let rolling = Rolling::begin(1);
+    let cluster = &rolling.cluster;
+    rolling.agents.block_on(async {
         for (path, what) in [("/etc/none", "only written"), ("/etc/soft", "with a reload")] {
-            let (took, writes) = rolls_out(&cluster, path, what).await;
+            let (took, writes) = rolls_out(cluster, path, what).await;
             // How far a pool is, is written once a second, whatever the number of nodes.
-            let of_pool = 2.0 * took.as_secs_f64() / as_number(count);
+            let of_pool = 2.0 * took.as_secs_f64() / as_number(cluster.nodes.len());
             assert!(
                 writes <= 12.0 + of_pool,
                 "{what}: {writes}, and {of_pool} at most of the pool"
             );
         }
-        rolls_out(&cluster, "/etc/hard", "with a reboot").await;
+    });
+    rolling.end();
+}
+
+#[test]
+fn a_change_that_boots_all_nodes_keeps_their_budget_busy() {
+    // As many as all pools together may have.
+    let down = (nodes() / 10).max(1);
+    let rolling = Rolling::begin(down);
+    let cluster = &rolling.cluster;
+    rolling.agents.block_on(async {
+        rolls_out(cluster, "/etc/hard", "with a reboot").await;
         let (most, average) = cluster.judge.taken();
         println!(
             "{most} of {down} slots were taken at most, and {average:.1} on average until the last \
@@ -113,6 +156,5 @@ fn a_change_reaches_all_nodes_for_little_and_one_that_boots_them_keeps_its_budge
         assert_eq!(most, down, "slots that were taken at most");
         cluster.judge.holds().await;
     });
-    drop((replica, cluster));
-    own.shutdown_background();
+    rolling.end();
 }

@@ -97,6 +97,9 @@ async fn wait(
     // Before anything is read: whoever is none holds nothing.
     let node = service.reviewer.node(&from).await?;
     let connection = request.extensions().get::<Connected>().cloned();
+    if let Some(too_many) = too_many(connection.as_ref(), &node) {
+        return Ok(too_many);
+    }
     let wait: Wait = read(request).await?;
     let (_place, another) = service.waiting.take(&node.name);
     let told = tokio::select! {
@@ -128,6 +131,9 @@ async fn permit(
     request: Request,
 ) -> Result<Response, Refused> {
     let node = service.reviewer.node(&from).await?;
+    if let Some(too_many) = too_many(request.extensions().get(), &node) {
+        return Ok(too_many);
+    }
     // Before anything is read: one node's slow questions are few.
     let Some(_place) = service.asking.take(&node.name) else {
         let sentence = "the node's agent asks for too many permits at a time; ask again";
@@ -138,6 +144,14 @@ async fn permit(
     let _decided = service.deciding.acquire().await.ok();
     let answer: Answer = service.agents.permit(&node, ask).await;
     json(&answer)
+}
+
+/// The answer to a node that has too many connections, by all of which it asks something.
+fn too_many(connection: Option<&Connected>, node: &OfNode) -> Option<Response> {
+    let has_room = connection.is_none_or(|connection| connection.is_of(&node.name));
+    let sentence = "the node's agent has too many connections, and asks something on each; end \
+                    them, or wait until they are answered";
+    (!has_room).then(|| Refused::new(StatusCode::TOO_MANY_REQUESTS, sentence).and_ends())
 }
 
 /// What is asked.

@@ -19,6 +19,14 @@ impl Refused {
     pub fn new(status: StatusCode, sentence: impl Into<String>) -> Refused {
         Refused { status, sentence: sentence.into() }
     }
+
+    /// The same as an answer after which the connection ends.
+    pub(super) fn and_ends(self) -> Response {
+        let mut response = self.into_response();
+        let close = HeaderValue::from_static("close");
+        response.headers_mut().insert(header::CONNECTION, close);
+        response
+    }
 }
 
 impl IntoResponse for Refused {

@@ -81,7 +81,7 @@ pub struct OfKind {
 /// What became of connections for which there was no room.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Turned {
-    /// plain or tls.
+    /// plain, tls, agents or machines.
     pub port: &'static str,
     /// refused, or closed: it was silent, and made way for another one.
     pub how: &'static str,
@@ -101,7 +101,8 @@ pub struct NodesOf {
 pub struct WaitingFor {
     /// The pool.
     pub pool: String,
-    /// paused, node-paused, halted, window, held, control-plane, canary, no-canary, room, room-of-all or wave.
+    /// paused, node-paused, halted, step-failed, window, held, control-plane, canary, no-canary, room,
+    /// room-of-all or wave.
     pub reason: &'static str,
 }
 

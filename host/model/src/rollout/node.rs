@@ -23,6 +23,9 @@ pub struct Node {
     pub last: bool,
     /// Who else has it, in words.
     pub held: Option<String>,
+    /// Whether a step of its plan for this config failed, so that it had to boot for it, and nobody
+    /// asked to try again since.
+    pub step_failed: bool,
     /// How it stands.
     pub state: State,
 }
@@ -46,6 +49,12 @@ impl Node {
     /// Whether it halts the rollout.
     pub(super) fn has_failed(&self) -> bool {
         matches!(self.state, State::NeedsBoot | State::Failed)
+    }
+
+    /// Whether it stops plans that drain nobody: what failed there fails on others too, and costs
+    /// each a boot.
+    pub(super) fn stops_soft_plans(&self) -> bool {
+        self.step_failed || self.state == State::NeedsBoot
     }
 
     /// Whether it has to be waited for.

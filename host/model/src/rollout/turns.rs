@@ -105,15 +105,15 @@ impl<'n> Now<'n> {
     fn waits(&self, node: &Node, disrupts: Disrupts) -> Option<Why> {
         let pool = self.pool;
         let failed = self.all_but(node, Node::has_failed);
-        let failed_softly = self.all_but(node, |it| it.state == State::NeedsBoot);
+        let step_failed = self.all_but(node, Node::stops_soft_plans);
         let canaries = self.all_but(node, |it| it.canary && it.state != State::Updated);
         match () {
             () if pool.paused => Some(Why::PoolPaused),
             () if node.paused => Some(Why::NodePaused),
             () if failed.count() >= pool.halt_after.max(1) => Some(Why::Halted(failed)),
-            // However many may fail: what failed there fails on others too, and costs each a boot.
-            () if !disrupts.drains() && failed_softly.count() > 0 => {
-                Some(Why::Halted(failed_softly))
+            // However many may fail.
+            () if !disrupts.drains() && step_failed.count() > 0 => {
+                Some(Why::StepFailed(step_failed))
             }
             () if let Some(by) = &node.held => Some(Why::Held(by.clone())),
             () if let Some(opens) = &pool.closed => Some(Why::Window(opens.clone())),

@@ -46,6 +46,8 @@ pub enum Why {
     NodePaused,
     /// Nodes failed.
     Halted(Few),
+    /// A step of a plan without a boot failed on nodes, and this one's plan drains nobody either.
+    StepFailed(Few),
     /// Not in a window.
     Window(String),
     /// Somebody else has it.
@@ -66,10 +68,11 @@ pub enum Why {
 
 impl Why {
     /// All words of [`Why::word`].
-    pub const WORDS: [&'static str; 11] = [
+    pub const WORDS: [&'static str; 12] = [
         "paused",
         "node-paused",
         "halted",
+        "step-failed",
         "window",
         "held",
         "control-plane",
@@ -86,6 +89,7 @@ impl Why {
             Why::PoolPaused => "paused",
             Why::NodePaused => "node-paused",
             Why::Halted(_) => "halted",
+            Why::StepFailed(_) => "step-failed",
             Why::Window(_) => "window",
             Why::Held(_) => "held",
             Why::ControlPlane(_) => "control-plane",
@@ -104,6 +108,11 @@ impl fmt::Display for Why {
             Why::PoolPaused => f.write_str("its pool is paused"),
             Why::NodePaused => f.write_str("it is paused"),
             Why::Halted(nodes) => write!(f, "the rollout halted: {nodes} failed"),
+            Why::StepFailed(nodes) => write!(
+                f,
+                "a step failed on {nodes}, and may fail here too: without a drain it goes on after \
+                 tread rollout retry, or with another config"
+            ),
             Why::Window(opens) => write!(f, "the window opens {opens}"),
             Why::Held(why) | Why::NoCanary(why) => f.write_str(why),
             Why::ControlPlane(nodes) => {
@@ -140,6 +149,7 @@ mod tests {
             Why::PoolPaused,
             Why::NodePaused,
             Why::Halted(few()),
+            Why::StepFailed(few()),
             Why::Window(String::new()),
             Why::Held(String::new()),
             Why::ControlPlane(few()),

@@ -25,10 +25,10 @@ prop_compose! {
     fn node()(
         zone in 0..3u8,
         age in 0..5u64,
-        marks in prop::array::uniform6(prop::bool::weighted(0.1)),
+        marks in prop::array::uniform7(prop::bool::weighted(0.1)),
         state in state(),
     ) -> Node {
-        let [unready, leads, paused, canary, last, held] = marks;
+        let [unready, leads, paused, canary, last, held, step_failed] = marks;
         Node {
             name: String::new(),
             zone: zone.to_string(),
@@ -39,6 +39,7 @@ prop_compose! {
             canary,
             last,
             held: held.then(|| "somebody has it".to_owned()),
+            step_failed,
             state,
         }
     }
@@ -125,8 +126,10 @@ proptest! {
         }
         let failed = |node: &&Node| matches!(node.state, State::Failed | State::NeedsBoot);
         prop_assert!(next.is_empty() || nodes.iter().filter(failed).count() < pool.halt_after);
-        let is_stopped = nodes.iter().any(|node| node.state == State::NeedsBoot);
-        prop_assert!(!is_stopped || next.iter().all(|node| drains(node.state)));
+        let stops = |node: &Node| node.state == State::NeedsBoot || node.step_failed;
+        for node in next.iter().filter(|node| !drains(node.state)) {
+            prop_assert!(nodes.iter().all(|it| it.name == node.name || !stops(it)));
+        }
         for (_, why) in &turns.waits {
             prop_assert!(!why.to_string().is_empty());
             if let Why::Pool(names, _) | Why::Wave(names) | Why::ControlPlane(names) = why {

@@ -67,6 +67,8 @@ struct NodeText {
     canary: bool,
     #[serde(default)]
     last: bool,
+    #[serde(default)]
+    step_failed: bool,
     held: Option<String>,
 }
 
@@ -108,6 +110,7 @@ impl NodeText {
             canary: self.canary,
             last: self.last,
             held: self.held,
+            step_failed: self.step_failed,
             state: match self.is {
                 Is::Due => State::Due(disrupts.unwrap()),
                 Is::Updated => State::Updated,
@@ -179,6 +182,7 @@ fn of_thousands_of_nodes_that_are_waited_for_a_few_are_named() {
         canary: false,
         last: false,
         held: None,
+        step_failed: false,
         state,
     };
     let down = (0..EACH).map(|at| node(format!("down-{at:04}"), false, State::Updated));

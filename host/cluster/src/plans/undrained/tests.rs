@@ -28,7 +28,12 @@ fn wants(cluster: &mut Cluster, skips_drain: bool) {
 fn plan(effect: Effect, steps: &[&str]) -> Described {
     let steps = steps.iter().map(|it| PlanStep { r#do: (*it).to_owned(), unit: None }.into());
     let from = "rendered-1".to_owned();
-    let way = Transition { from, steps: steps.collect(), ..Transition::default() };
+    let summary = match effect {
+        Effect::Refuse => "refuse".to_owned(),
+        effect if effect >= Effect::Drain => format!("drain + {effect}"),
+        effect => effect.to_string(),
+    };
+    let way = Transition { from, summary, steps: steps.collect(), ..Transition::default() };
     Described {
         name: "plan".to_owned(),
         pool: "worker".to_owned(),
@@ -69,6 +74,35 @@ fn a_plan_says_that_the_only_node_is_not_drained() {
     let by_others = Cluster { by_tread: false, ..one };
     assert_eq!(told(&by_others, Effect::Reboot, DRAINS), None);
     assert!(lines(&by_others, ["worker"]).is_empty());
+}
+
+#[test]
+fn the_effect_of_a_plan_has_no_drain_where_none_of_its_nodes_is_drained() {
+    let effect = |cluster: &Cluster, effect: Effect, steps: &[&str]| {
+        let mut plan = plan(effect, steps);
+        tell_undrained(&mut plan, cluster);
+        let told = plan.status.effect.clone().unwrap();
+        // However often it is told, and the steps stay what the digest covers.
+        tell_undrained(&mut plan, cluster);
+        assert_eq!(plan.status.effect.as_ref(), Some(&told));
+        assert_eq!(plan.status.transitions[0].steps.len(), steps.len());
+        told
+    };
+    let mut one = cluster(&[("a", "rendered-1")]);
+    assert_eq!(effect(&one, Effect::Reboot, DRAINS), "reboot, not drained");
+    assert_eq!(effect(&one, Effect::Reload, &["write", "reload"]), "reload");
+    assert_eq!(effect(&one, Effect::Refuse, DRAINS), "refuse");
+    let two = cluster(&[("a", "rendered-1"), ("b", "rendered-2")]);
+    assert_eq!(effect(&two, Effect::Reboot, DRAINS), "drain + reboot");
+    one.by_tread = false;
+    assert_eq!(effect(&one, Effect::Reboot, DRAINS), "drain + reboot");
+    for (planned, said) in [
+        ("drain", "none, not drained"),
+        ("drain + restart crio.service", "restart crio.service, not drained"),
+        ("reboot", "reboot"),
+    ] {
+        assert_eq!(without_drain(planned), said);
+    }
 }
 
 #[test]

@@ -143,6 +143,35 @@ fn a_node_that_refused_its_order_failed_and_one_that_was_withdrawn_did_not() {
 }
 
 #[test]
+fn a_step_that_failed_stops_soft_changes_until_it_is_retried_or_the_config_is_another_one() {
+    let escalated = |stage: &str, phase: &str, config| {
+        let mut order = order(stage, "Reboot", config, false);
+        order["escalated"] = json!("2026-01-02T00:00:00.000000Z");
+        update(Some(order), Some(phase), Some(if phase == "Done" { config } else { OLD }))
+    };
+    let (before, after) = (Some("2026-01-01T00:00:00Z"), Some("2026-01-03T00:00:00Z"));
+    for (stage, phase, state, retried) in [
+        ("Prepare", "NeedsBoot", State::UnderWay(Disrupts::Reboot), true),
+        ("Go", "Begun", State::UnderWay(Disrupts::Reboot), true),
+        ("Closed", "Done", State::Updated, false),
+        ("Closed", "WentBack", State::Failed, false),
+        ("Go", "Degraded", State::Failed, false),
+    ] {
+        let of_this = escalated(stage, phase, TARGET);
+        let stands = |retry| stands(&of_this, retry);
+        assert_eq!((stands(None).state, stands(None).step_failed), (state, true), "{phase}");
+        assert!(stands(before).step_failed, "{phase}");
+        assert_eq!(stands(after).step_failed, retried, "{phase}: until it booted");
+        let of_another = escalated(stage, phase, Digest([3; 32]));
+        let against = against();
+        let other = standing(Some(&of_another), against, |_| Planned::NotYet);
+        assert!(!other.step_failed, "{phase}");
+    }
+    let booted = update(Some(order("Closed", "Reboot", TARGET, false)), Some("Done"), Some(TARGET));
+    assert!(!stands(&booted, None).step_failed, "its plan had the boot");
+}
+
+#[test]
 fn those_who_got_it_softly_are_counted_for_the_next_wave() {
     for (disrupts, current, expected) in [
         ("Nothing", TARGET, true),

@@ -89,6 +89,7 @@ fn node(seen: &Seen) -> Node {
         canary: false,
         last: false,
         held: None,
+        step_failed: false,
         state: seen.state,
     }
 }

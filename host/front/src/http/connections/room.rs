@@ -11,8 +11,10 @@ use tread_kube::metrics::{Metrics, Turned};
 pub(in crate::http) struct Most {
     /// For all.
     pub(in crate::http) common: usize,
-    /// Of these, for one peer.
+    /// Of these, for one peer, as long as they are of no node.
     pub(in crate::http) of_peer: usize,
+    /// Of these, for one node, where agents ask; on other ports none is of a node.
+    pub(in crate::http) of_node: usize,
     /// Besides, for probes.
     pub(in crate::http) probes: usize,
 }
@@ -37,6 +39,8 @@ struct Open {
 struct Connection {
     peer: IpAddr,
     place: Place,
+    /// Of which node it is, once its token was reviewed.
+    node: Option<String>,
     /// How many requests are being answered on it.
     asked: usize,
     /// Dropping it closes the connection.
@@ -70,7 +74,7 @@ impl Bounded {
         let (closes, ends) = oneshot::channel();
         let id = open.next;
         open.next += 1;
-        open.all.insert(id, Connection { peer, place, asked: 0, _closes: closes });
+        open.all.insert(id, Connection { peer, place, node: None, asked: 0, _closes: closes });
         drop(open);
         if closed {
             self.turned("closed");
@@ -88,12 +92,14 @@ impl Open {
     /// was closed for it.
     fn place(&mut self, peer: IpAddr, most: Most) -> Option<(Place, bool)> {
         let common = |it: &Connection| it.place == Place::Common;
-        let own = |it: &Connection| common(it) && it.peer == peer;
+        let is_unknown = |it: &Connection| common(it) && it.node.is_none();
+        let own = |it: &Connection| is_unknown(it) && it.peer == peer;
         let of_peer = self.count(own);
         let room = match of_peer >= most.of_peer.max(1) {
             true => self.close_oldest(own).then_some(true),
             false if self.count(common) < most.common => Some(false),
-            false => self.close_oldest(common).then_some(true),
+            // An agent that is known asks again soon.
+            false => (self.close_oldest(is_unknown) || self.close_oldest(common)).then_some(true),
         };
         if let Some(closed) = room {
             return Some((Place::Common, closed));
@@ -132,6 +138,28 @@ impl Room {
         if self.of.lock().all.remove(&self.id).is_some() {
             self.of.turned("closed");
         }
+    }
+
+    /// Notes of which node the connection is, if there is room for one more of that: its oldest one
+    /// on which nothing is asked makes way.
+    pub(super) fn is_of(&self, node: &str) -> bool {
+        let mut open = self.of.lock();
+        let known = open.all.get(&self.id).map(|it| it.node.as_deref() == Some(node));
+        if known != Some(false) {
+            // It is known, or was closed meanwhile.
+            return true;
+        }
+        let of_node = |it: &Connection| it.node.as_deref() == Some(node);
+        let is_full = open.count(of_node) >= self.of.most.of_node;
+        let has_room = !is_full || open.close_oldest(of_node);
+        if has_room && let Some(it) = open.all.get_mut(&self.id) {
+            it.node = Some(node.to_owned());
+        }
+        drop(open);
+        if is_full {
+            self.of.turned(if has_room { "closed" } else { "refused" });
+        }
+        has_room
     }
 
     /// Notes that a request came, or was answered.

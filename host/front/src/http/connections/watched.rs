@@ -2,8 +2,8 @@
 
 use super::room::{Place, Room};
 use crate::http::answer::Refused;
-use axum::http::{HeaderValue, Request, StatusCode, header};
-use axum::response::{IntoResponse as _, Response};
+use axum::http::{Request, StatusCode};
+use axum::response::Response;
 use futures::future::BoxFuture;
 use std::net::IpAddr;
 use std::sync::{Arc, Weak};
@@ -27,6 +27,11 @@ pub(in crate::http) struct Connected(Arc<Asked>);
 pub(in crate::http) struct Closes(Weak<Room>);
 
 impl Connected {
+    /// Notes of which node the connection is; whether there is room for one more of that.
+    pub(in crate::http) fn is_of(&self, node: &str) -> bool {
+        self.0.0.is_of(node)
+    }
+
     pub(in crate::http) fn closes(&self) -> Closes {
         Closes(Arc::downgrade(&self.0.0))
     }
@@ -71,10 +76,7 @@ where
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         if self.room.place == Place::Probes && !PROBES.contains(&request.uri().path()) {
             let sentence = "too many connections are open; try again";
-            let mut response =
-                Refused::new(StatusCode::SERVICE_UNAVAILABLE, sentence).into_response();
-            let close = HeaderValue::from_static("close");
-            response.headers_mut().insert(header::CONNECTION, close);
+            let response = Refused::new(StatusCode::SERVICE_UNAVAILABLE, sentence).and_ends();
             return Box::pin(async move { Ok(response) });
         }
         request.extensions_mut().insert(Peer(self.peer));

@@ -93,7 +93,12 @@ async fn retry(out: &mut impl Write, cluster: &Cluster, pool: &str, is_paused: b
     let now = clock(cluster).await?.asked();
     patch(cluster, pool, json!({"retryFailedBefore": timestamp(now)})).await?;
     let pool_words = line(pool);
-    writeln!(out, "{pool_words}: nodes that failed before {} are begun again", shown(now))?;
+    writeln!(
+        out,
+        "{pool_words}: soft changes go on that a failed step stopped before {0}, and nodes that failed \
+         before {0} are begun again",
+        shown(now)
+    )?;
     // That stands, whoever may see which ones these are.
     let (before, ahead) = match updates(cluster).await {
         Ok(updates) => failed(&updates, pool, now),
