@@ -24,7 +24,7 @@ use tread_kube::held::Maintained;
 use tread_model::digest::Digest;
 use tread_model::protocol::{Disrupts, Limits, Time};
 use tread_model::rollout::{
-    self, Budget, Node, Opening, State, Turns, cap_of_all, opening, soft_limit,
+    self, Budget, Node, Opening, State, Turns, cap_of_all, opening, soft_limit, waits_to_boot,
 };
 
 /// How many nodes may get a soft plan at a time, unless an admin says otherwise.
@@ -75,6 +75,8 @@ pub(crate) struct OfPool {
     pub(crate) too_large: Vec<(String, usize)>,
     /// Nodes that are being cordoned and drained.
     pub(crate) preparing: BTreeSet<String>,
+    /// Nodes on which a step failed, and which are not drained yet to boot for that.
+    boot_later: BTreeSet<String>,
     /// Whether nodes that have written nothing turn back: its window has ended.
     turns_back: bool,
     /// Why nothing is done on its nodes.
@@ -233,6 +235,7 @@ impl Scene {
         let of_pool = || pool.and_then(|pool| pool.target.clone().zip(pool.digest));
         let (target, digest) = node.ordered.clone().or_else(of_pool)?;
         let limits = match pool {
+            Some(pool) if pool.boot_later.contains(name) => Limits { pool: 0, ..pool.limits? },
             Some(pool) => pool.limits?,
             // It is gone, and counts no more: what it had under way ends one by one.
             None if node.is_outside => Limits { pool: 1, all: self.cap, soft: 1 },
@@ -447,6 +450,12 @@ impl OfPool {
             },
         });
         self.turns = rollout::turns(&of, &self.nodes, budget);
+        for node in &self.nodes {
+            if let Some(why) = waits_to_boot(&of, node) {
+                self.turns.waits.push((node.name.clone(), why));
+                self.boot_later.insert(node.name.clone());
+            }
+        }
         if self.halted.is_some() {
             self.turns.next.clear();
         }

@@ -294,7 +294,31 @@ async fn a_failed_reload_boots_its_node_in_its_turn_and_stops_its_pool_until_tha
     cluster.all_have("/etc/first", "1").await;
     // However many nodes may fail.
     cluster.rollout_says(json!({"haltAfter": 5})).await;
+    // There is no room to drain one while another one is cordoned.
+    let last = cluster.nodes[2].as_str();
+    let kubectl = |args: &[&str]| cluster.plane.kubectl(args).unwrap().success().unwrap();
+    kubectl(&["cordon", last]);
     cluster.file("90-next", "/etc/soft", "2").await;
+    let needs_boot = eventually("a node needs a boot", async || {
+        let updates = cluster.api::<NodeUpdate>().list(&ListParams::default()).await.ok()?;
+        let found = updates.items.into_iter().find(|update| {
+            let status = update.status.as_ref();
+            status.is_some_and(|status| status.phase == Some(UpdatePhase::NeedsBoot))
+        });
+        found?.metadata.name
+    })
+    .await;
+    cluster.rollout_says(json!({"paused": true})).await;
+    kubectl(&["uncordon", last]);
+    eventually("it does not boot while its pool is paused", async || {
+        let waiting = cluster.rollout().await.status?.waiting;
+        let of = waiting.iter().find(|it| it.node == needs_boot)?;
+        let others = waiting.iter().all(|it| it.why == "its pool is paused");
+        (others && of.why == "its pool is paused").then_some(())
+    })
+    .await;
+    assert_eq!(agents.iter().map(Agent::boots).sum::<usize>(), 0);
+    cluster.rollout_says(json!({"paused": false})).await;
     eventually("the others stay where they are after it booted", async || {
         let status = cluster.rollout().await.status?;
         let stopped = status.waiting.iter().filter(|it| it.why.contains("a step failed on"));

@@ -3,7 +3,8 @@
 use super::act::{Act, Waits};
 use super::finish::{degraded, give_back, is_proved, is_unwell};
 use super::guards::{AllGuards, Guards};
-use super::order::{Disrupts, Order, Phase, Stage};
+use super::lease::Holder;
+use super::order::{Disrupts, Operation, Order, Phase, Stage};
 use super::prepare::{is_still_cordoned, prepare};
 use super::seen::{Cordon, Seen, Wanted};
 use super::slots::Slot;
@@ -62,8 +63,27 @@ fn without_operation<G: Guards>(seen: &Seen, terms: &Terms) -> Act {
     let unavailable = disrupts.drains();
     let room = if unavailable { seen.room } else { seen.soft_room };
     match room || !G::ROOM {
+        // From then on an order that is not there was lost.
+        true if seen.order.is_none() && disrupts != Disrupts::Nothing && G::LOST_ORDER => {
+            write::<G>(seen, none_yet(seen, seen.id))
+        }
         true => take_slot::<G>(seen, Slot { operation: seen.id, unavailable }),
         false => Act::Wait(Waits::Room),
+    }
+}
+
+/// An order of which nothing comes.
+fn none_yet(seen: &Seen, operation: Operation) -> Order {
+    Order {
+        operation,
+        config: seen.newest,
+        disrupts: Disrupts::Nothing,
+        token: seen.order.map_or(0, |order| order.token),
+        stage: Stage::Closed,
+        given: false,
+        unwell: seen.order.is_some_and(|order| is_unwell(seen, &order)),
+        hands_on: None,
+        cordon: None,
     }
 }
 
@@ -107,18 +127,10 @@ fn closed<G: Guards>(seen: &Seen, order: &Order, terms: &Terms) -> Act {
 
 /// The first order of an operation, which needs the Lease.
 fn give_order<G: Guards>(seen: &Seen, slot: Slot, terms: &Terms) -> Act {
-    let before = seen.order;
-    let order = Order {
-        operation: slot.operation,
-        config: seen.newest,
-        disrupts: Disrupts::Nothing,
-        token: before.map_or(0, |before| before.token),
-        stage: Stage::Closed,
-        given: false,
-        unwell: before.is_some_and(|before| is_unwell(seen, &before)),
-        hands_on: None,
-        cordon: None,
-    };
+    if let Some(lost) = lost::<G>(seen, slot, terms) {
+        return write::<G>(seen, lost);
+    }
+    let order = none_yet(seen, slot.operation);
     let wanted = seen.wanted.filter(|it| it.disrupts.drains() == slot.unavailable);
     let wanted = wanted.filter(|_| taken_by_another(seen, terms).is_none());
     let Some(Wanted { config, disrupts }) = wanted else {
@@ -137,6 +149,28 @@ fn give_order<G: Guards>(seen: &Seen, slot: Slot, terms: &Terms) -> Act {
     let given = !disrupts.drains();
     let stage = if given { Stage::Go } else { Stage::Prepare };
     write::<G>(seen, Order { config, disrupts, token, stage, given, ..order })
+}
+
+/// What may have been ordered in this operation, where somebody removed the NodeUpdate and it was
+/// made anew. The agent turns back, or says how far it is.
+fn lost<G: Guards>(seen: &Seen, slot: Slot, terms: &Terms) -> Option<Order> {
+    let ours = Holder::Us(Some(slot.operation));
+    let lease = seen.lease.filter(|lease| lease.holder == ours);
+    // Before what only writes is ordered, there may have been no order ever.
+    let had_one = slot.unavailable || lease.is_some();
+    (seen.order.is_none() && had_one && G::LOST_ORDER).then(|| Order {
+        operation: slot.operation,
+        config: seen.newest,
+        disrupts: if slot.unavailable { Disrupts::Reboot } else { Disrupts::Softly },
+        // An agent that never heard of it says so, too.
+        token: lease.map_or(0, |it| it.transitions).max(last_token(seen).saturating_add(1)),
+        stage: Stage::Withdrawn,
+        given: true,
+        unwell: false,
+        // Another replica may still cordon and evict.
+        hands_on: slot.unavailable.then(|| seen.now.after(terms.pass)),
+        cordon: None,
+    })
 }
 
 /// An order of which the agent has done nothing yet, as far as it said.

@@ -42,6 +42,9 @@ pub trait Guards {
     const OTHERS_MARKS: bool = true;
     /// An order that is older than what its agent took is given up.
     const OUTLIVED: bool = true;
+    /// Where the order of an operation that may be under way is lost, its agent is asked before the
+    /// node is given back.
+    const LOST_ORDER: bool = true;
     /// An order is closed in the spec before its node is given back.
     const CLOSED: bool = true;
     /// A node is given back only after its proof.

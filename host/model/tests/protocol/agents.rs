@@ -48,7 +48,8 @@ impl Steps<'_> {
             self.add(false, || format!("what node {at} reported is lost"), next);
         }
         let is_quiet = node.slot.is_none() && node.agent.is_quiet();
-        if world.updates_lost > 0 && is_quiet && node.order.is_some() {
+        let may_be_lost = is_quiet || self.bounds.updates_lost_under_way;
+        if world.updates_lost > 0 && may_be_lost && node.order.is_some() {
             let mut next = with(&|it| (it.order, it.report, it.known) = (None, None, 0));
             next.touched(Object::Update, at);
             next.updates_lost -= 1;

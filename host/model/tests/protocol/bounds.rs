@@ -36,8 +36,10 @@ pub(crate) struct Bounds {
     pub(crate) agent_crashes: u8,
     /// How often a NodeUpdate loses its status, as one that is restored from a backup does.
     pub(crate) reports_lost: u8,
-    /// How often a NodeUpdate is removed while nothing is under way on its node, and made anew.
+    /// How often a NodeUpdate is removed and made anew, while nothing is under way on its node.
     pub(crate) updates_lost: u8,
+    /// Whether that comes at any time.
+    pub(crate) updates_lost_under_way: bool,
     /// How often somebody else takes a node by a mark, as who drains it sets one.
     pub(crate) marks: u8,
     /// How often somebody uncordons a node, but for what was permitted and is not over yet.
@@ -78,6 +80,7 @@ impl Bounds {
             agent_crashes: 0,
             reports_lost: 0,
             updates_lost: 0,
+            updates_lost_under_way: false,
             marks: 0,
             uncordons: 0,
             room_is_refused: false,

@@ -87,6 +87,17 @@ fn node_updates_are_made_anew() {
 }
 
 #[test]
+fn node_updates_are_removed_while_their_nodes_are_updated() {
+    for disrupts in [Disrupts::Softly, Disrupts::Drain, Disrupts::Reboot] {
+        holds(&Bounds { updates_lost: 1, updates_lost_under_way: true, ..one(2, disrupts) });
+    }
+    let lost = Bounds { updates_lost: 1, updates_lost_under_way: true, ..one(1, Disrupts::Reboot) };
+    holds(&Bounds { newer: 1, ..lost.clone() });
+    holds(&Bounds { failures: 1, ..lost.clone() });
+    holds(&Bounds { updates_lost: 2, marks: 1, ..lost });
+}
+
+#[test]
 fn room_is_refused_at_any_time() {
     holds(&Bounds { room_is_refused: true, failures: 1, ..one(2, Disrupts::Softly) });
 }

@@ -84,6 +84,8 @@ needed! {
         without OTHERS_MARKS, "while somebody else has the node" in Bounds { marks: 1, ..one(1, Disrupts::Reboot) };
     an_order_that_is_older_than_what_its_agent_took_is_waited_for:
         without OUTLIVED, "the end is out of reach" in Bounds { updates_lost: 1, ..one(1, Disrupts::Nothing) };
+    an_order_that_is_lost_is_over_by_its_agents_word:
+        without LOST_ORDER, "before the proof" in Bounds { updates_lost: 1, updates_lost_under_way: true, ..one(1, Disrupts::Reboot) };
     an_order_that_is_not_closed_begins_again:
         without CLOSED, "only under its Lease" in Bounds { reports_lost: 1, ..one(2, Disrupts::Reboot) };
     a_node_is_not_given_back_unproved:
