@@ -94,6 +94,9 @@ pub struct UpdateOrder {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<TimeShape>")]
     pub escalated: Option<MicroTime>,
+    /// Whether it was closed after it had been withdrawn: then it is not the agent that refused it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub withdrawn: bool,
     /// Since when the node is to be drained: by this its timeout counts, whoever drains it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<TimeShape>")]
