@@ -90,7 +90,7 @@ pub struct UpdateOrder {
     #[schemars(with = "i64", range(min = 0, max = 4_294_967_295_i64))]
     pub tried: u32,
     /// When an order that had no boot became one that boots, since a step of its plan failed: by this
-    /// its pool begins nobody with a plan that drains nobody for this config, until that is retried.
+    /// its pool begins nobody with a plan without a boot for this config, until that is retried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<TimeShape>")]
     pub escalated: Option<MicroTime>,

@@ -152,7 +152,7 @@ fn a_node_that_refused_its_order_failed_and_one_that_was_withdrawn_did_not() {
 }
 
 #[test]
-fn a_step_that_failed_stops_soft_changes_until_it_is_retried_or_the_config_is_another_one() {
+fn a_step_that_failed_stops_its_pool_until_it_is_retried_or_the_config_is_another_one() {
     let escalated = |stage: &str, phase: &str, config| {
         let mut order = order(stage, "Reboot", config, false);
         order["escalated"] = json!("2026-01-02T00:00:00.000000Z");
