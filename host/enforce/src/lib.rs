@@ -17,6 +17,7 @@ pub mod rollouts;
 mod settings;
 mod slots;
 mod step;
+mod still;
 mod told;
 
 pub use balancers::{EXCLUDED_ANNOTATION, EXCLUDED_LABEL};
@@ -27,4 +28,5 @@ pub use remediation::{Machine, SKIPPED_BY, SKIPS_REMEDIATION};
 pub use settings::{Settings, Turn};
 pub use slots::{NAME as SLOTS, SlotsObject};
 pub use step::{Ended, forget, permit, step};
+pub use still::Still;
 pub use tread_kube::held::{CORDON_ANNOTATION, Maintained};

@@ -60,6 +60,9 @@ pub(crate) fn written(
             target.plan.as_deref().cloned(),
         ),
     };
+    let was_withdrawn =
+        |before: &UpdateOrder| before.withdrawn || before.stage == UpdateStage::Withdrawn;
+    let withdrawn = order.stage == Stage::Closed && of_this.is_some_and(was_withdrawn);
     let begun = (order.stage == Stage::Prepare).then_some(order.hands_on).flatten();
     // One that is prepared again drains again.
     let known = same.filter(|before| before.stage == UpdateStage::Prepare);
@@ -87,6 +90,7 @@ pub(crate) fn written(
         retries,
         tried,
         escalated,
+        withdrawn,
         drain_since,
         plan,
     }
@@ -202,6 +206,38 @@ mod tests {
         assert_eq!(since(&written(&other, Some(&third), &target, None, at(40))), None);
         // One that boots from the beginning did not fail before.
         assert_eq!(since(&written(&again, Some(&first), &target, None, at(40))), None);
+    }
+
+    #[test]
+    fn an_order_that_is_closed_says_whether_it_was_withdrawn_before() {
+        let target = Target { name: "r".to_owned(), digest: Digest([1; 32]), plan: None };
+        let go = Order {
+            operation: Operation(7),
+            config: Config(target.digest),
+            disrupts: Disrupts::Softly,
+            token: 1,
+            stage: Stage::Go,
+            given: true,
+            unwell: false,
+            hands_on: None,
+            cordon: None,
+        };
+        let next = |order: &Order, before: Option<&UpdateOrder>| {
+            written(order, before, &target, None, Time::default())
+        };
+        let in_stage = |stage: Stage| Order { stage, ..go };
+        let given = next(&go, None);
+        let refused = next(&in_stage(Stage::Closed), Some(&given));
+        assert!(!refused.withdrawn);
+        let withdrawn = next(&in_stage(Stage::Withdrawn), Some(&given));
+        assert!(!withdrawn.withdrawn, "its stage says so");
+        let closed = next(&in_stage(Stage::Closed), Some(&withdrawn));
+        assert!(closed.withdrawn);
+        assert!(next(&in_stage(Stage::Closed), Some(&closed)).withdrawn, "written once more");
+        // Its agent had begun, and finishes.
+        assert!(!next(&go, Some(&withdrawn)).withdrawn);
+        let another = Order { operation: Operation(8), ..in_stage(Stage::Closed) };
+        assert!(!next(&another, Some(&closed)).withdrawn);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::proof::{is_proved, set_back};
 use crate::remediation::Machine;
 use crate::settings::Settings;
 use crate::slots::{self, SlotsObject};
+use crate::still::Still;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
@@ -39,6 +40,8 @@ pub struct Aim {
     pub turns_back: bool,
     /// How much the plan disrupts the node, if it is its turn.
     pub turn: Option<Disrupts>,
+    /// Whether it still is: a look takes a while, and an admin may pause the pool meanwhile.
+    pub still: Still,
     /// What other objects say of the node.
     pub maintained: Maintained,
     /// Whether no other node takes its pods: then it is not drained.

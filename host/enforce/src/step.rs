@@ -28,6 +28,8 @@ pub enum Ended {
     /// It is not begun, since it could not be drained until somebody changes something: for these
     /// pods. It has no slot for it.
     Stuck(Vec<Blocked>, Box<Read>),
+    /// It was its turn when the look began, and is not any more: nothing was begun.
+    NotItsTurn(Box<Read>),
     /// The node stays as it is until somebody looks at it.
     Degraded(Box<Read>),
     /// Others were faster, again and again.
@@ -45,7 +47,9 @@ pub async fn step(
     match &ended {
         Ended::Drains(blocked, read) => told::drains(settings, read, aim, blocked).await,
         Ended::Stuck(blocked, read) => told::stuck(settings, read, aim, blocked).await,
-        Ended::Waits(_, read) | Ended::Degraded(read) => told::nothing(settings, read, aim).await,
+        Ended::Waits(_, read) | Ended::NotItsTurn(read) | Ended::Degraded(read) => {
+            told::nothing(settings, read, aim).await
+        }
         Ended::Busy => {}
     }
     Ok(ended)
@@ -91,6 +95,9 @@ async fn acts(settings: &Settings, node: &str, aim: &Aim, room: &Room) -> Result
                 // Others wrote them since they were read.
                 continue;
             }
+        }
+        if begins(&act, &read) && !aim.still.holds() {
+            return Ok(Ended::NotItsTurn(read));
         }
         match act {
             Act::Wait(waits) => return Ok(Ended::Waits(waits, read)),
@@ -146,12 +153,19 @@ async fn marks(settings: &Settings, read: &Read) -> Result<bool, Failed> {
         || balancers::tidy(settings, &read.node).await?)
 }
 
+/// Whether a new operation takes its slot.
+fn begins(act: &Act, read: &Read) -> bool {
+    matches!(act, Act::TakeSlot { slot, .. } if slot.operation == read.seen.id)
+}
+
 /// Whether a new operation takes its slot, and would drain the node. One that goes on, or comes
 /// after one that failed, has pods to move anyway.
 fn begins_to_drain(act: &Act, read: &Read) -> bool {
-    let takes = matches!(act, Act::TakeSlot { slot, .. }
-        if slot.unavailable && slot.operation == read.seen.id);
-    takes && read.seen.slot.is_none() && !matches!(read.seen.cordon, Cordon::Ours(..))
+    let drains = matches!(act, Act::TakeSlot { slot, .. } if slot.unavailable);
+    drains
+        && begins(act, read)
+        && read.seen.slot.is_none()
+        && !matches!(read.seen.cordon, Cordon::Ours(..))
 }
 
 /// Whether the node's agent may begin what it asks for.

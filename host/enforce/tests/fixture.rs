@@ -11,7 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use tread_enforce::drain::Asked;
-use tread_enforce::{Aim, Clock, Ended, Maintained, Room, Settings, Target, Turn, Unread, step};
+use tread_enforce::{
+    Aim, Clock, Ended, Maintained, Room, Settings, Still, Target, Turn, Unread, step,
+};
 use tread_kube::api::node_update::UpdateStage;
 use tread_kube::api::{NodeUpdate, crds};
 use tread_kube::metrics::Metrics;
@@ -253,6 +255,7 @@ pub(crate) fn aim(disrupts: Disrupts) -> Aim {
         pool: POOL.to_owned(),
         target,
         turn: Some(disrupts),
+        still: Still::default(),
         maintained: Maintained::default(),
         is_alone: false,
         retries: None,

@@ -2,13 +2,15 @@
 
 use crate::fixture::{Bed, NEW, room};
 use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 use std::sync::Arc;
-use tread_enforce::{CORDON_ANNOTATION, Ended, Unread, forget, step};
+use std::sync::atomic::{AtomicBool, Ordering};
+use tread_enforce::{Aim, CORDON_ANNOTATION, Ended, SLOTS, Still, Unread, forget, step};
 use tread_kube::api::NodeUpdate;
 use tread_kube::api::node_update::{UpdateOrder, UpdatePhase};
 use tread_kube::node_lease::operation_text;
@@ -86,8 +88,12 @@ async fn a_node_that_somebody_else_has_is_left_alone_until_it_is_given_back() {
 
 /// Has a node cordoned and its agent ordered, while no agent is there.
 async fn is_ordered(bed: &Bed, node: &str) -> UpdateOrder {
+    is_ordered_by(bed, node, &bed.aim(node, Disrupts::Reboot).await).await
+}
+
+async fn is_ordered_by(bed: &Bed, node: &str, aim: &Aim) -> UpdateOrder {
     eventually("its order is given", async || {
-        let ended = bed.step(node, Disrupts::Reboot).await;
+        let ended = step(&bed.settings, node, aim, &room(1)).await;
         matches!(ended, Ok(Ended::Waits(Waits::Agent, _))).then_some(())
     })
     .await;
@@ -186,4 +192,26 @@ async fn a_node_that_has_the_config_by_now_is_not_begun_again() {
     let boots = agents[0].did().into_iter().filter(|(_, what)| *what == What::Boot);
     assert_eq!(boots.count(), 1);
     bed.judge.holds().await;
+}
+
+#[tokio::test]
+async fn a_node_whose_pool_is_paused_while_its_pods_are_tried_is_not_begun() {
+    let bed = Arc::new(Bed::with(1, 1).await);
+    let node = bed.nodes[0].clone();
+    let may = Arc::new(AtomicBool::new(false));
+    let says = Arc::clone(&may);
+    let still = Still::by(move || says.load(Ordering::SeqCst));
+    let aim = Aim { still, ..bed.aim(&node, Disrupts::Reboot).await };
+    let ended = step(&bed.settings, &node, &aim, &room(1)).await;
+    assert!(matches!(ended, Ok(Ended::NotItsTurn(_))), "{ended:?}");
+    let slots: Api<ConfigMap> = Api::namespaced(bed.client.clone(), &bed.settings.namespace);
+    assert_eq!(slots.get(SLOTS).await.unwrap().data.unwrap()["slots.json"], "{}");
+    assert!(bed.update(&node).await.spec.order.is_none());
+    assert!(bed.node(&node).await.spec.unwrap_or_default().unschedulable.is_none());
+    may.store(true, Ordering::SeqCst);
+    let ended = step(&bed.settings, &node, &aim, &room(1)).await;
+    assert!(matches!(ended, Ok(Ended::Waits(Waits::Agent, _) | Ended::Drains(..))), "{ended:?}");
+    // What was begun goes on.
+    may.store(false, Ordering::SeqCst);
+    is_ordered_by(&bed, &node, &aim).await;
 }

@@ -102,7 +102,7 @@ reasons! {
     NodeUpdateEnded,
     /// On a Node: what was begun on it was given up before it had its new config, and pods come back.
     NodeUpdateTurnedBack,
-    /// On a Node and its MachineConfigPool: a step of a plan without a boot failed; the node waits for its turn to boot, and its pool halts; changes that drain nobody wait for `tread rollout retry`.
+    /// On a Node and its MachineConfigPool: a step of a plan without a boot failed; the node waits for its turn to boot, and its pool halts; changes without a boot wait for `tread rollout retry`.
     NodeNeedsBoot,
     /// On a Node and its MachineConfigPool: it failed, or went back to its old config; its pool halts.
     NodeUpdateFailed,

@@ -146,7 +146,10 @@ impl Rolling {
         // Neither waits for the next look at all of it.
         let may = self.settings.leads.now() && !self.known.has_operators_daemon();
         match &self.seen {
-            Some((moment, scene)) if may => self.workers.begin(&self.settings, moment, scene),
+            Some((moment, scene)) if may => {
+                let newest = self.publish.subscribe();
+                self.workers.begin(&self.settings, moment, scene, &newest);
+            }
             _ => self.rest(),
         }
     }

@@ -12,6 +12,7 @@ use crate::drain::Asked;
 use crate::order::Target;
 use crate::reading::{Aim, Room};
 use crate::remediation::Machine;
+use crate::still::Still;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -209,6 +210,12 @@ impl Scene {
         self.pools.get(&self.nodes.get(name)?.pool)?.digest
     }
 
+    /// Whether it is a node's turn, to be disrupted so much for this config.
+    pub(crate) fn is_turn_of(&self, name: &str, turn: Option<Disrupts>, config: Digest) -> bool {
+        let is_turn = self.nodes.get(name).is_some_and(|node| turn.is_some() && node.turn == turn);
+        is_turn && self.digest(name) == Some(config)
+    }
+
     /// The pool that a node is in.
     pub(crate) fn pool_of(&self, name: &str) -> Option<&OfPool> {
         let node = self.nodes.get(name).filter(|node| !node.is_outside)?;
@@ -246,6 +253,7 @@ impl Scene {
             target: Target { name: target.name, digest, plan: node.plan.clone() },
             turns_back: self.turns_back(name),
             turn: node.turn,
+            still: Still::default(),
             maintained: node.maintained,
             is_alone: self.is_alone(name),
             retries: node.retries.clone(),

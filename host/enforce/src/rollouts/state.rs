@@ -153,11 +153,12 @@ fn by_order(
     if has {
         return is(State::Updated, false);
     }
-    let says = status.and_then(|status| status.message.as_ref());
+    // One that was withdrawn failed at nothing, whatever its agent says then.
+    let was_withdrawn = update.spec.order.as_ref().is_some_and(|order| order.withdrawn);
     let failed = order.is_some_and(|order| match phase_of(&order, report) {
         Some(Phase::WentBack | Phase::Degraded) => order.config == target,
-        // It refused the order, and says why: one that was withdrawn has nothing to say.
-        Some(Phase::TurnedBack) => order.config == target && says.is_some(),
+        // Its agent refused the order.
+        Some(Phase::TurnedBack) => order.config == target && !was_withdrawn,
         _ => false,
     });
     if failed && !retried() {

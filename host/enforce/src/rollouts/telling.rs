@@ -264,7 +264,7 @@ fn told(
         Passed::NeedsBoot => both(Reason::NodeNeedsBoot, &|it: &str| {
             format!(
                 "{it} needs a boot to get to {config}, since a step of a plan without one \
-                 failed{says}; it waits for its turn to be drained, and changes that drain nobody \
+                 failed{says}; it waits for its turn to be drained, and changes without a boot \
                  wait for tread rollout retry"
             )
         }),

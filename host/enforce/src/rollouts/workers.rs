@@ -9,9 +9,11 @@ use super::stuck::{AllStuck, By};
 use crate::drain::Blocked;
 use crate::reading::Aim;
 use crate::step::{Ended, forget, step};
+use crate::still::Still;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio::task::{AbortHandle, Id, JoinSet};
 use tokio::time::Instant;
 use tread_kube::asking::Backoff;
@@ -19,6 +21,9 @@ use tread_kube::held::Maintained;
 use tread_kube::node_lease;
 use tread_model::digest::Digest;
 use tread_model::protocol::{Disrupts, Slot, Time, Waits};
+
+/// What was seen last, also while a look is under way.
+pub(crate) type Newest = watch::Receiver<Option<Arc<Scene>>>;
 
 /// How many nodes are looked at at the same time.
 const AT_ONCE: usize = 32;
@@ -153,7 +158,14 @@ impl Workers {
     }
 
     /// Begins the looks that are due, by what was taken in last.
-    pub(crate) fn begin(&mut self, settings: &Settings, moment: &Moment, scene: &Scene) {
+    /// `newest` is what is seen while they are under way.
+    pub(crate) fn begin(
+        &mut self,
+        settings: &Settings,
+        moment: &Moment,
+        scene: &Scene,
+        newest: &Newest,
+    ) {
         let now = Instant::now();
         for (name, work) in &mut self.works {
             if self.tasks.len() >= AT_ONCE {
@@ -169,7 +181,7 @@ impl Workers {
                 budgets: Arc::clone(&moment.budgets),
                 generation: pool.and_then(|pool| pool.generation),
             };
-            let task = look(&mut self.tasks, settings, scene, name);
+            let task = look(&mut self.tasks, settings, (scene, newest), name);
             self.nodes.insert(task.id(), name.clone());
         }
     }
@@ -232,11 +244,11 @@ impl Workers {
 fn look(
     tasks: &mut JoinSet<Looked>,
     settings: &Settings,
-    scene: &Scene,
+    (scene, newest): (&Scene, &Newest),
     name: &str,
 ) -> AbortHandle {
     let (settings, node) = (settings.clone(), name.to_owned());
-    let Some((aim, room)) = scene.aim(name) else {
+    let Some((mut aim, room)) = scene.aim(name) else {
         let is_gone = scene.gone.iter().any(|gone| gone == name);
         return tasks.spawn(async move {
             match is_gone {
@@ -245,9 +257,19 @@ fn look(
             }
         });
     };
+    aim.still = still(newest.clone(), name.to_owned(), &aim);
     tasks.spawn(async move {
         let ended = step(&settings.acts, &node, &aim, &room).await;
         looked(&settings, &node, &aim, ended)
+    })
+}
+
+/// Whether it is still a node's turn, by what is seen when that is asked.
+fn still(newest: Newest, node: String, aim: &Aim) -> Still {
+    let (turn, digest) = (aim.turn, aim.target.digest);
+    Still::by(move || {
+        let scene = newest.borrow();
+        scene.as_ref().is_none_or(|scene| scene.is_turn_of(&node, turn, digest))
     })
 }
 
@@ -305,6 +327,7 @@ fn looked(
         }
         // Whose turn it is is said anew: it is another one's.
         Ok(Ended::Stuck(stuck, _)) => Looked { stuck, ..Looked::at(Again::After(again)) },
+        Ok(Ended::NotItsTurn(_)) => Looked::at(Again::After(again)),
         Ok(Ended::Degraded(_)) => Looked::at(Again::Never),
         Ok(Ended::Busy) => Looked::at(Again::Busy),
         Err(crate::reading::Unread::Gone) => Looked::at(Again::After(again)),

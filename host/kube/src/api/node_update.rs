@@ -90,10 +90,13 @@ pub struct UpdateOrder {
     #[schemars(with = "i64", range(min = 0, max = 4_294_967_295_i64))]
     pub tried: u32,
     /// When an order that had no boot became one that boots, since a step of its plan failed: by this
-    /// its pool begins nobody with a plan that drains nobody for this config, until that is retried.
+    /// its pool begins nobody with a plan without a boot for this config, until that is retried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<TimeShape>")]
     pub escalated: Option<MicroTime>,
+    /// Whether it was closed after it had been withdrawn: then it is not the agent that refused it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub withdrawn: bool,
     /// Since when the node is to be drained: by this its timeout counts, whoever drains it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<TimeShape>")]

@@ -105,7 +105,7 @@ pub struct RolloutSpec {
     /// is: `tread rollout retry` does it. One that went back is well, and halts its pool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<RetrySettings>,
-    /// Nodes that failed before this time, as they say it, are begun again, and soft changes go on
+    /// Nodes that failed before this time, as they say it, are begun again, and changes go on
     /// that a failed step stopped before it: `tread rollout retry` sets it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<super::schemas::TimeShape>")]

@@ -51,9 +51,9 @@ impl Node {
         matches!(self.state, State::NeedsBoot | State::Failed)
     }
 
-    /// Whether it stops plans that drain nobody: what failed there fails on others too, and costs
-    /// each a boot.
-    pub(super) fn stops_soft_plans(&self) -> bool {
+    /// Whether it stops plans without a boot: the step that failed there may fail on others too, and
+    /// would cost each a boot.
+    pub(super) fn stops_its_plan(&self) -> bool {
         self.step_failed || self.state == State::NeedsBoot
     }
 

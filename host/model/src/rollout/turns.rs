@@ -105,14 +105,14 @@ impl<'n> Now<'n> {
     fn waits(&self, node: &Node, disrupts: Disrupts) -> Option<Why> {
         let pool = self.pool;
         let failed = self.all_but(node, Node::has_failed);
-        let step_failed = self.all_but(node, Node::stops_soft_plans);
+        let step_failed = self.all_but(node, Node::stops_its_plan);
         let canaries = self.all_but(node, |it| it.canary && it.state != State::Updated);
         match () {
             () if pool.paused => Some(Why::PoolPaused),
             () if node.paused => Some(Why::NodePaused),
             () if failed.count() >= pool.halt_after.max(1) => Some(Why::Halted(failed)),
-            // However many may fail.
-            () if !disrupts.drains() && step_failed.count() > 0 => {
+            // However many may fail: what boots anyway runs no such step.
+            () if disrupts != Disrupts::Reboot && step_failed.count() > 0 => {
                 Some(Why::StepFailed(step_failed))
             }
             () if let Some(by) = &node.held => Some(Why::Held(by.clone())),

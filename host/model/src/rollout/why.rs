@@ -46,7 +46,7 @@ pub enum Why {
     NodePaused,
     /// Nodes failed.
     Halted(Few),
-    /// A step of a plan without a boot failed on nodes, and this one's plan drains nobody either.
+    /// A step of a plan without a boot failed on nodes, and this one's plan has no boot either.
     StepFailed(Few),
     /// Not in a window.
     Window(String),
@@ -110,7 +110,7 @@ impl fmt::Display for Why {
             Why::Halted(nodes) => write!(f, "the rollout halted: {nodes} failed"),
             Why::StepFailed(nodes) => write!(
                 f,
-                "a step failed on {nodes}, and may fail here too: without a drain it goes on after \
+                "a step failed on {nodes}, and may fail here too: without a boot it goes on after \
                  tread rollout retry, or with another config"
             ),
             Why::Window(opens) => write!(f, "the window opens {opens}"),

@@ -197,3 +197,16 @@ fn a_plan_that_is_too_large_is_told_of_with_its_size() {
     assert!(said.contains("n1 and 1 more, since the plan takes 300 KiB"), "{said}");
     assert!(said.contains("a NodeUpdate holds 256 KiB of one"), "{said}");
 }
+
+#[test]
+fn a_turn_is_one_for_this_config_and_so_much_and_ends_with_a_pause() {
+    let mut scene = World::default().pool("gpu", 1).node("n", &["gpu"]).seen();
+    scene.pools.get_mut("gpu").unwrap().digest = Some(ORDERED);
+    let boots = Some(Disrupts::Reboot);
+    assert!(!scene.is_turn_of("n", boots, ORDERED), "it is paused");
+    scene.nodes.get_mut("n").unwrap().turn = boots;
+    assert!(scene.is_turn_of("n", boots, ORDERED));
+    assert!(!scene.is_turn_of("n", Some(Disrupts::Softly), ORDERED));
+    assert!(!scene.is_turn_of("n", boots, Digest([8; 32])));
+    assert!(!scene.is_turn_of("gone", boots, ORDERED));
+}

@@ -68,7 +68,7 @@ fn a_node_stands_as_its_order_and_its_agent_say() {
         ("Go", "Reboot", Some("Degraded"), OLD, State::Failed),
         ("Withdrawn", "Softly", Some("Waiting"), OLD, softly),
         ("Closed", "Softly", Some("Done"), TARGET, State::Updated),
-        ("Closed", "Softly", Some("TurnedBack"), OLD, due),
+        ("Closed", "Softly", Some("TurnedBack"), OLD, State::Failed),
         ("Closed", "Reboot", Some("WentBack"), OLD, State::Failed),
         ("Closed", "Softly", None, OLD, due),
         // Somebody wiped what the agent had said.
@@ -135,15 +135,24 @@ fn a_node_of_which_too_little_is_known_is_not_begun() {
 fn a_node_that_refused_its_order_failed_and_one_that_was_withdrawn_did_not() {
     let order = order("Closed", "Softly", TARGET, false);
     let mut update = update(Some(order), Some("TurnedBack"), Some(OLD));
-    assert_eq!(stands(&update, None).state, State::Due(Disrupts::Softly));
     update.status.as_mut().unwrap().message = Some("/etc/a is not as it was left".to_owned());
     assert_eq!(stands(&update, None).state, State::Failed);
     let retried = Some("2026-01-03T00:00:00Z");
     assert_eq!(stands(&update, retried).state, State::Due(Disrupts::Softly));
+    update.spec.order.as_mut().unwrap().withdrawn = true;
+    // What agents say of an order that was withdrawn.
+    for says in [
+        None,
+        Some("the order was withdrawn before anything was written"),
+        Some("it was withdrawn before it was begun"),
+    ] {
+        update.status.as_mut().unwrap().message = says.map(str::to_owned);
+        assert_eq!(stands(&update, None).state, State::Due(Disrupts::Softly), "{says:?}");
+    }
 }
 
 #[test]
-fn a_step_that_failed_stops_soft_changes_until_it_is_retried_or_the_config_is_another_one() {
+fn a_step_that_failed_stops_its_pool_until_it_is_retried_or_the_config_is_another_one() {
     let escalated = |stage: &str, phase: &str, config| {
         let mut order = order(stage, "Reboot", config, false);
         order["escalated"] = json!("2026-01-02T00:00:00.000000Z");

@@ -95,7 +95,7 @@ async fn retry(out: &mut impl Write, cluster: &Cluster, pool: &str, is_paused: b
     let pool_words = line(pool);
     writeln!(
         out,
-        "{pool_words}: soft changes go on that a failed step stopped before {0}, and nodes that failed \
+        "{pool_words}: changes go on that a failed step stopped before {0}, and nodes that failed \
          before {0} are begun again",
         shown(now)
     )?;
