@@ -338,6 +338,7 @@ pub(crate) fn order(
         retries: None,
         tried: 0,
         escalated: None,
+        go_since: None,
         withdrawn: false,
         drain_since: None,
         plan: Some(serde_json::to_value(plan).unwrap()),

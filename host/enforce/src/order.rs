@@ -57,7 +57,8 @@ pub(crate) fn written(
         Some(before) => (before.config.clone(), before.plan.clone()),
         None => (
             ConfigName { name: target.name.clone(), digest: order.config.0.to_string() },
-            target.plan.as_deref().cloned(),
+            // Nobody carries out what is over before anybody had it.
+            target.plan.as_deref().filter(|_| order.stage != Stage::Closed).cloned(),
         ),
     };
     let was_withdrawn =
@@ -68,6 +69,10 @@ pub(crate) fn written(
     let known = same.filter(|before| before.stage == UpdateStage::Prepare);
     let known = known.and_then(|before| before.drain_since.clone());
     let drain_since = begun.map(|_| known.unwrap_or_else(|| MicroTime(timestamp(now))));
+    let gone_on = same.filter(|before| before.stage == UpdateStage::Go);
+    let gone_on = gone_on.and_then(|before| before.go_since.clone());
+    let go_since =
+        (order.stage == Stage::Go).then(|| gone_on.unwrap_or_else(|| MicroTime(timestamp(now))));
     UpdateOrder {
         operation,
         config,
@@ -91,6 +96,7 @@ pub(crate) fn written(
         tried,
         escalated,
         withdrawn,
+        go_since,
         drain_since,
         plan,
     }
@@ -238,6 +244,35 @@ mod tests {
         assert!(!next(&go, Some(&withdrawn)).withdrawn);
         let another = Order { operation: Operation(8), ..in_stage(Stage::Closed) };
         assert!(!next(&another, Some(&closed)).withdrawn);
+    }
+
+    #[test]
+    fn an_order_says_since_when_its_agent_may_carry_it_out() {
+        let target = Target { name: "r".to_owned(), digest: Digest([1; 32]), plan: None };
+        let at = |second: u64| Time(Duration::from_secs(second));
+        let go = Order {
+            operation: Operation(7),
+            config: Config(target.digest),
+            disrupts: Disrupts::Softly,
+            token: 1,
+            stage: Stage::Go,
+            given: true,
+            unwell: false,
+            hands_on: None,
+            cordon: None,
+        };
+        let since = |order: &UpdateOrder| order.go_since.clone().map(|it| it.0.as_second());
+        let first = written(&go, None, &target, None, at(10));
+        assert_eq!(since(&first), Some(10));
+        let renewed = written(&Order { token: 2, ..go }, Some(&first), &target, None, at(20));
+        assert_eq!(since(&renewed), Some(10));
+        let drains = Order { disrupts: Disrupts::Reboot, stage: Stage::Prepare, ..go };
+        let prepared = written(&drains, Some(&renewed), &target, None, at(30));
+        assert_eq!(since(&prepared), None);
+        let boots = Order { stage: Stage::Go, ..drains };
+        assert_eq!(since(&written(&boots, Some(&prepared), &target, None, at(40))), Some(40));
+        let other = Order { operation: Operation(8), ..go };
+        assert_eq!(since(&written(&other, Some(&renewed), &target, None, at(50))), Some(50));
     }
 
     #[test]

@@ -44,6 +44,8 @@ pub struct Aim {
     pub still: Still,
     /// What other objects say of the node.
     pub maintained: Maintained,
+    /// Whether its agent is taken for lost: its Lease is left to end, so that others can mend it.
+    pub is_lost: bool,
     /// Whether no other node takes its pods: then it is not drained.
     pub is_alone: bool,
     /// The operation that left it unwell, where an admin asked to try again.

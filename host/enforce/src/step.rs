@@ -78,6 +78,10 @@ async fn acts(settings: &Settings, node: &str, aim: &Aim, room: &Room) -> Result
         let act = next(&read.seen, &settings.terms);
         tracing::debug!(node, ?act);
         let read = Box::new(read);
+        let takes_lease = matches!(act, Act::MakeLease(_) | Act::WriteLease { .. });
+        if takes_lease && aim.is_lost && !has_ended(&read) {
+            return Ok(Ended::Waits(Waits::Agent, read));
+        }
         if begins_to_drain(&act, &read) && !may_drain {
             let left = drain::look(settings, node, &aim.drain, read.seen.now).await?;
             let blocked = drain::blocked_for_good(settings, &left, &aim.drain).await?;
@@ -144,6 +148,13 @@ fn ends_with(read: &Read, act: Act, terms: &Terms) -> Option<Waits> {
         Act::Wait(waits @ (Waits::Agent | Waits::Nothing)) => Some(waits),
         _ => None,
     }
+}
+
+/// Whether the agent says that it does nothing more: then the node is given back under its Lease.
+fn has_ended(read: &Read) -> bool {
+    let (order, report) = (read.seen.order, read.seen.report);
+    let of_order = report.filter(|it| order.is_some_and(|order| order.operation == it.operation));
+    of_order.is_some_and(|report| report.phase.is_end())
 }
 
 /// Sets what others see on the node; says whether any of it was another way.

@@ -252,6 +252,7 @@ pub(crate) fn aim(disrupts: Disrupts) -> Aim {
     let target = Target { name: "rendered-worker-2".to_owned(), digest: NEW, plan: None };
     Aim {
         turns_back: false,
+        is_lost: false,
         pool: POOL.to_owned(),
         target,
         turn: Some(disrupts),

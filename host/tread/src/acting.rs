@@ -11,7 +11,7 @@ const LONGEST_READY: Duration = Duration::from_secs(60 * 60);
 /// The least that a boot, the proof after it and the way back take: the proof may take ten
 /// minutes, and the way back has one of its own.
 const SHORTEST_BOOT: Duration = Duration::from_secs(25 * 60);
-/// The longest: until then a node that never comes back keeps its slot and its Lease.
+/// The longest: half an hour later a node that does not come back is taken for lost.
 const LONGEST_BOOT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How nodes are acted on.

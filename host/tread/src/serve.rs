@@ -302,6 +302,7 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
         ..args.joining.settings()
     };
     let acts = acts.map(|acts| {
+        let lost_after = acts.terms.lease.saturating_add(acts.terms.boot);
         let (agents, joining, rolling) = rollouts::start(rollouts::Settings {
             acts,
             index: index.clone(),
@@ -311,7 +312,7 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
             own_node: variable("NODE_NAME"),
             watches: watches.clone(),
             events: Events::new(client.clone(), &replica, "Roll", &metrics),
-            paces: Paces::default(),
+            paces: Paces { lost_after, ..Paces::default() },
             joining,
             form: FORM,
         });

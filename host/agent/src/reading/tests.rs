@@ -53,6 +53,7 @@ fn told(stage: UpdateStage, steps: &[Step], disrupts: UpdateDisrupts) -> Told {
         retries: None,
         tried: 0,
         escalated: None,
+        go_since: None,
         withdrawn: false,
         drain_since: None,
         plan: Some(serde_json::to_value(plan(steps, &config)).unwrap()),

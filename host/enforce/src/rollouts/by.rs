@@ -5,6 +5,7 @@ use super::plans::Plans;
 use super::render::Made;
 use super::stuck::AllStuck;
 use std::collections::BTreeMap;
+use std::time::Duration;
 use tread_cluster::previews::Cluster;
 use tread_model::protocol::{Terms, Time};
 
@@ -23,6 +24,8 @@ pub(crate) struct By<'a> {
     pub(crate) stuck: &'a AllStuck,
     /// The API server's time.
     pub(crate) now: Time,
+    /// After so long an agent that has not ended its order is taken for lost.
+    pub(crate) lost_after: Duration,
     /// The form of orders.
     pub(crate) form: u32,
 }

@@ -230,6 +230,7 @@ impl Rolling {
             own_node: self.settings.own_node.as_deref(),
             stuck: self.workers.stuck(),
             now,
+            lost_after: self.settings.paces.lost_after,
             form: self.settings.form,
         })
     }

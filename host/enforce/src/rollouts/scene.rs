@@ -21,6 +21,7 @@ use tread_cluster::pools::{MASTER, Pool, Selects};
 use tread_kube::api::Rollout;
 use tread_kube::api::node_update::{ConfigName, UpdateStage};
 use tread_kube::api::rollout::NewNodes;
+use tread_kube::dated::timestamp;
 use tread_kube::held::Maintained;
 use tread_model::digest::Digest;
 use tread_model::protocol::{Disrupts, Limits, Time};
@@ -108,6 +109,8 @@ pub(crate) struct OfNode {
     /// What was ordered of it, where the config of its pool cannot be made, or is not delivered
     /// yet, or where it is in no pool any more: it ends with that.
     ordered: Option<(ConfigName, Digest)>,
+    /// Whether its agent has not ended its order for so long that it is taken for lost.
+    pub(crate) is_lost: bool,
     /// Whether it is in no pool any more. The one that it was in has its slot, and nothing new for
     /// it.
     is_outside: bool,
@@ -177,6 +180,7 @@ impl Scene {
             needs_agent: false,
             is_quiet: false,
             ordered: Some(ends_with),
+            is_lost: false,
             is_outside: true,
         };
         self.nodes.insert(name, node);
@@ -255,6 +259,7 @@ impl Scene {
             turn: node.turn,
             still: Still::default(),
             maintained: node.maintained,
+            is_lost: node.is_lost,
             is_alone: self.is_alone(name),
             retries: node.retries.clone(),
             drain: pool.map(|pool| Arc::clone(&pool.drain)).unwrap_or_default(),
@@ -314,6 +319,7 @@ impl OfPool {
                         retry_before: retry,
                         retry: rollout.and_then(|rollout| retry_of(&rollout.spec)),
                         now: by.now,
+                        lost_after: by.lost_after,
                         overwrites: new == NewNodes::Overwrite,
                         form: by.form,
                     };
@@ -373,8 +379,12 @@ impl OfPool {
                 needs_agent,
                 is_quiet,
                 ordered,
+                is_lost: standing.lost_since.is_some(),
                 is_outside: false,
             };
+            if let Some(since) = standing.lost_since {
+                of_pool.failing.push((name.clone(), lost(since)));
+            }
             if let Some(why) = by.stuck.failure(name).filter(|_| standing.is_under_way) {
                 of_pool.failing.push((name.clone(), why.to_owned()));
             }
@@ -478,6 +488,16 @@ impl OfPool {
             }
         }
     }
+}
+
+/// That a node is taken for lost.
+fn lost(since: Time) -> String {
+    format!(
+        "its agent was to carry its order out at {}, and has not ended it since: look at the node; \
+         its Lease is not renewed any more, so that others can mend it, and `tread rollout retry` \
+         waits for it again",
+        timestamp(since)
+    )
 }
 
 /// Why nobody knows which of these nodes are the canaries, where a Rollout wants some.

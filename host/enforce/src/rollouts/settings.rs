@@ -93,6 +93,8 @@ pub struct Paces {
     pub again: Duration,
     /// How often rendered configs that nobody names any more are looked for.
     pub tidy: Duration,
+    /// After so long an agent that has not ended its order is taken for lost.
+    pub lost_after: Duration,
 }
 
 impl Default for Paces {
@@ -101,6 +103,7 @@ impl Default for Paces {
             render_after: Duration::from_secs(5),
             again: Duration::from_secs(5),
             tidy: Duration::from_secs(600),
+            lost_after: Duration::from_secs(75 * 60),
         }
     }
 }

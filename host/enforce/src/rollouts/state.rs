@@ -3,10 +3,12 @@
 use super::plans::Planned;
 use crate::order;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time as At;
-use tread_kube::api::node_update::UpdateOrder;
+use std::time::Duration;
+use tread_kube::api::node_update::{UpdateOrder, UpdateStage};
 use tread_kube::api::{NodeUpdate, Rollout};
 use tread_kube::clean::clean;
 use tread_kube::dated::time;
+use tread_kube::node_lease::operation_text;
 use tread_model::digest::Digest;
 use tread_model::protocol::{Config, Disrupts, Order, Phase, Report, Stage, Time};
 use tread_model::rollout::{Retry, State};
@@ -31,6 +33,8 @@ pub(crate) struct Standing {
     /// Whether a step failed on its way to this config, so that it had to boot, and nobody asked
     /// to try again after that.
     pub(crate) step_failed: bool,
+    /// Since when its agent may carry its order out, where it is taken for lost.
+    pub(crate) lost_since: Option<Time>,
 }
 
 /// What a node is held against.
@@ -43,6 +47,8 @@ pub(crate) struct Against<'a> {
     pub(crate) retry: Option<Retry>,
     /// By this clock.
     pub(crate) now: Time,
+    /// How long an agent may take to carry an order out.
+    pub(crate) lost_after: Duration,
     /// Whether a node is brought to its config that joins with another disk.
     pub(crate) overwrites: bool,
     /// The form of orders: an agent that knows only older ones gets none.
@@ -61,6 +67,10 @@ pub(crate) fn standing(
 ) -> Standing {
     let mut standing = by_order(update, against, planned);
     standing.step_failed = step_failed(update, against, standing.state);
+    standing.lost_since = lost_since(update, against, standing.state);
+    if standing.lost_since.is_some() {
+        standing.state = State::Failed;
+    }
     let status = update.and_then(|update| update.status.as_ref());
     let knows = status.map(|status| status.form.unwrap_or(FIRST_FORM));
     if let (State::Due(_), Some(knows)) = (standing.state, knows)
@@ -89,6 +99,22 @@ fn step_failed(update: Option<&NodeUpdate>, against: Against<'_>, state: State) 
     matches!(state, State::NeedsBoot | State::UnderWay(_)) || !is_retried
 }
 
+/// Since when the agent of a node may carry its order out, where it did not end it in time: it may
+/// never come back. It is waited for again once an admin asks to try again.
+fn lost_since(update: Option<&NodeUpdate>, against: Against<'_>, state: State) -> Option<Time> {
+    let order = update?.spec.order.as_ref()?;
+    let since = order.go_since.as_ref().filter(|_| order.stage == UpdateStage::Go)?;
+    let is_retried = against.retry_before.is_some_and(|before| since.0 < before.0);
+    let since = time(since.0)?;
+    let report = update.and_then(|update| order::report(update.status.as_ref()?));
+    let has_ended = report
+        .is_some_and(|it| operation_text(it.operation) == order.operation && it.phase.is_end());
+    let disrupts = matches!(state, State::UnderWay(it) if it != Disrupts::Nothing);
+    let is_waited_for = disrupts && !has_ended;
+    let is_late = against.now.since(since) > against.lost_after;
+    (is_waited_for && is_late && !is_retried).then_some(since)
+}
+
 /// The same by what was ordered. `planned` says what it takes to get there from what it has.
 fn by_order(
     update: Option<&NodeUpdate>,
@@ -104,6 +130,7 @@ fn by_order(
         again: None,
         needs_agent: false,
         step_failed: false,
+        lost_since: None,
     };
     let Some(update) = update else {
         return due(Disrupts::Reboot, Some("its NodeUpdate is not there yet".to_owned()));
@@ -129,6 +156,7 @@ fn by_order(
         again: None,
         needs_agent: false,
         step_failed: false,
+        lost_since: None,
     };
     let retried = || {
         let since = status.and_then(|status| status.since.as_ref());
@@ -206,6 +234,7 @@ pub(crate) fn standing_without(update: Option<&NodeUpdate>, rollout: Option<&Rol
         again: None,
         needs_agent: false,
         step_failed: false,
+        lost_since: None,
     }
 }
 

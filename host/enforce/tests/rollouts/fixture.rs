@@ -60,6 +60,7 @@ pub(super) const PACES: Paces = Paces {
     render_after: Duration::from_millis(200),
     again: Duration::from_millis(200),
     tidy: Duration::from_secs(600),
+    lost_after: Duration::from_secs(3600),
 };
 
 /// In what replicas differ.
@@ -205,6 +206,12 @@ impl Cluster {
     /// One that looks this often for rendered configs that nobody names.
     pub(super) fn replica_that_tidies(&self, tidy: Duration) -> Replica {
         let with = With { paces: Paces { tidy, ..PACES }, ..With::default() };
+        self.replica_so(self.acts.clone(), with, &Handle::current())
+    }
+
+    /// One that takes agents for lost which have not ended their order after that.
+    pub(super) fn replica_that_waits_for(&self, lost_after: Duration) -> Replica {
+        let with = With { paces: Paces { lost_after, ..PACES }, ..With::default() };
         self.replica_so(self.acts.clone(), with, &Handle::current())
     }
 

@@ -9,6 +9,7 @@ use kube::{Api, ResourceExt as _};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::watch;
 use tread_kube::agents::{Asked, FORM};
 use tread_kube::api::machines;
@@ -274,6 +275,28 @@ async fn an_agent_is_upgraded_before_it_gets_an_order_of_a_newer_form_and_nothin
         let did: Vec<Asked> = agent.did().into_iter().map(|(_, what)| what).collect();
         assert_eq!(did, [Asked::Write], "{}", agent.node);
     }
+    cluster.judge.holds().await;
+}
+
+#[tokio::test]
+async fn an_agent_that_never_answers_is_taken_for_lost_until_that_is_retried() {
+    let cluster = Cluster::with(2, 1).await;
+    let replica = cluster.replica_that_waits_for(Duration::from_secs(2));
+    let mut agents = cluster.agents(&replica, well());
+    cluster.all_have("/etc/first", "1").await;
+    agents.iter().for_each(Agent::stop);
+    cluster.file("90-next", "/etc/hard", "2").await;
+    eventually("the node is said to be lost, and the other one is not begun", async || {
+        let status = cluster.rollout().await.status?;
+        let is_said = status.message.is_some_and(|it| it.contains("has not ended it since"));
+        let halted = status.waiting.iter().any(|it| it.why.contains("the rollout halted"));
+        (is_said && status.failed == 1 && halted).then_some(())
+    })
+    .await;
+    agents.iter_mut().for_each(Agent::restart);
+    let now = k8s_openapi::jiff::Timestamp::now() + Duration::from_secs(1);
+    cluster.rollout_says(json!({"retryFailedBefore": format!("{now:.0}")})).await;
+    cluster.all_have("/etc/hard", "2").await;
     cluster.judge.holds().await;
 }
 

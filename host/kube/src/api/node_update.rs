@@ -97,6 +97,10 @@ pub struct UpdateOrder {
     /// Whether it was closed after it had been withdrawn: then it is not the agent that refused it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub withdrawn: bool,
+    /// Since when the agent may carry it out: one that does not end it in time is taken for lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<TimeShape>")]
+    pub go_since: Option<MicroTime>,
     /// Since when the node is to be drained: by this its timeout counts, whoever drains it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<TimeShape>")]

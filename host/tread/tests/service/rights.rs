@@ -182,6 +182,7 @@ async fn the_rights_of_the_mode_enforce_are_enough_for_a_node_and_each_is_for_so
     let digest = Digest([2; 32]);
     let mut aim = Aim {
         turns_back: false,
+        is_lost: false,
         pool: "worker".to_owned(),
         target: Target { name: "rendered-worker-2".to_owned(), digest, plan: None },
         turn: Some(Disrupts::Drain),

@@ -6,6 +6,7 @@ use crate::rollouts::render::Made;
 use crate::rollouts::stuck::AllStuck;
 use k8s_openapi::api::core::v1 as core;
 use serde_json::{Value, json};
+use std::time::Duration;
 use tread_cluster::pools::{Members, Node as Member, Pools};
 use tread_cluster::previews::Cluster;
 use tread_kube::api::{MachineConfigPool, NodeUpdate};
@@ -108,6 +109,7 @@ impl World {
             own_node: None,
             stuck: &AllStuck::default(),
             now: Time::default(),
+            lost_after: Duration::from_secs(3600),
             form: 1,
         })
     }

@@ -36,6 +36,7 @@ fn against() -> Against<'static> {
         retry_before: None,
         retry: None,
         now: Time::default(),
+        lost_after: Duration::from_secs(3600),
         overwrites: false,
         form: FIRST_FORM,
     }
@@ -293,4 +294,35 @@ fn while_no_config_is_made_nodes_have_the_last_one_or_wait() {
         assert_eq!(standing.not_yet.is_none(), has_it, "{current:?} {last:?}");
     }
     assert!(standing_without(None, None).not_yet.is_some());
+}
+
+#[test]
+fn an_agent_that_does_not_end_its_order_is_taken_for_lost_until_that_is_retried() {
+    let order = |stage: &str, disrupts: &str| {
+        let mut order = order(stage, disrupts, TARGET, false);
+        order["goSince"] = json!("2026-01-02T00:00:00.000000Z");
+        order
+    };
+    let stands = |stage: &str, disrupts: &str, phase, now: &str, retry: Option<&str>| {
+        let retry = retry.map(|at| At(at.parse().unwrap()));
+        let now = time(now.parse().unwrap()).unwrap();
+        let against = Against { now, retry_before: retry.as_ref(), ..against() };
+        let update = update(Some(order(stage, disrupts)), phase, Some(OLD));
+        let standing = standing(Some(&update), against, |_| Planned::NotYet);
+        (standing.state, standing.lost_since.is_some())
+    };
+    let (soon, late) = ("2026-01-02T00:59:00Z", "2026-01-02T01:01:00Z");
+    let boots = State::UnderWay(Disrupts::Reboot);
+    assert_eq!(stands("Go", "Reboot", Some("Begun"), soon, None), (boots, false));
+    assert_eq!(stands("Go", "Reboot", Some("Begun"), late, None), (State::Failed, true));
+    assert_eq!(stands("Go", "Reboot", None, late, None), (State::Failed, true));
+    let retried = Some("2026-01-02T00:30:00Z");
+    assert_eq!(stands("Go", "Reboot", Some("Begun"), late, retried), (boots, false));
+    // Whoever waits for room, or for pods, is not lost; what only writes disrupts nobody.
+    let needs = stands("Go", "Softly", Some("NeedsBoot"), late, None);
+    assert_eq!(needs, (State::NeedsBoot, false));
+    assert!(!stands("Prepare", "Reboot", None, late, None).1);
+    assert!(!stands("Go", "Nothing", Some("Begun"), late, None).1);
+    let done = stands("Closed", "Reboot", Some("Done"), late, None);
+    assert!(!done.1);
 }
