@@ -28,7 +28,7 @@ list_suites() {
   build      the host, in the release profile
   guests     the built-in policies, rebuilt from source; the committed ones are not stale
   policies   the built-in policies' own tests, native
-  oracle     the policy registries against the container runtime's own library, in short (tests/oracle/run)
+  oracle     registries and mirror objects against the runtime's and OpenShift's own libraries, in short (tests/oracle/run)
   model      the tests of the model and the SDK, with overflow checks
   node       what happens on a node, with a real systemd and real reboots; needs root
   tests      all other tests of the host, and every case against the policies in the sandbox
@@ -73,7 +73,7 @@ suite_fmt() {
 }
 
 suite_clippy() {
-  cargo clippy --locked --workspace --all-targets --test service --test product --test labels --test protocol \
+  cargo clippy --locked --workspace --all-targets --test service --test product --test labels --test protocol --test oracle \
     --features tread-guest-sdk/toml -- -D warnings
   cargo clippy --locked --workspace --all-targets --test oracle --manifest-path policies/Cargo.toml -- -D warnings
 }
@@ -144,6 +144,7 @@ suite_oracle() {
   if [ "$(outcome build)" = ok ]; then tread=(--tread "$(target_dir)/release/tread"); fi
   build_oracle
   ask_oracle --pairs 300 --seed "$PROPTEST_RNG_SEED" ${tread[@]+"${tread[@]}"}
+  ask_oracle_of_mirrors --sets 300 --seed "$PROPTEST_RNG_SEED"
 }
 
 suite_model() {

@@ -8,6 +8,7 @@ mod faults;
 mod first_boot;
 mod fixture;
 mod joining;
+mod moves;
 mod outdated;
 mod outside;
 mod pools;

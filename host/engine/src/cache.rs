@@ -5,7 +5,7 @@
 //! was cut short or has decayed. Whatever is wrong with the cache, it is as if
 //! it were empty.
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+use rustix::fs::{Access, AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -83,6 +83,12 @@ impl Cache {
         }
         entry.truncate(body);
         Some(entry)
+    }
+
+    /// Whether something was written for this component under this key.
+    pub(crate) fn has(&self, component: &Sha256, key: &Digest) -> bool {
+        rustix::fs::accessat(&self.0, name(component, key), Access::EXISTS, AtFlags::empty())
+            .is_ok()
     }
 
     /// Keeps what was compiled. A reader sees all of it or nothing.

@@ -4,6 +4,7 @@
 //! keep the contract, or in a [`tread_model::verdict::Failure`] with a stable
 //! name; never in a crash, and never in an effect on another call.
 
+mod ahead;
 mod cache;
 mod call;
 mod check;

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use tread_model::claim::{Router, validate_declarations, validate_description};
 use tread_model::description::{Claim, Declarations, Description};
 use tread_model::digest::Sha256;
@@ -251,6 +252,16 @@ impl Policy {
         }
     }
 
+    /// A component of somebody else that is not loaded yet.
+    fn unloaded(&self) -> Option<(Sha256, &[u8])> {
+        match &self.body {
+            Body::Component(Cow::Owned(component)) if self.loaded.get().is_none() => {
+                Some((self.identity.digest, component))
+            }
+            Body::Component(_) | Body::Broken(_) | Body::Loaded(_) => None,
+        }
+    }
+
     fn with_settings(&self, module: Module, sandbox: &Sandbox) -> Result<Module, Failure> {
         if self.settings != "{}" {
             sandbox.check_settings(&module, &self.settings)?;
@@ -262,6 +273,17 @@ impl Policy {
     pub fn check(&self, sandbox: &Sandbox) -> Result<(), &Failure> {
         self.module(sandbox).map(|_| ())
     }
+}
+
+/// Compiles side by side what of several policies is not compiled yet: each of them is
+/// loaded quickly after that. Says how long each took.
+pub fn compile_ahead<'p>(
+    policies: impl IntoIterator<Item = &'p Policy>,
+    sandbox: &Sandbox,
+) -> Vec<(Sha256, Duration)> {
+    let unloaded: Vec<_> = policies.into_iter().filter_map(Policy::unloaded).collect();
+    // Nothing is set up where there is nothing to gain.
+    if unloaded.len() < 2 { Vec::new() } else { sandbox.compile_ahead(unloaded) }
 }
 
 fn with_unchanged(claims: &[Claim]) -> Result<Router, Failure> {

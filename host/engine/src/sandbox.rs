@@ -1,7 +1,9 @@
 //! Loading policies and asking them.
 
 mod measure;
+mod side_by_side;
 
+use crate::ahead::Ahead;
 use crate::cache::Cache;
 use crate::call::{Done, Ready, call};
 use crate::check::{Offer, Ranges};
@@ -64,6 +66,7 @@ struct Inner {
     serving: OnceLock<Result<Arc<Serving>, Failure>>,
     cache: OnceLock<Option<Cache>>,
     room: Room,
+    ahead: Ahead,
 }
 
 impl fmt::Debug for Inner {
@@ -98,7 +101,8 @@ impl Sandbox {
         anyhow::ensure!(options.slots > 0, "a sandbox without slots runs nothing");
         let (serving, cache) = (OnceLock::new(), OnceLock::new());
         let room = Room::new(options.code_bytes);
-        Ok(Sandbox(Arc::new(Inner { options, serving, cache, room })))
+        let ahead = Ahead::default();
+        Ok(Sandbox(Arc::new(Inner { options, serving, cache, room, ahead })))
     }
 
     /// The limits of all policies.
@@ -159,7 +163,10 @@ impl Sandbox {
         let (ready, room) = match self.cached(serving, &digest, take)? {
             Some(it) => it,
             None => {
-                let compiled = self.compile(compiler, serving, component)?;
+                let compiled = match self.0.ahead.take(&digest) {
+                    Some(compiled) => compiled?,
+                    None => self.compile(compiler, serving, component)?,
+                };
                 let room = take(&compiled)?;
                 let ready = self.readied(serving, &compiled)?;
                 self.verify(serving, component, &ready)?;

@@ -12,12 +12,15 @@ use std::time::Duration;
 use support::*;
 use tread_engine::compile::{self, Compiler};
 use tread_engine::limits::Limits;
+use tread_engine::policy::{Policy, Wishes, compile_ahead};
 use tread_engine::sandbox::{Options, Sandbox};
-use tread_model::verdict::FailureKind;
+use tread_model::description::Description;
+use tread_model::verdict::{FailureKind, Layer};
 
 fn main() {
     match std::env::args().nth(1).as_deref() {
         Some("serve") => return compile::serve(&Limits::default()).unwrap(),
+        Some("together") => return together(),
         Some("hang") => loop {
             std::thread::park();
         },
@@ -26,13 +29,14 @@ fn main() {
         },
         _ => {}
     }
-    let tests: [(&str, fn()); 6] = [
+    let tests: [(&str, fn()); 7] = [
         ("a_child_compiles_what_is_then_served", a_child_compiles_what_is_then_served),
         ("what_the_compiler_refuses_it_refuses", what_the_compiler_refuses_it_refuses),
         ("a_child_that_takes_too_long_is_killed", a_child_that_takes_too_long_is_killed),
         ("a_child_that_needs_too_much_memory_fails", a_child_that_needs_too_much_memory_fails),
         ("a_child_that_is_no_compiler_fails", a_child_that_is_no_compiler_fails),
         ("a_child_that_is_not_there_fails", a_child_that_is_not_there_fails),
+        ("several_policies_are_compiled_side_by_side", several_policies_are_compiled_side_by_side),
     ];
     for (name, test) in tests {
         test();
@@ -104,4 +108,46 @@ fn a_child_that_is_not_there_fails() {
     let sandbox = with_child("/nowhere/tread", "serve", Limits::default());
     let failure = sandbox.load(&Guest::default().component(), None).unwrap_err();
     assert_failure(&failure, FailureKind::NoRoom, "cannot be started");
+}
+
+/// How many are compiled at a time, of two that are asked.
+fn at_a_time() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).min(2)
+}
+
+/// Compiles once as many of its kind are there as are compiled at a time.
+fn together() {
+    let place = std::env::args().nth(2).unwrap();
+    std::fs::write(format!("{place}/{}", std::process::id()), "").unwrap();
+    while std::fs::read_dir(&place).unwrap().count() < at_a_time() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    compile::serve(&Limits::default()).unwrap();
+}
+
+fn several_policies_are_compiled_side_by_side() {
+    let place = tempfile::tempdir().unwrap();
+    let program = std::env::current_exe().unwrap();
+    let args = vec!["together".into(), place.path().into()];
+    let compiler = Compiler::Child { program, args };
+    let limits = Limits { patience: 2, ..Limits::default() };
+    let options = Options { limits: limits.clone(), compiler, slots: 1, ..Options::default() };
+    let sandbox = Sandbox::new(options).unwrap();
+    let policy = |name: &str| {
+        let described = Description { name: name.to_owned(), ..described() };
+        let section = Some(serde_json::to_vec(&described).unwrap());
+        let component = Guest { exported: described, section, ..Guest::default() }.component();
+        Policy::new(component.into(), None, Layer::Template, Wishes::default(), &limits).unwrap()
+    };
+    let policies = ["one", "two", "three"].map(policy);
+    let took = compile_ahead(&policies, &sandbox);
+    assert_eq!(took.len(), policies.len(), "{took:?}");
+    // What was compiled is loaded, and not compiled again.
+    let children = || std::fs::read_dir(place.path()).unwrap().count();
+    assert_eq!(children(), policies.len());
+    for policy in &policies {
+        policy.check(&sandbox).unwrap();
+    }
+    assert_eq!(children(), policies.len());
+    assert!(compile_ahead(&policies, &sandbox).is_empty(), "they are loaded");
 }

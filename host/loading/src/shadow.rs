@@ -12,7 +12,7 @@ use tread_console::exit::UsageError;
 use tread_console::inputs;
 use tread_engine::inspect;
 use tread_engine::planner::Shadows;
-use tread_engine::policy::{Policy, PolicySet};
+use tread_engine::policy::{Policy, PolicySet, compile_ahead};
 use tread_engine::sandbox::Sandbox;
 use tread_model::digest::Sha256;
 use tread_model::plan::compare::ShadowPolicy;
@@ -79,6 +79,7 @@ pub fn policies_and_shadows(
             (own.layer, &own.policy) == (other.layer, &other.policy)
         })
     };
+    compile_ahead(&tried, sandbox);
     let mut shown: Vec<ShadowPolicy> = tried
         .iter()
         .map(|it| ShadowPolicy::new(&it.identity, replaces(it), it.check(sandbox).err()))

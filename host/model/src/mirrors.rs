@@ -96,7 +96,7 @@ fn render(base: Option<&Source<'_>>, sets: &sets::MirrorSets) -> Result<String, 
             Registries::parse(text)?
         }
     };
-    registries.add(sets);
+    registries.add(sets)?;
     Ok(registries.to_text())
 }
 

@@ -12,7 +12,7 @@ use tread_console::print::{json, warn, yaml};
 use tread_console::sentence::effects;
 use tread_console::table;
 use tread_engine::limits::Limits;
-use tread_engine::policy::Policy;
+use tread_engine::policy::{Policy, compile_ahead};
 use tread_engine::sandbox::Sandbox;
 use tread_loading::args::PolicyArgs;
 use tread_loading::{policies, sandbox};
@@ -62,6 +62,7 @@ pub fn run(args: &PoliciesArgs, out: &mut impl Write) -> Result<Exit> {
     let (policies, warnings) = policies::named(&args.policies, &limits)?;
     warnings.iter().for_each(|warning| warn(warning));
     let sandbox = sandbox::for_one(limits)?;
+    compile_ahead(policies.policies().iter().map(AsRef::as_ref), &sandbox);
     let rows: Vec<Row<'_>> =
         policies.policies().iter().map(|policy| row(policy, &sandbox)).collect();
     match args.output {

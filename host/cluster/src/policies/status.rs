@@ -3,7 +3,7 @@
 use super::choose::{Attempt, Choice, Deciding, Version, claim_of};
 use super::load::Retry;
 use super::register::{config_map_of, said};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt as _;
 use tread_kube::api::conditions::{self, Finding};
@@ -173,6 +173,38 @@ pub fn waiting(object: &DisruptionPolicy, others: usize, now: Timestamp) -> Disr
              decides nothing, and costs nothing."
         ),
     };
+    conditions::set(&mut status.conditions, finding, generation, now);
+    cleaned(status)
+}
+
+/// The status of a policy whose new version waits to be loaded: what decided before goes
+/// on, and its condition says what is waited for.
+pub fn waiting_behind(
+    object: &DisruptionPolicy,
+    others: usize,
+    now: Timestamp,
+) -> DisruptionPolicyStatus {
+    let mut status = object.status.clone().unwrap_or_default();
+    let is_said = |it: &Condition| it.type_ == "Loaded" && it.reason == WAITING;
+    if status.conditions.iter().any(is_said) {
+        return status;
+    }
+    let meanwhile = match status.state {
+        Some(State::Loaded | State::LastGood) => {
+            format!("Until then {} goes on deciding.", status.version.as_deref().unwrap_or("it"))
+        }
+        _ => "Until then nothing changes.".to_owned(),
+    };
+    let finding = Finding {
+        type_: "Loaded",
+        status: None,
+        reason: WAITING.to_owned(),
+        message: format!(
+            "A new version waits for its turn to be fetched and compiled; {others} others wait. \
+             {meanwhile}"
+        ),
+    };
+    let generation = object.metadata.generation.unwrap_or_default();
     conditions::set(&mut status.conditions, finding, generation, now);
     cleaned(status)
 }

@@ -5,7 +5,7 @@ use super::answers::{Answers, Patience};
 use super::heard::Heard;
 use super::question::Question;
 use crate::discretion::offers_secret;
-use crate::policy::Policy;
+use crate::policy::{Policy, compile_ahead};
 use crate::sandbox::{Call, CallFailure, Module, Sandbox, Spent};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tread_model::change::{Change, Entry};
 use tread_model::diff::Comparison;
-use tread_model::digest::Digest;
+use tread_model::digest::{Digest, Sha256};
 use tread_model::secrets::{Tokens, is_secret};
 use tread_model::verdict::{Answer, FailureKind, Verdict};
 
@@ -92,6 +92,7 @@ pub(super) struct Asking<'r, 'a> {
 impl<'a> Asking<'_, 'a> {
     /// What policies say, in the order of the questions. None: nobody waits any more.
     pub(super) fn all(&self, questions: &[Asked<'_, 'a>]) -> Vec<Option<Said>> {
+        let ahead = compile_ahead(questions.iter().map(|it| it.policy.as_ref()), self.sandbox);
         let places: Vec<OnceLock<Said>> = questions.iter().map(|_| OnceLock::new()).collect();
         let next = AtomicUsize::new(0);
         let ask = || {
@@ -101,14 +102,14 @@ impl<'a> Asking<'_, 'a> {
                 let Some((question, place)) = questions.get(index).zip(places.get(index)) else {
                     break;
                 };
-                match self.ask(question, Patience::GoesOn) {
+                match self.ask(question, &ahead, Patience::GoesOn) {
                     _ if self.has_ended() => return,
                     Some(said) => drop(place.set(said)),
                     None => others_ask.push((question, place)),
                 }
             }
             for (question, place) in others_ask {
-                if let Some(said) = self.ask(question, Patience::Waits) {
+                if let Some(said) = self.ask(question, &ahead, Patience::Waits) {
                     let _ = place.set(said);
                 }
             }
@@ -130,11 +131,17 @@ impl<'a> Asking<'_, 'a> {
     }
 
     /// What a policy says. None: others ask it the same at the moment.
-    fn ask(&self, asked: &Asked<'_, 'a>, patience: Patience) -> Option<Said> {
+    fn ask(
+        &self,
+        asked: &Asked<'_, 'a>,
+        ahead: &[(Sha256, Duration)],
+        patience: Patience,
+    ) -> Option<Said> {
         let Asked { policy, offer, entries } = asked;
         let start = Instant::now();
         let module = policy.module(self.sandbox);
-        let load = start.elapsed();
+        let ahead = ahead.iter().find(|(digest, _)| *digest == policy.identity.digest);
+        let load = start.elapsed() + ahead.map_or(Duration::ZERO, |(_, took)| *took);
         let module = match module {
             Ok(module) => module,
             Err(failure) => {

@@ -1,7 +1,7 @@
 //! A registries.conf: read, extended with mirrors, and written as the container
 //! runtime's own library writes it.
 
-use super::scope::scopes_around;
+use super::scope::{LONGEST, scopes_around};
 use super::sets::{MirrorSets, Sets};
 use std::collections::{BTreeMap, BTreeSet};
 use toml::{Table, Value};
@@ -81,10 +81,10 @@ impl Registries {
         }
     }
 
-    /// Adds all mirrors, those for digests first.
-    pub(super) fn add(&mut self, sets: &MirrorSets) {
+    /// Adds all mirrors, those for digests first; the error says why OpenShift does not.
+    pub(super) fn add(&mut self, sets: &MirrorSets) -> Result<(), String> {
         self.put(sets);
-        self.inherit(sets);
+        self.inherit(sets)
     }
 
     /// The same, without passing mirrors on to entries that lie inside a mirrored
@@ -121,7 +121,9 @@ impl Registries {
     /// Gives entries without mirrors that lie inside a mirrored scope that
     /// scope's mirrors: the runtime looks only at the closest entry. Of several
     /// scopes the first one gives them, those for digests before those for tags.
-    pub(super) fn inherit(&mut self, sets: &MirrorSets) {
+    ///
+    /// OpenShift gives an error where that scope is a wildcard.
+    pub(super) fn inherit(&mut self, sets: &MirrorSets) -> Result<(), String> {
         let longest = sets.digest.keys().chain(sets.tag.keys()).map(String::len).max();
         for index in 0..self.registries.len() {
             let Some(registry) = self.registries.get(index) else { continue };
@@ -136,15 +138,42 @@ impl Registries {
             let Some((source, rest)) = first(&sets.digest).or_else(|| first(&sets.tag)) else {
                 continue;
             };
-            let inside = |mirror: &Mirror| Mirror {
-                location: format!("{}{rest}", mirror.location),
-                ..mirror.clone()
-            };
-            let mirrors: Vec<Mirror> = self.entry(&source).mirrors.iter().map(inside).collect();
+            if source.starts_with("*.") {
+                let scope = registry.scope();
+                return Err(format!(
+                    "its entry of {scope:?} has no mirrors and lies inside of {source:?}, which has \
+                     some: OpenShift renders no such file. Mirror {scope:?} by an object too, or \
+                     name hosts in place of the wildcard"
+                ));
+            }
+            let outer = self.entry(&source).mirrors.iter();
+            let mirrors: Vec<Mirror> = outer.map(|mirror| mirror.inside(&rest)).collect();
             if let Some(registry) = self.registries.get_mut(index) {
                 registry.mirrors = mirrors;
             }
         }
+        Ok(())
+    }
+
+    /// The scopes of those entries whose mirrors are those of a scope around them.
+    pub(super) fn inheriting(&self) -> BTreeSet<String> {
+        let with_mirrors = || self.registries.iter().filter(|it| !it.mirrors.is_empty());
+        let longest = with_mirrors().map(|it| it.scope().len()).max().unwrap_or_default();
+        let mut inheriting = BTreeSet::new();
+        for registry in with_mirrors() {
+            let around = scopes_around(registry.scope(), longest.min(LONGEST));
+            let is_of = |(outer, rest): &(String, String)| {
+                let outer = self.by_scope.get(outer).and_then(|index| self.registries.get(*index));
+                outer.is_some_and(|outer| {
+                    let mirrors = outer.mirrors.iter().map(|mirror| mirror.inside(rest));
+                    registry.mirrors.iter().cloned().eq(mirrors)
+                })
+            };
+            if around.iter().any(is_of) {
+                inheriting.insert(registry.scope().to_owned());
+            }
+        }
+        inheriting
     }
 
     /// The file.
@@ -231,6 +260,11 @@ impl Registry {
 }
 
 impl Mirror {
+    /// The mirror of what lies inside of what this one mirrors, by the rest of its path.
+    fn inside(&self, rest: &str) -> Mirror {
+        Mirror { location: format!("{}{rest}", self.location), ..self.clone() }
+    }
+
     fn parse(mut table: Table) -> Result<Mirror, String> {
         Ok(Mirror {
             location: string(&mut table, "location")?,

@@ -40,10 +40,11 @@ pub fn rerender(
 ) -> Result<Rerendered, Problems> {
     let sets = sets::read(objects)?;
     let text = before.or(template).unwrap_or(BASE);
-    let mut file = Registries::parse(text).map_err(|why| {
+    let cannot = |why: String| {
         let message = format!("what is rendered for mirrors cannot be rendered anew: {why}");
         Problems(vec![Problem { file: REGISTRIES_CONF.to_owned(), message, ..Problem::default() }])
-    })?;
+    };
+    let mut file = Registries::parse(text).map_err(cannot)?;
     let (image, mut doubts) = match before {
         Some(_) => strip(&mut file, is_rejected),
         None => (Image::default(), Vec::new()),
@@ -54,7 +55,7 @@ pub fn rerender(
     }
     file.put(&sets);
     image.put(&mut file);
-    file.inherit(&sets);
+    file.inherit(&sets).map_err(cannot)?;
     let is_blocked =
         |scope: &str| file.registries.iter().any(|it| it.scope() == scope && it.blocked);
     doubts.retain(|scope| !is_blocked(scope));
@@ -111,6 +112,7 @@ fn strip(file: &mut Registries, is_rejected: impl Fn(&str) -> bool) -> (Image, V
     let mut image = Image::default();
     let mut in_doubt = Vec::new();
     let mut mirrored = Vec::new();
+    let inheriting = file.inheriting();
     for registry in &mut file.registries {
         let scope = registry.scope().to_owned();
         let by_digest = registry.rest.get(BY_DIGEST) == Some(&Value::Boolean(true));
@@ -131,24 +133,21 @@ fn strip(file: &mut Registries, is_rejected: impl Fn(&str) -> bool) -> (Image, V
             }
         }
     }
-    // What lies inside of another scope and had mirrors may be there for them.
-    let insecure = outer(&image.insecure, &mirrored);
-    let blocked = outer(&image.blocked, &mirrored);
+    // What lies inside of another scope and had mirrors of its own is there for them. One
+    // that had the other's is no source of mirrors: the image configuration names it.
+    let inside = |scope: &String| image.insecure.iter().any(|it| rest_inside(scope, it).is_some());
+    let is_for_mirrors =
+        |it: &&String| mirrored.contains(*it) && !inheriting.contains(*it) && inside(it);
+    let insecure = image.insecure.iter().filter(|it| !is_for_mirrors(it)).cloned().collect();
     in_doubt.retain(|scope| !image.blocked.iter().any(|outer| is_in(scope, outer)));
     let of_image = |scope: &str| {
         image.insecure.iter().chain(&image.blocked).chain(&mirrored).any(|it| it == scope)
     };
     // Entries of the image configuration are added again later, behind the mirrors.
     file.retain(|it| !(it.mirrors.is_empty() && it.rest.is_empty() && of_image(it.scope())));
-    (Image { blocked, insecure }, in_doubt)
+    (Image { insecure, ..image }, in_doubt)
 }
 
 fn is_of_an_object(mirror: &Mirror) -> bool {
     !mirror.pull_from_mirror.is_empty()
-}
-
-/// The scopes, but those with mirrors that lie inside another one of them.
-fn outer(scopes: &[String], mirrored: &[String]) -> Vec<String> {
-    let inside = |scope: &String| scopes.iter().any(|it| rest_inside(scope, it).is_some());
-    scopes.iter().filter(|it| !(mirrored.contains(it) && inside(it))).cloned().collect()
 }

@@ -2,7 +2,7 @@
 //! `quay.io/team/app` or `*.example.com`.
 
 /// No scope is longer, in bytes.
-const LONGEST: usize = 1024;
+pub(super) const LONGEST: usize = 1024;
 
 /// All scopes of at most `longest` bytes that `inner` lies inside of, each with
 /// what has to be appended to its mirrors.

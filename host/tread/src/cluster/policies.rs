@@ -4,9 +4,11 @@ use super::connect::{ClusterArgs, cluster, wait_for};
 use super::unreadable;
 use crate::render::output::ListOutput;
 use anyhow::Result;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt as _;
 use std::io::Write;
 use tread_cluster::listed::{self, Listed};
+use tread_cluster::policies::status::WAITING;
 use tread_console::exit::Exit;
 use tread_console::print::{json, yaml};
 use tread_console::table;
@@ -62,10 +64,11 @@ fn row(policy: &DisruptionPolicy, wide: bool) -> Vec<String> {
     row
 }
 
-/// Why a policy does not decide as it should.
+/// Why a policy does not decide as it should, and which new versions wait.
 fn unwell(out: &mut impl Write, policy: &DisruptionPolicy) -> Result<()> {
     let conditions = policy.status.iter().flat_map(|status| &status.conditions);
-    for condition in conditions.filter(|condition| condition.status == "False") {
+    let is_told = |it: &&Condition| it.status == "False" || it.reason == WAITING;
+    for condition in conditions.filter(is_told) {
         let text = format!("{}: {}: {}", policy.name_any(), condition.reason, condition.message);
         // Line breaks become sentences; whoever wrote it may have been an older tread.
         writeln!(out, "\n{}", clean(&text))?;
@@ -77,6 +80,20 @@ fn unwell(out: &mut impl Write, policy: &DisruptionPolicy) -> Result<()> {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_new_version_that_waits_is_told_and_what_is_switched_off_is_not() {
+        let condition = |reason: &str| {
+            json!({"type": "Loaded", "status": "Unknown", "reason": reason, "message": "So it is.",
+                "lastTransitionTime": "2026-01-02T03:04:05Z"})
+        };
+        let object = |reason: &str| json!({"metadata": {"name": "a"}, "spec": {}, "status": {"conditions": [condition(reason)]}});
+        let mut out = Vec::new();
+        for reason in ["Disabled", WAITING] {
+            unwell(&mut out, &serde_json::from_value(object(reason)).unwrap()).unwrap();
+        }
+        assert_eq!(String::from_utf8(out).unwrap(), "\na: Waiting: So it is.\n");
+    }
 
     #[test]
     fn a_condition_of_several_lines_is_one_line_without_holes() {

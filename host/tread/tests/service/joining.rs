@@ -389,6 +389,27 @@ async fn machines_with_the_user_data_that_tread_prints_are_told_of_where_they_wi
     gives(json!({}));
     assert_eq!(cluster.tread(&["check"]).0, 0);
 
+    // Who may not read where tread is asked is told so, and not that all is well.
+    let nearly_all = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": "nearly-all"}, "rules": [
+            {"apiGroups": ["tread.dev", "machineconfiguration.openshift.io", "machine.openshift.io",
+                "config.openshift.io"], "resources": ["*"], "verbs": ["get", "list"]},
+            {"apiGroups": [""], "resources": ["nodes", "secrets"], "verbs": ["get", "list"]}]});
+    cluster.plane.apply(&nearly_all.to_string()).unwrap();
+    let bind =
+        ["create", "clusterrolebinding", "nearly-all", "--clusterrole=nearly-all", "--user=reader"];
+    cluster.plane.kubectl(&bind).unwrap().success().unwrap();
+    let reader = cluster.plane.impersonate("reader", &[]).unwrap();
+    let said =
+        format!("the ConfigMap tread-ignition in {NAMESPACE}, which says it, could not be read");
+    for output in [&[][..], &["-o", "json"]] {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tread"));
+        reader.prepare(&mut command);
+        let ran = command.args(["pools", "check"]).args(output).output().unwrap();
+        let out = String::from_utf8_lossy(&ran.stdout);
+        assert!(ran.status.code() == Some(1) && out.contains(&said), "{out}");
+    }
+
     // A stub of another address finds nobody.
     let elsewhere = secret.replace(&cluster.machines.to_string(), "other.example:22623");
     cluster.plane.apply(&elsewhere).unwrap();

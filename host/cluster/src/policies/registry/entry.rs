@@ -52,6 +52,7 @@ pub(super) enum Loading {
         job: Box<Running<Recipe>>,
         /// Whether it is not the newest any more.
         is_outdated: bool,
+        since: Instant,
     },
 }
 
@@ -179,7 +180,7 @@ impl Entry {
             self.loading = Loading::Idle;
             return Due::Tried(again);
         }
-        if let Loading::Runs { job, is_outdated } = &mut self.loading {
+        if let Loading::Runs { job, is_outdated, .. } = &mut self.loading {
             // Whoever writes all the time would else keep it from ever being
             // loaded, and what an admin says of it from taking effect.
             *is_outdated = job.what != *recipe;
@@ -190,10 +191,18 @@ impl Entry {
         Due::Load
     }
 
+    /// Since when a version waits to be loaded, or is being loaded, while the one before
+    /// it is known.
+    pub(super) fn waits_behind_another(&self) -> Option<Instant> {
+        let Loading::Runs { job, since, .. } = &self.loading else { return None };
+        let before = self.tried()?;
+        (before.recipe != job.what).then_some(*since)
+    }
+
     /// Notes a version that was loaded, or not, if it is the one that was to be.
     pub(super) fn loaded(&mut self, recipe: Recipe, loaded: Loaded, now: Instant) {
         let is_outdated = match &self.loading {
-            Loading::Runs { job, is_outdated } if job.what == recipe => *is_outdated,
+            Loading::Runs { job, is_outdated, .. } if job.what == recipe => *is_outdated,
             _ => return,
         };
         // It may only be bad since its ConfigMap was written meanwhile.

@@ -48,7 +48,7 @@ impl Registry {
             object.spec.source.as_ref().is_none_or(|source| source.builtin.is_none())
         });
         let over = self.beyond_room(&snapshot);
-        let (mut listed, mut waiting) = (Vec::new(), Vec::new());
+        let (mut listed, mut waiting, mut behind) = (Vec::new(), Vec::new(), Vec::new());
         let all: Vec<Read> = self.known.policies().map(|(_, it)| it.clone()).collect();
         for read in all {
             let name = read.object.name_any();
@@ -58,7 +58,6 @@ impl Registry {
             }
             let Some(uid) = read.object.uid() else { continue };
             let mut entry = self.entries.remove(&uid).unwrap_or_else(Entry::new);
-            let since = entry.since;
             let found = match registration.idle.get(&name) {
                 None => self.consider(&snapshot, &read, &mut entry, over.get(&uid)),
                 Some(why) => {
@@ -66,11 +65,20 @@ impl Registry {
                     Some(idle(&read.object, why))
                 }
             };
+            let (since, waits_behind) = (entry.since, entry.waits_behind_another());
             self.entries.insert(uid, entry);
             settled &= found.is_some() || is_new(&read.object);
             if found.is_none() && is_new(&read.object) {
                 match since + SAID_TO_WAIT {
                     due if due <= Instant::now() => waiting.push(Arc::clone(&read.object)),
+                    due => self.look_by(due),
+                }
+            }
+            if let (Some(found), Some(since)) = (&found, waits_behind)
+                && !found.is_final
+            {
+                match since + SAID_TO_WAIT {
+                    due if due <= Instant::now() => behind.push(Arc::clone(&read.object)),
                     due => self.look_by(due),
                 }
             }
@@ -88,7 +96,7 @@ impl Registry {
         let untold = self.untold(&registration.ignored);
         let Registration { create, withdraw, .. } = registration;
         let before_them = self.hands.turns.waiting();
-        let wanted = Wanted { create, withdraw, listed, waiting, before_them, untold };
+        let wanted = Wanted { create, withdraw, listed, waiting, behind, before_them, untold };
         let mut writes = writes(&self.entries, &snapshot, wanted);
         writes.extend(self.sweep(&snapshot));
         self.due(writes)
@@ -234,7 +242,7 @@ impl Registry {
         let job = hands.load(uid, object.name_any(), recipe.clone(), module, takes_long);
         let task = self.jobs.spawn(job);
         let job = Box::new(Running { what: recipe.clone(), task });
-        entry.loading = Loading::Runs { job, is_outdated: false };
+        entry.loading = Loading::Runs { job, is_outdated: false, since: Instant::now() };
     }
 
     /// The last good version of a policy whose newest is bad; an error if that

@@ -71,6 +71,8 @@ pub(super) struct Wanted {
     pub(super) listed: Vec<Chosen>,
     /// What never decided, and waits to be loaded.
     pub(super) waiting: Vec<Arc<DisruptionPolicy>>,
+    /// What has a new version that waits to be loaded.
+    pub(super) behind: Vec<Arc<DisruptionPolicy>>,
     /// How many wait for their turn.
     pub(super) before_them: usize,
     pub(super) untold: Vec<Ignored>,
@@ -85,7 +87,7 @@ pub(super) fn writes(
 ) -> Vec<Write> {
     let known =
         |object: &DisruptionPolicy| entries.get(object.metadata.uid.as_deref()?)?.written.as_ref();
-    let Wanted { create, withdraw, listed, waiting, before_them, untold } = wanted;
+    let Wanted { create, withdraw, listed, waiting, behind, before_them, untold } = wanted;
     let mut writes: Vec<(String, Write)> = Vec::new();
     writes.extend(create.into_iter().map(|it| (namespace_of(&it), Write::Create(Box::new(it)))));
     for gone in withdraw {
@@ -112,9 +114,15 @@ pub(super) fn writes(
         let write = of_status(snapshot, &it.object, known(&it.object), found);
         writes.extend(write.map(|write| (namespace_of(&it.object), write)));
     }
-    for object in &waiting {
+    let (new, newer) = (waiting.iter().map(|it| (it, true)), behind.iter().map(|it| (it, false)));
+    for (object, is_new) in new.chain(newer) {
         let found = |object: &DisruptionPolicy| {
-            (status::waiting(object, before_them, Timestamp::now()), None)
+            let now = Timestamp::now();
+            let status = match is_new {
+                true => status::waiting(object, before_them, now),
+                false => status::waiting_behind(object, before_them, now),
+            };
+            (status, None)
         };
         let write = of_status(snapshot, object, known(object), found);
         writes.extend(write.map(|write| (namespace_of(object), write)));

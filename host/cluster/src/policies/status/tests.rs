@@ -289,6 +289,26 @@ fn what_waits_to_be_loaded_says_so_once_and_when_it_fails_when_it_is_tried_again
 }
 
 #[test]
+fn a_new_version_that_waits_is_told_of_once_and_the_one_before_stays_listed() {
+    let (mut waits, _) = seen(&object(), &Attempt::Good(version("1.0.0")), None, 1);
+    let before = waits.status.clone().unwrap();
+    let said = waiting_behind(&waits, 7, Timestamp::from_second(2).unwrap());
+    let same = |it: &DisruptionPolicyStatus| {
+        (it.state, it.version.clone(), it.digest.clone(), it.observed_generation)
+    };
+    assert_eq!(same(&said), same(&before));
+    waits.status = Some(said.clone());
+    let (value, reason, message) = condition(&waits, "Loaded");
+    assert_eq!((value, reason), ("Unknown", WAITING));
+    let expected = "7 others wait. Until then 1.0.0 goes on deciding.";
+    assert!(message.ends_with(expected), "{message}");
+    assert_eq!(waiting_behind(&waits, 3, Timestamp::from_second(9).unwrap()), said);
+    // Once it is there, that is what is said.
+    let (now, _) = seen(&waits, &Attempt::Good(version("1.0.1")), None, 10);
+    assert_eq!(condition(&now, "Loaded").0, "True");
+}
+
+#[test]
 fn bad_settings_leave_those_before_and_a_question_ends_a_sentence() {
     let last = version("1.0.0");
     let (loaded, _) = seen(&object(), &Attempt::Good(last.clone()), None, 1);

@@ -58,14 +58,14 @@ pub(super) async fn check(client: &Client, namespace: &str, gathered: &Gathered)
     }
     let address = match gathered.cluster.by_tread {
         true => address(client, namespace).await,
-        false => None,
+        false => Ok(None),
     };
     for (key, machine) in &gathered.facts.machines {
         if machine.left_out.is_some() {
             continue;
         }
         let stub = stub(client, key, machine).await;
-        match stub.and_then(|stub| foretold(&stub, machine, gathered, address.as_deref())) {
+        match stub.and_then(|stub| foretold(&stub, machine, gathered, &address)) {
             Ok(Some(foretold)) => drop(checked.wrong.insert(key.clone(), foretold)),
             Ok(None) => checked.fine += 1,
             Err(why) => checked.unknown.push(format!("{}/{}: {why}", key.namespace, key.name)),
@@ -80,7 +80,7 @@ fn foretold(
     stub: &Stub,
     machine: &Machine,
     gathered: &Gathered,
-    address: Option<&str>,
+    address: &Result<Option<String>, String>,
 ) -> Result<Option<Foretold>, String> {
     let Stub { pool, address: asked, shows_token } = stub;
     if !gathered.cluster.pools.contains_key(pool) {
@@ -95,20 +95,31 @@ fn foretold(
             "its user data asks {asked} with a token, as machines do that tread serves, and no Rollout of \
              tread's is to be seen: tread serves machines where it rolls out"
         )),
-        Some(serves) if serves != asked => Err(format!(
+        Ok(Some(serves)) if serves != asked => Err(format!(
             "its user data asks {asked}, and tread is asked at {serves}: tread pools stub {pool} prints the \
              user data of today"
         )),
-        _ => Ok(foretell_joining(pool, &machine.node_labels, &scene)),
+        _ => match (foretell_joining(pool, &machine.node_labels, &scene), address) {
+            // By its labels it would count in its pool, if it is tread that it asks.
+            (None, Err(why)) => Err(format!(
+                "its user data asks {asked} with a token, and whether tread is asked there is not known: {why}"
+            )),
+            (found, _) => Ok(found),
+        },
     }
 }
 
-/// Where machines ask tread, as far as whoever asks may know.
-async fn address(client: &Client, namespace: &str) -> Option<String> {
+/// Where machines ask tread, if they do; or why that is not known.
+async fn address(client: &Client, namespace: &str) -> Result<Option<String>, String> {
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
     let call = Call::new("get", "configmaps").within(namespace);
-    let map = ask(&Metrics::new(), call, maps.get(MACHINES)).await.ok()?;
-    map.data?.remove(MACHINES_ADDRESS_KEY)
+    let map = ask(&Metrics::new(), call, maps.get_opt(MACHINES)).await;
+    let map = map.map_err(|failed| {
+        format!(
+            "the ConfigMap {MACHINES} in {namespace}, which says it, could not be read: {failed}"
+        )
+    })?;
+    Ok(map.and_then(|map| map.data?.remove(MACHINES_ADDRESS_KEY)))
 }
 
 /// Where the user data of a MachineSet's machines asks for a config.

@@ -29,7 +29,7 @@ fn bad(kind: FailureKind) -> Loaded {
 fn runs(entry: &mut Entry, recipe: &Recipe) {
     let task = tokio::spawn(std::future::pending::<()>()).abort_handle();
     let job = Box::new(Running { what: recipe.clone(), task });
-    entry.loading = Loading::Runs { job, is_outdated: false };
+    entry.loading = Loading::Runs { job, is_outdated: false, since: Instant::now() };
 }
 
 /// Loads it; how long it is waited before it is loaded again.
@@ -52,6 +52,20 @@ async fn what_fails_for_lack_of_time_is_loaded_again_later_each_time_and_what_is
     assert_eq!(entry.due(&one, Instant::now() + TRY_AGAIN.1), Due::Load);
     assert_eq!(fails(&mut entry, &recipe("2"), FailureKind::InvalidSettings), None);
     assert_eq!(entry.due(&recipe("3"), Instant::now()), Due::Load);
+}
+
+#[tokio::test]
+async fn a_new_version_waits_behind_another_and_one_that_is_tried_again_does_not() {
+    let (mut entry, one, two) = (Entry::new(), recipe("1"), recipe("2"));
+    runs(&mut entry, &one);
+    assert_eq!(entry.waits_behind_another(), None, "there is none before it");
+    fails(&mut entry, &one, FailureKind::CompileTimeout);
+    runs(&mut entry, &one);
+    assert_eq!(entry.waits_behind_another(), None, "it is the same");
+    runs(&mut entry, &two);
+    assert!(entry.waits_behind_another().is_some());
+    fails(&mut entry, &two, FailureKind::InvalidSettings);
+    assert_eq!(entry.waits_behind_another(), None, "it was tried");
 }
 
 #[tokio::test]
