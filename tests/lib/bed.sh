@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # root and cache are set by tests/run
-# The control plane that end-to-end tests run against, built from source: etcd,
-# Kubernetes with its kubelet, and kwok in one binary, and kubectl, see tests/bed/control-plane. That
+# The control plane that end-to-end tests run against, built from source: etcd with what runs all,
+# the API server, kubectl, and in one binary the rest of Kubernetes and kwok, see tests/bed/control-plane. That
 # takes ten minutes of one core; what is built is kept by the digest of what it is made of. So is Ignition, of
 # tests/bed/ignition, which takes two and a half.
 
@@ -20,7 +20,7 @@ bed_dir() {
 bed_digest() {
   {
     cd "$root/tests/bed/control-plane"
-    sha256sum -- *.go kubectl/*.go go.mod go.sum
+    sha256sum -- *.go */*.go go.mod go.sum
     go env GOVERSION GOARCH
     bed_flags
   } | sha256sum | cut -c 1-16
@@ -57,7 +57,7 @@ suite_build_bed() {
     cd "$root/tests/bed/control-plane"
     # -mod=readonly: the dependencies are those of go.sum, or it fails.
     CGO_ENABLED=0 GOFLAGS=-mod=readonly \
-      go build "${flags[@]}" -o "$place.partial/" . ./kubectl
+      go build "${flags[@]}" -o "$place.partial/" ./...
     ln -s control-plane "$place.partial/kwok"
     mv "$place.partial" "$place"
     forget_old_beds

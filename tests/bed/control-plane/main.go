@@ -1,25 +1,24 @@
-// One binary that is a whole control plane: etcd, the API server, the controller
-// manager, the scheduler, the kubelet with a container runtime that runs
+// One binary that is what a control plane consists of besides etcd and the API server: the
+// controller manager, the scheduler, the kubelet with a container runtime that runs
 // nothing (kubemark is both in one), and kwok, which plays nodes and kubelets.
 // `control-plane TOOL ARGUMENTS...` runs one of them, and so does a link to it
-// that has the tool's name. `control-plane supervise` runs them for a test.
+// that has the tool's name.
+//
+// What every test starts is in binaries of its own, beside this one: this one takes a tenth of a
+// second of processor time before it does anything.
 package main
 
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
-	"go.etcd.io/etcd/server/v3/embed"
 	"k8s.io/component-base/cli"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo"
 	_ "k8s.io/component-base/metrics/prometheus/version"
 	cri "k8s.io/cri-client/pkg/fake"
-	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
@@ -33,8 +32,6 @@ import (
 )
 
 var tools = map[string]func(){
-	"etcd":                    etcd,
-	"kube-apiserver":          func() { os.Exit(cli.Run(apiserver.NewAPIServerCommand())) },
 	"kube-controller-manager": func() { os.Exit(cli.Run(controllers.NewControllerManagerCommand())) },
 	"kube-scheduler":          func() { os.Exit(cli.Run(scheduler.NewSchedulerCommand())) },
 	// Kubernetes' own kubelet, with a container runtime that only says that it runs pods.
@@ -43,7 +40,6 @@ var tools = map[string]func(){
 	"kubelet":           func() { os.Exit(cli.Run(kubelet.NewKubeletCommand(context.Background()))) },
 	"container-runtime": containerRuntime,
 	"kwok":              kwok,
-	"supervise":         supervise,
 }
 
 func main() {
@@ -97,38 +93,4 @@ func kwok() {
 	if err := command.ExecuteContext(ctx); err != nil {
 		fail(err)
 	}
-}
-
-// `etcd DIR`: one member with its data in DIR, listening on DIR/client.sock: a
-// socket needs no port that somebody else could have. It never syncs to the disk:
-// its data has to outlive a kill of it, not of the machine.
-func etcd() {
-	if len(os.Args) != 2 {
-		fail(fmt.Errorf("etcd takes a directory, and nothing else"))
-	}
-	// What it tells others of its addresses has to look like a host with a port,
-	// which as the address of a socket is a file in the current directory.
-	if err := os.Chdir(os.Args[1]); err != nil {
-		fail(err)
-	}
-	peer := &url.URL{Scheme: "unix", Host: "localhost:0"}
-	client := clientURL(os.Args[1])
-	for _, socket := range []string{peer.Host, client.Path} {
-		// One that was killed leaves them behind.
-		_ = os.Remove(socket)
-	}
-	config := embed.NewConfig()
-	config.Dir = "data"
-	config.UnsafeNoFsync = true
-	config.ListenPeerUrls, config.AdvertisePeerUrls = urls(peer), urls(peer)
-	config.ListenClientUrls, config.AdvertiseClientUrls = urls(client), urls(peer)
-	config.InitialCluster = config.InitialClusterFromName(config.Name)
-	config.LogLevel = "warn"
-	// As kubeadm has it: the API server's watch caches count on it.
-	config.WatchProgressNotifyInterval = 5 * time.Second
-	server, err := embed.StartEtcd(config)
-	if err != nil {
-		fail(err)
-	}
-	fail(<-server.Err())
 }

@@ -12,7 +12,7 @@ use kube::Client;
 use serde_json::{Value, json};
 
 use crate::access::{Access, Ran, Server};
-use crate::parts::{NODES, Options, Part};
+use crate::parts::{NODES, Options, Part, SERVING, SERVING_CERTIFICATE};
 use crate::supervisor::Supervisor;
 
 /// A control plane of its own. Dropping it ends its processes and removes its
@@ -36,7 +36,7 @@ fn binary() -> Result<PathBuf> {
     let Some(dir) = env::var_os("TREAD_BED") else {
         bail!("TREAD_BED is not set. {advice}");
     };
-    let binary = Path::new(&dir).join("control-plane");
+    let binary = Path::new(&dir).join("supervisor");
     if !binary.is_file() {
         bail!("{} is not there. {advice}", binary.display());
     }
@@ -65,7 +65,7 @@ impl ControlPlane {
         let dir = supervisor.dir().to_owned();
         let server = Server {
             url: format!("https://127.0.0.1:{port}"),
-            certificate: dir.join("apiserver.crt"),
+            certificate: dir.join(SERVING_CERTIFICATE),
             dir,
             kubectl: binary.with_file_name("kubectl"),
         };
@@ -89,8 +89,14 @@ impl ControlPlane {
         plane.write_files()?;
         for part in plane.parts() {
             plane.start_part(part)?;
+            if part == Part::Etcd {
+                plane.supervisor.fill_first()?;
+            }
         }
         plane.wait_until_ready()?;
+        if plane.parts() == [Part::Etcd, Part::ApiServer] {
+            plane.supervisor.keep_first()?;
+        }
         if plane.options.registering {
             plane.apply(include_str!("../registering.yaml"))?;
         }
@@ -100,6 +106,7 @@ impl ControlPlane {
 
     fn write_files(&self) -> Result<()> {
         self.supervisor.write_key("service-accounts.key")?;
+        self.supervisor.write_serving(SERVING)?;
         if self.options.registering {
             self.supervisor.write_authority(NODES)?;
         }

@@ -38,6 +38,11 @@ pub(crate) const NODES: &str = "nodes";
 const NODES_CERTIFICATE: &str = "nodes.crt";
 const NODES_KEY: &str = "nodes.key";
 
+/// What the API server shows its clients, with the authority that signed it.
+pub(crate) const SERVING: &str = "apiserver";
+pub(crate) const SERVING_CERTIFICATE: &str = "apiserver.crt";
+const SERVING_KEY: &str = "apiserver.key";
+
 /// What a control plane is to consist of besides etcd and the API server.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -137,7 +142,8 @@ impl ControlPlane {
             Part::ApiServer => {
                 args.extend([
                     format!("--etcd-servers=unix://{}", path("etcd/client.sock")),
-                    format!("--cert-dir={}", path("")),
+                    format!("--tls-cert-file={}", path(SERVING_CERTIFICATE)),
+                    format!("--tls-private-key-file={}", path(SERVING_KEY)),
                     format!("--secure-port={}", self.port),
                     // With the supervisor, which keeps the port for this one.
                     "--permit-port-sharing".to_owned(),

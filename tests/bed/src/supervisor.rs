@@ -1,4 +1,4 @@
-//! The other end of `control-plane supervise`: it starts processes, and ends
+//! The other end of `supervisor supervise`: it starts processes, and ends
 //! them when this process does, in whatever way.
 
 use std::collections::BTreeMap;
@@ -210,6 +210,25 @@ impl Supervisor {
         self.ask(&request).map(|_| ())
     }
 
+    /// Writes what an API server shows its clients into `name`.crt and `name`.key of the
+    /// directory.
+    pub(crate) fn write_serving(&self, name: &str) -> Result<()> {
+        let request = Request { op: "serving", name, ..Request::default() };
+        self.ask(&request).map(|_| ())
+    }
+
+    /// Puts into an etcd that has just been started what each API server writes first, if
+    /// [`Supervisor::keep_first`] has kept it.
+    pub(crate) fn fill_first(&self) -> Result<()> {
+        self.is_ready(&Request { op: "fill-first", ..Request::default() }, &["etcd"])
+    }
+
+    /// Keeps what an API server has written into an empty etcd for those that are started
+    /// later, unless that was kept before.
+    pub(crate) fn keep_first(&self) -> Result<()> {
+        self.ask(&Request { op: "keep-first", ..Request::default() }).map(drop)
+    }
+
     pub(crate) fn request(
         &self,
         method: &str,
@@ -233,14 +252,13 @@ impl Supervisor {
     /// log of the last of the processes that have to run for that, or of the one
     /// that has ended.
     pub(crate) fn wait_until_answered(&self, needs: &[&str], url: &str, token: &str) -> Result<()> {
-        let reply = self.exchange(&Request {
-            op: "await",
-            needs,
-            url,
-            token,
-            seconds: PATIENCE,
-            ..Request::default()
-        })?;
+        let request =
+            Request { op: "await", needs, url, token, seconds: PATIENCE, ..Request::default() };
+        self.is_ready(&request, needs)
+    }
+
+    fn is_ready(&self, request: &Request<'_>, needs: &[&str]) -> Result<()> {
+        let reply = self.exchange(request)?;
         if reply.error.is_empty() {
             return Ok(());
         }

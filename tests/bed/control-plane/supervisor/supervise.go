@@ -4,20 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -27,12 +19,11 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
-	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/grpclog"
 )
 
-// `control-plane supervise PARENT` makes a directory in PARENT and runs processes
+// `supervisor supervise PARENT` makes a directory in PARENT and runs processes
 // for whoever holds the other end of its standard input: a test. It answers each
 // line of JSON with a line of JSON. When its input ends, because the test has
 // ended in whatever way, it kills every process and removes the directory.
@@ -79,7 +70,9 @@ type process struct {
 }
 
 type supervisor struct {
-	dir       string
+	dir string
+	// Where this one is, and the others beside it.
+	binaries  string
 	processes map[string]*process
 	client    *http.Client
 }
@@ -101,8 +94,13 @@ func supervise() {
 	if err != nil {
 		fail(err)
 	}
+	binary, err := os.Executable()
+	if err != nil {
+		fail(err)
+	}
 	s := &supervisor{
 		dir:       dir,
+		binaries:  filepath.Dir(binary),
 		processes: map[string]*process{},
 		client: &http.Client{Transport: &http.Transport{
 			// To the address that it gave the server itself.
@@ -172,6 +170,13 @@ func (s *supervisor) handle(ctx context.Context, r request) {
 		answer(writeKey(filepath.Join(s.dir, r.Name)))
 	case "authority":
 		answer(writeAuthority(filepath.Join(s.dir, r.Name)))
+	case "serving":
+		answer(writeServing(filepath.Join(s.dir, r.Name)))
+	case "fill-first":
+		store := s.processes["etcd"]
+		go func() { answer(s.fillFirst(ctx, store)) }()
+	case "keep-first":
+		go func() { answer(s.keepFirst(ctx)) }()
 	case "request":
 		go func() { answer(s.request(ctx, r)) }()
 	case "await":
@@ -201,11 +206,11 @@ func (s *supervisor) start(r request) reply {
 		return reply{Error: err.Error()}
 	}
 	defer log.Close()
-	command := exec.Command(r.Program, r.Args...)
-	if r.Program == "" {
-		// This very binary, also when its file has been replaced since.
-		command = exec.Command("/proc/self/exe", r.Args...)
+	program := r.Program
+	if program == "" {
+		program = s.toolFor(r.Args)
 	}
+	command := exec.Command(program, r.Args...)
 	command.Dir = s.dir
 	command.Env = os.Environ()
 	for name, value := range r.Env {
@@ -224,6 +229,19 @@ func (s *supervisor) start(r request) reply {
 		close(p.ended)
 	}()
 	return reply{Pid: command.Process.Pid}
+}
+
+// The binary with a tool that the first argument names.
+func (s *supervisor) toolFor(args []string) string {
+	switch {
+	case len(args) > 0 && args[0] == "etcd":
+		// This very binary, also when its file has been replaced since.
+		return "/proc/self/exe"
+	case len(args) > 0 && args[0] == "kube-apiserver":
+		return filepath.Join(s.binaries, "kube-apiserver")
+	default:
+		return filepath.Join(s.binaries, "control-plane")
+	}
 }
 
 func (p *process) hasEnded() bool {
@@ -349,46 +367,6 @@ func (s *supervisor) await(ctx context.Context, r request, needed map[string]*pr
 	}
 }
 
-// Raises the alarm of an etcd whose space is used up, or lowers it.
-func (s *supervisor) space(ctx context.Context, action etcdserverpb.AlarmRequest_AlarmAction) reply {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	client, err := s.etcd(ctx)
-	if err != nil {
-		return reply{Error: err.Error()}
-	}
-	defer client.Close()
-	alarm := &etcdserverpb.AlarmRequest{Action: action, Alarm: etcdserverpb.AlarmType_NOSPACE}
-	if _, err := etcdserverpb.NewMaintenanceClient(client.ActiveConnection()).Alarm(ctx, alarm); err != nil {
-		return reply{Error: err.Error()}
-	}
-	return reply{}
-}
-
-func (s *supervisor) etcd(ctx context.Context) (*clientv3.Client, error) {
-	endpoint := clientURL(filepath.Join(s.dir, "etcd")).String()
-	return clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, Context: ctx})
-}
-
-// Makes etcd forget all that is not current.
-func (s *supervisor) compact(ctx context.Context) reply {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	client, err := s.etcd(ctx)
-	if err != nil {
-		return reply{Error: err.Error()}
-	}
-	defer client.Close()
-	got, err := client.Get(ctx, "/", clientv3.WithLimit(1), clientv3.WithCountOnly())
-	if err != nil {
-		return reply{Error: err.Error()}
-	}
-	if _, err := client.Compact(ctx, got.Header.Revision, clientv3.WithCompactPhysical()); err != nil {
-		return reply{Error: err.Error()}
-	}
-	return reply{Revision: got.Header.Revision}
-}
-
 // A port of 127.0.0.1 that nobody else gets while this process lives: bound, but
 // not listened on. A server that shares ports can listen on it, and again after
 // it was killed.
@@ -410,62 +388,9 @@ func reservePort() reply {
 	return reply{Port: address.(*unix.SockaddrInet4).Port}
 }
 
-// The key that signs the tokens of ServiceAccounts.
-func writeKey(path string) reply {
-	_, err := makeKey(path)
-	return failed(err)
-}
-
-// What signs the certificates of nodes: PATH.key and PATH.crt.
-func writeAuthority(path string) reply {
-	key, err := makeKey(path + ".key")
-	if err != nil {
-		return failed(err)
-	}
-	now := time.Now()
-	authority := &x509.Certificate{
-		SerialNumber:          big.NewInt(1),
-		Subject:               pkix.Name{CommonName: "the authority of a test's nodes"},
-		NotBefore:             now.Add(-time.Hour),
-		NotAfter:              now.Add(24 * time.Hour),
-		KeyUsage:              x509.KeyUsageCertSign,
-		BasicConstraintsValid: true,
-		IsCA:                  true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, authority, authority, key.Public(), key)
-	if err != nil {
-		return failed(err)
-	}
-	return failed(writePEM(path+".crt", "CERTIFICATE", der))
-}
-
-func makeKey(path string) (*ecdsa.PrivateKey, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	der, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		return nil, err
-	}
-	return key, writePEM(path, "EC PRIVATE KEY", der)
-}
-
-func writePEM(path, kind string, der []byte) error {
-	return os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600)
-}
-
 func failed(err error) reply {
 	if err != nil {
 		return reply{Error: err.Error()}
 	}
 	return reply{}
-}
-
-func clientURL(dir string) *url.URL {
-	return &url.URL{Scheme: "unix", Path: filepath.Join(dir, "client.sock")}
-}
-
-func urls(one *url.URL) []url.URL {
-	return []url.URL{*one}
 }
