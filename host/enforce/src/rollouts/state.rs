@@ -31,6 +31,8 @@ pub(crate) struct Standing {
     /// Whether a step failed on its way to this config, so that it had to boot, and nobody asked
     /// to try again after that.
     pub(crate) step_failed: bool,
+    /// Whether it went back from this config, and nobody asked to try again after that.
+    pub(crate) went_back: bool,
 }
 
 /// What a node is held against.
@@ -104,6 +106,7 @@ fn by_order(
         again: None,
         needs_agent: false,
         step_failed: false,
+        went_back: false,
     };
     let Some(update) = update else {
         return due(Disrupts::Reboot, Some("its NodeUpdate is not there yet".to_owned()));
@@ -129,6 +132,7 @@ fn by_order(
         again: None,
         needs_agent: false,
         step_failed: false,
+        went_back: false,
     };
     let retried = || {
         let since = status.and_then(|status| status.since.as_ref());
@@ -162,7 +166,9 @@ fn by_order(
         _ => false,
     });
     if failed && !retried() {
-        return is(State::Failed, false);
+        let phase = order.and_then(|order| phase_of(&order, report));
+        let went_back = phase == Some(Phase::WentBack);
+        return Standing { went_back, ..is(State::Failed, false) };
     }
     let Some(current) = current else {
         let differs = status.and_then(|status| status.message.as_ref());
@@ -206,6 +212,7 @@ pub(crate) fn standing_without(update: Option<&NodeUpdate>, rollout: Option<&Rol
         again: None,
         needs_agent: false,
         step_failed: false,
+        went_back: false,
     }
 }
 
