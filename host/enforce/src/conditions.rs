@@ -24,8 +24,11 @@ const DRAINED: &str = "Drained";
 type Wanted = BTreeMap<&'static str, bool>;
 
 /// Sets a node's conditions as they are to be; says whether any was another one.
-pub(crate) async fn set(settings: &Settings, read: &Read) -> Result<bool, Failed> {
-    let (wanted, now) = (wanted(&read.seen), timestamp(read.seen.now));
+/// `moves` is whether pods have to leave it.
+pub(crate) async fn set(settings: &Settings, read: &Read, moves: bool) -> Result<bool, Failed> {
+    let was_drained = own(&read.node).any(|it| it.type_ == DRAINED);
+    let wanted = wanted(&read.seen, moves, was_drained);
+    let now = timestamp(read.seen.now);
     let mut changes = changes(&read.node, &wanted, now);
     if !is_ours(&read.seen) || read.seen.held.is_some() {
         // Whoever holds the node says what is done to it: of each type there is one entry only.
@@ -55,8 +58,9 @@ fn is_ours(seen: &Seen) -> bool {
     seen.order.and_then(held) == Some(true)
 }
 
-/// None, but for a node that is drained for an order.
-fn wanted(seen: &Seen) -> Wanted {
+/// None, but for a node that is drained for an order. That it is drained is said only of one of
+/// which tread said before that it drains it: where no pod moves, there is no drain.
+fn wanted(seen: &Seen, moves: bool, was_drained: bool) -> Wanted {
     let Some(order) = seen.order.filter(|order| order.disrupts.drains()) else {
         return Wanted::new();
     };
@@ -65,10 +69,14 @@ fn wanted(seen: &Seen) -> Wanted {
     match order.stage {
         _ if !has_slot => Wanted::new(),
         // Somebody else may mend it: it is only said that no pod is on it.
-        _ if has_failed(seen, &order) => Wanted::from([(DRAINED, is_cordoned)]),
-        Stage::Prepare if is_cordoned => Wanted::from([(DRAINS, true), (DRAINED, false)]),
+        _ if has_failed(seen, &order) && was_drained => Wanted::from([(DRAINED, is_cordoned)]),
+        _ if has_failed(seen, &order) => Wanted::new(),
+        Stage::Prepare if is_cordoned && moves => Wanted::from([(DRAINS, true), (DRAINED, false)]),
         Stage::Prepare => Wanted::from([(PLANNED, true)]),
-        Stage::Go => Wanted::from([(DRAINS, false), (DRAINED, true), (IN_PROGRESS, true)]),
+        Stage::Go if was_drained => {
+            Wanted::from([(DRAINS, false), (DRAINED, true), (IN_PROGRESS, true)])
+        }
+        Stage::Go => Wanted::from([(IN_PROGRESS, true)]),
         Stage::Withdrawn | Stage::Closed => Wanted::new(),
     }
 }
@@ -81,16 +89,12 @@ fn has_failed(seen: &Seen, order: &Order) -> bool {
 /// What has to be written: those that are not as they are to be, and those of tread's own that
 /// are not to be there.
 fn changes(node: &Node, wanted: &Wanted, now: Timestamp) -> Vec<Value> {
-    let conditions = node.status.as_ref().and_then(|status| status.conditions.as_deref());
-    let conditions = conditions.unwrap_or_default();
-    let is_own = |it: &&NodeCondition| it.reason.as_deref() == Some(OWN_REASON);
-    let own = || conditions.iter().filter(is_own);
     let is_wanted = |it: &NodeCondition| wanted.contains_key(it.type_.as_str());
-    let gone = own().filter(|it| !is_wanted(it));
+    let gone = own(node).filter(|it| !is_wanted(it));
     let gone = gone.map(|it| json!({PATCH: "delete", "type": it.type_}));
     let others = wanted.iter().filter_map(|(type_, is_true)| {
         let status = if *is_true { "True" } else { "False" };
-        let known = own().find(|it| it.type_ == *type_);
+        let known = own(node).find(|it| it.type_ == *type_);
         if known.is_some_and(|it| it.status == status) {
             return None;
         }
@@ -106,9 +110,81 @@ fn changes(node: &Node, wanted: &Wanted, now: Timestamp) -> Vec<Value> {
     gone.chain(others).collect()
 }
 
+/// Those of a node that tread set.
+fn own(node: &Node) -> impl Iterator<Item = &NodeCondition> {
+    let conditions = node.status.as_ref().and_then(|status| status.conditions.as_deref());
+    let all = conditions.unwrap_or_default().iter();
+    all.filter(|it| it.reason.as_deref() == Some(OWN_REASON))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tread_model::digest::Digest;
+    use tread_model::protocol::{
+        Config, Cordon, Disrupts, Operation, Report, Slot, Time, Version, Versions,
+    };
+
+    /// A node that is at this stage of a boot, cordoned or not yet.
+    fn seen(stage: Stage, is_cordoned: bool, phase: Option<Phase>) -> Seen {
+        let (operation, config) = (Operation(7), Config(Digest([1; 32])));
+        let cordon = if is_cordoned { Cordon::Ours(operation, None) } else { Cordon::No };
+        Seen {
+            now: Time::default(),
+            fresh: true,
+            versions: Versions {
+                slots: Version("1".into()),
+                lease: None,
+                update: Version("1".into()),
+            },
+            slot: Some(Slot { operation, unavailable: true }),
+            soft_room: false,
+            room: false,
+            lease: None,
+            order: Some(Order {
+                operation,
+                config,
+                disrupts: Disrupts::Reboot,
+                token: 1,
+                stage,
+                given: stage != Stage::Prepare,
+                unwell: false,
+                hands_on: None,
+                cordon: None,
+            }),
+            report: phase.map(|phase| Report { operation, phase, token: 1 }),
+            cordon,
+            drained: true,
+            proved: false,
+            held: None,
+            wanted: None,
+            newest: config,
+            turns_back: false,
+            id: Operation(8),
+        }
+    }
+
+    #[test]
+    fn a_node_is_said_to_be_drained_only_where_pods_moved() {
+        let prepares = |is_cordoned| seen(Stage::Prepare, is_cordoned, None);
+        let (goes, failed) = (
+            seen(Stage::Go, true, Some(Phase::Begun)),
+            seen(Stage::Go, true, Some(Phase::Degraded)),
+        );
+        let drains = Wanted::from([(DRAINS, true), (DRAINED, false)]);
+        assert_eq!(wanted(&prepares(true), true, false), drains);
+        let drained = Wanted::from([(DRAINS, false), (DRAINED, true), (IN_PROGRESS, true)]);
+        assert_eq!(wanted(&goes, true, true), drained);
+        assert_eq!(wanted(&failed, true, true), Wanted::from([(DRAINED, true)]));
+        let planned = Wanted::from([(PLANNED, true)]);
+        assert_eq!(wanted(&prepares(false), false, false), planned);
+        assert_eq!(wanted(&prepares(true), false, false), planned, "it boots with its pods");
+        // Another node may have come meanwhile that would take its pods.
+        for moves in [false, true] {
+            assert_eq!(wanted(&goes, moves, false), Wanted::from([(IN_PROGRESS, true)]));
+            assert_eq!(wanted(&failed, moves, false), Wanted::new());
+        }
+    }
 
     fn node(conditions: &[(&str, &str, &str)]) -> Node {
         let one = |(type_, status, reason): &(&str, &str, &str)| json!({"type": type_, "status": status, "reason": reason});

@@ -61,7 +61,7 @@ async fn acts(settings: &Settings, node: &str, aim: &Aim, room: &Room) -> Result
     let mut marks_left = MARKS;
     for _ in 0..MOST {
         let read = read(settings, node, aim, room).await?;
-        let marked = if marks_left > 0 { marks(settings, &read).await } else { Ok(false) };
+        let marked = if marks_left > 0 { marks(settings, &read, aim).await } else { Ok(false) };
         match marked {
             Ok(false) => {}
             // What was read of the node is old.
@@ -158,8 +158,8 @@ fn has_ended(read: &Read) -> bool {
 }
 
 /// Sets what others see on the node; says whether any of it was another way.
-async fn marks(settings: &Settings, read: &Read) -> Result<bool, Failed> {
-    Ok(conditions::set(settings, read).await?
+async fn marks(settings: &Settings, read: &Read, aim: &Aim) -> Result<bool, Failed> {
+    Ok(conditions::set(settings, read, !aim.leaves_pods()).await?
         || cordon_mark::tidy(settings, &read.node).await?
         || balancers::tidy(settings, &read.node).await?)
 }

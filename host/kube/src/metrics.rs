@@ -244,8 +244,8 @@ impl Metrics {
              needs-agent, preparing, updating, needs-boot, failed",
             self.rollout_nodes.clone();
             "tread_rollout_waiting_nodes",
-            "Those of them that wait, by pool and reason: paused, node-paused, halted, step-failed, window, \
-             held, control-plane, canary, no-canary, room (of the pool), room-of-all, wave",
+            "Those of them that wait, by pool and reason: paused, node-paused, halted, went-back, \
+             step-failed, window, held, control-plane, canary, no-canary, no-order, room (of the pool), room-of-all, wave",
             self.rollout_waiting.clone();
             "tread_node_updates",
             "Nodes that were brought to a config, by pool and how much that disrupted them: nothing, \

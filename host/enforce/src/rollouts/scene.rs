@@ -32,6 +32,9 @@ use tread_model::rollout::{
 /// How many nodes may get a soft plan at a time, unless an admin says otherwise.
 pub(crate) const SOFT_LIMIT: usize = 100;
 
+/// What to do with labels that select no nodes.
+const REMEDY: &str = "correct it, or take it away";
+
 /// Whose turn it is, in all pools.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Scene {
@@ -67,6 +70,8 @@ pub(crate) struct OfPool {
     pub(crate) still_cordoned: usize,
     /// Why nobody knows which of its nodes are the canaries.
     no_canary: Option<String>,
+    /// Why nobody knows which of its nodes come last.
+    no_order: Option<String>,
     /// Whether it has windows: with time alone it may be another node's turn.
     pub(crate) has_windows: bool,
     /// The node that is begun again first, of those that failed, and when.
@@ -408,10 +413,12 @@ impl OfPool {
                 last: last.matches(&facts.labels),
                 held,
                 step_failed: standing.step_failed,
+                went_back: standing.went_back,
                 state: standing.state,
             });
         }
         of_pool.no_canary = no_canary(&canary, &of_pool.nodes);
+        of_pool.no_order = no_order(&last);
         of_pool
     }
 
@@ -457,6 +464,7 @@ impl OfPool {
             closed,
             order: spec.map(order).unwrap_or_default(),
             no_canary: self.no_canary.take(),
+            no_order: self.no_order.take(),
         };
         self.limits = Some(match of.control_plane {
             // One at a time also where a replica does not know yet of another one's.
@@ -502,13 +510,23 @@ fn lost(since: Time) -> String {
 
 /// Why nobody knows which of these nodes are the canaries, where a Rollout wants some.
 fn no_canary(canary: &Selects, nodes: &[Node]) -> Option<String> {
-    let remedy = "correct it, or take it away";
     match canary {
         Selects::Unreadable(why) => {
-            Some(format!("its Rollout's spec.canary cannot be read: {why}; {remedy}"))
+            Some(format!("its Rollout's spec.canary cannot be read: {why}; {REMEDY}"))
         }
         Selects::Labels(_) if !nodes.iter().any(|node| node.canary) => {
-            Some(format!("its Rollout's spec.canary selects no node of the pool; {remedy}"))
+            Some(format!("its Rollout's spec.canary selects no node of the pool; {REMEDY}"))
+        }
+        Selects::Labels(_) | Selects::Nothing => None,
+    }
+}
+
+/// Why nobody knows which nodes come last, where a Rollout names some. Where it selects none, there
+/// is none to come last.
+fn no_order(last: &Selects) -> Option<String> {
+    match last {
+        Selects::Unreadable(why) => {
+            Some(format!("its Rollout's spec.order.last cannot be read: {why}; {REMEDY}"))
         }
         Selects::Labels(_) | Selects::Nothing => None,
     }

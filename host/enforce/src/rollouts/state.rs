@@ -35,6 +35,8 @@ pub(crate) struct Standing {
     pub(crate) step_failed: bool,
     /// Since when its agent may carry its order out, where it is taken for lost.
     pub(crate) lost_since: Option<Time>,
+    /// Whether it went back from this config, and nobody asked to try again after that.
+    pub(crate) went_back: bool,
 }
 
 /// What a node is held against.
@@ -131,6 +133,7 @@ fn by_order(
         needs_agent: false,
         step_failed: false,
         lost_since: None,
+        went_back: false,
     };
     let Some(update) = update else {
         return due(Disrupts::Reboot, Some("its NodeUpdate is not there yet".to_owned()));
@@ -157,6 +160,7 @@ fn by_order(
         needs_agent: false,
         step_failed: false,
         lost_since: None,
+        went_back: false,
     };
     let retried = || {
         let since = status.and_then(|status| status.since.as_ref());
@@ -190,7 +194,9 @@ fn by_order(
         _ => false,
     });
     if failed && !retried() {
-        return is(State::Failed, false);
+        let phase = order.and_then(|order| phase_of(&order, report));
+        let went_back = phase == Some(Phase::WentBack);
+        return Standing { went_back, ..is(State::Failed, false) };
     }
     let Some(current) = current else {
         let differs = status.and_then(|status| status.message.as_ref());
@@ -235,6 +241,7 @@ pub(crate) fn standing_without(update: Option<&NodeUpdate>, rollout: Option<&Rol
         needs_agent: false,
         step_failed: false,
         lost_since: None,
+        went_back: false,
     }
 }
 

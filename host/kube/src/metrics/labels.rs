@@ -101,8 +101,8 @@ pub struct NodesOf {
 pub struct WaitingFor {
     /// The pool.
     pub pool: String,
-    /// paused, node-paused, halted, step-failed, window, held, control-plane, canary, no-canary, room,
-    /// room-of-all or wave.
+    /// paused, node-paused, halted, went-back, step-failed, window, held, control-plane, canary, no-canary,
+    /// no-order, room, room-of-all or wave.
     pub reason: &'static str,
 }
 

@@ -26,6 +26,8 @@ pub struct Node {
     /// Whether a step of its plan for this config failed, so that it had to boot for it, and nobody
     /// asked to try again since.
     pub step_failed: bool,
+    /// Whether it went back from this config, and nobody asked to try again since.
+    pub went_back: bool,
     /// How it stands.
     pub state: State,
 }

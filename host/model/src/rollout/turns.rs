@@ -29,6 +29,8 @@ pub struct Pool {
     pub order: Order,
     /// Why nobody knows which nodes are its canaries, in a sentence, where it is to have some.
     pub no_canary: Option<String>,
+    /// Why nobody knows which of its nodes come last, in a sentence.
+    pub no_order: Option<String>,
 }
 
 /// Whose turn it is.
@@ -105,19 +107,23 @@ impl<'n> Now<'n> {
     fn waits(&self, node: &Node, disrupts: Disrupts) -> Option<Why> {
         let pool = self.pool;
         let failed = self.all_but(node, Node::has_failed);
+        let went_back = self.all_but(node, |it| it.went_back);
         let step_failed = self.all_but(node, Node::stops_its_plan);
         let canaries = self.all_but(node, |it| it.canary && it.state != State::Updated);
         match () {
             () if pool.paused => Some(Why::PoolPaused),
             () if node.paused => Some(Why::NodePaused),
             () if failed.count() >= pool.halt_after.max(1) => Some(Why::Halted(failed)),
-            // However many may fail: what boots anyway runs no such step.
+            // However many may fail.
+            () if went_back.count() > 0 => Some(Why::WentBack(went_back)),
+            // What boots anyway runs no such step.
             () if disrupts != Disrupts::Reboot && step_failed.count() > 0 => {
                 Some(Why::StepFailed(step_failed))
             }
             () if let Some(by) = &node.held => Some(Why::Held(by.clone())),
             () if let Some(opens) = &pool.closed => Some(Why::Window(opens.clone())),
             () if let Some(why) = &pool.no_canary => Some(Why::NoCanary(why.clone())),
+            () if let Some(why) = &pool.no_order => Some(Why::NoOrder(why.clone())),
             () if !node.canary && canaries.count() > 0 => Some(Why::Canary(canaries)),
             () if pool.control_plane => self.control_plane(node),
             () => None,

@@ -46,6 +46,8 @@ pub enum Why {
     NodePaused,
     /// Nodes failed.
     Halted(Few),
+    /// Nodes went back from this config.
+    WentBack(Few),
     /// A step of a plan without a boot failed on nodes, and this one's plan has no boot either.
     StepFailed(Few),
     /// Not in a window.
@@ -58,6 +60,8 @@ pub enum Why {
     Canary(Few),
     /// Nobody knows which nodes are the canaries.
     NoCanary(String),
+    /// Nobody knows which nodes come last.
+    NoOrder(String),
     /// Nodes of its pool are down.
     Pool(Few, usize),
     /// Nodes of all pools are down.
@@ -68,16 +72,18 @@ pub enum Why {
 
 impl Why {
     /// All words of [`Why::word`].
-    pub const WORDS: [&'static str; 12] = [
+    pub const WORDS: [&'static str; 14] = [
         "paused",
         "node-paused",
         "halted",
+        "went-back",
         "step-failed",
         "window",
         "held",
         "control-plane",
         "canary",
         "no-canary",
+        "no-order",
         "room",
         "room-of-all",
         "wave",
@@ -89,12 +95,14 @@ impl Why {
             Why::PoolPaused => "paused",
             Why::NodePaused => "node-paused",
             Why::Halted(_) => "halted",
+            Why::WentBack(_) => "went-back",
             Why::StepFailed(_) => "step-failed",
             Why::Window(_) => "window",
             Why::Held(_) => "held",
             Why::ControlPlane(_) => "control-plane",
             Why::Canary(_) => "canary",
             Why::NoCanary(_) => "no-canary",
+            Why::NoOrder(_) => "no-order",
             Why::Pool(..) => "room",
             Why::All(..) => "room-of-all",
             Why::Wave(_) => "wave",
@@ -108,13 +116,18 @@ impl fmt::Display for Why {
             Why::PoolPaused => f.write_str("its pool is paused"),
             Why::NodePaused => f.write_str("it is paused"),
             Why::Halted(nodes) => write!(f, "the rollout halted: {nodes} failed"),
+            Why::WentBack(nodes) => write!(
+                f,
+                "{nodes} went back from this config: it goes on after tread rollout retry, or with \
+                 another config"
+            ),
             Why::StepFailed(nodes) => write!(
                 f,
                 "a step failed on {nodes}, and may fail here too: without a boot it goes on after \
                  tread rollout retry, or with another config"
             ),
             Why::Window(opens) => write!(f, "the window opens {opens}"),
-            Why::Held(why) | Why::NoCanary(why) => f.write_str(why),
+            Why::Held(why) | Why::NoCanary(why) | Why::NoOrder(why) => f.write_str(why),
             Why::ControlPlane(nodes) => {
                 write!(f, "it is of the control plane, and waits for {nodes}")
             }
@@ -125,11 +138,11 @@ impl fmt::Display for Why {
             Why::Pool(nodes, most) => {
                 write!(f, "it waits for {nodes}: {most} nodes of its pool may be down")
             }
+            Why::All(1, most) => {
+                write!(f, "it waits: one node of all pools is down, and {most} may be")
+            }
             Why::All(down, most) => {
-                write!(
-                    f,
-                    "it waits for other pools: {down} nodes are down, and {most} of all may be"
-                )
+                write!(f, "it waits: {down} nodes of all pools are down, and {most} may be")
             }
             Why::Wave(nodes) => {
                 write!(f, "it waits for {nodes}, which get the change first")
@@ -149,12 +162,14 @@ mod tests {
             Why::PoolPaused,
             Why::NodePaused,
             Why::Halted(few()),
+            Why::WentBack(few()),
             Why::StepFailed(few()),
             Why::Window(String::new()),
             Why::Held(String::new()),
             Why::ControlPlane(few()),
             Why::Canary(few()),
             Why::NoCanary(String::new()),
+            Why::NoOrder(String::new()),
             Why::Pool(few(), 1),
             Why::All(1, 1),
             Why::Wave(few()),

@@ -40,6 +40,7 @@ prop_compose! {
             last,
             held: held.then(|| "somebody has it".to_owned()),
             step_failed,
+            went_back: false,
             state,
         }
     }
@@ -71,6 +72,7 @@ prop_compose! {
             closed: None,
             order,
             no_canary: None,
+            no_order: None,
         }
     }
 }

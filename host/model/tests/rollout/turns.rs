@@ -36,6 +36,7 @@ struct PoolText {
     #[serde(default)]
     first: FirstText,
     no_canary: Option<String>,
+    no_order: Option<String>,
 }
 
 #[derive(Deserialize, Default)]
@@ -69,6 +70,8 @@ struct NodeText {
     last: bool,
     #[serde(default)]
     step_failed: bool,
+    #[serde(default)]
+    went_back: bool,
     held: Option<String>,
 }
 
@@ -111,6 +114,7 @@ impl NodeText {
             last: self.last,
             held: self.held,
             step_failed: self.step_failed,
+            went_back: self.went_back,
             state: match self.is {
                 Is::Due => State::Due(disrupts.unwrap()),
                 Is::Updated => State::Updated,
@@ -145,6 +149,7 @@ fn whose_turn_it_is_is_as_the_cases_say() {
                 },
             },
             no_canary: text.no_canary,
+            no_order: text.no_order,
         };
         let nodes: Vec<Node> = nodes.into_iter().map(NodeText::node).collect();
         let all = text.all.unwrap_or(100);
@@ -183,6 +188,7 @@ fn of_thousands_of_nodes_that_are_waited_for_a_few_are_named() {
         last: false,
         held: None,
         step_failed: false,
+        went_back: false,
         state,
     };
     let down = (0..EACH).map(|at| node(format!("down-{at:04}"), false, State::Updated));
@@ -199,6 +205,7 @@ fn of_thousands_of_nodes_that_are_waited_for_a_few_are_named() {
         closed: None,
         order: Order::default(),
         no_canary: None,
+        no_order: None,
     };
     let turns = turns(&pool, &nodes, Budget { all: 100, down_elsewhere: 0 });
     assert_eq!((turns.next.len(), turns.waits.len()), (0, EACH));

@@ -94,6 +94,12 @@ fn what_failed_for_another_config_or_before_a_retry_is_due_again() {
     };
     let state = |update: &NodeUpdate, retry| stands(update, retry).state;
     assert_eq!(state(&went_back(TARGET), None), State::Failed);
+    let halts = |update: &NodeUpdate, retry| stands(update, retry).went_back;
+    assert!(
+        halts(&went_back(TARGET), None) && halts(&went_back(TARGET), Some("2026-01-01T00:00:00Z"))
+    );
+    assert!(!halts(&went_back(TARGET), Some("2026-01-03T00:00:00Z")), "it is retried");
+    assert!(!halts(&went_back(Digest([3; 32])), None), "from another config");
     assert_eq!(state(&went_back(Digest([3; 32])), None), State::Due(Disrupts::Softly));
     assert_eq!(state(&went_back(TARGET), Some("2026-01-01T00:00:00Z")), State::Failed);
     let retried = Some("2026-01-03T00:00:00Z");

@@ -90,6 +90,7 @@ fn node(seen: &Seen) -> Node {
         last: false,
         held: None,
         step_failed: false,
+        went_back: false,
         state: seen.state,
     }
 }
