@@ -33,6 +33,7 @@ mod tests {
             closed: None,
             order: Order::default(),
             no_canary: None,
+            no_order: None,
         };
         let node = |state, paused| Node {
             name: "a".to_owned(),
@@ -45,6 +46,7 @@ mod tests {
             last: false,
             held: None,
             step_failed: true,
+            went_back: false,
             state,
         };
         let needs = node(State::NeedsBoot, false);
