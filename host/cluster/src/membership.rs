@@ -10,6 +10,7 @@ mod kept;
 pub mod listed;
 mod machines;
 mod run;
+pub mod sent_away;
 mod settings;
 mod strays;
 pub mod stub;

@@ -8,6 +8,7 @@ mod agents;
 mod answer;
 mod asks;
 mod connections;
+mod counting;
 mod first_boots;
 mod guard;
 mod kept;
@@ -18,6 +19,7 @@ mod rates;
 mod review;
 mod sender;
 mod sending;
+mod shares;
 
 pub use agents::{AgentReviewer, Agents, OfNode, PORT as AGENTS_PORT, agents};
 pub use answer::Refused;
@@ -25,7 +27,9 @@ pub(crate) use answer::not_found;
 pub use first_boots::first_boots;
 pub use guard::{Limits, guarded};
 pub use lists::{Items, Lists, lists};
-pub use machines::{Fetch, FirstBoot, Machine, Machines, PORT as MACHINES_PORT, machines};
+pub use machines::{
+    Fetch, FirstBoot, Machine, Machines, PORT as MACHINES_PORT, SentAway, WhySentAway, machines,
+};
 pub use plain::{Check, Readiness, plain};
 pub use review::{Asked, Reviewer};
 pub use sender::Sender;
@@ -60,8 +64,9 @@ const CONNECTIONS_BY_TLS: Most = Most { common: 256, of_peer: 64, of_node: 0, pr
 /// many nodes may come from one address, all at once: only those count for it that have not shown yet
 /// of which node they are, and they leave room for 5,000 nodes.
 const CONNECTIONS_OF_AGENTS: Most = Most { common: 8192, of_peer: 2048, of_node: 8, probes: 0 };
-/// How many the port for machines takes that boot. Those of many may come from one address.
-const CONNECTIONS_OF_MACHINES: Most = Most { common: 512, of_peer: 512, of_node: 0, probes: 0 };
+/// How many the port for machines takes that boot. Those of many may come from one address, which
+/// leaves room for others all the same.
+const CONNECTIONS_OF_MACHINES: Most = Most { common: 512, of_peer: 256, of_node: 0, probes: 0 };
 /// How much of what is sent or received a connection of an agent, or of such a machine, holds.
 const HELD_BY_AGENT: usize = 16 << 10;
 

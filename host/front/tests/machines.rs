@@ -14,10 +14,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tread_front::http::{
-    Fetch, FirstBoot, Machine, Machines, Port, Refused, first_boots, machines,
+    Fetch, FirstBoot, Machine, Machines, Port, Refused, SentAway, WhySentAway, first_boots,
+    machines,
 };
+use tread_kube::metrics::{MachineAsked, Metrics};
 use tread_model::boot_images::{Limits, Reason, Release, Stream};
 use tread_model::joining::first_boot::{self, LONGEST, Tells};
 use tread_test_bed::eventually;
@@ -29,6 +31,14 @@ struct Knows {
     claims: AtomicUsize,
     fetches: Mutex<Vec<Fetch>>,
     heard: Mutex<Vec<FirstBoot>>,
+    sent_away: Mutex<Vec<SentAway>>,
+    metrics: Metrics,
+}
+
+impl Knows {
+    fn counted(&self, asks: &'static str, outcome: &'static str) -> u64 {
+        self.metrics.machines_asked.get_or_create(&MachineAsked { asks, outcome }).get()
+    }
 }
 
 impl Machines for Knows {
@@ -58,6 +68,10 @@ impl Machines for Knows {
         heard.push(first_boot);
         Ok(())
     }
+
+    fn sent_away(&self, machine: SentAway) {
+        self.sent_away.lock().unwrap().push(machine);
+    }
 }
 
 fn serving(size: usize) -> (Arc<Knows>, SocketAddr) {
@@ -68,12 +82,19 @@ fn serving(size: usize) -> (Arc<Knows>, SocketAddr) {
         claims: AtomicUsize::default(),
         fetches: Mutex::default(),
         heard: Mutex::default(),
+        sent_away: Mutex::default(),
+        metrics: Metrics::new(),
     });
     let port = Port::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let at = port.address();
-    let router = machines(knows.clone()).merge(first_boots(knows.clone()));
+    let router = routes(&knows);
     tokio::spawn(port.serve_machines_plainly(router, std::future::pending()));
     (knows, at)
+}
+
+fn routes(knows: &Arc<Knows>) -> axum::Router {
+    let metrics = &knows.metrics;
+    machines(knows.clone(), metrics).merge(first_boots(knows.clone(), metrics))
 }
 
 async fn ask(at: SocketAddr, method: &str, path: &str, headers: &str) -> Option<Answer> {
@@ -131,6 +152,45 @@ async fn whoever_has_no_token_of_the_pool_learns_not_a_word_of_it() {
     told.dedup();
     assert_eq!(told.len(), 2, "they are told the same: {told:?}");
     assert!(knows.fetches.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn machines_that_are_sent_away_for_good_are_counted_and_told_of() {
+    let (knows, at) = serving(100);
+    let token = "Authorization: Bearer i\r\n";
+    let old = "Accept: application/vnd.coreos.ignition+json;version=2.2.0\r\n";
+    assert_eq!(knows.counted("config", "no-token"), 0);
+    for (path, headers) in [
+        ("/config/infra", token),
+        ("/config/infra", "Authorization: Bearer w\r\n"),
+        ("/config/infra", ""),
+        ("/config/none", token),
+        ("/config/No%20Name", token),
+        ("/config/infra", &format!("{token}{old}")),
+        ("/config/infra", "Authorization: Bearer soon\r\n"),
+    ] {
+        ask(at, "GET", path, headers).await.unwrap();
+    }
+    ask(at, "HEAD", "/config/infra", token).await.unwrap();
+    say(at, "/first-boot/infra", "w", SAYS).await;
+    let told = knows.sent_away.lock().unwrap().clone();
+    let kinds: Vec<_> = told.iter().map(|it| (it.pool.as_str(), &it.why)).collect();
+    let [other, none, made_up, no_name, (pool, WhySentAway::Version(why))] = kinds.as_slice()
+    else {
+        panic!("{kinds:?}")
+    };
+    assert_eq!(*other, ("infra", &WhySentAway::OtherToken));
+    assert_eq!(*none, ("infra", &WhySentAway::NoToken));
+    assert_eq!(*made_up, ("none", &WhySentAway::OtherToken));
+    assert_eq!(*no_name, ("", &WhySentAway::OtherToken), "what is no name is told nowhere");
+    assert!(*pool == "infra" && why.contains("newer image"), "{why}");
+    assert!(told.iter().all(|it| it.from.is_loopback()));
+    for (outcome, count) in
+        [("served", 1), ("seen", 1), ("no-token", 4), ("version", 1), ("later", 1)]
+    {
+        assert_eq!(knows.counted("config", outcome), count, "{outcome}");
+    }
+    assert_eq!(knows.counted("first-boot", "no-token"), 1);
 }
 
 #[tokio::test]
@@ -233,6 +293,57 @@ async fn slow_and_silent_ones_keep_nobody_out() {
     let answer =
         tokio::time::timeout(Duration::from_secs(20), ask(at, "GET", "/config/infra", token));
     assert_eq!(answer.await.unwrap().unwrap().status, 200);
+}
+
+/// A connection from this address of the machine itself, of which little is read at a time.
+async fn from(last: u8, at: SocketAddr, text: &str) -> Option<TcpStream> {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    socket.bind(SocketAddr::from(([127, 0, 0, last], 0))).unwrap();
+    let mut stream = socket.connect(at).await.ok()?;
+    stream.write_all(text.as_bytes()).await.ok()?;
+    Some(stream)
+}
+
+/// The status of its answer, once all of it is read.
+async fn status(stream: Option<TcpStream>) -> u16 {
+    let mut text = Vec::new();
+    stream.unwrap().read_to_end(&mut text).await.unwrap();
+    String::from_utf8_lossy(&text[..12]).split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+#[tokio::test]
+async fn whoever_has_the_token_of_one_pool_keeps_no_other_pool_and_no_other_address_out() {
+    const SHARE: usize = 208;
+    let (knows, at) = serving(4 << 20);
+    let asks = |pool: &str, token: &str| {
+        format!(
+            "GET /config/{pool} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\r\n"
+        )
+    };
+    // Many of one pool ask, and read nothing: from two addresses, of which one has its share.
+    let mut slow = Vec::new();
+    for number in 0..400 {
+        slow.push(from(if number < 300 { 1 } else { 2 }, at, &asks("infra", "i")).await);
+    }
+    eventually("those of a share are being answered", async || {
+        (knows.fetches.lock().unwrap().len() == SHARE).then_some(())
+    })
+    .await;
+    assert_eq!(status(from(3, at, &asks("infra", "i")).await).await, 503, "it asks again");
+    let long = Duration::from_secs(60);
+    let other =
+        tokio::time::timeout(long, async { status(from(3, at, &asks("worker", "w")).await).await });
+    assert_eq!(other.await.unwrap(), 200);
+    assert_eq!(knows.fetches.lock().unwrap().len(), SHARE + 1);
+    assert!(knows.counted("config", "later") > 0);
+    // Also those of the same address.
+    assert_eq!(status(from(2, at, &asks("worker", "w")).await).await, 200);
+    drop(slow);
+    eventually("the pool has its share again", async || {
+        (status(from(3, at, &asks("infra", "i")).await).await == 200).then_some(())
+    })
+    .await;
 }
 
 const SAYS: &str = r#"{"machine":"Worker-1","image":"412.86.202308081056-0","reason":"BelowLimit","stopped":true}"#;
@@ -345,7 +456,7 @@ async fn the_script_of_a_first_boot_tells_by_tls_whom_it_was_told_to_trust() {
         .unwrap();
     let port = Port::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = format!("localhost:{}", port.address().port());
-    let router = machines(knows.clone()).merge(first_boots(knows.clone()));
+    let router = routes(&knows);
     let serves = port.serve_machines(Arc::new(config), router, std::future::pending());
     tokio::spawn(serves);
     let disk = std::env::temp_dir().join(format!("tread-first-boot-{}", std::process::id()));

@@ -116,6 +116,8 @@ reasons! {
     NodeHeld,
     /// On a MachineConfigPool: machines fetched its config, and registered no node within 30 minutes: from where, and when.
     MachinesMissing,
+    /// On a MachineConfigPool: a machine asked for its config and was sent away, so that it asks no more: it showed no token of the pool, or its Ignition reads no version that the config fits. One of each in ten minutes.
+    MachinesSentAway,
     /// On a MachineConfigPool: the next nodes get a change that drains none of them. One for each wave.
     SoftWave,
     /// On a MachineConfigPool: all its nodes have its config.

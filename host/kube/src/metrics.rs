@@ -21,8 +21,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tread_model::verdict::FailureKind;
 
 pub use labels::{
-    ApiError, Decided, Failed, InPool, InState, NodesOf, OfKind, OfPolicy, StateOf, Turned,
-    UpdatesBy, WaitingFor, WithEffect, WithVerdict,
+    ApiError, Decided, Failed, InPool, InState, MachineAsked, NodesOf, OfKind, OfPolicy, StateOf,
+    Turned, UpdatesBy, WaitingFor, WithEffect, WithVerdict,
 };
 
 /// All that is measured. Clones share everything.
@@ -70,6 +70,8 @@ pub struct Metrics {
     pub unreadable: Family<OfKind, Counter>,
     /// Connections for which there was no room.
     pub turned_away: Family<Turned, Counter>,
+    /// What machines that boot asked for, and what became of it.
+    pub machines_asked: Family<MachineAsked, Counter>,
     /// 1 on the replica that writes.
     pub leads: Gauge,
     /// Until when what is served by TLS is certified, in seconds since 1970.
@@ -130,6 +132,7 @@ impl Metrics {
             api_errors: Family::default(),
             unreadable: Family::default(),
             turned_away: Family::default(),
+            machines_asked: Family::default(),
             leads: Gauge::default(),
             certificate_ends: Gauge::default(),
             boot_images: Family::default(),
@@ -217,6 +220,11 @@ impl Metrics {
             "tread_connections_turned_away",
             "Connections that were refused, or closed while nothing was asked, for lack of room",
             self.turned_away.clone();
+            "tread_machine_requests",
+            "What machines that boot asked for (config, first-boot), by outcome: served, seen (HEAD), heard, \
+             no-token (none of that pool: a machine gives up), version (its Ignition reads none that the config \
+             fits: it gives up), later (it asks again), odd, failed",
+            self.machines_asked.clone();
             "tread_leads",
             "1 on the replica that writes",
             self.leads.clone();

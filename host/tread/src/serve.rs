@@ -287,8 +287,11 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
             metrics: &metrics,
         };
         let (certificates, kept) = machines::certificates(address, by, shutdown.begun())?;
-        let (told, telling) = boot_images::telling::start(judges, boot_images.clone());
-        parts.extend([kept, telling.boxed()]);
+        let (heard, hearing) = boot_images::telling::start(judges, boot_images.clone());
+        let events = Events::new(client.clone(), &replica, "Serve", &metrics);
+        let (sent_away, telling) = membership::sent_away::start(previewer.clone(), events);
+        let told = machines::Tells { first_boots: heard, sent_away };
+        parts.extend([kept, hearing.boxed(), telling.boxed()]);
         let first_boots = FirstBoots {
             images: boot_images.clone(),
             address: address.to_string(),
@@ -329,9 +332,9 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
         (agents, joining)
     });
     let (agents, joining) = acts.unzip();
-    let machines = machines
-        .zip(joining)
-        .map(|((certificates, told, _), joining)| machines::serving(certificates, joining, told));
+    let machines = machines.zip(joining).map(|((certificates, told, _), joining)| {
+        machines::serving(certificates, joining, told, &metrics)
+    });
     for part in parts {
         let stop = shutdown.begun();
         writers.spawn(async move {

@@ -24,14 +24,16 @@ async fn strays(settings: &Settings) {
     let Settings { previewer, leads, metrics, events, .. } = settings;
     let mut strays = previewer.strays();
     let mut leading = leads.watch();
-    let (mut told, mut telling) = (Told::default(), Telling::default());
+    let (mut told, mut telling, mut due) = (Told::default(), Telling::default(), None);
     strays.mark_changed();
     loop {
         tokio::select! {
             Ok(()) = strays.changed() => {}
             Ok(()) = leading.changed() => {}
+            () = until(due) => {}
             () = until(telling.due()) => {}
         }
+        due = None;
         let now = strays.borrow_and_update().clone();
         metrics.strays.set(i64::try_from(now.len()).unwrap_or(i64::MAX));
         if !leads.now() {
@@ -41,6 +43,9 @@ async fn strays(settings: &Settings) {
         }
         let pools = previewer.snapshot().pools;
         telling.tell(events, told.news(&now, &pools)).await;
+        if told.is_behind() {
+            due = Some(Instant::now() + TOGETHER);
+        }
     }
 }
 

@@ -16,12 +16,20 @@ const NAMED: usize = 3;
 
 pub(super) const POOL: (&str, &str) = (MACHINE_CONFIG_API, POOL_KIND);
 
-/// What was told, by node, its UID and the pool that it booted into: not by the config that it
-/// says it has, which it can say anew at any time.
-#[derive(Debug, Default)]
-pub(super) struct Told(BTreeSet<(String, String, String)>);
+/// A node, its UID and the pool that it booted into: not the config that it says it has, which it
+/// can say anew at any time.
+type Key = (String, String, String);
 
-fn key(stray: &Stray) -> (String, String, String) {
+/// What was told.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    /// On pools.
+    on_pools: BTreeSet<Key>,
+    /// On the nodes themselves.
+    on_nodes: BTreeSet<Key>,
+}
+
+fn key(stray: &Stray) -> Key {
     (stray.node.clone(), stray.uid.clone(), stray.booted.clone())
 }
 
@@ -36,19 +44,29 @@ pub(super) struct News {
 impl Told {
     /// Whoever leads next tells again.
     pub(super) fn forget(&mut self) {
-        self.0.clear();
+        *self = Told::default();
+    }
+
+    /// Whether there are nodes on which nothing is told yet: there were too many at once.
+    pub(super) fn is_behind(&self) -> bool {
+        self.on_nodes.len() < self.on_pools.len()
     }
 
     /// What is to be told now, on whom.
     pub(super) fn news(&mut self, strays: &Strays, pools: &Pools) -> Vec<News> {
         let now: BTreeSet<_> = strays.values().map(|it| key(it)).collect();
-        let all = strays.values().map(|it| &**it);
-        let new: Vec<&Stray> = all.filter(|it| !self.0.contains(&key(it))).collect();
-        self.0 = now;
+        let not_in = |told: &BTreeSet<Key>| -> Vec<&Stray> {
+            let all = strays.values().map(|it| &**it);
+            all.filter(|it| !told.contains(&key(it))).collect()
+        };
+        let (new, on_nodes) = (not_in(&self.on_pools), not_in(&self.on_nodes));
+        self.on_nodes.retain(|it| now.contains(it));
+        self.on_pools = now;
         let says = |it: &Stray| format!("{}. What ends it: {}", it.says(), it.ends());
         let note = |text: String| Note { reason: Reason::NodeStrays, warns: true, text };
         let mut notes = Vec::new();
-        for stray in new.iter().take(MOST_NODES) {
+        for stray in on_nodes.into_iter().take(MOST_NODES) {
+            self.on_nodes.insert(key(stray));
             // Where kubectl looks for what is told of a node.
             let node = about(("v1", "Node"), &stray.node, &stray.node);
             let of = format!("{}/{}", stray.uid, stray.booted);
@@ -91,6 +109,10 @@ mod tests {
 
     /// A node that says that it booted with this one of the configs of `infra`, all of them gone.
     fn strays(number: usize) -> Strays {
+        strays_called(&["a".to_owned()], number)
+    }
+
+    fn strays_called(names: &[String], number: usize) -> Strays {
         let has = Some(format!("rendered-infra-{number:032x}"));
         let labels = [("worker".to_owned(), String::new())].into();
         let node = Node {
@@ -101,9 +123,11 @@ mod tests {
             ..Node::default()
         };
         let (pools, mut members, mut strays) = (pools(), Members::default(), Strays::default());
-        members.put("a", node, &pools);
+        for name in names {
+            members.put(name, node.clone(), &pools);
+        }
         strays.look_at_all(&members, (&Configs::default(), &pools));
-        assert_eq!(strays.len(), 1);
+        assert_eq!(strays.len(), names.len());
         strays
     }
 
@@ -119,5 +143,23 @@ mod tests {
             news.into_iter().map(|it| it.of).collect::<Vec<_>>()
         };
         assert_eq!(of(3), of(4));
+    }
+
+    #[test]
+    fn however_many_stray_at_once_each_of_them_is_told_of_by_itself() {
+        let names: Vec<String> = (0..120).map(|number| format!("node-{number}")).collect();
+        let (many, pools) = (strays_called(&names, 1), pools());
+        let (mut told, mut named) = (Told::default(), BTreeSet::new());
+        for (nodes, on_pools) in [(MOST_NODES, 2), (MOST_NODES, 0), (20, 0), (0, 0)] {
+            let news = told.news(&many, &pools);
+            let on_nodes = news.iter().filter(|it| it.about.kind.as_deref() == Some("Node"));
+            let on_nodes: Vec<_> = on_nodes.filter_map(|it| it.about.name.clone()).collect();
+            assert_eq!((on_nodes.len(), news.len() - on_nodes.len()), (nodes, on_pools));
+            named.extend(on_nodes);
+            assert_eq!(told.is_behind(), named.len() < names.len());
+        }
+        assert_eq!(named.len(), names.len());
+        told.news(&Strays::default(), &pools);
+        assert!(!told.is_behind(), "those that stray no more are told of no more");
     }
 }

@@ -122,7 +122,7 @@ async fn wait(
         true => None,
         false => Arc::clone(&service.telling).acquire_owned().await.ok(),
     };
-    Ok(sent(json(&told)?, (room, connection), Instant::now() + TELLING))
+    Ok(sent(json(&told)?, ([room, None], connection), Instant::now() + TELLING))
 }
 
 async fn permit(

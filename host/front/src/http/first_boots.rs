@@ -1,6 +1,7 @@
 //! What machines say at their first boot: for whoever shows the token of their pool.
 
 use super::answer::Refused;
+use super::counting::{Asks, counted};
 use super::guard::{Limits, guarded};
 use super::machines::{FirstBoot, Machines, admitted};
 use super::rates::{PAUSE, Rates};
@@ -13,6 +14,7 @@ use axum::routing::post;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
+use tread_kube::metrics::Metrics;
 use tread_model::joining::first_boot::{LONGEST, Told};
 
 /// What stands before the pool's name.
@@ -28,9 +30,10 @@ struct Service {
 }
 
 /// `POST` of `/first-boot/POOL`.
-pub fn first_boots(machines: Arc<dyn Machines>) -> Router {
+pub fn first_boots(machines: Arc<dyn Machines>, metrics: &Metrics) -> Router {
     let service = Service { machines, rates: Arc::default() };
-    guarded(Router::new().route("/first-boot/{pool}", post(hear)).with_state(service), LIMITS)
+    let router = Router::new().route("/first-boot/{pool}", post(hear)).with_state(service);
+    counted(guarded(router, LIMITS), Asks::FirstBoot, metrics)
 }
 
 async fn hear(

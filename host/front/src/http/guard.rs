@@ -3,6 +3,7 @@
 
 use super::answer::Refused;
 use super::sending::sent;
+use super::shares::Shares;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::StatusCode;
@@ -30,11 +31,22 @@ pub struct Limits {
 struct Guard {
     room: Arc<Semaphore>,
     time: Duration,
+    shares: Option<Shares>,
 }
 
 /// A router that answers within limits.
 pub fn guarded(router: Router, limits: Limits) -> Router {
-    let guard = Guard { room: Arc::new(Semaphore::new(limits.at_a_time)), time: limits.time };
+    watched(router, limits, None)
+}
+
+/// The same, where each of several who ask has a share of those that are answered at a time.
+pub(super) fn guarded_by(router: Router, limits: Limits, shares: Shares) -> Router {
+    watched(router, limits, Some(shares))
+}
+
+fn watched(router: Router, limits: Limits, shares: Option<Shares>) -> Router {
+    let room = Arc::new(Semaphore::new(limits.at_a_time));
+    let guard = Guard { room, time: limits.time, shares };
     router.layer(DefaultBodyLimit::max(limits.body)).layer(from_fn_with_state(guard, watch_over))
 }
 
@@ -44,6 +56,11 @@ async fn watch_over(State(guard): State<Guard>, request: Request, next: Next) ->
     let path = request.uri().path().split('/').nth(1).unwrap_or_default().to_owned();
     let ends = Instant::now() + guard.time;
     let connection = request.extensions().get().cloned();
+    let share = match guard.shares.as_ref().map(|shares| shares.take(&request)) {
+        Some(Err(refused)) => return refused.and_ends(),
+        Some(Ok(share)) => share,
+        None => None,
+    };
     let answer = async {
         // It is never closed; if it were, the answer would be given without this
         // limit.
@@ -51,7 +68,7 @@ async fn watch_over(State(guard): State<Guard>, request: Request, next: Next) ->
         (AssertUnwindSafe(next.run(request)).catch_unwind().await, room)
     };
     match timeout_at(ends, answer).await {
-        Ok((Ok(response), room)) => sent(response, (room, connection), ends),
+        Ok((Ok(response), room)) => sent(response, ([room, share], connection), ends),
         Ok((Err(_), _)) => {
             tracing::error!(%path, "a panic while answering; please report it");
             let sentence = "tread failed to answer; its log says more";

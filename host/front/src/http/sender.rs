@@ -36,7 +36,8 @@ impl Sender {
     }
 }
 
-fn bearer(headers: &HeaderMap) -> Option<&str> {
+/// The token that these headers show.
+pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(header::AUTHORIZATION)?;
     let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
     let token = token.trim();

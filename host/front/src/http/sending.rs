@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout_at};
 const PIECE: usize = 16 << 10;
 
 /// What is held until all is sent.
-pub(super) type Held = (Option<OwnedSemaphorePermit>, Option<Connected>);
+pub(super) type Held = ([Option<OwnedSemaphorePermit>; 2], Option<Connected>);
 
 /// The answer, sent piece by piece.
 pub(super) fn sent(response: Response, held: Held, ends: Instant) -> Response {
@@ -28,7 +28,7 @@ pub(super) fn sent(response: Response, held: Held, ends: Instant) -> Response {
     if let Some(size) = size {
         parts.headers.entry(header::CONTENT_LENGTH).or_insert(HeaderValue::from(size));
     }
-    let (room, connection) = held;
+    let (places, connection) = held;
     let (ending, ended) = oneshot::channel::<Infallible>();
     let closes = connection.as_ref().map(Connected::closes);
     tokio::spawn(async move {
@@ -38,7 +38,7 @@ pub(super) fn sent(response: Response, held: Held, ends: Instant) -> Response {
             closes.close();
         }
     });
-    let begun = (body.into_data_stream(), Bytes::new(), (room, connection, ending));
+    let begun = (body.into_data_stream(), Bytes::new(), (places, connection, ending));
     let pieces = stream::unfold(begun, async |(mut body, mut left, held)| {
         while left.is_empty() {
             match body.next().await? {

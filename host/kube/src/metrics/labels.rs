@@ -87,6 +87,15 @@ pub struct Turned {
     pub how: &'static str,
 }
 
+/// What machines that boot asked for, and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct MachineAsked {
+    /// config or first-boot.
+    pub asks: &'static str,
+    /// served, seen, heard, no-token, version, later, odd or failed.
+    pub outcome: &'static str,
+}
+
 /// Nodes of a pool that stand alike.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct NodesOf {

@@ -4,6 +4,7 @@ mod admit;
 mod check;
 mod explain;
 mod said;
+mod shown;
 mod stub;
 
 use super::connect::{ClusterArgs, cluster, wait_for};

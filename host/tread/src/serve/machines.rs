@@ -10,10 +10,13 @@ use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use std::sync::Arc;
 use tread_cluster::boot_images::telling::FirstBoots;
+use tread_cluster::membership::sent_away::{self, Why};
 use tread_enforce::rollouts::{Joining, NotServed};
 use tread_front::admission::{Certificates, Purpose, Settings};
 use tread_front::authority::{Authority, Told};
-use tread_front::http::{Fetch, FirstBoot, Machine, Machines, Refused, first_boots, machines};
+use tread_front::http::{
+    Fetch, FirstBoot, Machine, Machines, Refused, SentAway, WhySentAway, first_boots, machines,
+};
 use tread_front::manifests::Ignition;
 use tread_kube::api::boot_images::FirstBoot as Said;
 use tread_kube::leadership::Leading;
@@ -70,30 +73,46 @@ pub(super) fn certificates(
 }
 
 /// What serves them.
-pub(super) fn serving(certificates: Certificates, joining: Joining, told: FirstBoots) -> Serves {
-    let answers = Arc::new(Answers(joining, told));
-    let router = machines(answers.clone()).merge(first_boots(answers));
+pub(super) fn serving(
+    certificates: Certificates,
+    joining: Joining,
+    tells: Tells,
+    metrics: &Metrics,
+) -> Serves {
+    let answers = Arc::new(Answers { joining, tells });
+    let router = machines(answers.clone(), metrics).merge(first_boots(answers, metrics));
     Serves { router, certificates }
 }
 
+/// What is told of machines.
+pub(super) struct Tells {
+    pub(super) first_boots: FirstBoots,
+    pub(super) sent_away: sent_away::SentAway,
+}
+
 /// What machines ask is answered by what lets their nodes join.
-struct Answers(Joining, FirstBoots);
+struct Answers {
+    joining: Joining,
+    tells: Tells,
+}
 
 impl Machines for Answers {
     fn admit(&self, pool: &str, token: &str) -> Option<bool> {
-        self.0.admit(pool, token)
+        self.joining.admit(pool, token)
     }
 
     fn serve(&self, fetch: Fetch, token: &str) -> BoxFuture<'static, Result<Machine, Refused>> {
-        let joining = self.0.shown(token);
+        let joining = self.joining.shown(token);
         async move {
             match joining.serve(&fetch.pool, fetch.minor).await {
                 Ok(boots) => {
                     let (pool, from) = (&fetch.pool, fetch.from);
                     if fetch.whole {
                         joining.fetched(&boots, from);
+                        tracing::info!(pool, %from, "a machine boots with its config");
+                    } else {
+                        tracing::debug!(pool, %from, "somebody asks whether machines are served");
                     }
-                    tracing::info!(pool, %from, whole = fetch.whole, "a machine boots with its config");
                     Ok(Machine { head: boots.head, claim: boots.claim, tail: boots.tail })
                 }
                 Err(why) => {
@@ -121,10 +140,19 @@ impl Machines for Answers {
             stopped: told.stopped,
             at: Time(Timestamp::now()),
         };
-        if self.1.tell(said) {
+        if self.tells.first_boots.tell(said) {
             return Ok(());
         }
         let sentence = "too much that machines said is still to be written; say it again";
         Err(Refused::new(StatusCode::SERVICE_UNAVAILABLE, sentence))
+    }
+
+    fn sent_away(&self, SentAway { pool, from, why }: SentAway) {
+        let why = match why {
+            WhySentAway::NoToken => Why::NoToken,
+            WhySentAway::OtherToken => Why::OtherToken,
+            WhySentAway::Version(sentence) => Why::Version(sentence),
+        };
+        self.tells.sent_away.tell(sent_away::Machine { pool, from, why });
     }
 }

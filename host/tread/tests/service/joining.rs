@@ -410,11 +410,71 @@ async fn machines_with_the_user_data_that_tread_prints_are_told_of_where_they_wi
         assert!(ran.status.code() == Some(1) && out.contains(&said), "{out}");
     }
 
+    // What it shows is compared with what tread admits today.
+    let shows = |token: &str, ends: i32| {
+        let (code, out, _) = cluster.tread(&["check", "-o", "json"]);
+        let checked: Value = serde_json::from_str(&out).unwrap();
+        let user_data = &checked["userData"][0];
+        assert_eq!((code, &user_data["token"]), (ends, &json!(token)), "{out}");
+        assert_eq!(user_data["trusted"], json!(true), "{out}");
+    };
+    shows("newest", 0);
+    let (code, renewed, err) =
+        cluster.tread(&["stub", "infra", "--secret-name", "infra-user-data", "--renew"]);
+    assert_eq!(code, 0, "{err}");
+    shows("former", 0);
+    assert_eq!(cluster.tread(&["stub", "infra", "--end-overlap"]).0, 0);
+    shows("other", 3);
+    let (_, out, _) = cluster.tread(&["check"]);
+    assert!(out.contains("is none of pool infra's, so that machines are refused"), "{out}");
+    cluster.plane.apply(&renewed).unwrap();
+    shows("newest", 0);
+
     // A stub of another address finds nobody.
-    let elsewhere = secret.replace(&cluster.machines.to_string(), "other.example:22623");
+    let elsewhere = renewed.replace(&cluster.machines.to_string(), "other.example:22623");
     cluster.plane.apply(&elsewhere).unwrap();
     let (code, out, _) = cluster.tread(&["check"]);
     assert!(code == 1 && out.contains("asks other.example:22623, and tread is asked at"), "{out}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_machine_that_is_sent_away_for_good_is_told_of_on_its_pool() {
+    let cluster = Cluster::installed();
+    let replica = cluster.serves().await;
+    let mut infra = cluster.stub("infra").await;
+    infra.boots().await;
+    let old = "application/vnd.coreos.ignition+json;version=2.2.0";
+    assert_eq!(infra.asks("GET", old, &infra.header.1).await.status, 406);
+    for _ in 0..3 {
+        assert_eq!(infra.asks("GET", "", "Bearer another").await.status, 401);
+    }
+    infra.url = infra.url.replace("/config/infra", "/config/none");
+    assert_eq!(infra.asks("GET", "", "Bearer another").await.status, 401);
+    let said = || {
+        let get =
+            ["get", "events", "-A", "--field-selector", "reason=MachinesSentAway", "-o", "json"];
+        let events: Value =
+            serde_json::from_str(&cluster.plane.kubectl(&get).unwrap().stdout).unwrap();
+        let items = events["items"].as_array().unwrap().clone();
+        assert!(items.iter().all(|it| it["involvedObject"]["name"] == "infra"), "{items:#?}");
+        let messages = items.iter().map(|it| it["message"].as_str().unwrap().to_owned());
+        messages.collect::<Vec<String>>()
+    };
+    let said = eventually("both reasons are told of", async || {
+        Some(said())
+            .filter(|said| said.iter().any(|it| it.contains("is none of this pool's")))
+            .filter(|said| said.iter().any(|it| it.contains("newer image")))
+    })
+    .await;
+    assert!(said.iter().all(|it| it.contains("127.0.0.1")), "{said:?}");
+    let (_, metrics) = replica.get("/metrics").await.unwrap();
+    for (outcome, count) in [("no-token", 4), ("version", 1)] {
+        let line = format!(
+            "tread_machine_requests_total{{asks=\"config\",outcome=\"{outcome}\"}} {count}"
+        );
+        assert!(metrics.contains(&line), "{line}: {metrics}");
+    }
+    cluster.nobody_was_forbidden_anything(&replica);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -16,7 +16,8 @@ Examples:
       where these leave a choice it has to have some already: kubectl label node infra-7 KEY=VALUE
       Where it would still be in another pool, nothing is changed, and the labels in the way are named.
 
-Whoever admits a node needs the rights to patch nodes and to list MachineConfigPools.";
+Whoever admits a node needs the rights to get and patch nodes, to list MachineConfigPools, and to get Rollouts,
+whose taints the node gets.";
 
 /// Lets a node in that is held.
 pub(super) async fn admit(

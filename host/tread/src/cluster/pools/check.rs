@@ -2,6 +2,7 @@
 //! their user data itself, read with the rights of whoever asks.
 
 use super::said::machines;
+use super::shown::{self, UserData};
 use crate::render::output::ListOutput;
 use anyhow::Result;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -27,7 +28,8 @@ Examples:
   tread pools check
       Reads the user data of each MachineSet: the URL in it names the pool, whatever the Secret is called.
       One that shows a token there is served by tread: its nodes join by their claim, and get the labels
-      of the pool.
+      of the pool. Whether the token is the pool's newest, a former one, or none of its own is told where you
+      may get the Secret tread-joining-tokens.
   tread pools check -o json
       The same for a pipeline.
 
@@ -35,7 +37,7 @@ Exit codes:
   0  the nodes of every MachineSet will count in the pool that they boot into
   1  of some it cannot be told, or something else went wrong
   2  the command line is wrong
-  3  machines will boot into one pool and count in another, or be held";
+  3  machines will boot into one pool and count in another, be held, or be refused";
 
 /// What was found out.
 #[derive(Debug, Default)]
@@ -46,6 +48,8 @@ pub(super) struct Checked {
     wrong: BTreeMap<Key, Foretold>,
     /// Those of which it cannot be told, and why.
     unknown: Vec<String>,
+    /// What tread serves to those that show it a token.
+    user_data: Vec<UserData>,
 }
 
 /// Reads the user data of each MachineSet. `namespace`: tread's own.
@@ -71,6 +75,9 @@ pub(super) async fn check(client: &Client, namespace: &str, gathered: &Gathered)
             Err(why) => checked.unknown.push(format!("{}/{}: {why}", key.namespace, key.name)),
         }
     }
+    checked.user_data = shown::look(client, namespace, gathered).await;
+    let unknown = checked.user_data.iter().filter(|it| it.is_unknown());
+    checked.unknown.extend(unknown.map(UserData::says));
     checked
 }
 
@@ -150,6 +157,7 @@ pub(super) fn print(checked: &Checked, output: ListOutput, out: &mut impl Write)
             "fine": checked.fine,
             "machineSets": checked.wrong.iter().map(machines).collect::<Vec<_>>(),
             "unknown": checked.unknown,
+            "userData": checked.user_data.iter().map(UserData::json).collect::<Vec<_>>(),
         })
     };
     match output {
@@ -160,6 +168,9 @@ pub(super) fn print(checked: &Checked, output: ListOutput, out: &mut impl Write)
                 let resource = format!("{}/{}", key.namespace, key.name);
                 writeln!(out, "{}.", line(&it.says(&resource)))?;
                 writeln!(out, "  {}", line(&it.prevents(key)))?;
+            }
+            for it in checked.user_data.iter().filter(|it| !it.is_unknown()) {
+                writeln!(out, "{}.", line(&it.says()))?;
             }
             for unknown in &checked.unknown {
                 writeln!(out, "It cannot be told: {}", line(unknown))?;
@@ -175,7 +186,8 @@ pub(super) fn print(checked: &Checked, output: ListOutput, out: &mut impl Write)
             )?;
         }
     }
-    Ok(match (checked.wrong.is_empty(), checked.unknown.is_empty()) {
+    let is_refused = checked.user_data.iter().any(UserData::is_refused);
+    Ok(match (checked.wrong.is_empty() && !is_refused, checked.unknown.is_empty()) {
         (false, _) => Exit::TooDisruptive,
         (true, false) => Exit::Error,
         (true, true) => Exit::Done,
