@@ -119,6 +119,12 @@ pub(crate) fn parse(object: &ConfigMap) -> Result<Slots<String, String>, String>
     Ok(slots)
 }
 
+/// The nodes that have a slot, with their pools, for whoever only looks.
+pub fn pools_of_slots(object: &ConfigMap) -> Result<BTreeMap<String, String>, String> {
+    let slots = parse(object)?;
+    Ok(slots.taken.into_iter().map(|(node, taken)| (node, taken.pool)).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

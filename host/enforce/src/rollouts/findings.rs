@@ -36,7 +36,10 @@ pub(super) fn updated(
             _ if needs_agent => {
                 format!("it is to get {} once its agent is upgraded", target.name)
             }
-            _ => format!("it is to get {}", target.name),
+            _ => match node.held.as_ref().filter(|_| facts.is_cordoned_by_tread()) {
+                Some(why) => format!("it is to get {}: {why}", target.name),
+                None => format!("it is to get {}", target.name),
+            },
         },
     }
 }

@@ -8,8 +8,8 @@ use super::said;
 use crate::order;
 use tread_kube::api::NodeUpdate;
 use tread_kube::held::{Maintained, says};
-use tread_kube::node_lease;
-use tread_model::protocol::{HeldBy, Holder, Stage};
+use tread_kube::node_lease::{self, operation_text, parse_operation};
+use tread_model::protocol::{Cordon, HeldBy, Holder, Stage};
 
 /// Whether a NodeUpdate is that of the node with this UID.
 pub(crate) fn is_of(update: &NodeUpdate, uid: &str) -> bool {
@@ -56,6 +56,28 @@ pub(crate) fn is_quiet(
         lease.is_some_and(|lease| node_lease::read(lease, by.us).holder != Holder::Other);
     let is_marked = facts.is_cordoned_by_tread() || facts.has_old_mark;
     !(has_slot || is_open || has_lease || is_under_way || is_marked)
+}
+
+/// What is to be done about a cordon of tread's that was made for an operation of which nothing is
+/// known: its NodeUpdate was removed meanwhile. Nobody knows whether the node is well.
+pub(crate) fn stray_cordon(
+    name: &str,
+    facts: &Facts,
+    update: Option<&NodeUpdate>,
+    by: By<'_>,
+) -> Option<String> {
+    let Some(Cordon::Ours(operation, _)) = facts.cordon else { return None };
+    // Slots that cannot be read are said to be, and stop everything.
+    let has_slot = by.moment.slots.as_ref().is_ok_and(|it| it.taken.contains_key(name));
+    let order = update.and_then(|update| update.spec.order.as_ref());
+    let is_of_it = order.is_some_and(|order| parse_operation(&order.operation) == Some(operation));
+    (!has_slot && !is_of_it).then(|| {
+        format!(
+            "it is cordoned for the operation {} of tread's, of which nothing is known any more, so \
+             nobody knows whether it is well: see to it, then kubectl uncordon {name}",
+            operation_text(operation)
+        )
+    })
 }
 
 /// Who else has a node, in words.

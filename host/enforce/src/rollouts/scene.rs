@@ -3,7 +3,7 @@
 use super::by::By;
 use super::facts::Facts;
 use super::limits::{max_unavailable, order, retry as retry_of, windows};
-use super::marks::{gone, halted, held, is_of, is_quiet, is_unavailable};
+use super::marks::{gone, halted, held, is_of, is_quiet, is_unavailable, stray_cordon};
 use super::outside::{Outside, outside};
 use super::plans::{FromTo, Planned};
 use super::state::{Against, standing, standing_without};
@@ -351,10 +351,12 @@ impl OfPool {
             };
             let is_due = matches!(standing.state, State::Due(_)) && standing.not_yet.is_none();
             let taken = is_due.then(|| held(name, facts, maintained, by)).flatten();
+            let stray = (!standing.is_under_way).then(|| stray_cordon(name, facts, update, by));
+            let stray = stray.flatten();
             let held = match &standing.state {
-                State::Due(disrupts) => standing
-                    .not_yet
+                State::Due(disrupts) => stray
                     .clone()
+                    .or_else(|| standing.not_yet.clone())
                     .or_else(|| taken.clone())
                     .or_else(|| not_drained.clone().filter(|_| disrupts.drains()))
                     .or_else(|| {
@@ -393,6 +395,9 @@ impl OfPool {
             if let Some(why) = by.stuck.failure(name).filter(|_| standing.is_under_way) {
                 of_pool.failing.push((name.clone(), why.to_owned()));
             }
+            if let Some(why) = stray.clone().filter(|_| standing.state == State::Updated) {
+                of_pool.failing.push((name.clone(), why));
+            }
             let again = standing.again.map(|at| (at, name.clone()));
             of_pool.again = of_pool.again.into_iter().chain(again).min();
             all.insert(name.clone(), node);
@@ -406,7 +411,7 @@ impl OfPool {
                 name: name.clone(),
                 zone: facts.zone().to_owned(),
                 since: facts.created,
-                ready: facts.is_ready && !facts.is_cordoned_by_others(),
+                ready: facts.is_ready && !facts.is_cordoned_by_others() && stray.is_none(),
                 leads: by.own_node == Some(name.as_str()),
                 paused: facts.is_paused,
                 canary: canary.matches(&facts.labels),

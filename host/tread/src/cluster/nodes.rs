@@ -63,7 +63,7 @@ pub fn run(args: &NodesArgs, out: &mut impl Write) -> Result<Exit> {
     if args.watch {
         return wait_for(async {
             let cluster = cluster(&args.cluster).await?;
-            let mut watching = Watching::begin(cluster, &args.lease_namespace, false).await?;
+            let mut watching = Watching::begin(cluster, &args.lease_namespace, None).await?;
             let mut view = View::new(args.output);
             loop {
                 view.show(out, rows(&watching.known, watching.clock.now(), pool))?;

@@ -77,6 +77,9 @@ pub enum RolloutCommand {
         /// The namespace of the nodes' Leases
         #[arg(long, value_name = "NAME", default_value = NAMESPACE)]
         lease_namespace: String,
+        /// Where tread runs
+        #[arg(long, value_name = "NAME", default_value = "tread-system", value_parser = crate::namespace::namespace)]
+        namespace: String,
         /// Which cluster.
         #[command(flatten)]
         cluster: ClusterArgs,
@@ -117,10 +120,10 @@ pub fn run(command: &RolloutCommand, out: &mut impl Write) -> Result<Exit> {
         RolloutCommand::Pause(pools) => change(out, pools, Request::Pause),
         RolloutCommand::Resume(pools) => change(out, pools, Request::Resume),
         RolloutCommand::Retry(pools) => change(out, pools, Request::Retry),
-        RolloutCommand::Stop { pools, timeout, lease_namespace, cluster: args } => {
+        RolloutCommand::Stop { pools, timeout, lease_namespace, namespace, cluster: args } => {
             wait_for(async {
                 let cluster = cluster(args).await?;
-                stop::run(out, cluster, pools, *timeout, lease_namespace).await
+                stop::run(out, cluster, pools, *timeout, (lease_namespace, namespace)).await
             })
         }
     }

@@ -40,6 +40,10 @@ pub(super) struct Known {
     pub(super) leases: BTreeMap<String, Lease>,
     /// Nodes that are cordoned for an operation of tread's, where that was asked for.
     pub(super) cordons: BTreeMap<String, String>,
+    /// Nodes that have a slot, with their pools, where that was asked for.
+    pub(super) slots: BTreeMap<String, String>,
+    /// Why nobody can read which ones have.
+    pub(super) slots_unread: Option<String>,
     /// What is not known, since it may not be listed.
     pub(super) unknown: Vec<String>,
 }

@@ -212,3 +212,32 @@ fn a_turn_is_one_for_this_config_and_so_much_and_ends_with_a_pause() {
     assert!(!scene.is_turn_of("n", boots, Digest([8; 32])));
     assert!(!scene.is_turn_of("gone", boots, ORDERED));
 }
+
+#[test]
+fn a_cordon_of_an_operation_that_nobody_knows_is_told_of_with_the_way_out() {
+    let mut world = World::default().pool("gpu", 1);
+    let of = |operation: &str| -> core::Node {
+        let mark = json!({"tread.dev/cordoned-for": operation});
+        let metadata = json!({"name": "n", "uid": "n", "labels": {"gpu": ""}, "annotations": mark});
+        serde_json::from_value(json!({"metadata": metadata, "spec": {"unschedulable": true},
+            "status": {"conditions": [{"type": "Ready", "status": "True"}]}}))
+        .unwrap()
+    };
+    world.nodes.insert("n".to_owned(), of(&format!("{:032x}", 9)));
+    let scene = world.seen();
+    let node = &scene.pools["gpu"].nodes[0];
+    assert!(node.held.as_ref().unwrap().contains("kubectl uncordon n"), "{node:?}");
+    assert!(!node.ready, "it takes the place of another one");
+    let said = sentence(&scene.pools["gpu"]);
+    assert!(said.contains("1 waiting (n: it is cordoned for the operation"), "{said}");
+    // One whose order is known is given back by it.
+    let mut world = world.under_way("n", "gpu", "Closed", false);
+    world.nodes.insert("n".to_owned(), of(&format!("{:032x}", OPERATION.0)));
+    world.slots.taken.remove("n");
+    let scene = world.seen();
+    let node = &scene.pools["gpu"].nodes[0];
+    assert!(
+        node.ready && !node.held.as_ref().is_some_and(|it| it.contains("uncordon")),
+        "{node:?}"
+    );
+}

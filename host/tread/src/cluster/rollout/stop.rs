@@ -43,7 +43,7 @@ pub(super) async fn run(
     cluster: Cluster,
     asked: &[String],
     timeout: Duration,
-    leases: &str,
+    (leases, namespace): (&str, &str),
 ) -> Result<Exit> {
     let deadline = Instant::now().checked_add(timeout);
     let there = rollouts(&cluster).await?;
@@ -56,7 +56,7 @@ pub(super) async fn run(
     }
     out.flush()?;
     let of = Asked { pools: &pools, all: asked.is_empty() };
-    let mut watching = Watching::begin(cluster, leases, true).await?;
+    let mut watching = Watching::begin(cluster, leases, Some(namespace)).await?;
     let mut told = Vec::new();
     loop {
         let mut left = left(&watching.known, &of);
@@ -150,6 +150,17 @@ fn left(known: &Known, asked: &Asked<'_>) -> Vec<Left> {
     for node in leased(known).filter(|node| goes_on(node)) {
         add(format!("{}: tread still holds its Lease", line(&node)), How::GoesOn);
     }
+    for (node, pool) in &known.slots {
+        let is_asked = asked.all || asked.pools.contains(pool);
+        // What its order says is said above.
+        let is_said = known.updates.get(node).is_some_and(|it| open_order(it).is_some());
+        if is_asked && !failed(node) && !is_said {
+            add(format!("{}: it still has its slot", line(node)), How::GoesOn);
+        }
+    }
+    if let Some(why) = &known.slots_unread {
+        add(line(why), How::Unknown);
+    }
     for node in &known.unreadable {
         add(format!("{}: its NodeUpdate cannot be read", line(node)), How::Unknown);
     }
@@ -219,6 +230,16 @@ mod tests {
         hidden.unreadable.insert("b".to_owned());
         hidden.unknown.push("leases: forbidden".to_owned());
         assert_eq!(how(&hidden, "worker", false), [How::Unknown, How::Unknown]);
+        // One that was about to begin when its pool was paused has a slot before it has an order.
+        let mut begins = known(2, "Closed", "Done");
+        begins.slots.insert("a".to_owned(), "worker".to_owned());
+        assert_eq!(how(&begins, "worker", false), [How::GoesOn]);
+        assert_eq!(how(&begins, "infra", false), [], "of another pool");
+        begins.slots_unread = Some("the slots cannot be read".to_owned());
+        assert_eq!(how(&begins, "worker", false), [How::GoesOn, How::Unknown]);
+        let mut keeps = known(2, "Closed", "Degraded");
+        keeps.slots.insert("a".to_owned(), "worker".to_owned());
+        assert_eq!(how(&keeps, "worker", false), [How::Failed]);
         // Of a node without a NodeUpdate it is not known in which pool it is.
         let mut stray = known(2, "Closed", "Done");
         stray.cordons.insert("gone".to_owned(), "1".to_owned());

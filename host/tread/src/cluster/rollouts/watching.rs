@@ -6,15 +6,16 @@ use anyhow::{Result, anyhow};
 use futures::future::FutureExt as _;
 use futures::stream::{BoxStream, SelectAll, StreamExt as _};
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use kube::api::PartialObjectMeta;
 use kube::runtime::watcher::{Config, Event};
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use tread_console::print::warn;
-use tread_enforce::CORDON_ANNOTATION;
+use tread_enforce::{CORDON_ANNOTATION, SLOTS, pools_of_slots};
 use tread_kube::api::{NodeUpdate, Rollout};
 use tread_kube::asking::{CallOutcome, Failed};
 use tread_kube::watching::fold::{Fold, Folded};
@@ -26,6 +27,7 @@ enum Heard {
     Rollout(Event<Parsed<Rollout>>),
     Lease(Event<Lease>),
     Node(Event<PartialObjectMeta<Node>>),
+    Slots(Event<ConfigMap>),
     Failed(Failed, Kind),
 }
 
@@ -35,6 +37,7 @@ enum Kind {
     Rollouts,
     Leases,
     Nodes,
+    Slots,
 }
 
 impl Kind {
@@ -44,6 +47,7 @@ impl Kind {
             Kind::Rollouts => "rollouts",
             Kind::Leases => "leases",
             Kind::Nodes => "nodes",
+            Kind::Slots => "configmaps",
         }
     }
 }
@@ -55,6 +59,7 @@ struct Folds {
     rollouts: Fold<String>,
     leases: Fold<String>,
     nodes: Fold<String>,
+    slots: Fold<String>,
 }
 
 /// What is known, and what keeps it so.
@@ -70,8 +75,13 @@ pub(crate) struct Watching {
 }
 
 impl Watching {
-    /// Begins, and waits until all of it is listed. Of nodes only those that tread cordoned.
-    pub(crate) async fn begin(cluster: Cluster, leases: &str, nodes: bool) -> Result<Watching> {
+    /// Begins, and waits until all of it is listed. Where tread's namespace is given, also which
+    /// nodes tread cordoned, and which have a slot.
+    pub(crate) async fn begin(
+        cluster: Cluster,
+        leases: &str,
+        namespace: Option<&str>,
+    ) -> Result<Watching> {
         let clock = clock(&cluster).await?;
         let client = &cluster.client;
         let mut streams = SelectAll::new();
@@ -82,10 +92,14 @@ impl Watching {
         let leases: Api<Lease> = Api::namespaced(client.clone(), leases);
         streams.push(heard(leases, Kind::Leases, Heard::Lease));
         let mut awaited = vec![Kind::Updates, Kind::Rollouts, Kind::Leases];
-        if nodes {
+        if let Some(namespace) = namespace {
             let nodes: Api<PartialObjectMeta<Node>> = Api::all(client.clone());
             streams.push(heard(nodes, Kind::Nodes, Heard::Node));
             awaited.push(Kind::Nodes);
+            let slots: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
+            let only = Config::default().fields(&format!("metadata.name={SLOTS}"));
+            streams.push(heard_of(slots, only, Kind::Slots, Heard::Slots));
+            awaited.push(Kind::Slots);
         }
         let mut watching = Watching {
             known: Known::default(),
@@ -121,12 +135,13 @@ impl Watching {
     }
 
     fn is_settled(&self, kind: Kind) -> bool {
-        let Folds { updates, rollouts, leases, nodes } = &self.folds;
+        let Folds { updates, rollouts, leases, nodes, slots } = &self.folds;
         match kind {
             Kind::Updates => updates.is_settled(),
             Kind::Rollouts => rollouts.is_settled(),
             Kind::Leases => leases.is_settled(),
             Kind::Nodes => nodes.is_settled(),
+            Kind::Slots => slots.is_settled(),
         }
     }
 
@@ -166,6 +181,18 @@ impl Watching {
                 };
                 change.apply(&mut known.cordons, |it| it);
             }
+            Heard::Slots(event) => {
+                let read = match folds.slots.take(event, |it| it.name_any()) {
+                    Folded::There(_, object) => Some(pools_of_slots(&object)),
+                    Folded::Gone(_) => Some(Ok(BTreeMap::new())),
+                    Folded::Listed(gone) => (!gone.is_empty()).then(|| Ok(BTreeMap::new())),
+                    Folded::Nothing => None,
+                };
+                if let Some(read) = read {
+                    known.slots_unread = read.as_ref().err().cloned();
+                    known.slots = read.unwrap_or_default();
+                }
+            }
         }
         self.is_troubled = false;
         Ok(())
@@ -183,6 +210,7 @@ impl Watching {
                 if self.awaited.contains(&kind) {
                     let why = match kind {
                         Kind::Nodes => format!("which nodes tread cordoned is not known: {failed}"),
+                        Kind::Slots => format!("which nodes have a slot is not known: {failed}"),
                         _ => unknown_holders(failed),
                     };
                     warn(&why);
@@ -224,7 +252,21 @@ where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
     K::DynamicType: Clone,
 {
-    let events = watcher(api, Config::default()).default_backoff();
+    heard_of(api, Config::default(), kind, heard)
+}
+
+/// The same of some of them.
+fn heard_of<K>(
+    api: Api<K>,
+    config: Config,
+    kind: Kind,
+    heard: impl Fn(Event<K>) -> Heard + Send + 'static,
+) -> BoxStream<'static, Heard>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+    K::DynamicType: Clone,
+{
+    let events = watcher(api, config).default_backoff();
     let events = events.map(move |event| match event {
         Ok(event) => heard(event),
         Err(error) => Heard::Failed(Failed::watch(&error, kind.plural()), kind),
