@@ -37,8 +37,17 @@ pub struct PoolFacts {
 pub enum Settled {
     /// It joins a pool.
     Joins(Joins),
-    /// It stays held.
-    Held(Held),
+    /// It stays held, and so does the claim that it has shown: no other node joins by it.
+    Held(Held, Option<Shown>),
+}
+
+/// A good claim of a node that is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shown {
+    /// Which one.
+    pub claim: Id,
+    /// The config that its machine was served.
+    pub config: Mark,
 }
 
 /// A node that joins.
@@ -65,7 +74,7 @@ pub enum Held {
     Old(u64),
     /// It was made so many seconds after the node registered.
     Later(u64),
-    /// Another node joined by it.
+    /// Another node registered with it before.
     Used(String),
     /// Its pool is not there any more.
     PoolGone,
@@ -124,7 +133,9 @@ impl fmt::Display for Held {
                 "its claim was made {} after it registered: its taint was added later",
                 span(*by)
             ),
-            Held::Used(by) => write!(f, "node {by} joined by its claim, which is good for one node"),
+            Held::Used(by) => {
+                write!(f, "node {by} registered with its claim before, which is good for one node")
+            }
             Held::PoolGone => f.write_str("the pool that its claim names is gone"),
             Held::NoLabels(pool, why) => {
                 write!(f, "nobody can say which labels a node of pool {pool} gets: {why}")
@@ -162,8 +173,8 @@ pub fn claim_of<'a>(
     }
 }
 
-/// Whether a node joins. `lasts` is how long claims do, `by` says which node joined by a
-/// claim before, `pool` which pool it names, and `place` where a node with labels belongs.
+/// Whether a node joins. `lasts` is how long claims do, `by` says which node has a
+/// claim, `pool` which pool it names, and `place` where a node with labels belongs.
 pub fn settle(
     facts: &Facts<'_>,
     keys: &[Key],
@@ -174,7 +185,7 @@ pub fn settle(
 ) -> Settled {
     match join(facts, keys, lasts, by, pool, place) {
         Ok(joins) => Settled::Joins(joins),
-        Err(held) => Settled::Held(held),
+        Err((held, shown)) => Settled::Held(held, shown),
     }
 }
 
@@ -185,28 +196,30 @@ fn join(
     by: impl FnOnce(Id) -> Option<String>,
     pool: impl FnOnce(Mark) -> Option<PoolFacts>,
     place: impl FnOnce(&Labels) -> Vec<String>,
-) -> Result<Joins, Held> {
+) -> Result<Joins, (Held, Option<Shown>)> {
     let claim = Claim::read(facts.claim, keys).map_err(|invalid| match invalid {
-        Invalid::Form => Held::Unreadable,
-        Invalid::Signature => Held::Forged,
+        Invalid::Form => (Held::Unreadable, None),
+        Invalid::Signature => (Held::Forged, None),
     })?;
     match by(claim.id) {
-        Some(node) if node != facts.node => return Err(Held::Used(node)),
+        Some(node) if node != facts.node => return Err((Held::Used(node), None)),
         // A machine that registers again has what it was served once.
         Some(_) => {}
         None => {
             let ended = claim.issued.saturating_add(lasts.as_secs()).saturating_add(SKEW);
             if facts.registered > ended {
-                return Err(Held::Old(facts.registered - ended + SKEW));
+                return Err((Held::Old(facts.registered - ended + SKEW), None));
             }
             let later = claim.issued.saturating_sub(facts.registered);
             if later > SKEW {
-                return Err(Held::Later(later));
+                return Err((Held::Later(later), None));
             }
         }
     }
-    let pool = pool(claim.pool).ok_or(Held::PoolGone)?;
-    let labels = pool.labels.map_err(|why| Held::NoLabels(pool.name.clone(), why))?;
+    // Whoever comes later with this claim read it somewhere: it is this node's also while it is held.
+    let held = |why: Held| (why, Some(Shown { claim: claim.id, config: claim.config }));
+    let pool = pool(claim.pool).ok_or_else(|| held(Held::PoolGone))?;
+    let labels = pool.labels.map_err(|why| held(Held::NoLabels(pool.name.clone(), why)))?;
     let mut all = facts.labels.clone();
     all.extend(labels.clone());
     let place = place(&all);
@@ -215,7 +228,7 @@ fn join(
             [] => "in no pool".to_owned(),
             pools => format!("in {}", listed(pools, 5)),
         };
-        return Err(Held::Elsewhere(pool.name, place));
+        return Err(held(Held::Elsewhere(pool.name, place)));
     }
     Ok(Joins { claim: claim.id, config: claim.config, pool: pool.name, labels })
 }

@@ -5,8 +5,8 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tread_model::joining::{
-    Asked, Claim, Facts, Id, Key, Labels, Mark, PoolFacts, Requirement, Settled, asked, determined,
-    in_version, settle, with_claim, without_claim,
+    Asked, Claim, Facts, Id, Key, Labels, Mark, PoolFacts, Requirement, Settled, Shown, asked,
+    determined, in_version, settle, with_claim, without_claim,
 };
 
 #[derive(Deserialize)]
@@ -54,6 +54,8 @@ struct Node {
     #[serde(default)]
     labels: Labels,
     held: Option<String>,
+    #[serde(default)]
+    binds: bool,
     #[serde(default)]
     says: Vec<String>,
 }
@@ -195,7 +197,9 @@ fn a_node_joins_by_its_claim_once_or_is_held_as_the_cases_say() {
                 assert_eq!(joins.labels, case.labels, "{}", case.node);
                 assert_eq!(joins.claim, claim.id);
             }
-            Settled::Held(held) => {
+            Settled::Held(held, shown) => {
+                let bound = Shown { claim: claim.id, config: claim.config };
+                assert_eq!(shown, case.binds.then_some(bound), "{}: {held}", case.node);
                 assert_eq!(Some(held.word()), case.held.as_deref(), "{}: {held}", case.node);
                 let says = held.says("a");
                 assert!(says.contains("tread pools admit a --pool"), "{says}");

@@ -1,4 +1,4 @@
-//! Which claim which node joined by, for good, and until when which config may still be asked
+//! Which claim is which node's, for good, and until when which config may still be asked
 //! for: a ConfigMap in tread's namespace, each by a key of its own.
 
 use crate::settings::Settings;
@@ -15,7 +15,7 @@ use tread_model::joining::{Id, Mark};
 /// What the ConfigMap is called.
 pub(super) const NAME: &str = "tread-joining";
 const KIND: &str = "configmaps";
-/// Before a claim's id; the value says who joined by it.
+/// Before a claim's id; the value says whose it is.
 const CLAIM: &str = "claim.";
 /// Before a config's name; the value is a time, in seconds since 1970.
 const SERVED: &str = "served.";
@@ -29,36 +29,50 @@ const MOST_OF_ADDRESS: usize = 100;
 /// megabyte.
 const MOST: usize = 6000;
 
-/// Who joined by a claim.
+/// Who has a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Bound {
     /// The node's name: the claim is good for it alone, for good.
     pub(super) node: String,
     /// Which node of that name it was first, and the config that its machine was served.
     first: Option<(String, String)>,
+    /// It has shown a good claim, and is held for another reason: it is given no config.
+    is_held: bool,
 }
+
+/// Behind all else, of a node that is held.
+const HELD: &str = "held";
 
 impl Bound {
     pub(super) fn new(node: &str, uid: &str, config: Mark) -> Bound {
-        Bound { node: node.to_owned(), first: Some((short(uid), config.to_string())) }
+        let first = Some((short(uid), config.to_string()));
+        Bound { node: node.to_owned(), first, is_held: false }
+    }
+
+    #[must_use]
+    pub(super) fn held(self, is_held: bool) -> Bound {
+        Bound { is_held, ..self }
     }
 
     fn read(text: &str) -> Bound {
         let mut words = text.split(' ').map(str::to_owned);
         let node = words.next().unwrap_or_default();
-        Bound { node, first: words.next().zip(words.next()) }
+        let first = words.next().zip(words.next());
+        Bound { node, first, is_held: words.next().is_some_and(|word| word == HELD) }
     }
 
-    /// The config that this node's machine was served, where it has not registered again since.
+    /// The config that this node's machine was served, where it has not registered again since and
+    /// is not held.
     fn served(&self, node: &str, uid: &str) -> Option<&str> {
         let (first, config) = self.first.as_ref()?;
-        (self.node == node && *first == short(uid)).then_some(config)
+        (self.node == node && *first == short(uid) && !self.is_held).then_some(config)
     }
 }
 
 impl std::fmt::Display for Bound {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.first {
+            Some((uid, config)) if self.is_held => write!(f, "{} {uid} {config} {HELD}", self.node),
             Some((uid, config)) => write!(f, "{} {uid} {config}", self.node),
             None => f.write_str(&self.node),
         }
@@ -151,9 +165,14 @@ impl Record {
         record
     }
 
-    /// The node that joined by a claim.
+    /// The node whose claim this is.
     pub(super) fn by(&self, id: Id) -> Option<&String> {
         self.claims.get(&id.to_string()).map(|bound| &bound.node)
+    }
+
+    /// A claim of a node that was held when it was written.
+    pub(super) fn held(&self, id: Id) -> Option<&Bound> {
+        self.claims.get(&id.to_string()).filter(|bound| bound.is_held)
     }
 
     /// Whether a claim was bound to the node with this UID, which has not registered again since.
@@ -400,6 +419,13 @@ mod tests {
         assert_eq!(read.booted("node-2", "uid"), None);
         assert!(read.is_first(id, "uid") && !read.is_first(id, "another"));
         assert!(!read.is_first(Id([0; 8]), "uid"));
+        let held = Bound::new("node-1", "uid", config).held(true);
+        let data = Record::default().bound(&BTreeMap::from([(id, held.clone())]), |_| true, 0);
+        let held_one = record(Value::Object(data));
+        assert_eq!((held_one.by(id), held_one.held(id)), (read.by(id), Some(&held)));
+        assert!(held_one.is_first(id, "uid"));
+        assert_eq!(held_one.booted("node-1", "uid"), None, "a held node gets no config");
+        assert_eq!(read.held(id), None);
         let by_hand = record(json!({"claim.0102030405060708": "node-1"}));
         assert_eq!((by_hand.by(id), by_hand.booted("node-1", "")), (read.by(id), None));
         assert!(!by_hand.is_first(id, ""));

@@ -55,6 +55,9 @@ impl Joining {
         if record.by(claim.id).map(String::as_str) != Some(name) {
             return Err("its claim has not been settled yet".to_owned());
         }
+        if record.held(claim.id).is_some() {
+            return Err("it is held; its NodeUpdate says why".to_owned());
+        }
         if facts.held.is_some() || facts.is_cordoned_by_others() {
             return Err("somebody else has the node".to_owned());
         }

@@ -20,7 +20,7 @@ use tread_cluster::previews::Cluster;
 use tread_kube::api::NodeUpdate;
 use tread_kube::api::rollout::NodeTaint;
 use tread_kube::asking::{Backoff, Call, CallOutcome, Failed, ask};
-use tread_model::joining::{Id, Joins, Key, Mark, PoolFacts, Settled, settle};
+use tread_model::joining::{Id, Joins, Key, Mark, PoolFacts, Settled, Shown, settle};
 
 /// What happens at the same time is settled together.
 const TOGETHER: Duration = Duration::from_millis(20);
@@ -144,6 +144,7 @@ async fn look(
     let mut new: BTreeMap<Id, Bound> = BTreeMap::new();
     let mut join = Vec::new();
     let mut prepares = false;
+    let mut held = Vec::new();
     for (name, facts, node) in found {
         let by = |id: Id| {
             let kept = record.as_ref().and_then(|record| record.by(id));
@@ -152,9 +153,10 @@ async fn look(
         match settled(name, facts, node, keys, by, (&cluster, settings.joining.lasts)) {
             Settled::Joins(joins) => {
                 let is_new = record.as_ref().and_then(|it| it.by(joins.claim)).is_none();
-                if is_new {
+                let was_held = record.as_ref().and_then(|it| it.held(joins.claim)).cloned();
+                if is_new || was_held.is_some() {
                     let bound = Bound::new(name, &facts.uid, joins.config);
-                    new.insert(joins.claim, bound);
+                    new.insert(joins.claim, was_held.unwrap_or(bound).held(false));
                 }
                 let update = moment.updates.get(name).filter(|it| is_of(it, &facts.uid));
                 // One that registers again may have had other configs since, and its agent is asked
@@ -170,10 +172,18 @@ async fn look(
                     join.push((name, facts, node, joins));
                 }
             }
-            Settled::Held(why) => joining.news.tell(name, facts.uid.clone(), What::Held(why)),
+            Settled::Held(why, shown) => {
+                let is_known =
+                    |it: &Shown| record.as_ref().is_some_and(|r| r.by(it.claim).is_some());
+                if let Some(Shown { claim, config }) = shown.filter(|it| !is_known(it)) {
+                    let bound = Bound::new(name, &facts.uid, config).held(true);
+                    new.entry(claim).or_insert(bound);
+                }
+                held.push((name, &facts.uid, why));
+            }
         }
     }
-    // Before any of them joins: whoever leads next knows it.
+    // Before any of them joins, or is told of and let in by hand: whoever leads next knows it.
     if !new.is_empty() {
         let is_there = |node: &str| moment.nodes.contains_key(node);
         let bound = kept::bind(&settings.acts, record.as_deref(), &new, is_there, seconds()).await;
@@ -183,6 +193,9 @@ async fn look(
             Err(failed) if failed.outcome == CallOutcome::Conflict => return Ok(prepares),
             Err(failed) => return Err(failed),
         }
+    }
+    for (name, uid, why) in held {
+        joining.news.tell(name, uid.clone(), What::Held(why));
     }
     let rollout = |pool: &str| moment.rollouts.get(pool).map(|it| it.spec.node_taints.as_slice());
     let mut failed = None;

@@ -207,7 +207,52 @@ async fn a_held_node_that_is_let_in_by_hand_is_not_missing() {
         (status.nodes == 1 && status.missing.is_empty()).then_some(())
     })
     .await;
-    assert!(!record(&maps).await.unwrap().keys().any(|key| key.starts_with("claim.")));
+    // Its claim is its own, whoever has read it while it was held.
+    register(&kubelet(&cluster, "two").await, "two", &boots.claim).await.unwrap();
+    assert_eq!(held(&cluster, "two").await.0, "ClaimUsed");
+    let claims = record(&maps).await.unwrap().into_iter();
+    let claims: Vec<_> = claims.filter(|(key, _)| key.starts_with("claim.")).collect();
+    assert!(matches!(&claims[..], [(_, by)] if by.starts_with("one ")), "{claims:?}");
+}
+
+#[tokio::test]
+async fn a_claim_is_the_first_nodes_that_shows_it_also_while_that_is_held() {
+    let cluster = with_pools().await;
+    let replica = cluster.replica();
+    let claim = claim(&replica, "infra").await;
+    // Another pool of its own name has it too.
+    let other = json!({
+        "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigPool",
+        "metadata": {"name": "edge"},
+        "spec": {
+            "machineConfigSelector": {"matchLabels": {
+                "machineconfiguration.openshift.io/role": "worker"}},
+            "nodeSelector": {"matchLabels": {"kubernetes.io/arch": "arm64"}},
+        },
+    });
+    cluster.apply::<MachineConfigPool>(other).await;
+    let one = kubelet(&cluster, "one").await;
+    let node = json!({
+        "metadata": {"name": "one", "labels": {"kubernetes.io/arch": "arm64"}},
+        "spec": {"taints": [{"key": TAINT, "value": claim, "effect": "NoSchedule"}]},
+    });
+    let node: Node = serde_json::from_value(node).unwrap();
+    Api::<Node>::all(one).create(&Default::default(), &node).await.unwrap();
+    assert_eq!(held(&cluster, "one").await.0, "Elsewhere");
+    register(&kubelet(&cluster, "two").await, "two", &claim).await.unwrap();
+    assert_eq!(held(&cluster, "two").await.0, "ClaimUsed");
+    // Nothing keeps the first one out once the label in the way is gone.
+    let nodes: Api<Node> = cluster.api();
+    let patch = Patch::Merge(json!({"metadata": {"labels": {"kubernetes.io/arch": null}}}));
+    nodes.patch("one", &PatchParams::default(), &patch).await.unwrap();
+    is_in(&cluster, "one", INFRA).await;
+    let maps: Api<ConfigMap> = Api::namespaced(cluster.client.clone(), &cluster.acts.namespace);
+    let claims = record(&maps).await.unwrap().into_iter();
+    let claims: Vec<_> = claims.filter(|(key, _)| key.starts_with("claim.")).collect();
+    assert!(
+        matches!(&claims[..], [(_, by)] if by.starts_with("one ") && !by.ends_with("held")),
+        "{claims:?}"
+    );
 }
 
 /// The newest token of a pool.
