@@ -42,6 +42,12 @@ impl Flags {
         !self.leases.is_empty()
     }
 
+    /// Nodes that may be somebody else's by these.
+    pub fn nodes(&self) -> impl Iterator<Item = &str> {
+        let of_leases = self.leases.keys().filter_map(|lease| lease.strip_prefix("node-"));
+        of_leases.chain(self.maintained.keys().map(String::as_str))
+    }
+
     /// Why a node counts as somebody else's, in words.
     pub fn why(&self, name: &str, member: &Member) -> Option<String> {
         let by_lease = || {

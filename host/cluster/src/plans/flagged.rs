@@ -20,15 +20,12 @@ const LONGEST: usize = 256;
 
 /// The nodes of a pool that somebody else has, by name.
 pub(super) fn of_pool(cluster: &Cluster, pool: &str) -> Vec<Flagged> {
-    let members = cluster.members.of_pool(pool).flat_map(|(_, nodes)| nodes);
-    let mut flagged: Vec<Flagged> = members
-        .filter_map(|node| {
-            let why = cluster.flags.why(node, cluster.members.get(node)?)?;
-            Some((node.clone(), why))
-        })
-        .collect();
-    flagged.sort_unstable();
-    flagged
+    let nodes: BTreeSet<&str> = cluster.flags.nodes().chain(cluster.members.held()).collect();
+    let flagged = nodes.into_iter().filter_map(|node| {
+        let member = cluster.members.get(node).filter(|it| it.place.pool() == Some(pool))?;
+        Some((node.to_owned(), cluster.flags.why(node, member)?))
+    });
+    flagged.collect()
 }
 
 /// A line for each of these pools that has such nodes: five at most, with a count of the others.

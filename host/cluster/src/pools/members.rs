@@ -22,6 +22,8 @@ pub struct Members {
     taints: BTreeMap<LastingTaints, usize>,
     /// Nodes whose pods no other node takes.
     alone: BTreeSet<String>,
+    /// Nodes that somebody else has, by marks on the node.
+    held: BTreeSet<String>,
     /// Since when nodes are watched, in seconds.
     since: i64,
     /// Nodes that somebody saw since they registered, by UID: none once all nodes are listed.
@@ -252,8 +254,16 @@ impl Members {
         self.single_replica.get(pool).is_some_and(|count| *count > 0)
     }
 
+    /// Nodes that somebody else has, by marks on the node: a few of many.
+    pub fn held(&self) -> impl Iterator<Item = &str> {
+        self.held.iter().map(String::as_str)
+    }
+
     fn take_out(&mut self, name: &str) -> BTreeSet<String> {
         let Some(member) = self.nodes.remove(name) else { return BTreeSet::new() };
+        if member.node.held.is_some() {
+            self.held.remove(name);
+        }
         let Some(pool) = member.place.pool() else { return BTreeSet::new() };
         if let Some(groups) = self.groups.get_mut(pool) {
             if let Some(group) = groups.get_mut(&member.node.current) {
@@ -281,6 +291,9 @@ impl Members {
                 *self.single_replica.entry(pool.to_owned()).or_default() += 1;
             }
             touched.insert(pool.to_owned());
+        }
+        if member.node.held.is_some() {
+            self.held.insert(name.to_owned());
         }
         self.nodes.insert(name.to_owned(), Arc::new(member));
     }

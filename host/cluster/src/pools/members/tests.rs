@@ -203,3 +203,22 @@ fn a_node_is_alone_while_no_other_one_takes_its_pods_and_its_pool_is_looked_at_w
     members.remove("w2");
     assert_eq!(alone(&members), ["i1"], "nobody else is left");
 }
+
+#[test]
+fn nodes_that_somebody_else_has_are_found_without_a_look_at_the_others() {
+    let pools = pools(&[]);
+    let mut members = Members::since(0);
+    let held = |members: &Members| members.held().map(str::to_owned).collect::<Vec<_>>();
+    let free = node(&["worker"], None);
+    let taken = Node { held: Some(tread_model::protocol::HeldBy::Drain), ..free.clone() };
+    for name in ["a", "b", "c"] {
+        members.put(name, free.clone(), &pools);
+    }
+    assert!(held(&members).is_empty());
+    members.put("b", taken.clone(), &pools);
+    members.put("c", taken, &pools);
+    assert_eq!(held(&members), ["b", "c"]);
+    members.put("b", free, &pools);
+    members.remove("c");
+    assert!(held(&members).is_empty());
+}
