@@ -225,6 +225,12 @@ impl Scene {
         is_turn && self.digest(name) == Some(config)
     }
 
+    /// Whether a node failed, and nobody tries it again now.
+    pub(crate) fn is_left_unwell(&self, name: &str) -> bool {
+        let nodes = self.pool_of(name).map(|pool| pool.nodes.as_slice()).unwrap_or_default();
+        nodes.iter().any(|node| node.name == name && node.state == State::Failed)
+    }
+
     /// The pool that a node is in.
     pub(crate) fn pool_of(&self, name: &str) -> Option<&OfPool> {
         let node = self.nodes.get(name).filter(|node| !node.is_outside)?;

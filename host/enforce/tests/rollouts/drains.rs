@@ -9,7 +9,9 @@ use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::core::DynamicObject;
 use serde_json::json;
+use std::sync::Arc;
 use tread_enforce::{SKIPPED_BY, SKIPS_REMEDIATION};
+use tread_kube::api::node_update::UpdatePhase;
 use tread_kube::api::{MachineConfig, Rollout, machines};
 use tread_test_bed::eventually;
 
@@ -221,6 +223,35 @@ async fn the_machine_of_a_node_is_not_replaced_while_tread_disrupts_the_node() {
     let second = cluster.nodes[1].as_str();
     assert_eq!(marks(second).await, (true, false), "the mark of others stays");
     cluster.judge.holds().await;
+}
+
+#[tokio::test]
+async fn the_machine_of_a_node_that_failed_may_be_remedied_once_its_lease_is_given_back() {
+    let cluster = Cluster::with(1, 1).await;
+    let definition = machines::definition(&machines::CAPI_MACHINE).unwrap();
+    cluster.plane.define(&[definition]).unwrap();
+    let node = cluster.nodes[0].as_str();
+    let machine = json!({"apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "Machine",
+        "metadata": {"name": node, "namespace": "default"}, "status": {"nodeRef": {"name": node}}});
+    eventually("Machines are served", async || cluster.plane.apply(&machine.to_string()).ok())
+        .await;
+    let resource = machines::CAPI_MACHINE.resource();
+    let api: Api<DynamicObject> =
+        Api::namespaced_with(cluster.client.clone(), "default", &resource);
+    let replica = cluster.replica();
+    let before = cluster.agents(&replica, well());
+    cluster.all_have("/etc/first", "1").await;
+    drop(before);
+    let fails = Arc::new(|_: &str, _: usize| UpdatePhase::Degraded);
+    let _agents = cluster.agents(&replica, fails);
+    cluster.file("90-next", "/etc/hard", "2").await;
+    eventually("the node has failed, and its Machine has no mark of tread's", async || {
+        let failed = cluster.update(node).await.status?.phase == Some(UpdatePhase::Degraded);
+        let all = api.get(node).await.ok()?.metadata.annotations.unwrap_or_default();
+        let is_marked = all.contains_key(SKIPS_REMEDIATION) || all.contains_key(SKIPPED_BY);
+        (failed && !is_marked).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
