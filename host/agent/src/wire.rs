@@ -21,6 +21,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tread_kube::agents::Told;
 use tread_kube::api::node_update::{ConfigName, NodeUpdateStatus, UpdatePhase};
+use tread_model::joining::GAVE_UP;
 use tread_model::protocol::Phase;
 use tread_node::agent::Orders;
 use tread_node::applied::Applied;
@@ -253,10 +254,7 @@ impl Inner {
         let last = last.filter(|it| it.operation == operation);
         let failed = last.filter(|it| matches!(it.phase, Ended::WentBack | Ended::Degraded));
         Ok(failed.map(|it| {
-            self.says(&format!(
-                "it joins no pool, since it could not be brought to its config: {}",
-                it.message
-            ));
+            self.says(&format!("{GAVE_UP}: {}", it.message));
             None
         }))
     }

@@ -46,5 +46,8 @@ pub const BOOTSTRAP_SECRET: &str = "tread-bootstrap";
 /// The condition of a NodeUpdate that says whether its node has joined, or why it is held.
 pub const JOINED: &str = "Joined";
 
+/// How an agent's word begins that could not bring what Ignition cannot.
+pub const GAVE_UP: &str = "it joins no pool, since it could not be brought to its config";
+
 /// The effect of that taint: no pod comes before the node has joined.
 pub const EFFECT: &str = "NoSchedule";

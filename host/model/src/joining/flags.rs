@@ -1,7 +1,8 @@
-//! Whether a config tells its kubelet by its command line with which taints its node registers:
-//! that beats the kubelet's configuration, and with it the claim.
+//! Whether something of a config beats what its kubelet's configuration says of taints, and with
+//! it the claim: the command line, files that are laid over that configuration, or another one.
 
 use super::file::text;
+use super::kubelet::says_of_taints;
 use serde_json::Value;
 
 /// The flag.
@@ -14,35 +15,117 @@ const ETC: &str = "/etc/";
 /// The environment of kubelets whose unit the image has.
 const OF_IMAGES: [&str; 2] = ["/etc/sysconfig/kubelet", "/etc/default/kubelet"];
 
+/// The kubelet's unit.
+const KUBELET: &str = "kubelet.service";
+/// By which it is told where its configuration is, and what is laid over it.
+const CONFIG: &str = "--config";
+const OVER: &str = "--config-dir";
+/// What is laid over it where only the image says so: OpenShift's folder, and Kubernetes' own.
+const OVER_OF_IMAGES: [&str; 2] =
+    ["/etc/openshift/kubelet.conf.d", "/etc/kubernetes/kubelet.conf.d"];
+
+/// What somebody says of a kubelet, and who: a unit, or a file.
+struct Said {
+    whose: String,
+    text: String,
+    of_kubelet: bool,
+}
+
+/// Who beats a claim in the kubelet's configuration, and by which words.
+pub(super) enum Beats {
+    /// It has taints of its own.
+    Taints(String, &'static str),
+    /// It names another configuration.
+    Other(String, String),
+}
+
+/// Who beats what is written into the kubelet's configuration at this path.
+pub(super) fn beats(config: &Value, kubelet: &str) -> Option<Beats> {
+    if let Some(whose) = says_taints(config) {
+        return Some(Beats::Taints(whose, FLAG));
+    }
+    let mut all: Vec<Said> = said_by_units(config).into_iter().filter(|it| it.of_kubelet).collect();
+    let named: Vec<String> =
+        all.iter().flat_map(|it| environments(&it.text)).map(str::to_owned).collect();
+    all.extend(environment_files(config, &named));
+    let other = |it: &Said| {
+        let other = values(&it.text, CONFIG).into_iter().find(|path| path != kubelet)?;
+        Some(Beats::Other(it.whose.clone(), other))
+    };
+    if let Some(other) = all.iter().find_map(other) {
+        return Some(other);
+    }
+    let mut over: Vec<String> = all.iter().flat_map(|it| values(&it.text, OVER)).collect();
+    over.extend(OVER_OF_IMAGES.map(str::to_owned));
+    let is_over = |path: &str| {
+        let within = |folder: &String| {
+            let rest = path.strip_prefix(folder.trim_end_matches('/'));
+            rest.is_some_and(|rest| rest.starts_with('/'))
+        };
+        // The kubelet reads no others there.
+        path.ends_with(".conf") && path != kubelet && over.iter().any(within)
+    };
+    let mut files = list(config, "/storage/files").filter(|file| is_over(word(file, "path")));
+    let says_so = files.find(|file| text(file).is_some_and(|text| says_of_taints(&text)))?;
+    let whose = format!("file {}, which is laid over it,", word(says_so, "path"));
+    Some(Beats::Taints(whose, super::kubelet::FIELD))
+}
+
 /// Who says so first: a unit, or a file.
-pub(super) fn says_taints(config: &Value) -> Option<String> {
+fn says_taints(config: &Value) -> Option<String> {
+    let texts = said_by_units(config);
+    if let Some(it) = texts.iter().find(|it| says(&it.text)) {
+        return Some(it.whose.clone());
+    }
+    let named: Vec<String> =
+        texts.iter().flat_map(|it| environments(&it.text)).map(str::to_owned).collect();
+    environment_files(config, &named).find(|it| says(&it.text)).map(|it| it.whose)
+}
+
+/// What the units of a config say, with their drop-ins.
+fn said_by_units(config: &Value) -> Vec<Said> {
     let units = list(config, "/systemd/units").filter(|unit| !is(unit, "mask"));
-    let mut texts = Vec::new();
+    let mut all = Vec::new();
+    let mut add = |whose: String, text: &str, of_kubelet: bool| {
+        all.push(Said { whose, text: text.to_owned(), of_kubelet });
+    };
     for unit in units {
         let name = word(unit, "name");
-        texts.extend(said(unit).map(|text| (format!("unit {name}"), text.to_owned())));
-        let drop_ins = unit.get("dropins").and_then(Value::as_array).into_iter().flatten();
-        let drop_ins = drop_ins.filter_map(|it| Some((word(it, "name"), said(it)?)));
-        texts.extend(
-            drop_ins.map(|(drop_in, text)| {
-                (format!("drop-in {drop_in} of unit {name}"), text.to_owned())
-            }),
-        );
+        let of_kubelet = name == KUBELET;
+        if let Some(text) = said(unit) {
+            add(format!("unit {name}"), text, of_kubelet);
+        }
+        for it in unit.get("dropins").and_then(Value::as_array).into_iter().flatten() {
+            if let Some(text) = said(it) {
+                add(format!("drop-in {} of unit {name}", word(it, "name")), text, of_kubelet);
+            }
+        }
     }
-    let files = || list(config, "/storage/files");
-    let as_files = files().filter(|file| word(file, "path").starts_with(UNITS));
-    texts.extend(as_files.filter_map(|it| Some((format!("file {}", word(it, "path")), text(it)?))));
-    if let Some((whose, _)) = texts.iter().find(|(_, text)| says(text)) {
-        return Some(whose.clone());
+    for file in list(config, "/storage/files") {
+        let path = word(file, "path");
+        if let (Some(unit), Some(text)) = (path.strip_prefix(UNITS), text(file)) {
+            let of_kubelet = unit.strip_prefix(KUBELET);
+            let of_kubelet = of_kubelet.is_some_and(|it| it.is_empty() || it.starts_with(".d/"));
+            add(format!("file {path}"), &text, of_kubelet);
+        }
     }
-    let named: Vec<&str> = texts.iter().flat_map(|(_, text)| environments(text)).collect();
-    let is_named = |path: &str| {
+    all
+}
+
+/// Files that a unit takes as its environment: of those that are named so, and the image's.
+fn environment_files<'c>(
+    config: &'c Value,
+    named: &'c [String],
+) -> impl Iterator<Item = Said> + use<'c> {
+    let is_named = move |path: &str| {
         path.starts_with(ETC)
             && (OF_IMAGES.contains(&path) || named.iter().any(|named| may_be(named, path)))
     };
-    let mut read = files().filter(|file| is_named(word(file, "path")));
-    let says_so = read.find(|file| text(file).is_some_and(|text| says(&text)))?;
-    Some(format!("file {}, which a unit takes as its environment,", word(says_so, "path")))
+    list(config, "/storage/files").filter_map(move |file| {
+        let path = Some(word(file, "path")).filter(|path| is_named(path))?;
+        let whose = format!("file {path}, which a unit takes as its environment,");
+        Some(Said { whose, text: text(file)?, of_kubelet: true })
+    })
 }
 
 fn list<'c>(config: &'c Value, at: &str) -> impl Iterator<Item = &'c Value> {
@@ -68,6 +151,32 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
 
 fn says(text: &str) -> bool {
     lines(text).any(|line| line.contains(FLAG))
+}
+
+/// What a flag is given: behind `=`, or as the next word.
+fn values(text: &str, flag: &str) -> Vec<String> {
+    let words = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '\\');
+    let text: Vec<&str> = lines(text).collect();
+    let text = text.join(" ");
+    let mut words = text.split(words).filter(|word| !word.is_empty());
+    let mut values = Vec::new();
+    while let Some(word) = words.next() {
+        // An environment may begin with it.
+        let Some(at) = word.find(flag) else { continue };
+        let is_begin = at == 0 || word.get(..at).is_some_and(|before| before.ends_with('='));
+        let value = match word.get(at + flag.len()..) {
+            Some("") => words.next(),
+            Some(rest) => rest.strip_prefix('='),
+            None => None,
+        };
+        // Where the value stands in quotes of its own it is the next word.
+        let value = match value {
+            Some("") => words.next(),
+            value => value,
+        };
+        values.extend(value.filter(|_| is_begin).map(str::to_owned));
+    }
+    values
 }
 
 /// The files that a unit takes as its environment.

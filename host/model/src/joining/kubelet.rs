@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 /// Where the kubelet finds its configuration, unless an admin says otherwise.
 pub const KUBELET: &str = "/etc/kubernetes/kubelet.conf";
 
-const FIELD: &str = "registerWithTaints";
+pub(super) const FIELD: &str = "registerWithTaints";
 const KIND: &str = "KubeletConfiguration";
 
 const COMMENT: &str = "# A machine that joins registers with its claim. tread wrote this.\n";
@@ -29,6 +29,12 @@ pub enum NoRoom {
     /// Something would be lost.
     #[error("no line can be added to it without changing others; write it as a plain mapping")]
     Written,
+}
+
+/// Whether what is laid over a kubelet's configuration says with which taints nodes register. What
+/// cannot be read may say so.
+pub(super) fn says_of_taints(text: &str) -> bool {
+    read(text).map_or_else(|| text.contains(FIELD), |over| over.get(FIELD).is_some())
 }
 
 /// The configuration with a claim in it.

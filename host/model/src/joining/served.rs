@@ -3,7 +3,7 @@
 use super::accept::NEWEST;
 use super::booted::{BOOTED, Booted};
 use super::file::text;
-use super::flags::{FLAG, says_taints};
+use super::flags::{Beats, beats};
 use super::kubelet::{NoRoom, with_claim};
 use super::version::{Lacks, in_version};
 use crate::digest::Digest;
@@ -83,19 +83,39 @@ pub enum Unserved {
         /// What keeps it from being written there.
         why: NoRoom,
     },
-    /// Its kubelet is told by its command line with which taints its node registers.
+    /// Its kubelet is told elsewhere with which taints its node registers.
     #[error(
-        "no machine of pool {pool} can claim to be one of its nodes: {whose} of {config} says {FLAG}, \
+        "no machine of pool {pool} can claim to be one of its nodes: {whose} of {config} says {says}, \
          which beats the kubelet's configuration and the claim in it. Take it out, and write these taints into \
          spec.nodeTaints of the Rollout of the pool, from where a node gets them when it joins"
     )]
-    Flag {
+    Beaten {
         /// The pool.
         pool: String,
         /// The config.
         config: String,
         /// What says so: a unit, or a file.
         whose: String,
+        /// A flag, or a field.
+        says: &'static str,
+    },
+    /// Its kubelet reads another configuration than the one with the claim.
+    #[error(
+        "no machine of pool {pool} can claim to be one of its nodes: {whose} of {config} starts the \
+         kubelet with --config={other}, and the claim is written into {path}. Name that file there, or say \
+         --kubelet-config={other} to tread manifests or tread serve"
+    )]
+    Other {
+        /// The pool.
+        pool: String,
+        /// The config.
+        config: String,
+        /// What says so: a unit, or a file.
+        whose: String,
+        /// What its kubelet reads.
+        other: String,
+        /// What has the claim.
+        path: String,
     },
     /// Somebody has something else where tread writes.
     #[error(
@@ -133,10 +153,16 @@ pub fn served(boots: &Boots<'_>, minor: Option<u8>) -> Result<Served, Unserved> 
             return Err(Unserved::Taken { pool, config: name, path: BOOTED });
         }
     }
-    if let Some(whose) = says_taints(&config) {
-        return Err(Unserved::Flag { pool, config: name, whose });
-    }
     let path = boots.kubelet.to_owned();
+    match beats(&config, boots.kubelet) {
+        None => {}
+        Some(Beats::Taints(whose, says)) => {
+            return Err(Unserved::Beaten { pool, config: name, whose, says });
+        }
+        Some(Beats::Other(whose, other)) => {
+            return Err(Unserved::Other { pool, config: name, whose, other, path });
+        }
+    }
     let Some(kubelet) = text_of(&config, boots.kubelet) else {
         return Err(Unserved::NoKubelet { pool, config: name, path });
     };

@@ -82,6 +82,8 @@ pub enum Held {
     NoLabels(String, Ambiguous),
     /// With these labels it would be somewhere else.
     Elsewhere(String, String),
+    /// It would be in this pool, but selectors of these others cannot be read.
+    Unplaced(String, Vec<String>),
 }
 
 impl Held {
@@ -95,7 +97,7 @@ impl Held {
             Held::Used(_) => "ClaimUsed",
             Held::PoolGone => "PoolGone",
             Held::NoLabels(..) => "NoLabels",
-            Held::Elsewhere(..) => "Elsewhere",
+            Held::Elsewhere(..) | Held::Unplaced(..) => "Elsewhere",
         }
     }
 
@@ -109,6 +111,11 @@ impl Held {
             Held::Elsewhere(pool, _) => format!(
                 "tread pools admit {node} --pool {pool} names the labels that are in the way: it joins by \
                  itself once they are taken away; or else mend the selectors of the pools"
+            ),
+            Held::Unplaced(pool, broken) => format!(
+                "Mend spec.nodeSelector of {}: it joins pool {pool} by itself then, and tread pools admit \
+                 {node} --pool {pool} lets nobody in before",
+                listed(broken, 5)
             ),
             _ => format!(
                 "If you know where it belongs: tread pools admit {node} --pool POOL; or else remove the \
@@ -140,6 +147,11 @@ impl fmt::Display for Held {
             Held::NoLabels(pool, why) => {
                 write!(f, "nobody can say which labels a node of pool {pool} gets: {why}")
             }
+            Held::Unplaced(_, broken) => write!(
+                f,
+                "the nodeSelector of {} cannot be read, and until it is mended no node is placed in any pool",
+                listed(broken, 5)
+            ),
             Held::Elsewhere(pool, place) => {
                 write!(f, "with the labels of pool {pool} it would be {place}")
             }
@@ -174,14 +186,15 @@ pub fn claim_of<'a>(
 }
 
 /// Whether a node joins. `lasts` is how long claims do, `by` says which node has a
-/// claim, `pool` which pool it names, and `place` where a node with labels belongs.
+/// claim, `pool` which pool it names, and `place` where a node with labels belongs, or the pools
+/// with selectors that cannot be read, for which no node is placed.
 pub fn settle(
     facts: &Facts<'_>,
     keys: &[Key],
     lasts: Duration,
     by: impl FnOnce(Id) -> Option<String>,
     pool: impl FnOnce(Mark) -> Option<PoolFacts>,
-    place: impl FnOnce(&Labels) -> Vec<String>,
+    place: impl FnOnce(&Labels) -> Result<Vec<String>, Vec<String>>,
 ) -> Settled {
     match join(facts, keys, lasts, by, pool, place) {
         Ok(joins) => Settled::Joins(joins),
@@ -195,7 +208,7 @@ fn join(
     lasts: Duration,
     by: impl FnOnce(Id) -> Option<String>,
     pool: impl FnOnce(Mark) -> Option<PoolFacts>,
-    place: impl FnOnce(&Labels) -> Vec<String>,
+    place: impl FnOnce(&Labels) -> Result<Vec<String>, Vec<String>>,
 ) -> Result<Joins, (Held, Option<Shown>)> {
     let claim = Claim::read(facts.claim, keys).map_err(|invalid| match invalid {
         Invalid::Form => (Held::Unreadable, None),
@@ -222,7 +235,7 @@ fn join(
     let labels = pool.labels.map_err(|why| held(Held::NoLabels(pool.name.clone(), why)))?;
     let mut all = facts.labels.clone();
     all.extend(labels.clone());
-    let place = place(&all);
+    let place = place(&all).map_err(|broken| held(Held::Unplaced(pool.name.clone(), broken)))?;
     if place != [pool.name.as_str()] {
         let place = match place.as_slice() {
             [] => "in no pool".to_owned(),

@@ -1,12 +1,13 @@
 //! The cases that an admin can read.
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use tread_model::digest::Digest;
 use tread_model::joining::{
-    Asked, Claim, Facts, Id, Key, Labels, Mark, PoolFacts, Requirement, Settled, Shown, asked,
-    determined, in_version, settle, with_claim, without_claim,
+    Asked, Boots, Claim, Facts, Id, KUBELET, Key, Labels, Mark, PoolFacts, Requirement, Settled,
+    Shown, asked, determined, in_version, served, settle, with_claim, without_claim,
 };
 
 #[derive(Deserialize)]
@@ -33,6 +34,15 @@ enum Case {
         written: Option<String>,
         refused: Option<String>,
     },
+    Kubelets {
+        title: String,
+        files: BTreeMap<String, String>,
+        #[serde(default)]
+        unit: String,
+        serves: Option<bool>,
+        #[serde(default)]
+        says: Vec<String>,
+    },
     Node(Box<Node>),
 }
 
@@ -56,6 +66,8 @@ struct Node {
     held: Option<String>,
     #[serde(default)]
     binds: bool,
+    #[serde(default)]
+    unreadable: Vec<String>,
     #[serde(default)]
     says: Vec<String>,
 }
@@ -112,6 +124,40 @@ fn a_claim_is_written_into_a_kubelets_configuration_and_nothing_else_changes() {
             Err(why) => {
                 let refused = refused.unwrap_or_else(|| panic!("{title}: {why}"));
                 assert!(why.to_string().contains(&refused), "{title}: {why}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_beats_a_claim_in_the_kubelets_configuration_keeps_machines_from_being_served() {
+    for case in cases() {
+        let Case::Kubelets { title, mut files, unit, serves, says } = case else { continue };
+        files.insert(KUBELET.to_owned(), "kind: KubeletConfiguration\n".to_owned());
+        let file = |(path, text): (&String, &String)| {
+            let text: String = text.bytes().map(|byte| format!("%{byte:02X}")).collect();
+            json!({"path": path, "contents": {"source": format!("data:,{text}")}})
+        };
+        let files: Vec<Value> = files.iter().map(file).collect();
+        let mut config = json!({"ignition": {"version": "3.4.0"}, "storage": {"files": files}});
+        if !unit.is_empty() {
+            config["systemd"] = json!({"units": [{"name": "kubelet.service", "contents": unit}]});
+        }
+        let spec = json!({"config": config});
+        let boots = Boots {
+            pool: "infra",
+            config: "rendered-infra-1",
+            digest: Digest::of(b""),
+            spec: &spec,
+            kubelet: KUBELET,
+            bootstrap: None,
+        };
+        match served(&boots, None) {
+            Ok(_) => assert_eq!(serves, Some(true), "{title}"),
+            Err(why) => {
+                let why = why.to_string();
+                assert!(serves.is_none() && !says.is_empty(), "{title}: {why}");
+                assert!(says.iter().all(|says| why.contains(says)), "{title}: {why}");
             }
         }
     }
@@ -191,7 +237,11 @@ fn a_node_joins_by_its_claim_once_or_is_held_as_the_cases_say() {
             case.by.clone()
         };
         let lasts = Duration::from_secs(24 * HOUR);
-        match settle(&facts, &keys, lasts, by, named, |labels| place(&pools, labels)) {
+        let place = |labels: &Labels| match case.unreadable.as_slice() {
+            [] => Ok(place(&pools, labels)),
+            all => Err(all.to_vec()),
+        };
+        match settle(&facts, &keys, lasts, by, named, place) {
             Settled::Joins(joins) => {
                 assert_eq!(Some(joins.pool), case.joins, "{}", case.node);
                 assert_eq!(joins.labels, case.labels, "{}", case.node);

@@ -22,11 +22,14 @@ pub(super) fn chosen(
 ) -> Option<String> {
     let members = cluster.members.all();
     let members = members.filter(|(_, it)| it.place.pool() == Some(pool.name.as_str()));
-    let had = had(members.map(|(node, _)| node), nodes, updates);
+    let members: Vec<&str> = members.map(|(node, _)| node).collect();
+    let is_empty = members.is_empty();
+    let had = had(members.into_iter(), nodes, updates);
     let name = |it: &Option<Configuration>| it.as_ref().map(|it| it.name.clone());
     let (target, settled) = (name(&pool.target), name(&pool.settled));
     let made = of_pool(pool, &cluster.configs);
-    let known = Known { target: target.as_deref(), settled: settled.as_deref(), had, made };
+    let known =
+        Known { target: target.as_deref(), settled: settled.as_deref(), is_empty, had, made };
     choose(&known).map(str::to_owned)
 }
 
@@ -78,18 +81,22 @@ struct Known<'a> {
     target: Option<&'a str>,
     /// The one that all of them had last.
     settled: Option<&'a str>,
-    /// Those that its nodes have, each with how many are well with it, and how many are not.
+    /// It has no nodes.
+    is_empty: bool,
+    /// Those that its nodes have, as far as they say so, each with how many are well with it, and how
+    /// many are not.
     had: BTreeMap<&'a str, (usize, usize)>,
     /// When each was made.
     made: BTreeMap<&'a str, i64>,
 }
 
 /// What nodes are to have, once one of them runs it well; else the newest that one runs well; else
-/// the last good one; of a pool without nodes what they are to have. `None`: there is none yet.
+/// the last good one, also where none has said yet what it has; of a pool without nodes, and of one
+/// that had no good one yet, what they are to have. `None`: there is none yet.
 fn choose<'a>(known: &Known<'a>) -> Option<&'a str> {
     let is_there = |config: &&str| known.made.contains_key(*config);
     let target = known.target.filter(is_there);
-    if known.had.is_empty() {
+    if known.is_empty {
         return target;
     }
     let well = known.had.iter().filter(|(_, (well, _))| *well > 0).map(|(config, _)| *config);
@@ -173,6 +180,8 @@ mod tests {
         for (what, target, settled, had, expected) in [
             ("nothing is known", None, None, vec![], None),
             ("an empty pool", Some("new"), Some("old"), vec![], Some("new")),
+            ("no node has said what it has", Some("new"), Some("old"), vec![], Some("old")),
+            ("nor was any good", Some("new"), None, vec![], Some("new")),
             (
                 "one has the new",
                 Some("new"),
@@ -227,8 +236,9 @@ mod tests {
                 Some("new"),
             ),
         ] {
+            let is_empty = what == "an empty pool";
             let had = had.into_iter().map(|(name, well, ill)| (name, (well, ill))).collect();
-            let known = Known { target, settled, had, made: made.clone() };
+            let known = Known { target, settled, is_empty, had, made: made.clone() };
             assert_eq!(choose(&known), expected, "{what}");
         }
     }

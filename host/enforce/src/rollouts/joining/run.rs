@@ -262,11 +262,13 @@ fn settled(
     settle(&says, keys, lasts, by, pool, |labels| place(labels, &cluster.pools))
 }
 
-/// The pools that a node with these labels is in.
-fn place(labels: &BTreeMap<String, String>, pools: &Pools) -> Vec<String> {
+/// The pools that a node with these labels is in; or those that cannot be read, for which no node
+/// is in any.
+fn place(labels: &BTreeMap<String, String>, pools: &Pools) -> Result<Vec<String>, Vec<String>> {
     match pool_of(labels, pools) {
-        Place::Several(all) => all,
-        place => place.pool().map(str::to_owned).into_iter().collect(),
+        Place::Several(all) => Ok(all),
+        Place::Unplaced(all) => Err(all),
+        place => Ok(place.pool().map(str::to_owned).into_iter().collect()),
     }
 }
 

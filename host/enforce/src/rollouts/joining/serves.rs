@@ -24,6 +24,9 @@ use tread_model::joining::{Boots, served};
 /// The word where the config of a pool has no room for claims.
 const CANNOT_BE_SERVED: &str = "CannotBeServed";
 
+/// The word where machines are served and their nodes held: no one can say which labels they get.
+const NO_LABELS: &str = "NoLabels";
+
 /// What happens at the same time is told together.
 const TOGETHER: Duration = Duration::from_millis(500);
 /// How long is waited after a failure, at first and at most.
@@ -139,7 +142,7 @@ async fn look(joining: &Joining, before: &mut Before) -> Result<(), String> {
         let finding = is_served.then(|| match (&unread, &read.unserved) {
             (Some((word, why)), _) => unserved(word, why),
             (None, Some(why)) => unserved(CANNOT_BE_SERVED, why),
-            (None, None) => found(flaw, read.brings, named),
+            (None, None) => joins(found(flaw, read.brings, named), pool),
         });
         done = done.and(say(settings, rollout, finding).await);
     }
@@ -150,6 +153,23 @@ async fn look(joining: &Joining, before: &mut Before) -> Result<(), String> {
 fn unserved(word: &str, why: &str) -> Finding {
     let message = format!("no machine that boots is served: {why}");
     Finding { type_: SERVES, status: Some(false), reason: word.to_owned(), message }
+}
+
+/// What is found of a pool whose machines are served: where its selector leaves open which labels
+/// they get, their nodes are held until somebody lets each in, and that is said before the first boots.
+fn joins(finding: Finding, pool: &Pool) -> Finding {
+    match pool.gives() {
+        Err(why) if finding.status == Some(true) => {
+            let message = format!(
+                "machines that boot are served, and each of their nodes is held then: nobody can say which \
+                 labels a node of the pool gets: {why}. Write a spec.nodeSelector that says it (matchLabels, In \
+                 with one value, Exists); or else label each node, and let it in: tread pools admit NODE --pool {}",
+                pool.name
+            );
+            Finding { status: Some(false), reason: NO_LABELS.to_owned(), message, ..finding }
+        }
+        _ => finding,
+    }
 }
 
 /// What a config of a pool has for machines that boot.
@@ -221,5 +241,37 @@ async fn say(
             Err(it.to_string())
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tread_model::joining::Ambiguous;
+
+    #[test]
+    fn a_pool_whose_selector_leaves_labels_open_says_so_before_a_machine_boots() {
+        let finding = |status: bool| Finding {
+            type_: SERVES,
+            status: Some(status),
+            reason: "Before".to_owned(),
+            message: "before".to_owned(),
+        };
+        let labels = BTreeMap::from([("a".to_owned(), "b".to_owned())]);
+        let open = Err(Ambiguous::Open("site In [a, b]".to_owned()));
+        for (status, gives, expected) in [
+            (true, Ok(labels), (true, "Before")),
+            (true, open.clone(), (false, NO_LABELS)),
+            // Without a kubeconfig none registers.
+            (false, open, (false, "Before")),
+        ] {
+            let pool = Pool { name: "edge".to_owned(), gives: Some(gives), ..Pool::default() };
+            let said = joins(finding(status), &pool);
+            assert_eq!((said.status, said.reason.as_str()), (Some(expected.0), expected.1));
+            if said.reason == NO_LABELS {
+                assert!(said.message.contains("site In [a, b]"), "{}", said.message);
+                assert!(said.message.contains("admit NODE --pool edge"), "{}", said.message);
+            }
+        }
     }
 }

@@ -18,7 +18,7 @@ use tread_kube::api::NodeUpdate;
 use tread_kube::api::conditions::{Finding, set};
 use tread_kube::asking::{Call, CallOutcome, Failed, ask};
 use tread_kube::events::{Note, Reason};
-use tread_model::joining::{Held, JOINED};
+use tread_model::joining::{GAVE_UP, Held, JOINED};
 
 const UPDATES: &str = "nodeupdates";
 
@@ -95,17 +95,29 @@ async fn prepares(
     update: Option<&NodeUpdate>,
     pool: &str,
 ) -> Result<(), Failed> {
-    let message = format!(
-        "it joins pool {pool} once its agent has brought what Ignition cannot: image, kernel, arguments \
-         or extensions. That costs one boot at most, and no pod is put there meanwhile. To let it in without \
-         that: tread pools admit {node} --pool {pool}"
-    );
+    let says = update.and_then(|it| it.status.as_ref()?.message.as_deref());
+    let message = prepares_says(node, pool, says);
     let reason = "Prepares".to_owned();
     let finding = Finding { type_: JOINED, status: Some(false), reason, message };
     say_of(settings, (node, uid), update, finding).await.map(drop)
 }
 
-/// Says in a node's NodeUpdate why nobody can settle its claim now.
+/// What a node waits for before it joins, by its agent's word where that gave up.
+fn prepares_says(node: &str, pool: &str, says: Option<&str>) -> String {
+    match says.filter(|says| says.starts_with(GAVE_UP)) {
+        Some(says) => format!(
+            "{says}. That is not tried again: to let it in without that, tread pools admit {node} --pool {pool}; \
+             or else remove the machine, and start another"
+        ),
+        None => format!(
+            "it joins pool {pool} once its agent has brought what Ignition cannot: image, kernel, arguments \
+             or extensions. That costs one boot at most, and no pod is put there meanwhile. To let it in without \
+             that: tread pools admit {node} --pool {pool}"
+        ),
+    }
+}
+
+/// Says in a node's NodeUpdate, and in an Event, why nobody can settle its claim now.
 async fn waits(
     settings: &Settings,
     (node, uid): (&str, &str),
@@ -113,8 +125,7 @@ async fn waits(
     (word, why): (&str, &str),
 ) -> Result<(), Failed> {
     let message = format!("it is held, and in no pool, until its claim can be checked: {why}");
-    let finding = Finding { type_: JOINED, status: Some(false), reason: word.to_owned(), message };
-    say_of(settings, (node, uid), update, finding).await.map(drop)
+    tell_held(settings, (node, uid), update, (word, message)).await
 }
 
 /// Says in a node's NodeUpdate, and in an Event, why it is held, unless it says so already.
@@ -124,20 +135,29 @@ async fn held(
     update: Option<&NodeUpdate>,
     held: &Held,
 ) -> Result<(), Failed> {
-    let says = held.says(node);
+    tell_held(settings, (node, uid), update, (held.word(), held.says(node))).await
+}
+
+/// Says a word and a sentence in a node's NodeUpdate, and in an Event, unless it says so already.
+async fn tell_held(
+    settings: &Settings,
+    (node, uid): (&str, &str),
+    update: Option<&NodeUpdate>,
+    (word, says): (&str, String),
+) -> Result<(), Failed> {
     let finding = Finding {
         type_: JOINED,
         status: Some(false),
-        reason: held.word().to_owned(),
+        reason: word.to_owned(),
         message: says.clone(),
     };
     if !say_of(settings, (node, uid), update, finding).await? {
         return Ok(());
     }
-    tracing::warn!(node, reason = held.word(), "a node that registered as joining is held");
+    tracing::warn!(node, reason = word, "a node that registered as joining is held");
     let note = Note { reason: Reason::NodeHeld, warns: true, text: says };
     // What cannot be written is in the log and in the metrics.
-    drop(settings.events.tell_each(&about("Node", "v1", node, uid), &note, held.word()).await);
+    drop(settings.events.tell_each(&about("Node", "v1", node, uid), &note, word).await);
     Ok(())
 }
 
@@ -223,6 +243,20 @@ fn with(update: &NodeUpdate, finding: &Finding) -> Option<Vec<Condition>> {
 mod tests {
     use super::*;
     use tread_kube::api::NodeUpdateStatus;
+
+    #[test]
+    fn a_node_whose_agent_gave_up_says_why_and_the_way_out() {
+        let gave_up = format!("{GAVE_UP}: the image cannot be read");
+        for (says, part) in [
+            (None, "once its agent has brought"),
+            (Some("it reads its config"), "once its agent has brought"),
+            (Some(gave_up.as_str()), "the image cannot be read. That is not tried again"),
+        ] {
+            let message = prepares_says("one", "infra", says);
+            assert!(message.contains(part), "{message}");
+            assert!(message.contains("tread pools admit one --pool infra"), "{message}");
+        }
+    }
 
     #[test]
     fn what_a_node_is_told_drives_no_terminal_and_is_told_once() {

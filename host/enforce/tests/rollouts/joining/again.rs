@@ -231,6 +231,10 @@ async fn a_claim_is_the_first_nodes_that_shows_it_also_while_that_is_held() {
         },
     });
     cluster.apply::<MachineConfigPool>(other).await;
+    eventually("edge is known", async || {
+        cluster.api::<Rollout>().get_opt("edge").await.ok()??.status
+    })
+    .await;
     let one = kubelet(&cluster, "one").await;
     let node = json!({
         "metadata": {"name": "one", "labels": {"kubernetes.io/arch": "arm64"}},
