@@ -60,7 +60,8 @@ pub enum RolloutCommand {
         after_help = "Examples:\n  tread rollout resume worker\n  tread rollout resume --all"
     )]
     Resume(Pools),
-    /// Begins nodes again that failed before now.
+    /// Begins nodes again that failed before now, and goes on with soft changes that a failed step
+    /// stopped.
     #[command(after_help = "Examples:\n  tread rollout retry worker")]
     Retry(Pools),
     /// Pauses pools, and waits until none of their nodes is under way.
