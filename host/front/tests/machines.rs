@@ -308,7 +308,7 @@ async fn from(last: u8, at: SocketAddr, text: &str) -> Option<TcpStream> {
 async fn status(stream: Option<TcpStream>) -> u16 {
     let mut text = Vec::new();
     stream.unwrap().read_to_end(&mut text).await.unwrap();
-    String::from_utf8_lossy(&text[..12]).split(' ').nth(1).unwrap().parse().unwrap()
+    String::from_utf8_lossy(text.get(..12).unwrap()).split(' ').nth(1).unwrap().parse().unwrap()
 }
 
 #[tokio::test]
