@@ -42,10 +42,14 @@ pub(crate) async fn tidy(
     done
 }
 
-/// Whether tread does not hold the Lease of a node.
+/// Whether tread does not hold the Lease of a node, or let it end.
 async fn is_free(settings: &Settings, node: &str) -> Result<bool, Failed> {
     let acts = &settings.acts;
     let Some(name) = node_lease::name(node) else { return Ok(true) };
     let lease = lease(acts, &acts.leases, &name).await?;
-    Ok(lease.is_none_or(|it| node_lease::read(&it, &acts.holder).holder == Holder::Other))
+    let now = acts.clock.now();
+    Ok(lease.is_none_or(|it| {
+        let lease = node_lease::read(&it, &acts.holder);
+        lease.holder == Holder::Other || now.is_some_and(|now| lease.left(now).is_zero())
+    }))
 }
