@@ -179,9 +179,11 @@ fn new_machine(cluster: &Cluster) -> Machine {
 
 /// Runs the stages of Ignition that fetch and write, as a machine's initramfs does.
 fn ignites(machine: &Machine, user_data: &str) {
-    let program = std::env::var_os("TREAD_IGNITION").expect(
-        "TREAD_IGNITION names no Ignition: `tests/run --only cluster` builds it and says where",
-    );
+    let program = std::env::var_os("TREAD_IGNITION").unwrap_or_else(|| {
+        panic!(
+            "TREAD_IGNITION is not set: `tests/run --only cluster` builds Ignition and says where"
+        )
+    });
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name).display().to_string();
     std::fs::write(at("user-data"), user_data).unwrap();
@@ -210,7 +212,7 @@ fn ignites(machine: &Machine, user_data: &str) {
 /// The claim in the kubelet's configuration on the machine's disk.
 fn claim(machine: &Machine) -> String {
     let config = text(machine, KUBELETS_CONFIG);
-    let (_, rest) = config.split_once(TAINT).expect(&config);
+    let (_, rest) = config.split_once(TAINT).unwrap_or_else(|| panic!("no {TAINT}: {config}"));
     rest.split('"').nth(1).unwrap().to_owned()
 }
 
@@ -265,7 +267,7 @@ async fn a_machine_that_ignition_makes_by_the_stub_joins_its_pool_in_its_only_bo
     let machine = new_machine(&cluster);
     ignites(&machine, &user_data(cluster.plane).await);
     assert_eq!(text(&machine, FILE.0), FILE.1);
-    assert!(text(&machine, BOOTSTRAP).contains(&*cluster.plane.url()));
+    assert!(text(&machine, BOOTSTRAP).contains(cluster.plane.url()));
     let claim = claim(&machine);
     let booted: Value = serde_json::from_str(&text(&machine, BOOTED)).unwrap();
     let served = json!({"name": booted["config"], "digest": booted["digest"]});

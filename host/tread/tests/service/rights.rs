@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tread_enforce::drain::Asked;
 use tread_enforce::{
-    Aim, Clock, Ended, Machine, Maintained, Room, Settings, Target, Turn, forget, step,
+    Aim, Clock, Ended, Machine, Maintained, Room, Settings, Still, Target, Turn, forget, step,
 };
 use tread_front::manifests::grants::{Scope, deleting, enforcing};
 use tread_front::manifests::{Mode, OfHost, Options, all};
@@ -183,6 +183,7 @@ async fn the_rights_of_the_mode_enforce_are_enough_for_a_node_and_each_is_for_so
     let mut aim = Aim {
         turns_back: false,
         is_lost: false,
+        still: Still::default(),
         pool: "worker".to_owned(),
         target: Target { name: "rendered-worker-2".to_owned(), digest, plan: None },
         turn: Some(Disrupts::Drain),
