@@ -164,15 +164,23 @@ async fn marks(settings: &Settings, read: &Read, aim: &Aim) -> Result<bool, Fail
         || balancers::tidy(settings, &read.node).await?)
 }
 
-/// Whether a new operation takes its slot.
+/// Whether a new operation takes its slot, or what comes right before that is written.
 fn begins(act: &Act, read: &Read) -> bool {
-    matches!(act, Act::TakeSlot { slot, .. } if slot.operation == read.seen.id)
+    let of = match act {
+        Act::TakeSlot { slot, .. } => slot.operation,
+        Act::WriteOrder { order, .. } => order.operation,
+        _ => return false,
+    };
+    of == read.seen.id
 }
 
-/// Whether a new operation takes its slot, and would drain the node. One that goes on, or comes
-/// after one that failed, has pods to move anyway.
+/// Whether a new operation begins, and would drain the node. One that goes on, or comes after one
+/// that failed, has pods to move anyway.
 fn begins_to_drain(act: &Act, read: &Read) -> bool {
-    let drains = matches!(act, Act::TakeSlot { slot, .. } if slot.unavailable);
+    let drains = match act {
+        Act::TakeSlot { slot, .. } => slot.unavailable,
+        _ => read.seen.wanted.is_some_and(|wanted| wanted.disrupts.drains()),
+    };
     drains
         && begins(act, read)
         && read.seen.slot.is_none()
