@@ -224,9 +224,7 @@ impl World {
             p::Act::Uncordon { of, within } => {
                 Does::Hand(Hand::Uncordon(of.map(back)), short(within))
             }
-            p::Act::HandOver { of, within } => {
-                Does::Hand(Hand::HandOver(of.map(back)), short(within))
-            }
+            p::Act::HandOver { of, within } => Does::Hand(Hand::Leave(of.map(back)), short(within)),
             p::Act::ReadAfresh | p::Act::Degrade | p::Act::Wait(_) => Does::Nothing,
         }
     }

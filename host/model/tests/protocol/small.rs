@@ -212,7 +212,7 @@ impl Replica {
             },
             Replica::Hands { hand, .. } => match hand {
                 Hand::Cordon(op) | Hand::Evict(op) => f(op),
-                Hand::Uncordon(op) | Hand::HandOver(op) => op.iter_mut().for_each(f),
+                Hand::Uncordon(op) | Hand::Leave(op) => op.iter_mut().for_each(f),
             },
         }
     }

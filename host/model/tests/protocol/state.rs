@@ -179,7 +179,7 @@ pub(crate) enum Hand {
     Cordon(Op),
     Evict(Op),
     Uncordon(Option<Op>),
-    HandOver(Option<Op>),
+    Leave(Option<Op>),
 }
 
 /// All of it.

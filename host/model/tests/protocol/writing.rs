@@ -104,7 +104,7 @@ impl World {
                 law(!failed, "a node that failed stays cordoned")?;
                 self.uncordoned(at);
             }
-            Hand::HandOver(of) => {
+            Hand::Leave(of) => {
                 let Cordon::Ours(mark) = node.cordon else { return Ok(self) };
                 if of.is_some_and(|of| of != mark) {
                     return Ok(self);

@@ -6,6 +6,7 @@
 
 #![expect(
     clippy::unwrap_used,
+    clippy::panic,
     clippy::print_stdout,
     clippy::indexing_slicing,
     reason = "a test may panic: that is how it fails"
@@ -70,7 +71,7 @@ fn main() {
         // Each pair by itself, so that a single one can be looked at again.
         let mut chance = Chance::new(seed, number);
         let pair = match number % 5 {
-            0 | 1 | 2 => lookups::pair(&mut chance),
+            0..=2 => lookups::pair(&mut chance),
             3 => lookaside::pair(&mut chance),
             _ => signatures::pair(&mut chance),
         };

@@ -35,9 +35,8 @@ impl Node {
     /// What the runtime is asked.
     pub(crate) fn question(&self, names: &BTreeSet<String>) -> serde_json::Value {
         let below = |dir: &str| -> BTreeMap<&str, &str> {
-            let name = |path: &'_ String| path.strip_prefix(dir).map(str::len);
-            let all = self.files.iter().filter_map(|(path, text)| Some((path, text, name(path)?)));
-            all.map(|(path, text, length)| (&path[path.len() - length..], text.as_str())).collect()
+            let all = self.files.iter();
+            all.filter_map(|(path, text)| Some((path.strip_prefix(dir)?, text.as_str()))).collect()
         };
         let mut lookaside = below(LOOKASIDE);
         // Where it is asked what is said of signatures, what RHCOS says counts too.
