@@ -108,6 +108,21 @@ mod tests {
     use std::time::Duration;
     use tread_model::protocol::{Config, Operation};
 
+    /// An order for this that its agent may carry out, without a drain.
+    fn softly(target: &Target) -> Order {
+        Order {
+            operation: Operation(7),
+            config: Config(target.digest),
+            disrupts: Disrupts::Softly,
+            token: 1,
+            stage: Stage::Go,
+            given: true,
+            unwell: false,
+            hands_on: None,
+            cordon: None,
+        }
+    }
+
     #[test]
     fn an_order_is_read_as_it_was_written_and_keeps_its_plan() {
         let target = Target {
@@ -185,17 +200,7 @@ mod tests {
     fn an_order_that_boots_since_a_step_failed_says_so_for_as_long_as_the_node_gets_that_config() {
         let target = Target { name: "r".to_owned(), digest: Digest([1; 32]), plan: None };
         let at = |second: u64| Time(Duration::from_secs(second));
-        let softly = Order {
-            operation: Operation(7),
-            config: Config(target.digest),
-            disrupts: Disrupts::Softly,
-            token: 1,
-            stage: Stage::Go,
-            given: true,
-            unwell: false,
-            hands_on: None,
-            cordon: None,
-        };
+        let softly = softly(&target);
         let since = |order: &UpdateOrder| order.escalated.clone().map(|it| it.0.as_second());
         let first = written(&softly, None, &target, None, at(10));
         assert_eq!(since(&first), None);
@@ -217,17 +222,7 @@ mod tests {
     #[test]
     fn an_order_that_is_closed_says_whether_it_was_withdrawn_before() {
         let target = Target { name: "r".to_owned(), digest: Digest([1; 32]), plan: None };
-        let go = Order {
-            operation: Operation(7),
-            config: Config(target.digest),
-            disrupts: Disrupts::Softly,
-            token: 1,
-            stage: Stage::Go,
-            given: true,
-            unwell: false,
-            hands_on: None,
-            cordon: None,
-        };
+        let go = softly(&target);
         let next = |order: &Order, before: Option<&UpdateOrder>| {
             written(order, before, &target, None, Time::default())
         };
@@ -250,17 +245,7 @@ mod tests {
     fn an_order_says_since_when_its_agent_may_carry_it_out() {
         let target = Target { name: "r".to_owned(), digest: Digest([1; 32]), plan: None };
         let at = |second: u64| Time(Duration::from_secs(second));
-        let go = Order {
-            operation: Operation(7),
-            config: Config(target.digest),
-            disrupts: Disrupts::Softly,
-            token: 1,
-            stage: Stage::Go,
-            given: true,
-            unwell: false,
-            hands_on: None,
-            cordon: None,
-        };
+        let go = softly(&target);
         let since = |order: &UpdateOrder| order.go_since.clone().map(|it| it.0.as_second());
         let first = written(&go, None, &target, None, at(10));
         assert_eq!(since(&first), Some(10));

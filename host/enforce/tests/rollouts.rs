@@ -4,6 +4,7 @@
 mod agent;
 mod clocks;
 mod drains;
+mod failing;
 mod faults;
 mod first_boot;
 mod fixture;

@@ -1,0 +1,208 @@
+//! What becomes of a pool when a node of it fails, or does not come back.
+
+use super::agent::{Agent, well};
+use super::fixture::Cluster;
+use super::pools::{BOOTED, are_told, told_of};
+use k8s_openapi::api::core::v1::Node;
+use kube::api::ListParams;
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tread_kube::agents::Asked;
+use tread_kube::api::NodeUpdate;
+use tread_kube::api::node_update::UpdatePhase;
+use tread_test_bed::eventually;
+
+#[tokio::test]
+async fn a_node_that_fails_halts_its_pool_until_it_is_retried() {
+    let cluster = Cluster::with(3, 1).await;
+    let replica = cluster.replica();
+    // The first try anywhere fails, after the boot.
+    let failed = std::sync::Mutex::new(None::<String>);
+    let does = Arc::new(move |node: &str, tries: usize| {
+        let mut failed = failed.lock().unwrap();
+        match failed.get_or_insert_with(|| node.to_owned()) == node && tries == 1 {
+            true => UpdatePhase::Degraded,
+            false => UpdatePhase::Done,
+        }
+    });
+    let agents = cluster.agents(&replica, does);
+    cluster.all_have("/etc/first", "1").await;
+    cluster.file("90-next", "/etc/hard", "2").await;
+    let status = eventually("the rollout halts", async || {
+        let status = cluster.rollout().await.status?;
+        let halted = status.waiting.iter().filter(|it| it.why.contains("halted")).count();
+        (status.failed == 1 && halted == 2).then_some(status)
+    })
+    .await;
+    assert!(status.message.unwrap().contains("1 failed"), "{:?}", status.conditions);
+    let did = |agents: &[super::agent::Agent]| -> usize {
+        agents.iter().filter(|agent| !agent.did().is_empty()).count()
+    };
+    assert_eq!(did(&agents), 1, "nobody else was begun");
+    let mut failed = Vec::new();
+    for node in &cluster.nodes {
+        let status = cluster.update(node).await.status.unwrap();
+        failed.extend(status.operation.filter(|_| status.phase == Some(UpdatePhase::Degraded)));
+    }
+    assert_eq!(failed.len(), 1, "{failed:?}");
+    let now = k8s_openapi::jiff::Timestamp::now() + std::time::Duration::from_secs(1);
+    cluster.rollout_says(json!({"retryFailedBefore": format!("{now:.0}")})).await;
+    cluster.all_have("/etc/hard", "2").await;
+    assert_eq!(did(&agents), 3);
+    // Its order says what it tries again, and that of no other node does.
+    let mut retried = Vec::new();
+    for node in &cluster.nodes {
+        let order = cluster.update(node).await.spec.order.unwrap();
+        assert_ne!(order.retries.as_ref(), Some(&order.operation));
+        retried.extend(order.retries);
+    }
+    assert_eq!(retried, failed);
+    cluster.judge.holds_for_failed_nodes().await;
+}
+
+#[tokio::test]
+async fn a_node_that_fails_is_begun_again_by_itself_and_a_new_leader_counts_on() {
+    let cluster = Cluster::with(1, 1).await;
+    let first = cluster.replica();
+    let (door, asks) = watch::channel(first.agents.clone());
+    let does = Arc::new(|_: &str, tries: usize| match tries {
+        1 | 2 | 4 | 5 => UpdatePhase::Degraded,
+        _ => UpdatePhase::Done,
+    });
+    let agents = cluster.agents_at(&asks, does);
+    cluster.all_have("/etc/first", "1").await;
+    cluster.rollout_says(json!({"retry": {"attempts": 3, "firstAfter": "1s"}})).await;
+    cluster.file("90-next", "/etc/hard", "2").await;
+    let node = cluster.nodes[0].as_str();
+    let tried = async |times: u32| {
+        let order = cluster.update(node).await.spec.order?;
+        (order.tried == times).then_some(())
+    };
+    eventually("it is begun again", async || tried(1).await).await;
+    drop(first);
+    let second = cluster.replica();
+    door.send_replace(second.agents.clone());
+    cluster.all_have("/etc/hard", "2").await;
+    tried(2).await.unwrap();
+    assert_eq!(agents[0].boots(), 3);
+
+    // What fails for good is given up, and its node keeps its cordon.
+    cluster.rollout_says(json!({"retry": {"attempts": 1, "firstAfter": "1s"}})).await;
+    cluster.file("90-next", "/etc/hard", "3").await;
+    eventually("it is given up", async || {
+        let update = cluster.update(node).await;
+        let phase = update.status?.phase;
+        let order = update.spec.order.filter(|order| order.tried == 1);
+        order.filter(|_| phase == Some(UpdatePhase::Degraded))
+    })
+    .await;
+    eventually("nobody says that it is begun again", async || {
+        let message = cluster.rollout().await.status?.message?;
+        (message.contains("1 failed") && !message.contains("begun again")).then_some(())
+    })
+    .await;
+    assert_eq!(agents[0].boots(), 5);
+    let spec = cluster.api::<Node>().get(node).await.unwrap().spec.unwrap();
+    assert_eq!(spec.unschedulable, Some(true));
+    // By hand it is begun again all the same.
+    let now = k8s_openapi::jiff::Timestamp::now() + std::time::Duration::from_secs(1);
+    cluster.rollout_says(json!({"retryFailedBefore": format!("{now:.0}")})).await;
+    cluster.all_have("/etc/hard", "3").await;
+    tried(2).await.unwrap();
+    cluster.judge.holds_for_failed_nodes().await;
+}
+
+#[tokio::test]
+async fn an_agent_that_never_answers_is_taken_for_lost_until_that_is_retried() {
+    let cluster = Cluster::with(2, 1).await;
+    let replica = cluster.replica_that_waits_for(Duration::from_secs(2));
+    let mut agents = cluster.agents(&replica, well());
+    cluster.all_have("/etc/first", "1").await;
+    agents.iter().for_each(Agent::stop);
+    cluster.file("90-next", "/etc/hard", "2").await;
+    eventually("the node is said to be lost, and the other one is not begun", async || {
+        let status = cluster.rollout().await.status?;
+        let is_said = status.message.is_some_and(|it| it.contains("has not ended it since"));
+        let halted = status.waiting.iter().any(|it| it.why.contains("the rollout halted"));
+        (is_said && status.failed == 1 && halted).then_some(())
+    })
+    .await;
+    agents.iter_mut().for_each(Agent::restart);
+    let now = k8s_openapi::jiff::Timestamp::now() + Duration::from_secs(1);
+    cluster.rollout_says(json!({"retryFailedBefore": format!("{now:.0}")})).await;
+    cluster.all_have("/etc/hard", "2").await;
+    cluster.judge.holds().await;
+}
+
+#[tokio::test]
+async fn a_failed_reload_boots_its_node_in_its_turn_and_stops_its_pool_until_that_is_retried() {
+    let cluster = Cluster::with(3, 1).await;
+    let replica = cluster.replica();
+    // The reload fails on the first node that tries it.
+    let failed = std::sync::Mutex::new(None::<String>);
+    let does = Arc::new(move |node: &str, _: usize| {
+        let mut failed = failed.lock().unwrap();
+        match failed.get_or_insert_with(|| node.to_owned()) == node {
+            true => UpdatePhase::NeedsBoot,
+            false => UpdatePhase::Done,
+        }
+    });
+    let agents = cluster.agents(&replica, does);
+    cluster.all_have("/etc/first", "1").await;
+    // However many nodes may fail.
+    cluster.rollout_says(json!({"haltAfter": 5})).await;
+    // There is no room to drain one while another one is cordoned.
+    let last = cluster.nodes[2].as_str();
+    let kubectl = |args: &[&str]| cluster.plane.kubectl(args).unwrap().success().unwrap();
+    kubectl(&["cordon", last]);
+    cluster.file("90-next", "/etc/soft", "2").await;
+    let needs_boot = eventually("a node needs a boot", async || {
+        let updates = cluster.api::<NodeUpdate>().list(&ListParams::default()).await.ok()?;
+        let found = updates.items.into_iter().find(|update| {
+            let status = update.status.as_ref();
+            status.is_some_and(|status| status.phase == Some(UpdatePhase::NeedsBoot))
+        });
+        found?.metadata.name
+    })
+    .await;
+    cluster.rollout_says(json!({"paused": true})).await;
+    kubectl(&["uncordon", last]);
+    eventually("it does not boot while its pool is paused", async || {
+        let waiting = cluster.rollout().await.status?.waiting;
+        let of = waiting.iter().find(|it| it.node == needs_boot)?;
+        let others = waiting.iter().all(|it| it.why == "its pool is paused");
+        (others && of.why == "its pool is paused").then_some(())
+    })
+    .await;
+    assert_eq!(agents.iter().map(Agent::boots).sum::<usize>(), 0);
+    cluster.rollout_says(json!({"paused": false})).await;
+    eventually("the others stay where they are after it booted", async || {
+        let status = cluster.rollout().await.status?;
+        let stopped = status.waiting.iter().filter(|it| it.why.contains("a step failed on"));
+        (status.updated == 1 && status.under_way == 0 && stopped.count() == 2).then_some(())
+    })
+    .await;
+    cluster.nothing_is_left().await;
+    let did =
+        |agent: &Agent| -> Vec<Asked> { agent.did().into_iter().map(|(_, what)| what).collect() };
+    let (booted, others): (Vec<&Agent>, Vec<&Agent>) =
+        agents.iter().partition(|agent| !agent.did().is_empty());
+    assert_eq!((booted.len(), others.len()), (1, 2));
+    assert_eq!(did(booted[0]), [Asked::Write, Asked::Unit, Asked::Boot]);
+    let [begun, drained, boots, ended] = BOOTED;
+    are_told(&cluster, &booted[0].node, &["NodeNeedsBoot", begun, drained, boots, ended]).await;
+    let order = cluster.update(&booted[0].node).await.spec.order.unwrap();
+    assert!(order.escalated.is_some(), "whoever leads next knows it, too");
+    let now = k8s_openapi::jiff::Timestamp::now() + std::time::Duration::from_secs(1);
+    cluster.rollout_says(json!({"retryFailedBefore": format!("{now:.0}")})).await;
+    cluster.all_have("/etc/soft", "2").await;
+    for agent in others {
+        assert_eq!(did(agent), [Asked::Write, Asked::Unit], "{}", agent.node);
+    }
+    let told = told_of(&cluster, "worker").await.unwrap();
+    let halts = told.iter().filter(|reason| *reason == "NodeNeedsBoot").count();
+    assert_eq!(halts, 1, "{told:?}");
+    cluster.judge.holds().await;
+}
