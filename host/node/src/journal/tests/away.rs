@@ -31,8 +31,10 @@ impl Mounted {
         run(&["mount".as_ref(), "--bind".as_ref(), self.from.as_ref(), self.at.as_ref()]);
     }
 
+    /// Also while a program that another test begins still has what is open here: then the
+    /// mount would be busy.
     fn unmount(&self) {
-        run(&["umount".as_ref(), self.at.as_ref()]);
+        run(&["umount".as_ref(), "--lazy".as_ref(), self.at.as_ref()]);
     }
 }
 
