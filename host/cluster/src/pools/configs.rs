@@ -13,14 +13,14 @@ pub struct Configs(Arc<Known>);
 
 #[derive(Debug, Clone, Default)]
 struct Known {
-    by_name: BTreeMap<String, Arc<ConfigMeta>>,
+    by_name: BTreeMap<Arc<str>, Arc<ConfigMeta>>,
     /// Their names, by what pools select them by. Many have the same labels, and there are
     /// many pools.
-    by_labels: BTreeMap<Arc<Labels>, Arc<BTreeSet<String>>>,
+    by_labels: BTreeMap<Arc<Labels>, Arc<BTreeSet<Arc<str>>>>,
 }
 
 impl Deref for Configs {
-    type Target = BTreeMap<String, Arc<ConfigMeta>>;
+    type Target = BTreeMap<Arc<str>, Arc<ConfigMeta>>;
 
     fn deref(&self) -> &Self::Target {
         &self.0.by_name
@@ -38,10 +38,25 @@ impl FromIterator<(String, Arc<ConfigMeta>)> for Configs {
 }
 
 impl Configs {
+    /// The one of a name.
+    pub fn get(&self, name: &str) -> Option<&Arc<ConfigMeta>> {
+        self.0.by_name.get(name)
+    }
+
+    /// Whether there is one of a name.
+    pub fn contains_key(&self, name: &str) -> bool {
+        self.0.by_name.contains_key(name)
+    }
+
     /// Notes one that is new or says something else; what it was before.
-    pub fn insert(&mut self, name: String, config: Arc<ConfigMeta>) -> Option<Arc<ConfigMeta>> {
+    pub fn insert(
+        &mut self,
+        name: impl Into<Arc<str>>,
+        config: Arc<ConfigMeta>,
+    ) -> Option<Arc<ConfigMeta>> {
         let known = Arc::make_mut(&mut self.0);
-        let before = known.by_name.insert(name.clone(), Arc::clone(&config));
+        let name = name.into();
+        let before = known.by_name.insert(Arc::clone(&name), Arc::clone(&config));
         if let Some(before) = &before {
             known.deselect(&name, before);
         }
@@ -68,7 +83,7 @@ impl Configs {
     pub(super) fn selected_by(&self, pool: &Pool) -> impl Iterator<Item = (&Labels, &str)> {
         let selected = move |labels: &Labels| pool.configs.matches(labels);
         let groups = self.0.by_labels.iter().filter(move |(labels, _)| selected(labels));
-        groups.flat_map(|(labels, names)| names.iter().map(move |name| (&**labels, name.as_str())))
+        groups.flat_map(|(labels, names)| names.iter().map(move |name| (&**labels, &**name)))
     }
 }
 
@@ -94,17 +109,23 @@ mod tests {
     /// The names with a label, by what pools can select.
     fn with(configs: &Configs, label: &str) -> Vec<String> {
         let labels: Labels = [("role".to_owned(), label.to_owned())].into();
-        configs.0.by_labels.get(&labels).into_iter().flat_map(|it| it.iter().cloned()).collect()
+        configs
+            .0
+            .by_labels
+            .get(&labels)
+            .into_iter()
+            .flat_map(|it| it.iter().map(ToString::to_string))
+            .collect()
     }
 
     #[test]
     fn what_pools_can_select_follows_every_change_of_labels() {
         let mut configs = Configs::default();
-        configs.insert("a".to_owned(), config("worker"));
-        configs.insert("b".to_owned(), config("worker"));
+        configs.insert("a", config("worker"));
+        configs.insert("b", config("worker"));
         assert_eq!(with(&configs, "worker"), ["a", "b"]);
         let earlier = configs.clone();
-        configs.insert("a".to_owned(), config("gpu"));
+        configs.insert("a", config("gpu"));
         assert_eq!(
             (with(&configs, "worker"), with(&configs, "gpu")),
             (vec!["b".to_owned()], vec!["a".to_owned()])

@@ -39,7 +39,7 @@ pub struct Cluster {
     pub gone_configs: BTreeSet<String>,
     /// By pool, the MachineConfigs that it was made of and is not any more, and since
     /// when, in seconds.
-    pub lost: BTreeMap<String, BTreeMap<String, i64>>,
+    pub lost: Arc<BTreeMap<String, BTreeMap<String, i64>>>,
     /// Who else has nodes, by objects of their own.
     pub flags: Arc<Flags>,
     /// By pool, what an admin wants of its rollout, where tread rolls out.
@@ -193,11 +193,14 @@ impl Cluster {
         let now = self.configs.get(name).cloned();
         for (pool, it) in &self.pools {
             if now.as_ref().is_some_and(|now| it.is_made_of(now)) {
-                if let Some(lost) = self.lost.get_mut(pool) {
+                if self.lost.get(pool).is_some_and(|lost| lost.contains_key(name))
+                    && let Some(lost) = Arc::make_mut(&mut self.lost).get_mut(pool)
+                {
                     lost.remove(name);
                 }
             } else if before.is_some_and(|before| it.is_made_of(before)) {
-                self.lost.entry(pool.clone()).or_default().insert(name.to_owned(), at);
+                let lost = Arc::make_mut(&mut self.lost).entry(pool.clone()).or_default();
+                lost.insert(name.to_owned(), at);
             }
         }
     }
@@ -205,7 +208,10 @@ impl Cluster {
     /// Forgets MachineConfigs that pools lost before their last rollout ended.
     pub fn forget_lost(&mut self) {
         let Cluster { lost, pools, configs, .. } = self;
-        lost.retain(|pool, lost| {
+        if lost.is_empty() {
+            return;
+        }
+        Arc::make_mut(lost).retain(|pool, lost| {
             let Some(pool) = pools.get(pool) else { return false };
             let settled = pool.settled.as_ref().or(pool.target.as_ref());
             let settled = settled.and_then(|it| configs.get(&it.name));
@@ -228,7 +234,7 @@ impl Cluster {
                     generated_by: before.and_then(|before| before.generated_by.clone()),
                     ..ConfigMeta::default()
                 };
-                after.configs.insert(name.clone(), Arc::new(config));
+                after.configs.insert(name.as_str(), Arc::new(config));
                 let piece = Piece::given(name.clone(), Arc::clone(body));
                 after.incoming.insert(name.clone(), piece);
                 after.note_lost(name, before.map(Arc::as_ref), i64::MAX);

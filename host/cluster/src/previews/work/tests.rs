@@ -269,7 +269,8 @@ fn what_goes_is_a_cause_where_a_pool_does_not_say_what_was_rendered_for_it() {
     back.note_lost("50", None, 160);
     assert_eq!(causes_of(&back), ["MachineConfigPool/worker rollout"]);
     // What went before the last rollout is forgotten.
-    back.lost.insert("worker".to_owned(), [("60".to_owned(), 50)].into());
+    let at: BTreeMap<String, i64> = [("60".to_owned(), 50)].into();
+    Arc::make_mut(&mut back.lost).insert("worker".to_owned(), at);
     back.forget_lost();
     assert!(back.lost.is_empty());
 }

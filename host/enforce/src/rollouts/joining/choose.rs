@@ -57,7 +57,7 @@ fn had<'a>(
 /// The configs that were rendered for a pool, and when.
 fn of_pool<'c>(pool: &Pool, configs: &'c Configs) -> BTreeMap<&'c str, i64> {
     let own = configs.iter().filter(|(name, config)| is_its(pool, name, config));
-    own.map(|(name, config)| (name.as_str(), config.created)).collect()
+    own.map(|(name, config)| (&**name, config.created)).collect()
 }
 
 /// Whether a config is there that was rendered for a pool.

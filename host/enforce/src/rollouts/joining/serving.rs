@@ -200,8 +200,8 @@ impl Joining {
         let record = self.record()??;
         let mark = record.booted(node, uid)?;
         let cluster = self.settings.previewer.snapshot();
-        let is_it = |name: &&String| Mark::of_config(name).to_string() == mark;
-        cluster.configs.keys().find(is_it).cloned()
+        let is_it = |name: &&Arc<str>| Mark::of_config(name).to_string() == mark;
+        cluster.configs.keys().find(is_it).map(ToString::to_string)
     }
 
     /// Whether a config was rendered for this pool.
