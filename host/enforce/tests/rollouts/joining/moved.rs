@@ -99,8 +99,11 @@ async fn a_node_that_was_moved_by_labels_registers_again_into_the_pool_that_it_w
     assert_eq!(reason, "PoolGone", "{message}");
     assert!(message.contains("the pool that it was in last is gone"), "{message}");
     assert!(message.contains("tread pools admit one --pool"), "{message}");
-    let rollout: Rollout = cluster.api().get("infra").await.unwrap();
-    assert_eq!(rollout.status.unwrap().nodes, 0);
+    eventually("it is not in the pool of its claim", async || {
+        let rollout = cluster.api::<Rollout>().get("infra").await.ok()?;
+        (rollout.status?.nodes == 0).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
