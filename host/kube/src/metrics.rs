@@ -72,6 +72,8 @@ pub struct Metrics {
     pub turned_away: Family<Turned, Counter>,
     /// What machines that boot asked for, and what became of it.
     pub machines_asked: Family<MachineAsked, Counter>,
+    /// How much of the room for claims of nodes is taken, in per cent.
+    pub claims_room: Gauge,
     /// 1 on the replica that writes.
     pub leads: Gauge,
     /// Until when what is served by TLS is certified, in seconds since 1970.
@@ -133,6 +135,7 @@ impl Metrics {
             unreadable: Family::default(),
             turned_away: Family::default(),
             machines_asked: Family::default(),
+            claims_room: Gauge::default(),
             leads: Gauge::default(),
             certificate_ends: Gauge::default(),
             boot_images: Family::default(),
@@ -225,6 +228,9 @@ impl Metrics {
              no-token (none of that pool: a machine gives up), version (its Ignition reads none that the config \
              fits: it gives up), later (it asks again), odd, failed",
             self.machines_asked.clone();
+            "tread_claims_room_percent",
+            "How much of the room is taken for claims by which nodes have joined; at 100 new nodes are held",
+            self.claims_room.clone();
             "tread_leads",
             "1 on the replica that writes",
             self.leads.clone();

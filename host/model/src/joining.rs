@@ -25,7 +25,7 @@ pub use key::Key;
 pub use kubelet::{KUBELET, NoRoom, claim_in, with_claim, without_claim};
 pub use labels::{Ambiguous, Labels, Requirement, determined};
 pub use served::{BOOTSTRAP, Boots, Served, Unserved, served};
-pub use settle::{Facts, Held, Joins, PoolFacts, Settled, Shown, claim_of, settle};
+pub use settle::{Facts, Held, Joins, Known, PoolFacts, Settled, Shown, claim_of, settle};
 pub use stub::stub;
 pub use tokens::Tokens;
 pub use version::{Lacks, in_version};

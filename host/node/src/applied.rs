@@ -25,6 +25,9 @@ pub struct Applied {
     pub accepted: Accepted,
     /// What was there before tread.
     pub originals: Originals,
+    /// The claim with which this node registers, while its config has no room for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim: Option<String>,
 }
 
 /// Why it is not known what was applied.
@@ -52,7 +55,13 @@ impl Applied {
     /// What is known right after a config was applied.
     pub fn new(documents: Documents, accepted: Accepted, originals: Originals) -> Applied {
         let (schema, tread) = (SCHEMA.to_owned(), env!("CARGO_PKG_VERSION").to_owned());
-        Applied { schema, tread, documents, accepted, originals }
+        Applied { schema, tread, documents, accepted, originals, claim: None }
+    }
+
+    /// And with the claim that is kept meanwhile.
+    #[must_use]
+    pub fn keeping(self, claim: Option<String>) -> Applied {
+        Applied { claim, ..self }
     }
 
     /// What was applied last; nothing if tread never managed this node.

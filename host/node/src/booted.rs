@@ -46,31 +46,49 @@ pub fn has_claim(tree: &Tree, path: &str, wanted: &Wanted<'_>) -> Result<bool, P
     Ok(has == *owner && before.is_some_and(|before| before.as_bytes() == &**bytes))
 }
 
-/// A new text of the kubelet's configuration with the claim that stands in the one that is there:
-/// its node joins again whenever it registers. Nothing where no claim stands there, or where the
-/// new text has no room for it.
-pub fn with_its_claim(
-    tree: &Tree,
-    booted: Option<&Booted>,
-    target: &Target<'_>,
-) -> Result<Option<Target<'static>>, PathError> {
-    let Target { path, wanted: Wanted::File { bytes, owner }, folders } = target else {
-        return Ok(None);
-    };
-    if booted.is_none_or(|booted| booted.kubelet != *path) {
-        return Ok(None);
+/// With which claim a node registers that tread served.
+#[derive(Debug, Default)]
+pub struct OwnClaim {
+    /// Where its kubelet's configuration is.
+    kubelet: String,
+    /// The claim that stands there; or else the one that was kept, as nothing had room for it.
+    claim: Option<String>,
+}
+
+impl OwnClaim {
+    /// By what the machine was served; `kept` is the claim that was kept.
+    pub fn of(
+        tree: &Tree,
+        booted: Option<&Booted>,
+        kept: Option<&String>,
+    ) -> Result<OwnClaim, PathError> {
+        let Some(Booted { kubelet, .. }) = booted else { return Ok(OwnClaim::default()) };
+        let there = match see(tree, kubelet)? {
+            Found::File { .. } => tree.read(kubelet, MOST_OF_KUBELET)?,
+            _ => None,
+        };
+        let there = there.as_deref().and_then(|text| std::str::from_utf8(text).ok());
+        let claim = there.and_then(claim_in).map(str::to_owned).or_else(|| kept.cloned());
+        Ok(OwnClaim { kubelet: kubelet.clone(), claim })
     }
-    let there = match see(tree, path)? {
-        Found::File { .. } => tree.read(path, MOST_OF_KUBELET)?,
-        _ => None,
-    };
-    let there = there.as_deref().and_then(|text| std::str::from_utf8(text).ok());
-    let new = std::str::from_utf8(bytes).ok();
-    let written = there.and_then(claim_in).zip(new);
-    let written = written.and_then(|(claim, new)| with_claim(new, claim).ok());
-    Ok(written.map(|text| Target {
-        path: path.clone(),
-        wanted: Wanted::File { bytes: text.into_bytes().into(), owner: *owner },
-        folders: *folders,
-    }))
+
+    /// A new text of the kubelet's configuration with the claim in it: the node joins again whenever it
+    /// registers. Nothing where there is no claim, or where the new text has no room for it.
+    pub fn put(&self, target: &Target<'_>) -> Option<Target<'static>> {
+        let Target { path, wanted: Wanted::File { bytes, owner }, folders } = target else {
+            return None;
+        };
+        let claim = self.claim.as_ref().filter(|_| self.kubelet == *path)?;
+        let text = with_claim(std::str::from_utf8(bytes).ok()?, claim).ok()?;
+        Some(Target {
+            path: path.clone(),
+            wanted: Wanted::File { bytes: text.into_bytes().into(), owner: *owner },
+            folders: *folders,
+        })
+    }
+
+    /// The claim, where this path had it and has it no more.
+    pub fn left_by(&self, path: &str) -> Option<&String> {
+        self.claim.as_ref().filter(|_| self.kubelet == path)
+    }
 }

@@ -6,7 +6,7 @@ mod in_the_way;
 pub use in_the_way::InTheWay;
 
 use crate::applied::{Applied, AppliedError};
-use crate::booted::{besides, booted, has_claim, with_its_claim};
+use crate::booted::{OwnClaim, besides, booted, has_claim};
 use crate::desired::{Desired, Host, Impossible, desired};
 use crate::documents::Documents;
 use crate::drift::{Accepted, Drift, drift, is_of_others, see};
@@ -205,7 +205,8 @@ impl Targets<'_> {
         let mut targets = Vec::new();
         let mut originals = self.applied.originals.clone();
         let mut accepted = self.applied.accepted.clone();
-        let booted = booted(self.tree)?;
+        let mut kept = self.applied.claim.clone();
+        let own = OwnClaim::of(self.tree, booted(self.tree)?.as_ref(), kept.as_ref())?;
         accepted.retain(|id, _| !differs.contains(id));
         let lets_begin = &order.accept;
         let before = self.before.pieces.keys();
@@ -220,12 +221,16 @@ impl Targets<'_> {
                     if !self.before.pieces.contains_key(path) {
                         targets.extend(self.taken(path, &mut originals)?);
                     }
-                    match with_its_claim(self.tree, booted.as_ref(), &target)? {
+                    match own.put(&target) {
                         Some(joins) => {
+                            kept = None;
                             accepted.insert(path.clone(), joins.wanted.seen());
                             targets.push(joins);
                         }
-                        None => targets.push(owned(target)),
+                        None => {
+                            kept = own.left_by(path).cloned().or(kept);
+                            targets.push(owned(target));
+                        }
                     }
                 }
                 None if self.after.pieces.contains_key(path) => {}
@@ -233,6 +238,7 @@ impl Targets<'_> {
                     let joins = self.before.pieces.get(path).and_then(|it| it.wanted.as_ref());
                     let joins = joins.map(|wanted| has_claim(self.tree, path, wanted));
                     let joins = joins.transpose()?.unwrap_or(false);
+                    kept = own.left_by(path).cloned().or(kept);
                     // What an admin accepted with this order only lets it begin, and the lines
                     // by which a machine joined go with the file.
                     let stays = |_: &Found| !lets_begin.contains(path) && !joins;
@@ -252,7 +258,8 @@ impl Targets<'_> {
             targets.extend(originals::restore(self.tree, &originals, path)?);
             originals.remove(path);
         }
-        targets.push(Applied::new(documents.clone(), accepted, originals).target());
+        let applied = Applied::new(documents.clone(), accepted, originals).keeping(kept);
+        targets.push(applied.target());
         targets.extend_from_slice(others);
         Ok(targets)
     }
@@ -346,11 +353,13 @@ pub fn adopt_keeping(
 ) -> Result<Adoption<'static>, OrderError> {
     let (id, documents, what) = order;
     let mut targets = others;
-    let (mut originals, before) = match Applied::read(tree) {
-        Ok(None) => (Originals::new(), Before::Nothing),
-        Ok(Some(applied)) => (applied.originals, Before::Had(applied.documents)),
+    let (mut originals, mut kept, before) = match Applied::read(tree) {
+        Ok(None) => (Originals::new(), None, Before::Nothing),
+        Ok(Some(it)) => (it.originals, it.claim, Before::Had(it.documents)),
         // To adopt is the way out of this.
-        Err(AppliedError::Damaged(_) | AppliedError::NoFile) => (Originals::new(), Before::Unknown),
+        Err(AppliedError::Damaged(_) | AppliedError::NoFile) => {
+            (Originals::new(), None, Before::Unknown)
+        }
         Err(error) => return Err(error.into()),
     };
     let booted = booted(tree)?;
@@ -377,18 +386,23 @@ pub fn adopt_keeping(
                 accepted.extend(kept.map(|it| (it.path.clone(), it.there.clone())));
             }
             Adopt::Overwrite => {
+                let own = OwnClaim::of(tree, booted.as_ref(), kept.as_ref())?;
                 for Drift { path, .. } in &found {
                     if let Some((original, copy)) = originals::keep(tree, path)? {
                         originals.insert(path.clone(), original);
                         targets.extend(copy);
                     }
                     let Some(target) = desired.target(path) else { continue };
-                    match with_its_claim(tree, booted.as_ref(), &target)? {
+                    match own.put(&target) {
                         Some(joins) => {
+                            kept = None;
                             accepted.insert(path.clone(), joins.wanted.seen());
                             targets.push(joins);
                         }
-                        None => targets.push(owned(target)),
+                        None => {
+                            kept = own.left_by(path).cloned().or(kept);
+                            targets.push(owned(target));
+                        }
                     }
                 }
                 plan = (!found.is_empty()).then(|| VerifiablePlan::always_allowed(digest, digest));
@@ -396,7 +410,7 @@ pub fn adopt_keeping(
         }
         (found, digest, Wish::of(&config))
     };
-    targets.push(Applied::new(documents, accepted, originals).target());
+    targets.push(Applied::new(documents, accepted, originals).keeping(kept).target());
     let ready = prepare(tree, id, targets, label)?;
     Ok(Adoption { ready, config, found, plan, wish, what, is_booted })
 }

@@ -2,15 +2,18 @@
 //! what they are served, and what becomes of the nodes that they register.
 
 mod bootstrap;
+mod bound;
 mod choose;
 mod fetches;
 mod first_boot;
 mod kept;
+mod last;
 mod missing;
 mod noting;
 mod patch;
 mod permit;
 mod refused;
+mod room;
 mod run;
 mod secrets;
 mod serves;
@@ -34,8 +37,9 @@ pub(super) fn start(
     let letting = run::run(joining.clone());
     let missing = missing::run(joining.clone());
     let serves = serves::run(joining.clone());
+    let last = last::run(joining.clone());
     let all = async {
-        tokio::join!(watching, letting, missing, serves);
+        tokio::join!(watching, letting, missing, serves, last);
     };
     (joining, all)
 }

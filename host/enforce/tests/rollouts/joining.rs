@@ -4,6 +4,7 @@
 mod again;
 mod claims;
 mod gate;
+mod moved;
 mod served;
 mod two_writes;
 

@@ -103,6 +103,15 @@ const ALERTS: &[Alert] = &[
         "Machines of a MachineSet will boot into one pool, and their nodes will count in another: that costs \
          reboots there and back. tread pools names each of them with the patch that prevents it.",
     ),
+    (
+        // From there on claims of nodes go that are gone for long.
+        "TreadClaimsNearlyFull",
+        "max(tread_claims_room_percent) > 85",
+        "1h",
+        "warning",
+        "So many nodes have joined by claims that soon no other one can: new nodes will be held. Remove Nodes \
+         that are gone for good, whose claims make room about a day later.",
+    ),
 ];
 
 pub(super) fn alerts(options: &Options) -> Value {

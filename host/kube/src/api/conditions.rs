@@ -75,8 +75,8 @@ pub const ALL: [(&str, &str, &str); 22] = [
         "Joined",
         "Of a node that registered as joining. True: `Joined`. False: `Prepares` (its agent brings first what Ignition \
          cannot), or why it is held, in no pool: `ClaimUnreadable`, `ClaimForged`, `ClaimOld`, `ClaimLater`, `ClaimUsed`, \
-         `PoolGone`, `NoLabels`, `Elsewhere`, `KeysUnreadable` (nobody can check claims now); the message has the way \
-         out",
+         `PoolGone`, `NoLabels`, `Elsewhere`, `KeysUnreadable` (nobody can check claims now), `ClaimsFull` (no other claim \
+         can be noted); the message has the way out",
     ),
     (
         "Rollout",
@@ -106,7 +106,8 @@ pub const ALL: [(&str, &str, &str); 22] = [
          `NoKubeconfig` (the Secret has no such key, or nothing in it), `KubeconfigUnreadable` (no text, or too long), where \
          the message names the Secret and its key; `NoLabels` (they are served, and their nodes are held, since the pool's \
          selector leaves open which labels they get); and where no machine is served at all `CannotBeServed` (the pool's \
-         config has no room for claims), `KeysUnreadable`, `TokensUnreadable` (the Secret of all keys or tokens is spoilt)",
+         config has no room for claims; where nodes have joined by theirs, delete none of their Nodes before that is mended), \
+         `KeysUnreadable`, `TokensUnreadable` (the Secret of all keys or tokens is spoilt)",
     ),
     (
         "Node",

@@ -29,6 +29,13 @@ impl Mark {
         Mark::of("tread joining config 1", name)
     }
 
+    /// As it is shown: sixteen digits.
+    pub fn parse(text: &str) -> Option<Mark> {
+        let is_digit = |c: u8| c.is_ascii_digit() || (b'a'..=b'f').contains(&c);
+        let digits = Some(text).filter(|it| it.len() == 16 && it.bytes().all(is_digit))?;
+        Some(Mark(u64::from_str_radix(digits, 16).ok()?.to_be_bytes()))
+    }
+
     fn of(kind: &str, text: &str) -> Mark {
         let mut fields = Fields::new(kind);
         fields.field(text.as_bytes());

@@ -32,6 +32,17 @@ pub struct PoolFacts {
     pub labels: Result<Labels, Ambiguous>,
 }
 
+/// What was noted of a claim that a node has shown before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Known {
+    /// The node's name: the claim is good for it alone.
+    pub node: String,
+    /// The pool that it was in last. None: that of the claim.
+    pub pool: Option<Mark>,
+    /// The config that its machine was served.
+    pub config: Option<Mark>,
+}
+
 /// What becomes of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Settled {
@@ -46,6 +57,8 @@ pub enum Settled {
 pub struct Shown {
     /// Which one.
     pub claim: Id,
+    /// The pool that it is good for.
+    pub pool: Mark,
     /// The config that its machine was served.
     pub config: Mark,
 }
@@ -59,6 +72,8 @@ pub struct Joins {
     pub config: Mark,
     /// The pool.
     pub pool: String,
+    /// Which one of that name.
+    pub mark: Mark,
     /// The labels that it gets.
     pub labels: Labels,
 }
@@ -78,6 +93,8 @@ pub enum Held {
     Used(String),
     /// Its pool is not there any more.
     PoolGone,
+    /// The pool that it was in last is not there any more.
+    LastGone,
     /// The selector of its pool does not say which labels it gets.
     NoLabels(String, Ambiguous),
     /// With these labels it would be somewhere else.
@@ -95,7 +112,7 @@ impl Held {
             Held::Old(_) => "ClaimOld",
             Held::Later(_) => "ClaimLater",
             Held::Used(_) => "ClaimUsed",
-            Held::PoolGone => "PoolGone",
+            Held::PoolGone | Held::LastGone => "PoolGone",
             Held::NoLabels(..) => "NoLabels",
             Held::Elsewhere(..) | Held::Unplaced(..) => "Elsewhere",
         }
@@ -131,8 +148,8 @@ impl fmt::Display for Held {
         match self {
             Held::Unreadable => write!(f, "its taint {TAINT} holds no claim of tread's"),
             Held::Forged => f.write_str(
-                "no key of this tread has signed its claim: it was made up, altered, or is of another \
-                 cluster",
+                "no key of this tread has signed its claim: it was made up, altered, is of another cluster, or \
+                 was signed before the Secret with the keys was made anew",
             ),
             Held::Old(by) => write!(f, "its claim had ended {} before it registered", span(*by)),
             Held::Later(by) => write!(
@@ -144,6 +161,7 @@ impl fmt::Display for Held {
                 write!(f, "node {by} registered with its claim before, which is good for one node")
             }
             Held::PoolGone => f.write_str("the pool that its claim names is gone"),
+            Held::LastGone => f.write_str("the pool that it was in last is gone"),
             Held::NoLabels(pool, why) => {
                 write!(f, "nobody can say which labels a node of pool {pool} gets: {why}")
             }
@@ -185,14 +203,14 @@ pub fn claim_of<'a>(
     }
 }
 
-/// Whether a node joins. `lasts` is how long claims do, `by` says which node has a
-/// claim, `pool` which pool it names, and `place` where a node with labels belongs, or the pools
+/// Whether a node joins. `lasts` is how long claims do, `by` what was noted of a claim that was shown
+/// before, `pool` which pool a mark names, and `place` where a node with labels belongs, or the pools
 /// with selectors that cannot be read, for which no node is placed.
 pub fn settle(
     facts: &Facts<'_>,
     keys: &[Key],
     lasts: Duration,
-    by: impl FnOnce(Id) -> Option<String>,
+    by: impl FnOnce(Id) -> Option<Known>,
     pool: impl FnOnce(Mark) -> Option<PoolFacts>,
     place: impl FnOnce(&Labels) -> Result<Vec<String>, Vec<String>>,
 ) -> Settled {
@@ -206,32 +224,15 @@ fn join(
     facts: &Facts<'_>,
     keys: &[Key],
     lasts: Duration,
-    by: impl FnOnce(Id) -> Option<String>,
+    by: impl FnOnce(Id) -> Option<Known>,
     pool: impl FnOnce(Mark) -> Option<PoolFacts>,
     place: impl FnOnce(&Labels) -> Result<Vec<String>, Vec<String>>,
 ) -> Result<Joins, (Held, Option<Shown>)> {
-    let claim = Claim::read(facts.claim, keys).map_err(|invalid| match invalid {
-        Invalid::Form => (Held::Unreadable, None),
-        Invalid::Signature => (Held::Forged, None),
-    })?;
-    match by(claim.id) {
-        Some(node) if node != facts.node => return Err((Held::Used(node), None)),
-        // A machine that registers again has what it was served once.
-        Some(_) => {}
-        None => {
-            let ended = claim.issued.saturating_add(lasts.as_secs()).saturating_add(SKEW);
-            if facts.registered > ended {
-                return Err((Held::Old(facts.registered - ended + SKEW), None));
-            }
-            let later = claim.issued.saturating_sub(facts.registered);
-            if later > SKEW {
-                return Err((Held::Later(later), None));
-            }
-        }
-    }
+    let (shown, has_moved) = good(facts, keys, lasts, by).map_err(|why| (why, None))?;
     // Whoever comes later with this claim read it somewhere: it is this node's also while it is held.
-    let held = |why: Held| (why, Some(Shown { claim: claim.id, config: claim.config }));
-    let pool = pool(claim.pool).ok_or_else(|| held(Held::PoolGone))?;
+    let held = |why: Held| (why, Some(shown));
+    let gone = || if has_moved { Held::LastGone } else { Held::PoolGone };
+    let pool = pool(shown.pool).ok_or_else(|| held(gone()))?;
     let labels = pool.labels.map_err(|why| held(Held::NoLabels(pool.name.clone(), why)))?;
     let mut all = facts.labels.clone();
     all.extend(labels.clone());
@@ -243,5 +244,45 @@ fn join(
         };
         return Err(held(Held::Elsewhere(pool.name, place)));
     }
-    Ok(Joins { claim: claim.id, config: claim.config, pool: pool.name, labels })
+    let Shown { claim, config, pool: mark } = shown;
+    Ok(Joins { claim, config, pool: pool.name, mark, labels })
+}
+
+/// What a node's claim is good for, and whether that is another pool than the one that it names.
+/// Of one that this node has shown before nothing counts but what was noted then: where its node was
+/// last, also if nobody has the key any more that signed it.
+fn good(
+    facts: &Facts<'_>,
+    keys: &[Key],
+    lasts: Duration,
+    by: impl FnOnce(Id) -> Option<Known>,
+) -> Result<(Shown, bool), Held> {
+    let says = Claim::unproved(facts.claim).ok_or(Held::Unreadable)?;
+    let signed = Claim::read(facts.claim, keys).map_err(|invalid| match invalid {
+        Invalid::Form => Held::Unreadable,
+        Invalid::Signature => Held::Forged,
+    });
+    let known = by(says.id);
+    let own = known.as_ref().filter(|known| known.node == facts.node);
+    if let Some(Known { pool: Some(pool), config: Some(config), .. }) = own {
+        let shown = Shown { claim: says.id, pool: *pool, config: *config };
+        return Ok((shown, *pool != says.pool));
+    }
+    let claim = signed?;
+    match known {
+        Some(known) if known.node != facts.node => return Err(Held::Used(known.node)),
+        // A machine that registers again has what it was served once.
+        Some(_) => {}
+        None => {
+            let ended = claim.issued.saturating_add(lasts.as_secs()).saturating_add(SKEW);
+            if facts.registered > ended {
+                return Err(Held::Old(facts.registered - ended + SKEW));
+            }
+            let later = claim.issued.saturating_sub(facts.registered);
+            if later > SKEW {
+                return Err(Held::Later(later));
+            }
+        }
+    }
+    Ok((Shown { claim: claim.id, pool: claim.pool, config: claim.config }, false))
 }

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tread_model::digest::Digest;
 use tread_model::joining::{
-    Asked, Boots, Claim, Facts, Id, KUBELET, Key, Labels, Mark, PoolFacts, Requirement, Settled,
-    Shown, asked, determined, in_version, served, settle, with_claim, without_claim,
+    Asked, Boots, Claim, Facts, Id, KUBELET, Key, Known, Labels, Mark, PoolFacts, Requirement,
+    Settled, Shown, asked, determined, in_version, served, settle, with_claim, without_claim,
 };
 
 #[derive(Deserialize)]
@@ -58,6 +58,7 @@ struct Node {
     #[serde(default)]
     registered: u64,
     by: Option<String>,
+    last: Option<String>,
     #[serde(default, rename = "labels given")]
     given: Labels,
     joins: Option<String>,
@@ -203,8 +204,9 @@ fn a_node_joins_by_its_claim_once_or_is_held_as_the_cases_say() {
     let pools = pools();
     for case in cases() {
         let Case::Node(case) = case else { continue };
+        let mark = |pool: &str| Mark::of_pool(&format!("uid-of-{pool}"));
         let claim = Claim {
-            pool: Mark::of_pool(&format!("uid-of-{}", case.pool)),
+            pool: mark(&case.pool),
             config: Mark::of_config("rendered-infra-1"),
             issued: BEGIN + case.issued * HOUR,
             id: Id([7; 8]),
@@ -234,7 +236,12 @@ fn a_node_joins_by_its_claim_once_or_is_held_as_the_cases_say() {
         };
         let by = |id: Id| {
             assert_eq!(id, claim.id);
-            case.by.clone()
+            let known = |node: &String| Known {
+                node: node.clone(),
+                pool: case.last.as_deref().map(mark),
+                config: Some(claim.config),
+            };
+            case.by.as_ref().map(known)
         };
         let lasts = Duration::from_secs(24 * HOUR);
         let place = |labels: &Labels| match case.unreadable.as_slice() {
@@ -243,12 +250,14 @@ fn a_node_joins_by_its_claim_once_or_is_held_as_the_cases_say() {
         };
         match settle(&facts, &keys, lasts, by, named, place) {
             Settled::Joins(joins) => {
+                assert_eq!(joins.mark, mark(&joins.pool), "{}", case.node);
                 assert_eq!(Some(joins.pool), case.joins, "{}", case.node);
                 assert_eq!(joins.labels, case.labels, "{}", case.node);
                 assert_eq!(joins.claim, claim.id);
             }
             Settled::Held(held, shown) => {
-                let bound = Shown { claim: claim.id, config: claim.config };
+                let pool = mark(case.last.as_ref().unwrap_or(&case.pool));
+                let bound = Shown { claim: claim.id, config: claim.config, pool };
                 assert_eq!(shown, case.binds.then_some(bound), "{}: {held}", case.node);
                 assert_eq!(Some(held.word()), case.held.as_deref(), "{}: {held}", case.node);
                 let says = held.says("a");

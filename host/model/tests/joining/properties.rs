@@ -115,6 +115,18 @@ fn a_node_says_one_claim_or_none_that_counts() {
 }
 
 #[test]
+fn a_mark_is_read_as_it_is_shown() {
+    for mark in [Mark::of_pool("uid"), Mark::of_config("rendered")] {
+        assert_eq!(Mark::parse(&mark.to_string()), Some(mark));
+    }
+    for text in
+        ["", "-", "+123456789abcdef", "0123456789ABCDEF", "0123456789abcde", "é123456789abcd"]
+    {
+        assert_eq!(Mark::parse(text), None, "{text}");
+    }
+}
+
+#[test]
 fn tokens_that_were_emptied_by_hand_admit_nobody() {
     for text in [
         r#"{"pool":"uid","newest":""}"#,

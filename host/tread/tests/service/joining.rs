@@ -573,51 +573,86 @@ async fn a_token_is_exchanged_with_an_overlap_that_an_admin_ends() {
     assert_eq!(cluster.tread(&both).0, 2);
 }
 
-/// What tread wrote that is about this node, by the API server's audit log.
-fn written(cluster: &Cluster, node: &str) -> Vec<String> {
+/// What tread wrote, by the API server's audit log: what each write is about, in their order.
+fn written(cluster: &Cluster) -> Vec<(String, String)> {
     let log = std::fs::read_to_string(cluster.plane.audit_log()).unwrap();
     let entries = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let entries = entries.filter(|it| {
         let user = it["user"]["username"].as_str().unwrap_or_default();
         let verb = it["verb"].as_str().unwrap_or_default();
         let is_write = ["create", "update", "patch", "delete"].contains(&verb);
-        let is_about = it["objectRef"]["name"] == node || it["objectRef"]["resource"] == "events";
-        user.ends_with(":tread") && is_write && is_about && it["stage"] == "ResponseComplete"
+        let is_done = it["responseStatus"]["code"].as_u64().is_some_and(|code| code < 300);
+        user.ends_with(":tread") && is_write && is_done && it["stage"] == "ResponseComplete"
     });
     let word = |it: &Value, field: &str| it["objectRef"][field].as_str().unwrap_or("").to_owned();
     let said = entries.map(|it| {
-        let verb = it["verb"].as_str().unwrap_or_default();
-        format!(
-            "{verb} {} {} {}",
-            word(&it, "resource"),
-            word(&it, "subresource"),
-            it["responseStatus"]["code"]
-        )
+        let kind = format!("{} {}", word(&it, "resource"), word(&it, "subresource"));
+        (kind.trim_end().to_owned(), word(&it, "name"))
     });
     said.collect()
 }
 
+/// How many Events of tread's are about a node.
+fn events_about(cluster: &Cluster, node: &str) -> usize {
+    let get = ["get", "events.events.k8s.io", "-A", "-o", "json"];
+    let list = cluster.plane.kubectl(&get).unwrap().success().unwrap();
+    let list: Value = serde_json::from_str(&list).unwrap();
+    let is_its =
+        |it: &&Value| it["regarding"]["name"] == node && it["reportingController"] == "tread";
+    list["items"].as_array().unwrap().iter().filter(is_its).count()
+}
+
 #[tokio::test(flavor = "multi_thread")]
+#[allow(clippy::print_stdout, reason = "it says what it counted")]
 async fn a_node_that_joins_costs_three_writes_until_it_is_a_member() {
+    const NODE: &str = "infra-1";
     let cluster = Cluster::installed();
     let _replica = cluster.serves().await;
     let infra = cluster.stub("infra").await;
+    // That its config is served is noted once an hour, for all machines.
+    infra.boots().await;
+    let is_of_record = |it: &(String, String)| it.1 == "tread-joining";
+    let noted = || written(&cluster).iter().filter(|it| is_of_record(it)).count();
+    eventually("that it was served is noted", async || (noted() >= 2).then_some(())).await;
+    let before = written(&cluster).len();
+    let was_noted = noted();
     let claim = claim(&infra.boots().await);
-    cluster.registers("infra-1", &claim);
-    cluster.is_in_infra("infra-1").await;
-    // What is told of it comes after it has joined.
-    let told = eventually("it is told of", async || {
-        let told = written(&cluster, "infra-1");
-        let is_told = told.iter().any(|it| it.contains("events"));
-        (is_told && told.iter().any(|it| it.starts_with("create nodeupdates"))).then_some(told)
+    eventually("that this one was served is noted too", async || {
+        (noted() > was_noted).then_some(())
     })
     .await;
-    let of_node: Vec<&String> = told.iter().filter(|it| it.contains(" nodes ")).collect();
-    assert_eq!(of_node, ["patch nodes  200"], "{told:#?}");
-    // Events before that are about pools.
-    let since = told.iter().skip_while(|it| !it.contains(" nodes "));
-    let count = since.filter(|it| !it.contains("nodeupdates status")).count();
-    assert!(count <= 3, "{told:#?}");
+    cluster.registers(NODE, &claim);
+    cluster.is_in_infra(NODE).await;
+    // What is told of it comes after it has joined.
+    let all = eventually("it is told of", async || {
+        let all = written(&cluster).split_off(before);
+        let count = |kind: &str| all.iter().filter(|it| it.0 == kind && it.1 == NODE).count();
+        let is_told = count("nodeupdates") >= 1 && count("nodeupdates status") >= 1;
+        // That both machines were served is noted, and goes once a node came from their address.
+        let record = all.iter().filter(|it| is_of_record(it)).count();
+        (is_told && record >= 3 && events_about(&cluster, NODE) == 1).then_some(all)
+    })
+    .await;
+    let joined = all.iter().position(|it| it.0 == "nodes").unwrap();
+    let count = |all: &[(String, String)], kind: &str| all.iter().filter(|it| it.0 == kind).count();
+    let its = |all: &[(String, String)]| -> Vec<(String, String)> {
+        all.iter().filter(|it| it.1 == NODE || is_of_record(it)).cloned().collect()
+    };
+    let (until, since) = (its(&all[..=joined]), its(&all[joined + 1..]));
+    println!(
+        "until it is a member: Node {}, record {}, NodeUpdate {}; what tells of it: NodeUpdate {}, record {}, Events {}",
+        count(&until, "nodes"),
+        count(&until, "configmaps"),
+        count(&until, "nodeupdates") + count(&until, "nodeupdates status"),
+        count(&since, "nodeupdates") + count(&since, "nodeupdates status"),
+        count(&since, "configmaps"),
+        events_about(&cluster, NODE),
+    );
+    // One for its Node; that it was served, and whose its claim is.
+    assert!(until.len() <= 3, "{all:#?}");
+    assert_eq!(count(&all, "nodes"), 1, "{all:#?}");
+    let told = since.len() + events_about(&cluster, NODE);
+    assert!(told <= 5, "{all:#?}");
 }
 
 /// How much of a process is resident, in bytes; or was at most since it was asked to begin anew.

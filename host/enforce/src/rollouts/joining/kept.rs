@@ -1,6 +1,8 @@
 //! Which claim is which node's, for good, and until when which config may still be asked
 //! for: a ConfigMap in tread's namespace, each by a key of its own.
 
+use super::bound::{Bound, Stands};
+use super::room::{CLAIM, Room, room, takes};
 use crate::settings::Settings;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
@@ -9,14 +11,11 @@ use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use tread_kube::api::words::{NAME as TREAD, PART_OF_LABEL};
 use tread_kube::asking::{Call, CallOutcome, Failed, ask};
-use tread_model::digest::Digest;
 use tread_model::joining::{Id, Mark};
 
 /// What the ConfigMap is called.
 pub(super) const NAME: &str = "tread-joining";
 const KIND: &str = "configmaps";
-/// Before a claim's id; the value says whose it is.
-const CLAIM: &str = "claim.";
 /// Before a config's name; the value is a time, in seconds since 1970.
 const SERVED: &str = "served.";
 /// Before the id of a claim that was served; the value says whom it was served, and when.
@@ -25,59 +24,6 @@ const FETCHED: &str = "fetched.";
 const MOST_FETCHED: usize = 1000;
 /// As many of a pool from one address, behind which many machines may be.
 const MOST_OF_ADDRESS: usize = 100;
-/// From so many claims on those go whose nodes are gone: one is 100 bytes, and an object has a
-/// megabyte.
-const MOST: usize = 6000;
-
-/// Who has a claim.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Bound {
-    /// The node's name: the claim is good for it alone, for good.
-    pub(super) node: String,
-    /// Which node of that name it was first, and the config that its machine was served.
-    first: Option<(String, String)>,
-    /// It has shown a good claim, and is held for another reason: it is given no config.
-    is_held: bool,
-}
-
-/// Behind all else, of a node that is held.
-const HELD: &str = "held";
-
-impl Bound {
-    pub(super) fn new(node: &str, uid: &str, config: Mark) -> Bound {
-        let first = Some((short(uid), config.to_string()));
-        Bound { node: node.to_owned(), first, is_held: false }
-    }
-
-    #[must_use]
-    pub(super) fn held(self, is_held: bool) -> Bound {
-        Bound { is_held, ..self }
-    }
-
-    fn read(text: &str) -> Bound {
-        let mut words = text.split(' ').map(str::to_owned);
-        let node = words.next().unwrap_or_default();
-        let first = words.next().zip(words.next());
-        Bound { node, first, is_held: words.next().is_some_and(|word| word == HELD) }
-    }
-
-    /// The config that this node's machine was served, where it has not registered again since and
-    /// is not held.
-    fn served(&self, node: &str, uid: &str) -> Option<&str> {
-        let (first, config) = self.first.as_ref()?;
-        (self.node == node && *first == short(uid) && !self.is_held).then_some(config)
-    }
-}
-
-impl std::fmt::Display for Bound {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match &self.first {
-            Some((uid, config)) if self.is_held => write!(f, "{} {uid} {config} {HELD}", self.node),
-            Some((uid, config)) => write!(f, "{} {uid} {config}", self.node),
-            None => f.write_str(&self.node),
-        }
-    }
-}
 
 /// Until when a config may be asked for that somebody was served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,11 +76,6 @@ impl std::fmt::Display for Fetched {
     }
 }
 
-/// The first digits of a UID's digest: names and bytes are short.
-fn short(uid: &str) -> String {
-    Digest::of(uid.as_bytes()).hex().chars().take(16).collect()
-}
-
 /// What is kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Record {
@@ -167,24 +108,55 @@ impl Record {
 
     /// The node whose claim this is.
     pub(super) fn by(&self, id: Id) -> Option<&String> {
-        self.claims.get(&id.to_string()).map(|bound| &bound.node)
+        self.bound_by(id).map(|bound| &bound.node)
+    }
+
+    /// Who has a claim.
+    pub(super) fn bound_by(&self, id: Id) -> Option<&Bound> {
+        self.claims.get(&id.to_string())
     }
 
     /// A claim of a node that was held when it was written.
     pub(super) fn held(&self, id: Id) -> Option<&Bound> {
-        self.claims.get(&id.to_string()).filter(|bound| bound.is_held)
+        self.bound_by(id).filter(|bound| bound.is_held)
     }
 
     /// Whether a claim was bound to the node with this UID, which has not registered again since.
     pub(super) fn is_first(&self, id: Id, uid: &str) -> bool {
-        let first = self.claims.get(&id.to_string()).and_then(|bound| bound.first.as_ref());
-        first.is_some_and(|(first, _)| *first == short(uid))
+        self.bound_by(id).is_some_and(|bound| bound.is_first(uid))
     }
 
     /// By its mark, the config that the machine of a node was served, where it has not
     /// registered again since.
-    pub(super) fn booted(&self, node: &str, uid: &str) -> Option<&str> {
+    pub(super) fn booted(&self, node: &str, uid: &str) -> Option<Mark> {
         self.claims.values().find_map(|bound| bound.served(node, uid))
+    }
+
+    /// Whether nodes are in this pool that have claims.
+    pub(super) fn has_members(&self, pool: Mark) -> bool {
+        self.claims.values().any(|it| it.pool == Some(pool) && it.gone.is_none() && !it.is_held)
+    }
+
+    /// What is to be noted of nodes that have claims, by where each of them is now: of those that are
+    /// in another pool than was noted, and of all.
+    pub(super) fn notes(
+        &self,
+        stands: impl Fn(&str) -> Stands,
+        now: u64,
+    ) -> [Map<String, Value>; 2] {
+        let (mut moved, mut all) = (Map::new(), Map::new());
+        for (id, bound) in &self.claims {
+            let next = bound.standing(stands(&bound.node), now);
+            if next == *bound {
+                continue;
+            }
+            let (key, value) = (format!("{CLAIM}{id}"), Value::from(next.to_string()));
+            if next.pool != bound.pool {
+                moved.insert(key.clone(), value.clone());
+            }
+            all.insert(key, value);
+        }
+        [moved, all]
     }
 
     /// Until when a config may be asked for that somebody was served.
@@ -207,16 +179,15 @@ impl Record {
     ) -> impl Iterator<Item = &String> {
         let waiting = self.brought_to(joins);
         let is_wanted = move |config: &str, until: &Until| {
-            until.at > now
-                || until.needs_agent && waiting.contains(&Mark::of_config(config).to_string())
+            until.at > now || until.needs_agent && waiting.contains(&Mark::of_config(config))
         };
         self.served.iter().filter(move |(config, until)| is_wanted(config, until)).map(|it| it.0)
     }
 
     /// What the machines of these nodes were served, by its mark.
-    fn brought_to(&self, which: impl Fn(&str) -> bool) -> BTreeSet<String> {
+    fn brought_to(&self, which: impl Fn(&str) -> bool) -> BTreeSet<Mark> {
         let bound = self.claims.values().filter(|it| which(&it.node));
-        bound.filter_map(|it| it.first.as_ref()).map(|(_, config)| config.clone()).collect()
+        bound.filter_map(Bound::config).collect()
     }
 
     /// What machines were served, by the id of their claim.
@@ -290,22 +261,31 @@ impl Record {
         noted.chain(known_gone).collect()
     }
 
+    /// What there is room for beside the claims that are bound, and which of these go for that.
+    pub(super) fn room(
+        &self,
+        new: &BTreeMap<Id, Bound>,
+        is_there: impl Fn(&str) -> bool,
+        (now, lasts): (u64, u64),
+    ) -> Room<'_> {
+        let new = new.iter().map(|(id, it)| takes(&id.to_string(), it)).sum();
+        room(&self.claims, new, is_there, (now, lasts))
+    }
+
     /// The claims by these nodes, and what goes for them.
     fn bound(
         &self,
         new: &BTreeMap<Id, Bound>,
+        goes: &BTreeSet<&String>,
         is_there: impl Fn(&str) -> bool,
         now: u64,
     ) -> Map<String, Value> {
-        let mut data = Map::new();
-        if self.claims.len() + new.len() > MOST {
-            let gone = self.claims.iter().filter(|(_, it)| !is_there(&it.node));
-            data.extend(gone.map(|(id, _)| (format!("{CLAIM}{id}"), Value::Null)));
-        }
+        let gone = goes.iter().map(|id| (format!("{CLAIM}{id}"), Value::Null));
+        let mut data: Map<String, Value> = gone.collect();
         // A node may wait for its agent for longer than its claim was good for.
         let waiting = self.brought_to(is_there);
         let ended = self.served.iter().filter(|(config, until)| {
-            let waits = until.needs_agent && waiting.contains(&Mark::of_config(config).to_string());
+            let waits = until.needs_agent && waiting.contains(&Mark::of_config(config));
             until.at <= now && !waits
         });
         data.extend(ended.map(|(config, _)| (format!("{SERVED}{config}"), Value::Null)));
@@ -321,16 +301,27 @@ pub(super) async fn bind(
     onto: Option<&Record>,
     new: &BTreeMap<Id, Bound>,
     is_there: impl Fn(&str) -> bool,
-    now: u64,
+    times: (u64, u64),
 ) -> Result<Record, Failed> {
     match onto {
-        None => make(settings, &Record::default().bound(new, is_there, now)).await,
+        None => {
+            make(settings, &Record::default().bound(new, &BTreeSet::new(), is_there, times.0)).await
+        }
         Some(record) => {
-            let data = record.bound(new, is_there, now);
-            let patch = json!({"metadata": {"resourceVersion": record.version}, "data": data});
-            write(settings, patch).await
+            let goes = record.room(new, &is_there, times).goes;
+            note(settings, record, record.bound(new, &goes, is_there, times.0)).await
         }
     }
+}
+
+/// Writes this onto the version that is known.
+pub(super) async fn note(
+    settings: &Settings,
+    onto: &Record,
+    data: Map<String, Value>,
+) -> Result<Record, Failed> {
+    let patch = json!({"metadata": {"resourceVersion": onto.version}, "data": data});
+    write(settings, patch).await
 }
 
 /// Notes until when a config may be asked for: whatever else is written meanwhile.
@@ -409,18 +400,19 @@ mod tests {
     #[test]
     fn what_is_written_is_read_and_what_is_none_is_passed_over() {
         let id = Id([1, 2, 3, 4, 5, 6, 7, 8]);
-        let config = Mark::of_config("rendered-a");
-        let new = BTreeMap::from([(id, Bound::new("node-1", "uid", config))]);
-        let data = Record::default().bound(&new, |_| true, 0);
+        let (config, pool) = (Mark::of_config("rendered-a"), Mark::of_pool("p"));
+        let new = BTreeMap::from([(id, Bound::new("node-1", "uid", config, pool))]);
+        let bind = |new| Record::default().bound(new, &BTreeSet::new(), |_| true, 0);
+        let data = bind(&new);
         let read = record(Value::Object(data));
         assert_eq!(read.by(id), Some(&"node-1".to_owned()));
-        assert_eq!(read.booted("node-1", "uid"), Some(config.to_string().as_str()));
+        assert_eq!(read.booted("node-1", "uid"), Some(config));
         assert_eq!(read.booted("node-1", "another"), None, "its machine may have another by now");
         assert_eq!(read.booted("node-2", "uid"), None);
         assert!(read.is_first(id, "uid") && !read.is_first(id, "another"));
         assert!(!read.is_first(Id([0; 8]), "uid"));
-        let held = Bound::new("node-1", "uid", config).held(true);
-        let data = Record::default().bound(&BTreeMap::from([(id, held.clone())]), |_| true, 0);
+        let held = Bound::new("node-1", "uid", config, pool).held(true);
+        let data = bind(&BTreeMap::from([(id, held.clone())]));
         let held_one = record(Value::Object(data));
         assert_eq!((held_one.by(id), held_one.held(id)), (read.by(id), Some(&held)));
         assert!(held_one.is_first(id, "uid"));
@@ -469,7 +461,7 @@ mod tests {
         let shown = BTreeSet::from([second.to_string()]);
         assert_eq!(read.came(&shown).count(), 2);
         let mut bound = read.clone();
-        let by = Bound::new("node-1", "u", Mark::of_config("c"));
+        let by = Bound::new("node-1", "u", Mark::of_config("c"), Mark::of_pool("p"));
         bound.claims.insert(second.to_string(), by);
         assert_eq!(
             bound.came(&none).collect::<Vec<_>>(),
@@ -539,30 +531,66 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_over_goes_and_claims_only_where_there_are_too_many() {
-        let id = |at: usize| Id((at as u64).to_be_bytes());
-        let claims = |count: usize| {
-            let one = |at: usize| (format!("claim.{}", id(at)), json!(format!("node-{at}")));
-            let mut data: Map<String, Value> = (0..count).map(one).collect();
-            data.insert("served.old".to_owned(), json!("10"));
-            data.insert("served.new".to_owned(), json!("30"));
-            record(Value::Object(data))
+    fn only_what_is_over_goes_and_claims_that_make_room() {
+        let id = |at: u64| Id(at.to_be_bytes());
+        let one = |at: u64| (format!("claim.{}", id(at)), json!(format!("node-{at}")));
+        let mut data: Map<String, Value> = (0..4).map(one).collect();
+        data.insert("served.old".to_owned(), json!("10"));
+        data.insert("served.new".to_owned(), json!("30"));
+        let read = record(Value::Object(data));
+        let bound = Bound::new("new", "u", Mark::of_config("c"), Mark::of_pool("p"));
+        let new = BTreeMap::from([(id(9), bound)]);
+        let third = id(3).to_string();
+        for goes in [vec![], vec![&third]] {
+            let goes: BTreeSet<&String> = goes.into_iter().collect();
+            let data = read.bound(&new, &goes, |_| true, 20);
+            let mut expected = vec![format!("claim.{}", id(9)), "served.old".to_owned()];
+            expected.extend(goes.iter().map(|id| format!("claim.{id}")));
+            expected.sort();
+            assert_eq!(data.keys().cloned().collect::<Vec<_>>(), expected);
+            assert!(goes.iter().all(|id| data[&format!("claim.{id}")] == Value::Null));
+        }
+    }
+
+    #[test]
+    fn where_nodes_are_is_noted_of_those_that_have_claims_and_at_once_of_those_that_were_moved() {
+        let [first, second] = ["1", "2"].map(Mark::of_pool);
+        let bound = |node: &str| Bound::new(node, "u", Mark::of_config("c"), first);
+        let keys = ["stays", "moved", "gone", "back", "held"];
+        let back = bound("back").standing(Stands::Gone, 3);
+        let of =
+            |node: &str| if node == "back" { back.to_string() } else { bound(node).to_string() };
+        let mut data: Map<String, Value> =
+            keys.iter().map(|it| (format!("claim.{it}"), of(it).into())).collect();
+        // Of a version that noted no pool.
+        data.insert("claim.former".to_owned(), "former u 0123456789abcdef".into());
+        let stands = |node: &str| match node {
+            "moved" => Stands::In(second),
+            "gone" => Stands::Gone,
+            "held" => Stands::Outside,
+            _ => Stands::In(first),
         };
-        let new = BTreeMap::from([(id(MOST), Bound::new("new", "u", Mark::of_config("c")))]);
-        let is_there = |node: &str| node != "node-3";
-        let few = claims(MOST - 1).bound(&new, is_there, 20);
-        let keys: Vec<&str> = few.keys().map(String::as_str).collect();
-        assert_eq!(keys, [format!("claim.{}", id(MOST)).as_str(), "served.old"]);
-        let many = claims(MOST).bound(&new, is_there, 20);
-        assert_eq!(many.get(&format!("claim.{}", id(3))), Some(&Value::Null));
-        assert_eq!(many.len(), 3);
+        let [moved, all] = record(Value::Object(data.clone())).notes(stands, 7);
+        let names = |all: &Map<String, Value>| all.keys().cloned().collect::<Vec<_>>();
+        assert_eq!(names(&moved), ["claim.former", "claim.moved"]);
+        assert_eq!(names(&all), ["claim.back", "claim.former", "claim.gone", "claim.moved"]);
+        data.extend(all);
+        let after = record(Value::Object(data));
+        assert_eq!(after.notes(stands, 9), [Map::new(), Map::new()], "it is noted once");
+        assert_eq!(after.claims["moved"].pool, Some(second));
+        assert!(after.has_members(first) && after.has_members(second));
+        assert!(!after.has_members(Mark::of_pool("3")));
+        assert_eq!(after.claims["gone"].gone, Some(7));
+        assert_eq!(after.claims["former"].pool, Some(first));
     }
 
     #[test]
     fn a_config_that_only_an_agent_can_bring_is_kept_for_nodes_that_wait_for_theirs() {
         let needs = Until { at: 10, needs_agent: true };
         let ends = Until { at: 10, needs_agent: false };
-        let bound = |config: &str| Bound::new("slow", "u", Mark::of_config(config)).to_string();
+        let bound = |config: &str| {
+            Bound::new("slow", "u", Mark::of_config(config), Mark::of_pool("p")).to_string()
+        };
         let of = |config: &str, until: Until| {
             let key = format!("served.{config}");
             record(json!({key: until.to_string(), "claim.0000000000000001": bound(config)}))
@@ -574,7 +602,7 @@ mod tests {
         ] {
             let is_it = |node: &str| waits && node == "slow";
             assert_eq!(record.served(20, is_it).count() == 1, is_kept, "{record:?} {waits}");
-            let gone = record.bound(&BTreeMap::new(), is_it, 20);
+            let gone = record.bound(&BTreeMap::new(), &BTreeSet::new(), is_it, 20);
             assert_eq!(gone.is_empty(), is_kept, "{record:?} {waits}");
         }
     }

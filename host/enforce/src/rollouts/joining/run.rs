@@ -2,9 +2,11 @@
 
 use super::super::facts::{Facts, Registered};
 use super::super::marks::is_of;
-use super::kept::{self, Bound};
+use super::bound::Bound;
+use super::kept::{self, Record};
 use super::patch::{Patch, patch};
 use super::refused::Refused;
+use super::room::ROOM;
 use super::secrets::{KEYS_UNREADABLE, keep_tokens, make_keys};
 use super::serving::{Joining, one, registered, seconds};
 use super::telling::What;
@@ -12,7 +14,7 @@ use futures::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
 use kube::api::{Patch as Written, PatchParams};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 use tread_cluster::pools::{Place, Pools, pool_of};
@@ -20,7 +22,7 @@ use tread_cluster::previews::Cluster;
 use tread_kube::api::NodeUpdate;
 use tread_kube::api::rollout::NodeTaint;
 use tread_kube::asking::{Backoff, Call, CallOutcome, Failed, ask};
-use tread_model::joining::{Id, Joins, Key, Mark, PoolFacts, Settled, Shown, settle};
+use tread_model::joining::{Id, Joins, Key, Known, Mark, PoolFacts, Settled, Shown, settle};
 
 /// What happens at the same time is settled together.
 const TOGETHER: Duration = Duration::from_millis(20);
@@ -28,6 +30,12 @@ const TOGETHER: Duration = Duration::from_millis(20);
 const AT_ONCE: usize = 16;
 /// How long is waited after a failure, at first and at most.
 const WAITS: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
+
+/// The word where no claim can be noted.
+const CLAIMS_FULL: &str = "ClaimsFull";
+const NO_ROOM: &str = "so many nodes have joined by claims that no other one can be noted. Remove Nodes that \
+     are gone for good: their claims make room about a day later; or let this one in: tread pools admit NODE \
+     --pool POOL";
 
 /// Runs for as long as it is polled.
 pub(super) async fn run(joining: Joining) {
@@ -147,15 +155,16 @@ async fn look(
     let mut held = Vec::new();
     for (name, facts, node) in found {
         let by = |id: Id| {
-            let kept = record.as_ref().and_then(|record| record.by(id));
-            kept.or_else(|| new.get(&id).map(|it| &it.node)).cloned()
+            let bound = record.as_ref().and_then(|record| record.bound_by(id)).or(new.get(&id))?;
+            let (pool, config) = (bound.pool, bound.config());
+            Some(Known { node: bound.node.clone(), pool, config })
         };
         match settled(name, facts, node, keys, by, (&cluster, settings.joining.lasts)) {
             Settled::Joins(joins) => {
                 let is_new = record.as_ref().and_then(|it| it.by(joins.claim)).is_none();
                 let was_held = record.as_ref().and_then(|it| it.held(joins.claim)).cloned();
                 if is_new || was_held.is_some() {
-                    let bound = Bound::new(name, &facts.uid, joins.config);
+                    let bound = Bound::new(name, &facts.uid, joins.config, joins.mark);
                     new.insert(joins.claim, was_held.unwrap_or(bound).held(false));
                 }
                 let update = moment.updates.get(name).filter(|it| is_of(it, &facts.uid));
@@ -175,18 +184,29 @@ async fn look(
             Settled::Held(why, shown) => {
                 let is_known =
                     |it: &Shown| record.as_ref().is_some_and(|r| r.by(it.claim).is_some());
-                if let Some(Shown { claim, config }) = shown.filter(|it| !is_known(it)) {
-                    let bound = Bound::new(name, &facts.uid, config).held(true);
+                if let Some(Shown { claim, config, pool }) = shown.filter(|it| !is_known(it)) {
+                    let bound = Bound::new(name, &facts.uid, config, pool).held(true);
                     new.entry(claim).or_insert(bound);
                 }
                 held.push((name, &facts.uid, why));
             }
         }
     }
+    let is_there = |node: &str| moment.nodes.contains_key(node);
+    let times = (seconds(), settings.joining.lasts.as_secs());
+    if let Some(record) = record.as_deref().filter(|it| it.room(&new, is_there, times).taken > ROOM)
+    {
+        let wait = without_room(record, &mut new);
+        join.retain(|(name, ..)| !wait.contains(*name));
+        held.retain(|(name, ..)| !wait.contains(*name));
+        for name in wait {
+            let uid = moment.nodes.get(&name).map(|it| it.uid.clone()).unwrap_or_default();
+            joining.news.tell(&name, uid, What::Waits(CLAIMS_FULL, NO_ROOM.to_owned()));
+        }
+    }
     // Before any of them joins, or is told of and let in by hand: whoever leads next knows it.
     if !new.is_empty() {
-        let is_there = |node: &str| moment.nodes.contains_key(node);
-        let bound = kept::bind(&settings.acts, record.as_deref(), &new, is_there, seconds()).await;
+        let bound = kept::bind(&settings.acts, record.as_deref(), &new, is_there, times).await;
         match bound {
             Ok(_) => {}
             // Somebody else wrote it: the watch brings it.
@@ -235,6 +255,15 @@ async fn look(
     failed.map_or(Ok(prepares), Err)
 }
 
+/// Takes the claims away that are not in the record yet: the nodes of these.
+fn without_room(record: &Record, new: &mut BTreeMap<Id, Bound>) -> BTreeSet<String> {
+    let (known, wait) =
+        std::mem::take(new).into_iter().partition(|(id, _)| record.by(*id).is_some());
+    *new = known;
+    let wait: BTreeMap<Id, Bound> = wait;
+    wait.into_values().map(|bound| bound.node).collect()
+}
+
 /// Whether a node's agent says that it has a config.
 fn has(update: Option<&NodeUpdate>, config: &str) -> bool {
     let current = update.and_then(|it| it.status.as_ref()?.current.as_ref());
@@ -246,7 +275,7 @@ fn settled(
     facts: &Facts,
     node: &Registered,
     keys: &[Key],
-    by: impl FnOnce(Id) -> Option<String>,
+    by: impl FnOnce(Id) -> Option<Known>,
     (cluster, lasts): (&Cluster, Duration),
 ) -> Settled {
     let says = tread_model::joining::Facts {

@@ -19,7 +19,7 @@ use tread_kube::api::Rollout;
 use tread_kube::api::conditions::{Finding, set};
 use tread_kube::asking::{Backoff, Call, CallOutcome, ask};
 use tread_model::digest::Digest;
-use tread_model::joining::{Boots, served};
+use tread_model::joining::{Boots, Mark, served};
 
 /// The word where the config of a pool has no room for claims.
 const CANNOT_BE_SERVED: &str = "CannotBeServed";
@@ -60,6 +60,7 @@ pub(super) async fn run(joining: Joining) {
         joining.keys.moments().map(drop).boxed(),
         joining.tokens.moments().map(drop).boxed(),
         joining.known.rollouts().moments().map(drop).boxed(),
+        joining.record.moments().map(drop).boxed(),
     ]);
     let mut pools = joining.settings.previewer.changes();
     let mut leads = joining.settings.leads.watch();
@@ -92,7 +93,8 @@ async fn look(joining: &Joining, before: &mut Before) -> Result<(), String> {
         (before.logged, before.unread) = (None, None);
         return Ok(());
     }
-    let (Some(bootstrap), Some(rollouts)) = (joining.bootstrap(), joining.known.rollouts().now())
+    let (Some(bootstrap), Some(rollouts), Some(record)) =
+        (joining.bootstrap(), joining.known.rollouts().now(), joining.record())
     else {
         return Ok(());
     };
@@ -130,7 +132,10 @@ async fn look(joining: &Joining, before: &mut Before) -> Result<(), String> {
     for (name, pool) in &cluster.pools {
         let Some(rollout) = rollouts.get(name) else { continue };
         let mut read = Read { brings: false, unserved: None };
-        if let (true, None, Some(config)) = (is_served, &unread, target(pool)) {
+        let mark = Mark::of_pool(&pool.uid);
+        let has_members = record.as_ref().is_some_and(|record| record.has_members(mark));
+        let is_read = unread.is_none() && (is_served || has_members);
+        if let Some(config) = target(pool).filter(|_| is_read) {
             match read_of(settings, before, name, &config).await {
                 Ok(known) => read = known,
                 Err(why) => {
@@ -139,20 +144,36 @@ async fn look(joining: &Joining, before: &mut Before) -> Result<(), String> {
                 }
             }
         }
-        let finding = is_served.then(|| match (&unread, &read.unserved) {
-            (Some((word, why)), _) => unserved(word, why),
-            (None, Some(why)) => unserved(CANNOT_BE_SERVED, why),
-            (None, None) => joins(found(flaw, read.brings, named), pool),
-        });
+        let finding = match (&unread, &read.unserved) {
+            (Some((word, why)), _) if is_served => Some(unserved(word, why.clone())),
+            (None, Some(why)) if is_served || has_members => {
+                Some(unserved(CANNOT_BE_SERVED, without_room(why, has_members)))
+            }
+            (None, None) if is_served => Some(joins(found(flaw, read.brings, named), pool)),
+            _ => None,
+        };
         done = done.and(say(settings, rollout, finding).await);
     }
     done
 }
 
 /// What is found of a pool whose machines are served nothing.
-fn unserved(word: &str, why: &str) -> Finding {
+fn unserved(word: &str, why: String) -> Finding {
     let message = format!("no machine that boots is served: {why}");
     Finding { type_: SERVES, status: Some(false), reason: word.to_owned(), message }
+}
+
+/// Why a config has no room for claims, and what that means for the nodes that joined by one: their
+/// Nodes are there, and the config takes what they would register again with.
+fn without_room(why: &str, has_members: bool) -> String {
+    if !has_members {
+        return why.to_owned();
+    }
+    format!(
+        "{why}. So it is for nodes that joined by their claims: with this config one of them whose Node is deleted \
+         registers without its claim, and counts in the pool that its own labels say, most likely worker. Delete none of \
+         the Nodes before that is mended: the next config with room for claims brings them back"
+    )
 }
 
 /// What is found of a pool whose machines are served: where its selector leaves open which labels
@@ -248,6 +269,13 @@ async fn say(
 mod tests {
     use super::*;
     use tread_model::joining::Ambiguous;
+
+    #[test]
+    fn a_config_without_room_for_claims_says_what_nodes_lose_that_have_joined() {
+        assert_eq!(without_room("it has taints", false), "it has taints");
+        let says = without_room("it has taints", true);
+        assert!(says.starts_with("it has taints. ") && says.contains("Delete none of the Nodes"));
+    }
 
     #[test]
     fn a_pool_whose_selector_leaves_labels_open_says_so_before_a_machine_boots() {

@@ -200,7 +200,7 @@ impl Joining {
         let record = self.record()??;
         let mark = record.booted(node, uid)?;
         let cluster = self.settings.previewer.snapshot();
-        let is_it = |name: &&Arc<str>| Mark::of_config(name).to_string() == mark;
+        let is_it = |name: &&Arc<str>| Mark::of_config(name) == mark;
         cluster.configs.keys().find(is_it).map(ToString::to_string)
     }
 

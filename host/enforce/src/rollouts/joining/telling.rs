@@ -124,7 +124,7 @@ async fn waits(
     update: Option<&NodeUpdate>,
     (word, why): (&str, &str),
 ) -> Result<(), Failed> {
-    let message = format!("it is held, and in no pool, until its claim can be checked: {why}");
+    let message = format!("it is held, and in no pool, until its claim can be settled: {why}");
     tell_held(settings, (node, uid), update, (word, message)).await
 }
 

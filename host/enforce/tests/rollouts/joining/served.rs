@@ -8,10 +8,11 @@ use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 use std::time::Duration;
+use tread_enforce::by_hand::admit;
 use tread_kube::agents::{Answer, Ask, Asked};
 use tread_kube::api::node_update::ConfigName;
-use tread_kube::api::{NodeUpdate, Rollout};
-use tread_model::joining::BOOTSTRAP;
+use tread_kube::api::{MachineConfigPool, NodeUpdate, Rollout};
+use tread_model::joining::{BOOTSTRAP, GAVE_UP};
 use tread_test_bed::eventually;
 
 /// The config that the agent of a node is asked for.
@@ -245,4 +246,69 @@ async fn a_pool_says_why_its_machines_get_no_kubeconfig_until_they_do() {
     lacks("NoBootstrapSecret", "there is no Secret").await;
     cluster.file("60-own", BOOTSTRAP, "users").await;
     assert_eq!(says(&cluster, "ConfigBrings").await.0, "True");
+}
+
+#[tokio::test]
+async fn a_pool_whose_selector_leaves_labels_open_says_so_until_it_is_mended() {
+    let cluster = with_pools().await;
+    let replica = cluster.replica();
+    claim(&replica, "infra").await;
+    cluster.file("60-own", BOOTSTRAP, "users").await;
+    assert_eq!(says(&cluster, "ConfigBrings").await.0, "True");
+    let pools: Api<MachineConfigPool> = cluster.api();
+    let select = async |selector: serde_json::Value| {
+        let patch = Patch::Merge(json!({"spec": {"nodeSelector": selector}}));
+        pools.patch("infra", &PatchParams::default(), &patch).await.unwrap();
+    };
+    select(json!({"matchLabels": null, "matchExpressions": [
+        {"key": INFRA, "operator": "In", "values": ["", "other"]}]}))
+    .await;
+    let (status, message) = says(&cluster, "NoLabels").await;
+    assert_eq!(status, "False");
+    assert!(message.contains("tread pools admit NODE --pool infra"), "{message}");
+    // Machines are served all the same.
+    replica.joining.serve("infra", None).await.unwrap();
+    select(json!({"matchLabels": {INFRA: ""}, "matchExpressions": null})).await;
+    assert_eq!(says(&cluster, "ConfigBrings").await.0, "True");
+}
+
+#[tokio::test]
+async fn a_node_whose_agent_could_not_bring_what_ignition_cannot_says_so_and_is_let_in_by_hand() {
+    let cluster = with_pools().await;
+    let replica = cluster.replica();
+    claim(&replica, "infra").await;
+    let argument = json!({
+        "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
+        "metadata": {"name": "60-argument",
+            "labels": {"machineconfiguration.openshift.io/role": "infra"}},
+        "spec": {"kernelArguments": ["nosmt"]},
+    });
+    cluster.apply::<tread_kube::api::MachineConfig>(argument).await;
+    let maps: Api<ConfigMap> = Api::namespaced(cluster.client.clone(), &cluster.acts.namespace);
+    let claim = eventually("it is served with the argument", async || {
+        let claim = claim(&replica, "infra").await;
+        let data = maps.get_opt("tread-joining").await.ok()??.data?;
+        data.values().any(|it| it.ends_with(" agent")).then_some(claim)
+    })
+    .await;
+    register(&kubelet(&cluster, "one").await, "one", &claim).await.unwrap();
+    assert_eq!(held(&cluster, "one").await.0, "Prepares");
+    let gave_up = format!("{GAVE_UP}: the image cannot be read");
+    let updates: Api<NodeUpdate> = cluster.api();
+    let patch = Patch::Merge(json!({"status": {"message": gave_up}}));
+    updates.patch_status("one", &PatchParams::default(), &patch).await.unwrap();
+    eventually("its condition says why, and the way out", async || {
+        let conditions = updates.get("one").await.ok()?.status?.conditions;
+        let it = conditions.into_iter().find(|it| it.type_ == "Joined")?;
+        let says = [&gave_up, "is not tried again", "tread pools admit one --pool infra"];
+        let is_it = it.reason == "Prepares" && says.iter().all(|part| it.message.contains(*part));
+        is_it.then_some(())
+    })
+    .await;
+    let node: Node = cluster.api().get("one").await.unwrap();
+    assert!(!node.metadata.labels.unwrap().contains_key(INFRA), "it is held");
+    let metrics = &cluster.acts.metrics;
+    eventually("it is let in", async || admit(&cluster.client, metrics, "one", "infra").await.ok())
+        .await;
+    is_in(&cluster, "one", INFRA).await;
 }

@@ -116,8 +116,16 @@ const TEXTS: [&str; 3] = [
 
 /// A config with this text.
 fn with_text(text: &str) -> Documents {
-    let text: String = text.bytes().map(|byte| format!("%{byte:02X}")).collect();
-    documents(&[("/etc/a", "1"), (KUBELET, &text)], "")
+    with(Some(text), &[])
+}
+
+/// A config with this text, where there is one, and with these files.
+fn with(text: Option<&str>, files: &[(&str, &str)]) -> Documents {
+    let text = text.map(|text| text.bytes().map(|byte| format!("%{byte:02X}")).collect::<String>());
+    let kubelet = text.as_ref().map(|text| (KUBELET, text.as_str()));
+    let all: Vec<_> =
+        [("/etc/a", "1")].into_iter().chain(kubelet).chain(files.iter().copied()).collect();
+    documents(&all, "")
 }
 
 #[test]
@@ -129,22 +137,51 @@ fn a_new_text_of_the_file_keeps_the_claim_where_it_has_room_for_it() {
         assert_eq!(bed.text(KUBELET), Some(with_claim(text, CLAIM).unwrap()));
         assert!(drifted(&bed).is_empty(), "{text}");
     }
-    bed.apply(&documents(&[("/etc/a", "1")], ""), &[]).unwrap();
-    assert_eq!(bed.text(KUBELET), None, "it goes with the file");
-    bed.apply(&with_text(TEXTS[0]), &[]).unwrap();
-    assert_eq!(bed.text(KUBELET).as_deref(), Some(TEXTS[0]), "and does not come again");
-
-    let bed = boots(&config(&[]), false);
-    bed.adopt(config(&[]), Adopt::Ask).unwrap();
-    bed.apply(&with_text(TEXTS[2]), &[]).unwrap();
-    assert_eq!(bed.text(KUBELET).as_deref(), Some(TEXTS[2]), "it has no room");
-    assert!(drifted(&bed).is_empty());
     // Nor is anything else taken for a claim.
     let bed = boots(&config(&[]), false);
     bed.file(KUBELET, &with_claim(KUBELETS, CLAIM).unwrap().replace("NoSchedule", "NoExecute"));
     bed.adopt(config(&[]), Adopt::Keep).unwrap();
     bed.apply(&with_text(TEXTS[0]), &[]).unwrap();
     assert_eq!(bed.text(KUBELET).as_deref(), Some(TEXTS[0]));
+}
+
+#[test]
+fn a_claim_that_a_config_has_no_room_for_stands_there_again_with_the_next_one_that_has() {
+    let kept = |bed: &Bed| Applied::read(&bed.tree()).unwrap().unwrap().claim;
+    let without = with(None, &[]);
+    for lacks in [&[None][..], &[Some(TEXTS[2])], &[None, Some(TEXTS[2])]] {
+        let bed = boots(&config(&[]), false);
+        bed.adopt(config(&[]), Adopt::Ask).unwrap();
+        // The last one also with something that does not touch the file.
+        let more = [(*lacks.last().unwrap(), &[("/etc/c", "1")][..])];
+        for (text, files) in lacks.iter().map(|text| (*text, &[][..])).chain(more) {
+            bed.apply(&with(text, files), &[]).unwrap();
+            assert_eq!(bed.text(KUBELET).as_deref(), text, "it has no room");
+            assert_eq!(kept(&bed).as_deref(), Some(CLAIM));
+            assert!(drifted(&bed).is_empty());
+        }
+        bed.apply(&with_text(TEXTS[0]), &[]).unwrap();
+        assert_eq!(bed.text(KUBELET), Some(with_claim(TEXTS[0], CLAIM).unwrap()));
+        assert_eq!(kept(&bed), None, "it stands in the file");
+        assert!(drifted(&bed).is_empty());
+    }
+    // So it is where a config takes the place of what differs.
+    let bed = boots(&config(&[]), false);
+    bed.adopt(with_text(TEXTS[2]), Adopt::Overwrite).unwrap();
+    assert_eq!(
+        (bed.text(KUBELET).as_deref(), kept(&bed).as_deref()),
+        (Some(TEXTS[2]), Some(CLAIM))
+    );
+    bed.adopt(with_text(TEXTS[0]), Adopt::Overwrite).unwrap();
+    assert_eq!(bed.text(KUBELET), Some(with_claim(TEXTS[0], CLAIM).unwrap()));
+    assert_eq!(kept(&bed), None);
+    // A machine that tread did not serve has none.
+    let bed = Bed(tempfile::tempdir().unwrap());
+    bed.file("/etc/a", "1");
+    bed.file(KUBELET, &with_claim(KUBELETS, CLAIM).unwrap());
+    bed.adopt(config(&[]), Adopt::Keep).unwrap();
+    bed.apply(&without, &[]).unwrap();
+    assert_eq!(kept(&bed), None);
 }
 
 #[test]
