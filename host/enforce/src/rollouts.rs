@@ -24,6 +24,7 @@ mod run;
 mod said;
 mod scene;
 mod settings;
+mod sightings;
 mod state;
 mod stuck;
 mod taken;

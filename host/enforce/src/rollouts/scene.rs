@@ -356,7 +356,8 @@ impl OfPool {
                 None => standing_without(update, rollout),
             };
             let is_due = matches!(standing.state, State::Due(_)) && standing.not_yet.is_none();
-            let taken = is_due.then(|| held(name, facts, maintained, by)).flatten();
+            let taken = is_due.then(|| held(name, facts, by)).flatten();
+            let taken_meanwhile = standing.is_under_way.then(|| held(name, facts, by)).flatten();
             let stray = (!standing.is_under_way).then(|| stray_cordon(name, facts, update, by));
             let stray = stray.flatten();
             let held = match &standing.state {
@@ -400,6 +401,9 @@ impl OfPool {
             }
             if let Some(why) = by.stuck.failure(name).filter(|_| standing.is_under_way) {
                 of_pool.failing.push((name.clone(), why.to_owned()));
+            }
+            if let Some(why) = taken_meanwhile {
+                of_pool.failing.push((name.clone(), why));
             }
             if let Some(why) = stray.clone().filter(|_| standing.state == State::Updated) {
                 of_pool.failing.push((name.clone(), why));

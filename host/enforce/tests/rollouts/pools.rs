@@ -477,7 +477,8 @@ async fn a_node_that_is_maintained_or_whose_machine_goes_waits_for_that() {
     });
     let maintained = json!({
         "apiVersion": "nodemaintenance.medik8s.io/v1beta1", "kind": "NodeMaintenance",
-        "metadata": {"name": "of-node"}, "spec": {"nodeName": cluster.nodes[1]},
+        "metadata": {"name": "of-node"},
+        "spec": {"nodeName": cluster.nodes[1], "reason": "a new disk"},
     });
     for object in [&machine, &maintained] {
         cluster.plane.apply(&object.to_string()).unwrap();
@@ -488,8 +489,9 @@ async fn a_node_that_is_maintained_or_whose_machine_goes_waits_for_that() {
         let waits = |node: &String, why: &str| {
             status.waiting.iter().any(|it| it.node == *node && it.why.contains(why))
         };
-        let both =
-            waits(&cluster.nodes[0], "being deleted") && waits(&cluster.nodes[1], "maintained");
+        let annotated = "/m by the annotation machine.openshift.io/delete-machine, seen since 20";
+        let both = waits(&cluster.nodes[0], annotated)
+            && waits(&cluster.nodes[1], "by NodeMaintenance of-node (a new disk), since 20");
         both.then_some(())
     })
     .await;

@@ -2,12 +2,13 @@ use super::*;
 use crate::rollouts::known::Moment;
 use crate::rollouts::plans::Plans;
 use crate::rollouts::progress::sentence;
-use crate::rollouts::render::Made;
+use crate::rollouts::render::{Made, ToHave};
+use crate::rollouts::sightings::Sightings;
 use crate::rollouts::stuck::AllStuck;
 use k8s_openapi::api::core::v1 as core;
 use serde_json::{Value, json};
 use std::time::Duration;
-use tread_cluster::pools::{Members, Node as Member, Pools};
+use tread_cluster::pools::{ConfigMeta, Configs, Members, Node as Member, Pools};
 use tread_cluster::previews::Cluster;
 use tread_kube::api::{MachineConfigPool, NodeUpdate};
 use tread_model::joining::TAINT;
@@ -23,6 +24,8 @@ struct World {
     nodes: BTreeMap<String, core::Node>,
     updates: BTreeMap<String, Arc<NodeUpdate>>,
     slots: Slots<String, String>,
+    /// What pools are to have.
+    made: BTreeMap<String, Made>,
 }
 
 impl World {
@@ -56,6 +59,14 @@ impl World {
         self
     }
 
+    /// Where somebody else is about to remove a node.
+    fn disrupted(mut self, name: &str) -> World {
+        let taint = json!([{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]);
+        let spec = serde_json::from_value(json!({ "taints": taint })).unwrap();
+        self.nodes.get_mut(name).unwrap().spec = Some(spec);
+        self
+    }
+
     /// With one that registered as joining.
     fn joins(mut self, name: &str) -> World {
         let taints = json!([{"key": TAINT, "value": "a", "effect": "NoSchedule"}]);
@@ -85,8 +96,13 @@ impl World {
         for (name, node) in &self.nodes {
             members.put(name, Member::that_may_join(&mut node.clone()), &self.pools);
         }
+        let mut configs = Configs::default();
+        for made in self.made.values().flatten() {
+            configs.insert(made.name.clone(), Arc::new(ConfigMeta::default()));
+        }
         let cluster = Cluster {
             by_tread: true,
+            configs,
             pools: self.pools.clone(),
             members: Arc::new(members),
             ..Cluster::default()
@@ -102,12 +118,13 @@ impl World {
         Scene::of(By {
             cluster: &cluster,
             moment: &moment,
-            made: &BTreeMap::<String, Made>::new(),
+            made: &self.made,
             plans: &Plans::default(),
             terms: &Terms::default(),
             us: "tread/1",
             own_node: None,
             stuck: &AllStuck::default(),
+            sightings: &Sightings::default(),
             now: Time::default(),
             lost_after: Duration::from_secs(3600),
             form: 1,
@@ -165,6 +182,24 @@ fn nothing_is_done_for_nodes_outside_of_pools_that_have_nothing_of_tread_or_join
     world.slots.taken.remove("quiet");
     let scene = world.seen();
     assert!(scene.nodes.is_empty(), "{:?}", scene.nodes.keys());
+}
+
+#[test]
+fn whoever_takes_a_node_that_is_under_way_is_named_where_it_is_told_how_far_its_pool_is() {
+    let mut world = World::default().node("n", &["worker"]).node("m", &["worker"]);
+    let selector = json!({"matchLabels": {"worker": ""}});
+    let configuration = json!({"name": "rendered-old"});
+    world.put("worker", json!({"nodeSelector": selector, "configuration": configuration}));
+    let mut to_have = ToHave::named("rendered-old");
+    to_have.digest = ORDERED;
+    world.made.insert("worker".to_owned(), Ok(Arc::new(to_have)));
+    let world = world.under_way("n", "worker", "Go", false);
+    let said = |world: &World| sentence(&world.seen().pools["worker"]);
+    assert!(!said(&world).contains("(n: "), "{}", said(&world));
+    let said = said(&world.disrupted("n"));
+    let words = "1 under way (n: an autoscaler is about to remove it: by the taint \
+        karpenter.sh/disrupted)";
+    assert!(said.contains(words), "{said}");
 }
 
 #[test]

@@ -119,6 +119,7 @@ fn moment(nodes: &[Seen]) -> Moment {
         leases: Arc::default(),
         slots: Ok(Arc::default()),
         maintained: BTreeMap::new(),
+        marks: BTreeMap::new(),
         machines: BTreeMap::new(),
         budgets: Arc::default(),
         has_operators_daemon: false,
