@@ -2,6 +2,7 @@
 //! what agents are told.
 
 mod agents;
+mod anew;
 mod booted;
 mod budgets;
 mod by;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tread_cluster::pools::{ConfigMeta, Configs, Members, Node as Member, Pools};
 use tread_cluster::previews::Cluster;
-use tread_kube::api::{MachineConfigPool, NodeUpdate};
+use tread_kube::api::{MachineConfigPool, NodeUpdate, RolloutSpec};
 use tread_model::joining::TAINT;
 use tread_model::protocol::{Operation, Slot, Slots, Terms};
 
@@ -26,6 +26,8 @@ struct World {
     slots: Slots<String, String>,
     /// What pools are to have.
     made: BTreeMap<String, Made>,
+    /// The Rollout of each pool, where a test does not say another one.
+    rollouts: BTreeMap<String, Option<Rollout>>,
 }
 
 impl World {
@@ -56,6 +58,13 @@ impl World {
         let node = json!({"metadata": {"name": name, "uid": name, "labels": labels},
             "status": {"conditions": [{"type": "Ready", "status": "True"}]}});
         self.nodes.insert(name.to_owned(), serde_json::from_value(node).unwrap());
+        self
+    }
+
+    /// Where a pool has this Rollout, or none.
+    fn rollout(mut self, pool: &str, rollout: Option<Value>) -> World {
+        let rollout = rollout.map(|rollout| serde_json::from_value(rollout).unwrap());
+        self.rollouts.insert(pool.to_owned(), rollout);
         self
     }
 
@@ -109,7 +118,13 @@ impl World {
         };
         let facts =
             |(name, node): (&String, &core::Node)| (name.clone(), Arc::new(Facts::of(node)));
+        let rollouts = self.pools.keys().filter_map(|pool| {
+            let made = || Some(Rollout::new(pool, RolloutSpec::default()));
+            let rollout = self.rollouts.get(pool).cloned().unwrap_or_else(made)?;
+            Some((pool.clone(), Arc::new(rollout)))
+        });
         let moment = Moment {
+            rollouts: Arc::new(rollouts.collect()),
             nodes: Arc::new(self.nodes.iter().map(facts).collect()),
             updates: Arc::new(self.updates.clone()),
             slots: Ok(Arc::new(self.slots.clone())),
@@ -200,6 +215,34 @@ fn whoever_takes_a_node_that_is_under_way_is_named_where_it_is_told_how_far_its_
     let words = "1 under way (n: an autoscaler is about to remove it: by the taint \
         karpenter.sh/disrupted)";
     assert!(said.contains(words), "{said}");
+}
+
+#[test]
+fn no_node_is_begun_before_the_rollout_of_its_pool_is_there() {
+    let world = World::default().pool("worker", 1).node("n", &["worker"]);
+    assert_eq!(world.seen().pools["worker"].halted, None);
+    let pool = &world.rollout("worker", None).seen().pools["worker"];
+    assert!(sentence(pool).starts_with("its Rollout is not there yet"), "{}", sentence(pool));
+    assert!(pool.turns.next.is_empty());
+}
+
+#[test]
+fn a_pool_whose_rollout_was_removed_says_that_it_is_paused_for_that_and_the_way_out() {
+    let anew = |generation: u8, spec: Value| {
+        let rollout = json!({"apiVersion": "tread.dev/v1alpha1", "kind": "Rollout",
+            "metadata": {"name": "worker", "generation": generation,
+                "annotations": {"tread.dev/made-anew": "true"}},
+            "spec": spec});
+        let world = World::default().pool("worker", 1).node("n", &["worker"]);
+        sentence(&world.rollout("worker", Some(rollout)).seen().pools["worker"])
+    };
+    let said = anew(1, json!({"paused": true}));
+    assert!(said.contains("its Rollout was removed, and tread made it anew"), "{said}");
+    assert!(said.ends_with("tread rollout resume worker"), "{said}");
+    for (generation, paused) in [(2, false), (3, true)] {
+        let said = anew(generation, json!({ "paused": paused }));
+        assert!(!said.contains("removed"), "somebody said more since: {said}");
+    }
 }
 
 #[test]
