@@ -9,14 +9,19 @@ source tests/lib/install.sh
 # shellcheck source=tests/lib/bed.sh
 source tests/lib/bed.sh
 
-# Sets TREAD_BED, and `bin` to the directory of the binaries. Those that are in
-# TREAD_PROGRAMS are taken as they are.
-own_bed() {
+# Sets TREAD_BED.
+own_plane() {
   if [ -z "${TREAD_BED:-}" ]; then
     suite_build_bed >&2
     TREAD_BED=$(bed_dir)
   fi
   export TREAD_BED
+}
+
+# Sets TREAD_BED, and `bin` to the directory of the binaries. Those that are in
+# TREAD_PROGRAMS are taken as they are.
+own_bed() {
+  own_plane
   if [ -n "${TREAD_PROGRAMS:-}" ]; then
     bin=$TREAD_PROGRAMS
     return 0

@@ -24,7 +24,7 @@ use tread_kube::api::words::{ALLOWED_SELECTOR, POLICY_SELECTOR};
 use tread_kube::api::{
     ClusterVersion, DisruptionPolicy, MachineConfigPool, MachineConfiguration, Rollout,
 };
-use tread_kube::held::{NODE_MAINTENANCE, maintained};
+use tread_kube::held::{Maintenance, NODE_MAINTENANCE, maintained};
 use tread_kube::metrics::Metrics;
 use tread_kube::watching::parsed::Parsed;
 use tread_kube::watching::{Watches, follow, follow_all, left_out};
@@ -71,7 +71,7 @@ pub struct Index {
     /// The Leases by which nodes are shared, by their own names.
     pub node_leases: Kept<String, Arc<Lease>>,
     /// The nodes that somebody maintains, by the names of the objects that say so.
-    pub maintenances: Kept<String, Option<String>>,
+    pub maintenances: Kept<String, Option<Arc<Maintenance>>>,
     /// The Rollouts of pools, where tread rolls out; elsewhere there are none.
     pub rollouts: Kept<String, Arc<Rollout>>,
 }
@@ -126,7 +126,7 @@ pub fn start_where(
         maintenances: starting.read(
             Api::<DynamicObject>::all_with(client.clone(), &NODE_MAINTENANCE.resource()),
             NODE_MAINTENANCE.name,
-            |object| maintained(&object),
+            |object| maintained(&object).map(Arc::new),
         ),
         rollouts: match by_tread {
             true => starting.read(Api::<Rollout>::all(client.clone()), ROLLOUTS, |mut rollout| {

@@ -46,5 +46,7 @@ pub use once::Once;
 pub use parsed::Parsed;
 pub use preview::{Preview, WayPlan, WayPlanned, decisions};
 pub use side::{Generated, Piece, Side};
+#[cfg(test)]
+pub(crate) use warning::tests::preview;
 pub use warning::{Line, line, lines, warnings};
 pub use work::{Way, Work, between, mirror_pieces, work};

@@ -2,6 +2,7 @@
 //! what agents are told.
 
 mod agents;
+mod anew;
 mod booted;
 mod budgets;
 mod by;
@@ -24,6 +25,7 @@ mod run;
 mod said;
 mod scene;
 mod settings;
+mod sightings;
 mod state;
 mod stuck;
 mod taken;

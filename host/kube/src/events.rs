@@ -124,6 +124,8 @@ reasons! {
     PoolUpdated,
     /// On a MachineConfigPool: its config cannot be made, so its nodes keep what they have.
     PoolNotRendered,
+    /// On a MachineConfigPool: somebody removed its Rollout; tread made it anew, and it is paused until somebody resumes it.
+    RolloutMadeAnew,
     /// On a Machine and what made it: it has no node for long, and its image may be why.
     MachineStuck,
     /// On BootImages: a machine says at its first boot that its image is too old, and whether it joins all the same.

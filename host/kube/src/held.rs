@@ -1,14 +1,19 @@
 //! Who has a node, by the marks on it and by the objects of others about it.
 
+mod mark;
+
 use crate::api::machines::Kind;
 use crate::api::words::NAME;
 use crate::clean::clean;
 use crate::node_lease::{self, operation_text, parse_operation};
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{Node, Taint};
+use k8s_openapi::api::core::v1::Node;
 use kube::core::DynamicObject;
+use mark::{AUTOSCALERS, Found, MEDIK8S_DRAIN};
 use std::time::Duration;
 use tread_model::protocol::{Cordon, HeldBy, Operation, Stamp, Terms, Time};
+
+pub use mark::{Mark, OWN_REASON, says};
 
 /// On a node that tread cordoned: the operation that it is cordoned for.
 pub const CORDON_ANNOTATION: &str = "tread.dev/cordoned-for";
@@ -17,19 +22,6 @@ pub const CORDON_ANNOTATION: &str = "tread.dev/cordoned-for";
 /// somebody else's. A version that knows of no stamps leaves the one of an operation before: it
 /// counts only beside the mark of its own operation.
 pub const STAMP_ANNOTATION: &str = "tread.dev/cordon";
-/// The reason of conditions that tread sets itself.
-pub const OWN_REASON: &str = "TreadUpdate";
-
-/// Conditions by which somebody says that a node is drained or maintained.
-const DRAINS: &str = "DrainInProgress";
-const MAINTAINS: [&str; 2] = ["MaintenancePlanned", "MaintenanceInProgress"];
-/// medik8s: of a node that is being drained, and of one that nobody may touch.
-const MEDIK8S_DRAIN: &str = "medik8s.io/drain";
-const MEDIK8S_EXCLUDE: &str = "remediation.medik8s.io/exclude-from-remediation";
-/// Of nodes that an autoscaler is about to remove.
-const AUTOSCALERS: [&str; 3] =
-    ["ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption"];
-
 /// On a node that OpenShift's operator cordons for its own rollout, this begins with `drain-`
 /// until it is uncordoned.
 const OPERATORS_DRAIN: &str = "machineconfiguration.openshift.io/desiredDrain";
@@ -74,17 +66,10 @@ pub fn is_passing(taint: &str) -> bool {
 
 /// Who else has a node, by marks other than its cordon and its Lease.
 pub fn held(node: &Node, maintained: Maintained) -> Option<HeldBy> {
-    match () {
-        () if maintained.machine_goes || node.metadata.deletion_timestamp.is_some() => {
-            Some(HeldBy::Deletion)
-        }
-        () if has_taint(node, &AUTOSCALERS) => Some(HeldBy::Autoscaler),
-        () if has_taint(node, &[MEDIK8S_DRAIN]) || has_condition(node, DRAINS) => {
-            Some(HeldBy::Drain)
-        }
-        () if maintained.by_object || is_excluded(node) => Some(HeldBy::Maintenance),
-        () if MAINTAINS.iter().any(|type_| has_condition(node, type_)) => Some(HeldBy::Maintenance),
-        () => None,
+    let on_it = || Found::on(node).map(|found| found.by());
+    match maintained {
+        Maintained { machine_goes: true, .. } => Some(HeldBy::Deletion),
+        Maintained { .. } => on_it().or_else(|| maintained.held()),
     }
 }
 
@@ -129,21 +114,20 @@ fn is_drained_by_operator(node: &Node) -> bool {
     desired.is_some_and(|desired| desired.starts_with("drain-"))
 }
 
-/// The node that a NodeMaintenance is about.
-pub fn maintained(object: &DynamicObject) -> Option<String> {
-    let node = object.data.get("spec")?.get("nodeName")?.as_str()?;
-    (!node.is_empty()).then(|| node.to_owned())
+/// That somebody maintains a node, by a NodeMaintenance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Maintenance {
+    /// The node.
+    pub node: String,
+    /// What the object says.
+    pub mark: Mark,
 }
 
-/// Who has a node, in words.
-pub fn says(by: HeldBy) -> &'static str {
-    match by {
-        HeldBy::Cordon => "somebody cordoned it",
-        HeldBy::Drain => "somebody drains it",
-        HeldBy::Maintenance => "it is maintained, or is to be",
-        HeldBy::Autoscaler => "an autoscaler is about to remove it",
-        HeldBy::Deletion => "it, or its Machine, is being deleted",
-    }
+/// What a NodeMaintenance says; nothing if it is about no node.
+pub fn maintained(object: &DynamicObject) -> Option<Maintenance> {
+    let node = object.data.get("spec")?.get("nodeName")?.as_str()?;
+    let mark = || Mark::of_maintenance(object);
+    (!node.is_empty()).then(|| Maintenance { node: node.to_owned(), mark: mark() })
 }
 
 /// Whether tread is the holder of a Lease, by whatever name of an installation.
@@ -194,27 +178,9 @@ fn short(text: &str) -> String {
     clean(text).chars().take(LONGEST).collect()
 }
 
-fn has_taint(node: &Node, keys: &[&str]) -> bool {
-    let taints: &[Taint] =
-        node.spec.as_ref().and_then(|spec| spec.taints.as_deref()).unwrap_or_default();
-    taints.iter().any(|taint| keys.contains(&taint.key.as_str()))
-}
-
-/// Whether somebody else says so.
-fn has_condition(node: &Node, type_: &str) -> bool {
-    let conditions = node.status.as_ref().and_then(|status| status.conditions.as_deref());
-    conditions.unwrap_or_default().iter().any(|it| {
-        it.type_ == type_ && it.status == "True" && it.reason.as_deref() != Some(OWN_REASON)
-    })
-}
-
-fn is_excluded(node: &Node) -> bool {
-    let labels = node.metadata.labels.as_ref();
-    labels.and_then(|all| all.get(MEDIK8S_EXCLUDE)).is_some_and(|value| value == "true")
-}
-
 #[cfg(test)]
 mod tests {
+    use super::mark::{DRAINS, MAINTAINS, MEDIK8S_EXCLUDE};
     use super::*;
     use serde_json::{Value, json};
     use tread_model::protocol::Operation;
@@ -315,7 +281,7 @@ mod tests {
         let of = |node: &str| -> DynamicObject {
             serde_json::from_value(json!({"spec": {"nodeName": node}})).unwrap()
         };
-        assert_eq!(maintained(&of("n")).as_deref(), Some("n"));
+        assert_eq!(maintained(&of("n")).map(|it| it.node).as_deref(), Some("n"));
         assert_eq!(maintained(&of("")), None);
     }
 

@@ -41,8 +41,9 @@ impl Previewer {
             }
             Ok(all) => {
                 let offered_secrets = all.iter().any(|(offered, _)| *offered);
-                let all: Vec<Line> = all.into_iter().filter_map(|(_, line)| line).collect();
+                let mut all: Vec<Line> = all.into_iter().filter_map(|(_, line)| line).collect();
                 let cluster = self.snapshot();
+                undrained::reword(&cluster, &mut all);
                 let undrained = undrained::lines(&cluster, all.iter().filter_map(Line::drains));
                 let flagged = flagged::lines(&cluster, all.iter().filter_map(Line::concerns));
                 Warned { offered_secrets, lines: [lines(all), undrained, flagged].concat() }

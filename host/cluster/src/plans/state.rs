@@ -20,6 +20,7 @@ use tread_kube::api::{
     ClusterVersion, DisruptionPlan, MachineConfig, MachineConfigPool, NodeUpdate, Rollout,
 };
 use tread_kube::dated::time;
+use tread_kube::held::Maintenance;
 use tread_kube::metrics::Metrics;
 use tread_kube::watching::fold::{Fold, Folded};
 use tread_kube::watching::left_out;
@@ -35,7 +36,7 @@ pub(super) enum Input {
     /// The Leases of nodes.
     Leases(All<String, Arc<Lease>>),
     /// The nodes that somebody maintains, by the names of the objects that say so.
-    Maintenances(All<String, Option<String>>),
+    Maintenances(All<String, Option<Arc<Maintenance>>>),
     Rollouts(All<String, Arc<Rollout>>),
     Update(Box<Event<NodeUpdate>>),
     Config(Event<PartialObjectMeta<MachineConfig>>),
@@ -55,7 +56,7 @@ pub(super) struct State {
     machine_configuration: Option<Option<Object>>,
     cluster_version: Option<All<String, Object>>,
     leases: Option<All<String, Arc<Lease>>>,
-    maintenances: Option<All<String, Option<String>>>,
+    maintenances: Option<All<String, Option<Arc<Maintenance>>>>,
     has_rollouts: bool,
     nodes: Fold<String>,
     /// Where tread rolls out, what nodes have, by their NodeUpdates.
@@ -241,7 +242,7 @@ impl State {
         let (leases, maintenances) = (self.leases.as_deref(), self.maintenances.as_deref());
         let leases = leases.into_iter().flat_map(BTreeMap::values).map(|lease| &**lease);
         let maintained = maintenances.into_iter().flatten();
-        let maintained = maintained.filter_map(|(name, node)| Some((name, node.as_ref()?)));
+        let maintained = maintained.filter_map(|(name, it)| Some((name, &it.as_ref()?.node)));
         let now = Flags::of(leases, maintained, time(Timestamp::now()).unwrap_or_default());
         let others = now.differ_from(&cluster.flags);
         let pool = |node: &String| cluster.members.get(node)?.place.pool().map(str::to_owned);

@@ -3,7 +3,7 @@
 
 use super::flagged::has;
 use crate::pools::Member;
-use crate::previews::{Cluster, Described};
+use crate::previews::{Cluster, Described, Line};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tread_kube::api::disruption_plan::DrainSkipped;
@@ -54,6 +54,20 @@ pub(super) fn tell(cluster: &Cluster, wanted: &mut BTreeMap<String, Vec<Arc<Desc
     }
     for plan in wanted.values_mut().flatten() {
         tell_undrained(Arc::make_mut(plan), cluster);
+    }
+}
+
+/// The same in the lines about a change, for pools of which no node is drained: it comes to all of
+/// their nodes.
+pub(super) fn reword(cluster: &Cluster, lines: &mut [Line]) {
+    for line in lines {
+        let Some(pool) = line.drains() else { continue };
+        let nodes: usize = cluster.members.of_pool(pool).map(|(_, nodes)| nodes.len()).sum();
+        let are_all = skipped(pool, cluster, |_| true)
+            .is_some_and(|skipped| usize::try_from(skipped.nodes) == Ok(nodes));
+        if are_all {
+            line.reword(without_drain);
+        }
     }
 }
 

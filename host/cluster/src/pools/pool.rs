@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tread_kube::api::MachineConfigPool;
 use tread_kube::api::machine_config::PoolConfiguration;
+use tread_kube::api::rollout::MADE_ANNOTATION;
 use tread_model::joining::Ambiguous;
 
 /// The pools, by name.
@@ -49,6 +50,8 @@ pub struct Pool {
     pub degraded: i64,
     /// Whether a node has its newest config, as its status says: the next machine gets that.
     pub served_newest: bool,
+    /// Whether its Rollout was made once.
+    pub had_rollout: bool,
 }
 
 /// A rendered config, and the MachineConfigs that it is made of.
@@ -65,6 +68,7 @@ impl Pool {
     pub fn of(object: &MachineConfigPool) -> Pool {
         let spec = &object.spec;
         let status = object.status.as_ref();
+        let annotations = object.metadata.annotations.as_ref();
         let count = |given: Option<i32>| i64::from(given.unwrap_or_default());
         Pool {
             name: object.metadata.name.clone().unwrap_or_default(),
@@ -88,6 +92,7 @@ impl Pool {
             ),
             degraded: count(status.and_then(|it| it.degraded_machine_count)),
             served_newest: count(status.and_then(|it| it.updated_machine_count)) > 0,
+            had_rollout: annotations.is_some_and(|all| all.contains_key(MADE_ANNOTATION)),
         }
     }
 

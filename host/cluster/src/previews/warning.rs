@@ -29,8 +29,24 @@ pub struct Line {
     notes: Vec<String>,
 }
 
-/// What happens, to how many nodes, in words.
-type Happens = (Effect, i64, String);
+/// What happens to the nodes of a pool.
+#[derive(Debug)]
+struct Happens {
+    effect: Effect,
+    nodes: i64,
+    /// Which pool, and how many nodes.
+    who: String,
+    /// What happens to them, as in a column.
+    words: String,
+    /// When, and why.
+    why: String,
+}
+
+impl Happens {
+    fn text(&self) -> String {
+        format!("{}{}{}", self.who, self.words, self.why)
+    }
+}
 
 impl Line {
     /// The pool, if something happens to its nodes.
@@ -40,8 +56,15 @@ impl Line {
 
     /// The pool, if its nodes are drained for it.
     pub fn drains(&self) -> Option<&str> {
-        let (effect, ..) = self.told.as_ref()?;
+        let effect = self.told.as_ref()?.effect;
         matches!(effect, Effect::Drain | Effect::Reboot).then_some(self.pool.as_str())
+    }
+
+    /// Says what happens in other words.
+    pub fn reword(&mut self, words: impl FnOnce(&str) -> String) {
+        if let Some(told) = &mut self.told {
+            told.words = words(&told.words);
+        }
     }
 }
 
@@ -67,12 +90,10 @@ pub fn lines(lines: impl IntoIterator<Item = Line>) -> Vec<String> {
     };
     let (grave, others) = (told(grave), told(others));
     let mut told: Vec<Happens> = lines.into_iter().filter_map(|line| line.told).collect();
-    told.sort_by(|(effect, nodes, text), (other, more, words)| {
-        (Reverse(effect), Reverse(nodes), text).cmp(&(Reverse(other), Reverse(more), words))
-    });
+    told.sort_by_cached_key(|it| (Reverse(it.effect), Reverse(it.nodes), it.text()));
     let left_out = told.len().saturating_sub(MOST_POOLS);
-    let nodes: i64 = told.iter().skip(MOST_POOLS).map(|(_, nodes, _)| nodes).sum();
-    let mut lines: Vec<String> = told.into_iter().take(MOST_POOLS).map(|(.., text)| text).collect();
+    let nodes: i64 = told.iter().skip(MOST_POOLS).map(|it| it.nodes).sum();
+    let mut lines: Vec<String> = told.iter().take(MOST_POOLS).map(Happens::text).collect();
     if left_out > 0 {
         let pools = if left_out == 1 { "pool" } else { "pools" };
         lines.push(format!("tread: and {left_out} more {pools} with {}", counted(nodes)));
@@ -134,7 +155,13 @@ fn of_pool(preview: &Preview, cause: &Cause) -> Option<Happens> {
         Ok(plan) => plan,
         Err(problem) => {
             let first = problem.lines().next().unwrap_or_default();
-            return Some((worst, nodes, format!("{who}: count on drain + reboot: {first}")));
+            return Some(Happens {
+                effect: worst,
+                nodes,
+                who: format!("{who}: count on "),
+                words: "drain + reboot".to_owned(),
+                why: format!(": {first}"),
+            });
         }
     };
     let of_part = |plan: &Plan| plan.changes.iter().any(|change| effects::is_of(ids, &change.id));
@@ -155,7 +182,8 @@ fn of_pool(preview: &Preview, cause: &Cause) -> Option<Happens> {
         Some(Why::Refused(why)) => format!(": {why}"),
         None => String::new(),
     };
-    Some((worst, nodes, format!("{who}: {words}{better}{paused}{because}")))
+    let why = format!("{better}{paused}{because}");
+    Some(Happens { effect: worst, nodes, who: format!("{who}: "), words, why })
 }
 
 fn counted(nodes: i64) -> String {

@@ -95,7 +95,7 @@ mod tests {
             node: node.to_owned(),
             machine: Machine { namespace: "m".to_owned(), name: format!("m-{node}") },
             made_by: Some((kind.to_owned(), name.to_owned())),
-            goes: false,
+            goes: None,
             is_marked: false,
         }
     }

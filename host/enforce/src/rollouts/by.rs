@@ -3,6 +3,7 @@
 use super::known::Moment;
 use super::plans::Plans;
 use super::render::Made;
+use super::sightings::Sightings;
 use super::stuck::AllStuck;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,6 +23,8 @@ pub(crate) struct By<'a> {
     pub(crate) own_node: Option<&'a str>,
     /// Nodes that could not be drained.
     pub(crate) stuck: &'a AllStuck,
+    /// Since when marks of others are seen.
+    pub(crate) sightings: &'a Sightings,
     /// The API server's time.
     pub(crate) now: Time,
     /// After so long an agent that has not ended its order is taken for lost.

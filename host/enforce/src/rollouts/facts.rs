@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tread_cluster::pools::LastingTaints;
 use tread_kube::dated::time;
-use tread_kube::held::{Maintained, cordon, held};
+use tread_kube::held::{Maintained, Mark, cordon, held};
 use tread_model::joining::{TAINT, claim_of};
 use tread_model::protocol::{Cordon, HeldBy, Time};
 
@@ -26,6 +26,8 @@ pub(crate) struct Facts {
     pub(crate) cordon: Option<Cordon>,
     /// By marks on the node itself.
     pub(crate) held: Option<HeldBy>,
+    /// The mark on it by which somebody else has it, its cordon only if there is no other one.
+    pub(crate) mark: Option<Arc<Mark>>,
     pub(crate) is_paused: bool,
     /// Whether the mark of a cordon of tread stands there that somebody else undid.
     pub(crate) has_old_mark: bool,
@@ -61,6 +63,8 @@ impl Facts {
         let conditions = node.status.as_ref().and_then(|it| it.conditions.as_ref());
         let ready = conditions.into_iter().flatten().find(|it| it.type_ == "Ready");
         let annotation = |name: &str| metadata.annotations.as_ref()?.get(name);
+        let cordon = cordon(node);
+        let by_cordon = || (cordon == Cordon::Anothers).then(|| Mark::of_cordon(node));
         Facts {
             uid: metadata.uid.clone().unwrap_or_default(),
             version: metadata.resource_version.clone().unwrap_or_default(),
@@ -71,7 +75,8 @@ impl Facts {
                 .unwrap_or_default(),
             labels: metadata.labels.clone().unwrap_or_default(),
             is_ready: ready.is_some_and(|it| it.status == "True"),
-            cordon: Some(cordon(node)),
+            cordon: Some(cordon),
+            mark: Mark::of(node).or_else(by_cordon).map(Arc::new),
             held: held(node, Maintained::default()),
             taints: LastingTaints::of(node),
             joins: Registered::of(node).map(Arc::new),

@@ -67,6 +67,9 @@ pub(super) fn of_pool(pool: &OfPool, counts: Counts) -> [Finding; 3] {
     let (updated, progressing) = match () {
         () if is_updated => ("AllHaveIt", (false, "AllHaveIt")),
         () if pool.halted.is_some() => ("NotYet", (false, "Halted")),
+        () if pool.anew.is_some() && counts.under_way == 0 && !all_have_it => {
+            ("NotYet", (false, "MadeAnew"))
+        }
         () if counts.failed > 0 => ("NotYet", (counts.under_way > 0, "Failed")),
         () if all_have_it => ("NotYet", (true, "Uncordons")),
         () if counts.under_way > 0 || !pool.turns.next.is_empty() => ("NotYet", (true, "UnderWay")),

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use tread_cluster::index::{All, Index, Kept, keep};
 use tread_kube::api::machines::{CAPI_MACHINE, Kind, MACHINE};
 use tread_kube::api::{NodeUpdate, Rollout};
-use tread_kube::held::Maintained;
+use tread_kube::held::{Maintained, Maintenance, Mark};
 use tread_kube::watching::parsed::Parsed;
 use tread_kube::watching::{Watches, follow, follow_served};
 use tread_model::protocol::Slots;
@@ -44,7 +44,7 @@ pub(crate) struct Known {
     rollouts: Kept<String, Arc<Rollout>>,
     leases: Kept<String, Arc<Lease>>,
     slots: Kept<String, SlotsSeen>,
-    maintenances: Kept<String, Option<String>>,
+    maintenances: Kept<String, Option<Arc<Maintenance>>>,
     machines: [Kept<String, Option<OfNode>>; 2],
     daemons: Kept<String, ()>,
     budgets: Kept<String, Budget>,
@@ -61,6 +61,8 @@ pub(crate) struct Moment {
     pub(crate) slots: SlotsSeen,
     /// What other objects say of nodes.
     pub(crate) maintained: BTreeMap<String, Maintained>,
+    /// The first of them that says that somebody has a node, by the node.
+    pub(crate) marks: BTreeMap<String, Arc<Mark>>,
     /// The Machines of nodes, where Cluster API made them.
     pub(crate) machines: BTreeMap<String, OfNode>,
     /// Budgets, by namespace and name.
@@ -80,6 +82,7 @@ impl Moment {
             leases: Arc::default(),
             slots: Ok(Arc::default()),
             maintained: BTreeMap::new(),
+            marks: BTreeMap::new(),
             machines: BTreeMap::new(),
             budgets: Arc::default(),
             has_operators_daemon: false,
@@ -139,13 +142,18 @@ impl Known {
     pub(crate) fn now(&self) -> Option<Moment> {
         let slots = self.slots.now()?.get(slots::NAME).cloned();
         let mut maintained: BTreeMap<String, Maintained> = BTreeMap::new();
-        for node in self.maintenances.now()?.values().flatten() {
-            maintained.entry(node.clone()).or_default().by_object = true;
-        }
+        let mut marks = BTreeMap::new();
         for machines in &self.machines {
-            for machine in machines.now()?.values().flatten().filter(|machine| machine.goes) {
+            for machine in machines.now()?.values().flatten() {
+                let Some(mark) = &machine.goes else { continue };
                 maintained.entry(machine.node.clone()).or_default().machine_goes = true;
+                marks.entry(machine.node.clone()).or_insert_with(|| Arc::clone(mark));
             }
+        }
+        for maintenance in self.maintenances.now()?.values().flatten() {
+            let node = &maintenance.node;
+            maintained.entry(node.clone()).or_default().by_object = true;
+            marks.entry(node.clone()).or_insert_with(|| Arc::new(maintenance.mark.clone()));
         }
         let [_, of_cluster_api] = &self.machines;
         let machines = of_cluster_api.now()?;
@@ -157,6 +165,7 @@ impl Known {
             leases: self.leases.now()?,
             slots: slots.unwrap_or_else(|| Ok(Arc::default())),
             maintained,
+            marks,
             machines: machines.collect(),
             budgets: self.budgets.now()?,
             has_operators_daemon: !self.daemons.now()?.is_empty(),

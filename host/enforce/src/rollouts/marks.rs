@@ -5,11 +5,11 @@ use super::by::By;
 use super::facts::Facts;
 use super::halted::says_halted;
 use super::said;
+use super::sightings::mark;
 use crate::order;
 use tread_kube::api::NodeUpdate;
-use tread_kube::held::{Maintained, says};
 use tread_kube::node_lease::{self, operation_text, parse_operation};
-use tread_model::protocol::{Cordon, HeldBy, Holder, Stage};
+use tread_model::protocol::{Cordon, Holder, Stage};
 
 /// Whether a NodeUpdate is that of the node with this UID.
 pub(crate) fn is_of(update: &NodeUpdate, uid: &str) -> bool {
@@ -81,19 +81,14 @@ pub(crate) fn stray_cordon(
 }
 
 /// Who else has a node, in words.
-pub(crate) fn held(
-    name: &str,
-    facts: &Facts,
-    maintained: Maintained,
-    by: By<'_>,
-) -> Option<String> {
+pub(crate) fn held(name: &str, facts: &Facts, by: By<'_>) -> Option<String> {
     let lease = node_lease::name(name).and_then(|lease| by.moment.leases.get(&lease));
     let by_lease = lease.and_then(|object| {
         let lease = node_lease::read(object, by.us);
         lease.is_anothers(by.now, by.terms).then(|| said::holds(object, &lease))
     });
-    let held = facts.held.or_else(|| maintained.held());
-    by_lease
-        .or_else(|| held.map(|by| says(by).to_owned()))
-        .or_else(|| facts.is_cordoned_by_others().then(|| says(HeldBy::Cordon).to_owned()))
+    by_lease.or_else(|| {
+        let mark = mark(name, facts, by.moment)?;
+        Some(mark.says(by.sightings.since(name, mark)))
+    })
 }

@@ -3,6 +3,8 @@
 use crate::remediation::{Machine, is_marked};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::core::DynamicObject;
+use std::sync::Arc;
+use tread_kube::held::Mark;
 
 /// On a Machine that is the first to go when a MachineSet shrinks.
 const GOES: [&str; 2] = ["cluster.x-k8s.io/delete-machine", "machine.openshift.io/delete-machine"];
@@ -14,8 +16,8 @@ pub(crate) struct OfNode {
     pub(crate) machine: Machine,
     /// What made it: kind and name.
     pub(crate) made_by: Option<(String, String)>,
-    /// Whether it is being removed, or marked for it.
-    pub(crate) goes: bool,
+    /// What says that it is being removed, or is to be.
+    pub(crate) goes: Option<Arc<Mark>>,
     /// Whether tread keeps others from replacing it.
     pub(crate) is_marked: bool,
 }
@@ -24,14 +26,15 @@ pub(crate) struct OfNode {
 pub(crate) fn of_machine(object: &DynamicObject, holder: &str) -> Option<OfNode> {
     let metadata = &object.metadata;
     let annotations = metadata.annotations.as_ref();
-    let marked = annotations.is_some_and(|all| GOES.iter().any(|it| all.contains_key(*it)));
+    let marked = annotations.and_then(|all| GOES.into_iter().find(|it| all.contains_key(*it)));
+    let goes = marked.is_some() || metadata.deletion_timestamp.is_some();
     let node = object.data.get("status")?.get("nodeRef")?.get("name")?.as_str()?;
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     Some(OfNode {
         node: node.to_owned(),
         machine: Machine { namespace: text(&metadata.namespace), name: text(&metadata.name) },
         made_by: made_by(metadata.owner_references.as_deref()),
-        goes: marked || metadata.deletion_timestamp.is_some(),
+        goes: goes.then(|| Arc::new(Mark::of_machine(metadata, marked))),
         is_marked: is_marked(object, holder),
     })
 }
@@ -54,7 +57,7 @@ mod tests {
             serde_json::from_value(json!({"metadata": metadata, "status": status})).unwrap()
         };
         let goes = |machine: &DynamicObject| {
-            of_machine(machine, "tread/1").filter(|it| it.goes).map(|it| it.node)
+            of_machine(machine, "tread/1").filter(|it| it.goes.is_some()).map(|it| it.node)
         };
         assert_eq!(goes(&machine(json!({}))), None);
         for mark in GOES {

@@ -1,5 +1,6 @@
 //! Rollouts and NodeUpdates: made where they are missing, and told how far everything is.
 
+use super::anew;
 use super::findings::{self, UPDATED};
 use super::known::Moment;
 use super::marks::is_of;
@@ -14,12 +15,13 @@ use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use tread_cluster::pools::Pool;
 use tread_cluster::previews::Cluster;
 use tread_kube::api::conditions::set;
 use tread_kube::api::node_update::UpdateDisrupts;
-use tread_kube::api::rollout::{DrainingNode, MissingMachine, NAMED};
-use tread_kube::api::{NodeUpdate, Rollout, RolloutStatus};
+use tread_kube::api::rollout::{DrainingNode, MADE_ANNOTATION, MissingMachine, NAMED};
+use tread_kube::api::{MachineConfigPool, NodeUpdate, Rollout, RolloutStatus};
 use tread_kube::asking::{Call, CallOutcome, Failed, ask};
 use tread_kube::clean::cleaned;
 use tread_kube::dated::timestamp;
@@ -55,9 +57,12 @@ pub(crate) async fn make(
     moment: &Moment,
     scene: &Scene,
 ) -> Result<(), Failed> {
-    let pools = cluster.pools.values();
-    let pools = pools.filter(|pool| !moment.rollouts.contains_key(&pool.name));
-    let rollouts = all(pools.map(|pool| make_rollout(settings, pool))).await;
+    let has_one = |pool: &&Arc<Pool>| moment.rollouts.contains_key(&pool.name);
+    let pools = || cluster.pools.values();
+    let without = pools().filter(|pool| !has_one(pool));
+    let rollouts = all(without.map(|pool| make_rollout(settings, pool))).await;
+    let unmarked = pools().filter(has_one).filter(|pool| !pool.had_rollout);
+    let rollouts = rollouts.and(all(unmarked.map(|pool| mark_made(settings, pool))).await);
     let missing = scene.nodes.iter().filter(|(name, _)| !moment.updates.contains_key(*name));
     let missing = missing.filter_map(|(name, node)| {
         let uid = moment.nodes.get(name)?.uid.clone();
@@ -89,19 +94,22 @@ where
 
 async fn make_rollout(settings: &Settings, pool: &Pool) -> Result<(), Failed> {
     let call = Call::new("create", ROLLOUTS);
-    let object = json!({
-        "apiVersion": "tread.dev/v1alpha1", "kind": "Rollout",
-        "metadata": {"name": pool.name, "ownerReferences": [{
-            "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigPool",
-            "name": pool.name, "uid": pool.uid,
-        }]},
-        "spec": {},
-    });
-    let object: Rollout =
-        serde_json::from_value(object).map_err(|error| call.clone().refused(error.to_string()))?;
+    let object: Rollout = serde_json::from_value(anew::rollout(pool))
+        .map_err(|error| call.clone().refused(error.to_string()))?;
     let api: Api<Rollout> = Api::all(settings.acts.client.clone());
     let params = PostParams::default();
     made(ask(&settings.acts.metrics, call, api.create(&params, &object)).await)
+}
+
+/// Notes on a pool that its Rollout was made, also for whoever leads later.
+async fn mark_made(settings: &Settings, pool: &Pool) -> Result<(), Failed> {
+    let patch = Patch::Merge(json!({
+        "metadata": {"uid": pool.uid, "annotations": {MADE_ANNOTATION: "true"}},
+    }));
+    let api: Api<MachineConfigPool> = Api::all(settings.acts.client.clone());
+    let call = Call::new("patch", "machineconfigpools");
+    let params = PatchParams::default();
+    made(ask(&settings.acts.metrics, call, api.patch(&pool.name, &params, &patch)).await)
 }
 
 async fn make_update(
@@ -332,7 +340,7 @@ pub(crate) async fn tell_pool(
         return Ok(false);
     }
     let patch = Patch::Merge(json!({"metadata": {"uid": pool.uid}, "status": status}));
-    let api: Api<tread_kube::api::MachineConfigPool> = Api::all(settings.acts.client.clone());
+    let api: Api<MachineConfigPool> = Api::all(settings.acts.client.clone());
     let call = Call::new("patch", "machineconfigpools").of_status();
     let params = PatchParams::default();
     made(ask(&settings.acts.metrics, call, api.patch_status(&pool.name, &params, &patch)).await)?;

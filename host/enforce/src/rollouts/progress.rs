@@ -92,5 +92,8 @@ pub(crate) fn sentence(pool: &OfPool) -> String {
             MOST / 1024,
         ));
     }
+    if let Some(anew) = &pool.anew {
+        said.push_str(&format!("; {anew}"));
+    }
     said
 }

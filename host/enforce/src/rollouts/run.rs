@@ -7,6 +7,7 @@ use super::plans::{FromTo, Planned, Plans, plan};
 use super::render::Rendering;
 use super::scene::{OfNode, Scene};
 use super::settings::Settings;
+use super::sightings::Sightings;
 use super::telling::{COUNTS, Teller};
 use super::time::Asking;
 use super::workers::Workers;
@@ -53,6 +54,7 @@ pub(super) async fn run(
         plans: Plans::default(),
         planning: JoinSet::new(),
         workers: Workers::default(),
+        sightings: Sightings::default(),
         look_at: Some(Instant::now()),
         rests_until: Instant::now(),
         seen: None,
@@ -100,6 +102,7 @@ struct Rolling {
     plans: Plans,
     planning: JoinSet<(Digest, FromTo, Planned)>,
     workers: Workers,
+    sightings: Sightings,
     /// When all of it is looked at again.
     look_at: Option<Instant>,
     /// Before this nothing is: the more nodes there are, the longer a look takes.
@@ -166,6 +169,7 @@ impl Rolling {
         let Some(moment) = self.known.now().map(Arc::new) else { return };
         // Its first answer leads to another look.
         let Some(now) = self.settings.acts.clock.now() else { return };
+        self.sightings.look(&moment, now);
         let scene = Arc::new(self.scene(&cluster, &moment, now));
         if scene.goes_by_time() {
             self.time.ask_if_old(&self.settings);
@@ -229,6 +233,7 @@ impl Rolling {
             us: &self.settings.acts.holder,
             own_node: self.settings.own_node.as_deref(),
             stuck: self.workers.stuck(),
+            sightings: &self.sightings,
             now,
             lost_after: self.settings.paces.lost_after,
             form: self.settings.form,

@@ -1,5 +1,6 @@
 //! Whose turn it is in each pool, by all that is known at one moment.
 
+use super::anew;
 use super::by::By;
 use super::facts::Facts;
 use super::limits::{max_unavailable, order, retry as retry_of, windows};
@@ -88,6 +89,8 @@ pub(crate) struct OfPool {
     turns_back: bool,
     /// Why nothing is done on its nodes.
     pub(crate) halted: Option<String>,
+    /// That its Rollout takes the place of one that somebody removed, and what to do.
+    pub(crate) anew: Option<String>,
     /// How its nodes are drained.
     pub(crate) drain: Arc<Asked>,
     /// The generation of its Rollout.
@@ -203,7 +206,7 @@ impl Scene {
             let own = down.get(name).copied().unwrap_or_default();
             let budget = Budget { all: self.cap, down_elsewhere: all_down - own };
             let rollout = by.moment.rollouts.get(name).map(|it| &**it);
-            of_pool.halted.clone_from(&self.halted);
+            of_pool.halted = self.halted.clone().or_else(|| no_rollout(rollout));
             of_pool.turns(pool, rollout, by, budget, &mut self.nodes);
         }
     }
@@ -304,6 +307,7 @@ impl OfPool {
         of_pool.target = made
             .map(|made| ConfigName { name: made.name.clone(), digest: made.digest.to_string() });
         of_pool.digest = made.map(|made| made.digest);
+        of_pool.anew = rollout.and_then(anew::said);
         of_pool.generation = rollout.and_then(|rollout| rollout.metadata.generation);
         let drain = Asked::of(rollout.and_then(|rollout| rollout.spec.drain.as_ref()));
         let not_drained = drain.as_ref().err().map(|why| format!("nothing is drained: {why}"));
@@ -356,7 +360,8 @@ impl OfPool {
                 None => standing_without(update, rollout),
             };
             let is_due = matches!(standing.state, State::Due(_)) && standing.not_yet.is_none();
-            let taken = is_due.then(|| held(name, facts, maintained, by)).flatten();
+            let taken = is_due.then(|| held(name, facts, by)).flatten();
+            let taken_meanwhile = standing.is_under_way.then(|| held(name, facts, by)).flatten();
             let stray = (!standing.is_under_way).then(|| stray_cordon(name, facts, update, by));
             let stray = stray.flatten();
             let held = match &standing.state {
@@ -400,6 +405,9 @@ impl OfPool {
             }
             if let Some(why) = by.stuck.failure(name).filter(|_| standing.is_under_way) {
                 of_pool.failing.push((name.clone(), why.to_owned()));
+            }
+            if let Some(why) = taken_meanwhile {
+                of_pool.failing.push((name.clone(), why));
             }
             if let Some(why) = stray.clone().filter(|_| standing.state == State::Updated) {
                 of_pool.failing.push((name.clone(), why));
@@ -517,6 +525,12 @@ fn lost(since: Time) -> String {
          waits for it again",
         timestamp(since)
     )
+}
+
+/// Without its Rollout nobody knows whether a pool is paused, and how many of its nodes may be down.
+fn no_rollout(rollout: Option<&Rollout>) -> Option<String> {
+    let why = "its Rollout is not there yet: tread makes it, and begins no node before that";
+    rollout.is_none().then(|| why.to_owned())
 }
 
 /// Why nobody knows which of these nodes are the canaries, where a Rollout wants some.

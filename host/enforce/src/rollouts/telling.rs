@@ -50,6 +50,8 @@ struct PoolTold {
     target: String,
     is_updated: bool,
     not_made: Option<String>,
+    /// The UID of its Rollout, where that is paused since it was made anew.
+    anew: Option<String>,
     /// In how many waves its nodes were begun that are not drained for the target.
     waves: usize,
 }
@@ -121,7 +123,9 @@ impl Teller {
             let limit = limit.and_then(|it| usize::try_from(it).ok()).unwrap_or(SOFT_LIMIT);
             let old = waves::waves(softly.saturating_sub(begun.len()), limit);
             let waves = (old, waves::waves(softly, limit));
-            self.pool((name, of_pool, target), (&begun, softly, waves), &pool);
+            let rollout = moment.rollouts.get(name).filter(|_| of_pool.anew.is_some());
+            let anew = rollout.map(|rollout| rollout.metadata.uid.clone().unwrap_or_default());
+            self.pool((name, of_pool, target), (&begun, softly, waves), anew, &pool);
             let states = of_pool.nodes.iter().map(|node| state(node, of_pool, scene));
             let waits = of_pool.turns.waits.iter().map(|(_, why)| why);
             self.gauges.set(metrics, name, states, waits);
@@ -151,6 +155,7 @@ impl Teller {
         &mut self,
         (name, of_pool, target): (&str, &OfPool, &str),
         (begun, softly, (old, waves)): (&[&str], usize, (usize, usize)),
+        anew: Option<String>,
         pool: &ObjectReference,
     ) {
         let all_have = |node: &Node| node.state == State::Updated;
@@ -158,6 +163,7 @@ impl Teller {
             target: target.to_owned(),
             is_updated: !of_pool.nodes.is_empty() && of_pool.nodes.iter().all(all_have),
             not_made: of_pool.not_made.as_ref().map(|(_, why)| why.clone()),
+            anew,
             waves,
         };
         let nodes = of_pool.nodes.len();
@@ -184,6 +190,10 @@ impl Teller {
         }
         if let Some(why) = now.not_made.filter(|why| before.not_made.as_ref() != Some(why)) {
             self.send(News::new(pool, Reason::PoolNotRendered, true, why.clone(), why));
+        }
+        let anew = now.anew.filter(|anew| before.anew.as_ref() != Some(anew));
+        if let Some((uid, said)) = anew.zip(of_pool.anew.clone()) {
+            self.send(News::new(pool, Reason::RolloutMadeAnew, true, said, uid));
         }
     }
 

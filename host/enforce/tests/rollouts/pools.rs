@@ -4,7 +4,7 @@ use super::agent::{Agent, DIFFERS, well};
 use super::fixture::Cluster;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::events::v1::Event;
-use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use tread_kube::agents::{Asked, FORM};
 use tread_kube::api::machines;
 use tread_kube::api::node_update::{NEEDS_AGENT, UpdateDisrupts, UpdateOrder, UpdateStage};
+use tread_kube::api::rollout::MADE_ANNOTATION;
 use tread_kube::api::{MachineConfig, MachineConfigPool, NodeUpdate, Rollout};
 use tread_test_bed::eventually;
 
@@ -477,7 +478,8 @@ async fn a_node_that_is_maintained_or_whose_machine_goes_waits_for_that() {
     });
     let maintained = json!({
         "apiVersion": "nodemaintenance.medik8s.io/v1beta1", "kind": "NodeMaintenance",
-        "metadata": {"name": "of-node"}, "spec": {"nodeName": cluster.nodes[1]},
+        "metadata": {"name": "of-node"},
+        "spec": {"nodeName": cluster.nodes[1], "reason": "a new disk"},
     });
     for object in [&machine, &maintained] {
         cluster.plane.apply(&object.to_string()).unwrap();
@@ -488,8 +490,9 @@ async fn a_node_that_is_maintained_or_whose_machine_goes_waits_for_that() {
         let waits = |node: &String, why: &str| {
             status.waiting.iter().any(|it| it.node == *node && it.why.contains(why))
         };
-        let both =
-            waits(&cluster.nodes[0], "being deleted") && waits(&cluster.nodes[1], "maintained");
+        let annotated = "/m by the annotation machine.openshift.io/delete-machine, seen since 20";
+        let both = waits(&cluster.nodes[0], annotated)
+            && waits(&cluster.nodes[1], "by NodeMaintenance of-node (a new disk), since 20");
         both.then_some(())
     })
     .await;
@@ -501,6 +504,52 @@ async fn a_node_that_is_maintained_or_whose_machine_goes_waits_for_that() {
         cluster.plane.kubectl(&args).unwrap().success().unwrap();
     }
     cluster.all_have("/etc/none", "2").await;
+    cluster.judge.holds().await;
+}
+
+#[tokio::test]
+async fn a_rollout_that_somebody_removes_is_made_anew_and_paused_until_somebody_resumes_it() {
+    let cluster = Cluster::with(1, 1).await;
+    let replica = cluster.replica();
+    let agents = cluster.agents(&replica, well());
+    // The first one is not paused.
+    cluster.all_have("/etc/first", "1").await;
+    eventually("the pool says that it had a Rollout", async || {
+        let pool = cluster.api::<MachineConfigPool>().get("worker").await.ok()?;
+        pool.annotations().contains_key(MADE_ANNOTATION).then_some(())
+    })
+    .await;
+    let first = cluster.rollout().await;
+    let rollouts = cluster.api::<Rollout>();
+    rollouts.delete("worker", &DeleteParams::default()).await.unwrap();
+    cluster.file("90-next", "/etc/hard", "2").await;
+    let anew = eventually("it is made anew, and says why it is paused", async || {
+        let rollout = rollouts.get_opt("worker").await.ok()??;
+        let status = rollout.status.as_ref()?;
+        let says = status.message.as_ref()?.contains("its Rollout was removed");
+        let waits = status.waiting.iter().any(|it| it.why == "its pool is paused");
+        (says && waits).then_some(rollout)
+    })
+    .await;
+    assert_ne!(anew.uid(), first.uid());
+    assert!(anew.spec.paused);
+    let status = anew.status.unwrap_or_default();
+    let progressing = status.conditions.iter().find(|it| it.type_ == "Progressing").unwrap();
+    assert_eq!((&*progressing.status, &*progressing.reason), ("False", "MadeAnew"));
+    let events: Api<Event> = Api::all(cluster.client.clone());
+    let event = eventually("an Event tells of it", async || {
+        let events = events.list(&ListParams::default()).await.ok()?.items;
+        events.into_iter().find(|event| event.reason.as_deref() == Some("RolloutMadeAnew"))
+    })
+    .await;
+    assert_eq!(event.regarding.unwrap().name.as_deref(), Some("worker"));
+    let did = || agents[0].did().into_iter().any(|(_, what)| what == Asked::Boot);
+    assert!(!did(), "no node was begun");
+    cluster.rollout_says(json!({"paused": false})).await;
+    cluster.all_have("/etc/hard", "2").await;
+    assert!(did());
+    let message = cluster.rollout().await.status.unwrap_or_default().message.unwrap_or_default();
+    assert!(!message.contains("removed"), "{message}");
     cluster.judge.holds().await;
 }
 

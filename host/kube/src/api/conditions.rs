@@ -88,8 +88,9 @@ pub const ALL: [(&str, &str, &str); 22] = [
         "Rollout",
         "Progressing",
         "Whether something goes on in the pool. True: `UnderWay`, `Uncordons` (all have it, and some are still cordoned), \
-         `Failed` (one failed, and others are still under way). False: `AllHaveIt`, `Halted`, `Failed`, `Waiting` (it is \
-         nobody's turn; `status.waiting` says why)",
+         `Failed` (one failed, and others are still under way). False: `AllHaveIt`, `Halted`, `Failed`, `MadeAnew` \
+         (its Rollout was removed: the one that tread made anew is paused), `Waiting` (it is nobody's turn; \
+         `status.waiting` says why)",
     ),
     (
         "Rollout",

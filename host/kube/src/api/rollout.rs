@@ -10,13 +10,18 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// On a MachineConfigPool: its Rollout was made once. One that is missing after that was removed.
+pub const MADE_ANNOTATION: &str = "tread.dev/rollout-made";
+/// On a Rollout: tread made it in place of one that somebody removed.
+pub const ANEW_ANNOTATION: &str = "tread.dev/made-anew";
 /// How many nodes the status names that wait.
 pub const NAMED: usize = 50;
 /// How many machines it names that registered no node.
 pub const MISSING: usize = 20;
 
 /// How the nodes of a pool get its newest config. tread makes the object, one for each
-/// MachineConfigPool and of its name, and never writes here again.
+/// MachineConfigPool and of its name, and never writes here again. One that takes the place of a Rollout
+/// that somebody removed begins paused.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, CustomResource, KubeSchema)]
 #[kube(
     group = "tread.dev",

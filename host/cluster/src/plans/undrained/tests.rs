@@ -1,7 +1,10 @@
 use super::*;
 use crate::pools::{Members, Node, Pool, Wanted};
+use crate::previews::{self, line, preview};
 use serde_json::json;
-use tread_kube::api::disruption_plan::{Cause, DisruptionPlanStatus, PlanStep, Transition};
+use tread_kube::api::disruption_plan::{
+    Cause, CauseEvent, DisruptionPlanStatus, PlanStep, Transition,
+};
 
 /// A pool with nodes that have these configs, rolled out by tread.
 fn cluster(nodes: &[(&str, &str)]) -> Cluster {
@@ -103,6 +106,38 @@ fn the_effect_of_a_plan_has_no_drain_where_none_of_its_nodes_is_drained() {
     ] {
         assert_eq!(without_drain(planned), said);
     }
+}
+
+#[test]
+fn what_is_told_of_a_change_has_no_drain_where_no_node_of_its_pool_is_drained() {
+    let cause = || Cause {
+        kind: "MachineConfig".to_owned(),
+        name: "99-a".to_owned(),
+        event: CauseEvent::Changed,
+    };
+    let told = |cluster: &Cluster, reboots: bool| {
+        let mut all = vec![line(&preview("worker", 1, reboots, None), &cause()).unwrap()];
+        reword(cluster, &mut all);
+        let undrained = lines(cluster, all.iter().filter_map(Line::drains));
+        [previews::lines(all), undrained].concat()
+    };
+    let one = cluster(&[("a", "rendered-1")]);
+    let said = told(&one, true);
+    assert!(said[0].starts_with("tread: pool worker, 1 node: reboot, not drained,"), "{said:?}");
+    assert_eq!(
+        said[1..],
+        ["tread: pool worker: 1 node is not drained: no other node takes the pods"]
+    );
+    assert!(told(&one, false)[0].starts_with("tread: pool worker, 1 node: none"));
+    // The change comes to each node of a pool, whatever it has.
+    let mut two = cluster(&[("a", "rendered-1"), ("b", "rendered-2")]);
+    let said = told(&two, true);
+    assert!(said[0].starts_with("tread: pool worker, 1 node: drain + reboot,"), "{said:?}");
+    assert_eq!(said.len(), 1);
+    wants(&mut two, true);
+    let said = told(&two, true);
+    assert!(said[0].contains(": reboot, not drained,"), "{said:?}");
+    assert!(said[1].contains("2 nodes are not drained: spec.drain.skip"), "{said:?}");
 }
 
 #[test]

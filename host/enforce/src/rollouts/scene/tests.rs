@@ -2,14 +2,15 @@ use super::*;
 use crate::rollouts::known::Moment;
 use crate::rollouts::plans::Plans;
 use crate::rollouts::progress::sentence;
-use crate::rollouts::render::Made;
+use crate::rollouts::render::{Made, ToHave};
+use crate::rollouts::sightings::Sightings;
 use crate::rollouts::stuck::AllStuck;
 use k8s_openapi::api::core::v1 as core;
 use serde_json::{Value, json};
 use std::time::Duration;
-use tread_cluster::pools::{Members, Node as Member, Pools};
+use tread_cluster::pools::{ConfigMeta, Configs, Members, Node as Member, Pools};
 use tread_cluster::previews::Cluster;
-use tread_kube::api::{MachineConfigPool, NodeUpdate};
+use tread_kube::api::{MachineConfigPool, NodeUpdate, RolloutSpec};
 use tread_model::joining::TAINT;
 use tread_model::protocol::{Operation, Slot, Slots, Terms};
 
@@ -23,6 +24,10 @@ struct World {
     nodes: BTreeMap<String, core::Node>,
     updates: BTreeMap<String, Arc<NodeUpdate>>,
     slots: Slots<String, String>,
+    /// What pools are to have.
+    made: BTreeMap<String, Made>,
+    /// The Rollout of each pool, where a test does not say another one.
+    rollouts: BTreeMap<String, Option<Rollout>>,
 }
 
 impl World {
@@ -56,6 +61,21 @@ impl World {
         self
     }
 
+    /// Where a pool has this Rollout, or none.
+    fn rollout(mut self, pool: &str, rollout: Option<Value>) -> World {
+        let rollout = rollout.map(|rollout| serde_json::from_value(rollout).unwrap());
+        self.rollouts.insert(pool.to_owned(), rollout);
+        self
+    }
+
+    /// Where somebody else is about to remove a node.
+    fn disrupted(mut self, name: &str) -> World {
+        let taint = json!([{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]);
+        let spec = serde_json::from_value(json!({ "taints": taint })).unwrap();
+        self.nodes.get_mut(name).unwrap().spec = Some(spec);
+        self
+    }
+
     /// With one that registered as joining.
     fn joins(mut self, name: &str) -> World {
         let taints = json!([{"key": TAINT, "value": "a", "effect": "NoSchedule"}]);
@@ -85,15 +105,26 @@ impl World {
         for (name, node) in &self.nodes {
             members.put(name, Member::that_may_join(&mut node.clone()), &self.pools);
         }
+        let mut configs = Configs::default();
+        for made in self.made.values().flatten() {
+            configs.insert(made.name.clone(), Arc::new(ConfigMeta::default()));
+        }
         let cluster = Cluster {
             by_tread: true,
+            configs,
             pools: self.pools.clone(),
             members: Arc::new(members),
             ..Cluster::default()
         };
         let facts =
             |(name, node): (&String, &core::Node)| (name.clone(), Arc::new(Facts::of(node)));
+        let rollouts = self.pools.keys().filter_map(|pool| {
+            let made = || Some(Rollout::new(pool, RolloutSpec::default()));
+            let rollout = self.rollouts.get(pool).cloned().unwrap_or_else(made)?;
+            Some((pool.clone(), Arc::new(rollout)))
+        });
         let moment = Moment {
+            rollouts: Arc::new(rollouts.collect()),
             nodes: Arc::new(self.nodes.iter().map(facts).collect()),
             updates: Arc::new(self.updates.clone()),
             slots: Ok(Arc::new(self.slots.clone())),
@@ -102,12 +133,13 @@ impl World {
         Scene::of(By {
             cluster: &cluster,
             moment: &moment,
-            made: &BTreeMap::<String, Made>::new(),
+            made: &self.made,
             plans: &Plans::default(),
             terms: &Terms::default(),
             us: "tread/1",
             own_node: None,
             stuck: &AllStuck::default(),
+            sightings: &Sightings::default(),
             now: Time::default(),
             lost_after: Duration::from_secs(3600),
             form: 1,
@@ -165,6 +197,52 @@ fn nothing_is_done_for_nodes_outside_of_pools_that_have_nothing_of_tread_or_join
     world.slots.taken.remove("quiet");
     let scene = world.seen();
     assert!(scene.nodes.is_empty(), "{:?}", scene.nodes.keys());
+}
+
+#[test]
+fn whoever_takes_a_node_that_is_under_way_is_named_where_it_is_told_how_far_its_pool_is() {
+    let mut world = World::default().node("n", &["worker"]).node("m", &["worker"]);
+    let selector = json!({"matchLabels": {"worker": ""}});
+    let configuration = json!({"name": "rendered-old"});
+    world.put("worker", json!({"nodeSelector": selector, "configuration": configuration}));
+    let mut to_have = ToHave::named("rendered-old");
+    to_have.digest = ORDERED;
+    world.made.insert("worker".to_owned(), Ok(Arc::new(to_have)));
+    let world = world.under_way("n", "worker", "Go", false);
+    let said = |world: &World| sentence(&world.seen().pools["worker"]);
+    assert!(!said(&world).contains("(n: "), "{}", said(&world));
+    let said = said(&world.disrupted("n"));
+    let words = "1 under way (n: an autoscaler is about to remove it: by the taint \
+        karpenter.sh/disrupted)";
+    assert!(said.contains(words), "{said}");
+}
+
+#[test]
+fn no_node_is_begun_before_the_rollout_of_its_pool_is_there() {
+    let world = World::default().pool("worker", 1).node("n", &["worker"]);
+    assert_eq!(world.seen().pools["worker"].halted, None);
+    let pool = &world.rollout("worker", None).seen().pools["worker"];
+    assert!(sentence(pool).starts_with("its Rollout is not there yet"), "{}", sentence(pool));
+    assert!(pool.turns.next.is_empty());
+}
+
+#[test]
+fn a_pool_whose_rollout_was_removed_says_that_it_is_paused_for_that_and_the_way_out() {
+    let anew = |generation: u8, spec: Value| {
+        let rollout = json!({"apiVersion": "tread.dev/v1alpha1", "kind": "Rollout",
+            "metadata": {"name": "worker", "generation": generation,
+                "annotations": {"tread.dev/made-anew": "true"}},
+            "spec": spec});
+        let world = World::default().pool("worker", 1).node("n", &["worker"]);
+        sentence(&world.rollout("worker", Some(rollout)).seen().pools["worker"])
+    };
+    let said = anew(1, json!({"paused": true}));
+    assert!(said.contains("its Rollout was removed, and tread made it anew"), "{said}");
+    assert!(said.ends_with("tread rollout resume worker"), "{said}");
+    for (generation, paused) in [(2, false), (3, true)] {
+        let said = anew(generation, json!({ "paused": paused }));
+        assert!(!said.contains("removed"), "somebody said more since: {said}");
+    }
 }
 
 #[test]

@@ -13,6 +13,8 @@ struct Looks {
     told: mpsc::Receiver<News>,
     metrics: Metrics,
     now: Instant,
+    /// The UID of the pool's Rollout, and what it says where it was made anew.
+    rollout: (&'static str, Option<&'static str>),
 }
 
 /// A node, as it is at one look.
@@ -49,7 +51,8 @@ impl Seen {
 impl Looks {
     fn new() -> Looks {
         let (teller, told) = Teller::new();
-        Looks { teller, told, metrics: Metrics::new(), now: Instant::now() }
+        let (metrics, now) = (Metrics::new(), Instant::now());
+        Looks { teller, told, metrics, now, rollout: ("1", None) }
     }
 
     /// What is told after so long: of whom, why, and in which words.
@@ -62,9 +65,15 @@ impl Looks {
         let mut of_pool = OfPool::default();
         of_pool.target = Some(ConfigName { name: "r-1".to_owned(), digest: "d".to_owned() });
         of_pool.nodes = nodes.iter().map(node).collect();
+        of_pool.anew = self.rollout.1.map(str::to_owned);
         let mut scene = Scene::default();
         scene.pools.insert("worker".to_owned(), of_pool);
-        self.teller.tell(&self.metrics, (&cluster, &moment(nodes), &scene), self.now);
+        let mut moment = moment(nodes);
+        let rollout = json!({"apiVersion": "tread.dev/v1alpha1", "kind": "Rollout",
+            "metadata": {"name": "worker", "uid": self.rollout.0}, "spec": {}});
+        let rollout = Arc::new(serde_json::from_value(rollout).unwrap());
+        moment.rollouts = Arc::new([("worker".to_owned(), rollout)].into());
+        self.teller.tell(&self.metrics, (&cluster, &moment, &scene), self.now);
         let mut all = Vec::new();
         while let Ok(News { about, note, .. }) = self.told.try_recv() {
             all.push((about.name.unwrap(), note.reason.word(), note.text));
@@ -119,6 +128,7 @@ fn moment(nodes: &[Seen]) -> Moment {
         leases: Arc::default(),
         slots: Ok(Arc::default()),
         maintained: BTreeMap::new(),
+        marks: BTreeMap::new(),
         machines: BTreeMap::new(),
         budgets: Arc::default(),
         has_operators_daemon: false,
@@ -207,6 +217,22 @@ fn a_failed_step_is_told_of_on_its_node_and_its_pool_and_is_no_update() {
     let failed = "NodeUpdateFailed";
     assert_eq!(told, ["NodeUpdateBegun", "NodeDrained", failed, failed]);
     assert!(!looks.metrics.text().unwrap().contains("tread_node_updates_total{"));
+}
+
+#[test]
+fn a_rollout_that_was_made_anew_is_told_of_once_each_time_that_it_was_removed() {
+    let mut looks = Looks::new();
+    assert_eq!(looks.soon(&[]), []);
+    let anew = [("worker".to_owned(), "RolloutMadeAnew")];
+    for uid in ["2", "3"] {
+        looks.rollout = (uid, Some("its Rollout was removed"));
+        let told = looks.after(Duration::from_secs(1), &[]);
+        assert_eq!(told[0].2, "its Rollout was removed");
+        assert_eq!(told.into_iter().map(|(about, it, _)| (about, it)).collect::<Vec<_>>(), anew);
+        assert_eq!(looks.soon(&[]), []);
+    }
+    looks.rollout = ("3", None);
+    assert_eq!(looks.soon(&[]), [], "it goes on");
 }
 
 #[test]

@@ -97,8 +97,8 @@ pub fn enforcing() -> Vec<Grant> {
             MACHINE_CONFIG_GROUP,
             "machineconfigpools",
             &["get", "patch"],
-            "a pool's spec.configuration names the config that its nodes get; an admission policy refuses \
-             other fields",
+            "a pool's spec.configuration names the config that its nodes get, and an annotation says that it \
+             had a Rollout; an admission policy refuses other fields of the spec",
         ),
         cluster(MACHINE_CONFIG_GROUP, "machineconfigpools/status", &["patch"], "how far a pool is"),
         cluster(MACHINE_GROUP, "machines", &["get", "watch"], MACHINE_GOES),

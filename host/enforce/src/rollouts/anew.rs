@@ -1,0 +1,65 @@
+//! Rollouts as tread makes them, also in place of those that somebody removed. Whoever removes one, by
+//! mistake or by a GitOps tool that prunes what it does not know, takes its pause, its limits and its
+//! windows with it. No node is begun by that: the next one is paused until somebody says otherwise.
+
+use serde_json::{Value, json};
+use tread_cluster::pools::Pool;
+use tread_kube::api::Rollout;
+use tread_kube::api::rollout::ANEW_ANNOTATION;
+
+/// The Rollout of a pool that has none.
+pub(crate) fn rollout(pool: &Pool) -> Value {
+    let (annotations, spec) = match pool.had_rollout {
+        true => (json!({ANEW_ANNOTATION: "true"}), json!({"paused": true})),
+        false => (json!({}), json!({})),
+    };
+    json!({
+        "apiVersion": "tread.dev/v1alpha1", "kind": "Rollout",
+        "metadata": {"name": pool.name, "annotations": annotations, "ownerReferences": [{
+            "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigPool",
+            "name": pool.name, "uid": pool.uid,
+        }]},
+        "spec": spec,
+    })
+}
+
+/// That a Rollout is paused since it takes the place of one that somebody removed, and what to do;
+/// nothing once somebody changed its spec.
+pub(crate) fn said(rollout: &Rollout) -> Option<String> {
+    let annotations = rollout.metadata.annotations.as_ref();
+    let is_anew = annotations.is_some_and(|all| all.contains_key(ANEW_ANNOTATION));
+    let is_as_made = rollout.metadata.generation.unwrap_or(1) == 1 && rollout.spec.paused;
+    let name = rollout.metadata.name.as_deref().unwrap_or_default();
+    (is_anew && is_as_made).then(|| {
+        format!(
+            "its Rollout was removed, and tread made it anew: it is paused, since nobody knows any \
+             more whether the former one was, and which limits and windows that had; set them again, \
+             and then: tread rollout resume {name}"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rollout_in_place_of_one_that_was_removed_is_paused_and_the_first_one_is_not() {
+        let made = |had_rollout| {
+            let pool = Pool { name: "worker".to_owned(), had_rollout, ..Pool::default() };
+            serde_json::from_value::<Rollout>(rollout(&pool)).unwrap()
+        };
+        let (first, anew) = (made(false), made(true));
+        assert!(!first.spec.paused && said(&first).is_none());
+        assert!(anew.spec.paused);
+        let of = |generation: i64| {
+            let mut rollout = anew.clone();
+            rollout.metadata.generation = Some(generation);
+            said(&rollout)
+        };
+        let words = of(1).unwrap();
+        assert!(words.contains("was removed"), "{words}");
+        assert!(words.ends_with("tread rollout resume worker"), "{words}");
+        assert_eq!(of(2), None, "somebody said since what it is to be");
+    }
+}
