@@ -104,6 +104,8 @@ pub(crate) struct OfNode {
     pub(crate) taken: Option<String>,
     /// How much it is to be disrupted now, if it is its turn.
     turn: Option<Disrupts>,
+    /// Whether it turns back if it has written nothing, since others of its pool failed.
+    others_failed: bool,
     plan: Option<Arc<serde_json::Value>>,
     /// What an admin asked to try again.
     retries: Option<String>,
@@ -180,6 +182,7 @@ impl Scene {
             machine: by.moment.machines.get(&name).map(|it| it.machine.clone()),
             taken: None,
             turn: None,
+            others_failed: false,
             plan: None,
             retries: None,
             needs_agent: false,
@@ -240,7 +243,8 @@ impl Scene {
     /// Whether a node turns back if it has written nothing yet.
     pub(crate) fn turns_back(&self, name: &str) -> bool {
         let Some(node) = self.nodes.get(name) else { return false };
-        node.is_outside || self.pools.get(&node.pool).is_some_and(|pool| pool.turns_back)
+        let has_ended = |pool: &OfPool| pool.turns_back;
+        node.is_outside || node.others_failed || self.pools.get(&node.pool).is_some_and(has_ended)
     }
 
     /// Whether no other node takes the pods of this one.
@@ -387,6 +391,7 @@ impl OfPool {
                 machine,
                 taken,
                 turn,
+                others_failed: false,
                 plan,
                 retries,
                 needs_agent,
@@ -501,6 +506,11 @@ impl OfPool {
             _ => None,
         });
         let due: BTreeMap<&str, Disrupts> = due.collect();
+        for (name, _) in &self.turns.turn_back {
+            if let Some(node) = nodes.get_mut(name) {
+                node.others_failed = true;
+            }
+        }
         for name in &self.turns.next {
             if let Some(node) = nodes.get_mut(name) {
                 node.turn = due.get(name.as_str()).copied();

@@ -225,7 +225,7 @@ fn a_permit_ends_before_the_lease_with_all_that_it_lets_begin() {
     assert_eq!(allowed(&older, What::Write), Err(NotNow::NewerConfig));
     assert_eq!(allowed(&older, What::Boot), Ok(minutes(18)));
     let ended = Seen { turns_back: true, newest: NEW, ..older };
-    assert_eq!(allowed(&ended, What::Write), Err(NotNow::WindowEnded));
+    assert_eq!(allowed(&ended, What::Write), Err(NotNow::TurnsBack));
     assert_eq!(allowed(&ended, What::Boot), Ok(minutes(18)));
     let soft = under_way(Disrupts::Softly, Phase::NeedsBoot);
     assert_eq!(allowed(&soft, What::Boot), Err(NotNow::NotOrdered));

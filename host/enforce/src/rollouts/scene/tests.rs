@@ -2,12 +2,13 @@ use super::*;
 use crate::rollouts::known::Moment;
 use crate::rollouts::plans::Plans;
 use crate::rollouts::progress::sentence;
-use crate::rollouts::render::Made;
+use crate::rollouts::render::{Made, ToHave};
 use crate::rollouts::stuck::AllStuck;
 use k8s_openapi::api::core::v1 as core;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 use std::time::Duration;
-use tread_cluster::pools::{Members, Node as Member, Pools};
+use tread_cluster::pools::{ConfigMeta, Configs, Members, Node as Member, Pools};
 use tread_cluster::previews::Cluster;
 use tread_kube::api::{MachineConfigPool, NodeUpdate};
 use tread_model::joining::TAINT;
@@ -23,6 +24,7 @@ struct World {
     nodes: BTreeMap<String, core::Node>,
     updates: BTreeMap<String, Arc<NodeUpdate>>,
     slots: Slots<String, String>,
+    made: BTreeMap<String, Made>,
 }
 
 impl World {
@@ -37,6 +39,35 @@ impl World {
     fn unreadable(mut self, name: &str) -> World {
         let wrong = json!([{"key": "a", "operator": "Likes", "values": ["b"]}]);
         self.put(name, json!({"nodeSelector": {"matchExpressions": wrong}}));
+        self
+    }
+
+    /// With a pool whose config is made, and delivered.
+    fn made(mut self, name: &str, config: &str) -> World {
+        let selector = json!({"matchLabels": {name: ""}});
+        let configuration = json!({"name": config});
+        self.put(name, json!({"nodeSelector": selector, "configuration": configuration}));
+        self.made.insert(name.to_owned(), Ok(Arc::new(ToHave::named(config))));
+        self
+    }
+
+    /// Where a node has an order for the config that is made, which was given, and its agent is so
+    /// far with it.
+    fn ordered(mut self, name: &str, pool: &str, disrupts: &str, phase: &str) -> World {
+        let made = self.made[pool].clone().unwrap();
+        let config = json!({"name": made.name, "digest": made.digest.to_string()});
+        let operation = format!("{:032x}", OPERATION.0);
+        let order = json!({"operation": operation, "disrupts": disrupts, "config": config,
+            "token": 1, "stage": "Go", "given": true});
+        let update = json!({"apiVersion": "tread.dev/v1alpha1", "kind": "NodeUpdate",
+            "metadata": {"name": name, "ownerReferences": [
+                {"apiVersion": "v1", "kind": "Node", "name": name, "uid": name}]},
+            "spec": {"pool": pool, "order": order},
+            "status": {"operation": operation, "phase": phase}});
+        let update = Arc::new(serde_json::from_value(update).unwrap());
+        self.updates.insert(name.to_owned(), update);
+        let slot = Slot { operation: OPERATION, unavailable: disrupts == "Reboot" };
+        self.slots = self.slots.with(name.to_owned(), pool.to_owned(), slot);
         self
     }
 
@@ -85,9 +116,14 @@ impl World {
         for (name, node) in &self.nodes {
             members.put(name, Member::that_may_join(&mut node.clone()), &self.pools);
         }
+        let mut configs = Configs::default();
+        for made in self.made.values().flatten() {
+            configs.insert(made.name.clone(), Arc::new(ConfigMeta::of(&mut ObjectMeta::default())));
+        }
         let cluster = Cluster {
             by_tread: true,
             pools: self.pools.clone(),
+            configs,
             members: Arc::new(members),
             ..Cluster::default()
         };
@@ -102,7 +138,7 @@ impl World {
         Scene::of(By {
             cluster: &cluster,
             moment: &moment,
-            made: &BTreeMap::<String, Made>::new(),
+            made: &self.made,
             plans: &Plans::default(),
             terms: &Terms::default(),
             us: "tread/1",
@@ -189,6 +225,36 @@ fn slots_hold_the_control_plane_to_one_node_at_a_time_whatever_its_pool_says() {
         let has_room =
             slots.has_room(&node, &pool, !unavailable, limits("master"), &BTreeMap::new());
         assert!(!has_room, "unavailable: {unavailable}");
+    }
+}
+
+#[test]
+fn who_has_written_nothing_of_a_wave_turns_back_once_another_one_of_it_failed() {
+    let wave = || {
+        let world =
+            World::default().made("worker", "rendered-worker-1").made("gpu", "rendered-gpu-1");
+        ["a", "b", "c"]
+            .into_iter()
+            .fold(world, |world, name| world.node(name, &["worker"]))
+            .node("other", &["gpu"])
+            .ordered("b", "worker", "Softly", "Waiting")
+            .ordered("c", "worker", "Reboot", "Waiting")
+            .ordered("other", "gpu", "Softly", "Waiting")
+    };
+    let turn_back = |world: World| -> Vec<String> {
+        let scene = world.seen();
+        let turns_back = |name: &&String| {
+            let (aim, _) = scene.aim(name).unwrap();
+            assert_eq!(aim.turns_back, scene.turns_back(name), "for a permit as for a look");
+            aim.turns_back
+        };
+        scene.nodes.keys().filter(turns_back).cloned().collect()
+    };
+    for (phase, expected) in
+        [("Waiting", vec![]), ("Begun", vec![]), ("NeedsBoot", vec!["b"]), ("Degraded", vec!["b"])]
+    {
+        let world = wave().ordered("a", "worker", "Softly", phase);
+        assert_eq!(turn_back(world), expected, "{phase}");
     }
 }
 
