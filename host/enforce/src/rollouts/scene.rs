@@ -264,7 +264,9 @@ impl Scene {
             Some(pool) if pool.boot_later.contains(name) => Limits { pool: 0, ..pool.limits? },
             Some(pool) => pool.limits?,
             // It is gone, and counts no more: what it had under way ends one by one.
-            None if node.is_outside => Limits { pool: 1, all: self.cap, soft: 1 },
+            None if node.is_outside => {
+                Limits { pool: 1, all: self.cap, soft: 1, one_by_one: false }
+            }
             None => return None,
         };
         let aim = Aim {
@@ -372,8 +374,13 @@ impl OfPool {
                     .or_else(|| {
                         let now = Instant::now();
                         let why = by.stuck.why(name, disrupts.drains(), &stuck, now)?;
-                        (!standing.is_under_way).then(|| why.to_owned())
+                        let goes_on = standing.is_under_way && by.stuck.failure(name).is_some();
+                        (!goes_on).then(|| why.to_owned())
                     }),
+                // It has its slot for what it did, and is drained to boot.
+                State::NeedsBoot if by.stuck.failure(name).is_none() => {
+                    by.stuck.why(name, true, &stuck, Instant::now()).map(str::to_owned)
+                }
                 _ => None,
             };
             // Whoever begins to lead gives nothing back that is wanted as soon as that is known.
@@ -484,11 +491,12 @@ impl OfPool {
         };
         self.limits = Some(match of.control_plane {
             // One at a time also where a replica does not know yet of another one's.
-            true => Limits { pool: 1, all: budget.all, soft: 1 },
+            true => Limits { pool: 1, all: budget.all, soft: 1, one_by_one: true },
             false => Limits {
                 pool: max_unavailable.of(self.nodes.len()),
                 all: budget.all,
                 soft: soft_limit(self.soft_ones, limit),
+                one_by_one: false,
             },
         });
         self.turns = rollout::turns(&of, &self.nodes, budget);

@@ -153,9 +153,12 @@ impl<'n> Now<'n> {
         turn_back.map(|(node, why)| (node.name.clone(), why)).collect()
     }
 
-    /// The control plane goes one at a time, while all its others are Ready.
+    /// The control plane goes one at a time, while all its others are Ready. One that failed keeps
+    /// its slot.
     fn control_plane(&self, node: &Node) -> Option<Why> {
-        let others = |it: &Node| !it.ready || self.begun.contains(&it.name.as_str());
+        let others = |it: &Node| {
+            !it.ready || it.state == State::Failed || self.begun.contains(&it.name.as_str())
+        };
         let others = self.all_but(node, others);
         (others.count() > 0).then_some(Why::ControlPlane(others))
     }

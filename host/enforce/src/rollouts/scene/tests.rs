@@ -214,17 +214,15 @@ fn slots_hold_the_control_plane_to_one_node_at_a_time_whatever_its_pool_says() {
     }
     let scene = world.seen();
     let limits = |pool: &str| scene.pools[pool].limits.unwrap();
-    assert_eq!(limits("master"), Limits { pool: 1, all: 3, soft: 1 });
-    assert_eq!(limits("worker").pool, 3);
+    assert_eq!(limits("master"), Limits { pool: 1, all: 3, soft: 1, one_by_one: true });
+    assert_eq!((limits("worker").pool, limits("worker").one_by_one), (3, false));
     // What a replica thinks whose turn it is may be old: what it reads of slots is not.
     let slot = |unavailable| Slot { operation: OPERATION, unavailable };
-    for unavailable in [true, false] {
-        let taken = slot(unavailable);
-        let slots = Slots::default().with("m1".to_owned(), "master".to_owned(), taken);
+    for (taken, softly) in [(true, true), (true, false), (false, true), (false, false)] {
+        let slots = Slots::default().with("m1".to_owned(), "master".to_owned(), slot(taken));
         let (node, pool) = ("m2".to_owned(), "master".to_owned());
-        let has_room =
-            slots.has_room(&node, &pool, !unavailable, limits("master"), &BTreeMap::new());
-        assert!(!has_room, "unavailable: {unavailable}");
+        let has_room = slots.has_room(&node, &pool, softly, limits("master"), &BTreeMap::new());
+        assert!(!has_room, "taken: {taken}, softly: {softly}");
     }
 }
 
