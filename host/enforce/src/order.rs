@@ -9,7 +9,7 @@ use tread_kube::node_lease::operation_text;
 pub(crate) use tread_kube::order::{of, set_cordon};
 pub use tread_kube::order::{read, report};
 use tread_model::digest::Digest;
-use tread_model::protocol::{Disrupts, Order, Stage, Time};
+use tread_model::protocol::{Disrupts, Order, Phase, Report, Stage, Time};
 
 /// A config that nodes are to get.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,6 +103,14 @@ pub(crate) fn written(
         drain_since,
         plan,
     }
+}
+
+/// Since when an order boots because of a step that failed, where its agent alone knows that: the
+/// NodeUpdate was removed meanwhile, and made anew without what was ordered.
+pub(crate) fn escalated_by(report: Option<Report>, order: &Order, now: Time) -> Option<MicroTime> {
+    let of_this = report.filter(|report| report.operation == order.operation)?;
+    let needs_boot = of_this.phase == Phase::NeedsBoot && order.disrupts == Disrupts::Reboot;
+    needs_boot.then(|| MicroTime(timestamp(now)))
 }
 
 /// Whether an order that left its node unwell, or was not ended, had no boot: its steps failed, and
@@ -227,6 +235,22 @@ mod tests {
         assert_eq!(since(&written(&other, Some(&third), &target, None, at(40))), None);
         // One that boots from the beginning did not fail before.
         assert_eq!(since(&written(&again, Some(&first), &target, None, at(40))), None);
+    }
+
+    #[test]
+    fn an_agent_that_needs_a_boot_says_so_where_its_order_was_lost() {
+        let target = Target { name: "r".to_owned(), digest: Digest([1; 32]), plan: None };
+        let boots = Order { disrupts: Disrupts::Reboot, ..softly(&target) };
+        let at = Time(Duration::from_secs(20));
+        let by = |operation, phase, order: &Order| {
+            let report = Report { operation: Operation(operation), phase, token: 1 };
+            escalated_by(Some(report), order, at).map(|it| it.0.as_second())
+        };
+        assert_eq!(by(7, Phase::NeedsBoot, &boots), Some(20));
+        assert_eq!(by(7, Phase::Begun, &boots), None);
+        assert_eq!(by(8, Phase::NeedsBoot, &boots), None);
+        assert_eq!(by(7, Phase::NeedsBoot, &softly(&target)), None, "it boots in its turn");
+        assert_eq!(escalated_by(None, &boots, at), None);
     }
 
     #[test]

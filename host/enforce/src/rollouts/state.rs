@@ -97,7 +97,12 @@ fn step_failed(update: Option<&NodeUpdate>, against: Against<'_>, standing: &Sta
     let Some(order) = order.filter(is_for_it) else { return false };
     let is_unwell = standing.state == State::Failed || standing.retries.is_some();
     let failed_softly = is_unwell && order::failed_without_boot(order);
-    if order.escalated.is_none() && !failed_softly {
+    let report = update.and_then(|update| order::report(update.status.as_ref()?));
+    // Its order says so from the next write on, also where the one before was lost.
+    let needs_boot = report.is_some_and(|it| {
+        it.phase == Phase::NeedsBoot && operation_text(it.operation) == order.operation
+    });
+    if order.escalated.is_none() && !failed_softly && !needs_boot {
         return false;
     }
     let at = order.escalated.as_ref().or(order.go_since.as_ref());

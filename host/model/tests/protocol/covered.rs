@@ -41,7 +41,10 @@ fn three_nodes_whose_steps_fail_while_a_newer_config_comes() {
     holds(&Bounds { newer: 1, failures: 1, ..three(1, Disrupts::Reboot) });
     holds(&Bounds { failures: 1, ..three(2, Disrupts::Reboot) });
     let two = Bounds { leases_end: false, ..Bounds::quiet(&[0, 0], Disrupts::Softly) };
-    holds(&Bounds { failures: 2, ..two });
+    holds(&Bounds { failures: 2, ..two.clone() });
+    // One boots in its turn, and the other one is begun again by a boot.
+    let limits = Limits { pool: 1, all: 1, soft: 2, one_by_one: false };
+    holds(&Bounds { failures: 2, retries: 1, limits, ..two });
 }
 
 #[test]

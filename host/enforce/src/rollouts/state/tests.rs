@@ -186,6 +186,14 @@ fn a_step_that_failed_stops_its_pool_until_it_is_retried_or_the_config_is_anothe
     }
     let booted = update(Some(order("Closed", "Reboot", TARGET, false)), Some("Done"), Some(TARGET));
     assert!(!stands(&booted, None).step_failed, "its plan had the boot");
+    // Somebody removed the NodeUpdate, and what is ordered is made of its slot.
+    for stage in ["Withdrawn", "Prepare", "Go"] {
+        let lost =
+            update(Some(order(stage, "Reboot", TARGET, false)), Some("NeedsBoot"), Some(OLD));
+        assert!(stands(&lost, None).step_failed, "{stage}");
+        let begun = update(Some(order(stage, "Reboot", TARGET, false)), Some("Begun"), Some(OLD));
+        assert!(!stands(&begun, None).step_failed, "{stage}");
+    }
 }
 
 #[test]
