@@ -168,7 +168,11 @@ async fn write_order(
     let mut update = read.update.clone();
     update.spec.pool.clone_from(&aim.pool);
     let (retries, now) = (aim.retries.as_deref(), read.seen.now);
-    update.spec.order = Some(order::written(order, before, &aim.target, retries, now));
+    let mut written = order::written(order, before, &aim.target, retries, now);
+    if written.escalated.is_none() {
+        written.escalated = order::escalated_by(read.seen.report, order, now);
+    }
+    update.spec.order = Some(written);
     order::set_cordon(&mut update, order.cordon);
     update.metadata.managed_fields = None;
     let api: Api<NodeUpdate> = Api::all(settings.client.clone());

@@ -9,7 +9,7 @@ use tread_kube::node_lease::operation_text;
 pub(crate) use tread_kube::order::{of, set_cordon};
 pub use tread_kube::order::{read, report};
 use tread_model::digest::Digest;
-use tread_model::protocol::{Disrupts, Order, Stage, Time};
+use tread_model::protocol::{Disrupts, Order, Phase, Report, Stage, Time};
 
 /// A config that nodes are to get.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,10 +47,13 @@ pub(crate) fn written(
     // What failed counts for its config, whichever operation brings the node there.
     let escalated = before.filter(|before| has_config(before)).and_then(|before| {
         let boots = order.disrupts == Disrupts::Reboot;
-        let began_without =
-            before.operation == operation && before.disrupts != UpdateDisrupts::Reboot;
-        let now = || (boots && began_without).then(|| MicroTime(timestamp(now)));
-        before.escalated.clone().or_else(now)
+        let since = match before.operation == operation {
+            true => (boots && before.disrupts != UpdateDisrupts::Reboot).then_some(None),
+            false if order.unwell => failed_without_boot(before).then(|| before.go_since.clone()),
+            false => None,
+        };
+        let since = since.map(|since| since.unwrap_or_else(|| MicroTime(timestamp(now))));
+        before.escalated.clone().or(since)
     });
     let same = of_this.filter(|before| has_config(before));
     let (config, plan) = match same {
@@ -100,6 +103,21 @@ pub(crate) fn written(
         drain_since,
         plan,
     }
+}
+
+/// Since when an order boots because of a step that failed, where its agent alone knows that: the
+/// NodeUpdate was removed meanwhile, and made anew without what was ordered.
+pub(crate) fn escalated_by(report: Option<Report>, order: &Order, now: Time) -> Option<MicroTime> {
+    let of_this = report.filter(|report| report.operation == order.operation)?;
+    let needs_boot = of_this.phase == Phase::NeedsBoot && order.disrupts == Disrupts::Reboot;
+    needs_boot.then(|| MicroTime(timestamp(now)))
+}
+
+/// Whether an order that left its node unwell, or was not ended, had no boot: its steps failed, and
+/// would fail elsewhere too.
+pub(crate) fn failed_without_boot(order: &UpdateOrder) -> bool {
+    let is_unwell = order.stage != UpdateStage::Closed || order.unwell;
+    order.given && is_unwell && order.disrupts != UpdateDisrupts::Reboot
 }
 
 #[cfg(test)]
@@ -217,6 +235,58 @@ mod tests {
         assert_eq!(since(&written(&other, Some(&third), &target, None, at(40))), None);
         // One that boots from the beginning did not fail before.
         assert_eq!(since(&written(&again, Some(&first), &target, None, at(40))), None);
+    }
+
+    #[test]
+    fn an_agent_that_needs_a_boot_says_so_where_its_order_was_lost() {
+        let target = Target { name: "r".to_owned(), digest: Digest([1; 32]), plan: None };
+        let boots = Order { disrupts: Disrupts::Reboot, ..softly(&target) };
+        let at = Time(Duration::from_secs(20));
+        let by = |operation, phase, order: &Order| {
+            let report = Report { operation: Operation(operation), phase, token: 1 };
+            escalated_by(Some(report), order, at).map(|it| it.0.as_second())
+        };
+        assert_eq!(by(7, Phase::NeedsBoot, &boots), Some(20));
+        assert_eq!(by(7, Phase::Begun, &boots), None);
+        assert_eq!(by(8, Phase::NeedsBoot, &boots), None);
+        assert_eq!(by(7, Phase::NeedsBoot, &softly(&target)), None, "it boots in its turn");
+        assert_eq!(escalated_by(None, &boots, at), None);
+    }
+
+    #[test]
+    fn what_boots_after_an_order_without_a_boot_failed_says_when_that_one_began() {
+        let target = Target { name: "r".to_owned(), digest: Digest([1; 32]), plan: None };
+        let at = |second: u64| Time(Duration::from_secs(second));
+        let softly = softly(&target);
+        let since = |order: &UpdateOrder| order.escalated.clone().map(|it| it.0.as_second());
+        let failed = written(&softly, None, &target, None, at(10));
+        assert_eq!(since(&failed), None);
+        let again = Order {
+            operation: Operation(8),
+            disrupts: Disrupts::Reboot,
+            stage: Stage::Prepare,
+            unwell: true,
+            ..softly
+        };
+        let retried = written(&again, Some(&failed), &target, Some("7"), at(40));
+        assert_eq!(since(&retried), Some(10));
+        let third = Order { operation: Operation(9), ..again };
+        assert_eq!(since(&written(&third, Some(&retried), &target, None, at(60))), Some(10));
+        // Also where its retry is given up before it is begun.
+        let none =
+            Order { disrupts: Disrupts::Nothing, stage: Stage::Closed, given: false, ..again };
+        assert_eq!(since(&written(&none, Some(&failed), &target, None, at(40))), Some(10));
+        let other = Order { config: Config(Digest([9; 32])), ..again };
+        assert_eq!(since(&written(&other, Some(&failed), &target, None, at(40))), None);
+        let well = Order { unwell: false, ..again };
+        assert_eq!(since(&written(&well, Some(&failed), &target, None, at(40))), None);
+        // One that booted, or that nobody was given, failed another way.
+        let booted = Order { operation: Operation(7), stage: Stage::Go, given: true, ..again };
+        let booted = written(&Order { unwell: false, ..booted }, None, &target, None, at(10));
+        assert_eq!(since(&written(&again, Some(&booted), &target, None, at(40))), None);
+        let nobodys = Order { stage: Stage::Closed, given: false, unwell: true, ..softly };
+        let nobodys = written(&nobodys, None, &target, None, at(10));
+        assert_eq!(since(&written(&again, Some(&nobodys), &target, None, at(40))), None);
     }
 
     #[test]

@@ -25,8 +25,8 @@ pub enum Ended {
     Waits(Waits, Box<Read>),
     /// Pods have to move first: those that do not go.
     Drains(Vec<Blocked>, Box<Read>),
-    /// It is not begun, since it could not be drained until somebody changes something: for these
-    /// pods. It has no slot for it.
+    /// It is not begun, or does not boot yet, since it could not be drained until somebody changes
+    /// something: for these pods. It has no slot for it.
     Stuck(Vec<Blocked>, Box<Read>),
     /// It was its turn when the look began, and is not any more: nothing was begun.
     NotItsTurn(Box<Read>),
@@ -47,6 +47,8 @@ pub async fn step(
     match &ended {
         Ended::Drains(blocked, read) => told::drains(settings, read, aim, blocked).await,
         Ended::Stuck(blocked, read) => told::stuck(settings, read, aim, blocked).await,
+        // It was not looked at whether it can be drained by now.
+        Ended::Waits(Waits::Room, read) | Ended::Degraded(read) if told::is_stuck(read) => {}
         Ended::Waits(_, read) | Ended::NotItsTurn(read) | Ended::Degraded(read) => {
             told::nothing(settings, read, aim).await
         }
@@ -58,9 +60,14 @@ pub async fn step(
 async fn acts(settings: &Settings, node: &str, aim: &Aim, room: &Room) -> Result<Ended, Unread> {
     let mut turn = None;
     let mut may_drain = aim.leaves_pods();
+    let mut blocked = Vec::new();
     let mut marks_left = MARKS;
     for _ in 0..MOST {
-        let read = read(settings, node, aim, room).await?;
+        let mut read = read(settings, node, aim, room).await?;
+        if !blocked.is_empty() {
+            // It keeps what it has, and takes no more.
+            (read.seen.room, read.seen.wanted) = (false, None);
+        }
         let marked = if marks_left > 0 { marks(settings, &read, aim).await } else { Ok(false) };
         match marked {
             Ok(false) => {}
@@ -84,8 +91,8 @@ async fn acts(settings: &Settings, node: &str, aim: &Aim, room: &Room) -> Result
         }
         if begins_to_drain(&act, &read) && !may_drain {
             let left = drain::look(settings, node, &aim.drain, read.seen.now).await?;
-            let blocked = drain::blocked_for_good(settings, &left, &aim.drain).await?;
-            if !blocked.is_empty() {
+            blocked = drain::blocked_for_good(settings, &left, &aim.drain).await?;
+            if !blocked.is_empty() && read.seen.slot.is_none() {
                 return Ok(Ended::Stuck(blocked, read));
             }
             may_drain = true;
@@ -104,16 +111,19 @@ async fn acts(settings: &Settings, node: &str, aim: &Aim, room: &Room) -> Result
             return Ok(Ended::NotItsTurn(read));
         }
         match act {
+            Act::Wait(Waits::Room) | Act::Degrade if !blocked.is_empty() => {
+                return Ok(Ended::Stuck(blocked, read));
+            }
             Act::Wait(waits) => return Ok(Ended::Waits(waits, read)),
             Act::Degrade => return Ok(Ended::Degraded(read)),
             Act::Evict { within } => {
                 let is_late = read.late_since(&aim.drain).is_some();
                 let until = read.began + within;
-                let blocked = match read.left.as_ref().filter(|_| read.has_left) {
+                let stay = match read.left.as_ref().filter(|_| read.has_left) {
                     Some(left) => drain::pass(settings, left, &aim.drain, is_late, until).await,
                     None => Vec::new(),
                 };
-                return Ok(Ended::Drains(blocked, read));
+                return Ok(Ended::Drains(stay, read));
             }
             act => match carry_out(settings, &read, act.clone(), aim).await {
                 Ok(()) => {
@@ -174,17 +184,20 @@ fn begins(act: &Act, read: &Read) -> bool {
     of == read.seen.id
 }
 
-/// Whether a new operation begins, and would drain the node. One that goes on, or comes after one
-/// that failed, has pods to move anyway.
+/// Whether the node takes a slot to be drained: for a new operation, also one after one that
+/// failed, or since a step failed of a plan without a boot. One that has such a slot for its
+/// operation, or lost it, is drained anyway.
 fn begins_to_drain(act: &Act, read: &Read) -> bool {
+    let seen = &read.seen;
+    let is_new = begins(act, read);
     let drains = match act {
-        Act::TakeSlot { slot, .. } => slot.unavailable,
-        _ => read.seen.wanted.is_some_and(|wanted| wanted.disrupts.drains()),
+        Act::TakeSlot { slot, .. } => {
+            let escalates = seen.slot.is_some_and(|has| !has.unavailable);
+            slot.unavailable && (is_new || escalates)
+        }
+        _ => is_new && seen.wanted.is_some_and(|wanted| wanted.disrupts.drains()),
     };
-    drains
-        && begins(act, read)
-        && read.seen.slot.is_none()
-        && !matches!(read.seen.cordon, Cordon::Ours(..))
+    drains && !matches!(seen.cordon, Cordon::Ours(..))
 }
 
 /// Whether the node's agent may begin what it asks for.

@@ -13,7 +13,7 @@ use tread_kube::api::node_update::{DrainOfNode, PodLeft};
 use tread_kube::asking::{Call, CallOutcome, Failed, ask};
 use tread_kube::clean::{clean, cleaned};
 use tread_kube::dated::timestamp;
-use tread_model::protocol::Disrupts;
+use tread_model::protocol::{Disrupts, Phase};
 
 /// How many pods are named.
 const NAMED: usize = 20;
@@ -40,6 +40,12 @@ pub(crate) async fn drains(settings: &Settings, read: &Read, aim: &Aim, blocked:
 pub(crate) async fn stuck(settings: &Settings, read: &Read, aim: &Aim, blocked: &[Blocked]) {
     let all = blocked.iter().map(|it| it.pod.clone()).collect();
     write(settings, read, Some(told(settings, read, aim, blocked, all, false))).await;
+}
+
+/// Whether it says of a node that has a slot that it is not drained, and why.
+pub(crate) fn is_stuck(read: &Read) -> bool {
+    let is_not_begun = |drain: &DrainOfNode| drain.since.is_none() && drain.pods_left > 0;
+    read.seen.slot.is_some() && drain_of(&read.update).is_some_and(is_not_begun)
 }
 
 /// That nothing is drained; and what keeps the node from being given back, if its own clock does.
@@ -81,10 +87,13 @@ fn deadline(read: &Read, asked: &Asked) -> Option<MicroTime> {
 }
 
 fn why(read: &Read, aim: &Aim, is_begun: bool) -> String {
-    let order = read.update.spec.order.as_ref().filter(|_| is_begun);
+    let escalates = read.seen.report.is_some_and(|it| it.phase == Phase::NeedsBoot);
+    let order = read.update.spec.order.as_ref().filter(|_| is_begun || escalates);
     let config = order.map_or(&aim.target.name, |order| &order.config.name);
     let disrupts = match is_begun {
         true => read.seen.order.map(|order| order.disrupts),
+        // One that has a slot is to boot since something failed.
+        false if read.seen.slot.is_some() => Some(Disrupts::Reboot),
         false => read.seen.wanted.map(|wanted| wanted.disrupts),
     };
     let has_plan = order.map_or(aim.target.plan.is_some(), |order| order.plan.is_some());

@@ -266,7 +266,7 @@ pub(crate) fn aim(disrupts: Disrupts) -> Aim {
 }
 
 pub(crate) fn room(down: usize) -> Room {
-    let limits = Limits { pool: down, all: down, soft: down };
+    let limits = Limits { pool: down, all: down, soft: down, one_by_one: false };
     Room { limits, unavailable: Arc::default() }
 }
 

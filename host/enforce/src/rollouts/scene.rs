@@ -107,6 +107,8 @@ pub(crate) struct OfNode {
     pub(crate) taken: Option<String>,
     /// How much it is to be disrupted now, if it is its turn.
     turn: Option<Disrupts>,
+    /// Whether it turns back if it has written nothing, since others of its pool failed.
+    others_failed: bool,
     plan: Option<Arc<serde_json::Value>>,
     /// What an admin asked to try again.
     retries: Option<String>,
@@ -183,6 +185,7 @@ impl Scene {
             machine: by.moment.machines.get(&name).map(|it| it.machine.clone()),
             taken: None,
             turn: None,
+            others_failed: false,
             plan: None,
             retries: None,
             needs_agent: false,
@@ -243,7 +246,8 @@ impl Scene {
     /// Whether a node turns back if it has written nothing yet.
     pub(crate) fn turns_back(&self, name: &str) -> bool {
         let Some(node) = self.nodes.get(name) else { return false };
-        node.is_outside || self.pools.get(&node.pool).is_some_and(|pool| pool.turns_back)
+        let has_ended = |pool: &OfPool| pool.turns_back;
+        node.is_outside || node.others_failed || self.pools.get(&node.pool).is_some_and(has_ended)
     }
 
     /// Whether no other node takes the pods of this one.
@@ -263,7 +267,9 @@ impl Scene {
             Some(pool) if pool.boot_later.contains(name) => Limits { pool: 0, ..pool.limits? },
             Some(pool) => pool.limits?,
             // It is gone, and counts no more: what it had under way ends one by one.
-            None if node.is_outside => Limits { pool: 1, all: self.cap, soft: 1 },
+            None if node.is_outside => {
+                Limits { pool: 1, all: self.cap, soft: 1, one_by_one: false }
+            }
             None => return None,
         };
         let aim = Aim {
@@ -373,8 +379,13 @@ impl OfPool {
                     .or_else(|| {
                         let now = Instant::now();
                         let why = by.stuck.why(name, disrupts.drains(), &stuck, now)?;
-                        (!standing.is_under_way).then(|| why.to_owned())
+                        let goes_on = standing.is_under_way && by.stuck.failure(name).is_some();
+                        (!goes_on).then(|| why.to_owned())
                     }),
+                // It has its slot for what it did, and is drained to boot.
+                State::NeedsBoot if by.stuck.failure(name).is_none() => {
+                    by.stuck.why(name, true, &stuck, Instant::now()).map(str::to_owned)
+                }
                 _ => None,
             };
             // Whoever begins to lead gives nothing back that is wanted as soon as that is known.
@@ -392,6 +403,7 @@ impl OfPool {
                 machine,
                 taken,
                 turn,
+                others_failed: false,
                 plan,
                 retries,
                 needs_agent,
@@ -487,11 +499,12 @@ impl OfPool {
         };
         self.limits = Some(match of.control_plane {
             // One at a time also where a replica does not know yet of another one's.
-            true => Limits { pool: 1, all: budget.all, soft: 1 },
+            true => Limits { pool: 1, all: budget.all, soft: 1, one_by_one: true },
             false => Limits {
                 pool: max_unavailable.of(self.nodes.len()),
                 all: budget.all,
                 soft: soft_limit(self.soft_ones, limit),
+                one_by_one: false,
             },
         });
         self.turns = rollout::turns(&of, &self.nodes, budget);
@@ -509,6 +522,11 @@ impl OfPool {
             _ => None,
         });
         let due: BTreeMap<&str, Disrupts> = due.collect();
+        for (name, _) in &self.turns.turn_back {
+            if let Some(node) = nodes.get_mut(name) {
+                node.others_failed = true;
+            }
+        }
         for name in &self.turns.next {
             if let Some(node) = nodes.get_mut(name) {
                 node.turn = due.get(name.as_str()).copied();

@@ -68,11 +68,11 @@ pub(crate) fn standing(
     planned: impl FnOnce(&str) -> Planned,
 ) -> Standing {
     let mut standing = by_order(update, against, planned);
-    standing.step_failed = step_failed(update, against, standing.state);
     standing.lost_since = lost_since(update, against, standing.state);
     if standing.lost_since.is_some() {
         standing.state = State::Failed;
     }
+    standing.step_failed = step_failed(update, against, &standing);
     let status = update.and_then(|update| update.status.as_ref());
     let knows = status.map(|status| status.form.unwrap_or(FIRST_FORM));
     if let (State::Due(_), Some(knows)) = (standing.state, knows)
@@ -88,17 +88,28 @@ pub(crate) fn standing(
     standing
 }
 
-/// Whether a step failed on a node on its way to this config. While it is on its way to boot for
-/// that, nobody can say that it is well: asking to try again helps only then.
-fn step_failed(update: Option<&NodeUpdate>, against: Against<'_>, state: State) -> bool {
+/// Whether a step failed on a node on its way to this config, of a plan without a boot. While it is
+/// on its way to boot for that, nobody can say that it is well: asking to try again helps only then.
+fn step_failed(update: Option<&NodeUpdate>, against: Against<'_>, standing: &Standing) -> bool {
     let order = update.and_then(|update| update.spec.order.as_ref());
     let is_for_it =
         |order: &&UpdateOrder| Digest::parse(&order.config.digest) == Some(against.target);
-    let Some(at) = order.filter(is_for_it).and_then(|order| order.escalated.as_ref()) else {
+    let Some(order) = order.filter(is_for_it) else { return false };
+    let is_unwell = standing.state == State::Failed || standing.retries.is_some();
+    let failed_softly = is_unwell && order::failed_without_boot(order);
+    let report = update.and_then(|update| order::report(update.status.as_ref()?));
+    // Its order says so from the next write on, also where the one before was lost.
+    let needs_boot = report.is_some_and(|it| {
+        it.phase == Phase::NeedsBoot && operation_text(it.operation) == order.operation
+    });
+    if order.escalated.is_none() && !failed_softly && !needs_boot {
         return false;
-    };
-    let is_retried = against.retry_before.is_some_and(|before| at.0 < before.0);
-    matches!(state, State::NeedsBoot | State::UnderWay(_)) || !is_retried
+    }
+    let at = order.escalated.as_ref().or(order.go_since.as_ref());
+    let is_retried =
+        at.is_some_and(|at| against.retry_before.is_some_and(|before| at.0 < before.0));
+    let boots = matches!(standing.state, State::NeedsBoot | State::UnderWay(_));
+    boots || standing.retries.is_some() || !is_retried
 }
 
 /// Since when the agent of a node may carry its order out, where it did not end it in time: it may

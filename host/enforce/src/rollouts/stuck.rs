@@ -92,6 +92,13 @@ impl AllStuck {
         self.0.insert(node.to_owned(), stuck);
     }
 
+    /// That what a node has could be read and written, which says nothing of its drain.
+    pub(crate) fn is_read(&mut self, node: &str) {
+        if self.failure(node).is_some() {
+            self.is_none(node);
+        }
+    }
+
     /// That a node is none.
     pub(crate) fn is_none(&mut self, node: &str) {
         self.0.remove(node);

@@ -76,6 +76,8 @@ struct Looked {
     stuck: Vec<Blocked>,
     /// What cannot be read or written of it, for a reason that stays.
     failure: Option<String>,
+    /// Whether it was not looked at whether it can be drained: it has a slot, and no turn.
+    keeps_stuck: bool,
 }
 
 /// When a node is looked at again, if nothing changes.
@@ -214,6 +216,7 @@ impl Workers {
             }
             // It was not found out.
             _ if matches!(looked.again, Again::Failed | Again::Busy) => {}
+            _ if looked.keeps_stuck => self.stuck.is_read(&node),
             _ => self.stuck.is_none(&node),
         }
         let Some(work) = work else { return };
@@ -299,7 +302,7 @@ fn stamp(name: &str, moment: &Moment, scene: &Scene) -> Stamp {
 
 impl Looked {
     fn at(again: Again) -> Looked {
-        Looked { again, draining: None, stuck: Vec::new(), failure: None }
+        Looked { again, draining: None, stuck: Vec::new(), failure: None, keeps_stuck: false }
     }
 }
 
@@ -315,7 +318,8 @@ fn looked(
             tracing::debug!(node, ?waits, "waits");
             let left = read.left.as_ref().map(|left| left.pods.len()).filter(|left| *left > 0);
             let draining = left.map(|left| Draining { left, ..Draining::default() });
-            Looked { draining, ..Looked::at(after(waits, settings)) }
+            let keeps_stuck = waits == Waits::Room;
+            Looked { draining, keeps_stuck, ..Looked::at(after(waits, settings)) }
         }
         Ok(Ended::Drains(blocked, read)) => {
             let left = read.left.as_ref().map_or(0, |left| left.pods.len());
@@ -328,7 +332,7 @@ fn looked(
         // Whose turn it is is said anew: it is another one's.
         Ok(Ended::Stuck(stuck, _)) => Looked { stuck, ..Looked::at(Again::After(again)) },
         Ok(Ended::NotItsTurn(_)) => Looked::at(Again::After(again)),
-        Ok(Ended::Degraded(_)) => Looked::at(Again::Never),
+        Ok(Ended::Degraded(_)) => Looked { keeps_stuck: true, ..Looked::at(Again::Never) },
         Ok(Ended::Busy) => Looked::at(Again::Busy),
         Err(crate::reading::Unread::Gone) => Looked::at(Again::After(again)),
         Err(error) => {

@@ -1,8 +1,8 @@
 //! Drains as a pool's Rollout wants them, and nodes that could not be drained.
 
-use super::agent::well;
+use super::agent::{Agent, well};
 use super::fixture::Cluster;
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::Api;
@@ -309,4 +309,111 @@ async fn whoever_takes_a_node_that_is_due_is_told_of_in_an_event() {
     cluster.plane.kubectl(&gone).unwrap().success().unwrap();
     cluster.all_have("/etc/hard", "2").await;
     cluster.judge.holds().await;
+}
+
+/// A pod on each node, and a budget that never lets one go. Says what its name begins with.
+async fn pods_that_never_go(cluster: &Cluster) -> &'static str {
+    let labels = json!({"app": "lone"});
+    for (at, node) in cluster.nodes.iter().enumerate() {
+        let pod = json!({"apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": format!("lone-{at}"), "namespace": "default", "labels": labels},
+            "spec": {"nodeName": node, "containers": [{"name": "c", "image": "example.com/c"}]}});
+        cluster.plane.apply(&pod.to_string()).unwrap();
+    }
+    let all = i32::try_from(cluster.nodes.len()).unwrap();
+    let budget = json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+        "metadata": {"name": "lone", "namespace": "default"},
+        "spec": {"minAvailable": all, "selector": {"matchLabels": labels}}});
+    cluster.plane.apply(&budget.to_string()).unwrap();
+    let budgets: Api<PodDisruptionBudget> = Api::namespaced(cluster.client.clone(), "default");
+    eventually("the budget knows its pods", async || {
+        let status = budgets.get("lone").await.ok()?.status?;
+        (status.expected_pods == all && status.current_healthy == all).then_some(())
+    })
+    .await;
+    "default/lone-"
+}
+
+/// Waits until a node that has a soft slot waits for that budget; which one it is. It is not
+/// cordoned, and has no slot of a node that may be down.
+async fn is_not_drained(cluster: &Cluster, pods: &str) -> String {
+    let node = eventually("it is said which pods keep a node from being drained", async || {
+        let waiting = cluster.rollout().await.status?.waiting;
+        let says = |why: &str| why.contains(pods) && why.contains("the PodDisruptionBudget lone");
+        let node = waiting.into_iter().find(|it| says(&it.why))?.node;
+        let drain = cluster.update(&node).await.status?.drain?;
+        let is_told = drain.pods.first()?.pod.starts_with(pods);
+        (is_told && drain.why.contains("it is not cordoned")).then_some(node)
+    })
+    .await;
+    let slots: Api<ConfigMap> = Api::namespaced(cluster.client.clone(), &cluster.acts.namespace);
+    let slots = slots.get(tread_enforce::SLOTS).await.unwrap().data.unwrap();
+    let slots: serde_json::Value = serde_json::from_str(&slots["slots.json"]).unwrap();
+    assert_eq!(slots[&node]["unavailable"], json!(false), "{slots}");
+    let spec = cluster.api::<Node>().get(&node).await.unwrap().spec.unwrap();
+    assert_ne!(spec.unschedulable, Some(true));
+    node
+}
+
+#[tokio::test]
+async fn a_node_that_needs_a_boot_and_could_not_be_drained_takes_no_slot_for_it() {
+    let cluster = Cluster::with(2, 1).await;
+    let replica = cluster.replica();
+    let failed = std::sync::Mutex::new(None::<String>);
+    let does = Arc::new(move |node: &str, _: usize| {
+        let mut failed = failed.lock().unwrap();
+        match failed.get_or_insert_with(|| node.to_owned()) == node {
+            true => UpdatePhase::NeedsBoot,
+            false => UpdatePhase::Done,
+        }
+    });
+    let agents = cluster.agents(&replica, does);
+    cluster.all_have("/etc/first", "1").await;
+    let pods = pods_that_never_go(&cluster).await;
+    cluster.file("90-next", "/etc/soft", "2").await;
+    let node = is_not_drained(&cluster, pods).await;
+    let boots = |agents: &[Agent]| agents.iter().map(Agent::boots).sum::<usize>();
+    assert_eq!(boots(&agents), 0);
+    cluster.plane.kubectl(&["delete", "pdb", "lone"]).unwrap().success().unwrap();
+    eventually("it boots", async || {
+        let status = cluster.rollout().await.status?;
+        (status.updated == 1 && status.under_way == 0).then_some(())
+    })
+    .await;
+    cluster.nothing_is_left().await;
+    assert_eq!(boots(&agents), 1);
+    assert_eq!(cluster.update(&node).await.status.unwrap().drain, None);
+    cluster.judge.holds().await;
+}
+
+#[tokio::test]
+async fn a_node_that_failed_softly_and_could_not_be_drained_takes_no_slot_to_be_tried_again() {
+    let cluster = Cluster::with(2, 1).await;
+    let replica = cluster.replica();
+    let failed = std::sync::Mutex::new(None::<String>);
+    let does = Arc::new(move |node: &str, tries: usize| {
+        let mut failed = failed.lock().unwrap();
+        match failed.get_or_insert_with(|| node.to_owned()) == node && tries == 1 {
+            true => UpdatePhase::Degraded,
+            false => UpdatePhase::Done,
+        }
+    });
+    let agents = cluster.agents(&replica, does);
+    cluster.all_have("/etc/first", "1").await;
+    let pods = pods_that_never_go(&cluster).await;
+    cluster.file("90-next", "/etc/soft", "2").await;
+    eventually("a node fails", async || {
+        (cluster.rollout().await.status?.failed == 1).then_some(())
+    })
+    .await;
+    let now = k8s_openapi::jiff::Timestamp::now() + std::time::Duration::from_secs(1);
+    cluster.rollout_says(json!({"retryFailedBefore": format!("{now:.0}")})).await;
+    let node = is_not_drained(&cluster, pods).await;
+    assert!(agents.iter().all(|agent| agent.boots() == 0));
+    cluster.plane.kubectl(&["delete", "pdb", "lone"]).unwrap().success().unwrap();
+    cluster.all_have("/etc/soft", "2").await;
+    for agent in &agents {
+        assert_eq!(agent.boots(), usize::from(agent.node == node), "{}", agent.node);
+    }
+    cluster.judge.holds_for_failed_nodes().await;
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tread_kube::agents::Asked;
 use tread_kube::api::NodeUpdate;
-use tread_kube::api::node_update::UpdatePhase;
+use tread_kube::api::node_update::{UpdatePhase, UpdateStage};
 use tread_test_bed::eventually;
 
 #[tokio::test]
@@ -205,4 +205,71 @@ async fn a_failed_reload_boots_its_node_in_its_turn_and_stops_its_pool_until_tha
     let halts = told.iter().filter(|reason| *reason == "NodeNeedsBoot").count();
     assert_eq!(halts, 1, "{told:?}");
     cluster.judge.holds().await;
+}
+
+/// The nodes whose agents may carry an order out.
+async fn ordered(cluster: &Cluster) -> Vec<usize> {
+    let mut ordered = Vec::new();
+    for (at, node) in cluster.nodes.iter().enumerate() {
+        let order = cluster.update(node).await.spec.order;
+        ordered.extend(order.filter(|order| order.stage == UpdateStage::Go).map(|_| at));
+    }
+    ordered
+}
+
+#[tokio::test]
+async fn a_wave_stops_at_its_first_failure_and_who_has_written_nothing_turns_back() {
+    let cluster = Cluster::with(4, 1).await;
+    let replica = cluster.replica();
+    let fails = Arc::new(std::sync::Mutex::new(None::<String>));
+    let does = {
+        let fails = Arc::clone(&fails);
+        Arc::new(move |node: &str, tries: usize| {
+            match tries == 1 && fails.lock().unwrap().as_deref() == Some(node) {
+                true => UpdatePhase::Degraded,
+                false => UpdatePhase::Done,
+            }
+        })
+    };
+    let mut agents = cluster.agents(&replica, does);
+    cluster.all_have("/etc/first", "1").await;
+    // However many nodes may fail.
+    cluster.rollout_says(json!({"haltAfter": 5})).await;
+    agents.iter().for_each(Agent::stop);
+    cluster.file("90-next", "/etc/soft", "2").await;
+    let wave = async |size: usize| {
+        eventually("the wave is ordered", async || {
+            let ordered = ordered(&cluster).await;
+            (ordered.len() == size).then_some(ordered)
+        })
+        .await
+    };
+    let first = wave(1).await[0];
+    agents[first].restart();
+    let second = wave(2).await;
+    let (failing, waiting) = (second[0], second[1]);
+    assert!(!second.contains(&first));
+    *fails.lock().unwrap() = Some(cluster.nodes[failing].clone());
+    agents[failing].restart();
+    eventually("the order of the other one is withdrawn", async || {
+        let order = cluster.update(&cluster.nodes[waiting]).await.spec.order?;
+        (order.stage == UpdateStage::Withdrawn).then_some(())
+    })
+    .await;
+    agents.iter_mut().for_each(Agent::restart);
+    eventually("it turns back, and waits", async || {
+        let status = cluster.rollout().await.status?;
+        let stopped = status.waiting.iter().filter(|it| it.why.contains("a step failed on"));
+        let is_so = (status.updated, status.failed, status.under_way) == (1, 1, 0);
+        (is_so && stopped.count() == 2).then_some(())
+    })
+    .await;
+    assert!(agents[waiting].did().is_empty());
+    let now = k8s_openapi::jiff::Timestamp::now() + Duration::from_secs(1);
+    cluster.rollout_says(json!({"retryFailedBefore": format!("{now:.0}")})).await;
+    cluster.all_have("/etc/soft", "2").await;
+    let did: Vec<Asked> = agents[waiting].did().into_iter().map(|(_, what)| what).collect();
+    assert_eq!(did, [Asked::Write, Asked::Unit]);
+    assert_eq!(agents[failing].boots(), 1);
+    cluster.judge.holds_for_failed_nodes().await;
 }

@@ -89,8 +89,9 @@ pub struct UpdateOrder {
     #[serde(default, skip_serializing_if = "is_zero")]
     #[schemars(with = "i64", range(min = 0, max = 4_294_967_295_i64))]
     pub tried: u32,
-    /// When an order that had no boot became one that boots, since a step of its plan failed: by this
-    /// its pool begins nobody with a plan without a boot for this config, until that is retried.
+    /// When an order that had no boot became one that boots, since a step of its plan failed; or, where an
+    /// order without a boot left the node unwell, since when that one was under way. By this its pool
+    /// begins nobody with a plan without a boot for this config, until that is retried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<TimeShape>")]
     pub escalated: Option<MicroTime>,

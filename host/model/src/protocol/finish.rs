@@ -98,13 +98,17 @@ pub(super) fn degraded<G: Guards>(seen: &Seen, terms: &Terms) -> Act {
         return give_back::<G>(seen, terms).unwrap_or(Act::Degrade);
     }
     let is_wanted = seen.wanted.is_some_and(|wanted| wanted.disrupts.drains());
-    if is_wanted && taken_by_another(seen, terms).is_none() {
+    let begins = is_wanted && taken_by_another(seen, terms).is_none();
+    // The slot of a plan that drains nothing takes the place of no node that is down.
+    let has_room = seen.room || seen.slot.is_some_and(|slot| slot.unavailable) || !G::ROOM;
+    if begins && has_room {
         let slot = Slot { operation: seen.id, unavailable: true };
         let onto = G::SLOTS_BY_VERSION.then(|| seen.versions.slots.clone());
         return Act::TakeSlot { onto, slot };
     }
     match seen.lease {
         Some(lease) if lease.holder != Holder::Other => release_lease::<G>(seen),
+        _ if begins => Act::Wait(Waits::Room),
         _ => Act::Degrade,
     }
 }

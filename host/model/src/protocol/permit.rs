@@ -52,9 +52,12 @@ pub enum NotNow {
     /// A newer config is to be had.
     #[error("nothing is written yet, and the pool has a newer config")]
     NewerConfig,
-    /// The window has ended, and nothing was written yet.
-    #[error("its window has ended, and nothing was written yet")]
-    WindowEnded,
+    /// It turns back: its window has ended, or others failed, and nothing was written yet.
+    #[error(
+        "nothing is written yet, and the node turns back: its window has ended, or others of its \
+         pool failed"
+    )]
+    TurnsBack,
     /// Somebody else has the node.
     #[error("somebody else has the node")]
     Held(HeldBy),
@@ -111,7 +114,7 @@ pub fn permit_with<G: Guards>(
         return Err(NotNow::NewerConfig);
     }
     if what == What::Write && seen.turns_back {
-        return Err(NotNow::WindowEnded);
+        return Err(NotNow::TurnsBack);
     }
     if what == What::Boot && order.disrupts != Disrupts::Reboot && G::ESCALATION {
         return Err(NotNow::NotOrdered);

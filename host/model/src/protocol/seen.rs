@@ -58,7 +58,8 @@ pub struct Seen {
     pub wanted: Option<Wanted>,
     /// The newest config of its pool, whether or not it is its turn.
     pub newest: Config,
-    /// Whether an order of which nothing was written yet turns back: the window has ended.
+    /// Whether an order of which nothing was written yet turns back: the window has ended, or
+    /// others failed.
     pub turns_back: bool,
     /// An id for what begins now, an operation or a cordon: made at random for this question.
     pub id: Operation,

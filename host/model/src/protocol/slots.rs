@@ -38,6 +38,9 @@ pub struct Limits {
     pub all: usize,
     /// Nodes of the pool that may be under way softly.
     pub soft: usize,
+    /// Whether one node of the pool has a slot at a time, of whichever kind, while no other one is
+    /// unavailable.
+    pub one_by_one: bool,
 }
 
 impl<N, P> Default for Slots<N, P> {
@@ -63,6 +66,13 @@ impl<N: Ord + Clone, P: PartialEq + Clone> Slots<N, P> {
         unavailable: &BTreeMap<N, P>,
     ) -> bool {
         let others = || self.taken.iter().filter(|(other, _)| *other != node);
+        // One that has a slot and needs another kind would wait for ever for one that waits for it.
+        if limits.one_by_one && self.of(node).is_none() {
+            let is_down = |(other, of): (&N, &P)| other != node && of == pool;
+            if others().any(|(_, it)| it.pool == *pool) || unavailable.iter().any(is_down) {
+                return false;
+            }
+        }
         if softly {
             let soft = others().filter(|(_, it)| it.pool == *pool && !it.slot.unavailable);
             return soft.count() < limits.soft;

@@ -5,13 +5,14 @@ use super::turns::Pool;
 use super::why::Why;
 
 /// Why it is not drained for that yet, whatever room there is. It is a disruption that nobody
-/// planned: it waits for what a planned one waits for.
+/// planned: it waits for what a planned one waits for. `held` says there why it cannot be drained.
 pub fn waits_to_boot(pool: &Pool, node: &Node) -> Option<Why> {
     match () {
         () if node.state != State::NeedsBoot => None,
         () if pool.paused => Some(Why::PoolPaused),
         () if node.paused => Some(Why::NodePaused),
-        () => pool.closed.clone().map(Why::Window),
+        () if let Some(opens) = &pool.closed => Some(Why::Window(opens.clone())),
+        () => node.held.clone().map(Why::Held),
     }
 }
 
@@ -58,6 +59,9 @@ mod tests {
         assert_eq!(waits_to_boot(&open, &held), Some(Why::NodePaused));
         let window = waits_to_boot(&closed, &needs).unwrap();
         assert_eq!(window.to_string(), "the window opens at 22:00");
+        let blocked = Node { held: Some("it could not be drained".to_owned()), ..needs.clone() };
+        let why = waits_to_boot(&open, &blocked).unwrap();
+        assert_eq!((why.word(), why.to_string().as_str()), ("held", "it could not be drained"));
         // It is drained by now, and finishes.
         let boots = node(State::UnderWay(Disrupts::Reboot), true);
         assert_eq!(waits_to_boot(&closed, &boots), None);

@@ -40,6 +40,8 @@ pub struct Turns {
     pub next: Vec<String>,
     /// Nodes that wait, in their order, and why.
     pub waits: Vec<(String, Why)>,
+    /// Nodes under way that turn back if they have written nothing yet, since others failed, and why.
+    pub turn_back: Vec<(String, Why)>,
 }
 
 /// Says whose turn it is.
@@ -47,7 +49,7 @@ pub fn turns(pool: &Pool, nodes: &[Node], budget: Budget) -> Turns {
     let mut now = Now::new(pool, nodes, budget);
     let mut due: Vec<(&Node, Disrupts)> = nodes.iter().filter_map(due).collect();
     due.sort_by(|(one, _), (other, _)| pool.order.compare(one, other));
-    let mut turns = Turns::default();
+    let mut turns = Turns { turn_back: now.turn_back(), ..Turns::default() };
     for (node, disrupts) in due {
         match now.waits(node, disrupts) {
             Some(why) => turns.waits.push((node.name.clone(), why)),
@@ -106,20 +108,11 @@ impl<'n> Now<'n> {
     /// Why it is not this node's turn.
     fn waits(&self, node: &Node, disrupts: Disrupts) -> Option<Why> {
         let pool = self.pool;
-        let failed = self.all_but(node, Node::has_failed);
-        let went_back = self.all_but(node, |it| it.went_back);
-        let step_failed = self.all_but(node, Node::stops_its_plan);
         let canaries = self.all_but(node, |it| it.canary && it.state != State::Updated);
         match () {
             () if pool.paused => Some(Why::PoolPaused),
             () if node.paused => Some(Why::NodePaused),
-            () if failed.count() >= pool.halt_after.max(1) => Some(Why::Halted(failed)),
-            // However many may fail.
-            () if went_back.count() > 0 => Some(Why::WentBack(went_back)),
-            // What boots anyway runs no such step.
-            () if disrupts != Disrupts::Reboot && step_failed.count() > 0 => {
-                Some(Why::StepFailed(step_failed))
-            }
+            () if let Some(failed) = self.others_failed(node, disrupts) => Some(failed),
             () if let Some(by) = &node.held => Some(Why::Held(by.clone())),
             () if let Some(opens) = &pool.closed => Some(Why::Window(opens.clone())),
             () if let Some(why) = &pool.no_canary => Some(Why::NoCanary(why.clone())),
@@ -131,9 +124,41 @@ impl<'n> Now<'n> {
         .or_else(|| self.no_room(node, disrupts))
     }
 
-    /// The control plane goes one at a time, while all its others are Ready.
+    /// That so many others failed that this node does not go the same way.
+    fn others_failed(&self, node: &Node, disrupts: Disrupts) -> Option<Why> {
+        let failed = self.all_but(node, Node::has_failed);
+        let went_back = self.all_but(node, |it| it.went_back);
+        let step_failed = self.all_but(node, Node::stops_its_plan);
+        match () {
+            () if failed.count() >= self.pool.halt_after.max(1) => Some(Why::Halted(failed)),
+            // However many may fail.
+            () if went_back.count() > 0 => Some(Why::WentBack(went_back)),
+            // What boots anyway runs no such step.
+            () if disrupts != Disrupts::Reboot && step_failed.count() > 0 => {
+                Some(Why::StepFailed(step_failed))
+            }
+            () => None,
+        }
+    }
+
+    /// Who is under way by a plan without a boot, and would not be begun any more since others
+    /// failed. Those with a boot are as few as may be down, and finish.
+    fn turn_back(&self) -> Vec<(String, Why)> {
+        let under_way = self.nodes.iter().filter_map(|node| match node.state {
+            State::UnderWay(disrupts) if disrupts != Disrupts::Reboot => Some((node, disrupts)),
+            _ => None,
+        });
+        let turn_back =
+            under_way.filter_map(|(node, it)| Some((node, self.others_failed(node, it)?)));
+        turn_back.map(|(node, why)| (node.name.clone(), why)).collect()
+    }
+
+    /// The control plane goes one at a time, while all its others are Ready. One that failed keeps
+    /// its slot.
     fn control_plane(&self, node: &Node) -> Option<Why> {
-        let others = |it: &Node| !it.ready || self.begun.contains(&it.name.as_str());
+        let others = |it: &Node| {
+            !it.ready || it.state == State::Failed || self.begun.contains(&it.name.as_str())
+        };
         let others = self.all_but(node, others);
         (others.count() > 0).then_some(Why::ControlPlane(others))
     }
@@ -164,6 +189,10 @@ impl<'n> Now<'n> {
 impl fmt::Display for Turns {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.next.iter().try_for_each(|node| writeln!(f, "{node}: next"))?;
-        self.waits.iter().try_for_each(|(node, why)| writeln!(f, "{node}: {why}"))
+        self.waits.iter().try_for_each(|(node, why)| writeln!(f, "{node}: {why}"))?;
+        let mut turn_back = self.turn_back.iter();
+        turn_back.try_for_each(|(node, why)| {
+            writeln!(f, "{node}: turns back if it has written nothing: {why}")
+        })
     }
 }

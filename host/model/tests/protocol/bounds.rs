@@ -69,7 +69,7 @@ impl Bounds {
             pools,
             replicas: 1,
             disrupts,
-            limits: Limits { pool: 1, all: 1, soft: 1 },
+            limits: Limits { pool: 1, all: 1, soft: 1, one_by_one: false },
             terms,
             leases_end: true,
             drift: false,

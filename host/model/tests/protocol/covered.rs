@@ -41,12 +41,15 @@ fn three_nodes_whose_steps_fail_while_a_newer_config_comes() {
     holds(&Bounds { newer: 1, failures: 1, ..three(1, Disrupts::Reboot) });
     holds(&Bounds { failures: 1, ..three(2, Disrupts::Reboot) });
     let two = Bounds { leases_end: false, ..Bounds::quiet(&[0, 0], Disrupts::Softly) };
-    holds(&Bounds { failures: 2, ..two });
+    holds(&Bounds { failures: 2, ..two.clone() });
+    // One boots in its turn, and the other one is begun again by a boot.
+    let limits = Limits { pool: 1, all: 1, soft: 2, one_by_one: false };
+    holds(&Bounds { failures: 2, retries: 1, limits, ..two });
 }
 
 #[test]
 fn two_nodes_at_a_time() {
-    let limits = Limits { pool: 1, all: 2, soft: 2 };
+    let limits = Limits { pool: 1, all: 2, soft: 2, one_by_one: false };
     let two = Bounds { leases_end: false, ..Bounds::quiet(&[0, 0], Disrupts::Softly) };
     holds(&Bounds { limits, ..two });
     holds(&three(1, Disrupts::Softly));
@@ -184,7 +187,7 @@ fn everything_at_once_where_it_is_asked_for() {
         holds(&Bounds { others: 1, torn_reads: true, ..one(2, disrupts) });
         holds(&Bounds { failures: 1, newer: 1, ..three(1, disrupts) });
         holds(&Bounds { failures: 1, newer: 1, ..three(2, disrupts) });
-        let limits = Limits { pool: 1, all: 2, soft: 2 };
+        let limits = Limits { pool: 1, all: 2, soft: 2, one_by_one: false };
         holds(&Bounds { limits, ..three(1, disrupts) });
         holds(&Bounds { leases_end: true, ..three(2, disrupts) });
     }

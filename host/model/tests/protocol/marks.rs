@@ -225,7 +225,7 @@ fn a_permit_ends_before_the_lease_with_all_that_it_lets_begin() {
     assert_eq!(allowed(&older, What::Write), Err(NotNow::NewerConfig));
     assert_eq!(allowed(&older, What::Boot), Ok(minutes(18)));
     let ended = Seen { turns_back: true, newest: NEW, ..older };
-    assert_eq!(allowed(&ended, What::Write), Err(NotNow::WindowEnded));
+    assert_eq!(allowed(&ended, What::Write), Err(NotNow::TurnsBack));
     assert_eq!(allowed(&ended, What::Boot), Ok(minutes(18)));
     let soft = under_way(Disrupts::Softly, Phase::NeedsBoot);
     assert_eq!(allowed(&soft, What::Boot), Err(NotNow::NotOrdered));
@@ -355,7 +355,7 @@ fn nodes_that_are_down_for_any_reason_count_once() {
         let down: BTreeMap<&str, &str> = down.iter().copied().collect();
         slots.has_room(&node, &pool, softly, limits, &down)
     };
-    let limits = |pool, all| Limits { pool, all, soft: 1 };
+    let limits = |pool, all| Limits { pool, all, soft: 1, one_by_one: false };
     for (what, has, node, pool, softly, limits, down) in [
         ("the pool is full", false, "a2", "a", false, limits(1, 9), &[][..]),
         ("another pool is not", true, "b2", "b", false, limits(1, 9), &[]),
@@ -374,6 +374,33 @@ fn nodes_that_are_down_for_any_reason_count_once() {
 }
 
 #[test]
+fn where_nodes_go_one_by_one_slots_of_both_kinds_count_and_nodes_that_are_down() {
+    let slot = |unavailable| Slot { operation: ONE, unavailable };
+    let limits = Limits { pool: 1, all: 9, soft: 1, one_by_one: true };
+    for taken in [false, true] {
+        let slots = Slots::default().with("m1", "master", slot(taken)).with("w1", "w", slot(taken));
+        let room = |node, softly, down: &[(&'static str, &'static str)]| {
+            let down: BTreeMap<&str, &str> = down.iter().copied().collect();
+            slots.has_room(&node, &"master", softly, limits, &down)
+        };
+        for softly in [false, true] {
+            assert!(!room("m2", softly, &[]), "{taken} {softly}");
+            assert!(room("m1", softly, &[("m1", "master"), ("w2", "w")]), "its own slot");
+            let none = Slots::default().with("w1", "w", slot(taken));
+            let room = |down: &[(&'static str, &'static str)]| {
+                let down: BTreeMap<&str, &str> = down.iter().copied().collect();
+                none.has_room(&"m2", &"master", softly, limits, &down)
+            };
+            assert!(room(&[]) && room(&[("m2", "master"), ("w2", "w")]), "{taken} {softly}");
+            assert!(!room(&[("m3", "master")]), "another one is not Ready");
+        }
+        // A step of it failed: it boots after others that are down, and others wait for it.
+        assert!(!room("m1", false, &[("m3", "master")]));
+        assert!(room("m1", true, &[("m3", "master")]));
+    }
+}
+
+#[test]
 fn a_node_that_failed_is_tried_again_without_giving_its_slot_back() {
     let failed = under_way(Disrupts::Reboot, Phase::Degraded);
     let Act::TakeSlot { slot, .. } = next(&failed, &Terms::default()) else { panic!() };
@@ -382,6 +409,25 @@ fn a_node_that_failed_is_tried_again_without_giving_its_slot_back() {
     assert!(matches!(next(&left, &Terms::default()), Act::ReleaseLease { .. }));
     let left = Seen { lease: None, ..left };
     assert_eq!(next(&left, &Terms::default()), Act::Degrade);
+}
+
+#[test]
+fn a_node_that_failed_without_being_drained_is_tried_again_where_one_more_may_be_down() {
+    let terms = Terms::default();
+    let soft = Some(Slot { operation: ONE, unavailable: false });
+    let failed = Seen { slot: soft, ..under_way(Disrupts::Softly, Phase::Degraded) };
+    let boots = Some(Wanted { config: failed.newest, disrupts: Disrupts::Reboot });
+    let failed = Seen { wanted: boots, room: true, ..failed };
+    let Act::TakeSlot { slot, .. } = next(&failed, &terms) else { panic!() };
+    assert_eq!(slot, Slot { operation: failed.id, unavailable: true });
+    let full = Seen { room: false, ..failed };
+    assert!(matches!(next(&full, &terms), Act::ReleaseLease { .. }), "somebody may mend it");
+    let full = Seen { lease: None, ..full };
+    assert_eq!(next(&full, &terms), Act::Wait(Waits::Room));
+    // One that was drained has such a slot.
+    let drained = Some(Slot { operation: ONE, unavailable: true });
+    let drained = Seen { slot: drained, ..full };
+    assert!(matches!(next(&drained, &terms), Act::TakeSlot { .. }));
 }
 
 #[test]

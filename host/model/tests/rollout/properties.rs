@@ -132,6 +132,13 @@ proptest! {
         for node in next.iter().filter(|node| !drains(node.state)) {
             prop_assert!(nodes.iter().all(|it| it.name == node.name || !stops(it)));
         }
+        let has_failed = |it: &Node| failed(&it) || stops(it);
+        for (name, _) in &turns.turn_back {
+            let node = find(name);
+            let boots_nobody = |it: Disrupts| it < Disrupts::Reboot;
+            prop_assert!(matches!(node.state, State::UnderWay(it) if boots_nobody(it)));
+            prop_assert!(nodes.iter().any(|it| it.name != *name && has_failed(it)));
+        }
         for (_, why) in &turns.waits {
             prop_assert!(!why.to_string().is_empty());
             if let Why::Pool(names, _) | Why::Wave(names) | Why::ControlPlane(names) = why {

@@ -194,7 +194,7 @@ async fn the_rights_of_the_mode_enforce_are_enough_for_a_node_and_each_is_for_so
         drain: asked(seconds(3600)),
         machine: Some(machine),
     };
-    let limits = Limits { pool: 1, all: 1, soft: 1 };
+    let limits = Limits { pool: 1, all: 1, soft: 1, one_by_one: false };
     let room = Room { limits, unavailable: Arc::default() };
     let updates: Api<NodeUpdate> = Api::all(plane.client().await.unwrap());
     let mut was_held = false;

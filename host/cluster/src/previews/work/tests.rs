@@ -2,6 +2,7 @@ use super::*;
 use crate::pools::{ConfigMeta, Node, Pool};
 use crate::previews::{Edit, Mirror, Release};
 use serde_json::json;
+use std::collections::BTreeMap;
 use tread_kube::api::MachineConfigPool;
 use tread_kube::api::machine_config::ROLE_LABEL;
 

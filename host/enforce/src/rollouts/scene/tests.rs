@@ -45,6 +45,35 @@ impl World {
         self
     }
 
+    /// With a pool whose config is made, and delivered.
+    fn made(mut self, name: &str, config: &str) -> World {
+        let selector = json!({"matchLabels": {name: ""}});
+        let configuration = json!({"name": config});
+        self.put(name, json!({"nodeSelector": selector, "configuration": configuration}));
+        self.made.insert(name.to_owned(), Ok(Arc::new(ToHave::named(config))));
+        self
+    }
+
+    /// Where a node has an order for the config that is made, which was given, and its agent is so
+    /// far with it.
+    fn ordered(mut self, name: &str, pool: &str, disrupts: &str, phase: &str) -> World {
+        let made = self.made[pool].clone().unwrap();
+        let config = json!({"name": made.name, "digest": made.digest.to_string()});
+        let operation = format!("{:032x}", OPERATION.0);
+        let order = json!({"operation": operation, "disrupts": disrupts, "config": config,
+            "token": 1, "stage": "Go", "given": true});
+        let update = json!({"apiVersion": "tread.dev/v1alpha1", "kind": "NodeUpdate",
+            "metadata": {"name": name, "ownerReferences": [
+                {"apiVersion": "v1", "kind": "Node", "name": name, "uid": name}]},
+            "spec": {"pool": pool, "order": order},
+            "status": {"operation": operation, "phase": phase}});
+        let update = Arc::new(serde_json::from_value(update).unwrap());
+        self.updates.insert(name.to_owned(), update);
+        let slot = Slot { operation: OPERATION, unavailable: disrupts == "Reboot" };
+        self.slots = self.slots.with(name.to_owned(), pool.to_owned(), slot);
+        self
+    }
+
     fn put(&mut self, name: &str, spec: Value) {
         let object = json!({"apiVersion": "machineconfiguration.openshift.io/v1",
             "kind": "MachineConfigPool", "metadata": {"name": name, "uid": name}, "spec": spec});
@@ -111,8 +140,8 @@ impl World {
         }
         let cluster = Cluster {
             by_tread: true,
-            configs,
             pools: self.pools.clone(),
+            configs,
             members: Arc::new(members),
             ..Cluster::default()
         };
@@ -256,17 +285,45 @@ fn slots_hold_the_control_plane_to_one_node_at_a_time_whatever_its_pool_says() {
     }
     let scene = world.seen();
     let limits = |pool: &str| scene.pools[pool].limits.unwrap();
-    assert_eq!(limits("master"), Limits { pool: 1, all: 3, soft: 1 });
-    assert_eq!(limits("worker").pool, 3);
+    assert_eq!(limits("master"), Limits { pool: 1, all: 3, soft: 1, one_by_one: true });
+    assert_eq!((limits("worker").pool, limits("worker").one_by_one), (3, false));
     // What a replica thinks whose turn it is may be old: what it reads of slots is not.
     let slot = |unavailable| Slot { operation: OPERATION, unavailable };
-    for unavailable in [true, false] {
-        let taken = slot(unavailable);
-        let slots = Slots::default().with("m1".to_owned(), "master".to_owned(), taken);
+    for (taken, softly) in [(true, true), (true, false), (false, true), (false, false)] {
+        let slots = Slots::default().with("m1".to_owned(), "master".to_owned(), slot(taken));
         let (node, pool) = ("m2".to_owned(), "master".to_owned());
-        let has_room =
-            slots.has_room(&node, &pool, !unavailable, limits("master"), &BTreeMap::new());
-        assert!(!has_room, "unavailable: {unavailable}");
+        let has_room = slots.has_room(&node, &pool, softly, limits("master"), &BTreeMap::new());
+        assert!(!has_room, "taken: {taken}, softly: {softly}");
+    }
+}
+
+#[test]
+fn who_has_written_nothing_of_a_wave_turns_back_once_another_one_of_it_failed() {
+    let wave = || {
+        let world =
+            World::default().made("worker", "rendered-worker-1").made("gpu", "rendered-gpu-1");
+        ["a", "b", "c"]
+            .into_iter()
+            .fold(world, |world, name| world.node(name, &["worker"]))
+            .node("other", &["gpu"])
+            .ordered("b", "worker", "Softly", "Waiting")
+            .ordered("c", "worker", "Reboot", "Waiting")
+            .ordered("other", "gpu", "Softly", "Waiting")
+    };
+    let turn_back = |world: World| -> Vec<String> {
+        let scene = world.seen();
+        let turns_back = |name: &&String| {
+            let (aim, _) = scene.aim(name).unwrap();
+            assert_eq!(aim.turns_back, scene.turns_back(name), "for a permit as for a look");
+            aim.turns_back
+        };
+        scene.nodes.keys().filter(turns_back).cloned().collect()
+    };
+    for (phase, expected) in
+        [("Waiting", vec![]), ("Begun", vec![]), ("NeedsBoot", vec!["b"]), ("Degraded", vec!["b"])]
+    {
+        let world = wave().ordered("a", "worker", "Softly", phase);
+        assert_eq!(turn_back(world), expected, "{phase}");
     }
 }
 

@@ -171,7 +171,8 @@ fn a_step_that_failed_stops_its_pool_until_it_is_retried_or_the_config_is_anothe
         ("Go", "Begun", State::UnderWay(Disrupts::Reboot), true),
         ("Closed", "Done", State::Updated, false),
         ("Closed", "WentBack", State::Failed, false),
-        ("Go", "Degraded", State::Failed, false),
+        // It is begun again, and nobody knows yet what comes of it.
+        ("Go", "Degraded", State::Failed, true),
     ] {
         let of_this = escalated(stage, phase, TARGET);
         let stands = |retry| stands(&of_this, retry);
@@ -185,6 +186,47 @@ fn a_step_that_failed_stops_its_pool_until_it_is_retried_or_the_config_is_anothe
     }
     let booted = update(Some(order("Closed", "Reboot", TARGET, false)), Some("Done"), Some(TARGET));
     assert!(!stands(&booted, None).step_failed, "its plan had the boot");
+    // Somebody removed the NodeUpdate, and what is ordered is made of its slot.
+    for stage in ["Withdrawn", "Prepare", "Go"] {
+        let lost =
+            update(Some(order(stage, "Reboot", TARGET, false)), Some("NeedsBoot"), Some(OLD));
+        assert!(stands(&lost, None).step_failed, "{stage}");
+        let begun = update(Some(order(stage, "Reboot", TARGET, false)), Some("Begun"), Some(OLD));
+        assert!(!stands(&begun, None).step_failed, "{stage}");
+    }
+}
+
+#[test]
+fn a_plan_without_a_boot_that_left_its_node_unwell_stops_its_pool_as_a_step_does_that_failed() {
+    let of = |disrupts: &str, stage: &str, phase: &str, unwell: bool, given: bool| {
+        let mut order = order(stage, disrupts, TARGET, unwell);
+        order["given"] = json!(given);
+        order["goSince"] = json!("2026-01-01T12:00:00.000000Z");
+        update(Some(order), Some(phase), Some(OLD))
+    };
+    for (disrupts, stage, phase, unwell, given, expected) in [
+        ("Nothing", "Go", "Degraded", false, true, true),
+        ("Softly", "Go", "Degraded", false, true, true),
+        ("Drain", "Go", "Degraded", false, true, true),
+        ("Softly", "Closed", "TurnedBack", true, true, true),
+        // It refused the order, or nobody had it.
+        ("Softly", "Closed", "TurnedBack", false, true, false),
+        ("Nothing", "Closed", "Degraded", true, false, false),
+        ("Softly", "Go", "Begun", false, true, false),
+        ("Reboot", "Go", "Degraded", false, true, false),
+    ] {
+        let update = of(disrupts, stage, phase, unwell, given);
+        assert_eq!(stands(&update, None).step_failed, expected, "{disrupts} {stage} {phase}");
+    }
+    let degraded = of("Softly", "Go", "Degraded", false, true);
+    let again = stands(&degraded, Some("2026-01-03T00:00:00Z"));
+    assert_eq!((again.state, again.step_failed), (State::Due(Disrupts::Reboot), true));
+    // By itself it is begun again, too.
+    let retry = Retry { attempts: 1, first_after: Duration::from_secs(60) };
+    let now = time("2026-01-02T01:00:00Z".parse().unwrap()).unwrap();
+    let against = Against { retry: Some(retry), now, ..against() };
+    let again = standing(Some(&degraded), against, |_| Planned::NotYet);
+    assert_eq!((again.state, again.step_failed), (State::Due(Disrupts::Reboot), true));
 }
 
 #[test]
