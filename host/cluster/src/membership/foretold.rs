@@ -166,7 +166,7 @@ fn gap(
             "the labels that can be made of spec.nodeSelector of pool {name} do not put a node there"
         ));
     }
-    if let Some(gone) = served.filter(|config| !scene.configs.contains_key(*config)) {
+    if let Some(gone) = served.filter(|config| !scene.configs.contains_key(config)) {
         return Some(format!("{}, which they boot with, is gone", shown(gone)));
     }
     let counts = match counts.pool() {

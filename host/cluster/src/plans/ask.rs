@@ -215,7 +215,7 @@ impl Previewer {
         let names = crate::pools::sources(pool, &cluster.configs);
         let versions: BTreeMap<String, String> = names
             .iter()
-            .filter_map(|name| Some((*name, cluster.configs.get(*name)?)))
+            .filter_map(|name| Some((*name, cluster.configs.get(name)?)))
             .map(|(name, meta)| (name.to_owned(), meta.version.clone()))
             .collect();
         let keys = names

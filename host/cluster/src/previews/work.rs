@@ -101,7 +101,7 @@ fn rendered(cluster: &Cluster, pool: &Arc<Pool>, target: &Configuration) -> Opti
     let others = !target.sources.is_empty()
         && (now.len() != target.sources.len()
             || now.iter().any(|name| !target.sources.contains(*name)));
-    let changed = now.iter().filter_map(|name| cluster.configs.get(*name));
+    let changed = now.iter().filter_map(|name| cluster.configs.get(name));
     let changed = changed.into_iter().any(|config| is_since(config.modified, rendered_at));
     let mirrors = mirrors_since(cluster, rendered_at);
     // What was deleted or taken from the pool is then seen by what was rendered alone.
@@ -217,7 +217,7 @@ fn own(
     if mirrors && there.is_none_or(|it| mirrors_since(cluster, it.modified)) {
         let templates = now.iter().filter(|name| **name != generated);
         let templates = templates.filter(|name| {
-            cluster.configs.get(**name).is_some_and(|config| config.generated_by.is_some())
+            cluster.configs.get(name).is_some_and(|config| config.generated_by.is_some())
         });
         let anew = Piece::Generated(Box::new(Generated {
             before: cluster.piece(&generated),
