@@ -278,11 +278,11 @@ async fn whoever_takes_a_node_that_is_due_is_told_of_in_an_event() {
     assert_eq!(event.regarding.unwrap().name.as_deref(), Some(node));
     assert!(event.note.unwrap().contains("somebody cordoned it"));
     cluster.rollout_says(json!({"paused": false})).await;
-    eventually("it is left alone, and who cordoned it is named", async || {
+    eventually("it is left alone, and it is said since when it is cordoned", async || {
         let waiting = cluster.rollout().await.status?.waiting;
-        waiting.into_iter().find(|it| {
-            it.why.starts_with("somebody cordoned it: kubectl") && it.why.contains("since 20")
-        })
+        let says =
+            |why: &str| why.starts_with("somebody cordoned it, ") && why.contains("since 20");
+        waiting.into_iter().find(|it| says(&it.why))
     })
     .await;
     let now = k8s_openapi::jiff::Timestamp::now();

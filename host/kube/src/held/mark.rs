@@ -1,10 +1,10 @@
-//! A mark by which somebody else has a node, and what the API server knows of it: who set it, since
-//! when, and why.
+//! A mark by which somebody else has a node, and what it says of itself: which one it is, since when,
+//! and why. Who set it stands in `managedFields` alone, whose fields are not read of what is watched.
 
 use crate::clean::clean;
 use crate::dated::timestamp;
 use k8s_openapi::api::core::v1::{Node, NodeCondition, Taint};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::jiff::Timestamp;
 use kube::core::DynamicObject;
 use serde_json::Value;
@@ -33,7 +33,7 @@ const LONGEST: usize = 100;
 pub struct Mark {
     /// Who has the node by it.
     pub by: HeldBy,
-    /// Who set it, which one it is, and why, as far as that is known.
+    /// Which one it is, and why, as far as that is known.
     what: String,
     since: Option<Timestamp>,
 }
@@ -43,10 +43,9 @@ impl Mark {
     pub fn of(node: &Node) -> Option<Mark> {
         let found = Found::on(node)?;
         let by = found.by();
-        let metadata = &node.metadata;
         let (what, since) = match found {
             Found::Deletion => {
-                let since = metadata.deletion_timestamp.as_ref();
+                let since = node.metadata.deletion_timestamp.as_ref();
                 (String::new(), since.map(|at| at.0))
             }
             Found::Taint(_, taint) => {
@@ -57,8 +56,6 @@ impl Mark {
             }
             Found::Condition(_, condition) => {
                 let type_ = &condition.type_;
-                let one = format!("k:{}", serde_json::json!({ "type": type_ }));
-                let owner = owner(metadata, &["f:status", "f:conditions", &one]);
                 let why = [condition.reason.as_deref(), condition.message.as_deref()];
                 let why: Vec<String> = why.into_iter().flatten().map(short).collect();
                 let why: Vec<String> = why.into_iter().filter(|text| !text.is_empty()).collect();
@@ -66,30 +63,19 @@ impl Mark {
                     true => String::new(),
                     false => format!(" ({})", why.join(": ")),
                 };
-                let what = with_owner(owner, &format!("by the condition {type_}{why}"));
+                let what = format!("by the condition {type_}{why}");
                 (what, condition.last_transition_time.as_ref().map(|at| at.0))
             }
-            Found::Label => {
-                let path = ["f:metadata", "f:labels", &format!("f:{MEDIK8S_EXCLUDE}")];
-                let owner = owner(metadata, &path);
-                let what = with_owner(owner, &format!("by the label {MEDIK8S_EXCLUDE}"));
-                (what, owner.and_then(|owner| set_at(owner, &path)))
-            }
+            Found::Label => (format!("by the label {MEDIK8S_EXCLUDE}"), None),
         };
         Some(Mark { by, what, since })
     }
 
     /// The cordon of a node that somebody else cordoned.
     pub fn of_cordon(node: &Node) -> Mark {
-        let path = ["f:spec", "f:unschedulable"];
-        let owner = owner(&node.metadata, &path);
         let taint = taints(node).iter().find(|taint| taint.key == UNSCHEDULABLE);
         let since = taint.and_then(|taint| taint.time_added.as_ref()).map(|at| at.0);
-        Mark {
-            by: HeldBy::Cordon,
-            what: owner.and_then(name).unwrap_or_default(),
-            since: since.or_else(|| owner.and_then(|owner| set_at(owner, &path))),
-        }
+        Mark { by: HeldBy::Cordon, what: String::new(), since }
     }
 
     /// A NodeMaintenance.
@@ -202,39 +188,6 @@ fn says_so(condition: &NodeCondition, type_: &str) -> bool {
 fn is_excluded(node: &Node) -> bool {
     let labels = node.metadata.labels.as_ref();
     labels.and_then(|all| all.get(MEDIK8S_EXCLUDE)).is_some_and(|value| value == "true")
-}
-
-/// Who set a field, as the API server notes it.
-fn owner<'n>(metadata: &'n ObjectMeta, path: &[&str]) -> Option<&'n ManagedFieldsEntry> {
-    let entries = metadata.managed_fields.as_deref().unwrap_or_default();
-    entries.iter().find(|entry| {
-        let fields = entry.fields_v1.as_ref().map(|fields| &fields.0);
-        fields.and_then(|all| path.iter().try_fold(all, |at, key| at.get(key))).is_some()
-    })
-}
-
-/// When a field was set, where its owner set nothing else: the time is that of all fields that it
-/// set, and changes with each.
-fn set_at(owner: &ManagedFieldsEntry, path: &[&str]) -> Option<Timestamp> {
-    let mut at = &owner.fields_v1.as_ref()?.0;
-    for key in path {
-        let is_alone =
-            at.as_object().is_some_and(|all| all.keys().all(|it| it == key || it == "."));
-        at = at.get(key).filter(|_| is_alone)?;
-    }
-    Some(owner.time.as_ref()?.0)
-}
-
-/// The name of whoever set a field.
-fn name(owner: &ManagedFieldsEntry) -> Option<String> {
-    owner.manager.as_deref().filter(|name| !name.is_empty()).map(short)
-}
-
-fn with_owner(owner: Option<&ManagedFieldsEntry>, by: &str) -> String {
-    match owner.and_then(name) {
-        Some(name) => format!("{name} {by}"),
-        None => by.to_owned(),
-    }
 }
 
 fn short(text: &str) -> String {

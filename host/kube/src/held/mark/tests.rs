@@ -9,12 +9,6 @@ fn node(value: Value) -> Node {
     serde_json::from_value(value).unwrap()
 }
 
-/// An entry of those who set fields.
-fn sets(manager: &str, fields: &Value) -> Value {
-    json!({"manager": manager, "operation": "Update", "apiVersion": "v1", "time": LATER,
-        "fieldsType": "FieldsV1", "fieldsV1": fields})
-}
-
 fn said(value: Value) -> String {
     Mark::of(&node(value)).unwrap().says(None)
 }
@@ -39,19 +33,14 @@ fn a_taint_says_its_key_its_value_and_since_when_where_that_was_noted() {
 }
 
 #[test]
-fn a_condition_says_who_set_it_why_and_since_when() {
-    let fields = json!({"f:status": {"f:conditions": {
-        ".": {}, "k:{\"type\":\"MaintenanceInProgress\"}": {".": {}, "f:status": {}}}}});
-    let heart = json!({"f:status": {"f:conditions": {"k:{\"type\":\"Ready\"}": {}}}});
+fn a_condition_says_why_and_since_when() {
     let condition = |reason: &str, message: &str| {
         json!([{"type": "MaintenanceInProgress", "status": "True", "reason": reason,
             "message": message, "lastTransitionTime": AT, "lastHeartbeatTime": LATER}])
     };
-    let value = |reason: &str, message: &str| {
-        json!({"metadata": {"managedFields": [sets("kubelet", &heart), sets("rack-tool", &fields)]},
-            "status": {"conditions": condition(reason, message)}})
-    };
-    let begins = "it is maintained, or is to be: rack-tool by the condition MaintenanceInProgress";
+    let value =
+        |reason: &str, message: &str| json!({"status": {"conditions": condition(reason, message)}});
+    let begins = "it is maintained, or is to be: by the condition MaintenanceInProgress";
     assert_eq!(
         said(value("NewDisk", "a disk\nis \u{1b}[2Jnew")),
         format!("{begins} (NewDisk: a disk; is [2Jnew), since 2026-10-21T07:00:00Z")
@@ -62,41 +51,17 @@ fn a_condition_says_who_set_it_why_and_since_when() {
 }
 
 #[test]
-fn a_cordon_says_who_set_it_and_since_when() {
-    let only = json!({"f:spec": {"f:unschedulable": {}}});
-    let more = json!({"f:metadata": {"f:annotations": {"f:a": {}}},
-        "f:spec": {"f:unschedulable": {}}});
-    let taint = json!([{"key": UNSCHEDULABLE, "effect": "NoSchedule", "timeAdded": AT}]);
-    let cordon = |fields: Option<&Value>, taints: &Value| {
-        let entries = [Some(json!({})), fields.map(|fields| sets("kubectl", fields))];
-        let entries: Vec<Value> = entries.into_iter().flatten().collect();
-        let spec = json!({"unschedulable": true, "taints": taints});
-        let node = node(json!({"metadata": {"managedFields": entries}, "spec": spec}));
+fn a_cordon_and_a_label_say_since_when_where_that_was_noted() {
+    let cordon = |taints: Value| {
+        let node = node(json!({"spec": {"unschedulable": true, "taints": taints}}));
         Mark::of_cordon(&node).says(None)
     };
-    let words = "somebody cordoned it";
-    for (fields, taints, said) in [
-        (Some(&only), &taint, format!("{words}: kubectl, since {AT}")),
-        (Some(&only), &json!(null), format!("{words}: kubectl, since {LATER}")),
-        // It may have been cordoned long before it was annotated.
-        (Some(&more), &json!(null), format!("{words}: kubectl")),
-        (None, &taint, format!("{words}, since {AT}")),
-        (None, &json!(null), words.to_owned()),
-    ] {
-        assert_eq!(cordon(fields, taints), said);
-    }
-}
-
-#[test]
-fn a_label_says_who_set_it_and_since_when() {
-    let label = format!("f:{MEDIK8S_EXCLUDE}");
-    let fields = json!({"f:metadata": {"f:labels": {".": {}, label: {}}}});
-    let metadata = json!({"labels": {MEDIK8S_EXCLUDE: "true"},
-        "managedFields": [sets("kubectl-label", &fields)]});
+    let taint = json!([{"key": UNSCHEDULABLE, "effect": "NoSchedule", "timeAdded": AT}]);
+    assert_eq!(cordon(taint), format!("somebody cordoned it, since {AT}"));
+    assert_eq!(cordon(json!(null)), "somebody cordoned it");
     assert_eq!(
-        said(json!({"metadata": metadata})),
-        "it is maintained, or is to be: kubectl-label by the label \
-         remediation.medik8s.io/exclude-from-remediation, since 2026-10-21T09:30:00Z"
+        said(json!({"metadata": {"labels": {MEDIK8S_EXCLUDE: "true"}}})),
+        "it is maintained, or is to be: by the label remediation.medik8s.io/exclude-from-remediation"
     );
 }
 
