@@ -5,9 +5,11 @@
 #     docker build -t registry.example.com/tread:1 .
 
 FROM rust:1.95-slim-trixie AS build
+# The allocator is built with make.
+RUN apt-get update && apt-get install --yes --no-install-recommends make
 WORKDIR /tread
 COPY . .
-RUN cargo build --locked --release -p tread
+RUN cargo build --locked --release -p tread --features jemalloc
 RUN set -eu; \
     target=$(uname -m)-unknown-linux-musl; \
     rustup target add "$target"; \

@@ -16,6 +16,9 @@ suite_install_tools() {
   if ! command -v cc >/dev/null; then
     install_packages "a C compiler, which links what cargo builds" gcc libc6-dev
   fi
+  if ! command -v make >/dev/null; then
+    install_packages "make, which builds the allocator of the image" make
+  fi
   if ! command -v cargo >/dev/null; then install_rust; fi
   cargo --version
   # Also what only other systems need: the tests of the house list all without a network.

@@ -59,7 +59,7 @@ fn config(name: &str, files: &[Value]) -> Arc<[u8]> {
 }
 
 fn key(name: &str) -> BodyKey {
-    (name.to_owned(), "1".to_owned())
+    (name.into(), "1".into())
 }
 
 /// A pool that is to get one config more than it is made of.

@@ -192,7 +192,7 @@ fn cluster() -> impl Strategy<Value = Cluster> {
 }
 
 fn key(name: String) -> BodyKey {
-    (name, "1".to_owned())
+    (name.into(), "1".into())
 }
 
 impl Cluster {
@@ -244,7 +244,8 @@ fn work(number: usize, made: &Made, new: &Piece) -> Work {
         name: NEW.to_owned(),
         event: CauseEvent::Created,
     };
-    let way = Way { from: Some(from), from_name: rendered.0, nodes: Default::default() };
+    let way =
+        Way { from: Some(from), from_name: rendered.0.to_string(), nodes: Default::default() };
     Work {
         pool: Arc::new(Pool { name: format!("pool-{number}"), ..Pool::default() }),
         ways: vec![way],

@@ -10,7 +10,7 @@ use crate::previews::{
     Baseline, Cluster, Edit, IN_THE_CLUSTER_ALREADY, Piece, Preview, Side, WayPlan, Work, between,
     mirror_pieces, work,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
 use tread_engine::planner::Answers;
 use tread_kube::asking;
@@ -125,8 +125,13 @@ impl Previewer {
         }
         let answers = Arc::new(answers);
         let _ends = Ends(Arc::clone(&answers));
-        let together =
-            Together { cluster: &after, current: &current, answers: &answers, hides_secrets };
+        let together = Together {
+            cluster: &after,
+            current: &current,
+            answers: &answers,
+            rules: &after.operators_rules(),
+            hides_secrets,
+        };
         self.compute_all(first, pools, &together, &take).await
     }
 
@@ -153,6 +158,7 @@ impl Previewer {
             cluster: &cluster,
             current: &current,
             answers: &answers,
+            rules: &cluster.operators_rules(),
             hides_secrets: false,
         };
         let take: Take<_> = Arc::new(|preview: Preview| {
@@ -165,9 +171,7 @@ impl Previewer {
     /// What a pool is made of, to be rendered.
     pub async fn made_of(&self, pool: &Pool, cluster: &Cluster) -> Result<MadeOf, NotKnown> {
         let names = crate::pools::sources(pool, &cluster.configs);
-        let keys = names
-            .into_iter()
-            .filter_map(|name| Some((name.to_owned(), cluster.configs.get(name)?.version.clone())));
+        let keys = names.into_iter().filter_map(|name| cluster.configs.key(name));
         let asked: BTreeSet<_> = keys.collect();
         let bodies = self.bodies.get(&self.client, &self.metrics, asked.clone()).await?;
         let bodies = bodies.ok_or_else(too_much)?;
@@ -175,7 +179,7 @@ impl Previewer {
         for key in asked {
             let body =
                 bodies.get(&key).ok_or_else(|| format!("MachineConfig {}: is gone", key.0))?;
-            configs.push((key.0, Arc::clone(body.bytes())));
+            configs.push((key.0.to_string(), Arc::clone(body.bytes())));
         }
         let mirrors = cluster.mirrors.iter();
         let mirrors =
@@ -186,8 +190,7 @@ impl Previewer {
     /// What a MachineConfig is, whole, in the version that is known.
     pub async fn body(&self, config: &str) -> Result<Arc<[u8]>, NotKnown> {
         let gone = || NotKnown::from(format!("MachineConfig {config}: is gone"));
-        let version = self.snapshot().configs.get(config).map(|it| it.version.clone());
-        let key = (config.to_owned(), version.ok_or_else(gone)?);
+        let key = self.snapshot().configs.key(config).ok_or_else(gone)?;
         let bodies = self.bodies.get(&self.client, &self.metrics, [key.clone()].into()).await?;
         let bodies = bodies.ok_or_else(too_much)?;
         Ok(Arc::clone(bodies.get(&key).ok_or_else(gone)?.bytes()))
@@ -213,15 +216,9 @@ impl Previewer {
     ) -> Result<Baseline, NotKnown> {
         let Some(pool) = cluster.pools.get(pool) else { return Ok(Baseline::default()) };
         let names = crate::pools::sources(pool, &cluster.configs);
-        let versions: BTreeMap<String, String> = names
-            .iter()
-            .filter_map(|name| Some((*name, cluster.configs.get(name)?)))
-            .map(|(name, meta)| (name.to_owned(), meta.version.clone()))
-            .collect();
-        let keys = names
-            .iter()
-            .filter_map(|name| Some(((*name).to_owned(), versions.get(*name)?.clone())));
-        let keys: Vec<_> = keys.collect();
+        let keys: Vec<_> = names.iter().filter_map(|name| cluster.configs.key(name)).collect();
+        let versions = keys.iter().map(|(name, version)| (name.to_string(), version.to_string()));
+        let versions = versions.collect();
         let asked = keys.iter().cloned().collect();
         let bodies = self.bodies.get(&self.client, &self.metrics, asked).await?;
         let bodies = bodies.ok_or_else(too_much)?;
@@ -232,7 +229,7 @@ impl Previewer {
                 bodies.get(key).ok_or_else(|| format!("MachineConfig {}: is gone", key.0))?;
             fields.field(key.0.as_bytes());
             fields.field(body.bytes());
-            configs.push(Piece::given(key.0.clone(), Arc::clone(body.bytes())));
+            configs.push(Piece::given(key.0.to_string(), Arc::clone(body.bytes())));
         }
         let mirrors = cluster.mirrors.iter();
         let mirrors =
@@ -288,7 +285,7 @@ pub(super) fn inputs(work: &Work, cluster: &Cluster, current: &Current) -> Diges
                 };
             }
         }
-        let image = side.os_image_of.as_ref().map(|(name, _)| name.as_str());
+        let image = side.os_image_of.as_ref().map(|(name, _)| &**name);
         fields.field(image.unwrap_or_default().as_bytes());
     };
     side(&work.to);

@@ -6,7 +6,7 @@ use futures::{StreamExt as _, stream};
 use kube::api::Request;
 use kube::core::Resource as _;
 use kube::{Api, Client};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use tread_kube::api::MachineConfig;
 use tread_kube::asking::{Call, CallOutcome, Failed, ask};
@@ -26,7 +26,7 @@ pub(super) struct BodyCache(Arc<Mutex<Kept>>);
 
 #[derive(Debug, Default)]
 struct Kept {
-    bodies: BTreeMap<BodyKey, (Arc<[u8]>, u64)>,
+    bodies: HashMap<BodyKey, (Arc<[u8]>, u64)>,
     bytes: usize,
     clock: u64,
 }
@@ -165,7 +165,7 @@ async fn fetch(
     let Ok(whole) = Whole::read(&text) else {
         return Ok(text.into_bytes().into());
     };
-    if whole.version.as_ref() != Some(version) {
+    if whole.version.as_deref() != Some(&**version) {
         return Err(later("was written again in the meantime".to_owned()));
     }
     Ok(whole.body)
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn what_was_used_last_stays_when_the_room_is_used_up() {
         let cache = BodyCache::default();
-        let key = |name: &str| (name.to_owned(), "1".to_owned());
+        let key = |name: &str| (name.into(), "1".into());
         let body: Arc<[u8]> = vec![0; ROOM / 3].into();
         for name in ["a", "b", "c"] {
             cache.keep(key(name), Arc::clone(&body));

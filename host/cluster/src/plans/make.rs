@@ -27,6 +27,7 @@ pub(super) struct Together<'t> {
     pub(super) cluster: &'t Cluster,
     pub(super) current: &'t Arc<Current>,
     pub(super) answers: &'t Arc<Answers>,
+    pub(super) rules: &'t Arc<operator::Policies>,
     /// As [`Asked::hides_secrets`].
     pub(super) hides_secrets: bool,
 }
@@ -136,7 +137,7 @@ impl Previewer {
         let making = Making {
             previewer: self.clone(),
             bodies,
-            rules: operator::Policies::of(together.cluster.machine_configuration.as_deref()),
+            rules: Arc::clone(together.rules),
             current: Arc::clone(together.current),
             answers: Arc::clone(together.answers),
             hides_secrets: together.hides_secrets,
@@ -192,7 +193,7 @@ fn interrupted() -> NotKnown {
 struct Making {
     previewer: Previewer,
     bodies: Bodies,
-    rules: operator::Policies,
+    rules: Arc<operator::Policies>,
     current: Arc<Current>,
     answers: Arc<Answers>,
     hides_secrets: bool,

@@ -2,6 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use tread_kube::api::POOL_KIND;
 use tread_kube::api::words::MACHINE_CONFIG_GROUP;
 use tread_model::read::GENERATED_BY;
@@ -13,7 +14,7 @@ pub struct ConfigMeta {
     /// Its UID, by which it is told from others of its name.
     pub uid: String,
     /// Changes with every write.
-    pub version: String,
+    pub version: Arc<str>,
     /// Pools select it by these.
     pub labels: BTreeMap<String, String>,
     /// Whether OpenShift's operator made it, of which version.
@@ -36,7 +37,7 @@ impl ConfigMeta {
         let annotations = metadata.annotations.take().unwrap_or_default();
         ConfigMeta {
             uid: metadata.uid.take().unwrap_or_default(),
-            version: metadata.resource_version.take().unwrap_or_default(),
+            version: metadata.resource_version.take().unwrap_or_default().into(),
             labels: metadata.labels.take().unwrap_or_default(),
             generated_by: annotations.get(GENERATED_BY).cloned(),
             by_tread: annotations.get(RENDERED_BY).is_some_and(|by| by.starts_with("tread ")),

@@ -43,6 +43,12 @@ impl Configs {
         self.0.by_name.get(name)
     }
 
+    /// The name and the `resourceVersion` of the one of a name.
+    pub fn key(&self, name: &str) -> Option<(Arc<str>, Arc<str>)> {
+        let (name, config) = self.0.by_name.get_key_value(name)?;
+        Some((Arc::clone(name), Arc::clone(&config.version)))
+    }
+
     /// Whether there is one of a name.
     pub fn contains_key(&self, name: &str) -> bool {
         self.0.by_name.contains_key(name)

@@ -1,15 +1,15 @@
 //! What MachineConfigs hold.
 
 use super::config::Config;
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 /// A MachineConfig as it stands in the cluster: its name, and its
-/// `resourceVersion`.
-pub type BodyKey = (String, String);
+/// `resourceVersion`. Clones share both.
+pub type BodyKey = (Arc<str>, Arc<str>);
 
 /// What MachineConfigs hold, for plans that are made one after the other.
-pub type Bodies = BTreeMap<BodyKey, Body>;
+pub type Bodies = HashMap<BodyKey, Body>;
 
 /// What a MachineConfig holds, as the API server sent it.
 #[derive(Debug, Clone)]

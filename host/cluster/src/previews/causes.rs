@@ -102,7 +102,7 @@ pub(super) fn since_baseline(cluster: &Cluster, baseline: &Baseline, now: &[&str
         let Some(config) = cluster.configs.get(name) else { continue };
         let event = match baseline.versions.get(name) {
             None => CauseEvent::Created,
-            Some(version) if *version != config.version => CauseEvent::Changed,
+            Some(version) if **version != *config.version => CauseEvent::Changed,
             Some(_) => continue,
         };
         parts.push(Part { body: cluster.piece(name), ..part(MACHINE_CONFIG, name, event) });

@@ -7,6 +7,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tread_model::object_name::is_possible;
+use tread_model::operator;
 
 /// What the cluster says of configs, pools and nodes, at one moment. Clones
 /// share what is large.
@@ -131,6 +132,11 @@ impl Cluster {
         }
     }
 
+    /// What OpenShift's operator does by its own rules.
+    pub(crate) fn operators_rules(&self) -> Arc<operator::Policies> {
+        Arc::new(operator::Policies::of(self.machine_configuration.as_deref()))
+    }
+
     /// What an admin wants of the rollout of a pool.
     pub fn wanted(&self, pool: &str) -> Wanted {
         self.wanted.get(pool).copied().unwrap_or_default()
@@ -141,8 +147,7 @@ impl Cluster {
         if let Some(piece) = self.incoming.get(name) {
             return Some(piece.clone());
         }
-        let meta = self.configs.get(name)?;
-        Some(Piece::Stored((name.to_owned(), meta.version.clone())))
+        Some(Piece::Stored(self.configs.key(name)?))
     }
 
     /// The rendered configs that a pool and its nodes name, and of which nothing is

@@ -5,7 +5,6 @@ use super::*;
 use crate::policies::current::Current;
 use crate::pools::{ConfigMeta, GENERATED_REGISTRIES, Node, Pool};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use tread_engine::planner::Answers;
@@ -34,7 +33,7 @@ fn corpus(name: &str) -> Value {
 impl Openshift {
     /// The pools master, worker and gpu, each settled, with a node.
     fn settled() -> Openshift {
-        let mut it = Openshift { cluster: Cluster::default(), bodies: BTreeMap::new() };
+        let mut it = Openshift { cluster: Cluster::default(), bodies: Bodies::new() };
         for role in ["master", "worker"] {
             for config in corpus(&format!("{role}.json"))["items"].as_array().unwrap() {
                 it.put(config.clone(), 10);
@@ -60,13 +59,13 @@ impl Openshift {
         let name = config["metadata"]["name"].as_str().unwrap().to_owned();
         let mut metadata = serde_json::from_value(config["metadata"].clone()).unwrap();
         let meta = ConfigMeta {
-            version: at.to_string(),
+            version: at.to_string().into(),
             created: at,
             modified: at,
             ..ConfigMeta::of(&mut metadata)
         };
         let body: Arc<[u8]> = config.to_string().into_bytes().into();
-        self.bodies.insert((name.clone(), at.to_string()), body.into());
+        self.bodies.insert((name.as_str().into(), at.to_string().into()), body.into());
         self.cluster.configs.insert(name, Arc::new(meta));
     }
 

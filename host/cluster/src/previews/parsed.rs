@@ -6,7 +6,7 @@ use super::body::{Bodies, Body, BodyKey};
 use super::config::{Config, LARGEST};
 use super::side::Piece;
 use crate::weight::Weight;
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tread_model::operator::Alike;
 
@@ -22,7 +22,7 @@ pub struct Parsed {
 
 #[derive(Debug, Default)]
 struct Kept {
-    configs: BTreeMap<BodyKey, (Arc<Config>, u64)>,
+    configs: HashMap<BodyKey, (Arc<Config>, u64)>,
     takes: usize,
     clock: u64,
 }
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn what_was_used_last_is_kept_within_the_room_and_what_is_large_is_not() {
         let parsed = Parsed::default();
-        let key = |number: usize| (format!("{number}"), "1".to_owned());
+        let key = |number: usize| (format!("{number}").into(), "1".into());
         let text = |size: usize| format!("{{\"a\": \"{}\"}}", "x".repeat(size)).into_bytes();
         let (usual, large) = (text(500 << 10), text(2 << 20));
         for number in 0..200 {

@@ -1,6 +1,6 @@
 //! One reader of one side: all that it is made of, merged, with its mirrors rendered.
 
-use super::body::Bodies;
+use super::body::{Bodies, BodyKey};
 use super::config::{Config, Given};
 use super::parsed::Parsed;
 use super::side::Side;
@@ -77,7 +77,8 @@ impl<'b> Objects<'b> {
         let says_nothing = side.configs.is_empty() && side.mirrors.is_empty() && !has_os_image;
         let nothing =
             says_nothing.then(|| Object::made(&Given::new(NO_CONFIG.to_owned(), no_config())));
-        let mut configs: Vec<Object<'b>> = image.into_iter().collect();
+        let mut configs = Vec::with_capacity(side.configs.len() + 2);
+        configs.extend(image);
         for piece in &side.configs {
             let bytes = piece.bytes(bodies).ok_or_else(|| gone(piece.name()))?;
             let config = parsed.of(piece, bodies).ok_or_else(|| gone(piece.name()))?;
@@ -120,9 +121,8 @@ impl<'b> Objects<'b> {
     /// The side as the operator's daemon sees it. `read` is what it is by tread.
     pub(super) fn rendered(&self, read: &ReadSide<'_>) -> Arc<Rendered> {
         let image = self.side.os_image_of.as_ref().filter(|_| self.has_os_image);
-        let is_own = |(name, _): &(String, String)| {
-            self.side.configs.iter().any(|piece| piece.name() == name)
-        };
+        let is_own =
+            |(name, _): &BodyKey| self.side.configs.iter().any(|piece| piece.name() == &**name);
         let skipped = usize::from(image.is_some_and(is_own));
         let configs = self.configs.get(skipped..).unwrap_or_default();
         if let ([object], true) = (configs, self.side.mirrors.is_empty())

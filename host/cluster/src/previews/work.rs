@@ -69,10 +69,7 @@ pub fn work(cluster: &Cluster, name: &str) -> Option<Work> {
 pub fn between(cluster: &Cluster, from: &str, pool: &str) -> Option<Work> {
     let pool = cluster.pools.get(pool)?;
     let target = pool.target.as_ref()?;
-    let side = |name: &str| {
-        let meta = cluster.configs.get(name)?;
-        Some(Side::rendered(key(name, &meta.version)))
-    };
+    let side = |name: &str| Some(Side::rendered(cluster.configs.key(name)?));
     let from_side = side(from)?;
     Some(Work {
         pool: Arc::clone(pool),
@@ -108,13 +105,13 @@ fn rendered(cluster: &Cluster, pool: &Arc<Pool>, target: &Configuration) -> Opti
     let untold = target.sources.is_empty();
     let pending = others || changed || mirrors || untold;
 
-    let rendered_key = rendered.map(|it| key(&target.name, &it.version));
-    let to = match rendered_key {
+    let rendered_key = cluster.configs.key(&target.name);
+    let to = match rendered_key.clone() {
         Some(key) if !pending => Side::rendered(key),
         _ if cluster.by_tread => sources_now(cluster, &now),
         key => own(cluster, pool, &now, mirrors, key),
     };
-    let known = rendered.map(|meta| Side::rendered(key(&target.name, &meta.version)));
+    let known = rendered_key.clone().map(Side::rendered);
     let settled = pool.settled.as_ref().unwrap_or(target);
     let mut ways = Vec::new();
     for (from, nodes) in cluster.members.of_pool(&pool.name) {
@@ -122,9 +119,8 @@ fn rendered(cluster: &Cluster, pool: &Arc<Pool>, target: &Configuration) -> Opti
         if from == target.name && !pending {
             continue;
         }
-        let meta = cluster.configs.get(from);
         ways.push(Way {
-            from: meta.map(|meta| Side::rendered(key(from, &meta.version))),
+            from: cluster.configs.key(from).map(Side::rendered),
             from_name: from.to_owned(),
             nodes: with_strays(counted(nodes), cluster, (&pool.name, from)),
         });
@@ -132,7 +128,7 @@ fn rendered(cluster: &Cluster, pool: &Arc<Pool>, target: &Configuration) -> Opti
     // Nodes will come: what they are to get concerns whoever changes it.
     if ways.is_empty() && pending && cluster.members.count(&pool.name) == 0 {
         ways.push(Way {
-            from: rendered.map(|meta| Side::rendered(key(&target.name, &meta.version))),
+            from: rendered_key.map(Side::rendered),
             from_name: target.name.clone(),
             nodes: Nodes::default(),
         });
@@ -251,10 +247,6 @@ pub fn mirror_pieces(cluster: &Cluster) -> Vec<Piece> {
         Piece::given(format!("{kind}/{name}"), Arc::clone(&mirror.body))
     })
     .collect()
-}
-
-fn key(name: &str, version: &str) -> BodyKey {
-    (name.to_owned(), version.to_owned())
 }
 
 fn counted(nodes: &BTreeSet<String>) -> Nodes {

@@ -253,8 +253,6 @@ fn container(options: &Options) -> Container {
                     // A directory within the volume: tread makes it itself, so that only its
                     // own user may enter it.
                     set("TREAD_CACHE_DIR", &format!("{CACHE}/compiled")),
-                    // With one for each of many threads a seventh more memory is resident.
-                    set("MALLOC_ARENA_MAX", "2"),
                 ])
                 .collect(),
         ),

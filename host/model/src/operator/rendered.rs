@@ -6,6 +6,7 @@ use crate::canonical::{Pair, join};
 use crate::read::GENERATED_BY;
 use serde_json::{Map, Value};
 use std::borrow::Borrow;
+use std::collections::btree_map::Entry::{Occupied, Vacant};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -125,6 +126,9 @@ fn entries(
 /// Takes away what another kind of entry of a later config stands in place of: files,
 /// directories and links have one key in Ignition's merge.
 fn displace(files: &mut Entries, rest: &mut Value, layer: &Layer) {
+    if layer.rest.is_null() && rest.is_null() {
+        return;
+    }
     let kinds = ["directories", "links"];
     let above = |kind: &str| {
         let list = layer.rest.get("storage").and_then(|it| it.get(kind)?.as_array());
@@ -160,17 +164,17 @@ fn with_compression(file: &mut Value) {
 /// Puts entries over those that are there.
 fn merge(below: &mut Entries, above: &[Entry], read: Read, (prepare, render): (Change, Change)) {
     for entry in above {
-        match below.get_mut(&entry.name) {
-            Some(there) => {
-                let mut value = there.value().clone();
+        match below.entry(Arc::clone(&entry.name)) {
+            Occupied(mut there) => {
+                let mut value = there.get().value().clone();
                 let mut written = entry.written.value().clone();
                 prepare(&mut written);
                 overlay(&mut value, written);
                 render(&mut value);
-                *there = Arc::new(read(&entry.name, value));
+                there.insert(Arc::new(read(&entry.name, value)));
             }
-            None => {
-                below.insert(Arc::clone(&entry.name), Arc::clone(&entry.rendered));
+            Vacant(place) => {
+                place.insert(Arc::clone(&entry.rendered));
             }
         }
     }

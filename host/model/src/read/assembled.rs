@@ -5,7 +5,7 @@ use super::diagnosing;
 use super::document::Input;
 use super::layer::{Layer, LayerFile, LayerUnit};
 use super::makeup::Makeup;
-use super::merge::merge;
+use super::merge::{joined, merge};
 use crate::config::{Dropin, File, NodeConfig, Origin, Place, Source, Unit};
 use crate::config_digest::{Digests, file_digest, unit_digest};
 use crate::contents::{Decoder, MAX_UNPACKED_TOGETHER};
@@ -26,6 +26,8 @@ pub struct ReadConfig {
     unpacked: usize,
     /// What it says besides files and units.
     rest: Layer,
+    /// Whether that is nothing but its name.
+    is_plain: bool,
     /// Its files and units as they are written; the texts that stand in `alone` as well
     /// are left out here.
     written_files: Vec<LayerFile>,
@@ -68,7 +70,17 @@ impl ReadConfig {
             unit.contents = unit.contents.take().filter(|text| text.is_empty());
         }
         let (unpacked, rest) = (decoder.unpacked(), layer);
-        Some(ReadConfig { alone, files, units, unpacked, rest, written_files, written_units })
+        let is_plain = rest.only_has_files_and_units();
+        Some(ReadConfig {
+            alone,
+            files,
+            units,
+            unpacked,
+            rest,
+            is_plain,
+            written_files,
+            written_units,
+        })
     }
 
     /// What it is where no other config says anything of the same things.
@@ -84,6 +96,13 @@ impl ReadConfig {
     fn unit(&self, name: &str) -> Option<&Unit<'static>> {
         let found = self.alone.units.binary_search_by(|unit| unit.name.as_ref().cmp(name));
         self.alone.units.get(found.ok()?)
+    }
+
+    /// Whether it says anything that has to be merged with what others say.
+    fn is_merged(&self, shared: &Shared<'_>) -> bool {
+        let has_file = |path: &&str| self.file(path).is_some();
+        let has_unit = |name: &&str| self.unit(name).is_some();
+        !self.is_plain || shared.files.iter().any(has_file) || shared.units.iter().any(has_unit)
     }
 
     /// The layer that this is in a side as the config of this number: all of it but the
@@ -152,8 +171,10 @@ pub fn assembled<'c>(configs: &[(&str, &'c ReadConfig)]) -> Option<Assembled<'c>
     }
     let ((files, of_files), (units, of_units)) = (sorted(files), sorted(units));
     let shared = Shared { files: of_files, units: of_units };
-    let layers = (0_u32..).zip(configs).map(|(number, (_, it))| it.layer(number, &shared));
+    let merged = (0_u32..).zip(configs).filter(|(_, (_, it))| it.is_merged(&shared));
+    let layers = merged.map(|(number, (_, it))| it.layer(number, &shared));
     let mut config: NodeConfig<'c> = merge(layers.collect());
+    config.name = Cow::Owned(joined(configs.iter().map(|(_, it)| it.rest.name.as_str())));
     let place = |(name, _): &(&str, _)| Place {
         file: (*name).to_owned(),
         document: String::new(),

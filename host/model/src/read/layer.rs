@@ -31,6 +31,33 @@ pub(super) struct Layer {
     pub(super) notes: Vec<String>,
 }
 
+impl Layer {
+    /// Whether it sets nothing but files and units.
+    pub(super) fn only_has_files_and_units(&self) -> bool {
+        // All fields are named, so that nobody adds one without a thought of this.
+        let Layer {
+            name: _,
+            role: _,
+            makeup: _,
+            files: _,
+            units: _,
+            users,
+            kernel_arguments,
+            kernel_type,
+            os_image,
+            is_generated: _,
+            extensions,
+            fips,
+            fixed,
+            faults,
+            notes,
+        } = self;
+        let lists = [kernel_arguments, extensions].into_iter().all(Vec::is_empty);
+        let nothing_else = kernel_type.is_none() && os_image.is_none() && !fips && fixed.is_empty();
+        lists && nothing_else && users.is_empty() && faults.is_empty() && notes.is_empty()
+    }
+}
+
 /// A file. `contents.gzip` in it is not used here, and an owner that is not set is
 /// empty.
 #[derive(Debug, Clone)]

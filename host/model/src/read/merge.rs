@@ -10,9 +10,21 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+/// The name of what configs of these names are merged to.
+pub(super) fn joined<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
+    let mut all = String::new();
+    for name in names {
+        if !all.is_empty() {
+            all.push('+');
+        }
+        all.push_str(name);
+    }
+    all
+}
+
 /// One node config out of all, the later ones on top of the earlier ones.
 pub(super) fn merge(layers: Vec<Layer>) -> NodeConfig<'static> {
-    let mut name = String::new();
+    let name = joined(layers.iter().map(|layer| layer.name.as_str()));
     let mut files = BTreeMap::new();
     let mut units = BTreeMap::new();
     let mut users = BTreeMap::new();
@@ -22,10 +34,6 @@ pub(super) fn merge(layers: Vec<Layer>) -> NodeConfig<'static> {
     // What the operator's templates say of the image counts where no admin says anything.
     let mut image = None;
     for (number, layer) in layers.into_iter().enumerate() {
-        if !name.is_empty() {
-            name.push('+');
-        }
-        name.push_str(&layer.name);
         nodes.displaced(&layer).iter().for_each(|path| drop(files.remove(path.as_str())));
         put(&mut files, layer.files, |file| &file.file.path, put_file);
         put(&mut units, layer.units, |unit| &unit.unit.name, put_unit);

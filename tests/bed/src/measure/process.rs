@@ -73,8 +73,6 @@ impl Tread {
                 ["--mode=enforce".to_owned(), format!("--listen-agents=127.0.0.1:{port}")]
             }))
             .env("TREAD_CACHE_DIR", cache)
-            // As its Deployment sets it.
-            .env("MALLOC_ARENA_MAX", "2")
             .stdin(Stdio::null())
             .stderr(log)
             .spawn()

@@ -46,7 +46,9 @@ pub(super) async fn plan(
 ) -> Planned {
     let cluster = &prepared.cluster;
     let answers = Arc::new(previewer.answers(cluster));
-    let together = Together { cluster, current, answers: &answers, hides_secrets: false };
+    let rules = cluster.operators_rules();
+    let together =
+        Together { cluster, current, answers: &answers, rules: &rules, hides_secrets: false };
     let pools = stream::iter(prepared.known.clone());
     let found: Vec<(String, Result<Option<Remembered>, NotKnown>)> = pools
         .map(async |name: String| {

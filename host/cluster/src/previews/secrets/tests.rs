@@ -1,6 +1,8 @@
 use crate::policies::current::Current;
 use crate::pools::Pool;
-use crate::previews::{Asked, Bodies, Parsed, Part, Piece, Side, Way, Work, compute, warnings};
+use crate::previews::{
+    Asked, Bodies, BodyKey, Parsed, Part, Piece, Side, Way, Work, compute, warnings,
+};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tread_engine::planner::Answers;
@@ -43,8 +45,8 @@ fn said_above(
     operated: bool,
     hides_secrets: bool,
 ) -> Vec<String> {
-    let key = ("rendered-worker-1".to_owned(), "1".to_owned());
-    let other = ("40-below".to_owned(), "1".to_owned());
+    let key: BodyKey = ("rendered-worker-1".into(), "1".into());
+    let other: BodyKey = ("40-below".into(), "1".into());
     let mut bodies = Bodies::from([(key.clone(), config(&key.0, there).into())]);
     bodies.extend(below.map(|below| (other.clone(), config(&other.0, below).into())));
     let below = below.map(|_| Piece::Stored(other));
@@ -57,7 +59,11 @@ fn said_above(
     let nodes = Nodes { count: 3, ..Nodes::default() };
     let work = Work {
         pool: Arc::new(Pool { name: "worker".to_owned(), ..Pool::default() }),
-        ways: vec![Way { from: Some(Side::rendered(key.clone())), from_name: key.0, nodes }],
+        ways: vec![Way {
+            from: Some(Side::rendered(key.clone())),
+            from_name: key.0.to_string(),
+            nodes,
+        }],
         to: Side { configs: below.into_iter().chain([given.clone()]).collect(), ..Side::default() },
         to_name: String::new(),
         target: None,

@@ -35,7 +35,7 @@ fn put_pool(cluster: &mut Cluster, mut object: serde_json::Value) {
 
 fn put_config(cluster: &mut Cluster, name: &str, modified: i64) {
     let config = ConfigMeta {
-        version: modified.to_string(),
+        version: modified.to_string().into(),
         // A rendered one has none.
         labels: match name.starts_with("rendered-") {
             true => [].into(),
@@ -81,7 +81,7 @@ fn what_is_new_changed_or_gone_since_the_last_rollout_is_a_cause() {
     let work = work(&cluster, "worker").unwrap();
     assert_eq!(work.to_name, "");
     assert_eq!(work.to.configs.iter().map(Piece::name).collect::<Vec<_>>(), ["50", "60"]);
-    assert_eq!(work.to.os_image_of, Some(("rendered-worker-1".to_owned(), "100".to_owned())));
+    assert_eq!(work.to.os_image_of, Some(("rendered-worker-1".into(), "100".into())));
     assert_eq!(work.ways.len(), 1);
 }
 
@@ -138,7 +138,7 @@ fn mirrors_that_are_newer_than_what_is_rendered_are_rendered_anew() {
     // The operator wrote it after the mirrors: it counts as it is.
     put_config(&mut cluster, "99-worker-generated-registries", 160);
     let last = work(&cluster, "worker").unwrap().to.configs.pop();
-    assert!(matches!(last, Some(Piece::Stored((_, version))) if version == "160"));
+    assert!(matches!(last, Some(Piece::Stored((_, version))) if &*version == "160"));
 }
 
 #[test]
