@@ -272,7 +272,8 @@ impl Record {
         room(&self.claims, new, is_there, (now, lasts))
     }
 
-    /// The claims by these nodes, and what goes for them.
+    /// The claims by these nodes, what goes for them, and what needs not be noted any more once they
+    /// have their claims.
     fn bound(
         &self,
         new: &BTreeMap<Id, Bound>,
@@ -289,6 +290,8 @@ impl Record {
             until.at <= now && !waits
         });
         data.extend(ended.map(|(config, _)| (format!("{SERVED}{config}"), Value::Null)));
+        let shown = new.keys().map(Id::to_string).collect();
+        data.extend(self.came(&shown).map(|id| (format!("{FETCHED}{id}"), Value::Null)));
         data.extend(new.iter().map(|(id, by)| (format!("{CLAIM}{id}"), by.to_string().into())));
         data
     }
@@ -460,8 +463,13 @@ mod tests {
         assert_eq!(missing(999, &[second]).0, [other.to_string()]);
         let shown = BTreeSet::from([second.to_string()]);
         assert_eq!(read.came(&shown).count(), 2);
-        let mut bound = read.clone();
         let by = Bound::new("node-1", "u", Mark::of_config("c"), Mark::of_pool("p"));
+        let binding = BTreeMap::from([(second, by.clone())]);
+        let binds = read.bound(&binding, &BTreeSet::new(), |_| true, 0);
+        let forgets: Vec<_> = binds.iter().filter(|(_, value)| value.is_null()).collect();
+        let both = [first, second].map(|id| format!("fetched.{id}"));
+        assert!(forgets.iter().map(|(key, _)| *key).eq(&both), "whoever is bound came: {binds:?}");
+        let mut bound = read.clone();
         bound.claims.insert(second.to_string(), by);
         assert_eq!(
             bound.came(&none).collect::<Vec<_>>(),

@@ -23,8 +23,9 @@ use tread_model::text::listed;
 
 /// Nodes are not known yet: so long until that is looked at again.
 const AGAIN: Duration = Duration::from_secs(1);
-/// Nodes that register at the same time are looked at together.
-const TOGETHER: Duration = Duration::from_millis(500);
+/// Nodes that register at the same time are looked at together: those that join are bound by then,
+/// which forgets that they were served.
+const TOGETHER: Duration = Duration::from_secs(2);
 /// How many machines an Event names.
 const NAMED: usize = 5;
 /// How long is waited after a failure, at first and at most.
