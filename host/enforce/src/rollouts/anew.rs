@@ -24,13 +24,14 @@ pub(crate) fn rollout(pool: &Pool) -> Value {
 }
 
 /// That a Rollout is paused since it takes the place of one that somebody removed, and what to do;
-/// nothing once somebody changed its spec.
+/// nothing once it was resumed, also where somebody pauses it again later.
 pub(crate) fn said(rollout: &Rollout) -> Option<String> {
     let annotations = rollout.metadata.annotations.as_ref();
     let is_anew = annotations.is_some_and(|all| all.contains_key(ANEW_ANNOTATION));
-    let is_as_made = rollout.metadata.generation.unwrap_or(1) == 1 && rollout.spec.paused;
+    // Nobody has said anything of it yet where it has no status.
+    let was_resumed = rollout.status.as_ref().is_some_and(|status| !status.made_anew);
     let name = rollout.metadata.name.as_deref().unwrap_or_default();
-    (is_anew && is_as_made).then(|| {
+    (is_anew && rollout.spec.paused && !was_resumed).then(|| {
         format!(
             "its Rollout was removed, and tread made it anew: it is paused, since nobody knows any \
              more whether the former one was, and which limits and windows that had; set them again, \
@@ -42,6 +43,7 @@ pub(crate) fn said(rollout: &Rollout) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tread_kube::api::rollout::RolloutStatus;
 
     #[test]
     fn a_rollout_in_place_of_one_that_was_removed_is_paused_and_the_first_one_is_not() {
@@ -52,14 +54,18 @@ mod tests {
         let (first, anew) = (made(false), made(true));
         assert!(!first.spec.paused && said(&first).is_none());
         assert!(anew.spec.paused);
-        let of = |generation: i64| {
+        let of = |paused: bool, made_anew: Option<bool>| {
             let mut rollout = anew.clone();
-            rollout.metadata.generation = Some(generation);
+            rollout.spec.paused = paused;
+            rollout.status =
+                made_anew.map(|made_anew| RolloutStatus { made_anew, ..RolloutStatus::default() });
             said(&rollout)
         };
-        let words = of(1).unwrap();
+        let words = of(true, None).unwrap();
         assert!(words.contains("was removed"), "{words}");
         assert!(words.ends_with("tread rollout resume worker"), "{words}");
-        assert_eq!(of(2), None, "somebody said since what it is to be");
+        assert_eq!(of(true, Some(true)), Some(words), "whatever else was set since");
+        assert_eq!(of(false, Some(true)), None, "it was resumed");
+        assert_eq!(of(true, Some(false)), None, "it was resumed, and paused again");
     }
 }

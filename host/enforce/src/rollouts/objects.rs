@@ -284,6 +284,7 @@ fn status(
         more_waiting: number(pool.turns.waits.len().saturating_sub(NAMED)),
         draining: draining.take(NAMED).collect(),
         missing: missing.to_vec(),
+        made_anew: pool.anew.is_some(),
         message: Some(sentence(pool)),
         conditions: before.conditions,
     };

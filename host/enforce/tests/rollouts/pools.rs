@@ -545,6 +545,16 @@ async fn a_rollout_that_somebody_removes_is_made_anew_and_paused_until_somebody_
     assert_eq!(event.regarding.unwrap().name.as_deref(), Some("worker"));
     let did = || agents[0].did().into_iter().any(|(_, what)| what == Asked::Boot);
     assert!(!did(), "no node was begun");
+    cluster.rollout_says(json!({"maxUnavailable": "50%"})).await;
+    eventually("it says so also when its limits are set again", async || {
+        let rollout = cluster.rollout().await;
+        let status = rollout.status.as_ref()?;
+        let is_seen = status.observed_generation == rollout.metadata.generation;
+        (is_seen && rollout.metadata.generation > Some(1)).then_some(())?;
+        status.message.as_ref()?.contains("its Rollout was removed").then_some(())
+    })
+    .await;
+    assert!(!did(), "no node was begun by that either");
     cluster.rollout_says(json!({"paused": false})).await;
     cluster.all_have("/etc/hard", "2").await;
     assert!(did());

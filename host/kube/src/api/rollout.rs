@@ -277,6 +277,9 @@ pub struct RolloutStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20))]
     pub missing: Vec<MissingMachine>,
+    /// Whether it stands in place of a Rollout that somebody removed, and was not resumed since.
+    #[serde(default)]
+    pub made_anew: bool,
     /// All of it in a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,

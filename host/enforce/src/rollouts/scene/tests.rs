@@ -257,20 +257,21 @@ fn no_node_is_begun_before_the_rollout_of_its_pool_is_there() {
 
 #[test]
 fn a_pool_whose_rollout_was_removed_says_that_it_is_paused_for_that_and_the_way_out() {
-    let anew = |generation: u8, spec: Value| {
+    let anew = |paused: bool, status: Value| {
         let rollout = json!({"apiVersion": "tread.dev/v1alpha1", "kind": "Rollout",
-            "metadata": {"name": "worker", "generation": generation,
-                "annotations": {"tread.dev/made-anew": "true"}},
-            "spec": spec});
+            "metadata": {"name": "worker", "annotations": {"tread.dev/made-anew": "true"}},
+            "spec": {"paused": paused}, "status": status});
         let world = World::default().pool("worker", 1).node("n", &["worker"]);
         sentence(&world.rollout("worker", Some(rollout)).seen().pools["worker"])
     };
-    let said = anew(1, json!({"paused": true}));
-    assert!(said.contains("its Rollout was removed, and tread made it anew"), "{said}");
-    assert!(said.ends_with("tread rollout resume worker"), "{said}");
-    for (generation, paused) in [(2, false), (3, true)] {
-        let said = anew(generation, json!({ "paused": paused }));
-        assert!(!said.contains("removed"), "somebody said more since: {said}");
+    for status in [Value::Null, json!({"madeAnew": true})] {
+        let said = anew(true, status);
+        assert!(said.contains("its Rollout was removed, and tread made it anew"), "{said}");
+        assert!(said.ends_with("tread rollout resume worker"), "{said}");
+    }
+    for (paused, made_anew) in [(false, true), (true, false)] {
+        let said = anew(paused, json!({ "madeAnew": made_anew }));
+        assert!(!said.contains("removed"), "somebody resumed it since: {said}");
     }
 }
 
