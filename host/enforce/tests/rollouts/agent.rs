@@ -27,6 +27,18 @@ pub(super) fn well() -> Does {
     Arc::new(|_, _| UpdatePhase::Done)
 }
 
+/// The first try anywhere fails, after the boot where there is one.
+pub(super) fn first_fails() -> Does {
+    let failed = Mutex::new(None::<String>);
+    Arc::new(move |node, tries| {
+        let mut failed = failed.lock().unwrap();
+        match failed.get_or_insert_with(|| node.to_owned()) == node && tries == 1 {
+            true => UpdatePhase::Degraded,
+            false => UpdatePhase::Done,
+        }
+    })
+}
+
 /// What an agent was permitted to do, to get which config.
 pub(super) type Did = (String, Asked);
 

@@ -1,6 +1,6 @@
 //! Drains as a pool's Rollout wants them, and nodes that could not be drained.
 
-use super::agent::{Agent, well};
+use super::agent::{Agent, first_fails, well};
 use super::fixture::Cluster;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use k8s_openapi::api::events::v1::Event;
@@ -390,15 +390,7 @@ async fn a_node_that_needs_a_boot_and_could_not_be_drained_takes_no_slot_for_it(
 async fn a_node_that_failed_softly_and_could_not_be_drained_takes_no_slot_to_be_tried_again() {
     let cluster = Cluster::with(2, 1).await;
     let replica = cluster.replica();
-    let failed = std::sync::Mutex::new(None::<String>);
-    let does = Arc::new(move |node: &str, tries: usize| {
-        let mut failed = failed.lock().unwrap();
-        match failed.get_or_insert_with(|| node.to_owned()) == node && tries == 1 {
-            true => UpdatePhase::Degraded,
-            false => UpdatePhase::Done,
-        }
-    });
-    let agents = cluster.agents(&replica, does);
+    let agents = cluster.agents(&replica, first_fails());
     cluster.all_have("/etc/first", "1").await;
     let pods = pods_that_never_go(&cluster).await;
     cluster.file("90-next", "/etc/soft", "2").await;

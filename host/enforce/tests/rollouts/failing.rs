@@ -1,6 +1,6 @@
 //! What becomes of a pool when a node of it fails, or does not come back.
 
-use super::agent::{Agent, well};
+use super::agent::{Agent, first_fails, well};
 use super::fixture::Cluster;
 use super::pools::{BOOTED, are_told, told_of};
 use k8s_openapi::api::core::v1::Node;
@@ -18,16 +18,7 @@ use tread_test_bed::eventually;
 async fn a_node_that_fails_halts_its_pool_until_it_is_retried() {
     let cluster = Cluster::with(3, 1).await;
     let replica = cluster.replica();
-    // The first try anywhere fails, after the boot.
-    let failed = std::sync::Mutex::new(None::<String>);
-    let does = Arc::new(move |node: &str, tries: usize| {
-        let mut failed = failed.lock().unwrap();
-        match failed.get_or_insert_with(|| node.to_owned()) == node && tries == 1 {
-            true => UpdatePhase::Degraded,
-            false => UpdatePhase::Done,
-        }
-    });
-    let agents = cluster.agents(&replica, does);
+    let agents = cluster.agents(&replica, first_fails());
     cluster.all_have("/etc/first", "1").await;
     cluster.file("90-next", "/etc/hard", "2").await;
     let status = eventually("the rollout halts", async || {

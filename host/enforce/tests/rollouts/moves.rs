@@ -1,12 +1,11 @@
 //! Nodes that an admin moves from one pool into another.
 
+use super::agent::first_fails;
 use super::fixture::Cluster;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tread_kube::api::node_update::UpdatePhase;
 use tread_kube::api::{MachineConfig, MachineConfigPool, Rollout};
 use tread_test_bed::eventually;
 
@@ -51,16 +50,7 @@ async fn says(cluster: &Cluster, spec: Value) {
 async fn a_node_that_an_admin_moves_gets_the_other_pools_config_in_that_pools_turn() {
     let cluster = Cluster::with(3, 1).await;
     let replica = cluster.replica();
-    // The first try anywhere fails, after the boot.
-    let failed = Mutex::new(None::<String>);
-    let does = Arc::new(move |node: &str, tries: usize| {
-        let mut failed = failed.lock().unwrap();
-        match failed.get_or_insert_with(|| node.to_owned()) == node && tries == 1 {
-            true => UpdatePhase::Degraded,
-            false => UpdatePhase::Done,
-        }
-    });
-    let agents = cluster.agents(&replica, does);
+    let agents = cluster.agents(&replica, first_fails());
     cluster.all_have("/etc/first", "1").await;
     infra(&cluster).await;
     says(&cluster, json!({"paused": true})).await;
