@@ -7,6 +7,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -18,6 +19,9 @@ use tread_kube::api::NodeUpdate;
 use tread_kube::api::node_update::{UpdateOrder, UpdatePhase};
 use tread_kube::node_lease::operation_text;
 use tread_model::protocol::{Disrupts, Local, Phase};
+
+/// How many questions of all agents were answered.
+pub(super) static ANSWERED: AtomicUsize = AtomicUsize::new(0);
 
 /// What comes of an order on a node, by the node's name and how often it was tried there.
 pub(super) type Does = Arc<dyn Fn(&str, usize) -> UpdatePhase + Send + Sync>;
@@ -148,6 +152,7 @@ impl Plays {
                 soon().await;
                 continue;
             };
+            ANSWERED.fetch_add(1, Ordering::Relaxed);
             seen = match self.follows(&told).await {
                 true => Some(told.revision),
                 // It asks again for what it may not do yet.
@@ -257,6 +262,7 @@ impl Plays {
             answer = agents.permit(&self.node, &ask) => answer,
             Ok(()) = self.asks.changed() => return false,
         };
+        ANSWERED.fetch_add(1, Ordering::Relaxed);
         let may = matches!(answer, Answer::Permitted { number: of, .. } if of == number);
         if may {
             let mut disk = self.disk.lock().unwrap();

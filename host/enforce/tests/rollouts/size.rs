@@ -3,9 +3,10 @@
 
 #![allow(clippy::print_stdout, reason = "a figure is shown by printing it")]
 
-use super::agent::{Agent, well};
+use super::agent::{ANSWERED, Agent, well};
 use super::fixture::{Cluster, PACES, Replica};
 use crate::judge::as_number;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use tread_enforce::rollouts::Paces;
@@ -67,14 +68,18 @@ struct Took {
     used: Duration,
     /// For each node.
     writes: f64,
+    /// Of each agent.
+    questions: f64,
 }
 
 impl Took {
     /// A row of the table. `busy` is how many slots were taken, where nodes are drained.
     fn row(&self, what: &str, busy: &str) {
         let (time, used) = (self.time.as_secs_f64(), self.used.as_secs_f64());
-        let (nodes, writes) = (self.nodes, self.writes);
-        println!("| {nodes} | {what} | {time:.1} s | {used:.2} s | {writes:.1} | {busy} |");
+        let Took { nodes, writes, questions, .. } = self;
+        println!(
+            "| {nodes} | {what} | {time:.1} s | {used:.2} s | {writes:.1} | {questions:.1} | {busy} |"
+        );
     }
 }
 
@@ -82,11 +87,13 @@ impl Took {
 async fn rolls_out(cluster: &Cluster, path: &str) -> Took {
     let count = cluster.nodes.len();
     let (begun, before) = (Instant::now(), (used(), writes(&cluster.plane)));
+    let answered = ANSWERED.load(Ordering::Relaxed);
     cluster.file("90-next", path, "2").await;
     cluster.all_have(path, "2").await;
     let (time, used) = (begun.elapsed(), used() - before.0);
     let writes = (writes(&cluster.plane) - before.1) / as_number(count);
-    Took { nodes: count, time, used, writes }
+    let questions = as_number(ANSWERED.load(Ordering::Relaxed) - answered) / as_number(count);
+    Took { nodes: count, time, used, writes, questions }
 }
 
 /// A cluster of so many nodes as are wanted, all with what their pool is made of, and whoever rolls

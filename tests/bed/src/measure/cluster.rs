@@ -281,7 +281,7 @@ impl Cluster {
 
 /// A client that sends what it has at once, as kubectl does; that of kube adds the
 /// 40 ms in which the system waits for the other side.
-fn prompt(config: Config) -> Result<Client> {
+pub(crate) fn prompt(config: Config) -> Result<Client> {
     let mut sockets = HttpConnector::new();
     sockets.enforce_http(false);
     sockets.set_nodelay(true);

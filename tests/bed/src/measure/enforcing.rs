@@ -1,6 +1,6 @@
 //! What the mode enforce takes where nothing is to be done: all nodes have what their pool is to
-//! have. Their agents are not there; what their connections take is measured by the tests of
-//! host/front.
+//! have. Their agents are not there: what they cost is measured after it, and what their connections
+//! take by the tests of host/front.
 
 use crate::audit;
 use crate::cluster::Cluster;

@@ -1,6 +1,7 @@
 //! `tread-measure`: what `tread serve` takes on a large cluster, and how fast it
 //! answers there.
 
+mod agents;
 mod audit;
 mod cluster;
 mod enforcing;
@@ -114,6 +115,8 @@ async fn run(arguments: &Arguments) -> Result<()> {
         pools::measure(arguments, &cluster, &tread, &mut figures).await?;
     } else if arguments.only_enforcing {
         enforcing::measure(arguments, &cluster, &tread, &mut figures).await?;
+        let port = ports.agents.context("agents have no port")?;
+        agents::measure(&cluster, &tread, port, &mut figures).await?;
     } else {
         warnings::measure(arguments, &cluster, &tread, &mut figures).await?;
     }
