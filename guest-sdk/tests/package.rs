@@ -24,7 +24,7 @@ fn named(text: &str) -> Vec<&str> {
 
 #[test]
 fn all_that_the_crate_includes_lies_inside_it() {
-    let root = fs::canonicalize(env!("CARGO_MANIFEST_DIR")).unwrap();
+    let root = fs::canonicalize(std::env::var_os("CARGO_MANIFEST_DIR").unwrap()).unwrap();
     let mut all = Vec::new();
     sources(&root.join("src"), &mut all);
     let mut seen = Vec::new();
