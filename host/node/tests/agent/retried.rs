@@ -134,7 +134,12 @@ fn killed_or_told_to_end_while_it_gives_up_what_stands_an_adoption_ends_with_wha
         let signal = if round % 2 == 0 { "--signal=KILL" } else { "--signal=TERM" };
         let _ = bed.machine.run(["systemctl", "kill", signal, UNIT]);
         bed.ends(&id, Phase::Done);
-        assert!(!stands(&bed), "{round}");
+        if stands(&bed) {
+            // Killed once it had said so, before its record was gone: an agent that begins ends that.
+            agent.take().unwrap().kill();
+            agent = Some(bed.agent());
+            bed.machine.wait_for("the record to be gone", || !stands(&bed)).unwrap();
+        }
         assert_eq!(bed.text("/etc/a.conf").as_deref(), Some("by hand"), "{round}");
         let check = bed.machine.run([PROGRAM, "node", "check"]).unwrap();
         assert_eq!(check.status, Some(0), "{round}: {check:?}");
