@@ -3,10 +3,12 @@
 use crate::balancers::{self, EXCLUDED_ANNOTATION, Marks};
 use crate::namespace;
 use crate::order;
-use crate::reading::{Aim, Read, is_cordoned_for};
+use crate::reading::{Aim, Read, Room, is_cordoned_for};
 use crate::remediation::{Machine, mark};
 use crate::settings::Settings;
 use crate::slots;
+use crate::still::Still;
+use crate::turn::{Change, To};
 use k8s_openapi::api::coordination::v1::Lease as LeaseObject;
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
@@ -81,8 +83,18 @@ fn ends(read: &Read, within: Duration) -> Instant {
 }
 
 async fn take_slot(settings: &Settings, read: &Read, slot: Slot, aim: &Aim) -> Result<(), Failed> {
-    let slots = read.slots.slots.clone().with(node_name(read), aim.pool.clone(), slot);
-    slots::write(settings, &read.slots, &slots).await
+    let (node, pool) = (node_name(read), aim.pool.clone());
+    let is_new = slot.operation == read.seen.id;
+    let has = read.seen.slot.is_some_and(|has| has.operation == slot.operation);
+    if !is_new && !has {
+        let slots = read.slots.slots.clone().with(node, pool, slot);
+        return slots::write(settings, &read.slots, &slots).await;
+    }
+    // What was begun goes on whosever turn it is.
+    let still = if is_new { aim.still.clone() } else { Still::default() };
+    let Room { limits, unavailable } = read.room.clone();
+    let to = To::Take { slot, pool, limits, unavailable };
+    slots::change(settings, Change::new(node, to, &read.slots.slots, still)).await
 }
 
 async fn release_slot(
@@ -90,8 +102,8 @@ async fn release_slot(
     read: &Read,
     operation: Operation,
 ) -> Result<(), Failed> {
-    let slots = read.slots.slots.clone().without(&node_name(read), operation);
-    slots::write(settings, &read.slots, &slots).await
+    let change = Change::release(node_name(read), operation, &read.slots.slots);
+    slots::change(settings, change).await
 }
 
 fn writes<'a>(settings: &'a Settings, node: &'a OfNode, now: Time) -> Writes<'a> {

@@ -19,14 +19,16 @@ mod slots;
 mod step;
 mod still;
 mod told;
+mod turn;
 
 pub use balancers::{EXCLUDED_ANNOTATION, EXCLUDED_LABEL};
 pub use clock::Clock;
 pub use order::{Target, read as read_order, report};
 pub use reading::{Aim, Read, Room, Unread};
 pub use remediation::{Machine, SKIPPED_BY, SKIPS_REMEDIATION};
-pub use settings::{Settings, Turn};
+pub use settings::Settings;
 pub use slots::{NAME as SLOTS, SlotsObject, pools_of_slots};
 pub use step::{Ended, forget, permit, step};
 pub use still::Still;
 pub use tread_kube::held::{CORDON_ANNOTATION, Maintained};
+pub use turn::Turn;

@@ -90,6 +90,8 @@ pub struct Read {
     pub(crate) update: NodeUpdate,
     pub(crate) lease: Option<Lease>,
     pub(crate) slots: SlotsObject,
+    /// How much room there may be among the slots.
+    pub(crate) room: Room,
 }
 
 impl Read {
@@ -233,7 +235,7 @@ pub(crate) async fn read(
         turns_back: aim.turns_back,
         id: Operation(random().map_err(Unread::NoRandom)?),
     };
-    Ok(Read { seen, began, node, left, has_left, clock, update, lease, slots })
+    Ok(Read { seen, began, node, left, has_left, clock, update, lease, slots, room: room.clone() })
 }
 
 fn node_name(node: &Node) -> String {

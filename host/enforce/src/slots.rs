@@ -1,7 +1,8 @@
-//! The slots of all pools: a ConfigMap in tread's namespace, written only onto the version that
-//! was read.
+//! The slots of all pools: a ConfigMap in tread's namespace. All that waits to be changed in it is
+//! written at once, onto the version that is read right before.
 
 use crate::settings::Settings;
+use crate::turn::{self, Change, Waiting};
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
@@ -59,6 +60,48 @@ pub(crate) async fn read(settings: &Settings) -> Result<SlotsObject, Failed> {
     let slots = parse(&object).map_err(|why| call("get").refused(why))?;
     let version = object.metadata.resource_version.clone().unwrap_or_default();
     Ok(SlotsObject { slots, version: Version(version.into()), object })
+}
+
+/// Changes a node's slot, in one write with all others of this replica that wait for it. After a
+/// conflict everything is read again: what was read is old, or whoever wrote was interrupted.
+pub(crate) async fn change(settings: &Settings, change: Change) -> Result<(), Failed> {
+    let mut answer = settings.at_slots.wait(change);
+    let overtaken = |_| {
+        let call = Call::new("update", KIND).within(&settings.namespace);
+        call.overtaken("whoever wrote the slots was interrupted".to_owned())
+    };
+    tokio::select! {
+        biased;
+        written = &mut answer => written.map_err(overtaken)?,
+        _turn = settings.at_slots.taken() => {
+            write_all(settings, settings.at_slots.all()).await;
+            // Now it was written, also where somebody else had begun to before.
+            answer.await.map_err(overtaken)?
+        }
+    }
+}
+
+/// Writes all of these onto the slots as they are now, and tells each what came of it.
+async fn write_all(settings: &Settings, all: Vec<Waiting>) {
+    if all.is_empty() {
+        return;
+    }
+    let tell = |all: Vec<Waiting>, came: Result<(), Failed>| {
+        for (_, answer) in all {
+            // Who waits no more needs not know.
+            drop(answer.send(came.clone()));
+        }
+    };
+    let onto = match read(settings).await {
+        Ok(onto) => onto,
+        Err(failed) => return tell(all, Err(failed)),
+    };
+    let (slots, within, others) = turn::onto(&onto.slots, all);
+    let call = Call::new("update", KIND).within(&settings.namespace);
+    tell(others, Err(call.overtaken("others changed the slots since they were read".to_owned())));
+    if !within.is_empty() {
+        tell(within, write(settings, &onto, &slots).await);
+    }
 }
 
 /// Writes the slots onto the version that was read.

@@ -9,7 +9,8 @@ use crate::reading::{Aim, Read, Room, Unread, node, read};
 use crate::settings::Settings;
 use crate::slots;
 use crate::told;
-use tread_kube::asking::{CallOutcome, Failed};
+use crate::turn::Change;
+use tread_kube::asking::{Call, CallOutcome, Failed};
 use tread_model::protocol::{Act, Cordon, NotNow, Permit, Question, Terms, Waits, next};
 
 /// More acts than one look at a node ever brings: then others get their turn.
@@ -58,10 +59,10 @@ pub async fn step(
 }
 
 async fn acts(settings: &Settings, node: &str, aim: &Aim, room: &Room) -> Result<Ended, Unread> {
-    let mut turn = None;
     let mut may_drain = aim.leaves_pods();
     let mut blocked = Vec::new();
     let mut marks_left = MARKS;
+    let mut turn = None;
     for _ in 0..MOST {
         let mut read = read(settings, node, aim, room).await?;
         if !blocked.is_empty() {
@@ -99,13 +100,14 @@ async fn acts(settings: &Settings, node: &str, aim: &Aim, room: &Room) -> Result
             // What was read is old by now.
             continue;
         }
-        if matches!(act, Act::TakeSlot { .. } | Act::ReleaseSlot { .. }) && turn.is_none() {
-            turn = settings.at_slots.if_free();
+        if retakes(&act, &read) {
             if turn.is_none() {
                 turn = Some(settings.at_slots.taken().await);
-                // Others wrote them since they were read.
+                // Others wrote the slots since they were read.
                 continue;
             }
+        } else {
+            turn = None;
         }
         if begins(&act, &read) && !aim.still.holds() {
             return Ok(Ended::NotItsTurn(read));
@@ -127,7 +129,6 @@ async fn acts(settings: &Settings, node: &str, aim: &Aim, room: &Room) -> Result
             }
             act => match carry_out(settings, &read, act.clone(), aim).await {
                 Ok(()) => {
-                    turn = None;
                     if let Some(waits) = ends_with(&read, act, &settings.terms) {
                         return Ok(Ended::Waits(waits, read));
                     }
@@ -184,6 +185,14 @@ fn begins(act: &Act, read: &Read) -> bool {
     of == read.seen.id
 }
 
+/// Whether a slot that was lost is taken again, for an operation that was begun before, whatever room
+/// there is. Nobody may have written the slots since they were read: the operation may have ended since.
+pub(crate) fn retakes(act: &Act, read: &Read) -> bool {
+    let Act::TakeSlot { slot, .. } = act else { return false };
+    let has = read.seen.slot.is_some_and(|has| has.operation == slot.operation);
+    !begins(act, read) && !has
+}
+
 /// Whether the node takes a slot to be drained: for a new operation, also one after one that
 /// failed, or since a step failed of a plan without a boot. One that has such a slot for its
 /// operation, or lost it, is drained anyway.
@@ -223,11 +232,12 @@ pub async fn forget(settings: &Settings, name: &str) -> Result<bool, Unread> {
             Err(Unread::Gone) => {}
             found => return found.map(|_| false),
         }
-        let left = slots.slots.clone().without(&name, slot.operation);
-        match slots::write(settings, &slots, &left).await {
+        let change = Change::release(name, slot.operation, &slots.slots);
+        match slots::change(settings, change).await {
             Err(failed) if failed.outcome == CallOutcome::Conflict => {}
             written => return Ok(written.map(|()| true)?),
         }
     }
-    Ok(false)
+    let call = Call::new("update", "configmaps").within(&settings.namespace);
+    Err(call.overtaken("others wrote the slots again and again".to_owned()).into())
 }

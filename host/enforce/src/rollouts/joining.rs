@@ -1,6 +1,7 @@
 //! Machines that boot for the first time become nodes of the pool whose config they asked for:
 //! what they are served, and what becomes of the nodes that they register.
 
+mod binding;
 mod bootstrap;
 mod bound;
 mod choose;
@@ -8,6 +9,7 @@ mod fetches;
 mod first_boot;
 mod kept;
 mod last;
+mod letting;
 mod missing;
 mod noting;
 mod patch;

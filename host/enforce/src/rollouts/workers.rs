@@ -169,13 +169,12 @@ impl Workers {
         newest: &Newest,
     ) {
         let now = Instant::now();
-        for (name, work) in &mut self.works {
-            if self.tasks.len() >= AT_ONCE {
-                return;
-            }
-            if work.is_looking || work.due.is_none_or(|due| due > now) {
-                continue;
-            }
+        let waiting = self.works.iter_mut().filter(|(_, work)| !work.is_looking);
+        let due = waiting.filter_map(|(name, work)| Some((work.due?, name, work)));
+        let mut due: Vec<_> = due.filter(|(due, ..)| *due <= now).collect();
+        // Whoever waits longest goes first.
+        due.sort_by_key(|(due, name, _)| (*due, *name));
+        for (_, name, work) in due.into_iter().take(AT_ONCE.saturating_sub(self.tasks.len())) {
             work.is_looking = true;
             work.due = None;
             let pool = scene.nodes.get(name).and_then(|node| scene.pools.get(&node.pool));

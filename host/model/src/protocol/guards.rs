@@ -4,7 +4,8 @@
 /// Which guards stand. In tread all of them do: [`AllGuards`] is the only one of its kind outside
 /// of tests, which a test holds.
 pub trait Guards {
-    /// Slots are written only onto the version that was read.
+    /// Slots are written only onto the version that was read, or as long as what was told of them for
+    /// the act is still so.
     const SLOTS_BY_VERSION: bool = true;
     /// A Lease is written or removed only in the version that was read.
     const LEASE_BY_VERSION: bool = true;

@@ -1,7 +1,9 @@
 //! What a replica sees of a state, and what it makes of it: tread's own functions are asked.
 
 use crate::bounds::{Bounds, NOW, seconds};
-use crate::state::{Cordon, Hand, Lease, Node, Of, Op, Order, Part, Report, Slot, World, Write};
+use crate::state::{
+    Cordon, Hand, Lease, Node, Of, Op, Order, Part, Report, Slot, Told, World, Write,
+};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +30,7 @@ pub(crate) fn op(op: Op) -> p::Operation {
     p::Operation(u128::from(op))
 }
 
-fn back(op: p::Operation) -> Op {
+pub(crate) fn back(op: p::Operation) -> Op {
     u8::try_from(op.0).unwrap()
 }
 
@@ -175,6 +177,15 @@ impl World {
         let down = self.nodes.iter().enumerate().filter(|(_, node)| left(node));
         let down: BTreeMap<usize, u8> = down.map(|(at, node)| (at, node.pool)).collect();
         slots.has_room(&at, &pool, softly, bounds.limits, &down)
+    }
+
+    /// What is told of the slots now, for this write: giving one back does not depend on the room.
+    pub(crate) fn told(&self, bounds: &Bounds, at: usize, write: &Write) -> Told {
+        let room = match write {
+            Write::TakeSlot(slot) => self.has_room(bounds, at, !slot.unavailable),
+            _ => false,
+        };
+        Told { slot: self.nodes[at].slot, room }
     }
 
     /// A rollout wants the newest config, and halts in a pool where a node failed.

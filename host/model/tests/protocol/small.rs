@@ -201,15 +201,19 @@ impl Replica {
                 order.into_iter().for_each(|it| f(&mut it.op));
                 part.reported_mut().into_iter().for_each(|report| f(&mut report.op));
             }
-            Replica::Writes { write, .. } => match write {
-                Write::TakeSlot(slot) => f(&mut slot.op),
-                Write::ReleaseSlot(op) => f(op),
-                Write::MakeLease(lease) | Write::HoldLease(lease) => {
-                    lease.of.each_op(f);
+            Replica::Writes { write, told, .. } => {
+                let slot = told.as_mut().and_then(|told| told.slot.as_mut());
+                slot.into_iter().for_each(|slot| f(&mut slot.op));
+                match write {
+                    Write::TakeSlot(slot) => f(&mut slot.op),
+                    Write::ReleaseSlot(op) => f(op),
+                    Write::MakeLease(lease) | Write::HoldLease(lease) => {
+                        lease.of.each_op(f);
+                    }
+                    Write::ReleaseLease => {}
+                    Write::Order(order) => f(&mut order.op),
                 }
-                Write::ReleaseLease => {}
-                Write::Order(order) => f(&mut order.op),
-            },
+            }
             Replica::Hands { hand, .. } => match hand {
                 Hand::Cordon(op) | Hand::Evict(op) => f(op),
                 Hand::Uncordon(op) | Hand::Leave(op) => op.iter_mut().for_each(f),

@@ -126,6 +126,15 @@ pub(crate) struct Wire {
     pub(crate) answers: bool,
 }
 
+/// What is told of the slots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Told {
+    /// The slot of the node.
+    pub(crate) slot: Option<Slot>,
+    /// Whether there is room for one as the node takes.
+    pub(crate) room: bool,
+}
+
 /// A replica of the controllers: nothing but what it is about to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Replica {
@@ -146,6 +155,9 @@ pub(crate) enum Replica {
         node: u8,
         write: Write,
         onto: bool,
+        /// What it was told of the slots, where it writes onto a newer version of them as long as
+        /// that is still so.
+        told: Option<Told>,
     },
     /// It is about to touch the node.
     Hands {

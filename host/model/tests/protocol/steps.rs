@@ -2,7 +2,7 @@
 
 use crate::bounds::Bounds;
 use crate::laws::Broken;
-use crate::reading::{Does, op};
+use crate::reading::{Does, back, op};
 use crate::state::{Cordon, Counter, Node, Of, Part, Replica, Wire, World, Write};
 use crate::writing::Object;
 use tread_model::protocol as p;
@@ -94,14 +94,15 @@ impl Steps<'_> {
                     self.add(true, || format!("replica {index} reads the Lease too"), with(next));
                 }
             }
-            Replica::Writes { node, write, .. } => {
+            Replica::Writes { node, write, told, .. } => {
                 let at = usize::from(node);
                 self.add(
                     false,
                     || format!("replica {index} dies, or its write is lost"),
                     with(Replica::Idle),
                 );
-                let next = with(Replica::Idle).written(at, write);
+                let is_so = told.is_none_or(|told| world.told(self.bounds, at, &write) == told);
+                let next = with(Replica::Idle).written(at, write).filter(|_| is_so);
                 let next = next.unwrap_or_else(|| with(Replica::Idle));
                 self.add(true, || format!("replica {index} on node {at}: {write:?} arrives"), next);
                 if matches!(write, Write::MakeLease(_))
@@ -156,7 +157,17 @@ impl Steps<'_> {
                 {
                     next.retries -= 1;
                 }
-                Replica::Writes { node, write, onto }
+                // Others may write the slots meanwhile, but for a slot that was lost: that one is taken
+                // again whatever room there is.
+                let is_lost = match write {
+                    Write::TakeSlot(slot) => {
+                        let has = seen.slot.is_some_and(|has| back(has.operation) == slot.op);
+                        slot.op != back(seen.id) && !has
+                    }
+                    _ => write.object() != Object::Slots,
+                };
+                let told = (onto && !is_lost).then(|| world.told(self.bounds, at, &write));
+                Replica::Writes { node, write, onto, told }
             }
             Does::Hand(hand, left) => {
                 let left = (left - ago).max(0);

@@ -1,4 +1,4 @@
-//! Nodes that somebody does not let tread write: each is tried again later each time, and none of
+//! Nodes that could not be written: each is tried again later each time, and none of
 //! the others waits for it.
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ const WAITS: (Duration, Duration) = (Duration::from_millis(500), Duration::from_
 pub(super) struct Refused(BTreeMap<String, (Instant, Backoff)>);
 
 impl Refused {
-    /// That a write of a node was refused.
+    /// That a write of a node failed.
     pub(super) fn again(&mut self, node: &str, now: Instant) {
         let before = self.0.remove(node).map(|(_, backoff)| backoff);
         let mut backoff = before.unwrap_or_else(|| Backoff::new(WAITS));

@@ -10,7 +10,8 @@ pub(super) const CLAIM: &str = "claim.";
 pub(super) const ROOM: usize = 1_100_000;
 /// Beyond this it is told, and nodes lose their claims that are gone for long.
 pub(super) const NEARLY: usize = ROOM / 10 * 8;
-/// What each takes beside its value and its key, which stands in the data and once more in `managedFields`.
+/// What each takes beside its value and its key, which stands in the data, and in a record that was
+/// made just now once more in `managedFields`.
 const BESIDES: usize = 16;
 /// A node that is gone for so long, in seconds, hardly comes back.
 const LONG: u64 = 90 * 24 * 3600;

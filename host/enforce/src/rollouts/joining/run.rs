@@ -2,32 +2,30 @@
 
 use super::super::facts::{Facts, Registered};
 use super::super::marks::is_of;
+use super::binding::{Binding, Wanted};
 use super::bound::Bound;
-use super::kept::{self, Record};
-use super::patch::{Patch, patch};
+use super::kept::Record;
+use super::letting::{Ended, Entry, Letting};
+use super::patch::Patch;
 use super::refused::Refused;
 use super::room::ROOM;
 use super::secrets::{KEYS_UNREADABLE, keep_tokens, make_keys};
 use super::serving::{Joining, one, registered, seconds};
 use super::telling::What;
 use futures::{StreamExt as _, stream};
-use k8s_openapi::api::core::v1::Node;
-use kube::Api;
-use kube::api::{Patch as Written, PatchParams};
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 use tread_cluster::pools::{Place, Pools, pool_of};
 use tread_cluster::previews::Cluster;
 use tread_kube::api::NodeUpdate;
-use tread_kube::api::rollout::NodeTaint;
-use tread_kube::asking::{Backoff, Call, CallOutcome, Failed, ask};
+use tread_kube::asking::{Backoff, CallOutcome, Failed};
 use tread_model::joining::{Id, Joins, Key, Known, Mark, PoolFacts, Settled, Shown, settle};
 
 /// What happens at the same time is settled together.
 const TOGETHER: Duration = Duration::from_millis(20);
-/// How many nodes are let in at a time.
-const AT_ONCE: usize = 16;
 /// How long is waited after a failure, at first and at most.
 const WAITS: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
 
@@ -50,42 +48,94 @@ pub(super) async fn run(joining: Joining) {
     let mut pools = joining.settings.previewer.changes();
     let mut leads = joining.settings.leads.watch();
     let mut backoff = Backoff::new(WAITS);
-    let mut done = BTreeMap::new();
-    let mut refused = Refused::default();
+    let mut under_way = UnderWay::default();
     let mut has_failed = false;
     let mut prepares = false;
     let mut updates = joining.known.updates().moments();
     let mut due = Some(Instant::now());
     loop {
-        // Where all of it failed, nothing that happens meanwhile leads to another look.
+        // After a failure nothing that happens meanwhile leads to another look.
         let sooner = |due: Option<Instant>| {
             let soon = Instant::now() + TOGETHER;
             due.map(|due| if has_failed { due } else { due.min(soon) }).or(Some(soon))
         };
+        let UnderWay { binding, letting, refused } = &mut under_way;
         tokio::select! {
             // Agents say there what their nodes have.
             Some(_) = updates.next(), if prepares => due = sooner(due),
             Some(()) = changes.next() => due = sooner(due),
             Ok(()) = pools.changed() => due = sooner(due),
             Ok(()) = leads.changed() => due = sooner(due),
+            bound = binding.ended() => match bound {
+                Ok(wanted) => {
+                    backoff.reset();
+                    wanted.entries.into_iter().for_each(|entry| letting.begin(&joining, entry));
+                    for (name, uid, why) in wanted.held {
+                        joining.news.tell(&name, uid, What::Held(why));
+                    }
+                    // Others may have come meanwhile.
+                    due = sooner(due);
+                }
+                // Somebody else wrote it: the watch has brought that, or brings it.
+                Err(failed) if failed.outcome == CallOutcome::Conflict => due = sooner(due),
+                Err(failed) => {
+                    has_failed = true;
+                    due = Some(after(&failed, &mut backoff));
+                }
+            },
+            Some(ended) = letting.ended() => match ended {
+                Ended::Joined(node) => {
+                    joining.news.tell(&node.name, node.uid, What::Joined(node.pool));
+                }
+                // The watch may have brought what is newer before that.
+                Ended::Left => due = sooner(due),
+                // The others join without it.
+                Ended::Failed(node, failed) => {
+                    let (node, now) = (node.name, Instant::now());
+                    tracing::warn!(node, error = %failed, "the node cannot join; it is tried again");
+                    refused.again(&node, now);
+                    due = due.into_iter().chain(refused.due(now)).min();
+                }
+            },
             () = maybe(due) => {
                 let begun = Instant::now();
-                let looked = look(&joining, &mut done, &mut refused).await;
+                let looked = look(&joining, &mut under_way).await;
                 has_failed = looked.is_err();
-                due = refused.due(begun);
+                due = under_way.due(begun);
                 match looked {
                     Ok(waits) => {
                         prepares = waits;
-                        backoff.reset();
+                        if under_way.binding.is_idle() {
+                            backoff.reset();
+                        }
                     }
-                    Err(failed) => {
-                        tracing::warn!(error = %failed, "nodes that registered as joining wait");
-                        due = Some(Instant::now() + backoff.next_wait());
-                    }
+                    Err(failed) => due = Some(after(&failed, &mut backoff)),
                 }
             }
         }
     }
+}
+
+/// What is done for nodes that was begun, and who is tried again.
+#[derive(Default)]
+struct UnderWay {
+    binding: Binding,
+    letting: Letting,
+    refused: Refused,
+}
+
+impl UnderWay {
+    /// When more is to be done after a look that began then, whatever else happens.
+    fn due(&self, begun: Instant) -> Option<Instant> {
+        let record = self.binding.due().filter(|due| *due > begun);
+        self.refused.due(begun).into_iter().chain(record).min()
+    }
+}
+
+/// When the next look is due after a failure.
+fn after(failed: &Failed, backoff: &mut Backoff) -> Instant {
+    tracing::warn!(error = %failed, "nodes that registered as joining wait");
+    Instant::now() + backoff.next_wait()
 }
 
 pub(super) async fn maybe(due: Option<Instant>) {
@@ -98,14 +148,9 @@ pub(super) async fn maybe(due: Option<Instant>) {
 /// A node, and what it registered with.
 type Found<'f> = (&'f str, &'f Facts, &'f Registered);
 
-/// Does what is to be done. `done` has the versions of nodes that were written: the watch brings
-/// newer ones.
-/// Whether nodes wait for their agents.
-async fn look(
-    joining: &Joining,
-    done: &mut BTreeMap<String, String>,
-    refused: &mut Refused,
-) -> Result<bool, Failed> {
+/// Begins what is to be done. Whether nodes wait for their agents.
+async fn look(joining: &Joining, under_way: &mut UnderWay) -> Result<bool, Failed> {
+    let UnderWay { binding, letting, refused } = under_way;
     let settings = &joining.settings;
     let Some(moment) = joining.known.now() else { return Ok(false) };
     if !settings.leads.now() || moment.has_operators_daemon {
@@ -121,6 +166,7 @@ async fn look(
     }
     keep_tokens(&settings.acts, one(&tokens).as_deref(), &cluster.pools).await?;
     let (Some(keys), Some(record)) = (keys, joining.record()) else { return Ok(false) };
+    let Some(record) = binding.newest(record) else { return Ok(false) };
     let keys: &[Key] = match &keys.read {
         Ok(keys) => keys,
         // The Rollouts say so too, and the log.
@@ -135,12 +181,12 @@ async fn look(
             return Ok(false);
         }
     };
-    done.retain(|node, version| moment.nodes.get(node).is_some_and(|it| it.version == *version));
+    letting.keep(|node| moment.nodes.get(node).map(|it| &*it.version));
     let now = Instant::now();
     refused.keep(|node| moment.nodes.get(node).is_some_and(|it| it.joins.is_some()));
     let found = moment.nodes.iter().filter_map(|(name, facts)| {
-        let is_done = done.contains_key(name) || refused.waits(name, now);
-        Some((name.as_str(), &**facts, facts.joins.as_deref()?)).filter(|_| !is_done)
+        let waits = letting.has(name) || refused.waits(name, now);
+        Some((name.as_str(), &**facts, facts.joins.as_deref()?)).filter(|_| !waits)
     });
     let mut found: Vec<Found<'_>> = found.collect();
     if found.is_empty() {
@@ -149,23 +195,45 @@ async fn look(
     // Of two with the same claim the first one has it.
     found.sort_by_key(|(name, facts, _)| (facts.created, *name));
 
-    let mut new: BTreeMap<Id, Bound> = BTreeMap::new();
-    let mut join = Vec::new();
+    let pool_taints = |pool: &str| moment.rollouts.get(pool).map(|it| &*it.spec.node_taints);
+    let entry = |(name, facts, node): Found<'_>, joins: &Joins| {
+        let of = Patch {
+            uid: &facts.uid,
+            version: &facts.version,
+            taints: &node.taints,
+            labels: &joins.labels,
+            pool_taints: pool_taints(&joins.pool).unwrap_or_default(),
+        };
+        Entry::new(name, &joins.pool, of)
+    };
+    let is_busy = !binding.is_idle();
+    let mut new = Wanted::default();
     let mut prepares = false;
-    let mut held = Vec::new();
     for (name, facts, node) in found {
+        let (is_bound_now, is_new_anothers) = (Cell::new(false), Cell::new(false));
         let by = |id: Id| {
-            let bound = record.as_ref().and_then(|record| record.bound_by(id)).or(new.get(&id))?;
+            is_bound_now.set(binding.has(id));
+            let known = record.as_ref().and_then(|record| record.bound_by(id));
+            is_new_anothers.set(known.is_none() && new.claims.contains_key(&id));
+            let bound = known.or(new.claims.get(&id))?;
             let (pool, config) = (bound.pool, bound.config());
             Some(Known { node: bound.node.clone(), pool, config })
         };
-        match settled(name, facts, node, keys, by, (&cluster, settings.joining.lasts)) {
+        let settled = settled(name, facts, node, keys, by, (&cluster, settings.joining.lasts));
+        if is_bound_now.get() {
+            continue;
+        }
+        match settled {
             Settled::Joins(joins) => {
                 let is_new = record.as_ref().and_then(|it| it.by(joins.claim)).is_none();
                 let was_held = record.as_ref().and_then(|it| it.held(joins.claim)).cloned();
-                if is_new || was_held.is_some() {
+                let has_to_be_bound = is_new || was_held.is_some();
+                if has_to_be_bound && is_busy {
+                    continue;
+                }
+                if has_to_be_bound {
                     let bound = Bound::new(name, &facts.uid, joins.config, joins.mark);
-                    new.insert(joins.claim, was_held.unwrap_or(bound).held(false));
+                    new.claims.insert(joins.claim, was_held.unwrap_or(bound).held(false));
                 }
                 let update = moment.updates.get(name).filter(|it| is_of(it, &facts.uid));
                 // One that registers again may have had other configs since, and its agent is asked
@@ -177,91 +245,60 @@ async fn look(
                     prepares = true;
                     let what = What::Prepares(joins.pool);
                     joining.news.tell(name, facts.uid.clone(), what);
+                } else if has_to_be_bound {
+                    new.entries.push(entry((name, facts, node), &joins));
                 } else {
-                    join.push((name, facts, node, joins));
+                    letting.begin(joining, entry((name, facts, node), &joins));
                 }
             }
             Settled::Held(why, shown) => {
                 let is_known =
                     |it: &Shown| record.as_ref().is_some_and(|r| r.by(it.claim).is_some());
-                if let Some(Shown { claim, config, pool }) = shown.filter(|it| !is_known(it)) {
-                    let bound = Bound::new(name, &facts.uid, config, pool).held(true);
-                    new.entry(claim).or_insert(bound);
+                let shown = shown.filter(|it| !is_known(it));
+                if shown.is_none() && !is_new_anothers.get() {
+                    joining.news.tell(name, facts.uid.clone(), What::Held(why));
+                    continue;
                 }
-                held.push((name, &facts.uid, why));
+                if is_busy {
+                    continue;
+                }
+                if let Some(Shown { claim, config, pool }) = shown {
+                    let bound = Bound::new(name, &facts.uid, config, pool).held(true);
+                    new.claims.entry(claim).or_insert(bound);
+                }
+                new.held.push((name.to_owned(), facts.uid.clone(), why));
             }
         }
     }
-    let is_there = |node: &str| moment.nodes.contains_key(node);
+    if new.claims.is_empty() {
+        return Ok(prepares);
+    }
     let times = (seconds(), settings.joining.lasts.as_secs());
-    if let Some(record) = record.as_deref().filter(|it| it.room(&new, is_there, times).taken > ROOM)
-    {
-        let wait = without_room(record, &mut new);
-        join.retain(|(name, ..)| !wait.contains(*name));
-        held.retain(|(name, ..)| !wait.contains(*name));
-        for name in wait {
+    let nodes = Arc::clone(&moment.nodes);
+    let is_there = move |node: &str| nodes.contains_key(node);
+    let room = record.as_deref().map(|it| it.room(&new.claims, &is_there, times).taken);
+    if let Some(record) = record.as_deref().filter(|_| room > Some(ROOM)) {
+        for name in without_room(record, &mut new) {
             let uid = moment.nodes.get(&name).map(|it| it.uid.clone()).unwrap_or_default();
             joining.news.tell(&name, uid, What::Waits(CLAIMS_FULL, NO_ROOM.to_owned()));
         }
     }
     // Before any of them joins, or is told of and let in by hand: whoever leads next knows it.
-    if !new.is_empty() {
-        let bound = kept::bind(&settings.acts, record.as_deref(), &new, is_there, times).await;
-        match bound {
-            Ok(_) => {}
-            // Somebody else wrote it: the watch brings it.
-            Err(failed) if failed.outcome == CallOutcome::Conflict => return Ok(prepares),
-            Err(failed) => return Err(failed),
-        }
+    if !new.claims.is_empty() {
+        binding.begin(&settings.acts, record, new, is_there, times);
     }
-    for (name, uid, why) in held {
-        joining.news.tell(name, uid.clone(), What::Held(why));
-    }
-    let rollout = |pool: &str| moment.rollouts.get(pool).map(|it| it.spec.node_taints.as_slice());
-    let mut failed = None;
-    let letting = join.iter().map(|(name, facts, node, joins)| async {
-        let taints = rollout(&joins.pool).unwrap_or_default();
-        (
-            *name,
-            &facts.version,
-            &joins.pool,
-            let_in(joining, name, facts, node, joins, taints).await,
-        )
-    });
-    let letting: Vec<_> = letting.collect();
-    let mut ended = stream::iter(letting).buffer_unordered(AT_ONCE);
-    while let Some((name, version, pool, answer)) = ended.next().await {
-        match answer {
-            // Whoever leads lets it in: this replica too, when it leads again.
-            Ok(false) => {}
-            Ok(true) => {
-                done.insert(name.to_owned(), version.clone());
-                let uid = moment.nodes.get(name).map(|it| it.uid.clone()).unwrap_or_default();
-                joining.news.tell(name, uid, What::Joined(pool.clone()));
-            }
-            // Whatever changed it is looked at, as soon as the watch brings it.
-            Err(it) if matches!(it.outcome, CallOutcome::Conflict | CallOutcome::Gone) => {
-                done.insert(name.to_owned(), version.clone());
-            }
-            // Somebody does not want this one: the others join without it.
-            Err(it) if matches!(it.outcome, CallOutcome::Refused | CallOutcome::Forbidden) => {
-                tracing::warn!(node = name, error = %it, "the node cannot join; it is tried again");
-                refused.again(name, Instant::now());
-            }
-            Err(it) => failed = Some(it),
-        }
-    }
-    drop(ended);
-    failed.map_or(Ok(prepares), Err)
+    Ok(prepares)
 }
 
 /// Takes the claims away that are not in the record yet: the nodes of these.
-fn without_room(record: &Record, new: &mut BTreeMap<Id, Bound>) -> BTreeSet<String> {
-    let (known, wait) =
-        std::mem::take(new).into_iter().partition(|(id, _)| record.by(*id).is_some());
-    *new = known;
-    let wait: BTreeMap<Id, Bound> = wait;
-    wait.into_values().map(|bound| bound.node).collect()
+fn without_room(record: &Record, new: &mut Wanted) -> BTreeSet<String> {
+    let (known, wait): (_, BTreeMap<Id, Bound>) =
+        std::mem::take(&mut new.claims).into_iter().partition(|(id, _)| record.by(*id).is_some());
+    new.claims = known;
+    let wait: BTreeSet<String> = wait.into_values().map(|bound| bound.node).collect();
+    new.entries.retain(|entry| !wait.contains(&entry.name));
+    new.held.retain(|(name, ..)| !wait.contains(name));
+    wait
 }
 
 /// Whether a node's agent says that it has a config.
@@ -299,33 +336,4 @@ fn place(labels: &BTreeMap<String, String>, pools: &Pools) -> Result<Vec<String>
         Place::Unplaced(all) => Err(all),
         place => Ok(place.pool().map(str::to_owned).into_iter().collect()),
     }
-}
-
-/// Lets a node in: one patch, onto the version that was settled. Whether it was: not where this
-/// replica does not lead any more, as another leader may have begun by other rules.
-async fn let_in(
-    joining: &Joining,
-    name: &str,
-    facts: &Facts,
-    node: &Registered,
-    joins: &Joins,
-    taints: &[NodeTaint],
-) -> Result<bool, Failed> {
-    if !joining.settings.leads.now() {
-        return Ok(false);
-    }
-    let of = Patch {
-        uid: &facts.uid,
-        version: &facts.version,
-        taints: &node.taints,
-        labels: &joins.labels,
-        pool_taints: taints,
-    };
-    let acts = &joining.settings.acts;
-    let call = Call::new("patch", "nodes");
-    let api: Api<Node> = Api::all(acts.client.clone());
-    let (params, patch) = (PatchParams::default(), Written::Merge(patch(of)));
-    ask(&acts.metrics, call, api.patch(name, &params, &patch)).await?;
-    tracing::info!(node = name, pool = joins.pool, "a node has joined");
-    Ok(true)
 }

@@ -24,8 +24,8 @@ const UPDATES: &str = "nodeupdates";
 
 /// More than these do not wait: whoever is held is told of again at the next look.
 const ROOM: usize = 4096;
-/// How many are written at a time.
-const AT_ONCE: usize = 8;
+/// How many are written at a time: nodes that join meanwhile are worth more.
+const AT_ONCE: usize = 2;
 /// How often a NodeUpdate is written that others write at the same time.
 const TRIES: usize = 3;
 

@@ -148,7 +148,7 @@ pub fn enforcing() -> Vec<Grant> {
             "configmaps",
             &["update"],
             &[SLOTS],
-            "the slots of all pools, written onto the version that was read, so that budgets hold",
+            "the slots of all pools, written only while there is room, so that budgets hold",
         ),
         agents(
             "configmaps",
