@@ -20,7 +20,7 @@ use tread_kube::api::NodeUpdate;
 use tread_kube::asking::{Call, CallOutcome, Failed, PATIENCE, ask, ask_before};
 use tread_kube::held::{CORDON_ANNOTATION, STAMP_ANNOTATION, stamp_text};
 use tread_kube::node_lease::{OfNode, Writes, operation_text, written};
-use tread_model::protocol::{Act, Lease, Operation, Order, Slot, Stamp, Time};
+use tread_model::protocol::{Act, Lease, Operation, Order, Slot, Stamp, Time, retakes};
 
 /// Carries one act out. A conflict means that what was read is old.
 pub(crate) async fn carry_out(
@@ -30,6 +30,11 @@ pub(crate) async fn carry_out(
     aim: &Aim,
 ) -> Result<(), Failed> {
     match act {
+        Act::TakeSlot { slot, .. } if retakes(&read.seen, &act) => {
+            let (node, pool) = (node_name(read), aim.pool.clone());
+            let slots = read.slots.slots.clone().with(node, pool, slot);
+            slots::write(settings, &read.slots, &slots).await
+        }
         Act::TakeSlot { slot, .. } => take_slot(settings, read, slot, aim).await,
         Act::ReleaseSlot { operation, .. } => release_slot(settings, read, operation).await,
         Act::MakeLease(lease) => make_lease(settings, &read.of_node(), read.seen.now, &lease).await,
@@ -83,18 +88,12 @@ fn ends(read: &Read, within: Duration) -> Instant {
 }
 
 async fn take_slot(settings: &Settings, read: &Read, slot: Slot, aim: &Aim) -> Result<(), Failed> {
-    let (node, pool) = (node_name(read), aim.pool.clone());
-    let is_new = slot.operation == read.seen.id;
-    let has = read.seen.slot.is_some_and(|has| has.operation == slot.operation);
-    if !is_new && !has {
-        let slots = read.slots.slots.clone().with(node, pool, slot);
-        return slots::write(settings, &read.slots, &slots).await;
-    }
+    let pool = aim.pool.clone();
     // What was begun goes on whosever turn it is.
-    let still = if is_new { aim.still.clone() } else { Still::default() };
+    let still = if slot.operation == read.seen.id { aim.still.clone() } else { Still::default() };
     let Room { limits, unavailable } = read.room.clone();
     let to = To::Take { slot, pool, limits, unavailable };
-    slots::change(settings, Change::new(node, to, &read.slots.slots, still)).await
+    slots::change(settings, Change::new(node_name(read), to, &read.slots.slots, still)).await
 }
 
 async fn release_slot(

@@ -11,7 +11,7 @@ use crate::slots;
 use crate::told;
 use crate::turn::Change;
 use tread_kube::asking::{Call, CallOutcome, Failed};
-use tread_model::protocol::{Act, Cordon, NotNow, Permit, Question, Terms, Waits, next};
+use tread_model::protocol::{Act, Cordon, NotNow, Permit, Question, Terms, Waits, next, retakes};
 
 /// More acts than one look at a node ever brings: then others get their turn.
 const MOST: usize = 32;
@@ -100,7 +100,7 @@ async fn acts(settings: &Settings, node: &str, aim: &Aim, room: &Room) -> Result
             // What was read is old by now.
             continue;
         }
-        if retakes(&act, &read) {
+        if retakes(&read.seen, &act) {
             if turn.is_none() {
                 turn = Some(settings.at_slots.taken().await);
                 // Others wrote the slots since they were read.
@@ -183,14 +183,6 @@ fn begins(act: &Act, read: &Read) -> bool {
         _ => return false,
     };
     of == read.seen.id
-}
-
-/// Whether a slot that was lost is taken again, for an operation that was begun before, whatever room
-/// there is. Nobody may have written the slots since they were read: the operation may have ended since.
-pub(crate) fn retakes(act: &Act, read: &Read) -> bool {
-    let Act::TakeSlot { slot, .. } = act else { return false };
-    let has = read.seen.slot.is_some_and(|has| has.operation == slot.operation);
-    !begins(act, read) && !has
 }
 
 /// Whether the node takes a slot to be drained: for a new operation, also one after one that

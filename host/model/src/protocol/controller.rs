@@ -72,6 +72,15 @@ fn without_operation<G: Guards>(seen: &Seen, terms: &Terms) -> Act {
     }
 }
 
+/// Whether a slot that was lost is taken again, for an operation that was begun before, whatever room
+/// there is. Nobody may have written the slots since they were read: the operation may have ended
+/// since, and others may have taken the room.
+pub fn retakes(seen: &Seen, act: &Act) -> bool {
+    let Act::TakeSlot { slot, .. } = act else { return false };
+    let has = seen.slot.is_some_and(|has| has.operation == slot.operation);
+    seen.id != slot.operation && !has
+}
+
 /// An order of which nothing comes.
 fn none_yet(seen: &Seen, operation: Operation) -> Order {
     Order {

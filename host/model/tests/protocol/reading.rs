@@ -21,7 +21,8 @@ const GONE: p::Stamp = p::Stamp(0);
 /// What a replica is about to do.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Does {
-    Write(Write, bool),
+    /// Whether onto the version that was read, and whether a slot that was lost is taken again.
+    Write(Write, bool, bool),
     Hand(Hand, i8),
     Nothing,
 }
@@ -30,7 +31,7 @@ pub(crate) fn op(op: Op) -> p::Operation {
     p::Operation(u128::from(op))
 }
 
-pub(crate) fn back(op: p::Operation) -> Op {
+fn back(op: p::Operation) -> Op {
     u8::try_from(op.0).unwrap()
 }
 
@@ -209,21 +210,27 @@ impl World {
         let current = |onto: &Option<p::Version>| {
             onto.as_ref().is_none_or(|onto| VERSION.with(|it| it == onto)) && onto.is_some()
         };
-        match p::next_with::<G>(seen, &bounds.terms) {
+        let act = p::next_with::<G>(seen, &bounds.terms);
+        let retakes = p::retakes(seen, &act);
+        match act {
             p::Act::TakeSlot { onto, slot } => {
                 let slot = Slot { op: back(slot.operation), unavailable: slot.unavailable };
-                Does::Write(Write::TakeSlot(slot), current(&onto))
+                Does::Write(Write::TakeSlot(slot), current(&onto), retakes)
             }
             p::Act::ReleaseSlot { onto, operation } => {
-                Does::Write(Write::ReleaseSlot(back(operation)), current(&onto))
+                Does::Write(Write::ReleaseSlot(back(operation)), current(&onto), false)
             }
-            p::Act::MakeLease(lease) => Does::Write(Write::MakeLease(Lease::written(lease)), true),
+            p::Act::MakeLease(lease) => {
+                Does::Write(Write::MakeLease(Lease::written(lease)), true, false)
+            }
             p::Act::WriteLease { onto, lease } => {
-                Does::Write(Write::HoldLease(Lease::written(lease)), current(&onto))
+                Does::Write(Write::HoldLease(Lease::written(lease)), current(&onto), false)
             }
-            p::Act::ReleaseLease { onto } => Does::Write(Write::ReleaseLease, current(&onto)),
+            p::Act::ReleaseLease { onto } => {
+                Does::Write(Write::ReleaseLease, current(&onto), false)
+            }
             p::Act::WriteOrder { onto, order } => {
-                Does::Write(Write::Order(Order::written(order)), current(&onto))
+                Does::Write(Write::Order(Order::written(order)), current(&onto), false)
             }
             p::Act::Cordon { operation, within, .. } => {
                 Does::Hand(Hand::Cordon(back(operation)), short(within))

@@ -2,7 +2,7 @@
 
 use crate::bounds::Bounds;
 use crate::laws::Broken;
-use crate::reading::{Does, back, op};
+use crate::reading::{Does, op};
 use crate::state::{Cordon, Counter, Node, Of, Part, Replica, Wire, World, Write};
 use crate::writing::Object;
 use tread_model::protocol as p;
@@ -149,24 +149,16 @@ impl Steps<'_> {
         next.replicas[index] = match World::does::<G>(self.bounds, seen) {
             Does::Nothing => Replica::Idle,
             // Its version is gone already.
-            Does::Write(write, true) if !sure(&write) => Replica::Idle,
-            Does::Write(write, onto) => {
+            Does::Write(write, true, _) if !sure(&write) => Replica::Idle,
+            Does::Write(write, onto, retakes) => {
                 let phase = world.nodes[at].report.map(|report| report.phase);
                 if let (Write::TakeSlot(_), Some(Phase::Degraded), true) =
                     (write, phase, next.retries > 0)
                 {
                     next.retries -= 1;
                 }
-                // Others may write the slots meanwhile, but for a slot that was lost: that one is taken
-                // again whatever room there is.
-                let is_lost = match write {
-                    Write::TakeSlot(slot) => {
-                        let has = seen.slot.is_some_and(|has| back(has.operation) == slot.op);
-                        slot.op != back(seen.id) && !has
-                    }
-                    _ => write.object() != Object::Slots,
-                };
-                let told = (onto && !is_lost).then(|| world.told(self.bounds, at, &write));
+                let again = onto && write.object() == Object::Slots && !retakes;
+                let told = again.then(|| world.told(self.bounds, at, &write));
                 Replica::Writes { node, write, onto, told }
             }
             Does::Hand(hand, left) => {
