@@ -112,6 +112,11 @@ impl Turn {
         answered
     }
 
+    /// How many changes wait.
+    pub fn waiting(&self) -> usize {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     /// The turn, as soon as nobody else has it.
     pub(crate) async fn taken(&self) -> OwnedMutexGuard<()> {
         Arc::clone(&self.turn).lock_owned().await

@@ -1,5 +1,6 @@
 //! An independent watcher: it records every version of nodes, Leases, slots and NodeUpdates, puts
-//! them in the order in which the API server wrote them, and judges each moment.
+//! them in the order in which the API server wrote them, and judges each moment. What an API server
+//! wrote that was killed, and told nobody, it takes from etcd.
 
 use futures::StreamExt as _;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -19,7 +20,7 @@ use tread_enforce::{CORDON_ANNOTATION, SLOTS, Settings};
 use tread_kube::api::NodeUpdate;
 use tread_kube::api::node_update::{UpdateDisrupts, UpdatePhase, UpdateStage};
 use tread_kube::node_lease::OPERATION_ANNOTATION;
-use tread_test_bed::eventually;
+use tread_test_bed::{ControlPlane, eventually};
 
 /// What is known of something from a version on.
 #[derive(Debug, Clone)]
@@ -71,11 +72,22 @@ struct OfOrder {
 
 type Facts = Arc<Mutex<BTreeMap<u64, Fact>>>;
 
+/// What an object says, and whether that was deleted.
+type Reads = Box<dyn Fn(Value, bool) -> Option<Fact> + Send + Sync>;
+
+/// Objects of one kind, where etcd has them, and from which revision on they are judged.
+struct Kept {
+    prefix: String,
+    since: u64,
+    reads: Reads,
+}
+
 pub(crate) struct Judge {
     facts: Facts,
     nodes: BTreeSet<String>,
     down: usize,
     tasks: Vec<JoinHandle<()>>,
+    kept: Vec<Kept>,
 }
 
 impl Judge {
@@ -85,7 +97,6 @@ impl Judge {
         nodes: &[String],
         down: usize,
     ) -> Judge {
-        let facts = Facts::default();
         let holder = settings.holder.clone();
         let lease = move |lease: &Lease, gone: bool| {
             let spec = lease.spec.as_ref()?;
@@ -98,14 +109,37 @@ impl Judge {
             let node = lease.metadata.name.as_ref()?.strip_prefix("node-")?.to_owned();
             Some(Fact::Leased(node, of.map(|operation| Held { operation, ends })))
         };
-        let namespaced = |namespace: &str| Api::namespaced(client.clone(), namespace);
-        let tasks = vec![
-            watch(Api::all(client.clone()), facts.clone(), of_node).await,
-            watch(Api::all(client.clone()), facts.clone(), order).await,
-            watch(namespaced(&settings.leases), facts.clone(), lease).await,
-            watch(Api::namespaced(client.clone(), &settings.namespace), facts.clone(), slots).await,
-        ];
-        Judge { facts, nodes: nodes.iter().cloned().collect(), down, tasks }
+        let in_leases = format!("leases/{}/", settings.leases);
+        let in_maps = format!("configmaps/{}/", settings.namespace);
+        let mut judge = Judge {
+            facts: Facts::default(),
+            nodes: nodes.iter().cloned().collect(),
+            down,
+            tasks: Vec::new(),
+            kept: Vec::new(),
+        };
+        judge.records(Api::all(client.clone()), "minions/", of_node).await;
+        judge.records(Api::all(client.clone()), "tread.dev/nodeupdates/", order).await;
+        judge.records(Api::namespaced(client.clone(), &settings.leases), &in_leases, lease).await;
+        judge.records(Api::namespaced(client.clone(), &settings.namespace), &in_maps, slots).await;
+        judge
+    }
+
+    /// Records all objects of a kind from now on.
+    async fn records<K>(
+        &mut self,
+        api: Api<K>,
+        below: &str,
+        fact: impl Fn(&K, bool) -> Option<Fact> + Clone + Send + Sync + 'static,
+    ) where
+        K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+    {
+        let (since, task) = watch(api, Arc::clone(&self.facts), fact.clone()).await;
+        self.tasks.push(task);
+        let reads =
+            move |value: Value, gone: bool| fact(&serde_json::from_value(value).unwrap(), gone);
+        let prefix = format!("/registry/{below}");
+        self.kept.push(Kept { prefix, since, reads: Box::new(reads) });
     }
 
     /// That the laws held at each moment until all slots were seen to be free again.
@@ -118,6 +152,28 @@ impl Judge {
     pub(crate) async fn holds_for_failed_nodes(&self) {
         self.ended().await;
         assert_eq!(self.judged(Now::judge_failed), Ok(()));
+    }
+
+    /// The same where somebody removed the slots for a while.
+    pub(crate) async fn holds_but_for_slots(&self) {
+        self.ended().await;
+        assert_eq!(self.judged(Now::judge_leases), Ok(()));
+    }
+
+    /// The same where an API server was killed: what it told nobody is taken from etcd.
+    pub(crate) async fn holds_by_the_store_of(&self, plane: &ControlPlane) {
+        for Kept { prefix, since, reads } in &self.kept {
+            for write in plane.history(prefix, since + 1).unwrap() {
+                let mut value = write.value;
+                // It is not stored.
+                value["metadata"]["resourceVersion"] = write.revision.to_string().into();
+                if let Some(fact) = reads(value, write.deleted) {
+                    self.facts.lock().unwrap().insert(write.revision, fact);
+                }
+            }
+        }
+        self.ended().await;
+        assert_eq!(self.judged_by_facts(Now::judge), Ok(()));
     }
 
     async fn ended(&self) {
@@ -193,6 +249,10 @@ impl Judge {
         if self.tasks.iter().any(JoinHandle::is_finished) {
             return Err("the judge missed something that was written".to_owned());
         }
+        self.judged_by_facts(judge)
+    }
+
+    fn judged_by_facts(&self, judge: fn(&Now, usize) -> Result<(), String>) -> Result<(), String> {
         let mut now = Now::default();
         let facts = self.facts.lock().unwrap().clone();
         facts.into_iter().try_for_each(|(version, fact)| {
@@ -309,12 +369,19 @@ impl Now {
     }
 
     fn judge(&self, down: usize) -> Result<(), String> {
+        self.judge_leases(down)?;
+        for (node, of) in self.cordoned() {
+            if self.slots.get(node) != Some(&(of.clone(), true)) {
+                return Err(format!("{node} is cordoned without its slot"));
+            }
+        }
+        Ok(())
+    }
+
+    fn judge_leases(&self, down: usize) -> Result<(), String> {
         for (node, of) in self.cordoned() {
             if self.leased.get(node).map(|held| &held.operation) != Some(of) {
                 return Err(format!("{node} is cordoned without its Lease"));
-            }
-            if self.slots.get(node) != Some(&(of.clone(), true)) {
-                return Err(format!("{node} is cordoned without its slot"));
             }
         }
         self.counts(down)
@@ -393,7 +460,7 @@ async fn watch<K>(
     api: Api<K>,
     facts: Facts,
     fact: impl Fn(&K, bool) -> Option<Fact> + Send + 'static,
-) -> JoinHandle<()>
+) -> (u64, JoinHandle<()>)
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
@@ -401,7 +468,8 @@ where
     let listed =
         eventually("they are listed", async || api.list(&ListParams::default()).await.ok());
     let mut from = listed.await.metadata.resource_version.unwrap();
-    tokio::spawn(async move {
+    let since = from.parse().unwrap();
+    let task = tokio::spawn(async move {
         loop {
             // The API server may be gone for a while: what it wrote before is told later.
             let params = WatchParams::default().timeout(290);
@@ -428,5 +496,6 @@ where
                 }
             }
         }
-    })
+    });
+    (since, task)
 }

@@ -12,6 +12,8 @@ mod agent;
 mod by_hand;
 mod drains;
 mod fixture;
+mod gate;
 mod judge;
 mod nodes;
 mod rollouts;
+mod slots;

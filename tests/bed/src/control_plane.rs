@@ -94,7 +94,7 @@ impl ControlPlane {
             }
         }
         plane.wait_until_ready()?;
-        if plane.parts() == [Part::Etcd, Part::ApiServer] {
+        if plane.parts() == [Part::Etcd, Part::ApiServer] && !plane.options.readable_store {
             plane.supervisor.keep_first()?;
         }
         if plane.options.registering {

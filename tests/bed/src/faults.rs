@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 
-use crate::supervisor::Signal;
+use crate::supervisor::{Signal, Write};
 use crate::{Access, ControlPlane, Part};
 
 impl ControlPlane {
@@ -53,6 +53,16 @@ impl ControlPlane {
     /// etcd does not answer.
     pub fn compact(&self) -> Result<i64> {
         self.supervisor.compact()
+    }
+
+    /// All that was written below a prefix of etcd's keys, such as `/registry/minions/`, from a
+    /// revision on: also while no API server told of it. It takes
+    /// [`crate::Options::with_readable_store`].
+    ///
+    /// # Errors
+    /// etcd does not answer, or what was written is no JSON.
+    pub fn history(&self, prefix: &str, from: u64) -> Result<Vec<Write>> {
+        self.supervisor.history(prefix, from)
     }
 
     /// Makes etcd refuse every write, as it does when it has used up its space, until the

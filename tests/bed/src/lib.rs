@@ -40,7 +40,7 @@ pub use golden::{golden, is_update};
 pub use parts::{Options, Part};
 pub use refusal::refusal;
 pub use shared::{Shared, shared};
-pub use supervisor::Signal;
+pub use supervisor::{Signal, Write};
 
 /// Nothing that a test waits for takes so long.
 const LONG: Duration = Duration::from_secs(600);

@@ -51,6 +51,7 @@ pub struct Options {
     simulated_nodes: bool,
     pub(crate) quick_kubelets: bool,
     pub(crate) audit_log: bool,
+    pub(crate) readable_store: bool,
     pub(crate) registering: bool,
     pub(crate) users: Vec<(String, Vec<String>)>,
 }
@@ -88,6 +89,13 @@ impl Options {
     #[must_use]
     pub fn with_audit_log(mut self) -> Options {
         self.audit_log = true;
+        self
+    }
+
+    /// With objects as JSON in etcd, which forgets nothing: see [`ControlPlane::history`].
+    #[must_use]
+    pub fn with_readable_store(mut self) -> Options {
+        self.readable_store = true;
         self
     }
 
@@ -166,6 +174,10 @@ impl ControlPlane {
                 ]);
                 if self.options.registering {
                     args.push(format!("--client-ca-file={}", path(NODES_CERTIFICATE)));
+                }
+                if self.options.readable_store {
+                    args.push("--storage-media-type=application/json".to_owned());
+                    args.push("--etcd-compaction-interval=0".to_owned());
                 }
                 if self.options.audit_log {
                     args.extend([

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Write as _};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -11,6 +11,7 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, anyhow, bail};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// The longest that anything here waits for a server, in seconds. A condition
 /// ends each wait; this only bounds a machine that is stuck.
@@ -38,6 +39,7 @@ struct Request<'a> {
     seconds: u32,
     #[serde(skip_serializing_if = "<[&str]>::is_empty")]
     needs: &'a [&'a str],
+    revision: i64,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -52,6 +54,21 @@ struct Reply {
     status: u16,
     body: String,
     revision: i64,
+    writes: Vec<Write>,
+}
+
+/// What was written to one key of etcd.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Write {
+    /// As `/registry/minions/NAME`.
+    pub key: String,
+    /// The object: where it was deleted, as it was before.
+    pub value: Value,
+    /// The object's `resourceVersion`.
+    pub revision: u64,
+    /// Whether it was deleted.
+    #[serde(default)]
+    pub deleted: bool,
 }
 
 /// What an HTTP server said.
@@ -270,6 +287,13 @@ impl Supervisor {
     pub(crate) fn compact(&self) -> Result<i64> {
         let request = Request { op: "compact", ..Request::default() };
         self.ask(&request).map(|reply| reply.revision)
+    }
+
+    /// All that was written below a prefix, from a revision on.
+    pub(crate) fn history(&self, prefix: &str, from: u64) -> Result<Vec<Write>> {
+        let revision = i64::try_from(from)?;
+        let request = Request { op: "history", name: prefix, revision, ..Request::default() };
+        self.ask(&request).map(|reply| reply.writes)
     }
 
     /// Whether etcd has used up its space.

@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use futures::{StreamExt, pin_mut};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{ListParams, ObjectMeta, PostParams, WatchEvent, WatchParams};
+use kube::api::{DeleteParams, ListParams, ObjectMeta, PostParams, WatchEvent, WatchParams};
 use kube::{Api, Error};
 use serde_json::json;
 use tread_test_bed::{ControlPlane, Part, Shared, Signal, shared};
 
 // Not the one that others share: nobody else may be hurt.
-static HURT: Shared = Shared::new(ControlPlane::options);
+static HURT: Shared = Shared::new(|| ControlPlane::options().with_readable_store());
 static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 fn map(name: &str) -> ConfigMap {
@@ -53,6 +53,26 @@ async fn a_killed_api_server_comes_back_with_its_data_at_the_same_address() {
     assert!(maps.get("kept").await.is_err());
     plane.restart(Part::ApiServer).unwrap();
     maps.get("kept").await.unwrap();
+}
+
+#[tokio::test]
+async fn all_that_was_written_is_in_the_history_whoever_was_gone_meanwhile() {
+    let _alone = ALONE.lock().await;
+    let plane = HURT.get().unwrap();
+    let maps = maps(plane, "history").await;
+    let made = maps.create(&PostParams::default(), &map("one")).await.unwrap();
+    let begin: u64 = made.metadata.resource_version.unwrap().parse().unwrap();
+    maps.create(&PostParams::default(), &map("another")).await.unwrap();
+    plane.kill(Part::ApiServer).unwrap();
+    plane.restart(Part::ApiServer).unwrap();
+    maps.delete("one", &DeleteParams::default()).await.unwrap();
+    let prefix = format!("/registry/configmaps/{}/one", made.metadata.namespace.unwrap());
+    let [first, last] = <[_; 2]>::try_from(plane.history(&prefix, begin).unwrap()).unwrap();
+    assert_eq!((first.key.as_str(), first.revision, first.deleted), (&*prefix, begin, false));
+    assert_eq!(first.value["metadata"]["name"], "one");
+    assert!(last.deleted && last.revision > begin, "{last:?}");
+    assert_eq!(last.value["metadata"]["name"], "one");
+    assert!(plane.history(&prefix, last.revision + 1).unwrap().is_empty());
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@
 use super::agent::{Agent, well};
 use super::fixture::{Cluster, PACES, Replica};
 use k8s_openapi::api::apps::v1::DaemonSet;
-use k8s_openapi::api::core::v1::{Namespace, Node};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node};
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
 use serde_json::json;
@@ -19,7 +19,7 @@ use tread_enforce::rollouts::{Agents, OPERATORS_DAEMON, OPERATORS_NAMESPACE};
 use tread_kube::agents::{Answer, Ask, Asked};
 use tread_kube::api::node_update::UpdateStage;
 use tread_model::protocol::Terms;
-use tread_test_bed::{Part, eventually};
+use tread_test_bed::{ControlPlane, Part, eventually};
 
 fn is_whole() -> bool {
     std::env::var_os("TREAD_WHOLE").is_some()
@@ -48,7 +48,11 @@ const ORDERS: [(bool, bool); 4] = [(true, true), (false, true), (true, false), (
 
 /// A cluster whose nodes have their first config, and are to get another one by a reboot.
 async fn under_way(nodes: usize) -> (Cluster, watch::Sender<Agents>, Replica, Vec<Agent>) {
-    let mut cluster = Cluster::with(nodes, 1).await;
+    goes_on(Cluster::with(nodes, 1).await).await
+}
+
+/// The same with this one.
+async fn goes_on(mut cluster: Cluster) -> (Cluster, watch::Sender<Agents>, Replica, Vec<Agent>) {
     cluster.acts.terms = short_terms();
     let replica = cluster.replica();
     let (door, asks) = watch::channel(replica.agents.clone());
@@ -180,15 +184,15 @@ async fn an_api_server_that_hangs_for_a_while_delays_a_rollout_and_nothing_else(
 
 #[tokio::test]
 async fn an_api_server_that_is_gone_for_a_while_delays_a_rollout_and_nothing_else() {
-    let (cluster, _door, _replica, agents) = under_way(2).await;
+    let options = ControlPlane::options().with_readable_store();
+    let (cluster, _door, _replica, agents) = goes_on(Cluster::on(options, 2, 1).await).await;
     cluster.judge.cordoned().await;
-    assert_eq!(cluster.judge.verdict(), Ok(()));
     cluster.plane.kill(Part::ApiServer).unwrap();
     tokio::time::sleep(lasts(6, 60)).await;
     cluster.plane.restart(Part::ApiServer).unwrap();
-    // One that is started anew tells nobody what it wrote before, so that the judge is blind
-    // from then on.
     all_got_there(&cluster, &agents).await;
+    // One that is started anew tells nobody what it wrote before.
+    cluster.judge.holds_by_the_store_of(&cluster.plane).await;
 }
 
 #[tokio::test]
@@ -199,6 +203,33 @@ async fn an_etcd_without_space_delays_a_rollout_and_nothing_else() {
     tokio::time::sleep(lasts(6, 60)).await;
     full.empty().unwrap();
     all_booted_once(&cluster, &agents).await;
+}
+
+#[tokio::test]
+async fn slots_that_somebody_removes_are_taken_again_and_no_other_node_is_begun() {
+    let mut cluster = Cluster::with(3, 1).await;
+    cluster.acts.terms = short_terms();
+    let replica = cluster.replica();
+    let agents = cluster.agents(&replica, well());
+    cluster.all_have("/etc/first", "1").await;
+    // Pods that stay keep the first node between its cordon and its boot.
+    cluster.pods_that_stay().await;
+    cluster.file("90-next", "/etc/hard", "2").await;
+    let node = cluster.judge.cordoned().await;
+    let order =
+        eventually("its order is there", async || cluster.update(&node).await.spec.order).await;
+    let slots: Api<ConfigMap> = Api::namespaced(cluster.client.clone(), &cluster.acts.namespace);
+    slots.delete(tread_enforce::SLOTS, &DeleteParams::default()).await.unwrap();
+    eventually("its slot is taken again, and no other one", async || {
+        let text = slots.get_opt(tread_enforce::SLOTS).await.ok()??.data?.remove("slots.json")?;
+        let all: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&text).ok()?;
+        assert!(all.keys().all(|has| *has == node), "{text}");
+        (all.get(&node)?["operation"] == order.operation.as_str()).then_some(())
+    })
+    .await;
+    cluster.pods_may_go().await;
+    all_got_there(&cluster, &agents).await;
+    cluster.judge.holds_but_for_slots().await;
 }
 
 #[tokio::test]

@@ -26,7 +26,7 @@ use tread_enforce::rollouts::{
 use tread_enforce::{Clock, Settings as Acts, Turn};
 use tread_engine::limits::Limits;
 use tread_engine::policy::{Policy, PolicySet, Wishes};
-use tread_engine::sandbox::{Options, Sandbox};
+use tread_engine::sandbox::{Options as SandboxOptions, Sandbox};
 use tread_kube::agents::FORM;
 use tread_kube::api::{MachineConfig, MachineConfigPool, NodeUpdate, Rollout, crds};
 use tread_kube::events::Events;
@@ -35,7 +35,7 @@ use tread_kube::metrics::Metrics;
 use tread_kube::watching::Watches;
 use tread_model::read::Input;
 use tread_model::verdict::Layer;
-use tread_test_bed::{ControlPlane, eventually};
+use tread_test_bed::{ControlPlane, Options, eventually};
 
 const ROLE: &str = "machineconfiguration.openshift.io/role";
 
@@ -88,7 +88,12 @@ pub(super) struct Cluster {
 impl Cluster {
     /// So many nodes in the pool `worker`, of which so many may be down at a time.
     pub(super) async fn with(nodes: usize, down: usize) -> Cluster {
-        let options = ControlPlane::options().with_scheduler().with_simulated_nodes();
+        Cluster::on(ControlPlane::options(), nodes, down).await
+    }
+
+    /// The same on a control plane that is special in some way.
+    pub(super) async fn on(options: Options, nodes: usize, down: usize) -> Cluster {
+        let options = options.with_scheduler().with_simulated_nodes();
         // Thousands would keep the API server busy with nothing else.
         let options = if nodes > 50 { options } else { options.with_quick_kubelets() };
         let plane = options.start().unwrap();
@@ -385,7 +390,7 @@ impl Drop for Replica {
 
 fn sandbox() -> Sandbox {
     let cache_dir = Some(PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("compiled"));
-    Sandbox::new(Options { cache_dir, ..Options::default() }).unwrap()
+    Sandbox::new(SandboxOptions { cache_dir, ..SandboxOptions::default() }).unwrap()
 }
 
 /// The policies that come with tread, and the rules above.

@@ -3,7 +3,6 @@
 
 mod again;
 mod claims;
-mod gate;
 mod moved;
 mod served;
 mod two_writes;

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -173,6 +174,69 @@ func (s *supervisor) compact(ctx context.Context) reply {
 		return reply{Error: err.Error()}
 	}
 	return reply{Revision: got.Header.Revision}
+}
+
+// What was written to one key, as JSON: before it was deleted, if it was.
+type write struct {
+	Key      string          `json:"key"`
+	Value    json.RawMessage `json:"value"`
+	Revision int64           `json:"revision"`
+	Deleted  bool            `json:"deleted,omitempty"`
+}
+
+// All that was written below a prefix, from a revision on.
+func (s *supervisor) history(ctx context.Context, r request) reply {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	client, err := s.etcd(ctx)
+	if err != nil {
+		return failed(err)
+	}
+	defer client.Close()
+	got, err := client.Get(ctx, "/", clientv3.WithLimit(1), clientv3.WithCountOnly())
+	if err != nil {
+		return failed(err)
+	}
+	last := got.Header.Revision
+	if r.Revision > last {
+		return reply{Revision: last}
+	}
+	writes := []write{}
+	// Of all keys, so that something comes of the last revision, whatever it wrote.
+	told := client.Watch(ctx, "\x00", clientv3.WithFromKey(), clientv3.WithRev(r.Revision), clientv3.WithPrevKV())
+	for came := range told {
+		if err := came.Err(); err != nil {
+			return failed(err)
+		}
+		for _, event := range came.Events {
+			if event.Kv.ModRevision <= last && strings.HasPrefix(string(event.Kv.Key), r.Name) {
+				one, err := writeOf(event)
+				if err != nil {
+					return failed(err)
+				}
+				writes = append(writes, one)
+			}
+		}
+		// All of one revision comes together.
+		if count := len(came.Events); count > 0 && came.Events[count-1].Kv.ModRevision >= last {
+			return reply{Writes: writes, Revision: last}
+		}
+	}
+	return failed(fmt.Errorf("etcd tells no more of what was written: %w", ctx.Err()))
+}
+
+func writeOf(event *clientv3.Event) (write, error) {
+	one := write{Key: string(event.Kv.Key), Value: event.Kv.Value, Revision: event.Kv.ModRevision}
+	if event.Type == clientv3.EventTypeDelete {
+		if event.PrevKv == nil {
+			return one, fmt.Errorf("what %s was before revision %d is forgotten", one.Key, one.Revision)
+		}
+		one.Value, one.Deleted = event.PrevKv.Value, true
+	}
+	if !json.Valid(one.Value) {
+		return one, fmt.Errorf("%s is not stored as JSON: start the control plane with_readable_store", one.Key)
+	}
+	return one, nil
 }
 
 func clientURL(dir string) *url.URL {

@@ -49,6 +49,8 @@ type request struct {
 	Seconds int    `json:"seconds"`
 	// await: what has to run meanwhile
 	Needs []string `json:"needs"`
+	// history: the first one
+	Revision int64 `json:"revision"`
 }
 
 type reply struct {
@@ -61,6 +63,8 @@ type reply struct {
 	Status   int    `json:"status,omitempty"`
 	Body     string `json:"body,omitempty"`
 	Revision int64  `json:"revision,omitempty"`
+	// history
+	Writes []write `json:"writes,omitempty"`
 }
 
 type process struct {
@@ -185,6 +189,8 @@ func (s *supervisor) handle(ctx context.Context, r request) {
 			needed[name] = s.processes[name]
 		}
 		go func() { answer(s.await(ctx, r, needed)) }()
+	case "history":
+		go func() { answer(s.history(ctx, r)) }()
 	case "compact":
 		go func() { answer(s.compact(ctx)) }()
 	case "fill":

@@ -1,10 +1,11 @@
 //! A claim is bound, and then its node is written: what comes between lets nobody in twice.
 
-use super::gate::Gate;
 use super::{
     INFRA, Witness, claim, held, hold_back, is_in, kubelet, let_through, register, with_pools,
 };
+use crate::gate::Gate;
 use crate::rollouts::fixture::{Cluster, Replica};
+use http::Method;
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use kube::Api;
 use kube::api::{Patch, PatchParams};
@@ -52,7 +53,8 @@ async fn a_leader_that_dies_between_its_two_writes_lets_nobody_in_twice() {
 /// is bound, and the write by which it joins waits.
 async fn about_to_join() -> (Cluster, Replica, Gate, oneshot::Sender<()>) {
     let mut cluster = with_pools().await;
-    let (mut gate, gated) = Gate::before(&cluster.acts.client, "/api/v1/nodes/one".to_owned());
+    let (mut gate, gated) =
+        Gate::before(&cluster.acts.client, Method::PATCH, "/api/v1/nodes/one".to_owned());
     let own = std::mem::replace(&mut cluster.acts.client, gated);
     let replica = cluster.replica();
     // Replicas that begin later write as they please.
@@ -142,7 +144,7 @@ async fn a_leader_that_loses_its_turn_between_its_two_writes_lets_the_node_in_wh
 {
     let mut cluster = with_pools().await;
     let record = format!("/api/v1/namespaces/{}/configmaps/tread-joining", cluster.acts.namespace);
-    let (mut gate, gated) = Gate::before(&cluster.acts.client, record);
+    let (mut gate, gated) = Gate::before(&cluster.acts.client, Method::PATCH, record);
     let own = std::mem::replace(&mut cluster.acts.client, gated);
     let replica = cluster.replica();
     cluster.acts.client = own;

@@ -10,20 +10,20 @@ use tokio::sync::{mpsc, oneshot};
 /// It ends a test that would hang.
 const LONG: Duration = Duration::from_secs(600);
 
-/// Each patch of one object waits here for its turn.
-pub(super) struct Gate {
+/// Each write of one object by this verb waits here for its turn.
+pub(crate) struct Gate {
     turns: mpsc::Receiver<oneshot::Sender<()>>,
     answers: Arc<Mutex<Vec<Option<u16>>>>,
 }
 
 impl Gate {
-    /// What asks as `client` does, but for the patches of the object with this path.
-    pub(super) fn before(client: &Client, path: String) -> (Gate, Client) {
+    /// What asks as `client` does, but for the writes of the object with this path.
+    pub(crate) fn before(client: &Client, verb: Method, path: String) -> (Gate, Client) {
         let (waits, turns) = mpsc::channel(16);
         let answers: Arc<Mutex<Vec<Option<u16>>>> = Arc::default();
         let (to, told) = (client.clone(), Arc::clone(&answers));
         let service = tower::service_fn(move |request: Request<Body>| {
-            let is_it = request.method() == Method::PATCH && request.uri().path() == path;
+            let is_it = request.method() == verb && request.uri().path() == path;
             let (to, waits, told) = (to.clone(), waits.clone(), Arc::clone(&told));
             async move {
                 if !is_it {
@@ -44,13 +44,13 @@ impl Gate {
     }
 
     /// A write that has come, and goes on when the answer is dropped.
-    pub(super) async fn waits(&mut self) -> oneshot::Sender<()> {
+    pub(crate) async fn waits(&mut self) -> oneshot::Sender<()> {
         let turn = tokio::time::timeout(LONG, self.turns.recv()).await;
         turn.unwrap().unwrap()
     }
 
     /// What so many were answered that went on, once they are; none: there was no answer.
-    pub(super) async fn answered(&self, count: usize) -> Vec<Option<u16>> {
+    pub(crate) async fn answered(&self, count: usize) -> Vec<Option<u16>> {
         tread_test_bed::eventually("it is answered", async || {
             Some(self.answers.lock().unwrap().clone()).filter(|answers| answers.len() >= count)
         })
@@ -58,7 +58,7 @@ impl Gate {
     }
 
     /// Nobody waits any more.
-    pub(super) fn open(self) -> Arc<Mutex<Vec<Option<u16>>>> {
+    pub(crate) fn open(self) -> Arc<Mutex<Vec<Option<u16>>>> {
         self.answers
     }
 }
