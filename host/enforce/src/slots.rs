@@ -66,10 +66,7 @@ pub(crate) async fn read(settings: &Settings) -> Result<SlotsObject, Failed> {
 /// conflict everything is read again: what was read is old, or whoever wrote was interrupted.
 pub(crate) async fn change(settings: &Settings, change: Change) -> Result<(), Failed> {
     let mut answer = settings.at_slots.wait(change);
-    let overtaken = |_| {
-        let call = Call::new("update", KIND).within(&settings.namespace);
-        call.overtaken("whoever wrote the slots was interrupted".to_owned())
-    };
+    let overtaken = |_| overtaken(settings, "whoever wrote the slots was interrupted");
     tokio::select! {
         biased;
         written = &mut answer => written.map_err(overtaken)?,
@@ -97,11 +94,15 @@ async fn write_all(settings: &Settings, all: Vec<Waiting>) {
         Err(failed) => return tell(all, Err(failed)),
     };
     let (slots, within, others) = turn::onto(&onto.slots, all);
-    let call = Call::new("update", KIND).within(&settings.namespace);
-    tell(others, Err(call.overtaken("others changed the slots since they were read".to_owned())));
+    tell(others, Err(overtaken(settings, "others changed the slots since they were read")));
     if !within.is_empty() {
         tell(within, write(settings, &onto, &slots).await);
     }
+}
+
+/// That the slots were not written, since somebody else was faster.
+pub(crate) fn overtaken(settings: &Settings, why: &str) -> Failed {
+    Call::new("update", KIND).within(&settings.namespace).overtaken(why.to_owned())
 }
 
 /// Writes the slots onto the version that was read.

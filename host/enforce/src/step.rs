@@ -10,7 +10,7 @@ use crate::settings::Settings;
 use crate::slots;
 use crate::told;
 use crate::turn::Change;
-use tread_kube::asking::{Call, CallOutcome, Failed};
+use tread_kube::asking::{CallOutcome, Failed};
 use tread_model::protocol::{Act, Cordon, NotNow, Permit, Question, Terms, Waits, next, retakes};
 
 /// More acts than one look at a node ever brings: then others get their turn.
@@ -230,6 +230,5 @@ pub async fn forget(settings: &Settings, name: &str) -> Result<bool, Unread> {
             written => return Ok(written.map(|()| true)?),
         }
     }
-    let call = Call::new("update", "configmaps").within(&settings.namespace);
-    Err(call.overtaken("others wrote the slots again and again".to_owned()).into())
+    Err(slots::overtaken(settings, "others wrote the slots again and again").into())
 }

@@ -20,6 +20,7 @@ mod run;
 mod secrets;
 mod serves;
 mod serving;
+mod sorting;
 mod telling;
 
 pub(super) use fetches::Missing;

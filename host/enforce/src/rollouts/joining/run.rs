@@ -1,28 +1,24 @@
 //! Settling what nodes claim that registered as joining, as the leader.
 
-use super::super::facts::{Facts, Registered};
-use super::super::marks::is_of;
+use super::super::known::Moment;
 use super::binding::{Binding, Wanted};
 use super::bound::Bound;
 use super::kept::Record;
-use super::letting::{Ended, Entry, Letting};
-use super::patch::Patch;
+use super::letting::{Ended, Letting};
 use super::refused::Refused;
 use super::room::ROOM;
-use super::secrets::{KEYS_UNREADABLE, keep_tokens, make_keys};
-use super::serving::{Joining, one, registered, seconds};
+use super::secrets::{Held, KEYS_UNREADABLE, keep_tokens, make_keys};
+use super::serving::{Joining, one, seconds};
+use super::sorting::{Found, Sorted, Sorting};
 use super::telling::What;
 use futures::{StreamExt as _, stream};
-use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
-use tread_cluster::pools::{Place, Pools, pool_of};
 use tread_cluster::previews::Cluster;
-use tread_kube::api::NodeUpdate;
 use tread_kube::asking::{Backoff, CallOutcome, Failed};
-use tread_model::joining::{Id, Joins, Key, Known, Mark, PoolFacts, Settled, Shown, settle};
+use tread_model::joining::{Id, Key};
 
 /// What happens at the same time is settled together.
 const TOGETHER: Duration = Duration::from_millis(20);
@@ -145,9 +141,6 @@ pub(super) async fn maybe(due: Option<Instant>) {
     }
 }
 
-/// A node, and what it registered with.
-type Found<'f> = (&'f str, &'f Facts, &'f Registered);
-
 /// Begins what is to be done. Whether nodes wait for their agents.
 async fn look(joining: &Joining, under_way: &mut UnderWay) -> Result<bool, Failed> {
     let UnderWay { binding, letting, refused } = under_way;
@@ -157,137 +150,102 @@ async fn look(joining: &Joining, under_way: &mut UnderWay) -> Result<bool, Faile
         return Ok(false);
     }
     let cluster = settings.previewer.snapshot();
-    let (Some(keys), Some(tokens)) = (joining.keys.now(), joining.tokens.now()) else {
+    let Some(keys) = secrets(joining, &cluster).await? else { return Ok(false) };
+    let Some(record) = joining.record().and_then(|record| binding.newest(record)) else {
         return Ok(false);
     };
-    let keys = one(&keys);
-    if keys.is_none() {
-        make_keys(&settings.acts).await?;
-    }
-    keep_tokens(&settings.acts, one(&tokens).as_deref(), &cluster.pools).await?;
-    let (Some(keys), Some(record)) = (keys, joining.record()) else { return Ok(false) };
-    let Some(record) = binding.newest(record) else { return Ok(false) };
-    let keys: &[Key] = match &keys.read {
+    let keys = match &keys.read {
         Ok(keys) => keys,
-        // The Rollouts say so too, and the log.
         Err(why) => {
-            for (name, facts) in moment.nodes.iter().filter(|(_, facts)| facts.joins.is_some()) {
-                joining.news.tell(
-                    name,
-                    facts.uid.clone(),
-                    What::Waits(KEYS_UNREADABLE, why.clone()),
-                );
-            }
+            nobody_joins(joining, &moment, why);
             return Ok(false);
         }
     };
     letting.keep(|node| moment.nodes.get(node).map(|it| &*it.version));
-    let now = Instant::now();
     refused.keep(|node| moment.nodes.get(node).is_some_and(|it| it.joins.is_some()));
-    let found = moment.nodes.iter().filter_map(|(name, facts)| {
-        let waits = letting.has(name) || refused.waits(name, now);
-        Some((name.as_str(), &**facts, facts.joins.as_deref()?)).filter(|_| !waits)
-    });
-    let mut found: Vec<Found<'_>> = found.collect();
+    let now = Instant::now();
+    let found = found(&moment, |node| letting.has(node) || refused.waits(node, now));
     if found.is_empty() {
         return Ok(false);
     }
-    // Of two with the same claim the first one has it.
-    found.sort_by_key(|(name, facts, _)| (facts.created, *name));
-
-    let pool_taints = |pool: &str| moment.rollouts.get(pool).map(|it| &*it.spec.node_taints);
-    let entry = |(name, facts, node): Found<'_>, joins: &Joins| {
-        let of = Patch {
-            uid: &facts.uid,
-            version: &facts.version,
-            taints: &node.taints,
-            labels: &joins.labels,
-            pool_taints: pool_taints(&joins.pool).unwrap_or_default(),
-        };
-        Entry::new(name, &joins.pool, of)
+    let sorting = Sorting {
+        joining,
+        moment: &moment,
+        cluster: &cluster,
+        keys,
+        record: record.as_deref(),
+        binding,
     };
-    let is_busy = !binding.is_idle();
-    let mut new = Wanted::default();
-    let mut prepares = false;
-    for (name, facts, node) in found {
-        let (is_bound_now, is_new_anothers) = (Cell::new(false), Cell::new(false));
-        let by = |id: Id| {
-            is_bound_now.set(binding.has(id));
-            let known = record.as_ref().and_then(|record| record.bound_by(id));
-            is_new_anothers.set(known.is_none() && new.claims.contains_key(&id));
-            let bound = known.or(new.claims.get(&id))?;
-            let (pool, config) = (bound.pool, bound.config());
-            Some(Known { node: bound.node.clone(), pool, config })
-        };
-        let settled = settled(name, facts, node, keys, by, (&cluster, settings.joining.lasts));
-        if is_bound_now.get() {
-            continue;
-        }
-        match settled {
-            Settled::Joins(joins) => {
-                let is_new = record.as_ref().and_then(|it| it.by(joins.claim)).is_none();
-                let was_held = record.as_ref().and_then(|it| it.held(joins.claim)).cloned();
-                let has_to_be_bound = is_new || was_held.is_some();
-                if has_to_be_bound && is_busy {
-                    continue;
-                }
-                if has_to_be_bound {
-                    let bound = Bound::new(name, &facts.uid, joins.config, joins.mark);
-                    new.claims.insert(joins.claim, was_held.unwrap_or(bound).held(false));
-                }
-                let update = moment.updates.get(name).filter(|it| is_of(it, &facts.uid));
-                // One that registers again may have had other configs since, and its agent is asked
-                // for its pool's once it is there.
-                let of_claim = record.as_ref();
-                let of_claim = of_claim.filter(|it| is_new || it.is_first(joins.claim, &facts.uid));
-                let lacks = of_claim.and_then(|it| it.needs_agent(joins.config));
-                if lacks.is_some_and(|config| !has(update.map(|it| &**it), config)) {
-                    prepares = true;
-                    let what = What::Prepares(joins.pool);
-                    joining.news.tell(name, facts.uid.clone(), what);
-                } else if has_to_be_bound {
-                    new.entries.push(entry((name, facts, node), &joins));
-                } else {
-                    letting.begin(joining, entry((name, facts, node), &joins));
-                }
-            }
-            Settled::Held(why, shown) => {
-                let is_known =
-                    |it: &Shown| record.as_ref().is_some_and(|r| r.by(it.claim).is_some());
-                let shown = shown.filter(|it| !is_known(it));
-                if shown.is_none() && !is_new_anothers.get() {
-                    joining.news.tell(name, facts.uid.clone(), What::Held(why));
-                    continue;
-                }
-                if is_busy {
-                    continue;
-                }
-                if let Some(Shown { claim, config, pool }) = shown {
-                    let bound = Bound::new(name, &facts.uid, config, pool).held(true);
-                    new.claims.entry(claim).or_insert(bound);
-                }
-                new.held.push((name.to_owned(), facts.uid.clone(), why));
-            }
-        }
+    let Sorted { bind, join, prepares } = sorting.all(found);
+    join.into_iter().for_each(|entry| letting.begin(joining, entry));
+    begin_to_bind(joining, binding, &moment, record, bind);
+    Ok(prepares)
+}
+
+/// The keys of claims. They are made where there are none yet, and so are the tokens of pools: then
+/// nobody joins before the watch shows them.
+async fn secrets(
+    joining: &Joining,
+    cluster: &Cluster,
+) -> Result<Option<Arc<Held<Vec<Key>>>>, Failed> {
+    let (Some(keys), Some(tokens)) = (joining.keys.now(), joining.tokens.now()) else {
+        return Ok(None);
+    };
+    let acts = &joining.settings.acts;
+    let keys = one(&keys);
+    if keys.is_none() {
+        make_keys(acts).await?;
     }
-    if new.claims.is_empty() {
-        return Ok(prepares);
+    keep_tokens(acts, one(&tokens).as_deref(), &cluster.pools).await?;
+    Ok(keys)
+}
+
+/// Tells all nodes that nobody joins, since the keys cannot be read. The Rollouts say so too, and the
+/// log.
+fn nobody_joins(joining: &Joining, moment: &Moment, why: &str) {
+    for (name, facts) in moment.nodes.iter().filter(|(_, facts)| facts.joins.is_some()) {
+        let waits = What::Waits(KEYS_UNREADABLE, why.to_owned());
+        joining.news.tell(name, facts.uid.clone(), waits);
     }
-    let times = (seconds(), settings.joining.lasts.as_secs());
+}
+
+/// The nodes that registered as joining, but for those that wait: of two with the same claim the first
+/// one has it.
+fn found(moment: &Moment, waits: impl Fn(&str) -> bool) -> Vec<Found<'_>> {
+    let found = moment.nodes.iter().filter_map(|(name, facts)| {
+        let registered = facts.joins.as_deref()?;
+        (!waits(name)).then_some(Found { name, facts, registered })
+    });
+    let mut found: Vec<Found<'_>> = found.collect();
+    found.sort_by_key(|it| (it.facts.created, it.name));
+    found
+}
+
+/// Begins to bind claims, as many as there is room for, before any of their nodes joins, or is told of
+/// and let in by hand: whoever leads next knows it.
+fn begin_to_bind(
+    joining: &Joining,
+    binding: &mut Binding,
+    moment: &Moment,
+    record: Option<Arc<Record>>,
+    mut bind: Wanted,
+) {
+    if bind.claims.is_empty() {
+        return;
+    }
+    let times = (seconds(), joining.settings.joining.lasts.as_secs());
     let nodes = Arc::clone(&moment.nodes);
     let is_there = move |node: &str| nodes.contains_key(node);
-    let room = record.as_deref().map(|it| it.room(&new.claims, &is_there, times).taken);
+    let room = record.as_deref().map(|it| it.room(&bind.claims, &is_there, times).taken);
     if let Some(record) = record.as_deref().filter(|_| room > Some(ROOM)) {
-        for name in without_room(record, &mut new) {
+        for name in without_room(record, &mut bind) {
             let uid = moment.nodes.get(&name).map(|it| it.uid.clone()).unwrap_or_default();
             joining.news.tell(&name, uid, What::Waits(CLAIMS_FULL, NO_ROOM.to_owned()));
         }
     }
-    // Before any of them joins, or is told of and let in by hand: whoever leads next knows it.
-    if !new.claims.is_empty() {
-        binding.begin(&settings.acts, record, new, is_there, times);
+    if !bind.claims.is_empty() {
+        binding.begin(&joining.settings.acts, record, bind, is_there, times);
     }
-    Ok(prepares)
 }
 
 /// Takes the claims away that are not in the record yet: the nodes of these.
@@ -299,41 +257,4 @@ fn without_room(record: &Record, new: &mut Wanted) -> BTreeSet<String> {
     new.entries.retain(|entry| !wait.contains(&entry.name));
     new.held.retain(|(name, ..)| !wait.contains(name));
     wait
-}
-
-/// Whether a node's agent says that it has a config.
-fn has(update: Option<&NodeUpdate>, config: &str) -> bool {
-    let current = update.and_then(|it| it.status.as_ref()?.current.as_ref());
-    current.is_some_and(|it| it.name == config)
-}
-
-fn settled(
-    name: &str,
-    facts: &Facts,
-    node: &Registered,
-    keys: &[Key],
-    by: impl FnOnce(Id) -> Option<Known>,
-    (cluster, lasts): (&Cluster, Duration),
-) -> Settled {
-    let says = tread_model::joining::Facts {
-        node: name,
-        registered: registered(facts),
-        claim: &node.claim,
-        labels: &facts.labels,
-    };
-    let pool = |mark: Mark| {
-        let pool = cluster.pools.values().find(|pool| Mark::of_pool(&pool.uid) == mark)?;
-        Some(PoolFacts { name: pool.name.clone(), labels: pool.gives() })
-    };
-    settle(&says, keys, lasts, by, pool, |labels| place(labels, &cluster.pools))
-}
-
-/// The pools that a node with these labels is in; or those that cannot be read, for which no node
-/// is in any.
-fn place(labels: &BTreeMap<String, String>, pools: &Pools) -> Result<Vec<String>, Vec<String>> {
-    match pool_of(labels, pools) {
-        Place::Several(all) => Ok(all),
-        Place::Unplaced(all) => Err(all),
-        place => Ok(place.pool().map(str::to_owned).into_iter().collect()),
-    }
 }
