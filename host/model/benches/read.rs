@@ -13,18 +13,19 @@
 #[path = "../../tread/benches/plan/pairs.rs"]
 mod pairs;
 
-use pairs::Size;
+use pairs::{Differs, Size};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 use tread_model::read::{Input, diagnosed, sides};
 
 fn main() {
     println!(
-        "{:>8} {:>8} {:>9} {:>15} {:>15} {:>15}",
-        "", "KB", "floor", "read", "read + diff", "diagnosed"
+        "{:>8} {:>7} {:>8} {:>9} {:>15} {:>15} {:>15}",
+        "", "differs", "KB", "floor", "read", "read + diff", "diagnosed"
     );
-    for size in pairs::SIZES {
-        let (old, new) = pairs::pair(size);
+    let both = [Differs::File, Differs::Mirror].map(|it| pairs::SIZES.map(|size| (size, it)));
+    for (size, differs) in both.into_iter().flatten() {
+        let (old, new) = pairs::pair(size, differs);
         let old = [Input { name: "old.json", bytes: &old }];
         let new = [Input { name: "new.json", bytes: &new }];
         let rounds = if size == Size::Large { 60 } else { 400 };
@@ -53,8 +54,9 @@ fn main() {
             format!("{:.4} ({ratio:.2})", time.as_secs_f64() * 1e3)
         };
         println!(
-            "{:>8} {:>8} {:>9.4} {:>15} {:>15} {:>15}",
+            "{:>8} {:>7} {:>8} {:>9.4} {:>15} {:>15} {:>15}",
             size.name(),
+            format!("{differs:?}"),
             (old[0].bytes.len() + new[0].bytes.len()) / 1024,
             floor.as_secs_f64() * 1e3,
             row(read),

@@ -8,6 +8,7 @@
 
 mod pairs;
 
+use pairs::Differs;
 use std::borrow::Cow;
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -34,7 +35,7 @@ fn main() {
     println!("{}", processor());
     let digested = Sha256::digested();
     let pairs = pairs();
-    println!("pair            bytes    floor  bytes→plan  ratio  parsed→plan");
+    println!("pair                bytes    floor  bytes→plan  ratio  parsed→plan");
     for (name, old, new) in &pairs {
         measure_pair(&sandbox, &policies, name, old, new);
     }
@@ -44,7 +45,9 @@ fn main() {
     // with and without them.
     println!("digested by sha256 for all of it: {} bytes", Sha256::digested() - digested);
     println!();
-    if let Some((_, old, new)) = pairs.iter().find(|(name, ..)| name == "typical") {
+    if let Some((_, old, new)) =
+        pairs.iter().rfind(|(name, ..)| name == "typical" || name == "typical, a mirror")
+    {
         measure_process(old, new, &cache);
     }
     std::fs::remove_dir_all(&cache).ok();
@@ -67,11 +70,14 @@ fn processor() -> String {
 /// Generated pairs, or those of the folder that `TREAD_PAIRS` names.
 fn pairs() -> Vec<(String, Vec<u8>, Vec<u8>)> {
     let Some(folder) = std::env::var_os("TREAD_PAIRS").map(PathBuf::from) else {
-        return pairs::SIZES
-            .iter()
-            .map(|size| {
-                let (old, new) = pairs::pair(*size);
-                (size.name().to_owned(), old, new)
+        let what = [(Differs::File, ""), (Differs::Mirror, ", a mirror")];
+        return what
+            .into_iter()
+            .flat_map(|(differs, named)| {
+                pairs::SIZES.map(|size| {
+                    let (old, new) = pairs::pair(size, differs);
+                    (format!("{}{named}", size.name()), old, new)
+                })
             })
             .collect();
     };
@@ -114,7 +120,7 @@ fn measure_pair(sandbox: &Sandbox, policies: &PolicySet, name: &str, old: &[u8],
     let runs = if old.len() > 4_000_000 { 60 } else { 300 };
     let [floor, whole, parsed] = interleaved(runs, [&floor, &whole, &parsed]);
     println!(
-        "{name:<12} {:>8} {:>8} {:>11} {:>6.2} {:>12}",
+        "{name:<16} {:>8} {:>8} {:>11} {:>6.2} {:>12}",
         old.len() + new.len(),
         ms(floor),
         ms(whole),

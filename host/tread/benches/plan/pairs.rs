@@ -1,6 +1,5 @@
 //! Pairs of MachineConfigs to measure with: rendered configs as OpenShift's
-//! operator writes them, of which one file differs, `registries.conf`, by one
-//! added mirror. The same at every call.
+//! operator writes them, of which one file differs. The same at every call.
 
 use std::fmt::Write as _;
 
@@ -28,6 +27,7 @@ impl Size {
         }
     }
 
+    /// How many files and units that is.
     fn counts(self) -> (usize, usize) {
         match self {
             Size::Small => (20, 10),
@@ -37,14 +37,23 @@ impl Size {
     }
 }
 
+/// What differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Differs {
+    /// A line of a file that no policy knows.
+    File,
+    /// `registries.conf`, by one added mirror.
+    Mirror,
+}
+
 /// The old and the new config, as JSON.
-pub(crate) fn pair(size: Size) -> (Vec<u8>, Vec<u8>) {
-    let old = machine_config(size, "0c5c3b7a4e", &registries(false));
-    let new = machine_config(size, "9d1f62aa07", &registries(true));
+pub(crate) fn pair(size: Size, differs: Differs) -> (Vec<u8>, Vec<u8>) {
+    let old = machine_config(size, "0c5c3b7a4e", None);
+    let new = machine_config(size, "9d1f62aa07", Some(differs));
     (old.into_bytes(), new.into_bytes())
 }
 
-fn machine_config(size: Size, name: &str, registries: &str) -> String {
+fn machine_config(size: Size, name: &str, differs: Option<Differs>) -> String {
     let (files, units) = size.counts();
     let mut numbers = Numbers(7);
     let mut json = format!(
@@ -67,7 +76,7 @@ fn machine_config(size: Size, name: &str, registries: &str) -> String {
         if index > 0 {
             json.push(',');
         }
-        file(index, files, registries, &mut numbers, &mut json);
+        file(index, files, differs, &mut numbers, &mut json);
     }
     json.push_str(r#"]},"systemd":{"units":["#);
     for index in 0..units {
@@ -86,7 +95,13 @@ fn machine_config(size: Size, name: &str, registries: &str) -> String {
     json
 }
 
-fn file(index: usize, files: usize, registries: &str, numbers: &mut Numbers, json: &mut String) {
+fn file(
+    index: usize,
+    files: usize,
+    differs: Option<Differs>,
+    numbers: &mut Numbers,
+    json: &mut String,
+) {
     const FOLDERS: [&str; 5] = [
         "/usr/local/bin/",
         "/etc/kubernetes/",
@@ -94,9 +109,13 @@ fn file(index: usize, files: usize, registries: &str, numbers: &mut Numbers, jso
         "/etc/crio/crio.conf.d/",
         "/etc/sysctl.d/",
     ];
-    let text = text(numbers);
+    let mut text = text(numbers);
+    if index == files / 9 && differs == Some(Differs::File) {
+        text.push_str("setting_7 = \"another\"\n");
+    }
+    let registries = registries(differs == Some(Differs::Mirror));
     let (path, text) = if index == files / 2 {
-        ("/etc/containers/registries.conf".to_owned(), registries)
+        ("/etc/containers/registries.conf".to_owned(), registries.as_str())
     } else {
         // A rendered config is made of several that are each in order.
         let folder = FOLDERS[index * FOLDERS.len() / files];

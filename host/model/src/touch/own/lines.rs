@@ -4,8 +4,21 @@ use std::borrow::Cow;
 use std::rc::Rc;
 
 /// What systemd takes for space around lines, keys and values.
-const fn is_space(character: char) -> bool {
-    matches!(character, ' ' | '\t' | '\n' | '\r')
+const fn is_space(byte: &u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
+}
+
+/// A text without the space around it. It is looked at byte by byte, since this is done for each line
+/// of all units.
+fn trimmed(text: &str) -> &str {
+    let end = text.as_bytes().iter().rposition(|byte| !is_space(byte)).map_or(0, |last| last + 1);
+    without_indent(text.get(..end).unwrap_or_default())
+}
+
+/// A text without the space before it.
+fn without_indent(text: &str) -> &str {
+    let begin = text.as_bytes().iter().position(|byte| !is_space(byte)).unwrap_or(text.len());
+    text.get(begin..).unwrap_or_default()
 }
 
 /// How sections and directives begin that systemd leaves to others.
@@ -32,7 +45,7 @@ pub(super) fn settings(text: &str) -> impl Iterator<Item = Setting<'_>> {
 fn of_lines<'t>(all: impl Iterator<Item = &'t str>) -> impl Iterator<Item = Setting<'t>> {
     let (mut section, mut is_foreign): (Rc<str>, bool) = (Rc::from(""), false);
     joined(all).filter_map(move |(number, line)| {
-        let plain = line.trim_matches(is_space);
+        let plain = trimmed(&line);
         if let Some(name) = plain.strip_prefix('[') {
             is_foreign = name.starts_with(FOREIGN);
             section = Rc::from(name.trim_end_matches(']'));
@@ -55,7 +68,7 @@ fn of_lines<'t>(all: impl Iterator<Item = &'t str>) -> impl Iterator<Item = Sett
 fn key_and_value(line: Cow<'_, str>) -> Option<(Cow<'_, str>, Cow<'_, str>)> {
     fn split(line: &str) -> Option<[&str; 2]> {
         let (key, value) = line.split_at_checked(memchr::memchr(b'=', line.as_bytes())?)?;
-        Some([key, value.strip_prefix('=')?].map(|part| part.trim_matches(is_space)))
+        Some([key, value.strip_prefix('=')?].map(trimmed))
     }
     Some(match line {
         Cow::Borrowed(line) => split(line)?.map(Cow::Borrowed).into(),
@@ -64,11 +77,11 @@ fn key_and_value(line: Cow<'_, str>) -> Option<(Cow<'_, str>, Cow<'_, str>)> {
 }
 
 /// What ends a line, each as a bit of its own.
-fn end_of_line(character: char) -> u8 {
-    match character {
-        '\n' => 1,
-        '\r' => 2,
-        '\0' => 4,
+fn end_of_line(byte: u8) -> u8 {
+    match byte {
+        b'\n' => 1,
+        b'\r' => 2,
+        b'\0' => 4,
         _ => 0,
     }
 }
@@ -84,7 +97,7 @@ fn ended_lines(text: &str) -> impl Iterator<Item = &str> {
             return Some(text);
         };
         let mut seen = 0;
-        let ends = behind.chars().map(end_of_line).take_while(|end| {
+        let ends = behind.bytes().map(end_of_line).take_while(|end| {
             let is_first = *end & !seen != 0;
             seen |= end;
             is_first
@@ -103,7 +116,7 @@ fn joined<'t>(lines: impl Iterator<Item = &'t str>) -> impl Iterator<Item = (usi
         let mut last = 0;
         for (line, number) in lines.by_ref() {
             last = number;
-            let line = line.trim_start_matches(is_space);
+            let line = without_indent(line);
             if line.starts_with(['#', ';']) {
                 continue;
             }

@@ -26,7 +26,10 @@ pub(super) fn named(value: &str, name: &str) -> Named {
         found.too_many = true;
         return found;
     }
-    let value = resolved(value, name).replace(['"', '\''], "");
+    let value = match memchr::memchr3(b'"', b'\'', b'%', value.as_bytes()) {
+        Some(_) => Cow::Owned(resolved(value, name).replace(['"', '\''], "")),
+        None => Cow::Borrowed(value),
+    };
     for (at, word) in value.split_whitespace().enumerate() {
         if at == MOST_NAMED {
             found.too_many = true;
