@@ -8,7 +8,7 @@ use std::fmt;
 pub enum Ill {
     /// It failed, in systemd's word: `exit-code`, `timeout`, `oom-kill`.
     Failed(String),
-    /// Systemd had to restart it by itself.
+    /// Systemd had to restart it by itself. Once it has, the word is `success` whatever was before.
     KeepsFailing(String),
     /// It no longer runs, though it did not fail.
     Ended,
@@ -22,6 +22,9 @@ impl fmt::Display for Ill {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Ill::Failed(result) => write!(f, "failed (result {result})"),
+            Ill::KeepsFailing(result) if result == "success" => {
+                f.write_str("ended and was restarted by systemd")
+            }
             Ill::KeepsFailing(result) => {
                 write!(f, "ended and was restarted by systemd (result {result})")
             }
@@ -68,6 +71,13 @@ pub(crate) fn standing(before: u32, unit: &UnitFacts) -> Standing {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whoever_was_restarted_is_not_said_to_have_succeeded() {
+        let says = |result: &str| Ill::KeepsFailing(result.to_owned()).to_string();
+        assert_eq!(says("success"), "ended and was restarted by systemd");
+        assert_eq!(says("exit-code"), "ended and was restarted by systemd (result exit-code)");
+    }
 
     #[test]
     fn a_unit_is_well_while_it_runs_and_was_not_restarted_by_systemd() {

@@ -157,13 +157,15 @@ async fn a_unit_that_fails_a_moment_later_or_again_and_again_has_failed() {
     machine.run_well(["touch", "/run/broken"]).unwrap();
     let failed = "exit-code".to_owned();
     for (unit, ill) in [
-        ("later.service", Ill::Failed(failed.clone())),
-        ("ends.service", Ill::Ended),
-        ("again.service", Ill::KeepsFailing(failed)),
+        ("later.service", [Ill::Failed(failed.clone())].as_slice()),
+        ("ends.service", &[Ill::Ended]),
+        // Systemd forgets the result as it starts the unit again.
+        ("again.service", &[failed, "success".to_owned()].map(Ill::KeepsFailing)),
     ] {
         let begun = Instant::now();
         let problem = manager.unit_step(Ask::Restart, unit, PATIENCE).await.unwrap_err();
-        assert_eq!(problem.what, What::NotWell(ill), "{unit}");
+        let What::NotWell(is) = &problem.what else { panic!("{unit}: {problem}") };
+        assert!(ill.contains(is), "{unit}: {is:?}");
         assert!(begun.elapsed() < PATIENCE, "{unit}");
         let said = problem.excerpt.join("\n");
         assert!(said.contains("the last words") || unit == "again.service", "{unit}: {said}");
