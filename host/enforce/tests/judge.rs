@@ -1,6 +1,6 @@
 //! An independent watcher: it records every version of nodes, Leases, slots and NodeUpdates, puts
-//! them in the order in which the API server wrote them, and judges each moment. What an API server
-//! wrote that was killed, and told nobody, it takes from etcd.
+//! them in the order in which the API server wrote them, and judges each moment. What a killed
+//! API server wrote, and could tell nobody, is read in etcd.
 
 use futures::StreamExt as _;
 use k8s_openapi::api::coordination::v1::Lease;

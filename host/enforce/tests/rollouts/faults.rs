@@ -17,7 +17,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tread_enforce::rollouts::{Agents, OPERATORS_DAEMON, OPERATORS_NAMESPACE};
 use tread_kube::agents::{Answer, Ask, Asked};
-use tread_kube::api::node_update::UpdateStage;
+use tread_kube::api::node_update::{UpdateOrder, UpdateStage};
 use tread_model::protocol::Terms;
 use tread_test_bed::{ControlPlane, Part, eventually};
 
@@ -205,19 +205,25 @@ async fn an_etcd_without_space_delays_a_rollout_and_nothing_else() {
     all_booted_once(&cluster, &agents).await;
 }
 
-#[tokio::test]
-async fn slots_that_somebody_removes_are_taken_again_and_no_other_node_is_begun() {
-    let mut cluster = Cluster::with(3, 1).await;
+/// So many nodes, of which the first one is cordoned and has its order, and is kept from its boot by
+/// pods that stay.
+async fn kept_by_pods(nodes: usize) -> (Cluster, Replica, Vec<Agent>, String, UpdateOrder) {
+    let mut cluster = Cluster::with(nodes, 1).await;
     cluster.acts.terms = short_terms();
     let replica = cluster.replica();
     let agents = cluster.agents(&replica, well());
     cluster.all_have("/etc/first", "1").await;
-    // Pods that stay keep the first node between its cordon and its boot.
     cluster.pods_that_stay().await;
     cluster.file("90-next", "/etc/hard", "2").await;
     let node = cluster.judge.cordoned().await;
     let order =
         eventually("its order is there", async || cluster.update(&node).await.spec.order).await;
+    (cluster, replica, agents, node, order)
+}
+
+#[tokio::test]
+async fn slots_that_somebody_removes_are_taken_again_and_no_other_node_is_begun() {
+    let (cluster, _replica, agents, node, order) = kept_by_pods(3).await;
     let slots: Api<ConfigMap> = Api::namespaced(cluster.client.clone(), &cluster.acts.namespace);
     slots.delete(tread_enforce::SLOTS, &DeleteParams::default()).await.unwrap();
     eventually("its slot is taken again, and no other one", async || {
@@ -265,18 +271,7 @@ async fn a_node_that_is_made_anew_in_the_middle_begins_anew() {
 
 #[tokio::test]
 async fn while_openshifts_daemon_is_there_nothing_is_done_and_later_it_goes_on() {
-    let mut cluster = Cluster::with(2, 1).await;
-    cluster.acts.terms = short_terms();
-    let replica = cluster.replica();
-    let agents = cluster.agents(&replica, well());
-    cluster.all_have("/etc/first", "1").await;
-    // Pods that stay keep the first node between its cordon and its order.
-    cluster.pods_that_stay().await;
-    cluster.file("90-next", "/etc/hard", "2").await;
-    let node = cluster.judge.cordoned().await;
-    let order =
-        eventually("its order is there", async || cluster.update(&node).await.spec.order).await;
-
+    let (cluster, replica, agents, node, order) = kept_by_pods(2).await;
     let namespace = json!({"metadata": {"name": OPERATORS_NAMESPACE}});
     let namespace: Namespace = serde_json::from_value(namespace).unwrap();
     cluster.api().create(&PostParams::default(), &namespace).await.unwrap();
